@@ -125,13 +125,13 @@ for how, env in (("hash", HASH), ("auto", AUTO)):
 
 # ---- Random calls on few matrices ----
 
-for seed in range(1, 13) if LONG else (3, 4):
+for seed in range(1, 7) if LONG else (3, 4):
     for how, env in (("hash", HASH), ("auto", AUTO)):
         seeded = {**env, "AGAIN_SEED": str(seed)}
-        done, without = (start("again", "mixed", 600 if LONG else 120, env={**seeded, **more}) for more in ({}, {"ACCEL_RESIDENT": "off"}))
+        done, without = (start("again", "mixed", 400 if LONG else 120, env={**seeded, **more}) for more in ({}, {"ACCEL_RESIDENT": "off"}))
         found = len(kept(lines_for(done)))
         tap.ok(done.returncode == 0 and done.stdout == without.stdout and not kept(lines_for(without)) and "gpu0" in {f["ran"] for f in lines_for(done)} and
-               found > (40 if LONG else 10), f"{how}: random calls {seed} have the same results, bit for bit, as without; {found} found an operand on the GPU",
+               found > (30 if LONG else 10), f"{how}: random calls {seed} have the same results, bit for bit, as without; {found} found an operand on the GPU",
                done.returncode, *[f"{a} | {b}" for a, b in zip(done.stdout.splitlines(), without.stdout.splitlines()) if a != b][:1], done.stderr[-300:])
 
 # ---- LAPACK ----
@@ -177,14 +177,15 @@ for how, env, found in (("auto", {**AUTO, "ACCEL_MODEL": f"{folder.name}/slow"},
 NOW = {**AUTO, "ACCEL_POLICY": "auto", "ACCEL_REQUIRE": "gpu"}  # calls that would gain wait for the GPU's start
 WAYS = "store read thread process_vm_writev fork during mremap munmap madvise free mprotect mem huge O_DIRECT realloc malloc shared mix".split()
 untracked = events(start("again", "unread", 4, env=AUTO).stderr, "untracked")
-for how, env, rounds, more in (("digests", HASH, 2000 if LONG else 40, ()), ("watched", AUTO, 2000 if LONG else 24, ("fresh",)),
-                               ("vectors", AUTO, 2000 if LONG else 24, ("fresh", "vector")), ("brought", NOW, 2000 if LONG else 24, ("fresh", "vector")),
-                               ("results", HASH, 1000 if LONG else 20, ("result",)), ("results, watched", AUTO, 1000 if LONG else 20, ("fresh", "result")),
-                               ("triangles", HASH, 1000 if LONG else 20, ("triangle",)), ("triangles, watched", AUTO, 1000 if LONG else 20, ("fresh", "triangle")),
-                               ("triangles, vectors", AUTO, 1000 if LONG else 20, ("fresh", "triangle", "vector"))):
+KINDS = (("digests", HASH, 2000 if LONG else 40, ()), ("watched", AUTO, 2000 if LONG else 24, ("fresh",)),
+         ("vectors", AUTO, 500 if LONG else 24, ("fresh", "vector")), ("brought", NOW, 500 if LONG else 24, ("fresh", "vector")),
+         ("results", HASH, 300 if LONG else 20, ("result",)), ("results, watched", AUTO, 300 if LONG else 20, ("fresh", "result")),
+         ("triangles", HASH, 300 if LONG else 20, ("triangle",)), ("triangles, watched", AUTO, 300 if LONG else 20, ("fresh", "triangle")),
+         ("triangles, vectors", AUTO, 300 if LONG else 20, ("fresh", "triangle", "vector")))
+for kind, (how, env, rounds, more) in enumerate(KINDS):
     for number_of, way in enumerate(WAYS):
-        if not LONG and rounds == 20 and number_of % 3 != len(how) % 3:
-            continue
+        if not LONG and (number_of + kind) % (3 if rounds == 20 else 2) != 0:
+            continue  # another kind has it
         if UNDER_TSAN and way == "during":
             tap.skip(way, "it is a race")
             continue
