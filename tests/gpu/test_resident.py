@@ -125,7 +125,7 @@ for how, env in (("hash", HASH), ("auto", AUTO)):
 
 # ---- Random calls on few matrices ----
 
-for seed in range(1, 7) if LONG else (3, 4):
+for seed in range(1, 7) if LONG else (3, 5):
     for how, env in (("hash", HASH), ("auto", AUTO)):
         seeded = {**env, "AGAIN_SEED": str(seed)}
         done, without = (start("again", "mixed", 400 if LONG else 120, env={**seeded, **more}) for more in ({}, {"ACCEL_RESIDENT": "off"}))
