@@ -193,10 +193,8 @@ static double there_ms(const struct accel_call *call, const struct accel_machine
         (is_digested && machine->kept.digested_bytes < bytes))
         return 0;
     there.kept.operands |= 1u << operand;
-    if (is_digested) { /* what is beside it is not counted apart any more */
-        there.kept.digested_bytes -= bytes;
-        there.kept.beside_bytes = 0;
-    }
+    there.kept.digested_bytes -= is_digested ? bytes : 0;
+    there.kept.beside_bytes = operand == 0 ? 0 : there.kept.beside_bytes; /* of the first operand */
     there.kept.watched_bytes += bytes;
     const double ms = accel_estimate_gpu_ms(call, &there, settings);
     return ms < GAIN * cpu_ms ? ms : 0;

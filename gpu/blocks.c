@@ -353,11 +353,7 @@ static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
     for (int i = 0; status == GPU_OK && i < SCHEDULED_OWN; i++)
         if (b->scheduled.own_bytes[i] > 0)
             status = gpu_work_take(b->work, b->scheduled.own_bytes[i], &b->own[i]);
-    if (status == GPU_NO_MEMORY) {
-        gpu_work_drop(b->work);
-        factors_leave(&b->factors);
-    }
-    return status;
+    return status == GPU_NO_MEMORY ? factors_leave(&b->factors) : status;
 }
 
 /* Makes a schedule for the device's memory; then for what can be had of it. */

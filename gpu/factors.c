@@ -33,18 +33,19 @@ static int64_t sent(const struct accel_span *part)
 }
 
 /* The schedule may hide an operand's upload behind kernels. But nothing hides the look at it, nor its way up as a whole. */
-static struct worth worth_of(const struct factors *f, const struct schedule_rates *rates, int i)
+static struct worth worth_of(const struct factors *f, const struct schedule_rates *rates, int i,
+                             const struct accel_span *part)
 {
     struct schedule s = {.count = 0};
     double without = 0;
     const struct gpu_host *host = f->work->host;
     const struct accel_span *x = operand_of(f, i);
-    const struct accel_span part = resident_part(f->work->call, x);
-    const double bytes = (double)sent(&part);
-    const bool is_there = resident_is_proved(f->work, x);
+    const double bytes = (double)sent(part);
+    const bool is_there = resident_is_proved(f->work, part);
     if (!host->weighs || host->brings & 1u << (x - f->work->call->span))
         return (struct worth){true, true};
-    bool made = choices_make(&s, &f->scheduled->call, rates, memory_bytes(f));
+    bool made = choices_make(&s, &f->scheduled->call, rates,
+                             scheduled_memory(f->scheduled, memory_bytes(f)));
     const double with = s.ms;
     made = made && schedule_leave_out(&s, i);
     if (made)
@@ -54,7 +55,8 @@ static struct worth worth_of(const struct factors *f, const struct schedule_rate
     const double look_gbps = is_there ? gpu_scan_gbps() : gpu_digest_gbps();
     const double gain = with - without - bytes / look_gbps * 1e-6;
     const bool brings = made && gain > 0 && loss <= gain;
-    return (struct worth){brings || (made && gain > 0 && resident_is_result(f->work, x)), brings};
+    return (struct worth){brings || (made && gain > 0 && resident_is_result(f->work, part)),
+                          brings};
 }
 
 /* ---- Memory ---- */
@@ -80,7 +82,7 @@ static enum gpu_status bring(struct factors *f, const struct accel_span *part, s
         return GPU_OK;
     }
     factor->at.ld = ld;
-    factor->resident = resident_look(f->work, operand_of(f, i), &factor->at.ptr);
+    factor->resident = resident_look(f->work, operand_of(f, i), part, &factor->at.ptr);
     factor->resident.digests = factor->resident.digests && worth.bring;
     if (factor->resident.digests)
         status = gpu_work_take(f->work, ld * part->cols * gpu_size_of(part), &factor->at.ptr);
@@ -113,17 +115,20 @@ enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *ra
             !kernels_fit(gpu_device_ld(x->rows, x->dtype)))
             continue;
         const struct accel_span part = resident_part(f->work->call, x);
-        const struct worth worth = worth_of(f, rates, i);
+        const struct worth worth = worth_of(f, rates, i, &part);
         if (worth.look)
             status = bring(f, &part, worth, i);
     }
     return status;
 }
 
-void factors_leave(struct factors *f)
+/* Waits: a part of what is there may be on its way to its own place. */
+enum gpu_status factors_leave(struct factors *f)
 {
     for (int i = A; i < C; i++)
         f->factor[i] = (struct factor){.stays = false};
+    const enum gpu_status status = gpu_work_give_back(f->work);
+    return status == GPU_OK ? GPU_NO_MEMORY : status;
 }
 
 bool factors_leave_out(const struct factors *f, struct schedule *s)

@@ -247,13 +247,6 @@ static enum gpu_status run_each_alone(struct products *p)
 
 /* ---- Memory ---- */
 
-static enum gpu_status drop(struct products *p)
-{
-    gpu_work_drop(p->work);
-    factors_leave(&p->factors);
-    return GPU_NO_MEMORY;
-}
-
 /* Takes memory for all, or for none. */
 static enum gpu_status take_memory(struct products *p)
 {
@@ -264,7 +257,7 @@ static enum gpu_status take_memory(struct products *p)
             status = gpu_work_take(p->work, s->places[x] * s->place_bytes[x], &p->memory[x]);
     if (status == GPU_OK && p->scheduled.own_bytes[0] > 0)
         status = gpu_work_take(p->work, p->scheduled.own_bytes[0], &p->pointers);
-    return status == GPU_NO_MEMORY ? drop(p) : status;
+    return status == GPU_NO_MEMORY ? factors_leave(&p->factors) : status;
 }
 
 /* Makes a schedule as if all operands came from the host, and takes memory for it. *made: there is one. */
@@ -274,11 +267,11 @@ static enum gpu_status make_schedule(struct products *p, const struct schedule_r
     enum gpu_status status = brings ? factors_bring(&p->factors, rates) : GPU_OK;
     *made = true;
     if (status != GPU_OK)
-        return status == GPU_NO_MEMORY ? drop(p) : status;
+        return status == GPU_NO_MEMORY ? factors_leave(&p->factors) : status;
     *made = choices_make(&p->schedule, &p->scheduled.call, rates,
                          scheduled_memory(&p->scheduled, available)) &&
             factors_leave_out(&p->factors, &p->schedule);
-    return *made ? take_memory(p) : drop(p);
+    return *made ? take_memory(p) : factors_leave(&p->factors);
 }
 
 /* Makes a schedule, and takes memory for it. *alone: the products are to run one by one, and nothing has been taken. */
@@ -359,6 +352,7 @@ enum gpu_status products_run(struct products *p)
     p->factors = (struct factors){.work = p->work, .scheduled = &p->scheduled};
     if (!scheduled_describe(p->work->call, &p->scheduled))
         return GPU_UNSUPPORTED;
+    resident_forget(p->work, p->scheduled.operand[C].x);
     enum gpu_status status = prepare(p, &alone);
     if (status == GPU_OK && alone) {
         status = run_each_alone(p);

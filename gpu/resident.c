@@ -19,6 +19,9 @@
 /* The kernel tells of so many, in pages of 4 KiB. */
 #define SCAN_GBPS 300.0
 
+/* Columns with fewer bytes, and gaps between them, say nothing of a rate. */
+enum { MEASURED_COLUMN = 1024 };
+
 /* Measured rates, in 10^9 bytes a second; 0: not yet. */
 static _Atomic double digests, scans;
 
@@ -71,12 +74,12 @@ struct accel_span resident_part(const struct accel_call *call, const struct acce
 {
     const enum accel_op_group group = accel_op_of(call->routine)->group;
     struct accel_span part = {.ptr = NULL};
-    if ((group != ACCEL_LEVEL_3 && group != ACCEL_BATCH && group != ACCEL_LEVEL_2) || !x->ptr ||
-        x->inc != 0 || x->place != ACCEL_HOST)
+    if (!x->ptr || x->inc != 0 || x->place != ACCEL_HOST)
         return part;
-    if (call->batch == 1)
+    if (group == ACCEL_LEVEL_3 || group == ACCEL_LEVEL_2)
         return part_of(x, triangle_of(call, x));
-    scheduled_side_by_side(x, call->batch, &part);
+    if (group == ACCEL_BATCH && call->batch > 1) /* not one of its products, by itself */
+        scheduled_side_by_side(x, call->batch, &part);
     return part;
 }
 
@@ -92,9 +95,11 @@ struct lane_rectangle resident_rectangle(const struct accel_span *part)
 
 bool resident_may(const struct accel_call *call, const struct accel_span *x)
 {
+    if (!x->ptr || x->access != ACCEL_READ || !accel_is_read(call, x) || accel_adds_nothing(call) ||
+        (double)accel_bytes(x) * (double)call->batch < (double)GPU_STAYS_BYTES)
+        return false;
     const struct accel_span part = resident_part(call, x);
-    return part.ptr && x->access == ACCEL_READ && accel_bytes(&part) >= GPU_STAYS_BYTES &&
-           accel_is_read(call, x) && !accel_adds_nothing(call);
+    return part.ptr && accel_bytes(&part) >= GPU_STAYS_BYTES;
 }
 
 /* ---- Looks ---- */
@@ -107,7 +112,8 @@ static struct gpu_key digest_of(const struct accel_span *x, const struct lane_re
     const struct gpu_key key = cells.cols > 0
                                    ? staging_digest_cells(from, &cells)
                                    : staging_digest(from, gpu_device_ld(x->rows, x->dtype));
-    if (!from->scan && !from->uplo)
+    if (!from->scan && !from->uplo &&
+        (x->ld == x->rows || x->rows * gpu_size_of(x) >= MEASURED_COLUMN))
         measure(&digests, gpu_digest_gbps(), accel_bytes(x), accel_now_ms() - start);
     return key;
 }
@@ -213,13 +219,21 @@ static bool is_expected(struct gpu_device *device, const struct accel_span *part
     return sightings_expect(part, key) && device->functions->has_kept(device, key);
 }
 
-/* An earlier call may have left all of a matrix of which this one reads a triangle. */
-static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
-                         const struct accel_span *all, gpu_address *memory)
+/* An earlier call may have left all of a matrix of which this one reads a triangle; unless the triangle is known more cheaply. */
+static bool is_expected_as_all(struct gpu_device *device, const struct accel_span *part,
+                               const struct accel_span *all)
 {
     struct gpu_key key;
     bool may;
-    if (!part->triangle || !is_expected(work->device, all, &key) ||
+    return part->triangle && is_expected(device, all, &key) &&
+           (sightings_watch(all, &may).proved || !sightings_watch(part, &may).proved);
+}
+
+static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
+                         const struct accel_span *all, gpu_address *memory)
+{
+    bool may;
+    if (!is_expected_as_all(work->device, part, all) ||
         (!work->host->digests && !(work->host->tracks && sightings_watch(all, &may).proved)) ||
         sightings_see(all) != SIGHTING_LOOK)
         return false;
@@ -228,12 +242,12 @@ static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
     return here;
 }
 
-bool resident_is_result(const struct gpu_work *work, const struct accel_span *x)
+bool resident_is_result(const struct gpu_work *work, const struct accel_span *part)
 {
-    const struct accel_span part = resident_part(work->call, x), all = part_of(&part, 0);
+    const struct accel_span all = part_of(part, 0);
     struct gpu_key key;
     return work->host->digests &&
-           (sightings_expect_result(&all, &key) || sightings_expect_result(&part, &key)) &&
+           (sightings_expect_result(&all, &key) || sightings_expect_result(part, &key)) &&
            work->device->functions->has_kept(work->device, &key);
 }
 
@@ -250,29 +264,28 @@ static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
     return w.watch;
 }
 
-bool resident_is_proved(const struct gpu_work *work, const struct accel_span *x)
+bool resident_is_proved(const struct gpu_work *work, const struct accel_span *part)
 {
-    const struct accel_span part = resident_part(work->call, x), all = part_of(&part, 0);
+    const struct accel_span all = part_of(part, 0);
     bool may;
     return work->host->tracks &&
-           (sightings_watch(&part, &may).proved || sightings_watch(&all, &may).proved);
+           (sightings_watch(part, &may).proved || sightings_watch(&all, &may).proved);
 }
 
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
-                              gpu_address *memory)
+                              const struct accel_span *part, gpu_address *memory)
 {
-    struct resident r = {.here = false};
+    struct resident r = {.part = *part};
     enum sighting how = SIGHTING_KEEP;
-    if (!work->host->keeps || !resident_may(work->call, x))
+    const struct accel_span all = part_of(part, 0);
+    if (!work->host->keeps)
         return r;
-    r.part = resident_part(work->call, x);
-    const struct accel_span all = part_of(&r.part, 0);
     if ((work->host->tracks && found_in_larger(work, &all, memory)) ||
         found_as_all(work, &r.part, &all, memory))
         return (struct resident){.part = all, .here = true};
     if (work->host->brings & 1u << (x - work->call->span))
         sightings_bring(&r.part);
-    else if (work->host->digests || resident_is_proved(work, x) ||
+    else if (work->host->digests || resident_is_proved(work, part) ||
              accel_only_moves(work->call->routine))
         how = sightings_see(&r.part);
     else
@@ -360,10 +373,19 @@ static bool result_may(const struct accel_call *call, const struct accel_span *x
 /* LAPACK's inputs, which its results overwrite, may come again. */
 void resident_forget(struct gpu_work *work, const struct accel_span *x)
 {
+    static const char triangles[] = {0, 'L', 'U'};
+    struct accel_span all = *x;
     struct gpu_key old;
-    if (work->host->digests && result_may(work->call, x) && !accel_is_lapack(work->call->routine) &&
-        sightings_write(x, &old))
-        gpu_work_forget(work, &old);
+    const bool is_batch = accel_is_batch(work->call->routine);
+    if (!work->host->digests || accel_is_lapack(work->call->routine) || !all.ptr ||
+        all.place != ACCEL_HOST || (!is_batch && !result_may(work->call, x)) ||
+        (is_batch && !scheduled_side_by_side(x, work->call->batch, &all)))
+        return;
+    for (size_t i = 0; i < sizeof triangles; i++) {
+        const struct accel_span part = part_of(&all, triangles[i]);
+        if (sightings_write(&part, &old))
+            gpu_work_forget(work, &old);
+    }
 }
 
 struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x)
@@ -417,7 +439,7 @@ static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
     }
 }
 
-/* Adds one of Level 2 or 3: a part of what is there; all of it, even if the call reads a triangle; or that. */
+/* Adds one of Level 2 or 3, or of a batch, as the call would find it. */
 static void add_kept_of(struct gpu_kept *kept, struct gpu_device *device,
                         const struct accel_call *call, int operand)
 {
@@ -430,9 +452,9 @@ static void add_kept_of(struct gpu_kept *kept, struct gpu_device *device,
     const struct sighting_watch around = sightings_around(&all, &larger, &row, &col);
     if (around.watch && device->functions->has_kept(device, &around.key))
         add_kept(kept, operand, &all, true);
-    else if (is_expected(device, &all, &key))
+    else if (is_expected_as_all(device, &part, &all))
         add_kept(kept, operand, &all, sightings_watch(&all, &may).proved);
-    else if (part.triangle && is_expected(device, &part, &key))
+    else if (is_expected(device, &part, &key))
         add_kept(kept, operand, &part, sightings_watch(&part, &may).proved);
 }
 

@@ -35,16 +35,16 @@ struct lane_rectangle resident_rectangle(const struct accel_span *part);
 /* Returns whether an operand is one that could stay: a part that the call only reads, not a small one. */
 bool resident_may(const struct accel_call *call, const struct accel_span *x);
 
-/* Returns whether an operand's watch has proved something: it is probably on the device, and a scan is enough to know. */
-bool resident_is_proved(const struct gpu_work *work, const struct accel_span *x);
+/* The same of a part. Returns whether a watch has proved something: it is probably on the device, and a scan is enough to know. */
+bool resident_is_proved(const struct gpu_work *work, const struct accel_span *part);
 
-/* Returns whether an operand is a result that is on the device: unless the program has changed it, a look will find it. */
-bool resident_is_result(const struct gpu_work *work, const struct accel_span *x);
+/* Returns whether it is a result that is on the device: unless the program has changed it, a look will find it. */
+bool resident_is_result(const struct gpu_work *work, const struct accel_span *part);
 
-/* Looks for an operand on the device, as far as that is worth it. *memory: where it is, with leading dimension gpu_device_ld(). The host's
- * setting decides whether anything is kept. */
+/* Looks for the part of an operand x on the device, as far as that is worth it, if resident_may(). *memory: where it is, with leading dimension
+ * gpu_device_ld(). The host's setting decides whether anything is kept. */
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
-                              gpu_address *memory);
+                              const struct accel_span *part, gpu_address *memory);
 
 /* Keeps r->part of an operand, digested, which the call has brought to `memory`. The call's work is done, and it has not failed. */
 enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const struct resident *r);
@@ -54,8 +54,8 @@ enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const s
 struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
                                  const struct lane_rectangle *from, gpu_address *memory);
 
-/* A result of a call, of which x->triangle alone comes down, if that is not 0: forgets what had been kept for its place, whose memory the
- * call may need; begins it; and keeps it once the call is done. cells: in which it was digested on its way down. Its copy on the device is what the
+/* A result of a call, of which x->triangle alone comes down, if that is not 0: forgets what had been kept for its place, all or triangles, whose memory
+ * the call may need; begins it; and keeps it once the call is done. cells: in which it was digested on its way down. Its copy on the device is what the
  * program has then. */
 void resident_forget(struct gpu_work *work, const struct accel_span *x);
 struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x);

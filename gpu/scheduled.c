@@ -35,6 +35,8 @@ static struct schedule_sharing sharing_of(const struct accel_span *x, int64_t ba
         return one;
     while (runs * repeat < batch && x->array[runs * repeat] != x->array[0])
         runs++;
+    if (repeat == 1 && runs == batch)
+        return none;
     for (int64_t i = 0; i < batch; i++)
         if (x->array[i] != x->array[i / repeat % runs * repeat])
             return none;

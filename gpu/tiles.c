@@ -53,8 +53,11 @@ static enum gpu_status look_for_residents(struct tiles *t)
         struct tile_part *p = &t->part[i];
         if (!p->x || is_in_place(p) || !p->rows || *p->rows != p->x->rows || *p->cols != p->x->cols)
             continue;
-        p->resident = resident_look(t->work, p->x, &p->memory);
-        if (t->work->host->relies && !p->resident.here && resident_may(t->work->call, p->x))
+        if (!resident_may(t->work->call, p->x))
+            continue;
+        const struct accel_span part = resident_part(t->work->call, p->x);
+        p->resident = resident_look(t->work, p->x, &part, &p->memory);
+        if (t->work->host->relies && !p->resident.here)
             status = GPU_CHANGED;
     }
     return status;
@@ -81,11 +84,12 @@ static enum gpu_status get_memory(struct tiles *t, bool looks)
         if (bytes > 0 && !t->part[i].resident.here)
             status = gpu_work_take(work, bytes, &t->part[i].memory);
     }
-    if (status == GPU_NO_MEMORY) {
-        gpu_work_drop(work);
-        leave_residents(t);
-    }
-    return status;
+    if (status != GPU_NO_MEMORY)
+        return status;
+    leave_residents(t);
+    status =
+        gpu_work_give_back(work); /* a part of what is there may be on its way to its own place */
+    return status == GPU_OK ? GPU_NO_MEMORY : status;
 }
 
 /* Tries the largest sizes first, then those for which there is memory. */

@@ -98,7 +98,8 @@ struct accel_span {
     void *const *array; /* batch: pointers to the matrices, owned by the caller; NULL: none */
     enum accel_dtype dtype;
     enum accel_access access;
-    char triangle; /* the part that is written: U or L; u or l: without the diagonal; 0: all */
+    char
+        triangle; /* the part that is written, or stays: U or L; u or l: without the diagonal; 0: all */
     enum accel_place place; /* of a batch: the least favourable place of its matrices */
 };
 

@@ -114,13 +114,13 @@ for how, env in (("hash", HASH), ("auto", AUTO)):
     # (The calibration is not of the library that has these batches.)
     tap.ok(done.returncode == 0 and done.stdout.endswith("0 calls wrong\n"), f"{how}: batches", done.stdout[-300:], done.stderr[-500:])
     lines, plainly = lines_for(done), lines_for(without)
-    tap.ok(done.stdout == without.stdout and not kept(plainly) and [f["ran"] for f in lines + plainly] == ["gpu0"] * 8 * rounds, "the same results, bit for bit, as those without", done.stdout[-300:])
-    # Matrices of the first operand side by side; of the second one, that of the call before, as the first one's have gaps; both; one matrix for all. The
-    # first operand changes in the fourth and eighth round, the second one in each, before the first call.
-    for i, found in enumerate((4.194304, 4.194304, 2.097152 + 4.194304, 1.5488)):
+    tap.ok(done.stdout == without.stdout and not kept(plainly) and [f["ran"] for f in lines + plainly] == ["gpu0"] * 10 * rounds, "the same results, bit for bit, as those without", done.stdout[-300:])
+    # Matrices of the first operand side by side; of the second one, that of the call before, as the first one's have gaps; both; one matrix for all; of the first
+    # one, transposed. The first operand changes in the fourth and eighth round, the second one in each, before the first call.
+    for i, found in enumerate((3.6864, 3.6864, 1.8432 + 3.6864, 1.5488, 3.19488)):
         expected = [k for k in range(2, rounds) if i == 1 or k % 4 != 3]
-        bad = [lines[4 * k + i] for k in expected if abs(number(lines[4 * k + i], "kept_mb") - found) > 0.01 or
-               abs(number(plainly[4 * k + i], "up_mb") - number(lines[4 * k + i], "up_mb") - found) > 0.01]
+        bad = [lines[5 * k + i] for k in expected if abs(number(lines[5 * k + i], "kept_mb") - found) > 0.01 or
+               abs(number(plainly[5 * k + i], "up_mb") - number(lines[5 * k + i], "up_mb") - found) > 0.01]
         tap.ok(not bad, f"call {i + 1} of a round: matrices that are side by side, or one for all, stay", *bad)
 
 # ---- Random calls on few matrices ----
