@@ -212,11 +212,12 @@ static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address
            found_by_digest(work, x, &all, w.proved, memory);
 }
 
-/* Returns whether something is on the device that is probably what an operand, or its triangle, has now. */
+/* Returns whether something is on the device that is probably what an operand, or its triangle, has now: a result is, unless the program has changed it. */
 static bool is_expected(struct gpu_device *device, const struct accel_span *part,
                         struct gpu_key *key)
 {
-    return sightings_expect(part, key) && device->functions->has_kept(device, key);
+    return (sightings_expect(part, key) || sightings_expect_result(part, key)) &&
+           device->functions->has_kept(device, key);
 }
 
 /* An earlier call may have left all of a matrix of which this one reads a triangle; unless the triangle is known more cheaply. */
