@@ -771,7 +771,8 @@ step_timings() {
     accel=("${cpu[@]}" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait "${model[@]}")
     start_player cpu "${cpu[@]}" "$build/proof/time_calls"
     start_player libaccel "${accel[@]}" "$build/proof/time_calls"
-    start_player libaccel_gpu "${accel[@]}" ACCEL_POLICY=gpu ACCEL_LOG=1 ACCEL_LOG_FILE="$turns/libaccel_gpu.log" "$build/proof/time_calls"
+    start_player libaccel_gpu "${accel[@]}" ACCEL_POLICY=gpu ACCEL_RESIDENT=off ACCEL_LOG=1 ACCEL_LOG_FILE="$turns/libaccel_gpu.log" \
+        "$build/proof/time_calls"
     start_player libaccel_log "${accel[@]}" ACCEL_LOG=1 ACCEL_LOG_FILE="$turns/libaccel_log.log" "$build/proof/time_calls"
     for folder in "$cuda/lib64" "$cuda/lib" "$cuda/targets/x86_64-linux/lib"; do
         [ -n "$nvblas" ] || nvblas=$(ls "$folder"/libnvblas.so.1? 2> /dev/null | head -n 1)
@@ -787,7 +788,7 @@ step_timings() {
     fi
     before=$(wc -l < "$parts/checks.tsv")
     # shellcheck disable=SC2086
-    time_calls $sizes
+    time_calls ${sizes//,/ }
     after=$(tail -n +$((before + 1)) "$parts/checks.tsv" | grep -c "$(printf '\tfailed\t')")
     stop_players
     step_note="$(cut -f 1,2 "$parts/timings.tsv" | sort -u | wc -l) calls"

@@ -1,6 +1,7 @@
 /*
  * Copies of pageable memory through small pinned buffers, by 1 to 16 threads: each packs a chunk into a slot while its
- * last ones are on the bus (field notes, section 6: 1 MiB chunks, three slots a thread).
+ * last ones are on the bus: 1 MiB chunks, three slots a thread. By 8 threads also with chunks of other sizes, and with stores that go past
+ * the caches.
  */
 #include "driver.h"
 #include "base/clock.h"
@@ -10,15 +11,18 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#ifdef __x86_64__
+#    include <emmintrin.h>
+#endif
 
-enum { SLOTS = 3, CHUNK = 1 << 20, MOST_THREADS = 16, PASSES = 3 };
+enum { SLOTS = 3, USUAL_CHUNK = 1 << 20, USUAL_THREADS = 8, MOST_THREADS = 16, PASSES = 3 };
 
 /* One transfer, which threads share. */
 struct transfer {
     CUdeviceptr device;
     char *host;
-    size_t chunks;
-    bool up;
+    size_t chunk, chunks; /* bytes of a chunk; how many */
+    bool up, streamed;
     atomic_size_t next;
     atomic_bool failed;
 };
@@ -39,16 +43,31 @@ struct stager {
 
 /* ---- One thread ---- */
 
+/* One chunk. Both addresses are those of whole lines. */
+static void copy(const struct transfer *t, char *to, const char *from)
+{
+#ifdef __x86_64__
+    for (size_t i = 0; t->streamed && i < t->chunk; i += 16)
+        _mm_stream_si128((__m128i *)(void *)(to + i),
+                         _mm_load_si128((const __m128i *)(const void *)(from + i)));
+    if (t->streamed) {
+        _mm_sfence();
+        return;
+    }
+#endif
+    memcpy(to, from, t->chunk);
+}
+
 static bool open_stager(struct stager *s)
 {
     if (!CUDA_OK(cuStreamCreate, &s->stream, CU_STREAM_NON_BLOCKING))
         return false;
     for (int i = 0; i < SLOTS; i++) {
         void *pinned;
-        if (!CUDA_OK(cuMemHostAlloc, &pinned, CHUNK, 0))
+        if (!CUDA_OK(cuMemHostAlloc, &pinned, s->transfer->chunk, 0))
             return false;
         s->slot[i].pinned = pinned;
-        memset(pinned, 1, CHUNK);
+        memset(pinned, 1, s->transfer->chunk);
         if (!CUDA_OK(cuEventCreate, &s->slot[i].done, CU_EVENT_DISABLE_TIMING))
             return false;
     }
@@ -76,7 +95,7 @@ static bool finish(struct stager *s, struct slot *slot)
     if (!CUDA_OK(cuEventSynchronize, slot->done))
         return false;
     if (!t->up)
-        memcpy(t->host + slot->chunk * CHUNK, slot->pinned, CHUNK);
+        copy(t, t->host + slot->chunk * t->chunk, slot->pinned);
     slot->chunk = SIZE_MAX;
     return true;
 }
@@ -84,12 +103,12 @@ static bool finish(struct stager *s, struct slot *slot)
 static bool begin(struct stager *s, struct slot *slot, size_t chunk)
 {
     const struct transfer *t = s->transfer;
-    CUdeviceptr at = t->device + chunk * CHUNK;
+    CUdeviceptr at = t->device + chunk * t->chunk;
     if (t->up)
-        memcpy(slot->pinned, t->host + chunk * CHUNK, CHUNK);
+        copy(t, slot->pinned, t->host + chunk * t->chunk);
     slot->chunk = chunk;
-    return (t->up ? CUDA_OK(cuMemcpyHtoDAsync, at, slot->pinned, CHUNK, s->stream)
-                  : CUDA_OK(cuMemcpyDtoHAsync, slot->pinned, at, CHUNK, s->stream)) &&
+    return (t->up ? CUDA_OK(cuMemcpyHtoDAsync, at, slot->pinned, t->chunk, s->stream)
+                  : CUDA_OK(cuMemcpyDtoHAsync, slot->pinned, at, t->chunk, s->stream)) &&
            CUDA_OK(cuEventRecord, slot->done, s->stream);
 }
 
@@ -148,8 +167,8 @@ static double transfer_ms(struct transfer *t, int threads)
     }
     for (int pass = 0; pass < PASSES; pass++) {
         atomic_store(&t->next, 0);
-        pthread_barrier_wait(&barrier);
         double start = accel_now_ms();
+        pthread_barrier_wait(&barrier);
         pthread_barrier_wait(&barrier);
         double ms = accel_now_ms() - start;
         if (pass > 0)
@@ -161,27 +180,45 @@ static double transfer_ms(struct transfer *t, int threads)
     return atomic_load(&t->failed) ? -1 : best;
 }
 
+/* Both ways, by so many threads. kind: what is behind the name of the measurement. */
+static void measure_staged(struct transfer *t, size_t size, int threads, const char *kind)
+{
+    char name[64];
+    t->chunks = size / t->chunk;
+    for (int up = 1; up >= 0; up--) {
+        t->up = up;
+        snprintf(name, sizeof name, "staged_%s_%d_threads%s", up ? "up" : "down", threads, kind);
+        const double ms = transfer_ms(t, threads);
+        if (ms > 0)
+            report(name, (double)size * 1e-6 / ms, "GB/s");
+        else
+            report_missing(name, "");
+    }
+}
+
 void measure_staged_copies(bool quick)
 {
     const size_t size = quick ? 16 << 20 : 512 << 20;
-    struct transfer t = {.chunks = size / CHUNK, .host = touched_memory(size, false)};
+    struct transfer t = {.chunk = USUAL_CHUNK, .host = touched_memory(size, false)};
     if (!t.host || !CUDA_OK(cuMemAlloc, &t.device, size)) {
         report_missing("staged", t.host ? "" : "no memory");
         if (t.host)
             touched_memory_free(t.host, size);
         return;
     }
-    for (int up = 1; up >= 0; up--)
-        for (int threads = 1; threads <= MOST_THREADS; threads *= 2) {
-            char name[64];
-            t.up = up;
-            snprintf(name, sizeof name, "staged_%s_%d_threads", up ? "up" : "down", threads);
-            double ms = transfer_ms(&t, threads);
-            if (ms > 0)
-                report(name, (double)size * 1e-6 / ms, "GB/s");
-            else
-                report_missing(name, "");
-        }
+    for (int threads = 1; threads <= MOST_THREADS; threads *= 2)
+        measure_staged(&t, size, threads, "");
+#ifdef __x86_64__
+    t.streamed = true;
+    measure_staged(&t, size, USUAL_THREADS, "_streamed");
+    t.streamed = false;
+#endif
+    for (t.chunk = USUAL_CHUNK / 8; t.chunk <= 4 * USUAL_CHUNK; t.chunk *= 2) {
+        char kind[32];
+        snprintf(kind, sizeof kind, "_%zu_kib", t.chunk >> 10);
+        if (t.chunk != USUAL_CHUNK)
+            measure_staged(&t, size, USUAL_THREADS, kind);
+    }
     CUDA_OK(cuMemFree, t.device);
     touched_memory_free(t.host, size);
 }

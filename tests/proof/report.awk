@@ -6,7 +6,7 @@
 #   timings.tsv  routine, n, player, round, ms, operations, bytes in, bytes out, ran, why
 # -v format=json|markdown|ratios (the table of times alone, for people at a terminal).
 #
-# The time of a player is the median of its rounds. The floor of a call is what no program could be faster than on this machine: the longest
+# The time of a player is the median of its rounds. The player libaccel_gpu, "forced", is the one whose operands all cross the link in each call. The floor of a call is what no program could be faster than on this machine: the longest
 # of the bytes that it reads over the measured rate of pinned copies up, those that it writes over the rate down, and its
 # operations over the peak of products that the device was measured to have in the call's type. What a factorisation is compared with besides is
 # cuSOLVER's time on a matrix that is on the device already, and the copies up and down, one after the other.
@@ -53,6 +53,11 @@ function median(text,    part, n, i, j, t) {
             part[j - 1] = t
         }
     return n % 2 ? part[(n + 1) / 2] + 0 : (part[n / 2] + part[n / 2 + 1]) / 2
+}
+
+# libaccel's time: forced, where it alone has played.
+function own_ms(key) {
+    return median(runs[key, runs[key, "libaccel"] == "" ? "libaccel_gpu" : "libaccel"])
 }
 
 function over(a, b) {
@@ -115,10 +120,11 @@ function json_player(key, player,    text) {
         ", \"why\": " json(why[key, player]) "}"
 }
 
-function json_call(key,    name, accel) {
+function json_call(key,    name, accel, forced) {
     split(key, name, SUBSEP)
     floors(key)
-    accel = median(runs[key, "libaccel"])
+    accel = own_ms(key)
+    forced = median(runs[key, "libaccel_gpu"])
     return "{\"routine\": " quoted(name[1]) ", \"n\": " name[2] ", \"operations\": " operations[key] \
         ", \"bytes_in\": " bytes_in[key] ", \"bytes_out\": " bytes_out[key] \
         ",\n     \"cpu\": " json_player(key, "cpu") ",\n     \"nvblas\": " json_player(key, "nvblas") \
@@ -129,7 +135,9 @@ function json_call(key,    name, accel) {
         ",\n     \"ratio\": {\"cpu_over_libaccel\": " computed(over(median(runs[key, "cpu"]), accel)) \
         ", \"nvblas_over_libaccel\": " computed(over(median(runs[key, "nvblas"]), accel)) \
         ", \"libaccel_over_floor\": " computed(over(accel, least_ms)) \
-        ", \"libaccel_over_resident\": " computed(over(accel, resident_ms)) "}}"
+        ", \"libaccel_over_resident\": " computed(over(accel, resident_ms)) \
+        ", \"forced_over_floor\": " computed(over(forced, least_ms)) \
+        ", \"forced_over_resident\": " computed(over(forced, resident_ms)) "}}"
 }
 
 function print_json(    i, f) {
@@ -174,16 +182,16 @@ function row(key, pattern,    name, cpu, peer, accel, forced) {
     floors(key)
     cpu = median(runs[key, "cpu"])
     peer = median(runs[key, "nvblas"])
-    accel = median(runs[key, "libaccel"])
+    accel = own_ms(key)
     forced = median(runs[key, "libaccel_gpu"])
     return sprintf(pattern, name[1], name[2], shown_ms(cpu), shown_ms(peer), shown_ms(accel), \
-        ran[key, "libaccel"] == "" ? "-" : ran[key, "libaccel"], shown_ms(forced), shown_ms(least_ms), shown_ratio(over(cpu, accel)), \
-        shown_ratio(over(peer, accel)), shown_ratio(over(accel, least_ms)), shown_ms(resident_ms), shown_ratio(over(accel, resident_ms)))
+        runs[key, "libaccel"] == "" ? "forced" : ran[key, "libaccel"] == "" ? "-" : ran[key, "libaccel"], shown_ms(forced), shown_ms(least_ms), shown_ratio(over(cpu, accel)), \
+        shown_ratio(over(peer, accel)), shown_ratio(over(forced, least_ms)), shown_ms(resident_ms), shown_ratio(over(forced, resident_ms)))
 }
 
 function print_ratios(    i) {
     printf "%-7s %6s %10s %10s %10s %-9s %10s %10s %12s %15s %15s %11s %17s\n", "call", "n", "CPU ms", "NVBLAS ms", "libaccel", "ran", "forced", \
-        "floor ms", "CPU/libaccel", "NVBLAS/libaccel", "libaccel/floor", "resident ms", "libaccel/resident"
+        "floor ms", "CPU/libaccel", "NVBLAS/libaccel", "forced/floor", "resident ms", "forced/resident"
     for (i = 1; i <= calls; i++)
         printf "%s\n", row(call[i], "%-7s %6s %10s %10s %10s %-9s %10s %10s %12s %15s %15s %11s %17s")
 }
@@ -194,10 +202,10 @@ function print_markdown(    i, f) {
     for (i = 1; i <= machines; i++)
         print "| " machine[i] " | " value_of[machine[i]] " |"
     print "\n## Times\n"
-    print "`libaccel` decides by itself, by the calibration of the same run where it was made; `forced` is `ACCEL_POLICY=gpu`. The floor is the longest of: bytes up and bytes down over"
+    print "`libaccel` decides by itself, by the calibration of the same run where it was made; `forced` is `ACCEL_POLICY=gpu` and `ACCEL_RESIDENT=off`: all operands cross the link in each call. The floor is the longest of: bytes up and bytes down over"
     print "the measured rates of pinned copies, operations over the measured peak of the device. Resident is what cuSOLVER takes on a matrix that is on the device"
     print "already, and these copies.\n"
-    print "| call | n | CPU ms | NVBLAS ms | libaccel ms | ran | forced ms | floor ms | CPU / libaccel | NVBLAS / libaccel | libaccel / floor | resident ms | libaccel / resident |"
+    print "| call | n | CPU ms | NVBLAS ms | libaccel ms | ran | forced ms | floor ms | CPU / libaccel | NVBLAS / libaccel | forced / floor | resident ms | forced / resident |"
     print "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     for (i = 1; i <= calls; i++)
         print row(call[i], "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |")

@@ -6,7 +6,7 @@
  * milliseconds: the median of the calls. figure: a sum, or a logarithm of a determinant; all libraries give the same number up to
  * rounding. operations: the least that the usual algorithm needs. bytes_in, bytes_out: the least that the call must read and write.
  * Inputs are made once for a routine and an order, and copied before each call that overwrites them; "prepare ROUTINE N" makes them,
- * and is answered by "ready". "error WHY" answers a line that is not understood, or a lack of memory. "quit" and the end of stdin
+ * and is answered by "ready". "memory ROUTINE N" is answered by the bytes of their matrices. "error WHY" answers a line that is not understood, or a lack of memory. "quit" and the end of stdin
  * end the program.
  *
  * The process stays, so that processes with other libraries in LD_PRELOAD can take turns.
@@ -379,19 +379,32 @@ static const struct routine *find(const char *name)
     return NULL;
 }
 
+/* With the copy of what a call overwrites, and a workspace of as much again. */
+static double most_bytes(const struct routine *routine, int n)
+{
+    const bool copied = routine->prepare != product && routine->prepare != one_matrix,
+               worked = routine->prepare == with_workspace;
+    return (double)(routine->matrices + copied + 3 * worked) * n * n * routine->item;
+}
+
 /* One request; what is wrong with it, or NULL. */
 static const char *handle(const char *line, struct data *data)
 {
-    const bool prepare = strncmp(line, "prepare ", 8) == 0;
+    const bool prepare = strncmp(line, "prepare ", 8) == 0,
+               memory = strncmp(line, "memory ", 7) == 0;
     const struct routine *routine;
     char name[32];
     int n, calls = 0;
-    if (sscanf(prepare ? line + 8 : line, "%31s %d %d", name, &n, &calls) < 2 || n < 1 ||
-        n > 32768 || calls < 0 || calls > MOST_CALLS)
+    if (sscanf(line + (prepare ? 8 : memory ? 7 : 0), "%31s %d %d", name, &n, &calls) < 2 ||
+        n < 1 || n > 32768 || calls < 0 || calls > MOST_CALLS)
         return "expected ROUTINE N [CALLS] with N from 1 to 32768, CALLS to 9";
     routine = find(name);
     if (!routine)
         return "no such routine";
+    if (memory) {
+        printf("%.0f\n", most_bytes(routine, n));
+        return NULL;
+    }
     if ((data->routine != routine || data->n != n) && !make(data, routine, n)) {
         discard(data);
         return "no memory";

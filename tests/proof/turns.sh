@@ -2,7 +2,8 @@
 #
 # Each player is build/proof/time_calls, with another library in LD_PRELOAD or none. Per routine and order: all make their
 # inputs, each has a turn that warms up and is not counted, then one after the other, as often as the time allows; who
-# begins changes from round to round. Numbers that must agree between players are compared. The player libaccel_log writes a log,
+# begins changes from round to round. A player that would take too long for a call sits it out, and where memory is short, libaccel_gpu plays
+# alone. Numbers that must agree between players are compared. The player libaccel_log writes a log,
 # and is not timed: on the CPU a routine of LAPACK makes thousands of calls, each a line. It repeats libaccel's calls, whose number
 # libaccel's decisions depend on.
 
@@ -83,18 +84,58 @@ figures_agree() {
         exit !(a ~ /[0-9]$/ && b ~ /[0-9]$/ && d <= (single ? 1e-4 : 1e-8) * m + 1e-30) }'
 }
 
-# time_call ROUTINE N: all rounds of all players. Sets cpu_ms, of the last call on the CPU. Returns 1 where nobody can make
-# the call, 2 where time has run out.
+# What players' calls have taken at their largest orders so far: "PLAYER ROUTINE" is the key.
+declare -A last_ms last_n
+
+# estimated PLAYER ROUTINE N: the seconds of a call, by the cube of the order; 0 where nothing is known.
+estimated() {
+    awk -v ms="${last_ms[$1 $2]:-0}" -v n="$3" -v last="${last_n[$1 $2]:-$3}" 'BEGIN { q = n / last; printf "%.1f", ms * q * q * q / 1000 }'
+}
+
+# choose_players ROUTINE N: sets $chosen to those that can make the call soon enough, and in the memory that there is, and $seconds_each to what
+# a round of theirs takes. False where nobody can; says who cannot.
+choose_players() {
+    local name seconds bytes='' slow='' within
+    chosen=() seconds_each=0
+    for name in "${players[@]}"; do
+        # NVBLAS has Level 3 alone.
+        case $name:$1 in nvblas:*rf | nvblas:*dd | nvblas:*evd) continue ;; esac
+        [ -z "${player_lost[$name]:-}" ] || continue
+        seconds=$(estimated "$name" "$1" "$2")
+        # The one with the log takes as long as the one that it repeats.
+        [ "$name" != libaccel_log ] || seconds=$(estimated libaccel "$1" "$2")
+        if awk -v s="$seconds" -v most="$most_call_seconds" 'BEGIN { exit s <= most }'; then
+            slow+="${slow:+, }$name (about $seconds s)"
+            continue
+        fi
+        seconds_each=$(awk -v a="$seconds_each" -v b="$seconds" 'BEGIN { print a + b }')
+        chosen+=("$name")
+        if [ -z "$bytes" ]; then
+            tell "$name" "memory $1 $2" && hear "$name" 5 && bytes=$answer
+        fi
+    done
+    [ -z "$slow" ] || left_out timings "$1 $2: some players" "a call would take too long: $slow"
+    case " ${chosen[*]} " in
+    *" libaccel_gpu "*) ;;
+    *) return 1 ;;
+    esac
+    within() { awk -v bytes="$bytes" -v processes="$1" '/^MemAvailable:/ { exit !(bytes * processes < $2 * 1024 * 0.7) }' /proc/meminfo; }
+    if ! within ${#chosen[@]}; then
+        within 1 || { left_out timings "$1 $2" "this machine has too little memory" && return 1; }
+        left_out timings "$1 $2: players but libaccel_gpu" "this machine has too little memory"
+        chosen=(libaccel_gpu)
+        seconds_each=$(estimated libaccel_gpu "$1" "$2")
+    fi
+}
+
+# time_call ROUTINE N: all rounds of $chosen. Returns 1 where nobody can make the call, 2 where time has run out.
 time_call() {
-    local routine=$1 n=$2 name round rounds figure first at ms operations in out calls reference='' limit line
+    local routine=$1 n=$2 name round rounds figure first at ms operations in out calls reference='' reference_of='' limit line
     local -a preparing=() playing=() timed=() decision
     request="$routine $n"
     limit=$((step_end - $(now) + 5))
-    cpu_ms=
-    for name in "${players[@]}"; do
-        # NVBLAS has Level 3 alone.
-        case $name:$routine in nvblas:*rf | nvblas:*dd | nvblas:*evd) continue ;; esac
-        [ -z "${player_lost[$name]:-}" ] && tell "$name" "prepare $request" && preparing+=("$name")
+    for name in "${chosen[@]}"; do
+        tell "$name" "prepare $request" && preparing+=("$name")
     done
     for name in "${preparing[@]}"; do
         hear "$name" "$limit" && [ "$name" != libaccel_log ] && playing+=("$name")
@@ -110,14 +151,16 @@ time_call() {
             [ "$limit" -gt 1 ] || return 2
             tell "$name" "$request" && hear "$name" "$limit" || continue
             read -r ms figure operations in out calls <<< "$answer"
-            if [ "$name" = libaccel ] && tell libaccel_log "$request $calls"; then
+            if [ "$name" = libaccel ] && [[ " ${chosen[*]} " == *" libaccel_log "* ]] && tell libaccel_log "$request $calls"; then
                 hear libaccel_log "$limit"
             fi
-            if [ "$name" = cpu ]; then
-                cpu_ms=$ms reference=${reference:-$figure}
+            last_ms["$name $routine"]=$ms last_n["$name $routine"]=$n
+            if [ -z "$reference" ]; then
+                # The first that plays, the CPU where it does, sets what the others must give.
+                reference=$figure reference_of=$name
                 [ "$round" -gt 0 ] || rounds=$(awk -v ms="$ms" -v most="$most_rounds" 'BEGIN { r = ms < 100 ? 5 : ms < 1000 ? 3 : 1; print r < most ? r : most }')
-            elif [ -n "$reference" ] && ! figures_agree "$reference" "$figure" "$([ "${routine:0:1}" = s ] && echo 1 || echo 0)"; then
-                player_failed "$name" "$request: its figure is $figure, the CPU's $reference"
+            elif ! figures_agree "$reference" "$figure" "$([ "${routine:0:1}" = s ] && echo 1 || echo 0)"; then
+                player_failed "$name" "$request: its figure is $figure, that of $reference_of $reference"
             fi
             if [ "$round" -gt 0 ]; then
                 timed+=("$(printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s' "$routine" "$n" "$name" "$round" "$ms" "$operations" "$in" "$out")")
@@ -134,35 +177,22 @@ time_call() {
 
 # time_calls SIZES…: every routine at the sizes, the small ones of all first. What would take too long is left out.
 time_calls() {
-    local n routine estimate left
-    local -a all=(dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd)
-    local -A last_ms last_n
+    local n routine left
+    local -a all=(dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd) chosen
+    local seconds_each
     for n in "$@"; do
         for routine in "${all[@]}"; do
+            choose_players "$routine" "$n" || continue
             left=$((step_end - $(now)))
-            estimate=$(awk -v ms="${last_ms[$routine]:-0}" -v ratio="$n/${last_n[$routine]:-$n}" 'BEGIN {
-                split(ratio, r, "/"); q = r[1] / r[2]; printf "%d", ms * q * q * q / 1000 + 0.5 }')
-            if [ "$estimate" -gt "$most_call_seconds" ]; then
-                left_out "timings" "$routine $n" "one call would take the CPU about $estimate s"
-            elif ! fits_memory "$n"; then
-                left_out "timings" "$routine $n" "this machine has too little memory"
-            elif [ "$left" -lt $((4 + 4 * estimate)) ]; then
+            if awk -v left="$left" -v s="$seconds_each" 'BEGIN { exit left >= 4 + 2 * s }'; then
                 left_out "timings" "$routine $n" "no time is left"
-            elif [ -n "${player_lost[cpu]:-}" ]; then
-                left_out "timings" "$routine $n" "the CPU's process is lost"
-            else
-                time_call "$routine" "$n"
-                case $? in
-                1) check timings "$routine $n" failed 0 "nobody could make the call" ;;
-                2) left_out timings "$routine $n" "time has run out on the way" ;;
-                esac
-                [ -z "$cpu_ms" ] || { last_ms[$routine]=$cpu_ms last_n[$routine]=$n; }
+                continue
             fi
+            time_call "$routine" "$n"
+            case $? in
+            1) check timings "$routine $n" failed 0 "nobody could make the call" ;;
+            2) left_out timings "$routine $n" "time has run out on the way" ;;
+            esac
         done
     done
-}
-
-# Five processes have up to four matrices each, of 16 bytes an element.
-fits_memory() {
-    awk -v n="$1" '/^MemAvailable:/ { exit !(320 * n * n < $2 * 1024 * 0.7) }' /proc/meminfo
 }
