@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,18 +16,35 @@
 /* A thread that has had nothing to do for so long ends. After a thread could not be started, the next try is as much later. */
 #define IDLE_S 1
 
+/* To fall asleep and be woken up takes some 50 us, on a virtual machine above all: a thread first looks for more items of its job for so long, and the
+ * calling thread for the end of an item. */
+#define AWAKE_MS 0.05
+
+/* With so many threads, the calling one has better things to do than items (crew_attend()): it looks for so long, and after a while in vain it
+ * does items nevertheless. */
+enum { ENOUGH = 4 };
+#define LOOK_MS    0.005
+#define IN_VAIN_MS 0.2
+
+/* A thread wakes so many others up, and these do the same. */
+enum { WOKEN_BY_ONE = 2 };
+
 /* Jobs that threads help at once; further ones are not helped. */
 enum { JOBS_MAX = 16 };
 
 enum { STACK_BYTES = 256 << 10 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Held for some instructions at a time: worth looking again before falling asleep. */
+static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 FORKS_LOCK(lock);
 static pthread_cond_t calls_come = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t workers_leave = PTHREAD_COND_INITIALIZER;
 static struct crew_job *jobs[JOBS_MAX]; /* NULL: no job */
-static int job_count, turn;
-/* Threads: all; those without work; calls for them that they have not seen yet; those at work. */
-static int threads, idle, calls, busy;
+static int turn, threads, calls; /* calls: for threads that sleep, which these have not seen yet */
+static atomic_int job_count;
+/* Threads without work, asleep or about to; those at a job, and of these the ones that look for more items; calling threads that wait until
+ * workers have left their job. */
+static atomic_int idle, busy, looking, enders;
 static atomic_int cpus;   /* that the process may use, when the threads started; 0: not known yet */
 static double not_before; /* in milliseconds of the clock: when to start threads again */
 static atomic_int processes = 1;
@@ -44,37 +60,56 @@ void crew_share(int with)
     atomic_store(&processes, with);
 }
 
-/* A job that nobody helps is its caller's alone and takes no lock: else small copies of many threads would wait for each other. */
-static void lock_job(const struct crew_job *job)
+static void pause_a_moment(void)
 {
-    if (job->helped)
-        pthread_mutex_lock(&lock);
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("isb"); /* yield is no pause on most processors */
+#endif
 }
 
-static void unlock_job(const struct crew_job *job)
+/* ---- Items: without a lock ---- */
+
+/* Returns the number of an open item that nobody has begun, or -1. */
+static int64_t claim(struct crew_job *job)
 {
-    if (job->helped)
-        pthread_mutex_unlock(&lock);
+    int64_t number = atomic_load(&job->claimed);
+    while (number < atomic_load(&job->open))
+        if (atomic_compare_exchange_weak(&job->claimed, &number, number + 1))
+            return number;
+    return -1;
 }
 
-/* ---- Items, with the job's lock ---- */
-
-/* Releases the lock while it does the item. Adds the time that this takes to *ms, unless that is NULL. */
-static void do_item(struct crew_job *job, double *ms)
+static bool has_items(const struct crew_job *job)
 {
-    int64_t number = job->claimed++;
-    unlock_job(job);
-    const double begun = ms ? accel_now_ms() : 0;
+    return atomic_load(&job->claimed) < atomic_load(&job->open);
+}
+
+static void do_item(struct crew_job *job, int64_t number)
+{
     job->item(job->context, number);
-    if (ms)
-        *ms += accel_now_ms() - begun;
-    lock_job(job);
-    job->finished[number % CREW_ITEMS] = true;
-    while (job->done < job->claimed && job->finished[job->done % CREW_ITEMS])
-        job->finished[job->done++ % CREW_ITEMS] = false;
-    if (job->done >= job->wanted)
+    atomic_store(&job->finished[number % CREW_ITEMS], true);
+    /* The calling thread says that it waits before it looks for the last time. */
+    if (atomic_load(&job->waiting)) {
+        pthread_mutex_lock(&lock);
         pthread_cond_signal(&job->news);
+        pthread_mutex_unlock(&lock);
+    }
 }
+
+int64_t crew_done(struct crew_job *job)
+{
+    atomic_bool *next;
+    while (
+        atomic_load_explicit(next = &job->finished[job->done % CREW_ITEMS], memory_order_acquire)) {
+        atomic_store_explicit(next, false, memory_order_relaxed);
+        job->done++;
+    }
+    return job->done;
+}
+
+/* ---- Who may work; with the lock ---- */
 
 /* Returns how many more threads may be at work now. */
 static int left_to_allow(void)
@@ -83,19 +118,32 @@ static int left_to_allow(void)
     return allowed > busy ? allowed - busy : 0;
 }
 
-/* Returns a job with an item for one more thread, or NULL. */
-static struct crew_job *next_job(void)
+/* Returns a job with an item for one more thread, and counts that thread among its workers; or NULL. */
+static struct crew_job *join_job(void)
 {
     if (job_count == 0 || busy + job_count >= cpus || left_to_allow() == 0)
         return NULL;
     for (int i = 0; i < JOBS_MAX; i++) {
         struct crew_job *job = jobs[(turn + i) % JOBS_MAX];
-        if (job && job->claimed < job->open) {
+        if (job && has_items(job)) {
             turn = (turn + i + 1) % JOBS_MAX;
+            busy++;
+            job->workers++;
             return job;
         }
     }
     return NULL;
+}
+
+/* Takes no lock while nobody waits for it. The job may be gone behind this. */
+static void leave_job(struct crew_job *job)
+{
+    busy--;
+    if (--job->workers == 0 && enders > 0) {
+        pthread_mutex_lock(&lock);
+        pthread_cond_broadcast(&workers_leave);
+        pthread_mutex_unlock(&lock);
+    }
 }
 
 /* ---- The threads ---- */
@@ -107,10 +155,8 @@ static bool wait_for_call(void)
     int result = 0;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += IDLE_S;
-    idle++;
     while (calls == 0 && result == 0)
         result = pthread_cond_timedwait(&calls_come, &lock, &until);
-    idle--;
     if (calls == 0)
         return false;
     calls--;
@@ -147,11 +193,60 @@ static void give_sample(struct done *done)
     *done = now;
 }
 
+/* Returns whether a thread that has been at a job for a while may go on. */
+static bool may_go_on(struct done *done)
+{
+    pthread_mutex_lock(&lock);
+    give_sample(done);
+    const bool allowed = give_way_allowed(&give_way, accel_now_ms()) >= busy;
+    pthread_mutex_unlock(&lock);
+    return allowed;
+}
+
+/* Looks for more items of a job for a moment. Others may have jobs, too, then all share the threads in turn. */
+static bool more_come(const struct crew_job *job)
+{
+    const double until = accel_now_ms() + AWAKE_MS;
+    bool found = has_items(job);
+    looking++;
+    while (!found && job->open >= 0 && job_count == 1 && accel_now_ms() < until) {
+        for (int i = 0; i < 16 && !found; i++) {
+            pause_a_moment();
+            found = has_items(job);
+        }
+    }
+    looking--;
+    return found;
+}
+
+/* Does items until there are none, or others want a thread, too. */
+static void work(struct crew_job *job, struct done *done)
+{
+    double begun = accel_now_ms();
+    int64_t number;
+    do {
+        while ((number = claim(job)) >= 0) {
+            do_item(job, number);
+            const double now = accel_now_ms();
+            if (done->wall_ms + now - begun >= GIVE_WAY_SAMPLE_MS) {
+                done->wall_ms += now - begun;
+                begun = now;
+                if (!may_go_on(done))
+                    return;
+            }
+            if (job_count > 1)
+                break;
+        }
+    } while (job_count == 1 && more_come(job));
+    done->wall_ms += accel_now_ms() - begun;
+}
+
 static void *run_thread(void *unused)
 {
     struct done done = {.wall_ms = 0};
     sigset_t signals;
     int none;
+    bool called = true;
     (void)unused;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
     pthread_setname_np(pthread_self(), "accel-copy");
@@ -160,15 +255,25 @@ static void *run_thread(void *unused)
     read_kernel(&done);
     pthread_mutex_lock(&lock);
     sched_setaffinity(0, sizeof mask, mask);
-    do {
-        for (struct crew_job *job; (job = next_job()) != NULL;) {
-            busy++;
-            do_item(job, &done.wall_ms);
-            busy--;
-            if (done.wall_ms >= GIVE_WAY_SAMPLE_MS)
-                give_sample(&done);
+    while (called) {
+        /* Counted before it looks for the last time, as crew_open() looks for it behind the opening. */
+        idle++;
+        struct crew_job *job = join_job();
+        if (!job)
+            called = wait_for_call();
+        idle--;
+        const int to_wake = !job && called && calls > 0 ? WOKEN_BY_ONE : 0;
+        if (!job && !to_wake)
+            continue;
+        pthread_mutex_unlock(&lock);
+        for (int i = 0; i < to_wake; i++)
+            pthread_cond_signal(&calls_come);
+        if (job) {
+            work(job, &done);
+            leave_job(job);
         }
-    } while (wait_for_call());
+        pthread_mutex_lock(&lock);
+    }
     threads--;
     pthread_mutex_unlock(&lock);
     return NULL;
@@ -246,29 +351,20 @@ static void remove_job(const struct crew_job *job)
 int crew_begin(struct crew_job *job, bool helped)
 {
     sigset_t signals;
-    int helpers = 0;
     pthread_cond_init(&job->news, NULL);
+    job->helpers = 0;
     if (helped) {
         signals_but_faults(&signals);
         pthread_sigmask(SIG_BLOCK, &signals, &job->before);
         pthread_mutex_lock(&lock);
         start_threads();
-        if (threads > 0 && add_job(job)) {
-            job->helped = true;
-            helpers = threads;
-        }
+        if (threads > 0 && add_job(job))
+            job->helpers = threads;
         pthread_mutex_unlock(&lock);
-        if (!job->helped)
+        if (job->helpers == 0)
             pthread_sigmask(SIG_SETMASK, &job->before, NULL);
     }
-    return helpers;
-}
-
-/* Returns how many threads that wait for work may begin some. */
-static int ready(void)
-{
-    const int allowed = left_to_allow();
-    return idle < allowed ? idle : allowed;
+    return job->helpers;
 }
 
 int crew_allowed(void)
@@ -279,77 +375,102 @@ int crew_allowed(void)
     return allowed;
 }
 
-/* With the lock. Returns how many threads the caller is to wake. */
-static int call_threads(const struct crew_job *job)
+/* Calls threads that sleep, as far as those that are awake are too few, or have other jobs. */
+static void call_threads(const struct crew_job *job)
 {
-    const int most = ready();
+    const int awake = job_count == 1 ? looking : 0;
     int called = 0;
-    for (; calls < most && calls < job->open - job->claimed; called++)
+    pthread_mutex_lock(&lock);
+    const int allowed = left_to_allow(), most = idle < allowed ? idle : allowed;
+    for (; calls < most && calls + awake < job->open - job->claimed; called++)
         calls++;
-    return called;
+    pthread_mutex_unlock(&lock);
+    for (int i = 0; i < called && i < WOKEN_BY_ONE; i++)
+        pthread_cond_signal(&calls_come);
 }
 
 void crew_open(struct crew_job *job, int64_t open)
 {
-    lock_job(job);
-    job->open = open;
-    int called = job->helped ? call_threads(job) : 0;
-    unlock_job(job);
-    while (called-- > 0)
-        pthread_cond_signal(&calls_come);
-}
-
-int64_t crew_done(struct crew_job *job)
-{
-    lock_job(job);
-    int64_t done = job->done;
-    unlock_job(job);
-    return done;
-}
-
-bool crew_is_behind(struct crew_job *job)
-{
-    lock_job(job);
-    bool behind = job->open - job->claimed > (job->helped ? ready() : 0);
-    unlock_job(job);
-    return behind;
+    atomic_store(&job->open, open);
+    if (job->helpers > 0 && idle > 0)
+        call_threads(job);
 }
 
 bool crew_help(struct crew_job *job)
 {
-    lock_job(job);
-    bool is_open = job->claimed < job->open;
-    if (is_open)
-        do_item(job, NULL);
-    unlock_job(job);
-    return is_open;
+    const int64_t number = claim(job);
+    if (number >= 0)
+        do_item(job, number);
+    return number >= 0;
 }
 
-/* With the job's lock. */
-static void finish(struct crew_job *job, int64_t done)
+/* Looks for a moment whether the first `done` items are done. */
+static bool look_for(struct crew_job *job, int64_t done, double ms)
 {
-    while (job->done < done && job->claimed < job->open)
-        do_item(job, NULL);
-    job->wanted = done;
-    while (job->done < done)
-        pthread_cond_wait(&job->news, &lock);
+    const double until = accel_now_ms() + ms;
+    while (crew_done(job) < done) {
+        if (accel_now_ms() >= until)
+            return false;
+        for (int i = 0; i < 16; i++)
+            pause_a_moment();
+    }
+    return true;
 }
 
 void crew_finish(struct crew_job *job, int64_t done)
 {
-    lock_job(job);
-    finish(job, done);
-    unlock_job(job);
+    while (crew_done(job) < done && crew_help(job))
+        continue;
+    if (look_for(job, done, AWAKE_MS))
+        return;
+    pthread_mutex_lock(&lock);
+    atomic_store(&job->waiting, true);
+    while (crew_done(job) < done)
+        pthread_cond_wait(&job->news, &lock);
+    atomic_store(&job->waiting, false);
+    pthread_mutex_unlock(&lock);
+}
+
+void crew_attend(struct crew_job *job, int64_t done)
+{
+    if (job->helpers >= ENOUGH) {
+        const double begun = accel_now_ms();
+        if (look_for(job, done, LOOK_MS)) {
+            job->looked_ms = 0;
+            return;
+        }
+        if (job->looked_ms == 0)
+            job->looked_ms = begun;
+        if (begun - job->looked_ms < IN_VAIN_MS)
+            return;
+    }
+    if (!crew_help(job))
+        crew_finish(job, done);
+    job->looked_ms = 0;
+}
+
+static void await_workers(struct crew_job *job)
+{
+    enders++;
+    pthread_mutex_lock(&lock);
+    while (job->workers > 0)
+        pthread_cond_wait(&workers_leave, &lock);
+    pthread_mutex_unlock(&lock);
+    enders--;
 }
 
 void crew_end(struct crew_job *job)
 {
-    if (job->helped) {
+    if (job->helpers > 0) {
+        atomic_store(&job->open, -1);
         pthread_mutex_lock(&lock);
-        job->open = job->claimed;
-        finish(job, job->open);
         remove_job(job);
         pthread_mutex_unlock(&lock);
+        for (const double until = accel_now_ms() + AWAKE_MS;
+             job->workers > 0 && accel_now_ms() < until;)
+            pause_a_moment();
+        if (job->workers > 0)
+            await_workers(job);
         pthread_sigmask(SIG_SETMASK, &job->before, NULL);
     }
     pthread_cond_destroy(&job->news);
@@ -361,9 +482,10 @@ void crew_end(struct crew_job *job)
 static void forget_all(void)
 {
     pthread_cond_init(&calls_come, NULL);
+    pthread_cond_init(&workers_leave, NULL);
     for (int i = 0; i < JOBS_MAX; i++)
         jobs[i] = NULL;
-    job_count = threads = idle = calls = busy = 0;
+    job_count = threads = idle = calls = busy = looking = enders = 0;
     not_before = 0;
     give_way = (struct give_way){.most = 0};
 }

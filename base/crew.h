@@ -1,6 +1,6 @@
 /*
  * Threads of libaccel's own that help a calling thread with work in numbered items, such as to pack the pieces of a matrix. They start at
- * the first job that may be helped, and end when they have had nothing to do for a while. They take no signal of the program's except
+ * the first job that may be helped, stay awake for some microseconds between its items, and end when they have had nothing to do for a while. They take no signal of the program's except
  * those of their own faults: a handler of the program's may provide pages when they are touched. A fork's child starts with none.
  *
  * All callers share the threads in turn. There are at most CREW_MOST. With the calling thread they are no more than the CPUs that the
@@ -12,22 +12,27 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CREW_MOST = 7, CREW_ITEMS = 32 };
+enum { CREW_MOST = 15, CREW_ITEMS = 128 };
 
 /* The work of one calling thread. */
 struct crew_job {
     /* Does an item. Several threads call it at once, for different items. */
     void (*item)(void *context, int64_t number);
     void *context;
-    /* For crew.c alone, with its lock if threads help. Items below `open` may be begun, those below `claimed` have been begun, those
-     * below `done` are done. finished[i % CREW_ITEMS]: item i, from `done` on, is done. */
-    int64_t open, claimed, done, wanted;
-    bool finished[CREW_ITEMS];
-    bool helped;
-    pthread_cond_t news; /* `wanted` items are done */
+    /* For crew.c alone. Items below `open` may be begun, those below `claimed` have been begun, those below `done` are done, as far as the
+     * calling thread has looked. finished[i % CREW_ITEMS]: item i, from `done` on, is done. */
+    _Atomic int64_t open, claimed;
+    int64_t done;
+    atomic_bool finished[CREW_ITEMS];
+    atomic_bool waiting; /* the calling thread sleeps until more are done */
+    atomic_int workers;  /* threads that are at it */
+    int helpers;         /* that may help, as it began; 0: nobody */
+    double looked_ms;    /* since when crew_attend() has looked in vain; 0: it has not */
+    pthread_cond_t news;
     sigset_t before;
 };
 
@@ -52,14 +57,15 @@ void crew_open(struct crew_job *job, int64_t open);
 /* Returns the number of items, from the first on, that are done: their results are written. */
 int64_t crew_done(struct crew_job *job);
 
-/* Returns whether more items are open than threads wait for work. */
-bool crew_is_behind(struct crew_job *job);
-
 /* Does the next open item on the calling thread. Returns false if all open ones have been begun. */
 bool crew_help(struct crew_job *job);
 
 /* Does open items, and waits for those that other threads have begun, until the first `done` items are done. They must be open. */
 void crew_finish(struct crew_job *job, int64_t done);
+
+/* For a calling thread that has other things to look after, until the first `done` items are done: they are open. If few threads help, does an
+ * open item, or waits. If many do, looks for some microseconds whether the items are done; after a while in vain, it does as if few helped. */
+void crew_attend(struct crew_job *job, int64_t done);
 
 /* Does a whole job of so many items, from its begin to its end. */
 void crew_do(struct crew_job *job, int64_t items, bool helped);

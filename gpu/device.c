@@ -38,8 +38,8 @@ double gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner)
     return reader->functions->peer_gbps(reader, owner);
 }
 
-const int64_t gpu_piece_sizes[GPU_PIECES] = {GPU_PIECE_USUAL / 2, GPU_PIECE_USUAL,
-                                             2 * GPU_PIECE_USUAL, 4 * GPU_PIECE_USUAL};
+const int64_t gpu_piece_sizes[GPU_PIECES] = {GPU_PIECE_USUAL / 4, GPU_PIECE_USUAL / 2,
+                                             GPU_PIECE_USUAL, 2 * GPU_PIECE_USUAL};
 
 void gpu_set_piece(struct gpu_device *device, int64_t bytes)
 {

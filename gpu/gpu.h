@@ -274,8 +274,8 @@ bool gpu_store(struct gpu_device *device, const struct accel_span *x, const void
 
 /* Operands pass through pinned memory in pieces: large ones in a number of them, others in pieces of this many bytes, if they have as
  * many. Which size is the fastest depends on the machine. A new device has GPU_PIECE_USUAL; gpu_set_piece() does nothing with a size that
- * is not one of gpu_piece_sizes. Copies that are digested keep the usual one, on which their digests depend. */
-enum { GPU_PIECE_USUAL = 256 << 10, GPU_PIECES = 4 };
+ * is not one of gpu_piece_sizes. Copies that are digested do not depend on it (pieces.h). */
+enum { GPU_PIECE_USUAL = 1 << 20, GPU_PIECES = 4 };
 extern const int64_t gpu_piece_sizes[GPU_PIECES];
 void gpu_set_piece(struct gpu_device *device, int64_t bytes);
 int64_t gpu_piece(const struct gpu_device *device);

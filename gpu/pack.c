@@ -71,6 +71,54 @@ int64_t pack_offset(const struct pack_piece *piece, const struct lane_rectangle 
     return (piece->col * packed_ld + piece->row) * r->size;
 }
 
+/* ---- Parts ---- */
+
+static int64_t rounded_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* How a piece is divided: into `cols` whole columns each, or, 0, each column into `split`. */
+struct division {
+    int64_t cols, split, rows;
+};
+
+static struct division division_of(const struct lane_rectangle *r, int64_t packed_ld,
+                                   int64_t piece_bytes)
+{
+    const int64_t column = least(packed_ld, piece_bytes / r->size),
+                  rows = PACK_PART_BYTES / r->size;
+    if (column <= rows)
+        return (struct division){.cols = rows / column};
+    return (struct division){.split = rounded_up(column, rows), .rows = rows};
+}
+
+int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes)
+{
+    const struct division d = division_of(r, packed_ld, piece_bytes);
+    const int64_t fit = piece_bytes / r->size / packed_ld, cols = fit < 1 ? 1 : least(fit, r->cols);
+    return d.cols ? rounded_up(cols, d.cols) : cols * d.split;
+}
+
+struct pack_piece pack_part(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
+                            const struct pack_piece *piece, int64_t number)
+{
+    const struct division d = division_of(r, packed_ld, piece_bytes);
+    const int64_t col = d.cols ? number * d.cols : number / d.split,
+                  row = d.cols ? 0 : number % d.split * d.rows,
+                  cols = least(d.cols ? d.cols : 1, piece->cols - col),
+                  rows = d.cols ? piece->rows : least(d.rows, piece->rows - row);
+    if (cols <= 0 || rows <= 0)
+        return (struct pack_piece){piece->col, 0, piece->row, 0};
+    return (struct pack_piece){piece->col + col, cols, piece->row + row, rows};
+}
+
+int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_piece *piece,
+                         const struct pack_piece *part, int64_t slot_ld)
+{
+    return ((part->col - piece->col) * slot_ld + part->row - piece->row) * r->size;
+}
+
 static char *host_of(const struct lane_rectangle *r, const struct pack_piece *piece, int64_t col)
 {
     return r->host + ((piece->col + col) * r->ld + piece->row) * r->size;

@@ -78,6 +78,16 @@ int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *
 int64_t pack_offset(const struct pack_piece *piece, const struct lane_rectangle *r,
                     int64_t packed_ld);
 
+/* A piece is packed in parts, by several threads: each has some whole columns, or a part of one, and so many bytes. Return the most parts that a piece
+ * has, and one of them, which has no columns where the piece has fewer; and the bytes before it in the packed piece, whose columns are slot_ld
+ * apart there. They depend on the shape alone. */
+enum { PACK_PART_BYTES = 256 << 10 };
+int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes);
+struct pack_piece pack_part(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
+                            const struct pack_piece *piece, int64_t number);
+int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_piece *piece,
+                         const struct pack_piece *part, int64_t slot_ld);
+
 /* Returns the rows [first, last) of a piece's column that belong to the triangle, if there is one. */
 struct pack_rows {
     int64_t first, last;

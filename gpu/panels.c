@@ -446,7 +446,7 @@ static bool make_one(struct panels *p, const struct panels_call *call, int numbe
             : divide_memory(p, call, choices[number].buffers, choices[number].share, memory_bytes);
     if (!divided || !make_steps(p))
         return false;
-    p->times = schedule_time(&p->schedule, step_ms, &timed, rates->wait_ms);
+    p->times = schedule_time(&p->schedule, step_ms, &timed, rates);
     p->schedule.ms = p->times.ms;
     p->up_bytes = p->times.bytes[UP];
     p->down_bytes = p->times.bytes[DOWN];

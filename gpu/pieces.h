@@ -10,10 +10,11 @@
 #include "gpu.h"
 #include "pack.h"
 
-#define LANE_SLOT_BYTES (1 << 20)
+#define LANE_SLOT_BYTES (2 << 20)
 
-/* A large matrix has so many pieces, if they are not larger than a slot then: so packing and copies overlap. */
-enum { PIECES_OF_MATRIX = 64, PIECES_OF_CELL = 16 };
+/* A large matrix has so many pieces, if they are not larger than a slot then: so packing and copies overlap. One that is digested or trimmed has
+ * twice as many: what goes along with a triangle shrinks with them. */
+enum { PIECES_OF_MATRIX = 32, PIECES_OF_CELL = 8 };
 
 /* Returns the bytes of a piece, if a copy has so many of them and each is at least `least`. A column that fits a slot is not divided. Pieces of a
  * triangle begin with whole 64-byte lines, if so many columns fit a slot. */

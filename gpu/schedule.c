@@ -8,7 +8,8 @@
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
-const struct schedule_rates schedule_nominal = {25, 25, 10e3, 128, 0.002, 0.005, 0.01, 0, 0};
+const struct schedule_rates schedule_nominal = {25,   25, 10e3, 128,   0.002, 0.005,
+                                                0.01, 0,  0,    0.008, 0.1};
 
 /* ---- Cells ---- */
 
@@ -200,10 +201,10 @@ static double step_ms(const void *context, const struct schedule_step *step, dou
 }
 
 struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *of_step,
-                                    const void *context, double wait_ms)
+                                    const void *context, const struct schedule_rates *rates)
 {
     struct schedule_times times = {.first = -1};
-    double *ends[SCHEDULE_ENGINES] = {NULL}, before = 0;
+    double *ends[SCHEDULE_ENGINES] = {NULL}, before = 0, caller = 0;
     int done[SCHEDULE_ENGINES] = {0};
     double *memory = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *memory);
     if (!memory)
@@ -217,8 +218,10 @@ struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *
         const int e = step->engine;
         double bytes = 0, start = ends[e][done[e]];
         const double ms = of_step(context, step, &bytes);
+        caller += schedule_caller_ms(rates, e, ms);
+        start = start < caller ? caller : start;
         for (int other = 0; other < SCHEDULE_ENGINES; other++) {
-            const double end = ends[other][step->after[other]] + wait_ms;
+            const double end = ends[other][step->after[other]] + rates->wait_ms;
             if (other != e && step->after[other] > 0 && start < end)
                 start = end;
         }
@@ -236,6 +239,11 @@ struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *
     return times;
 }
 
+double schedule_caller_ms(const struct schedule_rates *rates, int engine, double ms)
+{
+    return rates->call_ms + (engine == COMPUTE ? 0 : rates->piece_share * ms);
+}
+
 double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *rates)
 {
     double bytes = 0;
@@ -248,7 +256,7 @@ struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates)
 {
     const struct timed timed = {s, rates};
-    struct schedule_times times = schedule_time(s, step_ms, &timed, rates->wait_ms);
+    struct schedule_times times = schedule_time(s, step_ms, &timed, rates);
     const double lag = schedule_lag_ms(s, rates);
     times.first += lag;
     times.ms += lag;

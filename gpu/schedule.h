@@ -85,6 +85,9 @@ struct schedule_rates {
     /* LAPACK: what each column of a panel that is factored takes besides, since the columns wait for each other. */
     double column_ms;
     double peer; /* 10^9 bytes a second from another device's memory; 0: there is no such way */
+    /* What the calling thread takes to put a kernel or a copy on its stream; and of the time of a copy, what its pieces take from it. It does one thing
+     * after the other. */
+    double call_ms, piece_share;
 };
 
 struct schedule_step {

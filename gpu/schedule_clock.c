@@ -39,6 +39,8 @@ void clock_do(struct schedule_clock *clock, const struct schedule_step *step, do
 {
     const int e = step->engine;
     double start = clock->end[e][clock->done[e]];
+    clock->caller += schedule_caller_ms(clock->rates, e, ms);
+    start = start < clock->caller ? clock->caller : start;
     for (int other = 0; other < SCHEDULE_ENGINES; other++) {
         const double end = clock->end[other][step->after[other]] + clock->rates->wait_ms;
         if (other != e && step->after[other] > 0 && start < end)

@@ -20,6 +20,7 @@ struct schedule_clock {
     double *end[SCHEDULE_ENGINES]; /* [i]: when an engine's step number i ends; [0] is 0 */
     int done[SCHEDULE_ENGINES];
     double left[SCHEDULE_ENGINES]; /* that steps to come take at least; set by the caller */
+    double caller;                 /* when the calling thread has put the steps on their streams */
     double ms;                     /* when the last step ends */
 };
 

@@ -30,7 +30,11 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
 typedef double schedule_step_ms(const void *context, const struct schedule_step *step,
                                 double *bytes);
 struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *of_step,
-                                    const void *context, double wait_ms);
+                                    const void *context, const struct schedule_rates *rates);
+
+/* Returns what a step that takes so many milliseconds takes from the calling thread. */
+double schedule_caller_ms(const struct schedule_rates *rates, int engine, double ms);
+
 /* Returns the bytes of an operand as a whole matrix, or of all of a batch's matrices. */
 double schedule_bytes(const struct schedule_call *call, int operand);
 

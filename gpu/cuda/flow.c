@@ -16,9 +16,21 @@ struct parcel {
     char *old;    /* for what it overwrites; NULL: that is not kept */
     CUevent done; /* behind its copy */
     const struct schedule_step *step;
-    bool first, last; /* piece of its step */
+    bool first, last;    /* piece of its step */
+    int64_t piece_bytes; /* of which it is one */
+    int parts,
+        left; /* items of it: its parts, or one with all of them; those that are not taken yet */
+    struct gpu_key
+        digest; /* of what has come down, if that is asked for: of the items that are taken */
+};
+
+/* One that the crew does. */
+struct item {
+    struct parcel *parcel;
+    bool down; /* it unpacks */
+    int part;
     struct gpu_scan seen;
-    struct gpu_key digest; /* of what has come down, if that is asked for */
+    struct gpu_key digest;
 };
 
 /* Copies in one direction: pieces pass from one count to the next, in their order. */
@@ -48,8 +60,8 @@ struct run {
     int awaited[SCHEDULE_ENGINES]
                [SCHEDULE_ENGINES]; /* steps of the second that the first one's stream waits for */
     struct crew_job job;
-    bool is_down[CREW_ITEMS]; /* by the number of an item: it unpacks */
-    int slot[CREW_ITEMS];
+    bool helped;                  /* pieces are packed in parts */
+    struct item item[CREW_ITEMS]; /* by their numbers */
     int64_t items, known_done, handled;
 };
 
@@ -176,6 +188,7 @@ static struct parcel *next_parcel(struct direction *d)
     parcel->piece = d->copy.lent
                         ? (struct pack_piece){0, d->copy.host.cols, 0, d->copy.host.rows}
                         : pack_piece(&d->copy.host, d->copy.device_ld, d->piece_bytes, d->piece);
+    parcel->piece_bytes = d->piece_bytes;
     parcel->step = d->step;
     parcel->old = NULL;
     parcel->first = d->piece == 0;
@@ -211,36 +224,81 @@ static enum gpu_status put_copy(struct run *run, const struct direction *d,
 
 /* ---- The crew's items ---- */
 
+static void do_part(struct item *item, const struct pack_piece *part, struct lane_rectangle *from)
+{
+    const struct parcel *parcel = item->parcel;
+    const int64_t ld = pack_slot_ld(from, &parcel->piece, parcel->copy.device_ld);
+    char *packed = parcel->memory + pack_part_offset(from, &parcel->piece, part, ld);
+    if (!item->down) {
+        pack_from_host(packed, from, part, ld);
+        return;
+    }
+    if (parcel->old)
+        pack_from_host(parcel->old + pack_part_offset(from, &parcel->piece, part, from->rows),
+                       &parcel->copy.host, part, from->rows);
+    pack_to_host(&parcel->copy.host, part, packed, ld);
+    if (from->digest) /* of our own copy, to which the program does not write */
+        item->digest = gpu_digest_join(item->digest, pack_digest(from, part, packed, ld));
+}
+
 /* One that is lent is an item only to keep its place among the others. */
 static void do_item(void *context, int64_t number)
 {
     struct run *run = context;
-    const bool down = run->is_down[number % CREW_ITEMS];
-    struct parcel *parcel = &(down ? &run->down : &run->up)->parcel[run->slot[number % CREW_ITEMS]];
+    struct item *item = &run->item[number % CREW_ITEMS];
+    const struct parcel *parcel = item->parcel;
     struct lane_rectangle from = parcel->copy.host;
-    const int64_t ld = pack_slot_ld(&from, &parcel->piece, parcel->copy.device_ld);
+    const int64_t ld = parcel->copy.device_ld, most = pack_parts(&from, ld, parcel->piece_bytes);
     if (parcel->copy.lent)
         return;
     if (from.scan) {
-        parcel->seen = gpu_scan_begin(from.scan->is_double);
-        from.scan = &parcel->seen;
+        item->seen = gpu_scan_begin(from.scan->is_double);
+        from.scan = &item->seen;
     }
-    if (parcel->old && down)
-        pack_from_host(parcel->old, &parcel->copy.host, &parcel->piece, parcel->copy.host.rows);
-    if (down)
-        pack_to_host(&parcel->copy.host, &parcel->piece, parcel->memory, ld);
-    else
-        pack_from_host(parcel->memory, &from, &parcel->piece, ld);
-    if (down && from.digest) /* of our own copy, to which the program does not write */
-        parcel->digest = pack_digest(&from, &parcel->piece, parcel->memory, ld);
+    for (int64_t i = parcel->parts > 1 ? item->part : 0;
+         i < (parcel->parts > 1 ? item->part + 1 : most); i++) {
+        const struct pack_piece part = pack_part(&from, ld, parcel->piece_bytes, &parcel->piece, i);
+        if (part.cols > 0)
+            do_part(item, &part, &from);
+    }
 }
 
-static void open_item(struct run *run, bool down, int64_t number)
+/* Returns whether the items of one more piece have room among those that are not done yet. */
+static bool has_room(const struct run *run, const struct flow_copy *copy, int64_t piece_bytes)
 {
-    const int64_t item = run->items++ % CREW_ITEMS;
-    run->is_down[item] = down;
-    run->slot[item] = (int)(number % (down ? &run->down : &run->up)->slots);
+    return run->items - run->handled + pack_parts(&copy->host, copy->device_ld, piece_bytes) <=
+           CREW_ITEMS;
+}
+
+static void open_items(struct run *run, bool down, struct parcel *parcel)
+{
+    parcel->parts = parcel->left =
+        run->helped && !parcel->copy.lent
+            ? (int)pack_parts(&parcel->copy.host, parcel->copy.device_ld, parcel->piece_bytes)
+            : 1;
+    parcel->digest = (struct gpu_key){{0, 0}};
+    for (int i = 0; i < parcel->parts; i++)
+        run->item[run->items++ % CREW_ITEMS] =
+            (struct item){.parcel = parcel, .down = down, .part = i};
     crew_open(&run->job, run->items);
+}
+
+/* Takes over what an item has seen, in the items' order. Returns whether it is its parcel's last one. */
+static bool take_item(const struct item *item)
+{
+    struct parcel *parcel = item->parcel;
+    const struct lane_rectangle *r = &parcel->copy.host;
+    const bool none =
+        parcel->copy.lent ||
+        (parcel->parts > 1 &&
+         pack_part(r, parcel->copy.device_ld, parcel->piece_bytes, &parcel->piece, item->part)
+                 .cols == 0);
+    if (r->scan && !none && !item->down)
+        gpu_scan_add(r->scan, &item->seen);
+    if (r->digest && !none && item->down)
+        parcel->digest =
+            parcel->parts > 1 ? gpu_digest_join(parcel->digest, item->digest) : item->digest;
+    return --parcel->left == 0;
 }
 
 /* ---- What each engine can do next; each returns whether it did something, or failed ---- */
@@ -253,20 +311,21 @@ static bool handle_item(struct run *run, enum gpu_status *status)
         run->known_done = crew_done(&run->job);
     if (run->handled == run->known_done)
         return false;
-    if (run->is_down[run->handled++ % CREW_ITEMS]) {
-        const struct parcel *parcel = &run->down.parcel[run->down.ended++ % run->down.slots];
-        struct gpu_key *digest = parcel->copy.host.digest;
-        if (digest)
-            *digest = gpu_digest_join(*digest, parcel->digest);
-        run->unpacked += parcel->last;
-        if (parcel->last && run->flow->unpacked)
-            run->flow->unpacked(run->flow->context, parcel->step);
+    const struct item *item = &run->item[run->handled++ % CREW_ITEMS];
+    const struct parcel *parcel = item->parcel;
+    if (!take_item(item))
+        return true;
+    if (!item->down) {
+        up->under_way++;
+        *status = put_copy(run, up, parcel);
         return true;
     }
-    const struct parcel *parcel = &up->parcel[up->under_way++ % up->slots];
-    if (parcel->copy.host.scan)
-        gpu_scan_add(parcel->copy.host.scan, &parcel->seen);
-    *status = put_copy(run, up, parcel);
+    run->down.ended++;
+    if (parcel->copy.host.digest)
+        *parcel->copy.host.digest = gpu_digest_join(*parcel->copy.host.digest, parcel->digest);
+    run->unpacked += parcel->last;
+    if (parcel->last && run->flow->unpacked)
+        run->flow->unpacked(run->flow->context, parcel->step);
     return true;
 }
 
@@ -303,8 +362,9 @@ static bool feed_up(struct run *run, enum gpu_status *status)
             return false;
         begin_copy(run, up, step);
     }
-    next_parcel(up);
-    open_item(run, false, up->begun - 1);
+    if (!has_room(run, &up->copy, up->piece_bytes))
+        return false;
+    open_items(run, false, next_parcel(up));
     return true;
 }
 
@@ -356,11 +416,11 @@ static void take_arrived(struct run *run)
 {
     struct flow *flow = run->flow;
     struct direction *down = &run->down;
-    const struct parcel *parcel = &down->parcel[down->under_way % down->slots];
+    struct parcel *parcel = &down->parcel[down->under_way++ % down->slots];
     const struct lane_rectangle *to = &parcel->copy.host;
     const struct pack_piece *piece = &parcel->piece;
     const bool whole = pack_ends_columns(to, piece);
-    open_item(run, true, down->under_way++);
+    open_items(run, true, parcel);
     flow->written += parcel->last;
     if (parcel->last)
         flow->arrived(flow->context, parcel->step);
@@ -370,10 +430,11 @@ static void take_arrived(struct run *run)
 
 static bool look_down(struct run *run, enum gpu_status *status)
 {
-    struct direction *down = &run->down;
-    if (down->under_way == down->begun)
+    const struct direction *down = &run->down;
+    const struct parcel *parcel = &down->parcel[down->under_way % down->slots];
+    if (down->under_way == down->begun || !has_room(run, &parcel->copy, parcel->piece_bytes))
         return false;
-    if (!is_done(status, &down->parcel[down->under_way % down->slots]))
+    if (!is_done(status, parcel))
         return *status != GPU_OK;
     take_arrived(run);
     return true;
@@ -388,7 +449,7 @@ static enum gpu_status wait_for_any(struct run *run)
     const bool flies_down = down->under_way < down->begun;
     enum gpu_status status;
     if (run->handled < run->items) {
-        crew_finish(&run->job, run->handled + 1);
+        crew_attend(&run->job, run->handled + 1);
         return GPU_OK;
     }
     if (run->flow->came_up &&
@@ -419,7 +480,7 @@ static enum gpu_status run_steps(struct run *run)
             run->down.ended < run->down.begun)) {
         /* What is finished comes first, then kernels: their cells are on their way. */
         if (feed_down(run, &status) || feed_compute(run, &status) || handle_item(run, &status) ||
-            look_down(run, &status) || feed_up(run, &status) || crew_help(&run->job))
+            look_down(run, &status) || feed_up(run, &status))
             continue;
         status = wait_for_any(run);
     }
@@ -435,8 +496,10 @@ static void take_rest(struct run *run)
     struct direction *down = &run->down;
     while (down->under_way < down->begun &&
            GPU_CHECK_FINAL(cuEventSynchronize, down->parcel[down->under_way % down->slots].done) ==
-               GPU_OK)
+               GPU_OK) {
+        crew_finish(&run->job, run->items); /* so there is room */
         take_arrived(run);
+    }
 }
 
 static enum gpu_status run_flow(struct run *run)
@@ -450,7 +513,7 @@ static enum gpu_status run_flow(struct run *run)
         return status;
     for (int e = 0; e < SCHEDULE_ENGINES; e++)
         find_next(run, e, 0);
-    crew_begin(&run->job, true);
+    run->helped = crew_begin(&run->job, true) > 0;
     status = run_steps(run);
     if (status != GPU_OK && status != GPU_LOST)
         take_rest(run);

@@ -61,20 +61,21 @@ static enum gpu_status wait_slot(struct gpu_lane *lane, const struct lane_ring *
 /* Threads help with copies of at least this: one thread takes several times as long for it as to wake another up. */
 #define HELPED_BYTES (1 << 20)
 
-/* A copy of a rectangle to the device or back, in pieces. Threads pack and unpack them; the calling one alone uses CUDA. */
+/* A copy of a rectangle to the device or back, in pieces. Threads pack and unpack their parts; the calling one alone uses CUDA. */
 struct transfer {
     struct gpu_lane *lane;
     struct lane_rectangle host;
     CUdeviceptr device;
     int64_t device_ld;
     int64_t piece_bytes, count;
+    int64_t parts; /* items of a piece: its parts, or 1 */
     const char
         *landed; /* what comes down is here already; NULL: it goes through slots of the ring */
     struct lane_ring *ring;
     int first, slots, helpers;
     const struct gpu_cells *cells; /* of a matrix that is digested by them */
     struct gpu_scan seen[CREW_ITEMS];
-    struct gpu_key digest[CREW_ITEMS]; /* of the pieces that are read, in turn */
+    struct gpu_key digest[CREW_ITEMS]; /* of the items, in turn */
     struct crew_job job;
 };
 
@@ -122,6 +123,7 @@ static void begin_job(struct transfer *t, void (*item)(void *, int64_t))
     t->host.streamed = bytes >= LANE_STREAMED_BYTES;
     t->piece_bytes = choose_piece(t);
     t->count = pack_count(&t->host, t->device_ld, t->piece_bytes);
+    t->parts = t->lane && t->helpers > 0 ? pack_parts(&t->host, t->device_ld, t->piece_bytes) : 1;
 }
 
 /* Chooses the ring and makes it ready: the wide one if threads help, unless there is no memory for it. */
@@ -131,24 +133,68 @@ static enum gpu_status choose_ring(struct transfer *t)
     enum gpu_status status = GPU_NO_MEMORY;
     if (t->helpers > 0) {
         t->ring = &lane->wide;
-        t->slots = LANE_NARROW_SLOTS + 2 * t->helpers;
+        t->slots = LANE_WIDE_SLOTS;
         status = lane_prepare_ring(t->ring, LANE_WIDE_SLOTS);
     }
     if (status == GPU_NO_MEMORY) {
         t->ring = &lane->narrow;
         t->slots = LANE_NARROW_SLOTS;
-        t->helpers = t->helpers > 0;
         status = lane_prepare_ring(t->ring, LANE_NARROW_SLOTS);
     }
     t->first = t->ring->next;
     return status;
 }
 
-/* Digests a piece that begins here. */
-static void digest_piece(struct transfer *t, int64_t number, const struct pack_piece *piece,
-                         const char *first, int64_t ld)
+/* ---- Items ---- */
+
+/* Returns whether the parts of one more piece have room among the items that are not done yet. */
+static bool has_room(const struct transfer *t, int64_t opened, int64_t done)
 {
-    t->digest[number % CREW_ITEMS] = pack_digest(&t->host, piece, first, ld);
+    return (opened - done + 1) * t->parts <= CREW_ITEMS;
+}
+
+static struct pack_piece part_of(const struct transfer *t, const struct pack_piece *piece,
+                                 int64_t number)
+{
+    return pack_part(&t->host, t->device_ld, t->piece_bytes, piece, number);
+}
+
+/* The parts of an item's piece that are the item's: from *first on, behind the last one *last. */
+static void parts_of_item(const struct transfer *t, int64_t item, int64_t *first, int64_t *last)
+{
+    *first = t->parts > 1 ? item % t->parts : 0;
+    *last = t->parts > 1 ? *first + 1 : pack_parts(&t->host, t->device_ld, t->piece_bytes);
+}
+
+/* Returns what the item's scan begins with. */
+static struct gpu_scan *begin_scan(struct transfer *t, int64_t item)
+{
+    struct gpu_scan *seen = &t->seen[item % CREW_ITEMS];
+    if (t->host.scan)
+        *seen = gpu_scan_begin(t->host.scan->is_double);
+    return seen;
+}
+
+/* Joins the digest of a part that begins at `first` to its item's. A piece has the digest of its parts, one after the other. */
+static void digest_part(struct transfer *t, int64_t item, const struct pack_piece *part,
+                        const char *first, int64_t ld)
+{
+    struct gpu_key *digest = &t->digest[item % CREW_ITEMS];
+    const struct gpu_key own = pack_digest(&t->host, part, first, ld);
+    *digest = t->parts > 1 ? own : gpu_digest_join(*digest, own);
+}
+
+/* Returns the digest of a piece whose items are done. */
+static struct gpu_key digest_of_piece(const struct transfer *t, int64_t number)
+{
+    const struct pack_piece piece = piece_of(t, number);
+    struct gpu_key digest = {{0, 0}};
+    if (t->parts == 1)
+        return t->digest[number % CREW_ITEMS];
+    for (int64_t i = 0; i < t->parts; i++)
+        if (part_of(t, &piece, i).cols > 0)
+            digest = gpu_digest_join(digest, t->digest[(number * t->parts + i) % CREW_ITEMS]);
+    return digest;
 }
 
 /* Returns the digest of a rectangle before its first piece: its shape's. */
@@ -158,16 +204,30 @@ static struct gpu_key digest_of_shape(const struct lane_rectangle *r, int64_t de
     return gpu_digest_columns((const char *)shape, sizeof shape, 1, sizeof shape);
 }
 
-static void join_digest(struct transfer *t, int64_t number)
+/* Takes over what the items of a piece have seen. They are done. */
+static void take_seen(struct transfer *t, int64_t number)
 {
-    *t->host.digest = gpu_digest_join(*t->host.digest, t->digest[number % CREW_ITEMS]);
+    for (int64_t i = 0; t->host.scan && i < t->parts; i++)
+        gpu_scan_add(t->host.scan, &t->seen[(number * t->parts + i) % CREW_ITEMS]);
+    if (t->host.digest)
+        *t->host.digest = gpu_digest_join(*t->host.digest, digest_of_piece(t, number));
 }
 
-/* Joins those of the pieces below `done`, if there are any. */
-static void join_digests(struct transfer *t, int64_t *joined, int64_t done)
+/* Does so with the pieces below `done`. */
+static void take_all_seen(struct transfer *t, int64_t *taken, int64_t done)
 {
-    for (; t->host.digest && *joined < done; ++*joined)
-        join_digest(t, *joined);
+    for (; *taken < done; ++*taken)
+        take_seen(t, *taken);
+}
+
+static int64_t pieces_done(struct transfer *t)
+{
+    return crew_done(&t->job) / t->parts;
+}
+
+static void open_pieces(struct transfer *t, int64_t opened)
+{
+    crew_open(&t->job, opened * t->parts);
 }
 
 /* Ends a transfer. So many of its pieces have gone through slots. */
@@ -229,46 +289,62 @@ static enum gpu_status put_copy(struct transfer *t, int64_t number, bool up, boo
 
 /* ---- Up ---- */
 
-static void pack_item(void *transfer, int64_t number)
+static void pack_item(void *transfer, int64_t item)
 {
     struct transfer *t = transfer;
+    const int64_t number = item / t->parts;
     const struct pack_piece piece = piece_of(t, number);
     const int64_t ld = pack_slot_ld(&t->host, &piece, t->device_ld);
     struct lane_rectangle from = t->host;
-    if (from.scan) {
-        from.scan = &t->seen[place_of(t, number)];
-        *from.scan = gpu_scan_begin(t->host.scan->is_double);
+    int64_t first, last;
+    parts_of_item(t, item, &first, &last);
+    from.scan = from.scan ? begin_scan(t, item) : NULL;
+    t->digest[item % CREW_ITEMS] = (struct gpu_key){{0, 0}};
+    for (int64_t i = first; i < last; i++) {
+        const struct pack_piece part = part_of(t, &piece, i);
+        char *to = memory_of(t, number) + pack_part_offset(&from, &piece, &part, ld);
+        if (part.cols == 0)
+            continue;
+        pack_from_host(to, &from, &part, ld);
+        if (from.digest) /* of our own copy, to which the program does not write */
+            digest_part(t, item, &part, to, ld);
     }
-    pack_from_host(memory_of(t, number), &from, &piece, ld);
-    if (t->host.digest) /* of our own copy, to which the program does not write */
-        digest_piece(t, number, &piece, memory_of(t, number), ld);
 }
 
-/* Lets pieces be packed whose slots are free; waits for a slot if a thread would have nothing to do. */
-static enum gpu_status open_slots(struct transfer *t, int64_t *opened, int64_t sent)
+/* Returns whether the slot of a piece is free, and on the bus no more. */
+static bool look_at_slot(struct transfer *t, int64_t number, enum gpu_status *status)
 {
-    enum gpu_status status = GPU_OK;
+    const struct lane_slot *slot = slot_of(t, number);
+    if (is_free(t->lane, slot))
+        return true;
+    if (!slot->marked)
+        return false;
+    const CUresult result = CUDA(cuEventQuery)(slot->done);
+    if (result == CUDA_ERROR_NOT_READY)
+        return false;
+    *status = gpu_check(result, "cuEventQuery");
+    if (*status == GPU_OK && slot->copy > t->lane->copied)
+        t->lane->copied = slot->copy;
+    return *status == GPU_OK;
+}
+
+/* Lets pieces be packed whose slots are free. */
+static bool open_slots(struct transfer *t, int64_t *opened, int64_t sent, enum gpu_status *status)
+{
     const int64_t before = *opened;
-    while (*opened < t->count && *opened < sent + t->slots &&
-           (is_free(t->lane, slot_of(t, *opened)) || *opened <= sent + t->helpers)) {
-        status = wait_slot(t->lane, t->ring, slot_of(t, *opened));
-        if (status != GPU_OK)
-            break;
+    while (*opened < t->count && *opened < sent + t->slots && has_room(t, *opened, sent) &&
+           look_at_slot(t, *opened, status))
         ++*opened;
-    }
     if (*opened > before)
-        crew_open(&t->job, *opened);
-    return status;
+        open_pieces(t, *opened);
+    return *opened > before;
 }
 
 static enum gpu_status send(struct transfer *t, int64_t number)
 {
     const bool marked = t->count > 1 || t->lane->unmarked == UNMARKED_MAX;
     t->lane->unmarked += !marked;
-    if (t->host.scan)
-        gpu_scan_add(t->host.scan, &t->seen[place_of(t, number)]);
-    if (t->host.digest)
-        join_digest(t, number);
+    take_seen(t, number);
     return put_copy(t, number, true, marked);
 }
 
@@ -282,13 +358,14 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
     if (t.host.digest)
         *t.host.digest = digest_of_shape(&t.host, t.device_ld);
     while (status == GPU_OK && sent < t.count) {
-        status = open_slots(&t, &opened, sent);
-        if (status != GPU_OK)
-            break;
-        if (crew_done(&t.job) > sent)
+        if (pieces_done(&t) > sent)
             status = send(&t, sent++);
-        else if (!crew_help(&t.job))
-            crew_finish(&t.job, sent + 1);
+        else if (open_slots(&t, &opened, sent, &status) || status != GPU_OK)
+            continue;
+        else if (opened > sent)
+            crew_attend(&t.job, (sent + 1) * t.parts);
+        else
+            status = wait_slot(t.lane, t.ring, slot_of(&t, sent));
     }
     end_transfer(&t, sent);
     return status;
@@ -312,21 +389,27 @@ static void scan_piece(struct gpu_scan *seen, const struct lane_rectangle *r,
     }
 }
 
-/* Returns what the item's scan begins with. */
-static struct gpu_scan *begin_scan(struct transfer *t, int64_t number)
+/* Returns the digest of a piece in host memory, and looks at its numbers. */
+static struct gpu_key read_piece(const struct lane_rectangle *r, int64_t packed_ld,
+                                 int64_t piece_bytes, int64_t number, struct gpu_scan *seen)
 {
-    struct gpu_scan *seen = &t->seen[number % CREW_ITEMS];
-    if (t->host.scan)
-        *seen = gpu_scan_begin(t->host.scan->is_double);
-    return seen;
+    const struct pack_piece piece = pack_piece(r, packed_ld, piece_bytes, number);
+    const int64_t parts = pack_parts(r, packed_ld, piece_bytes);
+    struct gpu_key digest = {{0, 0}};
+    for (int64_t i = 0; i < parts; i++) {
+        const struct pack_piece part = pack_part(r, packed_ld, piece_bytes, &piece, i);
+        if (part.cols > 0)
+            digest = gpu_digest_join(digest, pack_digest(r, &part, host_of(r, &part), r->ld));
+    }
+    scan_piece(seen, r, &piece);
+    return digest;
 }
 
 static void digest_item(void *transfer, int64_t number)
 {
     struct transfer *t = transfer;
-    const struct pack_piece piece = piece_of(t, number);
-    digest_piece(t, number, &piece, host_of(&t->host, &piece), t->host.ld);
-    scan_piece(begin_scan(t, number), &t->host, &piece);
+    t->digest[number % CREW_ITEMS] =
+        read_piece(&t->host, t->device_ld, t->piece_bytes, number, begin_scan(t, number));
 }
 
 /* Digests a cell as lane_flow() does that brings it down, in the pieces of that copy. */
@@ -338,27 +421,19 @@ static void digest_cell(void *transfer, int64_t number)
                   pieces = pack_count(&cell, ld, bytes);
     struct gpu_scan *seen = begin_scan(t, number);
     struct gpu_key digest = {{0, 0}};
-    for (int64_t i = 0; i < pieces; i++) {
-        const struct pack_piece piece = pack_piece(&cell, ld, bytes, i);
-        digest =
-            gpu_digest_join(digest, pack_digest(&cell, &piece, host_of(&cell, &piece), cell.ld));
-        scan_piece(seen, &cell, &piece);
-    }
+    for (int64_t i = 0; i < pieces; i++)
+        digest = gpu_digest_join(digest, read_piece(&cell, ld, bytes, i, seen));
     t->digest[number % CREW_ITEMS] = digest;
 }
 
 /* Has the crew do the items of a job that has begun, and joins their digests to t->host.digest. */
 static void digest_items(struct transfer *t)
 {
-    int64_t joined = 0;
-    while (joined < t->count) {
-        crew_open(&t->job, t->count < joined + CREW_ITEMS ? t->count : joined + CREW_ITEMS);
-        crew_finish(&t->job, joined + 1);
-        for (const int64_t done = crew_done(&t->job); joined < done; joined++) {
-            if (t->host.scan)
-                gpu_scan_add(t->host.scan, &t->seen[joined % CREW_ITEMS]);
-            join_digest(t, joined);
-        }
+    int64_t taken = 0;
+    while (taken < t->count) {
+        open_pieces(t, accel_min(t->count, taken + CREW_ITEMS));
+        crew_finish(&t->job, taken + 1);
+        take_all_seen(t, &taken, pieces_done(t));
     }
     crew_end(&t->job);
 }
@@ -389,16 +464,26 @@ struct gpu_key staging_digest_cells(const struct lane_rectangle *from,
 
 /* ---- Down ---- */
 
-static void unpack_item(void *transfer, int64_t number)
+static void unpack_item(void *transfer, int64_t item)
 {
     struct transfer *t = transfer;
+    const int64_t number = item / t->parts;
     const struct pack_piece piece = piece_of(t, number);
     const char *packed =
         t->landed ? t->landed + pack_offset(&piece, &t->host, t->device_ld) : memory_of(t, number);
     const int64_t ld = t->landed ? t->device_ld : pack_slot_ld(&t->host, &piece, t->device_ld);
-    pack_to_host(&t->host, &piece, packed, ld);
-    if (t->host.digest)
-        digest_piece(t, number, &piece, packed, ld);
+    int64_t first, last;
+    parts_of_item(t, item, &first, &last);
+    t->digest[item % CREW_ITEMS] = (struct gpu_key){{0, 0}};
+    for (int64_t i = first; i < last; i++) {
+        const struct pack_piece part = part_of(t, &piece, i);
+        const char *from = packed + pack_part_offset(&t->host, &piece, &part, ld);
+        if (part.cols == 0)
+            continue;
+        pack_to_host(&t->host, &part, from, ld);
+        if (t->host.digest)
+            digest_part(t, item, &part, from, ld);
+    }
 }
 
 /* Waits until a piece is in its slot. Nothing is on the stream after the last one. */
@@ -413,26 +498,29 @@ static enum gpu_status await(struct transfer *t, int64_t number)
 static enum gpu_status bring_down(struct transfer *t, int64_t *arrived)
 {
     enum gpu_status status = GPU_OK;
-    int64_t asked = 0, joined = 0;
+    int64_t asked = 0, taken = 0;
     while (*arrived < t->count) {
-        const int64_t written = crew_done(&t->job);
-        join_digests(t, &joined, written);
+        const int64_t written = pieces_done(t);
+        take_all_seen(t, &taken, written);
         for (; status == GPU_OK && asked < t->count && asked < written + t->slots; asked++)
             status = put_copy(t, asked, false, asked < t->count - 1);
         if (status != GPU_OK)
             break;
-        if (asked == *arrived || crew_is_behind(&t->job)) {
-            if (!crew_help(&t->job))
-                crew_finish(&t->job, written + 1);
+        /* Nothing else can be done while the next piece is on the bus, if all that came before is written. */
+        if (asked > *arrived && (written == *arrived || *arrived == t->count - 1))
+            status = await(t, *arrived);
+        else if (asked == *arrived || !has_room(t, *arrived, written) ||
+                 !look_at_slot(t, *arrived, &status)) {
+            if (status == GPU_OK)
+                crew_attend(&t->job, (written + 1) * t->parts);
             continue;
         }
-        status = await(t, *arrived);
         if (status != GPU_OK)
             break;
-        crew_open(&t->job, ++*arrived);
+        open_pieces(t, ++*arrived);
     }
-    crew_finish(&t->job, *arrived);
-    join_digests(t, &joined, *arrived);
+    crew_finish(&t->job, *arrived * t->parts);
+    take_all_seen(t, &taken, *arrived);
     return status;
 }
 
@@ -479,8 +567,8 @@ void staging_unpack(const struct lane_rectangle *to, const void *packed, int64_t
 {
     struct transfer t = {.host = *to, .device_ld = packed_ld, .landed = packed};
     begin_job(&t, unpack_item);
-    for (int64_t done = 0; done < t.count; done = crew_done(&t.job)) {
-        crew_open(&t.job, t.count < done + CREW_ITEMS ? t.count : done + CREW_ITEMS);
+    for (int64_t done = 0; done < t.count; done = pieces_done(&t)) {
+        open_pieces(&t, accel_min(t.count, done + CREW_ITEMS));
         crew_finish(&t.job, done + 1);
     }
     crew_end(&t.job);

@@ -28,7 +28,7 @@
 
 /* ---- Jobs ---- */
 
-enum { ITEMS = 100 };
+enum { ITEMS = 300 };
 
 struct work {
     atomic_int done[ITEMS];

@@ -386,10 +386,17 @@ static void in_core(void **unused)
     for (int i = 0; i < 4000; i++) {
         struct panels_call call = random_call();
         const double gbps = (double)(1 + random_below(1000)) * 1e-3;
-        const struct schedule_rates rates = {
-            gbps,  gbps,  (double)(1 + random_below(1000)), (double)random_below(256),
-            0.002, 0.005, (double)random_below(2) * 0.01,   (double)random_below(100) * 1e-4,
-            0};
+        const struct schedule_rates rates = {gbps,
+                                             gbps,
+                                             (double)(1 + random_below(1000)),
+                                             (double)random_below(256),
+                                             0.002,
+                                             0.005,
+                                             (double)random_below(2) * 0.01,
+                                             (double)random_below(100) * 1e-4,
+                                             0,
+                                             0,
+                                             0};
         struct panels p, again;
         if (!panels_make_in_core(&p, &call, &rates)) {
             assert_true(panels_in_core_ms(&call, &rates) < 0);
@@ -417,9 +424,9 @@ static void pays_in_core(void **unused)
         .kind = PANELS_LU, .m = 8192, .n = 8192, .size = 8, .per_term = 2};
     const struct panels_call small = {
         .kind = PANELS_LU, .m = 60, .n = 60, .size = 8, .per_term = 2};
-    const struct schedule_rates fast = {1e4, 1e4, 40e3, 128, 0.002, 0.005, 0.01, 0.001, 0},
-                                even = {55, 55, 40e3, 128, 0.002, 0.005, 0.01, 0.001, 0},
-                                slow = {5, 5, 40e3, 128, 0.002, 0.005, 0.01, 0.001, 0};
+    const struct schedule_rates fast = {1e4, 1e4, 40e3, 128, 0.002, 0.005, 0.01, 0.001, 0, 0, 0},
+                                even = {55, 55, 40e3, 128, 0.002, 0.005, 0.01, 0.001, 0, 0, 0},
+                                slow = {5, 5, 40e3, 128, 0.002, 0.005, 0.01, 0.001, 0, 0, 0};
     const double up_ms = 8192.0 * 8192 * 8 / 5e6;
     (void)unused;
     assert_true(panels_in_core_ms(&lu, &fast) < 0);
@@ -441,9 +448,9 @@ static void near_the_bound(void **unused)
         const char *name;
         struct schedule_rates rates;
     } devices[] = {
-        {"PCIe 5, 45 Tflop/s", {55, 55, 45e3, 128, 0.002, 0.005, 0.01, 0, 0}},
-        {"C2C, 45 Tflop/s", {350, 350, 45e3, 128, 0.002, 0.005, 0.01, 0, 0}},
-        {"PCIe 4, 10 Tflop/s", {25, 25, 10e3, 128, 0.002, 0.005, 0.01, 0, 0}},
+        {"PCIe 5, 45 Tflop/s", {55, 55, 45e3, 128, 0.002, 0.005, 0.01, 0, 0, 0, 0}},
+        {"C2C, 45 Tflop/s", {350, 350, 45e3, 128, 0.002, 0.005, 0.01, 0, 0, 0, 0}},
+        {"PCIe 4, 10 Tflop/s", {25, 25, 10e3, 128, 0.002, 0.005, 0.01, 0, 0, 0, 0}},
     };
     const struct panels_call calls[] = {
         {.kind = PANELS_CHOLESKY, .m = 131072, .n = 131072, .size = 8, .per_term = 2},

@@ -395,7 +395,10 @@ static const char *handle(const char *line, struct data *data)
     const struct routine *routine;
     char name[32];
     int n, calls = 0;
-    if (sscanf(line + (prepare ? 8 : memory ? 7 : 0), "%31s %d %d", name, &n, &calls) < 2 ||
+    if (sscanf(line + (prepare  ? 8
+                       : memory ? 7
+                                : 0),
+               "%31s %d %d", name, &n, &calls) < 2 ||
         n < 1 || n > 32768 || calls < 0 || calls > MOST_CALLS)
         return "expected ROUTINE N [CALLS] with N from 1 to 32768, CALLS to 9";
     routine = find(name);
