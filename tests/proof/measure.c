@@ -129,7 +129,7 @@ bool measure_start(void)
 /* ---- Options ---- */
 
 struct options {
-    bool quick, name, driver;
+    bool quick, name, driver, own;
 };
 
 static error_t parse(int key, char *value, struct argp_state *state)
@@ -142,6 +142,8 @@ static error_t parse(int key, char *value, struct argp_state *state)
         options->name = true;
     else if (key == 'd')
         options->driver = true;
+    else if (key == 'o')
+        options->own = true;
     else
         return ARGP_ERR_UNKNOWN;
     return 0;
@@ -176,6 +178,7 @@ int main(int argc, char **argv)
         {"quick", 'q', NULL, 0, "small sizes, for a machine without a GPU", 0},
         {"name", 'n', NULL, 0, "print the GPU's name alone", 0},
         {"driver", 'd', NULL, 0, "print the path of the driver's library alone", 0},
+        {"own", 'o', NULL, 0, "measure libaccel's own copies alone", 0},
         {0}};
     static const struct argp argp = {
         .options = known, .parser = parse, .doc = "Measures this machine and its GPU."};
@@ -186,6 +189,10 @@ int main(int argc, char **argv)
         return print_name();
     if (options.driver)
         return print_driver();
+    if (options.own) {
+        measure_own_copies(options.quick);
+        return 0;
+    }
     measure_tracking(options.quick);
     if (!measure_start())
         return 1;
