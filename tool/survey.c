@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "gpu/scheduled.h"
+#include "ops/lapack/in_panels.h"
 #include "ops/shape.h"
 #include "base/clock.h"
 
@@ -242,6 +244,29 @@ static void go_on(struct survey *survey, bool gpu, double limit_ms, double deadl
     }
 }
 
+/* What larger calls are estimated by, and their schedules made: a square of this order, of products and of factorisations. */
+enum { GUIDING_ORDER = 1600 };
+
+static bool is_guiding(const struct survey_track *track, const struct survey_shape *shape)
+{
+    struct accel_call call;
+    struct scheduled scheduled;
+    shape_typical(&call, track->routine, shape->size);
+    return shape->kind == SURVEY_SQUARE && shape->size[ACCEL_n] == GUIDING_ORDER &&
+           (scheduled_is_divided(&call, &scheduled) || lapack_has_panels(&call));
+}
+
+/* Measures the shapes on the GPU that tell most, before the cheap ones: these may take all the time. */
+static void measure_guides(struct survey *survey, double limit_ms, double deadline)
+{
+    for (int t = 0; t < survey->tracks && survey->gpu && survey_now() < deadline; t++) {
+        struct survey_track *track = &survey->track[t];
+        for (int i = 0; track->gpu && i < track->shapes; i++)
+            if (is_guiding(track, &track->shape[i]))
+                measure(survey, track, &track->shape[i], 0, limit_ms);
+    }
+}
+
 /* Returns a larger shape that took far less, as only the machine's other work can make it: half the time for a shape of the same
  * kind, a quarter beside a square, which has the best rate of all. NULL if there is none. */
 static const struct survey_shape *faster_larger(const struct survey_track *track,
@@ -379,6 +404,7 @@ void survey_run(struct survey *survey)
 {
     const double start = survey->start, seconds = survey->deadline - start;
     const double limit_ms = fmax(0.08 * seconds, 1); /* 4 ms of 50 s */
+    measure_guides(survey, limit_ms, survey_now() + 0.12 * seconds);
     go_on(survey, true, limit_ms, start + 0.4 * seconds);
     retry(survey, true, limit_ms, start + 0.45 * seconds);
     go_on(survey, false, limit_ms, start + 0.75 * seconds);

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "base/crew.h"
 #include "in_use.h"
 #include "known_gpus.h"
+#include "split.h"
 
 static struct cost_curves *_Atomic fast_gpu; /* see cost.h */
 
@@ -91,6 +93,14 @@ static void choose_svd(struct gpu_device *gpu, const struct cost_curves *p)
     }
 }
 
+/* Returns the rate of copies that this machine's threads stage. */
+static double staged_gbps(const struct nominal_rates *nominal)
+{
+    const double host_gbps = split_host_gbps(1 + crew_size());
+    const double all_gbps = host_gbps < nominal->link_gbps ? host_gbps : nominal->link_gbps;
+    return all_gbps > nominal->copy_gbps ? all_gbps : nominal->copy_gbps;
+}
+
 struct cost_curves *cost_curves_of(struct gpu_device *gpu)
 {
     const struct gpu_info *info = gpu_info(gpu);
@@ -98,7 +108,7 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
         new_device(model_rates_of_peaks(info->nominal.gflops, info->nominal.memory_gbps));
     if (!p)
         return NULL;
-    p->up_gbps = p->down_gbps = info->nominal.copy_gbps;
+    p->up_gbps = p->down_gbps = staged_gbps(&info->nominal);
     p->place_gbps = info->nominal.place_gbps;
     p->one_memory = info->integrated;
     memcpy(p->gain, info->nominal.gain, sizeof p->gain);

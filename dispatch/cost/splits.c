@@ -27,7 +27,7 @@ struct facts {
     struct schedule_sharing sharing[SCHEDULE_OPERANDS];
     double per_term;
     int64_t memory[SPLIT_MOST], port[SPLIT_MOST];
-    double rates[SPLIT_MOST][8], host_gbps;
+    double rates[SPLIT_MOST][10], host_gbps;
 };
 
 static void add_schedule(struct facts *facts, const struct schedule_call *s)
@@ -44,8 +44,8 @@ static void add_schedule(struct facts *facts, const struct schedule_call *s)
 static void add_device(struct facts *facts, int i, const struct split_device *device)
 {
     const struct schedule_rates *r = &device->rates;
-    const double rates[] = {r->up,      r->down,      r->compute, r->half,
-                            r->copy_ms, r->kernel_ms, r->wait_ms, r->peer};
+    const double rates[] = {r->up,        r->down,    r->compute, r->half,    r->copy_ms,
+                            r->kernel_ms, r->wait_ms, r->peer,    r->call_ms, r->piece_share};
     memcpy(facts->rates[i], rates, sizeof rates);
     facts->memory[i] = device->memory_bytes;
     facts->port[i] = device->port;

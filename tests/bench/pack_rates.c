@@ -13,7 +13,7 @@
 #include "base/crew.h"
 #include "gpu/pack.h"
 
-enum { SLOT_BYTES = 1 << 20, HOST_BYTES = 6 * SLOT_BYTES, PAIRS = 61, REPEATS = 24 };
+enum { SLOT_BYTES = 1 << 20, SLOTS = 32, HOST_BYTES = 6 * SLOT_BYTES, PAIRS = 61, REPEATS = 24 };
 
 static char *memory(size_t bytes)
 {
@@ -63,7 +63,7 @@ struct transfer {
 static void copy_plainly(void *context, int64_t number)
 {
     const struct transfer *t = context;
-    char *slot = t->slots + number % CREW_ITEMS * SLOT_BYTES,
+    char *slot = t->slots + number % SLOTS * SLOT_BYTES,
          *host = t->r.host + number * SLOT_BYTES;
     memcpy(t->up ? slot : host, t->up ? host : slot, SLOT_BYTES);
 }
@@ -72,7 +72,7 @@ static void copy_piece(void *context, int64_t number)
 {
     const struct transfer *t = context;
     const struct pack_piece piece = pack_piece(&t->r, t->r.rows, SLOT_BYTES, number);
-    char *slot = t->slots + number % CREW_ITEMS * SLOT_BYTES;
+    char *slot = t->slots + number % SLOTS * SLOT_BYTES;
     if (t->up)
         pack_from_host(slot, &t->r, &piece, t->r.rows);
     else
@@ -88,7 +88,7 @@ static double crew_time(struct transfer *t)
     double start = now_ns();
     crew_begin(&job, true);
     for (int64_t done = 0; done < count; done = crew_done(&job)) {
-        crew_open(&job, done + CREW_ITEMS < count ? done + CREW_ITEMS : count);
+        crew_open(&job, done + SLOTS < count ? done + SLOTS : count);
         crew_finish(&job, done + 1);
     }
     crew_end(&job);
@@ -153,7 +153,7 @@ static void time_crew(int threads, char *host, char *slots)
 
 static void time_crews(void)
 {
-    char *host = memory(LARGE_BYTES), *slots = memory(CREW_ITEMS * SLOT_BYTES);
+    char *host = memory(LARGE_BYTES), *slots = memory(SLOTS * SLOT_BYTES);
     cpu_set_t all;
     if (sched_getaffinity(0, sizeof all, &all) != 0)
         exit(1);
