@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "crew.h"
 #include "file_identity.h"
 #include "forks.h"
 #include "mappings.h"
@@ -284,12 +285,45 @@ uint64_t written_watch(uintptr_t start, uintptr_t end)
     return number;
 }
 
+/* ---- Scans, without the lock ---- */
+
+/* One thread scans so many bytes in some tens of microseconds, where pages are small. */
+#define SCANNED_BYTES ((uintptr_t)32 << 20)
+
+struct scan {
+    uintptr_t start, end;
+    struct tracking kernel;
+    atomic_bool dirty;
+};
+
+static void scan_item(void *context, int64_t number)
+{
+    struct scan *scan = context;
+    const uintptr_t start = scan->start + (uintptr_t)number * SCANNED_BYTES;
+    const uintptr_t end = scan->end - start < SCANNED_BYTES ? scan->end : start + SCANNED_BYTES;
+    if (!atomic_load(&scan->dirty) && !tracking_is_clean(&scan->kernel, start, end))
+        atomic_store(&scan->dirty, true);
+}
+
+/* The crew helps. */
+static bool is_clean(struct tracking of_kernel, uintptr_t start, uintptr_t end)
+{
+    struct scan scan = {.start = start, .end = end, .kernel = of_kernel};
+    struct crew_job job = {.item = scan_item, .context = &scan};
+    const uintptr_t items = (end - start + SCANNED_BYTES - 1) / SCANNED_BYTES;
+    crew_do(&job, (int64_t)items, items > 1);
+    return !atomic_load(&scan.dirty);
+}
+
+/* ---- What watches tell ---- */
+
 /* The lock is free during the scan: others may arm the same pages, which they say before they do. */
 bool written_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
 {
     pthread_mutex_lock(&lock);
     struct watch *w = find(number);
     bool unchanged = w && !w->written && works();
+    const struct tracking now = kernel;
     if (unchanged) {
         start = start > w->start ? start : w->start;
         end = end < w->end ? end : w->end;
@@ -297,7 +331,7 @@ bool written_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
     pthread_mutex_unlock(&lock);
     if (!unchanged)
         return false;
-    unchanged = start >= end || tracking_is_clean(&kernel, start, end);
+    unchanged = start >= end || is_clean(now, start, end);
     pthread_mutex_lock(&lock);
     w = find(number);
     unchanged = unchanged && w && !w->written;

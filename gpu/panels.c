@@ -115,6 +115,13 @@ struct panels_columns panels_changed(const struct panels *p, const struct schedu
 
 /* ---- Times ---- */
 
+/* Returns what of that are columns that wait for each other. */
+static double chain_of(const struct panels_call *call, const struct schedule_rates *rates,
+                       double rows, double width)
+{
+    return call->kind == PANELS_APPLY ? 0 : rates->column_ms * (width < rows ? width : rows);
+}
+
 /* Returns the milliseconds that it takes to factor columns from their diagonal on. */
 static double factor_ms(const struct panels_call *call, const struct schedule_rates *rates,
                         double rows, double width)
@@ -165,11 +172,17 @@ struct timed {
     const struct schedule_rates *rates;
 };
 
-static double step_ms(const void *context, const struct schedule_step *step, double *bytes)
+static double step_ms(const void *context, const struct schedule_step *step, double *bytes,
+                      double *chain_ms)
 {
     const struct timed *t = context;
-    if (step->engine == COMPUTE)
+    if (step->engine == COMPUTE) {
+        if (step->p < 0)
+            *chain_ms =
+                chain_of(&t->p->call, t->rates, (double)(t->p->call.m - t->p->first[step->j]),
+                         (double)panels_panel(t->p, step->j).cols);
         return panels_kernel_ms(t->p, t->rates, step);
+    }
     *bytes = copied_bytes(t->p, step);
     return t->rates->copy_ms + *bytes / (step->engine == UP ? t->rates->up : t->rates->down) * 1e-6;
 }

@@ -180,8 +180,15 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
         (schedule_in_panels(call) && i == p) || (call->kind == SCHEDULE_RANK_K && i == j);
     const double terms = call->per_term * (double)rows * (double)cols * (double)depth *
                          (call->kind == SCHEDULE_RANK_K && call->two ? 2 : 1) * (half ? 0.5 : 1);
-    return rates->kernel_ms +
+    return rates->kernel_ms + schedule_chain_ms(s, rates, i, p) +
            schedule_product_ms(rates, terms, (double)accel_min(accel_min(rows, cols), depth));
+}
+
+double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int p)
+{
+    return s->call.kind == SCHEDULE_SOLVE && i == p
+               ? rates->column_ms * (double)schedule_cell_of(s, A, i, p).rows
+               : 0;
 }
 
 struct timed {
@@ -189,11 +196,14 @@ struct timed {
     const struct schedule_rates *rates;
 };
 
-static double step_ms(const void *context, const struct schedule_step *step, double *bytes)
+static double step_ms(const void *context, const struct schedule_step *step, double *bytes,
+                      double *chain_ms)
 {
     const struct timed *t = context;
-    if (step->engine == COMPUTE)
+    if (step->engine == COMPUTE) {
+        *chain_ms = schedule_chain_ms(t->s, t->rates, step->i, step->p);
         return schedule_kernel_ms(t->s, t->rates, step->i, step->j, step->p);
+    }
     *bytes = schedule_cell_bytes(t->s, step->operand, step->i, step->j);
     if (step->engine == UP)
         *bytes *= 1 - t->s->call.lent[step->operand];
@@ -216,9 +226,9 @@ struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *
     for (int n = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         const int e = step->engine;
-        double bytes = 0, start = ends[e][done[e]];
-        const double ms = of_step(context, step, &bytes);
-        caller += schedule_caller_ms(rates, e, ms);
+        double bytes = 0, chain_ms = 0, start = ends[e][done[e]];
+        const double ms = of_step(context, step, &bytes, &chain_ms);
+        caller += schedule_caller_ms(rates, e, ms, chain_ms);
         start = start < caller ? caller : start;
         for (int other = 0; other < SCHEDULE_ENGINES; other++) {
             const double end = ends[other][step->after[other]] + rates->wait_ms;
@@ -239,9 +249,10 @@ struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *
     return times;
 }
 
-double schedule_caller_ms(const struct schedule_rates *rates, int engine, double ms)
+double schedule_caller_ms(const struct schedule_rates *rates, int engine, double ms,
+                          double chain_ms)
 {
-    return rates->call_ms + (engine == COMPUTE ? 0 : rates->piece_share * ms);
+    return rates->call_ms + chain_ms + (engine == COMPUTE ? 0 : rates->piece_share * ms);
 }
 
 double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *rates)

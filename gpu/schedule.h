@@ -82,7 +82,8 @@ bool schedule_stays_whole(const struct schedule_call *call);
 struct schedule_rates {
     double up, down, compute, half;
     double copy_ms, kernel_ms, wait_ms;
-    /* LAPACK: what each column of a panel that is factored takes besides, since the columns wait for each other. */
+    /* What each column of a panel that is factored takes besides, and each row of a triangle that is solved, since they wait for each other. The
+     * calling thread puts one after the other on the stream. */
     double column_ms;
     double peer; /* 10^9 bytes a second from another device's memory; 0: there is no such way */
     /* What the calling thread takes to put a kernel or a copy on its stream; and of the time of a copy, what its pieces take from it. It does one thing

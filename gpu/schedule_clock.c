@@ -39,7 +39,9 @@ void clock_do(struct schedule_clock *clock, const struct schedule_step *step, do
 {
     const int e = step->engine;
     double start = clock->end[e][clock->done[e]];
-    clock->caller += schedule_caller_ms(clock->rates, e, ms);
+    clock->caller += schedule_caller_ms(
+        clock->rates, e, ms,
+        e == SCHEDULE_COMPUTE ? schedule_chain_ms(clock->s, clock->rates, step->i, step->p) : 0);
     start = start < clock->caller ? clock->caller : start;
     for (int other = 0; other < SCHEDULE_ENGINES; other++) {
         const double end = clock->end[other][step->after[other]] + clock->rates->wait_ms;

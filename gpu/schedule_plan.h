@@ -26,14 +26,20 @@ double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *r
 double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
                           int j, int p);
 
-/* Replays steps in virtual time. of_step(): returns a step's milliseconds, and sets the bytes of a copy. first < 0: no host memory. */
+/* Returns what of a kernel are steps that wait for each other (schedule_rates.column_ms). */
+double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
+                         int p);
+
+/* Replays steps in virtual time. of_step(): returns a step's milliseconds, and sets the bytes of a copy, and of a kernel the milliseconds of steps
+ * that wait for each other; both are 0 before. first < 0: no host memory. */
 typedef double schedule_step_ms(const void *context, const struct schedule_step *step,
-                                double *bytes);
+                                double *bytes, double *chain_ms);
 struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *of_step,
                                     const void *context, const struct schedule_rates *rates);
 
-/* Returns what a step that takes so many milliseconds takes from the calling thread. */
-double schedule_caller_ms(const struct schedule_rates *rates, int engine, double ms);
+/* Returns what a step that takes so many milliseconds takes from the calling thread; chain_ms: of a kernel, see above. */
+double schedule_caller_ms(const struct schedule_rates *rates, int engine, double ms,
+                          double chain_ms);
 
 /* Returns the bytes of an operand as a whole matrix, or of all of a batch's matrices. */
 double schedule_bytes(const struct schedule_call *call, int operand);
