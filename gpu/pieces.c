@@ -4,8 +4,8 @@
  * is saved. An H200 copies columns of 2 KB at 98 % of its rate, of 512 bytes at 90 %. */
 enum { TRIMMED_COLUMN = 2048, TRIMMED_PIECES = 4 };
 
-/* The least and the most bytes of a piece that is digested or trimmed. */
-enum { LEAST_PIECE = 256 << 10, MOST_PIECE = 1 << 20 };
+/* The least bytes of a piece that is digested or trimmed, and the most of one of a cell. */
+enum { LEAST_PIECE = 256 << 10, MOST_OF_CELL = 1 << 20 };
 
 static int64_t bytes_of_piece(const struct lane_rectangle *r, int64_t device_ld, int pieces,
                               int64_t least, int64_t most)
@@ -23,12 +23,12 @@ int64_t pieces_bytes(const struct lane_rectangle *r, int64_t device_ld, int piec
 
 int64_t pieces_of_matrix(const struct lane_rectangle *r, int64_t device_ld)
 {
-    return bytes_of_piece(r, device_ld, 2 * PIECES_OF_MATRIX, LEAST_PIECE, MOST_PIECE);
+    return bytes_of_piece(r, device_ld, 2 * PIECES_OF_MATRIX, LEAST_PIECE, LANE_SLOT_BYTES);
 }
 
 int64_t pieces_of_cell(const struct lane_rectangle *r, int64_t device_ld)
 {
-    return bytes_of_piece(r, device_ld, 2 * PIECES_OF_CELL, LEAST_PIECE, MOST_PIECE);
+    return bytes_of_piece(r, device_ld, 2 * PIECES_OF_CELL, LEAST_PIECE, MOST_OF_CELL);
 }
 
 bool pieces_trim(int64_t rows, int64_t cols, int64_t size)

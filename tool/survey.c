@@ -256,15 +256,18 @@ static bool is_guiding(const struct survey_track *track, const struct survey_sha
            (scheduled_is_divided(&call, &scheduled) || lapack_has_panels(&call));
 }
 
-/* Measures the shapes on the GPU that tell most, before the cheap ones: these may take all the time. */
+/* Measures the shapes on the GPU that tell most, before the cheap ones: these may take all the time. First those of double precision. */
 static void measure_guides(struct survey *survey, double limit_ms, double deadline)
 {
-    for (int t = 0; t < survey->tracks && survey->gpu && survey_now() < deadline; t++) {
-        struct survey_track *track = &survey->track[t];
-        for (int i = 0; track->gpu && i < track->shapes; i++)
-            if (is_guiding(track, &track->shape[i]))
-                measure(survey, track, &track->shape[i], 0, limit_ms);
-    }
+    static const enum accel_dtype types[] = {ACCEL_FLOAT64, ACCEL_FLOAT32, ACCEL_COMPLEX128,
+                                             ACCEL_COMPLEX64};
+    for (size_t type = 0; type < sizeof types / sizeof *types; type++)
+        for (int t = 0; t < survey->tracks && survey->gpu && survey_now() < deadline; t++) {
+            struct survey_track *track = &survey->track[t];
+            for (int i = 0; track->gpu && i < track->shapes; i++)
+                if (track->routine->dtype == types[type] && is_guiding(track, &track->shape[i]))
+                    measure(survey, track, &track->shape[i], 0, limit_ms);
+        }
 }
 
 /* Returns a larger shape that took far less, as only the machine's other work can make it: half the time for a shape of the same
