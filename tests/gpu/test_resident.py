@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """Operands that stay on the GPU between calls. The third call on the same operand sends hardly any of it, with the same results, bit for
 bit; from the fourth on it is not even read, where the kernel knows that nobody has written to it; a call that would gain if its matrix were there brings
-that, once calls like it have missed as much as that costs; and whoever writes to it between calls, by whatever way, no call gets the old contents."""
+that, once calls like it have missed as much as that costs. Who writes to it between calls is the matter of test_storms.py."""
 
 import re
 import signal
@@ -172,32 +172,8 @@ for how, env, found in (("auto", {**AUTO, "ACCEL_MODEL": f"{folder.name}/slow"},
     large = lines_for(done, sym="dgemm_", ran="gpu0")
     tap.ok(len(large) == 40 and bool(kept(large)) == found, f"{how}: matrices are {'' if found else 'not '}kept for them", len(kept(large)))
 
-# ---- Writers ----
-
 NOW = {**AUTO, "ACCEL_POLICY": "auto", "ACCEL_REQUIRE": "gpu"}  # calls that would gain wait for the GPU's start
-WAYS = "store read thread process_vm_writev fork during mremap munmap madvise free mprotect mem huge O_DIRECT realloc malloc shared mix".split()
 untracked = events(start("again", "unread", 4, env=AUTO).stderr, "untracked")
-KINDS = (("digests", HASH, 2000 if LONG else 40, ()), ("watched", AUTO, 2000 if LONG else 24, ("fresh",)),
-         ("vectors", AUTO, 500 if LONG else 24, ("fresh", "vector")), ("brought", NOW, 500 if LONG else 24, ("fresh", "vector")),
-         ("results", HASH, 300 if LONG else 20, ("result",)), ("results, watched", AUTO, 300 if LONG else 20, ("fresh", "result")),
-         ("triangles", HASH, 300 if LONG else 20, ("triangle",)), ("triangles, watched", AUTO, 300 if LONG else 20, ("fresh", "triangle")),
-         ("triangles, vectors", AUTO, 300 if LONG else 20, ("fresh", "triangle", "vector")))
-for kind, (how, env, rounds, more) in enumerate(KINDS):
-    for number_of, way in enumerate(WAYS):
-        if not LONG and (number_of + kind) % (3 if rounds == 20 else 2) != 0:
-            continue  # another kind has it
-        if UNDER_TSAN and way == "during":
-            tap.skip(way, "it is a race")
-            continue
-        done = start("storm", way, rounds, 100 + number_of, *more, env=env)
-        if done.stdout.startswith("skipped: "):
-            tap.skip(way, done.stdout[9:].strip())
-            continue
-        found = kept(lines_for(done))
-        # What changes, the CPU gets, until it has not changed for some calls; nobody knows that of shared memory.
-        least = rounds // 2 if how != "brought" else 0 if way == "shared" or untracked else rounds // 4
-        tap.ok(done.returncode == 0 and done.stdout.endswith(" 0 wrong\n") and len(found) >= least and not said(done),
-               f"{way}, {how}: {done.stdout.strip()}, an operand was found {len(found)} times", done.stdout, done.stderr[-300:])
 
 # ---- The kernel's record of writes ----
 

@@ -138,13 +138,14 @@ def check_numbers(report):
         good = good and all(near(t["floor"][part], value) for part, value in floor.items())
         good = good and near(t["ratio"]["cpu_over_libaccel"], medians["cpu"] / medians["libaccel"])
         good = good and near(t["ratio"]["libaccel_over_floor"], medians["libaccel"] / floor["ms"]) and t["ratio"]["nvblas_over_libaccel"] is None
+        good = good and near(t["ratio"]["forced_over_floor"], medians["libaccel_gpu"] / floor["ms"])
         solver = measures.get(f"cusolver_{name}_{n}")
         good = good and (solver is not None) == (name in ("dgetrf", "dpotrf", "dgeqrf"))
         if solver is None:
-            good = good and t["resident"] == {"cusolver_ms": None, "ms": None} and t["ratio"]["libaccel_over_resident"] is None
+            good = good and t["resident"] == {"cusolver_ms": None, "ms": None} and t["ratio"]["forced_over_resident"] is None
         else:
             resident = solver + floor["up_ms"] + floor["down_ms"]
-            good = good and near(t["resident"]["ms"], resident) and near(t["ratio"]["libaccel_over_resident"], medians["libaccel"] / resident)
+            good = good and near(t["resident"]["ms"], resident) and near(t["ratio"]["forced_over_resident"], medians["libaccel_gpu"] / resident)
         if name in WORK:
             flops, into, out, size = WORK[name]
             good = good and all(abs(a - b) <= 1e-4 * b for a, b in ((t["operations"], flops * n**3), (t["bytes_in"], into * n * n * size),
@@ -194,6 +195,21 @@ def check_agreement():
         tap.ok(done.returncode == (0 if agree else 1), name, done.returncode, done.stdout)
 
 
+def check_players():
+    """Who plays: those that a call does not take too long, and that have room."""
+    setting = ("players=(cpu libaccel libaccel_gpu libaccel_log nvblas); most_call_seconds=6; left_out() { echo \"left out: $*\"; }; tell() { :; }; hear() { answer=$size; }; "
+               'last_ms["cpu dgemm"]=200 last_n["cpu dgemm"]=1024 last_ms["libaccel dgemm"]=2 last_n["libaccel dgemm"]=1024; ')
+    for name, n, least, said in (("all that are fast", 2048, "8", r"cpu libaccel libaccel_gpu libaccel_log nvblas 1\.6"),
+                                 ("not the CPU, which is slow", 4096, "8", r"left out: timings dgemm 4096: some players a call would take too long: cpu \(about 12\.8 s\)\n"
+                                                                           r"libaccel libaccel_gpu libaccel_log nvblas 0\.2"),
+                                 ("one, where memory is short for more", 1024, "$(awk '/^MemAvailable:/ { printf \"%.0f\", $2 * 512 }' /proc/meminfo)",
+                                  r"left out: timings dgemm 1024: players but libaccel_gpu this machine has too little memory\nlibaccel_gpu 0\.0"),
+                                 ("nobody, where it is short for one", 1024, "1000000000000000", r"left out: timings dgemm 1024 this machine has too little memory\nnobody")):
+        command = f". tests/proof/turns.sh; {setting} size={least}; if choose_players dgemm {n}; then echo \"${{chosen[*]}} $seconds_each\"; else echo nobody; fi"
+        done = subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        tap.ok(re.fullmatch(said, done.stdout.strip()), f"who times a call: {name}", done.stdout)
+
+
 def check_several(folder):
     """On slow GPUs: whatever the host copies, the second one is worth it."""
     done, report = proof(folder, "--test-gpu", BUILD / "testgpu", "--only", "shared", env={"PATH": f"{folder}/bin:/usr/bin:/bin", "TESTGPU_DEVICES": "2", "TESTGPU_ATTRIBUTES": "16=1,13=1"})
@@ -221,7 +237,7 @@ def check_peers():
 
 
 def check_refusals(folder):
-    for arguments, said in ((["--seconds", "5"], "60 to 36000"), (["--seconds", "soon"], "60 to 36000"), (["--seed", "32768"], "0 to 32767"), (["--seed", "one"], "0 to 32767"), (["--only", "unit,tests"], "--only tests: allowed are"),
+    for arguments, said in ((["--seconds", "5"], "60 to 36000"), (["--seconds", "soon"], "60 to 36000"), (["--seed", "32768"], "0 to 32767"), (["--seed", "one"], "0 to 32767"), (["--sizes", "1024,much"], "expected numbers like 1024,4096"), (["--only", "unit,tests"], "--only tests: allowed are"),
                             (["--bundle", "/nowhere"], "make gpu-bundle"), (["--test-gpu", str(folder)], "no libcuda.so.1"), (["--out"], "needs a value")):
         done, _ = proof(folder, *arguments)
         tap.ok(done.returncode == 2 and said in done.stdout and done.stdout.count("\n") == 1, f"{' '.join(arguments)}: refused in one line", done.stdout)
@@ -251,5 +267,6 @@ with tempfile.TemporaryDirectory() as name:
             check_several(folder)
         check_peers()
         check_agreement()
+        check_players()
         check_refusals(folder)
 tap.done()
