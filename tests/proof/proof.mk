@@ -15,7 +15,7 @@ $(PROOF)/measure: $(call of_obj,$(wildcard tests/proof/measure*.c) tests/proof/d
 # Linked as users' programs are: by the generic names of BLAS and LAPACK.
 $(addprefix $(PROOF)/,time_calls time_repeats ending lapack_rules): $(PROOF)/%: tests/proof/%.c
 	@mkdir -p $(@D)
-	$(CC) $(TEST_FLAGS) -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm
+	$(CC) $(TEST_FLAGS) -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread
 # Debian has svm.h in a folder of its own.
 $(PROOF)/time_ml: tests/proof/time_ml.c
 	@mkdir -p $(@D)

@@ -12,6 +12,8 @@
  * The process stays, so that processes with other libraries in LD_PRELOAD can take turns.
  */
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -73,24 +75,67 @@ static const float single_one = 1, single_zero = 0;
 /* ---- Contents ---- */
 
 enum { SEED = 88172645 };
-static uint64_t state; /* SEED before each set of inputs: those of all processes are the same */
+/* SEED and 0 before each set of inputs: those of all processes are the same. */
+static uint64_t state, filled;
+
+static double next_of(uint64_t *x)
+{
+    *x ^= *x << 13;
+    *x ^= *x >> 7;
+    *x ^= *x << 17;
+    return (double)(*x >> 11) / 9007199254740992.0 - 0.5;
+}
 
 static double uniform(void)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (double)(state >> 11) / 9007199254740992.0 - 0.5;
+    return next_of(&state);
+}
+
+/* Large matrices are filled by several threads, segment by segment. */
+enum { SEGMENT = 1 << 18, FILLERS = 8 };
+
+struct filling {
+    char *matrix;
+    size_t item, count; /* bytes of a number; numbers */
+    uint64_t seed;      /* 0: zeros */
+    atomic_size_t next;
+};
+
+static void *fill_segments(void *context)
+{
+    struct filling *f = context;
+    for (size_t first; (first = atomic_fetch_add(&f->next, SEGMENT)) < f->count;) {
+        const size_t end = f->count - first < SEGMENT ? f->count : first + SEGMENT;
+        uint64_t x = (f->seed + first) * 0x9e3779b97f4a7c15 | 1;
+        if (f->seed == 0)
+            memset(f->matrix + first * f->item, 0, (end - first) * f->item);
+        for (size_t i = first; f->seed && i < end; i++) {
+            double value = next_of(&x);
+            float single = (float)value;
+            memcpy(f->matrix + i * f->item,
+                   f->item == 4 ? (const void *)&single : (const void *)&value, f->item);
+        }
+    }
+    return NULL;
+}
+
+static void fill_by(struct filling *f)
+{
+    pthread_t thread[FILLERS];
+    int threads = 0;
+    while (threads < FILLERS && f->count > SEGMENT &&
+           pthread_create(&thread[threads], NULL, fill_segments, f) == 0)
+        threads++;
+    fill_segments(f);
+    while (threads > 0)
+        pthread_join(thread[--threads], NULL);
 }
 
 static void fill(const struct data *d, char *matrix)
 {
-    size_t item = d->routine->item == 4 ? 4 : 8;
-    for (size_t i = 0; i < d->bytes / item; i++) {
-        double value = uniform();
-        float single = (float)value;
-        memcpy(matrix + i * item, item == 4 ? (const void *)&single : (const void *)&value, item);
-    }
+    const size_t item = d->routine->item == 4 ? 4 : 8;
+    fill_by(&(struct filling){
+        .matrix = matrix, .item = item, .count = d->bytes / item, .seed = SEED + (++filled << 40)});
 }
 
 static double *diagonal(const struct data *d, char *matrix, int i)
@@ -307,7 +352,7 @@ static char *new_matrix(const struct data *d)
 {
     char *matrix = malloc(d->bytes);
     if (matrix)
-        memset(matrix, 0, d->bytes);
+        fill_by(&(struct filling){.matrix = matrix, .item = 1, .count = d->bytes});
     return matrix;
 }
 
@@ -315,6 +360,7 @@ static bool make(struct data *d, const struct routine *routine, int n)
 {
     discard(d);
     state = SEED;
+    filled = 0;
     d->routine = routine;
     d->n = n;
     d->bytes = (size_t)n * (size_t)n * (size_t)routine->item;
