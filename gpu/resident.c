@@ -118,20 +118,52 @@ static struct gpu_key digest_of(const struct accel_span *x, const struct lane_re
     return key;
 }
 
+/* Returns whether a kernel may begin before the scan: its result is in memory of the call's own, and nothing has been trusted in vain. */
+static bool may_trust(const struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    if (!accel_only_moves(call->routine) || work->trust.given)
+        return false;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (call->span[i].ptr && call->span[i].access != ACCEL_READ &&
+            (gpu_in_place(&call->span[i]) || !call->span[i].inc))
+            return false;
+    return true;
+}
+
 /* Asks the watch. */
+static bool is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_key *edges)
+{
+    const double start = accel_now_ms();
+    if (!tracked_is_unchanged(x, watch, edges))
+        return false;
+    measure(&scans, gpu_scan_gbps(), accel_bytes(x), accel_now_ms() - start);
+    sightings_unchanged(x, watch);
+    return true;
+}
+
 static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
                             const struct sighting_watch *w, gpu_address *memory)
 {
-    const double start = accel_now_ms();
     if (!w->proved)
         return false;
-    if (!tracked_is_unchanged(x, w->watch, &w->edges)) {
-        sightings_written(x, w->watch);
-        return false;
+    if (may_trust(work)) {
+        if (!gpu_work_find(work, &w->key, memory))
+            return false;
+        work->trust = (struct gpu_trust){true, false, *x, w->watch, w->edges};
+        return true;
     }
-    measure(&scans, gpu_scan_gbps(), accel_bytes(x), accel_now_ms() - start);
-    sightings_unchanged(x, w->watch);
-    return gpu_work_find(work, &w->key, memory);
+    if (is_unchanged(x, w->watch, &w->edges))
+        return gpu_work_find(work, &w->key, memory);
+    sightings_written(x, w->watch);
+    return false;
+}
+
+bool resident_keeps_trust(struct gpu_work *work)
+{
+    struct gpu_trust *trust = &work->trust;
+    trust->broken = trust->given && !is_unchanged(&trust->x, trust->watch, &trust->edges);
+    return !trust->broken;
 }
 
 /* Digests an operand that is watched, which ties the watch to its contents. */

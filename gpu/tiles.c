@@ -178,6 +178,8 @@ enum gpu_status tiles_write_vector(struct tiles *t, int part)
     const struct tile_part *p = &t->part[part];
     struct lane_rectangle to = rectangle_of(p->x, 0, 0, 1, p->x->cols);
     to.name = p->x->name;
+    if (!resident_keeps_trust(t->work))
+        return GPU_CHANGED;
     enum gpu_status status = lane_download_whole(t->work->lane, &to, p->memory, to.rows);
     if (status == GPU_OK)
         note_written(t->work, p->x, 1, p->x->cols);

@@ -11,6 +11,17 @@
 
 #define WORK_BLOCKS 32
 
+/* An input that a kernel may use before it is proved that it is still what is on the device: until the first result leaves the call's own memory, which
+ * resident_keeps_trust() must allow. */
+struct gpu_trust {
+    bool given;
+    bool
+        broken; /* somebody has written to it: the call's results are worthless, and it begins anew with nothing trusted */
+    struct accel_span x;
+    uint64_t watch;
+    struct gpu_key edges;
+};
+
 struct gpu_work {
     const struct accel_call *call;
     struct gpu_host *host;
@@ -19,6 +30,7 @@ struct gpu_work {
     gpu_address block[WORK_BLOCKS];
     int blocks;
     int64_t largest; /* size of a product: the workspace of another precision is enough for it */
+    struct gpu_trust trust;
     bool
         launched; /* a kernel is on the stream whose result is not settled yet: see gpu_work_settle() */
 };

@@ -63,8 +63,7 @@ struct transfer {
 static void copy_plainly(void *context, int64_t number)
 {
     const struct transfer *t = context;
-    char *slot = t->slots + number % SLOTS * SLOT_BYTES,
-         *host = t->r.host + number * SLOT_BYTES;
+    char *slot = t->slots + number % SLOTS * SLOT_BYTES, *host = t->r.host + number * SLOT_BYTES;
     memcpy(t->up ? slot : host, t->up ? host : slot, SLOT_BYTES);
 }
 

@@ -65,7 +65,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     # What another precision would bring, where that is as accurate and faster.
     def hints(*arguments, **env):
-        done = estimate(*arguments, "--", str(BUILD / "tests/steps"), "dgemm:600:2", env=env, folder=folder)
+        done = estimate(*arguments, "--", str(BUILD / "tests/steps"), "dgemm:1500:2", env=env, folder=folder)
         return [line for line in done.stderr.splitlines() if line.startswith("accel: hint:")], rows(done).get("dgemm", [0] * 5)[4]
 
     rtx, native = hints("--gpu", "rtx4090")
