@@ -101,8 +101,8 @@ static void do_item(struct crew_job *job, int64_t number)
 int64_t crew_done(struct crew_job *job)
 {
     atomic_bool *next;
-    while (
-        atomic_load_explicit(next = &job->finished[job->done % CREW_ITEMS], memory_order_acquire)) {
+    /* In one order with `waiting`: who says that it waits looks behind that. */
+    while (atomic_load(next = &job->finished[job->done % CREW_ITEMS])) {
         atomic_store_explicit(next, false, memory_order_relaxed);
         job->done++;
     }

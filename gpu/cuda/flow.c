@@ -224,6 +224,14 @@ static enum gpu_status put_copy(struct run *run, const struct direction *d,
 
 /* ---- The crew's items ---- */
 
+/* Joins the digest of a part to its item's. A piece has the digest of its parts, one after the other (take_item()). */
+static void digest_part(struct item *item, const struct lane_rectangle *r,
+                        const struct pack_piece *part, const char *packed, int64_t ld)
+{
+    const struct gpu_key own = pack_digest(r, part, packed, ld);
+    item->digest = item->parcel->parts > 1 ? own : gpu_digest_join(item->digest, own);
+}
+
 static void do_part(struct item *item, const struct pack_piece *part, struct lane_rectangle *from)
 {
     const struct parcel *parcel = item->parcel;
@@ -238,7 +246,7 @@ static void do_part(struct item *item, const struct pack_piece *part, struct lan
                        &parcel->copy.host, part, from->rows);
     pack_to_host(&parcel->copy.host, part, packed, ld);
     if (from->digest) /* of our own copy, to which the program does not write */
-        item->digest = gpu_digest_join(item->digest, pack_digest(from, part, packed, ld));
+        digest_part(item, from, part, packed, ld);
 }
 
 /* One that is lent is an item only to keep its place among the others. */
