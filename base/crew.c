@@ -40,8 +40,8 @@ FORKS_LOCK(lock);
 static pthread_cond_t calls_come = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t workers_leave = PTHREAD_COND_INITIALIZER;
 static struct crew_job *jobs[JOBS_MAX]; /* NULL: no job */
-static int turn, threads, calls; /* calls: for threads that sleep, which these have not seen yet */
-static atomic_int job_count;
+static int turn, calls; /* calls: for threads that sleep, which these have not seen yet */
+static atomic_int job_count, threads, allowed; /* allowed: to be at work, by the last look */
 /* Threads without work, asleep or about to; those at a job, and of these the ones that look for more items; calling threads that wait until
  * workers have left their job. */
 static atomic_int idle, busy, looking, enders;
@@ -111,11 +111,17 @@ int64_t crew_done(struct crew_job *job)
 
 /* ---- Who may work; with the lock ---- */
 
-/* Returns how many more threads may be at work now. */
+/* Returns how many threads may be at work now. */
+static int look_allowed(void)
+{
+    return allowed = give_way_allowed(&give_way, accel_now_ms());
+}
+
+/* Returns how many more. */
 static int left_to_allow(void)
 {
-    const int allowed = give_way_allowed(&give_way, accel_now_ms());
-    return allowed > busy ? allowed - busy : 0;
+    const int most = look_allowed();
+    return most > busy ? most - busy : 0;
 }
 
 /* Returns a job with an item for one more thread, and counts that thread among its workers; or NULL. */
@@ -198,9 +204,9 @@ static bool may_go_on(struct done *done)
 {
     pthread_mutex_lock(&lock);
     give_sample(done);
-    const bool allowed = give_way_allowed(&give_way, accel_now_ms()) >= busy;
+    const bool may = look_allowed() >= busy;
     pthread_mutex_unlock(&lock);
-    return allowed;
+    return may;
 }
 
 /* Looks for more items of a job for a moment. Others may have jobs, too, then all share the threads in turn. */
@@ -370,9 +376,9 @@ int crew_begin(struct crew_job *job, bool helped)
 int crew_allowed(void)
 {
     pthread_mutex_lock(&lock);
-    const int allowed = give_way_allowed(&give_way, accel_now_ms());
+    const int most = look_allowed();
     pthread_mutex_unlock(&lock);
-    return allowed;
+    return most;
 }
 
 /* Calls threads that sleep, as far as those that are awake are too few, or have other jobs. */
@@ -381,7 +387,7 @@ static void call_threads(const struct crew_job *job)
     const int awake = job_count == 1 ? looking : 0;
     int called = 0;
     pthread_mutex_lock(&lock);
-    const int allowed = left_to_allow(), most = idle < allowed ? idle : allowed;
+    const int left = left_to_allow(), most = idle < left ? idle : left;
     for (; calls < most && calls + awake < job->open - job->claimed; called++)
         calls++;
     pthread_mutex_unlock(&lock);
@@ -431,9 +437,16 @@ void crew_finish(struct crew_job *job, int64_t done)
     pthread_mutex_unlock(&lock);
 }
 
+/* Returns whether many threads help each job now. They may have ended since the job began. */
+static bool many_help(void)
+{
+    const int by_cpus = cpus - job_count, may = threads < allowed ? threads : allowed;
+    return (may < by_cpus ? may : by_cpus) >= ENOUGH * job_count;
+}
+
 void crew_attend(struct crew_job *job, int64_t done)
 {
-    if (job->helpers >= ENOUGH) {
+    if (job->helpers > 0 && many_help()) {
         const double begun = accel_now_ms();
         if (look_for(job, done, LOOK_MS)) {
             job->looked_ms = 0;
@@ -485,7 +498,7 @@ static void forget_all(void)
     pthread_cond_init(&workers_leave, NULL);
     for (int i = 0; i < JOBS_MAX; i++)
         jobs[i] = NULL;
-    job_count = threads = idle = calls = busy = looking = enders = 0;
+    job_count = threads = allowed = idle = calls = busy = looking = enders = 0;
     not_before = 0;
     give_way = (struct give_way){.most = 0};
 }
