@@ -244,16 +244,38 @@ static void go_on(struct survey *survey, bool gpu, double limit_ms, double deadl
     }
 }
 
-/* What larger calls are estimated by, and their schedules made: a square of this order, of products and of factorisations. */
-enum { GUIDING_ORDER = 1600 };
+/* What larger calls are estimated by, and their schedules made: a square of this order, of products and of factorisations. A smaller one comes
+ * before, and tells whether there is time for it. */
+enum { GUIDING_ORDER = 1600, BEFORE_ORDER = 192 };
 
-static bool is_guiding(const struct survey_track *track, const struct survey_shape *shape)
+static struct survey_shape *square(struct survey_track *track, int64_t order)
+{
+    for (struct survey_shape *x = track->shape; x < track->shape + track->shapes; x++)
+        if (x->kind == SURVEY_SQUARE && x->size[ACCEL_n] == order)
+            return x;
+    return NULL;
+}
+
+static bool guides(const struct survey_track *track, const struct survey_shape *shape)
 {
     struct accel_call call;
     struct scheduled scheduled;
     shape_typical(&call, track->routine, shape->size);
-    return shape->kind == SURVEY_SQUARE && shape->size[ACCEL_n] == GUIDING_ORDER &&
-           (scheduled_is_divided(&call, &scheduled) || lapack_has_panels(&call));
+    return scheduled_is_divided(&call, &scheduled) || lapack_has_panels(&call);
+}
+
+static void measure_guide(struct survey *survey, struct survey_track *track, double limit_ms,
+                          double deadline)
+{
+    const double runs = 6;
+    struct survey_shape *guide = square(track, GUIDING_ORDER),
+                        *before = square(track, BEFORE_ORDER);
+    if (!guide || !before || !guides(track, guide))
+        return;
+    measure(survey, track, before, 0, limit_ms);
+    const double ms = before->ms * guide->flops / before->flops;
+    if (before->ms > 0 && survey_now() + 1e-3 * runs * ms <= deadline)
+        measure(survey, track, guide, 0, limit_ms);
 }
 
 /* Measures the shapes on the GPU that tell most, before the cheap ones: these may take all the time. First those of double precision. */
@@ -264,9 +286,8 @@ static void measure_guides(struct survey *survey, double limit_ms, double deadli
     for (size_t type = 0; type < sizeof types / sizeof *types; type++)
         for (int t = 0; t < survey->tracks && survey->gpu && survey_now() < deadline; t++) {
             struct survey_track *track = &survey->track[t];
-            for (int i = 0; track->gpu && i < track->shapes; i++)
-                if (track->routine->dtype == types[type] && is_guiding(track, &track->shape[i]))
-                    measure(survey, track, &track->shape[i], 0, limit_ms);
+            if (track->gpu && track->routine->dtype == types[type])
+                measure_guide(survey, track, limit_ms, deadline);
         }
 }
 
