@@ -76,6 +76,10 @@ for how, env in (("hash", HASH), ("auto", AUTO)):
     allocations = int(re.search(r"name=cuMemAlloc\w* n=(\d+)", Path(f"{folder.name}/report").read_text())[1])
     tap.ok(len(lines_for(done)) == 40 and allocations < 28, f"{how}: they are no longer kept after some", allocations)
 
+done = start("again", "large", 3, env=HASH)
+fine(done, "a result whose blocks several threads unpack")
+tap.ok([number(f, "kept_mb") > 80 for f in lines_for(done)] == 3 * [False, True], "the next call finds it", *lines_for(done))
+
 # ---- Results that come down in blocks, and triangles ----
 
 result, slim = 3.92, 0.224
