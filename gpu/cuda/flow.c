@@ -85,13 +85,13 @@ static enum gpu_status make_streams(struct gpu_lane *lane)
     return status;
 }
 
-/* Divides a ring between the directions: the wide one if there is memory for it. */
+/* Divides a ring between the directions: the wide one if there is memory for it. What few threads fill should stay in their caches. */
 static enum gpu_status divide_ring(struct run *run)
 {
     struct gpu_lane *lane = run->lane;
     struct lane_ring *ring = &lane->wide;
-    int slots = LANE_WIDE_SLOTS;
-    enum gpu_status status = lane_prepare_ring(ring, slots);
+    int slots = (int)accel_min(LANE_WIDE_SLOTS, LANE_NARROW_SLOTS + 2 * crew_size());
+    enum gpu_status status = lane_prepare_ring(ring, LANE_WIDE_SLOTS);
     if (status == GPU_NO_MEMORY && !ring->memory) {
         ring = &lane->narrow;
         slots = LANE_NARROW_SLOTS;

@@ -133,7 +133,7 @@ static enum gpu_status choose_ring(struct transfer *t)
     enum gpu_status status = GPU_NO_MEMORY;
     if (t->helpers > 0) {
         t->ring = &lane->wide;
-        t->slots = LANE_WIDE_SLOTS;
+        t->slots = (int)accel_min(LANE_WIDE_SLOTS, LANE_NARROW_SLOTS + t->helpers);
         status = lane_prepare_ring(t->ring, LANE_WIDE_SLOTS);
     }
     if (status == GPU_NO_MEMORY) {

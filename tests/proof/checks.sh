@@ -192,7 +192,7 @@ step_unit() {
     for source in tests/*/test_*.c tests/*/*/test_*.c; do # an old build folder may have programs without a source
         program=$build/tests/$(basename "$source" .c)
         case $program in
-        */test_cuda_api | */test_two_devices | */test_lent_memory | */test_device) continue ;; # these need the test GPU
+        */test_cuda_api | */test_two_devices | */test_lent_memory | */test_device | */test_survey) continue ;; # these need the test GPU
         */test_gpu) list+=("test_gpu" "unit_job $program $driver") ;;
         *) [[ $source == tests/testgpu/* ]] || list+=("${program##*/}" "unit_job $program") ;;
         esac
@@ -765,7 +765,7 @@ step_panels() {
 
 step_timings() {
     local nvblas='' folder before after
-    local -a cpu=(env OPENBLAS_NUM_THREADS="$cores") accel model=()
+    local -a cpu=(env OPENBLAS_NUM_THREADS="$cores" OPENBLAS_THREAD_TIMEOUT=20) accel model=()
     players=(cpu libaccel libaccel_gpu libaccel_log)
     [ ! -s "$work/model" ] || model=(ACCEL_MODEL="$work/model")
     accel=("${cpu[@]}" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait "${model[@]}")

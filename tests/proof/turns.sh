@@ -92,6 +92,18 @@ estimated() {
     awk -v ms="${last_ms[$1 $2]:-0}" -v n="$3" -v last="${last_n[$1 $2]:-$3}" 'BEGIN { q = n / last; printf "%.1f", ms * q * q * q / 1000 }'
 }
 
+# Above this order, a player first makes a call of this order, which tells how long others take.
+probed=512
+
+# probe PLAYER ROUTINE N: sees to it that something is known of the player's calls.
+probe() {
+    local ms
+    [ -z "${last_ms[$1 $2]:-}" ] && [ "$3" -gt $((2 * probed)) ] && [ "$1" != libaccel_log ] || return 0
+    tell "$1" "$2 $probed 1" && hear "$1" $((step_end > $(now) ? step_end - $(now) + 5 : 1)) || return 0
+    read -r ms _ <<< "$answer"
+    last_ms["$1 $2"]=$ms last_n["$1 $2"]=$probed
+}
+
 # choose_players ROUTINE N: sets $chosen to those that can make the call soon enough, and in the memory that there is, and $seconds_each to what
 # a round of theirs takes. False where nobody can; says who cannot.
 choose_players() {
@@ -101,6 +113,8 @@ choose_players() {
         # NVBLAS has Level 3 alone.
         case $name:$1 in nvblas:*rf | nvblas:*dd | nvblas:*evd) continue ;; esac
         [ -z "${player_lost[$name]:-}" ] || continue
+        request="$1 $probed"
+        probe "$name" "$1" "$2"
         seconds=$(estimated "$name" "$1" "$2")
         # The one with the log takes as long as the one that it repeats.
         [ "$name" != libaccel_log ] || seconds=$(estimated libaccel "$1" "$2")
@@ -146,7 +160,7 @@ time_call() {
         for ((at = 0; at < ${#playing[@]}; at++)); do
             first=$(((at + round) % ${#playing[@]}))
             name=${playing[first]}
-            sleep 0.05 # OpenBLAS's threads spin for 2^26 clock cycles after a call
+            sleep 0.05 # OpenBLAS's threads spin after a call: as long as one player's calls follow each other (OPENBLAS_THREAD_TIMEOUT)
             limit=$((step_end - $(now) + 5))
             [ "$limit" -gt 1 ] || return 2
             tell "$name" "$request" && hear "$name" "$limit" || continue
