@@ -1,13 +1,15 @@
 #!/usr/bin/python3 -B
 """Storms of writers: matrices of products with vectors, those that calls bring, results, and triangles."""
 
+from lib.programs import LONG
 from lib.storms import rage
 from lib.tap import Tap
 
 tap = Tap()
+VECTORS, OTHERS = (500, 300) if LONG else (24, 20)
 rage(tap, lambda by_digests, watched, brought: (
-    ("vectors", watched, 24, 500, ("fresh", "vector")), ("brought", brought, 24, 500, ("fresh", "vector")),
-    ("results", by_digests, 20, 300, ("result",)), ("results, watched", watched, 20, 300, ("fresh", "result")),
-    ("triangles", by_digests, 20, 300, ("triangle",)), ("triangles, watched", watched, 20, 300, ("fresh", "triangle")),
-    ("triangles, vectors", watched, 20, 300, ("fresh", "triangle", "vector"))))
+    ("vectors", watched, VECTORS, ("fresh", "vector")), ("brought", brought, VECTORS, ("fresh", "vector")),
+    ("results", by_digests, OTHERS, ("result",)), ("results, watched", watched, OTHERS, ("fresh", "result")),
+    ("triangles", by_digests, OTHERS, ("triangle",)), ("triangles, watched", watched, OTHERS, ("fresh", "triangle")),
+    ("triangles, vectors", watched, OTHERS, ("fresh", "triangle", "vector"))))
 tap.done()

@@ -19,16 +19,16 @@ def settings(folder):
 
 
 def rage(tap, kinds_of):
-    """kinds_of(by digests, watched, brought) gives the kinds: name, environment, rounds in the short and in the long form, arguments of `storm`. The short
-    form leaves out some ways of a kind, which another kind has."""
+    """kinds_of(by digests, watched, brought) gives the kinds: name, environment, rounds, arguments of `storm`. The short form leaves out some ways of a
+    kind, which another kind has."""
     with tempfile.TemporaryDirectory(prefix="accel-storms-") as folder:
         by_digests, watched, brought = settings(folder)
         untracked = events(start("again", "unread", 4, env=watched).stderr, "untracked")
         kinds = kinds_of(by_digests, watched, brought)
-        for kind, (how, env, short, long, arguments) in enumerate(kinds):
+        for kind, (how, env, rounds, arguments) in enumerate(kinds):
             for number, way in enumerate(WAYS):
                 if LONG or (number + kind) % (3 if len(kinds) > 3 else 2) == 0:
-                    one_way(tap, how, env, long if LONG else short, arguments, number, untracked)
+                    one_way(tap, how, env, rounds, arguments, number, untracked)
 
 
 def one_way(tap, how, env, rounds, arguments, number, untracked):
