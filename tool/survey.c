@@ -428,7 +428,7 @@ void survey_run(struct survey *survey)
 {
     const double start = survey->start, seconds = survey->deadline - start;
     const double limit_ms = fmax(0.08 * seconds, 1); /* 4 ms of 50 s */
-    measure_guides(survey, limit_ms, survey_now() + 0.12 * seconds);
+    measure_guides(survey, limit_ms, survey_now() + 0.2 * seconds);
     go_on(survey, true, limit_ms, start + 0.4 * seconds);
     retry(survey, true, limit_ms, start + 0.45 * seconds);
     go_on(survey, false, limit_ms, start + 0.75 * seconds);

@@ -740,7 +740,7 @@ time_forced() {
     local n=$1
     shift
     printf 'dpotrf %s 1\n' "$n" "$n" | limited env OPENBLAS_NUM_THREADS="$cores" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait ACCEL_POLICY=gpu \
-        ACCEL_LOG=1 ACCEL_LOG_FILE="$logs/panels" "$@" "$build/proof/time_calls" | awk 'NR == 2 && $1 ~ /^[0-9.]+$/ { print $1 }'
+        ACCEL_RESIDENT=off ACCEL_LOG=1 ACCEL_LOG_FILE="$logs/panels" "$@" "$build/proof/time_calls" | awk 'NR == 2 && $1 ~ /^[0-9.]+$/ { print $1 }'
 }
 
 # dpotrf in half the memory that its matrix has, beside one that fits.
