@@ -1,10 +1,13 @@
 #define _GNU_SOURCE
 #include "host_memory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -160,12 +163,31 @@ bool host_memory_has(double bytes)
     return bytes <= (double)(host_memory_available() / 8 * 7);
 }
 
+/* glibc maps blocks above 32 MiB by themselves, whatever the program has freed before. */
+#define LARGE_BYTES (INT64_C(64) << 20)
+#define HUGE_BYTES  ((uintptr_t)2 << 20)
+
+void host_memory_prefer_huge(void *memory, int64_t bytes)
+{
+    const uintptr_t first = ((uintptr_t)memory + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES,
+                    end = ((uintptr_t)memory + (uintptr_t)bytes) / HUGE_BYTES * HUGE_BYTES;
+    const int before = errno;
+    if (!memory || bytes < LARGE_BYTES)
+        return;
+    madvise((void *)first, end - first, MADV_HUGEPAGE); /* a kernel without them refuses */
+    errno = before;
+}
+
 void *host_memory_take(int64_t bytes)
 {
-    return host_memory_has((double)bytes) ? malloc((size_t)bytes + 1) : NULL;
+    void *const memory = host_memory_has((double)bytes) ? malloc((size_t)bytes + 1) : NULL;
+    host_memory_prefer_huge(memory, bytes);
+    return memory;
 }
 
 void *host_memory_take_zeros(int64_t bytes)
 {
-    return host_memory_has((double)bytes) ? calloc((size_t)bytes + 1, 1) : NULL;
+    void *const memory = host_memory_has((double)bytes) ? calloc((size_t)bytes + 1, 1) : NULL;
+    host_memory_prefer_huge(memory, bytes);
+    return memory;
 }

@@ -19,7 +19,11 @@ int64_t host_memory_below(const char *root);
 /* Returns whether so many bytes are at most seven eighths of what is available. */
 bool host_memory_has(double bytes);
 
-/* Returns malloc(bytes); NULL also if host_memory_has() says no. The caller frees it. */
+/* Asks for huge pages for a large block that malloc() has returned (memory may be NULL): in small ones, each costs a fault when it is touched, and as
+ * much again when the block goes back to the kernel. So large a block is a mapping of its own, which is gone behind free(). errno stays. */
+void host_memory_prefer_huge(void *memory, int64_t bytes);
+
+/* Returns malloc(bytes), in huge pages if it is large; NULL also if host_memory_has() says no. The caller frees it. */
 void *host_memory_take(int64_t bytes);
 /* The same of calloc(): pages of zeros, which a large block gets from the kernel when they are touched. */
 void *host_memory_take_zeros(int64_t bytes);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/host_memory.h"
 #include "blocks_lent.h"
 #include "blocks_rest.h"
 #include "blocks_stay.h"
@@ -437,8 +438,11 @@ static bool prepare_for_failure(struct blocks *b)
     const bool keeps_old = b->scheduled.keeps_old && b->schedule.steps[SCHEDULE_COMPUTE] > 1;
     if (aside > 0)
         b->aside = malloc((size_t)aside);
-    for (int i = 0; keeps_old && i < 2; i++)
+    host_memory_prefer_huge(b->aside, aside);
+    for (int i = 0; keeps_old && i < 2; i++) {
         b->old[i] = malloc(bytes);
+        host_memory_prefer_huge(b->old[i], (int64_t)bytes);
+    }
     return (b->aside || aside == 0) && ((b->old[0] && b->old[1]) || !keeps_old);
 }
 

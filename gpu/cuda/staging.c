@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/crew.h"
+#include "base/host_memory.h"
 #include "check.h"
 #include "lane.h"
 
@@ -583,6 +584,7 @@ static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_r
                                              to->rows, to->cols, to->rows, to->size);
     if (!aside.host)
         return GPU_NO_MEMORY;
+    host_memory_prefer_huge(aside.host, to->rows * to->cols * to->size);
     enum gpu_status status = lane_download(lane, &aside, device, device_ld, &done_cols, &done_rows);
     if (status == GPU_OK)
         staging_unpack(to, aside.host, to->rows);

@@ -7,11 +7,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/host_memory.h"
 
@@ -116,6 +119,48 @@ static void is_taken(void **state)
     assert_null(host_memory_take(INT64_MAX / 2));
 }
 
+/* Returns whether the kernel knows that the mapping of an address wants huge pages (VmFlags of proc_pid_smaps(5)). */
+static bool is_huge(const void *address)
+{
+    char line[512];
+    bool here = false, huge = false;
+    FILE *file = fopen("/proc/self/smaps", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        unsigned long start, end;
+        if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+            here = start <= (uintptr_t)address && (uintptr_t)address < end;
+        else if (here && strncmp(line, "VmFlags:", strlen("VmFlags:")) == 0)
+            huge = strstr(line, " hg") != NULL;
+    }
+    fclose(file);
+    return huge;
+}
+
+static void large_blocks_have_huge_pages(void **state)
+{
+    const int64_t large = INT64_C(80) << 20;
+    (void)state;
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) != 0)
+        skip(); /* this kernel has none */
+    for (int zeros = 0; zeros < 2; zeros++) {
+        char *block = zeros ? host_memory_take_zeros(large) : host_memory_take(large);
+        if (!block)
+            skip(); /* this machine is short of memory */
+        errno = EDOM;
+        host_memory_prefer_huge(block + 1, large); /* once more */
+        assert_int_equal(errno, EDOM);
+        assert_true(is_huge(block + large / 2));
+        memset(block, 1, (size_t)large);
+        free(block);
+    }
+    char *small = host_memory_take(1 << 20);
+    assert_non_null(small);
+    assert_false(is_huge(small));
+    free(small);
+    host_memory_prefer_huge(NULL, large);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +169,7 @@ int main(void)
         cmocka_unit_test_setup(of_version_2, empty_root),
         cmocka_unit_test_setup(of_version_1, empty_root),
         cmocka_unit_test(is_taken),
+        cmocka_unit_test(large_blocks_have_huge_pages),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
