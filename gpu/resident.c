@@ -122,7 +122,8 @@ static struct gpu_key digest_of(const struct accel_span *x, const struct lane_re
 static bool may_trust(const struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    if (!accel_only_moves(call->routine) || work->trust.given)
+    if (accel_op_of(call->routine)->group != ACCEL_LEVEL_2 || work->trust.given ||
+        work->trust.broken)
         return false;
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].ptr && call->span[i].access != ACCEL_READ &&
@@ -162,8 +163,10 @@ static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
 bool resident_keeps_trust(struct gpu_work *work)
 {
     struct gpu_trust *trust = &work->trust;
-    trust->broken = trust->given && !is_unchanged(&trust->x, trust->watch, &trust->edges);
-    return !trust->broken;
+    const bool keeps = !trust->given || is_unchanged(&trust->x, trust->watch, &trust->edges);
+    trust->given = trust->given && keeps; /* the call that begins anew has nothing to prove */
+    trust->broken = trust->broken || !keeps;
+    return keeps;
 }
 
 /* Digests an operand that is watched, which ties the watch to its contents. */

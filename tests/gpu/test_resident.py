@@ -200,6 +200,11 @@ else:
     fine(done, "the same without a log")
     tap.ok(re.search(r"kernels .*gemv=11\b", Path(f"{folder.name}/report").read_text()), "ten run on the GPU, and one in vain: the kernel runs beside the scan that finds the change", Path(f"{folder.name}/report").read_text()[-600:])
     fine(start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_REQUIRE": "gpu"}), "a product that no longer pays is no fallback")
+    done = start("again", "vector", 12, env={**AUTO, "ACCEL_REQUIRE": "gpu"})
+    fine(done, "products that are for the GPU whatever they cost")
+    vectors = lines_for(done, sym="dgemv_")
+    tap.ok([f["ran"] for f in vectors] == ["gpu0"] * 12 and [number(f, "kept_mb") > 1.5 for f in vectors[5:8]] == [True, False, True],
+           "one that has run in vain runs again there, with the matrix as it is now", *vectors)
     off = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_RESIDENT": "hash"})
     tap.ok({f["ran"] for f in lines_for(off, sym="dgemv_")} == {"cpu"}, "by digests alone, they stay on the CPU")
 
