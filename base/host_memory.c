@@ -187,7 +187,5 @@ void *host_memory_take(int64_t bytes)
 
 void *host_memory_take_zeros(int64_t bytes)
 {
-    void *const memory = host_memory_has((double)bytes) ? calloc((size_t)bytes + 1, 1) : NULL;
-    host_memory_prefer_huge(memory, bytes);
-    return memory;
+    return host_memory_has((double)bytes) ? calloc((size_t)bytes + 1, 1) : NULL;
 }

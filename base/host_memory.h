@@ -25,7 +25,7 @@ void host_memory_prefer_huge(void *memory, int64_t bytes);
 
 /* Returns malloc(bytes), in huge pages if it is large; NULL also if host_memory_has() says no. The caller frees it. */
 void *host_memory_take(int64_t bytes);
-/* The same of calloc(): pages of zeros, which a large block gets from the kernel when they are touched. */
+/* The same of calloc(), in small pages of zeros, which a large block gets from the kernel when they are touched. */
 void *host_memory_take_zeros(int64_t bytes);
 
 #endif
