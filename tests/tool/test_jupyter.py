@@ -42,7 +42,9 @@ for cell in json.loads(sys.argv[2]):
         if "sleep" in cell and text[-1] == "now\\n":
             threads.append(threading.Thread(target=interrupt))
             threads[-1].start()
-    client.execute_interactive(cell, timeout=120, output_hook=hook)
+    # For a moment behind an error, ipykernel drops what comes.
+    while client.execute_interactive(cell, timeout=120, output_hook=hook)["content"]["status"] == "aborted":
+        pass
     ended.set()
     [thread.join() for thread in threads]
     ended.clear()
