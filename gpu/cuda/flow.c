@@ -76,13 +76,7 @@ static enum gpu_status make_streams(struct gpu_lane *lane)
 {
     lane->made = lane->made || !lane->down;
     enum gpu_status status = make_stream(&lane->up);
-    if (status == GPU_OK)
-        status = make_stream(&lane->down);
-    for (int e = 0; status == GPU_OK && e < SCHEDULE_ENGINES * LANE_STEPS; e++)
-        if (!lane->step[e / LANE_STEPS][e % LANE_STEPS])
-            status = GPU_CHECK(cuEventCreate, &lane->step[e / LANE_STEPS][e % LANE_STEPS],
-                               CU_EVENT_DISABLE_TIMING);
-    return status;
+    return status == GPU_OK ? make_stream(&lane->down) : status;
 }
 
 /* Divides a ring between the directions: the wide one if there is memory for it. What few threads fill should stay in their caches. */
@@ -161,8 +155,10 @@ static enum gpu_status await_others(struct run *run, const struct schedule_step 
 /* Notes that one more step of the engine is on its stream. */
 static enum gpu_status end_step(struct run *run, int engine)
 {
-    return GPU_CHECK(cuEventRecord, run->lane->step[engine][++run->put[engine] % LANE_STEPS],
-                     stream_of(run, engine));
+    CUevent *event = &run->lane->step[engine][++run->put[engine] % LANE_STEPS];
+    enum gpu_status status =
+        *event ? GPU_OK : GPU_CHECK(cuEventCreate, event, CU_EVENT_DISABLE_TIMING);
+    return status == GPU_OK ? GPU_CHECK(cuEventRecord, *event, stream_of(run, engine)) : status;
 }
 
 /* Begins a step that copies a cell: describes its pieces. */
@@ -376,9 +372,19 @@ static bool feed_up(struct run *run, enum gpu_status *status)
     return true;
 }
 
+/* Returns whether one more kernel on its stream would take the event that the next download has to wait for. Kernels are there long before they
+ * run: a download that waited for the last of them would come behind all of them. */
+static bool is_far_ahead(const struct run *run)
+{
+    const struct schedule *s = run->flow->schedule;
+    const int next = run->next[DOWN];
+    const int32_t awaited = next < s->count ? s->step[next].after[COMPUTE] : 0;
+    return awaited > 0 && run->put[COMPUTE] >= awaited + LANE_STEPS - 1;
+}
+
 static bool feed_compute(struct run *run, enum gpu_status *status)
 {
-    const struct schedule_step *step = next_step(run, COMPUTE);
+    const struct schedule_step *step = is_far_ahead(run) ? NULL : next_step(run, COMPUTE);
     if (!step)
         return false;
     find_next(run, COMPUTE, run->next[COMPUTE] + 1);

@@ -331,6 +331,49 @@ static void copies_and_kernels_overlap(void **state)
     destroy(&p);
 }
 
+/* Returns how many downloads ran before the last kernel did. */
+static int downloads_before_last_kernel(long from, int *kernels)
+{
+    char line[512], ran[64] = "";
+    int downloads = 0, before = 0;
+    FILE *file = fopen(trace, "r");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, from, SEEK_SET), 0);
+    for (*kernels = 0; fgets(line, sizeof line, file);) {
+        const char *stream = strstr(line, "cuMemcpyDtoHAsync") ? strstr(line, "stream=") : NULL;
+        if (stream)
+            snprintf(ran, sizeof ran, " run copy %.*s\n", (int)strcspn(stream, ")"), stream);
+        downloads += *ran && strstr(line, ran) != NULL;
+        if (strstr(line, " run gemm ")) {
+            ++*kernels;
+            before = downloads;
+        }
+    }
+    fclose(file);
+    return before;
+}
+
+/* All kernels are put on their stream long before they run. A finished block comes down at once nevertheless, not behind kernels that it does
+ * not depend on: there are more of them than events. */
+static void results_do_not_wait_for_later_kernels(void **state)
+{
+    struct product p;
+    int kernels;
+    (void)state;
+    if (is_real_gpu())
+        skip();
+    make(&p, ACCEL_FLOAT64, 'N', 'N', 1280, 1280, 16, 0);
+    p.host.rates = (struct schedule_rates){2, 2, 0.5, 1e-3, 1e-5, 1e-5, 1e-5, 0, 0, 0, 0};
+    const long from = trace_length();
+    assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
+    right(&p);
+    const int before = downloads_before_last_kernel(from, &kernels);
+    printf("%d downloads before the last of %d kernels\n", before, kernels);
+    assert_true(kernels > 300);
+    assert_true(before > kernels / 2);
+    destroy(&p);
+}
+
 /* ---- Batches ---- */
 
 enum { BATCH = 120, ROWS = 96, COLS = 40, DEPTH = 104 };
@@ -586,6 +629,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(places),
         cmocka_unit_test(device_memory_for_the_cpu),
         cmocka_unit_test(copies_and_kernels_overlap),
+        cmocka_unit_test(results_do_not_wait_for_later_kernels),
         cmocka_unit_test(batches_overlap),
         cmocka_unit_test(batches_short_of_memory),
     };
