@@ -19,18 +19,17 @@ static struct gpu_key key_of(const struct schedule_call *call, const struct sche
     const int64_t of_call[] = {call->kind, call->two,   call->one_way,  call->up,    call->reads,
                                call->m,    call->n,     call->k,        call->most,  call->widest,
                                call->head, call->omits, call->products, memory_bytes};
-    const double of_rates[] = {rates->up,      rates->down,    rates->compute,
-                               rates->half,    rates->copy_ms, rates->kernel_ms,
-                               rates->wait_ms, rates->peer,    call->per_term};
     struct {
         int64_t call[sizeof of_call / sizeof *of_call];
-        double rates[sizeof of_rates / sizeof *of_rates];
+        struct schedule_rates rates; /* without gaps */
+        double per_term;
         int64_t operand[SCHEDULE_OPERANDS];
         double lent[SCHEDULE_OPERANDS];
         struct schedule_sharing sharing[SCHEDULE_OPERANDS];
     } words;
     memcpy(words.call, of_call, sizeof of_call);
-    memcpy(words.rates, of_rates, sizeof of_rates);
+    words.rates = *rates;
+    words.per_term = call->per_term;
     for (int x = 0; x < SCHEDULE_OPERANDS; x++)
         words.operand[x] = call->size[x] * 4 + call->across[x] * 2 + call->in_place[x];
     memcpy(words.lent, call->lent, sizeof words.lent);

@@ -25,7 +25,7 @@ struct nominal_rates {
     double memory_gbps;          /* 10^9 bytes a second */
     double gain[GPU_PRECISIONS]; /* in operations a second over native precision, at least 1 */
     double copy_gbps; /* the same of one thread that stages from pageable memory, up or down */
-    double link_gbps; /* and of as many as can be */
+    double link_gbps; /* the same of as many threads as help */
     double
         place_gbps; /* the same of kernels that read the host's memory where it is; 0: they cannot */
 };

@@ -115,7 +115,7 @@ struct panels_columns panels_changed(const struct panels *p, const struct schedu
 
 /* ---- Times ---- */
 
-/* Returns what of that are columns that wait for each other. */
+/* Returns what of factor_ms() are columns that wait for each other. */
 static double chain_of(const struct panels_call *call, const struct schedule_rates *rates,
                        double rows, double width)
 {
@@ -128,7 +128,7 @@ static double factor_ms(const struct panels_call *call, const struct schedule_ra
 {
     const double twice = call->kind == PANELS_QR ? 2 : 1, wide = width < rows ? width : rows,
                  corner = wide * (call->kind == PANELS_CHOLESKY ? 2 : 1) / 3;
-    return rates->kernel_ms + wide * rates->column_ms +
+    return rates->kernel_ms + chain_of(call, rates, rows, width) +
            schedule_product_ms(rates, twice * call->per_term * (rows - corner) * wide * width / 2,
                                width);
 }
@@ -479,11 +479,12 @@ static struct gpu_key key_of(const struct panels_call *call, const struct schedu
 {
     struct {
         int64_t call[9];
-        double rates[9];
+        struct schedule_rates rates; /* without gaps */
+        double per_term;
     } words = {{call->kind, call->across + 2 * call->other_across + 4 * call->triangle, call->m,
                 call->n, call->order, call->sweeps, call->size, memory_bytes, 0},
-               {rates->up, rates->down, rates->compute, rates->half, rates->copy_ms,
-                rates->kernel_ms, rates->wait_ms, rates->column_ms, call->per_term}};
+               *rates,
+               call->per_term};
     for (int i = 0; i < call->sweeps; i++) {
         const struct panels_sweep *sweep = &call->sweep[i];
         words.call[8] = 32 * words.call[8] + 16 * sweep->reflects + 8 * sweep->from_panel +

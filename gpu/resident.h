@@ -42,8 +42,8 @@ bool resident_is_proved(const struct gpu_work *work, const struct accel_span *pa
 bool resident_is_result(const struct gpu_work *work, const struct accel_span *part);
 
 /* Looks for the part of an operand x on the device, as far as that is worth it, if resident_may(). Of a product with a vector whose result comes down, a
- * matrix that a watch has proved before is trusted: the scan of its pages is left to resident_keeps_trust(), beside the kernel. *memory: where it is, with leading dimension
- * gpu_device_ld(). The host's setting decides whether anything is kept. */
+ * matrix that a watch has proved before is trusted: the scan of its pages is left to resident_keeps_trust(), beside the kernel. *memory: where it
+ * is, with leading dimension gpu_device_ld(). The host's setting decides whether anything is kept. */
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
                               const struct accel_span *part, gpu_address *memory);
 

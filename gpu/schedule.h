@@ -86,9 +86,11 @@ struct schedule_rates {
      * calling thread puts one after the other on the stream. */
     double column_ms;
     double peer; /* 10^9 bytes a second from another device's memory; 0: there is no such way */
-    /* What the calling thread takes to put a kernel or a copy on its stream; and of the time of a copy, what its pieces take from it. It does one thing
-     * after the other. */
-    double call_ms, piece_share;
+    /* What the calling thread takes to put a cell's copy on its stream; of the time of the copy, what its pieces take from it; and what it takes to
+     * put a kernel on its stream. It does one thing after the other. */
+    double call_ms, piece_share, launch_ms;
+    /* What each column of a cell takes besides, on its way up, where the matrix has longer ones: to pack short columns takes longer. */
+    double run_ms;
 };
 
 struct schedule_step {

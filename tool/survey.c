@@ -245,8 +245,9 @@ static void go_on(struct survey *survey, bool gpu, double limit_ms, double deadl
 }
 
 /* What larger calls are estimated by, and their schedules made: a square of this order, of products and of factorisations. A smaller one comes
- * before, and tells whether there is time for it. */
-enum { GUIDING_ORDER = 1600, BEFORE_ORDER = 192 };
+ * before, and tells whether there is time for it. A large GPU is not full before products are larger: the rate of those is that of all that is
+ * divided into blocks. */
+enum { GUIDING_ORDER = 1600, BEFORE_ORDER = 192, FILLING_ORDER = 3200 };
 
 static struct survey_shape *square(struct survey_track *track, int64_t order)
 {
@@ -264,18 +265,31 @@ static bool guides(const struct survey_track *track, const struct survey_shape *
     return scheduled_is_divided(&call, &scheduled) || lapack_has_panels(&call);
 }
 
+/* Measures a square, if there is time, by what a smaller one has taken. */
+static void measure_behind(struct survey *survey, struct survey_track *track,
+                           const struct survey_shape *before, int64_t order, double limit_ms,
+                           double deadline)
+{
+    const double runs = 6;
+    struct survey_shape *shape = square(track, order);
+    if (!shape || before->ms <= 0)
+        return;
+    const double ms = before->ms * shape->flops / before->flops;
+    if (survey_now() + 1e-3 * runs * ms <= deadline)
+        measure(survey, track, shape, 0, limit_ms);
+}
+
 static void measure_guide(struct survey *survey, struct survey_track *track, double limit_ms,
                           double deadline)
 {
-    const double runs = 6;
-    struct survey_shape *guide = square(track, GUIDING_ORDER),
-                        *before = square(track, BEFORE_ORDER);
+    const struct survey_shape *guide = square(track, GUIDING_ORDER);
+    struct survey_shape *before = square(track, BEFORE_ORDER);
     if (!guide || !before || !guides(track, guide))
         return;
     measure(survey, track, before, 0, limit_ms);
-    const double ms = before->ms * guide->flops / before->flops;
-    if (before->ms > 0 && survey_now() + 1e-3 * runs * ms <= deadline)
-        measure(survey, track, guide, 0, limit_ms);
+    measure_behind(survey, track, before, GUIDING_ORDER, limit_ms, deadline);
+    if (track->routine == accel_sample_of(ACCEL_SAMPLE_PRODUCT, track->routine->dtype))
+        measure_behind(survey, track, guide, FILLING_ORDER, limit_ms, deadline);
 }
 
 /* Measures the shapes on the GPU that tell most, before the cheap ones: these may take all the time. First those of double precision. */

@@ -39,6 +39,11 @@ void cost_give_back(void)
     curves_let_go();
 }
 
+static bool is_calibrated(const struct cost_curves *device, uint32_t index)
+{
+    return atomic_load_explicit(&device->made[index], memory_order_relaxed) == CURVE_CALIBRATED;
+}
+
 /* Returns the calibrated milliseconds of a call's kernels, or nominal ones: not what was learned in their place, so that the same call has
  * the same schedule each time, and so the same result, bit for bit. With ACCEL_LEARN=1 a calibration itself changes.
  * *steps_ms: what of that the steps take; or NULL. */
@@ -47,7 +52,7 @@ static double settled_ms(struct cost_curves *device, uint32_t index, const struc
 {
     struct model_curve nominal;
     const struct model_curve *curve = curves_routine(device, index);
-    if (atomic_load_explicit(&device->made[index], memory_order_relaxed) != CURVE_CALIBRATED) {
+    if (!is_calibrated(device, index)) {
         model_nominal_gpu(&nominal, &accel_routines[index], &device->rates);
         curve = &nominal;
     }
@@ -62,17 +67,44 @@ static double settled_ms(struct cost_curves *device, uint32_t index, const struc
     return ms;
 }
 
+/* Makes of a call the one whose time tells the rate of its kernels: with the sizes of the largest square that was measured in place of larger
+ * ones. Beyond it, nothing tells operations from what else takes time: a curve may say there that they take none. The kernels of a schedule are
+ * hardly larger. */
+static void measured_call(struct cost_curves *device, const struct accel_call *call,
+                          struct accel_call *measured)
+{
+    const uint32_t index = (uint32_t)(call->routine - accel_routines);
+    const struct model_curve *curve = curves_routine(device, index);
+    const int64_t *sizes = accel_sizes(call);
+    int64_t least[ACCEL_DIMENSIONS];
+    *measured = *call;
+    if (call->batch > 1 || !is_calibrated(device, index))
+        return;
+    pthread_rwlock_rdlock(&curves_lock);
+    const int64_t order = model_largest_square(curve);
+    pthread_rwlock_unlock(&curves_lock);
+    bool is_larger = false;
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++) {
+        is_larger = is_larger || sizes[i] > order;
+        least[i] = accel_min(sizes[i], order);
+    }
+    if (is_larger && order > 0)
+        shape_typical(measured, call->routine, least);
+}
+
 double cost_product_gflops(struct cost_curves *device, enum accel_dtype dtype)
 {
     const struct accel_routine *product = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype);
-    struct accel_call call;
+    struct accel_call call, measured;
     struct model_work work;
     if (!device || !product)
         return 0;
     shape_of_order(&call, product, 8192);
-    model_work_of(&call, true, &work);
+    measured_call(device, &call, &measured);
+    model_work_of(&measured, true, &work);
     const double ms = settled_ms(device, (uint32_t)(product - accel_routines), &work, NULL);
-    return ms > 0 ? work.term[MODEL_OPERATION] * 1e3 / ms : 0;
+    const double shortest = shape_steps(&measured), half = schedule_nominal.half;
+    return ms > 0 ? work.term[MODEL_OPERATION] * 1e3 / ms * (shortest + half) / shortest : 0;
 }
 
 /* Returns the rate (schedule_rates.compute) by which a call's kernels take so many milliseconds. */
@@ -87,14 +119,22 @@ static double compute_of(const struct accel_call *call, const struct model_work 
            (shortest > 0 ? (shortest + half) / shortest : 1);
 }
 
-/* A triangle is solved by many small kernels, which take as long for 50 columns as for 800: an H200 takes 0.3 ms for 640 to 800 rows (cuBLAS 13.1).
- * All else of the call are products. */
+/* A triangle is solved by many small kernels, which take as long for 50 columns as for 800: an H200 takes 0.3 ms for 640 to 800 rows (cuBLAS 13.1). */
 #define SOLVED_ROW_MS 0.0004
 
-static bool is_solved(const struct accel_call *call)
+/* Of a call that is divided into blocks, all but the blocks on a diagonal are products; and no factorisation is faster than those. */
+static void limit_by_products(struct schedule_rates *rates, const struct accel_call *call,
+                              double gflops)
 {
     struct scheduled scheduled;
-    return scheduled_describe(call, &scheduled) && scheduled.call.kind == SCHEDULE_SOLVE;
+    const bool is_divided = scheduled_describe(call, &scheduled);
+    const enum schedule_kind kind = scheduled.call.kind;
+    if (is_divided && kind != SCHEDULE_PRODUCT && kind != SCHEDULE_BATCH && rates->compute < gflops)
+        rates->compute = gflops;
+    if (is_divided && kind == SCHEDULE_SOLVE)
+        rates->column_ms = SOLVED_ROW_MS;
+    if (!is_divided && gflops > 0 && rates->compute > gflops)
+        rates->compute = gflops;
 }
 
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
@@ -102,26 +142,24 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
 {
     struct cost_curves *const p = curves_of_device(device);
     struct schedule_rates rates = schedule_nominal;
+    struct accel_call measured;
     struct model_work work;
     if (!p)
         return rates;
-    model_work_of(call, true, &work);
+    measured_call(p, call, &measured);
+    model_work_of(&measured, true, &work);
     double steps_ms;
     double ms = settled_ms(p, (uint32_t)(call->routine - accel_routines), &work, &steps_ms);
-    if (steps_ms > 0 && lapack_has_panels(call) && lapack_factors(call)) {
-        rates.column_ms = steps_ms / shape_steps(call);
+    if (steps_ms > 0 && lapack_has_panels(&measured) && lapack_factors(&measured)) {
+        rates.column_ms = steps_ms / shape_steps(&measured);
         ms -= steps_ms;
     }
-    const double compute = gain * compute_of(call, &work, rates.half, ms > 1e-6 ? ms : 1e-6);
+    const double compute = gain * compute_of(&measured, &work, rates.half, ms > 1e-6 ? ms : 1e-6);
     rates.up = p->up_gbps;
     rates.down = p->down_gbps;
     if (compute > 0)
         rates.compute = compute;
-    if (is_solved(call)) {
-        const double gflops = gain * cost_product_gflops(device, call->routine->dtype);
-        rates.compute = gflops > rates.compute ? gflops : rates.compute;
-        rates.column_ms = SOLVED_ROW_MS;
-    }
+    limit_by_products(&rates, call, gain * cost_product_gflops(device, call->routine->dtype));
     return rates;
 }
 

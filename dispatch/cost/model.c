@@ -298,6 +298,22 @@ double model_ratio(const struct model_curve *curves, uint32_t count)
     return points > 0 ? power_of_2(logarithms / points) : 1;
 }
 
+int64_t model_largest_square(const struct model_curve *curve)
+{
+    const double about = 0.1; /* octaves */
+    double largest = 0;
+    for (int i = 0; i < curve->points; i++) {
+        const float *place = curve->point[i].place;
+        double most = largest_of(place), least = most;
+        for (int size = 0; size < ACCEL_DIMENSIONS; size++)
+            if (place[size] > 0 && (double)place[size] < least)
+                least = (double)place[size];
+        if (most - least < about && most > largest)
+            largest = most;
+    }
+    return largest > 0 ? (int64_t)(power_of_2(largest) + 0.5) : 0;
+}
+
 void model_take_rates(struct model_curve *curve, const struct model_curve *from)
 {
     const double ratio = model_ratio(from, 1);

@@ -27,7 +27,8 @@ struct facts {
     struct schedule_sharing sharing[SCHEDULE_OPERANDS];
     double per_term;
     int64_t memory[SPLIT_MOST], port[SPLIT_MOST];
-    double rates[SPLIT_MOST][10], host_gbps;
+    struct schedule_rates rates[SPLIT_MOST]; /* without gaps */
+    double host_gbps;
 };
 
 static void add_schedule(struct facts *facts, const struct schedule_call *s)
@@ -43,10 +44,7 @@ static void add_schedule(struct facts *facts, const struct schedule_call *s)
 
 static void add_device(struct facts *facts, int i, const struct split_device *device)
 {
-    const struct schedule_rates *r = &device->rates;
-    const double rates[] = {r->up,        r->down,    r->compute, r->half,    r->copy_ms,
-                            r->kernel_ms, r->wait_ms, r->peer,    r->call_ms, r->piece_share};
-    memcpy(facts->rates[i], rates, sizeof rates);
+    facts->rates[i] = device->rates;
     facts->memory[i] = device->memory_bytes;
     facts->port[i] = device->port;
 }

@@ -313,7 +313,7 @@ static void copies_and_kernels_overlap(void **state)
     struct product p;
     (void)state;
     make(&p, ACCEL_FLOAT64, 'N', 'T', 448, 416, 480, 0.5);
-    p.host.rates = (struct schedule_rates){2, 2, 120, 16, 0.0001, 0.0001, 0.0001, 0, 0, 0, 0};
+    p.host.rates = (struct schedule_rates){2, 2, 120, 16, 0.0001, 0.0001, 0.0001, 0, 0, 0, 0, 0, 0};
     const long from = is_real_gpu() ? 0 : trace_length();
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);
@@ -363,7 +363,7 @@ static void results_do_not_wait_for_later_kernels(void **state)
     if (is_real_gpu())
         skip();
     make(&p, ACCEL_FLOAT64, 'N', 'N', 1280, 1280, 16, 0);
-    p.host.rates = (struct schedule_rates){2, 2, 0.5, 1e-3, 1e-5, 1e-5, 1e-5, 0, 0, 0, 0};
+    p.host.rates = (struct schedule_rates){2, 2, 0.5, 1e-3, 1e-5, 1e-5, 1e-5, 0, 0, 0, 0, 0, 0};
     const long from = trace_length();
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);
@@ -427,8 +427,8 @@ static void right_batch(const struct product *p)
  * use it. */
 static void check_batch(int repeat, int distinct, bool pointers)
 {
-    const struct schedule_rates rates = {2, 2, 120, 16, 0.0001, 0.0001, 0.0001, 0, 0, 0, 0};
-    const struct schedule_rates slow_start = {2, 2, 120, 16, 100, 100, 100, 0, 0, 0, 0};
+    const struct schedule_rates rates = {2, 2, 120, 16, 0.0001, 0.0001, 0.0001, 0, 0, 0, 0, 0, 0};
+    const struct schedule_rates slow_start = {2, 2, 120, 16, 100, 100, 100, 0, 0, 0, 0, 0, 0};
     const double up = 8.0 * (ROWS * DEPTH * distinct + DEPTH * COLS * BATCH + ROWS * COLS * BATCH);
     const double down = 8.0 * ROWS * COLS * BATCH;
     const size_t bytes = (size_t)down;

@@ -67,10 +67,10 @@ const struct schedule_case schedule_cases[] = {
 const int schedule_case_count = (int)(sizeof schedule_cases / sizeof *schedule_cases);
 
 const struct schedule_link schedule_links[] = {
-    {"PCIe 4, 19.5 TF/s", {25, 25, 19.5e3, 128, 0.002, 0.005, 0.005, 0, 0, 0, 0}, 1},
-    {"PCIe 5, 60 TF/s", {55, 55, 60e3, 128, 0.002, 0.005, 0.005, 0, 0, 0, 0}, 1},
-    {"C2C, 60 TF/s", {400, 350, 60e3, 128, 0.002, 0.005, 0.005, 0, 0, 0, 0}, 1},
-    {"PCIe 4, 1.2 TF/s", {25, 25, 1.2e3, 64, 0.002, 0.005, 0.005, 0, 0, 0, 0}, 32},
+    {"PCIe 4, 19.5 TF/s", {25, 25, 19.5e3, 128, 0.002, 0.005, 0.005, 0, 0, 0, 0, 0, 0}, 1},
+    {"PCIe 5, 60 TF/s", {55, 55, 60e3, 128, 0.002, 0.005, 0.005, 0, 0, 0, 0, 0, 0}, 1},
+    {"C2C, 60 TF/s", {400, 350, 60e3, 128, 0.002, 0.005, 0.005, 0, 0, 0, 0, 0, 0}, 1},
+    {"PCIe 4, 1.2 TF/s", {25, 25, 1.2e3, 64, 0.002, 0.005, 0.005, 0, 0, 0, 0, 0, 0}, 32},
 };
 const int schedule_link_count = (int)(sizeof schedule_links / sizeof *schedule_links);
 
@@ -173,8 +173,8 @@ static double bound_of(const struct schedule_call *call, const struct schedule_r
     const bool triangle = call->kind != SCHEDULE_PRODUCT;
     const double m = (double)call->m, n = (double)call->n, k = (double)call->k;
     const double up = (double)call->size[0] / rates->up * 1e-6;
-    const struct schedule_rates no_copies = {1e30, 1e30, rates->compute, rates->half, 0, 0, 0, 0, 0,
-                                             0,    0};
+    const struct schedule_rates no_copies = {
+        .up = 1e30, .down = 1e30, .compute = rates->compute, .half = rates->half};
     struct lanes l = {.kind = call->kind,
                       .a = m * k * up * (triangle ? 0.5 : 1),
                       .c = call->reads ? m * n * up * (call->kind == SCHEDULE_RANK_K ? 0.5 : 1) : 0,

@@ -92,7 +92,7 @@ estimated() {
     awk -v ms="${last_ms[$1 $2]:-0}" -v n="$3" -v last="${last_n[$1 $2]:-$3}" 'BEGIN { q = n / last; printf "%.1f", ms * q * q * q / 1000 }'
 }
 
-# Above this order, a player first makes a call of this order, which tells how long others take.
+# Above twice this order, a player first makes a call of this order, which tells how long others take.
 probed=512
 
 # probe PLAYER ROUTINE N: sees to it that something is known of the player's calls.
@@ -107,7 +107,7 @@ probe() {
 # choose_players ROUTINE N: sets $chosen to those that can make the call soon enough, and in the memory that there is, and $seconds_each to what
 # a round of theirs takes. False where nobody can; says who cannot.
 choose_players() {
-    local name seconds bytes='' slow='' within
+    local name seconds bytes='' slow=''
     chosen=() seconds_each=0
     for name in "${players[@]}"; do
         # NVBLAS has Level 3 alone.
