@@ -4,8 +4,8 @@
  * is saved. An H200 copies columns of 2 KB at 98 % of its rate, of 512 bytes at 90 %. */
 enum { TRIMMED_COLUMN = 2048, TRIMMED_PIECES = 4 };
 
-/* The least bytes of a piece that is digested or trimmed, and the most of one of a cell. */
-enum { LEAST_PIECE = 256 << 10, MOST_OF_CELL = 1 << 20 };
+/* The least bytes of a piece that is digested or trimmed, and the most of one of a triangle. */
+enum { LEAST_PIECE = 256 << 10, MOST_OF_TRIANGLE = 1 << 20 };
 
 static int64_t bytes_of_piece(const struct lane_rectangle *r, int64_t device_ld, int pieces,
                               int64_t least, int64_t most)
@@ -28,7 +28,9 @@ int64_t pieces_of_matrix(const struct lane_rectangle *r, int64_t device_ld)
 
 int64_t pieces_of_cell(const struct lane_rectangle *r, int64_t device_ld)
 {
-    return bytes_of_piece(r, device_ld, 2 * PIECES_OF_CELL, LEAST_PIECE, MOST_OF_CELL);
+    return r->trimmed
+               ? bytes_of_piece(r, device_ld, PIECES_OF_TRIANGLE, LEAST_PIECE, MOST_OF_TRIANGLE)
+               : bytes_of_piece(r, device_ld, PIECES_OF_CELL, LEAST_PIECE, LANE_SLOT_BYTES);
 }
 
 bool pieces_trim(int64_t rows, int64_t cols, int64_t size)
@@ -67,6 +69,7 @@ int64_t pieces_triangle_sent(int64_t order, int64_t size)
     if (!pieces_trim(order, order, size))
         return order * order * size;
     r.uplo = 'L';
+    r.trimmed = true;
     const int64_t ld = pack_ld(order, size), cols = pieces_of_cell(&r, ld) / size / ld,
                   whole = order / cols, rest = order % cols;
     return (cols * cols * (whole * (whole + 1) / 2) + rest * order) * size;

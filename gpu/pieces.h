@@ -13,8 +13,9 @@
 #define LANE_SLOT_BYTES (2 << 20)
 
 /* A large matrix has so many pieces, if they are not larger than a slot then: so packing and copies overlap. One that is digested or trimmed has
- * twice as many: what goes along with a triangle shrinks with them. */
-enum { PIECES_OF_MATRIX = 32, PIECES_OF_CELL = 8 };
+ * twice as many: what goes along with a triangle shrinks with them. The pieces of a cell overlap with those of the next one; each costs the calling
+ * thread as much as the link takes for 300 KB, so few are better. */
+enum { PIECES_OF_MATRIX = 32, PIECES_OF_CELL = 2, PIECES_OF_TRIANGLE = 16 };
 
 /* Returns the bytes of a piece, if a copy has so many of them and each is at least `least`. A column that fits a slot is not divided. Pieces of a
  * triangle begin with whole 64-byte lines, if so many columns fit a slot. */
