@@ -178,6 +178,16 @@ void host_memory_prefer_huge(void *memory, int64_t bytes)
     errno = before;
 }
 
+bool host_memory_is_there(const void *at)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const int before = errno;
+    unsigned char there = 1;
+    const bool knows = mincore((void *)((uintptr_t)at & ~(page - 1)), page, &there) == 0;
+    errno = before;
+    return !knows || there & 1;
+}
+
 void *host_memory_take(int64_t bytes)
 {
     void *const memory = host_memory_has((double)bytes) ? malloc((size_t)bytes + 1) : NULL;

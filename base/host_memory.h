@@ -23,6 +23,10 @@ bool host_memory_has(double bytes);
  * much again when the block goes back to the kernel. So large a block is a mapping of its own, which is gone behind free(). errno stays. */
 void host_memory_prefer_huge(void *memory, int64_t bytes);
 
+/* Returns whether the kernel has given the page at an address already: false if whoever writes to it first has to wait until it is cleared. True if the
+ * kernel does not say. errno stays. */
+bool host_memory_is_there(const void *at);
+
 /* Returns malloc(bytes), in huge pages if it is large; NULL also if host_memory_has() says no. The caller frees it. */
 void *host_memory_take(int64_t bytes);
 /* The same of calloc(), in small pages of zeros, which a large block gets from the kernel when they are touched. */

@@ -31,6 +31,14 @@ static int64_t packed_ld(const struct panels_job *job)
     return job->call.across ? job->call.n : job->call.m;
 }
 
+struct lane_rectangle panel_copies_result(const struct panel_copies *c, int j)
+{
+    const struct panels_job *job = c->job;
+    const struct schedule_cell cell =
+        panel_steps_stored(c->steps, panels_panel(c->steps->panels, j));
+    return rectangle_of(job->to, packed_ld(job), job->call.size, &cell, job->x->name);
+}
+
 static void copy_panel(struct panel_copies *c, const struct schedule_step *step,
                        struct flow_copy *copy)
 {
@@ -39,8 +47,8 @@ static void copy_panel(struct panel_copies *c, const struct schedule_step *step,
         panel_steps_stored(c->steps, panels_panel(c->steps->panels, step->j));
     const struct array x = panel_steps_panel(c->steps, step->j);
     const bool up = step->engine == SCHEDULE_UP, cholesky = job->call.kind == PANELS_CHOLESKY;
-    copy->host = rectangle_of(up ? job->from : job->to, up ? job->from_ld : packed_ld(job),
-                              job->call.size, &cell, job->x->name);
+    copy->host = up ? rectangle_of(job->from, job->from_ld, job->call.size, &cell, job->x->name)
+                    : panel_copies_result(c, step->j);
     copy->device = x.ptr;
     copy->device_ld = x.ld;
     if (cholesky || job->call.triangle)

@@ -41,6 +41,9 @@ struct panel_copies {
 /* Says what a step copies, and counts what goes up. */
 void panel_copies_of(struct panel_copies *c, const struct schedule_step *step,
                      struct flow_copy *copy);
+/* Returns where the result of a panel goes in host memory. */
+struct lane_rectangle panel_copies_result(const struct panel_copies *c, int j);
+
 /* Counts what has come down. */
 void panel_copies_arrived(struct panel_copies *c, const struct schedule_step *step);
 

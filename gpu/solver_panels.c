@@ -3,7 +3,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "base/crew.h"
 #include "base/host_memory.h"
+#include "base/populate.h"
 
 /* A job under way. */
 struct run {
@@ -160,6 +162,25 @@ static void put_lists(struct run *r)
     free(swaps);
 }
 
+/* ---- Pages of the result ---- */
+
+/* A result in smaller memory is written as fast as its pages are given. */
+#define POPULATED_BYTES ((int64_t)64 << 20)
+
+/* While the first panels come up and are factored, the pages of the result, which is in memory of our own, are taken from the kernel. Of those that
+ * can help with copies, some do so: copies up have nothing to wait for then. */
+static void begin_pages(const struct run *r, struct populate *pages, struct populate_runs *runs)
+{
+    const struct panels_call *call = &r->job->call;
+    const bool large = call->m * call->n * call->size >= POPULATED_BYTES;
+    const int threads = large ? (int)accel_min(4, crew_size() / 2) : 0;
+    for (int j = 0; j < r->panels.count; j++) {
+        const struct lane_rectangle to = panel_copies_result(&r->copies, j);
+        runs[j] = (struct populate_runs){to.host, to.rows * to.size, to.ld * to.size, to.cols};
+    }
+    populate_begin(pages, runs, r->panels.count, threads);
+}
+
 /* ---- The whole ---- */
 
 static void run_flow(struct run *r)
@@ -172,10 +193,14 @@ static void run_flow(struct run *r)
                         .copy_of = copy_of,
                         .arrived = note_arrival,
                         .compute = compute};
+    struct populate_runs runs[PANELS_MOST];
+    struct populate pages;
     if (!solver_is_well(s))
         return;
     s->reserve = &r->reserve;
+    begin_pages(r, &pages, runs);
     solver_note(s, lane_flow(s->work->lane, &flow));
+    populate_end(&pages);
     if (!r->copies.scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
     for (int j = 0; solver_is_well(s) && j < r->panels.count; j++)

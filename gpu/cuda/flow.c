@@ -1,6 +1,7 @@
 #include "gpu/flow.h"
 
 #include "base/crew.h"
+#include "base/host_memory.h"
 #include "check.h"
 #include "lane.h"
 
@@ -274,12 +275,21 @@ static bool has_room(const struct run *run, const struct flow_copy *copy, int64_
            CREW_ITEMS;
 }
 
+/* Threads that write to parts of one fresh huge page would each have the kernel clear one. */
+static bool is_fresh(const struct parcel *parcel)
+{
+    const struct lane_rectangle *r = &parcel->copy.host;
+    return r->streamed && r->each == 0 &&
+           !host_memory_is_there(r->host +
+                                 (parcel->piece.col * r->ld + parcel->piece.row) * r->size);
+}
+
 static void open_items(struct run *run, bool down, struct parcel *parcel)
 {
+    const bool divided = run->helped && !parcel->copy.lent && !(down && is_fresh(parcel));
     parcel->parts = parcel->left =
-        run->helped && !parcel->copy.lent
-            ? (int)pack_parts(&parcel->copy.host, parcel->copy.device_ld, parcel->piece_bytes)
-            : 1;
+        divided ? (int)pack_parts(&parcel->copy.host, parcel->copy.device_ld, parcel->piece_bytes)
+                : 1;
     parcel->digest = (struct gpu_key){{0, 0}};
     for (int i = 0; i < parcel->parts; i++)
         run->item[run->items++ % CREW_ITEMS] =

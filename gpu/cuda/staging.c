@@ -70,6 +70,8 @@ struct transfer {
     int64_t device_ld;
     int64_t piece_bytes, count;
     int64_t parts; /* items of a piece: its parts, or 1 */
+    bool
+        fresh; /* it writes to pages that the kernel has not given yet: threads that write to one huge page would each have it clear one */
     const char
         *landed; /* what comes down is here already; NULL: it goes through slots of the ring */
     struct lane_ring *ring;
@@ -124,7 +126,9 @@ static void begin_job(struct transfer *t, void (*item)(void *, int64_t))
     t->host.streamed = bytes >= LANE_STREAMED_BYTES;
     t->piece_bytes = choose_piece(t);
     t->count = pack_count(&t->host, t->device_ld, t->piece_bytes);
-    t->parts = t->lane && t->helpers > 0 ? pack_parts(&t->host, t->device_ld, t->piece_bytes) : 1;
+    t->parts = t->lane && t->helpers > 0 && !t->fresh
+                   ? pack_parts(&t->host, t->device_ld, t->piece_bytes)
+                   : 1;
 }
 
 /* Chooses the ring and makes it ready: the wide one if threads help, unless there is no memory for it. */
@@ -532,6 +536,8 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
     struct transfer t = {.lane = lane, .host = *to, .device = device, .device_ld = device_ld};
     int64_t arrived = 0;
     *done_cols = *done_rows = 0;
+    if (to->each == 0 && bytes_of(to, device_ld) >= LANE_STREAMED_BYTES)
+        t.fresh = !host_memory_is_there(host_of(to, &(struct pack_piece){.col = to->cols / 2}));
     begin_job(&t, unpack_item);
     enum gpu_status status = choose_ring(&t);
     if (t.host.digest)

@@ -1,0 +1,42 @@
+/*
+ * Takes the pages of large fresh memory from the kernel ahead of those who write to it. To clear a page takes as long as to write it; and threads that
+ * touch the same huge page for the first time at once each clear one, of which all but one are thrown away. It is no failure if that cannot be done:
+ * whoever writes takes the pages then. (Linux 5.14; MADV_POPULATE_WRITE in madvise(2).)
+ */
+#ifndef ACCEL_POPULATE_H
+#define ACCEL_POPULATE_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Runs of memory, `bytes` long, and so many bytes apart from one's begin to the next one's. */
+struct populate_runs {
+    char *first;
+    int64_t bytes, step, count;
+};
+
+/* In the caller's memory, from populate_begin() to populate_end(). */
+struct populate {
+    const struct populate_runs *runs;
+    int sets;
+    _Atomic int64_t next; /* chunk of runs, by number over all sets */
+    atomic_bool stop;
+    int threads; /* at work, with the lock */
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    sigset_t before; /* the caller's signals */
+};
+
+enum { POPULATE_MOST = 8 }; /* threads */
+
+/* Begins with the first of `sets` sets of runs, by so many threads, and returns at once. Signals of the calling thread, but for its own faults, wait until
+ * populate_end(): a handler must not leave meanwhile. The runs stay until then, and so does their memory, whose contents stay as they are. */
+void populate_begin(struct populate *p, const struct populate_runs *runs, int sets, int threads);
+
+/* Ends within some milliseconds, whether or not all pages are there. */
+void populate_end(struct populate *p);
+
+#endif
