@@ -175,6 +175,19 @@ static enum gpu_status compute_step(void *blocks, const struct schedule_step *st
     return status;
 }
 
+/* A factor may be used before it is proved that the program has not changed it, if that is asked before anything leaves the device. */
+static bool may_trust(const struct blocks *b)
+{
+    const struct schedule_call *call = &b->scheduled.call;
+    return call->kind == SCHEDULE_PRODUCT && !call->in_place[C] && !b->peers;
+}
+
+static enum gpu_status may_leave(void *blocks)
+{
+    const struct blocks *b = blocks;
+    return resident_keeps_trust(b->work) ? GPU_OK : GPU_CHANGED;
+}
+
 /* The whole call is one kernel: each operand goes up as a whole. */
 static enum gpu_status run_in_one(struct blocks *b, struct flow *flow)
 {
@@ -187,6 +200,8 @@ static enum gpu_status run_in_one(struct blocks *b, struct flow *flow)
             status = compute_step(b, step);
             continue;
         }
+        if (step->engine == SCHEDULE_DOWN && (status = may_leave(b)) != GPU_OK)
+            return status;
         copy_of(b, step, &copy);
         if (step->engine == SCHEDULE_UP)
             status = lane_upload(b->work->lane, copy.device, copy.device_ld, &copy.host);
@@ -407,6 +422,7 @@ static enum gpu_status run_prepared(struct blocks *b)
                         .old = {b->old[0], b->old[1]},
                         .copy_of = copy_of,
                         .arrived = note_down,
+                        .may_leave = may_leave,
                         .compute = compute_step};
     enum gpu_status status = GPU_OK;
     if (b->scheduled.call.k == 0)
@@ -453,6 +469,7 @@ enum gpu_status blocks_run(struct blocks *b)
     b->factors = (struct factors){.work = b->work, .scheduled = &b->scheduled};
     if (!describe_operands(b))
         return GPU_UNSUPPORTED;
+    b->work->trust.may = may_trust(b);
     struct accel_span written = *b->scheduled.operand[C].x;
     written.triangle = blocks_triangle(b);
     resident_forget(b->work, &written);

@@ -26,8 +26,7 @@ enum gpu_status stay_begin_result(struct blocks *b)
     const bool in_one = s->steps[SCHEDULE_COMPUTE] == 1;
     const struct schedule_cell first = scheduled_stored(&b->scheduled, s, C, 0, 0);
     const struct gpu_cells cells = {in_one ? 0 : first.rows, in_one ? 0 : first.cols};
-    if (s->steps[SCHEDULE_DOWN] == 0 || b->work->call->batch > 1 || s->call.head > 0 ||
-        (in_one && b->scheduled.keeps_old))
+    if (s->steps[SCHEDULE_DOWN] == 0 || b->work->call->batch > 1 || s->call.head > 0)
         return GPU_OK;
     return staying_begin(&b->result, b->work, b->scheduled.operand[C].x, blocks_triangle(b), cells,
                          is_one_matrix(b) ? b->memory[C] : 0);

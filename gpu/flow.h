@@ -40,6 +40,9 @@ struct flow {
     void (*came_up)(void *context, const struct schedule_step *step);
     /* NULL, or: a step's results are in host memory. */
     void (*unpacked)(void *context, const struct schedule_step *step);
+    /* NULL, or asked once, when the kernels that the first download needs are on the stream: whether results may leave the device. Else the flow ends with
+     * what it says; nothing has been written. */
+    enum gpu_status (*may_leave)(void *context);
     /* Puts the kernels of a step on the lane's stream. */
     enum gpu_status (*compute)(void *context, const struct schedule_step *step);
     /* lane_flow()'s: how many downloads have been written to host memory, and of the next one, so many whole columns and rows of the

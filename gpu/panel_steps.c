@@ -47,6 +47,12 @@ struct array panel_steps_panel(const struct panel_steps *k, int j)
 struct array panel_steps_block(const struct panel_steps *k, const struct schedule_step *step,
                                int place)
 {
+    if (place < 0 && !k->panels->in_core) {
+        const struct schedule_cell panel = panel_steps_stored(k, panels_panel(k->panels, step->i)),
+                                   cell = panel_steps_stored(k, panels_block(k->panels, step));
+        return solver_part(panel_steps_panel(k, step->i), cell.row - panel.row,
+                           cell.col - panel.col, cell.rows, cell.cols);
+    }
     return array_at(k, k->block + (gpu_address)(place * k->panels->block_bytes),
                     panel_steps_stored_block(k, panels_block(k->panels, step)));
 }

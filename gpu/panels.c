@@ -79,7 +79,7 @@ static struct panels_columns source_columns(const struct panels *p, int i, int j
 static int64_t block_columns(const struct panels *p, int i, int j)
 {
     const struct panels_call *call = &p->call;
-    if (p->in_core)
+    if (p->in_core || (p->stays && i == j - 1))
         return accel_max(1, panels_factored(p, i));
     const int64_t rows = is_triangle(call)            ? call->m - p->first[j]
                          : call->kind == PANELS_APPLY ? call->m
@@ -282,21 +282,33 @@ static bool divide_evenly(struct panels *p, const struct panels_call *call, int 
     return p->count > 1;
 }
 
-/* Divides the memory: blocks get this share of it each. */
-static bool divide_memory(struct panels *p, const struct panels_call *call, int buffers, int share,
-                          int64_t memory_bytes)
+/* How the memory is divided. */
+static const struct choice {
+    int buffers, share;
+    bool
+        stays; /* then the upload of a panel waits for the kernel that reads the one in its place */
+} choices[] = {{1, 16, false}, {2, 16, false}, {2, 16, true}, {1, 5, false},
+               {2, 5, false},  {2, 5, true},   {1, 3, false}};
+enum { CHOICES = sizeof choices / sizeof *choices };
+
+/* Divides the memory: each of two blocks gets choice->share of it. */
+static bool divide_memory(struct panels *p, const struct panels_call *call,
+                          const struct choice *choice, int64_t memory_bytes)
 {
     const int64_t columns = call->kind == PANELS_APPLY ? call->order : accel_min(call->m, call->n);
     if (call->m <= 0 || call->n <= 0 || columns <= 0 || memory_bytes <= 0)
         return false;
     p->call = *call;
     p->in_core = false;
-    p->buffers = buffers;
+    p->buffers = choice->buffers;
+    p->stays = choice->stays;
+    if (p->stays && call->kind == PANELS_APPLY)
+        return false;
     const int64_t size = call->size;
     const bool across = blocks_across(call);
-    p->block_bytes = accel_min(memory_bytes / share / 64 * 64,
+    p->block_bytes = accel_min(memory_bytes / choice->share / 64 * 64,
                                bytes_of(size, across, call->m, accel_min(BLOCK_COLUMNS, columns)));
-    p->panel_bytes = (memory_bytes - BLOCKS * p->block_bytes) / buffers / 64 * 64;
+    p->panel_bytes = (memory_bytes - BLOCKS * p->block_bytes) / p->buffers / 64 * 64;
     p->panel_bytes = accel_min(p->panel_bytes, bytes_of(size, call->across, call->m, call->n));
     return widest(size, across, call->m, p->block_bytes) >=
                accel_min(PANELS_LEAST_BLOCK_COLUMNS, columns) &&
@@ -310,7 +322,8 @@ struct plan {
     int room;
     int *unpacked; /* by panel: the downloads up to its last one */
     int used[BLOCKS],
-        next; /* the kernels up to the last that read a block; the block that is next */
+        next;   /* the kernels up to the last that read a block; the block that is next */
+    int stayed; /* the kernels up to the one that read the panel which stays */
     bool short_of_memory;
 };
 
@@ -356,11 +369,17 @@ static bool add_kernel(struct plan *plan, int i, int j, int number, int place, b
     return true;
 }
 
+enum { STAYS = -1 }; /* the place of a block that is where it was factored */
+
 /* A block comes up behind the kernels that read the one in its place before, and behind the download that brought it to host memory. */
 static bool add_block(struct plan *plan, int i, int j, int number, bool first)
 {
     if (plan->p->in_core)
-        return add_kernel(plan, i, j, number, 0, first);
+        return add_kernel(plan, i, j, number, STAYS, first);
+    if (plan->p->stays && i == j - 1) {
+        plan->stayed = plan->p->schedule.steps[COMPUTE] + 1;
+        return add_kernel(plan, i, j, number, STAYS, first);
+    }
     const int place = plan->next;
     const bool own = plan->p->call.kind != PANELS_APPLY; /* of the same matrix */
     plan->next = (place + 1) % BLOCKS;
@@ -377,8 +396,10 @@ static bool add_blocks(struct plan *plan, int j)
     const struct panels *p = plan->p;
     const bool apply = p->call.kind == PANELS_APPLY;
     const int sources = apply ? p->call.sweeps : j;
+    const bool before_first = p->stays && p->call.kind == PANELS_CHOLESKY;
     bool first = true;
-    for (int i = 0; i < sources; i++) {
+    for (int n = 0; n < sources; n++) {
+        const int i = before_first ? (n + sources - 1) % sources : n;
         const struct panels_columns source = source_columns(p, i, j);
         const int64_t columns = block_columns(p, i, j), all = source.end - source.first;
         const int blocks = (int)((all + columns - 1) / columns);
@@ -396,7 +417,7 @@ static bool add_panel(struct plan *plan, int j)
     const struct schedule *s = &p->schedule;
     const int place = j % p->buffers, before = j - p->buffers;
     const bool factors = panels_factored(p, j) > 0;
-    if (!add_copy(plan, UP, PANELS_PANEL, 0, j, 0, place, 0,
+    if (!add_copy(plan, UP, PANELS_PANEL, 0, j, 0, place, plan->stayed,
                   before >= 0 ? plan->unpacked[before] : 0) ||
         !add_blocks(plan, j) || (factors && !add_kernel(plan, 0, j, -1, 0, j == 0)))
         return false;
@@ -437,11 +458,6 @@ void panels_free(struct panels *p)
 
 /* ---- The choice ---- */
 
-static const struct choice {
-    int buffers, share;
-} choices[] = {{1, 16}, {2, 16}, {1, 5}, {2, 5}, {1, 3}};
-enum { CHOICES = sizeof choices / sizeof *choices };
-
 /* How many panels there may be of a matrix that stays on the device. */
 static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32};
 enum { COUNTS = sizeof counts / sizeof *counts };
@@ -453,10 +469,9 @@ static bool make_one(struct panels *p, const struct panels_call *call, int numbe
                      const struct schedule_rates *rates, int64_t memory_bytes)
 {
     const struct timed timed = {p, rates};
-    const bool divided =
-        memory_bytes == IN_CORE
-            ? divide_evenly(p, call, counts[number])
-            : divide_memory(p, call, choices[number].buffers, choices[number].share, memory_bytes);
+    const bool divided = memory_bytes == IN_CORE
+                             ? divide_evenly(p, call, counts[number])
+                             : divide_memory(p, call, &choices[number], memory_bytes);
     if (!divided || !make_steps(p))
         return false;
     p->times = schedule_time(&p->schedule, step_ms, &timed, rates);
@@ -582,7 +597,7 @@ bool panels_fit(const struct panels_call *call, int64_t memory_bytes)
 {
     struct panels p;
     for (int i = 0; i < CHOICES; i++)
-        if (divide_memory(&p, call, choices[i].buffers, choices[i].share, memory_bytes))
+        if (divide_memory(&p, call, &choices[i], memory_bytes))
             return true;
     return false;
 }

@@ -2,7 +2,7 @@
  * The schedule of a LAPACK call whose matrix is larger than the device's memory: the matrix stays in host memory, and goes through the
  * device in panels of columns, each of them once. While a panel is there, all that changes it comes up again in blocks, in its order: the
  * finished panels before it (a left-looking factorisation), or the factors that are applied to a panel of right-hand sides. Then the
- * panel is factored itself, and comes down. A pure function of shape, memory and rates; knows neither devices nor calls. flow.h runs the
+ * panel is factored itself, and comes down. Where two panels have room, the one before is still there, and comes first if the order does not matter (Cholesky). A pure function of shape, memory and rates; knows neither devices nor calls. flow.h runs the
  * schedule.
  *
  * And the schedule of one that fits, and stays on the device as a whole: its panels come up while those before them are factored. They
@@ -61,11 +61,13 @@ struct panels {
     bool
         in_core; /* the whole matrix has its place on the device: there are neither blocks nor downloads */
     int buffers; /* panels that have room on the device at the same time: 1, or 2 */
+    bool
+        stays; /* a factored panel changes the next one from where it is: it does not come up for that */
     int count;
     int64_t first[PANELS_MOST + 1];   /* each one's first column; then n */
     int64_t panel_bytes, block_bytes; /* of each of the buffers, and of each of two blocks */
-    /* Steps: j is the panel; i the panel that a block is of, or the sweep; p the block's number in that, in core 0: all of the panel. A
-     * kernel without a block (p < 0) factors the panel. `first` and `last` are of a panel's kernels. */
+    /* Steps: j is the panel; i the panel that a block is of, or the sweep; p the block's number in that; in core, or if the panel stays, 0: all of the
+     * panel, which is where it was factored (place < 0). A kernel without a block (p < 0) factors the panel. `first` and `last` are of a panel's kernels. */
     struct schedule schedule;
     double up_bytes, down_bytes; /* of all steps */
     struct schedule_times times; /* simulated */

@@ -28,7 +28,7 @@ int64_t pieces_of_matrix(const struct lane_rectangle *r, int64_t device_ld)
 
 int64_t pieces_of_cell(const struct lane_rectangle *r, int64_t device_ld)
 {
-    return r->trimmed
+    return r->uplo /* not r->trimmed, on which a digest must not depend */
                ? bytes_of_piece(r, device_ld, PIECES_OF_TRIANGLE, LEAST_PIECE, MOST_OF_TRIANGLE)
                : bytes_of_piece(r, device_ld, PIECES_OF_CELL, LEAST_PIECE, LANE_SLOT_BYTES);
 }
@@ -69,7 +69,6 @@ int64_t pieces_triangle_sent(int64_t order, int64_t size)
     if (!pieces_trim(order, order, size))
         return order * order * size;
     r.uplo = 'L';
-    r.trimmed = true;
     const int64_t ld = pack_ld(order, size), cols = pieces_of_cell(&r, ld) / size / ld,
                   whole = order / cols, rest = order % cols;
     return (cols * cols * (whole * (whole + 1) / 2) + rest * order) * size;

@@ -122,9 +122,10 @@ static struct gpu_key digest_of(const struct accel_span *x, const struct lane_re
 static bool may_trust(const struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    if (accel_op_of(call->routine)->group != ACCEL_LEVEL_2 || work->trust.given ||
-        work->trust.broken)
+    if (work->trust.given || work->trust.broken)
         return false;
+    if (accel_op_of(call->routine)->group != ACCEL_LEVEL_2)
+        return work->trust.may;
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].ptr && call->span[i].access != ACCEL_READ &&
             (gpu_in_place(&call->span[i]) || !call->span[i].inc))
@@ -151,7 +152,8 @@ static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
     if (may_trust(work)) {
         if (!gpu_work_find(work, &w->key, memory))
             return false;
-        work->trust = (struct gpu_trust){true, false, *x, w->watch, w->edges};
+        work->trust = (struct gpu_trust){
+            .may = true, .given = true, .x = *x, .watch = w->watch, .edges = w->edges};
         return true;
     }
     if (is_unchanged(x, w->watch, &w->edges))
@@ -167,6 +169,15 @@ bool resident_keeps_trust(struct gpu_work *work)
     trust->given = trust->given && keeps; /* the call that begins anew has nothing to prove */
     trust->broken = trust->broken || !keeps;
     return keeps;
+}
+
+bool resident_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status)
+{
+    if (*status != GPU_CHANGED || !work->trust.broken)
+        return false;
+    work->host->kept_bytes = kept_bytes;
+    *status = gpu_work_give_back(work);
+    return *status == GPU_OK;
 }
 
 /* Digests an operand that is watched, which ties the watch to its contents. */

@@ -41,14 +41,18 @@ bool resident_is_proved(const struct gpu_work *work, const struct accel_span *pa
 /* Returns whether it is a result that is on the device: unless the program has changed it, a look will find it. */
 bool resident_is_result(const struct gpu_work *work, const struct accel_span *part);
 
-/* Looks for the part of an operand x on the device, as far as that is worth it, if resident_may(). Of a product with a vector whose result comes down, a
- * matrix that a watch has proved before is trusted: the scan of its pages is left to resident_keeps_trust(), beside the kernel. *memory: where it
+/* Looks for the part of an operand x on the device, as far as that is worth it, if resident_may(). Of a product whose result comes down, a
+ * matrix that a watch has proved before is trusted: the scan of its pages is left to resident_keeps_trust(), beside the kernels. *memory: where it
  * is, with leading dimension gpu_device_ld(). The host's setting decides whether anything is kept. */
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
                               const struct accel_span *part, gpu_address *memory);
 
 /* Returns whether what a look has trusted (gpu_work.trust) is unchanged, or nothing was. Call this before a result leaves the call's own memory. */
 bool resident_keeps_trust(struct gpu_work *work);
+
+/* Returns whether a call that has ended with *status has trusted in vain, and is ready to run again: it is known by now that somebody has written to the
+ * matrix. kept_bytes: host->kept_bytes before the call. */
+bool resident_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status);
 
 /* Keeps r->part of an operand, digested, which the call has brought to `memory`. The call's work is done, and it has not failed. */
 enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const struct resident *r);

@@ -96,7 +96,10 @@ enum {
     FEWEST_TASKS = 16,
     FEW_TASKS = 64,
     MANY_TASKS = 640,
-    MOST_TASKS = 1 << 16
+    MOST_TASKS = 1 << 16,
+    THIN_TASKS = 6,
+    THIN = 64, /* columns */
+    THIN_SHARE = 32
 };
 
 /* The share of tries for a grid of sizes, by the floor; others refine the best of these. */
@@ -110,9 +113,20 @@ bool schedule_stays_whole(const struct schedule_call *call)
     return (bytes_of(call) < DIVIDED_BYTES && !lends) || call->in_place[C];
 }
 
+/* Returns whether a matrix is multiplied by few columns. The kernels hide behind its upload, however few they are; and few are better where it is on the
+ * device already, on which kernels must not depend: then each begins when the one before has ended. */
+static bool is_thin(const struct schedule_call *call)
+{
+    return call->kind == SCHEDULE_PRODUCT && accel_min(call->m, call->n) <= THIN &&
+           !call->lent[A] && !call->lent[B] &&
+           THIN_SHARE * schedule_bytes(call, C) < schedule_bytes(call, A) + schedule_bytes(call, B);
+}
+
 static double most_tasks(const struct schedule_call *call, const struct schedule_rates *rates)
 {
     const double ms = schedule_floor(call, rates);
+    if (is_thin(call))
+        return THIN_TASKS;
     if (ms * FEW_TASKS < FEWEST_TASKS)
         return FEWEST_TASKS;
     if (ms < 1)

@@ -46,7 +46,7 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
                               gpu_address device, int64_t device_ld, int64_t *done_cols,
                               int64_t *done_rows);
 
-/* Does the same, all or nothing: on a failure, nothing has been touched. Only the bytes from the first to the last element
+/* Does the same, digest and all, all or nothing: on a failure, nothing has been touched. Only the bytes from the first to the last element
  * come down; a large rectangle costs memory of its own. */
 enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
                                     gpu_address device, int64_t device_ld);

@@ -14,6 +14,7 @@
 /* An input that a kernel may use before it is proved that it is still what is on the device: until the first result leaves the call's own memory, which
  * resident_keeps_trust() must allow. */
 struct gpu_trust {
+    bool may; /* Level 3: the call asks before a result leaves the device */
     bool given;
     bool
         broken; /* somebody has written to it: the call's results are worthless, and it begins anew with nothing trusted */

@@ -407,11 +407,15 @@ static bool feed_compute(struct run *run, enum gpu_status *status)
 }
 
 /* Begins the next download, if its cell is finished, and the memory for what it overwrites is no longer used. */
-static bool begin_down(struct run *run)
+static bool begin_down(struct run *run, enum gpu_status *status)
 {
     struct direction *down = &run->down;
     const struct schedule_step *step = next_step(run, DOWN);
     if (!step || (run->flow->old[0] && down->ended < run->ends[run->downs % 2]))
+        return false;
+    if (run->downs == 0 && run->flow->may_leave)
+        *status = run->flow->may_leave(run->flow->context);
+    if (*status != GPU_OK)
         return false;
     begin_copy(run, down, step);
     run->ends[run->downs++ % 2] = down->begun + down->pieces;
@@ -424,8 +428,8 @@ static bool feed_down(struct run *run, enum gpu_status *status)
     struct direction *down = &run->down;
     if (down->begun - down->ended == down->slots)
         return false;
-    if ((!down->step || down->piece == down->pieces) && !begin_down(run))
-        return false;
+    if ((!down->step || down->piece == down->pieces) && !begin_down(run, status))
+        return *status != GPU_OK;
     struct parcel *parcel = next_parcel(down);
     char *old = run->flow->old[(run->downs - 1) % 2];
     if (old)

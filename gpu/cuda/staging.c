@@ -573,10 +573,14 @@ static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, cha
 void staging_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld)
 {
     struct transfer t = {.host = *to, .device_ld = packed_ld, .landed = packed};
+    int64_t taken = 0;
+    if (t.host.digest)
+        *t.host.digest = digest_of_shape(&t.host, t.device_ld);
     begin_job(&t, unpack_item);
-    for (int64_t done = 0; done < t.count; done = pieces_done(&t)) {
-        open_pieces(&t, accel_min(t.count, done + CREW_ITEMS));
-        crew_finish(&t.job, done + 1);
+    while (taken < t.count) {
+        open_pieces(&t, accel_min(t.count, taken + CREW_ITEMS));
+        crew_finish(&t.job, taken + 1);
+        take_all_seen(&t, &taken, pieces_done(&t));
     }
     crew_end(&t.job);
 }
@@ -591,9 +595,12 @@ static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_r
     if (!aside.host)
         return GPU_NO_MEMORY;
     host_memory_prefer_huge(aside.host, to->rows * to->cols * to->size);
+    aside.digest = to->digest; /* it is of what comes down, with the device's leading dimension */
     enum gpu_status status = lane_download(lane, &aside, device, device_ld, &done_cols, &done_rows);
+    struct lane_rectangle digested = *to;
+    digested.digest = NULL;
     if (status == GPU_OK)
-        staging_unpack(to, aside.host, to->rows);
+        staging_unpack(&digested, aside.host, to->rows);
     free(aside.host);
     return status;
 }

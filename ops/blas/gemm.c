@@ -48,6 +48,12 @@ static unsigned cuts(const struct accel_call *call)
     return ACCEL_CUT_ROWS | ACCEL_CUT_COLS;
 }
 
+static enum gpu_status run_blocks(struct gpu_work *work)
+{
+    struct blocks b = {.work = work, .compute = compute};
+    return blocks_run(&b);
+}
+
 static enum gpu_status run_gemm(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
@@ -63,8 +69,9 @@ static enum gpu_status run_gemm(struct gpu_work *work)
             return GPU_UNSUPPORTED;
     if (k == 0 && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
-    struct blocks b = {.work = work, .compute = compute};
-    return blocks_run(&b);
+    const int64_t kept_bytes = work->host->kept_bytes;
+    enum gpu_status status = run_blocks(work);
+    return resident_runs_again(work, kept_bytes, &status) ? run_blocks(work) : status;
 }
 
 #define PRODUCT BLAS_LEVEL_3, .run = run_gemm, .scheduled = gemm_describe, .cuts = cuts

@@ -286,16 +286,11 @@ static enum gpu_status run_once(struct gpu_work *work, struct level2 how)
     return tiles_run(&g.tiles);
 }
 
-/* Where a matrix was trusted in vain, runs again: it is known by then that somebody has written to it. */
 static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
 {
     const int64_t kept_bytes = work->host->kept_bytes;
     enum gpu_status status = run_once(work, how);
-    if (status != GPU_CHANGED || !work->trust.broken)
-        return status;
-    work->host->kept_bytes = kept_bytes;
-    status = gpu_work_give_back(work);
-    return status == GPU_OK ? run_once(work, how) : status;
+    return resident_runs_again(work, kept_bytes, &status) ? run_once(work, how) : status;
 }
 
 #define RUN(name, ...)                                                                             \

@@ -24,8 +24,7 @@ enum { BYTES = 48 << 20, COLUMN = 96 << 10, USED = 40 << 10 };
 
 static char *fresh(void)
 {
-    char *memory =
-        mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(memory != MAP_FAILED);
     madvise(memory, BYTES, MADV_NOHUGEPAGE);
     return memory;

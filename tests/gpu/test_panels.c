@@ -24,7 +24,9 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 struct replay {
     const struct panels *p;
     int done[SCHEDULE_ENGINES];
-    int panel[2], panel_up[2];            /* by place: the panel that is there; its upload */
+    int panel[2], panel_up[2],
+        panel_used
+            [2]; /* by place: the panel that is there; its upload; the kernel that read it for the next one */
     int block_up[2], block_used[2];       /* by place: the upload; the last kernel that read it */
     const struct schedule_step *block[2]; /* by place: the step that brought it */
     int down[PANELS_MOST],
@@ -33,7 +35,7 @@ struct replay {
     int64_t
         next[PANELS_SWEEPS]; /* of the panel: the column that comes next, of each source or sweep */
     int source;
-    bool factored;
+    bool factored, changed_by_before;
 };
 
 static int64_t bytes_of(const struct panels_call *call, bool across, struct schedule_cell cell)
@@ -70,10 +72,11 @@ static void panel_up(struct replay *r, const struct schedule_step *step)
     assert_true(panel.rows == p->call.m - panel.row);
     if (r->panel[place] >= 0)
         assert_true(step->after[DOWN] >= r->down[r->panel[place]]);
+    assert_true(step->after[COMPUTE] >= r->panel_used[place]);
     r->panel[place] = step->j;
     r->panel_up[place] = r->done[UP];
     r->source = 0;
-    r->factored = false;
+    r->factored = r->changed_by_before = false;
     r->next[0] = 0;
     for (int i = 0; p->call.kind == PANELS_APPLY && i < p->call.sweeps; i++)
         r->next[i] =
@@ -132,6 +135,28 @@ static void block_is_next(struct replay *r, const struct schedule_step *step)
     r->next[0] += block.cols;
 }
 
+/* The columns of a matrix that is factored which come up for a panel: all before it, but for the panel that is still there. */
+static int64_t columns_up(const struct panels *p, int j)
+{
+    return accel_min(p->first[p->stays && j > 0 ? j - 1 : j], accel_min(p->call.m, p->call.n));
+}
+
+/* The panel before is where it was factored. It comes in the order of the columns; for Cholesky first. */
+static void changed_by_before(struct replay *r, const struct schedule_step *step)
+{
+    const struct panels *p = r->p;
+    const struct schedule_cell block = panels_block(p, step);
+    const int place = step->i % p->buffers;
+    assert_true(p->stays && step->i == step->j - 1 && step->p == 0 && !r->changed_by_before);
+    assert_int_equal(r->panel[place], step->i);
+    assert_true(r->next[0] == (p->call.kind == PANELS_CHOLESKY ? 0 : columns_up(p, step->j)));
+    assert_true(block.col == p->first[step->i] && block.cols == panels_factored(p, step->i));
+    assert_true(block.row == (p->call.kind == PANELS_CHOLESKY ? p->first[step->j] : block.col));
+    assert_true(block.rows == p->call.m - block.row);
+    r->panel_used[place] = r->done[COMPUTE];
+    r->changed_by_before = true;
+}
+
 static void kernel(struct replay *r, const struct schedule_step *step)
 {
     const struct panels *p = r->p;
@@ -140,6 +165,10 @@ static void kernel(struct replay *r, const struct schedule_step *step)
     assert_true(step->after[UP] >= r->panel_up[place]);
     assert_false(r->factored);
     r->kernels[step->j] = r->done[COMPUTE];
+    if (step->p >= 0 && step->place < 0) {
+        changed_by_before(r, step);
+        return;
+    }
     if (step->p >= 0) {
         const struct schedule_step *block = r->block[step->place];
         assert_true(block && block->i == step->i && block->j == step->j && block->p == step->p);
@@ -149,7 +178,8 @@ static void kernel(struct replay *r, const struct schedule_step *step)
         return;
     }
     assert_true(panels_factored(p, step->j) > 0);
-    assert_true(r->next[0] == accel_min(p->first[step->j], accel_min(p->call.m, p->call.n)));
+    assert_true(r->next[0] == columns_up(p, step->j));
+    assert_int_equal(r->changed_by_before, p->stays && step->j > 0);
     r->factored = true;
 }
 
@@ -238,7 +268,7 @@ static struct panels_call random_call(void)
 
 static void random_calls(void **unused)
 {
-    int made = 0, refused = 0, in_several = 0, beside = 0, triangles = 0, parts = 0;
+    int made = 0, refused = 0, in_several = 0, beside = 0, stays = 0, triangles = 0, parts = 0;
     struct schedule_rates rates = schedule_nominal;
     (void)unused;
     rates.launch_ms =
@@ -261,12 +291,13 @@ static void random_calls(void **unused)
         made++;
         in_several += p.count > 2;
         beside += p.buffers > 1 && p.count > 2;
+        stays += p.stays && p.count > 2;
         triangles += call.triangle && p.count > 2;
         parts += call.kind == PANELS_APPLY && call.sweep[0].to_panel && p.count > 2;
         panels_free(&p);
     }
-    assert_true(made > 1000 && refused > 100 && in_several > 500 && beside > 50 && triangles > 50 &&
-                parts > 50);
+    assert_true(made > 1000 && refused > 100 && in_several > 500 && beside > 50 && stays > 50 &&
+                triangles > 50 && parts > 50);
 }
 
 /* What comes up is each element, once for each panel from its own on. */

@@ -205,6 +205,14 @@ else:
     vectors = lines_for(done, sym="dgemv_")
     tap.ok([f["ran"] for f in vectors] == ["gpu0"] * 12 and [number(f, "kept_mb") > 1.5 for f in vectors[5:8]] == [True, False, True],
            "one that has run in vain runs again there, with the matrix as it is now", *vectors)
+    done = start("again", "trusted", 12, env={**AUTO, "TESTGPU_REPORT": f"{folder.name}/trusted"})
+    fine(done, "products by few columns, of a matrix that changes")
+    products, kernels = lines_for(done, sym="dgemm_"), int(re.search(r"kernels .*gemm=(\d+)", Path(f"{folder.name}/trusted").read_text())[1])
+    unchanged = start("again", "trusted", 12, env={**AUTO, "ACCEL_RESIDENT": "off", "TESTGPU_REPORT": f"{folder.name}/trusted-off"})
+    each = int(re.search(r"kernels .*gemm=(\d+)", Path(f"{folder.name}/trusted-off").read_text())[1]) // 12
+    tap.ok([f["ran"] for f in products] == ["gpu0"] * 24 and [number(f, "kept_mb") > 1.5 for f in products[5:8] + products[17:20]] == [True, False, True] * 2
+           and kernels == 13 * each > 13 * 2 and done.stdout == unchanged.stdout,
+           "both where one kernel and where several multiply, one runs in vain, beside the scan that finds the change, and then again", kernels, each, *products)
     off = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_RESIDENT": "hash"})
     tap.ok({f["ran"] for f in lines_for(off, sym="dgemv_")} == {"cpu"}, "by digests alone, they stay on the CPU")
 
