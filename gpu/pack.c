@@ -88,8 +88,13 @@ static struct division division_of(const struct lane_rectangle *r, int64_t packe
 {
     const int64_t column = least(packed_ld, piece_bytes / r->size),
                   rows = PACK_PART_BYTES / r->size;
-    if (column <= rows)
-        return (struct division){.cols = rows / column};
+    if (column < 1)
+        return (struct division){.cols = 1};
+    if (column <= rows) {
+        const int64_t most = least(r->cols < 1 ? 1 : r->cols, piece_bytes / r->size / column),
+                      whole = most * column, parts = (whole + rows / 2) / rows;
+        return (struct division){.cols = rounded_up(most, parts < 1 ? 1 : parts)};
+    }
     return (struct division){.split = rounded_up(column, rows), .rows = rows};
 }
 

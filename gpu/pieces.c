@@ -13,7 +13,12 @@ static int64_t bytes_of_piece(const struct lane_rectangle *r, int64_t device_ld,
     const int64_t column = device_ld * r->size, line = accel_max(64 / r->size, 1) * column;
     const int64_t wanted = accel_min(most, accel_max(least, column * r->cols / pieces));
     const int64_t bytes = accel_min(accel_max(column, wanted), LANE_SLOT_BYTES);
-    return r->uplo && bytes >= line ? bytes / line * line : bytes;
+    if (r->uplo)
+        return bytes >= line ? bytes / line * line : bytes;
+    if (column < 1 || bytes < column || r->cols < 1)
+        return bytes;
+    const int64_t count = (r->cols + bytes / column - 1) / (bytes / column);
+    return (r->cols + count - 1) / count * column; /* all of about the same length */
 }
 
 int64_t pieces_bytes(const struct lane_rectangle *r, int64_t device_ld, int pieces, int64_t least)

@@ -506,9 +506,9 @@ static enum gpu_status run_steps(struct run *run)
     while (status == GPU_OK &&
            (run->put[COMPUTE] < s->steps[COMPUTE] || run->put[DOWN] < s->steps[DOWN] ||
             run->down.ended < run->down.begun)) {
-        /* What is finished comes first, then kernels: their cells are on their way. */
-        if (feed_down(run, &status) || feed_compute(run, &status) || handle_item(run, &status) ||
-            look_down(run, &status) || feed_up(run, &status))
+        /* What is finished comes first; then the crew gets work, as to start a kernel may take long; then kernels: their cells are on their way. */
+        if (feed_down(run, &status) || feed_up(run, &status) || feed_compute(run, &status) ||
+            handle_item(run, &status) || look_down(run, &status))
             continue;
         status = wait_for_any(run);
     }
