@@ -167,18 +167,18 @@ static void put_lists(struct run *r)
 /* A result in smaller memory is written as fast as its pages are given. */
 #define POPULATED_BYTES ((int64_t)64 << 20)
 
-/* While the first panels come up and are factored, the pages of the result, which is in memory of our own, are taken from the kernel. Of those that
- * can help with copies, some do so: copies up have nothing to wait for then. */
+/* While the first panel comes up and is factored, the pages of the result, which is in memory of our own, begin to be taken from the kernel. The first
+ * panel comes down too soon for that: its own are last. */
 static void begin_pages(const struct run *r, struct populate *pages, struct populate_runs *runs)
 {
     const struct panels_call *call = &r->job->call;
     const bool large = call->m * call->n * call->size >= POPULATED_BYTES;
-    const int threads = large ? (int)accel_min(4, crew_size() / 2) : 0;
-    for (int j = 0; j < r->panels.count; j++) {
-        const struct lane_rectangle to = panel_copies_result(&r->copies, j);
-        runs[j] = (struct populate_runs){to.host, to.rows * to.size, to.ld * to.size, to.cols};
+    const int threads = large ? (int)accel_min(3, crew_size() / 3) : 0, count = r->panels.count;
+    for (int i = 0; i < count; i++) {
+        const struct lane_rectangle to = panel_copies_result(&r->copies, (i + 1) % count);
+        runs[i] = (struct populate_runs){to.host, to.rows * to.size, to.ld * to.size, to.cols};
     }
-    populate_begin(pages, runs, r->panels.count, threads);
+    populate_begin(pages, runs, count, threads);
 }
 
 /* ---- The whole ---- */
