@@ -150,9 +150,11 @@ void solver_return(struct solver *s, const struct accel_span *to, struct array f
 void solver_return_pivots(struct solver *s, const struct accel_span *to, struct array from);
 
 /* Gives the program, at the end, what the host has already: rows x cols elements of the span's type, packed, or int64 for an INTEGER array
- * (then rows of them). Frees them. */
+ * (then rows of them). Frees them, by solver_packed_free(): memory of malloc() or solver_panels_memory(); NULL does nothing. */
 void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t rows, int64_t cols,
                           void *packed, char uplo);
+
+void solver_packed_free(void *packed);
 
 /* Gives the program, at the end, the first `count` elements of an INTEGER array: one value at even, one at odd indexes. */
 void solver_return_integers(struct solver *s, const struct accel_span *to, int64_t count,

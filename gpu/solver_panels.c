@@ -5,6 +5,7 @@
 
 #include "base/crew.h"
 #include "base/host_memory.h"
+#include "base/kept_block.h"
 #include "base/populate.h"
 
 /* A job under way. */
@@ -249,9 +250,15 @@ static void *take_memory(struct solver *s, void *(*take)(int64_t bytes), int64_t
     return memory;
 }
 
+static void *take_block(int64_t bytes)
+{
+    void *block = host_memory_has((double)bytes) ? kept_block_take(bytes) : NULL;
+    return block ? block : host_memory_take(bytes);
+}
+
 void *solver_panels_memory(struct solver *s, int64_t rows, int64_t cols, int64_t size)
 {
-    return take_memory(s, host_memory_take, rows, cols, size);
+    return take_memory(s, take_block, rows, cols, size);
 }
 
 void *solver_panels_zeros(struct solver *s, int64_t rows, int64_t cols, int64_t size)

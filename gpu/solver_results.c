@@ -1,3 +1,4 @@
+#include "base/kept_block.h"
 #include "solver_parts.h"
 
 #include <stdlib.h>
@@ -41,6 +42,12 @@ void solver_return_integers(struct solver *s, const struct accel_span *to, int64
         free(values);
 }
 
+void solver_packed_free(void *packed)
+{
+    if (!kept_block_give_back(packed))
+        free(packed);
+}
+
 void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t rows, int64_t cols,
                           void *packed, char uplo)
 {
@@ -49,7 +56,7 @@ void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t
         .rows = rows, .cols = cols, .ld = rows, .dtype = integers ? ACCEL_INT64 : to->dtype};
     if (!packed ||
         !add_result(s, (struct result){to, none, uplo, .integers = integers, .staged = packed}))
-        free(packed);
+        solver_packed_free(packed);
 }
 
 /* Returns a result's place in host memory. */
@@ -181,7 +188,7 @@ static void keep_results(struct solver *s)
 void solver_drop_results(struct solver *s)
 {
     for (int i = 0; i < s->results; i++)
-        free(s->result[i].staged);
+        solver_packed_free(s->result[i].staged);
     s->results = 0;
 }
 

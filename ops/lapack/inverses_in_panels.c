@@ -140,7 +140,7 @@ static void run_getri(struct solver *s)
     char *inverse = invert(s, &job);
     if (solver_is_well(s))
         exchange_columns_back(inverse, a->rows, a->cols, job.call.size, pivots);
-    free(pivots);
+    solver_packed_free(pivots);
     panel_job_return(s, ACCEL_a, inverse, 0);
 }
 

@@ -187,7 +187,7 @@ static void return_factors(struct solver *s, const struct panels_call *tall, cha
     char *lq = solver_panels_memory(s, tall->n, tall->m, tall->size);
     if (lq)
         adjoint_of(lq, qr, tall->m, tall->m, tall->n, s->dtype);
-    free(qr);
+    solver_packed_free(qr);
     panel_job_return(s, ACCEL_a, lq, 0);
 }
 
@@ -200,7 +200,7 @@ static void run_gels(struct solver *s)
     refuse_singular(s, &tall, qr);
     if (panel_job_has_right_sides(s->call))
         panel_job_return(s, ACCEL_b, solve_least_squares(s, qr, scalars), 0);
-    free(scalars);
+    solver_packed_free(scalars);
     return_factors(s, &tall, qr);
 }
 

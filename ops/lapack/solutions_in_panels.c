@@ -120,7 +120,7 @@ static void run_getrs(struct solver *s)
     char *x = panel_job_apply(s, &job, ACCEL_b, a->ptr, a->ld);
     if (solver_is_well(s) && trans != 'N')
         exchange_rows(x, job.call.m, job.call.n, job.call.size, pivots, 0, a->rows, true);
-    free(pivots);
+    solver_packed_free(pivots);
     panel_job_return(s, ACCEL_b, x, 0);
 }
 

@@ -1,0 +1,25 @@
+/*
+ * Large blocks of memory of our own, of which the one that was given back last stays for the next call: to clear fresh pages takes as long as to write
+ * them. Its contents are of no use, and the kernel may take its pages whenever memory is short (MADV_FREE in madvise(2)); after ten seconds without a
+ * call it goes back. Thread-safe; neither malloc nor stdio.
+ */
+#ifndef ACCEL_KEPT_BLOCK_H
+#define ACCEL_KEPT_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Smaller blocks are left to malloc(): glibc maps those above 32 MiB by themselves, whatever the program has freed before. */
+#define KEPT_BLOCK_LEAST (INT64_C(64) << 20)
+
+/* Returns a block of at least so many bytes, in huge pages where there are some: the kept one, unless that is smaller, or more than twice as large; NULL if there
+ * is no memory, or it is smaller than KEPT_BLOCK_LEAST. errno stays. */
+void *kept_block_take(int64_t bytes);
+
+/* Returns whether memory is such a block; then it is given back. */
+bool kept_block_give_back(void *memory);
+
+/* Returns the bytes of the block that is kept; 0: there is none. */
+int64_t kept_block_bytes(void);
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * Large blocks: the last one stays for the next call that it fits, its pages with it; other memory is not mistaken for one; a fork's child has none;
+ * and after a while without a call it goes back (TEST_LONG=1).
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/forks.h"
+#include "base/host_memory.h"
+#include "base/kept_block.h"
+
+#define LARGE (KEPT_BLOCK_LEAST + 12345)
+
+static void the_last_one_stays(void **state)
+{
+    (void)state;
+    errno = EDOM;
+    char *block = kept_block_take(LARGE);
+    assert_non_null(block);
+    assert_int_equal(kept_block_bytes(), 0);
+    assert_false(host_memory_is_there(block + LARGE - 1));
+    memset(block, 1, LARGE);
+    char *other = kept_block_take(LARGE);
+    assert_true(other && other != block);
+    assert_true(kept_block_give_back(block));
+    assert_true(kept_block_bytes() >= LARGE);
+    assert_true(host_memory_is_there(block + LARGE - 1));
+    assert_ptr_equal(kept_block_take(LARGE / 2 + KEPT_BLOCK_LEAST / 2), block);
+    assert_int_equal(kept_block_bytes(), 0);
+    memset(block, 2, LARGE);
+    assert_true(kept_block_give_back(other)); /* the larger of two, or the later one */
+    assert_true(kept_block_give_back(block));
+    assert_ptr_equal(kept_block_take(LARGE), block);
+    assert_true(kept_block_give_back(block));
+    assert_int_equal(errno, EDOM);
+}
+
+static void others_have_their_own(void **state)
+{
+    (void)state;
+    const int64_t kept = kept_block_bytes();
+    assert_true(kept >= LARGE);
+    char *larger = kept_block_take(3 * LARGE);
+    assert_non_null(larger);
+    assert_int_equal(kept_block_bytes(), 0); /* not both */
+    larger[3 * LARGE - 1] = 1;
+    assert_true(kept_block_give_back(larger));
+    char *small = kept_block_take(LARGE); /* a third of it */
+    assert_true(small && small != larger);
+    assert_int_equal(kept_block_bytes(), 0);
+    assert_true(kept_block_give_back(small));
+}
+
+static void other_memory_is_none(void **state)
+{
+    void *memory = malloc(LARGE);
+    (void)state;
+    assert_null(kept_block_take(KEPT_BLOCK_LEAST - 1));
+    assert_null(kept_block_take(INT64_MAX));
+    assert_false(kept_block_give_back(NULL));
+    assert_false(kept_block_give_back(memory));
+    free(memory);
+}
+
+static void too_many_have_none(void **state)
+{
+    enum { MANY = 20 };
+    void *block[MANY];
+    int count = 0;
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        count += (block[i] = kept_block_take(LARGE)) != NULL;
+    assert_in_range(count, 4, MANY - 1);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(kept_block_give_back(block[i]), block[i] != NULL);
+    assert_true(kept_block_bytes() >= LARGE);
+}
+
+/* Returns whether a child ends well. */
+static bool in_child(bool (*run)(void))
+{
+    int status = 1;
+    const pid_t child = fork();
+    if (child == 0) {
+        forks_child();
+        _exit(!run());
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static bool has_none(void)
+{
+    char *block;
+    bool well = kept_block_bytes() == 0 && (block = kept_block_take(LARGE)) != NULL;
+    if (well)
+        block[LARGE / 2] = 1;
+    return well && kept_block_give_back(block);
+}
+
+static bool has_no_memory(void)
+{
+    const struct rlimit little = {256 << 20, 256 << 20};
+    return setrlimit(RLIMIT_AS, &little) == 0 && kept_block_take(4 * LARGE) == NULL &&
+           kept_block_take(4 * LARGE) == NULL;
+}
+
+static void children_have_none(void **state)
+{
+    (void)state;
+    assert_true(kept_block_bytes() > 0);
+    assert_true(in_child(has_none));
+    assert_true(in_child(has_no_memory));
+    assert_true(kept_block_bytes() > 0);
+}
+
+static void goes_back(void **state)
+{
+    const char *is_long = getenv("TEST_LONG");
+    (void)state;
+    if (!is_long || strcmp(is_long, "1") != 0)
+        skip(); /* ten seconds */
+    assert_true(kept_block_bytes() > 0);
+    for (int i = 0; i < 150 && kept_block_bytes() > 0; i++)
+        usleep(100000);
+    assert_int_equal(kept_block_bytes(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_one_stays), cmocka_unit_test(others_have_their_own),
+        cmocka_unit_test(other_memory_is_none), cmocka_unit_test(too_many_have_none),
+        cmocka_unit_test(children_have_none), cmocka_unit_test(goes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
