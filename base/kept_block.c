@@ -70,8 +70,8 @@ FORKS_CHILD(forget);
 static struct block map(int64_t bytes)
 {
     const int64_t whole = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
-    void *memory = mmap(NULL, (size_t)whole, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(NULL, (size_t)whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return (struct block){NULL, 0};
     madvise(memory, (size_t)whole, MADV_HUGEPAGE); /* a kernel without them refuses */

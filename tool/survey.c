@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "gpu/scheduled.h"
-#include "ops/lapack/in_panels.h"
+#include "ops/op.h"
 #include "ops/shape.h"
 #include "base/clock.h"
 
@@ -262,7 +262,7 @@ static bool guides(const struct survey_track *track, const struct survey_shape *
     struct accel_call call;
     struct scheduled scheduled;
     shape_typical(&call, track->routine, shape->size);
-    return scheduled_is_divided(&call, &scheduled) || lapack_has_panels(&call);
+    return scheduled_is_divided(&call, &scheduled) || accel_op_of(track->routine)->in_panels;
 }
 
 /* Measures a square, if there is time, by what a smaller one has taken. */

@@ -150,7 +150,7 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
     model_work_of(&measured, true, &work);
     double steps_ms;
     double ms = settled_ms(p, (uint32_t)(call->routine - accel_routines), &work, &steps_ms);
-    if (steps_ms > 0 && lapack_has_panels(&measured) && lapack_factors(&measured)) {
+    if (steps_ms > 0 && lapack_has_panels(call) && lapack_factors(call)) {
         rates.column_ms = steps_ms / shape_steps(&measured);
         ms -= steps_ms;
     }

@@ -139,9 +139,9 @@ static void goes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_one_stays), cmocka_unit_test(others_have_their_own),
+        cmocka_unit_test(the_last_one_stays),   cmocka_unit_test(others_have_their_own),
         cmocka_unit_test(other_memory_is_none), cmocka_unit_test(too_many_have_none),
-        cmocka_unit_test(children_have_none), cmocka_unit_test(goes_back),
+        cmocka_unit_test(children_have_none),   cmocka_unit_test(goes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

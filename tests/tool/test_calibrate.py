@@ -177,6 +177,15 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(not any(wrong_lines(section) for section in new.values()), f"{name}: sizes and times")
 
     # Where the file goes.
+    # ---- The squares by which larger calls are estimated ----
+    if LONG:
+        guided = f"{folder}/guided"
+        done, _ = calibrate(folder, "--output", guided, env={**GPU, "TESTGPU_DATA": "0", "TESTGPU_MEMORY": "4G"}, seconds=40)
+        (on_gpu,) = [section for header, section in read(guided).items() if header.startswith("[gpu")]
+        lack = [f"{name} {size}" for name, size in (("dgemm", "3200x3200x3200"), ("sgemm", "3200x3200x3200"), ("dsyrk", "1600x1600"), ("dtrsm", "1600x1600"),
+                                                    ("dgetrf", "1600x1600"), ("dpotrf", "1600"), ("dgeqrf", "1600x1600")) if f"{size}:" not in on_gpu.get(name, "")]
+        tap.ok(done.returncode == 0 and not lack, "products, triangles and factorisations have a large square each", *lack)
+
     done, _ = calibrate(folder, env={**HIDDEN, "XDG_CACHE_HOME": f"{folder}/cache"}, seconds=1)
     tap.ok(read(f"{folder}/cache/accel/model"), "XDG_CACHE_HOME", done.stdout, done.stderr)
 
