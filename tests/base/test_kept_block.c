@@ -129,7 +129,7 @@ static void goes_back(void **state)
     const char *is_long = getenv("TEST_LONG");
     (void)state;
     if (!is_long || strcmp(is_long, "1") != 0)
-        skip(); /* ten seconds */
+        return; /* ten seconds */
     assert_true(kept_block_bytes() > 0);
     for (int i = 0; i < 150 && kept_block_bytes() > 0; i++)
         usleep(100000);

@@ -176,7 +176,6 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok("dgemm" in lines and (name == "BLIS" or "zgesdd" in lines), f"{name}: routines", *lines)
         tap.ok(not any(wrong_lines(section) for section in new.values()), f"{name}: sizes and times")
 
-    # Where the file goes.
     # ---- The squares by which larger calls are estimated ----
     if LONG:
         guided = f"{folder}/guided"
@@ -186,6 +185,7 @@ with tempfile.TemporaryDirectory() as folder:
                                                     ("dgetrf", "1600x1600"), ("dpotrf", "1600"), ("dgeqrf", "1600x1600")) if f"{size}:" not in on_gpu.get(name, "")]
         tap.ok(done.returncode == 0 and not lack, "products, triangles and factorisations have a large square each", *lack)
 
+    # Where the file goes.
     done, _ = calibrate(folder, env={**HIDDEN, "XDG_CACHE_HOME": f"{folder}/cache"}, seconds=1)
     tap.ok(read(f"{folder}/cache/accel/model"), "XDG_CACHE_HOME", done.stdout, done.stderr)
 
