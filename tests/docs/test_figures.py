@@ -25,10 +25,31 @@ def rows(text):
 page = (ROOT / "docs/performance.md").read_text()
 _, *sections = re.split(r"\[this run\]\((.*?)\)", page)
 for run, section in zip(sections[::2], sections[1::2]):
+    section = section.split("[timed one by one]")[0]
     kept, shown = rows((ROOT / "docs" / run).read_text()), rows(section)
     tap.ok(len(shown) > 5 and len(kept) > 5, f"docs/performance.md has a table of {run}", len(shown), len(kept))
     for row, cells in shown.items():
         tap.ok(row in kept and all(kept[row][name] == value for name, value in cells.items()), f"docs/performance.md: {' '.join(row)} of {run}", cells, kept.get(row))
+
+# Single calls: a table of text, with a column for each commit.
+link = re.search(r"\[timed one by one\]\((.*?)\)", page)
+commits, single = [], {}
+for line in (ROOT / "docs" / link[1]).read_text().splitlines():
+    words = line.split()
+    if words[:2] == ["call", "n"]:
+        commits = words[2:]
+    elif commits and len(words) == len(commits) + 2 and words[1].isdigit():
+        single[f"`{words[0]}`", words[1]] = words[2:]
+    elif single and not words:
+        break
+shown = rows(page[link.end():])
+tap.ok(len(shown) > 10 and len(single) >= len(shown), "docs/performance.md has a table of single calls", len(shown), len(single))
+for row, cells in shown.items():
+    times = single.get(row, ["-"])
+    now = [time for time in times if time != "-"][-1:]
+    middle = sum(map(float, now[0].split("-"))) / len(now[0].split("-")) if now else 0
+    ratios = [abs(middle / float(cells[of]) - float(cells[ratio])) <= 0.006 for of, ratio in (("floor ms", "now / floor"), ("resident ms", "now / resident")) if cells[of] != "-"]
+    tap.ok(cells["before ms"] == times[0] and [cells["now ms"]] == now and ratios == [True], f"docs/performance.md: {' '.join(row)}, a single call", cells, times)
 
 readme = (ROOT / "README.md").read_text()
 named = Path(re.search(r"\((docs/measurements/.*?\.md)\)", readme)[1])

@@ -99,7 +99,7 @@ probed=512
 probe() {
     local ms
     [ -z "${last_ms[$1 $2]:-}" ] && [ "$3" -gt $((2 * probed)) ] && [ "$1" != libaccel_log ] || return 0
-    tell "$1" "$2 $probed 1" && hear "$1" $((step_end > $(now) ? step_end - $(now) + 5 : 1)) || return 0
+    tell "$1" "$2 $probed 3" && hear "$1" $((step_end > $(now) ? step_end - $(now) + 5 : 1)) || return 0
     read -r ms _ <<< "$answer"
     last_ms["$1 $2"]=$ms last_n["$1 $2"]=$probed
 }
