@@ -454,7 +454,8 @@ void crew_attend(struct crew_job *job, int64_t done)
         }
         if (job->looked_ms == 0)
             job->looked_ms = begun;
-        if (begun - job->looked_ms < IN_VAIN_MS)
+        /* While all of them sleep, there is nothing better to do. */
+        if (begun - job->looked_ms < IN_VAIN_MS && atomic_load(&job->claimed) > job->done)
             return;
     }
     if (!crew_help(job))

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "kept_block.h"
 #include "text.h"
 
 enum { FILE_BYTES = 8192 };
@@ -155,7 +156,8 @@ int64_t host_memory_below(const char *root)
 
 int64_t host_memory_available(void)
 {
-    return host_memory_below("");
+    const int64_t available = host_memory_below(""), reused = kept_block_reused_bytes();
+    return available == INT64_MAX ? available : available > reused ? available - reused : 0;
 }
 
 bool host_memory_has(double bytes)

@@ -150,7 +150,8 @@ struct gpu_host {
     int64_t up_bytes, down_bytes;
     int64_t peer_bytes; /* from other devices */
     int64_t kept_bytes; /* of inputs that earlier calls had left on the device */
-    bool set_up; /* the call made handles or copies that later ones use, or waited for a library */
+    bool
+        set_up; /* the call made handles or copies that later ones use, waited for a library, or ran twice: its time is not a call's */
     enum gpu_blame blame;            /* on GPU_ERROR, GPU_FINISHED_ELSE, GPU_LOST */
     char failure[GPU_FAILURE_BYTES]; /* the same, if the blame is not the device's */
 };

@@ -176,6 +176,7 @@ bool resident_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_sta
     if (*status != GPU_CHANGED || !work->trust.broken)
         return false;
     work->host->kept_bytes = kept_bytes;
+    work->host->set_up = true; /* its time says nothing of other calls */
     *status = gpu_work_give_back(work);
     return *status == GPU_OK;
 }

@@ -118,7 +118,6 @@ bool schedule_stays_whole(const struct schedule_call *call)
 static bool is_thin(const struct schedule_call *call)
 {
     return call->kind == SCHEDULE_PRODUCT && accel_min(call->m, call->n) <= THIN &&
-           !call->lent[A] && !call->lent[B] &&
            THIN_SHARE * schedule_bytes(call, C) < schedule_bytes(call, A) + schedule_bytes(call, B);
 }
 

@@ -67,6 +67,9 @@ static double settled_ms(struct cost_curves *device, uint32_t index, const struc
     return ms;
 }
 
+/* The time of a smaller square says little of the rate of large kernels. */
+#define TELLING_ORDER 768
+
 /* Makes of a call the one whose time tells the rate of its kernels: with the sizes of the largest square that was measured in place of larger
  * ones. Beyond it, nothing tells operations from what else takes time: a curve may say there that they take none. The kernels of a schedule are
  * hardly larger. */
@@ -88,7 +91,7 @@ static void measured_call(struct cost_curves *device, const struct accel_call *c
         is_larger = is_larger || sizes[i] > order;
         least[i] = accel_min(sizes[i], order);
     }
-    if (is_larger && order > 0)
+    if (is_larger && order >= TELLING_ORDER)
         shape_typical(measured, call->routine, least);
 }
 

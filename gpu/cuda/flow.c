@@ -556,6 +556,10 @@ static enum gpu_status run_flow(struct run *run)
         CUDA(cuStreamSynchronize)(run->up.stream);
     run->lane->quiet = run->lane->quiet || (status == GPU_OK && comes_down);
     run->lane->aside = status != GPU_OK;
+    if (status != GPU_OK) { /* the call may run again */
+        timing_end(run->lane, run->up.stream, GPU_STEP_UP);
+        timing_end(run->lane, run->down.stream, GPU_STEP_DOWN);
+    }
     return status;
 }
 

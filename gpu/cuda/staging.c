@@ -595,7 +595,8 @@ static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_r
     if (!aside.host)
         return GPU_NO_MEMORY;
     host_memory_prefer_huge(aside.host, to->rows * to->cols * to->size);
-    aside.digest = to->digest; /* it is of what comes down, with the device's leading dimension */
+    aside.digest =
+        to->uplo ? NULL : to->digest; /* of what comes down, with the device's leading dimension */
     enum gpu_status status = lane_download(lane, &aside, device, device_ld, &done_cols, &done_rows);
     struct lane_rectangle digested = *to;
     digested.digest = NULL;

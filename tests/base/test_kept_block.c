@@ -124,6 +124,40 @@ static void children_have_none(void **state)
     assert_true(kept_block_bytes() > 0);
 }
 
+/* The kernel counts the pages of a block that was kept as available, even if they have been written again. */
+static void reused_memory_is_not_available(void **state)
+{
+    const int64_t large = INT64_C(6) * LARGE;
+    (void)state;
+    char *block = kept_block_take(large);
+    assert_non_null(block);
+    assert_int_equal(kept_block_reused_bytes(), 0);
+    memset(block, 1, (size_t)large);
+    assert_true(kept_block_give_back(block));
+    const int64_t before = host_memory_available();
+    assert_ptr_equal(kept_block_take(large), block);
+    memset(block, 1, (size_t)large);
+    assert_true(kept_block_reused_bytes() >= large);
+    /* Others use memory, too. */
+    assert_true(before == INT64_MAX || host_memory_available() < before - large / 2);
+    assert_true(kept_block_give_back(block));
+    assert_int_equal(kept_block_reused_bytes(), 0);
+}
+
+static bool has_limit(void)
+{
+    const struct rlimit limit = {INT64_C(64) << 30, INT64_C(64) << 30};
+    char *block = kept_block_take(LARGE);
+    bool well = block && setrlimit(RLIMIT_AS, &limit) == 0;
+    return well && kept_block_give_back(block) && kept_block_bytes() == 0;
+}
+
+static void nothing_stays_under_a_limit(void **state)
+{
+    (void)state;
+    assert_true(in_child(has_limit));
+}
+
 static void goes_back(void **state)
 {
     const char *is_long = getenv("TEST_LONG");
