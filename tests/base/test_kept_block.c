@@ -173,9 +173,14 @@ static void goes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_one_stays),   cmocka_unit_test(others_have_their_own),
-        cmocka_unit_test(other_memory_is_none), cmocka_unit_test(too_many_have_none),
-        cmocka_unit_test(children_have_none),   cmocka_unit_test(goes_back),
+        cmocka_unit_test(the_last_one_stays),
+        cmocka_unit_test(others_have_their_own),
+        cmocka_unit_test(other_memory_is_none),
+        cmocka_unit_test(too_many_have_none),
+        cmocka_unit_test(children_have_none),
+        cmocka_unit_test(reused_memory_is_not_available),
+        cmocka_unit_test(nothing_stays_under_a_limit),
+        cmocka_unit_test(goes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
