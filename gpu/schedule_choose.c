@@ -102,6 +102,8 @@ enum {
     THIN_SHARE = 32
 };
 
+#define HIDDEN_SHARE 0.1
+
 /* The share of tries for a grid of sizes, by the floor; others refine the best of these. */
 #define IN_GRID 0.6
 
@@ -113,18 +115,20 @@ bool schedule_stays_whole(const struct schedule_call *call)
     return (bytes_of(call) < DIVIDED_BYTES && !lends) || call->in_place[C];
 }
 
-/* Returns whether a matrix is multiplied by few columns. The kernels hide behind its upload, however few they are; and few are better where it is on the
- * device already, on which kernels must not depend: then each begins when the one before has ended. */
-static bool is_thin(const struct schedule_call *call)
+/* Returns whether a matrix is multiplied by few columns in a small part of the time of its upload. The kernels hide behind that, however few they are; and
+ * few are better where the matrix is on the device already, on which kernels must not depend: then each begins when the one before has ended. */
+static bool is_thin(const struct schedule_call *call, const struct schedule_rates *rates)
 {
+    const double factors = schedule_bytes(call, A) + schedule_bytes(call, B);
     return call->kind == SCHEDULE_PRODUCT && accel_min(call->m, call->n) <= THIN &&
-           THIN_SHARE * schedule_bytes(call, C) < schedule_bytes(call, A) + schedule_bytes(call, B);
+           THIN_SHARE * schedule_bytes(call, C) < factors &&
+           schedule_whole_ms(call, rates) < HIDDEN_SHARE * factors / rates->up * 1e-6;
 }
 
 static double most_tasks(const struct schedule_call *call, const struct schedule_rates *rates)
 {
     const double ms = schedule_floor(call, rates);
-    if (is_thin(call))
+    if (is_thin(call, rates))
         return THIN_TASKS;
     if (ms * FEW_TASKS < FEWEST_TASKS)
         return FEWEST_TASKS;

@@ -70,21 +70,25 @@ static double settled_ms(struct cost_curves *device, uint32_t index, const struc
 /* The time of a smaller square says little of the rate of large kernels. */
 #define TELLING_ORDER 768
 
-/* Makes of a call the one whose time tells the rate of its kernels: with the sizes of the largest square that was measured in place of larger
+/* Makes of a call of Level 3 the one whose time tells the rate of its kernels: with the sizes of the largest square that was measured in place of larger
  * ones. Beyond it, nothing tells operations from what else takes time: a curve may say there that they take none. The kernels of a schedule are
- * hardly larger. */
+ * hardly larger. (A factorisation does become faster with its order, up to the rate of products.) */
 static void measured_call(struct cost_curves *device, const struct accel_call *call,
                           struct accel_call *measured)
 {
+    struct scheduled scheduled;
     const uint32_t index = (uint32_t)(call->routine - accel_routines);
     const struct model_curve *curve = curves_routine(device, index);
     const int64_t *sizes = accel_sizes(call);
     int64_t least[ACCEL_DIMENSIONS];
+    unsigned has = 0;
     *measured = *call;
-    if (call->batch > 1 || !is_calibrated(device, index))
+    if (call->batch > 1 || !is_calibrated(device, index) || !scheduled_describe(call, &scheduled))
         return;
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
+        has |= accel_has_size(call->routine, (enum accel_size)i) ? 1u << i : 0;
     pthread_rwlock_rdlock(&curves_lock);
-    const int64_t order = model_largest_square(curve);
+    const int64_t order = model_largest_square(curve, has);
     pthread_rwlock_unlock(&curves_lock);
     bool is_larger = false;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++) {

@@ -298,7 +298,7 @@ double model_ratio(const struct model_curve *curves, uint32_t count)
     return points > 0 ? power_of_2(logarithms / points) : 1;
 }
 
-int64_t model_largest_square(const struct model_curve *curve)
+int64_t model_largest_square(const struct model_curve *curve, unsigned sizes)
 {
     const double about = 0.1; /* octaves */
     double largest = 0;
@@ -306,7 +306,7 @@ int64_t model_largest_square(const struct model_curve *curve)
         const float *place = curve->point[i].place;
         double most = largest_of(place), least = most;
         for (int size = 0; size < ACCEL_DIMENSIONS; size++)
-            if (place[size] > 0 && (double)place[size] < least)
+            if (sizes & 1u << size && (double)place[size] < least)
                 least = (double)place[size];
         if (most - least < about && most > largest)
             largest = most;

@@ -68,8 +68,9 @@ void model_fit(struct model_curve *curve, const struct model_work *works, const 
 /* Returns the geometric mean of measured times over the sums of the terms, of all measured calls of these curves; 1: there are none. */
 double model_ratio(const struct model_curve *curves, uint32_t count);
 
-/* Returns the order of the largest measured call whose sizes are about equal, and of one with a single size, that; 0: there is none. */
-int64_t model_largest_square(const struct model_curve *curve);
+/* Returns the order of the largest measured call whose sizes are about equal; 0: there is none. sizes: bits 1 << enum accel_size of those that the
+ * routine has. */
+int64_t model_largest_square(const struct model_curve *curve, unsigned sizes);
 
 /* Takes the rates of a curve of another routine, whose elements and steps take as long. */
 void model_take_rates(struct model_curve *curve, const struct model_curve *from);

@@ -77,7 +77,13 @@ static enum gpu_status make_streams(struct gpu_lane *lane)
 {
     lane->made = lane->made || !lane->down;
     enum gpu_status status = make_stream(&lane->up);
-    return status == GPU_OK ? make_stream(&lane->down) : status;
+    if (status == GPU_OK)
+        status = make_stream(&lane->down);
+    for (int e = 0; status == GPU_OK && e < SCHEDULE_ENGINES * LANE_STEPS; e++)
+        if (!lane->step[e / LANE_STEPS][e % LANE_STEPS])
+            status = GPU_CHECK(cuEventCreate, &lane->step[e / LANE_STEPS][e % LANE_STEPS],
+                               CU_EVENT_DISABLE_TIMING);
+    return status;
 }
 
 /* Divides a ring between the directions: the wide one if there is memory for it. What few threads fill should stay in their caches. */
@@ -156,10 +162,8 @@ static enum gpu_status await_others(struct run *run, const struct schedule_step 
 /* Notes that one more step of the engine is on its stream. */
 static enum gpu_status end_step(struct run *run, int engine)
 {
-    CUevent *event = &run->lane->step[engine][++run->put[engine] % LANE_STEPS];
-    enum gpu_status status =
-        *event ? GPU_OK : GPU_CHECK(cuEventCreate, event, CU_EVENT_DISABLE_TIMING);
-    return status == GPU_OK ? GPU_CHECK(cuEventRecord, *event, stream_of(run, engine)) : status;
+    return GPU_CHECK(cuEventRecord, run->lane->step[engine][++run->put[engine] % LANE_STEPS],
+                     stream_of(run, engine));
 }
 
 /* Begins a step that copies a cell: describes its pieces. */

@@ -27,7 +27,7 @@ struct cuda_device;
 #define LANE_STREAMED_BYTES (4 << 20)
 
 /* Events behind the last steps of each engine of a schedule. A stream that waits for an older step waits longer than it needs to. */
-#define LANE_STEPS 256
+#define LANE_STEPS 64
 
 struct lane_slot {
     CUevent done;
@@ -50,7 +50,7 @@ struct gpu_lane {
     cusolverDnParams_t params;
     CUevent joined; /* recorded on the program's default stream, if operands lie on the device */
     struct lane_ring narrow, wide;
-    /* For schedules, NULL until needed: the streams of copies, and an event for each step. */
+    /* For schedules, NULL until needed: the streams of copies, and events behind steps. */
     CUstream up, down;
     CUevent step[SCHEDULE_ENGINES][LANE_STEPS];
     bool aside;             /* something may be on these streams that nothing waited for */
