@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections import namedtuple
 
-from faults import GPU, Fault, Outcome, ended_well, judge, plan, record, report_on, run, sweep, table, uses
+from faults import GPU, STEPS, Fault, Outcome, ended_well, judge, plan, record, report_on, run, sweep, table, uses
 from lib.calibrated import calibrate_in_core
 from lib.log import parse_log
 from lib.programs import TESTS
@@ -169,7 +169,7 @@ def lapack_op_in_panels(tap, op, routine, wide=False):
     if tap.ok(found[0], f"{op}: {routine} runs on the GPU in panels{', wide' * wide}"):
         # Where the first ring cannot be had, its job uses the other one, and the next job has the first: both stay, as they may.
         both = found[2]
-        both.text = re.sub(r"(testgpu leaked .*)host_allocations=\d+(.*) events=\d+", r"\1host_allocations=2\2 events=71", both.text)
+        both.text = re.sub(r"(testgpu leaked .*)host_allocations=\d+(.*) events=\d+", rf"\1host_allocations=2\2 events={23 + 3 * STEPS}", both.text)
         check(tap, f"{op} in panels, {routine}{', wide' * wide}", op, found, 3, expected=found[1].stdout.splitlines()[-1])
 
 
@@ -185,7 +185,7 @@ def lapack_op_in_core(tap, op, routine):
         found = pick(lambda seed: Workload("random_lapack", [*arguments, "-s", seed], {"ACCEL_MODEL": model, "ACCEL_CPU": "blas2:*,blas3:*"}), several)
         if tap.ok(found[0], f"{op}: {routine} runs on the GPU while its matrix comes up"):
             both = found[2]
-            both.text = re.sub(r"(testgpu leaked .*)host_allocations=\d+(.*) events=\d+", r"\1host_allocations=2\2 events=71", both.text)
+            both.text = re.sub(r"(testgpu leaked .*)host_allocations=\d+(.*) events=\d+", rf"\1host_allocations=2\2 events={23 + 3 * STEPS}", both.text)
             check(tap, f"{op} while it comes up, {routine}", op, found, 3, expected=found[1].stdout.splitlines()[-1])
 
 
