@@ -10,10 +10,13 @@
 
 #include "dispatch/decide.h"
 #include "dispatch/cost/calibration.h"
+#include "dispatch/cost/cost.h"
 #include "gpu/scheduled.h"
+#include "ops/lapack/in_panels.h"
 #include "ops/shape.h"
 
 static const double most_sum = 1.05, most_call = 1.5;
+static long scheduled_calls;
 
 struct sums {
     long calls, on_gpu, gpu_better;
@@ -88,52 +91,56 @@ static double read_time(const char *text, bool *extrapolated)
     return *text == '-' ? -1 : atof(text);
 }
 
-static void set_schedule(struct accel_machine *machine, const struct accel_call *call,
-                         const struct calibration_section *section)
+/* Returns the curves of the device that the model file has; exits without one. */
+static struct cost_curves *device_of(const struct calibration *file)
 {
-    static struct model_curve ratio;
+    struct calibration rest = *file;
+    struct calibration_section section;
+    char name[CALIBRATION_KEY_BYTES];
+    int64_t memory_bytes;
+    struct cost_curves *const device =
+        calibration_next_gpu(&rest, name, &section) ? cost_curves_named(name, &memory_bytes) : NULL;
+    if (!device) {
+        fprintf(stderr, "replay: the model has no GPU\n");
+        exit(2);
+    }
+    return device;
+}
+
+static void set_schedule(struct accel_machine *machine, const struct accel_call *call,
+                         struct cost_curves *device)
+{
     struct scheduled scheduled;
-    struct model_work work;
-    const double measured = calibration_section_value(section, calibration_schedule_ratio);
-    if (!scheduled_is_divided(call, &scheduled))
+    if (!lapack_has_panels(call) && !scheduled_is_divided(call, &scheduled))
         return;
-    model_work_of(call, true, &work);
-    ratio = (struct model_curve){.ms = {[MODEL_CALL] = measured > 0 ? measured : 1}};
-    machine->schedule_curve = &ratio;
-    machine->schedule = schedule_nominal;
-    machine->schedule.up = machine->up_gbps;
-    machine->schedule.down = machine->down_gbps;
-    machine->schedule.compute =
-        schedule_compute(&scheduled.call, machine->schedule.half,
-                         model_ms(machine->gpu_curve, &work) - machine->gpu_curve->ms[MODEL_CALL]);
+    machine->schedule = cost_schedule_rates(device, call, machine->gpu_gain);
+    scheduled_calls++;
 }
 
 static struct accel_decision decide(const struct accel_call *call, const struct calibration *file,
-                                    bool schedules)
+                                    struct cost_curves *device, bool schedules)
 {
     static const struct accel_settings settings = {.on = true};
+    static const struct dispatch_library library = {.name = "recorded"};
     static const struct accel_routine *last;
-    static struct model_curve cpu, gpu;
+    static struct model_curve cpu;
     struct accel_machine machine;
-    struct calibration_section section;
     if (call->routine != last) { /* a recording has all calls of a routine together */
-        const struct model_rates cpu_rates = model_cpu_rates(1), gpu_rates = model_gpu_rates();
+        const struct model_rates cpu_rates = model_cpu_rates(1);
         last = call->routine;
         model_nominal_cpu(&cpu, call->routine, &cpu_rates);
-        model_nominal_gpu(&gpu, call->routine, &gpu_rates);
-        if (!find_curve(file, "[cpu ", call->routine, &cpu) ||
-            !find_curve(file, "[gpu ", call->routine, &gpu))
+        if (!find_curve(file, "[cpu ", call->routine, &cpu))
             fprintf(stderr, "replay: %s is not in the model\n", call->routine->name);
     }
-    accel_machine_init(&machine, &cpu, &gpu);
+    accel_machine_init(&machine, &cpu, NULL);
     machine.gpu = DEVICE_READY;
-    if (calibration_find(file, "[gpu ", true, &section)) {
-        machine.up_gbps = calibration_section_value(&section, "up_gbps");
-        machine.down_gbps = calibration_section_value(&section, "down_gbps");
-        if (schedules)
-            set_schedule(&machine, call, &section);
-    }
-    return accel_decide(call, &machine, &settings);
+    if (schedules)
+        set_schedule(&machine, call, device);
+    cost_borrow(&machine, device, call->routine, &library, 1);
+    machine.cpu_curve = &cpu; /* whichever library's: the recording is of one */
+    const struct accel_decision decision = accel_decide(call, &machine, &settings);
+    cost_give_back();
+    return decision;
 }
 
 static void count(struct sums *sums, const char *line, bool on_gpu, double cpu_ms, double gpu_ms)
@@ -198,6 +205,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "replay: %s: %s\n", argv[2], wrong);
         return 2;
     }
+    const struct accel_settings settings = {.on = true, .model = argv[2], .model_given = true};
+    cost_start(&settings, 1, false, true);
+    struct cost_curves *const device = device_of(&file);
     const bool schedules = has_schedules(times);
     while (fgets(line, sizeof line, times)) {
         char name[32], sizes[80], cpu[32], gpu[32];
@@ -215,7 +225,7 @@ int main(int argc, char **argv)
         if (cpu_ms < 0 || gpu_ms < 0)
             continue;
         shape_typical(&call, routine, size);
-        const struct accel_decision decision = decide(&call, &file, schedules);
+        const struct accel_decision decision = decide(&call, &file, device, schedules);
         count(&all, line, decision.gpu, cpu_ms, gpu_ms);
         if (!extrapolated) {
             count(&measured, line, decision.gpu, cpu_ms, gpu_ms);
@@ -226,6 +236,7 @@ int main(int argc, char **argv)
     calibration_close(&file);
     bool met = report("with what is extrapolated", &all);
     met = report("measured on both sides", &measured) && met;
+    printf("calls with a schedule %ld\n", scheduled_calls);
     printf("calls beyond %.1f times the better side %ld, worst %.2f (%s)\n", most_call, worst.calls,
            worst.ratio, worst.call);
     return met && worst.calls == 0 ? 0 : 1;
