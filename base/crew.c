@@ -251,11 +251,9 @@ static void *run_thread(void *unused)
 {
     struct done done = {.wall_ms = 0};
     sigset_t signals;
-    int none;
     bool called = true;
     (void)unused;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
-    pthread_setname_np(pthread_self(), "accel-copy");
+    quiet_thread_begin("accel-copy");
     signals_but_faults(&signals);
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
     read_kernel(&done);

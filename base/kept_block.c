@@ -55,10 +55,8 @@ static void *watch(void *unused)
 {
     const struct timespec pause = {LOOK_S, 0};
     bool more = true;
-    int none;
     (void)unused;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
-    pthread_setname_np(pthread_self(), "accel-idle");
+    quiet_thread_begin("accel-idle");
     while (more) {
         struct block old = {NULL, 0, false};
         nanosleep(&pause, NULL);

@@ -61,9 +61,7 @@ static bool take_chunk(const struct populate *p, int64_t number)
 static void *run_thread(void *populate)
 {
     struct populate *p = populate;
-    int none;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
-    pthread_setname_np(pthread_self(), "accel-pages");
+    quiet_thread_begin("accel-pages");
     while (!p->stop && take_chunk(p, p->next++))
         continue;
     pthread_mutex_lock(&p->lock);

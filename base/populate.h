@@ -32,8 +32,9 @@ struct populate {
 
 enum { POPULATE_MOST = 8 }; /* threads */
 
-/* Begins with the first of `sets` sets of runs, by so many threads, and returns at once. Signals of the calling thread, but for its own faults, wait until
- * populate_end(): a handler must not leave meanwhile. The runs stay until then, and so does their memory, whose contents stay as they are. */
+/* Starts `threads` threads that take the pages of `sets` sets of runs, the first set first, and returns at once. Until populate_end() the calling thread
+ * handles no signals, except for its own faults: a handler that jumped out of the call would leave the threads at work. The caller keeps the runs and
+ * their memory until then. The contents of the memory do not change. */
 void populate_begin(struct populate *p, const struct populate_runs *runs, int sets, int threads);
 
 /* Ends within some milliseconds, whether or not all pages are there. */

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "quiet_thread.h"
 
 #include <pthread.h>
@@ -19,4 +20,11 @@ bool quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return made;
+}
+
+void quiet_thread_begin(const char *name)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    pthread_setname_np(pthread_self(), name);
 }

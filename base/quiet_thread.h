@@ -9,4 +9,7 @@
  * program's default. False if it cannot be started. Thread-safe. */
 bool quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes);
 
+/* The thread calls this first: gives it a name of at most 15 characters, and keeps it from being cancelled while it has a lock. */
+void quiet_thread_begin(const char *name);
+
 #endif

@@ -48,10 +48,8 @@ static bool wait_for_task(void)
 static void *run_thread(void *unused)
 {
     sigset_t signals;
-    int none;
     (void)unused;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
-    pthread_setname_np(pthread_self(), "accel-part");
+    quiet_thread_begin("accel-part");
     signals_but_faults(&signals);
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
     pthread_mutex_lock(&lock);

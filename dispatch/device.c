@@ -234,9 +234,7 @@ void device_start_now(struct dispatch_device *device, enum device_patience patie
 
 static void *run_thread(void *device)
 {
-    int none;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
-    pthread_setname_np(pthread_self(), "accel-start");
+    quiet_thread_begin("accel-start");
     pthread_mutex_lock(&lock);
     if (device_state(device) == DEVICE_STARTING)
         start_cuda(device, true);

@@ -140,7 +140,7 @@ static bool warm_next(struct dispatch_device *device)
 static void *run_thread(void *context)
 {
     struct dispatch_device *device = context;
-    pthread_setname_np(pthread_self(), "accel-warm");
+    quiet_thread_begin("accel-warm");
     do {
         while (warm_next(device))
             continue;

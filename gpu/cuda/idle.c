@@ -54,10 +54,8 @@ static void *run_thread(void *unused)
 {
     const struct timespec pause = {LOOK_MS / 1000, LOOK_MS % 1000 * 1000000};
     bool more = true;
-    int none;
     (void)unused;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &none);
-    pthread_setname_np(pthread_self(), "accel-idle");
+    quiet_thread_begin("accel-idle");
     while (more) {
         nanosleep(&pause, NULL);
         pthread_mutex_lock(&lock);

@@ -135,7 +135,7 @@ static void block_is_next(struct replay *r, const struct schedule_step *step)
     r->next[0] += block.cols;
 }
 
-/* The columns of a matrix that is factored which come up for a panel: all before it, but for the panel that is still there. */
+/* Returns how many columns of the matrix come up to change panel j: all columns to its left. Without those of panel j - 1, if that is still on the device. */
 static int64_t columns_up(const struct panels *p, int j)
 {
     return accel_min(p->first[p->stays && j > 0 ? j - 1 : j], accel_min(p->call.m, p->call.n));
