@@ -124,11 +124,6 @@ int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_piece
     return ((part->col - piece->col) * slot_ld + part->row - piece->row) * r->size;
 }
 
-static char *host_of(const struct lane_rectangle *r, const struct pack_piece *piece, int64_t col)
-{
-    return r->host + ((piece->col + col) * r->ld + piece->row) * r->size;
-}
-
 /* ---- Runs ---- */
 
 /* Up to this, copies without libc, whose call for a short column or an element of a strided vector costs ten times the copy. */
@@ -341,7 +336,8 @@ static void pack_triangle(char *packed, const struct lane_rectangle *r,
         char *to = packed + col * packed_ld * r->size;
         int64_t bytes = (rows.last - rows.first) * r->size;
         clear_run(to, rows.first * r->size);
-        copy_run(to + rows.first * r->size, host_of(r, piece, col) + rows.first * r->size, bytes);
+        copy_run(to + rows.first * r->size,
+                 pack_host(r, piece) + (col * r->ld + rows.first) * r->size, bytes);
         clear_run(to + rows.last * r->size, (piece->rows - rows.last) * r->size);
         int64_t diagonal = diagonal_of(r, piece, col);
         if (r->hermitian && diagonal >= rows.first && diagonal < rows.last)
@@ -364,7 +360,7 @@ void pack_from_host(char *packed, const struct lane_rectangle *r, const struct p
         copy_matrices(r, piece, packed, packed_ld, false);
         return;
     }
-    copy_columns(packed, packed_ld, host_of(r, piece, 0), r->ld, piece, r->size, false);
+    copy_columns(packed, packed_ld, pack_host(r, piece), r->ld, piece, r->size, false);
     if (!r->scan)
         return;
     if (piece->rows == packed_ld)
@@ -379,7 +375,7 @@ static void unpack_triangle(const struct lane_rectangle *r, const struct pack_pi
 {
     for (int64_t col = 0; col < piece->cols; col++) {
         const struct pack_rows rows = pack_rows_of(r, piece, col);
-        unpack_run(host_of(r, piece, col) + rows.first * r->size,
+        unpack_run(pack_host(r, piece) + (col * r->ld + rows.first) * r->size,
                    packed + (col * packed_ld + rows.first) * r->size,
                    (rows.last - rows.first) * r->size, r->streamed);
     }
@@ -393,7 +389,7 @@ void pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece
     else if (r->each > 0)
         copy_matrices(r, piece, (char *)(uintptr_t)packed, packed_ld, true);
     else
-        copy_columns(host_of(r, piece, 0), r->ld, packed, packed_ld, piece, r->size, r->streamed);
+        copy_columns(pack_host(r, piece), r->ld, packed, packed_ld, piece, r->size, r->streamed);
     if (r->streamed)
         end_stream(); /* before another thread is told that it is written */
 }

@@ -64,6 +64,12 @@ static inline bool pack_ends_columns(const struct lane_rectangle *r, const struc
     return r->trimmed || piece->row + piece->rows == r->rows;
 }
 
+/* Returns the place of a piece's first element in host memory. */
+static inline char *pack_host(const struct lane_rectangle *r, const struct pack_piece *piece)
+{
+    return r->host + (piece->col * r->ld + piece->row) * r->size;
+}
+
 /* Returns the leading dimension of a piece in its slot, if it is device_ld on the device: a trimmed one's is that of its own rows. */
 int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_piece *piece,
                      int64_t device_ld);

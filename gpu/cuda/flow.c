@@ -283,9 +283,7 @@ static bool has_room(const struct run *run, const struct flow_copy *copy, int64_
 static bool is_fresh(const struct parcel *parcel)
 {
     const struct lane_rectangle *r = &parcel->copy.host;
-    return r->streamed && r->each == 0 &&
-           !host_memory_is_there(r->host +
-                                 (parcel->piece.col * r->ld + parcel->piece.row) * r->size);
+    return r->streamed && r->each == 0 && !host_memory_is_there(pack_host(r, &parcel->piece));
 }
 
 static void open_items(struct run *run, bool down, struct parcel *parcel)

@@ -378,18 +378,13 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
 
 /* ---- Without a copy ---- */
 
-static const char *host_of(const struct lane_rectangle *r, const struct pack_piece *piece)
-{
-    return r->host + (piece->col * r->ld + piece->row) * r->size;
-}
-
 /* Looks at the numbers of a piece, if that is asked for. */
 static void scan_piece(struct gpu_scan *seen, const struct lane_rectangle *r,
                        const struct pack_piece *piece)
 {
     for (int64_t col = 0; r->scan && col < piece->cols; col++) {
         const struct pack_rows rows = pack_rows_of(r, piece, col);
-        gpu_scan_numbers(seen, host_of(r, piece) + (col * r->ld + rows.first) * r->size,
+        gpu_scan_numbers(seen, pack_host(r, piece) + (col * r->ld + rows.first) * r->size,
                          (rows.last - rows.first) * r->size);
     }
 }
@@ -404,7 +399,7 @@ static struct gpu_key read_piece(const struct lane_rectangle *r, int64_t packed_
     for (int64_t i = 0; i < parts; i++) {
         const struct pack_piece part = pack_part(r, packed_ld, piece_bytes, &piece, i);
         if (part.cols > 0)
-            digest = gpu_digest_join(digest, pack_digest(r, &part, host_of(r, &part), r->ld));
+            digest = gpu_digest_join(digest, pack_digest(r, &part, pack_host(r, &part), r->ld));
     }
     scan_piece(seen, r, &piece);
     return digest;
@@ -537,7 +532,7 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
     int64_t arrived = 0;
     *done_cols = *done_rows = 0;
     if (to->each == 0 && bytes_of(to, device_ld) >= LANE_STREAMED_BYTES)
-        t.fresh = !host_memory_is_there(host_of(to, &(struct pack_piece){.col = to->cols / 2}));
+        t.fresh = !host_memory_is_there(pack_host(to, &(struct pack_piece){.col = to->cols / 2}));
     begin_job(&t, unpack_item);
     enum gpu_status status = choose_ring(&t);
     if (t.host.digest)
