@@ -131,17 +131,18 @@ static double compute_of(const struct accel_call *call, const struct model_work 
 
 /* Of a call that is divided into blocks, all but the blocks on a diagonal are products; and no factorisation is faster than those. */
 static void limit_by_products(struct schedule_rates *rates, const struct accel_call *call,
-                              double gflops)
+                              struct cost_curves *device, double gain)
 {
     struct scheduled scheduled;
     const bool is_divided = scheduled_describe(call, &scheduled);
-    const enum schedule_kind kind = scheduled.call.kind;
-    if (is_divided && kind != SCHEDULE_PRODUCT && kind != SCHEDULE_BATCH && rates->compute < gflops)
+    if (is_divided &&
+        (scheduled.call.kind == SCHEDULE_PRODUCT || scheduled.call.kind == SCHEDULE_BATCH))
+        return;
+    const double gflops = gain * cost_product_gflops(device, call->routine->dtype);
+    if (gflops > 0 && (is_divided ? rates->compute < gflops : rates->compute > gflops))
         rates->compute = gflops;
-    if (is_divided && kind == SCHEDULE_SOLVE)
+    if (is_divided && scheduled.call.kind == SCHEDULE_SOLVE)
         rates->column_ms = SOLVED_ROW_MS;
-    if (!is_divided && gflops > 0 && rates->compute > gflops)
-        rates->compute = gflops;
 }
 
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
@@ -166,7 +167,7 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
     rates.down = p->down_gbps;
     if (compute > 0)
         rates.compute = compute;
-    limit_by_products(&rates, call, gain * cost_product_gflops(device, call->routine->dtype));
+    limit_by_products(&rates, call, device, gain);
     return rates;
 }
 
