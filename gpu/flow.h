@@ -20,6 +20,10 @@ struct flow_copy {
 struct flow {
     const struct schedule *schedule;
     int64_t result_bytes;
+    /* 0, or memory with which the device's BLAS works beside: the kernels of schedule_goes_beside() go to a stream of their own. Results come down. So the
+     * device has other blocks to compute where a kernel's last ones do not fill it. */
+    gpu_address workspace;
+    int64_t workspace_bytes;
     /* Uploads read what earlier downloads have written: they wait until that is in host memory. */
     bool reads_results;
     void *context;
@@ -43,7 +47,7 @@ struct flow {
     /* NULL, or asked once, when the kernels that the first download needs are on the stream: whether results may leave the device. Else the flow ends with
      * what it says; nothing has been written. */
     enum gpu_status (*may_leave)(void *context);
-    /* Puts the kernels of a step on the lane's stream. */
+    /* Puts the kernels of a step on the lane's stream, which may be the one beside. */
     enum gpu_status (*compute)(void *context, const struct schedule_step *step);
     /* lane_flow()'s: how many downloads have been written to host memory, and of the next one, so many whole columns and rows of the
      * column behind them. Nothing else has been touched. */

@@ -50,6 +50,11 @@ bool schedule_computes(const struct schedule *s, int i, int j)
     return j <= i && !(s->call.omits & block);
 }
 
+bool schedule_goes_beside(const struct schedule *s, int i, int j)
+{
+    return (schedule_in_panels(&s->call) ? j : i + j) % 2 == 1;
+}
+
 /* Sets where cell number i of an extent begins, and how long it is, if cells are `step` long, and a new one begins at `edge`. */
 static void span_of(int64_t all, int64_t edge, int64_t step, int i, int64_t *at, int64_t *length)
 {

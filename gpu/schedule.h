@@ -181,6 +181,10 @@ int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int
 /* Rank-k: returns how many rows of C's cells are those of its first group; behind it a new cell begins. */
 int schedule_head(const struct schedule *s);
 
+/* Returns whether the kernels of a cell of C may run beside those of which this says that they do not. Kernels of one side come in their order. Those that
+ * read another cell of C are on its side, and all on the diagonal of a triangle are on one. */
+bool schedule_goes_beside(const struct schedule *s, int i, int j);
+
 /* Returns whether a cell of C is computed. */
 bool schedule_computes(const struct schedule *s, int i, int j);
 

@@ -21,6 +21,9 @@ struct gpu_lane;
  * since the last wait. */
 enum gpu_status lane_wait(struct gpu_lane *lane);
 
+/* Returns the bytes with which the device's BLAS works best where kernels of a flow (flow.h) run beside each other; 0: they cannot. */
+int64_t lane_workspace(const struct gpu_lane *lane);
+
 /* Makes the lane ready for the steps of solver.h. Returns GPU_UNSUPPORTED if there is no solver, or it has failed to start
  * before. The caller must not hold a lock that the freeing of idle lanes or memory takes. */
 enum gpu_status lane_use_solver(struct gpu_lane *lane);

@@ -57,9 +57,11 @@ struct run {
         ends[2]; /* the pieces up to the last download with an even number, and with an odd one */
     struct parcel parcels[LANE_WIDE_SLOTS];
     int next[SCHEDULE_ENGINES]; /* of the schedule's steps: the engine's next one */
-    int put[SCHEDULE_ENGINES];  /* steps of the engine that are on its stream */
-    int awaited[SCHEDULE_ENGINES]
-               [SCHEDULE_ENGINES]; /* steps of the second that the first one's stream waits for */
+    int put[SCHEDULE_ENGINES];  /* steps of the engine that are on its streams */
+    int on_line[LANE_LINES];    /* steps that are on the line's stream */
+    int awaited[LANE_LINES]
+               [LANE_LINES]; /* steps of the second that the first one's stream waits for */
+    int32_t *beside; /* of the first kernels, by their number, so many go beside; NULL: none does */
     struct crew_job job;
     bool helped;                  /* pieces are packed in parts */
     struct item item[CREW_ITEMS]; /* by their numbers */
@@ -73,17 +75,35 @@ static enum gpu_status make_stream(CUstream *stream)
     return *stream ? GPU_OK : GPU_CHECK(cuStreamCreate, stream, CU_STREAM_NON_BLOCKING);
 }
 
-static enum gpu_status make_streams(struct gpu_lane *lane)
+static enum gpu_status make_streams(struct gpu_lane *lane, bool beside)
 {
-    lane->made = lane->made || !lane->down;
+    const int lines = beside ? LANE_LINES : SCHEDULE_ENGINES;
+    lane->made = lane->made || !lane->down || (beside && !lane->beside);
     enum gpu_status status = make_stream(&lane->up);
     if (status == GPU_OK)
         status = make_stream(&lane->down);
-    for (int e = 0; status == GPU_OK && e < SCHEDULE_ENGINES * LANE_STEPS; e++)
+    if (status == GPU_OK && beside)
+        status = make_stream(&lane->beside);
+    for (int e = 0; status == GPU_OK && e < lines * LANE_STEPS; e++)
         if (!lane->step[e / LANE_STEPS][e % LANE_STEPS])
             status = GPU_CHECK(cuEventCreate, &lane->step[e / LANE_STEPS][e % LANE_STEPS],
                                CU_EVENT_DISABLE_TIMING);
     return status;
+}
+
+/* Counts the kernels that go beside. */
+static bool count_beside(struct run *run)
+{
+    const struct schedule *s = run->flow->schedule;
+    int kernels = 0;
+    run->beside = calloc((size_t)s->steps[COMPUTE] + 1, sizeof *run->beside);
+    for (int n = 0; run->beside && n < s->count; n++)
+        if (s->step[n].engine == COMPUTE) {
+            const bool goes = schedule_goes_beside(s, s->step[n].i, s->step[n].j);
+            run->beside[kernels + 1] = run->beside[kernels] + goes;
+            kernels++;
+        }
+    return run->beside;
 }
 
 /* Divides a ring between the directions: the wide one if there is memory for it. What few threads fill should stay in their caches. */
@@ -137,6 +157,12 @@ static const struct schedule_step *next_step(const struct run *run, int engine)
     return step;
 }
 
+/* Returns the line of a step of this engine: of kernels, that on which the lane is. */
+static int line_of(const struct run *run, int engine)
+{
+    return engine == COMPUTE && run->lane->is_beside ? LANE_BESIDE : engine;
+}
+
 static CUstream stream_of(struct run *run, int engine)
 {
     return engine == UP     ? run->up.stream
@@ -144,17 +170,29 @@ static CUstream stream_of(struct run *run, int engine)
                             : lane_stream(run->lane);
 }
 
-/* Makes the engine's stream wait for what the step waits for. An event that stands for a later step by now will do. */
+/* Makes the engine's stream wait for the first `after` steps of another line. An event that stands for a later step by now will do. */
+static enum gpu_status await_line(struct run *run, int engine, int other, int after)
+{
+    int *awaited = &run->awaited[line_of(run, engine)][other];
+    if (after <= *awaited)
+        return GPU_OK;
+    *awaited = after;
+    return GPU_CHECK(cuStreamWaitEvent, stream_of(run, engine),
+                     run->lane->step[other][after % LANE_STEPS], 0);
+}
+
+/* Makes the engine's stream wait for what the step waits for. */
 static enum gpu_status await_others(struct run *run, const struct schedule_step *step)
 {
     const int engine = step->engine;
     enum gpu_status status = GPU_OK;
     for (int e = 0; status == GPU_OK && e < SCHEDULE_ENGINES; e++) {
-        if (e == engine || step->after[e] <= run->awaited[engine][e])
+        const int beside = e == COMPUTE && run->beside ? run->beside[step->after[e]] : 0;
+        if (e == engine)
             continue;
-        run->awaited[engine][e] = step->after[e];
-        status = GPU_CHECK(cuStreamWaitEvent, stream_of(run, engine),
-                           run->lane->step[e][step->after[e] % LANE_STEPS], 0);
+        status = await_line(run, engine, e, step->after[e] - beside);
+        if (status == GPU_OK)
+            status = await_line(run, engine, LANE_BESIDE, beside);
     }
     return status;
 }
@@ -162,7 +200,9 @@ static enum gpu_status await_others(struct run *run, const struct schedule_step 
 /* Notes that one more step of the engine is on its stream. */
 static enum gpu_status end_step(struct run *run, int engine)
 {
-    return GPU_CHECK(cuEventRecord, run->lane->step[engine][++run->put[engine] % LANE_STEPS],
+    const int line = line_of(run, engine);
+    run->put[engine]++;
+    return GPU_CHECK(cuEventRecord, run->lane->step[line][++run->on_line[line] % LANE_STEPS],
                      stream_of(run, engine));
 }
 
@@ -394,13 +434,23 @@ static bool is_far_ahead(const struct run *run)
     return awaited > 0 && run->put[COMPUTE] >= awaited + LANE_STEPS - 1;
 }
 
+/* Puts the lane on the stream to which a kernel goes. */
+static enum gpu_status choose_side(const struct run *run, const struct schedule_step *step)
+{
+    if (run->beside && schedule_goes_beside(run->flow->schedule, step->i, step->j))
+        return lane_go_beside(run->lane, run->flow->workspace, run->flow->workspace_bytes);
+    return lane_go_back(run->lane);
+}
+
 static bool feed_compute(struct run *run, enum gpu_status *status)
 {
     const struct schedule_step *step = is_far_ahead(run) ? NULL : next_step(run, COMPUTE);
     if (!step)
         return false;
     find_next(run, COMPUTE, run->next[COMPUTE] + 1);
-    *status = await_others(run, step);
+    *status = choose_side(run, step);
+    if (*status == GPU_OK)
+        *status = await_others(run, step);
     if (*status == GPU_OK)
         *status = run->flow->compute(run->flow->context, step);
     if (*status == GPU_OK)
@@ -535,8 +585,10 @@ static void take_rest(struct run *run)
 static enum gpu_status run_flow(struct run *run)
 {
     enum gpu_status status = lane_wait(run->lane);
+    if (status == GPU_OK && run->flow->workspace && !count_beside(run))
+        status = GPU_NO_MEMORY;
     if (status == GPU_OK)
-        status = make_streams(run->lane);
+        status = make_streams(run->lane, run->beside);
     if (status == GPU_OK)
         status = divide_ring(run);
     if (status != GPU_OK)
@@ -545,6 +597,7 @@ static enum gpu_status run_flow(struct run *run)
         find_next(run, e, 0);
     run->helped = crew_begin(&run->job, true) > 0;
     status = run_steps(run);
+    lane_go_back(run->lane);
     if (status != GPU_OK && status != GPU_LOST)
         take_rest(run);
     crew_finish(&run->job, run->items);
@@ -578,6 +631,7 @@ enum gpu_status lane_flow(struct gpu_lane *lane, struct flow *flow)
     run->job.item = do_item;
     run->job.context = run;
     const enum gpu_status status = run_flow(run);
+    free(run->beside);
     free(run);
     return status;
 }

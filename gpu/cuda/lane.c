@@ -47,11 +47,12 @@ static void destroy(struct gpu_lane *lane)
     timing_destroy(&lane->timing);
     if (lane->joined)
         CUDA(cuEventDestroy)(lane->joined);
-    for (int i = 0; i < SCHEDULE_ENGINES * LANE_STEPS; i++)
+    for (int i = 0; i < LANE_LINES * LANE_STEPS; i++)
         if (lane->step[i / LANE_STEPS][i % LANE_STEPS])
             CUDA(cuEventDestroy)(lane->step[i / LANE_STEPS][i % LANE_STEPS]);
     destroy_stream(lane->up);
     destroy_stream(lane->down);
+    destroy_stream(lane->beside);
     destroy_stream(lane->stream);
     memset(lane, 0, sizeof *lane);
 }
@@ -125,10 +126,19 @@ enum gpu_status lane_use_solver(struct gpu_lane *lane)
     return status;
 }
 
+/* As much as a handle has by itself (cuBLAS, cublasSetWorkspace()). */
+static int64_t workspace_of(const struct cuda_device *device)
+{
+    const CUdevice_attribute major = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+    return !CUDA(cublasSetWorkspace_v2)                 ? 0
+           : cuda_attribute(device->number, major) >= 9 ? 32 << 20
+                                                        : 4 << 20;
+}
+
 static enum gpu_status create(struct cuda_device *device, struct gpu_lane *lane)
 {
     enum gpu_status status;
-    *lane = (struct gpu_lane){.device = device, .made = true};
+    *lane = (struct gpu_lane){.device = device, .made = true, .workspace = workspace_of(device)};
     if ((status = GPU_CHECK(cuStreamCreate, &lane->stream, CU_STREAM_NON_BLOCKING)) != GPU_OK ||
         (status = GPU_CHECK(cuEventCreate, &lane->joined, CU_EVENT_DISABLE_TIMING)) != GPU_OK ||
         (status = create_cublas(lane)) != GPU_OK ||
@@ -214,12 +224,16 @@ enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
 void lane_release(struct gpu_lane *lane, bool broken)
 {
     struct lanes *lanes = &lane->device->lanes;
-    pthread_mutex_lock(&lanes->lock);
+    const int at = (int)(lane - lanes->lane);
+    const bool ends = broken || lane->astray;
     if (broken) {
         /* Calls on a failed device only fail again, and copies under way may still use the slots. */
         memset(lane, 0, sizeof *lane);
+    } else if (ends) {
+        destroy(lane);
     }
-    lanes->state[lane - lanes->lane] = broken ? LANE_NONE : LANE_IDLE;
+    pthread_mutex_lock(&lanes->lock);
+    lanes->state[at] = ends ? LANE_NONE : LANE_IDLE;
     pthread_cond_signal(&lanes->released);
     pthread_mutex_unlock(&lanes->lock);
 }
@@ -245,6 +259,11 @@ void lane_free_idle(struct cuda_device *device)
     pthread_mutex_unlock(&lanes->lock);
 }
 
+int64_t lane_workspace(const struct gpu_lane *lane)
+{
+    return lane->workspace;
+}
+
 /* ---- The stream ---- */
 
 enum gpu_status lane_wait(struct gpu_lane *lane)
@@ -257,6 +276,8 @@ enum gpu_status lane_wait(struct gpu_lane *lane)
         status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->up);
     if (status == GPU_OK && lane->aside)
         status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->down);
+    if (status == GPU_OK && lane->aside && lane->beside)
+        status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->beside);
     if (status != GPU_OK)
         return status;
     lane->quiet = true;
@@ -264,6 +285,37 @@ enum gpu_status lane_wait(struct gpu_lane *lane)
     lane->unmarked = 0;
     lane->copied = lane->copies;
     return GPU_OK;
+}
+
+static void change_streams(struct gpu_lane *lane)
+{
+    const CUstream other = lane->beside;
+    lane->beside = lane->stream;
+    lane->stream = other;
+    lane->is_beside = !lane->is_beside;
+}
+
+enum gpu_status lane_go_beside(struct gpu_lane *lane, CUdeviceptr workspace, int64_t bytes)
+{
+    if (lane->is_beside)
+        return GPU_OK;
+    change_streams(lane);
+    enum gpu_status status = GPU_CHECK_CUBLAS(cublasSetStream_v2, lane->cublas, lane->stream);
+    if (status == GPU_OK)
+        status = GPU_CHECK_CUBLAS(cublasSetWorkspace_v2, lane->cublas, (void *)(uintptr_t)workspace,
+                                  (size_t)bytes);
+    return status;
+}
+
+/* Setting the stream takes the workspace back (cuBLAS, cublasSetStream()). */
+enum gpu_status lane_go_back(struct gpu_lane *lane)
+{
+    if (!lane->is_beside)
+        return GPU_OK;
+    change_streams(lane);
+    const enum gpu_status status = GPU_CHECK_CUBLAS(cublasSetStream_v2, lane->cublas, lane->stream);
+    lane->astray = status != GPU_OK;
+    return status;
 }
 
 /* While another stream captures, nothing can be put on the default stream, and an attempt would break the

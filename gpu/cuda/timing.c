@@ -26,6 +26,11 @@ void timing_start(struct gpu_lane *lane)
     t->after_ms = accel_now_ms();
 }
 
+static int side_of(const struct gpu_lane *lane, enum gpu_step_kind kind)
+{
+    return kind == GPU_STEP_COMPUTE && lane->is_beside;
+}
+
 void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step *step)
 {
     struct timing *t = &lane->timing;
@@ -33,8 +38,10 @@ void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step 
         return;
     if (t->open[step->kind] == LEFT_OUT)
         return;
+    const int side = side_of(lane, step->kind);
     if (t->open[step->kind]) { /* more of it follows */
-        t->event[t->open[step->kind] - 1].ended = false;
+        t->event[t->open[step->kind] - 1].has[side] = true;
+        t->event[t->open[step->kind] - 1].ended[side] = false;
         return;
     }
     if (step->kind != GPU_STEP_COMPUTE)
@@ -45,7 +52,10 @@ void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step 
         return;
     }
     t->step[t->count] = *step;
-    t->event[t->count].ended = false;
+    for (int i = 0; i < 2; i++) {
+        t->event[t->count].has[i] = i == side;
+        t->event[t->count].ended[i] = false;
+    }
     t->open[step->kind] = ++t->count;
 }
 
@@ -55,8 +65,9 @@ void timing_end(struct gpu_lane *lane, CUstream stream, enum gpu_step_kind kind)
     const int number = t->open[kind];
     if (!t->on || !number)
         return;
+    const int side = side_of(lane, kind);
     if (number != LEFT_OUT)
-        t->event[number - 1].ended = record(&t->event[number - 1].end, stream);
+        t->event[number - 1].ended[side] = record(&t->event[number - 1].end[side], stream);
     if (kind != GPU_STEP_COMPUTE)
         t->open[kind] = 0;
 }
@@ -64,9 +75,11 @@ void timing_end(struct gpu_lane *lane, CUstream stream, enum gpu_step_kind kind)
 void timing_wait(struct gpu_lane *lane)
 {
     struct timing *t = &lane->timing;
-    const int number = t->open[GPU_STEP_COMPUTE];
-    if (number && number != LEFT_OUT && !t->event[number - 1].ended)
-        timing_end(lane, lane->stream, GPU_STEP_COMPUTE);
+    const int number = t->open[GPU_STEP_COMPUTE], here = side_of(lane, GPU_STEP_COMPUTE);
+    for (int side = 0; number && number != LEFT_OUT && side < 2; side++)
+        if (t->event[number - 1].has[side] && !t->event[number - 1].ended[side])
+            t->event[number - 1].ended[side] =
+                record(&t->event[number - 1].end[side], side == here ? lane->stream : lane->beside);
     t->open[GPU_STEP_COMPUTE] = 0;
 }
 
@@ -76,6 +89,21 @@ static bool read_clock(const struct timing *t, CUevent event, double *ms)
     float since;
     const bool read = event && CUDA(cuEventElapsedTime)(&since, t->zero, event) == CUDA_SUCCESS;
     *ms = read ? (double)since : 0;
+    return read;
+}
+
+/* Sets when a step ended. */
+static bool read_end(const struct timing *t, int number, double *ms)
+{
+    bool read = true;
+    *ms = 0;
+    for (int side = 0; side < 2 && read; side++) {
+        double end_ms = 0;
+        if (!t->event[number].has[side])
+            continue;
+        read = t->event[number].ended[side] && read_clock(t, t->event[number].end[side], &end_ms);
+        *ms = end_ms > *ms ? end_ms : *ms;
+    }
     return read;
 }
 
@@ -104,8 +132,7 @@ void timing_report(struct gpu_lane *lane, struct gpu_host *host)
     timing_wait(lane);
     for (int i = 0; t->on && i < t->count; i++) {
         struct gpu_step step = t->step[i];
-        if (!t->event[i].ended || !read_clock(t, t->event[i].begin, &step.start_ms) ||
-            !read_clock(t, t->event[i].end, &step.end_ms)) {
+        if (!read_clock(t, t->event[i].begin, &step.start_ms) || !read_end(t, i, &step.end_ms)) {
             steps.left_out++;
             continue;
         }
@@ -133,7 +160,8 @@ void timing_destroy(struct timing *timing)
     for (int i = 0; i < TIMING_STEPS; i++) {
         if (timing->event[i].begin)
             CUDA(cuEventDestroy)(timing->event[i].begin);
-        if (timing->event[i].end)
-            CUDA(cuEventDestroy)(timing->event[i].end);
+        for (int side = 0; side < 2; side++)
+            if (timing->event[i].end[side])
+                CUDA(cuEventDestroy)(timing->event[i].end[side]);
     }
 }

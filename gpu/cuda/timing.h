@@ -21,8 +21,10 @@ struct timing {
     int64_t left_out;         /* further steps */
     int open[GPU_STEP_KINDS]; /* the number of a step that goes on, from 1; 0: none */
     struct {
-        CUevent begin, end;
-        bool ended; /* there is an event behind all that the step has so far */
+        /* A step of kernels has those beside, too (lane.h): by side. */
+        CUevent begin, end[2];
+        bool has[2];   /* something of the step */
+        bool ended[2]; /* there is an event behind all that the step has so far */
     } event[TIMING_STEPS];
     struct gpu_step step[TIMING_STEPS];
 };

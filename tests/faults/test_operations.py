@@ -28,6 +28,8 @@ IN_CORE = ("potrf", "posv", "getrf", "gesv", "geqrf", "gels")
 # single precision.
 PANELS = {**dict.fromkeys("potrf posv potrs getrf gesv getrs trtrs potri trtri getri lauum".split(), (105, 125, 38)),
           **dict.fromkeys("geqrf orgqr ormqr gels".split(), (170, 190, 108))}
+# Level 3, whose blocks are computed beside each other where memory is ample.
+BESIDE = ("gemm", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "trmm", "trsm")
 # Wide matrices go another way than others.
 WIDE = ("gels",)
 SEEDS = range(1, 60)
@@ -85,6 +87,10 @@ def in_tiles(routine, op):
     return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", size, "-s", seed, "-r", routine], {"ACCEL_MEMORY": memory})
 
 
+def beside(routine):
+    return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", 560, "-s", seed, "-r", routine], {})
+
+
 def blas_op(tap, number, op, routines):
     turn = lambda i: routines[(number + i) % len(routines)]
     found = pick(whole(turn(0)), lambda done, report, lines: lines and len(on_gpu(lines)) == len(lines) and min(sizes_of(lines)) > 4)
@@ -98,6 +104,10 @@ def blas_op(tap, number, op, routines):
     found = pick(in_tiles(turn(1), op), several)
     if tap.ok(found[0], f"{op}: {turn(1)} runs on the GPU in parts"):
         check(tap, f"{op} in parts, {turn(1)}", op, found, 3, kept=writes_parts)
+    if op in BESIDE:
+        found = pick(beside(turn(3)), lambda done, report, lines: lines and len(on_gpu(lines)) == len(lines) and report.calls.get("cublasSetWorkspace_v2", 0) >= 2)
+        if tap.ok(found[0], f"{op}: {turn(3)} runs on the GPU, kernels beside each other"):
+            check(tap, f"{op}, kernels beside each other, {turn(3)}", op, found, 3, kept=True)
     in_device_memory(tap, op, turn(2))
 
 

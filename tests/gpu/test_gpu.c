@@ -374,6 +374,67 @@ static void results_do_not_wait_for_later_kernels(void **state)
     destroy(&p);
 }
 
+/* Counts the kernels of a call by their streams, two at most. */
+static int kernels_by_stream(long from, int kernels[2])
+{
+    char line[512], stream[2][32] = {"", ""};
+    int streams = 0;
+    FILE *file = fopen(trace, "r");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, from, SEEK_SET), 0);
+    kernels[0] = kernels[1] = 0;
+    while (fgets(line, sizeof line, file)) {
+        const char *on = strstr(line, " run gemm ") ? strstr(line, "stream=") : NULL;
+        int number = 0;
+        if (!on)
+            continue;
+        while (number < streams && strncmp(on, stream[number], strlen(stream[number])) != 0)
+            number++;
+        assert_true(number < 2);
+        if (number == streams)
+            snprintf(stream[streams++], sizeof *stream, "%.*s", (int)strcspn(on, "\n"), on);
+        kernels[number]++;
+    }
+    fclose(file);
+    return streams;
+}
+
+/* The last blocks of a kernel do not fill the device: kernels of other cells are there meanwhile, on a stream of their own. The result has
+ * the same bits each time, and without memory for a second workspace, too. */
+static void kernels_run_beside_each_other(void **state)
+{
+    enum { N = 512 };
+    const size_t bytes = sizeof(double) * N * N;
+    const int64_t budget = own->budget;
+    struct product p;
+    double *once = malloc(bytes);
+    int kernels[2];
+    (void)state;
+    make(&p, ACCEL_FLOAT64, 'N', 'T', N, N, N, 0);
+    p.host.rates = (struct schedule_rates){2, 2, 120, 16, 0.0001, 0.0001, 0.0001, 0, 0, 0, 0, 0, 0};
+    for (int round = 0; round < 8; round++) {
+        const bool alone = round % 4 == 3;
+        gpu_trim(device);
+        if (alone)
+            own->budget = 3 * (int64_t)bytes + (int64_t)bytes / 8;
+        const long from = is_real_gpu() ? 0 : trace_length();
+        assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
+        own->budget = budget;
+        right(&p);
+        if (round == 0)
+            memcpy(once, p.call.span[ACCEL_c].ptr, bytes);
+        if (!alone || !is_real_gpu())
+            assert_memory_equal(once, p.call.span[ACCEL_c].ptr, bytes);
+        if (is_real_gpu())
+            continue;
+        assert_int_equal(kernels_by_stream(from, kernels), alone ? 1 : 2);
+        assert_true(kernels[0] + kernels[1] > 8);
+        assert_true(alone || (kernels[0] >= kernels[1] / 2 && kernels[1] >= kernels[0] / 2));
+    }
+    destroy(&p);
+    free(once);
+}
+
 /* ---- Batches ---- */
 
 enum { BATCH = 120, ROWS = 96, COLS = 40, DEPTH = 104 };
@@ -630,6 +691,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(device_memory_for_the_cpu),
         cmocka_unit_test(copies_and_kernels_overlap),
         cmocka_unit_test(results_do_not_wait_for_later_kernels),
+        cmocka_unit_test(kernels_run_beside_each_other),
         cmocka_unit_test(batches_overlap),
         cmocka_unit_test(batches_short_of_memory),
     };

@@ -115,9 +115,13 @@ static void kernel(struct replay *r, const struct schedule_step *step)
     struct schedule_source source[SCHEDULE_SOURCES];
     const int count = schedule_sources(s, step->i, step->j, step->p, source);
     const int c = cell(s, SCHEDULE_C, step->i, step->j);
+    const bool beside = schedule_goes_beside(s, step->i, step->j);
+    assert_false(beside && s->call.kind == SCHEDULE_RANK_K && step->i == step->j);
     for (int n = 0; n < count; n++) {
         const int x = source[n].operand, at = cell(s, x, source[n].i, source[n].j);
         int place = 0;
+        if (x == SCHEDULE_C)
+            assert_int_equal(schedule_goes_beside(s, source[n].i, source[n].j), beside);
         if (s->call.in_place[x])
             continue;
         while (place < s->places[x] && r->held[x][place] != at)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "cublas_cost.h"
 #include "cublas_precision.h"
+#include "cublas_workspace.h"
 
 bool has(const struct blas_call *x, unsigned trait)
 {
@@ -117,9 +118,8 @@ static CUresult tell_bits(struct testgpu_run *run, const struct blas_call *x)
     return code;
 }
 
-static CUresult run_call(struct testgpu_run *run, void *argument)
+static CUresult compute_call(struct testgpu_run *run, struct blas_call *x)
 {
-    struct blas_call *x = argument;
     char *c;
     int bits =
         x->mode != NULL && !testgpu_computes() ? 55 : -1; /* what is not computed went well */
@@ -134,6 +134,14 @@ static CUresult run_call(struct testgpu_run *run, void *argument)
         code = tell_bits(run, x);
     if (code == CUDA_SUCCESS && testgpu_computes() && testgpu_spoils_kernel(name_of(x)))
         add_one(&x->c, x->precision, c);
+    return code;
+}
+
+static CUresult run_call(struct testgpu_run *run, void *argument)
+{
+    struct blas_call *x = argument;
+    const CUresult code = compute_call(run, x);
+    workspace_give(x->use);
     return code;
 }
 
@@ -212,10 +220,12 @@ static cublasStatus_t put_call(cublasHandle_t handle, struct blas_call *x)
     x->workspace_bytes = handle->workspace_bytes;
     x->bits_at = handle->bits_at;
     x->mode = math_mode_of(handle, x);
+    x->use = workspace_take(handle);
     struct testgpu_cost cost = cost_of(x);
-    if (testgpu_enqueue(handle->stream, name_of(x), &cost, run_call, x, sizeof *x) != CUDA_SUCCESS)
-        return CUBLAS_STATUS_EXECUTION_FAILED;
-    return CUBLAS_STATUS_SUCCESS;
+    if (testgpu_enqueue(handle->stream, name_of(x), &cost, run_call, x, sizeof *x) == CUDA_SUCCESS)
+        return CUBLAS_STATUS_SUCCESS;
+    workspace_give(x->use);
+    return CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 cublasStatus_t blas_call(cublasHandle_t handle, struct blas_call *call)

@@ -55,6 +55,7 @@ struct blas_call {
     unsigned char alpha[16], beta[16];
     CUdeviceptr workspace;
     size_t workspace_bytes;
+    struct use *use;     /* cublas_workspace.h */
     CUdeviceptr bits_at; /* where cuBLAS says with how many bits it has emulated; 0: nowhere */
     int *retained_bits;  /* while the call runs; -1: it was not emulated */
 };

@@ -302,6 +302,54 @@ static int workspace_is_written(void)
     return tear_down(&f);
 }
 
+static int multiply_behind(struct fixture *f, struct gate *gate, CUstream stream,
+                           CUdeviceptr workspace)
+{
+    const double one = 1;
+    OK(gate_close(gate, stream));
+    BLAS_OK(cublasSetStream(f->handle, stream));
+    if (workspace != 0)
+        BLAS_OK(cublasSetWorkspace(f->handle, (void *)workspace, 256));
+    BLAS_OK(cublasDgemm(f->handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, (double *)f->a, 1,
+                        (double *)f->a, 1, &one, (double *)f->c, 1));
+    return 0;
+}
+
+/* Two products of a handle that are on two streams at the same time, by these workspaces; 0: the handle's. */
+static int on_two_streams(CUdeviceptr first, CUdeviceptr second)
+{
+    struct fixture f;
+    struct gate gate[2];
+    CUstream other;
+    CHECK(set_up(&f) == 0);
+    OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CHECK(multiply_behind(&f, &gate[0], f.stream, first != 0 ? f.b + first : 0) == 0);
+    CHECK(multiply_behind(&f, &gate[1], other, second != 0 ? f.b + second : 0) == 0);
+    gate_open(&gate[0]);
+    gate_open(&gate[1]);
+    OK(cuStreamSynchronize(f.stream));
+    OK(cuStreamSynchronize(other));
+    /* One after the other is well. */
+    BLAS_OK(cublasSetStream(f.handle, f.stream));
+    CHECK(multiply_behind(&f, &gate[0], f.stream, 0) == 0);
+    gate_open(&gate[0]);
+    OK(cuStreamSynchronize(f.stream));
+    OK(cuStreamDestroy(other));
+    return tear_down(&f);
+}
+
+static int a_workspace_for_each_stream(void)
+{
+    CHECK(on_two_streams(0, 256) == 0);
+    return on_two_streams(256, 512);
+}
+
+static int workspace_in_two_streams(void)
+{
+    CHECK(on_two_streams(0, 0) == 0);
+    return on_two_streams(256, 256);
+}
+
 static int wrong_handles(void)
 {
     struct fixture f;
@@ -515,6 +563,11 @@ const struct scenario blas_scenarios[] = {
     {"device_scalars", device_scalars, {0}, {"fault what=device_pointer_as_host", "faults n=1\n"}},
     {"spoiled", spoiled, {"TESTGPU_WRONG=2"}, {"planted wrong=2 matched=3 fired=1"}},
     {"workspace_is_written", workspace_is_written, {0}, {0}},
+    {"a_workspace_for_each_stream", a_workspace_for_each_stream, {0}, {0}},
+    {"workspace_in_two_streams",
+     workspace_in_two_streams,
+     {0},
+     {"fault what=workspace_in_two_streams", "faults n=2\n"}},
     {"wrong_handles",
      wrong_handles,
      {0},
