@@ -375,15 +375,12 @@ static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
     return status == GPU_NO_MEMORY ? factors_leave(&b->factors) : status;
 }
 
-/* Takes what kernels of different cells need to run beside each other, where memory is ample: no more than a part of the call's own. Emulation
- * has a workspace already. */
+/* Takes what kernels need to run beside each other, no more than a part of the call's own. Emulation has a workspace already. */
 static enum gpu_status take_workspace(struct blocks *b)
 {
-    const struct schedule *s = &b->schedule;
-    const struct schedule_cells *cells = &s->cells[C];
-    const bool many = cells->cols > 1 || (cells->rows > 1 && !schedule_in_panels(&s->call));
-    const int64_t bytes = accel_min(lane_workspace(b->work->lane), s->bytes / WORKSPACE_PART);
-    if (!many || !s->whole || s->call.in_place[C] || bytes < WORKSPACE_LEAST ||
+    const int64_t bytes =
+        accel_min(lane_workspace(b->work->lane), b->schedule.bytes / WORKSPACE_PART);
+    if (!schedule_has_sides(&b->schedule) || bytes < WORKSPACE_LEAST ||
         b->work->host->precision == GPU_EMULATED)
         return GPU_OK;
     b->workspace_bytes = bytes;

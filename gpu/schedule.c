@@ -50,9 +50,15 @@ bool schedule_computes(const struct schedule *s, int i, int j)
     return j <= i && !(s->call.omits & block);
 }
 
+bool schedule_has_sides(const struct schedule *s)
+{
+    const struct schedule_cells *cells = &s->cells[SCHEDULE_C];
+    return (cells->rows > 1 || cells->cols > 1) && s->whole && !s->call.in_place[SCHEDULE_C];
+}
+
 bool schedule_goes_beside(const struct schedule *s, int i, int j)
 {
-    return (schedule_in_panels(&s->call) ? j : i + j) % 2 == 1;
+    return schedule_has_sides(s) && (i + j) % 2 == 1;
 }
 
 /* Sets where cell number i of an extent begins, and how long it is, if cells are `step` long, and a new one begins at `edge`. */

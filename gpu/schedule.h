@@ -101,7 +101,8 @@ struct schedule_step {
     int32_t place; /* of the cell that is copied, or of C's, in the operand's memory */
     bool first;    /* the cell of C has not been computed yet */
     bool last;     /* the cell of C is finished */
-    int32_t after[SCHEDULE_ENGINES]; /* so many steps of each engine must be done before this one */
+    /* So many steps of each engine must be done before this one; of its own engine, a kernel waits for those of the other side alone. */
+    int32_t after[SCHEDULE_ENGINES];
 };
 
 /* What a schedule of a call is made by. */
@@ -181,8 +182,11 @@ int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int
 /* Rank-k: returns how many rows of C's cells are those of its first group; behind it a new cell begins. */
 int schedule_head(const struct schedule *s);
 
-/* Returns whether the kernels of a cell of C may run beside those of which this says that they do not. Kernels of one side come in their order. Those that
- * read another cell of C are on its side, and all on the diagonal of a triangle are on one. */
+/* Returns whether some kernels may run beside others: where all cells have places, and nothing is in C's place. Its cells and places are set. */
+bool schedule_has_sides(const struct schedule *s);
+
+/* Returns whether the kernels of a cell of C run beside those of which this says that they do not. Kernels of one side come in their order; all on the
+ * diagonal of a triangle C are on one. */
 bool schedule_goes_beside(const struct schedule *s, int i, int j);
 
 /* Returns whether a cell of C is computed. */

@@ -10,13 +10,15 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
 /* What there is while a schedule is made. */
 struct cell {
-    int upload;    /* the number of its (last) upload, from 1 on; 0: it needs none */
-    int used;      /* the number of the last kernel that uses it, from 1 on */
-    bool begun;    /* C: a kernel has changed it */
-    bool sent;     /* has come up once */
-    int left;      /* C: kernels that it lacks */
-    int came_down; /* the number of its download, from 1 on */
-    int place;     /* -1: none */
+    int upload;     /* the number of its (last) upload, from 1 on; 0: it needs none */
+    int used;       /* the number of the last kernel that uses it, from 1 on */
+    int by_side[2]; /* C: of the last one of either side */
+    int changed;    /* C: of the last kernel that has changed it */
+    bool begun;     /* C: a kernel has changed it */
+    bool sent;      /* has come up once */
+    int left;       /* C: kernels that it lacks */
+    int came_down;  /* the number of its download, from 1 on */
+    int place;      /* -1: none */
     /* The neighbours among the cells of its operand that have places, by their last use; -1: none. */
     int older, newer;
 };
@@ -40,6 +42,7 @@ struct plan {
     int *panel;           /* of each panel of C, the kernels that it lacks */
     int *upload, uploads; /* cells, in the order in which tasks wish for them */
     struct schedule_clock clock;
+    bool has_sides;
     double at_most; /* milliseconds: a schedule that takes longer is not made to the end */
 };
 
@@ -441,6 +444,33 @@ static bool bring_cell(struct plan *plan, int cell, struct schedule_step *kernel
     return true;
 }
 
+/* Says in a kernel which of the other side it waits for: those that have changed what it reads, or used what it changes. */
+static void await_side(const struct plan *plan, const struct task *task,
+                       struct schedule_step *kernel)
+{
+    const bool side = schedule_goes_beside(plan->s, task->i, task->j);
+    for (int n = 0; n < task->cells; n++) {
+        const int cell = task->cell[n], at = cell - plan->base[C];
+        const struct cell *x = &plan->cell[cell];
+        const int rows = plan->s->cells[C].rows;
+        if (operand_of(plan, cell) != C)
+            continue;
+        const bool own = schedule_goes_beside(plan->s, at % rows, at / rows) == side;
+        const int last = n == task->cells - 1 ? x->by_side[!side] : own ? 0 : x->changed;
+        if (kernel->after[COMPUTE] < last)
+            kernel->after[COMPUTE] = last;
+    }
+}
+
+/* Notes what a kernel that has been added uses. */
+static void note_use(struct plan *plan, const struct task *task)
+{
+    const bool side = schedule_goes_beside(plan->s, task->i, task->j);
+    for (int n = 0; n < task->cells; n++)
+        plan->cell[task->cell[n]].by_side[side] = plan->clock.done[COMPUTE];
+    plan->cell[result_of(task)].changed = plan->clock.done[COMPUTE];
+}
+
 /* Returns false if there are too few places, or the schedule takes too long. */
 static bool add_task(struct plan *plan, const struct task *task)
 {
@@ -454,11 +484,15 @@ static bool add_task(struct plan *plan, const struct task *task)
     kernel.last = --c->left == 0;
     plan->panel[task->j]--;
     kernel.place = c->place;
+    if (plan->has_sides)
+        await_side(plan, task, &kernel);
     const double ms = clock_kernel_ms(&plan->clock, task->i, task->j, task->p);
     *add_step(plan, COMPUTE) = kernel;
     clock_do(&plan->clock, &kernel, ms);
     plan->clock.left[COMPUTE] -= ms;
     c->used = plan->clock.done[COMPUTE];
+    if (plan->has_sides)
+        note_use(plan, task);
     if (kernel.last && !plan->s->call.in_place[C]) {
         struct schedule_step *down = add_step(plan, DOWN);
         down->operand = C;
@@ -518,7 +552,7 @@ static bool may_be_fast(struct plan *plan)
 bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, double at_most)
 {
     const double lag = schedule_lag_ms(s, rates);
-    struct plan plan = {.s = s, .at_most = at_most - lag};
+    struct plan plan = {.s = s, .has_sides = schedule_has_sides(s), .at_most = at_most - lag};
     const size_t tasks =
         (size_t)s->cells[A].rows * (size_t)s->cells[C].cols * (size_t)schedule_depths(s);
     for (int x = A; x < OPERANDS; x++) {

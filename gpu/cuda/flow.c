@@ -181,17 +181,16 @@ static enum gpu_status await_line(struct run *run, int engine, int other, int af
                      run->lane->step[other][after % LANE_STEPS], 0);
 }
 
-/* Makes the engine's stream wait for what the step waits for. */
+/* Makes the engine's stream wait for what the step waits for: of kernels, on both lines, but not for those of its own. */
 static enum gpu_status await_others(struct run *run, const struct schedule_step *step)
 {
-    const int engine = step->engine;
+    const int engine = step->engine, own = line_of(run, engine);
     enum gpu_status status = GPU_OK;
     for (int e = 0; status == GPU_OK && e < SCHEDULE_ENGINES; e++) {
         const int beside = e == COMPUTE && run->beside ? run->beside[step->after[e]] : 0;
-        if (e == engine)
-            continue;
-        status = await_line(run, engine, e, step->after[e] - beside);
-        if (status == GPU_OK)
+        if (own != e)
+            status = await_line(run, engine, e, step->after[e] - beside);
+        if (status == GPU_OK && own != LANE_BESIDE)
             status = await_line(run, engine, LANE_BESIDE, beside);
     }
     return status;

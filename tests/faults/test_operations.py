@@ -88,7 +88,7 @@ def in_tiles(routine, op):
 
 
 def beside(routine):
-    return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", 560, "-s", seed, "-r", routine], {})
+    return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", 900 if routine.startswith("s") else 560, "-s", seed, "-r", routine], {})
 
 
 def blas_op(tap, number, op, routines):

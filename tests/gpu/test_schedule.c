@@ -28,6 +28,9 @@ struct replay {
     int *used[SCHEDULE_OPERANDS]; /* by place: the last kernel that used it */
     int *fetched;                 /* by place of C: the download that brought it down */
     int *kernels, *sent[SCHEDULE_OPERANDS], *downs; /* by cell */
+    int *changed,
+        *seen
+            [2]; /* by cell of C: the last kernel that changed it, and the last of either side that used it */
     int done[SCHEDULE_ENGINES];
 };
 
@@ -117,11 +120,15 @@ static void kernel(struct replay *r, const struct schedule_step *step)
     const int c = cell(s, SCHEDULE_C, step->i, step->j);
     const bool beside = schedule_goes_beside(s, step->i, step->j);
     assert_false(beside && s->call.kind == SCHEDULE_RANK_K && step->i == step->j);
+    assert_true(step->after[SCHEDULE_COMPUTE] >= r->seen[!beside][c]);
+    assert_true(step->after[SCHEDULE_COMPUTE] < r->done[SCHEDULE_COMPUTE]);
     for (int n = 0; n < count; n++) {
         const int x = source[n].operand, at = cell(s, x, source[n].i, source[n].j);
         int place = 0;
+        if (x == SCHEDULE_C && schedule_goes_beside(s, source[n].i, source[n].j) != beside)
+            assert_true(step->after[SCHEDULE_COMPUTE] >= r->changed[at]);
         if (x == SCHEDULE_C)
-            assert_int_equal(schedule_goes_beside(s, source[n].i, source[n].j), beside);
+            r->seen[beside][at] = r->done[SCHEDULE_COMPUTE];
         if (s->call.in_place[x])
             continue;
         while (place < s->places[x] && r->held[x][place] != at)
@@ -137,6 +144,7 @@ static void kernel(struct replay *r, const struct schedule_step *step)
         one_panel_in_place(r, step);
     if (!s->call.in_place[SCHEDULE_C])
         result(r, step, c);
+    r->changed[c] = r->seen[beside][c] = r->done[SCHEDULE_COMPUTE];
     r->kernels[c]++;
 }
 
@@ -302,6 +310,9 @@ static void replay(const struct schedule *s)
     r.fetched = filled(s->places[SCHEDULE_C], 0);
     r.kernels = filled(cells[SCHEDULE_C], 0);
     r.downs = filled(cells[SCHEDULE_C], 0);
+    r.changed = filled(cells[SCHEDULE_C], 0);
+    for (int side = 0; side < 2; side++)
+        r.seen[side] = filled(cells[SCHEDULE_C], 0);
     for (int n = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         for (int e = 0; e < SCHEDULE_ENGINES; e++)
@@ -333,6 +344,9 @@ static void replay(const struct schedule *s)
     free(r.fetched);
     free(r.kernels);
     free(r.downs);
+    free(r.changed);
+    free(r.seen[0]);
+    free(r.seen[1]);
 }
 
 static void every_order_is_allowed_and_complete(void **state)
