@@ -97,7 +97,7 @@ enum {
     FEW_TASKS = 64,
     MANY_TASKS = 640,
     MOST_TASKS = 1 << 16,
-    THIN_TASKS = 6,
+    THIN_TASKS = 4,
     THIN = 64, /* columns */
     THIN_SHARE = 32
 };
@@ -165,6 +165,7 @@ struct search {
     const struct schedule_rates *rates;
     int64_t memory_bytes;
     double limit;               /* the most kernels of a schedule */
+    double most;                /* when the best one is refined */
     double left;                /* so many kernels and steps may be tried */
     uint32_t tried[REMEMBERED]; /* marks of the last choices */
 };
@@ -345,8 +346,7 @@ static bool is_better(struct search *search, const struct schedule_choice *by)
     if (!may_have_one(&s.call, by))
         s.by.buffers = (int)accel_max(2, by->buffers);
     schedule_set_cells(&s);
-    return schedule_tasks(&s) <= 2 * search->limit &&
-           bound_of(&s, search->rates) < search->best->ms &&
+    return schedule_tasks(&s) <= search->most && bound_of(&s, search->rates) < search->best->ms &&
            schedule_choose_places(&s, search->memory_bytes) && try_places(search, &s);
 }
 
@@ -422,6 +422,7 @@ bool schedule_make(struct schedule *best, const struct schedule_call *call,
                             .memory_bytes = memory_bytes,
                             .limit = most_tasks(call, rates) * times,
                             .left = tries * IN_GRID};
+    search.most = is_thin(call, rates) ? search.limit : 2 * search.limit;
     *best = (struct schedule){.call = *call};
     if (call->kind == SCHEDULE_BATCH)
         return schedule_make_batch(best, call, rates, memory_bytes, search.limit, tries);

@@ -572,6 +572,31 @@ static void one_kernel(void **state)
     schedule_free(&s);
 }
 
+/* Of a matrix that stays on the device, each kernel of a few columns begins when the one before has ended: there are few. Where all goes up, they are
+ * still hidden. */
+static void few_kernels_of_few_columns(void **state)
+{
+    struct schedule_rates rates = schedule_links[0].rates;
+    struct schedule_call call = {.kind = SCHEDULE_PRODUCT,
+                                 .m = 16384,
+                                 .n = 16,
+                                 .k = 16384,
+                                 .per_term = 2,
+                                 .size = {8, 8, 8}};
+    struct schedule s;
+    (void)state;
+    rates.up = rates.down = 50;
+    rates.compute = 60000;
+    for (int way = 0; way < 3; way++) {
+        call.across[SCHEDULE_A] = way == 1;
+        call.size[SCHEDULE_A] = call.size[SCHEDULE_B] = call.size[SCHEDULE_C] = way == 2 ? 4 : 8;
+        assert_true(schedule_make(&s, &call, &rates, INT64_MAX));
+        assert_in_range(s.steps[SCHEDULE_COMPUTE], 2, 4);
+        assert_true(s.ms < 1.03 * schedule_floor(&call, &rates));
+        schedule_free(&s);
+    }
+}
+
 /* ---- The time ---- */
 
 struct farther {
@@ -634,6 +659,7 @@ int main(void)
         cmocka_unit_test(odd_shapes),
         cmocka_unit_test(a_choice_makes_the_same_schedule),
         cmocka_unit_test(one_kernel),
+        cmocka_unit_test(few_kernels_of_few_columns),
         cmocka_unit_test(ample_memory),
         cmocka_unit_test(short_of_memory),
     };
