@@ -10,7 +10,7 @@
 
 struct gpu_lane;
 
-enum { TIMING_STEPS = 64 };
+enum { TIMING_STEPS = 256 };
 
 /* Of a lane, zero at first; made when needed. */
 struct timing {

@@ -28,8 +28,8 @@ IN_CORE = ("potrf", "posv", "getrf", "gesv", "geqrf", "gels")
 # single precision.
 PANELS = {**dict.fromkeys("potrf posv potrs getrf gesv getrs trtrs potri trtri getri lauum".split(), (105, 125, 38)),
           **dict.fromkeys("geqrf orgqr ormqr gels".split(), (170, 190, 108))}
-# Level 3, whose blocks are computed beside each other where memory is ample.
-BESIDE = ("gemm", "symm", "hemm", "syrk", "herk", "syr2k", "her2k", "trmm", "trsm")
+# Of Level 3, whose blocks are computed beside each other where memory is ample: products, triangles, panels in either order.
+BESIDE = ("gemm", "syrk", "trmm", "trsm")
 # Wide matrices go another way than others.
 WIDE = ("gels",)
 SEEDS = range(1, 60)

@@ -733,6 +733,61 @@ step_repeats() {
     done
 }
 
+# ---- When copies and kernels ran ----
+
+# trace_figures NAME FILE: of the last call in a trace, in milliseconds from its begin, when each kind of step began and ended, and how long steps of that kind
+# were under way; the call's time; and how many steps the trace has not.
+trace_figures() {
+    awk -v name="trace_$1" '
+        function field(key,    text) { text = $0; if (!sub(".*\"" key "\": ", "", text)) return 0; sub(/[,}].*/, "", text); return text + 0 }
+        /"cat": "(up|compute|down)"/ { kind[++steps] = /"cat": "up"/ ? "up" : /"cat": "down"/ ? "down" : "compute"; from[steps] = field("ts"); to[steps] = from[steps] + field("dur") }
+        /"cat": "call"/ { begin = field("ts"); end = begin + field("dur") }
+        /"name": "further steps are left out"/ { left_out += field("steps") }
+        END {
+            if (!begin) exit 1
+            for (i = 1; i <= steps; i++) {
+                if (from[i] < begin || from[i] > end) continue
+                k = kind[i]
+                if (!(k in first) || from[i] < first[k]) first[k] = from[i]
+                if (to[i] > last[k]) last[k] = to[i]
+                busy[k] += to[i] - (from[i] > until[k] ? from[i] : until[k] < to[i] ? until[k] : to[i])
+                if (to[i] > until[k]) until[k] = to[i]
+            }
+            printf "%s\t%.4f\tms\n%s_left_out\t%d\tsteps\n", name, (end - begin) / 1000, name, left_out
+            for (k in first) printf "%s_%s_from\t%.4f\tms\n%s_%s_until\t%.4f\tms\n%s_%s_busy\t%.4f\tms\n",
+                name, k, (first[k] - begin) / 1000, name, k, (last[k] - begin) / 1000, name, k, busy[k] / 1000
+        }' "$2" >> "$parts/measures.tsv"
+}
+
+# trace_check NAME COMMAND…: runs a program whose last call is traced.
+trace_check() {
+    local name=$1 begun=$SECONDS file=$logs/trace-$1.json note
+    shift
+    rm -f "$file"
+    if limited env OPENBLAS_NUM_THREADS="$cores" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait ACCEL_TRACE="$file" "$@" > "$logs/trace-out" 2>&1 &&
+        trace_figures "$name" "$file" && note=$(grep -c "^trace_${name}_" "$parts/measures.tsv") && [ "$note" -ge 9 ]; then
+        check traces "$name" ok $((SECONDS - begun)) "$(sed -n "s/^trace_${name}\t\([^\t]*\).*/\1 ms/p" "$parts/measures.tsv")"
+    else
+        check traces "$name" failed $((SECONDS - begun)) "no trace of its last call: $(tail -n 1 "$logs/trace-out")"
+    fi
+}
+
+step_traces() {
+    local call n thin=16384
+    local -a calls=("dgemm 4096" "dgemm 8192" "dsyrk 4096" "dsyrk 8192" "dtrsm 4096" "dtrsm 8192" "dtrsm 16384" "dpotrf 4096" "dpotrf 8192" "dgetrf 8192" "dgeqrf 8192")
+    [ -z "$few" ] || calls=("dgemm 800" "dtrsm 900") thin=512
+    for call in "${calls[@]}"; do
+        n=${call#* }
+        if [ $((step_end - SECONDS)) -lt 4 ]; then
+            left_out traces "$call" "no time is left"
+            continue
+        fi
+        printf '%s 3\n' "$call" > "$logs/trace-in"
+        trace_check "${call% *}_$n" ACCEL_POLICY=gpu ACCEL_RESIDENT=off "$build/proof/time_calls" < "$logs/trace-in"
+    done
+    trace_check "thin_$thin" ACCEL_POLICY=gpu "$build/proof/time_repeats" dgemm "$thin" 8
+}
+
 # ---- Matrices above the device's memory ----
 
 # time_forced N SETTING…: the milliseconds of the second of two calls of dpotrf on the GPU, whose decisions go to the log `panels`.

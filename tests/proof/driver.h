@@ -63,6 +63,7 @@
     F(cublasSgemm_v2)                                                                              \
     F(cublasDgemm_v2)                                                                              \
     F(cublasZgemm_v2)                                                                              \
+    F(cublasDtrsm_v2)                                                                              \
     F(cublasGetProperty)
 
 #define CUSOLVER_REQUIRED(F)                                                                       \

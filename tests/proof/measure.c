@@ -203,6 +203,7 @@ int main(int argc, char **argv)
     measure_peers(options.quick);
     measure_launches(options.quick);
     measure_products(options.quick);
+    measure_blocks(options.quick);
     measure_solver(options.quick);
     driver_stop();
     return 0;

@@ -22,6 +22,7 @@ void measure_pinning(bool quick);
 void measure_peers(bool quick);
 void measure_launches(bool quick);
 void measure_products(bool quick);
+void measure_blocks(bool quick);
 void measure_solver(bool quick);
 void measure_tracking(bool quick);
 

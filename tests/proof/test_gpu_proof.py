@@ -16,8 +16,8 @@ from pathlib import Path
 from lib.programs import BUILD, LONG, ROOT
 from lib.tap import Tap
 
-STEPS = ("build device unit measure random precision shared blas lapack sanitizer calibrate ml repeats panels timings" if LONG
-         else "build measure blas panels timings").split()
+STEPS = ("build device unit measure random precision shared blas lapack sanitizer calibrate ml repeats traces panels timings" if LONG
+         else "build measure blas traces panels timings").split()
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
 # Of an order n: operations over n cubed, elements read and written over n squared, bytes of an element.
 WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "dsyrk": (1, 1, 0.5, 8), "dgetrf": (2 / 3, 1, 1, 8)}
@@ -25,7 +25,10 @@ MEASURES = ["start_driver", "start_context", "start_cublas_load", "start_cublas_
             "pageable_up", "pageable_down", "device_memory", "pin_small_pages", "pin_huge_pages", "fill_and_wait", "sgemm_peak", "dgemm_peak",
             "zgemm_peak", *(f"staged_{way}_{threads}_threads" for way in ("up", "down") for threads in (1, 2, 4, 8, 16)),
             *(f"pitched_{way}_{512 << i}" for way in ("up", "down") for i in range(5)),
-            *(f"libaccel_{way}{shape}" for way in ("up", "down") for shape in ("", "_columns", "_1_mib"))]
+            *(f"libaccel_{way}{shape}" for way in ("up", "down") for shape in ("", "_columns", "_1_mib")),
+            "block_64x52x96_1_stream", "block_64x52x96_2_streams", "thin_128x96_1_stream", *(f"triangle_64x128_{way}" for way in ("solved", "multiplied", "in_turn", "beside")),
+            *(f"trace_{call}{what}" for call in ("dgemm_800", "dtrsm_900", "thin_512") for what in
+              ("", *(f"_{kind}_{what}" for kind in ("up", "compute", "down") for what in ("from", "until", "busy"))))]
 
 tap = Tap()
 

@@ -150,7 +150,7 @@ with tempfile.TemporaryDirectory() as folder:
     start(DEBIAN_PYTHON, "-c", "import numpy as n\na = n.ones((1200, 1200))\na @ a", env={**GPU, "ACCEL_TRACE": str(path), "ACCEL_MEMORY": "1M"})
     events = json.loads(path.read_text())
     more = [e["args"]["steps"] for e in events if e["name"] == "further steps are left out"]
-    tap.ok(len(steps_of(events, "up", "compute", "down")) == 64 and more and more[0] > 0 and not broken(events), "a call shows 64 steps", len(events), more)
+    tap.ok(len(steps_of(events, "up", "compute", "down")) == 256 and more and more[0] > 0 and not broken(events), "a call shows 256 steps", len(events), more)
     path.unlink()
     start("random_calls", "-c", 30, "-n", 200, "-r", "dgemm", 4, env={**GPU, "ACCEL_TRACE": str(path)})
     events = json.loads(path.read_text())

@@ -1,0 +1,207 @@
+/*
+ * What the device computes of the blocks that schedules have (gpu/schedule.h): products one after the other, on one stream and on two in turn; products by a few
+ * columns, which the memory limits; and triangles that are solved, whose steps wait for each other, alone and beside products.
+ */
+#include "driver.h"
+#include "base/clock.h"
+#include "measure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ATTEMPTS = 4, IN_A_ROW = 12, STREAMS = 2 };
+
+static const double one = 1, half = 0.5;
+
+/* A stream with a handle of its own, and so a workspace. */
+struct lane {
+    CUstream stream;
+    cublasHandle_t handle;
+};
+
+struct blocks {
+    struct lane lane[STREAMS];
+    CUdeviceptr a, b, c; /* c: as many results as are computed in a row */
+    int m, n, k;
+};
+
+static bool start_lane(struct lane *lane)
+{
+    return CUDA_OK(cuStreamCreate, &lane->stream, CU_STREAM_NON_BLOCKING) &&
+           CUBLAS_OK(cublasCreate_v2, &lane->handle) &&
+           CUBLAS_OK(cublasSetStream_v2, lane->handle, lane->stream);
+}
+
+static void end_lane(struct lane *lane)
+{
+    if (lane->handle)
+        CUBLAS_OK(cublasDestroy_v2, lane->handle);
+    if (lane->stream)
+        CUDA_OK(cuStreamDestroy, lane->stream);
+}
+
+static bool wait_for_all(const struct blocks *x)
+{
+    return CUDA_OK(cuStreamSynchronize, x->lane[0].stream) &&
+           CUDA_OK(cuStreamSynchronize, x->lane[1].stream);
+}
+
+/* ---- Memory ---- */
+
+/* A little of each number, so that sums stay finite, and a triangle whose diagonal is larger than what is beside it. */
+static bool fill(CUdeviceptr device, size_t bytes, size_t diagonal)
+{
+    const size_t part = bytes < 8 << 20 ? bytes : 8 << 20, count = part / sizeof(double);
+    double *values = malloc(part);
+    bool good = values != NULL;
+    for (size_t i = 0; good && i < count; i++)
+        values[i] = (2.0 * rand() / RAND_MAX - 1) * 1e-3;
+    for (size_t at = 0; good && at < bytes; at += part)
+        good = CUDA_OK(cuMemcpyHtoD, device + at, values, at + part <= bytes ? part : bytes - at);
+    for (size_t i = 0; good && i < diagonal; i++)
+        good = CUDA_OK(cuMemcpyHtoD, device + i * (diagonal + 1) * sizeof one, &one, sizeof one);
+    free(values);
+    return good;
+}
+
+static void give_back(struct blocks *x)
+{
+    CUdeviceptr *all[] = {&x->a, &x->b, &x->c};
+    for (int i = 0; i < 3; i++) {
+        if (*all[i])
+            CUDA_OK(cuMemFree, *all[i]);
+        *all[i] = 0;
+    }
+}
+
+static size_t bytes_of(int rows, int cols, int matrices)
+{
+    return sizeof(double) * (size_t)rows * (size_t)cols * (size_t)matrices;
+}
+
+static bool take(struct blocks *x, int results, bool triangle)
+{
+    const size_t a = bytes_of(x->m, x->k, 1), b = bytes_of(x->k, x->n, 1),
+                 c = bytes_of(x->m, x->n, results);
+    return CUDA_OK(cuMemAlloc, &x->a, a) && CUDA_OK(cuMemAlloc, &x->b, b) &&
+           CUDA_OK(cuMemAlloc, &x->c, c) && fill(x->a, a, triangle ? (size_t)x->m : 0) &&
+           fill(x->b, b, 0) && fill(x->c, c, 0);
+}
+
+/* ---- Work ---- */
+
+static bool multiply(const struct blocks *x, const struct lane *lane, int result)
+{
+    return CUBLAS_OK(cublasDgemm_v2, lane->handle, CUBLAS_OP_N, CUBLAS_OP_N, x->m, x->n, x->k, &one,
+                     (const double *)x->a, x->m, (const double *)x->b, x->k, &half,
+                     (double *)(x->c + bytes_of(x->m, x->n, result)), x->m);
+}
+
+/* Solves in place, with the triangle in `a`, of order m = k. */
+static bool solve(const struct blocks *x, const struct lane *lane, int result)
+{
+    return CUBLAS_OK(cublasDtrsm_v2, lane->handle, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER,
+                     CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, x->m, x->n, &one, (const double *)x->a,
+                     x->m, (double *)(x->c + bytes_of(x->m, x->n, result)), x->m);
+}
+
+/* Results are computed in turn on so many streams, and of two in a row, so many are solved. */
+struct way {
+    const char *name;
+    int streams, solves;
+};
+
+/* Returns the milliseconds of the best of some rows of results; negative for a failure. */
+static double row_ms(const struct blocks *x, const struct way *way, int results)
+{
+    double best = -1;
+    for (int attempt = 0; attempt <= ATTEMPTS; attempt++) {
+        const double start = accel_now_ms();
+        for (int i = 0; i < results; i++) {
+            const struct lane *lane = &x->lane[i % way->streams];
+            if (!(i % 2 < 2 - way->solves ? multiply : solve)(x, lane, i))
+                return -1;
+        }
+        if (!wait_for_all(x))
+            return -1;
+        const double ms = accel_now_ms() - start;
+        if (attempt > 0) /* the first one loads the kernels */
+            best = measure_best(best, ms);
+    }
+    return best;
+}
+
+/* ---- What is reported ---- */
+
+static void measure_row(struct blocks *x, const char *name, const struct way *way, int results,
+                        double amount, const char *unit)
+{
+    char full[64];
+    const double ms = x->a ? row_ms(x, way, results) : -1;
+    snprintf(full, sizeof full, "%s_%s", name, way->name);
+    if (ms > 0)
+        report(full, amount > 0 ? amount * 1e-6 / ms : ms, unit);
+    else
+        report_missing(full, "");
+}
+
+static void measure_block(struct blocks *x, int m, int n, int k)
+{
+    static const struct way ways[] = {{"1_stream", 1, 0}, {"2_streams", 2, 0}};
+    char name[48];
+    x->m = m, x->n = n, x->k = k;
+    snprintf(name, sizeof name, "block_%dx%dx%d", m, n, k);
+    if (!take(x, IN_A_ROW, false))
+        give_back(x);
+    for (int i = 0; i < 2; i++)
+        measure_row(x, name, &ways[i], IN_A_ROW, 2.0 * m * n * (double)k * IN_A_ROW, "Gflop/s");
+    give_back(x);
+}
+
+/* 10^9 bytes of the matrix a second, where it is taken in blocks of k columns. */
+static void measure_thin(struct blocks *x, int m, int k)
+{
+    static const struct way way = {"1_stream", 1, 0};
+    char name[48];
+    x->m = m, x->n = 16, x->k = k;
+    snprintf(name, sizeof name, "thin_%dx%d", m, k);
+    if (!take(x, IN_A_ROW, false))
+        give_back(x);
+    measure_row(x, name, &way, IN_A_ROW, (double)bytes_of(m, k, IN_A_ROW), "GB/s");
+    give_back(x);
+}
+
+static void measure_solved(struct blocks *x, int m, int n)
+{
+    static const struct way ways[] = {
+        {"solved", 1, 2}, {"multiplied", 1, 0}, {"in_turn", 1, 1}, {"beside", 2, 1}};
+    char name[48];
+    x->m = x->k = m, x->n = n;
+    snprintf(name, sizeof name, "triangle_%dx%d", m, n);
+    if (!take(x, IN_A_ROW, true))
+        give_back(x);
+    for (int i = 0; i < 4; i++)
+        measure_row(x, name, &ways[i], IN_A_ROW, 0, "ms");
+    give_back(x);
+}
+
+void measure_blocks(bool quick)
+{
+    static const int block[][3] = {
+        {1024, 832, 4096}, {4096, 384, 1408}, {2048, 2048, 2048}, {2752, 2752, 4096}};
+    static const int solved[][2] = {{640, 4096}, {960, 8192}, {2752, 2752}};
+    struct blocks x = {.a = 0};
+    if (cuda.cublasCreate_v2 && start_lane(&x.lane[0]) && start_lane(&x.lane[1])) {
+        for (int i = 0; i < (quick ? 1 : 4); i++)
+            measure_block(&x, quick ? 64 : block[i][0], quick ? 52 : block[i][1],
+                          quick ? 96 : block[i][2]);
+        for (int k = quick ? 96 : 1408; k <= (quick ? 96 : 16384); k = k < 4096 ? 4096 : 4 * k)
+            measure_thin(&x, quick ? 128 : 16384, k);
+        for (int i = 0; i < (quick ? 1 : 3); i++)
+            measure_solved(&x, quick ? 64 : solved[i][0], quick ? 128 : solved[i][1]);
+    } else {
+        report_missing("blocks", cuda.cublasCreate_v2 ? "" : "no cuBLAS");
+    }
+    end_lane(&x.lane[0]);
+    end_lane(&x.lane[1]);
+}
