@@ -306,6 +306,15 @@ static long trace_length(void)
     return length;
 }
 
+/* The link takes about as long as the kernels. */
+static const struct schedule_rates balanced = {.up = 2,
+                                               .down = 2,
+                                               .compute = 120,
+                                               .half = 16,
+                                               .copy_ms = 1e-4,
+                                               .kernel_ms = 1e-4,
+                                               .wait_ms = 1e-4};
+
 /* As long as the link takes about as long as the kernels, each by rates that say so: the first kernel comes with the first cells, and
  * results go down between kernels. Each byte moves once. */
 static void copies_and_kernels_overlap(void **state)
@@ -313,7 +322,7 @@ static void copies_and_kernels_overlap(void **state)
     struct product p;
     (void)state;
     make(&p, ACCEL_FLOAT64, 'N', 'T', 448, 416, 480, 0.5);
-    p.host.rates = (struct schedule_rates){2, 2, 120, 16, 0.0001, 0.0001, 0.0001, 0, 0, 0, 0, 0, 0};
+    p.host.rates = balanced;
     const long from = is_real_gpu() ? 0 : trace_length();
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);
@@ -363,7 +372,13 @@ static void results_do_not_wait_for_later_kernels(void **state)
     if (is_real_gpu())
         return; /* there is no trace */
     make(&p, ACCEL_FLOAT64, 'N', 'N', 1280, 1280, 16, 0);
-    p.host.rates = (struct schedule_rates){2, 2, 0.5, 1e-3, 1e-5, 1e-5, 1e-5, 0, 0, 0, 0, 0, 0};
+    p.host.rates = (struct schedule_rates){.up = 2,
+                                           .down = 2,
+                                           .compute = 0.5,
+                                           .half = 1e-3,
+                                           .copy_ms = 1e-5,
+                                           .kernel_ms = 1e-5,
+                                           .wait_ms = 1e-5};
     const long from = trace_length();
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);
@@ -411,7 +426,7 @@ static void kernels_run_beside_each_other(void **state)
     int kernels[2];
     (void)state;
     make(&p, ACCEL_FLOAT64, 'N', 'T', N, N, N, 0);
-    p.host.rates = (struct schedule_rates){2, 2, 120, 16, 0.0001, 0.0001, 0.0001, 0, 0, 0, 0, 0, 0};
+    p.host.rates = balanced;
     for (int round = 0; round < 8; round++) {
         const bool alone = round % 4 == 3;
         gpu_trim(device);
