@@ -115,11 +115,22 @@ struct panels_columns panels_changed(const struct panels *p, const struct schedu
 
 /* ---- Times ---- */
 
-/* Returns what of factor_ms() are columns that wait for each other. */
+/* Returns what of factor_ms() are columns that wait for each other: of Cholesky, those of the triangle on the diagonal, by which the rows below it are
+ * solved then. */
 static double chain_of(const struct panels_call *call, const struct schedule_rates *rates,
                        double rows, double width)
 {
-    return call->kind == PANELS_APPLY ? 0 : rates->column_ms * (width < rows ? width : rows);
+    const bool solves = call->kind == PANELS_CHOLESKY && rows > width;
+    return call->kind == PANELS_APPLY
+               ? 0
+               : (rates->column_ms + (solves ? rates->row_ms : 0)) * (width < rows ? width : rows);
+}
+
+/* Returns what of a block's kernels are rows that wait for each other: LU solves by the block's triangle. */
+static double block_chain_of(const struct panels_call *call, const struct schedule_rates *rates,
+                             double cols)
+{
+    return call->kind == PANELS_LU ? rates->row_ms * cols : 0;
 }
 
 /* Returns the milliseconds that it takes to factor columns from their diagonal on. */
@@ -149,7 +160,7 @@ double panels_kernel_ms(const struct panels *p, const struct schedule_rates *rat
         const struct panels_columns changed = panels_changed(p, step);
         const double cols = (double)block.cols, width = (double)(changed.end - changed.first),
                      triangle = call->kind == PANELS_CHOLESKY ? width / 2 : 0;
-        return KERNELS * rates->kernel_ms +
+        return KERNELS * rates->kernel_ms + block_chain_of(call, rates, cols) +
                schedule_product_ms(
                    rates, twice * call->per_term * ((double)block.rows - triangle) * cols * width,
                    width < cols ? width : cols);
@@ -181,6 +192,9 @@ static double step_ms(const void *context, const struct schedule_step *step, dou
             *chain_ms =
                 chain_of(&t->p->call, t->rates, (double)(t->p->call.m - t->p->first[step->j]),
                          (double)panels_panel(t->p, step->j).cols);
+        else
+            *chain_ms =
+                block_chain_of(&t->p->call, t->rates, (double)panels_block(t->p, step).cols);
         return panels_kernel_ms(t->p, t->rates, step);
     }
     *bytes = copied_bytes(t->p, step);

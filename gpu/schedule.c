@@ -9,7 +9,8 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERA
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
 /* Of the calling thread: by a trace of calls on an H100 with 16 CPUs, each piece takes 6 us, and a product's kernel 12 to 20, above all in
- * cuBLAS. Columns of 2 KB are packed there at half the rate of long ones, of 5 KB at 9 parts of 10. */
+ * cuBLAS. Columns of 2 KB are packed there at half the rate of long ones, of 5 KB at 9 parts of 10. By a triangle, many small kernels solve, which take as
+ * long for 50 columns as for 800: 0.3 ms for 640 to 800 rows on an H200 (cuBLAS 13.1). */
 const struct schedule_rates schedule_nominal = {
     .up = 25,
     .down = 25,
@@ -18,6 +19,7 @@ const struct schedule_rates schedule_nominal = {
     .copy_ms = 0.002,
     .kernel_ms = 0.005,
     .wait_ms = 0.01,
+    .row_ms = 0.0004,
     .call_ms = 0.004,
     .piece_share = 0.15,
     .launch_ms = 0.015,
@@ -225,7 +227,7 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
 double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int p)
 {
     return s->call.kind == SCHEDULE_SOLVE && i == p
-               ? rates->column_ms * (double)schedule_cell_of(s, A, i, p).rows
+               ? rates->row_ms * (double)schedule_cell_of(s, A, i, p).rows
                : 0;
 }
 

@@ -82,9 +82,9 @@ bool schedule_stays_whole(const struct schedule_call *call);
 struct schedule_rates {
     double up, down, compute, half;
     double copy_ms, kernel_ms, wait_ms;
-    /* What each column of a panel that is factored takes besides, and each row of a triangle that is solved, since they wait for each other. The
+    /* What each column of a panel that is factored takes besides, and each row of a triangle by which is solved, since they wait for each other. The
      * calling thread puts one after the other on the stream. */
-    double column_ms;
+    double column_ms, row_ms;
     double peer; /* 10^9 bytes a second from another device's memory; 0: there is no such way */
     /* What the calling thread takes to put a cell's copy on its stream; of the time of the copy, what its pieces take from it; and what it takes to
      * put a kernel on its stream. It does one thing after the other. */

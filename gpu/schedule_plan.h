@@ -26,7 +26,7 @@ double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *r
 double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
                           int j, int p);
 
-/* Returns what of a kernel are steps that wait for each other (schedule_rates.column_ms). */
+/* Returns what of a kernel are steps that wait for each other (schedule_rates.row_ms). */
 double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
                          int p);
 

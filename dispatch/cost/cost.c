@@ -126,9 +126,6 @@ static double compute_of(const struct accel_call *call, const struct model_work 
            (shortest > 0 ? (shortest + half) / shortest : 1);
 }
 
-/* A triangle is solved by many small kernels, which take as long for 50 columns as for 800: an H200 takes 0.3 ms for 640 to 800 rows (cuBLAS 13.1). */
-#define SOLVED_ROW_MS 0.0004
-
 /* Of a call that is divided into blocks, all but the blocks on a diagonal are products; and no factorisation is faster than those. */
 static void limit_by_products(struct schedule_rates *rates, const struct accel_call *call,
                               struct cost_curves *device, double gain)
@@ -141,8 +138,6 @@ static void limit_by_products(struct schedule_rates *rates, const struct accel_c
     const double gflops = gain * cost_product_gflops(device, call->routine->dtype);
     if (gflops > 0 && (is_divided ? rates->compute < gflops : rates->compute > gflops))
         rates->compute = gflops;
-    if (is_divided && scheduled.call.kind == SCHEDULE_SOLVE)
-        rates->column_ms = SOLVED_ROW_MS;
 }
 
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,

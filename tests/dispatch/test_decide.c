@@ -326,13 +326,14 @@ static void lapack_while_it_comes_up(void **state)
         struct accel_call call = factorisation(names[i], 8000, 8000);
         struct accel_machine ready = machine(DEVICE_READY);
         ready.wants_all = true;
-        ready.up_gbps = ready.down_gbps = 25;
+        ready.up_gbps = ready.down_gbps = 12;
         const double sum = decide_with(&call, &ready, &defaults, 4).est_gpu_ms;
         ready.schedule = schedule_nominal;
+        ready.schedule.up = ready.schedule.down = 12;
         ready.schedule.compute = accel_op_of(call.routine)->nominal.gpu_share *
                                  model_gpu_rates().gflops[call.routine->dtype];
         ready.schedule.column_ms = accel_op_of(call.routine)->nominal.gpu_step_ms;
-        const double up_ms = (double)accel_bytes(&call.span[ACCEL_a]) / 25e6;
+        const double up_ms = (double)accel_bytes(&call.span[ACCEL_a]) / 12e6;
         const double overlapped = decide_with(&call, &ready, &defaults, 4).est_gpu_ms;
         assert_true(overlapped <= sum &&
                     overlapped > sum - 2.5 * up_ms); /* of a triangle, half goes */

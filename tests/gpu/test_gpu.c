@@ -21,6 +21,7 @@
 #include "ops/op.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/long.h"
+#include "tests/lib/rates.h"
 
 /* libaccel calls no such function: this one is linked. Its prototype is that of CUDA's driver API. */
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags);
@@ -307,13 +308,7 @@ static long trace_length(void)
 }
 
 /* The link takes about as long as the kernels. */
-static const struct schedule_rates balanced = {.up = 2,
-                                               .down = 2,
-                                               .compute = 120,
-                                               .half = 16,
-                                               .copy_ms = 1e-4,
-                                               .kernel_ms = 1e-4,
-                                               .wait_ms = 1e-4};
+static const struct schedule_rates balanced = RATES(2, 2, 120, 16, 1e-4, 1e-4, 1e-4);
 
 /* As long as the link takes about as long as the kernels, each by rates that say so: the first kernel comes with the first cells, and
  * results go down between kernels. Each byte moves once. */
@@ -372,13 +367,7 @@ static void results_do_not_wait_for_later_kernels(void **state)
     if (is_real_gpu())
         return; /* there is no trace */
     make(&p, ACCEL_FLOAT64, 'N', 'N', 1280, 1280, 16, 0);
-    p.host.rates = (struct schedule_rates){.up = 2,
-                                           .down = 2,
-                                           .compute = 0.5,
-                                           .half = 1e-3,
-                                           .copy_ms = 1e-5,
-                                           .kernel_ms = 1e-5,
-                                           .wait_ms = 1e-5};
+    p.host.rates = (struct schedule_rates)RATES(2, 2, 0.5, 1e-3, 1e-5, 1e-5, 1e-5);
     const long from = trace_length();
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right(&p);
@@ -503,8 +492,8 @@ static void right_batch(const struct product *p)
  * use it. */
 static void check_batch(int repeat, int distinct, bool pointers)
 {
-    const struct schedule_rates rates = {2, 2, 120, 16, 0.0001, 0.0001, 0.0001, 0, 0, 0, 0, 0, 0};
-    const struct schedule_rates slow_start = {2, 2, 120, 16, 100, 100, 100, 0, 0, 0, 0, 0, 0};
+    const struct schedule_rates rates = RATES(2, 2, 120, 16, 1e-4, 1e-4, 1e-4);
+    const struct schedule_rates slow_start = RATES(2, 2, 120, 16, 100, 100, 100);
     const double up = 8.0 * (ROWS * DEPTH * distinct + DEPTH * COLS * BATCH + ROWS * COLS * BATCH);
     const double down = 8.0 * ROWS * COLS * BATCH;
     const size_t bytes = (size_t)down;

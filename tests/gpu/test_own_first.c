@@ -11,11 +11,11 @@
 #include <cmocka.h>
 
 #include "gpu/own_first.h"
+#include "tests/lib/rates.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
-static const struct schedule_rates rates = {20, 15,  5e3, 128, 0.002, 0.005, 0.01,
-                                            0,  300, 0,   0,   0,     0};
+static const struct schedule_rates rates = RATES_WITH(0, 300, 20, 15, 5e3, 128, 0.002, 0.005, 0.01);
 
 /* Returns a schedule of any kind in some 128 cells, with much memory or little. */
 static bool make_any(struct schedule *s)

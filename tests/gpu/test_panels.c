@@ -15,6 +15,7 @@
 #include "gpu/pack.h"
 #include "gpu/panels.h"
 #include "ops/call.h"
+#include "tests/lib/rates.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
@@ -420,19 +421,15 @@ static void in_core(void **unused)
     for (int i = 0; i < 4000; i++) {
         struct panels_call call = random_call();
         const double gbps = (double)(1 + random_below(1000)) * 1e-3;
-        const struct schedule_rates rates = {gbps,
-                                             gbps,
-                                             (double)(1 + random_below(1000)),
-                                             (double)random_below(256),
-                                             0.002,
-                                             0.005,
-                                             (double)random_below(2) * 0.01,
-                                             (double)random_below(100) * 1e-4,
-                                             0,
-                                             0,
-                                             0,
-                                             0,
-                                             0};
+        const struct schedule_rates rates = {.up = gbps,
+                                             .down = gbps,
+                                             .compute = (double)(1 + random_below(1000)),
+                                             .half = (double)random_below(256),
+                                             .copy_ms = 0.002,
+                                             .kernel_ms = 0.005,
+                                             .wait_ms = (double)random_below(2) * 0.01,
+                                             .column_ms = (double)random_below(100) * 1e-4,
+                                             .row_ms = (double)random_below(2) * 4e-4};
         struct panels p, again;
         if (!panels_make_in_core(&p, &call, &rates)) {
             assert_true(panels_in_core_ms(&call, &rates) < 0);
@@ -453,6 +450,22 @@ static void in_core(void **unused)
     assert_true(made > 500 && whole > 500 && wide > 20);
 }
 
+/* What a panel adds are rows that wait for each other: Cholesky solves the rows below each panel by its triangle. Where they take longer than is hidden, the
+ * matrix comes up as a whole. */
+static void rows_that_wait(void **unused)
+{
+    const struct panels_call cholesky = {
+        .kind = PANELS_CHOLESKY, .m = 8192, .n = 8192, .size = 8, .per_term = 2};
+    struct schedule_rates rates = RATES_WITH(2e-4, 0, 47, 51, 37e3, 128, 0.002, 0.005, 0.01);
+    (void)unused;
+    const double hidden = panels_whole_ms(&cholesky, &rates) - panels_in_core_ms(&cholesky, &rates);
+    assert_true(hidden > 1 && hidden < 8192 * 4e-4);
+    const double whole = panels_whole_ms(&cholesky, &rates);
+    rates.row_ms = 4e-4;
+    assert_true(panels_in_core_ms(&cholesky, &rates) < 0);
+    assert_true(panels_whole_ms(&cholesky, &rates) == whole);
+}
+
 /* Behind a fast link, or of a small matrix, there is nothing to hide; behind a slow one, what is left is hardly more than the upload. */
 static void pays_in_core(void **unused)
 {
@@ -460,11 +473,10 @@ static void pays_in_core(void **unused)
         .kind = PANELS_LU, .m = 8192, .n = 8192, .size = 8, .per_term = 2};
     const struct panels_call small = {
         .kind = PANELS_LU, .m = 60, .n = 60, .size = 8, .per_term = 2};
-    const struct schedule_rates fast = {1e4,   1e4, 40e3, 128, 0.002, 0.005, 0.01,
-                                        0.001, 0,   0,    0,   0,     0},
-                                even = {55,    55, 40e3, 128, 0.002, 0.005, 0.01,
-                                        0.001, 0,  0,    0,   0,     0},
-                                slow = {5, 5, 40e3, 128, 0.002, 0.005, 0.01, 0.001, 0, 0, 0, 0, 0};
+    const struct schedule_rates fast =
+                                    RATES_WITH(0.001, 0, 1e4, 1e4, 40e3, 128, 0.002, 0.005, 0.01),
+                                even = RATES_WITH(0.001, 0, 55, 55, 40e3, 128, 0.002, 0.005, 0.01),
+                                slow = RATES_WITH(0.001, 0, 5, 5, 40e3, 128, 0.002, 0.005, 0.01);
     const double up_ms = 8192.0 * 8192 * 8 / 5e6;
     (void)unused;
     assert_true(panels_in_core_ms(&lu, &fast) < 0);
@@ -486,9 +498,9 @@ static void near_the_bound(void **unused)
         const char *name;
         struct schedule_rates rates;
     } devices[] = {
-        {"PCIe 5, 45 Tflop/s", {55, 55, 45e3, 128, 0.002, 0.005, 0.01, 0, 0, 0, 0, 0, 0}},
-        {"C2C, 45 Tflop/s", {350, 350, 45e3, 128, 0.002, 0.005, 0.01, 0, 0, 0, 0, 0, 0}},
-        {"PCIe 4, 10 Tflop/s", {25, 25, 10e3, 128, 0.002, 0.005, 0.01, 0, 0, 0, 0, 0, 0}},
+        {"PCIe 5, 45 Tflop/s", RATES(55, 55, 45e3, 128, 0.002, 0.005, 0.01)},
+        {"C2C, 45 Tflop/s", RATES(350, 350, 45e3, 128, 0.002, 0.005, 0.01)},
+        {"PCIe 4, 10 Tflop/s", RATES(25, 25, 10e3, 128, 0.002, 0.005, 0.01)},
     };
     const struct panels_call calls[] = {
         {.kind = PANELS_CHOLESKY, .m = 131072, .n = 131072, .size = 8, .per_term = 2},
@@ -544,6 +556,7 @@ int main(void)
         cmocka_unit_test(large_matrices),    cmocka_unit_test(narrow_matrices),
         cmocka_unit_test(too_little_memory), cmocka_unit_test(near_the_bound),
         cmocka_unit_test(in_core),           cmocka_unit_test(pays_in_core),
+        cmocka_unit_test(rows_that_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

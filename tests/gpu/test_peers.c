@@ -17,11 +17,11 @@
 #include "ops/cut.h"
 #include "ops/shape.h"
 #include "tests/lib/routine.h"
+#include "tests/lib/rates.h"
 
 enum { MEMBERS = 4, ROUNDS = 100 };
 
-static const struct schedule_rates rates = {20, 15,  5e3, 128, 0.002, 0.005, 0.01,
-                                            0,  300, 0,   0,   0,     0};
+static const struct schedule_rates rates = RATES_WITH(0, 300, 20, 15, 5e3, 128, 0.002, 0.005, 0.01);
 
 /* The parts of a product: each has some of its columns, and all need A. */
 struct parts {

@@ -14,6 +14,7 @@
 
 #include "gpu/choices.h"
 #include "tests/lib/schedule_cases.h"
+#include "tests/lib/rates.h"
 
 static const double parts[] = {0, 0.4};
 
@@ -518,7 +519,7 @@ static void check_choices(const struct schedule_call *call, const struct schedul
 /* A call has the same schedule again, and one that differs from it in one thing has its own. More calls than are remembered. */
 static void a_choice_makes_the_same_schedule(void **state)
 {
-    const struct schedule_rates slower = {25, 12, 900, 128, 0.002, 0.005, 0.01, 0, 0, 0, 0, 0, 0};
+    const struct schedule_rates slower = RATES(25, 12, 900, 128, 0.002, 0.005, 0.01);
     (void)state;
     for (int64_t n = 720; n < 1100; n += 5) {
         const struct schedule_call call = {

@@ -14,8 +14,9 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "tests/lib/routine.h"
+#include "tests/lib/rates.h"
 
-static const struct schedule_rates rates = {20, 15, 5e3, 128, 0.002, 0.005, 0.01, 0, 0, 0, 0, 0, 0};
+static const struct schedule_rates rates = RATES(20, 15, 5e3, 128, 0.002, 0.005, 0.01);
 
 static void large_call(struct accel_call *call, const struct accel_routine *routine)
 {

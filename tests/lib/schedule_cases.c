@@ -1,4 +1,5 @@
 #include "schedule_cases.h"
+#include "rates.h"
 
 #include <math.h>
 
@@ -67,10 +68,10 @@ const struct schedule_case schedule_cases[] = {
 const int schedule_case_count = (int)(sizeof schedule_cases / sizeof *schedule_cases);
 
 const struct schedule_link schedule_links[] = {
-    {"PCIe 4, 19.5 TF/s", {25, 25, 19.5e3, 128, 0.002, 0.005, 0.005, 0, 0, 0, 0, 0, 0}, 1},
-    {"PCIe 5, 60 TF/s", {55, 55, 60e3, 128, 0.002, 0.005, 0.005, 0, 0, 0, 0, 0, 0}, 1},
-    {"C2C, 60 TF/s", {400, 350, 60e3, 128, 0.002, 0.005, 0.005, 0, 0, 0, 0, 0, 0}, 1},
-    {"PCIe 4, 1.2 TF/s", {25, 25, 1.2e3, 64, 0.002, 0.005, 0.005, 0, 0, 0, 0, 0, 0}, 32},
+    {"PCIe 4, 19.5 TF/s", RATES(25, 25, 19.5e3, 128, 0.002, 0.005, 0.005), 1},
+    {"PCIe 5, 60 TF/s", RATES(55, 55, 60e3, 128, 0.002, 0.005, 0.005), 1},
+    {"C2C, 60 TF/s", RATES(400, 350, 60e3, 128, 0.002, 0.005, 0.005), 1},
+    {"PCIe 4, 1.2 TF/s", RATES(25, 25, 1.2e3, 64, 0.002, 0.005, 0.005), 32},
 };
 const int schedule_link_count = (int)(sizeof schedule_links / sizeof *schedule_links);
 
