@@ -90,6 +90,7 @@ static int print_panels(void)
                 struct schedule_rates rates = schedule_links[l].rates;
                 rates.compute *= op->nominal.gpu_share;
                 rates.column_ms = op->nominal.gpu_step_ms;
+                rates.row_ms = schedule_nominal.row_ms;
                 print_factorisation(&schedule_links[l], factored[r].name, &panels, &rates);
             }
     return 0;
