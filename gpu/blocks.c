@@ -346,9 +346,6 @@ after_failure(const struct blocks *b, struct flow *flow, enum gpu_status status)
 
 /* ---- Memory ---- */
 
-/* The part of a call's memory that a workspace beside takes at most, and the bytes without which a device's BLAS may refuse (16 KB, NVIDIA says). */
-enum { WORKSPACE_PART = 8, WORKSPACE_LEAST = 16 << 10 };
-
 /* Makes the schedule as if all operands came from the host, so that the result does not depend on what is on the device. */
 static bool make_schedule(struct blocks *b, const struct schedule_rates *rates, int64_t available)
 {
@@ -375,19 +372,6 @@ static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
     return status == GPU_NO_MEMORY ? factors_leave(&b->factors) : status;
 }
 
-/* Takes what kernels need to run beside each other, no more than a part of the call's own. Emulation has a workspace already. */
-static enum gpu_status take_workspace(struct blocks *b)
-{
-    const int64_t bytes =
-        accel_min(lane_workspace(b->work->lane), b->schedule.bytes / WORKSPACE_PART);
-    if (!schedule_has_sides(&b->schedule) || bytes < WORKSPACE_LEAST ||
-        b->work->host->precision == GPU_EMULATED)
-        return GPU_OK;
-    b->workspace_bytes = bytes;
-    const enum gpu_status status = gpu_work_take(b->work, bytes, &b->workspace);
-    return status == GPU_NO_MEMORY || status == GPU_UNSUPPORTED ? GPU_OK : status;
-}
-
 /* Makes a schedule for the device's memory; then for what can be had of it. */
 static enum gpu_status prepare(struct blocks *b)
 {
@@ -403,7 +387,7 @@ static enum gpu_status prepare(struct blocks *b)
             return GPU_NO_MEMORY;
         status = take_memory(b, status);
     }
-    return status == GPU_OK ? take_workspace(b) : status;
+    return status;
 }
 
 /* ---- The whole ---- */
@@ -434,8 +418,8 @@ static enum gpu_status run_prepared(struct blocks *b)
     const struct schedule_cell block = schedule_cell_of(s, C, 0, 0);
     struct flow flow = {.schedule = s,
                         .result_bytes = accel_bytes(b->scheduled.operand[C].x),
-                        .workspace = b->workspace,
-                        .workspace_bytes = b->workspace_bytes,
+                        .has_sides =
+                            schedule_has_sides(s) && b->work->host->precision != GPU_EMULATED,
                         .context = b,
                         .old = {b->old[0], b->old[1]},
                         .copy_of = copy_of,

@@ -25,8 +25,6 @@ struct blocks {
     struct peers *peers; /* see blocks_lent.h */
     struct schedule schedule;
     gpu_address memory[SCHEDULE_OPERANDS];
-    gpu_address workspace; /* see flow.h */
-    int64_t workspace_bytes;
     struct factors factors;
     struct staying result;
     struct gpu_tile whole[SCHEDULE_OPERANDS]; /* operands that are on the device as a whole */

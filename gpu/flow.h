@@ -1,5 +1,5 @@
 /*
- * Runs a schedule (schedule.h) on a lane: uploads, kernels and downloads on a stream each, joined by events. The calling thread and
+ * Runs a schedule (schedule.h) on a lane: uploads, kernels and downloads on a stream each, or kernels on two, joined by events. The calling thread and
  * the crew (base/crew.h) pack and unpack meanwhile; the calling thread alone uses the device.
  */
 #ifndef ACCEL_FLOW_H
@@ -20,10 +20,9 @@ struct flow_copy {
 struct flow {
     const struct schedule *schedule;
     int64_t result_bytes;
-    /* 0, or memory with which the device's BLAS works beside: the kernels of schedule_goes_beside() go to a stream of their own. Results come down. So the
-     * device has other blocks to compute where a kernel's last ones do not fill it. */
-    gpu_address workspace;
-    int64_t workspace_bytes;
+    /* The kernels of schedule_goes_beside() go to a stream of their own, if there is memory for the workspace that the device's BLAS needs there; results
+     * come down. So the device has other blocks to compute where a kernel's last ones do not fill it. */
+    bool has_sides;
     /* Uploads read what earlier downloads have written: they wait until that is in host memory. */
     bool reads_results;
     void *context;

@@ -55,7 +55,8 @@ bool schedule_computes(const struct schedule *s, int i, int j)
 bool schedule_has_sides(const struct schedule *s)
 {
     const struct schedule_cells *cells = &s->cells[SCHEDULE_C];
-    return (cells->rows > 1 || cells->cols > 1) && s->whole && !s->call.in_place[SCHEDULE_C];
+    return (cells->rows > 1 || cells->cols > 1) && s->whole && !s->call.in_place[SCHEDULE_C] &&
+           s->call.kind != SCHEDULE_BATCH;
 }
 
 bool schedule_goes_beside(const struct schedule *s, int i, int j)

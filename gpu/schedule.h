@@ -182,7 +182,8 @@ int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int
 /* Rank-k: returns how many rows of C's cells are those of its first group; behind it a new cell begins. */
 int schedule_head(const struct schedule *s);
 
-/* Returns whether some kernels may run beside others: where all cells have places, and nothing is in C's place. Its cells and places are set. */
+/* Returns whether some kernels may run beside others: where all cells have places, and C is not where the program has it. Not those of a batch. Its
+ * cells and places are set. */
 bool schedule_has_sides(const struct schedule *s);
 
 /* Returns whether the kernels of a cell of C run beside those of which this says that they do not. Kernels of one side come in their order; all on the

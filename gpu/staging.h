@@ -17,12 +17,9 @@ typedef unsigned long long gpu_address;
 /* A stream of a device, with its pinned slots. */
 struct gpu_lane;
 
-/* Waits until the stream is done, and those of copies that nothing waited for. Does not call the driver if nothing has been put on them
+/* Waits until the stream is done, and those of a schedule that nothing waited for. Does not call the driver if nothing has been put on them
  * since the last wait. */
 enum gpu_status lane_wait(struct gpu_lane *lane);
-
-/* Returns the bytes with which the device's BLAS works best where kernels of a flow (flow.h) run beside each other; 0: they cannot. */
-int64_t lane_workspace(const struct gpu_lane *lane);
 
 /* Makes the lane ready for the steps of solver.h. Returns GPU_UNSUPPORTED if there is no solver, or it has failed to start
  * before. The caller must not hold a lock that the freeing of idle lanes or memory takes. */

@@ -56,11 +56,10 @@ struct run {
     int64_t
         ends[2]; /* the pieces up to the last download with an even number, and with an odd one */
     struct parcel parcels[LANE_WIDE_SLOTS];
-    int next[SCHEDULE_ENGINES]; /* of the schedule's steps: the engine's next one */
-    int put[SCHEDULE_ENGINES];  /* steps of the engine that are on its streams */
-    int on_line[LANE_LINES];    /* steps that are on the line's stream */
-    int awaited[LANE_LINES]
-               [LANE_LINES]; /* steps of the second that the first one's stream waits for */
+    int next[SCHEDULE_ENGINES];              /* of the schedule's steps: the engine's next one */
+    int put[SCHEDULE_ENGINES];               /* steps of the engine that are on its streams */
+    int on[LANE_STREAMS];                    /* steps that are on the stream */
+    int awaited[LANE_STREAMS][LANE_STREAMS]; /* steps of the second that the first one waits for */
     int32_t *beside; /* of the first kernels, by their number, so many go beside; NULL: none does */
     struct crew_job job;
     bool helped;                  /* pieces are packed in parts */
@@ -77,33 +76,34 @@ static enum gpu_status make_stream(CUstream *stream)
 
 static enum gpu_status make_streams(struct gpu_lane *lane, bool beside)
 {
-    const int lines = beside ? LANE_LINES : SCHEDULE_ENGINES;
-    lane->made = lane->made || !lane->down || (beside && !lane->beside);
+    const int streams = beside ? LANE_STREAMS : SCHEDULE_ENGINES;
+    lane->made = lane->made || !lane->down;
     enum gpu_status status = make_stream(&lane->up);
     if (status == GPU_OK)
         status = make_stream(&lane->down);
-    if (status == GPU_OK && beside)
-        status = make_stream(&lane->beside);
-    for (int e = 0; status == GPU_OK && e < lines * LANE_STEPS; e++)
+    for (int e = 0; status == GPU_OK && e < streams * LANE_STEPS; e++)
         if (!lane->step[e / LANE_STEPS][e % LANE_STEPS])
             status = GPU_CHECK(cuEventCreate, &lane->step[e / LANE_STEPS][e % LANE_STEPS],
                                CU_EVENT_DISABLE_TIMING);
     return status;
 }
 
-/* Counts the kernels that go beside. */
-static bool count_beside(struct run *run)
+/* Counts the kernels that go beside, if there is memory for their workspace. */
+static enum gpu_status count_beside(struct run *run)
 {
     const struct schedule *s = run->flow->schedule;
-    int kernels = 0;
+    const enum gpu_status status =
+        run->flow->has_sides ? lane_prepare_beside(run->lane) : GPU_UNSUPPORTED;
+    if (status == GPU_NO_MEMORY || status == GPU_UNSUPPORTED)
+        return GPU_OK;
     run->beside = calloc((size_t)s->steps[COMPUTE] + 1, sizeof *run->beside);
-    for (int n = 0; run->beside && n < s->count; n++)
+    for (int n = 0, kernels = 0; run->beside && n < s->count; n++)
         if (s->step[n].engine == COMPUTE) {
             const bool goes = schedule_goes_beside(s, s->step[n].i, s->step[n].j);
             run->beside[kernels + 1] = run->beside[kernels] + goes;
             kernels++;
         }
-    return run->beside;
+    return run->beside ? status : GPU_NO_MEMORY;
 }
 
 /* Divides a ring between the directions: the wide one if there is memory for it. What few threads fill should stay in their caches. */
@@ -157,8 +157,8 @@ static const struct schedule_step *next_step(const struct run *run, int engine)
     return step;
 }
 
-/* Returns the line of a step of this engine: of kernels, that on which the lane is. */
-static int line_of(const struct run *run, int engine)
+/* Returns the stream of the engine's steps, by its number: of kernels, that on which the lane is. */
+static int number_of(const struct run *run, int engine)
 {
     return engine == COMPUTE && run->lane->is_beside ? LANE_BESIDE : engine;
 }
@@ -170,10 +170,10 @@ static CUstream stream_of(struct run *run, int engine)
                             : lane_stream(run->lane);
 }
 
-/* Makes the engine's stream wait for the first `after` steps of another line. An event that stands for a later step by now will do. */
-static enum gpu_status await_line(struct run *run, int engine, int other, int after)
+/* Makes the engine's stream wait for the first `after` steps of another stream. An event that stands for a later step by now will do. */
+static enum gpu_status await_stream(struct run *run, int engine, int other, int after)
 {
-    int *awaited = &run->awaited[line_of(run, engine)][other];
+    int *awaited = &run->awaited[number_of(run, engine)][other];
     if (after <= *awaited)
         return GPU_OK;
     *awaited = after;
@@ -181,17 +181,17 @@ static enum gpu_status await_line(struct run *run, int engine, int other, int af
                      run->lane->step[other][after % LANE_STEPS], 0);
 }
 
-/* Makes the engine's stream wait for what the step waits for: of kernels, on both lines, but not for those of its own. */
+/* Makes the engine's stream wait for what the step waits for: of kernels, on both of their streams, but not for those on its own. */
 static enum gpu_status await_others(struct run *run, const struct schedule_step *step)
 {
-    const int engine = step->engine, own = line_of(run, engine);
+    const int engine = step->engine, own = number_of(run, engine);
     enum gpu_status status = GPU_OK;
     for (int e = 0; status == GPU_OK && e < SCHEDULE_ENGINES; e++) {
         const int beside = e == COMPUTE && run->beside ? run->beside[step->after[e]] : 0;
         if (own != e)
-            status = await_line(run, engine, e, step->after[e] - beside);
+            status = await_stream(run, engine, e, step->after[e] - beside);
         if (status == GPU_OK && own != LANE_BESIDE)
-            status = await_line(run, engine, LANE_BESIDE, beside);
+            status = await_stream(run, engine, LANE_BESIDE, beside);
     }
     return status;
 }
@@ -199,9 +199,9 @@ static enum gpu_status await_others(struct run *run, const struct schedule_step 
 /* Notes that one more step of the engine is on its stream. */
 static enum gpu_status end_step(struct run *run, int engine)
 {
-    const int line = line_of(run, engine);
+    const int number = number_of(run, engine);
     run->put[engine]++;
-    return GPU_CHECK(cuEventRecord, run->lane->step[line][++run->on_line[line] % LANE_STEPS],
+    return GPU_CHECK(cuEventRecord, run->lane->step[number][++run->on[number] % LANE_STEPS],
                      stream_of(run, engine));
 }
 
@@ -437,7 +437,7 @@ static bool is_far_ahead(const struct run *run)
 static enum gpu_status choose_side(const struct run *run, const struct schedule_step *step)
 {
     if (run->beside && schedule_goes_beside(run->flow->schedule, step->i, step->j))
-        return lane_go_beside(run->lane, run->flow->workspace, run->flow->workspace_bytes);
+        return lane_go_beside(run->lane);
     return lane_go_back(run->lane);
 }
 
@@ -584,8 +584,8 @@ static void take_rest(struct run *run)
 static enum gpu_status run_flow(struct run *run)
 {
     enum gpu_status status = lane_wait(run->lane);
-    if (status == GPU_OK && run->flow->workspace && !count_beside(run))
-        status = GPU_NO_MEMORY;
+    if (status == GPU_OK)
+        status = count_beside(run);
     if (status == GPU_OK)
         status = make_streams(run->lane, run->beside);
     if (status == GPU_OK)
@@ -596,7 +596,9 @@ static enum gpu_status run_flow(struct run *run)
         find_next(run, e, 0);
     run->helped = crew_begin(&run->job, true) > 0;
     status = run_steps(run);
-    lane_go_back(run->lane);
+    /* The call may run again, or go on with cuBLAS: not on a stream that the lane has not. */
+    if (lane_go_back(run->lane) != GPU_OK && status != GPU_LOST)
+        status = GPU_ERROR;
     if (status != GPU_OK && status != GPU_LOST)
         take_rest(run);
     crew_finish(&run->job, run->items);

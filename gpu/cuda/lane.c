@@ -45,9 +45,11 @@ static void destroy(struct gpu_lane *lane)
     destroy_ring(&lane->narrow);
     destroy_ring(&lane->wide);
     timing_destroy(&lane->timing);
+    if (lane->workspace)
+        CUDA(cuMemFree)(lane->workspace);
     if (lane->joined)
         CUDA(cuEventDestroy)(lane->joined);
-    for (int i = 0; i < LANE_LINES * LANE_STEPS; i++)
+    for (int i = 0; i < LANE_STREAMS * LANE_STEPS; i++)
         if (lane->step[i / LANE_STEPS][i % LANE_STEPS])
             CUDA(cuEventDestroy)(lane->step[i / LANE_STEPS][i % LANE_STEPS]);
     destroy_stream(lane->up);
@@ -126,19 +128,10 @@ enum gpu_status lane_use_solver(struct gpu_lane *lane)
     return status;
 }
 
-/* As much as a handle has by itself (cuBLAS, cublasSetWorkspace()). */
-static int64_t workspace_of(const struct cuda_device *device)
-{
-    const CUdevice_attribute major = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
-    return !CUDA(cublasSetWorkspace_v2)                 ? 0
-           : cuda_attribute(device->number, major) >= 9 ? 32 << 20
-                                                        : 4 << 20;
-}
-
 static enum gpu_status create(struct cuda_device *device, struct gpu_lane *lane)
 {
     enum gpu_status status;
-    *lane = (struct gpu_lane){.device = device, .made = true, .workspace = workspace_of(device)};
+    *lane = (struct gpu_lane){.device = device, .made = true};
     if ((status = GPU_CHECK(cuStreamCreate, &lane->stream, CU_STREAM_NON_BLOCKING)) != GPU_OK ||
         (status = GPU_CHECK(cuEventCreate, &lane->joined, CU_EVENT_DISABLE_TIMING)) != GPU_OK ||
         (status = create_cublas(lane)) != GPU_OK ||
@@ -259,11 +252,6 @@ void lane_free_idle(struct cuda_device *device)
     pthread_mutex_unlock(&lanes->lock);
 }
 
-int64_t lane_workspace(const struct gpu_lane *lane)
-{
-    return lane->workspace;
-}
-
 /* ---- The stream ---- */
 
 enum gpu_status lane_wait(struct gpu_lane *lane)
@@ -295,15 +283,40 @@ static void change_streams(struct gpu_lane *lane)
     lane->is_beside = !lane->is_beside;
 }
 
-enum gpu_status lane_go_beside(struct gpu_lane *lane, CUdeviceptr workspace, int64_t bytes)
+/* What NVIDIA recommends (cuBLAS, cublasSetWorkspace()); on a device with little memory, a small part of that, but no less than cuBLAS needs. */
+static int64_t workspace_bytes(const struct cuda_device *device)
+{
+    enum { LEAST = 16 << 10, PART = 256 };
+    const int major = cuda_attribute(device->number, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    const int64_t recommended = (int64_t)(major >= 12 ? 12 : major >= 9 ? 32 : 4) << 20;
+    return accel_min(recommended, accel_max(LEAST, device->budget / PART / LEAST * LEAST));
+}
+
+enum gpu_status lane_prepare_beside(struct gpu_lane *lane)
+{
+    enum gpu_status status = GPU_OK;
+    if (!CUDA(cublasSetWorkspace_v2))
+        return GPU_UNSUPPORTED;
+    if (!lane->workspace) {
+        lane->workspace_bytes = workspace_bytes(lane->device);
+        status = GPU_CHECK(cuMemAlloc, &lane->workspace, (size_t)lane->workspace_bytes);
+        lane->made = true;
+    }
+    if (status == GPU_OK && !lane->beside)
+        status = GPU_CHECK(cuStreamCreate, &lane->beside, CU_STREAM_NON_BLOCKING);
+    return status;
+}
+
+enum gpu_status lane_go_beside(struct gpu_lane *lane)
 {
     if (lane->is_beside)
         return GPU_OK;
     change_streams(lane);
     enum gpu_status status = GPU_CHECK_CUBLAS(cublasSetStream_v2, lane->cublas, lane->stream);
     if (status == GPU_OK)
-        status = GPU_CHECK_CUBLAS(cublasSetWorkspace_v2, lane->cublas, (void *)(uintptr_t)workspace,
-                                  (size_t)bytes);
+        status =
+            GPU_CHECK_CUBLAS(cublasSetWorkspace_v2, lane->cublas,
+                             (void *)(uintptr_t)lane->workspace, (size_t)lane->workspace_bytes);
     return status;
 }
 

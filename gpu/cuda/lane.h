@@ -26,11 +26,11 @@ struct cuda_device;
 /* Results that are larger do not stay in the caches. */
 #define LANE_STREAMED_BYTES (4 << 20)
 
-/* Events behind the last steps of each line of a schedule's work. A stream that waits for an older step waits longer than it needs to. */
+/* Events behind the last steps on each stream of a schedule. A stream that waits for an older step waits longer than it needs to. */
 #define LANE_STEPS 64
 
-/* A schedule's work is put on a line for each engine, and some of its kernels on one more, beside the others. */
-enum { LANE_BESIDE = SCHEDULE_ENGINES, LANE_LINES };
+/* A schedule has a stream for each engine, and one more for kernels that run beside others. */
+enum { LANE_BESIDE = SCHEDULE_ENGINES, LANE_STREAMS };
 
 struct lane_slot {
     CUevent done;
@@ -55,11 +55,12 @@ struct gpu_lane {
     struct lane_ring narrow, wide;
     /* For schedules, NULL until needed: the streams of copies, one of kernels, and events behind steps. */
     CUstream up, down, beside;
-    CUevent step[LANE_LINES][LANE_STEPS];
-    bool aside;             /* something may be on these streams that nothing waited for */
-    bool is_beside;         /* `stream` and `beside` have changed places */
-    bool astray;            /* the handle of cuBLAS may have another stream than the lane */
-    int64_t workspace;      /* see lane_workspace() */
+    CUevent step[LANE_STREAMS][LANE_STEPS];
+    bool aside;            /* something may be on these streams that nothing waited for */
+    bool is_beside;        /* `stream` and `beside` have changed places */
+    bool astray;           /* the handle of cuBLAS may have another stream than the lane */
+    CUdeviceptr workspace; /* of cuBLAS on the stream beside; 0 until needed */
+    int64_t workspace_bytes;
     int64_t copies, copied; /* put on the stream; of these, done */
     bool made;              /* handles have been made since a call acquired the lane */
     int unmarked; /* copies without an event of their own since the last wait for the stream */
@@ -142,10 +143,13 @@ bool lane_default_stream_is_closed(void);
 /* Makes the lane's stream wait for the work that the program has put on its default stream so far. */
 enum gpu_status lane_join_default_stream(struct gpu_lane *lane);
 
-/* Put what follows on the stream beside, which has been made, with memory of its own for cuBLAS's workspace: else products on
- * two streams at once need not give the same bits each time (cuBLAS, Results Reproducibility). And back; if that fails, the lane ends when it is
- * released. */
-enum gpu_status lane_go_beside(struct gpu_lane *lane, CUdeviceptr workspace, int64_t bytes);
+/* Makes the stream beside ready, with a workspace of its own for cuBLAS: else products on two streams at once need not give the same bits each time
+ * (cuBLAS, Results Reproducibility). It is as large whatever the call, so these bits depend on nothing else. Returns GPU_NO_MEMORY, or GPU_UNSUPPORTED, if
+ * there is none. */
+enum gpu_status lane_prepare_beside(struct gpu_lane *lane);
+
+/* Put what follows on the stream beside, which is ready; and back. If that fails, the lane ends when it is released. */
+enum gpu_status lane_go_beside(struct gpu_lane *lane);
 enum gpu_status lane_go_back(struct gpu_lane *lane);
 
 /* Destroys the device's idle lanes. Its context must be current. */

@@ -31,31 +31,37 @@ static int side_of(const struct gpu_lane *lane, enum gpu_step_kind kind)
     return kind == GPU_STEP_COMPUTE && lane->is_beside;
 }
 
+/* Begins a step, or what it has on one more stream. */
+static bool begin_side(struct timing *t, int number, int side, CUstream stream)
+{
+    t->event[number].has[side] = record(&t->event[number].begin[side], stream);
+    t->event[number].ended[side] = false;
+    return t->event[number].has[side];
+}
+
 void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step *step)
 {
     struct timing *t = &lane->timing;
+    const int side = side_of(lane, step->kind), number = t->open[step->kind] - 1;
     if (!t->on)
         return;
     if (t->open[step->kind] == LEFT_OUT)
         return;
-    const int side = side_of(lane, step->kind);
     if (t->open[step->kind]) { /* more of it follows */
-        t->event[t->open[step->kind] - 1].has[side] = true;
-        t->event[t->open[step->kind] - 1].ended[side] = false;
+        t->event[number].ended[side] = false;
+        if (!t->event[number].has[side])
+            begin_side(t, number, side, stream);
         return;
     }
     if (step->kind != GPU_STEP_COMPUTE)
         timing_wait(lane);
-    if (t->count == TIMING_STEPS || !record(&t->event[t->count].begin, stream)) {
+    if (t->count == TIMING_STEPS || !begin_side(t, t->count, side, stream)) {
         t->left_out++;
         t->open[step->kind] = LEFT_OUT;
         return;
     }
+    t->event[t->count].has[!side] = false;
     t->step[t->count] = *step;
-    for (int i = 0; i < 2; i++) {
-        t->event[t->count].has[i] = i == side;
-        t->event[t->count].ended[i] = false;
-    }
     t->open[step->kind] = ++t->count;
 }
 
@@ -92,19 +98,24 @@ static bool read_clock(const struct timing *t, CUevent event, double *ms)
     return read;
 }
 
-/* Sets when a step ended. */
-static bool read_end(const struct timing *t, int number, double *ms)
+/* Sets when a step began and ended. */
+static bool read_step(const struct timing *t, int number, struct gpu_step *step)
 {
-    bool read = true;
-    *ms = 0;
+    bool any = false, read = true;
     for (int side = 0; side < 2 && read; side++) {
-        double end_ms = 0;
+        double begin_ms, end_ms;
         if (!t->event[number].has[side])
             continue;
-        read = t->event[number].ended[side] && read_clock(t, t->event[number].end[side], &end_ms);
-        *ms = end_ms > *ms ? end_ms : *ms;
+        read = t->event[number].ended[side] &&
+               read_clock(t, t->event[number].begin[side], &begin_ms) &&
+               read_clock(t, t->event[number].end[side], &end_ms);
+        if (!read)
+            break;
+        step->start_ms = any && step->start_ms < begin_ms ? step->start_ms : begin_ms;
+        step->end_ms = any && step->end_ms > end_ms ? step->end_ms : end_ms;
+        any = true;
     }
-    return read;
+    return any && read;
 }
 
 /* The error of the two clocks must not take a step out of the call, nor into another one of its kind. */
@@ -132,7 +143,7 @@ void timing_report(struct gpu_lane *lane, struct gpu_host *host)
     timing_wait(lane);
     for (int i = 0; t->on && i < t->count; i++) {
         struct gpu_step step = t->step[i];
-        if (!read_clock(t, t->event[i].begin, &step.start_ms) || !read_end(t, i, &step.end_ms)) {
+        if (!read_step(t, i, &step)) {
             steps.left_out++;
             continue;
         }
@@ -158,10 +169,11 @@ void timing_destroy(struct timing *timing)
     if (timing->zero)
         CUDA(cuEventDestroy)(timing->zero);
     for (int i = 0; i < TIMING_STEPS; i++) {
-        if (timing->event[i].begin)
-            CUDA(cuEventDestroy)(timing->event[i].begin);
-        for (int side = 0; side < 2; side++)
+        for (int side = 0; side < 2; side++) {
+            if (timing->event[i].begin[side])
+                CUDA(cuEventDestroy)(timing->event[i].begin[side]);
             if (timing->event[i].end[side])
                 CUDA(cuEventDestroy)(timing->event[i].end[side]);
+        }
     }
 }

@@ -22,8 +22,8 @@ struct timing {
     int open[GPU_STEP_KINDS]; /* the number of a step that goes on, from 1; 0: none */
     struct {
         /* A step of kernels has those beside, too (lane.h): by side. */
-        CUevent begin, end[2];
-        bool has[2];   /* something of the step */
+        CUevent begin[2], end[2];
+        bool has[2];   /* something of the step, behind its event `begin` */
         bool ended[2]; /* there is an event behind all that the step has so far */
     } event[TIMING_STEPS];
     struct gpu_step step[TIMING_STEPS];

@@ -1,6 +1,7 @@
 /*
  * Lanes that are slow to be made, or cannot be made: see gpu/cuda/lane.c. A thread for which a lane is free does not wait until another
- * thread's has been made; a further one that cannot be made is no failure of the device.
+ * thread's has been made; a further one that cannot be made is no failure of the device. And their stream beside: a wait for the lane is one for
+ * that, and a lane whose cuBLAS does not come back from there ends.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -11,10 +12,14 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "gpu/cuda/device.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/gate.h"
+
+/* libaccel calls no such function: this one is linked. Its prototype is that of CUDA's driver API. */
+CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *data);
 
 static struct cuda_device *device;
 static __typeof__(cuda_api) real;
@@ -199,10 +204,65 @@ static int start(void **state)
     return device ? 0 : -1;
 }
 
+static void finish_late(void *finished)
+{
+    const struct timespec pause = {0, 50000000};
+    nanosleep(&pause, NULL);
+    atomic_store((atomic_bool *)finished, true);
+}
+
+static void test_a_lane_waits_for_what_is_beside(void **state)
+{
+    atomic_bool finished = false;
+    (void)state;
+    struct gpu_lane *lane = acquired();
+    const CUstream own = lane->stream;
+    assert_int_equal(lane_prepare_beside(lane), GPU_OK);
+    assert_int_equal(lane_go_beside(lane), GPU_OK);
+    assert_true(lane->stream != own && lane->beside == own);
+    assert_int_equal(cuLaunchHostFunc(lane_stream(lane), finish_late, &finished), CUDA_SUCCESS);
+    assert_int_equal(lane_go_back(lane), GPU_OK);
+    assert_true(lane->stream == own);
+    assert_int_equal(CUDA(cuStreamCreate)(&lane->up, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    assert_int_equal(CUDA(cuStreamCreate)(&lane->down, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    lane->aside = true; /* as a schedule leaves it that has failed */
+    assert_int_equal(lane_wait(lane), GPU_OK);
+    assert_true(atomic_load(&finished));
+    lane_release(lane, false);
+}
+
+static cublasStatus_t refuse_stream(cublasHandle_t handle, cudaStream_t stream)
+{
+    (void)handle;
+    (void)stream;
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+static void test_a_lane_that_is_astray_ends(void **state)
+{
+    struct failure outer;
+    (void)state;
+    failure_begin(&outer);
+    struct gpu_lane *lane = acquired();
+    assert_int_equal(lane_prepare_beside(lane), GPU_OK);
+    assert_int_equal(lane_go_beside(lane), GPU_OK);
+    CUDA(cublasSetStream_v2) = refuse_stream;
+    assert_int_equal(lane_go_back(lane), GPU_ERROR);
+    CUDA(cublasSetStream_v2) = real.cublasSetStream_v2_p;
+    lane->made = false; /* as after a call */
+    lane_release(lane, false);
+    lane = acquired();
+    assert_true(lane->made && !lane->is_beside && !lane->astray);
+    lane_release(lane, false);
+    failure_end(&outer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_free_lane_is_not_waited_for, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_lane_waits_for_what_is_beside, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_lane_that_is_astray_ends, begin, end),
         cmocka_unit_test_setup_teardown(test_a_further_lane_that_cannot_be_made_is_waited_for,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_the_only_lane_that_cannot_be_made_is_a_failure, begin,

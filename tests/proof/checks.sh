@@ -741,8 +741,8 @@ trace_figures() {
     awk -v name="trace_$1" '
         function field(key,    text) { text = $0; if (!sub(".*\"" key "\": ", "", text)) return 0; sub(/[,}].*/, "", text); return text + 0 }
         /"cat": "(up|compute|down)"/ { kind[++steps] = /"cat": "up"/ ? "up" : /"cat": "down"/ ? "down" : "compute"; from[steps] = field("ts"); to[steps] = from[steps] + field("dur") }
-        /"cat": "call"/ { begin = field("ts"); end = begin + field("dur") }
-        /"name": "further steps are left out"/ { left_out += field("steps") }
+        /"cat": "call"/ { begin = field("ts"); end = begin + field("dur"); left_out = more; more = 0 }
+        /"name": "further steps are left out"/ { more += field("steps") }
         END {
             if (!begin) exit 1
             for (i = 1; i <= steps; i++) {
