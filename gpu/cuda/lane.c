@@ -300,7 +300,7 @@ enum gpu_status lane_prepare_beside(struct gpu_lane *lane)
     if (!lane->workspace) {
         lane->workspace_bytes = workspace_bytes(lane->device);
         status = GPU_CHECK(cuMemAlloc, &lane->workspace, (size_t)lane->workspace_bytes);
-        lane->made = true;
+        lane->made = lane->made || status == GPU_OK;
     }
     if (status == GPU_OK && !lane->beside)
         status = GPU_CHECK(cuStreamCreate, &lane->beside, CU_STREAM_NON_BLOCKING);
