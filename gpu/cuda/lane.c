@@ -283,12 +283,12 @@ static void change_streams(struct gpu_lane *lane)
     lane->is_beside = !lane->is_beside;
 }
 
-/* What NVIDIA recommends (cuBLAS, cublasSetWorkspace()); on a device with little memory, a small part of that, but no less than cuBLAS needs. */
+/* What NVIDIA recommends for Hopper, and for what is older (cuBLAS, cublasSetWorkspace()); on a device with little memory, a small part of that, but no less than cuBLAS needs. */
 static int64_t workspace_bytes(const struct cuda_device *device)
 {
     enum { LEAST = 16 << 10, PART = 256 };
     const int major = cuda_attribute(device->number, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-    const int64_t recommended = (int64_t)(major >= 12 ? 12 : major >= 9 ? 32 : 4) << 20;
+    const int64_t recommended = (int64_t)(major >= 9 ? 32 : 4) << 20;
     return accel_min(recommended, accel_max(LEAST, device->budget / PART / LEAST * LEAST));
 }
 

@@ -29,9 +29,8 @@ struct replay {
     int *used[SCHEDULE_OPERANDS]; /* by place: the last kernel that used it */
     int *fetched;                 /* by place of C: the download that brought it down */
     int *kernels, *sent[SCHEDULE_OPERANDS], *downs; /* by cell */
-    int *changed,
-        *seen
-            [2]; /* by cell of C: the last kernel that changed it, and the last of either side that used it */
+    /* By cell of C: the last kernel that changed it, and the last of either side that used it. */
+    int *changed, *seen[2];
     int done[SCHEDULE_ENGINES];
 };
 
