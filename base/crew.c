@@ -114,7 +114,9 @@ int64_t crew_done(struct crew_job *job)
 /* Returns how many threads may be at work now. */
 static int look_allowed(void)
 {
-    return allowed = give_way_allowed(&give_way, accel_now_ms());
+    const int now = give_way_allowed(&give_way, accel_now_ms());
+    allowed = now;
+    return now;
 }
 
 /* Returns how many more. */
@@ -497,7 +499,14 @@ static void forget_all(void)
     pthread_cond_init(&workers_leave, NULL);
     for (int i = 0; i < JOBS_MAX; i++)
         jobs[i] = NULL;
-    job_count = threads = allowed = idle = calls = busy = looking = enders = 0;
+    calls = 0;
+    job_count = 0;
+    threads = 0;
+    allowed = 0;
+    idle = 0;
+    busy = 0;
+    looking = 0;
+    enders = 0;
     not_before = 0;
     give_way = (struct give_way){.most = 0};
 }
