@@ -140,7 +140,7 @@ static int list(const struct watch *watch, bool reached, struct grown *names)
 
 static void examine_reach(struct rows *rows, const struct watch *watch)
 {
-    struct grown names = {NULL};
+    struct grown names = {.length = 0};
     if (!watch->is_watched) {
         rows_add(rows, ROW_WARN, "preload", "allow ptrace here (docker run --cap-add=SYS_PTRACE)",
                  "the program and its children cannot be watched: ptrace is not permitted");
