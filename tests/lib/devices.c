@@ -9,9 +9,16 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "tests/lib/long.h"
+
 bool is_real_gpu(void)
 {
     return getenv("TEST_REAL_GPU") != NULL;
+}
+
+bool is_short(void)
+{
+    return !test_is_long() && !is_real_gpu();
 }
 
 const char *tested_gpu(void)

@@ -10,6 +10,9 @@
 
 bool is_real_gpu(void);
 
+/* Whether a test leaves out cases that take long. A real GPU has them all: they take no time there. */
+bool is_short(void);
+
 /* Returns the folder of the device's libraries, in static memory; NULL: where the system has them. */
 const char *tested_gpu(void);
 
