@@ -26,9 +26,9 @@ bool gpu_store(struct gpu_device *device, const struct accel_span *x, const void
     return device && device->functions->store(device, x, host);
 }
 
-bool gpu_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps)
+bool gpu_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates)
 {
-    return device->functions->measure_copies(device, up_gbps, down_gbps);
+    return device->functions->measure_copies(device, rates);
 }
 
 double gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner)

@@ -15,7 +15,7 @@ struct gpu_device_functions {
     void (*locate)(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch);
     bool (*fetch)(struct gpu_device *device, void *host, const struct accel_span *x);
     bool (*store)(struct gpu_device *device, const struct accel_span *x, const void *host);
-    bool (*measure_copies)(struct gpu_device *device, double *up_gbps, double *down_gbps);
+    bool (*measure_copies)(struct gpu_device *device, struct gpu_copy_rates *rates);
     double (*peer_gbps)(struct gpu_device *reader, struct gpu_device *owner); /* of one kind */
     bool (*has_kept)(struct gpu_device *device, const struct gpu_key *key);
     void (*trim)(struct gpu_device *device);

@@ -281,10 +281,15 @@ extern const int64_t gpu_piece_sizes[GPU_PIECES];
 void gpu_set_piece(struct gpu_device *device, int64_t bytes);
 int64_t gpu_piece(const struct gpu_device *device);
 
-/* Measures with which size of pieces copies of some megabytes are the fastest, and sets it. Then measures the rates, in 10^9 bytes a
- * second, at which gpu_run() copies large operands from host memory to the device and back: the best of some. Takes a fifth of a second.
- * Returns false on a failure. */
-bool gpu_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps);
+/* How fast large operands in the program's memory are copied to the device and back, in 10^9 bytes a second; `both`: up and down together, while copies
+ * go both ways. */
+struct gpu_copy_rates {
+    double up_gbps, down_gbps, both_gbps;
+};
+
+/* Measures with which size of pieces copies of some megabytes are the fastest, and sets it. Then measures the rates of gpu_run()'s
+ * copies: the best of some. Takes a quarter of a second. Returns false on a failure. */
+bool gpu_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates);
 
 /* Returns the rate, in 10^9 bytes a second, at which a device copies from another one's memory that has been taken by gpu_work_take_lent();
  * 0: it cannot, or not rightly, or something fails, which says nothing of either device. Measured at the first question (some

@@ -1,4 +1,5 @@
 #include "schedule_plan.h"
+#include "schedule_engines.h"
 
 #include <stdlib.h>
 
@@ -255,36 +256,26 @@ struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *
                                     const void *context, const struct schedule_rates *rates)
 {
     struct schedule_times times = {.first = -1};
-    double *ends[SCHEDULE_ENGINES] = {NULL}, before = 0, caller = 0;
-    int done[SCHEDULE_ENGINES] = {0};
-    double *memory = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *memory);
+    struct schedule_engines engines;
+    double before = 0; /* when the last kernel but one ends */
+    struct schedule_span *memory = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *memory);
     if (!memory)
         return times;
-    for (int e = 0, at = 0; e < SCHEDULE_ENGINES; at += s->steps[e++] + 1) {
-        ends[e] = memory + at; /* [0]: before the first step */
-        ends[e][0] = 0;
-    }
+    schedule_engines_start(&engines, rates, memory, s->steps);
     for (int n = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         const int e = step->engine;
-        double bytes = 0, chain_ms = 0, start = ends[e][done[e]];
+        double bytes = 0, chain_ms = 0;
         const double ms = of_step(context, step, &bytes, &chain_ms);
-        caller += schedule_caller_ms(rates, e, ms, chain_ms);
-        start = start < caller ? caller : start;
-        for (int other = 0; other < SCHEDULE_ENGINES; other++) {
-            const double end = ends[other][step->after[other]] + rates->wait_ms;
-            if (other != e && step->after[other] > 0 && start < end)
-                start = end;
-        }
+        if (e == COMPUTE && engines.done[e] == s->steps[e] - 1)
+            before = engines.did[e][engines.done[e]].end;
+        const struct schedule_span span = schedule_engines_do(&engines, step, ms, chain_ms);
         if (e == COMPUTE && times.first < 0)
-            times.first = start;
-        if (e == COMPUTE && done[e] == s->steps[e] - 1)
-            before = ends[e][done[e]];
-        ends[e][++done[e]] = start + ms;
+            times.first = span.begin;
         times.busy[e] += ms;
         times.bytes[e] += bytes;
-        times.ms = times.ms < start + ms ? start + ms : times.ms;
     }
+    times.ms = engines.ms;
     times.last = times.ms - before;
     free(memory);
     return times;

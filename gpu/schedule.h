@@ -82,6 +82,8 @@ bool schedule_stays_whole(const struct schedule_call *call);
 struct schedule_rates {
     double up, down, compute, half;
     double copy_ms, kernel_ms, wait_ms;
+    double
+        both; /* 10^9 bytes a second up and down together, if copies go both ways at once; 0: as many as there are of each alone */
     /* What each column of a panel that is factored takes besides, and each row of a triangle by which is solved, since they wait for each other. The
      * calling thread puts one after the other on the stream. */
     double column_ms, row_ms;

@@ -37,26 +37,18 @@ double clock_kernel_ms(struct schedule_clock *clock, int i, int j, int p)
 
 void clock_do(struct schedule_clock *clock, const struct schedule_step *step, double ms)
 {
-    const int e = step->engine;
-    double start = clock->end[e][clock->done[e]];
-    clock->caller += schedule_caller_ms(
-        clock->rates, e, ms,
-        e == SCHEDULE_COMPUTE ? schedule_chain_ms(clock->s, clock->rates, step->i, step->p) : 0);
-    start = start < clock->caller ? clock->caller : start;
-    for (int other = 0; other < SCHEDULE_ENGINES; other++) {
-        const double end = clock->end[other][step->after[other]] + clock->rates->wait_ms;
-        if (other != e && step->after[other] > 0 && start < end)
-            start = end;
-    }
-    clock->end[e][++clock->done[e]] = start + ms;
-    clock->ms = clock->ms < start + ms ? start + ms : clock->ms;
+    schedule_engines_do(&clock->engines, step, ms,
+                        step->engine == SCHEDULE_COMPUTE
+                            ? schedule_chain_ms(clock->s, clock->rates, step->i, step->p)
+                            : 0);
 }
 
 double clock_least(const struct schedule_clock *clock)
 {
-    double least = clock->ms;
+    const struct schedule_engines *engines = &clock->engines;
+    double least = engines->ms;
     for (int e = 0; e < SCHEDULE_ENGINES; e++) {
-        const double end = clock->end[e][clock->done[e]] + clock->left[e];
+        const double end = engines->did[e][engines->done[e]].end + clock->left[e];
         least = least < end ? end : least;
     }
     return least;

@@ -5,7 +5,7 @@
 #ifndef ACCEL_SCHEDULE_CLOCK_H
 #define ACCEL_SCHEDULE_CLOCK_H
 
-#include "schedule.h"
+#include "schedule_engines.h"
 
 /* Cells of an extent by their length: those before a group's edge, the last one before it, and the last one of all. */
 enum { CLOCK_EDGES = 3 };
@@ -17,11 +17,8 @@ struct schedule_clock {
     int head;
     double kernel[CLOCK_EDGES][CLOCK_EDGES][CLOCK_EDGES][2];
     double copy[2][SCHEDULE_OPERANDS][CLOCK_EDGES][CLOCK_EDGES][2]; /* down, up */
-    double *end[SCHEDULE_ENGINES]; /* [i]: when an engine's step number i ends; [0] is 0 */
-    int done[SCHEDULE_ENGINES];
-    double left[SCHEDULE_ENGINES]; /* that steps to come take at least; set by the caller */
-    double caller;                 /* when the calling thread has put the steps on their streams */
-    double ms;                     /* when the last step ends */
+    struct schedule_engines engines; /* started by the caller, which has memory for the spans */
+    double left[SCHEDULE_ENGINES];   /* that steps to come take at least; set by the caller */
 };
 
 /* Starts at 0. The schedule's cells are set. */
@@ -31,7 +28,7 @@ void clock_set(struct schedule_clock *clock, const struct schedule *s,
 double clock_copy_ms(struct schedule_clock *clock, int engine, int operand, int i, int j);
 double clock_kernel_ms(struct schedule_clock *clock, int i, int j, int p);
 
-/* Does a step that takes so long. clock->end has memory for it, and what it waits for has been done. */
+/* Does a step that takes so long; what it waits for has been done. */
 void clock_do(struct schedule_clock *clock, const struct schedule_step *step, double ms);
 
 /* Returns a time that the whole schedule is not below. */

@@ -397,7 +397,7 @@ static bool take_place(struct plan *plan, int operand, int cell, int32_t after[S
     }
     const int victim = plan->oldest[operand];
     struct cell *old = victim >= 0 ? &plan->cell[victim] : NULL;
-    if (!old || is_needed(plan, operand, victim) || old->used > plan->clock.done[COMPUTE])
+    if (!old || is_needed(plan, operand, victim) || old->used > plan->clock.engines.done[COMPUTE])
         return false;
     unlink_cell(plan, operand, victim);
     x->place = old->place;
@@ -430,7 +430,7 @@ static bool bring_cell(struct plan *plan, int cell, struct schedule_step *kernel
             clock_do(&plan->clock, step, ms);
             plan->clock.left[UP] -= x->sent ? 0 : ms;
             x->sent = true;
-            x->upload = plan->clock.done[UP];
+            x->upload = plan->clock.engines.done[UP];
         } else {
             kernel->after[DOWN] = after[DOWN];
         }
@@ -438,7 +438,7 @@ static bool bring_cell(struct plan *plan, int cell, struct schedule_step *kernel
         unlink_cell(plan, operand, cell);
     }
     link_newest(plan, operand, cell);
-    x->used = plan->clock.done[COMPUTE] + 1; /* keeps its place until then */
+    x->used = plan->clock.engines.done[COMPUTE] + 1; /* keeps its place until then */
     if (kernel->after[UP] < x->upload)
         kernel->after[UP] = x->upload;
     return true;
@@ -467,8 +467,8 @@ static void note_use(struct plan *plan, const struct task *task)
 {
     const bool side = schedule_goes_beside(plan->s, task->i, task->j);
     for (int n = 0; n < task->cells; n++)
-        plan->cell[task->cell[n]].by_side[side] = plan->clock.done[COMPUTE];
-    plan->cell[result_of(task)].changed = plan->clock.done[COMPUTE];
+        plan->cell[task->cell[n]].by_side[side] = plan->clock.engines.done[COMPUTE];
+    plan->cell[result_of(task)].changed = plan->clock.engines.done[COMPUTE];
 }
 
 /* Returns false if there are too few places, or the schedule takes too long. */
@@ -490,7 +490,7 @@ static bool add_task(struct plan *plan, const struct task *task)
     *add_step(plan, COMPUTE) = kernel;
     clock_do(&plan->clock, &kernel, ms);
     plan->clock.left[COMPUTE] -= ms;
-    c->used = plan->clock.done[COMPUTE];
+    c->used = plan->clock.engines.done[COMPUTE];
     if (plan->has_sides)
         note_use(plan, task);
     if (kernel.last && !plan->s->call.in_place[C]) {
@@ -499,9 +499,9 @@ static bool add_task(struct plan *plan, const struct task *task)
         down->i = task->i;
         down->j = task->j;
         down->place = c->place;
-        down->after[COMPUTE] = plan->clock.done[COMPUTE];
+        down->after[COMPUTE] = plan->clock.engines.done[COMPUTE];
         clock_do(&plan->clock, down, clock_copy_ms(&plan->clock, DOWN, C, down->i, down->j));
-        c->came_down = plan->clock.done[DOWN];
+        c->came_down = plan->clock.engines.done[DOWN];
     }
     return clock_least(&plan->clock) <= plan->at_most;
 }
@@ -514,23 +514,22 @@ static bool make_steps(struct plan *plan)
     const size_t room =
         s->whole ? (size_t)(plan->tasks + plan->uploads + s->cells[C].rows * s->cells[C].cols)
                  : (size_t)(plan->tasks * per_task);
-    double *ends = malloc((room + 1) * SCHEDULE_ENGINES * sizeof *ends);
+    struct schedule_span *spans = malloc((room + 1) * SCHEDULE_ENGINES * sizeof *spans);
     s->step = malloc(room * sizeof *s->step);
-    bool made = s->step && ends;
+    bool made = s->step && spans;
     for (int n = 0; n < plan->cells; n++) {
         plan->cell[n].place = -1;
         plan->cell[n].upload = 0;
     }
     for (int x = A; x < OPERANDS; x++)
         plan->oldest[x] = plan->newest[x] = -1;
-    for (int e = 0; made && e < SCHEDULE_ENGINES; e++) {
-        plan->clock.end[e] = ends + (room + 1) * (size_t)e;
-        plan->clock.end[e][0] = 0;
-    }
+    if (made)
+        schedule_engines_start(&plan->clock.engines, plan->clock.rates, spans,
+                               (const int[]){(int)room, (int)room, (int)room});
     for (int n = 0; made && n < plan->tasks; n++)
         made = add_task(plan, &plan->task[plan->order[n]]);
-    memcpy(s->steps, plan->clock.done, sizeof s->steps);
-    free(ends);
+    memcpy(s->steps, plan->clock.engines.done, sizeof s->steps);
+    free(spans);
     return made;
 }
 
@@ -585,7 +584,7 @@ bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, d
     free(plan.panel);
     free(plan.upload);
     if (made)
-        s->ms = plan.clock.ms + lag;
+        s->ms = plan.clock.engines.ms + lag;
     else
         schedule_free(s);
     return made;

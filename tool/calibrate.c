@@ -302,8 +302,8 @@ static bool run_ml_surveys(struct measuring *measuring, double seconds)
               sections_add(&measuring->sections, &survey, NULL);
         survey_close(&survey);
         if (run && first->gpu)
-            run = ml_survey_run_on(ml_surveys[i], first->device, first->up_gbps, first->down_gbps,
-                                   &measuring->training[i], seconds / 20);
+            run = ml_survey_run_on(ml_surveys[i], first->device, first->copies.up_gbps,
+                                   first->copies.down_gbps, &measuring->training[i], seconds / 20);
     }
     return run;
 }
@@ -392,8 +392,7 @@ static int calibrate(struct measuring *measuring, const struct options *options,
                                       .device_count = listed ? settings->devices.count : 0};
     struct survey *first = measuring->survey;
     first->device = gpu_start(&config, measuring->no_device);
-    first->gpu =
-        first->device && gpu_measure_copies(first->device, &first->up_gbps, &first->down_gbps);
+    first->gpu = first->device && gpu_measure_copies(first->device, &first->copies);
     if (!workload_memory_open(&memory, options->memory))
         return complain(1, "accel: --memory: %s\n", strerror(errno));
     if (first->gpu) {

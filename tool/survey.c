@@ -164,8 +164,7 @@ static long preemptions(void)
 static void measure_kernel(const struct survey *survey, struct survey_shape *shape,
                            struct workload *workload, int runs)
 {
-    const double ms =
-        workload_kernel_ms(workload, survey->device, survey->up_gbps, survey->down_gbps, runs);
+    const double ms = workload_kernel_ms(workload, survey->device, &survey->copies, runs);
     if (ms > 0)
         shape->kernel_ms = shape->kernel_ms > 0 ? fmin(shape->kernel_ms, ms) : ms;
 }
@@ -205,8 +204,8 @@ static void measure(struct survey *survey, struct survey_track *track, struct su
     best = fmax(best, 1e-6); /* the clock's resolution */
     shape->ms = shape->ms > 0 ? fmin(shape->ms, best) : best;
     if (track->gpu)
-        shape->copies_ms = 1e-6 * ((double)host.up_bytes / survey->up_gbps +
-                                   (double)host.down_bytes / survey->down_gbps);
+        shape->copies_ms = 1e-6 * ((double)host.up_bytes / survey->copies.up_gbps +
+                                   (double)host.down_bytes / survey->copies.down_gbps);
 }
 
 double survey_now(void)
@@ -417,8 +416,8 @@ static int compare_with_schedules(const struct survey *survey, const struct surv
         if (x->ms <= 0)
             continue;
         shape_typical(&call, track->routine, x->size);
-        const double ms = workload_schedule_ms(&call, survey->device, survey->up_gbps,
-                                               survey->down_gbps, x->kernel_ms);
+        const double ms =
+            workload_schedule_ms(&call, survey->device, &survey->copies, x->kernel_ms);
         if (ms <= 0)
             continue;
         *logarithms += log(x->ms / (ms + call_ms(track)));

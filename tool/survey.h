@@ -43,9 +43,9 @@ typedef void survey_progress(const struct survey *survey, const struct survey_tr
 
 struct survey {
     const struct libraries *library;
-    struct gpu_device *device; /* NULL: there is none, or another survey has it */
-    bool gpu;                  /* the device is measured; becomes false if it fails */
-    double up_gbps, down_gbps;
+    struct gpu_device *device;    /* NULL: there is none, or another survey has it */
+    bool gpu;                     /* the device is measured; becomes false if it fails */
+    struct gpu_copy_rates copies; /* the GPU's */
     double place_gbps;            /* 0: the GPU cannot read the host's memory in place */
     struct first_calls first;     /* the GPU's */
     struct precision_gains gains; /* the GPU's */

@@ -281,18 +281,19 @@ double workload_compute_ms(struct workload *workload, struct gpu_device *device,
     return host.precision == precision ? ms : -1;
 }
 
-static struct schedule_rates rates_of(const struct scheduled *scheduled, double up_gbps,
-                                      double down_gbps, double kernel_ms)
+static struct schedule_rates rates_of(const struct scheduled *scheduled,
+                                      const struct gpu_copy_rates *copies, double kernel_ms)
 {
     struct schedule_rates rates = schedule_nominal;
-    rates.up = up_gbps;
-    rates.down = down_gbps;
+    rates.up = copies->up_gbps;
+    rates.down = copies->down_gbps;
+    rates.both = copies->both_gbps;
     rates.compute = schedule_compute(&scheduled->call, rates.half, kernel_ms);
     return rates;
 }
 
-double workload_kernel_ms(struct workload *workload, struct gpu_device *device, double up_gbps,
-                          double down_gbps, int runs)
+double workload_kernel_ms(struct workload *workload, struct gpu_device *device,
+                          const struct gpu_copy_rates *copies, int runs)
 {
     struct scheduled scheduled;
     double least = 0;
@@ -304,17 +305,17 @@ double workload_kernel_ms(struct workload *workload, struct gpu_device *device, 
             least = ms;
     }
     if (least > 0)
-        workload->rates = rates_of(&scheduled, up_gbps, down_gbps, least);
+        workload->rates = rates_of(&scheduled, copies, least);
     return least;
 }
 
 double workload_schedule_ms(const struct accel_call *call, struct gpu_device *device,
-                            double up_gbps, double down_gbps, double kernel_ms)
+                            const struct gpu_copy_rates *copies, double kernel_ms)
 {
     struct scheduled scheduled;
     if (!scheduled_is_divided(call, &scheduled) || !(kernel_ms > 0))
         return 0;
-    const struct schedule_rates rates = rates_of(&scheduled, up_gbps, down_gbps, kernel_ms);
+    const struct schedule_rates rates = rates_of(&scheduled, copies, kernel_ms);
     const double ms = scheduled_ms(call, &scheduled, &rates, gpu_info(device)->memory_bytes, 0);
     return ms > 0 ? ms : 0;
 }

@@ -63,12 +63,12 @@ double workload_compute_ms(struct workload *workload, struct gpu_device *device,
 
 /* Of a call that a schedule divides, copies and kernels overlap: returns the least milliseconds of its kernel alone in some runs, and sets
  * the workload's rates by it, so that its further runs have the schedule that programs' calls have. Returns 0 for other calls, and if it
- * fails. up_gbps, down_gbps: the rates of copies. */
-double workload_kernel_ms(struct workload *workload, struct gpu_device *device, double up_gbps,
-                          double down_gbps, int runs);
+ * fails. */
+double workload_kernel_ms(struct workload *workload, struct gpu_device *device,
+                          const struct gpu_copy_rates *copies, int runs);
 
 /* Returns the milliseconds that the schedule of a call says if its kernel takes kernel_ms; 0 for calls that no schedule divides. */
 double workload_schedule_ms(const struct accel_call *call, struct gpu_device *device,
-                            double up_gbps, double down_gbps, double kernel_ms);
+                            const struct gpu_copy_rates *copies, double kernel_ms);
 
 #endif

@@ -68,7 +68,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
 void cuda_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch);
 bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_span *x);
 bool cuda_store(struct gpu_device *device, const struct accel_span *x, const void *host);
-bool cuda_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps);
+bool cuda_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates);
 double cuda_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
 
 #endif

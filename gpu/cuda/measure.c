@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/clock.h"
 #include "device.h"
+#include "gpu/flow.h"
 
 #include <stdlib.h>
 
@@ -58,8 +59,79 @@ static enum gpu_status choose_piece(struct gpu_lane *lane, CUdeviceptr device, c
     return status;
 }
 
+/* ---- Both ways at once ---- */
+
+/* Cells of half of the columns come up, those of the other half go down. The last download is of one column, and waits for all uploads: so the flow ends
+ * when all is done. */
+enum { CELLS = 16, CELL_COLS = COLS / 2 / CELLS };
+
+struct both_ways {
+    char *host;
+    CUdeviceptr device;
+};
+
+/* A step copies step->j columns, from number step->i on. */
+static void describe_cell(void *context, const struct schedule_step *step, struct flow_copy *copy)
+{
+    const struct both_ways *both = context;
+    const int64_t before = step->i * ROWS * (int64_t)sizeof(double);
+    *copy = (struct flow_copy){
+        .host = lane_whole(both->host + before, ROWS, step->j, ROWS, sizeof(double)),
+        .device = both->device + (CUdeviceptr)before,
+        .device_ld = ROWS};
+}
+
+static void note_cell(void *context, const struct schedule_step *step)
+{
+    (void)context;
+    (void)step;
+}
+
+static bool add_copy(struct schedule *s, int *room, int engine, int first, int cols)
+{
+    struct schedule_step *step = schedule_add(s, room, engine);
+    if (!step)
+        return false;
+    step->i = first;
+    step->j = cols;
+    return true;
+}
+
+/* Times copies both ways at once, and sets *both_ms to the best. */
+static enum gpu_status time_both(struct gpu_lane *lane, CUdeviceptr device, char *host,
+                                 double *both_ms)
+{
+    struct both_ways both = {host, device};
+    struct schedule s = {.count = 0};
+    int room = 0;
+    bool made = true;
+    for (int i = 0; made && i < CELLS; i++)
+        made = add_copy(&s, &room, SCHEDULE_UP, i * CELL_COLS, CELL_COLS) &&
+               add_copy(&s, &room, SCHEDULE_DOWN, COLS / 2 + i * CELL_COLS,
+                        i < CELLS - 1 ? CELL_COLS : CELL_COLS - 1);
+    made = made && add_copy(&s, &room, SCHEDULE_DOWN, COLS - 1, 1);
+    if (made)
+        s.step[s.count - 1].after[SCHEDULE_UP] = CELLS;
+    enum gpu_status status = made ? GPU_OK : GPU_NO_MEMORY;
+    *both_ms = 1e30;
+    for (int i = 0; status == GPU_OK && i < ATTEMPTS; i++) {
+        struct flow flow = {.schedule = &s,
+                            .result_bytes = (int64_t)ROWS * COLS / 2 * (int64_t)sizeof(double),
+                            .context = &both,
+                            .copy_of = describe_cell,
+                            .arrived = note_cell};
+        const double start = accel_now_ms();
+        status = lane_flow(lane, &flow);
+        const double ms = accel_now_ms() - start;
+        if (i > 0)
+            *both_ms = ms < *both_ms ? ms : *both_ms;
+    }
+    schedule_free(&s);
+    return status;
+}
+
 static enum gpu_status measure(struct cuda_device *device, char *host, double *up_ms,
-                               double *down_ms)
+                               double *down_ms, double *both_ms)
 {
     struct gpu_lane *lane;
     CUdeviceptr memory = 0;
@@ -72,6 +144,8 @@ static enum gpu_status measure(struct cuda_device *device, char *host, double *u
         status = choose_piece(lane, memory, host);
     if (status == GPU_OK)
         status = time_copies(lane, memory, host, COLS, up_ms, down_ms);
+    if (status == GPU_OK)
+        status = time_both(lane, memory, host, both_ms);
     bool quiet = lane_wait(lane) == GPU_OK;
     if (quiet && memory)
         pool_put(device, memory);
@@ -81,26 +155,25 @@ static enum gpu_status measure(struct cuda_device *device, char *host, double *u
     return status;
 }
 
-bool cuda_measure_copies(struct gpu_device *device, double *up_gbps, double *down_gbps)
+bool cuda_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates)
 {
     struct cuda_device *own = cuda_device_of(device);
     struct gpu_scope scope;
     struct failure outer;
-    double up_ms = 0, down_ms = 0;
+    double up_ms = 0, down_ms = 0, both_ms = 0;
     char *host = calloc((size_t)ROWS * COLS, sizeof(double));
     if (!host || gpu_enter(own, &scope) != GPU_OK) {
         free(host);
         return false;
     }
     failure_begin(&outer);
-    enum gpu_status status = measure(own, host, &up_ms, &down_ms);
+    enum gpu_status status = measure(own, host, &up_ms, &down_ms, &both_ms);
     failure_pass_on(&outer, device);
     gpu_leave(&scope);
     free(host);
     if (status != GPU_OK)
         return false;
     const double megabytes = (double)ROWS * COLS * sizeof(double) * 1e-6;
-    *up_gbps = megabytes / up_ms;
-    *down_gbps = megabytes / down_ms;
+    *rates = (struct gpu_copy_rates){megabytes / up_ms, megabytes / down_ms, megabytes / both_ms};
     return true;
 }

@@ -29,7 +29,8 @@ struct recorder {
     struct libraries library;
     struct gpu_device *device; /* NULL: not asked for */
     struct workload_memory memory;
-    double most_ms, up_gbps, down_gbps;
+    double most_ms;
+    struct gpu_copy_rates copies;
 };
 
 static void size_of(int64_t size[ACCEL_DIMENSIONS], int shape, int64_t s)
@@ -59,8 +60,7 @@ static double best_ms(struct recorder *r, const struct accel_routine *routine,
     double best = -1, sum = 0;
     if (!workload_make(&workload, &r->memory, routine, size, function))
         return -1;
-    *kernel_ms =
-        function ? 0 : workload_kernel_ms(&workload, r->device, r->up_gbps, r->down_gbps, 2);
+    *kernel_ms = function ? 0 : workload_kernel_ms(&workload, r->device, &r->copies, 2);
     for (int run = 0; run <= RUNS && (run < 3 || sum < r->most_ms / 10); run++) {
         double ms = function ? workload_cpu_ms(&workload)
                              : workload_gpu_ms(&workload, r->device, &host, &status);
@@ -100,11 +100,11 @@ static void record(struct recorder *r, struct last *last, const struct accel_rou
     shape_typical(&call, routine, size);
     model_work_of(&call, !function, &work);
     double flops = work.term[MODEL_OPERATION];
-    double copies = function ? 0 : model_copies_ms(&work, r->up_gbps, r->down_gbps);
+    double copies = function ? 0 : model_copies_ms(&work, r->copies.up_gbps, r->copies.down_gbps);
     double bytes = work.term[MODEL_ELEMENT] * 1e6 * (double)accel_dtype_size(routine->dtype);
     const double alone = extrapolated_ms(last, flops);
     const double overlapped =
-        function ? 0 : workload_schedule_ms(&call, r->device, r->up_gbps, r->down_gbps, alone);
+        function ? 0 : workload_schedule_ms(&call, r->device, &r->copies, alone);
     double predicted = overlapped > 0 ? overlapped : alone + copies;
     if (predicted < r->most_ms && bytes < 1e9 && !last->failed) {
         double kernel_ms, ms = best_ms(r, routine, size, function, &kernel_ms);
@@ -151,7 +151,7 @@ static void record_shapes(struct recorder *r, const struct accel_routine *routin
 
 int main(int argc, char **argv)
 {
-    struct recorder r = {.most_ms = 150, .up_gbps = 1, .down_gbps = 1};
+    struct recorder r = {.most_ms = 150, .copies = {1, 1, 2}};
     bool on_gpu = argc > 1 && strcmp(argv[1], "gpu") == 0;
     const struct gpu_config config = {.cuda_dir = getenv("ACCEL_CUDA_DIR"), .memory_share = 0.8};
     char why[GPU_FAILURE_BYTES];
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
         return 1;
     }
     if (on_gpu && ((r.device = gpu_start(&config, why)) == NULL ||
-                   !gpu_measure_copies(r.device, &r.up_gbps, &r.down_gbps))) {
+                   !gpu_measure_copies(r.device, &r.copies))) {
         fprintf(stderr, "record: no GPU: %s\n", r.device ? gpu_failure(r.device) : why);
         return 1;
     }

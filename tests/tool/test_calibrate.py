@@ -104,7 +104,9 @@ with tempfile.TemporaryDirectory() as folder:
            *(routines(section) ^ ROUTINES))
     tap.ok(section.get("svm_train", "").startswith("200x20x2x4000:") and section.get("train", "").startswith("500x10x5000x2:"),
            "test GPU: trainings of the sizes that are measured on the CPU", section.get("svm_train"), section.get("train"))
-    tap.ok(all(float(section.get(rate, 0)) > 0 for rate in ("up_gbps", "down_gbps")), "test GPU: rates of copies")
+    up, down, both = (float(section.get(rate, 0)) for rate in ("up_gbps", "down_gbps", "both_gbps"))
+    tap.ok(up > 0 and down > 0 and both > 0 and f"{both:.1f} GB/s both ways at once" in done.stdout, "test GPU: rates of copies, each way and both at once",
+           (up, down, both), done.stdout)
     tap.ok(section.get("piece_kb") in ("256", "512", "1024", "2048") and f"in pieces of {section['piece_kb']} KiB" in done.stdout, "test GPU: the pieces of copies",
            section.get("piece_kb"), done.stdout)
     tap.ok("place_gbps" not in section and "in place" not in done.stdout, "test GPU: none of reads in place, which it cannot do")

@@ -1,0 +1,34 @@
+/*
+ * The virtual time in which engines do the steps of schedules. Pure functions.
+ */
+#ifndef ACCEL_SCHEDULE_ENGINES_H
+#define ACCEL_SCHEDULE_ENGINES_H
+
+#include "schedule.h"
+
+/* When a step begins and ends, in milliseconds. */
+struct schedule_span {
+    double begin, end;
+};
+
+struct schedule_engines {
+    const struct schedule_rates *rates;
+    struct schedule_span *did[SCHEDULE_ENGINES]; /* [i]: an engine's step number i; [0] is at 0 */
+    int done[SCHEDULE_ENGINES];
+    int beside
+        [SCHEDULE_ENGINES]; /* of copies: the first one the other way that ends behind the last one */
+    double caller;          /* when the calling thread has put the steps on their streams */
+    double ms;              /* when the last step ends */
+};
+
+/* Starts at 0. memory: steps[e] + 1 spans for each engine, whoever calls keeps them meanwhile. */
+void schedule_engines_start(struct schedule_engines *engines, const struct schedule_rates *rates,
+                            struct schedule_span *memory, const int steps[SCHEDULE_ENGINES]);
+
+/* Does an engine's next step, which takes so long by itself; chain_ms: of a kernel, what of that are steps that wait for each other. What it waits for
+ * has been done. Copies both ways at once share rates->both: one that was done before keeps its rate. Returns when it begins and ends. */
+struct schedule_span schedule_engines_do(struct schedule_engines *engines,
+                                         const struct schedule_step *step, double ms,
+                                         double chain_ms);
+
+#endif

@@ -1,0 +1,158 @@
+/*
+ * The virtual time of steps: copies both ways at once share what there is of both.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "gpu/schedule_engines.h"
+#include "tests/lib/rates.h"
+#include "tests/lib/schedule_cases.h"
+
+enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN, MOST = 64 };
+
+static struct schedule_rates rates_of(double up, double down, double both)
+{
+    struct schedule_rates rates = RATES(up, down, 1e3, 0, 0, 0, 0);
+    rates.both = both;
+    return rates;
+}
+
+static void ends_at(struct schedule_engines *engines, int engine, double ms, double begin,
+                    double end)
+{
+    const struct schedule_step step = {.engine = (uint8_t)engine};
+    const struct schedule_span span = schedule_engines_do(engines, &step, ms, 0);
+    assert_true(fabs(span.begin - begin) < 1e-9);
+    assert_true(fabs(span.end - end) < 1e-9);
+    assert_true(engines->ms >= end);
+}
+
+/* Half of its rate is left to a copy beside another one: 10 ms of the first download pass so, and 5 more alone. */
+static void what_is_left_of_both(void **state)
+{
+    const struct schedule_rates rates = rates_of(10, 10, 15);
+    struct schedule_span memory[3 * MOST];
+    struct schedule_engines engines;
+    (void)state;
+    schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
+    ends_at(&engines, UP, 10, 0, 10);
+    ends_at(&engines, DOWN, 10, 0, 15);
+    ends_at(&engines, UP, 10, 10, 22.5);
+    ends_at(&engines, DOWN, 1, 15, 17);
+    ends_at(&engines, COMPUTE, 40, 0, 40); /* kernels take nothing of it */
+    ends_at(&engines, UP, 3, 22.5, 25.5);  /* alone */
+    ends_at(&engines, DOWN, 5, 17, 26.25); /* 2.75 and 1.5 ms of it beside others, 0.75 alone */
+}
+
+/* Nothing is left beside a download, which has twice the rate of an upload. */
+static void nothing_is_left(void **state)
+{
+    const struct schedule_rates rates = rates_of(10, 20, 20);
+    struct schedule_span memory[3 * MOST];
+    struct schedule_engines engines;
+    (void)state;
+    schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
+    ends_at(&engines, DOWN, 4, 0, 4);
+    ends_at(&engines, UP, 2, 0, 6);
+    ends_at(&engines, UP, 1, 6, 7);
+    ends_at(&engines, DOWN, 1, 4, 6); /* half of its rate, beside the first upload */
+}
+
+static void each_has_its_rate(void **state)
+{
+    static const double both[] = {0, 30, 40};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const struct schedule_rates rates = rates_of(10, 20, both[i]);
+        struct schedule_span memory[3 * MOST];
+        struct schedule_engines engines;
+        schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
+        ends_at(&engines, UP, 3, 0, 3);
+        ends_at(&engines, DOWN, 4, 0, 4);
+        ends_at(&engines, UP, 3, 3, 6);
+    }
+}
+
+static double random_ms(void)
+{
+    return (double)(rand() % 1000) / 100;
+}
+
+/* At no time do copies move more than there is of both, and none is put off: whenever one waits, all of it is used. */
+static void all_of_both_is_used(void **state)
+{
+    (void)state;
+    for (int seed = 0; seed < 400; seed++) {
+        srand((unsigned)seed);
+        const struct schedule_rates rates = rates_of(10, 5 + rand() % 10, 10 + rand() % 15);
+        struct schedule_span memory[3 * (MOST + 1)];
+        struct schedule_engines engines;
+        double work[SCHEDULE_ENGINES] = {0}, longest = 0;
+        schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
+        for (int i = 0; i < MOST; i++) {
+            const int engine = rand() % 2 ? UP : DOWN;
+            const double ms = random_ms();
+            const struct schedule_step step = {.engine = (uint8_t)engine};
+            work[engine] += ms;
+            schedule_engines_do(&engines, &step, ms, 0);
+        }
+        const double moved = work[UP] * rates.up + work[DOWN] * rates.down;
+        longest = fmax(work[UP], work[DOWN]);
+        assert_true(engines.ms >= longest - 1e-9);
+        assert_true(engines.ms >= moved / fmax(rates.both, fmax(rates.up, rates.down)) - 1e-9);
+        /* Both have something to do until one has done all: since nothing else is waited for, none of both is lost until then. */
+        const double first =
+            fmin(engines.did[UP][engines.done[UP]].end, engines.did[DOWN][engines.done[DOWN]].end);
+        const double together =
+            first * fmin(rates.up + rates.down, fmax(rates.both, fmax(rates.up, rates.down)));
+        assert_true(moved >= together * 0.999 - 1e-6 || rates.both < fmax(rates.up, rates.down));
+    }
+}
+
+/* Of whole schedules: less of both takes longer, but no longer than one way at a time; and the search finds the same time as the replay. */
+static void schedules_take_longer(void **state)
+{
+    (void)state;
+    for (int c = 0; c < schedule_case_count; c++)
+        for (int l = 0; l < schedule_link_count; l++) {
+            struct schedule_rates rates = schedule_links[l].rates;
+            struct schedule s;
+            const struct schedule_call *call = &schedule_cases[c].call;
+            assert_true(schedule_make(&s, call, &rates, INT64_MAX / 4));
+            const double free_ms = schedule_simulate(&s, &rates).ms;
+            const struct schedule_times times = schedule_simulate(&s, &rates);
+            double before = free_ms;
+            for (int i = 4; i >= 0; i--) {
+                const double larger = fmax(rates.up, rates.down);
+                rates.both = larger + (rates.up + rates.down - larger) * i / 4;
+                const double ms = schedule_simulate(&s, &rates).ms;
+                struct schedule own;
+                assert_true(i < 4 || ms == free_ms);
+                assert_true(ms >= before * (1 - 1e-3));
+                assert_true(ms * 1e6 >= (times.bytes[UP] + times.bytes[DOWN]) / rates.both);
+                assert_true(ms <= free_ms + times.busy[UP] + times.busy[DOWN]);
+                before = ms;
+                assert_true(schedule_make(&own, call, &rates, INT64_MAX / 4));
+                assert_true(fabs(own.ms - schedule_simulate(&own, &rates).ms) <= 1e-9 * own.ms);
+                assert_true(own.ms <= ms * 1.05);
+                schedule_free(&own);
+            }
+            schedule_free(&s);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_left_of_both),  cmocka_unit_test(nothing_is_left),
+        cmocka_unit_test(each_has_its_rate),     cmocka_unit_test(all_of_both_is_used),
+        cmocka_unit_test(schedules_take_longer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
