@@ -269,7 +269,8 @@ struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *
         const double ms = of_step(context, step, &bytes, &chain_ms);
         if (e == COMPUTE && engines.done[e] == s->steps[e] - 1)
             before = engines.did[e][engines.done[e]].end;
-        const struct schedule_span span = schedule_engines_do(&engines, step, ms, chain_ms);
+        const struct schedule_span span = schedule_engines_do(
+            &engines, step, &(struct schedule_work){.ms = ms, .chain_ms = chain_ms});
         if (e == COMPUTE && times.first < 0)
             times.first = span.begin;
         times.busy[e] += ms;

@@ -37,10 +37,10 @@ double clock_kernel_ms(struct schedule_clock *clock, int i, int j, int p)
 
 void clock_do(struct schedule_clock *clock, const struct schedule_step *step, double ms)
 {
-    schedule_engines_do(&clock->engines, step, ms,
-                        step->engine == SCHEDULE_COMPUTE
-                            ? schedule_chain_ms(clock->s, clock->rates, step->i, step->p)
-                            : 0);
+    struct schedule_work work = {.ms = ms};
+    if (step->engine == SCHEDULE_COMPUTE)
+        work.chain_ms = schedule_chain_ms(clock->s, clock->rates, step->i, step->p);
+    schedule_engines_do(&clock->engines, step, &work);
 }
 
 double clock_least(const struct schedule_clock *clock)

@@ -15,6 +15,11 @@ void schedule_engines_start(struct schedule_engines *engines, const struct sched
     }
 }
 
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /* Returns the share of its rate that a copy has while one the other way keeps its own. */
 static double share_beside(const struct schedule_rates *rates, int engine)
 {
@@ -51,19 +56,20 @@ static double end_of_copy(struct schedule_engines *x, int engine, double begin, 
 }
 
 struct schedule_span schedule_engines_do(struct schedule_engines *x,
-                                         const struct schedule_step *step, double ms,
-                                         double chain_ms)
+                                         const struct schedule_step *step,
+                                         const struct schedule_work *work)
 {
     const int e = step->engine;
+    const bool alone = e == COMPUTE || work->elsewhere;
     double begin = x->did[e][x->done[e]].end;
-    x->caller += schedule_caller_ms(x->rates, e, ms, chain_ms);
-    begin = begin < x->caller ? x->caller : begin;
-    for (int other = 0; other < SCHEDULE_ENGINES; other++) {
-        const double end = x->did[other][step->after[other]].end + x->rates->wait_ms;
-        if (other != e && step->after[other] > 0 && begin < end)
-            begin = end;
-    }
-    const double end = e == COMPUTE ? begin + ms : end_of_copy(x, e, begin, ms);
-    x->ms = x->ms < end ? end : x->ms;
-    return x->did[e][++x->done[e]] = (struct schedule_span){begin, end};
+    x->caller += schedule_caller_ms(x->rates, e, work->ms, work->chain_ms);
+    begin = later(later(begin, x->caller), work->not_before);
+    for (int other = 0; other < SCHEDULE_ENGINES; other++)
+        if (other != e && step->after[other] > 0)
+            begin = later(begin, x->did[other][step->after[other]].end + x->rates->wait_ms);
+    const double end = alone ? begin + work->ms : end_of_copy(x, e, begin, work->ms);
+    const struct schedule_span span = {begin, end};
+    x->ms = later(x->ms, end);
+    x->did[e][++x->done[e]] = work->elsewhere ? (struct schedule_span){end, end} : span;
+    return span;
 }

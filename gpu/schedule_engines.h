@@ -13,7 +13,8 @@ struct schedule_span {
 
 struct schedule_engines {
     const struct schedule_rates *rates;
-    struct schedule_span *did[SCHEDULE_ENGINES]; /* [i]: an engine's step number i; [0] is at 0 */
+    /* [i]: an engine's step number i, without a length if it has nothing of rates->both; [0] is at 0. */
+    struct schedule_span *did[SCHEDULE_ENGINES];
     int done[SCHEDULE_ENGINES];
     int beside
         [SCHEDULE_ENGINES]; /* of copies: the first one the other way that ends behind the last one */
@@ -25,10 +26,18 @@ struct schedule_engines {
 void schedule_engines_start(struct schedule_engines *engines, const struct schedule_rates *rates,
                             struct schedule_span *memory, const int steps[SCHEDULE_ENGINES]);
 
-/* Does an engine's next step, which takes so long by itself; chain_ms: of a kernel, what of that are steps that wait for each other. What it waits for
- * has been done. Copies both ways at once share rates->both: one that was done before keeps its rate. Returns when it begins and ends. */
+/* What a step takes by itself. */
+struct schedule_work {
+    double ms;
+    double chain_ms;   /* of a kernel: what of that are steps that wait for each other */
+    double not_before; /* it begins then or later, whatever else it waits for */
+    bool elsewhere;    /* a copy that has nothing of rates->both: from another device */
+};
+
+/* Does an engine's next step. What it waits for has been done. Copies both ways at once share rates->both: one that was done before keeps its rate.
+ * Returns when it begins and ends. */
 struct schedule_span schedule_engines_do(struct schedule_engines *engines,
-                                         const struct schedule_step *step, double ms,
-                                         double chain_ms);
+                                         const struct schedule_step *step,
+                                         const struct schedule_work *work);
 
 #endif

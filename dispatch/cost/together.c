@@ -6,6 +6,7 @@
 
 #include "gpu/choices.h"
 #include "gpu/peers.h"
+#include "gpu/schedule_engines.h"
 #include "gpu/schedule_plan.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
@@ -17,9 +18,8 @@ struct member {
     struct schedule schedule;
     struct schedule_step *original; /* its steps, in the order in which they were made */
     int at;                         /* the next one */
-    double *end[SCHEDULE_ENGINES];
-    int done[SCHEDULE_ENGINES];
-    double ms;
+    struct schedule_span *spans;    /* of the engines' steps */
+    struct schedule_engines engines;
 };
 
 struct parts {
@@ -69,11 +69,9 @@ static bool add_all(struct parts *p, const struct split *split, const struct acc
         const struct schedule *s = &m->schedule;
         if (!add_member(p, i, call, part, device[part->device].memory_bytes))
             return false;
-        double *memory = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *memory);
-        for (int e = 0, at = 0; memory && e < SCHEDULE_ENGINES; at += s->steps[e++] + 1)
-            m->end[e] = memory + at; /* [0]: before the first step */
+        m->spans = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *m->spans);
         m->original = copy_of(s->step, s->count);
-        if (!memory || !m->original)
+        if (!m->spans || !m->original)
             return false;
     }
     p->cells = p->peers ? peers_deal(p->peers) : 0;
@@ -85,7 +83,7 @@ static void free_all(struct parts *p)
 {
     for (int i = 0; i < p->count; i++) {
         schedule_free(&p->member[i].schedule);
-        free(p->member[i].end[0]);
+        free(p->member[i].spans);
         free(p->member[i].original);
     }
     free(p->up_at);
@@ -101,9 +99,7 @@ static bool begin_all(struct parts *p, int ahead)
     for (int i = 0; i < p->count; i++) {
         struct member *m = &p->member[i];
         m->at = 0;
-        m->ms = 0;
-        for (int e = 0; e < SCHEDULE_ENGINES; e++)
-            m->end[e][m->done[e] = 0] = 0;
+        schedule_engines_start(&m->engines, &m->part->rates, m->spans, m->schedule.steps);
         if (!split_lends(m->part))
             continue;
         schedule_free(&m->schedule);
@@ -114,9 +110,10 @@ static bool begin_all(struct parts *p, int ahead)
     return true;
 }
 
-/* Sets the time of an upload, and when it may begin. Returns false if another part's has not been simulated yet. number: its cell's, or negative. */
+/* Sets what an upload takes, and when it may begin. Returns false if another part's has not been simulated yet. *cell: the number of a shared cell that
+ * the part brings up, or negative. */
 static bool time_upload(struct parts *p, int number, const struct schedule_step *step, int *cell,
-                        double *start, double *ms)
+                        struct schedule_work *work)
 {
     const struct member *m = &p->member[number];
     const struct schedule *s = &m->schedule;
@@ -126,14 +123,14 @@ static bool time_upload(struct parts *p, int number, const struct schedule_step 
     int owner = number;
     *cell = m->part->lent[step->operand] > 0 ? peers_number(p->peers, &key, &owner) : -1;
     if (*cell >= 0 && owner != number) {
-        const double there = p->up_at[*cell];
-        *start = *start > there ? *start : there;
-        *ms = m->part->rates.copy_ms + whole / m->part->rates.peer * 1e-6;
+        work->not_before = p->up_at[*cell];
+        work->ms = m->part->rates.copy_ms + whole / m->part->rates.peer * 1e-6;
+        work->elsewhere = true;
         *cell = -1;
-        return there >= 0;
+        return work->not_before >= 0;
     }
-    *ms = m->part->rates.copy_ms +
-          schedule_cell_bytes(s, step->operand, step->i, step->j) / m->part->rates.up * 1e-6;
+    work->ms = m->part->rates.copy_ms +
+               schedule_cell_bytes(s, step->operand, step->i, step->j) / m->part->rates.up * 1e-6;
     return true;
 }
 
@@ -146,24 +143,20 @@ static bool go_on(struct parts *p, int number)
     const int before = m->at;
     for (; m->at < s->count; m->at++) {
         const struct schedule_step *step = &s->step[m->at];
-        const int e = step->engine;
-        double start = m->end[e][m->done[e]], ms;
+        struct schedule_work work = {.ms = 0};
         int cell = -1;
-        for (int other = 0; other < SCHEDULE_ENGINES; other++) {
-            const double end = m->end[other][step->after[other]] + rates->wait_ms;
-            if (other != e && step->after[other] > 0 && start < end)
-                start = end;
+        if (step->engine == UP) {
+            if (!time_upload(p, number, step, &cell, &work))
+                break;
+        } else if (step->engine == COMPUTE) {
+            work.ms = schedule_kernel_ms(s, rates, step->i, step->j, step->p);
+            work.chain_ms = schedule_chain_ms(s, rates, step->i, step->p);
+        } else {
+            work.ms = schedule_copy_ms(s, rates, step->engine, step->operand, step->i, step->j);
         }
-        if (e == UP && !time_upload(p, number, step, &cell, &start, &ms))
-            break;
-        if (e == COMPUTE)
-            ms = schedule_kernel_ms(s, rates, step->i, step->j, step->p);
-        else if (e != UP)
-            ms = schedule_copy_ms(s, rates, e, step->operand, step->i, step->j);
-        m->end[e][++m->done[e]] = start + ms;
+        const struct schedule_span span = schedule_engines_do(&m->engines, step, &work);
         if (cell >= 0)
-            p->up_at[cell] = start + ms;
-        m->ms = m->ms < start + ms ? start + ms : m->ms;
+            p->up_at[cell] = span.end;
     }
     return m->at > before;
 }
@@ -179,7 +172,7 @@ static double run_all(struct parts *p)
     }
     for (int i = 0; i < p->count; i++) {
         const struct member *m = &p->member[i];
-        ms = m->at < m->schedule.count ? DBL_MAX : ms < m->ms ? m->ms : ms;
+        ms = m->at < m->schedule.count ? DBL_MAX : ms < m->engines.ms ? m->engines.ms : ms;
     }
     return ms;
 }
@@ -207,7 +200,7 @@ bool together_ms(struct split *split, const struct accel_call *call,
         split->ahead = ahead;
         split->ms = ms;
         for (int i = 0; i < p.count; i++)
-            split->part[i].ms = p.member[i].ms;
+            split->part[i].ms = p.member[i].engines.ms;
     }
     free_all(&p);
     return made && best < DBL_MAX;

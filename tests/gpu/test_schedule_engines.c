@@ -27,7 +27,8 @@ static void ends_at(struct schedule_engines *engines, int engine, double ms, dou
                     double end)
 {
     const struct schedule_step step = {.engine = (uint8_t)engine};
-    const struct schedule_span span = schedule_engines_do(engines, &step, ms, 0);
+    const struct schedule_span span =
+        schedule_engines_do(engines, &step, &(struct schedule_work){.ms = ms});
     assert_true(fabs(span.begin - begin) < 1e-9);
     assert_true(fabs(span.end - end) < 1e-9);
     assert_true(engines->ms >= end);
@@ -62,6 +63,25 @@ static void nothing_is_left(void **state)
     ends_at(&engines, UP, 2, 0, 6);
     ends_at(&engines, UP, 1, 6, 7);
     ends_at(&engines, DOWN, 1, 4, 6); /* half of its rate, beside the first upload */
+}
+
+/* A copy from another device has nothing of both, and waits for that device. */
+static void from_another_device(void **state)
+{
+    const struct schedule_rates rates = rates_of(10, 10, 10);
+    const struct schedule_step up = {.engine = UP};
+    struct schedule_span memory[3 * MOST];
+    struct schedule_engines engines;
+    (void)state;
+    schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
+    const struct schedule_span span = schedule_engines_do(
+        &engines, &up, &(struct schedule_work){.ms = 5, .not_before = 2, .elsewhere = true});
+    assert_true(span.begin == 2 && span.end == 7);
+    ends_at(&engines, DOWN, 5, 0, 5);
+    ends_at(&engines, UP, 3, 7, 10);
+    ends_at(&engines, DOWN, 4, 5, 12); /* half of it before the upload, half behind */
+    schedule_engines_do(&engines, &up, &(struct schedule_work){.ms = 1, .elsewhere = true});
+    assert_true(engines.did[UP][3].end == 11);
 }
 
 static void each_has_its_rate(void **state)
@@ -100,7 +120,7 @@ static void all_of_both_is_used(void **state)
             const double ms = random_ms();
             const struct schedule_step step = {.engine = (uint8_t)engine};
             work[engine] += ms;
-            schedule_engines_do(&engines, &step, ms, 0);
+            schedule_engines_do(&engines, &step, &(struct schedule_work){.ms = ms});
         }
         const double moved = work[UP] * rates.up + work[DOWN] * rates.down;
         longest = fmax(work[UP], work[DOWN]);
