@@ -171,6 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_of_both),  cmocka_unit_test(nothing_is_left),
+        cmocka_unit_test(from_another_device),
         cmocka_unit_test(each_has_its_rate),     cmocka_unit_test(all_of_both_is_used),
         cmocka_unit_test(schedules_take_longer),
     };
