@@ -282,7 +282,7 @@ void gpu_set_piece(struct gpu_device *device, int64_t bytes);
 int64_t gpu_piece(const struct gpu_device *device);
 
 /* How fast large operands in the program's memory are copied to the device and back, in 10^9 bytes a second; `both`: up and down together, while copies
- * go both ways. */
+ * go both ways; 0: not known. */
 struct gpu_copy_rates {
     double up_gbps, down_gbps, both_gbps;
 };

@@ -177,23 +177,24 @@ static double runs_of(const struct schedule *s, int operand, const struct schedu
     return cell->rows < rows ? (double)cell->cols : 0;
 }
 
-/* Returns the milliseconds of a cell on its way up, without what each copy takes besides. */
-static double up_ms(const struct schedule *s, const struct schedule_rates *rates, int operand,
-                    int i, int j)
+double schedule_upload_ms(const struct schedule *s, const struct schedule_rates *rates, int operand,
+                          int i, int j)
 {
-    const double lent = s->call.lent[operand], bytes = schedule_cell_bytes(s, operand, i, j);
     const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
-    const double own = bytes / rates->up * 1e-6 + runs_of(s, operand, &cell) * rates->run_ms;
-    return lent > 0 ? own * (1 - lent) + whole_bytes(s, operand, i, j) * lent / rates->peer * 1e-6
-                    : own;
+    return rates->copy_ms + schedule_cell_bytes(s, operand, i, j) / rates->up * 1e-6 +
+           runs_of(s, operand, &cell) * rates->run_ms;
 }
 
 double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *rates, int engine,
                         int operand, int i, int j)
 {
-    return rates->copy_ms + (engine == UP
-                                 ? up_ms(s, rates, operand, i, j)
-                                 : schedule_cell_bytes(s, operand, i, j) / rates->down * 1e-6);
+    if (engine != UP)
+        return rates->copy_ms + schedule_cell_bytes(s, operand, i, j) / rates->down * 1e-6;
+    const double lent = s->call.lent[operand], own = schedule_upload_ms(s, rates, operand, i, j);
+    if (!(lent > 0))
+        return own;
+    const double from_other = rates->copy_ms + whole_bytes(s, operand, i, j) / rates->peer * 1e-6;
+    return own * (1 - lent) + from_other * lent;
 }
 
 double schedule_product_ms(const struct schedule_rates *rates, double terms, double shortest)

@@ -64,7 +64,7 @@ struct schedule_call {
     bool across[SCHEDULE_OPERANDS];   /* is stored transposed */
     bool in_place[SCHEDULE_OPERANDS]; /* on the device already */
     /* The share of an operand's bytes that come from other devices' memory, at rates->peer; 0: none. Which cells those are, is not said here: each
-     * cell's copy takes the average. */
+     * cell's copy takes the average, and counts as one from the host's memory. */
     double lent[SCHEDULE_OPERANDS];
 };
 
@@ -82,8 +82,7 @@ bool schedule_stays_whole(const struct schedule_call *call);
 struct schedule_rates {
     double up, down, compute, half;
     double copy_ms, kernel_ms, wait_ms;
-    double
-        both; /* 10^9 bytes a second up and down together, if copies go both ways at once; 0: as many as there are of each alone */
+    double both; /* up and down together, while copies go both ways; 0: each way keeps its rate */
     /* What each column of a panel that is factored takes besides, and each row of a triangle by which is solved, since they wait for each other. The
      * calling thread puts one after the other on the stream. */
     double column_ms, row_ms;

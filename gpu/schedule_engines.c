@@ -24,7 +24,7 @@ static double later(double a, double b)
 static double share_beside(const struct schedule_rates *rates, int engine)
 {
     const double own = engine == UP ? rates->up : rates->down,
-                 other = rates->up + rates->down - own;
+                 other = engine == UP ? rates->down : rates->up;
     const double left = rates->both - other;
     return !(rates->both > 0) || left >= own ? 1 : left > 0 ? left / own : 0;
 }
@@ -62,7 +62,7 @@ struct schedule_span schedule_engines_do(struct schedule_engines *x,
     const int e = step->engine;
     const bool alone = e == COMPUTE || work->elsewhere;
     double begin = x->did[e][x->done[e]].end;
-    x->caller += schedule_caller_ms(x->rates, e, work->ms, work->chain_ms);
+    x->caller += schedule_caller_ms(x->rates, e, work->elsewhere ? 0 : work->ms, work->chain_ms);
     begin = later(later(begin, x->caller), work->not_before);
     for (int other = 0; other < SCHEDULE_ENGINES; other++)
         if (other != e && step->after[other] > 0)

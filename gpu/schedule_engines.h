@@ -16,13 +16,13 @@ struct schedule_engines {
     /* [i]: an engine's step number i, without a length if it has nothing of rates->both; [0] is at 0. */
     struct schedule_span *did[SCHEDULE_ENGINES];
     int done[SCHEDULE_ENGINES];
-    int beside
-        [SCHEDULE_ENGINES]; /* of copies: the first one the other way that ends behind the last one */
-    double caller;          /* when the calling thread has put the steps on their streams */
-    double ms;              /* when the last step ends */
+    /* Of copies: the first one the other way that ends behind the last one. */
+    int beside[SCHEDULE_ENGINES];
+    double caller; /* when the calling thread has put the steps on their streams */
+    double ms;     /* when the last step ends */
 };
 
-/* Starts at 0. memory: steps[e] + 1 spans for each engine, whoever calls keeps them meanwhile. */
+/* Starts at 0. memory: steps[e] + 1 spans for each engine, which the caller frees afterwards. */
 void schedule_engines_start(struct schedule_engines *engines, const struct schedule_rates *rates,
                             struct schedule_span *memory, const int steps[SCHEDULE_ENGINES]);
 
@@ -34,7 +34,7 @@ struct schedule_work {
     bool elsewhere;    /* a copy that has nothing of rates->both: from another device */
 };
 
-/* Does an engine's next step. What it waits for has been done. Copies both ways at once share rates->both: one that was done before keeps its rate.
+/* Does an engine's next step. What it waits for has been done. Copies both ways at once share rates->both: of two, the one whose step was done first keeps its rate.
  * Returns when it begins and ends. */
 struct schedule_span schedule_engines_do(struct schedule_engines *engines,
                                          const struct schedule_step *step,

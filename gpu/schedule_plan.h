@@ -1,6 +1,6 @@
 /*
  * What makes schedules (schedule.h, panels.h): one by a choice of its cells (schedule_plan.c), which have places on the device
- * (schedule_places.c); the search for the best choice (schedule_choose.c); and virtual time (schedule.c, and schedule_clock.h while one is made). Pure functions.
+ * (schedule_places.c); the search for the best choice (schedule_choose.c); and virtual time (schedule_engines.h; by schedule.c, and by schedule_clock.h while one is made). Pure functions.
  */
 #ifndef ACCEL_SCHEDULE_PLAN_H
 #define ACCEL_SCHEDULE_PLAN_H
@@ -25,6 +25,9 @@ double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *r
                         int operand, int i, int j);
 double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
                           int j, int p);
+/* The same of a cell that comes up from the host's memory, even if others of its operand are lent. */
+double schedule_upload_ms(const struct schedule *s, const struct schedule_rates *rates, int operand,
+                          int i, int j);
 
 /* Returns what of a kernel are steps that wait for each other (schedule_rates.row_ms). */
 double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i,

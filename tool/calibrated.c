@@ -85,12 +85,13 @@ void calibrated_print(const char *path, const struct sections *sections,
     if (no_gpu)
         printf("no GPU was measured: %s\n", no_gpu);
     else
-        printf("copies: %.1f GB/s to the GPU, %.1f GB/s back, %.1f GB/s both ways at once, in "
-               "pieces of %lld KiB\n"
+        printf("copies: %.1f GB/s to the GPU, %.1f GB/s back, in pieces of %lld KiB\n"
                "first calls: %.3g ms for a routine's kernels, %.3g ms for cuSOLVER\n",
-               survey->copies.up_gbps, survey->copies.down_gbps, survey->copies.both_gbps,
+               survey->copies.up_gbps, survey->copies.down_gbps,
                (long long)gpu_piece(survey->device) / 1024, survey->first.kernels_ms,
                survey->first.solver_ms);
+    if (!no_gpu && survey->copies.both_gbps > 0)
+        printf("copies together: %.1f GB/s both ways at once\n", survey->copies.both_gbps);
     if (!no_gpu && survey->place_gbps > 0)
         printf("operands in host memory: kernels read %.1f GB/s in place\n", survey->place_gbps);
     for (int i = GPU_NATIVE + 1; !no_gpu && i < GPU_PRECISIONS; i++)

@@ -65,7 +65,7 @@ static void set_rates(struct cost_curves *p, const struct known_gpu *known)
         p->rates = model_rates_of_peaks(peaks, known->memory_gbps);
         p->up_gbps = known->up_gbps;
         p->down_gbps = known->down_gbps;
-        p->both_gbps = 0;
+        p->both_gbps = 0; /* of one thread, as the others */
         nominal_gains(p->gain, peaks, 1e3 * known->tensor[0], 1e3 * known->tensor[1],
                       1e3 * known->tensor[2]);
     }

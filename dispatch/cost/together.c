@@ -129,8 +129,7 @@ static bool time_upload(struct parts *p, int number, const struct schedule_step 
         *cell = -1;
         return work->not_before >= 0;
     }
-    work->ms = m->part->rates.copy_ms +
-               schedule_cell_bytes(s, step->operand, step->i, step->j) / m->part->rates.up * 1e-6;
+    work->ms = schedule_upload_ms(s, &m->part->rates, step->operand, step->i, step->j);
     return true;
 }
 

@@ -61,9 +61,8 @@ static enum gpu_status choose_piece(struct gpu_lane *lane, CUdeviceptr device, c
 
 /* ---- Both ways at once ---- */
 
-/* Cells of half of the columns come up, those of the other half go down. The last download is of one column, and waits for all uploads: so the flow ends
- * when all is done. */
-enum { CELLS = 16, CELL_COLS = COLS / 2 / CELLS };
+/* The first columns come up, the others go down: as many of each as take the same time, in so many cells. */
+enum { CELLS = 16 };
 
 struct both_ways {
     char *host;
@@ -97,26 +96,38 @@ static bool add_copy(struct schedule *s, int *room, int engine, int first, int c
     return true;
 }
 
-/* Times copies both ways at once, and sets *both_ms to the best. */
-static enum gpu_status time_both(struct gpu_lane *lane, CUdeviceptr device, char *host,
-                                 double *both_ms)
+/* Makes the steps. The last download is of one column, and waits for all uploads: so the flow ends when all is done. */
+static bool make_copies(struct schedule *s, int up_cols)
 {
+    int room = 0;
+    for (int i = 0; i < CELLS; i++) {
+        const int up = i * up_cols / CELLS, up_end = (i + 1) * up_cols / CELLS;
+        const int down = i * (COLS - 1 - up_cols) / CELLS,
+                  down_end = (i + 1) * (COLS - 1 - up_cols) / CELLS;
+        if (!add_copy(s, &room, SCHEDULE_UP, up, up_end - up) ||
+            !add_copy(s, &room, SCHEDULE_DOWN, up_cols + down, down_end - down))
+            return false;
+    }
+    if (!add_copy(s, &room, SCHEDULE_DOWN, COLS - 1, 1))
+        return false;
+    s->step[s->count - 1].after[SCHEDULE_UP] = CELLS;
+    return true;
+}
+
+/* Times copies both ways at once, and returns the best, in milliseconds. up_ms, down_ms: of all columns, each way alone. */
+static enum gpu_status time_both(struct gpu_lane *lane, CUdeviceptr device, char *host,
+                                 double up_ms, double down_ms, double *both_ms)
+{
+    const int cols = (int)(COLS * down_ms / (up_ms + down_ms));
+    const int up_cols = cols < CELLS ? CELLS : cols > COLS - 2 * CELLS ? COLS - 2 * CELLS : cols;
     struct both_ways both = {host, device};
     struct schedule s = {.count = 0};
-    int room = 0;
-    bool made = true;
-    for (int i = 0; made && i < CELLS; i++)
-        made = add_copy(&s, &room, SCHEDULE_UP, i * CELL_COLS, CELL_COLS) &&
-               add_copy(&s, &room, SCHEDULE_DOWN, COLS / 2 + i * CELL_COLS,
-                        i < CELLS - 1 ? CELL_COLS : CELL_COLS - 1);
-    made = made && add_copy(&s, &room, SCHEDULE_DOWN, COLS - 1, 1);
-    if (made)
-        s.step[s.count - 1].after[SCHEDULE_UP] = CELLS;
-    enum gpu_status status = made ? GPU_OK : GPU_NO_MEMORY;
+    enum gpu_status status = make_copies(&s, up_cols) ? GPU_OK : GPU_NO_MEMORY;
     *both_ms = 1e30;
     for (int i = 0; status == GPU_OK && i < ATTEMPTS; i++) {
         struct flow flow = {.schedule = &s,
-                            .result_bytes = (int64_t)ROWS * COLS / 2 * (int64_t)sizeof(double),
+                            .result_bytes =
+                                (int64_t)ROWS * (COLS - up_cols) * (int64_t)sizeof(double),
                             .context = &both,
                             .copy_of = describe_cell,
                             .arrived = note_cell};
@@ -128,6 +139,17 @@ static enum gpu_status time_both(struct gpu_lane *lane, CUdeviceptr device, char
     }
     schedule_free(&s);
     return status;
+}
+
+/* Returns the rate both ways: no less than the faster one alone has, and no more than both have. 1e30: it is not known. */
+static double both_of(double up_gbps, double down_gbps, double both_ms)
+{
+    const double all = (double)ROWS * COLS * sizeof(double) * 1e-6 / both_ms;
+    const double faster = up_gbps > down_gbps ? up_gbps : down_gbps;
+    return both_ms >= 1e30             ? 0
+           : all < faster              ? faster
+           : all < up_gbps + down_gbps ? all
+                                       : up_gbps + down_gbps;
 }
 
 static enum gpu_status measure(struct cuda_device *device, char *host, double *up_ms,
@@ -145,7 +167,9 @@ static enum gpu_status measure(struct cuda_device *device, char *host, double *u
     if (status == GPU_OK)
         status = time_copies(lane, memory, host, COLS, up_ms, down_ms);
     if (status == GPU_OK)
-        status = time_both(lane, memory, host, both_ms);
+        status = time_both(lane, memory, host, *up_ms, *down_ms, both_ms);
+    if (status == GPU_NO_MEMORY && *both_ms >= 1e30) /* the others are measured */
+        status = GPU_OK;
     bool quiet = lane_wait(lane) == GPU_OK;
     if (quiet && memory)
         pool_put(device, memory);
@@ -174,6 +198,7 @@ bool cuda_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates
     if (status != GPU_OK)
         return false;
     const double megabytes = (double)ROWS * COLS * sizeof(double) * 1e-6;
-    *rates = (struct gpu_copy_rates){megabytes / up_ms, megabytes / down_ms, megabytes / both_ms};
+    *rates = (struct gpu_copy_rates){megabytes / up_ms, megabytes / down_ms,
+                                     both_of(megabytes / up_ms, megabytes / down_ms, both_ms)};
     return true;
 }

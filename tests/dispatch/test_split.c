@@ -529,7 +529,10 @@ static void port_is_shared(void **state)
                 rates[0].up + rates[2].up + rates[3].up < 25.01 && rates[2].up == rates[3].up);
     split_links(rates, device, on, 4, 20);
     assert_true(rates[0].up + rates[1].up + rates[2].up + rates[3].up < 20.01);
-    assert_true(fabs(rates[0].both + rates[1].both + rates[2].both + rates[3].both - 20) < 0.01);
+    /* One alone was measured to have more both ways than the host packs nominally. */
+    assert_true(fabs(rates[0].both + rates[1].both + rates[2].both + rates[3].both - 37.5) < 0.01);
+    split_links(rates, device, on, 4, 60);
+    assert_true(fabs(rates[0].both + rates[1].both + rates[2].both + rates[3].both - 60) < 0.01);
     for (int k = 0; k < 4; k++)
         device[k].rates.both = 0;
     /* What two copy in the same time as one stays on one; with links of their own, they share it. */

@@ -104,34 +104,50 @@ static double random_ms(void)
     return (double)(rand() % 1000) / 100;
 }
 
-/* At no time do copies move more than there is of both, and none is put off: whenever one waits, all of it is used. */
+/* Returns 10^6 bytes of the copies that have ended by then, or begun before. */
+static double moved_by(const struct schedule_engines *x, const double *ms[], double then,
+                       bool begun)
+{
+    double moved = 0;
+    for (int e = UP; e <= DOWN; e += DOWN - UP)
+        for (int i = 1; i <= x->done[e]; i++)
+            if (begun ? x->did[e][i].begin < then : x->did[e][i].end <= then)
+                moved += ms[e][i] * (e == UP ? x->rates->up : x->rates->down);
+    return moved;
+}
+
+/* At no end of a copy has more been moved than there is of both, and as long as there are copies both ways, all of it is used. */
 static void all_of_both_is_used(void **state)
 {
     (void)state;
     for (int seed = 0; seed < 400; seed++) {
         srand((unsigned)seed);
-        const struct schedule_rates rates = rates_of(10, 5 + rand() % 10, 10 + rand() % 15);
+        const double up = 10, down = 5 + rand() % 10, faster = fmax(up, down),
+                     both = faster + rand() % 10;
+        const struct schedule_rates rates = rates_of(up, down, both);
         struct schedule_span memory[3 * (MOST + 1)];
         struct schedule_engines engines;
-        double work[SCHEDULE_ENGINES] = {0}, longest = 0;
+        double up_ms[MOST + 1], down_ms[MOST + 1];
+        const double *ms[SCHEDULE_ENGINES] = {[UP] = up_ms, [DOWN] = down_ms};
         schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
         for (int i = 0; i < MOST; i++) {
             const int engine = rand() % 2 ? UP : DOWN;
-            const double ms = random_ms();
             const struct schedule_step step = {.engine = (uint8_t)engine};
-            work[engine] += ms;
-            schedule_engines_do(&engines, &step, &(struct schedule_work){.ms = ms});
+            const struct schedule_work work = {.ms = random_ms()};
+            (engine == UP ? up_ms : down_ms)[engines.done[engine] + 1] = work.ms;
+            schedule_engines_do(&engines, &step, &work);
         }
-        const double moved = work[UP] * rates.up + work[DOWN] * rates.down;
-        longest = fmax(work[UP], work[DOWN]);
-        assert_true(engines.ms >= longest - 1e-9);
-        assert_true(engines.ms >= moved / fmax(rates.both, fmax(rates.up, rates.down)) - 1e-9);
-        /* Both have something to do until one has done all: since nothing else is waited for, none of both is lost until then. */
-        const double first =
-            fmin(engines.did[UP][engines.done[UP]].end, engines.did[DOWN][engines.done[DOWN]].end);
-        const double together =
-            first * fmin(rates.up + rates.down, fmax(rates.both, fmax(rates.up, rates.down)));
-        assert_true(moved >= together * 0.999 - 1e-6 || rates.both < fmax(rates.up, rates.down));
+        const double most = fmin(up + down, both),
+                     first = fmin(engines.did[UP][engines.done[UP]].end,
+                                  engines.did[DOWN][engines.done[DOWN]].end);
+        for (int e = UP; e <= DOWN; e += DOWN - UP)
+            for (int i = 1; i <= engines.done[e]; i++) {
+                const double end = engines.did[e][i].end;
+                assert_true(moved_by(&engines, ms, end, false) <= most * end * (1 + 1e-9) + 1e-9);
+                if (end <= first)
+                    assert_true(moved_by(&engines, ms, end, true) >=
+                                most * end * (1 - 1e-9) - 1e-9);
+            }
     }
 }
 
@@ -145,18 +161,17 @@ static void schedules_take_longer(void **state)
             struct schedule s;
             const struct schedule_call *call = &schedule_cases[c].call;
             assert_true(schedule_make(&s, call, &rates, INT64_MAX / 4));
-            const double free_ms = schedule_simulate(&s, &rates).ms;
             const struct schedule_times times = schedule_simulate(&s, &rates);
-            double before = free_ms;
+            double before = times.ms;
             for (int i = 4; i >= 0; i--) {
                 const double larger = fmax(rates.up, rates.down);
                 rates.both = larger + (rates.up + rates.down - larger) * i / 4;
                 const double ms = schedule_simulate(&s, &rates).ms;
                 struct schedule own;
-                assert_true(i < 4 || ms == free_ms);
+                assert_true(i < 4 || ms == times.ms);
                 assert_true(ms >= before * (1 - 1e-3));
                 assert_true(ms * 1e6 >= (times.bytes[UP] + times.bytes[DOWN]) / rates.both);
-                assert_true(ms <= free_ms + times.busy[UP] + times.busy[DOWN]);
+                assert_true(ms <= times.ms + times.busy[UP] + times.busy[DOWN]);
                 before = ms;
                 assert_true(schedule_make(&own, call, &rates, INT64_MAX / 4));
                 assert_true(fabs(own.ms - schedule_simulate(&own, &rates).ms) <= 1e-9 * own.ms);
@@ -170,10 +185,9 @@ static void schedules_take_longer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_of_both),  cmocka_unit_test(nothing_is_left),
-        cmocka_unit_test(from_another_device),
-        cmocka_unit_test(each_has_its_rate),     cmocka_unit_test(all_of_both_is_used),
-        cmocka_unit_test(schedules_take_longer),
+        cmocka_unit_test(what_is_left_of_both), cmocka_unit_test(nothing_is_left),
+        cmocka_unit_test(from_another_device),  cmocka_unit_test(each_has_its_rate),
+        cmocka_unit_test(all_of_both_is_used),  cmocka_unit_test(schedules_take_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
