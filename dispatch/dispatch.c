@@ -15,6 +15,7 @@
 #include "base/forks.h"
 #include "base/output.h"
 #include "dispatch/cost/cost.h"
+#include "gpu/ending.h"
 #include "ops/blas/pass.h"
 #include "ops/op.h"
 #include "ops/rules.h"
@@ -141,9 +142,9 @@ static void tell(struct accel_record *record, const struct dispatch_caller *call
     report_decision(record);
 }
 
-/* Runs it on the CPU. False: the caller is to call the original, when our frames have left the stack. */
+/* Runs it on the CPU. False: the caller is to call the original, when our frames have left the stack. held: it is waited for, so it is to run here if it can. */
 static bool run_on_cpu(const struct accel_call *call, const struct situation *situation,
-                       const struct dispatch_caller *caller, struct accel_record *record)
+                       const struct dispatch_caller *caller, bool held, struct accel_record *record)
 {
     const bool readable = copies_host_can_read(call), part = accel_is_part(call);
     record->ms = -1;
@@ -153,7 +154,7 @@ static bool run_on_cpu(const struct accel_call *call, const struct situation *si
         report_decision(record);
         return false;
     }
-    if (readable && !report_takes(record) && !part && !run_is_worth_watching(situation))
+    if (readable && !held && !report_takes(record) && !part && !run_is_worth_watching(situation))
         return false;
     if (readable)
         run_forward(call, situation, caller, record);
@@ -179,6 +180,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     if (!accel_is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
         return false;
+    ending_hold();
     survey(call, caller, &situation);
     if (situation.decision.gpu && together) { /* the GPU became ready after would_run() */
         situation.decision.gpu = false;
@@ -194,12 +196,19 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
                           : record.decision.gpu && run_on_gpu(call, &situation, caller, &record);
     situation_drop_plan(&situation); /* the original may not come back here */
     if (done) {
+        ending_release();
         tell(&record, caller);
         return true;
     }
     if (is_forbidden(&situation, &record))
         refuse_cpu(situation.device, caller, record.why);
-    return run_on_cpu(call, &situation, caller, &record);
+    const bool ends = ending_has_begun();
+    if (!ends)
+        ending_release();
+    const bool has_run = run_on_cpu(call, &situation, caller, ends, &record);
+    if (ends)
+        ending_release();
+    return has_run;
 }
 
 /* ---- A call in parts ---- */

@@ -11,11 +11,12 @@
 #include "base/forks.h"
 
 /* Sequentially consistent: if one thread enters while another ends the process, one of the two sees the other. */
-static atomic_int inside;
+static atomic_int inside, held;
 static atomic_bool begun, late; /* late: a thread has waited in vain */
 static atomic_bool watching;
 static _Atomic pid_t process; /* the one that watches */
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
+static _Thread_local int holds __attribute__((tls_model("initial-exec")));
 static _Thread_local int closing __attribute__((tls_model("initial-exec")));
 
 bool ending_enter(void)
@@ -37,23 +38,36 @@ void ending_leave(void)
         atomic_fetch_sub(&inside, 1);
 }
 
+void ending_hold(void)
+{
+    ending_watch();
+    if (holds++ == 0)
+        atomic_fetch_add(&held, 1);
+}
+
+void ending_release(void)
+{
+    if (--holds == 0)
+        atomic_fetch_sub(&held, 1);
+}
+
 bool ending_has_begun(void)
 {
     return atomic_load(&begun);
 }
 
-/* Waits until the other threads have left. Returns whether nobody is inside, this thread included: it may be in a signal
+/* Waits until the other threads have left, and hold no call. Returns whether nobody is inside, this thread included: it may be in a signal
  * handler that calls exit(). A child of _Fork() or clone() does not wait: it has no other threads, and ending_fork_child()
  * has not run in it. */
 static bool begin(void)
 {
     const struct timespec pause = {0, 50000};
-    int saved = errno, own = depth > 0;
+    int saved = errno, own = depth > 0, own_held = holds > 0;
     if (getpid() != atomic_load(&process))
         return false;
     atomic_store(&begun, true);
     double until = accel_now_ms() + ENDING_MS;
-    while (atomic_load(&inside) > own && !atomic_load(&late)) {
+    while ((atomic_load(&inside) > own || atomic_load(&held) > own_held) && !atomic_load(&late)) {
         nanosleep(&pause, NULL);
         if (accel_now_ms() > until)
             atomic_store(&late, true);
@@ -148,6 +162,7 @@ void ending_after_close(void)
 void ending_fork_child(void)
 {
     atomic_store(&inside, depth > 0);
+    atomic_store(&held, holds > 0);
     atomic_store(&process, getpid());
 }
 FORKS_CHILD(ending_fork_child);

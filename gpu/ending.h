@@ -25,6 +25,11 @@
 bool ending_enter(void);
 void ending_leave(void);
 
+/* Enclose a call that may use CUDA, from before that is decided; an inner pair does nothing. exit() waits for it, too: a call that has waited for CUDA in vain
+ * is computed by its library, which exit() would take down meanwhile. Such a call is still held while its library computes, and only such a call. */
+void ending_hold(void);
+void ending_release(void);
+
 /* Returns whether the process has begun to end. */
 bool ending_has_begun(void);
 

@@ -39,8 +39,13 @@ with tempfile.TemporaryDirectory() as folder:
 
     ends("CUDA loads and starts", ["dgemm:300:1"], {}, 400, PROGRAMS)
     ends("cuSOLVER is opened", ["dgemm:300:1", "solve:300:1", "sleep:150", "solve:300:1"], {}, 400, PROGRAMS // 2)
-    # One call, which is on its way all the while: after exit() has begun, the CPU computes, and its library is being ended, too.
+    # One call, which is on its way all the while: after exit() has begun, the CPU computes, and exit() waits for that, too.
     ends("a thread is in a call", ["beside:20:1"], {"ACCEL_POLICY": "gpu", "TESTGPU_LAUNCH_US": "100000"}, 500, PROGRAMS // 2)
+
+    slow = {"LD_PRELOAD": f"{env['LD_PRELOAD']}:{TESTS / 'libslow.so'}", "ACCEL_POLICY": "gpu", "TESTGPU_START_MS": "200"}
+    done = start("steps", "beside:20:1", "sleep:60", "end:return", env={**env, **slow})
+    tap.ok(done.returncode == 7 and done.stdout.count("computed to the end") == 1 and not done.stderr,
+           "a call that has waited for CUDA when exit() began: its library is not ended before it has computed", done.returncode, done.stdout, done.stderr)
 
     # A driver that hangs keeps no program from its end: exit() gives up waiting after some seconds, and says nothing.
     done = start("steps", "dgemm:300:1", "opened", "sleep:500", "end:return", env={**env, "TESTGPU_START_MS": "1000000"})
