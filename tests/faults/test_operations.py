@@ -9,7 +9,7 @@ import tempfile
 from collections import namedtuple
 
 from faults import GPU, STEPS, Fault, Outcome, ended_well, judge, plan, record, report_on, run, sweep, table, uses
-from lib.calibrated import calibrate_in_core
+from lib.calibrated import calibrate_both_ways, calibrate_in_core
 from lib.log import parse_log
 from lib.programs import TESTS
 from lib.tap import Tap
@@ -87,8 +87,8 @@ def in_tiles(routine, op):
     return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", size, "-s", seed, "-r", routine], {"ACCEL_MEMORY": memory})
 
 
-def beside(routine):
-    return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", 560, "-s", seed, "-r", routine], {})
+def beside(routine, model):
+    return lambda seed: Workload("random_calls", [*BLAS_OF, "-c", 1, "-n", 560, "-s", seed, "-r", routine], {"ACCEL_MODEL": model})
 
 
 def blas_op(tap, number, op, routines):
@@ -105,11 +105,17 @@ def blas_op(tap, number, op, routines):
     if tap.ok(found[0], f"{op}: {turn(1)} runs on the GPU in parts"):
         check(tap, f"{op} in parts, {turn(1)}", op, found, 3, kept=writes_parts)
     if op in BESIDE:
-        routine = "z" + op
-        found = pick(beside(routine), lambda done, report, lines: lines and len(on_gpu(lines)) == len(lines) and report.calls.get("cublasSetWorkspace_v2", 0) >= 2)
+        kernels_beside(tap, op, "z" + op)
+    in_device_memory(tap, op, turn(2))
+
+
+def kernels_beside(tap, op, routine):
+    with tempfile.TemporaryDirectory() as folder:
+        calibrate_both_ways(f"{folder}/model", folder)
+        both = lambda done, report, lines: lines and len(on_gpu(lines)) == len(lines) and report.calls.get("cublasSetWorkspace_v2", 0) >= 2
+        found = pick(beside(routine, f"{folder}/model"), both)
         if tap.ok(found[0], f"{op}: {routine} runs on the GPU, kernels beside each other"):
             check(tap, f"{op}, kernels beside each other, {routine}", op, found, 2, kept=True)
-    in_device_memory(tap, op, turn(2))
 
 
 def sizes_of(lines):

@@ -72,6 +72,12 @@ def calibrate_slow_copies(path, folder, env, gpu_ms=0.001, cpu_ms=10000, vector_
                found["gpu"]: "up_gbps=0.5\ndown_gbps=100\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(gpu_ms)})
 
 
+def calibrate_both_ways(path, folder):
+    """Copies go both ways at once as fast as each alone, so that calls are divided into blocks, whatever the machine's threads could pack and unpack."""
+    found = keys(folder)
+    put(path, {found["blas"]: "", found["lapack"]: "", found["gpu"]: "up_gbps=11\ndown_gbps=11\n"})
+
+
 def calibrate_in_core(path, folder, env):
     """Copies to the GPU are so slow that the panels of a small matrix of LAPACK come up while those before them are factored."""
     found = keys(folder, env)
