@@ -40,7 +40,8 @@ void ending_leave(void)
 
 void ending_hold(void)
 {
-    ending_watch();
+    if (!atomic_load_explicit(&watching, memory_order_relaxed)) /* each call comes here */
+        ending_watch();
     if (holds++ == 0)
         atomic_fetch_add(&held, 1);
 }

@@ -331,17 +331,6 @@ static void batches_short_of_memory(void **state)
     own->budget = budget;
 }
 
-/* The test GPU reads its settings when it is loaded, which is before main(). */
-static void start_with_trace(char **argv)
-{
-    char path[] = "/tmp/test_flow.trace.XXXXXX";
-    const int file = mkstemp(path);
-    if (file < 0 || close(file) != 0 || setenv("TESTGPU_TRACE", path, 1) != 0)
-        exit(1);
-    execv("/proc/self/exe", argv);
-    exit(1);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -352,9 +341,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(batches_short_of_memory),
     };
     (void)argc;
-    trace = getenv("TESTGPU_TRACE");
-    if (!trace)
-        start_with_trace(argv);
+    trace = traced_gpu(argv);
     const int failed = cmocka_run_group_tests(tests, start, stop_device);
     unlink(trace);
     return failed;

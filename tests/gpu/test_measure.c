@@ -56,25 +56,13 @@ static void rates_of_copies(void **state)
     assert_true(fabs(share - rates.up_gbps / (rates.up_gbps + rates.down_gbps)) < 1e-3);
 }
 
-/* The test GPU reads its settings when it is loaded. */
-static void start_with_rates(char **argv)
-{
-    char path[] = "/tmp/test_measure.trace.XXXXXX";
-    const int file = mkstemp(path);
-    if (file < 0 || close(file) != 0 || setenv("TESTGPU_TRACE", path, 1) != 0 ||
-        setenv("TESTGPU_UP_GBPS", "0.8", 1) != 0 || setenv("TESTGPU_DOWN_GBPS", "0.4", 1) != 0)
-        exit(1);
-    execv("/proc/self/exe", argv);
-    exit(1);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rates_of_copies)};
     (void)argc;
-    trace = getenv("TESTGPU_TRACE");
-    if (!trace)
-        start_with_rates(argv);
+    if (setenv("TESTGPU_UP_GBPS", "0.8", 1) != 0 || setenv("TESTGPU_DOWN_GBPS", "0.4", 1) != 0)
+        return 1;
+    trace = traced_gpu(argv);
     const int failed = cmocka_run_group_tests(tests, start, stop_device);
     unlink(trace);
     return failed;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "tests/lib/long.h"
@@ -29,6 +30,19 @@ const char *tested_gpu(void)
         return getenv("ACCEL_CUDA_DIR");
     snprintf(folder, sizeof folder, "%s/testgpu", build ? build : "build");
     return folder;
+}
+
+const char *traced_gpu(char **argv)
+{
+    char path[] = "/tmp/testgpu.trace.XXXXXX";
+    const char *trace = getenv("TESTGPU_TRACE");
+    if (trace)
+        return trace;
+    const int file = mkstemp(path);
+    if (file < 0 || close(file) != 0 || setenv("TESTGPU_TRACE", path, 1) != 0)
+        exit(1);
+    execv("/proc/self/exe", argv);
+    exit(1);
 }
 
 struct gpu_device *start_device(const char *cuda_dir, struct gpu_config config)
