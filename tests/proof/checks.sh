@@ -759,12 +759,14 @@ trace_figures() {
         }' "$2" >> "$parts/measures.tsv"
 }
 
-# trace_check NAME COMMAND…: runs a program whose last call is traced.
+# trace_check NAME COMMAND…: runs a program whose last call is traced, by the calibration of this run where there is one.
 trace_check() {
     local name=$1 begun=$SECONDS file=$logs/trace-$1.json note
+    local -a model=()
+    [ ! -s "$work/model" ] || model=(ACCEL_MODEL="$work/model")
     shift
     rm -f "$file"
-    if limited env OPENBLAS_NUM_THREADS="$cores" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait ACCEL_TRACE="$file" "$@" > "$logs/trace-out" 2>&1 &&
+    if limited env OPENBLAS_NUM_THREADS="$cores" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait ACCEL_TRACE="$file" "${model[@]}" "$@" > "$logs/trace-out" 2>&1 &&
         trace_figures "$name" "$file" && note=$(grep -c "^trace_${name}_" "$parts/measures.tsv") && [ "$note" -ge 9 ]; then
         check traces "$name" ok $((SECONDS - begun)) "$(sed -n "s/^trace_${name}\t\([^\t]*\).*/\1 ms/p" "$parts/measures.tsv")"
     else

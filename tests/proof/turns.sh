@@ -189,13 +189,13 @@ time_call() {
     return 0
 }
 
-# time_calls SIZES…: every routine at the sizes, the small ones of all first. What would take too long is left out.
+# time_calls SIZES…: the routines of $calls at the sizes, the small ones of all first. What would take too long is left out.
 time_calls() {
     local n routine left
-    local -a all=(dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd) chosen
+    local -a chosen
     local seconds_each
     for n in "$@"; do
-        for routine in "${all[@]}"; do
+        for routine in $calls; do
             choose_players "$routine" "$n" || continue
             left=$((step_end - $(now)))
             if awk -v left="$left" -v s="$seconds_each" 'BEGIN { exit left >= 4 + 2 * s }'; then
