@@ -2,12 +2,16 @@
 #include "crew.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "file.h"
 #include "forks.h"
 #include "give_way.h"
 #include "held_signals.h"
@@ -173,11 +177,30 @@ static bool wait_for_call(void)
 
 /* What a thread has done since it gave its last sample, and what the kernel says of it until then. */
 struct done {
-    double wall_ms, cpu_ms;
+    double wall_ms, cpu_ms, queued_ms;
     long preempted;
 };
 
-/* Returns false on a failure. Of the two, the clock alone counts up to now; the other is as old as the kernel's last tick. */
+/* Reads how long the thread has been ready to run while another ran on its CPU (Documentation/scheduler/sched-stats.rst). Not so what a hypervisor
+ * takes from the machine: that is nobody's of this program. Returns false where the kernel does not say. */
+static bool read_queued(double *ms)
+{
+    char text[96];
+    unsigned long long queued_ns;
+    const int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd >= 0 ? file_read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = 0;
+    char *second = strchr(text, ' ');
+    if (!second)
+        return false;
+    queued_ns = strtoull(second, NULL, 10);
+    *ms = (double)queued_ns * 1e-6;
+    return true;
+}
+
+/* Returns false on a failure. Of all, the clock alone counts up to now; the others are as old as the kernel's last tick. */
 static bool read_kernel(struct done *done)
 {
     struct timespec cpu;
@@ -186,26 +209,25 @@ static bool read_kernel(struct done *done)
         return false;
     done->cpu_ms = (double)cpu.tv_sec * 1e3 + (double)cpu.tv_nsec * 1e-6;
     done->preempted = usage.ru_nivcsw;
+    if (!read_queued(&done->queued_ms))
+        done->queued_ms = -1;
     return true;
 }
 
-/* With the lock. Where the kernel says nothing, all threads help. */
-static void give_sample(struct done *done)
-{
-    struct done now = {.wall_ms = 0};
-    if (read_kernel(&now)) {
-        const struct give_way_sample sample = {done->wall_ms, now.cpu_ms - done->cpu_ms,
-                                               now.preempted - done->preempted};
-        give_way_add(&give_way, &sample, accel_now_ms());
-    }
-    *done = now;
-}
-
-/* Returns whether a thread that has been at a job for a while may go on. */
+/* Gives a sample of a thread that has been at a job for a while, and returns whether it may go on. Where the kernel says nothing, all threads help. */
 static bool may_go_on(struct done *done)
 {
+    struct done now = {.wall_ms = 0};
+    const bool known = read_kernel(&now);
+    const bool queue_known = now.queued_ms >= 0 && done->queued_ms >= 0;
+    const struct give_way_sample sample = {
+        done->wall_ms, now.cpu_ms - done->cpu_ms,
+        queue_known ? now.queued_ms - done->queued_ms : GIVE_WAY_UNKNOWN,
+        now.preempted - done->preempted};
+    *done = now;
     pthread_mutex_lock(&lock);
-    give_sample(done);
+    if (known)
+        give_way_add(&give_way, &sample, accel_now_ms());
     const bool may = look_allowed() >= busy;
     pthread_mutex_unlock(&lock);
     return may;

@@ -32,14 +32,20 @@ static void judge(struct give_way *g, double share, double now_ms)
         try_more(g, g->allowed > 1 ? g->allowed / 2 : 1);
 }
 
+/* Returns how much of a CPU a helper wanted, and did not get because of other threads. */
+static double lost_of(const struct give_way_sample *sample)
+{
+    const double missed = sample->wall_ms - sample->cpu_ms;
+    if (sample->preempted == 0 || missed <= 0)
+        return 0;
+    return sample->queued_ms >= 0 && sample->queued_ms < missed ? sample->queued_ms : missed;
+}
+
 void give_way_add(struct give_way *g, const struct give_way_sample *sample, double now_ms)
 {
-    const double wanted = sample->preempted > 0 && sample->wall_ms > sample->cpu_ms
-                              ? sample->wall_ms
-                              : sample->cpu_ms;
     if (g->allowed == 0)
         return; /* of one that had begun before */
-    g->wall_ms += wanted;
+    g->wall_ms += sample->cpu_ms + lost_of(sample);
     g->cpu_ms += sample->cpu_ms;
     if (g->wall_ms >= GIVE_WAY_SAMPLE_MS * g->allowed)
         judge(g, g->cpu_ms / g->wall_ms, now_ms);

@@ -8,12 +8,15 @@
 
 #include <stdbool.h>
 
-/* What a helper did since its last sample, in milliseconds: its time within items, and the CPU's time that it got. preempted: how often another
- * thread took its CPU. Without that, what it did not get it did not want: it slept, or waited for a page. */
+/* What a helper did since its last sample, in milliseconds: its time within items, the CPU's time that it got, and for how long it was ready while another
+ * thread ran on its CPU; GIVE_WAY_UNKNOWN: the kernel does not say. preempted: how often another thread took its CPU. Without that, what it did not get it
+ * did not want: it slept, or waited for a page. Of what it did not get, what is beyond queued_ms was taken by nobody here: by a hypervisor, say. */
 struct give_way_sample {
-    double wall_ms, cpu_ms;
+    double wall_ms, cpu_ms, queued_ms;
     long preempted;
 };
+
+#define GIVE_WAY_UNKNOWN (-1.0)
 
 /* A helper gives a sample when it has worked for so long: a scheduler's time slice, and a system call in many pieces. */
 #define GIVE_WAY_SAMPLE_MS 4.0
