@@ -5,7 +5,7 @@
 enum { TRIMMED_COLUMN = 2048, TRIMMED_PIECES = 4 };
 
 /* The least bytes of a piece that is digested or trimmed, and the most of one of a triangle. */
-enum { LEAST_PIECE = 256 << 10, MOST_OF_TRIANGLE = 1 << 20 };
+enum { LEAST_PIECE = 256 << 10, MOST_OF_TRIANGLE = 2 << 20 };
 
 static int64_t bytes_of_piece(const struct lane_rectangle *r, int64_t device_ld, int pieces,
                               int64_t least, int64_t most)
@@ -28,7 +28,7 @@ int64_t pieces_bytes(const struct lane_rectangle *r, int64_t device_ld, int piec
 
 int64_t pieces_of_matrix(const struct lane_rectangle *r, int64_t device_ld)
 {
-    return bytes_of_piece(r, device_ld, 2 * PIECES_OF_MATRIX, LEAST_PIECE, LANE_SLOT_BYTES);
+    return bytes_of_piece(r, device_ld, PIECES_OF_MATRIX, LEAST_PIECE, LANE_SLOT_BYTES);
 }
 
 int64_t pieces_of_cell(const struct lane_rectangle *r, int64_t device_ld)

@@ -1,5 +1,6 @@
 #include "gpu/flow.h"
 
+#include "base/clock.h"
 #include "base/crew.h"
 #include "base/host_memory.h"
 #include "check.h"
@@ -8,6 +9,9 @@
 #include <stdlib.h>
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
+
+/* For so long nobody asks again whether a copy is done that was not: half of what a link takes for the smallest piece. */
+#define ASK_MS 0.005
 
 /* What is in a slot of the ring. */
 struct parcel {
@@ -41,6 +45,7 @@ struct direction {
     int64_t slots;
     /* up: let be packed; sent; its slot is free again. down: sent for; arrived, and let be unpacked; unpacked. */
     int64_t begun, under_way, ended;
+    double ask_ms; /* from when on to ask again whether the next copy is done */
     /* The step that is being begun, and its pieces. */
     const struct schedule_step *step;
     struct flow_copy copy;
@@ -358,18 +363,27 @@ static bool take_item(const struct item *item)
 
 /* ---- What each engine can do next; each returns whether it did something, or failed ---- */
 
-/* Sends a piece that is packed, or frees the slot of one that is unpacked. */
-static bool handle_item(struct run *run, enum gpu_status *status)
+/* Takes over items that are done, up to the last one of a piece. Returns that item; NULL: no piece has all of its items done. */
+static const struct item *next_piece_done(struct run *run)
 {
-    struct direction *up = &run->up;
     if (run->handled == run->known_done)
         run->known_done = crew_done(&run->job);
-    if (run->handled == run->known_done)
+    while (run->handled < run->known_done) {
+        const struct item *item = &run->item[run->handled++ % CREW_ITEMS];
+        if (take_item(item))
+            return item;
+    }
+    return NULL;
+}
+
+/* Sends a piece that is packed, or frees the slot of one that is unpacked. */
+static bool handle_piece(struct run *run, enum gpu_status *status)
+{
+    struct direction *up = &run->up;
+    const struct item *item = next_piece_done(run);
+    if (!item)
         return false;
-    const struct item *item = &run->item[run->handled++ % CREW_ITEMS];
     const struct parcel *parcel = item->parcel;
-    if (!take_item(item))
-        return true;
     if (!item->down) {
         up->under_way++;
         *status = put_copy(run, up, parcel);
@@ -384,11 +398,18 @@ static bool handle_item(struct run *run, enum gpu_status *status)
     return true;
 }
 
-static bool is_done(enum gpu_status *status, const struct parcel *parcel)
+/* Returns whether the direction's copy of a piece is done. To ask the driver takes as long as the link for some 50 KB: after a no, the answer is no for a
+ * moment. */
+static bool is_done(struct direction *d, enum gpu_status *status, const struct parcel *parcel)
 {
-    const CUresult result = CUDA(cuEventQuery)(parcel->done);
-    if (result == CUDA_ERROR_NOT_READY)
+    const double now = accel_now_ms();
+    if (now < d->ask_ms)
         return false;
+    const CUresult result = CUDA(cuEventQuery)(parcel->done);
+    if (result == CUDA_ERROR_NOT_READY) {
+        d->ask_ms = now + ASK_MS;
+        return false;
+    }
     *status = gpu_check(result, "cuEventQuery");
     return *status == GPU_OK;
 }
@@ -407,7 +428,7 @@ static bool feed_up(struct run *run, enum gpu_status *status)
     struct direction *up = &run->up;
     while (up->ended < up->under_way &&
            (run->flow->came_up || up->begun - up->ended == up->slots) &&
-           is_done(status, &up->parcel[up->ended % up->slots]))
+           is_done(up, status, &up->parcel[up->ended % up->slots]))
         end_up(run);
     if (*status != GPU_OK || up->begun - up->ended == up->slots)
         return *status != GPU_OK;
@@ -509,11 +530,11 @@ static void take_arrived(struct run *run)
 
 static bool look_down(struct run *run, enum gpu_status *status)
 {
-    const struct direction *down = &run->down;
+    struct direction *down = &run->down;
     const struct parcel *parcel = &down->parcel[down->under_way % down->slots];
     if (down->under_way == down->begun || !has_room(run, &parcel->copy, parcel->piece_bytes))
         return false;
-    if (!is_done(status, parcel))
+    if (!is_done(down, status, parcel))
         return *status != GPU_OK;
     take_arrived(run);
     return true;
@@ -559,7 +580,7 @@ static enum gpu_status run_steps(struct run *run)
             run->down.ended < run->down.begun)) {
         /* What is finished comes first; then the crew gets work, as to start a kernel may take long; then kernels: their cells are on their way. */
         if (feed_down(run, &status) || feed_up(run, &status) || feed_compute(run, &status) ||
-            handle_item(run, &status) || look_down(run, &status))
+            handle_piece(run, &status) || look_down(run, &status))
             continue;
         status = wait_for_any(run);
     }

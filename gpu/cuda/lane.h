@@ -18,9 +18,9 @@
 struct cuda_device;
 
 /* A thread alone packs into the narrow ring. The wide ring serves the crew (base/crew.h), as many slots of it as there are threads for, and panels
- * that must arrive at once, in whole lines (tiles_panel()). Both fit the last-level cache. */
+ * that must arrive at once, in whole lines (tiles_panel()). */
 #define LANE_NARROW_SLOTS  4
-#define LANE_WIDE_SLOTS    16
+#define LANE_WIDE_SLOTS    12
 #define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)
 
 /* Results that are larger do not stay in the caches. */

@@ -9,10 +9,19 @@
 /* Of doubles: 134 MB, beside which the start of a copy does not count. The size of a piece counts for copies of some megabytes: larger ones have
  * larger pieces anyway. */
 enum { ROWS = 2048, COLS = 8192, COLS_OF_SOME = 512 };
-enum { ATTEMPTS = 4 }; /* the first one warms up */
+/* The first attempt warms up. What else the machine does disturbs several in a row, so there are many, as far as they take no longer than this. */
+enum { LEAST_ATTEMPTS = 4, MOST_ATTEMPTS = 16 };
+#define ATTEMPTS_MS 150.0
 
 /* Another size takes the place of the usual one if it is faster by this. */
 #define PIECE_GAIN 1.05
+
+/* Returns whether to go on after so many attempts, which began then. */
+static bool once_more(int attempts, double begun_ms)
+{
+    return attempts < LEAST_ATTEMPTS ||
+           (attempts < MOST_ATTEMPTS && accel_now_ms() - begun_ms < ATTEMPTS_MS);
+}
 
 /* Times some copies of so many columns each way, and returns the best, in milliseconds. */
 static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, char *host,
@@ -21,8 +30,9 @@ static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, ch
     const struct lane_rectangle r = lane_whole(host, ROWS, cols, ROWS, sizeof(double));
     int64_t done_cols, done_rows;
     enum gpu_status status = GPU_OK;
+    const double begun = accel_now_ms();
     *up_ms = *down_ms = 1e30;
-    for (int i = 0; status == GPU_OK && i < ATTEMPTS; i++) {
+    for (int i = 0; status == GPU_OK && once_more(i, begun); i++) {
         double start = accel_now_ms();
         status = lane_upload(lane, device, ROWS, &r);
         if (status == GPU_OK)
@@ -61,8 +71,9 @@ static enum gpu_status choose_piece(struct gpu_lane *lane, CUdeviceptr device, c
 
 /* ---- Both ways at once ---- */
 
-/* The first columns come up, the others go down: as many of each as take the same time, in so many cells. */
-enum { CELLS = 16 };
+/* The first columns come up, the others go down: as many of each as take the same time, in so many cells, and so often that the start and the end hardly
+ * count. */
+enum { CELLS = 16, ROUNDS = 4 };
 
 struct both_ways {
     char *host;
@@ -100,8 +111,8 @@ static bool add_copy(struct schedule *s, int *room, int engine, int first, int c
 static bool make_copies(struct schedule *s, int up_cols)
 {
     int room = 0;
-    for (int i = 0; i < CELLS; i++) {
-        const int up = i * up_cols / CELLS, up_end = (i + 1) * up_cols / CELLS;
+    for (int step = 0; step < ROUNDS * CELLS; step++) {
+        const int i = step % CELLS, up = i * up_cols / CELLS, up_end = (i + 1) * up_cols / CELLS;
         const int down = i * (COLS - 1 - up_cols) / CELLS,
                   down_end = (i + 1) * (COLS - 1 - up_cols) / CELLS;
         if (!add_copy(s, &room, SCHEDULE_UP, up, up_end - up) ||
@@ -110,7 +121,7 @@ static bool make_copies(struct schedule *s, int up_cols)
     }
     if (!add_copy(s, &room, SCHEDULE_DOWN, COLS - 1, 1))
         return false;
-    s->step[s->count - 1].after[SCHEDULE_UP] = CELLS;
+    s->step[s->count - 1].after[SCHEDULE_UP] = ROUNDS * CELLS;
     return true;
 }
 
@@ -123,8 +134,9 @@ static enum gpu_status time_both(struct gpu_lane *lane, CUdeviceptr device, char
     struct both_ways both = {host, device};
     struct schedule s = {.count = 0};
     enum gpu_status status = make_copies(&s, up_cols) ? GPU_OK : GPU_NO_MEMORY;
+    const double begun = accel_now_ms();
     *both_ms = 1e30;
-    for (int i = 0; status == GPU_OK && i < ATTEMPTS; i++) {
+    for (int i = 0; status == GPU_OK && once_more(i, begun); i++) {
         struct flow flow = {.schedule = &s,
                             .result_bytes =
                                 (int64_t)ROWS * (COLS - up_cols) * (int64_t)sizeof(double),
@@ -144,7 +156,7 @@ static enum gpu_status time_both(struct gpu_lane *lane, CUdeviceptr device, char
 /* Returns the rate both ways: no less than the faster one alone has, and no more than both have. 1e30: it is not known. */
 static double both_of(double up_gbps, double down_gbps, double both_ms)
 {
-    const double all = (double)ROWS * COLS * sizeof(double) * 1e-6 / both_ms;
+    const double all = (double)ROWS * (ROUNDS * (COLS - 1) + 1) * sizeof(double) * 1e-6 / both_ms;
     const double faster = up_gbps > down_gbps ? up_gbps : down_gbps;
     return both_ms >= 1e30             ? 0
            : all < faster              ? faster

@@ -192,7 +192,7 @@ void measure_products(bool quick)
     if (CUDA_OK(cuStreamCreate, &p.stream, CU_STREAM_NON_BLOCKING) &&
         CUBLAS_OK(cublasSetStream_v2, p.handle, p.stream)) {
         for (const char *type = "sdz"; *type; type++)
-            measure_type(&p, *type, quick ? 128 : 2048, quick ? 256 : 8192);
+            measure_type(&p, *type, quick ? 128 : 2048, quick ? 256 : *type == 'z' ? 8192 : 16384);
     } else {
         report_missing("dgemm_peak", "");
     }
