@@ -5,7 +5,7 @@
 enum { TRIMMED_COLUMN = 2048, TRIMMED_PIECES = 4 };
 
 /* The least bytes of a piece that is digested or trimmed, and the most of one of a triangle. */
-enum { LEAST_PIECE = 256 << 10, MOST_OF_TRIANGLE = 2 << 20 };
+enum { LEAST_PIECE = 256 << 10, MOST_OF_TRIANGLE = 1 << 20 };
 
 static int64_t bytes_of_piece(const struct lane_rectangle *r, int64_t device_ld, int pieces,
                               int64_t least, int64_t most)

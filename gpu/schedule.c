@@ -11,7 +11,8 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
 /* Of the calling thread: by a trace of calls on an H100 with 16 CPUs, each piece takes 6 us, and a product's kernel 12 to 20, above all in
  * cuBLAS. Columns of 2 KB are packed there at half the rate of long ones, of 5 KB at 9 parts of 10. By a triangle, many small kernels solve, which take as
- * long for 50 columns as for 800: 0.3 ms for 640 to 800 rows on an H200 (cuBLAS 13.1). */
+ * long for 50 columns as for 800: 0.3 ms for 640 to 800 rows on an H200 (cuBLAS 13.1), of which an H100 solves 9 elements of double precision in a nanosecond
+ * where there are 4096 columns and more. */
 const struct schedule_rates schedule_nominal = {
     .up = 25,
     .down = 25,
@@ -21,6 +22,7 @@ const struct schedule_rates schedule_nominal = {
     .kernel_ms = 0.005,
     .wait_ms = 0.01,
     .row_ms = 0.0004,
+    .solve = 72,
     .call_ms = 0.004,
     .piece_share = 0.15,
     .launch_ms = 0.015,
@@ -223,7 +225,7 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
         (schedule_in_panels(call) && i == p) || (call->kind == SCHEDULE_RANK_K && i == j);
     const double terms = call->per_term * (double)rows * (double)cols * (double)depth *
                          (call->kind == SCHEDULE_RANK_K && call->two ? 2 : 1) * (half ? 0.5 : 1);
-    return rates->kernel_ms + schedule_chain_ms(s, rates, i, p) +
+    return rates->kernel_ms + schedule_solve_ms(s, rates, i, j, p) +
            schedule_product_ms(rates, terms, (double)accel_min(accel_min(rows, cols), depth));
 }
 
@@ -232,6 +234,18 @@ double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *
     return s->call.kind == SCHEDULE_SOLVE && i == p
                ? rates->row_ms * (double)schedule_cell_of(s, A, i, p).rows
                : 0;
+}
+
+double schedule_solve_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
+                         int p)
+{
+    const double chain = schedule_chain_ms(s, rates, i, p);
+    const double through =
+        s->call.kind == SCHEDULE_SOLVE && i == p && rates->solve > 0
+            ? (double)schedule_cell_of(s, A, i, p).rows * (double)schedule_cell_of(s, C, 0, j).cols *
+                  (double)s->call.size[C] / rates->solve * 1e-6
+            : 0;
+    return chain > through ? chain : through;
 }
 
 struct timed {
