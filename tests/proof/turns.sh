@@ -87,9 +87,11 @@ figures_agree() {
 # What players' calls have taken at their largest orders so far: "PLAYER ROUTINE" is the key.
 declare -A last_ms last_n
 
-# estimated PLAYER ROUTINE N: the seconds of a call, by the cube of the order; 0 where nothing is known.
+# estimated PLAYER ROUTINE N: the seconds of a call; 0 where nothing is known. By the cube of the order, but where all calls are on the GPU, of which small
+# ones take most of their time to start, by the square.
 estimated() {
-    awk -v ms="${last_ms[$1 $2]:-0}" -v n="$3" -v last="${last_n[$1 $2]:-$3}" 'BEGIN { q = n / last; printf "%.1f", ms * q * q * q / 1000 }'
+    awk -v ms="${last_ms[$1 $2]:-0}" -v n="$3" -v last="${last_n[$1 $2]:-$3}" -v power="$([ "$1" = libaccel_gpu ] && echo 2 || echo 3)" \
+        'BEGIN { printf "%.1f", ms * (n / last) ^ power / 1000 }'
 }
 
 # Above twice this order, a player first makes a call of this order, which tells how long others take.
@@ -113,6 +115,7 @@ choose_players() {
         # NVBLAS has Level 3 alone.
         case $name:$1 in nvblas:*rf | nvblas:*dd | nvblas:*evd) continue ;; esac
         [ -z "${player_lost[$name]:-}" ] || continue
+        [ "$2" -lt "$alone" ] || [ "$name" = libaccel_gpu ] || continue
         request="$1 $probed"
         probe "$name" "$1" "$2"
         seconds=$(estimated "$name" "$1" "$2")
