@@ -97,11 +97,11 @@ static void copy_list(const struct panel_copies *c, const struct schedule_step *
         panel_copies_note(c->s, panel_copies_list_operand(c->s), true, 1, list.rows, size);
 }
 
-static void copy_info(const struct panel_copies *c, const struct schedule_step *step,
-                      struct flow_copy *copy)
+static void copy_outcome(const struct panel_copies *c, const struct schedule_step *step,
+                         struct flow_copy *copy)
 {
-    copy->host = lane_whole(&c->info[step->j], 1, 1, 1, sizeof *c->info);
-    copy->device = solver_part(c->steps->infos, step->j, 0, 1, 1).ptr;
+    copy->host = lane_whole(&c->outcome[step->j], 1, 1, 1, sizeof *c->outcome);
+    copy->device = solver_outcome_at(c->steps->outcomes, step->j).ptr;
     copy->device_ld = 1;
 }
 
@@ -120,7 +120,7 @@ void panel_copies_of(struct panel_copies *c, const struct schedule_step *step,
         copy_list(c, step, copy);
         break;
     default:
-        copy_info(c, step, copy);
+        copy_outcome(c, step, copy);
         break;
     }
 }

@@ -34,7 +34,7 @@ struct panel_copies {
     struct solver *s;
     const struct panels_job *job;
     const struct panel_steps *steps;
-    int32_t *info; /* of each panel, once it has come down */
+    struct solver_outcome *outcome; /* of each panel, once it has come down */
     struct gpu_scan scan;
 };
 

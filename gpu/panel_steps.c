@@ -314,11 +314,17 @@ static void update_panel(struct panel_steps *k, const struct schedule_step *step
 void panel_steps_put(struct panel_steps *k, const struct schedule_step *step)
 {
     const struct array c = panel_steps_panel(k, step->j);
-    k->s->info = solver_part(k->infos, step->j, 0, 1, 1).ptr;
+    k->s->info = solver_outcome_at(k->outcomes, step->j).ptr;
     if (step->p < 0)
         factor_panel(k, step, c);
     else
         update_panel(k, step, c, panel_steps_block(k, step, step->place));
+}
+
+bool panel_steps_succeeded(const struct panel_steps *k, const struct solver_outcome *outcome)
+{
+    return k->panels->call.kind == PANELS_CHOLESKY ? solver_is_definite(k->s, outcome)
+                                                   : outcome->info == 0;
 }
 
 /* ---- Memory ---- */
@@ -332,7 +338,7 @@ void panel_steps_take_lists(struct panel_steps *k, bool has_scalars)
         k->swaps = solver_vector(k->s, most, ACCEL_INT32);
     if (!k->list.ptr && (lu || call->kind == PANELS_QR || has_scalars))
         k->list = solver_vector(k->s, most, lu ? ACCEL_INT64 : k->s->dtype);
-    k->infos = solver_vector(k->s, k->panels->count, ACCEL_INT32);
+    k->outcomes = solver_outcomes(k->s, k->panels->count);
 }
 
 void panel_steps_measure(struct panel_steps *k, struct solver_reserve *reserve)

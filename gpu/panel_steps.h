@@ -14,7 +14,7 @@ struct panels_action {
     char uplo, trans, diag;
 };
 
-/* The kernels take their workspaces from the solver's reserve, and do not wait: INFO of each panel is in `infos`. */
+/* The kernels take their workspaces from the solver's reserve, and do not wait: each panel's outcome is in `outcomes`. */
 struct panel_steps {
     struct solver *s;
     const struct panels *panels;
@@ -26,8 +26,8 @@ struct panel_steps {
     gpu_address panel, block;
     struct array whole;
     /* list: of LU the pivots, int64_t, of QR the scalars of reflectors; swaps: pivots, int32_t. The pivots of LU count from their panel's
-     * first row, those that are applied from the matrix's. infos: an int of each panel. */
-    struct array list, swaps, infos;
+     * first row, those that are applied from the matrix's. */
+    struct array list, swaps, outcomes;
 };
 
 /* Return where a panel, and the block of a step, are on the device. place: of the block. */
@@ -41,6 +41,9 @@ struct schedule_cell panel_steps_stored(const struct panel_steps *k, struct sche
 struct schedule_cell panel_steps_stored_block(const struct panel_steps *k,
                                               struct schedule_cell cell);
 struct array panel_steps_list(const struct panel_steps *k, int j);
+
+/* Returns whether a panel whose outcome is in host memory has been factored; of one to which blocks are applied, whether all is well. */
+bool panel_steps_succeeded(const struct panel_steps *k, const struct solver_outcome *outcome);
 
 /* Takes memory for the lists that are not there. has_scalars: some are applied. */
 void panel_steps_take_lists(struct panel_steps *k, bool has_scalars);

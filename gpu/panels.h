@@ -23,7 +23,7 @@ enum panels_kind {
     PANELS_APPLY     /* the panels are of an m x n matrix; blocks of another one change them */
 };
 
-/* What a step copies: step->operand. A panel's list is its pivots, or the scalars of its reflectors; INFO is one int. */
+/* What a step copies: step->operand. A panel's list is its pivots, or the scalars of its reflectors; INFO is small, too. */
 enum panels_operand { PANELS_PANEL, PANELS_BLOCK, PANELS_LIST, PANELS_INFO };
 
 /* Once through the columns of the other matrix, block by block. */

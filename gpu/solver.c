@@ -124,7 +124,7 @@ static void begin(struct solver *s, struct gpu_work *work)
     *s = (struct solver){
         .work = work, .call = work->call, .dtype = dtype, .real = accel_real_dtype(dtype)};
     if (solver_note(s, lane_use_solver(work->lane)))
-        s->info = take(s, sizeof(int));
+        s->info = take(s, sizeof(struct solver_outcome));
 }
 
 /* ---- Down ---- */
@@ -154,6 +154,64 @@ void solver_require_success(struct solver *s)
 {
     if (!s->reserve && !solver_has_succeeded(s))
         solver_note(s, GPU_UNSUPPORTED);
+}
+
+/* ---- Outcomes ---- */
+
+enum { OUTCOME_INTS = sizeof(struct solver_outcome) / sizeof(int32_t) };
+
+struct array solver_outcomes(struct solver *s, int64_t count)
+{
+    return solver_vector(s, count * OUTCOME_INTS, ACCEL_INT32);
+}
+
+struct array solver_outcome_at(struct array outcomes, int64_t number)
+{
+    return solver_part(outcomes, number * OUTCOME_INTS, 0, OUTCOME_INTS, 1);
+}
+
+void solver_keep_pivot(struct solver *s, struct array factor)
+{
+    const gpu_address last = solver_part(factor, factor.rows - 1, factor.cols - 1, 1, 1).ptr;
+    if (solver_is_well(s) && !(s->reserve && s->reserve->measuring))
+        solver_note(s, lane_copy(s->work->lane, s->info + offsetof(struct solver_outcome, pivot), 1,
+                                 last, 1, 1, 1, (int64_t)accel_dtype_size(s->real)));
+}
+
+bool solver_is_definite(const struct solver *s, const struct solver_outcome *outcome)
+{
+    const double pivot =
+        accel_is_double(s->dtype) ? outcome->pivot.full : (double)outcome->pivot.single;
+    return outcome->info == 0 && pivot > 0;
+}
+
+void solver_require_definite(struct solver *s)
+{
+    struct solver_outcome outcome = {0};
+    if (s->reserve)
+        return;
+    solver_get(s, &outcome, (struct array){s->info, OUTCOME_INTS, 1, OUTCOME_INTS, ACCEL_INT32});
+    if (solver_is_well(s) && !solver_is_definite(s, &outcome))
+        solver_note(s, GPU_UNSUPPORTED);
+}
+
+void solver_require_finite(struct solver *s, struct array values)
+{
+    struct gpu_scan scan = gpu_scan_begin(accel_is_double(s->dtype));
+    const int64_t bytes = values.rows * solver_element(values);
+    if (!solver_is_well(s) || bytes <= 0)
+        return;
+    void *there = malloc((size_t)bytes);
+    if (!there) {
+        solver_note(s, GPU_NO_MEMORY);
+        return;
+    }
+    solver_get(s, there, values);
+    if (solver_is_well(s))
+        gpu_scan_numbers(&scan, there, bytes);
+    if (!scan.finite)
+        solver_note(s, GPU_UNSUPPORTED);
+    free(there);
 }
 
 /* ---- The whole ---- */

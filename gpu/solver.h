@@ -52,12 +52,22 @@ struct solver_reserve {
     size_t host_used;
 };
 
+/* What a step leaves on the device. INFO comes first. pivot: of a Cholesky factor the last one, of the routine's precision. cuSOLVER of CUDA 13.0
+ * has said INFO = 0 of one that failed, of order 32. A NaN in an earlier pivot reaches it. */
+struct solver_outcome {
+    int32_t info, unused;
+    union {
+        float single;
+        double full;
+    } pivot;
+};
+
 struct solver {
     struct gpu_work *work;
     const struct accel_call *call; /* the work's */
     enum gpu_status status;
     enum accel_dtype dtype, real;
-    gpu_address info; /* an int */
+    gpu_address info; /* of a struct solver_outcome, which begins there */
     double largest;   /* magnitude in the inputs so far, of real and imaginary parts */
     struct result result[RESULTS_MAX];
     int results;
@@ -144,6 +154,19 @@ bool solver_take_work(struct solver *s, size_t device_bytes, size_t host_bytes,
 bool solver_has_succeeded(struct solver *s);
 /* Does the same, and leaves the call to the original if not. With a reserve, does nothing. */
 void solver_require_success(struct solver *s);
+
+/* Take memory for so many outcomes; return one of them. */
+struct array solver_outcomes(struct solver *s, int64_t count);
+struct array solver_outcome_at(struct array outcomes, int64_t number);
+
+/* Puts the last pivot of a Cholesky factor beside INFO, in stream order: so that it takes no wait of its own. */
+void solver_keep_pivot(struct solver *s, struct array factor);
+/* Returns whether a matrix whose outcome is in host memory is positive definite. */
+bool solver_is_definite(const struct solver *s, const struct solver_outcome *outcome);
+/* Does what solver_require_success() does, behind solver_keep_pivot(). */
+void solver_require_definite(struct solver *s);
+/* Leaves the call to the original if one of these real numbers is not finite. */
+void solver_require_finite(struct solver *s, struct array values);
 
 /* Give `from` to the program at the end, as the first rows and columns of `to`. */
 void solver_return(struct solver *s, const struct accel_span *to, struct array from, char uplo);

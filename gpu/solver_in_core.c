@@ -119,15 +119,15 @@ static void exchange_finished(struct run *r)
 
 static void require_success(struct run *r)
 {
-    int32_t *info = malloc((size_t)r->panels.count * sizeof *info);
-    if (!info)
+    struct solver_outcome *outcome = malloc((size_t)r->panels.count * sizeof *outcome);
+    if (!outcome)
         solver_note(r->s, GPU_NO_MEMORY);
     else
-        solver_get(r->s, info, r->steps.infos);
+        solver_get(r->s, outcome, r->steps.outcomes);
     for (int j = 0; j < r->panels.count && solver_is_well(r->s); j++)
-        if (panels_factored(&r->panels, j) > 0 && info[j] != 0)
+        if (panels_factored(&r->panels, j) > 0 && !panel_steps_succeeded(&r->steps, &outcome[j]))
             solver_note(r->s, GPU_UNSUPPORTED);
-    free(info);
+    free(outcome);
 }
 
 /* The pivots of a panel count from its diagonal; the matrix's from its first row. */

@@ -21,12 +21,12 @@ struct run {
 
 /* ---- Steps ---- */
 
-/* The panel that a block is of is in host memory, and so is its INFO. */
+/* The panel that a block is of is in host memory, and so is its outcome. */
 static void copy_of(void *context, const struct schedule_step *step, struct flow_copy *copy)
 {
     struct run *r = context;
     if (step->operand == PANELS_BLOCK && r->job->call.kind != PANELS_APPLY)
-        r->refused = r->refused || r->copies.info[step->i] != 0;
+        r->refused = r->refused || !panel_steps_succeeded(&r->steps, &r->copies.outcome[step->i]);
     panel_copies_of(&r->copies, step, copy);
 }
 
@@ -132,8 +132,8 @@ static void prepare(struct run *r)
 static void take_host_memory(struct run *r)
 {
     struct solver *s = r->s;
-    r->copies.info = calloc((size_t)r->panels.count, sizeof *r->copies.info);
-    if (!r->copies.info)
+    r->copies.outcome = calloc((size_t)r->panels.count, sizeof *r->copies.outcome);
+    if (!r->copies.outcome)
         solver_note(s, GPU_NO_MEMORY);
 }
 
@@ -205,7 +205,7 @@ static void run_flow(struct run *r)
     if (!r->copies.scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
     for (int j = 0; solver_is_well(s) && j < r->panels.count; j++)
-        if (r->copies.info[j] != 0)
+        if (!panel_steps_succeeded(&r->steps, &r->copies.outcome[j]))
             solver_note(s, GPU_UNSUPPORTED);
     s->largest = r->copies.scan.largest > s->largest ? r->copies.scan.largest : s->largest;
     s->reserve = NULL;
@@ -230,7 +230,7 @@ void solver_panels(struct solver *s, struct panels_job *job)
     run_flow(&r);
     if (solver_is_well(s) && job->call.kind == PANELS_LU)
         panel_copies_end_lu(job, r.panels.first, r.panels.count);
-    free(r.copies.info);
+    free(r.copies.outcome);
     panels_free(&r.panels);
     if (solver_is_well(s))
         restart(s);

@@ -8,8 +8,8 @@
 struct solver_shared {
     const struct panels_shared *plan;
     atomic_bool stopped;
-    atomic_bool there[PANELS_MOST]; /* panels in host memory */
-    int32_t info[PANELS_MOST];      /* of these */
+    atomic_bool there[PANELS_MOST];             /* panels in host memory */
+    struct solver_outcome outcome[PANELS_MOST]; /* of these */
     pthread_mutex_t lock;
     pthread_cond_t news;
     /* With the lock: */
@@ -135,14 +135,14 @@ static void note_arrival(void *context, const struct schedule_step *step)
     panel_copies_arrived(&r->copies, step);
 }
 
-/* The INFO of a panel comes down last. One that could not be factored ends the call. */
+/* The outcome of a panel comes down last. One that could not be factored ends the call. */
 static void note_unpacked(void *context, const struct schedule_step *step)
 {
     const struct run *r = context;
     struct solver_shared *shared = r->shared;
     if (step->operand != PANELS_INFO)
         return;
-    if (shared->info[step->j] != 0) {
+    if (!panel_steps_succeeded(&r->steps, &shared->outcome[step->j])) {
         solver_shared_stop(shared);
         return;
     }
@@ -183,7 +183,7 @@ static void take_device_memory(struct run *r)
 {
     struct solver *s = r->s;
     const struct panels *p = &r->panels;
-    const int64_t info_bytes = p->count * (int64_t)sizeof(int32_t);
+    const int64_t outcome_bytes = p->count * (int64_t)sizeof(struct solver_outcome);
     r->steps.list = (struct array){.ptr = 0}; /* an attempt before may have had one */
     panel_steps_take_lists(&r->steps, false);
     r->steps.panel = solver_work(s, (size_t)(p->buffers * p->panel_bytes)).ptr;
@@ -191,7 +191,7 @@ static void take_device_memory(struct run *r)
     panel_steps_take_reserve(&r->steps, &r->reserve);
     /* Panels without a diagonal are not factored. Only now: what an attempt without memory gives back must not be written any more. */
     if (solver_is_well(s))
-        solver_note(s, gpu_work_zero(s->work, r->steps.infos.ptr, info_bytes));
+        solver_note(s, gpu_work_zero(s->work, r->steps.outcomes.ptr, outcome_bytes));
 }
 
 /* Vectors take a little, and each block that the pool gives is a whole number of its units. */
@@ -240,7 +240,7 @@ static void run_member(struct solver *s, struct solver_shared *shared, int me,
     r.copies = (struct panel_copies){.s = s,
                                      .job = job,
                                      .steps = &r.steps,
-                                     .info = shared->info,
+                                     .outcome = shared->outcome,
                                      .scan = gpu_scan_begin(accel_is_double(s->dtype))};
     struct flow flow = {.schedule = &r.panels.schedule,
                         .result_bytes = job->call.m * job->call.n * job->call.size,

@@ -115,7 +115,10 @@ static cusolverEigRange_t range_of(char range)
 
 void solver_potrf(struct solver *s, char uplo, struct array a)
 {
-    GENERIC(cusolverDnXpotrf, PARAMS, fill(uplo), a.rows, TYPE, MATRIX(a), TYPE);
+    GENERIC_WITH(cusolverDnXpotrf, (PARAMS, fill(uplo), a.rows, TYPE, MATRIX(a), TYPE),
+                 (PARAMS, fill(uplo), a.rows, TYPE, MATRIX(a), TYPE), ());
+    solver_keep_pivot(s, a);
+    solver_require_definite(s);
 }
 
 void solver_potrs(struct solver *s, char uplo, struct array a, struct array b)
@@ -248,12 +251,24 @@ int64_t solver_syevdx(struct solver *s, char jobz, struct spectrum part, char up
     return found;
 }
 
+/* Waits for INFO, and does not take it alone: B has been factored, too, and of NaNs in that the eigenvalues tell. */
+static void require_pencil(struct solver *s, struct array b, struct array w, int64_t found)
+{
+    solver_keep_pivot(s, b);
+    solver_require_definite(s);
+    solver_require_finite(s, solver_part(w, 0, 0, found, 1));
+}
+
 void solver_sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct array a,
                   struct array b, struct array w)
 {
+#define ARGUMENTS                                                                                  \
+    ((cusolverEigType_t)itype, vectors(jobz == 'V'), fill(uplo), (int)a.rows, TYPED(a), TYPED(b),  \
+     REALS(w))
     if (fits_int(s, a.rows, a.ld))
-        LEGACY(sygvd, hegvd, (cusolverEigType_t)itype, vectors(jobz == 'V'), fill(uplo),
-               (int)a.rows, TYPED(a), TYPED(b), REALS(w));
+        BY_TYPE(LEGACY_WITH, sygvd, hegvd, ARGUMENTS, ARGUMENTS, ());
+#undef ARGUMENTS
+    require_pencil(s, b, w, a.rows);
 }
 
 int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectrum part, char uplo,
@@ -263,9 +278,13 @@ int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectru
     if (!fits_int(s, a.rows, a.ld))
         return 0;
     found = (int)a.rows;
-    LEGACY(sygvdx, hegvdx, (cusolverEigType_t)itype, vectors(jobz == 'V'), range_of(part.range),
-           fill(uplo), (int)a.rows, TYPED(a), TYPED(b), (R)part.vl, (R)part.vu, (int)part.il,
-           (int)part.iu, &found, REALS(w));
+#define ARGUMENTS                                                                                  \
+    ((cusolverEigType_t)itype, vectors(jobz == 'V'), range_of(part.range), fill(uplo),             \
+     (int)a.rows, TYPED(a), TYPED(b), (R)part.vl, (R)part.vu, (int)part.il, (int)part.iu, &found,  \
+     REALS(w))
+    BY_TYPE(LEGACY_WITH, sygvdx, hegvdx, ARGUMENTS, ARGUMENTS, ());
+#undef ARGUMENTS
+    require_pencil(s, b, w, accel_min(found, a.rows));
     return found;
 }
 

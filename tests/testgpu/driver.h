@@ -67,6 +67,7 @@ struct settings {
     bool data;
     enum pageable { PAGEABLE_MISUSED, PAGEABLE_ALLOWED, PAGEABLE_UNTOLD } pageable;
     bool scales;
+    unsigned last_pivot;
     bool early_end;
     const char *report;
     const char *trace;

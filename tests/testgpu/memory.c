@@ -504,6 +504,11 @@ bool testgpu_scales(void)
     return settings.scales;
 }
 
+unsigned testgpu_last_pivot(void)
+{
+    return settings.last_pivot;
+}
+
 /* Why what runs in a context may not use the memory; NULL: it may. With the lock. */
 static const char *forbidden(const struct allocation *a, CUcontext context)
 {

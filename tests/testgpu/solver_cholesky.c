@@ -1,4 +1,5 @@
 /* Xpotrf, Xpotrs, potri and lauum. */
+#include <math.h>
 #include "solver_cost.h"
 #include "solver_lapack.h"
 
@@ -20,27 +21,46 @@ static int64_t room(const struct solver_call *x)
     return 32 * larger(1, x->n);
 }
 
-static int compute(const struct solver_call *x, void *const *at, potrf_routine *routine)
+static int call_routine(const struct solver_call *x, void *const *at, potrf_routine *routine)
 {
     struct words w = words_of(x);
     int info = 0;
     ALONE(routine, &w.uplo, &w.n, at[A], &w.lda, &info, 1);
     destroy_other(&x->at[A], at[A]);
+    return info;
+}
+
+static int leave(const struct solver_call *x, void *const *at, int info)
+{
     if (info != 0)
         destroy(&x->at[A], 0, at[A]);
     return info;
+}
+
+static int compute_potrf(const struct solver_call *x, void *const *at)
+{
+    static potrf_routine *const routines[] = TABLE(potrf);
+    const int info = call_routine(x, at, routines[x->precision]);
+    if (!misses_pivot(x, 1, info))
+        return leave(x, at, info);
+    set_last_pivot(x, A, at, NAN);
+    return 0;
 }
 
 #define COMPUTE(NAME)                                                                              \
     static int compute_##NAME(const struct solver_call *x, void *const *at)                        \
     {                                                                                              \
         static potrf_routine *const routines[] = TABLE(NAME);                                      \
-        return compute(x, at, routines[x->precision]);                                             \
+        return leave(x, at, call_routine(x, at, routines[x->precision]));                          \
     }
 
-COMPUTE(potrf)
 COMPUTE(potri)
 COMPUTE(lauum)
+
+static void pretend_potrf(const struct solver_call *x, void *const *at)
+{
+    set_last_pivot(x, A, at, 1);
+}
 
 /* The right-hand sides' columns are the call's k. */
 static bool describe_potrs(struct solver_call *x)
@@ -61,18 +81,19 @@ static int compute_potrs(const struct solver_call *x, void *const *at)
     return info;
 }
 
-#define IN_PLACE(NAME, TRAITS, OPERATIONS)                                                         \
+#define IN_PLACE(NAME, TRAITS, OPERATIONS, ...)                                                    \
     static const struct solver_routine NAME = {.name = #NAME,                                      \
                                                .traits = (TRAITS),                                 \
                                                .result = A,                                        \
                                                .describe = describe,                               \
                                                .room = room,                                       \
                                                .compute = compute_##NAME,                          \
-                                               .operations = (OPERATIONS)}
+                                               .operations = (OPERATIONS),                         \
+                                               __VA_ARGS__}
 
-IN_PLACE(potrf, HAS_PARAMS, operations_of_cholesky);
-IN_PLACE(potri, 0, operations_of_potri);
-IN_PLACE(lauum, 0, operations_of_cholesky);
+IN_PLACE(potrf, HAS_PARAMS, operations_of_cholesky, .pretend = pretend_potrf);
+IN_PLACE(potri, 0, operations_of_potri, .pretend = NULL);
+IN_PLACE(lauum, 0, operations_of_cholesky, .pretend = NULL);
 static const struct solver_routine potrs = {
     .name = "potrs",
     .traits = HAS_PARAMS,

@@ -10,5 +10,6 @@ bool describe_some_eigen(struct solver_call *call);
 int64_t room_of_eigen(const struct solver_call *call);
 int compute_eigen(const struct solver_call *call, void *const *at);
 int compute_some_eigen(const struct solver_call *call, void *const *at);
+void pretend_eigen_of_pair(const struct solver_call *call, void *const *at);
 
 #endif

@@ -72,3 +72,20 @@ void destroy_other(const struct matrix *matrix, void *bytes)
         else if (matrix->part == UPPER)
             spoil_rows(matrix, j, j + 1, matrix->rows, bytes);
 }
+
+void set_last_pivot(const struct solver_call *x, enum operand operand, void *const *at,
+                    double value)
+{
+    const struct matrix *factor = &x->at[operand];
+    char *pivot = (char *)at[operand] + (size_t)((x->n - 1) * (factor->ld + 1)) * factor->element;
+    const float single = (float)value;
+    if (is_single(x->precision))
+        memcpy(pivot, &single, sizeof single);
+    else
+        memcpy(pivot, &value, sizeof value);
+}
+
+bool misses_pivot(const struct solver_call *x, unsigned kind, int64_t failed)
+{
+    return testgpu_last_pivot() >= kind && failed > 0 && failed == x->n && failed % 32 == 0;
+}

@@ -19,6 +19,7 @@ static const struct solver_routine sygvd = {
     .describe = describe,
     .room = room_of_eigen,
     .compute = compute_eigen,
+    .pretend = pretend_eigen_of_pair,
     .operations = operations_of_sygvd,
 };
 static const struct solver_routine sygvdx = {
@@ -27,6 +28,7 @@ static const struct solver_routine sygvdx = {
     .describe = describe_some,
     .room = room_of_eigen,
     .compute = compute_some_eigen,
+    .pretend = pretend_eigen_of_pair,
     .operations = operations_of_sygvd,
 };
 

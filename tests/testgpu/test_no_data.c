@@ -87,11 +87,13 @@ static int illegal_operand(void)
 static int success(struct solver *s)
 {
     enum { N = 8 };
+    double complex factor[N * N];
     const cublasFillMode_t uplo = CUBLAS_FILL_MODE_LOWER;
     struct eigen e = {.n = N, .lda = N, .b = 1, .ldb = N, .values = 2, .il = 3, .iu = 5, .vu = 1};
     CHECK(getrf(s, N, N, 0, N, 1) == 0);
     CHECK(getrs(s, CUBLAS_OP_N, N, N, 0, N, 1, 2, N) == 0);
     CHECK(potrf(s, uplo, N, 0, N) == 0);
+    CHECK(get(s, 0, factor, N * N) == 0 && creal(factor[N * N - 1]) > 0);
     CHECK(trtri(s, uplo, CUBLAS_DIAG_NON_UNIT, N, 0, N) == 0);
     CHECK(laswp(s, N, 0, N, 1, N, 1, 1) == 0);
     OK(cuStreamSynchronize(s->stream));

@@ -313,6 +313,34 @@ static int not_a_number(struct solver *s)
     return 0;
 }
 
+/* See TESTGPU_LAST_PIVOT: whether nothing is said of the last pivot of an order, which fails. */
+static int last_pivot(struct solver *s, int n, bool missed)
+{
+    static double complex matrix[32 * 32];
+    struct eigen e = problem(1, true, true);
+    const size_t count = (size_t)(n * n), last = count - 1;
+    memset(matrix, 0, sizeof matrix);
+    for (int i = 0; i < n; i++)
+        matrix[i * (n + 1)] = i + 1 < n ? 1 : -1;
+    CHECK(put(s, 0, matrix, count) == 0 && put(s, 1, matrix, count) == 0);
+    e.n = e.lda = e.ldb = n;
+    CHECK(eigen(s, &e) == (missed ? 0 : 2 * n));
+    CHECK(put(s, 0, matrix, count) == 0);
+    CHECK(potrf(s, CUBLAS_FILL_MODE_LOWER, n, 0, n) == (missed ? 0 : n));
+    for (int slot = 0; slot < 2 && missed; slot++) {
+        CHECK(get(s, slot, matrix, count) == 0);
+        CHECK(isnan(creal(matrix[last])) && creal(matrix[last - (size_t)n - 1]) == 1);
+    }
+    return 0;
+}
+
+static int missed_pivot(struct solver *s)
+{
+    CHECK(last_pivot(s, 31, false) == 0);
+    return last_pivot(s, 32, true);
+}
+
+FOR_TYPES(missed_pivot)
 FOR_TYPES(eigenvalues)
 FOR_TYPES(no_pair)
 FOR_TYPES(singular_values)
@@ -326,6 +354,7 @@ const struct scenario solver_eigen_scenarios[] = {
      {0},
      {"syevd=16 syevdx=24 sygvd=48 sygvdx=72\n", "call name=cusolverDnZhegvdx n=18 failed=0",
       "handles=0 contexts=0"}},
+    {"solver_missed_pivot", missed_pivot_right, {"TESTGPU_LAST_PIVOT=2"}, {"sygvd=8 potrf=8\n"}},
     {"solver_no_pair", no_pair_right, {0}, {"sygvd=4 sygvdx=4\n"}},
     {"solver_singular_values", singular_values_right, {0}, {"gesvd=180\n"}},
     {"solver_other_singular_values",

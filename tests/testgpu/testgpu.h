@@ -162,6 +162,8 @@ bool testgpu_computes(void);
 
 /* Whether products with a factor or a k of 0 scale their result, as in BLAS; without it they leave it as it is. */
 bool testgpu_scales(void);
+/* Which routines say nothing of a last pivot that fails: see TESTGPU_LAST_PIVOT. */
+unsigned testgpu_last_pivot(void);
 /* The minor version that cuBLAS says it has, or its own. */
 int testgpu_cublas_minor(int otherwise);
 
