@@ -230,10 +230,10 @@ static bool may_go_on(struct done *done)
     struct done now = {.wall_ms = 0};
     const bool known = read_kernel(&now);
     const bool queue_known = now.queued_ms >= 0 && done->queued_ms >= 0;
-    const struct give_way_sample sample = {
-        done->wall_ms, now.cpu_ms - done->cpu_ms,
-        queue_known ? now.queued_ms - done->queued_ms : GIVE_WAY_UNKNOWN,
-        now.preempted - done->preempted};
+    const struct give_way_sample sample = {done->wall_ms, now.cpu_ms - done->cpu_ms,
+                                           queue_known ? now.queued_ms - done->queued_ms
+                                                       : GIVE_WAY_UNKNOWN,
+                                           now.preempted - done->preempted};
     *done = now;
     pthread_mutex_lock(&lock);
     if (known)
