@@ -240,11 +240,11 @@ double schedule_solve_ms(const struct schedule *s, const struct schedule_rates *
                          int p)
 {
     const double chain = schedule_chain_ms(s, rates, i, p);
-    const double through =
-        s->call.kind == SCHEDULE_SOLVE && i == p && rates->solve > 0
-            ? (double)schedule_cell_of(s, A, i, p).rows * (double)schedule_cell_of(s, C, 0, j).cols *
-                  (double)s->call.size[C] / rates->solve * 1e-6
-            : 0;
+    const double through = s->call.kind == SCHEDULE_SOLVE && i == p && rates->solve > 0
+                               ? (double)schedule_cell_of(s, A, i, p).rows *
+                                     (double)schedule_cell_of(s, C, 0, j).cols *
+                                     (double)s->call.size[C] / rates->solve * 1e-6
+                               : 0;
     return chain > through ? chain : through;
 }
 

@@ -89,7 +89,8 @@ static int threads_of_crew(long *slept)
         FILE *file = fopen(path, "r");
         if (!file)
             continue;
-        const bool of_crew = fgets(line, sizeof line, file) && strcmp(line, "Name:\taccel-copy\n") == 0;
+        const bool of_crew =
+            fgets(line, sizeof line, file) && strcmp(line, "Name:\taccel-copy\n") == 0;
         found += of_crew;
         while (of_crew && fgets(line, sizeof line, file))
             if (strncmp(line, "voluntary_ctxt_switches:", 24) == 0)
