@@ -51,7 +51,6 @@ static struct split_device part_of(const struct dispatch_device *device,
     part.rates.compute /= device->sharers;
     part.rates.up /= device->sharers;
     part.rates.down /= device->sharers;
-    part.rates.both /= device->sharers;
     return part;
 }
 

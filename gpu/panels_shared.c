@@ -58,7 +58,6 @@ static int blocks_of(const struct panels *view, int i, int j)
 /* What a device has done so far: until when its engines work, and its places are used. */
 struct state {
     double end[SCHEDULE_ENGINES], panel_free[2], block_free[BLOCKS];
-    double both; /* until when all that it has copied takes both ways' rate */
     int owned, block;
 };
 
@@ -75,14 +74,11 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* Has a device copy a cell, from `begin` on. Returns when that is done. */
-static double copy(const struct panels_call *call, const struct schedule_rates *rates,
-                   struct state *state, struct schedule_cell cell, double begin, double gbps)
+static double copy_ms(const struct panels_call *call, const struct schedule_rates *rates,
+                      struct schedule_cell cell, double gbps)
 {
-    const double megabytes = (double)cell.rows * (double)cell.cols * (double)call->size * 1e-6;
-    if (rates->both > 0)
-        state->both += megabytes / rates->both;
-    return later(begin + rates->copy_ms + megabytes / gbps, state->both);
+    return rates->copy_ms +
+           (double)cell.rows * (double)cell.cols * (double)call->size / gbps * 1e-6;
 }
 
 /* Has a device do panel j, behind what it has done. Returns when the panel is in host memory. */
@@ -94,16 +90,15 @@ static double do_panel(const struct trial *t, int device, int j, struct state *s
     const int place = state->owned++ % t->shared->buffers;
     double *end = state->end;
     end[UP] =
-        copy(&view->call, rates, state, panel, later(end[UP], state->panel_free[place]), rates->up);
+        later(end[UP], state->panel_free[place]) + copy_ms(&view->call, rates, panel, rates->up);
     double wait_for = end[UP];
     for (int i = 0; i < j; i++) {
         const int blocks = blocks_of(view, i, j);
         for (int p = 0; p < blocks; p++) {
             const struct schedule_step step = {.i = i, .j = j, .p = p};
             double *const free_at = &state->block_free[state->block++ % BLOCKS];
-            end[UP] =
-                copy(&view->call, rates, state, panels_block(view, &step),
-                     later(later(end[UP], *free_at), t->there[i] + rates->wait_ms), rates->up);
+            end[UP] = later(later(end[UP], *free_at), t->there[i] + rates->wait_ms) +
+                      copy_ms(&view->call, rates, panels_block(view, &step), rates->up);
             end[COMPUTE] = later(end[COMPUTE], end[UP] + rates->wait_ms) +
                            panels_kernel_ms(view, rates, &step);
             *free_at = end[COMPUTE];
@@ -113,8 +108,8 @@ static double do_panel(const struct trial *t, int device, int j, struct state *s
     const struct schedule_step factor = {.j = j, .p = -1};
     end[COMPUTE] = later(end[COMPUTE], wait_for + rates->wait_ms) +
                    (panels_factored(view, j) > 0 ? panels_kernel_ms(view, rates, &factor) : 0);
-    end[DOWN] = copy(&view->call, rates, state, panel,
-                     later(end[DOWN], end[COMPUTE] + rates->wait_ms), rates->down);
+    end[DOWN] = later(end[DOWN], end[COMPUTE] + rates->wait_ms) +
+                copy_ms(&view->call, rates, panel, rates->down);
     state->panel_free[place] = end[DOWN];
     return end[DOWN];
 }

@@ -82,7 +82,6 @@ bool schedule_stays_whole(const struct schedule_call *call);
 struct schedule_rates {
     double up, down, compute, half;
     double copy_ms, kernel_ms, wait_ms;
-    double both; /* up and down together, while copies go both ways; 0: each way keeps its rate */
     /* What each column of a panel that is factored takes besides, and each row of a triangle by which is solved, since they wait for each other. The
      * calling thread puts one after the other on the stream. */
     double column_ms, row_ms;

@@ -13,11 +13,9 @@ struct schedule_span {
 
 struct schedule_engines {
     const struct schedule_rates *rates;
-    /* [i]: an engine's step number i, without a length if it has nothing of rates->both; [0] is at 0. */
+    /* [i]: an engine's step number i; [0] is at 0. */
     struct schedule_span *did[SCHEDULE_ENGINES];
     int done[SCHEDULE_ENGINES];
-    /* Of copies: the first one the other way that ends behind the last one. */
-    int beside[SCHEDULE_ENGINES];
     double caller; /* when the calling thread has put the steps on their streams */
     double ms;     /* when the last step ends */
 };
@@ -31,11 +29,11 @@ struct schedule_work {
     double ms;
     double chain_ms;   /* of a kernel: what of that are steps that wait for each other */
     double not_before; /* it begins then or later, whatever else it waits for */
-    bool elsewhere;    /* a copy that has nothing of rates->both: from another device */
+    bool
+        elsewhere; /* a copy from another device, which takes nothing from the calling thread but its start */
 };
 
-/* Does an engine's next step. What it waits for has been done. Copies both ways at once share rates->both: of two, the one whose step was done first keeps its rate.
- * Returns when it begins and ends. */
+/* Does an engine's next step. What it waits for has been done. Returns when it begins and ends. */
 struct schedule_span schedule_engines_do(struct schedule_engines *engines,
                                          const struct schedule_step *step,
                                          const struct schedule_work *work);

@@ -90,8 +90,6 @@ void calibrated_print(const char *path, const struct sections *sections,
                survey->copies.up_gbps, survey->copies.down_gbps,
                (long long)gpu_piece(survey->device) / 1024, survey->first.kernels_ms,
                survey->first.solver_ms);
-    if (!no_gpu && survey->copies.both_gbps > 0)
-        printf("copies together: %.1f GB/s both ways at once\n", survey->copies.both_gbps);
     if (!no_gpu && survey->place_gbps > 0)
         printf("operands in host memory: kernels read %.1f GB/s in place\n", survey->place_gbps);
     for (int i = GPU_NATIVE + 1; !no_gpu && i < GPU_PRECISIONS; i++)

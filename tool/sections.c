@@ -69,7 +69,6 @@ static bool add_section(struct sections *sections, const struct survey *survey,
     if (!library) {
         fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", survey->copies.up_gbps,
                 survey->copies.down_gbps);
-        put_value(to, "both_gbps", survey->copies.both_gbps);
         fprintf(to, "piece_kb=%lld\n", (long long)gpu_piece(survey->device) / 1024);
         put_value(to, "place_gbps", survey->place_gbps);
         put_value(to, "kernels_ms", survey->first.kernels_ms);

@@ -287,7 +287,6 @@ static struct schedule_rates rates_of(const struct scheduled *scheduled,
     struct schedule_rates rates = schedule_nominal;
     rates.up = copies->up_gbps;
     rates.down = copies->down_gbps;
-    rates.both = copies->both_gbps;
     rates.compute = schedule_compute(&scheduled->call, rates.half, kernel_ms);
     return rates;
 }

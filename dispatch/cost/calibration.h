@@ -7,7 +7,6 @@
  *     [gpu "NVIDIA H200" cuda=13.0 cublas=130100]
  *     up_gbps=21.3
  *     down_gbps=19.9
- *     both_gbps=34.5
  *     piece_kb=512
  *     kernels_ms=31.2
  *     solver_ms=740
@@ -20,8 +19,7 @@
  * The first line is the format's version. A section's header is its key: curves of another machine, library or thread
  * count are another section, and sections of several machines stand side by side. Its lines are values, and for a
  * routine the calls that were measured: the sizes m, n, k, nrhs that the routine has, and milliseconds (on the GPU
- * without the copies of operands). `both_gbps` is what copies both ways at once move together, `piece_kb` the size of pieces with which copies
- * are the fastest. `kernels_ms` is the time in which a
+ * without the copies of operands). `piece_kb` is the size of pieces with which copies are the fastest. `kernels_ms` is the time in which a
  * routine's first call loads its kernels, `solver_ms` that in which the first call of LAPACK opens cuSOLVER; `schedule_ratio` is by how much
  * calls of Level 3 take longer than their schedules say (gpu/schedule.h); `gain_` values, by how much products are faster in other
  * precisions. `svd_` lines name the fastest accurate algorithm at each order, for a type

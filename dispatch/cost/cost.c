@@ -160,7 +160,6 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
     const double compute = gain * compute_of(&measured, &work, rates.half, ms > 1e-6 ? ms : 1e-6);
     rates.up = p->up_gbps;
     rates.down = p->down_gbps;
-    rates.both = p->both_gbps;
     if (compute > 0)
         rates.compute = compute;
     limit_by_products(&rates, call, device, gain);

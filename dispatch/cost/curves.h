@@ -24,7 +24,6 @@ struct cost_curves {
     struct model_rates rates; /* for curves that the calibration lacks */
     /* of a device: */
     double up_gbps, down_gbps;
-    double both_gbps;  /* struct gpu_copy_rates; 0: not known */
     double place_gbps; /* 0: its kernels do not reach the host's memory */
     bool one_memory;
     double gain[GPU_PRECISIONS]; /* in operations a second over native precision */

@@ -65,15 +65,12 @@ static void set_rates(struct cost_curves *p, const struct known_gpu *known)
         p->rates = model_rates_of_peaks(peaks, known->memory_gbps);
         p->up_gbps = known->up_gbps;
         p->down_gbps = known->down_gbps;
-        p->both_gbps = 0; /* of one thread, as the others */
         nominal_gains(p->gain, peaks, 1e3 * known->tensor[0], 1e3 * known->tensor[1],
                       1e3 * known->tensor[2]);
     }
     if (p->measured) {
         p->up_gbps = curves_value_or(p, "up_gbps", p->up_gbps);
         p->down_gbps = curves_value_or(p, "down_gbps", p->down_gbps);
-        /* Without it, schedule_ratio is by schedules without it. */
-        p->both_gbps = curves_value_or(p, "both_gbps", 0);
         if (p->place_gbps > 0)
             p->place_gbps = curves_value_or(p, "place_gbps", p->place_gbps);
         p->first.kernels_ms = curves_value_or(p, "kernels_ms", p->first.kernels_ms);
@@ -96,13 +93,12 @@ static void choose_svd(struct gpu_device *gpu, const struct cost_curves *p)
     }
 }
 
-/* Sets the rates of copies that this machine's threads stage: the same ones pack and unpack. */
+/* Sets the rates of copies that this machine's threads stage. */
 static void set_staged_rates(struct cost_curves *p, const struct nominal_rates *nominal)
 {
     const double host_gbps = split_host_gbps(1 + crew_size());
     const double all_gbps = host_gbps < nominal->link_gbps ? host_gbps : nominal->link_gbps;
     p->up_gbps = p->down_gbps = all_gbps > nominal->copy_gbps ? all_gbps : nominal->copy_gbps;
-    p->both_gbps = host_gbps > p->up_gbps ? host_gbps : p->up_gbps;
 }
 
 struct cost_curves *cost_curves_of(struct gpu_device *gpu)

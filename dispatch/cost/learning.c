@@ -99,8 +99,6 @@ static bool compose(struct grown *body, struct cost_curves *p)
     if (p->device) {
         calibration_put_value(body, "up_gbps", p->up_gbps);
         calibration_put_value(body, "down_gbps", p->down_gbps);
-        if (p->both_gbps > 0)
-            calibration_put_value(body, "both_gbps", p->both_gbps);
         if (p->measured)
             calibration_put_value(body, "piece_kb",
                                   curves_value_or(p, "piece_kb", GPU_PIECE_USUAL / 1024));

@@ -68,7 +68,7 @@ static void sum_port(const struct split_device *device, const int *on, int count
 void split_links(struct schedule_rates *rates, const struct split_device *device, const int *on,
                  int count, double host_gbps)
 {
-    double up = 0, down = 0, both = 0, most = host_gbps;
+    double up = 0, down = 0;
     for (int i = 0; i < count; i++) {
         struct schedule_rates sum, fastest;
         rates[i] = device[on[i]].rates;
@@ -76,17 +76,13 @@ void split_links(struct schedule_rates *rates, const struct split_device *device
             sum_port(device, on, count, device[on[i]].port, &sum, &fastest);
             rates[i].up *= fastest.up / sum.up;
             rates[i].down *= fastest.down / sum.down;
-            rates[i].both *= least(fastest.up / sum.up, fastest.down / sum.down);
         }
         up += rates[i].up;
         down += rates[i].down;
-        both += rates[i].both;
-        most = rates[i].both > most ? rates[i].both : most;
     }
     for (int i = 0; i < count; i++) {
         rates[i].up *= least(1, host_gbps / up);
         rates[i].down *= least(1, host_gbps / down);
-        rates[i].both *= both > most ? most / both : 1;
     }
 }
 

@@ -69,8 +69,7 @@ static inline bool split_any_lends(const struct split *split)
 #define SPLIT_LEAST_MS 0.5
 
 /* Divides a valid, non-empty call with operands in host memory over some of these devices, so that it is done first. count: at most SPLIT_MOST.
- * host_gbps: 10^9 bytes a second that the host packs for all devices together, and as many that it unpacks; while it does both, so many in all, or as many
- * as were measured of one device. Leaves the call whole unless that makes it
+ * host_gbps: 10^9 bytes a second that the host packs, and unpacks, for all devices together. Leaves the call whole unless that makes it
  * faster than the best single device by SPLIT_GAIN. */
 void split_make(struct split *split, const struct accel_call *call,
                 const struct split_device *device, int count, double host_gbps);

@@ -9,7 +9,7 @@ import tempfile
 from collections import namedtuple
 
 from faults import GPU, STEPS, Fault, Outcome, ended_well, judge, plan, record, report_on, run, sweep, table, uses
-from lib.calibrated import calibrate_both_ways, calibrate_in_core
+from lib.calibrated import calibrate_copies, calibrate_in_core
 from lib.log import parse_log
 from lib.programs import TESTS
 from lib.tap import Tap
@@ -111,7 +111,7 @@ def blas_op(tap, number, op, routines):
 
 def kernels_beside(tap, op, routine):
     with tempfile.TemporaryDirectory() as folder:
-        calibrate_both_ways(f"{folder}/model", folder)
+        calibrate_copies(f"{folder}/model", folder)
         both = lambda done, report, lines: lines and len(on_gpu(lines)) == len(lines) and report.calls.get("cublasSetWorkspace_v2", 0) >= 2
         found = pick(beside(routine, f"{folder}/model"), both)
         if tap.ok(found[0], f"{op}: {routine} runs on the GPU, kernels beside each other"):

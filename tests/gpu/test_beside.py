@@ -8,7 +8,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from lib.calibrated import calibrate_both_ways
+from lib.calibrated import calibrate_copies
 from lib.log import lines_for, said
 from lib.programs import BUILD, TEST_GPU, TESTS, start
 from lib.tap import Tap
@@ -20,7 +20,7 @@ ENV = {**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_RESIDENT": "off"}
 tap = Tap()
 MODEL = tempfile.TemporaryDirectory()
 ENV["ACCEL_MODEL"] = f"{MODEL.name}/model"
-calibrate_both_ways(ENV["ACCEL_MODEL"], MODEL.name)
+calibrate_copies(ENV["ACCEL_MODEL"], MODEL.name)
 
 
 def by_stream(trace):

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -38,29 +37,25 @@ static double bytes_of(const char *name)
     return sum;
 }
 
-/* Each way alone, as much goes up as comes down; both ways at once, as much of each as takes the same time. What they reach together depends on what else
- * the machine does, but no rate is less than a way's own, or more than both. */
+/* As much goes up as comes down. What the copies take depends on what else the machine does, but they are no faster than the test GPU's. */
 static void rates_of_copies(void **state)
 {
-    enum { TIMES = 4 * 4 /* attempts and rounds */, COLUMN = 2048 * 8, ALL = 8192 * COLUMN };
-    struct gpu_copy_rates rates = {0, 0, 0};
+    struct gpu_copy_rates rates = {0, 0};
     assert_true(gpu_measure_copies(*state, &rates));
-    printf("%.3f up, %.3f down, %.3f both ways\n", rates.up_gbps, rates.down_gbps, rates.both_gbps);
+    printf("%.3f up, %.3f down\n", rates.up_gbps, rates.down_gbps);
     assert_true(rates.up_gbps > 0 && rates.down_gbps > 0);
-    assert_true(rates.both_gbps >= rates.up_gbps && rates.both_gbps >= rates.down_gbps &&
-                rates.both_gbps <= rates.up_gbps + rates.down_gbps);
     if (is_real_gpu())
         return; /* there is no trace */
-    const double more = bytes_of("cuMemcpyHtoDAsync") - bytes_of("cuMemcpyDtoHAsync");
-    const double share = 0.5 + more / TIMES / ALL / 2;
-    assert_true(fabs(share - rates.up_gbps / (rates.up_gbps + rates.down_gbps)) < 1e-3);
+    assert_true(rates.up_gbps < 2.02 && rates.down_gbps < 1.01);
+    const double up = bytes_of("cuMemcpyHtoDAsync"), down = bytes_of("cuMemcpyDtoHAsync");
+    assert_true(up >= 4e9 * 0.134 && up == down);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rates_of_copies)};
     (void)argc;
-    if (setenv("TESTGPU_UP_GBPS", "0.8", 1) != 0 || setenv("TESTGPU_DOWN_GBPS", "0.4", 1) != 0)
+    if (setenv("TESTGPU_UP_GBPS", "2", 1) != 0 || setenv("TESTGPU_DOWN_GBPS", "1", 1) != 0)
         return 1;
     trace = traced_gpu(argv);
     const int failed = cmocka_run_group_tests(tests, start, stop_device);

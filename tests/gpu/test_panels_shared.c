@@ -297,41 +297,10 @@ static void unequal_parts(void **state)
     assert_false(factors_are_shared(&call));
 }
 
-/* No device copies more both ways than it can: one that owned most of the panels owns fewer then. */
-static void both_ways_share_a_rate(void **state)
-{
-    static const double both[] = {0, 50, 35, 25};
-    struct accel_call call;
-    double before = 0;
-    (void)state;
-    assert_true(split_call_of(&call, "dgetrf", 40000, 40000, 0));
-    for (int i = 0; i < 4; i++) {
-        struct split_device device[] = {split_device_of(60000, 25), split_device_of(60000, 25)};
-        struct split split;
-        struct panels_shared shared;
-        for (int d = 0; d < 2; d++) {
-            device[d].memory_bytes = INT64_C(8) << 30;
-            device[d].rates.both = both[i];
-        }
-        factors_make(&split, &shared, &call, device, 2, SPLIT_NO_LIMIT);
-        assert_int_equal(split.count, 2);
-        assert_true(i == 1 ? split.ms == before : split.ms >= before);
-        before = split.ms;
-        for (int d = 0; i > 0 && d < 2; d++) {
-            double megabytes = upload_ms(&shared, d, &split.part[d].rates) * 25;
-            for (int j = 0; j < shared.count; j++)
-                if (shared.owner[j] == d)
-                    megabytes += 40000 * 8e-6 * (double)(shared.first[j + 1] - shared.first[j]);
-            assert_true(split.ms >= megabytes / both[i]);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_order), cmocka_unit_test(too_little_memory),
-        cmocka_unit_test(rates_add_up), cmocka_unit_test(unequal_parts),
-        cmocka_unit_test(both_ways_share_a_rate)};
+        cmocka_unit_test(rates_add_up), cmocka_unit_test(unequal_parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

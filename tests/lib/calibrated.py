@@ -72,8 +72,8 @@ def calibrate_slow_copies(path, folder, env, gpu_ms=0.001, cpu_ms=10000, vector_
                found["gpu"]: "up_gbps=0.5\ndown_gbps=100\nkernels_ms=0.001\nsolver_ms=0.001\n" + lines(gpu_ms)})
 
 
-def calibrate_both_ways(path, folder):
-    """Copies go both ways at once as fast as each alone, so that calls are divided into blocks, whatever the machine's threads could pack and unpack."""
+def calibrate_copies(path, folder):
+    """Copies have one rate, so that calls are divided into the same blocks whatever the machine's threads could pack."""
     found = keys(folder)
     put(path, {found["blas"]: "", found["lapack"]: "", found["gpu"]: "up_gbps=11\ndown_gbps=11\n"})
 

@@ -1,11 +1,13 @@
 /*
  * libaccel's own copies of operands in the program's memory (gpu/staging.h), with the threads that help: beside pinned copies, and
- * beside those of measure_staged.c.
+ * beside those of measure_staged.c. Also one way by one calling thread, and the other way by another one at the same time: what both get together
+ * is what the threads that help can pack and unpack, if the link has more.
  */
 #include "base/clock.h"
 #include "gpu/cuda/device.h"
 #include "measure.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -40,6 +42,89 @@ static void time_copies(struct gpu_lane *lane, CUdeviceptr memory,
     }
 }
 
+/* ---- Both ways at once ---- */
+
+/* One way, by a thread of its own. Both threads go through every pass, so that neither waits for one that has failed. */
+struct way {
+    struct cuda_device *device;
+    struct lane_rectangle host;
+    bool up, good;
+    pthread_barrier_t *barrier;
+};
+
+static bool copy_way(const struct way *way, struct gpu_lane *lane, CUdeviceptr memory)
+{
+    int64_t done_cols, done_rows;
+    return way->up ? lane_upload(lane, memory, way->host.rows, &way->host) == GPU_OK &&
+                         lane_wait(lane) == GPU_OK
+                   : lane_download(lane, &way->host, memory, way->host.rows, &done_cols,
+                                   &done_rows) == GPU_OK;
+}
+
+static void *run_way(void *argument)
+{
+    struct way *way = argument;
+    const int64_t bytes = way->host.rows * way->host.cols * way->host.size;
+    struct gpu_scope scope;
+    struct gpu_lane *lane = NULL;
+    struct failure outer;
+    CUdeviceptr memory = 0;
+    bool grew;
+    failure_begin(&outer);
+    const bool entered = gpu_enter(way->device, &scope) == GPU_OK;
+    way->good = entered && lane_acquire(way->device, &lane) == GPU_OK &&
+                pool_get(way->device, bytes, &memory, &grew) == GPU_OK;
+    for (int pass = 0; pass < PASSES; pass++) {
+        pthread_barrier_wait(way->barrier);
+        way->good = way->good && copy_way(way, lane, memory);
+        pthread_barrier_wait(way->barrier);
+    }
+    if (memory)
+        pool_put(way->device, memory);
+    if (lane)
+        lane_release(lane, !way->good);
+    if (entered)
+        gpu_leave(&scope);
+    failure_end(&outer);
+    return NULL;
+}
+
+/* Columns of 8 KB; each way has half of the host's memory. */
+static void measure_both(struct cuda_device *device, char *host, int64_t size)
+{
+    const int64_t cols = size / 2 / 8192;
+    pthread_barrier_t barrier;
+    pthread_t thread[2];
+    struct way way[2];
+    double best = -1;
+    pthread_barrier_init(&barrier, NULL, 3);
+    for (int i = 0; i < 2; i++) {
+        way[i] = (struct way){.device = device,
+                              .host = lane_whole(host + i * (size / 2), 1024, cols, 1024, 8),
+                              .up = i == 0,
+                              .barrier = &barrier};
+        if (pthread_create(&thread[i], NULL, run_way, &way[i]) != 0) {
+            /* One that runs waits for the other; the process ends with the failure said. */
+            report_missing("libaccel_both", "no thread can be started");
+            _Exit(1);
+        }
+    }
+    for (int pass = 0; pass < PASSES; pass++) {
+        const double start = accel_now_ms();
+        pthread_barrier_wait(&barrier);
+        pthread_barrier_wait(&barrier);
+        if (pass > 0)
+            best = measure_best(best, accel_now_ms() - start);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    if (way[0].good && way[1].good)
+        report("libaccel_both", (double)(2 * 8192 * cols) * 1e-6 / best, "GB/s");
+    else
+        report_missing("libaccel_both", "a copy failed");
+}
+
 static void measure_on(struct cuda_device *device, char *host, int64_t size)
 {
     struct gpu_scope scope;
@@ -66,18 +151,6 @@ static void measure_on(struct cuda_device *device, char *host, int64_t size)
     failure_end(&outer);
 }
 
-/* By the measurement of `accel calibrate`: of 134 MB, as much goes each way as takes the same time. */
-static void measure_both(struct gpu_device *device)
-{
-    struct gpu_copy_rates rates;
-    if (!gpu_measure_copies(device, &rates))
-        report_missing("libaccel_both", gpu_failure(device));
-    else if (rates.both_gbps > 0)
-        report("libaccel_both", rates.both_gbps, "GB/s");
-    else
-        report_missing("libaccel_both", "no memory");
-}
-
 void measure_own_copies(bool quick)
 {
     const struct gpu_config config = {.memory_share = 0.5, .cuda_dir = getenv("ACCEL_CUDA_DIR")};
@@ -86,11 +159,10 @@ void measure_own_copies(bool quick)
     struct gpu_device *device = host ? gpu_start(&config, why) : NULL;
     if (device) {
         measure_on(cuda_device_of(device), host, (int64_t)size);
-        measure_both(device);
+        measure_both(cuda_device_of(device), host, (int64_t)size);
         gpu_stop(device);
     } else {
         report_missing("libaccel_up", host ? why : "no memory");
-        report_missing("libaccel_both", host ? why : "no memory");
     }
     if (host)
         touched_memory_free(host, size);

@@ -104,10 +104,8 @@ with tempfile.TemporaryDirectory() as folder:
            *(routines(section) ^ ROUTINES))
     tap.ok(section.get("svm_train", "").startswith("200x20x2x4000:") and section.get("train", "").startswith("500x10x5000x2:"),
            "test GPU: trainings of the sizes that are measured on the CPU", section.get("svm_train"), section.get("train"))
-    up, down, both = (float(section.get(rate, 0)) for rate in ("up_gbps", "down_gbps", "both_gbps"))
-    said_both = re.search(r"([\d.]+) GB/s both ways at once", done.stdout)
-    tap.ok(max(up, down) - 0.01 <= both <= up + down + 0.01 and said_both and abs(float(said_both[1]) - both) < 0.06, "test GPU: rates of copies, each way and both at once",
-           (up, down, both), done.stdout)
+    up, down = (float(section.get(rate, 0)) for rate in ("up_gbps", "down_gbps"))
+    tap.ok(up > 0 and down > 0, "test GPU: rates of copies", (up, down), done.stdout)
     tap.ok(section.get("piece_kb") in ("256", "512", "1024", "2048") and f"in pieces of {section['piece_kb']} KiB" in done.stdout, "test GPU: the pieces of copies",
            section.get("piece_kb"), done.stdout)
     tap.ok("place_gbps" not in section and "in place" not in done.stdout, "test GPU: none of reads in place, which it cannot do")
