@@ -20,12 +20,9 @@
 /* A thread that has had nothing to do for so long ends. After a thread could not be started, the next try is as much later. */
 #define IDLE_S 1
 
-/* To fall asleep and be woken up takes some 50 us, on a virtual machine above all: a thread first looks for more items for so long, and the calling thread for
- * the end of an item. Where its last items came soon after those before, as those of a small product do that is called again and again, it looks for longer,
- * if not many do. */
+/* To fall asleep and be woken up takes some 50 us, on a virtual machine above all: a thread first looks for more items of its job for so long, and the
+ * calling thread for the end of an item. */
 #define AWAKE_MS 0.05
-#define SOON_MS  1.0
-enum { LOOK_LONG = 4 };
 
 /* With so many threads, the calling one has better things to do than items (crew_attend()): it looks for so long, and after a while in vain it
  * does items nevertheless. */
@@ -52,7 +49,6 @@ static atomic_int job_count, threads, allowed; /* allowed: to be at work, by the
 /* Threads without work, asleep or about to; those at a job, and of these the ones that look for more items; calling threads that wait until
  * workers have left their job. */
 static atomic_int idle, busy, looking, enders;
-static atomic_uint openings; /* of items that threads may do */
 static atomic_int cpus;   /* that the process may use, when the threads started; 0: not known yet */
 static double not_before; /* in milliseconds of the clock: when to start threads again */
 static atomic_int processes = 1;
@@ -185,12 +181,6 @@ struct done {
     long preempted;
 };
 
-struct worker {
-    struct done done;
-    double until_ms; /* when it did its last item */
-    bool comes_soon; /* after the one before, the last items came soon */
-};
-
 /* Reads how long the thread has been ready to run while another ran on its CPU (Documentation/scheduler/sched-stats.rst). Not so what a hypervisor
  * takes from the machine: that is nobody's of this program. Returns false where the kernel does not say. */
 static bool read_queued(double *ms)
@@ -243,58 +233,31 @@ static bool may_go_on(struct done *done)
     return may;
 }
 
-/* Returns whether a thread that has nothing to do looks on for items. */
-static bool looks_on(const struct worker *worker)
-{
-    const double looked = accel_now_ms() - worker->until_ms;
-    return looked < AWAKE_MS || (worker->comes_soon && looked < SOON_MS && looking <= LOOK_LONG);
-}
-
-/* Between two looks. One that looks for long leaves the CPU to whoever has something to do. */
-static void leave_a_moment(const struct worker *worker)
-{
-    if (accel_now_ms() - worker->until_ms >= AWAKE_MS)
-        sched_yield();
-    for (int i = 0; i < 16; i++)
-        pause_a_moment();
-}
-
 /* Looks for more items of a job for a moment. Others may have jobs, too, then all share the threads in turn. */
-static bool more_come(const struct crew_job *job, const struct worker *worker)
+static bool more_come(const struct crew_job *job)
 {
+    const double until = accel_now_ms() + AWAKE_MS;
     bool found = has_items(job);
     looking++;
-    while (!found && job->open >= 0 && job_count == 1 && looks_on(worker)) {
-        leave_a_moment(worker);
-        found = has_items(job);
+    while (!found && job->open >= 0 && job_count == 1 && accel_now_ms() < until) {
+        for (int i = 0; i < 16 && !found; i++) {
+            pause_a_moment();
+            found = has_items(job);
+        }
     }
     looking--;
     return found;
 }
 
-/* Looks for a job with items for a moment. Without the lock. */
-static void look_for_job(struct worker *worker)
-{
-    const double begun = accel_now_ms();
-    const unsigned before = openings;
-    looking++;
-    while (openings == before && looks_on(worker))
-        leave_a_moment(worker);
-    looking--;
-    worker->done.wall_ms += accel_now_ms() - begun;
-}
-
 /* Does items until there are none, or others want a thread, too. */
-static void work(struct crew_job *job, struct worker *worker)
+static void work(struct crew_job *job, struct done *done)
 {
-    struct done *done = &worker->done;
     double begun = accel_now_ms();
     int64_t number;
     do {
-        worker->comes_soon = accel_now_ms() - worker->until_ms < SOON_MS;
         while ((number = claim(job)) >= 0) {
             do_item(job, number);
-            const double now = worker->until_ms = accel_now_ms();
+            const double now = accel_now_ms();
             if (done->wall_ms + now - begun >= GIVE_WAY_SAMPLE_MS) {
                 done->wall_ms += now - begun;
                 begun = now;
@@ -304,40 +267,37 @@ static void work(struct crew_job *job, struct worker *worker)
             if (job_count > 1)
                 break;
         }
-    } while (job_count == 1 && more_come(job, worker));
+    } while (job_count == 1 && more_come(job));
     done->wall_ms += accel_now_ms() - begun;
 }
 
 static void *run_thread(void *unused)
 {
-    struct worker worker = {.comes_soon = false};
+    struct done done = {.wall_ms = 0};
     sigset_t signals;
     bool called = true;
     (void)unused;
     quiet_thread_begin("accel-copy");
     signals_but_faults(&signals);
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
-    read_kernel(&worker.done);
+    read_kernel(&done);
     pthread_mutex_lock(&lock);
     sched_setaffinity(0, sizeof mask, mask);
     while (called) {
         /* Counted before it looks for the last time, as crew_open() looks for it behind the opening. */
         idle++;
         struct crew_job *job = join_job();
-        const bool looks = !job && looks_on(&worker);
-        if (!job && !looks)
+        if (!job)
             called = wait_for_call();
         idle--;
-        const int to_wake = !job && !looks && called && calls > 0 ? WOKEN_BY_ONE : 0;
-        if (!job && !looks && !to_wake)
+        const int to_wake = !job && called && calls > 0 ? WOKEN_BY_ONE : 0;
+        if (!job && !to_wake)
             continue;
         pthread_mutex_unlock(&lock);
         for (int i = 0; i < to_wake; i++)
             pthread_cond_signal(&calls_come);
-        if (looks)
-            look_for_job(&worker);
         if (job) {
-            work(job, &worker);
+            work(job, &done);
             leave_job(job);
         }
         pthread_mutex_lock(&lock);
@@ -460,10 +420,7 @@ static void call_threads(const struct crew_job *job)
 void crew_open(struct crew_job *job, int64_t open)
 {
     atomic_store(&job->open, open);
-    if (job->helpers == 0)
-        return;
-    openings++;
-    if (idle > 0)
+    if (job->helpers > 0 && idle > 0)
         call_threads(job);
 }
 

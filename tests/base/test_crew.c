@@ -76,35 +76,23 @@ static void check(const struct work *work)
         must(work->done[i] == 1);
 }
 
-/* Returns the crew's threads that the kernel knows, and in *slept how often these have fallen asleep. */
-static int threads_of_crew(long *slept)
+/* Returns the crew's threads that the kernel knows. */
+static int threads_now(void)
 {
-    char path[300], line[100];
+    char path[300], name[32];
     int found = 0;
     DIR *folder = opendir("/proc/self/task");
     must(folder);
-    *slept = 0;
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
         FILE *file = fopen(path, "r");
         if (!file)
             continue;
-        const bool of_crew =
-            fgets(line, sizeof line, file) && strcmp(line, "Name:\taccel-copy\n") == 0;
-        found += of_crew;
-        while (of_crew && fgets(line, sizeof line, file))
-            if (strncmp(line, "voluntary_ctxt_switches:", 24) == 0)
-                *slept += atol(line + 24);
+        found += fgets(name, sizeof name, file) && strcmp(name, "accel-copy\n") == 0;
         fclose(file);
     }
     closedir(folder);
     return found;
-}
-
-static int threads_now(void)
-{
-    long slept;
-    return threads_of_crew(&slept);
 }
 
 /* ---- Tests ---- */
@@ -132,69 +120,6 @@ static void every_item_is_done_once(void **state)
         in_child(do_jobs, helpers + 1, 100);
         in_child(do_jobs, 64, expected); /* no more can be started */
     }
-}
-
-static double now_us(void)
-{
-    struct timespec now;
-    must(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
-
-static double item_us[2]; /* when another thread began its item, and ended it */
-
-static void note_item(void *context, int64_t number)
-{
-    item_us[0] = now_us();
-    do_item(context, number);
-    item_us[1] = now_us();
-}
-
-/* Jobs of one item that another thread does, so long after each other. Returns how many times that has fallen asleep; *late: how many times it may
- * have, since one of its last two items came a millisecond after the one before, where the machine has much else to do. */
-static long sleeps_between(int jobs, double pause_us, long *late)
-{
-    long before, after;
-    double ended = 0;
-    bool was_late = true;
-    must(threads_of_crew(&before) == 1);
-    *late = 0;
-    for (int i = 0; i < jobs; i++) {
-        struct work work = {.caller = pthread_self()};
-        struct crew_job job = {.item = note_item, .context = &work};
-        must(crew_begin(&job, true) == 1);
-        crew_open(&job, 1);
-        while (crew_done(&job) == 0)
-            continue;
-        must(work.by_others == 1);
-        const bool is_late = item_us[0] - ended > 900;
-        *late += is_late || was_late;
-        was_late = is_late;
-        ended = item_us[1];
-        crew_end(&job);
-        for (const double until = now_us() + pause_us; now_us() < until;)
-            continue;
-    }
-    threads_of_crew(&after);
-    return after - before;
-}
-
-/* A thread whose work comes soon does not fall asleep in between, one whose work does not does so each time. */
-static void stay_awake(void)
-{
-    enum { JOBS = 200 };
-    struct work work = {.shared = true};
-    long late;
-    must(run(&work, true) == 1);
-    const long soon = sleeps_between(JOBS, 300, &late);
-    must(soon <= late + 5);
-    must(sleeps_between(JOBS / 10, 5000, &late) >= JOBS / 10 - 1);
-}
-
-static void work_that_comes_soon_finds_threads_awake(void **state)
-{
-    (void)state;
-    in_child(stay_awake, 2, 100);
 }
 
 static void help_nobody(void)
@@ -547,7 +472,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_item_is_done_once),
-        cmocka_unit_test(work_that_comes_soon_finds_threads_awake),
         cmocka_unit_test(small_jobs_start_no_thread),
         cmocka_unit_test(ranks_share_the_machine),
         cmocka_unit_test(callers_share_the_threads),
