@@ -53,7 +53,7 @@ struct solver_reserve {
 };
 
 /* What a step leaves on the device. INFO comes first. pivot: of a Cholesky factor the last one, of the routine's precision. cuSOLVER of CUDA 13.0
- * has said INFO = 0 of one that failed, of order 32. A NaN in an earlier pivot reaches it. */
+ * says INFO = 0 of some that fail (docs/measurements). A NaN in an earlier pivot reaches it. */
 struct solver_outcome {
     int32_t info, unused;
     union {

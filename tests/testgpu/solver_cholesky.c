@@ -43,6 +43,8 @@ static int compute_potrf(const struct solver_call *x, void *const *at)
     const int info = call_routine(x, at, routines[x->precision]);
     if (!misses_pivot(x, 1, info))
         return leave(x, at, info);
+    if (info < x->n)
+        return leave(x, at, info + 1);
     set_last_pivot(x, A, at, NAN);
     return 0;
 }

@@ -98,7 +98,7 @@ static int decompose(const struct solver_call *x, void *const *at)
     free(iwork);
     free(rwork);
     free(work);
-    if (is_of_pair(x) && misses_pivot(x, 2, info - x->n)) {
+    if (is_of_pair(x) && info == 2 * x->n && misses_pivot(x, 2, x->n)) {
         set_last_pivot(x, B, at, NAN);
         memset(at[VALUES], 0xff, (size_t)x->n * x->at[VALUES].element);
         return 0;

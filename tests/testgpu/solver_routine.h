@@ -99,7 +99,7 @@ void destroy_other(const struct matrix *matrix, void *bytes);
 /* Sets the last pivot of a Cholesky factor to a real number. */
 void set_last_pivot(const struct solver_call *call, enum operand operand, void *const *at,
                     double value);
-/* Whether pivot number `failed` of a Cholesky factor has failed, and nothing is said of it. kind: 1: potrf; 2: sygvd. */
+/* Whether pivot number `failed` of a Cholesky factor has failed, and something else is said of it. kind: 1: potrf; 2: sygvd. */
 bool misses_pivot(const struct solver_call *call, unsigned kind, int64_t failed);
 
 /* Whether a call returns when its kernel has ended: the host gets something. */

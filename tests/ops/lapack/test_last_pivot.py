@@ -1,6 +1,5 @@
 #!/usr/bin/python3 -B
-"""A cuSOLVER whose INFO is 0 though the last pivot of a Cholesky factorisation fails, where the order is a multiple of 32: INFO is LAPACK's all the same,
-whichever pivot fails, of potrf, posv, sygvd, hegv and hegvx: with the matrix as a whole on the device, in panels there, above its memory, and on two
+"""A cuSOLVER whose INFO is 0 though the last pivot of a Cholesky factorisation fails, of some orders: INFO is LAPACK's all the same, whichever pivot fails, of potrf, posv, sygvd, hegv and hegvx: with the matrix as a whole on the device, in panels there, above its memory, and on two
 devices. See last_pivot.c."""
 
 import re
