@@ -67,7 +67,7 @@ void gate_open(struct gate *gate);
 double milliseconds(void);
 
 /* What a test of the BLAS needs: a handle that works on a stream, and room for three matrices. */
-enum { ROOM = 128 * 64 }; /* elements, of the largest type */
+enum { ROOM = 32 * 32 }; /* elements, of the largest type */
 
 struct fixture {
     CUstream stream;
