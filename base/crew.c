@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -181,26 +179,20 @@ struct done {
     long preempted;
 };
 
-/* Reads how long the thread has been ready to run while another ran on its CPU (Documentation/scheduler/sched-stats.rst). Not so what a hypervisor
- * takes from the machine: that is nobody's of this program. Returns false where the kernel does not say. */
+/* Reads how long the thread has been ready to run, and did not: as a rule because another had its CPU. Not so what a hypervisor takes from the machine:
+ * that is nobody's of this program. Returns false where the kernel does not say. */
 static bool read_queued(double *ms)
 {
     char text[96];
-    unsigned long long queued_ns;
     const int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     const ssize_t got = fd >= 0 ? file_read(fd, text, sizeof text - 1) : -1;
     if (fd >= 0)
         close(fd);
     text[got > 0 ? got : 0] = 0;
-    char *second = strchr(text, ' ');
-    if (!second)
-        return false;
-    queued_ns = strtoull(second, NULL, 10);
-    *ms = (double)queued_ns * 1e-6;
-    return true;
+    return give_way_queued(text, ms);
 }
 
-/* Returns false on a failure. Of all, the clock alone counts up to now; the others are as old as the kernel's last tick. */
+/* Returns false on a failure. Some of it is as old as the kernel's last tick. */
 static bool read_kernel(struct done *done)
 {
     struct timespec cpu;

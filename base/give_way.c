@@ -1,5 +1,7 @@
 #include "give_way.h"
 
+#include <stdlib.h>
+
 /* Between these, the number stays. Two threads on a CPU have a half each. */
 #define HINDERED 0.85
 #define FREE     0.93
@@ -7,6 +9,15 @@
 void give_way_start(struct give_way *g, int most)
 {
     *g = (struct give_way){.most = most, .allowed = most, .pause_ms = GIVE_WAY_PAUSE_MS};
+}
+
+bool give_way_queued(const char *text, double *ms)
+{
+    char *behind, *end;
+    const unsigned long long ran_ns = strtoull(text, &behind, 10);
+    const unsigned long long queued_ns = strtoull(behind, &end, 10);
+    *ms = (double)queued_ns * 1e-6;
+    return ran_ns > 0 && end > behind;
 }
 
 static void try_more(struct give_way *g, int more)

@@ -32,6 +32,10 @@ struct give_way {
     bool tried;                /* more than before may help, and have not been judged yet */
 };
 
+/* Reads from the text of a thread's /proc/.../schedstat how long it was ready and did not run (Documentation/scheduler/sched-stats.rst), in milliseconds.
+ * Returns false where it does not say so: a kernel that does not count has zeros, even of a thread that runs. */
+bool give_way_queued(const char *text, double *ms);
+
 /* Begins with `most` helpers. */
 void give_way_start(struct give_way *g, int most);
 

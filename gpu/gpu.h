@@ -287,7 +287,7 @@ struct gpu_copy_rates {
 };
 
 /* Measures with which size of pieces copies of some megabytes are the fastest, and sets it. Then measures the rates of gpu_run()'s
- * copies: the best of some. Takes a quarter of a second. Returns false on a failure. */
+ * copies: the best of some. Takes some tenths of a second. Returns false on a failure. */
 bool gpu_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates);
 
 /* Returns the rate, in 10^9 bytes a second, at which a device copies from another one's memory that has been taken by gpu_work_take_lent();

@@ -106,7 +106,7 @@ int64_t solver_panels_reserve(const struct panels_call *call)
 /* Vectors take a little, and each block that the pool gives is a whole number of its units. */
 static int64_t other_bytes(const struct run *r)
 {
-    return list_bytes(&r->job->call) + 4096;
+    return list_bytes(&r->job->call) + PANELS_MOST * (int64_t)sizeof(struct solver_outcome) + 4096;
 }
 
 /* Makes a schedule for the device's memory, then for what there is of it. */

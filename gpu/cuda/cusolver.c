@@ -251,12 +251,13 @@ int64_t solver_syevdx(struct solver *s, char jobz, struct spectrum part, char up
     return found;
 }
 
-/* Waits for INFO, and does not take it alone: B has been factored, too, and of NaNs in that the eigenvalues tell. */
-static void require_pencil(struct solver *s, struct array b, struct array w, int64_t found)
+/* Waits for INFO, and does not take it alone: B has been factored, too, and of NaNs in that the eigenvalues tell. *found: those, as far as cuSOLVER says so behind the
+ * wait. */
+static void require_pencil(struct solver *s, struct array b, struct array w, const int *found)
 {
     solver_keep_pivot(s, b);
     solver_require_definite(s);
-    solver_require_finite(s, solver_part(w, 0, 0, found, 1));
+    solver_require_finite(s, solver_part(w, 0, 0, accel_min(*found, b.rows), 1));
 }
 
 void solver_sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct array a,
@@ -268,7 +269,8 @@ void solver_sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct 
     if (fits_int(s, a.rows, a.ld))
         BY_TYPE(LEGACY_WITH, sygvd, hegvd, ARGUMENTS, ARGUMENTS, ());
 #undef ARGUMENTS
-    require_pencil(s, b, w, a.rows);
+    const int all = (int)a.rows;
+    require_pencil(s, b, w, &all);
 }
 
 int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectrum part, char uplo,
@@ -284,7 +286,7 @@ int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectru
      REALS(w))
     BY_TYPE(LEGACY_WITH, sygvdx, hegvdx, ARGUMENTS, ARGUMENTS, ());
 #undef ARGUMENTS
-    require_pencil(s, b, w, accel_min(found, a.rows));
+    require_pencil(s, b, w, &found);
     return found;
 }
 

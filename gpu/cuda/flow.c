@@ -552,6 +552,14 @@ static enum gpu_status wait_for_any(struct run *run)
         crew_attend(&run->job, run->handled + 1);
         return GPU_OK;
     }
+    if (run->flow->came_up && up->ended < up->under_way) {
+        status = GPU_OK;
+        up->ask_ms = 0; /* others wait for what has come up */
+        if (is_done(up, &status, &up->parcel[up->ended % up->slots]))
+            end_up(run);
+        if (status != GPU_OK || up->ask_ms == 0)
+            return status;
+    }
     if (run->flow->came_up &&
         (up->ended < up->under_way || run->put[UP] < run->flow->schedule->steps[UP]))
         return run->flow->wait(run->flow->context) ? GPU_OK : GPU_UNSUPPORTED;

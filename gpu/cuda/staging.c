@@ -62,6 +62,9 @@ static enum gpu_status wait_slot(struct gpu_lane *lane, const struct lane_ring *
 /* Threads help with copies of at least this: one thread takes several times as long for it as to wake another up. */
 #define HELPED_BYTES (1 << 20)
 
+/* One thread packs a piece of this while the one before is on its way. */
+#define ALONE_BYTES (LANE_SLOT_BYTES / 2)
+
 /* A copy of a rectangle to the device or back, in pieces. Threads pack and unpack their parts; the calling one alone uses CUDA. */
 struct transfer {
     struct gpu_lane *lane;
@@ -114,7 +117,7 @@ static int64_t choose_piece(const struct transfer *t)
         return pieces_of_matrix(&t->host, t->device_ld);
     return t->helpers > 0
                ? pieces_bytes(&t->host, t->device_ld, PIECES_OF_MATRIX, lane_least_piece(t->lane))
-               : LANE_SLOT_BYTES;
+               : ALONE_BYTES;
 }
 
 /* Begins the job of a transfer. Its members above piece_bytes are set. */

@@ -118,6 +118,17 @@ static void sleep_does_not_count(void **state)
     assert_int_equal(give_way_allowed(&g, 1e9), 0);
 }
 
+static void queued_time_is_read(void **state)
+{
+    double ms;
+    (void)state;
+    assert_true(give_way_queued("690076 1500000 7\n", &ms) && ms == 1.5);
+    assert_true(give_way_queued("690076 0 1\n", &ms) && ms == 0);
+    assert_false(give_way_queued("0 0 0\n", &ms)); /* delays are not counted */
+    assert_false(give_way_queued("690076", &ms));
+    assert_false(give_way_queued("", &ms));
+}
+
 /* What a hypervisor takes from the machine no thread of this program has; where the kernel does not say how long one was ready, that counts as taken by
  * others. */
 static void a_hypervisors_share_does_not_count(void **state)
@@ -143,6 +154,7 @@ int main(void)
         cmocka_unit_test(as_many_as_there_is_room_for),
         cmocka_unit_test(sleep_does_not_count),
         cmocka_unit_test(a_hypervisors_share_does_not_count),
+        cmocka_unit_test(queued_time_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ with tempfile.TemporaryDirectory() as folder:
     whole = kernel_ms("NVIDIA Sample")
     tap.ok(0.9 < kernel_ms("NVIDIA H100 80GB HBM3") / whole < 1.1, "a whole card: by its name as by its attributes")
     # The threads that may copy, up to 16 lanes of PCIe 5.
-    staged = 5.7 * min(len(os.sched_getaffinity(0)), 12)
+    staged = 5.7 * min(len(os.sched_getaffinity(0)), 14)
     gbps = max(10, min(staged, 45))
     # One memory for both: the copies cross no bus. Theirs are 15e9 bytes a second.
     integrated = 18

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "gpu/schedule_engines.h"
+#include "gpu/schedule_plan.h"
 #include "tests/lib/rates.h"
 #include "tests/lib/schedule_cases.h"
 
@@ -78,6 +79,32 @@ static void from_another_device(void **state)
     ends_at(&engines, UP, 3, 7, 10);
 }
 
+/* By a triangle of order 100, rows of 1000 doubles take 0.4 us each, since they wait for each other, and of 10000, 80 KB each at 72 GB/s. What is multiplied takes
+ * none of that. */
+static void triangles_are_solved(void **state)
+{
+    struct schedule_rates rates = RATES(10, 10, 1e12, 0, 0, 0, 0);
+    (void)state;
+    rates.row_ms = 4e-4;
+    rates.solve = 72;
+    for (int i = 0; i < 3; i++) {
+        const struct schedule s = {
+            .call = {.kind = i < 2 ? SCHEDULE_SOLVE : SCHEDULE_MULTIPLY,
+                     .m = 100,
+                     .n = i == 0 ? 1000 : 10000,
+                     .k = 100,
+                     .per_term = 2,
+                     .size = {8, 8, 8},
+                     .reads = true},
+            .by = {.rows = 100, .cols = i == 0 ? 1000 : 10000, .depth = 100}};
+        const double ms = schedule_kernel_ms(&s, &rates, 0, 0, 0),
+                     expected = i == 0   ? 100 * 4e-4
+                                : i == 1 ? 100 * 80e3 / 72e6
+                                         : 0;
+        assert_true(fabs(ms - expected) < 1e-3 * expected + 1e-6);
+    }
+}
+
 /* Of whole schedules, the search finds the same time as the replay. */
 static void searched_as_replayed(void **state)
 {
@@ -97,9 +124,8 @@ static void searched_as_replayed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_has_its_rate),
-        cmocka_unit_test(the_calling_thread_does_one_thing),
-        cmocka_unit_test(from_another_device),
+        cmocka_unit_test(each_has_its_rate),    cmocka_unit_test(the_calling_thread_does_one_thing),
+        cmocka_unit_test(from_another_device),  cmocka_unit_test(triangles_are_solved),
         cmocka_unit_test(searched_as_replayed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ struct split_device split_device_of(double gflops, double gbps)
     device.rates.compute = gflops;
     device.rates.up = device.rates.down = gbps;
     device.rates.call_ms = device.rates.piece_share = device.rates.launch_ms = device.rates.run_ms =
-        device.rates.row_ms = 0; /* each device has a calling thread */
+        device.rates.row_ms = device.rates.solve = 0; /* each device has a calling thread */
     return device;
 }
 

@@ -163,6 +163,7 @@ void measure_own_copies(bool quick)
         gpu_stop(device);
     } else {
         report_missing("libaccel_up", host ? why : "no memory");
+        report_missing("libaccel_both", host ? why : "no memory");
     }
     if (host)
         touched_memory_free(host, size);

@@ -244,7 +244,7 @@ def check_peers():
 
 
 def check_refusals(folder):
-    for arguments, said in ((["--seconds", "5"], "60 to 36000"), (["--seconds", "soon"], "60 to 36000"), (["--seed", "32768"], "0 to 32767"), (["--seed", "one"], "0 to 32767"), (["--sizes", "1024,much"], "expected numbers like 1024,4096"), (["--longest", "long"], "expected seconds"), (["--calls", "dgemm,dgemv"], "--calls dgemv: allowed are"), (["--alone", "0"], "--alone 0: expected a number"), (["--calibrate", "long"], "--calibrate long: expected seconds"), (["--only", "unit,tests"], "--only tests: allowed are"),
+    for arguments, said in ((["--seconds", "5"], "60 to 36000"), (["--seconds", "soon"], "60 to 36000"), (["--seed", "32768"], "0 to 32767"), (["--seed", "one"], "0 to 32767"), (["--sizes", "1024,much"], "expected numbers like 1024,4096"), (["--longest", "long"], "expected seconds"), (["--calls", "dgemm,dgemv"], "--calls dgemv: allowed are"), (["--calls", ","], "allowed are dgemm"), (["--alone", "0"], "--alone 0: expected a number"), (["--calibrate", "long"], "--calibrate long: expected seconds"), (["--only", "unit,tests"], "--only tests: allowed are"),
                             (["--bundle", "/nowhere"], "make gpu-bundle"), (["--test-gpu", str(folder)], "no libcuda.so.1"), (["--out"], "needs a value")):
         done, _ = proof(folder, *arguments)
         tap.ok(done.returncode == 2 and said in done.stdout and done.stdout.count("\n") == 1, f"{' '.join(arguments)}: refused in one line", done.stdout)

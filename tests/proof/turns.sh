@@ -87,17 +87,18 @@ figures_agree() {
 # What players' calls have taken at their largest orders so far: "PLAYER ROUTINE" is the key.
 declare -A last_ms last_n
 
-# estimated PLAYER ROUTINE N: the seconds of a call; 0 where nothing is known. By the cube of the order, but where all calls are on the GPU, of which small
-# ones take most of their time to start, by the square.
-estimated() {
-    awk -v ms="${last_ms[$1 $2]:-0}" -v n="$3" -v last="${last_n[$1 $2]:-$3}" -v power="$([ "$1" = libaccel_gpu ] && echo 2 || echo 3)" \
-        'BEGIN { printf "%.1f", ms * (n / last) ^ power / 1000 }'
-}
-
-# Above twice this order, a player first makes a call of this order, which tells how long others take.
+# A call of this order tells how long larger ones take.
 probed=512
 
-# probe PLAYER ROUTINE N: sees to it that something is known of the player's calls.
+# estimated PLAYER ROUTINE N: the seconds of a call; 0 where nothing is known. By the cube of the order, but by a small call on the GPU, which takes most of its
+# time to start, by the square.
+estimated() {
+    local power=3 last=${last_n[$1 $2]:-$3}
+    [ "$1" != libaccel_gpu ] || [ "$last" -gt $probed ] || power=2
+    awk -v ms="${last_ms[$1 $2]:-0}" -v n="$3" -v last="$last" -v power=$power 'BEGIN { printf "%.1f", ms * (n / last) ^ power / 1000 }'
+}
+
+# probe PLAYER ROUTINE N: sees to it that something is known of the player's calls: above twice the order $probed, it first makes a call of that.
 probe() {
     local ms
     [ -z "${last_ms[$1 $2]:-}" ] && [ "$3" -gt $((2 * probed)) ] && [ "$1" != libaccel_log ] || return 0
