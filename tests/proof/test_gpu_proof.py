@@ -205,10 +205,10 @@ def check_players():
                'last_ms["cpu dgemm"]=200 last_n["cpu dgemm"]=1024; ')
     for name, n, least, said in (("all that are fast", 2048, "8", r"cpu libaccel libaccel_gpu libaccel_log nvblas 1\.6"),
                                  ("not the CPU, which is slow", 4096, "8", r"left out: timings dgemm 4096: some players a call would take too long: cpu \(about 12\.8 s\)\n"
-                                                                           r"libaccel libaccel_gpu libaccel_log nvblas 0\.3"),
+                                                                           r"libaccel libaccel_gpu libaccel_log nvblas 0\.4"),
                                  ("one of which nothing is known first makes a small call", 4096, '100; unset "last_ms[nvblas dgemm]"; last_ms["cpu dgemm"]=20',
-                                  r"left out: timings dgemm 4096: some players a call would take too long: nvblas \(about 51\.2 s\)\ncpu libaccel libaccel_gpu libaccel_log 1\.5"),
-                                 ("one, where all others are left out", 4096, "8; alone=4096", r"libaccel_gpu 0"),
+                                  r"left out: timings dgemm 4096: some players a call would take too long: nvblas \(about 51\.2 s\)\ncpu libaccel libaccel_gpu libaccel_log 1\.6"),
+                                 ("one, where all others are left out", 4096, "8; alone=4096", r"libaccel_gpu 0\.1"),
                                  ("one, where memory is short for more", 1024, "$(awk '/^MemAvailable:/ { printf \"%.0f\", $2 * 512 }' /proc/meminfo)",
                                   r"left out: timings dgemm 1024: players but libaccel_gpu this machine has too little memory\nlibaccel_gpu 0\.0"),
                                  ("nobody, where it is short for one", 1024, "1000000000000000", r"left out: timings dgemm 1024 this machine has too little memory\nnobody")):

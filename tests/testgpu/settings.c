@@ -69,7 +69,8 @@
  *                       number is a multiple of 64, in complex double precision of 32: INFO is one more, and 0 of the last
  *                       pivot, which is no number then (as an H100 does with CUDA 13.0: docs/measurements). 2: sygvd, too,
  *                       says INFO = 0 of the last pivot, and its eigenvalues are no numbers (an H100's says some other
- *                       INFO); 3: that its last pivot is no number, 4: its eigenvalues, alone. 0: none of this
+ *                       INFO); 3: that its last pivot is no number, alone.
+ *                       0: none of this
  *
  * The rates, TESTGPU_LAUNCH_US, _MEMORY_US, _PIN_MS and _INFO_US may have a decimal point.
  */
@@ -278,7 +279,7 @@ void settings_read(void)
     settings.pageable =
         (enum pageable)number_up_to("TESTGPU_PAGEABLE", PAGEABLE_MISUSED, PAGEABLE_UNTOLD);
     settings.scales = number_up_to("TESTGPU_SCALES", 0, 1) != 0;
-    settings.last_pivot = number_up_to("TESTGPU_LAST_PIVOT", 1, 4);
+    settings.last_pivot = number_up_to("TESTGPU_LAST_PIVOT", 1, 3);
     settings.early_end = number("TESTGPU_EXIT_EARLY", 0, false) != 0;
     settings.cublas_minor = (int)number_up_to("TESTGPU_CUBLAS_MINOR", 0, 99);
     const char *peers = getenv("TESTGPU_PEER_GBPS");
