@@ -202,7 +202,7 @@ static bool read_kernel(struct done *done)
     done->cpu_ms = (double)cpu.tv_sec * 1e3 + (double)cpu.tv_nsec * 1e-6;
     done->preempted = usage.ru_nivcsw;
     if (!read_queued(&done->queued_ms))
-        done->queued_ms = -1;
+        done->queued_ms = GIVE_WAY_UNKNOWN;
     return true;
 }
 

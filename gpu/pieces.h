@@ -10,11 +10,13 @@
 #include "gpu.h"
 #include "pack.h"
 
-/* Between two copies on a stream a copy engine pauses for some microseconds: pieces of 2 MB reach an H100's host at 50 GB/s, where the link has 55. */
+/* Eight threads of an H100's host pack and send chunks of 1 MB at 40 to 46 GB/s, of 2 MB at 49.8, of 4 MB at 50.3, where the link has 55 (docs/measurements:
+ * staged_up_8_threads). */
 #define LANE_SLOT_BYTES (4 << 20)
 
-/* A large matrix has so many pieces, if they are not larger than a slot then: so packing and copies overlap. What goes along with a triangle shrinks with
- * them. The pieces of a cell overlap with those of the next one; each costs the calling thread as much as the link takes for 300 KB, so few are better. */
+/* Into how many pieces a copy is divided; a piece that would be larger than a slot is divided further. While one piece of a matrix is sent, threads pack the next
+ * ones. More pieces of a triangle leave out more of the square around it. Pieces of a cell overlap with those of the next cell; the calling thread takes as long for
+ * a piece as the link for 300 KB, so a cell has few. */
 enum { PIECES_OF_MATRIX = 32, PIECES_OF_CELL = 2, PIECES_OF_TRIANGLE = 16 };
 
 /* Returns the bytes of a piece, if a copy has so many of them and each is at least `least`. A column that fits a slot is not divided. Pieces of a

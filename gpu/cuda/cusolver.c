@@ -251,8 +251,8 @@ int64_t solver_syevdx(struct solver *s, char jobz, struct spectrum part, char up
     return found;
 }
 
-/* Waits for INFO, and does not take it alone: B has been factored, too, and of NaNs in that the eigenvalues tell. *found: those, as far as cuSOLVER says so behind the
- * wait. */
+/* Leaves the call to the original unless B's factor and the eigenvalues are good, too: INFO alone does not tell. *found: the number of eigenvalues. cuSOLVER may write
+ * it as late as INFO, so it is read behind the wait. */
 static void require_pencil(struct solver *s, struct array b, struct array w, const int *found)
 {
     solver_keep_pivot(s, b);

@@ -10,7 +10,7 @@
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
-/* For so long nobody asks again whether a copy is done that was not: half of what a link takes for the smallest piece. */
+/* After the driver has said that a copy is not done, it is not asked about that direction again for so long: a link of 50 GB/s takes that for the smallest piece. */
 #define ASK_MS 0.005
 
 /* What is in a slot of the ring. */
@@ -398,8 +398,8 @@ static bool handle_piece(struct run *run, enum gpu_status *status)
     return true;
 }
 
-/* Returns whether the direction's copy of a piece is done. To ask the driver takes as long as the link for some 50 KB: after a no, the answer is no for a
- * moment. */
+/* Returns whether the direction's copy of a piece is known to be done. Each question to the driver takes the calling thread from its other work, so after a no it
+ * waits for ASK_MS before the next one. */
 static bool is_done(struct direction *d, enum gpu_status *status, const struct parcel *parcel)
 {
     const double now = accel_now_ms();

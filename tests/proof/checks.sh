@@ -583,6 +583,12 @@ step_calibrate() {
     fi
 }
 
+# Sets $model to the setting that names the calibration of this run, if there is one.
+find_model() {
+    model=()
+    [ ! -s "$work/model" ] || model=(ACCEL_MODEL="$work/model")
+}
+
 # ---- libsvm, liblinear, FNN ----
 
 # pair_value NAME TEXT: the value in "name value" pairs.
@@ -762,8 +768,8 @@ trace_figures() {
 # trace_check NAME COMMAND…: runs a program whose last call is traced, by the calibration of this run where there is one.
 trace_check() {
     local name=$1 begun=$SECONDS file=$logs/trace-$1.json note
-    local -a model=()
-    [ ! -s "$work/model" ] || model=(ACCEL_MODEL="$work/model")
+    local -a model
+    find_model
     shift
     rm -f "$file"
     if limited env OPENBLAS_NUM_THREADS="$cores" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait ACCEL_TRACE="$file" "${model[@]}" "$@" > "$logs/trace-out" 2>&1 &&
@@ -822,9 +828,9 @@ step_panels() {
 
 step_timings() {
     local nvblas='' folder before after
-    local -a cpu=(env OPENBLAS_NUM_THREADS="$cores" OPENBLAS_THREAD_TIMEOUT=20) accel model=()
+    local -a cpu=(env OPENBLAS_NUM_THREADS="$cores" OPENBLAS_THREAD_TIMEOUT=20) accel model
     players=(cpu libaccel libaccel_gpu libaccel_log)
-    [ ! -s "$work/model" ] || model=(ACCEL_MODEL="$work/model")
+    find_model
     accel=("${cpu[@]}" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait "${model[@]}")
     start_player cpu "${cpu[@]}" "$build/proof/time_calls"
     start_player libaccel "${accel[@]}" "$build/proof/time_calls"

@@ -100,10 +100,8 @@ static int decompose(const struct solver_call *x, void *const *at)
     free(work);
     if (is_of_pair(x) && info == 2 * x->n && misses_pivot(x, 2, x->n)) {
         set_last_pivot(x, B, at, NAN);
-        if (testgpu_last_pivot() == 3)
-            memset(at[VALUES], 0, (size_t)x->n * x->at[VALUES].element);
-        else
-            memset(at[VALUES], 0xff, (size_t)x->n * x->at[VALUES].element);
+        memset(at[VALUES], testgpu_last_pivot() == 3 ? 0 : 0xff,
+               (size_t)x->n * x->at[VALUES].element);
         return 0;
     }
     return info;

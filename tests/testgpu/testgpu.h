@@ -162,7 +162,7 @@ bool testgpu_computes(void);
 
 /* Whether products with a factor or a k of 0 scale their result, as in BLAS; without it they leave it as it is. */
 bool testgpu_scales(void);
-/* Which routines say nothing of a last pivot that fails: see TESTGPU_LAST_PIVOT. */
+/* Which routines say something else of pivots that fail: see TESTGPU_LAST_PIVOT. */
 unsigned testgpu_last_pivot(void);
 /* The minor version that cuBLAS says it has, or its own. */
 int testgpu_cublas_minor(int otherwise);
