@@ -45,7 +45,8 @@ enum accel_ml {
 enum accel_sample {
     ACCEL_NO_SAMPLE,
     ACCEL_SAMPLE_PRODUCT, /* for all others, by its rate */
-    ACCEL_SAMPLE_SVD      /* for all that compute singular values, by its fastest algorithm */
+    ACCEL_SAMPLE_SVD,     /* for all that compute singular values, by its fastest algorithm */
+    ACCEL_SAMPLE_SOLVE    /* for all that solve by a triangle */
 };
 
 /* The least LWORK, LRWORK and LIWORK. Where RWORK has no argument for its length, rwork is set only if it grows with a square. */

@@ -399,6 +399,7 @@ static int calibrate(struct measuring *measuring, const struct options *options,
         first->place_gbps = in_place_measure(first->device, &memory);
         first->first = first_calls_measure(first->device, &memory);
         first->gains = precisions_measure(first->device, &memory);
+        first->solves = solve_survey_run(first->device, &memory);
     }
     for (int i = 0; i < measuring->count; i++) {
         measuring->survey[i].library = &measuring->library[i];

@@ -76,6 +76,14 @@ static bool add_section(struct sections *sections, const struct survey *survey,
         put_value(to, calibration_schedule_ratio, survey->schedule_ratio);
         for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
             put_value(to, calibration_gain_names[i], survey->gains.gain[i]);
+        for (int i = 0; i < 2 * ACCEL_DTYPES; i++) {
+            const struct calibration_solve_names names =
+                calibration_solve_names((enum accel_dtype)(i / 2), i % 2);
+            put_value(to, names.gbps, survey->solves.way[i / 2][i % 2].gbps);
+            put_value(to, names.row_ms, survey->solves.way[i / 2][i % 2].row_ms);
+            if (i % 2 && survey->solves.own_sides[i / 2] > 0)
+                fprintf(to, "%s=%lld\n", names.sides, (long long)survey->solves.own_sides[i / 2]);
+        }
         svd_survey_write(&survey->svd, to);
     }
     sections->routines[at] = 0;

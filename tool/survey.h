@@ -9,6 +9,7 @@
 
 #include "first_calls.h"
 #include "precisions.h"
+#include "solve_survey.h"
 #include "svd_survey.h"
 #include "workload.h"
 
@@ -49,6 +50,7 @@ struct survey {
     double place_gbps;            /* 0: the GPU cannot read the host's memory in place */
     struct first_calls first;     /* the GPU's */
     struct precision_gains gains; /* the GPU's */
+    struct solve_survey solves;   /* the GPU's */
     double
         schedule_ratio; /* by how much calls took longer than their schedules say; 0: not known */
     struct svd_survey svd;  /* the GPU's */

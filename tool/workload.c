@@ -242,25 +242,42 @@ double workload_gpu_ms(struct workload *workload, struct gpu_device *device, str
     return *status == GPU_OK ? ms : -1;
 }
 
-/* Adds what kernels have taken; context is the sum. */
+/* What kernels have taken, and from when to when. */
+struct kernels {
+    double sum, start, end;
+};
+
 static void add_kernels(void *context, const struct gpu_steps *steps)
 {
-    double *sum = context;
-    for (int i = 0; i < steps->count; i++)
-        if (steps->step[i].kind == GPU_STEP_COMPUTE)
-            *sum += steps->step[i].end_ms - steps->step[i].start_ms;
+    struct kernels *kernels = context;
+    for (int i = 0; i < steps->count; i++) {
+        const struct gpu_step *step = &steps->step[i];
+        if (step->kind != GPU_STEP_COMPUTE)
+            continue;
+        kernels->start = kernels->sum > 0 ? fmin(kernels->start, step->start_ms) : step->start_ms;
+        kernels->end = fmax(kernels->end, step->end_ms);
+        kernels->sum += step->end_ms - step->start_ms;
+    }
 }
 
-/* Runs the call; returns the milliseconds of its kernels, negative if it fails. */
-static double kernels_ms(struct workload *workload, struct gpu_device *device,
-                         struct gpu_host *host)
+/* Runs the call on the device. Returns false if it fails. */
+static bool run_kernels(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
+                        struct kernels *kernels)
 {
-    double sum = 0;
+    *kernels = (struct kernels){0};
     host->original = refuse;
     host->steps = add_kernels;
-    host->context = &sum;
+    host->context = kernels;
     refill(workload, false);
-    return gpu_run(device, &workload->call, host) == GPU_OK ? sum : -1;
+    return gpu_run(device, &workload->call, host) == GPU_OK;
+}
+
+/* Rates by which to divide a call would cost too much. */
+static struct schedule_rates undivided(void)
+{
+    struct schedule_rates rates = schedule_nominal;
+    rates.copy_ms = rates.kernel_ms = 1e6;
+    return rates;
 }
 
 double workload_in_place_ms(struct workload *workload, struct gpu_device *device)
@@ -269,16 +286,24 @@ double workload_in_place_ms(struct workload *workload, struct gpu_device *device
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (workload->call.span[i].ptr && workload->call.span[i].access == ACCEL_READ)
             host.placed |= 1u << i;
-    return kernels_ms(workload, device, &host);
+    struct kernels kernels;
+    return run_kernels(workload, device, &host, &kernels) ? kernels.sum : -1;
 }
 
 double workload_compute_ms(struct workload *workload, struct gpu_device *device,
                            enum gpu_precision precision)
 {
-    struct gpu_host host = {.precision = precision, .rates = schedule_nominal};
-    host.rates.copy_ms = host.rates.kernel_ms = 1e6; /* to divide the call costs too much */
-    const double ms = kernels_ms(workload, device, &host);
-    return host.precision == precision ? ms : -1;
+    struct gpu_host host = {.precision = precision, .rates = undivided()};
+    struct kernels kernels;
+    const bool is_well = run_kernels(workload, device, &host, &kernels);
+    return is_well && host.precision == precision ? kernels.sum : -1;
+}
+
+double workload_span_ms(struct workload *workload, struct gpu_device *device)
+{
+    struct gpu_host host = {.rates = undivided()};
+    struct kernels kernels;
+    return run_kernels(workload, device, &host, &kernels) ? kernels.end - kernels.start : -1;
 }
 
 static struct schedule_rates rates_of(const struct scheduled *scheduled,

@@ -61,6 +61,9 @@ double workload_in_place_ms(struct workload *workload, struct gpu_device *device
 double workload_compute_ms(struct workload *workload, struct gpu_device *device,
                            enum gpu_precision precision);
 
+/* The same from the beginning of the first kernel to the end of the last one, with what lies between: of a call that may be several. */
+double workload_span_ms(struct workload *workload, struct gpu_device *device);
+
 /* Of a call that a schedule divides, copies and kernels overlap: returns the least milliseconds of its kernel alone in some runs, and sets
  * the workload's rates by it, so that its further runs have the schedule that programs' calls have. Returns 0 for other calls, and if it
  * fails. */

@@ -289,14 +289,35 @@ bool calibration_section_curve(const struct calibration_section *section,
 /* ---- Algorithms ---- */
 
 static const char svd_prefix[] = "svd_";
+static const char type_letters[ACCEL_DTYPES] = {'s', 'd', 'c', 'z'};
+
+static void put_solve_name(char name[CALIBRATION_SOLVE_BYTES], enum accel_dtype dtype, bool own,
+                           const char *what)
+{
+    struct accel_text text;
+    text_start(&text, name, CALIBRATION_SOLVE_BYTES);
+    text_string(&text, "solve_");
+    text_char(&text, type_letters[dtype]);
+    text_string(&text, own ? "_own_" : "_blas_");
+    text_string(&text, what);
+    text_end(&text);
+}
+
+struct calibration_solve_names calibration_solve_names(enum accel_dtype dtype, bool own)
+{
+    struct calibration_solve_names names;
+    put_solve_name(names.gbps, dtype, own, "gbps");
+    put_solve_name(names.row_ms, dtype, own, "row_ms");
+    put_solve_name(names.sides, dtype, own, "sides");
+    return names;
+}
 
 void calibration_svd_name(char name[CALIBRATION_SVD_BYTES], enum accel_dtype dtype, bool vectors)
 {
-    static const char letters[ACCEL_DTYPES] = {'s', 'd', 'c', 'z'};
     struct accel_text text;
     text_start(&text, name, CALIBRATION_SVD_BYTES);
     text_string(&text, svd_prefix);
-    text_char(&text, letters[dtype]);
+    text_char(&text, type_letters[dtype]);
     text_string(&text, vectors ? "_vectors" : "_values");
     text_end(&text);
 }

@@ -140,6 +140,15 @@ static void limit_by_products(struct schedule_rates *rates, const struct accel_c
         rates->compute = gflops;
 }
 
+static void set_solve_rates(struct schedule_rates *rates, const struct cost_curves *p,
+                            enum accel_dtype dtype)
+{
+    if (p->solve_gbps[dtype] > 0)
+        rates->solve = p->solve_gbps[dtype];
+    if (p->solve_row_ms[dtype] > 0)
+        rates->row_ms = p->solve_row_ms[dtype];
+}
+
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
                                           double gain)
 {
@@ -162,6 +171,8 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
     rates.down = p->down_gbps;
     if (compute > 0)
         rates.compute = compute;
+    if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
+        set_solve_rates(&rates, p, call->routine->dtype);
     limit_by_products(&rates, call, device, gain);
     return rates;
 }

@@ -27,6 +27,8 @@ struct cost_curves {
     double place_gbps; /* 0: its kernels do not reach the host's memory */
     bool one_memory;
     double gain[GPU_PRECISIONS]; /* in operations a second over native precision */
+    /* Of solutions by a triangle of each type: schedule_rates.solve and row_ms; 0: not measured. */
+    double solve_gbps[ACCEL_DTYPES], solve_row_ms[ACCEL_DTYPES];
     struct cost_first first;
     double schedule_ratio; /* by how much calls took longer than their schedules say, calibrated */
     /* of a CPU library: */

@@ -93,6 +93,21 @@ static void choose_svd(struct gpu_device *gpu, const struct cost_curves *p)
     }
 }
 
+/* A calibration that knows our own kernel says that it is faster. */
+static void choose_solves(struct gpu_device *gpu, struct cost_curves *p)
+{
+    for (int i = 0; i < ACCEL_DTYPES; i++) {
+        const enum accel_dtype dtype = (enum accel_dtype)i;
+        const struct calibration_solve_names own = calibration_solve_names(dtype, true),
+                                             blas = calibration_solve_names(dtype, false);
+        const int64_t sides = (int64_t)curves_value_or(p, own.sides, 0);
+        gpu_solve_by_own(gpu, dtype, sides);
+        const struct calibration_solve_names *names = sides > 0 ? &own : &blas;
+        p->solve_gbps[dtype] = curves_value_or(p, names->gbps, 0);
+        p->solve_row_ms[dtype] = curves_value_or(p, names->row_ms, 0);
+    }
+}
+
 /* Sets the rates of copies that this machine's threads stage. */
 static void set_staged_rates(struct cost_curves *p, const struct nominal_rates *nominal)
 {
@@ -121,6 +136,7 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
     pthread_rwlock_unlock(&curves_lock);
     if (p->measured) {
         choose_svd(gpu, p);
+        choose_solves(gpu, p);
         gpu_set_piece(gpu, (int64_t)(1024 * curves_value_or(p, "piece_kb", 0)));
     }
     set_rates(p, known_gpu_whole(info->name));

@@ -92,6 +92,14 @@ void cost_probe(const struct dispatch_library *library, int threads)
 
 /* ---- ACCEL_LEARN=1: back to the file ---- */
 
+/* Writes a value as the section has it, if it does. */
+static void put_again(struct grown *body, const struct cost_curves *p, const char *name)
+{
+    const double value = curves_value_or(p, name, 0);
+    if (value > 0)
+        calibration_put_value(body, name, value);
+}
+
 /* Writes the whole section, with the unchanged curves. */
 static bool compose(struct grown *body, struct cost_curves *p)
 {
@@ -113,6 +121,13 @@ static bool compose(struct grown *body, struct cost_curves *p)
         for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
             if (curves_value_or(p, calibration_gain_names[i], 0) > 0)
                 calibration_put_value(body, calibration_gain_names[i], p->gain[i]);
+        for (int i = 0; i < 2 * ACCEL_DTYPES; i++) {
+            const struct calibration_solve_names names =
+                calibration_solve_names((enum accel_dtype)(i / 2), i % 2);
+            put_again(body, p, names.gbps);
+            put_again(body, p, names.row_ms);
+            put_again(body, p, names.sides);
+        }
         calibration_put_svd(body, &p->section);
     }
     for (uint32_t i = 0; i < accel_routine_count; i++) {

@@ -5,6 +5,7 @@
  */
 #include "blas.h"
 #include "gpu/blocks.h"
+#include "gpu/triangle_solve.h"
 
 enum { A = SCHEDULE_A, OUT = SCHEDULE_C };
 
@@ -38,9 +39,12 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     const struct schedule_cell block = schedule_cell_of(&b->schedule, A, step->i, step->p);
     const struct gpu_tile a = blocks_tile(b, A, step->i, step->p);
     const int64_t m = left ? block.rows : out.cols, n = left ? out.cols : block.rows;
-    if (step->i == step->p)
-        return solve ? kernel_trsm(b->work, side, uplo, trans, diag, m, n, scale, a, y)
-                     : kernel_trmm(b->work, side, uplo, trans, diag, m, n, scale, a, y);
+    if (step->i == step->p) {
+        const bool in_place = b->scheduled.call.in_place[OUT];
+        return (!solve     ? kernel_trmm
+                : in_place ? kernel_trsm
+                           : triangle_solve)(b->work, side, uplo, trans, diag, m, n, scale, a, y);
+    }
     const struct gpu_tile x = blocks_tile(b, OUT, step->p, step->j);
     const struct accel_complex factor = solve ? minus_one : alpha;
     return left ? kernel_gemm(b->work, trans, 'N', m, n, block.cols, factor, a, x, scale, y)
@@ -90,4 +94,5 @@ static enum gpu_status run_triangular(struct gpu_work *work)
                   .cuts = blas_cuts_beside
 
 const struct accel_op op_trmm = {TRIANGULAR, .scheduled = describe_trmm, .equation = equation_trmm};
-const struct accel_op op_trsm = {TRIANGULAR, .scheduled = describe_trsm, .equation = equation_trsm};
+const struct accel_op op_trsm = {TRIANGULAR, .sample = ACCEL_SAMPLE_SOLVE,
+                                 .scheduled = describe_trsm, .equation = equation_trsm};

@@ -309,6 +309,17 @@ static void a_slice_is_not_the_card(void **state)
     unlink(path);
 }
 
+/* ---- Solutions by a triangle ---- */
+
+static void names_of_solutions(void **state)
+{
+    (void)state;
+    assert_string_equal(calibration_solve_names(ACCEL_FLOAT64, false).gbps, "solve_d_blas_gbps");
+    assert_string_equal(calibration_solve_names(ACCEL_FLOAT64, false).row_ms,
+                        "solve_d_blas_row_ms");
+    assert_string_equal(calibration_solve_names(ACCEL_FLOAT32, true).gbps, "solve_s_own_gbps");
+}
+
 /* ---- Algorithms for singular values ---- */
 
 static struct calibration_section section_of(const char *text)
@@ -436,6 +447,7 @@ int main(void)
         cmocka_unit_test(other_files),
         cmocka_unit_test(putting),
         cmocka_unit_test(a_slice_is_not_the_card),
+        cmocka_unit_test(names_of_solutions),
         cmocka_unit_test(svd_of_the_nearest_order),
         cmocka_unit_test(svd_lines_that_are_none),
         cmocka_unit_test(svd_lines_are_kept),

@@ -204,6 +204,7 @@ int main(int argc, char **argv)
     measure_launches(options.quick);
     measure_products(options.quick);
     measure_blocks(options.quick);
+    measure_solves(options.quick);
     measure_solver(options.quick);
     driver_stop();
     return 0;

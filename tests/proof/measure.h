@@ -23,6 +23,7 @@ void measure_peers(bool quick);
 void measure_launches(bool quick);
 void measure_products(bool quick);
 void measure_blocks(bool quick);
+void measure_solves(bool quick);
 void measure_solver(bool quick);
 void measure_tracking(bool quick);
 

@@ -23,6 +23,7 @@ struct blocks {
     struct lane lane[STREAMS];
     CUdeviceptr a, b, c; /* c: as many results as are computed in a row */
     int m, n, k;
+    int beyond; /* how much longer leading dimensions are than rows */
 };
 
 static bool start_lane(struct lane *lane)
@@ -81,8 +82,8 @@ static size_t bytes_of(int rows, int cols, int matrices)
 
 static bool take(struct blocks *x, int results, bool triangle)
 {
-    const size_t a = bytes_of(x->m, x->k, 1), b = bytes_of(x->k, x->n, 1),
-                 c = bytes_of(x->m, x->n, results);
+    const size_t a = bytes_of(x->m + x->beyond, x->k, 1), b = bytes_of(x->k + x->beyond, x->n, 1),
+                 c = bytes_of(x->m + x->beyond, x->n, results);
     return CUDA_OK(cuMemAlloc, &x->a, a) && CUDA_OK(cuMemAlloc, &x->b, b) &&
            CUDA_OK(cuMemAlloc, &x->c, c) && fill(x->a, a, triangle ? (size_t)x->m : 0) &&
            fill(x->b, b, 0) && fill(x->c, c, 0);
@@ -93,8 +94,9 @@ static bool take(struct blocks *x, int results, bool triangle)
 static bool multiply(const struct blocks *x, const struct lane *lane, int result)
 {
     return CUBLAS_OK(cublasDgemm_v2, lane->handle, CUBLAS_OP_N, CUBLAS_OP_N, x->m, x->n, x->k, &one,
-                     (const double *)x->a, x->m, (const double *)x->b, x->k, &half,
-                     (double *)(x->c + bytes_of(x->m, x->n, result)), x->m);
+                     (const double *)x->a, x->m + x->beyond, (const double *)x->b, x->k + x->beyond,
+                     &half, (double *)(x->c + bytes_of(x->m + x->beyond, x->n, result)),
+                     x->m + x->beyond);
 }
 
 /* Solves in place, with the triangle in `a`, of order m = k. */
@@ -145,17 +147,20 @@ static void measure_row(struct blocks *x, const char *name, const struct way *wa
         report_missing(full, "");
 }
 
-static void measure_block(struct blocks *x, int m, int n, int k)
+/* beyond: see struct blocks. Columns whose distance is a power of 2 may meet in the same places of the device's caches. */
+static void measure_block(struct blocks *x, int m, int n, int k, int beyond)
 {
     static const struct way ways[] = {{"1_stream", 1, 0}, {"2_streams", 2, 0}};
     char name[48];
-    x->m = m, x->n = n, x->k = k;
-    snprintf(name, sizeof name, "block_%dx%dx%d", m, n, k);
+    x->m = m, x->n = n, x->k = k, x->beyond = beyond;
+    snprintf(name, sizeof name, beyond ? "block_%dx%dx%d_ld_%d" : "block_%dx%dx%d", m, n, k,
+             m + beyond);
     if (!take(x, IN_A_ROW, false))
         give_back(x);
     for (int i = 0; i < 2; i++)
         measure_row(x, name, &ways[i], IN_A_ROW, 2.0 * m * n * (double)k * IN_A_ROW, "Gflop/s");
     give_back(x);
+    x->beyond = 0;
 }
 
 /* 10^9 bytes of the matrix a second, where it is taken in blocks of k columns. */
@@ -187,14 +192,16 @@ static void measure_solved(struct blocks *x, int m, int n)
 
 void measure_blocks(bool quick)
 {
-    static const int block[][3] = {
-        {1024, 832, 4096}, {4096, 384, 1408}, {2048, 2048, 2048}, {2752, 2752, 4096}};
+    static const int block[][4] = {{1024, 832, 4096, 0},  {4096, 384, 1408, 0},
+                                   {2048, 2048, 2048, 0}, {2752, 2752, 4096, 0},
+                                   {4096, 4096, 4096, 0}, {4096, 4096, 4096, 16}};
+    const int blocks = sizeof block / sizeof *block;
     static const int solved[][2] = {{640, 4096}, {960, 8192}, {2752, 2752}};
     struct blocks x = {.a = 0};
     if (cuda.cublasCreate_v2 && start_lane(&x.lane[0]) && start_lane(&x.lane[1])) {
-        for (int i = 0; i < (quick ? 1 : 4); i++)
+        for (int i = 0; i < (quick ? 1 : blocks); i++)
             measure_block(&x, quick ? 64 : block[i][0], quick ? 52 : block[i][1],
-                          quick ? 96 : block[i][2]);
+                          quick ? 96 : block[i][2], quick ? 16 : block[i][3]);
         for (int k = quick ? 96 : 1408; k <= (quick ? 96 : 16384); k = k < 4096 ? 4096 : 4 * k)
             measure_thin(&x, quick ? 128 : 16384, k);
         for (int i = 0; i < (quick ? 1 : 3); i++)

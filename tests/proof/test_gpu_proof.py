@@ -26,7 +26,7 @@ MEASURES = ["start_driver", "start_context", "start_cublas_load", "start_cublas_
             "zgemm_peak", *(f"staged_{way}_{threads}_threads" for way in ("up", "down") for threads in (1, 2, 4, 8, 16)),
             *(f"pitched_{way}_{512 << i}" for way in ("up", "down") for i in range(5)),
             *(f"libaccel_{way}{shape}" for way in ("up", "down") for shape in ("", "_columns", "_1_mib")),
-            "block_64x52x96_1_stream", "block_64x52x96_2_streams", "thin_128x96_1_stream", *(f"triangle_64x128_{way}" for way in ("solved", "multiplied", "in_turn", "beside")),
+            "block_64x52x96_ld_80_1_stream", "block_64x52x96_ld_80_2_streams", *(f"solve_70x40_{what}" for what in ("blas", "own", "difference")), "thin_128x96_1_stream", *(f"triangle_64x128_{way}" for way in ("solved", "multiplied", "in_turn", "beside")),
             *(f"trace_{call}{what}" for call in ("dgemm_800", "dtrsm_900", "thin_512") for what in
               ("", *(f"_{kind}_{what}" for kind in ("up", "compute", "down") for what in ("from", "until", "busy"))))]
 

@@ -50,6 +50,7 @@ void testgpu_atomic(const void *address, size_t bytes);
 #    define __host__
 #    define __global__
 #    define __forceinline__           inline __attribute__((always_inline))
+#    define __align__(bytes)          __attribute__((aligned(bytes)))
 #    define __shared__                static __attribute__((section("own_shared")))
 #    define __syncthreads()           testgpu_barrier(__FILE__, __LINE__)
 #    define __threadfence()           testgpu_fence()

@@ -111,6 +111,9 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok("place_gbps" not in section and "in place" not in done.stdout, "test GPU: none of reads in place, which it cannot do")
     first = {name: float(section.get(name, 0)) for name in ("kernels_ms", "solver_ms")}
     tap.ok(all(ms > 0 for ms in first.values()) and "first calls: " in done.stdout, "test GPU: what first calls load", first, done.stdout)
+    solves = {name: float(value) for name, value in section.items() if name.startswith("solve_")}
+    tap.ok(all(solves.get(f"solve_{t}_blas_{what}", 0) > 0 for t in "sd" for what in ("gbps", "row_ms")), "test GPU: how fast its BLAS solves by triangles", solves)
+    tap.ok(len(solves) == 4, "test GPU: the kernel of our own, which it emulates, is far too slow to be used", solves)
     gains = {name: float(section.get(f"gain_{name}", 0)) for name in ("emulated", "tf32", "bf16x9")}
     said = re.search(r"products: emulated is (\S+) times as fast as native", done.stdout)
     tap.ok(gains["emulated"] > 0 and gains["tf32"] > 0 and not gains["bf16x9"] and said and abs(float(said[1]) / gains["emulated"] - 1) < 0.01,

@@ -1,0 +1,61 @@
+#!/usr/bin/python3 -B
+"""Solutions by a triangle with the kernel of our own, where the calibration says that it is faster: the program's results are exact, whole or in blocks, on every
+side and with every flag; also if the kernel cannot be loaded or fails. Without such a line, and for complex numbers, matrices that the program keeps on the device, and
+builds without the kernel, cuBLAS solves."""
+
+import re
+import tempfile
+from pathlib import Path
+
+from lib.calibrated import keys, put
+from lib.log import lines_for
+from lib.programs import BUILD, TEST_GPU, start
+from lib.tap import Tap
+
+tap = Tap()
+IS_BUILT = (BUILD / "gpu/own/own.fatbin").stat().st_size > 0
+KERNEL = r" run own_substitute_(\w) "
+SOLVES = "solve_s_blas_gbps=70\nsolve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004\n"
+OWN = SOLVES + "solve_s_own_gbps=300\nsolve_d_own_gbps=300\nsolve_s_own_sides=400\nsolve_d_own_sides=400\n"
+
+
+def run(case, solves, **env):
+    """The finished process, its line of the log, the kernel's launches by type, the calls of cuBLAS's solve, the downloads, and the test GPU's report."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, trace, report = (Path(folder, name) for name in ("model", "trace", "report"))
+        found = keys(folder)
+        put(model, {found["blas"]: "", found["lapack"]: "", found["gpu"]: f"up_gbps=11\ndown_gbps=11\n{solves}"})
+        done = start("triangles", case, env={**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_RESIDENT": "off", "ACCEL_MODEL": str(model), "TESTGPU_DELAY_US": "0",
+                                             "TESTGPU_TRACE": str(trace), "TESTGPU_REPORT": str(report), **env})
+        text = trace.read_text()
+        return done, (lines_for(done) or [{}])[0], re.findall(KERNEL, text), len(re.findall(r" run \w*trsm\w* ", text)), report.read_text()
+
+
+WHOLE = [f"{t}trsm:{flags}:{order}:{sides}:3" for t, flags, order, sides in
+         (("d", "LUNN", 100, 500), ("s", "LLTU", 65, 430), ("d", "RLCN", 64, 400), ("s", "RUNU", 150, 410))]
+DIVIDED = ["dtrsm:LLNN:300:2600:0", "dtrsm:RLNU:300:1800:5", "strsm:LUTN:520:1900:0"]
+for case in WHOLE + DIVIDED if IS_BUILT else []:
+    expected = start("triangles", case).stdout
+    done, line, own, blas, report = run(case, OWN)
+    tap.ok(done.stdout == expected and line.get("ran") == "gpu0" and "testgpu fault " not in report, f"{case}: the result is exact", done.stdout, expected, line, report[-300:])
+    tap.ok(set(own) == {case[0]} and not blas, f"{case}: {len(own)} launches of the kernel", own[:3], blas)
+    # cuBLAS's: the same line of the log, but for times.
+    done, line, own, blas, _ = run(case, SOLVES)
+    tap.ok(done.stdout == expected and line.get("ran") == "gpu0" and not own and blas, f"{case}: cuBLAS solves if it is faster", own[:3], blas)
+if not IS_BUILT:
+    print("# skipped: the build has no nvcc, so there is no kernel")
+
+case = "ztrsm:LLCN:100:1100:0"
+done, line, own, blas, report = run(case, OWN)
+tap.ok(done.stdout == start("triangles", case).stdout and line.get("ran") == "gpu0" and not own and blas, f"{case}: cuBLAS solves", own, blas)
+
+case = WHOLE[0]
+expected = start("triangles", case).stdout
+done, line, own, blas, report = run(case, OWN, TESTGPU_FAIL="cuModuleLoadData:1=200")  # CUDA_ERROR_INVALID_IMAGE
+tap.ok(done.stdout == expected and line.get("ran") == "gpu0" and not own and blas, f"{case}: cuBLAS solves if the kernel cannot be loaded", line, own, blas, done.stderr[-300:])
+for call in ("cuModuleGetFunction:1", "cuFuncGetAttribute:1", "cuOccupancyMaxActiveBlocksPerMultiprocessor:1", "cuLaunchKernel:1", "cublasDgemm_v2_64:1", "cuModuleGetFunction:3",
+             "cuLaunchKernel:2") if IS_BUILT else ():
+    done, line, own, blas, report = run(case, OWN, TESTGPU_FAIL=call)
+    tap.ok(done.stdout == expected and line.get("ran") in ("cpu", "gpu0+cpu") and "fired=1" in report and not blas, f"{case}: the program's own BLAS solves if {call} fails", line, report[-200:],
+           done.stderr[-300:])
+tap.done()

@@ -1,0 +1,43 @@
+/*
+ * Measures how fast the GPU solves by a triangle, for each real type, by its BLAS and by a kernel of our own (gpu/triangle_solve.h). That kernel
+ * counts only if its results pass the tests of ACCEL_VERIFY, and if it gains a twentieth.
+ */
+#ifndef ACCEL_TOOL_SOLVE_SURVEY_H
+#define ACCEL_TOOL_SOLVE_SURVEY_H
+
+#include "workload.h"
+
+/* What a solution takes apart from its operations (schedule_rates.solve and row_ms): 10^9 bytes of right-hand sides a second, where there are many; where
+ * there are few, milliseconds of each row. 0: not measured, or not to be used. */
+struct solve_way {
+    double gbps, row_ms;
+};
+
+struct solve_survey {
+    struct solve_way way[ACCEL_DTYPES][2]; /* [1]: by our own */
+    int64_t own_sides
+        [ACCEL_DTYPES]; /* from so many on our own is faster; 0: it is not, or is not right */
+};
+
+/* Takes some milliseconds, and sets what is faster by gpu_solve_by_own(). */
+struct solve_survey solve_survey_run(struct gpu_device *device, struct workload_memory *memory);
+
+/* ---- Its parts, for tests ---- */
+
+/* The orders of triangles and the numbers of right-hand sides that are measured. */
+enum { SOLVE_SMALL, SOLVE_FEW, SOLVE_MANY, SOLVE_SHAPES };
+extern const int64_t solve_shapes[SOLVE_SHAPES][2];
+
+/* Milliseconds of one shape; infinite if it failed, or was not tried. product: with a square of the triangle's order, which has twice as many operations. */
+struct solve_times {
+    double product, blas, own;
+};
+
+/* Returns from how many right-hand sides on our own kernel is to be used; 0: never. */
+int64_t solve_own_sides(const struct solve_times times[SOLVE_SHAPES]);
+
+/* Returns zeros if a shape failed. */
+struct solve_way solve_way_of(enum accel_dtype dtype, const struct solve_times times[SOLVE_SHAPES],
+                              bool own);
+
+#endif
