@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """Solutions by a triangle with the kernel of our own, where the calibration says that it is faster: the program's results are exact, whole or in blocks, on every
 side and with every flag; also if the kernel cannot be loaded or fails. Without such a line, and for complex numbers, matrices that the program keeps on the device, and
-builds without the kernel, cuBLAS solves."""
+builds without the kernel, cuBLAS solves. With TEST_LONG=1 more random calls."""
 
 import re
 import tempfile
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lib.calibrated import keys, put
 from lib.log import lines_for
-from lib.programs import BUILD, TEST_GPU, start
+from lib.programs import BUILD, LONG, TEST_GPU, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -19,13 +19,13 @@ SOLVES = "solve_s_blas_gbps=70\nsolve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004
 OWN = SOLVES + "solve_s_own_gbps=300\nsolve_d_own_gbps=300\nsolve_s_own_sides=400\nsolve_d_own_sides=400\n"
 
 
-def run(case, solves, **env):
-    """The finished process, its line of the log, the kernel's launches by type, the calls of cuBLAS's solve, the downloads, and the test GPU's report."""
+def run(case, solves, program="triangles", **env):
+    """The finished process, the first line of its log, the kernel's launches by type, the calls of cuBLAS's solve, and the test GPU's report."""
     with tempfile.TemporaryDirectory() as folder:
         model, trace, report = (Path(folder, name) for name in ("model", "trace", "report"))
         found = keys(folder)
         put(model, {found["blas"]: "", found["lapack"]: "", found["gpu"]: f"up_gbps=11\ndown_gbps=11\n{solves}"})
-        done = start("triangles", case, env={**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_RESIDENT": "off", "ACCEL_MODEL": str(model), "TESTGPU_DELAY_US": "0",
+        done = start(program, *case.split(), env={**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_RESIDENT": "off", "ACCEL_MODEL": str(model), "TESTGPU_DELAY_US": "0",
                                              "TESTGPU_TRACE": str(trace), "TESTGPU_REPORT": str(report), **env})
         text = trace.read_text()
         return done, (lines_for(done) or [{}])[0], re.findall(KERNEL, text), len(re.findall(r" run \w*trsm\w* ", text)), report.read_text()
@@ -44,6 +44,18 @@ for case in WHOLE + DIVIDED if IS_BUILT else []:
     tap.ok(done.stdout == expected and line.get("ran") == "gpu0" and not own and blas, f"{case}: cuBLAS solves if it is faster", own[:3], blas)
 if not IS_BUILT:
     print("# skipped: the build has no nvcc, so there is no kernel")
+
+# Every flag, gaps, NaN in what must not be read, NaN and Inf beside numbers.
+ANY = OWN.replace("sides=400", "sides=1")
+for order, calls in ((90, 60), (400, 12)) if IS_BUILT else ():
+    done, _, own, blas, report = run(f"-c {calls * (5 if LONG else 1)} -n {order} -s {order} -r [sd]trsm", ANY, program="random_calls")
+    tap.ok(done.returncode == 0 and done.stdout.endswith(" 0 wrong\n") and "testgpu fault " not in report, f"random calls, orders up to {order}: all are right", done.stdout[-200:], report[-300:])
+    tap.ok(len(own) > calls and set(own) == {"s", "d"}, f"random calls, orders up to {order}: {len(own)} launches of the kernel", own[:3], blas)
+
+# Host, device and managed memory: a matrix that is on the device is cuBLAS's.
+done, _, own, blas, report = run("-c 12 -n 90 -r [sd]trsm", ANY, program="cuda_program")
+tap.ok(done.returncode == 0 and "testgpu fault " not in report and (own or not IS_BUILT) and blas, "a program with CUDA of its own: all is right, by both ways", done.returncode,
+       done.stdout[-200:], done.stderr[-200:], len(own), blas)
 
 case = "ztrsm:LLCN:100:1100:0"
 done, line, own, blas, report = run(case, OWN)
