@@ -25,6 +25,7 @@ struct parcel {
     int64_t piece_bytes; /* of which it is one */
     int parts,
         left; /* items of it: its parts, or one with all of them; those that are not taken yet */
+    int64_t early; /* up: parts of it that have been sent before it was packed */
     struct gpu_key
         digest; /* of what has come down, if that is asked for: of the items that are taken */
 };
@@ -236,25 +237,53 @@ static struct parcel *next_parcel(struct direction *d)
     parcel->piece_bytes = d->piece_bytes;
     parcel->step = d->step;
     parcel->old = NULL;
+    parcel->early = 0;
     parcel->first = d->piece == 0;
     parcel->last = ++d->piece == d->pieces;
     return parcel;
 }
 
+static enum gpu_step_kind kind_of(const struct run *run, const struct direction *d)
+{
+    return d == &run->up ? GPU_STEP_UP : GPU_STEP_DOWN;
+}
+
+/* With the first piece of a step, puts what that waits for on the stream. */
+static enum gpu_status begin_put(struct run *run, const struct direction *d,
+                                 const struct parcel *parcel)
+{
+    const struct flow_copy *copy = &parcel->copy;
+    run->lane->aside = true;
+    if (!parcel->first || parcel->early > 0)
+        return GPU_OK;
+    const enum gpu_status status = await_others(run, parcel->step);
+    lane_copies(run->lane, d->stream, kind_of(run, d), &copy->host,
+                pieces_cell_sent(&copy->host, copy->device_ld));
+    return status;
+}
+
+/* Puts the copies of parts of a piece that goes up on the stream, up to part number `done`. */
+static enum gpu_status put_early(struct run *run, struct parcel *parcel, int64_t done)
+{
+    const struct flow_copy *copy = &parcel->copy;
+    const enum gpu_status status = begin_put(run, &run->up, parcel);
+    return status == GPU_OK ? lane_send_parts(run->up.stream, &copy->host, &parcel->piece,
+                                              parcel->piece_bytes, parcel->memory, copy->device,
+                                              copy->device_ld, &parcel->early, done)
+                            : status;
+}
+
 /* Puts the copy of a piece on its stream, up from its slot or down to it, and with the first and the last one what the step waits for and
  * is waited for. */
-static enum gpu_status put_copy(struct run *run, const struct direction *d,
-                                const struct parcel *parcel)
+static enum gpu_status put_copy(struct run *run, const struct direction *d, struct parcel *parcel)
 {
     const struct flow_copy *copy = &parcel->copy;
     const struct pack_piece *piece = &parcel->piece;
-    const enum gpu_step_kind kind = d == &run->up ? GPU_STEP_UP : GPU_STEP_DOWN;
-    run->lane->aside = true;
-    enum gpu_status status = parcel->first ? await_others(run, parcel->step) : GPU_OK;
-    if (parcel->first)
-        lane_copies(run->lane, d->stream, kind, &copy->host,
-                    pieces_cell_sent(&copy->host, copy->device_ld));
-    if (status == GPU_OK && copy->lent)
+    const enum gpu_step_kind kind = kind_of(run, d);
+    enum gpu_status status = begin_put(run, d, parcel);
+    if (status == GPU_OK && parcel->early > 0)
+        status = put_early(run, parcel, parcel->parts);
+    else if (status == GPU_OK && copy->lent)
         status = GPU_CHECK(cuMemcpyDtoDAsync, copy->device, copy->lent,
                            (size_t)pack_bytes(piece, &copy->host, copy->device_ld), d->stream);
     else if (status == GPU_OK)
@@ -363,16 +392,20 @@ static bool take_item(const struct item *item)
 
 /* ---- What each engine can do next; each returns whether it did something, or failed ---- */
 
-/* Takes over items that are done, up to the last one of a piece. Returns that item; NULL: no piece has all of its items done. */
-static const struct item *next_piece_done(struct run *run)
+/* Takes over items that are done, up to the last one of a piece. Returns that item; NULL: no piece has all of its items done, or a failure. What goes up first
+ * is sent part by part: the link has nothing else to do yet. */
+static const struct item *next_piece_done(struct run *run, enum gpu_status *status)
 {
+    const struct item *last = NULL;
     if (run->handled == run->known_done)
         run->known_done = crew_done(&run->job);
     while (run->handled < run->known_done) {
-        const struct item *item = &run->item[run->handled++ % CREW_ITEMS];
-        if (take_item(item))
-            return item;
+        last = &run->item[run->handled++ % CREW_ITEMS];
+        if (take_item(last))
+            return last;
     }
+    if (last && !last->down && run->up.under_way == 0)
+        *status = put_early(run, last->parcel, last->part + 1);
     return NULL;
 }
 
@@ -380,10 +413,10 @@ static const struct item *next_piece_done(struct run *run)
 static bool handle_piece(struct run *run, enum gpu_status *status)
 {
     struct direction *up = &run->up;
-    const struct item *item = next_piece_done(run);
+    const struct item *item = next_piece_done(run, status);
     if (!item)
-        return false;
-    const struct parcel *parcel = item->parcel;
+        return *status != GPU_OK;
+    struct parcel *parcel = item->parcel;
     if (!item->down) {
         up->under_way++;
         *status = put_copy(run, up, parcel);

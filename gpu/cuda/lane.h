@@ -105,6 +105,12 @@ enum gpu_status lane_copy_piece(CUstream stream, bool up, const struct lane_rect
                                 const struct pack_piece *piece, char *slot, CUdeviceptr device,
                                 int64_t device_ld);
 
+/* Puts the copies of a piece's parts on a stream, up from its slot, from part number *sent on to `done`, and sets *sent: before the whole piece is packed.
+ * Neighbours go as one copy. */
+enum gpu_status lane_send_parts(CUstream stream, const struct lane_rectangle *r,
+                                const struct pack_piece *piece, int64_t piece_bytes, char *slot,
+                                CUdeviceptr device, int64_t device_ld, int64_t *sent, int64_t done);
+
 /* Begin a step of the call, if it is timed: one of kernels; one that copies a rectangle of so many bytes, with its first piece. */
 static inline void lane_computes(struct gpu_lane *lane)
 {

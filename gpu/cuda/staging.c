@@ -73,6 +73,7 @@ struct transfer {
     int64_t device_ld;
     int64_t piece_bytes, count;
     int64_t parts; /* items of a piece: its parts, or 1 */
+    int64_t early; /* up: those of the first piece that have been sent before it was packed */
     bool
         fresh; /* it writes to pages that the kernel has not given yet: threads that write to one huge page would each have it clear one */
     const char
@@ -233,6 +234,12 @@ static int64_t pieces_done(struct transfer *t)
     return crew_done(&t->job) / t->parts;
 }
 
+/* Returns how many parts of the first piece are done, if it has several. */
+static int64_t parts_done(struct transfer *t)
+{
+    return t->parts > 1 ? accel_min(crew_done(&t->job), t->parts) : 0;
+}
+
 static void open_pieces(struct transfer *t, int64_t opened)
 {
     crew_open(&t->job, opened * t->parts);
@@ -273,17 +280,55 @@ enum gpu_status lane_copy_piece(CUstream stream, bool up, const struct lane_rect
     return GPU_CHECK(cuMemcpy2DAsync, &plane, stream);
 }
 
+static void begin_copies(struct transfer *t, bool up)
+{
+    lane_copies(t->lane, t->lane->stream, up ? GPU_STEP_UP : GPU_STEP_DOWN, &t->host,
+                pieces_matrix_sent(&t->host, t->device_ld));
+}
+
+enum gpu_status lane_send_parts(CUstream stream, const struct lane_rectangle *r,
+                                const struct pack_piece *piece, int64_t piece_bytes, char *slot,
+                                CUdeviceptr device, int64_t device_ld, int64_t *sent, int64_t done)
+{
+    const int64_t ld = pack_slot_ld(r, piece, device_ld);
+    enum gpu_status status = GPU_OK;
+    while (status == GPU_OK && *sent < done) {
+        struct pack_piece some = pack_part(r, device_ld, piece_bytes, piece, (*sent)++);
+        while (*sent < done && some.rows == piece->rows) /* whole columns: these are side by side */
+            some.cols += pack_part(r, device_ld, piece_bytes, piece, (*sent)++).cols;
+        if (some.cols > 0)
+            status =
+                lane_copy_piece(stream, true, r, &some,
+                                slot + pack_part_offset(r, piece, &some, ld), device, device_ld);
+    }
+    return status;
+}
+
+/* Puts the copies of the first piece's parts on the stream, up to part number `done`: the link has nothing else to do yet. */
+static enum gpu_status put_early(struct transfer *t, int64_t done)
+{
+    const struct pack_piece piece = piece_of(t, 0);
+    if (t->early == 0) {
+        begin_copies(t, true);
+        slot_of(t, 0)->copy = ++t->lane->copies;
+        slot_of(t, 0)->marked = false;
+    }
+    return lane_send_parts(lane_stream(t->lane), &t->host, &piece, t->piece_bytes, memory_of(t, 0),
+                           t->device, t->device_ld, &t->early, done);
+}
+
 /* Puts the copy of a piece on the stream. marked: with an event of its own. */
 static enum gpu_status put_copy(struct transfer *t, int64_t number, bool up, bool marked)
 {
     struct gpu_lane *lane = t->lane;
     struct lane_slot *slot = slot_of(t, number);
     const struct pack_piece piece = piece_of(t, number);
-    if (number == 0)
-        lane_copies(lane, lane->stream, up ? GPU_STEP_UP : GPU_STEP_DOWN, &t->host,
-                    pieces_matrix_sent(&t->host, t->device_ld));
-    enum gpu_status status = lane_copy_piece(lane_stream(lane), up, &t->host, &piece,
-                                             memory_of(t, number), t->device, t->device_ld);
+    const bool begun = number == 0 && t->early > 0;
+    if (number == 0 && !begun)
+        begin_copies(t, up);
+    enum gpu_status status = begun ? put_early(t, t->parts)
+                                   : lane_copy_piece(lane_stream(lane), up, &t->host, &piece,
+                                                     memory_of(t, number), t->device, t->device_ld);
     if (number == t->count - 1)
         timing_end(lane, lane->stream, up ? GPU_STEP_UP : GPU_STEP_DOWN);
     slot->copy = ++lane->copies;
@@ -370,6 +415,8 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
             status = send(&t, sent++);
         else if (open_slots(&t, &opened, sent, &status) || status != GPU_OK)
             continue;
+        else if (sent == 0 && parts_done(&t) > t.early)
+            status = put_early(&t, parts_done(&t));
         else if (opened > sent)
             crew_attend(&t.job, (sent + 1) * t.parts);
         else

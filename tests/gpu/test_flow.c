@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/crew.h"
 #include "cpu_ref/judge.h"
 #include "gpu/cuda/cuda_api.h"
 #include "gpu/cuda/device.h"
@@ -109,6 +110,43 @@ static void copies_and_kernels_overlap(void **state)
         assert_true(t.among_kernels > 0.25 * down);
         assert_int_equal(t.waits, 0); /* events tell when all is done */
     }
+    destroy_product(&p);
+}
+
+/* The bytes of the first two uploads of a call. */
+static size_t first_uploads[2];
+static int uploads;
+static CUresult (*real_upload)(CUdeviceptr, const void *, size_t, CUstream);
+
+static CUresult note_upload(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    if (uploads < 2)
+        first_uploads[uploads] = bytes;
+    uploads++;
+    return real_upload(to, from, bytes, stream);
+}
+
+/* The link does not wait until a piece of some megabytes is packed. A thread that is held up may find it packed: then the next attempt tells. */
+static void the_first_piece_goes_up_in_parts(void **state)
+{
+    struct product p;
+    int attempts = 0;
+    (void)state;
+    if (crew_size() == 0) {
+        print_message("skipped: this process has one CPU, and nobody to help\n");
+        skip();
+    }
+    make_product(&p, ACCEL_FLOAT64, 'N', 'N', 1100, 32, 1000, 0); /* A is one cell, or a few */
+    real_upload = CUDA(cuMemcpyHtoDAsync);
+    CUDA(cuMemcpyHtoDAsync) = note_upload;
+    do {
+        uploads = 0;
+        assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
+        right_product(&p);
+        assert_in_range(uploads, 2, 1000);
+    } while (first_uploads[0] >= 1 << 20 && ++attempts < 50);
+    CUDA(cuMemcpyHtoDAsync) = real_upload;
+    assert_in_range(first_uploads[0], PACK_PART_BYTES / 2, (1 << 20) - 1);
     destroy_product(&p);
 }
 
@@ -335,6 +373,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_and_kernels_overlap),
+        cmocka_unit_test(the_first_piece_goes_up_in_parts),
         cmocka_unit_test(results_do_not_wait_for_later_kernels),
         cmocka_unit_test(kernels_run_beside_each_other),
         cmocka_unit_test(batches_overlap),

@@ -266,6 +266,86 @@ static void little_pinned_memory_is_enough(void **state)
     with_device(copy_without_memory, 4, 1000);
 }
 
+/* ---- The first piece of an upload ---- */
+
+enum { ROWS = 4000, COLUMNS = 2000 };
+
+static struct {
+    CUdeviceptr from;
+    int64_t piece, bytes; /* those of a whole piece, and of all copies */
+    int count, early;     /* copies; those of less than the first piece, before it is whole */
+    int fails_at;
+} uploads;
+
+static CUresult count_upload(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    if (++uploads.count == uploads.fails_at)
+        return CUDA_ERROR_INVALID_VALUE;
+    uploads.early +=
+        to < uploads.from + (CUdeviceptr)uploads.piece && (int64_t)bytes < uploads.piece;
+    uploads.bytes += (int64_t)bytes;
+    return real.cuMemcpyHtoDAsync_p(to, from, bytes, stream);
+}
+
+/* Returns the status of an upload; after a success, what is there is compared. */
+static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *sent, char *there)
+{
+    const struct lane_rectangle from = lane_whole(sent, ROWS, COLUMNS, ROWS, 8),
+                                to = lane_whole(there, ROWS, COLUMNS, ROWS, 8);
+    const int fails_at = uploads.fails_at;
+    int64_t done_cols, done_rows;
+    memset(&uploads, 0, sizeof uploads);
+    uploads.fails_at = fails_at;
+    uploads.from = memory;
+    uploads.piece = pieces_bytes(&from, ROWS, PIECES_OF_MATRIX, lane_least_piece(lane));
+    const enum gpu_status status = lane_upload(lane, memory, ROWS, &from);
+    must(lane_wait(lane) == GPU_OK);
+    if (status != GPU_OK)
+        return status;
+    must(lane_download(lane, &to, memory, ROWS, &done_cols, &done_rows) == GPU_OK);
+    must(memcmp(sent, there, (size_t)ROWS * COLUMNS * 8) == 0);
+    must(uploads.bytes == (int64_t)ROWS * COLUMNS * 8);
+    return GPU_OK;
+}
+
+/* A thread that is held up may find all parts packed: then the next attempt tells. */
+static void send_early(void)
+{
+    struct gpu_scope scope;
+    struct gpu_lane *lane;
+    CUdeviceptr memory;
+    bool grew;
+    int attempts = 0, failures = 0;
+    char *sent = bytes_of((int64_t)ROWS * COLUMNS * 8, 3),
+         *there = bytes_of((int64_t)ROWS * COLUMNS * 8, 5);
+    must(gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, &lane) == GPU_OK);
+    must(pool_get(device, (int64_t)ROWS * COLUMNS * 8, &memory, &grew) == GPU_OK);
+    gpu_set_piece(&device->common, gpu_piece_sizes[GPU_PIECES - 1]);
+    CUDA(cuMemcpyHtoDAsync) = count_upload;
+    do
+        must(upload(lane, memory, sent, there) == GPU_OK);
+    while (uploads.early == 0 && ++attempts < 50);
+    must(uploads.early > 0);
+    for (int n = 1; n < 12; n++) {
+        uploads.fails_at = n;
+        failures += upload(lane, memory, sent, there) == GPU_ERROR;
+        uploads.fails_at = 0;
+        must(upload(lane, memory, sent, there) == GPU_OK);
+    }
+    must(failures == 11);
+    lane_release(lane, false);
+    gpu_leave(&scope);
+    free(sent);
+    free(there);
+}
+
+static void an_upload_begins_before_its_first_piece_is_packed(void **state)
+{
+    (void)state;
+    with_device(send_early, 8, 1000);
+    with_device(send_early, 2, 1000);
+}
+
 static void *copy_in_thread(void *number)
 {
     copy((unsigned)(uintptr_t)number, false);
@@ -393,6 +473,7 @@ int main(void)
         cmocka_unit_test(every_byte_comes_to_its_place),
         cmocka_unit_test(a_failure_leaves_whole_pieces),
         cmocka_unit_test(little_pinned_memory_is_enough),
+        cmocka_unit_test(an_upload_begins_before_its_first_piece_is_packed),
         cmocka_unit_test(threads_copy_at_once_beside_forks),
         cmocka_unit_test(every_number_is_looked_at),
         cmocka_unit_test(every_byte_of_a_cell_is_digested),
