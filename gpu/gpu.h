@@ -315,11 +315,11 @@ void gpu_svd_choose(struct gpu_device *device, enum accel_dtype dtype, bool vect
 enum gpu_svd gpu_svd_chosen(const struct gpu_device *device, enum accel_dtype dtype, bool vectors,
                             int64_t order);
 
-/* Solves by triangles of this type, with so many right-hand sides and more, by a kernel of our own (triangle_solve.h), where the device's BLAS would; 0:
- * never, as on a new device. Whether the kernel computes rightly, and is faster, is measured by `accel calibrate`. Does nothing with types that have no such kernel.
- * gpu_solves_by_own() returns whether so many are solved so. */
-void gpu_solve_by_own(struct gpu_device *device, enum accel_dtype dtype, int64_t least_sides);
-bool gpu_solves_by_own(const struct gpu_device *device, enum accel_dtype dtype, int64_t sides);
+/* From now on, a kernel of our own solves by triangles of this type with so many right-hand sides and more (triangle_solve.h), where the device's BLAS would; 0: never, as on
+ * a new device. Whether the kernel computes rightly, and is faster, is measured by `accel calibrate`. Does nothing with types that have no such kernel; one that turns out not to
+ * be there is not asked for again. gpu_solves_by_own() returns whether it is asked for if there are so many. */
+void gpu_solve_by_own(struct gpu_device *device, enum accel_dtype dtype, int64_t least_nrhs);
+bool gpu_solves_by_own(const struct gpu_device *device, enum accel_dtype dtype, int64_t nrhs);
 
 /* Frees idle blocks of the memory pool, idle streams and handles. */
 void gpu_trim(struct gpu_device *device);

@@ -229,23 +229,59 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
            schedule_product_ms(rates, terms, (double)accel_min(accel_min(rows, cols), depth));
 }
 
-double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int p)
+/* What solving takes apart from the operations: of each row, and of each byte. */
+struct solving {
+    double row_ms, gbps; /* gbps: 0: no bound */
+};
+
+static struct solving solving_of(const struct schedule_call *call,
+                                 const struct schedule_rates *rates, int64_t nrhs)
 {
-    return s->call.kind == SCHEDULE_SOLVE && i == p
-               ? rates->row_ms * (double)schedule_cell_of(s, A, i, p).rows
-               : 0;
+    const bool own = rates->own_nrhs > 0 && nrhs >= rates->own_nrhs && !call->in_place[C];
+    return own ? (struct solving){rates->own_row_ms, rates->own_solve}
+               : (struct solving){rates->row_ms, rates->solve};
+}
+
+static double through_ms(struct solving solving, double bytes)
+{
+    return solving.gbps > 0 ? bytes / solving.gbps * 1e-6 : 0;
+}
+
+/* Returns the rows by which a kernel solves; 0: it does not. */
+static double solved_rows(const struct schedule *s, int i, int p)
+{
+    return s->call.kind == SCHEDULE_SOLVE && i == p ? (double)schedule_cell_of(s, A, i, p).rows : 0;
+}
+
+double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
+                         int p)
+{
+    const double rows = solved_rows(s, i, p);
+    return rows > 0 ? rows * solving_of(&s->call, rates, schedule_cell_of(s, C, 0, j).cols).row_ms
+                    : 0;
 }
 
 double schedule_solve_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
                          int p)
 {
-    const double chain = schedule_chain_ms(s, rates, i, p);
-    const double through = s->call.kind == SCHEDULE_SOLVE && i == p && rates->solve > 0
-                               ? (double)schedule_cell_of(s, A, i, p).rows *
-                                     (double)schedule_cell_of(s, C, 0, j).cols *
-                                     (double)s->call.size[C] / rates->solve * 1e-6
-                               : 0;
+    const double rows = solved_rows(s, i, p);
+    if (rows == 0)
+        return 0;
+    const int64_t nrhs = schedule_cell_of(s, C, 0, j).cols;
+    const struct solving solving = solving_of(&s->call, rates, nrhs);
+    const double chain = rows * solving.row_ms,
+                 through = through_ms(solving, rows * (double)nrhs * (double)s->call.size[C]);
     return chain > through ? chain : through;
+}
+
+double schedule_least_solve_ms(const struct schedule_call *call, const struct schedule_rates *rates)
+{
+    const struct solving blas = solving_of(call, rates, 0), own = solving_of(call, rates, call->n);
+    const double rows = (double)call->m, bytes = rows * (double)call->n * (double)call->size[C];
+    const double row_ms = blas.row_ms < own.row_ms ? blas.row_ms : own.row_ms;
+    const double by_blas = through_ms(blas, bytes), by_own = through_ms(own, bytes);
+    const double through = by_blas < by_own ? by_blas : by_own;
+    return call->kind != SCHEDULE_SOLVE ? 0 : rows * row_ms > through ? rows * row_ms : through;
 }
 
 struct timed {
@@ -258,7 +294,7 @@ static double step_ms(const void *context, const struct schedule_step *step, dou
 {
     const struct timed *t = context;
     if (step->engine == COMPUTE) {
-        *chain_ms = schedule_chain_ms(t->s, t->rates, step->i, step->p);
+        *chain_ms = schedule_chain_ms(t->s, t->rates, step->i, step->j, step->p);
         return schedule_kernel_ms(t->s, t->rates, step->i, step->j, step->p);
     }
     *bytes = schedule_cell_bytes(t->s, step->operand, step->i, step->j);

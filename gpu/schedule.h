@@ -85,8 +85,11 @@ struct schedule_rates {
     /* What each column of a panel that is factored takes besides, and each row of a triangle by which is solved, since they wait for each other. The
      * calling thread puts one after the other on the stream. */
     double column_ms, row_ms;
-    double
-        solve; /* by a triangle, no more than so many 10^9 bytes a second are solved; 0: there is no such bound */
+    /* By a triangle, no more than so many 10^9 bytes a second are solved; 0: there is no such bound. */
+    double solve;
+    /* Row_ms and solve of our own kernel, which solves for so many right-hand sides and more (triangle_solve.h), unless the result is on the device; 0: never. */
+    double own_row_ms, own_solve;
+    int64_t own_nrhs;
     double peer; /* 10^9 bytes a second from another device's memory; 0: there is no such way */
     /* What the calling thread takes to put a cell's copy on its stream; of the time of the copy, what its pieces take from it; and what it takes to
      * put a kernel on its stream. It does one thing after the other. */

@@ -67,10 +67,10 @@ static double bound_of(const struct schedule *s, const struct schedule_rates *ra
     const double whole = (double)accel_min(accel_min(full.by.rows, full.by.cols),
                                            full.by.depth > 0 ? full.by.depth : 1);
     const double slower = shortest / (shortest + rates->half) * (whole + rates->half) / whole;
-    const double solve = schedule_solve_ms(&full, rates, 0, 0, 0); /* no less in smaller cells */
+    const double operations = schedule_whole_ms(&s->call, rates) - rates->kernel_ms -
+                              schedule_solve_ms(&full, rates, 0, 0, 0);
     const double kernels =
-        (schedule_whole_ms(&s->call, rates) - rates->kernel_ms - solve) / slower + solve +
-        tasks * rates->kernel_ms;
+        operations / slower + schedule_least_solve_ms(&s->call, rates) + tasks * rates->kernel_ms;
     return kernels > floor + copies ? kernels : floor + copies;
 }
 

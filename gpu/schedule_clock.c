@@ -39,7 +39,7 @@ void clock_do(struct schedule_clock *clock, const struct schedule_step *step, do
 {
     struct schedule_work work = {.ms = ms};
     if (step->engine == SCHEDULE_COMPUTE)
-        work.chain_ms = schedule_chain_ms(clock->s, clock->rates, step->i, step->p);
+        work.chain_ms = schedule_chain_ms(clock->s, clock->rates, step->i, step->j, step->p);
     schedule_engines_do(&clock->engines, step, &work);
 }
 

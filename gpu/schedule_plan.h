@@ -30,11 +30,14 @@ double schedule_upload_ms(const struct schedule *s, const struct schedule_rates 
                           int i, int j);
 
 /* Returns what of a kernel are steps that wait for each other (schedule_rates.row_ms). */
-double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
+double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
                          int p);
 /* Returns what one that solves takes besides its operations: these steps, or what it takes to go through its columns (schedule_rates.solve). */
 double schedule_solve_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
                          int p);
+/* Returns what all kernels that solve take besides, at least, whatever the cells. */
+double schedule_least_solve_ms(const struct schedule_call *call,
+                               const struct schedule_rates *rates);
 
 /* Replays steps in virtual time. of_step(): returns a step's milliseconds, and sets the bytes of a copy, and of a kernel the milliseconds of steps
  * that wait for each other; both are 0 before. first < 0: no host memory. */

@@ -3,10 +3,13 @@
 #include <stdatomic.h>
 
 #include "device.h"
+#include "failure.h"
 #include "gpu/own/substitution.h"
 #include "own.h"
 
-enum { LEAF = SUBSTITUTION_ORDER, MOST_SIDES = INT32_MAX }; /* a grid has no more blocks */
+/* By triangles of at most LEAF rows the kernel solves; to divide further, the products would be so thin that they take as long. By less than a block, it would take as long
+ * as by a whole one. A grid has at most MOST_BLOCKS blocks. */
+enum { LEAF = 2 * SUBSTITUTION_BLOCK, LEAST_ORDER = SUBSTITUTION_BLOCK, MOST_BLOCKS = INT32_MAX };
 
 static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
 
@@ -18,16 +21,16 @@ static const char *kernel_of(enum accel_dtype dtype)
                                     : NULL;
 }
 
-void gpu_solve_by_own(struct gpu_device *device, enum accel_dtype dtype, int64_t least_sides)
+void gpu_solve_by_own(struct gpu_device *device, enum accel_dtype dtype, int64_t least_nrhs)
 {
-    atomic_store_explicit(&device->own_solves[dtype], kernel_of(dtype) ? least_sides : 0,
+    atomic_store_explicit(&device->own_solves[dtype], kernel_of(dtype) ? least_nrhs : 0,
                           memory_order_relaxed);
 }
 
-bool gpu_solves_by_own(const struct gpu_device *device, enum accel_dtype dtype, int64_t sides)
+bool gpu_solves_by_own(const struct gpu_device *device, enum accel_dtype dtype, int64_t nrhs)
 {
     const int64_t least = atomic_load_explicit(&device->own_solves[dtype], memory_order_relaxed);
-    return least > 0 && sides >= least;
+    return least > 0 && nrhs >= least;
 }
 
 /* T X = alpha B for each right-hand side: T is op(A), or if that stands at the right, its transpose, and a right-hand side is a row of B. */
@@ -35,11 +38,10 @@ struct solve {
     struct gpu_work *work;
     bool left, across, unit; /* across: op() transposes */
     bool forward;            /* T is lower */
-    int64_t sides;
+    int64_t nrhs;
     struct gpu_tile a, b;
     const char *kernel;
     struct gpu_fit fit;
-    bool has_begun;
 };
 
 /* Returns the part of A that has T's rows from `row` on, and its columns from `col` on. */
@@ -67,18 +69,16 @@ static enum gpu_status substitute(struct solve *s, int64_t first, int64_t order,
         .t_col = sign * (as_stored ? s->a.ld : 1),
         .b = (void *)(uintptr_t)part_of_b(s, from).ptr,
         .b_row = sign * (s->left ? 1 : s->b.ld),
-        .b_side = s->left ? s->b.ld : 1,
+        .b_next = s->left ? s->b.ld : 1,
         .order = order,
-        .sides = s->sides,
+        .nrhs = s->nrhs,
         .alpha = alpha.re,
         .unit = s->unit,
     };
     void *arguments[] = {&task};
-    const int64_t blocks = (s->sides + s->fit.threads - 1) / s->fit.threads;
+    const int64_t blocks = (s->nrhs + s->fit.threads - 1) / s->fit.threads;
     const struct gpu_grid grid = {(unsigned)blocks, 1, s->fit.threads, 0, false};
-    const enum gpu_status status = gpu_own_launch(s->work, s->kernel, grid, arguments);
-    s->has_begun = s->has_begun || status == GPU_OK;
-    return status;
+    return gpu_own_launch(s->work, s->kernel, grid, arguments);
 }
 
 /* Subtracts from the right-hand sides' elements from `row` on, times alpha, what those from `col` on contribute. */
@@ -88,8 +88,8 @@ static enum gpu_status subtract(struct solve *s, int64_t row, int64_t rows, int6
     const struct gpu_tile t = part_of_t(s, row, col), x = part_of_b(s, col), y = part_of_b(s, row);
     const char trans = s->across ? 'T' : 'N';
     return s->left
-               ? kernel_gemm(s->work, trans, 'N', rows, s->sides, cols, minus_one, t, x, alpha, y)
-               : kernel_gemm(s->work, 'N', trans, s->sides, rows, cols, minus_one, x, t, alpha, y);
+               ? kernel_gemm(s->work, trans, 'N', rows, s->nrhs, cols, minus_one, t, x, alpha, y)
+               : kernel_gemm(s->work, 'N', trans, s->nrhs, rows, cols, minus_one, x, t, alpha, y);
 }
 
 /* Solves for the elements from `first` on, of right-hand sides that lack nothing but the factor alpha. */
@@ -108,11 +108,23 @@ static enum gpu_status solve_part(struct solve *s, int64_t first, int64_t order,
     return status == GPU_OK ? solve_part(s, rest, order - before, one) : status;
 }
 
-/* Returns whether the own way can be tried. */
-static bool is_for_own(const struct gpu_work *work, int64_t sides)
+/* Gets the kernel ready. Returns false if the device's BLAS is to solve: the kernel is not to be used, is not there, or fails. What was noted of that is forgotten, and
+ * unless memory alone was short, the kernel is not tried again. */
+static bool get_ready(struct solve *s, int64_t order)
 {
-    return sides <= MOST_SIDES && work->host->precision == GPU_NATIVE &&
-           gpu_solves_by_own(work->device, work->call->routine->dtype, sides);
+    const enum accel_dtype dtype = s->work->call->routine->dtype;
+    struct failure outer;
+    s->kernel = kernel_of(dtype);
+    if (order < LEAST_ORDER || s->work->host->precision != GPU_NATIVE ||
+        !gpu_solves_by_own(s->work->device, dtype, s->nrhs))
+        return false;
+    failure_begin(&outer);
+    const enum gpu_status status =
+        gpu_own_fit(s->work, s->kernel, SUBSTITUTION_THREADS, 0, &s->fit);
+    failure_end(&outer);
+    if (status != GPU_OK && status != GPU_NO_MEMORY)
+        gpu_solve_by_own(s->work->device, dtype, 0);
+    return status == GPU_OK && s->nrhs / s->fit.threads < MOST_BLOCKS;
 }
 
 enum gpu_status triangle_solve(struct gpu_work *work, char side, char uplo, char trans, char diag,
@@ -120,21 +132,15 @@ enum gpu_status triangle_solve(struct gpu_work *work, char side, char uplo, char
                                struct gpu_tile b)
 {
     const bool left = side == 'L', across = trans != 'N', lower = uplo == 'L';
+    const int64_t order = left ? m : n;
     struct solve s = {.work = work,
                       .left = left,
                       .across = across,
                       .unit = diag == 'U',
                       .forward = (lower != across) == left,
-                      .sides = left ? n : m,
+                      .nrhs = left ? n : m,
                       .a = a,
-                      .b = b,
-                      .kernel = kernel_of(work->call->routine->dtype)};
-    enum gpu_status status = GPU_UNSUPPORTED;
-    if (is_for_own(work, s.sides))
-        status = gpu_own_fit(work, s.kernel, SUBSTITUTION_THREADS, 0, &s.fit);
-    if (status == GPU_OK)
-        status = solve_part(&s, 0, left ? m : n, alpha);
-    return status == GPU_UNSUPPORTED && !s.has_begun
-               ? kernel_trsm(work, side, uplo, trans, diag, m, n, alpha, a, b)
-               : status;
+                      .b = b};
+    return get_ready(&s, order) ? solve_part(&s, 0, order, alpha)
+                                : kernel_trsm(work, side, uplo, trans, diag, m, n, alpha, a, b);
 }

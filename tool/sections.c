@@ -81,8 +81,8 @@ static bool add_section(struct sections *sections, const struct survey *survey,
                 calibration_solve_names((enum accel_dtype)(i / 2), i % 2);
             put_value(to, names.gbps, survey->solves.way[i / 2][i % 2].gbps);
             put_value(to, names.row_ms, survey->solves.way[i / 2][i % 2].row_ms);
-            if (i % 2 && survey->solves.own_sides[i / 2] > 0)
-                fprintf(to, "%s=%lld\n", names.sides, (long long)survey->solves.own_sides[i / 2]);
+            if (i % 2 && survey->solves.own_nrhs[i / 2] > 0)
+                fprintf(to, "%s=%lld\n", names.nrhs, (long long)survey->solves.own_nrhs[i / 2]);
         }
         svd_survey_write(&survey->svd, to);
     }

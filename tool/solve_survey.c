@@ -8,26 +8,58 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 
-enum { RUNS = 4 };     /* the first warms up */
-#define ENOUGH_MS 50.0 /* of runs */
+/* After one that warms up, which loads kernels. */
+enum { RUNS = 4 };
+#define ENOUGH_MS 50.0
 
-/* The first one is small: it tells whether our own kernel is right, and too slow to be measured at all (on a device that is emulated, say). The last
- * ones are those of a schedule's cells. */
-const int64_t solve_shapes[SOLVE_SHAPES][2] = {
-    [SOLVE_SMALL] = {40, 1024}, [SOLVE_FEW] = {640, 1024}, [SOLVE_MANY] = {640, 8192}};
+/* The first one is small: it tells whether our own kernel is right, and too slow to be measured at all (on a device that is emulated, say). Others are those of a
+ * schedule's cells. */
+const struct solve_shape solve_shapes[SOLVE_SHAPES] = {[SOLVE_SMALL] = {'L', 64, 256},
+                                                       [SOLVE_FEW] = {'L', 640, 1024},
+                                                       [SOLVE_MANY] = {'L', 640, 8192},
+                                                       [SOLVE_RIGHT] = {'R', 640, 8192}};
 
 /* Our own must gain a twentieth, as for all decisions. */
-static const double gain = 0.95, far_behind = 10;
+static const double gain = 0.95, far_behind = 3;
 
-/* A solution, or of a product with a square of the triangle's order, which has twice as many operations. */
-static bool make(struct workload *workload, struct workload_memory *memory,
-                 enum accel_sample sample, enum accel_dtype dtype, const int64_t shape[2])
+/* Triangles that are read along columns and along rows, from the first row on and from the last. */
+struct form {
+    char uplo, trans, diag;
+    double alpha;
+};
+static const struct form typical = {'L', 'N', 'N', 1};
+static const struct form forms[] = {
+    {'L', 'N', 'N', 1}, {'U', 'N', 'U', -0.75}, {'L', 'T', 'N', 1.5}, {'U', 'T', 'N', 1}};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+static bool make_solution(struct workload *workload, struct workload_memory *memory,
+                          enum accel_dtype dtype, const struct solve_shape *shape,
+                          const struct form *form)
 {
-    const struct accel_routine *routine = accel_sample_of(sample, dtype);
-    const int64_t size[ACCEL_DIMENSIONS] = {
-        [ACCEL_m] = shape[0],
-        [ACCEL_n] = shape[1],
-        [ACCEL_k] = routine && accel_has_size(routine, ACCEL_k) ? shape[0] : 0};
+    const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_SOLVE, dtype);
+    const bool left = shape->side == 'L';
+    const int64_t size[ACCEL_DIMENSIONS] = {[ACCEL_m] = left ? shape->order : shape->nrhs,
+                                            [ACCEL_n] = left ? shape->nrhs : shape->order};
+    struct blas_arguments *x = &workload->call.blas;
+    if (!routine || !workload_make(workload, memory, routine, size, NULL))
+        return false;
+    x->flag[ACCEL_side] = shape->side;
+    x->flag[ACCEL_uplo] = form->uplo;
+    x->flag[ACCEL_trans] = form->trans;
+    x->flag[ACCEL_diag] = form->diag;
+    x->scalar[ACCEL_alpha] = (struct accel_complex){form->alpha, 0};
+    return workload_place(workload, memory, NULL);
+}
+
+/* A product with a square of the triangle's order. */
+static bool make_product(struct workload *workload, struct workload_memory *memory,
+                         enum accel_dtype dtype, const struct solve_shape *shape)
+{
+    const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype);
+    const bool left = shape->side == 'L';
+    const int64_t size[ACCEL_DIMENSIONS] = {[ACCEL_m] = left ? shape->order : shape->nrhs,
+                                            [ACCEL_n] = left ? shape->nrhs : shape->order,
+                                            [ACCEL_k] = shape->order};
     return routine && workload_make(workload, memory, routine, size, NULL);
 }
 
@@ -35,12 +67,12 @@ static bool make(struct workload *workload, struct workload_memory *memory,
 static double time_of(struct workload *workload, struct gpu_device *device)
 {
     double least = INFINITY, spent = 0;
-    for (int run = 0; run < RUNS && spent < ENOUGH_MS; run++) {
-        const double ms = workload_span_ms(workload, device);
+    for (int run = 0; run <= RUNS && spent < ENOUGH_MS; run++) {
+        const double ms = workload_compute_ms(workload, device, GPU_NATIVE);
         if (!(ms > 0))
             return INFINITY;
-        least = fmin(least, ms);
-        spent += ms;
+        least = run > 0 ? fmin(least, ms) : least;
+        spent += run > 0 ? ms : 0;
     }
     return least;
 }
@@ -56,45 +88,77 @@ static bool is_right(struct workload *workload, struct gpu_device *device)
     if (old) {
         workload_fill(workload);
         memcpy(old, b->ptr, (size_t)accel_bytes(b)); /* without gaps */
-        if (workload_span_ms(workload, device) > 0)
+        if (workload_compute_ms(workload, device, GPU_NATIVE) > 0)
             ratio = cpu_ref_verify(call, before, 1, 0);
     }
     free(old);
     return ratio >= 0 && ratio <= 1;
 }
 
+/* Returns whether our own kernel is there, and right in all forms. */
+static bool own_is_right(struct gpu_device *device, struct workload_memory *memory,
+                         enum accel_dtype dtype)
+{
+    struct solve_shape shape = solve_shapes[SOLVE_SMALL];
+    struct workload workload;
+    bool right = true;
+    gpu_solve_by_own(device, dtype, 1);
+    for (int i = 0; right && i < 2 * FORMS; i++) {
+        shape.side = i % 2 ? 'R' : 'L';
+        shape.order = i / 2 % 2 ? 200 : 64; /* several blocks, of which the last one has few rows */
+        shape.nrhs = 100;
+        right = make_solution(&workload, memory, dtype, &shape, &forms[i / 2]) &&
+                is_right(&workload, device);
+    }
+    right = right && gpu_solves_by_own(device, dtype, 1); /* it has not turned out to be missing */
+    gpu_solve_by_own(device, dtype, 0);
+    return right;
+}
+
 static struct solve_times measure(struct gpu_device *device, struct workload_memory *memory,
-                                  enum accel_dtype dtype, const int64_t shape[2], bool try_own)
+                                  enum accel_dtype dtype, const struct solve_shape *shape,
+                                  bool try_own)
 {
     struct solve_times times = {INFINITY, INFINITY, INFINITY};
     struct workload workload;
-    gpu_solve_by_own(device, dtype, 0);
-    if (make(&workload, memory, ACCEL_SAMPLE_PRODUCT, dtype, shape))
+    if (make_product(&workload, memory, dtype, shape))
         times.product = time_of(&workload, device);
-    if (!make(&workload, memory, ACCEL_SAMPLE_SOLVE, dtype, shape))
+    if (!make_solution(&workload, memory, dtype, shape, &typical))
         return times;
     times.blas = time_of(&workload, device);
     gpu_solve_by_own(device, dtype, try_own ? 1 : 0);
-    if (gpu_solves_by_own(device, dtype, shape[1]) && is_right(&workload, device))
+    /* A kernel that is not there turns out to be missing when it is to run: cuBLAS solves then. */
+    if (try_own && is_right(&workload, device) && gpu_solves_by_own(device, dtype, shape->nrhs))
         times.own = time_of(&workload, device);
     gpu_solve_by_own(device, dtype, 0);
     return times;
 }
 
-int64_t solve_own_sides(const struct solve_times times[SOLVE_SHAPES])
+bool solve_own_is_near(const struct solve_times *times)
 {
-    const struct solve_times *few = &times[SOLVE_FEW], *many = &times[SOLVE_MANY];
-    return !isfinite(few->own) || !(many->own < gain * many->blas) ? 0
-           : few->own < gain * few->blas                           ? solve_shapes[SOLVE_FEW][1]
-                                         : solve_shapes[SOLVE_MANY][1] / 2;
+    return times->own < far_behind * times->blas;
+}
+
+/* Where it gains by few right-hand sides, it does by more. */
+int64_t solve_own_nrhs(const struct solve_times times[SOLVE_SHAPES])
+{
+    bool gains[SOLVE_SHAPES];
+    for (int i = 0; i < SOLVE_SHAPES; i++) {
+        if (!solve_own_is_near(&times[i]))
+            return 0;
+        gains[i] = times[i].own < gain * times[i].blas;
+    }
+    return !gains[SOLVE_MANY] || !gains[SOLVE_RIGHT] ? 0
+           : gains[SOLVE_FEW]                        ? solve_shapes[SOLVE_FEW].nrhs
+                                                     : solve_shapes[SOLVE_MANY].nrhs;
 }
 
 struct solve_way solve_way_of(enum accel_dtype dtype, const struct solve_times times[SOLVE_SHAPES],
                               bool own)
 {
     const double most_gbps = 1e4, least_row_ms = 1e-6;
-    const int64_t *few = solve_shapes[SOLVE_FEW], *many = solve_shapes[SOLVE_MANY];
-    const double bytes = (double)(many[0] * many[1]) * (double)accel_dtype_size(dtype);
+    const struct solve_shape *few = &solve_shapes[SOLVE_FEW], *many = &solve_shapes[SOLVE_MANY];
+    const double bytes = (double)(many->order * many->nrhs) * (double)accel_dtype_size(dtype);
     double rest[SOLVE_SHAPES]; /* besides the operations, half as many as those of the product */
     for (int i = SOLVE_FEW; i <= SOLVE_MANY; i++)
         rest[i] = (own ? times[i].own : times[i].blas) - times[i].product / 2;
@@ -102,7 +166,7 @@ struct solve_way solve_way_of(enum accel_dtype dtype, const struct solve_times t
         return (struct solve_way){0, 0};
     return (struct solve_way){.gbps =
                                   bytes / fmax(rest[SOLVE_MANY], bytes / most_gbps * 1e-6) * 1e-6,
-                              .row_ms = fmax(rest[SOLVE_FEW] / (double)few[0], least_row_ms)};
+                              .row_ms = fmax(rest[SOLVE_FEW] / (double)few->order, least_row_ms)};
 }
 
 static void survey_type(struct solve_survey *found, struct gpu_device *device,
@@ -110,21 +174,40 @@ static void survey_type(struct solve_survey *found, struct gpu_device *device,
 {
     struct solve_times times[SOLVE_SHAPES];
     bool try_own = true;
-    for (int i = 0; i < SOLVE_SHAPES; i++) {
-        times[i] = measure(device, memory, dtype, solve_shapes[i], try_own);
-        try_own = try_own && times[i].own < far_behind * times[i].blas;
+    for (int i = SOLVE_SMALL; i < SOLVE_SHAPES; i++) {
+        times[i] = (struct solve_times){INFINITY, INFINITY, INFINITY};
+        if (!try_own && i != SOLVE_FEW && i != SOLVE_MANY) /* these two tell cuBLAS's rates */
+            continue;
+        times[i] = measure(device, memory, dtype, &solve_shapes[i], try_own);
+        try_own = try_own && solve_own_is_near(&times[i]) &&
+                  (i > SOLVE_SMALL || own_is_right(device, memory, dtype));
     }
-    found->own_sides[dtype] = solve_own_sides(times);
+    found->own_nrhs[dtype] = solve_own_nrhs(times);
     found->way[dtype][0] = solve_way_of(dtype, times, false);
-    if (found->own_sides[dtype] > 0)
+    if (found->own_nrhs[dtype] > 0)
         found->way[dtype][1] = solve_way_of(dtype, times, true);
-    gpu_solve_by_own(device, dtype, found->own_sides[dtype]);
+    gpu_solve_by_own(device, dtype, found->own_nrhs[dtype]);
 }
 
 struct solve_survey solve_survey_run(struct gpu_device *device, struct workload_memory *memory)
 {
-    struct solve_survey found = {.own_sides = {0}};
+    struct solve_survey found = {.own_nrhs = {0}};
     survey_type(&found, device, memory, ACCEL_FLOAT32);
     survey_type(&found, device, memory, ACCEL_FLOAT64);
     return found;
+}
+
+void solve_survey_set(const struct solve_survey *found, enum accel_dtype dtype,
+                      struct schedule_rates *rates)
+{
+    if (!found)
+        return;
+    const struct solve_way *blas = &found->way[dtype][0], *own = &found->way[dtype][1];
+    if (blas->gbps > 0) {
+        rates->solve = blas->gbps;
+        rates->row_ms = blas->row_ms;
+    }
+    rates->own_solve = own->gbps;
+    rates->own_row_ms = own->row_ms;
+    rates->own_nrhs = found->own_nrhs[dtype];
 }

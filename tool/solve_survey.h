@@ -1,6 +1,6 @@
 /*
  * Measures how fast the GPU solves by a triangle, for each real type, by its BLAS and by a kernel of our own (gpu/triangle_solve.h). That kernel
- * counts only if its results pass the tests of ACCEL_VERIFY, and if it gains a twentieth.
+ * counts only if its results pass the tests of ACCEL_VERIFY in forms that stand for all, and if it gains a twentieth.
  */
 #ifndef ACCEL_TOOL_SOLVE_SURVEY_H
 #define ACCEL_TOOL_SOLVE_SURVEY_H
@@ -15,26 +15,38 @@ struct solve_way {
 
 struct solve_survey {
     struct solve_way way[ACCEL_DTYPES][2]; /* [1]: by our own */
-    int64_t own_sides
-        [ACCEL_DTYPES]; /* from so many on our own is faster; 0: it is not, or is not right */
+    int64_t own_nrhs
+        [ACCEL_DTYPES]; /* from so many right-hand sides on our own is faster; 0: it is not, or is not right */
 };
 
 /* Takes some milliseconds, and sets what is faster by gpu_solve_by_own(). */
 struct solve_survey solve_survey_run(struct gpu_device *device, struct workload_memory *memory);
 
+/* Sets what was measured of a type in rates. found: NULL: nothing was. */
+void solve_survey_set(const struct solve_survey *found, enum accel_dtype dtype,
+                      struct schedule_rates *rates);
+
 /* ---- Its parts, for tests ---- */
 
-/* The orders of triangles and the numbers of right-hand sides that are measured. */
-enum { SOLVE_SMALL, SOLVE_FEW, SOLVE_MANY, SOLVE_SHAPES };
-extern const int64_t solve_shapes[SOLVE_SHAPES][2];
+/* The triangles and right-hand sides that are measured. */
+enum { SOLVE_SMALL, SOLVE_FEW, SOLVE_MANY, SOLVE_RIGHT, SOLVE_SHAPES };
+struct solve_shape {
+    char side; /* of the triangle */
+    int64_t order, nrhs;
+};
+extern const struct solve_shape solve_shapes[SOLVE_SHAPES];
 
-/* Milliseconds of one shape; infinite if it failed, or was not tried. product: with a square of the triangle's order, which has twice as many operations. */
+/* Milliseconds of one shape; infinite if it failed, gave wrong results, or was not tried. product: with a square of the triangle's order, which has twice as many
+ * operations. */
 struct solve_times {
     double product, blas, own;
 };
 
+/* Returns whether our own kernel is not so slow at a shape that it need not be tried at larger ones. */
+bool solve_own_is_near(const struct solve_times *times);
+
 /* Returns from how many right-hand sides on our own kernel is to be used; 0: never. */
-int64_t solve_own_sides(const struct solve_times times[SOLVE_SHAPES]);
+int64_t solve_own_nrhs(const struct solve_times times[SOLVE_SHAPES]);
 
 /* Returns zeros if a shape failed. */
 struct solve_way solve_way_of(enum accel_dtype dtype, const struct solve_times times[SOLVE_SHAPES],

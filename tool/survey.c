@@ -164,7 +164,8 @@ static long preemptions(void)
 static void measure_kernel(const struct survey *survey, struct survey_shape *shape,
                            struct workload *workload, int runs)
 {
-    const double ms = workload_kernel_ms(workload, survey->device, &survey->copies, runs);
+    const double ms =
+        workload_kernel_ms(workload, survey->device, &survey->copies, &survey->solves, runs);
     if (ms > 0)
         shape->kernel_ms = shape->kernel_ms > 0 ? fmin(shape->kernel_ms, ms) : ms;
 }
@@ -416,8 +417,8 @@ static int compare_with_schedules(const struct survey *survey, const struct surv
         if (x->ms <= 0)
             continue;
         shape_typical(&call, track->routine, x->size);
-        const double ms =
-            workload_schedule_ms(&call, survey->device, &survey->copies, x->kernel_ms);
+        const double ms = workload_schedule_ms(&call, survey->device, &survey->copies,
+                                               &survey->solves, x->kernel_ms);
         if (ms <= 0)
             continue;
         *logarithms += log(x->ms / (ms + call_ms(track)));

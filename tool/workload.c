@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "workload.h"
+#include "solve_survey.h"
 
 #include <math.h>
 #include <string.h>
@@ -242,42 +243,25 @@ double workload_gpu_ms(struct workload *workload, struct gpu_device *device, str
     return *status == GPU_OK ? ms : -1;
 }
 
-/* What kernels have taken, and from when to when. */
-struct kernels {
-    double sum, start, end;
-};
-
+/* Adds what kernels have taken; context is the sum. */
 static void add_kernels(void *context, const struct gpu_steps *steps)
 {
-    struct kernels *kernels = context;
-    for (int i = 0; i < steps->count; i++) {
-        const struct gpu_step *step = &steps->step[i];
-        if (step->kind != GPU_STEP_COMPUTE)
-            continue;
-        kernels->start = kernels->sum > 0 ? fmin(kernels->start, step->start_ms) : step->start_ms;
-        kernels->end = fmax(kernels->end, step->end_ms);
-        kernels->sum += step->end_ms - step->start_ms;
-    }
+    double *sum = context;
+    for (int i = 0; i < steps->count; i++)
+        if (steps->step[i].kind == GPU_STEP_COMPUTE)
+            *sum += steps->step[i].end_ms - steps->step[i].start_ms;
 }
 
-/* Runs the call on the device. Returns false if it fails. */
-static bool run_kernels(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
-                        struct kernels *kernels)
+/* Runs the call; returns the milliseconds of its kernels, negative if it fails. */
+static double kernels_ms(struct workload *workload, struct gpu_device *device,
+                         struct gpu_host *host)
 {
-    *kernels = (struct kernels){0};
+    double sum = 0;
     host->original = refuse;
     host->steps = add_kernels;
-    host->context = kernels;
+    host->context = &sum;
     refill(workload, false);
-    return gpu_run(device, &workload->call, host) == GPU_OK;
-}
-
-/* Rates by which to divide a call would cost too much. */
-static struct schedule_rates undivided(void)
-{
-    struct schedule_rates rates = schedule_nominal;
-    rates.copy_ms = rates.kernel_ms = 1e6;
-    return rates;
+    return gpu_run(device, &workload->call, host) == GPU_OK ? sum : -1;
 }
 
 double workload_in_place_ms(struct workload *workload, struct gpu_device *device)
@@ -286,30 +270,26 @@ double workload_in_place_ms(struct workload *workload, struct gpu_device *device
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (workload->call.span[i].ptr && workload->call.span[i].access == ACCEL_READ)
             host.placed |= 1u << i;
-    struct kernels kernels;
-    return run_kernels(workload, device, &host, &kernels) ? kernels.sum : -1;
+    return kernels_ms(workload, device, &host);
 }
 
 double workload_compute_ms(struct workload *workload, struct gpu_device *device,
                            enum gpu_precision precision)
 {
-    struct gpu_host host = {.precision = precision, .rates = undivided()};
-    struct kernels kernels;
-    const bool is_well = run_kernels(workload, device, &host, &kernels);
-    return is_well && host.precision == precision ? kernels.sum : -1;
+    struct gpu_host host = {.precision = precision, .rates = schedule_nominal};
+    host.rates.copy_ms = host.rates.kernel_ms = 1e6; /* to divide the call costs too much */
+    const double ms = kernels_ms(workload, device, &host);
+    return host.precision == precision ? ms : -1;
 }
 
-double workload_span_ms(struct workload *workload, struct gpu_device *device)
-{
-    struct gpu_host host = {.rates = undivided()};
-    struct kernels kernels;
-    return run_kernels(workload, device, &host, &kernels) ? kernels.end - kernels.start : -1;
-}
-
-static struct schedule_rates rates_of(const struct scheduled *scheduled,
-                                      const struct gpu_copy_rates *copies, double kernel_ms)
+static struct schedule_rates rates_of(const struct accel_call *call,
+                                      const struct scheduled *scheduled,
+                                      const struct gpu_copy_rates *copies,
+                                      const struct solve_survey *solves, double kernel_ms)
 {
     struct schedule_rates rates = schedule_nominal;
+    if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
+        solve_survey_set(solves, call->routine->dtype, &rates);
     rates.up = copies->up_gbps;
     rates.down = copies->down_gbps;
     rates.compute = schedule_compute(&scheduled->call, rates.half, kernel_ms);
@@ -317,7 +297,8 @@ static struct schedule_rates rates_of(const struct scheduled *scheduled,
 }
 
 double workload_kernel_ms(struct workload *workload, struct gpu_device *device,
-                          const struct gpu_copy_rates *copies, int runs)
+                          const struct gpu_copy_rates *copies, const struct solve_survey *solves,
+                          int runs)
 {
     struct scheduled scheduled;
     double least = 0;
@@ -329,17 +310,18 @@ double workload_kernel_ms(struct workload *workload, struct gpu_device *device,
             least = ms;
     }
     if (least > 0)
-        workload->rates = rates_of(&scheduled, copies, least);
+        workload->rates = rates_of(&workload->call, &scheduled, copies, solves, least);
     return least;
 }
 
 double workload_schedule_ms(const struct accel_call *call, struct gpu_device *device,
-                            const struct gpu_copy_rates *copies, double kernel_ms)
+                            const struct gpu_copy_rates *copies, const struct solve_survey *solves,
+                            double kernel_ms)
 {
     struct scheduled scheduled;
     if (!scheduled_is_divided(call, &scheduled) || !(kernel_ms > 0))
         return 0;
-    const struct schedule_rates rates = rates_of(&scheduled, copies, kernel_ms);
+    const struct schedule_rates rates = rates_of(call, &scheduled, copies, solves, kernel_ms);
     const double ms = scheduled_ms(call, &scheduled, &rates, gpu_info(device)->memory_bytes, 0);
     return ms > 0 ? ms : 0;
 }

@@ -308,7 +308,7 @@ struct calibration_solve_names calibration_solve_names(enum accel_dtype dtype, b
     struct calibration_solve_names names;
     put_solve_name(names.gbps, dtype, own, "gbps");
     put_solve_name(names.row_ms, dtype, own, "row_ms");
-    put_solve_name(names.sides, dtype, own, "sides");
+    put_solve_name(names.nrhs, dtype, own, "nrhs");
     return names;
 }
 

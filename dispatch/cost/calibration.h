@@ -15,7 +15,7 @@
  *     solve_d_blas_row_ms=0.0004
  *     solve_d_own_gbps=310
  *     solve_d_own_row_ms=0.0002
- *     solve_d_own_sides=1024
+ *     solve_d_own_nrhs=1024
  *     gain_emulated=8.1
  *     svd_d_vectors 48:gesvdj 800:gesvdp
  *     ROUTINE 64x64x64:0.0210 512x512x512:0.0324
@@ -29,7 +29,7 @@
  * calls of Level 3 take longer than their schedules say (gpu/schedule.h); `gain_` values, by how much products are faster in other
  * precisions. `solve_` values, of a type (s d), are what solving by a triangle takes apart
  * from the operations, by cuBLAS and by a kernel of our own: 10^9 bytes of right-hand sides a second, where there are many, and where there are few, the
- * time of each row. Those of our own are there only if it is right, and faster, from so many sides on. `svd_` lines name the fastest accurate algorithm at each order, for a type
+ * time of each row. Those of our own are there only if it is right, and faster, from so many right-hand sides on. `svd_` lines name the fastest accurate algorithm at each order, for a type
  * (s d c z), with singular vectors or for the values alone. The checksum is XXH3, 64 bits, of all before its line.
  *
  * Not thread-safe, except for different files.
@@ -73,11 +73,11 @@ extern const char *const calibration_gain_names[GPU_PRECISIONS];
 /* The name of the value that says by how much calls of Level 3 take longer than their schedules say. */
 extern const char calibration_schedule_ratio[];
 
-/* Write the names of the values of solutions by a triangle, by our own kernel or by cuBLAS: "solve_d_own_gbps", "solve_d_own_row_ms". */
+/* Returns the names of the values of solutions by a triangle, by our own kernel or by cuBLAS: "solve_d_own_gbps", "solve_d_own_row_ms", and of our own "solve_d_own_nrhs". */
 enum { CALIBRATION_SOLVE_BYTES = 24 };
 struct calibration_solve_names {
     char gbps[CALIBRATION_SOLVE_BYTES], row_ms[CALIBRATION_SOLVE_BYTES],
-        sides[CALIBRATION_SOLVE_BYTES];
+        nrhs[CALIBRATION_SOLVE_BYTES];
 };
 struct calibration_solve_names calibration_solve_names(enum accel_dtype dtype, bool own);
 

@@ -93,19 +93,17 @@ static void choose_svd(struct gpu_device *gpu, const struct cost_curves *p)
     }
 }
 
-/* A calibration that knows our own kernel says that it is faster. */
-static void choose_solves(struct gpu_device *gpu, struct cost_curves *p)
+/* Sets what solving by triangles takes. */
+static void set_solving(struct cost_curves *p)
 {
-    for (int i = 0; i < ACCEL_DTYPES; i++) {
-        const enum accel_dtype dtype = (enum accel_dtype)i;
-        const struct calibration_solve_names own = calibration_solve_names(dtype, true),
-                                             blas = calibration_solve_names(dtype, false);
-        const int64_t sides = (int64_t)curves_value_or(p, own.sides, 0);
-        gpu_solve_by_own(gpu, dtype, sides);
-        const struct calibration_solve_names *names = sides > 0 ? &own : &blas;
-        p->solve_gbps[dtype] = curves_value_or(p, names->gbps, 0);
-        p->solve_row_ms[dtype] = curves_value_or(p, names->row_ms, 0);
-    }
+    for (int i = 0; p->measured && i < ACCEL_DTYPES; i++)
+        for (int own = 0; own < 2; own++) {
+            const struct calibration_solve_names names =
+                calibration_solve_names((enum accel_dtype)i, own);
+            p->solving[i][own].gbps = curves_value_or(p, names.gbps, 0);
+            p->solving[i][own].row_ms = curves_value_or(p, names.row_ms, 0);
+            p->own_nrhs[i] = own ? (int64_t)curves_value_or(p, names.nrhs, 0) : 0;
+        }
 }
 
 /* Sets the rates of copies that this machine's threads stage. */
@@ -134,9 +132,11 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
     if (file->text && !p->measured)
         in_use_lacks(p->key);
     pthread_rwlock_unlock(&curves_lock);
+    set_solving(p);
+    for (int i = 0; i < ACCEL_DTYPES; i++)
+        gpu_solve_by_own(gpu, (enum accel_dtype)i, p->own_nrhs[i]);
     if (p->measured) {
         choose_svd(gpu, p);
-        choose_solves(gpu, p);
         gpu_set_piece(gpu, (int64_t)(1024 * curves_value_or(p, "piece_kb", 0)));
     }
     set_rates(p, known_gpu_whole(info->name));
@@ -161,6 +161,7 @@ struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
     pthread_rwlock_unlock(&curves_lock);
     *memory_bytes = (int64_t)(slice.memory_gb * 1e9);
     p->place_gbps = card ? known_gpu_place_gbps(card) : 0;
+    set_solving(p);
     set_rates(p, card ? &slice : NULL);
     return p->measured || card ? p : NULL; /* without either, p stays mapped: once a process */
 }

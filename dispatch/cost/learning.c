@@ -126,7 +126,7 @@ static bool compose(struct grown *body, struct cost_curves *p)
                 calibration_solve_names((enum accel_dtype)(i / 2), i % 2);
             put_again(body, p, names.gbps);
             put_again(body, p, names.row_ms);
-            put_again(body, p, names.sides);
+            put_again(body, p, names.nrhs);
         }
         calibration_put_svd(body, &p->section);
     }

@@ -149,7 +149,7 @@ static bool go_on(struct parts *p, int number)
                 break;
         } else if (step->engine == COMPUTE) {
             work.ms = schedule_kernel_ms(s, rates, step->i, step->j, step->p);
-            work.chain_ms = schedule_chain_ms(s, rates, step->i, step->p);
+            work.chain_ms = schedule_chain_ms(s, rates, step->i, step->j, step->p);
         } else {
             work.ms = schedule_copy_ms(s, rates, step->engine, step->operand, step->i, step->j);
         }

@@ -105,6 +105,68 @@ static void triangles_are_solved(void **state)
     }
 }
 
+/* The milliseconds of a kernel that solves by a triangle of order 100. */
+static double solving_ms(const struct schedule_rates *rates, int64_t cols, bool in_place)
+{
+    const struct schedule s = {.call = {.kind = SCHEDULE_SOLVE,
+                                        .m = 100,
+                                        .n = cols,
+                                        .k = 100,
+                                        .per_term = 2,
+                                        .size = {8, 8, 8},
+                                        .in_place = {[SCHEDULE_C] = in_place},
+                                        .reads = true},
+                               .by = {.rows = 100, .cols = cols, .depth = 100}};
+    const double ms = schedule_kernel_ms(&s, rates, 0, 0, 0);
+    assert_true(schedule_least_solve_ms(&s.call, rates) <= ms);
+    return ms;
+}
+
+static bool is_about(double ms, double expected)
+{
+    return fabs(ms - expected) < 1e-3 * expected + 1e-6;
+}
+
+/* Our own kernel has rates of its own where it solves: with 2000 right-hand sides and more, and not where the result is on the device. */
+static void our_own_kernel_solves_wide_cells(void **state)
+{
+    struct schedule_rates rates = RATES(10, 10, 1e12, 0, 0, 0, 0);
+    (void)state;
+    rates.row_ms = 4e-4;
+    rates.solve = 72;
+    rates.own_row_ms = 1e-4;
+    rates.own_solve = 360;
+    rates.own_nrhs = 2000;
+    assert_true(is_about(solving_ms(&rates, 1999, false), 100 * 4e-4));
+    assert_true(is_about(solving_ms(&rates, 2000, false), 100 * 1e-4));
+    assert_true(is_about(solving_ms(&rates, 10000, false), 100 * 80e3 / 360e6));
+    assert_true(is_about(solving_ms(&rates, 10000, true), 100 * 80e3 / 72e6));
+    rates.own_nrhs = 0;
+    assert_true(is_about(solving_ms(&rates, 10000, false), 100 * 80e3 / 72e6));
+}
+
+/* No division into cells solves in less time than the bound by which the search leaves divisions out. */
+static void solving_has_a_least_time(void **state)
+{
+    static const double own_row_ms[] = {1e-4, 4e-3}, own_solve[] = {20, 360};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct schedule_rates rates = RATES(10, 10, 1e12, 0, 0, 0, 0);
+        rates.row_ms = 4e-4;
+        rates.solve = 72;
+        rates.own_row_ms = own_row_ms[i % 2];
+        rates.own_solve = own_solve[i / 2];
+        rates.own_nrhs = 2000;
+        const double least = schedule_least_solve_ms(
+            &(struct schedule_call){
+                .kind = SCHEDULE_SOLVE, .m = 100, .n = 10000, .k = 100, .size = {8, 8, 8}},
+            &rates);
+        assert_true(least > 0);
+        for (int parts = 1; parts <= 20; parts++) /* panels of equal width */
+            assert_true(parts * solving_ms(&rates, 10000 / parts, false) >= 0.99 * least);
+    }
+}
+
 /* Of whole schedules, the search finds the same time as the replay. */
 static void searched_as_replayed(void **state)
 {
@@ -115,6 +177,9 @@ static void searched_as_replayed(void **state)
             struct schedule s;
             rates.row_ms = 4e-4;
             rates.solve = 72;
+            rates.own_row_ms = 2e-4;
+            rates.own_solve = 300;
+            rates.own_nrhs = l % 2 ? 1000 : 0;
             assert_true(schedule_make(&s, &schedule_cases[c].call, &rates, INT64_MAX / 4));
             assert_true(fabs(s.ms - schedule_simulate(&s, &rates).ms) <= 1e-9 * s.ms);
             schedule_free(&s);
@@ -124,8 +189,12 @@ static void searched_as_replayed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_has_its_rate),    cmocka_unit_test(the_calling_thread_does_one_thing),
-        cmocka_unit_test(from_another_device),  cmocka_unit_test(triangles_are_solved),
+        cmocka_unit_test(each_has_its_rate),
+        cmocka_unit_test(the_calling_thread_does_one_thing),
+        cmocka_unit_test(from_another_device),
+        cmocka_unit_test(triangles_are_solved),
+        cmocka_unit_test(our_own_kernel_solves_wide_cells),
+        cmocka_unit_test(solving_has_a_least_time),
         cmocka_unit_test(searched_as_replayed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

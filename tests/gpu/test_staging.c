@@ -322,9 +322,11 @@ static void send_early(void)
     must(pool_get(device, (int64_t)ROWS * COLUMNS * 8, &memory, &grew) == GPU_OK);
     gpu_set_piece(&device->common, gpu_piece_sizes[GPU_PIECES - 1]);
     CUDA(cuMemcpyHtoDAsync) = count_upload;
-    do
+    do {
+        if (attempts > 0)
+            usleep(30000);
         must(upload(lane, memory, sent, there) == GPU_OK);
-    while (uploads.early == 0 && ++attempts < 50);
+    } while (uploads.early == 0 && ++attempts < 100);
     must(uploads.early > 0);
     for (int n = 1; n < 12; n++) {
         uploads.fails_at = n;

@@ -21,7 +21,10 @@
 
 /* ---- What is called ---- */
 
-enum { SIDES = 300 }; /* from which on our own kernel solves */
+enum {
+    NRHS = 300,
+    LEAF = 2 * SUBSTITUTION_BLOCK
+}; /* from so many on our own kernel solves, by triangles of at most so many rows */
 
 static int kernels, solves, fails_at;
 
@@ -46,26 +49,26 @@ static cublasStatus_t count_solve(cublasHandle_t handle, cublasSideMode_t side,
 
 /* ---- A solution ---- */
 
-/* Elements in double precision, whatever the type; `sides` rows or columns of B. */
+/* Elements in double precision, whatever the type; `nrhs` right-hand sides, rows or columns of B. */
 struct problem {
     enum accel_dtype dtype;
     char side, uplo, trans, diag;
-    int64_t order, sides, lda, ldb;
+    int64_t order, nrhs, lda, ldb;
     double alpha;
     double *a, *b, *x; /* stored: A and B with gaps; X like B */
 };
 
 static int64_t rows_of(const struct problem *p)
 {
-    return p->side == 'L' ? p->order : p->sides;
+    return p->side == 'L' ? p->order : p->nrhs;
 }
 
 static int64_t cols_of(const struct problem *p)
 {
-    return p->side == 'L' ? p->sides : p->order;
+    return p->side == 'L' ? p->nrhs : p->order;
 }
 
-/* Returns element (i, k) of the triangle T of T X = alpha B, for right-hand sides that are columns. */
+/* Returns element (i, k) of the triangle T of T X = alpha B, for right-hand nrhs that are columns. */
 static double t_of(const struct problem *p, int64_t i, int64_t k)
 {
     const bool as_stored = (p->side == 'L') == (p->trans == 'N');
@@ -177,7 +180,7 @@ static enum gpu_status run(struct problem *p)
 static void check(const struct problem *p)
 {
     const double u = p->dtype == ACCEL_FLOAT32 ? (double)FLT_EPSILON / 2 : DBL_EPSILON / 2;
-    for (int64_t side = 0; side < p->sides; side++)
+    for (int64_t side = 0; side < p->nrhs; side++)
         for (int64_t i = 0; i < p->order; i++) {
             long double residual = (long double)p->alpha * side_of(p, p->b, i, side);
             long double sum = fabsl(residual);
@@ -187,9 +190,9 @@ static void check(const struct problem *p)
                 sum += fabsl(term);
             }
             if (!(fabsl(residual) <= (double)(p->order + 4) * u * sum))
-                fail_msg("%c %c %c %c, order %lld, %lld sides: row %lld of side %lld: %Lg of %Lg",
+                fail_msg("%c %c %c %c, order %lld, %lld nrhs: row %lld of side %lld: %Lg of %Lg",
                          p->side, p->uplo, p->trans, p->diag, (long long)p->order,
-                         (long long)p->sides, (long long)i, (long long)side, residual, sum);
+                         (long long)p->nrhs, (long long)i, (long long)side, residual, sum);
         }
     for (int64_t j = 0; j < cols_of(p); j++)
         for (int64_t i = rows_of(p); i < p->ldb; i++)
@@ -198,8 +201,8 @@ static void check(const struct problem *p)
 
 static void choose(bool own)
 {
-    gpu_solve_by_own(work.device, ACCEL_FLOAT32, own ? SIDES : 0);
-    gpu_solve_by_own(work.device, ACCEL_FLOAT64, own ? SIDES : 0);
+    gpu_solve_by_own(work.device, ACCEL_FLOAT32, own ? NRHS : 0);
+    gpu_solve_by_own(work.device, ACCEL_FLOAT64, own ? NRHS : 0);
 }
 
 /* ---- Tests ---- */
@@ -207,28 +210,30 @@ static void choose(bool own)
 /* The number of triangles that a division into halves ends at. */
 static int leaves_of(int64_t order)
 {
-    return (int)((order + SUBSTITUTION_ORDER - 1) / SUBSTITUTION_ORDER);
+    const int64_t blocks = (order + SUBSTITUTION_BLOCK - 1) / SUBSTITUTION_BLOCK;
+    const int64_t top = (order + LEAF - 1) / LEAF / 2 * LEAF;
+    return blocks * SUBSTITUTION_BLOCK <= LEAF ? 1 : leaves_of(top) + leaves_of(order - top);
 }
 
+/* Sizes and scalars change with each form, and not in step with any of its letters. */
 static void it_solves_every_form(void **state)
 {
-    static const int64_t orders[] = {64, 1, 65, 17, 200, 63, 128};
-    static const double alphas[] = {1, -0.75};
-    int number = 0;
+    static const int64_t orders[] = {64, 65, 128, 129, 200, 300, 64 + 17};
+    static const double alphas[] = {1, -0.75, 2};
     (void)state;
     choose(true);
     for (int form = 0; form < 48; form++) {
         if (!test_is_long() && form % 2 != form / 2 % 3 % 2) /* one of the types each */
             continue;
+        const int number = form / 2;
         struct problem p = {.dtype = form % 2 ? ACCEL_FLOAT32 : ACCEL_FLOAT64,
-                            .side = "LR"[form / 2 % 2],
-                            .uplo = "UL"[form / 4 % 2],
-                            .diag = "NU"[form / 8 % 2],
-                            .trans = "NTC"[form / 16],
-                            .order = orders[number % 7],
-                            .sides = SIDES + number % 3 * 21,
-                            .alpha = alphas[number % 2]};
-        number++;
+                            .side = "LR"[number % 2],
+                            .uplo = "UL"[number / 2 % 2],
+                            .diag = "NU"[number / 4 % 2],
+                            .trans = "NTC"[number / 8],
+                            .order = orders[(number + number / 7) % 7],
+                            .nrhs = NRHS + number % 5 * 21,
+                            .alpha = alphas[(number + number / 3) % 3]};
         make(&p);
         assert_int_equal(run(&p), GPU_OK);
         assert_int_equal(kernels, leaves_of(p.order));
@@ -238,36 +243,56 @@ static void it_solves_every_form(void **state)
     }
 }
 
-/* Elements whose reciprocals are no normal numbers, zeros, infinities: quotients are those of a division. */
+/* Each alone on the diagonal: their reciprocals are no normal numbers, or none. Quotients are those of a division, up to a rounding error. */
 static void a_diagonal_may_be_extreme(void **state)
 {
-    static const double on_diagonal[] = {DBL_MIN / 4, DBL_MAX, -DBL_MIN, 0, INFINITY, NAN, -0.5};
-    enum { COUNT = sizeof on_diagonal / sizeof *on_diagonal };
-    struct problem p = {ACCEL_FLOAT64, 'L', 'L', 'N', 'N', COUNT, SIDES, .alpha = 1};
+    static const double in_double[] = {DBL_MIN / 4, DBL_MAX, -DBL_MIN, INFINITY, -INFINITY,
+                                       0,           -0.0,    NAN,      -0.5};
+    static const double in_single[] = {FLT_MIN / 4, FLT_MAX, -FLT_MIN, INFINITY, -INFINITY,
+                                       0,           -0.0,    NAN,      -0.5};
+    enum { COUNT = sizeof in_double / sizeof *in_double };
     (void)state;
     choose(true);
-    make(&p);
-    for (int i = 0; i < COUNT; i++) {
-        for (int j = 0; j < i; j++)
-            p.a[i + j * p.lda] = 0;
-        p.a[i + i * p.lda] = on_diagonal[i];
+    for (int single = 0; single < 2; single++) {
+        struct problem p = {single ? ACCEL_FLOAT32 : ACCEL_FLOAT64,
+                            'L',
+                            'L',
+                            'N',
+                            'N',
+                            SUBSTITUTION_BLOCK,
+                            NRHS,
+                            .alpha = 1};
+        const double eps = single ? (double)FLT_EPSILON : DBL_EPSILON;
+        make(&p);
+        for (int64_t i = 0; i < p.order * p.lda; i++)
+            p.a[i] = 0;
+        for (int64_t i = 0; i < p.order; i++)
+            p.a[i + i * p.lda] = (single ? in_single : in_double)[i % COUNT];
+        for (int64_t side = 0; side < p.nrhs; side++)
+            for (int64_t i = 0; i < p.order; i++)
+                if (i % COUNT == 0 || i % COUNT == 2) /* others' quotients overflow */
+                    p.b[i + side * p.ldb] = rounded(&p, p.b[i + side * p.ldb] * p.a[i + i * p.lda]);
+        assert_int_equal(run(&p), GPU_OK);
+        for (int64_t side = 0; side < p.nrhs; side++)
+            for (int64_t i = 0; i < COUNT; i++) {
+                const double quotient = rounded(&p, p.b[i + side * p.ldb] / p.a[i + i * p.lda]),
+                             x = p.x[i + side * p.ldb];
+                /* What is not a number, or infinite, makes all rows below no numbers: 0 times it. */
+                if (i > 5)
+                    assert_true(isnan(x));
+                else if (i == 5)
+                    assert_true(isinf(x) || isnan(x));
+                else
+                    assert_true(fabs(x - quotient) <=
+                                2 * eps * fabs(quotient) + (single ? 2e-45 : 5e-324));
+            }
+        end(&p);
     }
-    for (int64_t side = 0; side < p.sides; side++)
-        p.b[side * p.ldb] *= DBL_MIN; /* others' quotients by that number overflow */
-    assert_int_equal(run(&p), GPU_OK);
-    for (int64_t side = 0; side < p.sides; side++) {
-        const double *b = p.b + side * p.ldb, *x = p.x + side * p.ldb;
-        for (int i = 0; i < 4; i++) /* zeros times an infinity follow */
-            if (i < 3 || !isnan(x[i]))
-                assert_true(x[i] == b[i] / on_diagonal[i]);
-        assert_true(isnan(x[5]));
-    }
-    end(&p);
 }
 
-static void few_sides_are_for_the_devices_blas(void **state)
+static void few_right_hand_sides_are_for_the_devices_blas(void **state)
 {
-    struct problem p = {ACCEL_FLOAT64, 'R', 'U', 'N', 'N', 70, SIDES - 1, .alpha = 2};
+    struct problem p = {ACCEL_FLOAT64, 'R', 'U', 'N', 'N', 70, NRHS - 1, .alpha = 2};
     (void)state;
     choose(true);
     make(&p);
@@ -280,7 +305,7 @@ static void few_sides_are_for_the_devices_blas(void **state)
 
 static void a_new_device_has_its_blas_do_it(void **state)
 {
-    struct problem p = {ACCEL_FLOAT64, 'L', 'U', 'N', 'N', 70, SIDES, .alpha = 2};
+    struct problem p = {ACCEL_FLOAT64, 'L', 'U', 'N', 'N', 70, NRHS, .alpha = 2};
     (void)state;
     choose(false);
     assert_false(gpu_solves_by_own(work.device, ACCEL_FLOAT64, INT64_MAX));
@@ -300,7 +325,7 @@ static void complex_triangles_have_no_kernel(void **state)
 
 static void other_precisions_are_for_the_devices_blas(void **state)
 {
-    struct problem p = {ACCEL_FLOAT64, 'L', 'L', 'N', 'N', 20, SIDES, .alpha = 1};
+    struct problem p = {ACCEL_FLOAT64, 'L', 'L', 'N', 'N', 70, NRHS, .alpha = 1};
     (void)state;
     choose(true);
     make(&p);
@@ -310,24 +335,73 @@ static void other_precisions_are_for_the_devices_blas(void **state)
     end(&p);
 }
 
-/* Without the image, the device's BLAS solves after all. */
+/* Without the image, the device's BLAS solves after all, and the kernel is not asked for again. */
 static void without_a_kernel_the_devices_blas_does_it(void **state)
 {
-    struct problem p = {ACCEL_FLOAT64, 'L', 'L', 'T', 'N', 70, SIDES, .alpha = 1};
+    struct problem p = {ACCEL_FLOAT64, 'L', 'L', 'T', 'N', 70, NRHS, .alpha = 1};
     (void)state;
     choose(true);
     make(&p);
     CUDA(cuLaunchCooperativeKernel) = NULL; /* an old driver */
     assert_int_equal(run(&p), GPU_OK);
     assert_int_equal(solves, 1);
+    assert_int_equal(failure_noted()->kind, FAILURE_NONE);
+    assert_false(gpu_solves_by_own(work.device, ACCEL_FLOAT64, INT64_MAX));
     check(&p);
     end(&p);
 }
 
-/* Of 65 rows, one or the other triangle. */
+static CUresult fit_answer;
+
+static CUresult fit_in_vain(int *blocks, CUfunction function, int threads, size_t bytes)
+{
+    (void)function;
+    (void)threads;
+    (void)bytes;
+    *blocks = 0;
+    return fit_answer;
+}
+
+/* Nothing has been launched: no reason to leave the call to the CPU. A lack of memory may pass. */
+static void a_kernel_that_cannot_be_had_is_not_missed(void **state)
+{
+    static const CUresult answers[] = {CUDA_ERROR_UNKNOWN, CUDA_ERROR_OUT_OF_MEMORY};
+    struct problem p = {ACCEL_FLOAT64, 'R', 'L', 'T', 'N', 70, NRHS, .alpha = 1};
+    (void)state;
+    make(&p);
+    for (int i = 0; i < 2; i++) {
+        choose(true);
+        fit_answer = answers[i];
+        CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor) = fit_in_vain;
+        assert_int_equal(run(&p), GPU_OK);
+        assert_int_equal(solves, 1);
+        assert_int_equal(kernels, 0);
+        assert_int_equal(failure_noted()->kind, FAILURE_NONE);
+        assert_int_equal(gpu_solves_by_own(work.device, ACCEL_FLOAT64, NRHS),
+                         answers[i] == CUDA_ERROR_OUT_OF_MEMORY);
+        check(&p);
+        cuda_api = real;
+    }
+    end(&p);
+}
+
+static void small_triangles_are_for_the_devices_blas(void **state)
+{
+    struct problem p = {ACCEL_FLOAT64,          'L',  'U',       'N', 'N',
+                        SUBSTITUTION_BLOCK - 1, NRHS, .alpha = 2};
+    (void)state;
+    choose(true);
+    make(&p);
+    assert_int_equal(run(&p), GPU_OK);
+    assert_int_equal(kernels, 0);
+    check(&p);
+    end(&p);
+}
+
+/* Of 130 rows, the first or the second triangle. */
 static void a_launch_may_fail(void **state)
 {
-    struct problem p = {ACCEL_FLOAT64, 'L', 'L', 'N', 'N', 65, SIDES, .alpha = 1};
+    struct problem p = {ACCEL_FLOAT64, 'L', 'L', 'N', 'N', 130, NRHS, .alpha = 1};
     (void)state;
     choose(true);
     make(&p);
@@ -349,11 +423,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_work, end_work)
     const struct CMUnitTest tests[] = {TEST(it_solves_every_form),
                                        TEST(a_diagonal_may_be_extreme),
-                                       TEST(few_sides_are_for_the_devices_blas),
+                                       TEST(few_right_hand_sides_are_for_the_devices_blas),
                                        TEST(a_new_device_has_its_blas_do_it),
                                        TEST(complex_triangles_have_no_kernel),
                                        TEST(other_precisions_are_for_the_devices_blas),
                                        TEST(without_a_kernel_the_devices_blas_does_it),
+                                       TEST(a_kernel_that_cannot_be_had_is_not_missed),
+                                       TEST(small_triangles_are_for_the_devices_blas),
                                        TEST(a_launch_may_fail)};
     const struct CMUnitTest without_image[] = {TEST(without_a_kernel_the_devices_blas_does_it)};
     return gpu_own_is_built() ? cmocka_run_group_tests(tests, start_work, stop_device)

@@ -52,7 +52,7 @@ def svd(section):
 
 
 def routines(section):
-    return {name for name in section if not name.endswith(("_gbps", "_ms", "_ratio")) and not name.startswith(("svd_", "gain_", "piece_"))}
+    return {name for name in section if not name.endswith(("_gbps", "_ms", "_ratio")) and not name.startswith(("svd_", "gain_", "piece_", "solve_"))}
 
 
 def wrong_lines(section):

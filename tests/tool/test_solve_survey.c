@@ -9,30 +9,42 @@
 
 #include "tool/solve_survey.h"
 
-/* Where cuBLAS takes 1 ms each. */
-static int64_t own_sides(double own_few, double own_many)
+/* Where cuBLAS takes 1 ms each; by a small triangle, our own takes as long. */
+static int64_t own_nrhs(double few, double many, double right)
 {
-    const struct solve_times times[SOLVE_SHAPES] = {
-        [SOLVE_SMALL] = {1, 1, 1}, [SOLVE_FEW] = {1, 1, own_few}, [SOLVE_MANY] = {1, 1, own_many}};
-    return solve_own_sides(times);
+    const struct solve_times times[SOLVE_SHAPES] = {[SOLVE_SMALL] = {1, 1, 1},
+                                                    [SOLVE_FEW] = {1, 1, few},
+                                                    [SOLVE_MANY] = {1, 1, many},
+                                                    [SOLVE_RIGHT] = {1, 1, right}};
+    return solve_own_nrhs(times);
 }
 
 static void our_own_must_gain_a_twentieth(void **state)
 {
-    const int64_t few = solve_shapes[SOLVE_FEW][1], many = solve_shapes[SOLVE_MANY][1];
     (void)state;
-    assert_int_equal(own_sides(0.94, 0.94), few);
-    assert_in_range(own_sides(0.96, 0.94), few + 1, many);
-    assert_in_range(own_sides(20, 0.94), few + 1, many);
-    assert_int_equal(own_sides(0.94, 0.96), 0);
+    assert_int_equal(own_nrhs(0.94, 0.94, 0.94), solve_shapes[SOLVE_FEW].nrhs);
+    assert_int_equal(own_nrhs(0.96, 0.94, 0.94), solve_shapes[SOLVE_MANY].nrhs);
+    assert_int_equal(own_nrhs(0.94, 0.96, 0.94), 0);
+    assert_int_equal(own_nrhs(0.94, 0.94, 0.96), 0);
+}
+
+static void what_is_far_behind_anywhere_is_not_used(void **state)
+{
+    (void)state;
+    assert_int_equal(own_nrhs(2.9, 0.94, 0.94), solve_shapes[SOLVE_MANY].nrhs);
+    assert_int_equal(own_nrhs(3.1, 0.94, 0.94), 0);
+    const struct solve_times small[SOLVE_SHAPES] = {
+        {1, 1, 3.1}, {1, 1, 0.1}, {1, 1, 0.1}, {1, 1, 0.1}};
+    assert_int_equal(solve_own_nrhs(small), 0);
 }
 
 static void what_fails_or_is_wrong_is_not_used(void **state)
 {
     (void)state;
-    assert_int_equal(own_sides(0.5, INFINITY), 0);
-    assert_int_equal(own_sides(INFINITY, 0.5), 0);
-    assert_int_equal(own_sides(INFINITY, INFINITY), 0);
+    assert_int_equal(own_nrhs(0.5, INFINITY, 0.5), 0);
+    assert_int_equal(own_nrhs(INFINITY, 0.5, 0.5), 0);
+    assert_int_equal(own_nrhs(0.5, 0.5, INFINITY), 0);
+    assert_int_equal(own_nrhs(INFINITY, INFINITY, INFINITY), 0);
 }
 
 static bool is_about(double x, double expected)
@@ -53,9 +65,9 @@ static struct solve_way way_of(enum accel_dtype dtype, bool own, double few, dou
 
 static void rates_are_apart_from_the_operations(void **state)
 {
-    const double megabytes =
-        (double)(solve_shapes[SOLVE_MANY][0] * solve_shapes[SOLVE_MANY][1]) * 8e-6;
-    const double rows = (double)solve_shapes[SOLVE_FEW][0];
+    const struct solve_shape *many = &solve_shapes[SOLVE_MANY];
+    const double megabytes = (double)(many->order * many->nrhs) * 8e-6;
+    const double rows = (double)solve_shapes[SOLVE_FEW].order;
     (void)state;
     for (int own = 0; own < 2; own++) {
         assert_true(is_about(way_of(ACCEL_FLOAT64, own, 4, 1.5, 1).gbps, megabytes));
@@ -84,11 +96,30 @@ static void what_fails_has_no_rates(void **state)
     }
 }
 
+static void rates_are_of_each_type(void **state)
+{
+    struct solve_survey found = {.own_nrhs = {[ACCEL_FLOAT64] = 1024}};
+    struct schedule_rates rates = schedule_nominal;
+    (void)state;
+    found.way[ACCEL_FLOAT64][0] = (struct solve_way){80, 3e-4};
+    found.way[ACCEL_FLOAT64][1] = (struct solve_way){300, 1e-4};
+    solve_survey_set(&found, ACCEL_FLOAT64, &rates);
+    assert_true(rates.solve == 80 && rates.row_ms == 3e-4);
+    assert_true(rates.own_solve == 300 && rates.own_row_ms == 1e-4 && rates.own_nrhs == 1024);
+    rates = schedule_nominal;
+    solve_survey_set(&found, ACCEL_FLOAT32, &rates);
+    assert_true(rates.solve == schedule_nominal.solve && rates.own_nrhs == 0);
+    solve_survey_set(NULL, ACCEL_FLOAT64, &rates);
+    assert_true(rates.solve == schedule_nominal.solve && rates.own_nrhs == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(our_own_must_gain_a_twentieth),
+        cmocka_unit_test(what_is_far_behind_anywhere_is_not_used),
         cmocka_unit_test(what_fails_or_is_wrong_is_not_used),
+        cmocka_unit_test(rates_are_of_each_type),
         cmocka_unit_test(rates_are_apart_from_the_operations),
         cmocka_unit_test(rates_are_bounded),
         cmocka_unit_test(what_fails_has_no_rates),
