@@ -197,6 +197,11 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok("\n".join(next(iter(other.items()))) in text and text.count("\n[") == 4 and "dgemm" in text.split(known["blas"])[1].splitlines()[1],
            "what it does not know better stays", text)
     tap.ok(not [p for p in Path(learned).parent.iterdir() if p.name != "model"], "no draft is left")
+    values = "gain_emulated=5\nsolve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004\nsolve_d_own_gbps=300\nsolve_d_own_row_ms=0.0002\nsolve_d_own_nrhs=1024\n"
+    put(learned, {known["blas"]: lines(60), known["lapack"]: lines(60), known["gpu"]: f"up_gbps=11\ndown_gbps=11\n{values}{lines(0.5)}"})
+    start("steps", "solve:500:2", "dgemm:500:20", "sleep:500", "dgemm:500:8", env={**env, "ACCEL_LEARN": "1"})
+    section = Path(learned).read_text().split(known["gpu"])[1].split("\n[")[0]
+    tap.ok("\nschedule_ratio=" in section and all(f"\n{value}\n" in section for value in values.split()), "what calibrations alone measure stays when the GPU's section is written anew", section)
 
     for name, path in {"a folder that is a file": model + "/model", "no folder": "/proc/none/model"}.items():
         Path(model).touch()
