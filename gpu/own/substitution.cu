@@ -30,13 +30,11 @@ template <typename T> struct substitution_range {
 };
 static __device__ inline substitution_range<double> range_of(double)
 {
-    return {
-        1e-300,
-        4149515568880992958512407863691161151012446232242436899995657329690652811412908146399707048947103794288197886611300789182395151075411775307886874834113963687061181803401509523685376.0};
+    return {1e-300, ldexp(1.0, 600)};
 }
 static __device__ inline substitution_range<float> range_of(float)
 {
-    return {1e-36f, 1267650600228229401496703205376.0f};
+    return {1e-36f, ldexpf(1.0f, 100)};
 }
 
 /* Returns the second factor of a number's reciprocal, a power of two; the first one is 1 / (d * factor). Of zeros, infinities and NaN, the reciprocal is as that of a
