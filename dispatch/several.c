@@ -48,6 +48,8 @@ static struct split_device part_of(const struct dispatch_device *device,
     struct split_device part = {
         cost_schedule_rates(curves, call, precision_gain(curves, call, precision)),
         device->memory_bytes, 0};
+    if (precision != GPU_NATIVE)
+        part.rates.own_nrhs = 0;
     part.rates.compute /= device->sharers;
     part.rates.up /= device->sharers;
     part.rates.down /= device->sharers;

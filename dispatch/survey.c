@@ -110,6 +110,8 @@ static void see_rates(const struct accel_call *call, struct situation *situation
         (accel_op_of(call->routine)->scheduled ? scheduled_is_divided(call, &scheduled)
                                                : lapack_has_panels(call)))
         situation->rates = cost_schedule_rates(curves, call, machine->gpu_gain);
+    if (situation->precision != GPU_NATIVE)
+        situation->rates.own_nrhs = 0;
     machine->schedule = situation->rates;
 }
 

@@ -234,54 +234,63 @@ struct solving {
     double row_ms, gbps; /* gbps: 0: no bound */
 };
 
-static struct solving solving_of(const struct schedule_call *call,
-                                 const struct schedule_rates *rates, int64_t nrhs)
+static bool is_by_own(const struct schedule_call *call, const struct schedule_rates *rates,
+                      int64_t rows, int64_t nrhs)
 {
-    const bool own = rates->own_nrhs > 0 && nrhs >= rates->own_nrhs && !call->in_place[C];
+    return rates->own_nrhs > 0 && nrhs >= rates->own_nrhs && rows >= SCHEDULE_OWN_LEAST &&
+           !call->in_place[C];
+}
+
+static struct solving solving_of(const struct schedule_rates *rates, bool own)
+{
     return own ? (struct solving){rates->own_row_ms, rates->own_solve}
                : (struct solving){rates->row_ms, rates->solve};
 }
 
-static double through_ms(struct solving solving, double bytes)
+static double solving_ms(struct solving solving, double rows, double bytes)
 {
-    return solving.gbps > 0 ? bytes / solving.gbps * 1e-6 : 0;
+    const double chain = rows * solving.row_ms,
+                 through = solving.gbps > 0 ? bytes / solving.gbps * 1e-6 : 0;
+    return chain > through ? chain : through;
 }
 
 /* Returns the rows by which a kernel solves; 0: it does not. */
-static double solved_rows(const struct schedule *s, int i, int p)
+static int64_t solved_rows(const struct schedule *s, int i, int p)
 {
-    return s->call.kind == SCHEDULE_SOLVE && i == p ? (double)schedule_cell_of(s, A, i, p).rows : 0;
+    return s->call.kind == SCHEDULE_SOLVE && i == p ? schedule_cell_of(s, A, i, p).rows : 0;
 }
 
+/* Of our own, the calling thread puts a kernel and a product for each triangle on the stream. */
 double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
                          int p)
 {
-    const double rows = solved_rows(s, i, p);
-    return rows > 0 ? rows * solving_of(&s->call, rates, schedule_cell_of(s, C, 0, j).cols).row_ms
-                    : 0;
+    const int64_t rows = solved_rows(s, i, p);
+    if (rows == 0)
+        return 0;
+    return is_by_own(&s->call, rates, rows, schedule_cell_of(s, C, 0, j).cols)
+               ? 2 * rates->launch_ms * pieces(rows, SCHEDULE_OWN_ROWS)
+               : rates->row_ms * (double)rows;
 }
 
 double schedule_solve_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
                          int p)
 {
-    const double rows = solved_rows(s, i, p);
+    const int64_t rows = solved_rows(s, i, p);
     if (rows == 0)
         return 0;
     const int64_t nrhs = schedule_cell_of(s, C, 0, j).cols;
-    const struct solving solving = solving_of(&s->call, rates, nrhs);
-    const double chain = rows * solving.row_ms,
-                 through = through_ms(solving, rows * (double)nrhs * (double)s->call.size[C]);
-    return chain > through ? chain : through;
+    return solving_ms(solving_of(rates, is_by_own(&s->call, rates, rows, nrhs)), (double)rows,
+                      (double)(rows * nrhs) * (double)s->call.size[C]);
 }
 
 double schedule_least_solve_ms(const struct schedule_call *call, const struct schedule_rates *rates)
 {
-    const struct solving blas = solving_of(call, rates, 0), own = solving_of(call, rates, call->n);
     const double rows = (double)call->m, bytes = rows * (double)call->n * (double)call->size[C];
-    const double row_ms = blas.row_ms < own.row_ms ? blas.row_ms : own.row_ms;
-    const double by_blas = through_ms(blas, bytes), by_own = through_ms(own, bytes);
-    const double through = by_blas < by_own ? by_blas : by_own;
-    return call->kind != SCHEDULE_SOLVE ? 0 : rows * row_ms > through ? rows * row_ms : through;
+    const double blas = solving_ms(solving_of(rates, false), rows, bytes),
+                 own = is_by_own(call, rates, call->m, call->n)
+                           ? solving_ms(solving_of(rates, true), rows, bytes)
+                           : blas;
+    return call->kind != SCHEDULE_SOLVE ? 0 : blas < own ? blas : own;
 }
 
 struct timed {

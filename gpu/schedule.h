@@ -87,7 +87,8 @@ struct schedule_rates {
     double column_ms, row_ms;
     /* By a triangle, no more than so many 10^9 bytes a second are solved; 0: there is no such bound. */
     double solve;
-    /* Row_ms and solve of our own kernel, which solves for so many right-hand sides and more (triangle_solve.h), unless the result is on the device; 0: never. */
+    /* The same of our own kernel, which solves for so many right-hand sides and more (triangle_solve.h), unless the result is on the device; 0: never. It takes no longer
+     * there. */
     double own_row_ms, own_solve;
     int64_t own_nrhs;
     double peer; /* 10^9 bytes a second from another device's memory; 0: there is no such way */
@@ -97,6 +98,9 @@ struct schedule_rates {
     /* What each column of a cell takes besides, on its way up, where the matrix has longer ones: to pack short columns takes longer. */
     double run_ms;
 };
+
+/* Our own kernel solves by triangles of so many rows, and products do the rest; by a triangle of fewer rows than the least, the device's BLAS solves. */
+enum { SCHEDULE_OWN_ROWS = 128, SCHEDULE_OWN_LEAST = 64 };
 
 struct schedule_step {
     uint8_t engine, operand; /* of the cell that is copied */

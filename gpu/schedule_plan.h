@@ -29,7 +29,7 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
 double schedule_upload_ms(const struct schedule *s, const struct schedule_rates *rates, int operand,
                           int i, int j);
 
-/* Returns what of a kernel are steps that wait for each other (schedule_rates.row_ms). */
+/* Returns what of a kernel the calling thread takes to put steps that wait for each other on its stream (schedule_rates.row_ms). */
 double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
                          int p);
 /* Returns what one that solves takes besides its operations: these steps, or what it takes to go through its columns (schedule_rates.solve). */

@@ -7,9 +7,11 @@
 #include "gpu/own/substitution.h"
 #include "own.h"
 
-/* By triangles of at most LEAF rows the kernel solves; to divide further, the products would be so thin that they take as long. By less than a block, it would take as long
- * as by a whole one. A grid has at most MOST_BLOCKS blocks. */
-enum { LEAF = 2 * SUBSTITUTION_BLOCK, LEAST_ORDER = SUBSTITUTION_BLOCK, MOST_BLOCKS = INT32_MAX };
+/* To divide further than into these, the products would be so thin that they take as long; by a triangle of less than a block, the kernel takes as long as by a whole
+ * one. */
+enum { LEAF = SCHEDULE_OWN_ROWS, MOST_BLOCKS = INT32_MAX /* of a grid */ };
+_Static_assert(LEAF % SUBSTITUTION_BLOCK == 0 && SCHEDULE_OWN_LEAST == SUBSTITUTION_BLOCK,
+               "whole blocks of the kernel's");
 
 static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
 
@@ -115,7 +117,7 @@ static bool get_ready(struct solve *s, int64_t order)
     const enum accel_dtype dtype = s->work->call->routine->dtype;
     struct failure outer;
     s->kernel = kernel_of(dtype);
-    if (order < LEAST_ORDER || s->work->host->precision != GPU_NATIVE ||
+    if (order < SCHEDULE_OWN_LEAST || s->work->host->precision != GPU_NATIVE ||
         !gpu_solves_by_own(s->work->device, dtype, s->nrhs))
         return false;
     failure_begin(&outer);

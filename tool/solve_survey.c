@@ -20,7 +20,7 @@ const struct solve_shape solve_shapes[SOLVE_SHAPES] = {[SOLVE_SMALL] = {'L', 64,
                                                        [SOLVE_RIGHT] = {'R', 640, 8192}};
 
 /* Our own must gain a twentieth, as for all decisions. */
-static const double gain = 0.95, far_behind = 3;
+static const double gain = 0.95, far_behind = 2;
 
 /* Triangles that are read along columns and along rows, from the first row on and from the last. */
 struct form {
@@ -139,7 +139,6 @@ bool solve_own_is_near(const struct solve_times *times)
     return times->own < far_behind * times->blas;
 }
 
-/* Where it gains by few right-hand sides, it does by more. */
 int64_t solve_own_nrhs(const struct solve_times times[SOLVE_SHAPES])
 {
     bool gains[SOLVE_SHAPES];

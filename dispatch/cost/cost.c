@@ -140,9 +140,8 @@ static void limit_by_products(struct schedule_rates *rates, const struct accel_c
         rates->compute = gflops;
 }
 
-/* In another precision than native, our own kernel does not solve. */
 static void set_solve_rates(struct schedule_rates *rates, const struct cost_curves *p,
-                            enum accel_dtype dtype, bool native)
+                            enum accel_dtype dtype)
 {
     const struct cost_solving *blas = &p->solving[dtype][0], *own = &p->solving[dtype][1];
     if (blas->gbps > 0)
@@ -151,7 +150,7 @@ static void set_solve_rates(struct schedule_rates *rates, const struct cost_curv
         rates->row_ms = blas->row_ms;
     rates->own_solve = own->gbps;
     rates->own_row_ms = own->row_ms;
-    rates->own_nrhs = native ? p->own_nrhs[dtype] : 0;
+    rates->own_nrhs = p->own_nrhs[dtype];
 }
 
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
@@ -177,7 +176,7 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
     if (compute > 0)
         rates.compute = compute;
     if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
-        set_solve_rates(&rates, p, call->routine->dtype, gain == 1);
+        set_solve_rates(&rates, p, call->routine->dtype);
     limit_by_products(&rates, call, device, gain);
     return rates;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/crew.h"
+#include "gpu/own.h"
 #include "in_use.h"
 #include "known_gpus.h"
 #include "split.h"
@@ -133,8 +134,10 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
         in_use_lacks(p->key);
     pthread_rwlock_unlock(&curves_lock);
     set_solving(p);
-    for (int i = 0; i < ACCEL_DTYPES; i++)
+    for (int i = 0; i < ACCEL_DTYPES; i++) {
+        p->own_nrhs[i] = gpu_own_is_built() ? p->own_nrhs[i] : 0;
         gpu_solve_by_own(gpu, (enum accel_dtype)i, p->own_nrhs[i]);
+    }
     if (p->measured) {
         choose_svd(gpu, p);
         gpu_set_piece(gpu, (int64_t)(1024 * curves_value_or(p, "piece_kb", 0)));

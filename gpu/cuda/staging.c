@@ -286,6 +286,19 @@ static void begin_copies(struct transfer *t, bool up)
                 pieces_matrix_sent(&t->host, t->device_ld));
 }
 
+/* Adds the part behind `some` to it, if both are one copy: whole columns, or one column's. */
+static bool join_part(struct pack_piece *some, const struct pack_piece *next, int64_t rows)
+{
+    if (next->cols == 0) /* there is no such part */
+        return true;
+    const bool whole = some->rows == rows && next->rows == rows;
+    if (!whole && next->col != some->col)
+        return false;
+    some->cols += whole ? next->cols : 0;
+    some->rows += whole ? 0 : next->rows;
+    return true;
+}
+
 enum gpu_status lane_send_parts(CUstream stream, const struct lane_rectangle *r,
                                 const struct pack_piece *piece, int64_t piece_bytes, char *slot,
                                 CUdeviceptr device, int64_t device_ld, int64_t *sent, int64_t done)
@@ -293,9 +306,14 @@ enum gpu_status lane_send_parts(CUstream stream, const struct lane_rectangle *r,
     const int64_t ld = pack_slot_ld(r, piece, device_ld);
     enum gpu_status status = GPU_OK;
     while (status == GPU_OK && *sent < done) {
-        struct pack_piece some = pack_part(r, device_ld, piece_bytes, piece, (*sent)++);
-        while (*sent < done && some.rows == piece->rows) /* whole columns: these are side by side */
-            some.cols += pack_part(r, device_ld, piece_bytes, piece, (*sent)++).cols;
+        struct pack_piece some = pack_part(r, device_ld, piece_bytes, piece, *sent);
+        ++*sent;
+        while (some.cols > 0 && *sent < done) {
+            const struct pack_piece next = pack_part(r, device_ld, piece_bytes, piece, *sent);
+            if (!join_part(&some, &next, piece->rows))
+                break;
+            ++*sent;
+        }
         if (some.cols > 0)
             status =
                 lane_copy_piece(stream, true, r, &some,
@@ -405,6 +423,7 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
                             const struct lane_rectangle *from)
 {
     struct transfer t = {.lane = lane, .host = *from, .device = device, .device_ld = device_ld};
+    const bool is_idle = lane->copied == lane->copies; /* as far as is known */
     int64_t opened = 0, sent = 0;
     begin_job(&t, pack_item);
     enum gpu_status status = choose_ring(&t);
@@ -415,13 +434,15 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
             status = send(&t, sent++);
         else if (open_slots(&t, &opened, sent, &status) || status != GPU_OK)
             continue;
-        else if (sent == 0 && parts_done(&t) > t.early)
+        else if (sent == 0 && is_idle && parts_done(&t) > t.early)
             status = put_early(&t, parts_done(&t));
         else if (opened > sent)
             crew_attend(&t.job, (sent + 1) * t.parts);
         else
             status = wait_slot(t.lane, t.ring, slot_of(&t, sent));
     }
+    if (status != GPU_OK && t.early > 0)
+        timing_end(lane, lane->stream, GPU_STEP_UP);
     end_transfer(&t, sent);
     return status;
 }

@@ -64,12 +64,12 @@ tap.ok(done.stdout == start("triangles", case).stdout and line.get("ran") == "gp
 # ---- Estimates ----
 
 
-def estimated(solves, nrhs):
+def estimated(solves, nrhs, routine="dtrsm", **env):
     """What a call is thought to take."""
     with tempfile.TemporaryDirectory() as folder:
         found, model = keys(folder), Path(folder, "model")
         put(model, {found["blas"]: "", found["lapack"]: "", found["gpu"]: f"up_gbps=11\ndown_gbps=11\n{solves}"})
-        done = start("triangles", f"dtrsm:LLNN:300:{nrhs}:0", env={**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_RESIDENT": "off", "ACCEL_MODEL": str(model), "TESTGPU_DELAY_US": "0"})
+        done = start("triangles", f"{routine}:LLNN:300:{nrhs}:0", env={**TEST_GPU, "ACCEL_LOG": "1", "ACCEL_RESIDENT": "off", "ACCEL_MODEL": str(model), "TESTGPU_DELAY_US": "0", **env})
         return float((lines_for(done) or [{"est_gpu_ms": 0}])[0]["est_gpu_ms"])
 
 
@@ -79,6 +79,10 @@ all_fast, blas_slow, own_slow = (estimated(VALUES.format(*blas, *own, 1), 2600) 
 tap.ok(own_slow > 2 * all_fast and abs(blas_slow / all_fast - 1) < 0.01, "where our own kernel solves, estimates count its time", all_fast, blas_slow, own_slow)
 all_fast, blas_slow, own_slow = (estimated(VALUES.format(*blas, *own, 10 ** 6), 2600) for blas, own in ((fast, fast), (slow, fast), (fast, slow)))
 tap.ok(blas_slow > 2 * all_fast and abs(own_slow / all_fast - 1) < 0.01, "where cuBLAS solves, its own", all_fast, blas_slow, own_slow)
+
+single = [VALUES.format(*fast, *own, 1).replace("_d_", "_s_") for own in (fast, slow)]
+native, other = ([estimated(values, 5200, "strsm", ACCEL_PRECISION=precision) for values in single] for precision in ("native", "tf32"))
+tap.ok(native[1] > 2 * native[0] and abs(other[1] / other[0] - 1) < 0.01, "in another precision cuBLAS solves, too", native, other)
 
 # ---- Failures ----
 

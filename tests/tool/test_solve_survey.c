@@ -31,10 +31,10 @@ static void our_own_must_gain_a_twentieth(void **state)
 static void what_is_far_behind_anywhere_is_not_used(void **state)
 {
     (void)state;
-    assert_int_equal(own_nrhs(2.9, 0.94, 0.94), solve_shapes[SOLVE_MANY].nrhs);
-    assert_int_equal(own_nrhs(3.1, 0.94, 0.94), 0);
+    assert_int_equal(own_nrhs(1.9, 0.94, 0.94), solve_shapes[SOLVE_MANY].nrhs);
+    assert_int_equal(own_nrhs(2.1, 0.94, 0.94), 0);
     const struct solve_times small[SOLVE_SHAPES] = {
-        {1, 1, 3.1}, {1, 1, 0.1}, {1, 1, 0.1}, {1, 1, 0.1}};
+        {1, 1, 2.1}, {1, 1, 0.1}, {1, 1, 0.1}, {1, 1, 0.1}};
     assert_int_equal(solve_own_nrhs(small), 0);
 }
 
