@@ -40,7 +40,8 @@ with tempfile.TemporaryDirectory() as folder:
         done = start("steps", "dgemm:1000:1", env={**env, "TESTGPU_REPORT": str(report)})
         found = re.search(r"^testgpu call name=cuMemcpyHtoDAsync\w* n=(\d+)", report.read_text(), re.M) if report.exists() else None
         sent[kilobytes] = int(found[1]) if found and done.returncode == 0 else 0
-    tap.ok(sent[256] > sent[512] > sent[1024] == sent[300] > 0, "the calibration says in which pieces operands are copied", sent)
+    # The first piece may go up in up to four parts.
+    tap.ok(sent[256] > sent[512] > max(sent[1024], sent[300]) and min(sent[1024], sent[300]) > 0 and abs(sent[1024] - sent[300]) <= 3, "the calibration says in which pieces operands are copied", sent)
 
     # A calibration that has not this machine is named where it is used, and is not read where there is no GPU.
     put(model, {'[cpu "other" threads=1 library="x 1"]': lines(1)})
