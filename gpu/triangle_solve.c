@@ -110,8 +110,8 @@ static enum gpu_status solve_part(struct solve *s, int64_t first, int64_t order,
     return status == GPU_OK ? solve_part(s, rest, order - before, one) : status;
 }
 
-/* Gets the kernel ready. Returns false if the device's BLAS is to solve: the kernel is not to be used, is not there, or fails. What was noted of that is forgotten, and
- * unless memory alone was short, the kernel is not tried again. */
+/* Gets the kernel ready. Returns false if the device's BLAS has to solve: because this call is none for the kernel, or because the device cannot load it. The
+ * function forgets that failure, so that the call does not fail by it. Unless the device only lacked memory, no later call tries the kernel. */
 static bool get_ready(struct solve *s, int64_t order)
 {
     const enum accel_dtype dtype = s->work->call->routine->dtype;

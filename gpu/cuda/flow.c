@@ -392,8 +392,8 @@ static bool take_item(const struct item *item)
 
 /* ---- What each engine can do next; each returns whether it did something, or failed ---- */
 
-/* Takes over items that are done, up to the last one of a piece. Returns that item; NULL: no piece has all of its items done, or a failure. What goes up first
- * is sent part by part: the link has nothing else to do yet. */
+/* Takes over the items that are done, until a piece has all of its items done. Returns that piece's last item, or NULL if no piece is done, or a copy
+ * fails. Of the first piece that goes up, sends the parts that are done: the link has nothing else to do yet. */
 static const struct item *next_piece_done(struct run *run, enum gpu_status *status)
 {
     const struct item *last = NULL;

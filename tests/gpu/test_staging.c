@@ -328,6 +328,12 @@ static void send_early(void)
         must(upload(lane, memory, sent, there) == GPU_OK);
     } while (uploads.early == 0 && ++attempts < 100);
     must(uploads.early > 0);
+    /* Behind another upload, the link is busy: all pieces go up whole. */
+    const struct lane_rectangle from = lane_whole(sent, ROWS, COLUMNS, ROWS, 8);
+    must(lane_upload(lane, memory, ROWS, &from) == GPU_OK);
+    uploads.early = 0;
+    must(lane_upload(lane, memory, ROWS, &from) == GPU_OK && uploads.early == 0);
+    must(lane_wait(lane) == GPU_OK);
     for (int n = 1; n < 12; n++) {
         uploads.fails_at = n;
         failures += upload(lane, memory, sent, there) == GPU_ERROR;
