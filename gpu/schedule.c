@@ -229,10 +229,17 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
            schedule_product_ms(rates, terms, (double)accel_min(accel_min(rows, cols), depth));
 }
 
-/* What solving takes apart from the operations: of each row, and of each byte. */
-struct solving {
-    double row_ms, gbps; /* gbps: 0: no bound */
-};
+void schedule_set_solving(struct schedule_rates *rates, const struct schedule_solving by[2],
+                          int64_t own_nrhs)
+{
+    if (by[0].gbps > 0)
+        rates->solve = by[0].gbps;
+    if (by[0].row_ms > 0)
+        rates->row_ms = by[0].row_ms;
+    rates->own_solve = by[1].gbps;
+    rates->own_row_ms = by[1].row_ms;
+    rates->own_nrhs = own_nrhs;
+}
 
 static bool is_by_own(const struct schedule_call *call, const struct schedule_rates *rates,
                       int64_t rows, int64_t nrhs)
@@ -241,13 +248,13 @@ static bool is_by_own(const struct schedule_call *call, const struct schedule_ra
            !call->in_place[C];
 }
 
-static struct solving solving_of(const struct schedule_rates *rates, bool own)
+static struct schedule_solving solving_of(const struct schedule_rates *rates, bool own)
 {
-    return own ? (struct solving){rates->own_row_ms, rates->own_solve}
-               : (struct solving){rates->row_ms, rates->solve};
+    return own ? (struct schedule_solving){rates->own_solve, rates->own_row_ms}
+               : (struct schedule_solving){rates->solve, rates->row_ms};
 }
 
-static double solving_ms(struct solving solving, double rows, double bytes)
+static double solving_ms(struct schedule_solving solving, double rows, double bytes)
 {
     const double chain = rows * solving.row_ms,
                  through = solving.gbps > 0 ? bytes / solving.gbps * 1e-6 : 0;

@@ -77,6 +77,12 @@ static inline bool schedule_in_panels(const struct schedule_call *call)
 /* Returns whether a call is one kernel, if that fits: a small one, and one whose result is in place. */
 bool schedule_stays_whole(const struct schedule_call *call);
 
+/* What solving by a triangle takes apart from the operations: no more than so many 10^9 bytes of right-hand sides a second are solved, 0: there is no such bound, or it is
+ * not known; and so many milliseconds for each row. */
+struct schedule_solving {
+    double gbps, row_ms;
+};
+
 /* What a device does in a second: 10^9 bytes up and down, and 10^9 operations in products that fill it; one whose smallest size is d
  * reaches d / (d + half) of that. And what each copy and kernel takes besides, and an engine's wait for another one. */
 struct schedule_rates {
@@ -140,6 +146,10 @@ struct schedule {
     int count, steps[SCHEDULE_ENGINES];
     double ms; /* simulated */
 };
+
+/* Sets what was measured of solving: by the device's BLAS, and by our own kernel, with own_nrhs. What is 0 of the former stays as it is. */
+void schedule_set_solving(struct schedule_rates *rates, const struct schedule_solving by[2],
+                          int64_t own_nrhs);
 
 /* Of a device whose rates nobody knows; what copies, kernels and waits take besides, and `half`, are those of any device. */
 extern const struct schedule_rates schedule_nominal;

@@ -79,8 +79,8 @@ static bool add_section(struct sections *sections, const struct survey *survey,
         for (int i = 0; i < 2 * ACCEL_DTYPES; i++) {
             const struct calibration_solve_names names =
                 calibration_solve_names((enum accel_dtype)(i / 2), i % 2);
-            put_value(to, names.gbps, survey->solves.way[i / 2][i % 2].gbps);
-            put_value(to, names.row_ms, survey->solves.way[i / 2][i % 2].row_ms);
+            put_value(to, names.gbps, survey->solves.by[i / 2][i % 2].gbps);
+            put_value(to, names.row_ms, survey->solves.by[i / 2][i % 2].row_ms);
             if (i % 2 && survey->solves.own_nrhs[i / 2] > 0)
                 fprintf(to, "%s=%lld\n", names.nrhs, (long long)survey->solves.own_nrhs[i / 2]);
         }

@@ -152,8 +152,8 @@ int64_t solve_own_nrhs(const struct solve_times times[SOLVE_SHAPES])
                                                      : solve_shapes[SOLVE_MANY].nrhs;
 }
 
-struct solve_way solve_way_of(enum accel_dtype dtype, const struct solve_times times[SOLVE_SHAPES],
-                              bool own)
+struct schedule_solving solve_rates_of(enum accel_dtype dtype,
+                                       const struct solve_times times[SOLVE_SHAPES], bool own)
 {
     const double most_gbps = 1e4, least_row_ms = 1e-6;
     const struct solve_shape *few = &solve_shapes[SOLVE_FEW], *many = &solve_shapes[SOLVE_MANY];
@@ -162,10 +162,10 @@ struct solve_way solve_way_of(enum accel_dtype dtype, const struct solve_times t
     for (int i = SOLVE_FEW; i <= SOLVE_MANY; i++)
         rest[i] = (own ? times[i].own : times[i].blas) - times[i].product / 2;
     if (!isfinite(rest[SOLVE_FEW]) || !isfinite(rest[SOLVE_MANY]))
-        return (struct solve_way){0, 0};
-    return (struct solve_way){.gbps =
-                                  bytes / fmax(rest[SOLVE_MANY], bytes / most_gbps * 1e-6) * 1e-6,
-                              .row_ms = fmax(rest[SOLVE_FEW] / (double)few->order, least_row_ms)};
+        return (struct schedule_solving){0, 0};
+    return (struct schedule_solving){
+        .gbps = bytes / fmax(rest[SOLVE_MANY], bytes / most_gbps * 1e-6) * 1e-6,
+        .row_ms = fmax(rest[SOLVE_FEW] / (double)few->order, least_row_ms)};
 }
 
 static void survey_type(struct solve_survey *found, struct gpu_device *device,
@@ -182,9 +182,9 @@ static void survey_type(struct solve_survey *found, struct gpu_device *device,
                   (i > SOLVE_SMALL || own_is_right(device, memory, dtype));
     }
     found->own_nrhs[dtype] = solve_own_nrhs(times);
-    found->way[dtype][0] = solve_way_of(dtype, times, false);
+    found->by[dtype][0] = solve_rates_of(dtype, times, false);
     if (found->own_nrhs[dtype] > 0)
-        found->way[dtype][1] = solve_way_of(dtype, times, true);
+        found->by[dtype][1] = solve_rates_of(dtype, times, true);
     gpu_solve_by_own(device, dtype, found->own_nrhs[dtype]);
 }
 
@@ -194,19 +194,4 @@ struct solve_survey solve_survey_run(struct gpu_device *device, struct workload_
     survey_type(&found, device, memory, ACCEL_FLOAT32);
     survey_type(&found, device, memory, ACCEL_FLOAT64);
     return found;
-}
-
-void solve_survey_set(const struct solve_survey *found, enum accel_dtype dtype,
-                      struct schedule_rates *rates)
-{
-    if (!found)
-        return;
-    const struct solve_way *blas = &found->way[dtype][0], *own = &found->way[dtype][1];
-    if (blas->gbps > 0) {
-        rates->solve = blas->gbps;
-        rates->row_ms = blas->row_ms;
-    }
-    rates->own_solve = own->gbps;
-    rates->own_row_ms = own->row_ms;
-    rates->own_nrhs = found->own_nrhs[dtype];
 }

@@ -7,24 +7,15 @@
 
 #include "workload.h"
 
-/* What a solution takes apart from its operations (schedule_rates.solve and row_ms): 10^9 bytes of right-hand sides a second, where there are many; where
- * there are few, milliseconds of each row. 0: not measured, or not to be used. */
-struct solve_way {
-    double gbps, row_ms;
-};
-
 struct solve_survey {
-    struct solve_way way[ACCEL_DTYPES][2]; /* [1]: by our own */
+    /* [0]: by cuBLAS; [1]: by our own. The bytes are measured with many right-hand sides, the time of a row with few. 0: not measured, or not to be used. */
+    struct schedule_solving by[ACCEL_DTYPES][2];
     int64_t own_nrhs
         [ACCEL_DTYPES]; /* from so many right-hand sides on our own is faster; 0: it is not, or is not right */
 };
 
 /* Takes some milliseconds, and sets what is faster by gpu_solve_by_own(). */
 struct solve_survey solve_survey_run(struct gpu_device *device, struct workload_memory *memory);
-
-/* Sets what was measured of a type in rates. found: NULL: nothing was. */
-void solve_survey_set(const struct solve_survey *found, enum accel_dtype dtype,
-                      struct schedule_rates *rates);
 
 /* ---- Its parts, for tests ---- */
 
@@ -49,7 +40,7 @@ bool solve_own_is_near(const struct solve_times *times);
 int64_t solve_own_nrhs(const struct solve_times times[SOLVE_SHAPES]);
 
 /* Returns zeros if a shape failed. */
-struct solve_way solve_way_of(enum accel_dtype dtype, const struct solve_times times[SOLVE_SHAPES],
-                              bool own);
+struct schedule_solving solve_rates_of(enum accel_dtype dtype,
+                                       const struct solve_times times[SOLVE_SHAPES], bool own);
 
 #endif

@@ -288,8 +288,9 @@ static struct schedule_rates rates_of(const struct accel_call *call,
                                       const struct solve_survey *solves, double kernel_ms)
 {
     struct schedule_rates rates = schedule_nominal;
-    if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
-        solve_survey_set(solves, call->routine->dtype, &rates);
+    if (solves && accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
+        schedule_set_solving(&rates, solves->by[call->routine->dtype],
+                             solves->own_nrhs[call->routine->dtype]);
     rates.up = copies->up_gbps;
     rates.down = copies->down_gbps;
     rates.compute = schedule_compute(&scheduled->call, rates.half, kernel_ms);

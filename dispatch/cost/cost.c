@@ -140,19 +140,6 @@ static void limit_by_products(struct schedule_rates *rates, const struct accel_c
         rates->compute = gflops;
 }
 
-static void set_solve_rates(struct schedule_rates *rates, const struct cost_curves *p,
-                            enum accel_dtype dtype)
-{
-    const struct cost_solving *blas = &p->solving[dtype][0], *own = &p->solving[dtype][1];
-    if (blas->gbps > 0)
-        rates->solve = blas->gbps;
-    if (blas->row_ms > 0)
-        rates->row_ms = blas->row_ms;
-    rates->own_solve = own->gbps;
-    rates->own_row_ms = own->row_ms;
-    rates->own_nrhs = p->own_nrhs[dtype];
-}
-
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
                                           double gain)
 {
@@ -176,7 +163,8 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
     if (compute > 0)
         rates.compute = compute;
     if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
-        set_solve_rates(&rates, p, call->routine->dtype);
+        schedule_set_solving(&rates, p->solving[call->routine->dtype],
+                             p->own_nrhs[call->routine->dtype]);
     limit_by_products(&rates, call, device, gain);
     return rates;
 }

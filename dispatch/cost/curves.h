@@ -27,10 +27,8 @@ struct cost_curves {
     double place_gbps; /* 0: its kernels do not reach the host's memory */
     bool one_memory;
     double gain[GPU_PRECISIONS]; /* in operations a second over native precision */
-    /* Of solutions by a triangle of each type, by cuBLAS and by our own kernel: schedule_rates.solve and row_ms, 0: not measured; and own_nrhs. */
-    struct cost_solving {
-        double gbps, row_ms;
-    } solving[ACCEL_DTYPES][2];
+    /* Of solutions by a triangle of each type, by cuBLAS and by our own kernel, 0: not measured; and schedule_rates.own_nrhs. */
+    struct schedule_solving solving[ACCEL_DTYPES][2];
     int64_t own_nrhs[ACCEL_DTYPES];
     struct cost_first first;
     double schedule_ratio; /* by how much calls took longer than their schedules say, calibrated */

@@ -53,14 +53,14 @@ static bool is_about(double x, double expected)
 }
 
 /* Times of both shapes by both ways, and of their products. */
-static struct solve_way way_of(enum accel_dtype dtype, bool own, double few, double many,
-                               double product)
+static struct schedule_solving way_of(enum accel_dtype dtype, bool own, double few, double many,
+                                      double product)
 {
     const struct solve_times times[SOLVE_SHAPES] = {
         [SOLVE_SMALL] = {INFINITY, INFINITY, INFINITY},
         [SOLVE_FEW] = {product, own ? 9 : few, own ? few : 9},
         [SOLVE_MANY] = {product, own ? 9 : many, own ? many : 9}};
-    return solve_way_of(dtype, times, own);
+    return solve_rates_of(dtype, times, own);
 }
 
 static void rates_are_apart_from_the_operations(void **state)
@@ -80,7 +80,7 @@ static void rates_are_apart_from_the_operations(void **state)
 static void rates_are_bounded(void **state)
 {
     (void)state;
-    const struct solve_way way = way_of(ACCEL_FLOAT64, true, 0.4, 0.4, 1);
+    const struct schedule_solving way = way_of(ACCEL_FLOAT64, true, 0.4, 0.4, 1);
     assert_true(is_about(way.gbps, 1e4));
     assert_true(is_about(way.row_ms, 1e-6));
 }
@@ -90,27 +90,24 @@ static void what_fails_has_no_rates(void **state)
     static const double wrong[][3] = {{INFINITY, 1, 1}, {1, INFINITY, 1}, {1, 1, INFINITY}};
     (void)state;
     for (int i = 0; i < 3; i++) {
-        const struct solve_way way =
+        const struct schedule_solving way =
             way_of(ACCEL_FLOAT64, i % 2, wrong[i][0], wrong[i][1], wrong[i][2]);
         assert_true(way.gbps == 0 && way.row_ms == 0);
     }
 }
 
-static void rates_are_of_each_type(void **state)
+static void rates_of_schedules(void **state)
 {
-    struct solve_survey found = {.own_nrhs = {[ACCEL_FLOAT64] = 1024}};
+    static const struct schedule_solving measured[2] = {{80, 3e-4}, {300, 1e-4}}, none[2];
     struct schedule_rates rates = schedule_nominal;
     (void)state;
-    found.way[ACCEL_FLOAT64][0] = (struct solve_way){80, 3e-4};
-    found.way[ACCEL_FLOAT64][1] = (struct solve_way){300, 1e-4};
-    solve_survey_set(&found, ACCEL_FLOAT64, &rates);
+    schedule_set_solving(&rates, measured, 1024);
     assert_true(rates.solve == 80 && rates.row_ms == 3e-4);
     assert_true(rates.own_solve == 300 && rates.own_row_ms == 1e-4 && rates.own_nrhs == 1024);
     rates = schedule_nominal;
-    solve_survey_set(&found, ACCEL_FLOAT32, &rates);
-    assert_true(rates.solve == schedule_nominal.solve && rates.own_nrhs == 0);
-    solve_survey_set(NULL, ACCEL_FLOAT64, &rates);
-    assert_true(rates.solve == schedule_nominal.solve && rates.own_nrhs == 0);
+    schedule_set_solving(&rates, none, 0);
+    assert_true(rates.solve == schedule_nominal.solve && rates.row_ms == schedule_nominal.row_ms);
+    assert_true(rates.own_nrhs == 0);
 }
 
 int main(void)
@@ -119,7 +116,7 @@ int main(void)
         cmocka_unit_test(our_own_must_gain_a_twentieth),
         cmocka_unit_test(what_is_far_behind_anywhere_is_not_used),
         cmocka_unit_test(what_fails_or_is_wrong_is_not_used),
-        cmocka_unit_test(rates_are_of_each_type),
+        cmocka_unit_test(rates_of_schedules),
         cmocka_unit_test(rates_are_apart_from_the_operations),
         cmocka_unit_test(rates_are_bounded),
         cmocka_unit_test(what_fails_has_no_rates),
