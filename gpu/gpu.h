@@ -281,9 +281,10 @@ extern const int64_t gpu_piece_sizes[GPU_PIECES];
 void gpu_set_piece(struct gpu_device *device, int64_t bytes);
 int64_t gpu_piece(const struct gpu_device *device);
 
-/* How fast large operands in the program's memory are copied to the device and back, in 10^9 bytes a second. */
+/* How fast large operands in the program's memory are copied to the device and back, in 10^9 bytes a second; and what short columns of doubles take besides. */
 struct gpu_copy_rates {
     double up_gbps, down_gbps;
+    struct short_columns short_up, short_down;
 };
 
 /* Measures with which size of pieces copies of some megabytes are the fastest, and sets it. Then measures the rates of gpu_run()'s

@@ -26,7 +26,7 @@ const struct schedule_rates schedule_nominal = {
     .call_ms = 0.004,
     .piece_share = 0.15,
     .launch_ms = 0.015,
-    .run_ms = 2e-5,
+    .short_up = {6656, 6.5e-5},
 };
 
 /* ---- Cells ---- */
@@ -165,8 +165,9 @@ double schedule_cell_bytes(const struct schedule *s, int operand, int i, int j)
                : whole_bytes(s, operand, i, j);
 }
 
-/* Returns how many short columns are packed for a cell. One with all rows of its matrix is mostly one run of memory. */
-static double runs_of(const struct schedule *s, int operand, const struct schedule_cell *cell)
+/* Returns what the columns in which a cell is packed, or unpacked, take besides. One with all rows of its matrix is mostly one run of memory. */
+static double columns_ms(const struct schedule *s, const struct short_columns *x, int operand,
+                         const struct schedule_cell *cell)
 {
     const struct schedule_call *call = &s->call;
     const bool across = operand == B && call->kind != SCHEDULE_RANK_K; /* its rows are along k */
@@ -174,24 +175,32 @@ static double runs_of(const struct schedule *s, int operand, const struct schedu
                   cols = operand == C || across ? call->n : call->k;
     if (call->kind == SCHEDULE_BATCH)
         return 0;
-    if (call->across[operand])
-        return cell->cols < cols ? (double)cell->rows : 0;
-    return cell->rows < rows ? (double)cell->cols : 0;
+    const bool is_across = call->across[operand];
+    if (is_across ? cell->cols >= cols : cell->rows >= rows)
+        return 0;
+    const double bytes = (double)((is_across ? cell->cols : cell->rows) * call->size[operand]);
+    return (double)(is_across ? cell->rows : cell->cols) * short_columns_ms(x, bytes);
+}
+
+/* Returns the milliseconds of a cell's bytes and columns. */
+static double way_ms(const struct schedule *s, double gbps, const struct short_columns *x,
+                     int operand, int i, int j)
+{
+    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
+    return schedule_cell_bytes(s, operand, i, j) / gbps * 1e-6 + columns_ms(s, x, operand, &cell);
 }
 
 double schedule_upload_ms(const struct schedule *s, const struct schedule_rates *rates, int operand,
                           int i, int j)
 {
-    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
-    return rates->copy_ms + schedule_cell_bytes(s, operand, i, j) / rates->up * 1e-6 +
-           runs_of(s, operand, &cell) * rates->run_ms;
+    return way_ms(s, rates->up, &rates->short_up, operand, i, j) + rates->copy_ms;
 }
 
 double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *rates, int engine,
                         int operand, int i, int j)
 {
     if (engine != UP)
-        return rates->copy_ms + schedule_cell_bytes(s, operand, i, j) / rates->down * 1e-6;
+        return way_ms(s, rates->down, &rates->short_down, operand, i, j) + rates->copy_ms;
     const double lent = s->call.lent[operand], own = schedule_upload_ms(s, rates, operand, i, j);
     if (!(lent > 0))
         return own;

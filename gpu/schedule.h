@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "short_columns.h"
+
 enum schedule_engine { SCHEDULE_UP, SCHEDULE_COMPUTE, SCHEDULE_DOWN, SCHEDULE_ENGINES };
 enum schedule_operand { SCHEDULE_A, SCHEDULE_B, SCHEDULE_C, SCHEDULE_OPERANDS };
 
@@ -101,8 +103,8 @@ struct schedule_rates {
     /* What the calling thread takes to put a cell's copy on its stream; of the time of the copy, what its pieces take from it; and what it takes to
      * put a kernel on its stream. It does one thing after the other. */
     double call_ms, piece_share, launch_ms;
-    /* What each column of a cell takes besides, on its way up, where the matrix has longer ones: to pack short columns takes longer. */
-    double run_ms;
+    /* What columns of a cell take besides where the matrix has longer ones. */
+    struct short_columns short_up, short_down;
 };
 
 /* Our own kernel solves by triangles of so many rows, and products do the rest; by a triangle of fewer rows than the least, the device's BLAS solves. */

@@ -70,6 +70,13 @@ static void report_crossover(const struct survey_track *cpu, const struct survey
         printf("%s is faster on the GPU from order %.0f on, copies included\n", name, order);
 }
 
+static void report_short_columns(const char *way, const struct short_columns *x)
+{
+    if (x->ms > 0)
+        printf("columns of a matrix of less than %.3g KB take up to %.3g ns more each %s\n",
+               x->bytes * 1e-3, x->ms * 1e6, way);
+}
+
 void calibrated_print(const char *path, const struct sections *sections,
                       const struct survey *survey, int surveys, const char *no_gpu)
 {
@@ -90,6 +97,10 @@ void calibrated_print(const char *path, const struct sections *sections,
                survey->copies.up_gbps, survey->copies.down_gbps,
                (long long)gpu_piece(survey->device) / 1024, survey->first.kernels_ms,
                survey->first.solver_ms);
+    if (!no_gpu) {
+        report_short_columns("to the GPU", &survey->copies.short_up);
+        report_short_columns("back", &survey->copies.short_down);
+    }
     if (!no_gpu && survey->place_gbps > 0)
         printf("operands in host memory: kernels read %.1f GB/s in place\n", survey->place_gbps);
     for (int i = GPU_NATIVE + 1; !no_gpu && i < GPU_PRECISIONS; i++)

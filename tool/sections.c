@@ -28,6 +28,13 @@ static void put_value(FILE *to, const char *name, double ms)
     fputc('\n', to);
 }
 
+static void put_short(FILE *to, const struct calibration_short_names *names,
+                      const struct short_columns *x)
+{
+    put_value(to, names->bytes, x->bytes);
+    put_value(to, names->ms, x->ms);
+}
+
 static void put_shape(FILE *to, const struct survey_track *track, const struct survey_shape *shape)
 {
     char mark = ' ';
@@ -70,6 +77,8 @@ static bool add_section(struct sections *sections, const struct survey *survey,
         fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", survey->copies.up_gbps,
                 survey->copies.down_gbps);
         fprintf(to, "piece_kb=%lld\n", (long long)gpu_piece(survey->device) / 1024);
+        put_short(to, &calibration_short_up, &survey->copies.short_up);
+        put_short(to, &calibration_short_down, &survey->copies.short_down);
         put_value(to, "place_gbps", survey->place_gbps);
         put_value(to, "kernels_ms", survey->first.kernels_ms);
         put_value(to, "solver_ms", survey->first.solver_ms);

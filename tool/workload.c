@@ -293,6 +293,8 @@ static struct schedule_rates rates_of(const struct accel_call *call,
                              solves->own_nrhs[call->routine->dtype]);
     rates.up = copies->up_gbps;
     rates.down = copies->down_gbps;
+    rates.short_up = copies->short_up;
+    rates.short_down = copies->short_down;
     rates.compute = schedule_compute(&scheduled->call, rates.half, kernel_ms);
     return rates;
 }

@@ -229,6 +229,9 @@ const char *const calibration_gain_names[GPU_PRECISIONS] = {NULL, "gain_emulated
 
 const char calibration_schedule_ratio[] = "schedule_ratio";
 
+const struct calibration_short_names calibration_short_up = {"short_up_bytes", "short_up_ms"},
+                                     calibration_short_down = {"short_down_bytes", "short_down_ms"};
+
 double calibration_section_value(const struct calibration_section *section, const char *name)
 {
     struct calibration_line line;

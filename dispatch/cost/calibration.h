@@ -8,6 +8,9 @@
  *     up_gbps=21.3
  *     down_gbps=19.9
  *     piece_kb=512
+ *     short_up_bytes=6650
+ *     short_up_ms=0.000065
+ *     short_down_bytes=1
  *     kernels_ms=31.2
  *     solver_ms=740
  *     schedule_ratio=1.08
@@ -24,7 +27,8 @@
  * The first line is the format's version. A section's header is its key: curves of another machine, library or thread
  * count are another section, and sections of several machines stand side by side. Its lines are values, and for a
  * routine the calls that were measured: the sizes m, n, k, nrhs that the routine has, and milliseconds (on the GPU
- * without the copies of operands). `piece_kb` is the size of pieces with which copies are the fastest. `kernels_ms` is the time in which a
+ * without the copies of operands). `piece_kb` is the size of pieces with which copies are the fastest.
+ * `short_` values, each way, are what columns of fewer bytes take besides (gpu/short_columns.h), of one byte: none does. `kernels_ms` is the time in which a
  * routine's first call loads its kernels, `solver_ms` that in which the first call of LAPACK opens cuSOLVER; `schedule_ratio` is by how much
  * calls of Level 3 take longer than their schedules say (gpu/schedule.h); `gain_` values, by how much products are faster in other
  * precisions. `solve_` values, of a type (s d), are what solving by a triangle takes apart
@@ -72,6 +76,12 @@ extern const char *const calibration_gain_names[GPU_PRECISIONS];
 
 /* The name of the value that says by how much calls of Level 3 take longer than their schedules say. */
 extern const char calibration_schedule_ratio[];
+
+/* The names of the values that say what short columns take besides, up and down; without `bytes` it is not known. */
+struct calibration_short_names {
+    const char *bytes, *ms;
+};
+extern const struct calibration_short_names calibration_short_up, calibration_short_down;
 
 /* Returns the names of the values of solutions by a triangle, by our own kernel or by cuBLAS: "solve_d_own_gbps", "solve_d_own_row_ms", and of our own "solve_d_own_nrhs". */
 enum { CALIBRATION_SOLVE_BYTES = 24 };

@@ -160,6 +160,8 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
     const double compute = gain * compute_of(&measured, &work, rates.half, ms > 1e-6 ? ms : 1e-6);
     rates.up = p->up_gbps;
     rates.down = p->down_gbps;
+    rates.short_up = p->short_up;
+    rates.short_down = p->short_down;
     if (compute > 0)
         rates.compute = compute;
     if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)

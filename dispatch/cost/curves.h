@@ -24,6 +24,7 @@ struct cost_curves {
     struct model_rates rates; /* for curves that the calibration lacks */
     /* of a device: */
     double up_gbps, down_gbps;
+    struct short_columns short_up, short_down;
     double place_gbps; /* 0: its kernels do not reach the host's memory */
     bool one_memory;
     double gain[GPU_PRECISIONS]; /* in operations a second over native precision */

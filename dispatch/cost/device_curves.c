@@ -22,6 +22,8 @@ static struct cost_curves *new_device(struct model_rates rates)
         return NULL;
     p->device = true;
     p->up_gbps = p->down_gbps = MODEL_COPY_GBPS;
+    p->short_up = schedule_nominal.short_up;
+    p->short_down = schedule_nominal.short_down;
     for (int i = 0; i < GPU_PRECISIONS; i++)
         p->gain[i] = 1;
     p->first = nominal_first;
@@ -58,6 +60,14 @@ double curves_value_or(const struct cost_curves *p, const char *name, double oth
     return value > 0 ? value : otherwise;
 }
 
+static void set_short(struct cost_curves *p, const struct calibration_short_names *names,
+                      struct short_columns *x)
+{
+    const double bytes = curves_value_or(p, names->bytes, 0);
+    if (bytes > 0)
+        *x = (struct short_columns){bytes, curves_value_or(p, names->ms, 0)};
+}
+
 /* Sets the rates of a device: the known GPU's, and over them the calibration's. */
 static void set_rates(struct cost_curves *p, const struct known_gpu *known)
 {
@@ -72,6 +82,8 @@ static void set_rates(struct cost_curves *p, const struct known_gpu *known)
     if (p->measured) {
         p->up_gbps = curves_value_or(p, "up_gbps", p->up_gbps);
         p->down_gbps = curves_value_or(p, "down_gbps", p->down_gbps);
+        set_short(p, &calibration_short_up, &p->short_up);
+        set_short(p, &calibration_short_down, &p->short_down);
         if (p->place_gbps > 0)
             p->place_gbps = curves_value_or(p, "place_gbps", p->place_gbps);
         p->first.kernels_ms = curves_value_or(p, "kernels_ms", p->first.kernels_ms);

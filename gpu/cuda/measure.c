@@ -1,4 +1,4 @@
-/* Measures how fast operands come up to the device and go back, and by which pieces. */
+/* Measures how fast operands come up to the device and go back, by which pieces, and what short columns take besides. */
 #include "base/clock.h"
 #include "device.h"
 
@@ -7,6 +7,13 @@
 /* Of doubles: 134 MB, some times in a row, beside which the start of a copy does not count. The size of a piece counts for copies of some megabytes: larger
  * ones have larger pieces anyway. */
 enum { ROWS = 2048, COLS = 8192, IN_A_ROW = 4, COLS_OF_SOME = 512 };
+
+/* Short columns: some rows of a matrix with this leading dimension, and as many below them in the next copy. Each kind is 63 to 67 MB in a row. */
+enum { LONG_LD = 4096, LONG_COLS = ROWS * COLS / LONG_LD, KINDS = 2 };
+static const struct {
+    int64_t rows;
+    int times;
+} kinds[KINDS] = {{256, 8}, {640, 3}};
 
 /* The first attempt warms up. What else the machine does disturbs several in a row, so there are many, as far as they take no longer than this. */
 enum { LEAST_ATTEMPTS = 4, MOST_ATTEMPTS = 16 };
@@ -22,62 +29,92 @@ static bool once_more(int attempts, double begun_ms)
            (attempts < MOST_ATTEMPTS && accel_now_ms() - begun_ms < ATTEMPTS_MS);
 }
 
-/* Copies up, so many times in a row. */
+/* Copies in a row: of this rectangle, and of those that begin so many elements behind each other. */
+struct row_of_copies {
+    struct lane_rectangle first;
+    int times;
+    int64_t step;
+};
+
+static struct lane_rectangle copy_number(const struct row_of_copies *copies, int number)
+{
+    struct lane_rectangle r = copies->first;
+    r.host += number * copies->step * r.size;
+    return r;
+}
+
 static enum gpu_status copy_up(struct gpu_lane *lane, CUdeviceptr device,
-                               const struct lane_rectangle *r, int times)
+                               const struct row_of_copies *copies)
 {
     enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < times; i++)
-        status = lane_upload(lane, device, ROWS, r);
+    for (int i = 0; status == GPU_OK && i < copies->times; i++) {
+        const struct lane_rectangle r = copy_number(copies, i);
+        status = lane_upload(lane, device, r.rows, &r);
+    }
     return status == GPU_OK ? lane_wait(lane) : status;
 }
 
 static enum gpu_status copy_down(struct gpu_lane *lane, CUdeviceptr device,
-                                 const struct lane_rectangle *r, int times)
+                                 const struct row_of_copies *copies)
 {
     int64_t done_cols, done_rows;
     enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < times; i++)
-        status = lane_download(lane, r, device, ROWS, &done_cols, &done_rows);
+    for (int i = 0; status == GPU_OK && i < copies->times; i++) {
+        const struct lane_rectangle r = copy_number(copies, i);
+        status = lane_download(lane, &r, device, r.rows, &done_cols, &done_rows);
+    }
     return status;
 }
 
-/* Times copies of so many columns each way, so many times in a row, and returns what one of the best took, in milliseconds. */
-static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device, char *host,
-                                   int64_t cols, int times, double *up_ms, double *down_ms)
+/* What one of the best copies in a row took, in milliseconds. */
+struct ways {
+    double up_ms, down_ms;
+};
+
+static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device,
+                                   const struct row_of_copies *copies, struct ways *best)
 {
-    const struct lane_rectangle r = lane_whole(host, ROWS, cols, ROWS, sizeof(double));
     enum gpu_status status = GPU_OK;
     const double begun = accel_now_ms();
-    *up_ms = *down_ms = 1e30;
+    *best = (struct ways){1e30, 1e30};
     for (int i = 0; status == GPU_OK && once_more(i, begun); i++) {
         const double start = accel_now_ms();
-        status = copy_up(lane, device, &r, times);
+        status = copy_up(lane, device, copies);
         const double up = accel_now_ms();
         if (status == GPU_OK)
-            status = copy_down(lane, device, &r, times);
-        const double down = accel_now_ms();
+            status = copy_down(lane, device, copies);
+        const double up_ms = (up - start) / copies->times,
+                     down_ms = (accel_now_ms() - up) / copies->times;
         if (i == 0)
             continue;
-        *up_ms = up - start < *up_ms * times ? (up - start) / times : *up_ms;
-        *down_ms = down - up < *down_ms * times ? (down - up) / times : *down_ms;
+        best->up_ms = up_ms < best->up_ms ? up_ms : best->up_ms;
+        best->down_ms = down_ms < best->down_ms ? down_ms : best->down_ms;
     }
     return status;
+}
+
+/* Columns that are one run of memory. */
+static struct row_of_copies of_one_run(char *host, int64_t cols, int times)
+{
+    return (struct row_of_copies){lane_whole(host, ROWS, cols, ROWS, sizeof(double)), times, 0};
 }
 
 static enum gpu_status choose_piece(struct gpu_lane *lane, CUdeviceptr device, char *host)
 {
     struct gpu_device *common = &lane->device->common;
-    double best_ms = 1e30, usual_ms = 1e30, up_ms, down_ms;
+    const struct row_of_copies copies = of_one_run(host, COLS_OF_SOME, 1);
+    double best_ms = 1e30, usual_ms = 1e30;
     int64_t best = GPU_PIECE_USUAL;
     enum gpu_status status = GPU_OK;
     for (int i = 0; status == GPU_OK && i < GPU_PIECES; i++) {
         gpu_set_piece(common, gpu_piece_sizes[i]);
-        status = time_copies(lane, device, host, COLS_OF_SOME, 1, &up_ms, &down_ms);
+        struct ways took;
+        status = time_copies(lane, device, &copies, &took);
+        const double ms = took.up_ms + took.down_ms;
         if (gpu_piece_sizes[i] == GPU_PIECE_USUAL)
-            usual_ms = up_ms + down_ms;
-        if (up_ms + down_ms < best_ms) {
-            best_ms = up_ms + down_ms;
+            usual_ms = ms;
+        if (ms < best_ms) {
+            best_ms = ms;
             best = gpu_piece_sizes[i];
         }
     }
@@ -85,8 +122,47 @@ static enum gpu_status choose_piece(struct gpu_lane *lane, CUdeviceptr device, c
     return status;
 }
 
-static enum gpu_status measure(struct cuda_device *device, char *host, double *up_ms,
-                               double *down_ms)
+static enum gpu_status measure_rates(struct gpu_lane *lane, CUdeviceptr device, char *host,
+                                     struct gpu_copy_rates *rates)
+{
+    const struct row_of_copies copies = of_one_run(host, COLS, IN_A_ROW);
+    const double megabytes = (double)ROWS * COLS * sizeof(double) * 1e-6;
+    struct ways took;
+    const enum gpu_status status = time_copies(lane, device, &copies, &took);
+    rates->up_gbps = megabytes / took.up_ms;
+    rates->down_gbps = megabytes / took.down_ms;
+    return status;
+}
+
+/* Of columns of each kind, what one takes longer than as much of one run of memory, copied as often: so what each copy takes besides does not count. */
+static enum gpu_status measure_short_columns(struct gpu_lane *lane, CUdeviceptr device, char *host,
+                                             struct gpu_copy_rates *rates)
+{
+    double bytes[KINDS], up_ms[KINDS], down_ms[KINDS];
+    enum gpu_status status = GPU_OK;
+    for (int i = 0; status == GPU_OK && i < KINDS; i++) {
+        const int64_t rows = kinds[i].rows, cols = LONG_COLS * rows / ROWS;
+        const struct row_of_copies runs = {lane_whole(host, ROWS, cols, ROWS, sizeof(double)),
+                                           kinds[i].times, cols * ROWS},
+                                   columns = {
+                                       lane_whole(host, rows, LONG_COLS, LONG_LD, sizeof(double)),
+                                       kinds[i].times, rows};
+        struct ways whole, divided;
+        status = time_copies(lane, device, &runs, &whole);
+        if (status == GPU_OK)
+            status = time_copies(lane, device, &columns, &divided);
+        if (status != GPU_OK)
+            return status;
+        bytes[i] = (double)rows * sizeof(double);
+        up_ms[i] = (divided.up_ms - whole.up_ms) / LONG_COLS;
+        down_ms[i] = (divided.down_ms - whole.down_ms) / LONG_COLS;
+    }
+    rates->short_up = short_columns_by(bytes, up_ms);
+    rates->short_down = short_columns_by(bytes, down_ms);
+    return status;
+}
+
+static enum gpu_status measure(struct cuda_device *device, char *host, struct gpu_copy_rates *rates)
 {
     struct gpu_lane *lane;
     CUdeviceptr memory = 0;
@@ -98,7 +174,9 @@ static enum gpu_status measure(struct cuda_device *device, char *host, double *u
     if (status == GPU_OK)
         status = choose_piece(lane, memory, host);
     if (status == GPU_OK)
-        status = time_copies(lane, memory, host, COLS, IN_A_ROW, up_ms, down_ms);
+        status = measure_rates(lane, memory, host, rates);
+    if (status == GPU_OK)
+        status = measure_short_columns(lane, memory, host, rates);
     bool quiet = lane_wait(lane) == GPU_OK;
     if (quiet && memory)
         pool_put(device, memory);
@@ -113,20 +191,19 @@ bool cuda_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates
     struct cuda_device *own = cuda_device_of(device);
     struct gpu_scope scope;
     struct failure outer;
-    double up_ms = 0, down_ms = 0;
+    struct gpu_copy_rates found = {0};
     char *host = calloc((size_t)ROWS * COLS, sizeof(double));
     if (!host || gpu_enter(own, &scope) != GPU_OK) {
         free(host);
         return false;
     }
     failure_begin(&outer);
-    enum gpu_status status = measure(own, host, &up_ms, &down_ms);
+    enum gpu_status status = measure(own, host, &found);
     failure_pass_on(&outer, device);
     gpu_leave(&scope);
     free(host);
     if (status != GPU_OK)
         return false;
-    const double megabytes = (double)ROWS * COLS * sizeof(double) * 1e-6;
-    *rates = (struct gpu_copy_rates){megabytes / up_ms, megabytes / down_ms};
+    *rates = found;
     return true;
 }

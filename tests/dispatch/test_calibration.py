@@ -161,6 +161,15 @@ with tempfile.TemporaryDirectory() as folder:
            "a call whose copies and kernels pay because they overlap", found[1000], said(done))
     tap.ok(len(found[390]) == 3 and all(why == "slower" and 0.5 < ms < 0.7 for why, ms in found[390]), "and one that is too small to", found[390])
 
+    # Blocks of rows of a matrix are short columns: what these take as measured counts, 2 ms each here, and none if none are short.
+    cpu, gpu = ("dgemm " + " ".join(f"{n}x{n}x{n}:{ms}" for n, ms in sizes.items()) + "\n" for sizes in ({2000: 1000, 1000: 300}, {2000: 8, 1000: 1}))
+    est = {}
+    for name, values in ("known", ""), ("none", "short_up_bytes=1\nshort_down_bytes=1\n"), ("up", "short_up_bytes=65536\nshort_up_ms=2\n"), ("down", "short_down_bytes=65536\nshort_down_ms=2\n"):
+        put(model, {known["blas"]: cpu, known["gpu"]: f"up_gbps=10\ndown_gbps=10\nkernels_ms=0.001\n{values}{gpu}"})
+        done = start("steps", "dgemm:2000:1", env={**WAIT, **LOG, "ACCEL_MODEL": model})
+        est[name] = float(lines_for(done, n="2000")[0]["est_gpu_ms"])
+    tap.ok(est["none"] <= est["known"] <= 1.05 * est["none"] and all(1.02 * est["none"] < est[way] for way in ("up", "down")), "what short columns take is in estimates", est)
+
     # ---- ACCEL_LEARN ----
 
     before = {str(p) for p in Path(folder).rglob("*")}
@@ -197,7 +206,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok("\n".join(next(iter(other.items()))) in text and text.count("\n[") == 4 and "dgemm" in text.split(known["blas"])[1].splitlines()[1],
            "what it does not know better stays", text)
     tap.ok(not [p for p in Path(learned).parent.iterdir() if p.name != "model"], "no draft is left")
-    values = "gain_emulated=5\nsolve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004\nsolve_d_own_gbps=300\nsolve_d_own_row_ms=0.0002\nsolve_d_own_nrhs=1024\n"
+    values = "short_up_bytes=6000\nshort_up_ms=0.00006\nshort_down_bytes=1\ngain_emulated=5\nsolve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004\nsolve_d_own_gbps=300\nsolve_d_own_row_ms=0.0002\nsolve_d_own_nrhs=1024\n"
     put(learned, {known["blas"]: lines(60), known["lapack"]: lines(60), known["gpu"]: f"up_gbps=11\ndown_gbps=11\n{values}{lines(0.5)}"})
     start("steps", "solve:500:2", "dgemm:500:20", "sleep:500", "dgemm:500:8", env={**env, "ACCEL_LEARN": "1"})
     section = Path(learned).read_text().split(known["gpu"])[1].split("\n[")[0]

@@ -142,8 +142,18 @@ static void measure_on(struct cuda_device *device, char *host, int64_t size)
     const struct lane_rectangle whole = lane_whole(host, n / 1024, 1024, n / 1024, 8),
                                 columns = lane_whole(host, rows, n / (rows + 24), rows + 24, 8),
                                 panel = lane_whole(host, 1 << 16, 2, 1 << 16, 8);
+    /* Blocks of rows of a matrix of order 4096, as schedules bring them. */
+    static const struct {
+        int64_t rows;
+        const char *suffix;
+    } blocks[] = {{256, "_columns_2_kb"}, {640, "_columns_5_kb"}, {1024, "_columns_8_kb"}};
     time_copies(lane, memory, &whole, "");
     time_copies(lane, memory, &columns, "_columns");
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        const struct lane_rectangle block =
+            lane_whole(host, blocks[i].rows, n / 4096, 4096, sizeof(double));
+        time_copies(lane, memory, &block, blocks[i].suffix);
+    }
     time_copies(lane, memory, &panel, "_1_mib");
     pool_put(device, memory);
     lane_release(lane, false);

@@ -52,7 +52,7 @@ def svd(section):
 
 
 def routines(section):
-    return {name for name in section if not name.endswith(("_gbps", "_ms", "_ratio")) and not name.startswith(("svd_", "gain_", "piece_", "solve_"))}
+    return {name for name in section if not name.endswith(("_gbps", "_ms", "_ratio")) and not name.startswith(("svd_", "gain_", "piece_", "short_", "solve_"))}
 
 
 def wrong_lines(section):
@@ -108,6 +108,11 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(up > 0 and down > 0, "test GPU: rates of copies", (up, down), done.stdout)
     tap.ok(section.get("piece_kb") in ("256", "512", "1024", "2048") and f"in pieces of {section['piece_kb']} KiB" in done.stdout, "test GPU: the pieces of copies",
            section.get("piece_kb"), done.stdout)
+    for way, said in ("up", "to the GPU"), ("down", "back"):
+        length, ms = (float(section.get(f"short_{way}_{what}", 0)) for what in ("bytes", "ms"))
+        line = re.search(rf"columns of a matrix of less than (\S+) KB take up to (\S+) ns more each {said}$", done.stdout, re.M)
+        tap.ok(1 <= length <= 65536 and (abs(float(line[1]) * 1e3 / length - 1) < 0.01 and abs(float(line[2]) * 1e-6 / ms - 1) < 0.01 if ms > 0 else length == 1 and not line),
+               f"test GPU: what short columns take {way}", length, ms, done.stdout)
     tap.ok("place_gbps" not in section and "in place" not in done.stdout, "test GPU: none of reads in place, which it cannot do")
     first = {name: float(section.get(name, 0)) for name in ("kernels_ms", "solver_ms")}
     tap.ok(all(ms > 0 for ms in first.values()) and "first calls: " in done.stdout, "test GPU: what first calls load", first, done.stdout)
