@@ -153,7 +153,7 @@ static enum gpu_status run_inner(void *context, const struct accel_call *inner)
                             .precision = GPU_NATIVE,
                             .rates = situation.rates};
     if (!(host.rates.up > 0) && (op->scheduled || op->in_panels))
-        host.rates = cost_schedule_rates(atomic_load(&situation.device->curves), inner, 1);
+        host.rates = cost_schedule_rates(atomic_load(&situation.device->curves), inner, GPU_NATIVE);
     if (status == GPU_OK)
         status = situation.plan ? run_shared(c, inner, situation.plan, &host)
                                 : run_alone(c, inner, &situation, &host);

@@ -51,9 +51,3 @@ enum gpu_precision precision_offered(const struct accel_settings *settings,
                ? proposed
                : GPU_NATIVE;
 }
-
-double precision_gain(const struct cost_curves *curves, const struct accel_call *call,
-                      enum gpu_precision precision)
-{
-    return accel_product_kind(call) == GPU_OTHERS ? 1 : cost_precision_gain(curves, precision);
-}

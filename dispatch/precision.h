@@ -22,9 +22,4 @@ enum gpu_precision precision_offered(const struct accel_settings *settings,
                                      const struct dispatch_device *device,
                                      const struct accel_call *call);
 
-/* Returns by how much a device's operations are faster in a precision than in native. The gain is gemm's: a triangle's solution, for one, has
- * steps that no precision makes faster. */
-double precision_gain(const struct cost_curves *curves, const struct accel_call *call,
-                      enum gpu_precision precision);
-
 #endif

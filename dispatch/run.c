@@ -186,7 +186,7 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                             .rates = situation->rates};
     const struct accel_op *op = accel_op_of(call->routine);
     if (!(host.rates.up > 0) && (op->scheduled || op->in_panels))
-        host.rates = cost_schedule_rates(atomic_load(&situation->device->curves), call, 1);
+        host.rates = cost_schedule_rates(atomic_load(&situation->device->curves), call, GPU_NATIVE);
     struct verification verification;
     verify_begin(&verification, running.gpu, call, settings);
     verification.precision = situation->precision;

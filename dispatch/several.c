@@ -45,11 +45,8 @@ static struct split_device part_of(const struct dispatch_device *device,
                                    const struct accel_call *call, enum gpu_precision precision)
 {
     struct cost_curves *const curves = atomic_load(&device->curves);
-    struct split_device part = {
-        cost_schedule_rates(curves, call, precision_gain(curves, call, precision)),
-        device->memory_bytes, 0};
-    if (precision != GPU_NATIVE)
-        part.rates.own_nrhs = 0;
+    struct split_device part = {cost_schedule_rates(curves, call, precision), device->memory_bytes,
+                                0};
     part.rates.compute /= device->sharers;
     part.rates.up /= device->sharers;
     part.rates.down /= device->sharers;

@@ -104,14 +104,12 @@ static void see_rates(const struct accel_call *call, struct situation *situation
     struct cost_curves *const curves = atomic_load(&situation->device->curves);
     struct scheduled scheduled;
     situation->precision = precision_of(settings, situation->device, call);
-    machine->gpu_gain = precision_gain(curves, call, situation->precision);
+    machine->gpu_gain = cost_call_gain(curves, call, situation->precision);
     situation->rates = (struct schedule_rates){.up = 0};
     if (!accel_call_fault(call) &&
         (accel_op_of(call->routine)->scheduled ? scheduled_is_divided(call, &scheduled)
                                                : lapack_has_panels(call)))
-        situation->rates = cost_schedule_rates(curves, call, machine->gpu_gain);
-    if (situation->precision != GPU_NATIVE)
-        situation->rates.own_nrhs = 0;
+        situation->rates = cost_schedule_rates(curves, call, situation->precision);
     machine->schedule = situation->rates;
 }
 

@@ -141,9 +141,10 @@ static void limit_by_products(struct schedule_rates *rates, const struct accel_c
 }
 
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
-                                          double gain)
+                                          enum gpu_precision precision)
 {
     struct cost_curves *const p = curves_of_device(device);
+    const double gain = cost_call_gain(device, call, precision);
     struct schedule_rates rates = schedule_nominal;
     struct accel_call measured;
     struct model_work work;
@@ -166,7 +167,7 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
         rates.compute = compute;
     if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
         schedule_set_solving(&rates, p->solving[call->routine->dtype],
-                             p->own_nrhs[call->routine->dtype]);
+                             precision == GPU_NATIVE ? p->own_nrhs[call->routine->dtype] : 0);
     limit_by_products(&rates, call, device, gain);
     return rates;
 }

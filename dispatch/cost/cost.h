@@ -51,6 +51,10 @@ void cost_give_back(void);
  * least 1, by its attributes, or by the list of known GPUs. */
 double cost_precision_gain(const struct cost_curves *device, enum gpu_precision precision);
 
+/* The same of a call's operations. The gain is gemm's: a triangle's solution, for one, has steps that no precision makes faster. */
+double cost_call_gain(const struct cost_curves *device, const struct accel_call *call,
+                      enum gpu_precision precision);
+
 /* Returns 10^9 operations a second of large products of a type on the device, in native precision: as calibrated, or nominal; 0: not known. */
 double cost_product_gflops(struct cost_curves *device, enum accel_dtype dtype);
 
@@ -61,10 +65,10 @@ struct cost_first {
 };
 struct cost_first cost_first_calls(const struct cost_curves *device);
 
-/* Returns the device's rates for the schedule of a call of Level 3, or of LAPACK in panels. gain: of its operations in its precision. Takes the lock of
+/* Returns the device's rates for the schedule of a call of Level 3, or of LAPACK in panels. Takes the lock of
  * cost_borrow(), so call it before. */
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
-                                          double gain);
+                                          enum gpu_precision precision);
 
 /* Learn from a call that took this long: on the CPU library, while no other call computed; on the device, with its copies. memory_bytes:
  * the device's, as the decision knows it. Of a call that a schedule divides, the time does not tell the kernels from the copies, so it corrects

@@ -7,6 +7,7 @@
 #include "gpu/own.h"
 #include "in_use.h"
 #include "known_gpus.h"
+#include "ops/op.h"
 #include "split.h"
 
 static struct cost_curves *_Atomic fast_gpu; /* see cost.h */
@@ -52,6 +53,12 @@ struct cost_first cost_first_calls(const struct cost_curves *device)
 double cost_precision_gain(const struct cost_curves *device, enum gpu_precision precision)
 {
     return device ? device->gain[precision] : 1;
+}
+
+double cost_call_gain(const struct cost_curves *device, const struct accel_call *call,
+                      enum gpu_precision precision)
+{
+    return accel_product_kind(call) == GPU_OTHERS ? 1 : cost_precision_gain(device, precision);
 }
 
 double curves_value_or(const struct cost_curves *p, const char *name, double otherwise)

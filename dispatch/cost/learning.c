@@ -48,7 +48,7 @@ static double schedule_ms(struct cost_curves *p, const struct accel_call *call,
     const bool panels = lapack_has_panels(call);
     if (!panels && !scheduled_is_divided(call, &scheduled))
         return -1;
-    const struct schedule_rates rates = cost_schedule_rates(p, call, 1);
+    const struct schedule_rates rates = cost_schedule_rates(p, call, GPU_NATIVE);
     return panels ? lapack_panels_ms(call, &rates, memory_bytes)
                   : scheduled_ms(call, &scheduled, &rates, memory_bytes, 0);
 }

@@ -243,7 +243,7 @@ static double estimate_on(struct dispatch_device *on, const struct accel_call *c
     machine.gpu = DEVICE_READY;
     machine.gpu_memory = on->memory_bytes;
     machine.wants_all = true;
-    machine.schedule = cost_schedule_rates(curves, call, 1);
+    machine.schedule = cost_schedule_rates(curves, call, GPU_NATIVE);
     cost_borrow(&machine, curves, call->routine, library_of(NULL), 1);
     const double ms = accel_decide(call, &machine, &settings).est_own_ms;
     cost_give_back();
@@ -261,7 +261,7 @@ static void schedules_learn_their_times(void **state)
     assert_true(scheduled_is_divided(&call, &scheduled));
     struct cost_curves *const curves = atomic_load(&device[0].curves);
     const double before = decide_on(0).est_own_ms;
-    const struct schedule_rates rates = cost_schedule_rates(curves, &call, 1);
+    const struct schedule_rates rates = cost_schedule_rates(curves, &call, GPU_NATIVE);
     assert_true(fabs(scheduled_ms(&call, &scheduled, &rates, device[0].memory_bytes, 0) +
                      MODEL_LAUNCH_MS - before) < 1e-9);
     for (int i = 0; i < 4; i++) {
@@ -270,7 +270,7 @@ static void schedules_learn_their_times(void **state)
         assert_true(fabs(estimate_on(&device[0], &call) / (times[i] * before) - 1) < 0.02);
     }
     /* The blocks are those of before, and so are the results. */
-    const struct schedule_rates after = cost_schedule_rates(curves, &call, 1);
+    const struct schedule_rates after = cost_schedule_rates(curves, &call, GPU_NATIVE);
     assert_memory_equal(&rates, &after, sizeof rates);
 }
 
@@ -292,7 +292,7 @@ static void panels_learn_their_times(void **state)
                     call.span[i].ptr = (void *)(uintptr_t)(0x1000000000 * (i + 1));
             on->memory_bytes = (int64_t)(above ? 256 : 2048) << 20; /* the matrix has 512 MB */
             const double before = estimate_on(on, &call);
-            const struct schedule_rates rates = cost_schedule_rates(its, &call, 1);
+            const struct schedule_rates rates = cost_schedule_rates(its, &call, GPU_NATIVE);
             const double simulated = lapack_panels_ms(&call, &rates, on->memory_bytes);
             assert_true(simulated > 0 && fabs(simulated / before - 1) < 0.01);
             for (int i = 0; i < 3; i++) {
@@ -300,7 +300,7 @@ static void panels_learn_their_times(void **state)
                     cost_learn_gpu(its, &call, on->memory_bytes, times[i] * before);
                 assert_true(fabs(estimate_on(on, &call) / (times[i] * before) - 1) < 0.02);
             }
-            const struct schedule_rates after = cost_schedule_rates(its, &call, 1);
+            const struct schedule_rates after = cost_schedule_rates(its, &call, GPU_NATIVE);
             assert_memory_equal(&rates, &after, sizeof rates);
         }
 }

@@ -113,7 +113,7 @@ static void set_schedule(struct accel_machine *machine, const struct accel_call 
     struct scheduled scheduled;
     if (!lapack_has_panels(call) && !scheduled_is_divided(call, &scheduled))
         return;
-    machine->schedule = cost_schedule_rates(device, call, machine->gpu_gain);
+    machine->schedule = cost_schedule_rates(device, call, GPU_NATIVE);
     scheduled_calls++;
 }
 
