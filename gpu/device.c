@@ -31,6 +31,12 @@ bool gpu_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates)
     return device->functions->measure_copies(device, rates);
 }
 
+bool gpu_measure_paces(struct gpu_device *device, const struct accel_call *product,
+                       struct block_paces *paces)
+{
+    return device->functions->measure_paces(device, product, paces);
+}
+
 double gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner)
 {
     if (reader == owner || reader->functions != owner->functions || !reader->functions->peer_gbps)

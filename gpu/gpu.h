@@ -291,6 +291,12 @@ struct gpu_copy_rates {
  * copies: the best of some. Takes some tenths of a second. Returns false on a failure. */
 bool gpu_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates);
 
+/* Measures how fast blocks of some numbers of rows are multiplied, in native precision and the type of a call of ?gemm, of which nothing else is read. Takes a second, of a
+ * slow device some, and three times PACE_MOST x PACE_COLS elements of device memory. Returns false, with all paces 0, if something fails, or the device is so slow that it would take far
+ * longer. */
+bool gpu_measure_paces(struct gpu_device *device, const struct accel_call *product,
+                       struct block_paces *paces);
+
 /* Returns the rate, in 10^9 bytes a second, at which a device copies from another one's memory that has been taken by gpu_work_take_lent();
  * 0: it cannot, or not rightly, or something fails, which says nothing of either device. Measured at the first question (some
  * milliseconds, and at most 32 MB of each one's memory), some time later again if memory was short; then the same for as long as both

@@ -213,10 +213,12 @@ double schedule_product_ms(const struct schedule_rates *rates, double terms, dou
     return terms / (rates->compute * 1e6 * shortest / (shortest + rates->half));
 }
 
-double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
-                          int j, int p)
+/* Returns the milliseconds of a kernel as if all numbers of rows had one pace. *product_rows: those of the device's product, 0: it is none. */
+static double kernel_and_rows(const struct schedule *s, const struct schedule_rates *rates, int i,
+                              int j, int p, int64_t *product_rows)
 {
     const struct schedule_call *call = &s->call;
+    *product_rows = 0;
     if (call->k == 0)
         return rates->kernel_ms;
     if (call->kind == SCHEDULE_BATCH) {
@@ -232,10 +234,27 @@ double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates 
     const int64_t depth = accel_min(s->by.depth, call->k - p * s->by.depth);
     const bool half =
         (schedule_in_panels(call) && i == p) || (call->kind == SCHEDULE_RANK_K && i == j);
+    *product_rows = half ? 0 : call->across[C] ? cols : rows;
     const double terms = call->per_term * (double)rows * (double)cols * (double)depth *
                          (call->kind == SCHEDULE_RANK_K && call->two ? 2 : 1) * (half ? 0.5 : 1);
     return rates->kernel_ms + schedule_solve_ms(s, rates, i, j, p) +
            schedule_product_ms(rates, terms, (double)accel_min(accel_min(rows, cols), depth));
+}
+
+static double even_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
+                             int j, int p)
+{
+    int64_t rows;
+    return kernel_and_rows(s, rates, i, j, p, &rows);
+}
+
+double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
+                          int j, int p)
+{
+    int64_t rows;
+    const double ms = kernel_and_rows(s, rates, i, j, p, &rows);
+    return rows == 0 ? ms
+                     : rates->kernel_ms + (ms - rates->kernel_ms) / block_pace(&rates->paces, rows);
 }
 
 void schedule_set_solving(struct schedule_rates *rates, const struct schedule_solving by[2],
@@ -399,7 +418,11 @@ static double computed_share(const struct schedule_call *call)
            (call->omits & SCHEDULE_TAIL ? tail * tail : 0);
 }
 
-double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates)
+typedef double kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
+                         int p);
+
+static double whole_ms(const struct schedule_call *call, const struct schedule_rates *rates,
+                       kernel_ms *of_kernel)
 {
     const bool batch = call->kind == SCHEDULE_BATCH;
     struct schedule s = {
@@ -407,13 +430,19 @@ double schedule_whole_ms(const struct schedule_call *call, const struct schedule
         .by = {.rows = call->m, .cols = batch ? call->products : call->n, .depth = call->k}};
     s.call.head = 0;
     return rates->kernel_ms +
-           computed_share(call) * (schedule_kernel_ms(&s, rates, 0, 0, 0) - rates->kernel_ms);
+           computed_share(call) * (of_kernel(&s, rates, 0, 0, 0) - rates->kernel_ms);
 }
 
-double schedule_compute(const struct schedule_call *call, double half, double ms)
+double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates)
 {
-    const struct schedule_rates rates = {.compute = 1, .half = half};
-    return schedule_whole_ms(call, &rates) / ms;
+    return whole_ms(call, rates, even_kernel_ms);
+}
+
+double schedule_compute(const struct schedule_call *call, const struct schedule_rates *rates,
+                        double ms)
+{
+    const struct schedule_rates one = {.compute = 1, .half = rates->half, .paces = rates->paces};
+    return whole_ms(call, &one, schedule_kernel_ms) / ms;
 }
 
 /* Returns how many matrices of an operand there are. */
@@ -473,7 +502,8 @@ double schedule_floor(const struct schedule_call *call, const struct schedule_ra
                             call->reads && !call->in_place[C] ? c : 0};
     const double up = up_of_all(call, rates, bytes);
     const double down = (call->in_place[C] ? 0 : c) / rates->down;
-    const double compute = schedule_whole_ms(call, rates) - rates->kernel_ms;
+    const double compute =
+        (schedule_whole_ms(call, rates) - rates->kernel_ms) / block_pace_highest(&rates->paces);
     const double longest = up > down ? up : down;
     return longest > compute ? longest : compute;
 }

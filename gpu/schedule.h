@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "block_paces.h"
 #include "short_columns.h"
 
 enum schedule_engine { SCHEDULE_UP, SCHEDULE_COMPUTE, SCHEDULE_DOWN, SCHEDULE_ENGINES };
@@ -105,6 +106,7 @@ struct schedule_rates {
     double call_ms, piece_share, launch_ms;
     /* What columns of a cell take besides where the matrix has longer ones. */
     struct short_columns short_up, short_down;
+    struct block_paces paces; /* of products, in these operations */
 };
 
 /* Our own kernel solves by triangles of so many rows, and products do the rest; by a triangle of fewer rows than the least, the device's BLAS solves. */
@@ -233,9 +235,10 @@ enum { SCHEDULE_SOURCES = 4 };
 int schedule_sources(const struct schedule *s, int i, int j, int p,
                      struct schedule_source source[SCHEDULE_SOURCES]);
 
-/* Returns the rate (schedule_rates.compute) by which one kernel of the whole call takes so many milliseconds; and of a rate, the milliseconds. half:
- * see schedule_rates. */
-double schedule_compute(const struct schedule_call *call, double half, double ms);
+/* Returns the rate (schedule_rates.compute) by which one kernel of the whole call takes so many milliseconds; and of a rate, the milliseconds. Of the
+ * rates, `half` and the paces count. */
+double schedule_compute(const struct schedule_call *call, const struct schedule_rates *rates,
+                        double ms);
 
 /* Returns the milliseconds of the longest engine, if a call is computed in one kernel and nothing is sent twice: no schedule is
  * faster. */

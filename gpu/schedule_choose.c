@@ -8,18 +8,28 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERA
 
 /* ---- Sizes ---- */
 
-/* Divides a size into equal steps of about `step`, long ones of whole lines; none is longer than `longest`, itself
+/* Long steps are multiples of a line of the caches. Where there are many rows, those of products are multiples of a tile, by which a device's BLAS computes them (cuBLAS's
+ * have 64 to 256 rows): it computes whole ones at the rim, too. In panels, rows are the order of a triangle. */
+enum { LINE = 64, TILE = 128, MANY = 1024 };
+
+static int64_t tile_of(const struct schedule_call *call)
+{
+    return call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K ? TILE : LINE;
+}
+
+/* Divides a size into equal steps of about `step`, long ones of whole lines, from MANY on of whole tiles; none is longer than `longest`, itself
  * below 64 or of whole lines. */
-static int64_t even(int64_t all, int64_t step, int64_t longest)
+static int64_t even(int64_t all, int64_t step, int64_t longest, int64_t tile)
 {
     step = accel_min(step, longest);
-    const int64_t line = step < 64 ? 1 : 64;
+    const int64_t line = step < LINE ? 1 : step < MANY ? LINE : tile;
     if (all <= step || all <= 1)
         return accel_max(all, 1);
     const int64_t parts = accel_max((all + step / 2) / accel_max(step, 1),
                                     (all + longest - 1) / accel_max(longest, 1));
     const int64_t each = (all + parts - 1) / parts;
-    return (each + line - 1) / line * line;
+    const int64_t rounded = (each + line - 1) / line * line;
+    return accel_min(rounded, accel_max(longest, 1));
 }
 
 /* The device's BLAS may have 32-bit sizes. */
@@ -41,15 +51,17 @@ static void set_sizes(struct schedule *s, int64_t side, int64_t aspect, int64_t 
     const int64_t cols =
         accel_max(accel_max(side, side * side / accel_max(call->m, 1)) / aspect, 1);
     const int64_t longest = longest_of(call);
-    s->by.rows = even(call->m, call->kind == SCHEDULE_PRODUCT ? rows : side, longest);
+    s->by.rows =
+        even(call->m, call->kind == SCHEDULE_PRODUCT ? rows : side, longest, tile_of(call));
     if (call->kind == SCHEDULE_RANK_K && call->in_place[C])
         s->by.rows = accel_max(call->m, 1); /* one block: a part of it could not be computed anew */
-    s->by.cols = call->kind == SCHEDULE_RANK_K ? s->by.rows : even(call->n, cols, widest_of(call));
+    s->by.cols =
+        call->kind == SCHEDULE_RANK_K ? s->by.rows : even(call->n, cols, widest_of(call), LINE);
     s->by.depth = call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K
                       ? even(call->k,
                              accel_max(depth, depth * depth /
                                                   accel_max(accel_min(s->by.rows, s->by.cols), 1)),
-                             longest)
+                             longest, LINE)
                       : s->by.rows;
     schedule_set_cells(s);
 }
@@ -69,8 +81,8 @@ static double bound_of(const struct schedule *s, const struct schedule_rates *ra
     const double slower = shortest / (shortest + rates->half) * (whole + rates->half) / whole;
     const double operations = schedule_whole_ms(&s->call, rates) - rates->kernel_ms -
                               schedule_solve_ms(&full, rates, 0, 0, 0);
-    const double kernels =
-        operations / slower + schedule_least_solve_ms(&s->call, rates) + tasks * rates->kernel_ms;
+    const double kernels = operations / slower / block_pace_highest(&rates->paces) +
+                           schedule_least_solve_ms(&s->call, rates) + tasks * rates->kernel_ms;
     return kernels > floor + copies ? kernels : floor + copies;
 }
 
@@ -311,14 +323,15 @@ struct scale {
 };
 
 /* Cells stay equally long, so that parts of a call on several devices (part_fit()) can have the same. */
-static int64_t moved(int64_t size, int direction, struct scale scale, int64_t all, int64_t longest)
+static int64_t moved(int64_t size, int direction, struct scale scale, int64_t all, int64_t longest,
+                     int64_t tile)
 {
     if (direction == 0 || all == 0)
         return size;
     const int64_t cells = (all + size - 1) / size - direction;
     const int64_t to = direction > 0 ? size * scale.up / scale.down : size * scale.down / scale.up;
-    const int64_t next = even(all, accel_max(to, 1), longest);
-    return next != size ? next : even(all, accel_max(all / accel_max(cells, 1), 1), longest);
+    const int64_t next = even(all, accel_max(to, 1), longest, tile);
+    return next != size ? next : even(all, accel_max(all / accel_max(cells, 1), 1), longest, tile);
 }
 
 static struct schedule_choice moved_choice(const struct schedule *s, struct move move,
@@ -327,12 +340,12 @@ static struct schedule_choice moved_choice(const struct schedule *s, struct move
     const struct schedule_call *call = &s->call;
     const int64_t longest = longest_of(call);
     struct schedule_choice by = s->by;
-    by.rows = moved(by.rows, move.rows, scale, call->m, longest);
+    by.rows = moved(by.rows, move.rows, scale, call->m, longest, tile_of(call));
     by.cols = call->kind == SCHEDULE_RANK_K
                   ? by.rows
-                  : moved(by.cols, move.cols, scale, call->n, widest_of(call));
+                  : moved(by.cols, move.cols, scale, call->n, widest_of(call), LINE);
     by.depth = call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K
-                   ? moved(by.depth, move.depth, scale, call->k, longest)
+                   ? moved(by.depth, move.depth, scale, call->k, longest, LINE)
                    : by.rows;
     return by;
 }
@@ -360,6 +373,27 @@ static bool try_moves(struct search *search, struct scale scale)
         struct schedule_choice by = moved_choice(search->best, moves[n], scale);
         for (; is_better(search, &by); better = true)
             by = moved_choice(search->best, moves[n], scale);
+    }
+    return better;
+}
+
+/* Tries rows that a device multiplies faster than the best ones, wherever they are: those between them may be slower than both. */
+static bool try_paces(struct search *search)
+{
+    enum { LEAST_PARTS = 2, MOST_PARTS = 24 };
+    const struct schedule_call *call = &search->best->call;
+    const struct block_paces *paces = &search->rates->paces;
+    bool better = false;
+    for (int64_t parts = LEAST_PARTS; parts <= MOST_PARTS && !call->across[C]; parts++) {
+        struct schedule_choice by = search->best->by;
+        const double pace = block_pace(paces, by.rows);
+        by.rows = even(call->m, call->m / parts, longest_of(call), tile_of(call));
+        if (call->kind == SCHEDULE_RANK_K)
+            by.cols = by.rows;
+        else if (call->kind != SCHEDULE_PRODUCT)
+            by.depth = by.rows;
+        if (block_pace(paces, by.rows) > pace)
+            better = is_better(search, &by) || better;
     }
     return better;
 }
@@ -403,6 +437,7 @@ static void refine(struct search *search)
     for (size_t n = 0; n < sizeof scales / sizeof *scales && search->left > 0;) {
         const struct schedule *best = search->best;
         bool better = try_moves(search, scales[n]);
+        better = try_paces(search) || better;
         if (best->whole || schedule_in_panels(&best->call) || best->by.factor == C)
             better = try_shares(search) || better;
         if (!best->whole)

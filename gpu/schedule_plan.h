@@ -56,7 +56,7 @@ double schedule_bytes(const struct schedule_call *call, int operand);
 /* Rank-k: returns how many of a factor's lines, or cells, are needed, if there are so many in either group. */
 int64_t schedule_needed(const struct schedule_call *call, int operand, int64_t head, int64_t tail);
 
-/* Returns the milliseconds of a call that one kernel computes, on the device. */
+/* Returns the milliseconds of a call that one kernel computes, on the device, whatever the pace of its rows. */
 double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates);
 
 /* Returns the milliseconds of a product of so many operations whose smallest size is `shortest`, without what each kernel takes besides. */

@@ -19,6 +19,8 @@
 #include "dispatch/settings.h"
 #include "in_place.h"
 #include "ml_survey.h"
+#include "ops/op.h"
+#include "ops/shape.h"
 #include "program.h"
 #include "calibrated.h"
 
@@ -381,6 +383,20 @@ static void close_all(struct measuring *measuring)
     sections_free(&measuring->sections);
 }
 
+/* A type whose products are too slow has none. */
+static void measure_paces(struct survey *survey)
+{
+    for (int i = 0; i < ACCEL_DTYPES; i++) {
+        const struct accel_routine *product =
+            accel_sample_of(ACCEL_SAMPLE_PRODUCT, (enum accel_dtype)i);
+        struct accel_call call;
+        if (!product)
+            continue;
+        shape_of_order(&call, product, PACE_MOST);
+        gpu_measure_paces(survey->device, &call, &survey->paces[i]);
+    }
+}
+
 static int calibrate(struct measuring *measuring, const struct options *options,
                      const struct accel_settings *settings, double start, const char *path)
 {
@@ -400,6 +416,7 @@ static int calibrate(struct measuring *measuring, const struct options *options,
         first->first = first_calls_measure(first->device, &memory);
         first->gains = precisions_measure(first->device, &memory);
         first->solves = solve_survey_run(first->device, &memory);
+        measure_paces(first);
     }
     for (int i = 0; i < measuring->count; i++) {
         measuring->survey[i].library = &measuring->library[i];

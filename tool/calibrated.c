@@ -77,6 +77,19 @@ static void report_short_columns(const char *way, const struct short_columns *x)
                x->bytes * 1e-3, x->ms * 1e6, way);
 }
 
+static void report_paces(enum accel_dtype dtype, const struct block_paces *paces)
+{
+    int slowest = 0, fastest = 0;
+    for (int i = 1; i < PACES; i++) {
+        slowest = paces->of[i] < paces->of[slowest] ? i : slowest;
+        fastest = paces->of[i] > paces->of[fastest] ? i : fastest;
+    }
+    if (paces->of[0] > 0)
+        printf("%s: blocks of %d rows are multiplied %.2f times as fast as those of %d\n",
+               accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype)->name, PACE_LEAST + fastest * PACE_STEP,
+               (double)(paces->of[fastest] / paces->of[slowest]), PACE_LEAST + slowest * PACE_STEP);
+}
+
 void calibrated_print(const char *path, const struct sections *sections,
                       const struct survey *survey, int surveys, const char *no_gpu)
 {
@@ -101,6 +114,8 @@ void calibrated_print(const char *path, const struct sections *sections,
         report_short_columns("to the GPU", &survey->copies.short_up);
         report_short_columns("back", &survey->copies.short_down);
     }
+    for (int i = 0; !no_gpu && i < ACCEL_DTYPES; i++)
+        report_paces((enum accel_dtype)i, &survey->paces[i]);
     if (!no_gpu && survey->place_gbps > 0)
         printf("operands in host memory: kernels read %.1f GB/s in place\n", survey->place_gbps);
     for (int i = GPU_NATIVE + 1; !no_gpu && i < GPU_PRECISIONS; i++)

@@ -35,6 +35,17 @@ static void put_short(FILE *to, const struct calibration_short_names *names,
     put_value(to, names->ms, x->ms);
 }
 
+static void put_paces(FILE *to, enum accel_dtype dtype, const struct block_paces *paces)
+{
+    char name[CALIBRATION_PACE_BYTES];
+    calibration_pace_name(name, dtype);
+    for (int i = 0; i < PACES && paces->of[0] > 0; i++)
+        fprintf(to, "%s %d:%.3f", i == 0 ? name : "", PACE_LEAST + i * PACE_STEP,
+                (double)paces->of[i]);
+    if (paces->of[0] > 0)
+        fputc('\n', to);
+}
+
 static void put_shape(FILE *to, const struct survey_track *track, const struct survey_shape *shape)
 {
     char mark = ' ';
@@ -93,6 +104,8 @@ static bool add_section(struct sections *sections, const struct survey *survey,
             if (i % 2 && survey->solves.own_nrhs[i / 2] > 0)
                 fprintf(to, "%s=%lld\n", names.nrhs, (long long)survey->solves.own_nrhs[i / 2]);
         }
+        for (int i = 0; i < ACCEL_DTYPES; i++)
+            put_paces(to, (enum accel_dtype)i, &survey->paces[i]);
         svd_survey_write(&survey->svd, to);
     }
     sections->routines[at] = 0;

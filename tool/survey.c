@@ -161,11 +161,16 @@ static long preemptions(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
+static struct workload_device measured_of(const struct survey *survey)
+{
+    return (struct workload_device){&survey->copies, &survey->solves, survey->paces};
+}
+
 static void measure_kernel(const struct survey *survey, struct survey_shape *shape,
                            struct workload *workload, int runs)
 {
-    const double ms =
-        workload_kernel_ms(workload, survey->device, &survey->copies, &survey->solves, runs);
+    const struct workload_device measured = measured_of(survey);
+    const double ms = workload_kernel_ms(workload, survey->device, &measured, runs);
     if (ms > 0)
         shape->kernel_ms = shape->kernel_ms > 0 ? fmin(shape->kernel_ms, ms) : ms;
 }
@@ -417,8 +422,8 @@ static int compare_with_schedules(const struct survey *survey, const struct surv
         if (x->ms <= 0)
             continue;
         shape_typical(&call, track->routine, x->size);
-        const double ms = workload_schedule_ms(&call, survey->device, &survey->copies,
-                                               &survey->solves, x->kernel_ms);
+        const struct workload_device measured = measured_of(survey);
+        const double ms = workload_schedule_ms(&call, survey->device, &measured, x->kernel_ms);
         if (ms <= 0)
             continue;
         *logarithms += log(x->ms / (ms + call_ms(track)));

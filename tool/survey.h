@@ -51,6 +51,7 @@ struct survey {
     struct first_calls first;     /* the GPU's */
     struct precision_gains gains; /* the GPU's */
     struct solve_survey solves;   /* the GPU's */
+    struct block_paces paces[ACCEL_DTYPES];
     double
         schedule_ratio; /* by how much calls took longer than their schedules say; 0: not known */
     struct svd_survey svd;  /* the GPU's */

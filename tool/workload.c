@@ -284,10 +284,11 @@ double workload_compute_ms(struct workload *workload, struct gpu_device *device,
 
 static struct schedule_rates rates_of(const struct accel_call *call,
                                       const struct scheduled *scheduled,
-                                      const struct gpu_copy_rates *copies,
-                                      const struct solve_survey *solves, double kernel_ms)
+                                      const struct workload_device *measured, double kernel_ms)
 {
     struct schedule_rates rates = schedule_nominal;
+    const struct solve_survey *solves = measured->solves;
+    const struct gpu_copy_rates *copies = measured->copies;
     if (solves && accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
         schedule_set_solving(&rates, solves->by[call->routine->dtype],
                              solves->own_nrhs[call->routine->dtype]);
@@ -295,13 +296,14 @@ static struct schedule_rates rates_of(const struct accel_call *call,
     rates.down = copies->down_gbps;
     rates.short_up = copies->short_up;
     rates.short_down = copies->short_down;
-    rates.compute = schedule_compute(&scheduled->call, rates.half, kernel_ms);
+    if (measured->paces)
+        rates.paces = measured->paces[call->routine->dtype];
+    rates.compute = schedule_compute(&scheduled->call, &rates, kernel_ms);
     return rates;
 }
 
 double workload_kernel_ms(struct workload *workload, struct gpu_device *device,
-                          const struct gpu_copy_rates *copies, const struct solve_survey *solves,
-                          int runs)
+                          const struct workload_device *measured, int runs)
 {
     struct scheduled scheduled;
     double least = 0;
@@ -313,18 +315,17 @@ double workload_kernel_ms(struct workload *workload, struct gpu_device *device,
             least = ms;
     }
     if (least > 0)
-        workload->rates = rates_of(&workload->call, &scheduled, copies, solves, least);
+        workload->rates = rates_of(&workload->call, &scheduled, measured, least);
     return least;
 }
 
 double workload_schedule_ms(const struct accel_call *call, struct gpu_device *device,
-                            const struct gpu_copy_rates *copies, const struct solve_survey *solves,
-                            double kernel_ms)
+                            const struct workload_device *measured, double kernel_ms)
 {
     struct scheduled scheduled;
     if (!scheduled_is_divided(call, &scheduled) || !(kernel_ms > 0))
         return 0;
-    const struct schedule_rates rates = rates_of(call, &scheduled, copies, solves, kernel_ms);
+    const struct schedule_rates rates = rates_of(call, &scheduled, measured, kernel_ms);
     const double ms = scheduled_ms(call, &scheduled, &rates, gpu_info(device)->memory_bytes, 0);
     return ms > 0 ? ms : 0;
 }

@@ -63,16 +63,21 @@ double workload_in_place_ms(struct workload *workload, struct gpu_device *device
 double workload_compute_ms(struct workload *workload, struct gpu_device *device,
                            enum gpu_precision precision);
 
+/* What was measured of a device; NULL: not that. */
+struct workload_device {
+    const struct gpu_copy_rates *copies;
+    const struct solve_survey *solves;
+    const struct block_paces *paces; /* by type */
+};
+
 /* Of a call that a schedule divides, copies and kernels overlap: returns the least milliseconds of its kernel alone in some runs, and sets
  * the workload's rates by it, so that its further runs have the schedule that programs' calls have. Returns 0 for other calls, and if it
  * fails. */
 double workload_kernel_ms(struct workload *workload, struct gpu_device *device,
-                          const struct gpu_copy_rates *copies, const struct solve_survey *solves,
-                          int runs);
+                          const struct workload_device *measured, int runs);
 
 /* Returns the milliseconds that the schedule of a call says if its kernel takes kernel_ms; 0 for calls that no schedule divides. */
 double workload_schedule_ms(const struct accel_call *call, struct gpu_device *device,
-                            const struct gpu_copy_rates *copies, const struct solve_survey *solves,
-                            double kernel_ms);
+                            const struct workload_device *measured, double kernel_ms);
 
 #endif

@@ -291,7 +291,7 @@ bool calibration_section_curve(const struct calibration_section *section,
 
 /* ---- Algorithms ---- */
 
-static const char svd_prefix[] = "svd_";
+static const char svd_prefix[] = "svd_", pace_prefix[] = "pace_";
 static const char type_letters[ACCEL_DTYPES] = {'s', 'd', 'c', 'z'};
 
 static void put_solve_name(char name[CALIBRATION_SOLVE_BYTES], enum accel_dtype dtype, bool own,
@@ -368,6 +368,39 @@ bool calibration_section_svd(const struct calibration_section *section, enum acc
     return line.length == 0;
 }
 
+void calibration_pace_name(char name[CALIBRATION_PACE_BYTES], enum accel_dtype dtype)
+{
+    struct accel_text text;
+    text_start(&text, name, CALIBRATION_PACE_BYTES);
+    text_string(&text, pace_prefix);
+    text_char(&text, type_letters[dtype]);
+    text_end(&text);
+}
+
+bool calibration_section_paces(const struct calibration_section *section, enum accel_dtype dtype,
+                               struct block_paces *paces)
+{
+    char name[CALIBRATION_PACE_BYTES];
+    struct block_paces found = {{0}};
+    struct calibration_line line;
+    *paces = found;
+    calibration_pace_name(name, dtype);
+    if (!find_line(section, name, ' ', &line))
+        return false;
+    do {
+        int64_t rows;
+        double pace;
+        if (!take_integer(&line, &rows) || rows < PACE_LEAST || rows > PACE_MOST ||
+            rows % PACE_STEP != 0 || !take_char(&line, ':') || !take_decimal(&line, &pace) ||
+            !(pace >= PACE_SLOWEST && pace <= PACE_FASTEST))
+            return false;
+        found.of[(rows - PACE_LEAST) / PACE_STEP] = (float)pace;
+    } while (take_char(&line, ' '));
+    if (line.length == 0)
+        *paces = found;
+    return line.length == 0;
+}
+
 /* ---- Writing a section's lines ---- */
 
 void calibration_put_value(struct grown *body, const char *name, double value)
@@ -434,12 +467,12 @@ void calibration_put_curve(struct grown *body, const struct accel_routine *routi
     }
 }
 
-void calibration_put_svd(struct grown *body, const struct calibration_section *section)
+void calibration_put_measured(struct grown *body, const struct calibration_section *section)
 {
     const char *at = section->text, *end = at + section->length;
     struct calibration_line line;
     while (calibration_next_line(&at, end, &line))
-        if (calibration_begins(&line, svd_prefix)) {
+        if (calibration_begins(&line, svd_prefix) || calibration_begins(&line, pace_prefix)) {
             grown_add(body, line.at, line.length);
             grown_string(body, "\n");
         }

@@ -20,6 +20,7 @@
  *     solve_d_own_row_ms=0.0002
  *     solve_d_own_nrhs=1024
  *     gain_emulated=8.1
+ *     pace_d 640:1.012 768:0.985
  *     svd_d_vectors 48:gesvdj 800:gesvdp
  *     ROUTINE 64x64x64:0.0210 512x512x512:0.0324
  *     checksum=0123456789abcdef
@@ -33,7 +34,8 @@
  * calls of Level 3 take longer than their schedules say (gpu/schedule.h); `gain_` values, by how much products are faster in other
  * precisions. `solve_` values, of a type (s d), are what solving by a triangle takes apart
  * from the operations, by cuBLAS and by a kernel of our own: 10^9 bytes of right-hand sides a second, where there are many, and where there are few, the
- * time of each row. Those of our own are there only if it is right, and faster, from so many right-hand sides on. `svd_` lines name the fastest accurate algorithm at each order, for a type
+ * time of each row. Those of our own are there only if it is right, and faster, from so many right-hand sides on. `pace_` lines say how fast blocks of so many rows are
+ * multiplied, in a type (s d c z), over those of 3200 rows (gpu/block_paces.h). `svd_` lines name the fastest accurate algorithm at each order, for a type
  * (s d c z), with singular vectors or for the values alone. The checksum is XXH3, 64 bits, of all before its line.
  *
  * Not thread-safe, except for different files.
@@ -107,6 +109,14 @@ bool calibration_section_svd(const struct calibration_section *section, enum acc
 enum { CALIBRATION_SVD_BYTES = 16 };
 void calibration_svd_name(char name[CALIBRATION_SVD_BYTES], enum accel_dtype dtype, bool vectors);
 
+/* Sets the paces of blocks in a type. False, with none set, if the section has no valid line. */
+bool calibration_section_paces(const struct calibration_section *section, enum accel_dtype dtype,
+                               struct block_paces *paces);
+
+/* Writes the name that such a line begins with: "pace_d". */
+enum { CALIBRATION_PACE_BYTES = 8 };
+void calibration_pace_name(char name[CALIBRATION_PACE_BYTES], enum accel_dtype dtype);
+
 /* ---- Writing a section's lines ---- */
 
 /* Appends "name=value". */
@@ -116,7 +126,7 @@ void calibration_put_value(struct grown *body, const char *name, double value);
 void calibration_put_curve(struct grown *body, const struct accel_routine *routine,
                            const struct model_curve *curve);
 
-/* Appends the `svd_` lines of a section as they stand. */
-void calibration_put_svd(struct grown *body, const struct calibration_section *section);
+/* Appends the `svd_` and `pace_` lines of a section as they stand. */
+void calibration_put_measured(struct grown *body, const struct calibration_section *section);
 
 #endif

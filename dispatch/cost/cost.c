@@ -115,13 +115,13 @@ double cost_product_gflops(struct cost_curves *device, enum accel_dtype dtype)
 }
 
 /* Returns the rate (schedule_rates.compute) by which a call's kernels take so many milliseconds. */
-static double compute_of(const struct accel_call *call, const struct model_work *work, double half,
-                         double ms)
+static double compute_of(const struct accel_call *call, const struct model_work *work,
+                         const struct schedule_rates *rates, double ms)
 {
     struct scheduled scheduled;
     if (scheduled_describe(call, &scheduled))
-        return scheduled.call.k > 0 ? schedule_compute(&scheduled.call, half, ms) : 0;
-    const double shortest = shape_steps(call);
+        return scheduled.call.k > 0 ? schedule_compute(&scheduled.call, rates, ms) : 0;
+    const double shortest = shape_steps(call), half = rates->half;
     return work->term[MODEL_OPERATION] * 1e3 / ms *
            (shortest > 0 ? (shortest + half) / shortest : 1);
 }
@@ -158,11 +158,14 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
         rates.column_ms = steps_ms / shape_steps(&measured);
         ms -= steps_ms;
     }
-    const double compute = gain * compute_of(&measured, &work, rates.half, ms > 1e-6 ? ms : 1e-6);
+    /* The curve is smooth: its times are those at the usual pace. */
+    const double compute = gain * compute_of(&measured, &work, &rates, ms > 1e-6 ? ms : 1e-6);
     rates.up = p->up_gbps;
     rates.down = p->down_gbps;
     rates.short_up = p->short_up;
     rates.short_down = p->short_down;
+    if (precision == GPU_NATIVE && accel_product_kind(call) != GPU_NO_PRODUCTS)
+        rates.paces = p->paces[call->routine->dtype];
     if (compute > 0)
         rates.compute = compute;
     if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)

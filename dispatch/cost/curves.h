@@ -31,6 +31,7 @@ struct cost_curves {
     /* Of solutions by a triangle of each type, by cuBLAS and by our own kernel, 0: not measured; and schedule_rates.own_nrhs. */
     struct schedule_solving solving[ACCEL_DTYPES][2];
     int64_t own_nrhs[ACCEL_DTYPES];
+    struct block_paces paces[ACCEL_DTYPES];
     struct cost_first first;
     double schedule_ratio; /* by how much calls took longer than their schedules say, calibrated */
     /* of a CPU library: */

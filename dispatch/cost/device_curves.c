@@ -93,6 +93,8 @@ static void set_rates(struct cost_curves *p, const struct known_gpu *known)
         set_short(p, &calibration_short_down, &p->short_down);
         if (p->place_gbps > 0)
             p->place_gbps = curves_value_or(p, "place_gbps", p->place_gbps);
+        for (int i = 0; i < ACCEL_DTYPES; i++)
+            calibration_section_paces(&p->section, (enum accel_dtype)i, &p->paces[i]);
         p->first.kernels_ms = curves_value_or(p, "kernels_ms", p->first.kernels_ms);
         p->first.solver_ms = curves_value_or(p, "solver_ms", p->first.solver_ms);
         p->schedule_ratio = curves_value_or(p, calibration_schedule_ratio, 1);

@@ -132,7 +132,7 @@ static bool compose(struct grown *body, struct cost_curves *p)
             put_again(body, p, names.row_ms);
             put_again(body, p, names.nrhs);
         }
-        calibration_put_svd(body, &p->section);
+        calibration_put_measured(body, &p->section);
     }
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         if (atomic_load(&p->made[i]) == CURVE_NOT_MADE)

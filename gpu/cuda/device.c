@@ -352,6 +352,7 @@ static const struct gpu_device_functions functions = {.run = cuda_run,
                                                       .fetch = cuda_fetch,
                                                       .store = cuda_store,
                                                       .measure_copies = cuda_measure_copies,
+                                                      .measure_paces = cuda_measure_paces,
                                                       .peer_gbps = cuda_peer_gbps,
                                                       .trim = trim,
                                                       .stop = stop};

@@ -69,6 +69,10 @@ void cuda_locate(struct gpu_device *device, struct accel_span *spans, int count,
 bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_span *x);
 bool cuda_store(struct gpu_device *device, const struct accel_span *x, const void *host);
 bool cuda_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates);
+
+/* measure_paces.c: gpu_measure_paces(). */
+bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *product,
+                        struct block_paces *paces);
 double cuda_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
 
 #endif

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -360,15 +361,50 @@ static void svd_lines_that_are_none(void **state)
     }
 }
 
-static void svd_lines_are_kept(void **state)
+/* ---- Paces of blocks ---- */
+
+static void paces_of_a_type(void **state)
 {
     const struct calibration_section section =
-        section_of("svd_s_values 48:gesvdj\ndgemm 8x8x8:1\nsvd_s_vectors 48:gesvd\n");
+        section_of("up_gbps=3\npace_d 640:0.9 1536:1.25 4096:0.5\npace_c 768:2\n");
+    struct block_paces paces;
+    (void)state;
+    assert_true(calibration_section_paces(&section, ACCEL_FLOAT64, &paces));
+    assert_true(fabs(block_pace(&paces, 640) - 0.9) < 1e-6);
+    assert_true(block_pace(&paces, 1536) == 1.25 && block_pace(&paces, 4096) == 0.5);
+    assert_true(block_pace(&paces, 1024) == 1);
+    assert_true(calibration_section_paces(&section, ACCEL_COMPLEX64, &paces));
+    assert_true(block_pace(&paces, 640) == 1 && block_pace(&paces, 768) == 2);
+    assert_false(calibration_section_paces(&section, ACCEL_FLOAT32, &paces));
+    assert_true(block_pace(&paces, 768) == 1);
+}
+
+static void pace_lines_that_are_none(void **state)
+{
+    static const char *const wrong[] = {
+        "pace_d \n",           "pace_d 768\n",   "pace_d 768:\n",   "pace_d 768:x\n",
+        "pace_d 700:1\n",      "pace_d 512:1\n", "pace_d 4224:1\n", "pace_d 768:0.4\n",
+        "pace_d 768:2.1\n",    "pace_d 768:0\n", "pace_d 768:1 \n", "pace_d -768:1\n",
+        "pace_d 768:1 700:1\n"};
+    struct block_paces paces;
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const struct calibration_section section = section_of(wrong[i]);
+        assert_false(calibration_section_paces(&section, ACCEL_FLOAT64, &paces));
+        assert_true(block_pace(&paces, 768) == 1);
+    }
+}
+
+static void measured_lines_are_kept(void **state)
+{
+    const struct calibration_section section = section_of(
+        "svd_s_values 48:gesvdj\ndgemm 8x8x8:1\npace_s 640:1.5\nsvd_s_vectors 48:gesvd\n");
     struct grown body = {NULL, 0, 0, false};
     (void)state;
-    calibration_put_svd(&body, &section);
+    calibration_put_measured(&body, &section);
     grown_add(&body, "", 1);
-    assert_string_equal(body.text, "svd_s_values 48:gesvdj\nsvd_s_vectors 48:gesvd\n");
+    assert_string_equal(body.text,
+                        "svd_s_values 48:gesvdj\npace_s 640:1.5\nsvd_s_vectors 48:gesvd\n");
     free(body.text);
 }
 
@@ -450,7 +486,9 @@ int main(void)
         cmocka_unit_test(names_of_solutions),
         cmocka_unit_test(svd_of_the_nearest_order),
         cmocka_unit_test(svd_lines_that_are_none),
-        cmocka_unit_test(svd_lines_are_kept),
+        cmocka_unit_test(paces_of_a_type),
+        cmocka_unit_test(pace_lines_that_are_none),
+        cmocka_unit_test(measured_lines_are_kept),
         cmocka_unit_test(many_writers),
         cmocka_unit_test(a_limit_on_files),
     };

@@ -170,6 +170,14 @@ with tempfile.TemporaryDirectory() as folder:
         est[name] = float(lines_for(done, n="2000")[0]["est_gpu_ms"])
     tap.ok(est["none"] <= est["known"] <= 1.05 * est["none"] and all(1.02 * est["none"] < est[way] for way in ("up", "down")), "what short columns take is in estimates", est)
 
+    # So does the pace of its blocks, whatever their rows; that of another type does not.
+    for name, kind, pace in ("slow", "d", 0.5), ("fast", "d", 2), ("other", "s", 0.5):
+        paces = " ".join(f"{rows}:{pace}" for rows in range(640, 4097, 128))
+        put(model, {known["blas"]: cpu, known["gpu"]: f"up_gbps=1000\ndown_gbps=1000\nkernels_ms=0.001\npace_{kind} {paces}\n{gpu}"})
+        done = start("steps", "dgemm:2000:1", env={**WAIT, **LOG, "ACCEL_MODEL": model})
+        est[name] = float(lines_for(done, n="2000")[0]["est_gpu_ms"])
+    tap.ok(1.5 * est["other"] < est["slow"] < 2.2 * est["other"] and est["fast"] < 0.8 * est["other"], "how fast blocks are multiplied is in estimates", est)
+
     # ---- ACCEL_LEARN ----
 
     before = {str(p) for p in Path(folder).rglob("*")}
@@ -206,11 +214,11 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok("\n".join(next(iter(other.items()))) in text and text.count("\n[") == 4 and "dgemm" in text.split(known["blas"])[1].splitlines()[1],
            "what it does not know better stays", text)
     tap.ok(not [p for p in Path(learned).parent.iterdir() if p.name != "model"], "no draft is left")
-    values = "short_up_bytes=6000\nshort_up_ms=0.00006\nshort_down_bytes=1\ngain_emulated=5\nsolve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004\nsolve_d_own_gbps=300\nsolve_d_own_row_ms=0.0002\nsolve_d_own_nrhs=1024\n"
+    values = "pace_d 640:0.9 768:1.1\nshort_up_bytes=6000\nshort_up_ms=0.00006\nshort_down_bytes=1\ngain_emulated=5\nsolve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004\nsolve_d_own_gbps=300\nsolve_d_own_row_ms=0.0002\nsolve_d_own_nrhs=1024\n"
     put(learned, {known["blas"]: lines(60), known["lapack"]: lines(60), known["gpu"]: f"up_gbps=11\ndown_gbps=11\n{values}{lines(0.5)}"})
     start("steps", "solve:500:2", "dgemm:500:20", "sleep:500", "dgemm:500:8", env={**env, "ACCEL_LEARN": "1"})
     section = Path(learned).read_text().split(known["gpu"])[1].split("\n[")[0]
-    tap.ok("\nschedule_ratio=" in section and all(f"\n{value}\n" in section for value in values.split()), "what calibrations alone measure stays when the GPU's section is written anew", section)
+    tap.ok("\nschedule_ratio=" in section and all(f"\n{value}\n" in section for value in values.splitlines()), "what calibrations alone measure stays when the GPU's section is written anew", section)
 
     for name, path in {"a folder that is a file": model + "/model", "no folder": "/proc/none/model"}.items():
         Path(model).touch()

@@ -227,9 +227,9 @@ static double least_of_part(const struct schedule_call *shape, const struct sche
         struct schedule_call one = *shape;
         one.n = (shape->n + panels - 1) / panels;
         const double bytes = (double)(one.m * one.n * one.size[SCHEDULE_C]);
-        const double ms = (double)shape->n / (double)one.n *
-                              schedule_compute(&one, rates->half, 1) / rates->compute +
-                          bytes * (1 / rates->up + 1 / rates->down) * 1e-6;
+        const double ms =
+            (double)shape->n / (double)one.n * schedule_compute(&one, rates, 1) / rates->compute +
+            bytes * (1 / rates->up + 1 / rates->down) * 1e-6;
         panels_ms = panels == 1 || ms < panels_ms ? ms : panels_ms;
     }
     return floor_ms > panels_ms ? floor_ms : panels_ms;

@@ -66,6 +66,13 @@ static void check_section(const struct calibration *file, const struct calibrati
                section->text + section->length <= file->text + file->length);
     FUZZ_CHECK(calibration_section_value(section, "up_gbps") >= 0);
     FUZZ_CHECK(calibration_section_value(section, "down_gbps") >= 0);
+    for (int i = 0; i < ACCEL_DTYPES; i++) {
+        struct block_paces paces;
+        calibration_section_paces(section, (enum accel_dtype)i, &paces);
+        for (int64_t rows = 1; rows < 1 << 20; rows *= 2)
+            FUZZ_CHECK(block_pace(&paces, rows) >= PACE_SLOWEST &&
+                       block_pace(&paces, rows) <= PACE_FASTEST);
+    }
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const struct model_rates rates = model_cpu_rates(4);
         struct model_curve curve;

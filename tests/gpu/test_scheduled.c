@@ -75,7 +75,8 @@ static void every_routine_is_described(void **state)
         assert_int_equal(scheduled.call.m * scheduled.call.n, c->rows * c->cols);
         assert_true(scheduled.operand[SCHEDULE_A].x->access == ACCEL_READ);
         /* One kernel of the whole has the call's operations; of a triangle, those without its diagonal. */
-        const double whole = schedule_compute(&scheduled.call, 0, 1) * 1e6;
+        const double whole =
+            schedule_compute(&scheduled.call, &(struct schedule_rates){0}, 1) * 1e6;
         assert_true(whole > 0.99 * routine->flops(&call) && whole < 1.01 * routine->flops(&call));
         check_times(&call, &scheduled, INT64_MAX);
         check_times(&call, &scheduled, 10 << 20);
@@ -165,7 +166,8 @@ static void times_of_batches(void **state)
                     (batches[i].alone ? alone : s.ms));
         assert_true(scheduled_floor_ms(&call, &scheduled, &rates, 0) <= s.ms);
         /* One kernel of the whole has the call's operations. */
-        const double whole = schedule_compute(&scheduled.call, 0, 1) * 1e6;
+        const double whole =
+            schedule_compute(&scheduled.call, &(struct schedule_rates){0}, 1) * 1e6;
         assert_true(whole > 0.99 * call.routine->flops(&call) &&
                     whole < 1.01 * call.routine->flops(&call));
         assert_true(s.ms < 1.2 * schedule_floor(&scheduled.call, &rates) || batches[i].alone);
@@ -219,10 +221,10 @@ static void rates_and_times(void **state)
 {
     const struct schedule_call call = {
         .kind = SCHEDULE_PRODUCT, .m = 500, .n = 2000, .k = 300, .per_term = 2, .size = {8, 8, 8}};
-    const double ms = schedule_compute(&call, rates.half, rates.compute);
+    const double ms = schedule_compute(&call, &rates, rates.compute);
     (void)state;
     assert_true(ms > 2.0 * 500 * 2000 * 300 / rates.compute * 1e-6);
-    const double rate = schedule_compute(&call, rates.half, ms);
+    const double rate = schedule_compute(&call, &rates, ms);
     assert_true(rate > rates.compute * (1 - 1e-9) && rate < rates.compute * (1 + 1e-9));
 }
 

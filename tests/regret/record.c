@@ -60,7 +60,9 @@ static double best_ms(struct recorder *r, const struct accel_routine *routine,
     double best = -1, sum = 0;
     if (!workload_make(&workload, &r->memory, routine, size, function))
         return -1;
-    *kernel_ms = function ? 0 : workload_kernel_ms(&workload, r->device, &r->copies, NULL, 2);
+    *kernel_ms = function ? 0
+                          : workload_kernel_ms(&workload, r->device,
+                                               &(struct workload_device){.copies = &r->copies}, 2);
     for (int run = 0; run <= RUNS && (run < 3 || sum < r->most_ms / 10); run++) {
         double ms = function ? workload_cpu_ms(&workload)
                              : workload_gpu_ms(&workload, r->device, &host, &status);
@@ -104,7 +106,9 @@ static void record(struct recorder *r, struct last *last, const struct accel_rou
     double bytes = work.term[MODEL_ELEMENT] * 1e6 * (double)accel_dtype_size(routine->dtype);
     const double alone = extrapolated_ms(last, flops);
     const double overlapped =
-        function ? 0 : workload_schedule_ms(&call, r->device, &r->copies, NULL, alone);
+        function ? 0
+                 : workload_schedule_ms(&call, r->device,
+                                        &(struct workload_device){.copies = &r->copies}, alone);
     double predicted = overlapped > 0 ? overlapped : alone + copies;
     if (predicted < r->most_ms && bytes < 1e9 && !last->failed) {
         double kernel_ms, ms = best_ms(r, routine, size, function, &kernel_ms);

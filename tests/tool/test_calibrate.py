@@ -52,7 +52,7 @@ def svd(section):
 
 
 def routines(section):
-    return {name for name in section if not name.endswith(("_gbps", "_ms", "_ratio")) and not name.startswith(("svd_", "gain_", "piece_", "short_", "solve_"))}
+    return {name for name in section if not name.endswith(("_gbps", "_ms", "_ratio")) and not name.startswith(("svd_", "gain_", "piece_", "short_", "solve_", "pace_"))}
 
 
 def wrong_lines(section):
@@ -118,6 +118,8 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(all(ms > 0 for ms in first.values()) and "first calls: " in done.stdout, "test GPU: what first calls load", first, done.stdout)
     solves = {name: float(value) for name, value in section.items() if name.startswith("solve_")}
     tap.ok(all(solves.get(f"solve_{t}_blas_{what}", 0) > 0 for t in "sd" for what in ("gbps", "row_ms")), "test GPU: how fast its BLAS solves by triangles", solves)
+    tap.ok(not [name for name in section if name.startswith("pace_")] and " rows are multiplied " not in done.stdout,
+           "test GPU: how fast blocks of many rows are multiplied is not measured where they take long", done.stdout)
     tap.ok(len(solves) == 4, "test GPU: the kernel of our own, which it emulates, is far too slow to be used", solves)
     gains = {name: float(section.get(f"gain_{name}", 0)) for name in ("emulated", "tf32", "bf16x9")}
     said = re.search(r"products: emulated is (\S+) times as fast as native", done.stdout)
@@ -155,6 +157,16 @@ with tempfile.TemporaryDirectory() as folder:
     found = next((s for h, s in (read(rated) or {}).items() if h.startswith("[gpu ")), {})
     gains = {name: float(found.get(f"gain_{name}", 0)) for name in ("emulated", "tf32")}
     tap.ok(all(gain > 1 for gain in gains.values()), "precisions that are faster", gains, done.stderr)
+
+    # The pace of blocks of some numbers of rows, of a test GPU whose kernels take the time of a fast one's.
+    paced = str(Path(folder, "paced"))
+    done, _ = calibrate(folder, "--output", paced, env={**GPU, "TESTGPU_GFLOPS": "4000", "TESTGPU_HALF": "128", "TESTGPU_DATA": "0", "TESTGPU_MEMORY": "2G"}, seconds=1)
+    found = next((s for h, s in (read(paced) or {}).items() if h.startswith("[gpu ")), {})
+    for kind in "sd":
+        paces = {int(rows): float(pace) for rows, pace in (entry.split(":") for entry in found.get(f"pace_{kind}", "").split(" ") if entry)}
+        said = re.search(rf"^{kind}gemm: blocks of (\d+) rows are multiplied (\S+) times as fast as those of (\d+)$", done.stdout, re.M)
+        tap.ok(list(paces) == list(range(640, 4097, 128)) and paces[3200] == 1 and all(0.5 <= pace <= 2 for pace in paces.values()) and said and
+               abs(paces[int(said[1])] / paces[int(said[3])] / float(said[2]) - 1) < 0.02, f"{kind}: the pace of blocks of all sizes", paces, done.stdout, done.stderr)
 
     # A GPU that fails while it is measured has no section.
     one = str(Path(folder, "one"))

@@ -1,0 +1,235 @@
+/*
+ * The paces of blocks, what measured times say of them, and what schedules do with them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "gpu/block_paces.h"
+#include "gpu/schedule_plan.h"
+#include "ops/op.h"
+#include "ops/shape.h"
+#include "tests/lib/devices.h"
+#include "tests/lib/rates.h"
+
+static bool is_about(double x, double expected)
+{
+    return fabs(x - expected) <= 1e-6 * fabs(expected);
+}
+
+static int number_of(int rows)
+{
+    return (rows - PACE_LEAST) / PACE_STEP;
+}
+
+/* Sets the times of products that reach rows / (rows + half) of a rate, PACE_COLS rows at most, at the same pace. */
+static void set_even_times(double ms[PACES], double half)
+{
+    for (int i = 0; i < PACES; i++) {
+        const double rows = PACE_LEAST + i * PACE_STEP, shortest = fmin(rows, PACE_COLS);
+        ms[i] = 1e-3 * rows * (shortest + half) / shortest;
+    }
+}
+
+/* Products that are slower as smaller ones are, have the same pace. One that takes twice as long, has half of it; all are over that of the usual size. */
+static void times_tell_paces(void **state)
+{
+    struct block_paces x;
+    double ms[PACES];
+    (void)state;
+    set_even_times(ms, 128);
+    assert_true(block_paces_by(&x, ms, 128));
+    for (int i = 0; i < PACES; i++)
+        assert_true(is_about((double)x.of[i], 1));
+    ms[number_of(2816)] *= 1.25;
+    ms[number_of(1536)] /= 1.1;
+    assert_true(block_paces_by(&x, ms, 128));
+    assert_true(is_about(block_pace(&x, 2816), 0.8) && is_about(block_pace(&x, 1536), 1.1));
+    assert_true(is_about(block_pace_highest(&x), 1.1));
+    ms[number_of(PACE_USUAL)] *= 2;
+    assert_true(block_paces_by(&x, ms, 128));
+    assert_true(is_about(block_pace(&x, PACE_USUAL), 1) && is_about(block_pace(&x, 1024), 2));
+    ms[number_of(1024)] *= 1e3; /* a disturbed time */
+    ms[number_of(4096)] /= 1e3;
+    assert_true(block_paces_by(&x, ms, 128));
+    assert_true(is_about(block_pace(&x, 1024), PACE_SLOWEST));
+    assert_true(is_about(block_pace(&x, 4096), PACE_FASTEST));
+}
+
+static void a_time_that_is_missing(void **state)
+{
+    const struct block_paces none = {{0}};
+    struct block_paces x;
+    double ms[PACES];
+    (void)state;
+    set_even_times(ms, 128);
+    ms[number_of(1024)] = 0;
+    assert_false(block_paces_by(&x, ms, 128));
+    assert_memory_equal(&x, &none, sizeof x);
+}
+
+/* Rows between sizes have the next larger one's pace, whose tiles they fill in part. */
+static void rows_between_sizes(void **state)
+{
+    struct block_paces x = {{0}};
+    (void)state;
+    assert_true(block_pace(&x, 1000) == 1 && block_pace_highest(&x) == 1);
+    for (int i = 0; i < PACES; i++)
+        x.of[i] = i % 2 ? 0.5F : 0.75F;
+    assert_true(is_about(block_pace(&x, PACE_LEAST), 0.75));
+    assert_true(is_about(block_pace(&x, PACE_LEAST + 1), 0.5));
+    assert_true(is_about(block_pace(&x, PACE_MOST), PACES % 2 ? 0.75 : 0.5));
+    assert_true(block_pace(&x, 1) == block_pace(&x, PACE_LEAST));
+    assert_true(block_pace(&x, 100000) == block_pace(&x, PACE_MOST));
+    assert_true(block_pace_highest(&x) == 1);
+}
+
+/* A kernel of half the pace takes twice as long, without what it takes whatever its size. What is computed on a diagonal is no product; the rows of one at the right
+ * side are the cell's columns. */
+static void kernels_have_the_pace_of_their_rows(void **state)
+{
+    struct schedule_rates rates = RATES(10, 10, 1e3, 0, 0, 0.25, 0), even = rates;
+    struct schedule s = {.call = {.kind = SCHEDULE_MULTIPLY,
+                                  .m = 2048,
+                                  .n = 1024,
+                                  .k = 2048,
+                                  .per_term = 2,
+                                  .size = {8, 8, 8}},
+                         .by = {.rows = 1024, .cols = 1024, .depth = 1024}};
+    (void)state;
+    rates.paces.of[number_of(1024)] = 0.5F;
+    schedule_set_cells(&s);
+    const double ms = schedule_kernel_ms(&s, &even, 1, 0, 0);
+    assert_true(is_about(schedule_kernel_ms(&s, &rates, 1, 0, 0), 2 * (ms - 0.25) + 0.25));
+    assert_true(is_about(schedule_kernel_ms(&s, &rates, 1, 0, 1), (ms - 0.25) / 2 + 0.25));
+    s.by.cols = 768;
+    s.call.n = 768;
+    schedule_set_cells(&s);
+    s.call.across[SCHEDULE_C] = true;
+    assert_true(is_about(schedule_kernel_ms(&s, &rates, 1, 0, 0), 0.75 * (ms - 0.25) + 0.25));
+    /* What a kernel of the whole call took tells the usual pace. */
+    s.call.kind = SCHEDULE_PRODUCT;
+    s.call.across[SCHEDULE_C] = false;
+    s.call.m = 1024;
+    assert_true(
+        is_about(schedule_compute(&s.call, &rates, 1), 2 * schedule_compute(&s.call, &even, 1)));
+}
+
+static struct schedule_call large_product(void)
+{
+    return (struct schedule_call){.kind = SCHEDULE_PRODUCT,
+                                  .m = 12288,
+                                  .n = 12288,
+                                  .k = 12288,
+                                  .per_term = 2,
+                                  .size = {8, 8, 8}};
+}
+
+/* The rows of a large product's blocks are those that a device multiplies fast: of each size that may be the fastest, if all others are slower. */
+static void schedules_take_fast_blocks(void **state)
+{
+    static const int fast[] = {1408, 1536, 2048, 2560, 3072};
+    const struct schedule_call call = large_product();
+    (void)state;
+    for (size_t f = 0; f < sizeof fast / sizeof *fast; f++) {
+        struct schedule_rates rates = schedule_nominal;
+        struct schedule s;
+        rates.up = rates.down = 50;
+        rates.compute = 50e3;
+        for (int i = 0; i < PACES; i++)
+            rates.paces.of[i] = i == number_of(fast[f]) ? 1 : 0.7F;
+        assert_true(schedule_make(&s, &call, &rates, INT64_C(60) << 30));
+        assert_int_equal(s.by.rows, fast[f]);
+        schedule_free(&s);
+    }
+}
+
+/* Blocks of products have multiples of a tile's rows where these are many, else of a line's, as their columns and depth. */
+static void blocks_are_whole_tiles(void **state)
+{
+    struct schedule_call call = large_product();
+    struct schedule_rates rates = schedule_nominal;
+    (void)state;
+    rates.up = rates.down = 50;
+    rates.compute = 50e3;
+    for (int64_t n = 1000; n <= 16000; n += 1000) {
+        struct schedule s;
+        call.m = call.n = call.k = n;
+        assert_true(schedule_make(&s, &call, &rates, INT64_C(60) << 30));
+        const int64_t sizes[] = {s.by.rows, s.by.cols, s.by.depth};
+        for (int i = 0; i < 3; i++)
+            assert_true(sizes[i] == n || sizes[i] % (i == 0 && sizes[i] > 1024 ? 128 : 64) == 0);
+        schedule_free(&s);
+    }
+}
+
+/* No schedule is below the floor, whatever the paces, where some blocks are faster than the usual ones. */
+static void the_floor_is_below_all(void **state)
+{
+    const struct schedule_call call = large_product();
+    struct schedule_rates rates = schedule_nominal;
+    struct schedule s;
+    (void)state;
+    rates.up = rates.down = 50;
+    rates.compute = 20e3; /* takes longer than the copies */
+    for (int i = 0; i < PACES; i++)
+        rates.paces.of[i] = i % 3 == 0 ? 1.25F : 0.75F;
+    assert_true(schedule_make(&s, &call, &rates, INT64_C(60) << 30));
+    assert_true(schedule_floor(&call, &rates) <= s.ms);
+    assert_true(s.ms < 1.1 * schedule_floor(&call, &rates));
+    schedule_free(&s);
+}
+
+/* ---- On a device ---- */
+
+static int start(void **state)
+{
+    *state = start_device(tested_gpu(), (struct gpu_config){.memory_share = 0.8});
+    return *state ? 0 : -1;
+}
+
+/* All sizes are measured, unless products take long: those of complex doubles, on this test GPU. What else the machine does may make others seem so, too. */
+static void a_device_is_measured(void **state)
+{
+    for (int i = 0; i < ACCEL_DTYPES; i++) {
+        const struct accel_routine *product =
+            accel_sample_of(ACCEL_SAMPLE_PRODUCT, (enum accel_dtype)i);
+        const bool slow = i == ACCEL_COMPLEX128 && !is_real_gpu();
+        struct block_paces paces;
+        struct accel_call call;
+        bool measured = false;
+        shape_of_order(&call, product, PACE_MOST);
+        for (int attempt = 0; attempt < (slow ? 1 : 20) && !measured; attempt++)
+            measured = gpu_measure_paces(*state, &call, &paces);
+        assert_true(measured != slow || is_real_gpu()); /* which may be slow in double precision */
+        for (int k = 0; k < PACES; k++)
+            assert_true(measured ? (double)paces.of[k] >= PACE_SLOWEST &&
+                                       (double)paces.of[k] <= PACE_FASTEST
+                                 : paces.of[k] == 0);
+        assert_true(!measured || paces.of[number_of(PACE_USUAL)] == 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_tell_paces),
+        cmocka_unit_test(a_time_that_is_missing),
+        cmocka_unit_test(rows_between_sizes),
+        cmocka_unit_test(kernels_have_the_pace_of_their_rows),
+        cmocka_unit_test(schedules_take_fast_blocks),
+        cmocka_unit_test(blocks_are_whole_tiles),
+        cmocka_unit_test(the_floor_is_below_all),
+        cmocka_unit_test_setup_teardown(a_device_is_measured, start, stop_device)};
+    /* Kernels of a test GPU compute nothing, and take the time of 4 Tflop/s. */
+    if (setenv("TESTGPU_DATA", "0", 1) != 0 || setenv("TESTGPU_GFLOPS", "4000", 1) != 0 ||
+        setenv("TESTGPU_HALF", "128", 1) != 0 || setenv("TESTGPU_DELAY_US", "0", 1) != 0)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
