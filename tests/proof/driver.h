@@ -62,6 +62,7 @@
     F(cublasSetStream_v2)                                                                          \
     F(cublasSgemm_v2)                                                                              \
     F(cublasDgemm_v2)                                                                              \
+    F(cublasDsyrk_v2)                                                                              \
     F(cublasZgemm_v2)                                                                              \
     F(cublasDtrsm_v2)                                                                              \
     F(cublasGetProperty)

@@ -1,6 +1,6 @@
 /*
  * What the device computes of the blocks that schedules have (gpu/schedule.h): products one after the other, on one stream and on two in turn; products by a few
- * columns, which the memory limits; and triangles that are solved, whose steps wait for each other, alone and beside products.
+ * columns, which the memory limits; triangles of products by a transpose, as wholes and divided; and triangles that are solved, whose steps wait for each other, alone and beside products.
  */
 #include "driver.h"
 #include "base/clock.h"
@@ -107,11 +107,37 @@ static bool solve(const struct blocks *x, const struct lane *lane, int result)
                      x->m, (double *)(x->c + bytes_of(x->m, x->n, result)), x->m);
 }
 
-/* Results are computed in turn on so many streams, and of two in a row, so many are solved. */
+/* Of the n rows from `row` on, adds the lower triangle of A times its transpose: by one kernel, or of either half of the rows and what is between, so many times over. */
+static bool add_rank_k(const struct blocks *x, const struct lane *lane, CUdeviceptr c, int row,
+                       int n, int divisions)
+{
+    const int top = n / 2;
+    const double *a = (const double *)x->a + row;
+    double *at = (double *)c + (size_t)row * (size_t)x->m + row;
+    if (divisions == 0)
+        return CUBLAS_OK(cublasDsyrk_v2, lane->handle, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, n, x->k,
+                         &one, a, x->m, &half, at, x->m);
+    return add_rank_k(x, lane, c, row, top, divisions - 1) &&
+           CUBLAS_OK(cublasDgemm_v2, lane->handle, CUBLAS_OP_N, CUBLAS_OP_T, n - top, top, x->k,
+                     &one, a + top, x->m, a, x->m, &half, at + top, x->m) &&
+           add_rank_k(x, lane, c, row + top, n - top, divisions - 1);
+}
+
+/* Results are computed in turn on so many streams, and of two in a row, so many are solved; or they are triangles, divided so many times. */
 struct way {
     const char *name;
     int streams, solves;
+    bool rank_k;
+    int divisions;
 };
+
+static bool compute(const struct blocks *x, const struct way *way, int result)
+{
+    const struct lane *lane = &x->lane[result % way->streams];
+    if (way->rank_k)
+        return add_rank_k(x, lane, x->c + bytes_of(x->m, x->n, result), 0, x->m, way->divisions);
+    return (result % 2 < 2 - way->solves ? multiply : solve)(x, lane, result);
+}
 
 /* Returns the milliseconds of the best of some rows of results; negative for a failure. */
 static double row_ms(const struct blocks *x, const struct way *way, int results)
@@ -119,11 +145,9 @@ static double row_ms(const struct blocks *x, const struct way *way, int results)
     double best = -1;
     for (int attempt = 0; attempt <= ATTEMPTS; attempt++) {
         const double start = accel_now_ms();
-        for (int i = 0; i < results; i++) {
-            const struct lane *lane = &x->lane[i % way->streams];
-            if (!(i % 2 < 2 - way->solves ? multiply : solve)(x, lane, i))
+        for (int i = 0; i < results; i++)
+            if (!compute(x, way, i))
                 return -1;
-        }
         if (!wait_for_all(x))
             return -1;
         const double ms = accel_now_ms() - start;
@@ -150,7 +174,8 @@ static void measure_row(struct blocks *x, const char *name, const struct way *wa
 /* beyond: see struct blocks. Columns whose distance is a power of 2 may meet in the same places of the device's caches. */
 static void measure_block(struct blocks *x, int m, int n, int k, int beyond)
 {
-    static const struct way ways[] = {{"1_stream", 1, 0}, {"2_streams", 2, 0}};
+    static const struct way ways[] = {{.name = "1_stream", .streams = 1},
+                                      {.name = "2_streams", .streams = 2}};
     char name[48];
     x->m = m, x->n = n, x->k = k, x->beyond = beyond;
     snprintf(name, sizeof name, beyond ? "block_%dx%dx%d_ld_%d" : "block_%dx%dx%d", m, n, k,
@@ -166,7 +191,7 @@ static void measure_block(struct blocks *x, int m, int n, int k, int beyond)
 /* 10^9 bytes of the matrix a second, where it is taken in blocks of k columns. */
 static void measure_thin(struct blocks *x, int m, int k)
 {
-    static const struct way way = {"1_stream", 1, 0};
+    static const struct way way = {.name = "1_stream", .streams = 1};
     char name[48];
     x->m = m, x->n = 16, x->k = k;
     snprintf(name, sizeof name, "thin_%dx%d", m, k);
@@ -176,10 +201,29 @@ static void measure_thin(struct blocks *x, int m, int k)
     give_back(x);
 }
 
-static void measure_solved(struct blocks *x, int m, int n)
+/* The operations are those of the triangle. */
+static void measure_rank_k(struct blocks *x, int n, int k)
 {
     static const struct way ways[] = {
-        {"solved", 1, 2}, {"multiplied", 1, 0}, {"in_turn", 1, 1}, {"beside", 2, 1}};
+        {.name = "whole", .streams = 1, .rank_k = true},
+        {.name = "halves", .streams = 1, .rank_k = true, .divisions = 1},
+        {.name = "quarters", .streams = 1, .rank_k = true, .divisions = 2}};
+    char name[48];
+    x->m = x->n = n, x->k = k;
+    snprintf(name, sizeof name, "rank_k_%dx%d", n, k);
+    if (!take(x, IN_A_ROW, false))
+        give_back(x);
+    for (int i = 0; i < 3; i++)
+        measure_row(x, name, &ways[i], IN_A_ROW, (double)n * n * (double)k * IN_A_ROW, "Gflop/s");
+    give_back(x);
+}
+
+static void measure_solved(struct blocks *x, int m, int n)
+{
+    static const struct way ways[] = {{.name = "solved", .streams = 1, .solves = 2},
+                                      {.name = "multiplied", .streams = 1},
+                                      {.name = "in_turn", .streams = 1, .solves = 1},
+                                      {.name = "beside", .streams = 2, .solves = 1}};
     char name[48];
     x->m = x->k = m, x->n = n;
     snprintf(name, sizeof name, "triangle_%dx%d", m, n);
@@ -192,10 +236,11 @@ static void measure_solved(struct blocks *x, int m, int n)
 
 void measure_blocks(bool quick)
 {
-    static const int block[][4] = {{1024, 832, 4096, 0},  {4096, 384, 1408, 0},
-                                   {2048, 2048, 2048, 0}, {2752, 2752, 4096, 0},
-                                   {4096, 4096, 4096, 0}, {4096, 4096, 4096, 16}};
+    static const int block[][4] = {
+        {1024, 832, 4096, 0},  {4096, 384, 1408, 0},  {2048, 2048, 2048, 0}, {2752, 2752, 4096, 0},
+        {1536, 2816, 4096, 0}, {4096, 4096, 4096, 0}, {4096, 4096, 4096, 16}};
     const int blocks = sizeof block / sizeof *block;
+    static const int orders[] = {640, 1024, 1536, 2816};
     static const int solved[][2] = {{640, 4096}, {960, 8192}, {2752, 2752}};
     struct blocks x = {.a = 0};
     if (cuda.cublasCreate_v2 && start_lane(&x.lane[0]) && start_lane(&x.lane[1])) {
@@ -204,6 +249,8 @@ void measure_blocks(bool quick)
                           quick ? 96 : block[i][2], quick ? 16 : block[i][3]);
         for (int k = quick ? 96 : 1408; k <= (quick ? 96 : 16384); k = k < 4096 ? 4096 : 4 * k)
             measure_thin(&x, quick ? 128 : 16384, k);
+        for (int i = 0; i < (quick ? 1 : 4); i++)
+            measure_rank_k(&x, quick ? 64 : orders[i], quick ? 96 : 4096);
         for (int i = 0; i < (quick ? 1 : 3); i++)
             measure_solved(&x, quick ? 64 : solved[i][0], quick ? 128 : solved[i][1]);
     } else {

@@ -1,8 +1,7 @@
 /*
  * Copies of pageable memory through small pinned buffers, by 1 to 16 threads: each packs a chunk into a slot while its
  * last ones are on the bus: 1 MiB chunks, three slots a thread. By 8 threads also with chunks of other sizes, with stores that go past
- * the caches, and with lines that are sent on from the thread's own cache to the one that all share, where the bus finds them sooner
- * (CLDEMOTE, which processors without it take for nothing: Intel's Software Developer's Manual).
+ * the caches, and with lines of the pageable memory fetched for one use (PREFETCHNTA), which then leave the shared caches to the slots.
  */
 #include "driver.h"
 #include "base/clock.h"
@@ -16,6 +15,8 @@
 #    include <emmintrin.h>
 #endif
 
+enum { AHEAD = 1024 }; /* bytes: as far ahead of a load its line is fetched */
+
 enum { SLOTS = 3, USUAL_CHUNK = 1 << 20, USUAL_THREADS = 8, MOST_THREADS = 16, PASSES = 3 };
 
 /* One transfer, which threads share. */
@@ -23,7 +24,7 @@ struct transfer {
     CUdeviceptr device;
     char *host;
     size_t chunk, chunks; /* bytes of a chunk; how many */
-    bool up, streamed, demoted;
+    bool up, streamed, fetched;
     atomic_size_t next;
     atomic_bool failed;
 };
@@ -56,11 +57,17 @@ static void copy(const struct transfer *t, char *to, const char *from)
         return;
     }
 #endif
-    memcpy(to, from, t->chunk);
 #ifdef __x86_64__
-    for (size_t i = 0; t->demoted && t->up && i < t->chunk; i += 64)
-        __asm__ volatile("cldemote %0" : "+m"(to[i]));
+    for (size_t i = 0; t->fetched && i < t->chunk; i += 64) {
+        _mm_prefetch(from + i + AHEAD, _MM_HINT_NTA);
+        for (size_t j = i; j < i + 64; j += 16)
+            _mm_store_si128((__m128i *)(void *)(to + j),
+                            _mm_load_si128((const __m128i *)(const void *)(from + j)));
+    }
+    if (t->fetched)
+        return;
 #endif
+    memcpy(to, from, t->chunk);
 }
 
 static bool open_stager(struct stager *s)
@@ -190,7 +197,7 @@ static void measure_staged(struct transfer *t, size_t size, int threads, const c
 {
     char name[64];
     t->chunks = size / t->chunk;
-    for (int up = 1; up >= (t->demoted ? 1 : 0); up--) {
+    for (int up = 1; up >= (t->fetched ? 1 : 0); up--) {
         t->up = up;
         snprintf(name, sizeof name, "staged_%s_%d_threads%s", up ? "up" : "down", threads, kind);
         const double ms = transfer_ms(t, threads);
@@ -217,9 +224,11 @@ void measure_staged_copies(bool quick)
     t.streamed = true;
     measure_staged(&t, size, USUAL_THREADS, "_streamed");
     t.streamed = false;
-    t.demoted = true;
-    measure_staged(&t, size, USUAL_THREADS, "_demoted");
-    t.demoted = false;
+    t.fetched = true;
+    measure_staged(&t, size, USUAL_THREADS, "_fetched");
+    t.chunk = 2 * USUAL_CHUNK;
+    measure_staged(&t, size, USUAL_THREADS, "_2048_kib_fetched");
+    t.fetched = false;
 #endif
     for (t.chunk = USUAL_CHUNK / 8; t.chunk <= 4 * USUAL_CHUNK; t.chunk *= 2) {
         char kind[32];
