@@ -252,7 +252,7 @@ static void go_on(struct survey *survey, bool gpu, double limit_ms, double deadl
 /* What larger calls are estimated by, and their schedules made: a square of this order, of products and of factorisations. A smaller one comes
  * before, and tells whether there is time for it. A large GPU is not full before products are larger: the rate of those is that of all that is
  * divided into blocks. */
-enum { GUIDING_ORDER = 1600, BEFORE_ORDER = 192, FILLING_ORDER = 3200 };
+enum { GUIDING_ORDER = 1600, BEFORE_ORDER = 192, FILLING_ORDER = PACE_USUAL };
 
 static struct survey_shape *square(struct survey_track *track, int64_t order)
 {

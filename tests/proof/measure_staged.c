@@ -1,7 +1,8 @@
 /*
  * Copies of pageable memory through small pinned buffers, by 1 to 16 threads: each packs a chunk into a slot while its
  * last ones are on the bus: 1 MiB chunks, three slots a thread. By 8 threads also with chunks of other sizes, with stores that go past
- * the caches, and with lines of the pageable memory fetched for one use (PREFETCHNTA), which then leave the shared caches to the slots.
+ * the caches, and with lines of the pageable memory fetched for one use (PREFETCHNTA), which then leave the shared caches to the slots,
+ * and with slots in huge pages, which the processor and the bus find sooner.
  */
 #include "driver.h"
 #include "base/clock.h"
@@ -10,11 +11,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #ifdef __x86_64__
 #    include <emmintrin.h>
 #endif
 
+enum { HUGE_PAGE = 2 << 20 };
 enum { AHEAD = 1024 }; /* bytes: as far ahead of a load its line is fetched */
 
 enum { SLOTS = 3, USUAL_CHUNK = 1 << 20, USUAL_THREADS = 8, MOST_THREADS = 16, PASSES = 3 };
@@ -24,7 +28,7 @@ struct transfer {
     CUdeviceptr device;
     char *host;
     size_t chunk, chunks; /* bytes of a chunk; how many */
-    bool up, streamed, fetched;
+    bool up, streamed, fetched, huge;
     atomic_size_t next;
     atomic_bool failed;
 };
@@ -70,16 +74,42 @@ static void copy(const struct transfer *t, char *to, const char *from)
     memcpy(to, from, t->chunk);
 }
 
+/* Returns pinned memory of a chunk's size; NULL for a failure. */
+static char *pinned_memory(const struct transfer *t)
+{
+    void *pinned;
+    if (!t->huge)
+        return CUDA_OK(cuMemHostAlloc, &pinned, t->chunk, 0) ? pinned : NULL;
+    pinned = aligned_alloc(HUGE_PAGE, t->chunk);
+    if (!pinned)
+        return NULL;
+    madvise(pinned, t->chunk, MADV_HUGEPAGE); /* no failure: the pages are small then */
+    memset(pinned, 1, t->chunk);
+    if (cuda.cuMemHostRegister && CUDA_OK(cuMemHostRegister, pinned, t->chunk, 0))
+        return pinned;
+    free(pinned);
+    return NULL;
+}
+
+static void free_pinned(const struct transfer *t, char *pinned)
+{
+    if (!t->huge) {
+        CUDA_OK(cuMemFreeHost, pinned);
+    } else {
+        CUDA_OK(cuMemHostUnregister, pinned);
+        free(pinned);
+    }
+}
+
 static bool open_stager(struct stager *s)
 {
     if (!CUDA_OK(cuStreamCreate, &s->stream, CU_STREAM_NON_BLOCKING))
         return false;
     for (int i = 0; i < SLOTS; i++) {
-        void *pinned;
-        if (!CUDA_OK(cuMemHostAlloc, &pinned, s->transfer->chunk, 0))
+        s->slot[i].pinned = pinned_memory(s->transfer);
+        if (!s->slot[i].pinned)
             return false;
-        s->slot[i].pinned = pinned;
-        memset(pinned, 1, s->transfer->chunk);
+        memset(s->slot[i].pinned, 1, s->transfer->chunk);
         if (!CUDA_OK(cuEventCreate, &s->slot[i].done, CU_EVENT_DISABLE_TIMING))
             return false;
     }
@@ -92,7 +122,7 @@ static void close_stager(struct stager *s)
         if (s->slot[i].done)
             CUDA_OK(cuEventDestroy, s->slot[i].done);
         if (s->slot[i].pinned)
-            CUDA_OK(cuMemFreeHost, s->slot[i].pinned);
+            free_pinned(s->transfer, s->slot[i].pinned);
     }
     if (s->stream)
         CUDA_OK(cuStreamDestroy, s->stream);
@@ -236,6 +266,9 @@ void measure_staged_copies(bool quick)
         if (t.chunk != USUAL_CHUNK)
             measure_staged(&t, size, USUAL_THREADS, kind);
     }
+    t.chunk = HUGE_PAGE;
+    t.huge = true;
+    measure_staged(&t, size, USUAL_THREADS, "_2048_kib_huge");
     CUDA_OK(cuMemFree, t.device);
     touched_memory_free(t.host, size);
 }
