@@ -125,6 +125,8 @@ static struct accel_offer see_offer(const struct accel_call *call,
         const double gain =
             cost_precision_gain(atomic_load(&situation->device->curves), offer.precision);
         machine.schedule.compute *= gain / machine.gpu_gain;
+        machine.schedule.paces = (struct block_paces){.highest = 0};
+        machine.schedule.own_nrhs = 0;
         machine.gpu_gain = gain;
         offer.est_gpu_ms = accel_estimate_gpu_ms(call, &machine, settings);
     }

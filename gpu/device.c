@@ -31,10 +31,10 @@ bool gpu_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates)
     return device->functions->measure_copies(device, rates);
 }
 
-bool gpu_measure_paces(struct gpu_device *device, const struct accel_call *product,
+bool gpu_measure_paces(struct gpu_device *device, const struct accel_call *product, double limit_ms,
                        struct block_paces *paces)
 {
-    return device->functions->measure_paces(device, product, paces);
+    return device->functions->measure_paces(device, product, limit_ms, paces);
 }
 
 double gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner)

@@ -17,7 +17,7 @@ struct gpu_device_functions {
     bool (*store)(struct gpu_device *device, const struct accel_span *x, const void *host);
     bool (*measure_copies)(struct gpu_device *device, struct gpu_copy_rates *rates);
     bool (*measure_paces)(struct gpu_device *device, const struct accel_call *product,
-                          struct block_paces *paces);
+                          double limit_ms, struct block_paces *paces);
     double (*peer_gbps)(struct gpu_device *reader, struct gpu_device *owner); /* of one kind */
     bool (*has_kept)(struct gpu_device *device, const struct gpu_key *key);
     void (*trim)(struct gpu_device *device);

@@ -288,13 +288,13 @@ struct gpu_copy_rates {
 };
 
 /* Measures with which size of pieces copies of some megabytes are the fastest, and sets it. Then measures the rates of gpu_run()'s
- * copies: the best of some. Takes some tenths of a second. Returns false on a failure. */
+ * copies: the best of some. Takes a second or two. Returns false on a failure. */
 bool gpu_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates);
 
-/* Measures how fast blocks of some numbers of rows are multiplied, in native precision and the type of a call of ?gemm, of which nothing else is read. Takes a second, of a
- * slow device some, and three times PACE_MOST x PACE_COLS elements of device memory. Returns false, with all paces 0, if something fails, or the device is so slow that it would take far
+/* Measures how fast blocks of some numbers of rows are multiplied, in native precision and the type of a call of ?gemm, of which nothing else is read. Takes about
+ * limit_ms at most, and three times PACE_MOST x PACE_WIDEST elements of device memory. Returns false, with all paces 0, if something fails, or it would take far
  * longer. */
-bool gpu_measure_paces(struct gpu_device *device, const struct accel_call *product,
+bool gpu_measure_paces(struct gpu_device *device, const struct accel_call *product, double limit_ms,
                        struct block_paces *paces);
 
 /* Returns the rate, in 10^9 bytes a second, at which a device copies from another one's memory that has been taken by gpu_work_take_lent();

@@ -8,28 +8,42 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERA
 
 /* ---- Sizes ---- */
 
-/* Long steps are multiples of a line of the caches. Where there are many rows, those of products are multiples of a tile, by which a device's BLAS computes them (cuBLAS's
- * have 64 to 256 rows): it computes whole ones at the rim, too. In panels, rows are the order of a triangle. */
+/* A line of the caches; and a tile, by which a device's BLAS computes products (cuBLAS's have 64 to 256 rows), whole ones at the rim, too. In panels, rows are the order of a
+ * triangle. */
 enum { LINE = 64, TILE = 128, MANY = 1024 };
 
-static int64_t tile_of(const struct schedule_call *call)
+static bool has_tiles(const struct schedule_call *call)
 {
-    return call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K ? TILE : LINE;
+    return call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K;
 }
 
-/* Divides a size into equal steps of about `step`, long ones of whole lines, from MANY on of whole tiles; none is longer than `longest`, itself
+static int64_t rounded_up(int64_t size, bool tiles)
+{
+    const int64_t line = tiles && size >= MANY ? TILE : LINE;
+    return (size + line - 1) / line * line;
+}
+
+int64_t schedule_cell_rows(const struct schedule_call *call, int64_t rows)
+{
+    return rounded_up(rows, has_tiles(call));
+}
+
+int64_t schedule_cell_cols(int64_t cols)
+{
+    return rounded_up(cols, false);
+}
+
+/* Divides a size into equal steps of about `step`, long ones of whole lines, or of many elements of whole tiles; none is longer than `longest`, itself
  * below 64 or of whole lines. */
-static int64_t even(int64_t all, int64_t step, int64_t longest, int64_t tile)
+static int64_t even(int64_t all, int64_t step, int64_t longest, bool tiles)
 {
     step = accel_min(step, longest);
-    const int64_t line = step < LINE ? 1 : step < MANY ? LINE : tile;
     if (all <= step || all <= 1)
         return accel_max(all, 1);
     const int64_t parts = accel_max((all + step / 2) / accel_max(step, 1),
                                     (all + longest - 1) / accel_max(longest, 1));
     const int64_t each = (all + parts - 1) / parts;
-    const int64_t rounded = (each + line - 1) / line * line;
-    return accel_min(rounded, accel_max(longest, 1));
+    return step < LINE ? each : accel_min(rounded_up(each, tiles), longest);
 }
 
 /* The device's BLAS may have 32-bit sizes. */
@@ -52,16 +66,16 @@ static void set_sizes(struct schedule *s, int64_t side, int64_t aspect, int64_t 
         accel_max(accel_max(side, side * side / accel_max(call->m, 1)) / aspect, 1);
     const int64_t longest = longest_of(call);
     s->by.rows =
-        even(call->m, call->kind == SCHEDULE_PRODUCT ? rows : side, longest, tile_of(call));
+        even(call->m, call->kind == SCHEDULE_PRODUCT ? rows : side, longest, has_tiles(call));
     if (call->kind == SCHEDULE_RANK_K && call->in_place[C])
         s->by.rows = accel_max(call->m, 1); /* one block: a part of it could not be computed anew */
     s->by.cols =
-        call->kind == SCHEDULE_RANK_K ? s->by.rows : even(call->n, cols, widest_of(call), LINE);
+        call->kind == SCHEDULE_RANK_K ? s->by.rows : even(call->n, cols, widest_of(call), false);
     s->by.depth = call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K
                       ? even(call->k,
                              accel_max(depth, depth * depth /
                                                   accel_max(accel_min(s->by.rows, s->by.cols), 1)),
-                             longest, LINE)
+                             longest, false)
                       : s->by.rows;
     schedule_set_cells(s);
 }
@@ -324,14 +338,14 @@ struct scale {
 
 /* Cells stay equally long, so that parts of a call on several devices (part_fit()) can have the same. */
 static int64_t moved(int64_t size, int direction, struct scale scale, int64_t all, int64_t longest,
-                     int64_t tile)
+                     bool tiles)
 {
     if (direction == 0 || all == 0)
         return size;
     const int64_t cells = (all + size - 1) / size - direction;
     const int64_t to = direction > 0 ? size * scale.up / scale.down : size * scale.down / scale.up;
-    const int64_t next = even(all, accel_max(to, 1), longest, tile);
-    return next != size ? next : even(all, accel_max(all / accel_max(cells, 1), 1), longest, tile);
+    const int64_t next = even(all, accel_max(to, 1), longest, tiles);
+    return next != size ? next : even(all, accel_max(all / accel_max(cells, 1), 1), longest, tiles);
 }
 
 static struct schedule_choice moved_choice(const struct schedule *s, struct move move,
@@ -340,12 +354,12 @@ static struct schedule_choice moved_choice(const struct schedule *s, struct move
     const struct schedule_call *call = &s->call;
     const int64_t longest = longest_of(call);
     struct schedule_choice by = s->by;
-    by.rows = moved(by.rows, move.rows, scale, call->m, longest, tile_of(call));
+    by.rows = moved(by.rows, move.rows, scale, call->m, longest, has_tiles(call));
     by.cols = call->kind == SCHEDULE_RANK_K
                   ? by.rows
-                  : moved(by.cols, move.cols, scale, call->n, widest_of(call), LINE);
+                  : moved(by.cols, move.cols, scale, call->n, widest_of(call), false);
     by.depth = call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K
-                   ? moved(by.depth, move.depth, scale, call->k, longest, LINE)
+                   ? moved(by.depth, move.depth, scale, call->k, longest, false)
                    : by.rows;
     return by;
 }
@@ -377,22 +391,25 @@ static bool try_moves(struct search *search, struct scale scale)
     return better;
 }
 
-/* Tries rows that a device multiplies faster than the best ones, wherever they are: those between them may be slower than both. */
+/* Tries rows that a device multiplies faster than the best ones, wherever they are: those between them may be slower than both. Where C is stored transposed, the device's rows
+ * are the cells' columns. */
 static bool try_paces(struct search *search)
 {
     enum { LEAST_PARTS = 2, MOST_PARTS = 24 };
     const struct schedule_call *call = &search->best->call;
     const struct block_paces *paces = &search->rates->paces;
     bool better = false;
-    for (int64_t parts = LEAST_PARTS; parts <= MOST_PARTS && !call->across[C]; parts++) {
+    for (int64_t parts = LEAST_PARTS; parts <= MOST_PARTS; parts++) {
         struct schedule_choice by = search->best->by;
-        const double pace = block_pace(paces, by.rows);
-        by.rows = even(call->m, call->m / parts, longest_of(call), tile_of(call));
+        int64_t *rows = call->across[C] ? &by.cols : &by.rows;
+        const double pace = block_pace(paces, *rows);
+        *rows = call->across[C] ? even(call->n, call->n / parts, widest_of(call), false)
+                                : even(call->m, call->m / parts, longest_of(call), has_tiles(call));
         if (call->kind == SCHEDULE_RANK_K)
             by.cols = by.rows;
         else if (call->kind != SCHEDULE_PRODUCT)
             by.depth = by.rows;
-        if (block_pace(paces, by.rows) > pace)
+        if (block_pace(paces, *rows) > pace)
             better = is_better(search, &by) || better;
     }
     return better;

@@ -7,6 +7,10 @@
 
 #include "schedule.h"
 
+/* Return the rows and columns of a cell that has so many or a few more: multiples of 64, of products with many rows of 128. */
+int64_t schedule_cell_rows(const struct schedule_call *call, int64_t rows);
+int64_t schedule_cell_cols(int64_t cols);
+
 /* Sets the numbers of cells that follow from s->call and the sizes in s->by. */
 void schedule_set_cells(struct schedule *s);
 

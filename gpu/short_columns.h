@@ -7,7 +7,7 @@
 #ifndef ACCEL_SHORT_COLUMNS_H
 #define ACCEL_SHORT_COLUMNS_H
 
-/* Columns of fewer bytes take longer: by so many milliseconds each if they had none. All 0: none do. */
+/* Columns of fewer bytes take longer: by so many milliseconds each if they had none. ms = 0: none do; measured so, `bytes` is 1. */
 struct short_columns {
     double bytes, ms;
 };
@@ -15,8 +15,7 @@ struct short_columns {
 /* Returns the milliseconds that each column of so many bytes takes besides. */
 double short_columns_ms(const struct short_columns *x, double bytes);
 
-/* Returns what columns of two lengths, the shorter one first, and the milliseconds that each took besides say; these may be below 0, as measured times differ. If even
- * the shorter ones took nothing, `bytes` is 1, for it is measured that none are short. */
+/* Returns what columns of two lengths, the shorter one first, and the milliseconds that each took besides say; these may be below 0, as measured times differ. */
 struct short_columns short_columns_by(const double bytes[2], const double ms[2]);
 
 #endif

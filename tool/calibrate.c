@@ -383,9 +383,10 @@ static void close_all(struct measuring *measuring)
     sections_free(&measuring->sections);
 }
 
-/* A type whose products are too slow has none. */
-static void measure_paces(struct survey *survey)
+/* Each type gets a thirtieth of the time; one whose products take longer has none. */
+static void measure_paces(struct survey *survey, double seconds)
 {
+    const double least_ms = 250, limit_ms = fmax(1e3 * seconds / 30, least_ms);
     for (int i = 0; i < ACCEL_DTYPES; i++) {
         const struct accel_routine *product =
             accel_sample_of(ACCEL_SAMPLE_PRODUCT, (enum accel_dtype)i);
@@ -393,7 +394,7 @@ static void measure_paces(struct survey *survey)
         if (!product)
             continue;
         shape_of_order(&call, product, PACE_MOST);
-        gpu_measure_paces(survey->device, &call, &survey->paces[i]);
+        gpu_measure_paces(survey->device, &call, limit_ms, &survey->paces[i]);
     }
 }
 
@@ -416,7 +417,7 @@ static int calibrate(struct measuring *measuring, const struct options *options,
         first->first = first_calls_measure(first->device, &memory);
         first->gains = precisions_measure(first->device, &memory);
         first->solves = solve_survey_run(first->device, &memory);
-        measure_paces(first);
+        measure_paces(first, options->seconds);
     }
     for (int i = 0; i < measuring->count; i++) {
         measuring->survey[i].library = &measuring->library[i];

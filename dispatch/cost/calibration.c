@@ -291,7 +291,7 @@ bool calibration_section_curve(const struct calibration_section *section,
 
 /* ---- Algorithms ---- */
 
-static const char svd_prefix[] = "svd_", pace_prefix[] = "pace_";
+static const char svd_prefix[] = "svd_", pace_prefix[] = "pace_", short_prefix[] = "short_";
 static const char type_letters[ACCEL_DTYPES] = {'s', 'd', 'c', 'z'};
 
 static void put_solve_name(char name[CALIBRATION_SOLVE_BYTES], enum accel_dtype dtype, bool own,
@@ -381,7 +381,7 @@ bool calibration_section_paces(const struct calibration_section *section, enum a
                                struct block_paces *paces)
 {
     char name[CALIBRATION_PACE_BYTES];
-    struct block_paces found = {{0}};
+    struct block_paces found = {.highest = 0};
     struct calibration_line line;
     *paces = found;
     calibration_pace_name(name, dtype);
@@ -396,9 +396,11 @@ bool calibration_section_paces(const struct calibration_section *section, enum a
             return false;
         found.of[(rows - PACE_LEAST) / PACE_STEP] = (float)pace;
     } while (take_char(&line, ' '));
-    if (line.length == 0)
-        *paces = found;
-    return line.length == 0;
+    if (line.length > 0)
+        return false;
+    block_paces_settle(&found);
+    *paces = found;
+    return true;
 }
 
 /* ---- Writing a section's lines ---- */
@@ -472,7 +474,8 @@ void calibration_put_measured(struct grown *body, const struct calibration_secti
     const char *at = section->text, *end = at + section->length;
     struct calibration_line line;
     while (calibration_next_line(&at, end, &line))
-        if (calibration_begins(&line, svd_prefix) || calibration_begins(&line, pace_prefix)) {
+        if (calibration_begins(&line, svd_prefix) || calibration_begins(&line, pace_prefix) ||
+            calibration_begins(&line, short_prefix)) {
             grown_add(body, line.at, line.length);
             grown_string(body, "\n");
         }

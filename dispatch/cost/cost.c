@@ -158,14 +158,13 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
         rates.column_ms = steps_ms / shape_steps(&measured);
         ms -= steps_ms;
     }
-    /* The curve is smooth: its times are those at the usual pace. */
+    if (precision == GPU_NATIVE && accel_product_kind(call) != GPU_NO_PRODUCTS)
+        rates.paces = p->paces[call->routine->dtype];
     const double compute = gain * compute_of(&measured, &work, &rates, ms > 1e-6 ? ms : 1e-6);
     rates.up = p->up_gbps;
     rates.down = p->down_gbps;
     rates.short_up = p->short_up;
     rates.short_down = p->short_down;
-    if (precision == GPU_NATIVE && accel_product_kind(call) != GPU_NO_PRODUCTS)
-        rates.paces = p->paces[call->routine->dtype];
     if (compute > 0)
         rates.compute = compute;
     if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)

@@ -118,10 +118,6 @@ static bool compose(struct grown *body, struct cost_curves *p)
                               p->schedule_ratio * model_ratio(p->schedule, accel_routine_count));
     }
     if (p->device && p->measured) {
-        put_again(body, p, calibration_short_up.bytes);
-        put_again(body, p, calibration_short_up.ms);
-        put_again(body, p, calibration_short_down.bytes);
-        put_again(body, p, calibration_short_down.ms);
         for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
             if (curves_value_or(p, calibration_gain_names[i], 0) > 0)
                 calibration_put_value(body, calibration_gain_names[i], p->gain[i]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpu/choices.h"
+#include "gpu/schedule_plan.h"
 #include "gpu/scheduled.h"
 
 double part_floor_ms(const struct accel_call *call, const struct schedule_rates *rates,
@@ -17,23 +18,26 @@ double part_floor_ms(const struct accel_call *call, const struct schedule_rates 
     return schedule_floor(&scheduled.call, rates);
 }
 
-/* Returns the cell's size nearest to `step` that divides a size evenly, long ones into whole lines. */
-static int64_t fitted(int64_t all, int64_t step)
+/* Returns the cell's size nearest to `step` that divides a size evenly, long ones as all cells. shape: of its rows; NULL: of others. */
+static int64_t fitted(int64_t all, int64_t step, const struct schedule_call *shape)
 {
     const int64_t cells = accel_max(1, (all + step / 2) / step);
     const int64_t each = accel_max(1, (all + cells - 1) / cells);
-    return each < 64 || cells == 1 ? each : (each + 63) / 64 * 64;
+    if (each < 64 || cells == 1)
+        return each;
+    return shape ? schedule_cell_rows(shape, each) : schedule_cell_cols(each);
 }
 
 struct schedule_choice part_fit(struct schedule_choice choice, const struct schedule_call *shape)
 {
     const bool triangle = shape->kind == SCHEDULE_RANK_K;
-    choice.rows = fitted(shape->m, choice.rows);
-    choice.cols = triangle ? choice.rows : fitted(shape->n, choice.cols);
+    choice.rows = fitted(shape->m, choice.rows, shape);
+    choice.cols = triangle ? choice.rows : fitted(shape->n, choice.cols, NULL);
     if (shape->widest > 0)
         choice.cols = accel_min(choice.cols, shape->widest);
-    choice.depth =
-        triangle || shape->kind == SCHEDULE_PRODUCT ? fitted(shape->k, choice.depth) : choice.rows;
+    choice.depth = triangle || shape->kind == SCHEDULE_PRODUCT
+                       ? fitted(shape->k, choice.depth, NULL)
+                       : choice.rows;
     return choice;
 }
 

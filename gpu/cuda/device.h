@@ -72,7 +72,7 @@ bool cuda_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates
 
 /* measure_paces.c: gpu_measure_paces(). */
 bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *product,
-                        struct block_paces *paces);
+                        double limit_ms, struct block_paces *paces);
 double cuda_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
 
 #endif

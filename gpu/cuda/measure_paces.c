@@ -8,38 +8,40 @@
 #include <string.h>
 
 enum {
-    DEPTH = PACE_COLS,
-    IN_A_ROW =
-        2, /* products; between these and the next ones the device pauses for some microseconds */
-    LEAST_ROUNDS = 3,
+    LEAST_ROUNDS = 3, /* after one that warms up */
     MOST_ROUNDS = 7,
     PATTERN_COLS =
         16 /* of random numbers, again and again: with zeros a device draws less power, and is faster than with a program's data */
 };
 
-/* Of all sizes in turn, so that what slows the device down for a while slows down all of them. */
-#define ROUNDS_MS 1000.0
+/* So many products are in a row that the wait behind them hardly counts. */
+#define ROW_MS  3.0
+#define MOST_IN 16
 
-/* A device that needs longer for products of these orders is not measured: the largest ones would take it many times as long. */
-enum { PROBED = 2, SMALL = 256, LARGER = 1024 };
-#define SLOW_MS      2.0
-#define FAR_TOO_SLOW 20
+/* The orders of products that tell whether there is time for the others: the first one takes little, however slow the device is. */
+static const int64_t probed[] = {256, 1024};
+enum { PROBED = sizeof probed / sizeof *probed };
 
 struct product {
     struct gpu_work *work;
     struct gpu_tile a, b, c;
 };
 
-static enum gpu_status multiply(struct product *x, int64_t rows, int64_t cols, int64_t depth,
-                                int times, double *ms)
+static enum gpu_status multiply(struct product *x, int64_t rows, int64_t cols, int64_t depth)
 {
     static const struct accel_complex one = {1, 0}, half = {0.5, 0};
     const int64_t ld = gpu_device_ld(rows, x->work->call->routine->dtype);
     const struct gpu_tile a = {x->a.ptr, ld}, c = {x->c.ptr, ld};
+    return kernel_gemm(x->work, 'N', 'N', rows, cols, depth, one, a, x->b, half, c);
+}
+
+/* Times the products of so many rows, all of them so many times. Sets *ms to what they take once. */
+static enum gpu_status time_rows(struct product *x, int64_t rows, int times, double *ms)
+{
     const double start = accel_now_ms();
     enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < times; i++)
-        status = kernel_gemm(x->work, 'N', 'N', rows, cols, depth, one, a, x->b, half, c);
+    for (int i = 0; status == GPU_OK && i < times * PACE_WIDTHS; i++)
+        status = multiply(x, rows, pace_widths[i % PACE_WIDTHS], PACE_DEPTH);
     if (status == GPU_OK)
         status = lane_wait(x->work->lane);
     *ms = (accel_now_ms() - start) / times;
@@ -68,11 +70,45 @@ static enum gpu_status set_up(struct product *x, char *host)
     enum gpu_status status = GPU_OK;
     for (int i = 0; status == GPU_OK && i < 3; i++) {
         tiles[i]->ld = ld;
-        status = gpu_work_take(x->work, ld * PACE_COLS * size, &tiles[i]->ptr);
+        status = gpu_work_take(x->work, ld * PACE_WIDEST * size, &tiles[i]->ptr);
         if (status == GPU_OK)
-            status = fill(x, *tiles[i], PACE_COLS, &pattern);
+            status = fill(x, *tiles[i], PACE_WIDEST, &pattern);
     }
     return status == GPU_OK ? lane_wait(x->work->lane) : status;
+}
+
+static double multiply_adds(int64_t order)
+{
+    return (double)order * (double)order * (double)order;
+}
+
+/* Sets *round_ms to about what a round of all sizes takes: by a product's least time of some, of which the first one loads the kernel. One that shows that there is no
+ * time for all rounds is the last. */
+static enum gpu_status estimate_round(struct product *x, double limit_ms, double *round_ms)
+{
+    enum { TIMES = 20 };
+    double all = 0;
+    enum gpu_status status = GPU_OK;
+    for (int i = 0; i < PACES * PACE_WIDTHS; i++)
+        all += (double)(PACE_LEAST + i / PACE_WIDTHS * PACE_STEP) *
+               (double)pace_widths[i % PACE_WIDTHS] * PACE_DEPTH;
+    *round_ms = 0;
+    for (int i = 0; status == GPU_OK && *round_ms * LEAST_ROUNDS <= limit_ms && i < PROBED; i++) {
+        *round_ms = 1e30;
+        for (int k = 0; status == GPU_OK && *round_ms * LEAST_ROUNDS > limit_ms && k < TIMES; k++) {
+            const double start = accel_now_ms();
+            status = multiply(x, probed[i], probed[i], probed[i]);
+            if (status == GPU_OK)
+                status = lane_wait(x->work->lane);
+            /* A small product does not fill the device: a large one is not as much slower. */
+            const double share = i == 0 ? 0.01 : 1,
+                         ms = share * (accel_now_ms() - start) * all / multiply_adds(probed[i]);
+            *round_ms = ms < *round_ms ? ms : *round_ms;
+            if (k > 0 && ms * LEAST_ROUNDS > 20 * limit_ms)
+                break;
+        }
+    }
+    return status;
 }
 
 static int by_size(const void *a, const void *b)
@@ -81,54 +117,40 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sets what one product of each size takes: the median of all rounds. The first round warms up. */
-static enum gpu_status time_sizes(struct product *x, double ms[PACES])
+/* Sets what the products of each size take: the median of all rounds. In a round all sizes come in turn, so that what slows the device down for a while slows down all of
+ * them. */
+static enum gpu_status time_sizes(struct product *x, double limit_ms, double ms[PACES])
 {
-    double took[PACES][MOST_ROUNDS + 1];
+    double took[PACES][MOST_ROUNDS];
     const double begun = accel_now_ms();
     enum gpu_status status = GPU_OK;
-    int rounds = 0;
-    for (; status == GPU_OK && rounds <= MOST_ROUNDS &&
-           (rounds <= LEAST_ROUNDS || accel_now_ms() - begun < ROUNDS_MS);
+    int rounds = 0, times[PACES];
+    for (int i = 0; status == GPU_OK && i < PACES; i++) {
+        status = time_rows(x, PACE_LEAST + i * PACE_STEP, 1, &ms[i]);
+        const double fit = ROW_MS / (ms[i] > 0 ? ms[i] : ROW_MS) + 1;
+        times[i] = fit < MOST_IN ? (int)fit : MOST_IN;
+    }
+    for (; status == GPU_OK && rounds < MOST_ROUNDS &&
+           (rounds < LEAST_ROUNDS || accel_now_ms() - begun < limit_ms);
          rounds++)
         for (int i = 0; status == GPU_OK && i < PACES; i++)
-            status = multiply(x, PACE_LEAST + i * PACE_STEP, PACE_COLS, DEPTH, IN_A_ROW,
-                              &took[i][rounds]);
+            status = time_rows(x, PACE_LEAST + i * PACE_STEP, times[i], &took[i][rounds]);
     for (int i = 0; status == GPU_OK && i < PACES; i++) {
-        qsort(took[i] + 1, (size_t)rounds - 1, sizeof took[i][0], by_size);
-        ms[i] = took[i][1 + (rounds - 1) / 2];
+        qsort(took[i], (size_t)rounds, sizeof took[i][0], by_size);
+        ms[i] = took[i][rounds / 2];
     }
     return status;
 }
 
-/* Sets *slow by the least of some times, of which the first one loads the kernel. */
-static enum gpu_status is_slow(struct product *x, bool *slow)
+/* Leaves the times as they are if there is no time. */
+static enum gpu_status measure(struct product *x, char *host, double limit_ms, double ms[PACES])
 {
-    static const int64_t orders[PROBED] = {SMALL, LARGER};
-    enum { TIMES = 20 };
-    enum gpu_status status = GPU_OK;
-    *slow = false;
-    for (int i = 0; status == GPU_OK && !*slow && i < PROBED; i++) {
-        double least = 1e30, ms;
-        for (int k = 0; status == GPU_OK && least > SLOW_MS && k < TIMES; k++) {
-            status = multiply(x, orders[i], orders[i], orders[i], 1, &ms);
-            least = ms < least ? ms : least;
-            if (k > 0 && ms > FAR_TOO_SLOW * SLOW_MS)
-                break;
-        }
-        *slow = least > SLOW_MS;
-    }
-    return status;
-}
-
-/* Leaves the times as they are if the device is slow. */
-static enum gpu_status measure(struct product *x, char *host, double ms[PACES])
-{
-    bool slow = false;
+    double round_ms = 0;
     enum gpu_status status = set_up(x, host);
     if (status == GPU_OK)
-        status = is_slow(x, &slow);
-    return status == GPU_OK && !slow ? time_sizes(x, ms) : status;
+        status = estimate_round(x, limit_ms, &round_ms);
+    return status == GPU_OK && round_ms * LEAST_ROUNDS <= limit_ms ? time_sizes(x, limit_ms, ms)
+                                                                   : status;
 }
 
 /* Returns a pattern of numbers from -1 to 1 in the call's type; NULL without memory. */
@@ -149,8 +171,18 @@ static char *random_pattern(const struct accel_call *call)
     return host;
 }
 
+/* What a library fails at in one type, and memory that is short at the moment, are no failures of the device's. */
+static void end_failures(const struct failure *outer, struct gpu_device *device,
+                         enum gpu_status status)
+{
+    if (status == GPU_LOST || failure_noted()->kind == FAILURE_DEVICE)
+        failure_pass_on(outer, device);
+    else
+        failure_end(outer);
+}
+
 bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *product,
-                        struct block_paces *paces)
+                        double limit_ms, struct block_paces *paces)
 {
     struct cuda_device *own = cuda_device_of(device);
     struct gpu_host settings = {.precision = GPU_NATIVE};
@@ -162,28 +194,24 @@ bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *prod
     double ms[PACES] = {0};
     bool quiet = true;
     char *host = random_pattern(product);
-    *paces = (struct block_paces){{0}};
+    *paces = (struct block_paces){.highest = 0};
     failure_begin(&outer);
     enum gpu_status status = host ? gpu_enter(own, &scope) : GPU_NO_MEMORY;
     const bool entered = status == GPU_OK;
     if (entered)
         status = lane_acquire(own, &work.lane);
     if (status == GPU_OK) {
-        status = measure(&x, host, ms);
+        status = measure(&x, host, limit_ms, ms);
         quiet = lane_wait(work.lane) == GPU_OK;
         if (quiet)
             gpu_work_drop(&work);
         lane_release(work.lane, !quiet);
     }
-    if (status == GPU_NO_MEMORY)
-        failure_end(
-            &outer); /* it has no more of it at the moment, which is no failure of the device's */
-    else
-        failure_pass_on(&outer, device);
+    end_failures(&outer, device, status);
     if (entered && quiet)
         pool_settle(own);
     if (entered)
         gpu_leave(&scope);
     free(host);
-    return status == GPU_OK && ms[0] > 0 && block_paces_by(paces, ms, schedule_nominal.half);
+    return status == GPU_OK && block_paces_by(paces, ms, schedule_nominal.half);
 }

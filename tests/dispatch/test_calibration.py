@@ -214,7 +214,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok("\n".join(next(iter(other.items()))) in text and text.count("\n[") == 4 and "dgemm" in text.split(known["blas"])[1].splitlines()[1],
            "what it does not know better stays", text)
     tap.ok(not [p for p in Path(learned).parent.iterdir() if p.name != "model"], "no draft is left")
-    values = "pace_d 640:0.9 768:1.1\nshort_up_bytes=6000\nshort_up_ms=0.00006\nshort_down_bytes=1\ngain_emulated=5\nsolve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004\nsolve_d_own_gbps=300\nsolve_d_own_row_ms=0.0002\nsolve_d_own_nrhs=1024\n"
+    values = "pace_d 640:0.9 768:1.1\nshort_up_bytes=6000\nshort_up_ms=0.00006525\nshort_down_bytes=1\ngain_emulated=5\nsolve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004\nsolve_d_own_gbps=300\nsolve_d_own_row_ms=0.0002\nsolve_d_own_nrhs=1024\n"
     put(learned, {known["blas"]: lines(60), known["lapack"]: lines(60), known["gpu"]: f"up_gbps=11\ndown_gbps=11\n{values}{lines(0.5)}"})
     start("steps", "solve:500:2", "dgemm:500:20", "sleep:500", "dgemm:500:8", env={**env, "ACCEL_LEARN": "1"})
     section = Path(learned).read_text().split(known["gpu"])[1].split("\n[")[0]

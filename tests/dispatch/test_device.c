@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dispatch/cost/cost.h"
+#include "dispatch/cost/curves.h"
 #include "dispatch/run.h"
 #include "gpu/device.h"
 #include "gpu/scheduled.h"
@@ -274,6 +274,30 @@ static void schedules_learn_their_times(void **state)
     assert_memory_equal(&rates, &after, sizeof rates);
 }
 
+/* What one kernel of the whole call takes is what the device's curve says, which has measured calls, whatever the pace of its rows. Only native precision has paces. */
+static void a_whole_kernel_takes_what_was_measured(void **state)
+{
+    const struct accel_call call = product();
+    struct cost_curves *const curves = atomic_load(&device[0].curves);
+    struct scheduled scheduled;
+    double ms[2], emulated[2];
+    (void)state;
+    assert_true(scheduled_describe(&call, &scheduled));
+    for (int paced = 0; paced < 2; paced++) {
+        for (int i = 0; i < PACES; i++)
+            curves->paces[ACCEL_FLOAT64].of[i] = paced ? 0.8F : 0;
+        block_paces_settle(&curves->paces[ACCEL_FLOAT64]);
+        struct schedule_rates rates = cost_schedule_rates(curves, &call, GPU_NATIVE);
+        assert_true(block_pace(&rates.paces, 100) == (paced ? (double)0.8F : 1));
+        ms[paced] = schedule_compute(&scheduled.call, &rates, rates.compute);
+        rates = cost_schedule_rates(curves, &call, GPU_EMULATED);
+        assert_true(block_pace(&rates.paces, 100) == 1);
+        emulated[paced] = schedule_compute(&scheduled.call, &rates, rates.compute);
+    }
+    curves->paces[ACCEL_FLOAT64] = (struct block_paces){.highest = 0};
+    assert_true(ms[0] > 0 && fabs(ms[1] / ms[0] - 1) < 1e-6 && emulated[1] == emulated[0]);
+}
+
 /* So are those of LAPACK in panels: of a matrix that fits and comes up while it is factored, and of one above the memory. */
 static void panels_learn_their_times(void **state)
 {
@@ -396,6 +420,7 @@ int main(void)
         ON_BOTH(each_is_named_and_computes),
         ON_BOTH(each_has_its_own_curves),
         ON_BOTH(schedules_learn_their_times),
+        ON_BOTH(a_whole_kernel_takes_what_was_measured),
         ON_BOTH(panels_learn_their_times),
         ON_BOTH(each_has_its_own_warm_routines),
         ON_BOTH(each_has_its_own_contention),

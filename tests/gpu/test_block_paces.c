@@ -28,12 +28,17 @@ static int number_of(int rows)
     return (rows - PACE_LEAST) / PACE_STEP;
 }
 
-/* Sets the times of products that reach rows / (rows + half) of a rate, PACE_COLS rows at most, at the same pace. */
+/* Sets the times of products that reach d / (d + half) of a rate, where d is their smallest size, at the same pace. */
 static void set_even_times(double ms[PACES], double half)
 {
     for (int i = 0; i < PACES; i++) {
-        const double rows = PACE_LEAST + i * PACE_STEP, shortest = fmin(rows, PACE_COLS);
-        ms[i] = 1e-3 * rows * (shortest + half) / shortest;
+        const double rows = PACE_LEAST + i * PACE_STEP;
+        ms[i] = 0;
+        for (int k = 0; k < PACE_WIDTHS; k++) {
+            const double cols = (double)pace_widths[k],
+                         shortest = fmin(fmin(rows, cols), PACE_DEPTH);
+            ms[i] += 1e-9 * rows * cols * PACE_DEPTH * (shortest + half) / shortest;
+        }
     }
 }
 
@@ -49,9 +54,11 @@ static void times_tell_paces(void **state)
         assert_true(is_about((double)x.of[i], 1));
     ms[number_of(2816)] *= 1.25;
     ms[number_of(1536)] /= 1.1;
+    ms[number_of(2048)] *= 1.005; /* less than what tells */
     assert_true(block_paces_by(&x, ms, 128));
     assert_true(is_about(block_pace(&x, 2816), 0.8) && is_about(block_pace(&x, 1536), 1.1));
-    assert_true(is_about(block_pace_highest(&x), 1.1));
+    assert_true(block_pace(&x, 2048) == 1 && is_about(block_pace_highest(&x), 1.1));
+    assert_true(is_about(block_pace(&x, 6000), (PACES - 0.1) / PACES));
     ms[number_of(PACE_USUAL)] *= 2;
     assert_true(block_paces_by(&x, ms, 128));
     assert_true(is_about(block_pace(&x, PACE_USUAL), 1) && is_about(block_pace(&x, 1024), 2));
@@ -64,30 +71,39 @@ static void times_tell_paces(void **state)
 
 static void a_time_that_is_missing(void **state)
 {
-    const struct block_paces none = {{0}};
-    struct block_paces x;
-    double ms[PACES];
+    const struct block_paces none = {.highest = 0};
     (void)state;
-    set_even_times(ms, 128);
-    ms[number_of(1024)] = 0;
-    assert_false(block_paces_by(&x, ms, 128));
-    assert_memory_equal(&x, &none, sizeof x);
+    for (int i = 0; i < 2; i++) {
+        struct block_paces x;
+        double ms[PACES];
+        set_even_times(ms, 128);
+        ms[number_of(i ? PACE_USUAL : 1024)] = 0;
+        assert_false(block_paces_by(&x, ms, 128));
+        assert_memory_equal(&x, &none, sizeof x);
+    }
 }
 
-/* Rows between sizes have the next larger one's pace, whose tiles they fill in part. */
+/* Rows between sizes have the next larger one's pace, whose tiles they fill in part. Beyond the sizes, the smallest one's counts, and the mean. */
 static void rows_between_sizes(void **state)
 {
-    struct block_paces x = {{0}};
+    struct block_paces x = {.highest = 0};
     (void)state;
-    assert_true(block_pace(&x, 1000) == 1 && block_pace_highest(&x) == 1);
+    assert_true(block_pace(&x, 1000) == 1 && block_pace(&x, 9000) == 1);
+    assert_true(block_pace_highest(&x) == 1);
     for (int i = 0; i < PACES; i++)
         x.of[i] = i % 2 ? 0.5F : 0.75F;
+    block_paces_settle(&x);
     assert_true(is_about(block_pace(&x, PACE_LEAST), 0.75));
     assert_true(is_about(block_pace(&x, PACE_LEAST + 1), 0.5));
     assert_true(is_about(block_pace(&x, PACE_MOST), PACES % 2 ? 0.75 : 0.5));
     assert_true(block_pace(&x, 1) == block_pace(&x, PACE_LEAST));
-    assert_true(block_pace(&x, 100000) == block_pace(&x, PACE_MOST));
+    assert_true(fabs(block_pace(&x, 100000) - 0.625) < 0.01);
     assert_true(block_pace_highest(&x) == 1);
+    x = (struct block_paces){.highest = 0};
+    x.of[number_of(1024)] = 1.5F;
+    block_paces_settle(&x);
+    assert_true(block_pace(&x, 1024) == 1.5 && block_pace(&x, 1025) == 1);
+    assert_true(block_pace(&x, 100000) == 1.5 && block_pace_highest(&x) == 1.5);
 }
 
 /* A kernel of half the pace takes twice as long, without what it takes whatever its size. What is computed on a diagonal is no product; the rows of one at the right
@@ -104,6 +120,8 @@ static void kernels_have_the_pace_of_their_rows(void **state)
                          .by = {.rows = 1024, .cols = 1024, .depth = 1024}};
     (void)state;
     rates.paces.of[number_of(1024)] = 0.5F;
+    rates.paces.of[number_of(768)] = 1;
+    block_paces_settle(&rates.paces);
     schedule_set_cells(&s);
     const double ms = schedule_kernel_ms(&s, &even, 1, 0, 0);
     assert_true(is_about(schedule_kernel_ms(&s, &rates, 1, 0, 0), 2 * (ms - 0.25) + 0.25));
@@ -144,6 +162,7 @@ static void schedules_take_fast_blocks(void **state)
         rates.compute = 50e3;
         for (int i = 0; i < PACES; i++)
             rates.paces.of[i] = i == number_of(fast[f]) ? 1 : 0.7F;
+        block_paces_settle(&rates.paces);
         assert_true(schedule_make(&s, &call, &rates, INT64_C(60) << 30));
         assert_int_equal(s.by.rows, fast[f]);
         schedule_free(&s);
@@ -153,18 +172,45 @@ static void schedules_take_fast_blocks(void **state)
 /* Blocks of products have multiples of a tile's rows where these are many, else of a line's, as their columns and depth. */
 static void blocks_are_whole_tiles(void **state)
 {
-    struct schedule_call call = large_product();
+    static const enum schedule_kind kinds[] = {SCHEDULE_PRODUCT, SCHEDULE_RANK_K};
     struct schedule_rates rates = schedule_nominal;
     (void)state;
     rates.up = rates.down = 50;
     rates.compute = 50e3;
-    for (int64_t n = 1000; n <= 16000; n += 1000) {
+    for (int64_t n = 1010; n <= 9000; n += n < 4200 ? 70 : 890)
+        for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+            struct schedule_call call = large_product();
+            struct schedule s;
+            call.kind = kinds[kind];
+            call.m = call.n = call.k = n;
+            assert_true(schedule_make(&s, &call, &rates, INT64_C(60) << 30));
+            const int64_t sizes[] = {s.by.rows, s.by.cols, s.by.depth};
+            for (int i = 0; i < 3; i++)
+                assert_true(sizes[i] == n ||
+                            sizes[i] % (i == 0 && sizes[i] >= 1024 ? 128 : 64) == 0);
+            schedule_free(&s);
+        }
+}
+
+/* Results at the right side of a triangle are computed by blocks whose columns are the device's rows. */
+static void columns_at_the_right_are_fast(void **state)
+{
+    static const int fast[] = {1536, 2048, 3072};
+    (void)state;
+    for (size_t f = 0; f < sizeof fast / sizeof *fast; f++) {
+        struct schedule_call call = large_product();
+        struct schedule_rates rates = schedule_nominal;
         struct schedule s;
-        call.m = call.n = call.k = n;
+        call.kind = SCHEDULE_MULTIPLY;
+        call.across[SCHEDULE_C] = true;
+        call.reads = true;
+        rates.up = rates.down = 50;
+        rates.compute = 20e3;
+        for (int i = 0; i < PACES; i++)
+            rates.paces.of[i] = i == number_of(fast[f]) ? 1 : 0.6F;
+        block_paces_settle(&rates.paces);
         assert_true(schedule_make(&s, &call, &rates, INT64_C(60) << 30));
-        const int64_t sizes[] = {s.by.rows, s.by.cols, s.by.depth};
-        for (int i = 0; i < 3; i++)
-            assert_true(sizes[i] == n || sizes[i] % (i == 0 && sizes[i] > 1024 ? 128 : 64) == 0);
+        assert_int_equal(s.by.cols, fast[f]);
         schedule_free(&s);
     }
 }
@@ -180,6 +226,7 @@ static void the_floor_is_below_all(void **state)
     rates.compute = 20e3; /* takes longer than the copies */
     for (int i = 0; i < PACES; i++)
         rates.paces.of[i] = i % 3 == 0 ? 1.25F : 0.75F;
+    block_paces_settle(&rates.paces);
     assert_true(schedule_make(&s, &call, &rates, INT64_C(60) << 30));
     assert_true(schedule_floor(&call, &rates) <= s.ms);
     assert_true(s.ms < 1.1 * schedule_floor(&call, &rates));
@@ -197,22 +244,23 @@ static int start(void **state)
 /* All sizes are measured, unless products take long: those of complex doubles, on this test GPU. What else the machine does may make others seem so, too. */
 static void a_device_is_measured(void **state)
 {
-    for (int i = 0; i < ACCEL_DTYPES; i++) {
-        const struct accel_routine *product =
-            accel_sample_of(ACCEL_SAMPLE_PRODUCT, (enum accel_dtype)i);
-        const bool slow = i == ACCEL_COMPLEX128 && !is_real_gpu();
+    static const enum accel_dtype types[] = {ACCEL_FLOAT32, ACCEL_FLOAT64, ACCEL_COMPLEX128};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const struct accel_routine *product = accel_sample_of(ACCEL_SAMPLE_PRODUCT, types[i]);
+        const bool slow = types[i] == ACCEL_COMPLEX128 && !is_real_gpu();
         struct block_paces paces;
         struct accel_call call;
         bool measured = false;
         shape_of_order(&call, product, PACE_MOST);
         for (int attempt = 0; attempt < (slow ? 1 : 20) && !measured; attempt++)
-            measured = gpu_measure_paces(*state, &call, &paces);
-        assert_true(measured != slow || is_real_gpu()); /* which may be slow in double precision */
+            measured = gpu_measure_paces(*state, &call, 3000, &paces);
+        assert_true(measured != slow || is_real_gpu()); /* which may be slow in any type */
         for (int k = 0; k < PACES; k++)
             assert_true(measured ? (double)paces.of[k] >= PACE_SLOWEST &&
                                        (double)paces.of[k] <= PACE_FASTEST
                                  : paces.of[k] == 0);
         assert_true(!measured || paces.of[number_of(PACE_USUAL)] == 1);
+        assert_true(!measured == (paces.beyond == 0));
     }
 }
 
@@ -225,10 +273,11 @@ int main(void)
         cmocka_unit_test(kernels_have_the_pace_of_their_rows),
         cmocka_unit_test(schedules_take_fast_blocks),
         cmocka_unit_test(blocks_are_whole_tiles),
+        cmocka_unit_test(columns_at_the_right_are_fast),
         cmocka_unit_test(the_floor_is_below_all),
         cmocka_unit_test_setup_teardown(a_device_is_measured, start, stop_device)};
-    /* Kernels of a test GPU compute nothing, and take the time of 4 Tflop/s. */
-    if (setenv("TESTGPU_DATA", "0", 1) != 0 || setenv("TESTGPU_GFLOPS", "4000", 1) != 0 ||
+    /* Kernels of a test GPU compute nothing, and take the time of 6 Tflop/s. */
+    if (setenv("TESTGPU_DATA", "0", 1) != 0 || setenv("TESTGPU_GFLOPS", "6000", 1) != 0 ||
         setenv("TESTGPU_HALF", "128", 1) != 0 || setenv("TESTGPU_DELAY_US", "0", 1) != 0)
         return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

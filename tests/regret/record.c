@@ -155,7 +155,7 @@ static void record_shapes(struct recorder *r, const struct accel_routine *routin
 
 int main(int argc, char **argv)
 {
-    struct recorder r = {.most_ms = 150, .copies = {1, 1}};
+    struct recorder r = {.most_ms = 150, .copies = {.up_gbps = 1, .down_gbps = 1}};
     bool on_gpu = argc > 1 && strcmp(argv[1], "gpu") == 0;
     const struct gpu_config config = {.cuda_dir = getenv("ACCEL_CUDA_DIR"), .memory_share = 0.8};
     char why[GPU_FAILURE_BYTES];

@@ -160,7 +160,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     # The pace of blocks of some numbers of rows, of a test GPU whose kernels take the time of a fast one's.
     paced = str(Path(folder, "paced"))
-    done, _ = calibrate(folder, "--output", paced, env={**GPU, "TESTGPU_GFLOPS": "4000", "TESTGPU_HALF": "128", "TESTGPU_DATA": "0", "TESTGPU_MEMORY": "2G"}, seconds=1)
+    done, _ = calibrate(folder, "--output", paced, env={**GPU, "TESTGPU_GFLOPS": "60000", "TESTGPU_HALF": "128", "TESTGPU_DATA": "0", "TESTGPU_MEMORY": "2G"}, seconds=1)
     found = next((s for h, s in (read(paced) or {}).items() if h.startswith("[gpu ")), {})
     for kind in "sd":
         paces = {int(rows): float(pace) for rows, pace in (entry.split(":") for entry in found.get(f"pace_{kind}", "").split(" ") if entry)}
