@@ -170,13 +170,13 @@ with tempfile.TemporaryDirectory() as folder:
         est[name] = float(lines_for(done, n="2000")[0]["est_gpu_ms"])
     tap.ok(est["none"] <= est["known"] <= 1.05 * est["none"] and all(1.02 * est["none"] < est[way] for way in ("up", "down")), "what short columns take is in estimates", est)
 
-    # So does the pace of its blocks, whatever their rows; that of another type does not.
+    # So does the pace of its blocks, beside that of the call whose time was measured: faster ones are taken, and none that are slower. That of another type counts nothing.
     for name, kind, pace in ("slow", "d", 0.5), ("fast", "d", 2), ("other", "s", 0.5):
-        paces = " ".join(f"{rows}:{pace}" for rows in range(640, 4097, 128))
+        paces = " ".join(f"{rows}:{1 if rows == 2048 else pace}" for rows in range(640, 4097, 128))
         put(model, {known["blas"]: cpu, known["gpu"]: f"up_gbps=1000\ndown_gbps=1000\nkernels_ms=0.001\npace_{kind} {paces}\n{gpu}"})
         done = start("steps", "dgemm:2000:1", env={**WAIT, **LOG, "ACCEL_MODEL": model})
         est[name] = float(lines_for(done, n="2000")[0]["est_gpu_ms"])
-    tap.ok(1.5 * est["other"] < est["slow"] < 2.2 * est["other"] and est["fast"] < 0.8 * est["other"], "how fast blocks are multiplied is in estimates", est)
+    tap.ok(0.99 * est["other"] < est["slow"] < 1.2 * est["other"] and est["fast"] < 0.8 * est["other"], "how fast blocks are multiplied is in estimates", est)
 
     # ---- ACCEL_LEARN ----
 
