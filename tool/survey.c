@@ -297,8 +297,21 @@ static void measure_guide(struct survey *survey, struct survey_track *track, dou
         measure_behind(survey, track, guide, FILLING_ORDER, limit_ms, deadline);
 }
 
+/* Of routines without such a guide, the time of a square that is not small tells how it grows: that of eigenvalues and singular values far less than their operations. */
+static void measure_growth(struct survey *survey, struct survey_track *track, double limit_ms,
+                           double deadline)
+{
+    struct survey_shape *shape = square(track, BEFORE_ORDER);
+    if (shape && shape->ms <= 0 && survey_now() < deadline)
+        measure(survey, track, shape, 0, limit_ms);
+}
+
+typedef void measure_some(struct survey *survey, struct survey_track *track, double limit_ms,
+                          double deadline);
+
 /* Measures the shapes on the GPU that tell most, before the cheap ones: these may take all the time. First those of double precision. */
-static void measure_guides(struct survey *survey, double limit_ms, double deadline)
+static void measure_first(struct survey *survey, measure_some *some, double limit_ms,
+                          double deadline)
 {
     static const enum accel_dtype types[] = {ACCEL_FLOAT64, ACCEL_FLOAT32, ACCEL_COMPLEX128,
                                              ACCEL_COMPLEX64};
@@ -306,7 +319,7 @@ static void measure_guides(struct survey *survey, double limit_ms, double deadli
         for (int t = 0; t < survey->tracks && survey->gpu && survey_now() < deadline; t++) {
             struct survey_track *track = &survey->track[t];
             if (track->gpu && track->routine->dtype == types[type])
-                measure_guide(survey, track, limit_ms, deadline);
+                some(survey, track, limit_ms, deadline);
         }
 }
 
@@ -447,9 +460,11 @@ void survey_run(struct survey *survey)
 {
     const double start = survey->start, seconds = survey->deadline - start;
     const double limit_ms = fmax(0.08 * seconds, 1); /* 4 ms of 50 s */
-    measure_guides(survey, limit_ms, survey_now() + 0.2 * seconds);
-    go_on(survey, true, limit_ms, start + 0.4 * seconds);
-    retry(survey, true, limit_ms, start + 0.45 * seconds);
+    measure_first(survey, measure_guide, limit_ms, survey_now() + 0.2 * seconds);
+    measure_first(survey, measure_growth, limit_ms, survey_now() + 0.06 * seconds);
+    const double at_least = survey_now() + 0.1 * seconds;
+    go_on(survey, true, limit_ms, fmax(start + 0.4 * seconds, at_least));
+    retry(survey, true, limit_ms, fmax(start + 0.45 * seconds, at_least));
     go_on(survey, false, limit_ms, start + 0.75 * seconds);
     retry(survey, false, limit_ms, start + 0.85 * seconds);
     /* A time that was too long may have kept larger shapes back. */
