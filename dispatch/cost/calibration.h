@@ -20,7 +20,7 @@
  *     solve_d_own_row_ms=0.0002
  *     solve_d_own_nrhs=1024
  *     gain_emulated=8.1
- *     pace_d 640:1.012 768:0.985
+ *     pace_d 640:1.02 768:0.98
  *     svd_d_vectors 48:gesvdj 800:gesvdp
  *     ROUTINE 64x64x64:0.0210 512x512x512:0.0324
  *     checksum=0123456789abcdef

@@ -62,15 +62,13 @@ bool cuda_is_dead(void);
 /* Returns a number that changes when gpu_start() begins and when it ends: odd in between, when contexts may be active that are ours. */
 unsigned cuda_starts(void);
 
-/* For gpu_device_functions: in run.c, place.c, measure.c and peer_rate.c. */
+/* For gpu_device_functions: in run.c, place.c, measure.c, measure_paces.c and peer_rate.c. */
 enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *call,
                          struct gpu_host *host);
 void cuda_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch);
 bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_span *x);
 bool cuda_store(struct gpu_device *device, const struct accel_span *x, const void *host);
 bool cuda_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates);
-
-/* measure_paces.c: gpu_measure_paces(). */
 bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *product,
                         double limit_ms, struct block_paces *paces);
 double cuda_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
