@@ -2,6 +2,7 @@
 #include "cpu.h"
 
 #include <stdbool.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -92,6 +93,11 @@ void cpu_name(char name[CPU_NAME_BYTES])
     text_end(&text);
 }
 
+bool cpu_is_amd(void)
+{
+    return false;
+}
+
 #else
 
 #    include <cpuid.h>
@@ -115,6 +121,25 @@ void cpu_name(char name[CPU_NAME_BYTES])
     }
     memcpy(name, first, length);
     name[length] = 0;
+}
+
+bool cpu_is_amd(void)
+{
+    enum { UNKNOWN, NO, YES };
+    static atomic_int known; /* CPUID takes some microseconds on a virtual machine */
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (answer == UNKNOWN) {
+        char maker[12] = "";
+        unsigned most, part[3] = {0};
+        if (__get_cpuid(0, &most, &part[0], &part[2], &part[1]))
+            memcpy(maker, part, sizeof maker);
+        answer = memcmp(maker, "AuthenticAMD", sizeof maker) == 0 ||
+                         memcmp(maker, "HygonGenuine", sizeof maker) == 0
+                     ? YES
+                     : NO;
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return answer == YES;
 }
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/cpu.h"
+
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -136,11 +138,33 @@ int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_piece
         memcpy(to, moved, bytes);                                                                  \
     } while (0)
 
+/* Returns whether a target begins less than 32 bytes farther on in its page than the source, as the memory that malloc() gives for a large matrix does beside a slot. There glibc's
+ * memcpy() takes five to ten times as long on AMD's processors: it copies runs of 4 KB to about 1 MB by REP MOVSB. */
+static inline bool is_a_little_ahead(const char *to, const char *from)
+{
+    enum { PAGE = 4096, LITTLE = 32 };
+    const uintptr_t ahead = ((uintptr_t)to - (uintptr_t)from) % PAGE;
+    return ahead > 0 && ahead < LITTLE;
+}
+
+/* Of at least a block. The last one ends where the run does. */
+static void copy_blocks(char *to, const char *from, int64_t bytes)
+{
+    enum { BLOCK = 64 };
+    const int64_t last = bytes - BLOCK;
+    for (int64_t i = 0; i < last; i += BLOCK)
+        MOVE(BLOCK, to + i, from + i);
+    MOVE(BLOCK, to + last, from + last);
+}
+
 /* The last block ends where the run does, so it may overlap the one before it. */
 static inline void copy_run(char *to, const char *from, int64_t bytes)
 {
     if (bytes > SHORT_BYTES) {
-        memcpy(to, from, (size_t)bytes);
+        if (is_a_little_ahead(to, from) && cpu_is_amd())
+            copy_blocks(to, from, bytes);
+        else
+            memcpy(to, from, (size_t)bytes);
     } else if (bytes >= 16) {
         int64_t last = bytes - 16;
         for (int64_t i = 0; i < last; i += 16)

@@ -173,7 +173,10 @@ int main(void)
         struct lane_rectangle r;
     } shapes[] = {{"strided", lane_whole(host, 1, n, 3, size)},
                   {"rows8", lane_whole(host, 8, n / 8, 16, size)},
-                  {"rows32", lane_whole(host, 32, n / 32, 64, size)}};
+                  {"rows32", lane_whole(host, 32, n / 32, 64, size)},
+                  /* Where the slot is in its page, and 16 bytes beyond. */
+                  {"page0", lane_whole(host, 8192, n / 8704, 8704, size)},
+                  {"page16", lane_whole(host + 16, 8192, n / 8704, 8704, size)}};
     for (int pair = -1; pair < PAIRS; pair++) /* the first warms up */
         for (int up = 0; up < 2; up++)
             for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {

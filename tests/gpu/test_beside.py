@@ -71,7 +71,7 @@ bad, fired = [], 0
 with tempfile.TemporaryDirectory() as folder:
     for n in range(2, 14):
         report = Path(folder, f"report{n}")
-        done = start("random_calls", "-l", TESTS / "liblacking.so", "-f", "y", "-c", 4, "-n", 700, "-s", 3, "-r", "d@(gemm|syrk|symm)",
+        done = start("random_calls", "-l", TESTS / "liblacking.so", "-f", "y", "-c", 4, "-n", 800, "-s", 1, "-r", "d@(gemm|syrk|symm)",
                      env={**ENV, "TESTGPU_FAIL": f"cublasSetStream_v2:{n}", "TESTGPU_REPORT": str(report)})
         fired += "fired=1" in report.read_text()
         if done.returncode != 0 or not done.stdout.endswith(" 0 wrong\n") or "testgpu fault " in report.read_text():
