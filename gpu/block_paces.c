@@ -55,7 +55,7 @@ bool block_paces_by(struct block_paces *x, const double ms[PACES], double half)
         if (!(ms[i] > 0))
             return false;
     for (int i = 0; i < PACES; i++) {
-        const double pace = usual * even_time(PACE_LEAST + i * PACE_STEP, half) / ms[i];
+        const double pace = usual * even_time(pace_rows(i), half) / ms[i];
         x->of[i] = (float)((int)(kept_within(pace) * PACE_PARTS + 0.5)) / PACE_PARTS;
     }
     block_paces_settle(x);

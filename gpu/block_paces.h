@@ -1,6 +1,6 @@
 /*
  * How fast a device multiplies blocks of some numbers of rows, beside others: one after the other without a pause, as a schedule's blocks are. A large kernel's
- * size alone does not tell: on an H100 (cuBLAS 13.1, double precision) blocks of 1536, 2304, 3072 and 5632 rows reach 50 to 56 Tflop/s, of 2752, 2816 and 4096 rows 45 to 52
+ * size alone does not tell: on an H100 (cuBLAS 13.1, double precision) blocks of 1024 columns and more reach 50 to 56 Tflop/s with 1536, 2304, 3072 and 5632 rows, 45 to 53 with 2752, 2816 and 4096
  * (docs/measurements). The columns count, too, but not as much; a pace is that of several numbers of them together.
  */
 #ifndef ACCEL_BLOCK_PACES_H
@@ -21,6 +21,12 @@ enum {
     PACE_WIDEST = 2816
 };
 extern const int64_t pace_widths[PACE_WIDTHS];
+
+/* Returns the rows of a measured size, by its number from 0 to PACES - 1. */
+static inline int64_t pace_rows(int number)
+{
+    return PACE_LEAST + number * PACE_STEP;
+}
 
 /* Paces are kept within these, and are multiples of 1 / PACE_PARTS: smaller differences come from the measurement. */
 #define PACE_SLOWEST 0.5

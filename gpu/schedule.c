@@ -213,12 +213,17 @@ double schedule_product_ms(const struct schedule_rates *rates, double terms, dou
     return terms / (rates->compute * 1e6 * shortest / (shortest + rates->half));
 }
 
-/* Returns the milliseconds of a kernel as if all numbers of rows had one pace. *product_rows: those of the device's product, 0: it is none. */
-static double kernel_and_rows(const struct schedule *s, const struct schedule_rates *rates, int i,
-                              int j, int p, int64_t *product_rows)
+/* Returns whether a kernel has to do with a block on a diagonal, of which it computes, or reads, a triangle. */
+static bool is_on_diagonal(const struct schedule_call *call, int i, int j, int p)
+{
+    return (schedule_in_panels(call) && i == p) || (call->kind == SCHEDULE_RANK_K && i == j);
+}
+
+/* Returns the milliseconds of a kernel as if all numbers of rows had one pace. */
+static double even_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
+                             int j, int p)
 {
     const struct schedule_call *call = &s->call;
-    *product_rows = 0;
     if (call->k == 0)
         return rates->kernel_ms;
     if (call->kind == SCHEDULE_BATCH) {
@@ -232,29 +237,29 @@ static double kernel_and_rows(const struct schedule *s, const struct schedule_ra
     const struct schedule_cell of_a = schedule_cell_of(s, A, i, p);
     const int64_t rows = of_a.rows, cols = schedule_cell_of(s, C, 0, j).cols;
     const int64_t depth = accel_min(s->by.depth, call->k - p * s->by.depth);
-    const bool half =
-        (schedule_in_panels(call) && i == p) || (call->kind == SCHEDULE_RANK_K && i == j);
-    *product_rows = half ? 0 : call->across[C] ? cols : rows;
     const double terms = call->per_term * (double)rows * (double)cols * (double)depth *
-                         (call->kind == SCHEDULE_RANK_K && call->two ? 2 : 1) * (half ? 0.5 : 1);
+                         (call->kind == SCHEDULE_RANK_K && call->two ? 2 : 1) *
+                         (is_on_diagonal(call, i, j, p) ? 0.5 : 1);
     return rates->kernel_ms + schedule_solve_ms(s, rates, i, j, p) +
            schedule_product_ms(rates, terms, (double)accel_min(accel_min(rows, cols), depth));
 }
 
-static double even_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
-                             int j, int p)
+/* Returns the pace of a kernel that is one product; 1 of others. The device sees the columns of a transposed cell as rows. */
+static double pace_of(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
+                      int p)
 {
-    int64_t rows;
-    return kernel_and_rows(s, rates, i, j, p, &rows);
+    const struct schedule_call *call = &s->call;
+    if (call->k == 0 || call->kind == SCHEDULE_BATCH || is_on_diagonal(call, i, j, p))
+        return 1;
+    return block_pace(&rates->paces, call->across[C] ? schedule_cell_of(s, C, 0, j).cols
+                                                     : schedule_cell_of(s, A, i, p).rows);
 }
 
 double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
                           int j, int p)
 {
-    int64_t rows;
-    const double ms = kernel_and_rows(s, rates, i, j, p, &rows);
-    return rows == 0 ? ms
-                     : rates->kernel_ms + (ms - rates->kernel_ms) / block_pace(&rates->paces, rows);
+    const double ms = even_kernel_ms(s, rates, i, j, p) - rates->kernel_ms;
+    return rates->kernel_ms + ms / pace_of(s, rates, i, j, p);
 }
 
 void schedule_set_solving(struct schedule_rates *rates, const struct schedule_solving by[2],
@@ -418,31 +423,30 @@ static double computed_share(const struct schedule_call *call)
            (call->omits & SCHEDULE_TAIL ? tail * tail : 0);
 }
 
-typedef double kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
-                         int p);
-
-static double whole_ms(const struct schedule_call *call, const struct schedule_rates *rates,
-                       kernel_ms *of_kernel)
+/* Returns a call as one block. */
+static struct schedule as_whole(const struct schedule_call *call)
 {
     const bool batch = call->kind == SCHEDULE_BATCH;
     struct schedule s = {
         .call = *call,
         .by = {.rows = call->m, .cols = batch ? call->products : call->n, .depth = call->k}};
     s.call.head = 0;
-    return rates->kernel_ms +
-           computed_share(call) * (of_kernel(&s, rates, 0, 0, 0) - rates->kernel_ms);
+    return s;
 }
 
 double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates)
 {
-    return whole_ms(call, rates, even_kernel_ms);
+    const struct schedule s = as_whole(call);
+    return rates->kernel_ms +
+           computed_share(call) * (even_kernel_ms(&s, rates, 0, 0, 0) - rates->kernel_ms);
 }
 
 double schedule_compute(const struct schedule_call *call, const struct schedule_rates *rates,
                         double ms)
 {
-    const struct schedule_rates one = {.compute = 1, .half = rates->half, .paces = rates->paces};
-    return whole_ms(call, &one, schedule_kernel_ms) / ms;
+    const struct schedule_rates one = {.compute = 1, .half = rates->half};
+    const struct schedule s = as_whole(call);
+    return schedule_whole_ms(call, &one) / pace_of(&s, rates, 0, 0, 0) / ms;
 }
 
 /* Returns how many matrices of an operand there are. */

@@ -8,9 +8,9 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERA
 
 /* ---- Sizes ---- */
 
-/* A line of the caches; and a tile, by which a device's BLAS computes products (cuBLAS's have 64 to 256 rows), whole ones at the rim, too. In panels, rows are the order of a
- * triangle. */
-enum { LINE = 64, TILE = 128, MANY = 1024 };
+/* A line of the caches; and a tile, by which a device's BLAS computes products (cuBLAS's have 64 to 256 rows), whole ones at the rim, too: of many rows, an H100 multiplies fewer a
+ * second if they are no multiple of it (block_paces.h). In panels, rows are the order of a triangle. */
+enum { LINE = 64, TILE = 128, MANY = 2048 };
 
 static bool has_tiles(const struct schedule_call *call)
 {

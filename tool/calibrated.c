@@ -85,9 +85,9 @@ static void report_paces(enum accel_dtype dtype, const struct block_paces *paces
         fastest = paces->of[i] > paces->of[fastest] ? i : fastest;
     }
     if (paces->of[0] > 0 && paces->of[slowest] < paces->of[fastest])
-        printf("%s: blocks of %d rows are multiplied %.2f times as fast as those of %d\n",
-               accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype)->name, PACE_LEAST + fastest * PACE_STEP,
-               (double)(paces->of[fastest] / paces->of[slowest]), PACE_LEAST + slowest * PACE_STEP);
+        printf("%s: blocks of %lld rows are multiplied %.2f times as fast as those of %lld\n",
+               accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype)->name, (long long)pace_rows(fastest),
+               (double)(paces->of[fastest] / paces->of[slowest]), (long long)pace_rows(slowest));
 }
 
 void calibrated_print(const char *path, const struct sections *sections,

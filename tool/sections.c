@@ -40,7 +40,7 @@ static void put_paces(FILE *to, enum accel_dtype dtype, const struct block_paces
     char name[CALIBRATION_PACE_BYTES];
     calibration_pace_name(name, dtype);
     for (int i = 0; i < PACES && paces->of[0] > 0; i++)
-        fprintf(to, "%s %d:%.2f", i == 0 ? name : "", PACE_LEAST + i * PACE_STEP,
+        fprintf(to, "%s %lld:%.2f", i == 0 ? name : "", (long long)pace_rows(i),
                 (double)paces->of[i]);
     if (paces->of[0] > 0)
         fputc('\n', to);

@@ -86,12 +86,12 @@ static double multiply_adds(int64_t order)
  * time for all rounds is the last. */
 static enum gpu_status estimate_round(struct product *x, double limit_ms, double *round_ms)
 {
-    enum { TIMES = 20 };
+    enum { TIMES = 20, FAR_TOO_LONG = 20 };
     double all = 0;
     enum gpu_status status = GPU_OK;
-    for (int i = 0; i < PACES * PACE_WIDTHS; i++)
-        all += (double)(PACE_LEAST + i / PACE_WIDTHS * PACE_STEP) *
-               (double)pace_widths[i % PACE_WIDTHS] * PACE_DEPTH;
+    for (int i = 0; i < PACES; i++)
+        for (int k = 0; k < PACE_WIDTHS; k++)
+            all += (double)pace_rows(i) * (double)pace_widths[k] * PACE_DEPTH;
     *round_ms = 0;
     for (int i = 0; status == GPU_OK && *round_ms * LEAST_ROUNDS <= limit_ms && i < PROBED; i++) {
         *round_ms = 1e30;
@@ -104,7 +104,7 @@ static enum gpu_status estimate_round(struct product *x, double limit_ms, double
             const double share = i == 0 ? 0.01 : 1,
                          ms = share * (accel_now_ms() - start) * all / multiply_adds(probed[i]);
             *round_ms = ms < *round_ms ? ms : *round_ms;
-            if (k > 0 && ms * LEAST_ROUNDS > 20 * limit_ms)
+            if (k > 0 && ms * LEAST_ROUNDS > FAR_TOO_LONG * limit_ms)
                 break;
         }
     }
@@ -126,7 +126,7 @@ static enum gpu_status time_sizes(struct product *x, double limit_ms, double ms[
     enum gpu_status status = GPU_OK;
     int rounds = 0, times[PACES];
     for (int i = 0; status == GPU_OK && i < PACES; i++) {
-        status = time_rows(x, PACE_LEAST + i * PACE_STEP, 1, &ms[i]);
+        status = time_rows(x, pace_rows(i), 1, &ms[i]);
         const double fit = ROW_MS / (ms[i] > 0 ? ms[i] : ROW_MS) + 1;
         times[i] = fit < MOST_IN ? (int)fit : MOST_IN;
     }
@@ -134,7 +134,7 @@ static enum gpu_status time_sizes(struct product *x, double limit_ms, double ms[
            (rounds < LEAST_ROUNDS || accel_now_ms() - begun < limit_ms);
          rounds++)
         for (int i = 0; status == GPU_OK && i < PACES; i++)
-            status = time_rows(x, PACE_LEAST + i * PACE_STEP, times[i], &took[i][rounds]);
+            status = time_rows(x, pace_rows(i), times[i], &took[i][rounds]);
     for (int i = 0; status == GPU_OK && i < PACES; i++) {
         qsort(took[i], (size_t)rounds, sizeof took[i][0], by_size);
         ms[i] = took[i][rounds / 2];

@@ -32,7 +32,7 @@ static int number_of(int rows)
 static void set_even_times(double ms[PACES], double half)
 {
     for (int i = 0; i < PACES; i++) {
-        const double rows = PACE_LEAST + i * PACE_STEP;
+        const double rows = (double)pace_rows(i);
         ms[i] = 0;
         for (int k = 0; k < PACE_WIDTHS; k++) {
             const double cols = (double)pace_widths[k],
@@ -106,8 +106,8 @@ static void rows_between_sizes(void **state)
     assert_true(block_pace(&x, 100000) == 1.5 && block_pace_highest(&x) == 1.5);
 }
 
-/* A kernel of half the pace takes twice as long, without what it takes whatever its size. What is computed on a diagonal is no product; the rows of one at the right
- * side are the cell's columns. */
+/* Half the pace doubles the time of a kernel's operations; what a kernel takes whatever its size stays the same. A block on a diagonal has no pace, for its kernel is no product. At
+ * the right side of a matrix, the columns of a cell are the rows that the device multiplies. */
 static void kernels_have_the_pace_of_their_rows(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e3, 0, 0, 0.25, 0), even = rates;
@@ -149,21 +149,28 @@ static struct schedule_call large_product(void)
                                   .size = {8, 8, 8}};
 }
 
-/* The rows of a large product's blocks are those that a device multiplies fast: of each size that may be the fastest, if all others are slower. */
+/* Makes a schedule by a device that multiplies blocks of one number of rows the fastest; `others` is the pace of all others. */
+static void make_with_fast(struct schedule *s, const struct schedule_call *call, double gflops,
+                           int rows, float others)
+{
+    struct schedule_rates rates = schedule_nominal;
+    rates.up = rates.down = 50;
+    rates.compute = gflops;
+    for (int i = 0; i < PACES; i++)
+        rates.paces.of[i] = i == number_of(rows) ? 1 : others;
+    block_paces_settle(&rates.paces);
+    assert_true(schedule_make(s, call, &rates, INT64_C(60) << 30));
+}
+
+/* A large product's blocks have the number of rows that a device multiplies the fastest, whichever that is. */
 static void schedules_take_fast_blocks(void **state)
 {
     static const int fast[] = {1408, 1536, 2048, 2560, 3072};
     const struct schedule_call call = large_product();
     (void)state;
     for (size_t f = 0; f < sizeof fast / sizeof *fast; f++) {
-        struct schedule_rates rates = schedule_nominal;
         struct schedule s;
-        rates.up = rates.down = 50;
-        rates.compute = 50e3;
-        for (int i = 0; i < PACES; i++)
-            rates.paces.of[i] = i == number_of(fast[f]) ? 1 : 0.7F;
-        block_paces_settle(&rates.paces);
-        assert_true(schedule_make(&s, &call, &rates, INT64_C(60) << 30));
+        make_with_fast(&s, &call, 50e3, fast[f], 0.7F);
         assert_int_equal(s.by.rows, fast[f]);
         schedule_free(&s);
     }
@@ -174,10 +181,11 @@ static void blocks_are_whole_tiles(void **state)
 {
     static const enum schedule_kind kinds[] = {SCHEDULE_PRODUCT, SCHEDULE_RANK_K};
     struct schedule_rates rates = schedule_nominal;
+    int large = 0;
     (void)state;
     rates.up = rates.down = 50;
     rates.compute = 50e3;
-    for (int64_t n = 1010; n <= 9000; n += n < 4200 ? 70 : 890)
+    for (int64_t n = 1010; n <= 20000; n += n < 4200 ? 70 : 890)
         for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
             struct schedule_call call = large_product();
             struct schedule s;
@@ -187,29 +195,25 @@ static void blocks_are_whole_tiles(void **state)
             const int64_t sizes[] = {s.by.rows, s.by.cols, s.by.depth};
             for (int i = 0; i < 3; i++)
                 assert_true(sizes[i] == n ||
-                            sizes[i] % (i == 0 && sizes[i] >= 1024 ? 128 : 64) == 0);
+                            sizes[i] % (i == 0 && sizes[i] >= 2048 ? 128 : 64) == 0);
+            large += s.by.rows >= 2048 && s.by.rows < n;
             schedule_free(&s);
         }
+    assert_true(large >= 5);
 }
 
-/* Results at the right side of a triangle are computed by blocks whose columns are the device's rows. */
+/* At the right side of a triangle, the columns of a block are the rows that the device multiplies. */
 static void columns_at_the_right_are_fast(void **state)
 {
     static const int fast[] = {1536, 2048, 3072};
+    struct schedule_call call = large_product();
     (void)state;
+    call.kind = SCHEDULE_MULTIPLY;
+    call.across[SCHEDULE_C] = true;
+    call.reads = true;
     for (size_t f = 0; f < sizeof fast / sizeof *fast; f++) {
-        struct schedule_call call = large_product();
-        struct schedule_rates rates = schedule_nominal;
         struct schedule s;
-        call.kind = SCHEDULE_MULTIPLY;
-        call.across[SCHEDULE_C] = true;
-        call.reads = true;
-        rates.up = rates.down = 50;
-        rates.compute = 20e3;
-        for (int i = 0; i < PACES; i++)
-            rates.paces.of[i] = i == number_of(fast[f]) ? 1 : 0.6F;
-        block_paces_settle(&rates.paces);
-        assert_true(schedule_make(&s, &call, &rates, INT64_C(60) << 30));
+        make_with_fast(&s, &call, 20e3, fast[f], 0.6F);
         assert_int_equal(s.by.cols, fast[f]);
         schedule_free(&s);
     }

@@ -635,8 +635,7 @@ static void ample_memory(void **state)
 {
     const struct farther far = count_far(0);
     (void)state;
-    /* One more since long blocks are whole tiles, which counts as nothing here. */
-    assert_in_range(far.from_bound - far.in_panels, 0, 11);
+    assert_in_range(far.from_bound - far.in_panels, 0, 10);
     assert_in_range(far.in_panels, 0, 6);
     assert_in_range(far.from_longest, 0, 19);
     assert_true(far.over < 1.114);

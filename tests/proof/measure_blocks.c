@@ -171,6 +171,17 @@ static void measure_row(struct blocks *x, const char *name, const struct way *wa
         report_missing(full, "");
 }
 
+/* Reports these ways of the blocks that are set. solved: the matrix A is a triangle. */
+static void measure_ways(struct blocks *x, const char *name, const struct way *ways, int count,
+                         bool solved, double amount, const char *unit)
+{
+    if (!take(x, IN_A_ROW, solved))
+        give_back(x);
+    for (int i = 0; i < count; i++)
+        measure_row(x, name, &ways[i], IN_A_ROW, amount, unit);
+    give_back(x);
+}
+
 /* beyond: see struct blocks. Columns whose distance is a power of 2 may meet in the same places of the device's caches. */
 static void measure_block(struct blocks *x, int m, int n, int k, int beyond)
 {
@@ -180,11 +191,7 @@ static void measure_block(struct blocks *x, int m, int n, int k, int beyond)
     x->m = m, x->n = n, x->k = k, x->beyond = beyond;
     snprintf(name, sizeof name, beyond ? "block_%dx%dx%d_ld_%d" : "block_%dx%dx%d", m, n, k,
              m + beyond);
-    if (!take(x, IN_A_ROW, false))
-        give_back(x);
-    for (int i = 0; i < 2; i++)
-        measure_row(x, name, &ways[i], IN_A_ROW, 2.0 * m * n * (double)k * IN_A_ROW, "Gflop/s");
-    give_back(x);
+    measure_ways(x, name, ways, 2, false, 2.0 * m * n * (double)k * IN_A_ROW, "Gflop/s");
     x->beyond = 0;
 }
 
@@ -195,10 +202,7 @@ static void measure_thin(struct blocks *x, int m, int k)
     char name[48];
     x->m = m, x->n = 16, x->k = k;
     snprintf(name, sizeof name, "thin_%dx%d", m, k);
-    if (!take(x, IN_A_ROW, false))
-        give_back(x);
-    measure_row(x, name, &way, IN_A_ROW, (double)bytes_of(m, k, IN_A_ROW), "GB/s");
-    give_back(x);
+    measure_ways(x, name, &way, 1, false, (double)bytes_of(m, k, IN_A_ROW), "GB/s");
 }
 
 /* The operations are those of the triangle. */
@@ -211,11 +215,7 @@ static void measure_rank_k(struct blocks *x, int n, int k)
     char name[48];
     x->m = x->n = n, x->k = k;
     snprintf(name, sizeof name, "rank_k_%dx%d", n, k);
-    if (!take(x, IN_A_ROW, false))
-        give_back(x);
-    for (int i = 0; i < 3; i++)
-        measure_row(x, name, &ways[i], IN_A_ROW, (double)n * n * (double)k * IN_A_ROW, "Gflop/s");
-    give_back(x);
+    measure_ways(x, name, ways, 3, false, (double)n * n * (double)k * IN_A_ROW, "Gflop/s");
 }
 
 static void measure_solved(struct blocks *x, int m, int n)
@@ -227,11 +227,7 @@ static void measure_solved(struct blocks *x, int m, int n)
     char name[48];
     x->m = x->k = m, x->n = n;
     snprintf(name, sizeof name, "triangle_%dx%d", m, n);
-    if (!take(x, IN_A_ROW, true))
-        give_back(x);
-    for (int i = 0; i < 4; i++)
-        measure_row(x, name, &ways[i], IN_A_ROW, 0, "ms");
-    give_back(x);
+    measure_ways(x, name, ways, 4, true, 0, "ms");
 }
 
 void measure_blocks(bool quick)
