@@ -166,6 +166,7 @@ include tests/tests.mk
 include tests/testgpu/testgpu.mk
 include tests/bench/bench.mk
 include tests/sanitize/sanitize.mk
+include tests/clang/clang.mk
 
 $(TEST_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/replay $(REGRET)/record $(FUZZ_PROGRAMS): \
     $(BUILD)/compiler.flags $(BUILD)/link.flags tests/tests.mk
@@ -256,6 +257,7 @@ help:
 	@echo 'make tsan          the tests with threads under ThreadSanitizer'
 	@echo 'make sanitize      both'
 	@echo 'make faults        makes each CUDA call of each operation fail, and prints a table (some minutes)'
+	@echo 'make clang         builds all with clang, and runs the part of the suite that depends on the compiler'
 	@echo 'make fuzz          runs clang'\''s libFuzzer on settings, config files, calibrations and arguments'
 	@echo 'make regress       runs real programs without a GPU and with the test GPU, and prints a table of their numbers'
 	@echo 'make test-arm64    compiles for AArch64, and runs some tests and Debian'\''s NumPy, Octave and R of arm64 under qemu-user (docs/testing.md)'

@@ -249,11 +249,13 @@ static inline void unpack_run(char *to, const char *from, int64_t bytes, bool st
 
 static inline void clear_run(char *to, int64_t bytes)
 {
-    static const char zeros[16];
+    static const char zero_bytes[16];
     if (bytes > SHORT_BYTES) {
         memset(to, 0, (size_t)bytes);
         return;
     }
+    const char *zeros = zero_bytes;
+    __asm__("" : "+r"(zeros)); /* or clang calls memset() for the loop */
     for (int64_t i = 0; i + 16 <= bytes; i += 16)
         MOVE(16, to + i, zeros);
     if (bytes >= 16)

@@ -23,19 +23,18 @@ static struct place place_of(const struct accel_span *x, const void *ptr)
 }
 
 /* Returns whether two matrices with elements of `size` bytes have one in common. Blocks of one large matrix have none, although
- * their extents overlap. */
-static bool share(struct place x, struct place y, uint64_t size)
+ * their extents overlap. No recursion that changes the two over: clang 14 then writes into the caller's own copies. */
+static bool share(const struct place *one, const struct place *other, uint64_t size)
 {
-    if (y.at < x.at)
-        return share(y, x, size);
-    uint64_t distance = y.at - x.at, ld = x.ld ? x.ld : y.ld;
-    if (distance >= x.extent)
+    const struct place *x = one->at <= other->at ? one : other, *y = x == one ? other : one;
+    const uint64_t distance = y->at - x->at, ld = x->ld ? x->ld : y->ld;
+    if (distance >= x->extent)
         return false;
-    if (distance % size != 0 || ld == 0 || (x.ld && y.ld && x.ld != y.ld) || x.rows > ld ||
-        y.rows > ld)
+    if (distance % size != 0 || ld == 0 || (x->ld && y->ld && x->ld != y->ld) || x->rows > ld ||
+        y->rows > ld)
         return true;
-    uint64_t cols = distance / size / ld, rows = distance / size % ld;
-    return (rows < x.rows && cols < x.cols) || (rows + y.rows > ld && cols + 1 < x.cols);
+    const uint64_t cols = distance / size / ld, rows = distance / size % ld;
+    return (rows < x->rows && cols < x->cols) || (rows + y->rows > ld && cols + 1 < x->cols);
 }
 
 /* ---- Batches with strides ---- */
@@ -47,7 +46,7 @@ bool overlap_in_strides(const struct accel_span *x, int64_t batch)
     for (int64_t i = 1; i < batch && (i - 1) * x->stride * size < extent; i++) {
         struct place moved = first;
         moved.at += (uintptr_t)(i * x->stride * size);
-        if (i > BESIDE_MAX || share(first, moved, (uint64_t)size))
+        if (i > BESIDE_MAX || share(&first, &moved, (uint64_t)size))
             return true;
     }
     return false;
@@ -66,7 +65,7 @@ static bool strides_share(const struct accel_span *x, const struct accel_span *y
     for (int64_t i = y->stride ? 1 - batch : 0; i < batch; i++) {
         struct place moved = one;
         moved.at += (uintptr_t)(i * x->stride * size);
-        if (share(moved, other, (uint64_t)size))
+        if (share(&moved, &other, (uint64_t)size))
             return true;
     }
     return false;
@@ -95,10 +94,11 @@ static void **in_order(void *const *array, int64_t count)
 static bool meets_ordered(struct place place, const struct accel_span *x, void *const *ordered,
                           int64_t first, int64_t count)
 {
-    for (int64_t i = first; i < count && (uintptr_t)ordered[i] < place.at + place.extent; i++)
-        if (i - first >= NEIGHBOURS_MAX ||
-            share(place_of(x, ordered[i]), place, accel_dtype_size(x->dtype)))
+    for (int64_t i = first; i < count && (uintptr_t)ordered[i] < place.at + place.extent; i++) {
+        const struct place near = place_of(x, ordered[i]);
+        if (i - first >= NEIGHBOURS_MAX || share(&near, &place, accel_dtype_size(x->dtype)))
             return true;
+    }
     return false;
 }
 

@@ -17,6 +17,14 @@ TEST_FLAGS  = -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g $(ARCH_FLAGS_$(ARCH)) -I
 # What tests share.
 TEST_LIB := $(BUILD)/obj/tests/lib.a
 
+# fetched_for(folder): what scripts/install-deps has fetched serves another build folder, too.
+define fetched_for
+	mkdir -p $(1)
+	ln -sfn $(abspath $(BUILD))/venv $(1)/venv
+	ln -sfn $(abspath $(BUILD))/lapack $(1)/lapack
+	ln -sfn $(abspath $(BUILD))/liblinear $(1)/liblinear
+endef
+
 include tests/fixtures/fixtures.mk
 
 # Unit tests, tests/FOLDER/test_X.c: with the objects of all layers, what is shared in tests/lib, and cmocka.

@@ -37,7 +37,8 @@ enum accel_size {
     ACCEL_zrows, /* eigenvectors in Z */
     ACCEL_zcols,
     ACCEL_supports, /* where vectors are not zero: two numbers for each */
-    ACCEL_vlorder,  /* of the left and the right eigenvectors */
+    ACCEL_failures, /* a number for each eigenvector; without vectors, LAPACK does not reference the array */
+    ACCEL_vlorder, /* of the left and the right eigenvectors */
     ACCEL_vrorder,
     ACCEL_lda_,  /* rows in laswp, whose arguments do not tell them */
     ACCEL_swaps, /* laswp's exchanges, with the gaps between them */

@@ -64,6 +64,8 @@ int64_t lapack_size(const struct accel_call *call, int which)
                        call->blas.flag[ACCEL_range] != 'V'
                    ? 2 * n
                    : 0;
+    case ACCEL_failures:
+        return wantz ? n : 0;
     case ACCEL_vlorder:
         return call->blas.flag[ACCEL_jobvl] == 'V' ? n : 0;
     case ACCEL_vrorder:

@@ -25,7 +25,7 @@ static void test_read_goes_on_to_the_end(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         for (int i = 0; i < 6; i++) {
-            if (write(ends[1], "abcdef" + i, 1) != 1)
+            if (write(ends[1], &"abcdef"[i], 1) != 1)
                 _exit(1);
             usleep(1000);
         }

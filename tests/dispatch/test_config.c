@@ -96,8 +96,8 @@ static void bad_lines(void **state)
                                       "ACCEL_LOG=\"1\" # log",
                                       "ACCEL_LOG=\"a\"b\"",
                                       "=",
-                                      "\xef\xbb\xbf"
-                                      "ACCEL_LOG=1"};
+                                      ("\xef\xbb\xbf"
+                                       "ACCEL_LOG=1")};
     static const char *const unknown[][2] = {{"ACCEL_LOGG", "ACCEL_LOG"},
                                              {"accel_log", "ACCEL_LOG"},
                                              {"ACCELPOLICY", "ACCEL_POLICY"},

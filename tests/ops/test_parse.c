@@ -12,6 +12,7 @@
 #include "ops/blas/parse.h"
 #include "ops/blas/pass.h"
 #include "ops/names.h"
+#include "ops/overlap.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "ops/rules.h"
@@ -252,20 +253,20 @@ static void hidden_lengths_are_one(void **state)
     }
 }
 
-/* A caller's frame. */
-struct caller_frame {
+/* A caller's frame, with 16 words on the stack. */
+union caller_frame {
     struct accel_frame frame;
-    uint64_t stack[16];
+    uint64_t words[sizeof(struct accel_frame) / 8 + 16];
 };
 
-static uint64_t *word_in(struct caller_frame *f, int i)
+static uint64_t *word_in(union caller_frame *f, int i)
 {
-    return i < ACCEL_WORD_REGISTERS ? &f->frame.gpr[i] : &f->stack[i - ACCEL_WORD_REGISTERS];
+    return i < ACCEL_WORD_REGISTERS ? &f->frame.gpr[i] : &f->frame.stack[i - ACCEL_WORD_REGISTERS];
 }
 
-static struct caller_frame frame_with(const uint64_t *words, size_t count)
+static union caller_frame frame_with(const uint64_t *words, size_t count)
 {
-    struct caller_frame f = {{.gpr = {0}}, {0}};
+    union caller_frame f = {.words = {0}};
     for (size_t i = 0; i < count; i++)
         *word_in(&f, (int)i) = words[i];
     return f;
@@ -278,9 +279,9 @@ static void forwarding_keeps_the_callers_words(void **state)
     static const char ta = 't', tb = 'x';
     static const int32_t m = 3, n = -4, k = 5, lda = 6, ldb = 7, ldc = 8;
     static const double alpha = 2, beta = 3;
-    struct caller_frame f = FRAME(0);
-    const void *const words[] = {&ta,  &tb,      &m,   &n,    &k,       &alpha, &f,
-                                 &lda, &f.stack, &ldb, &beta, &f.frame, &ldc};
+    union caller_frame f = FRAME(0);
+    const void *const words[] = {&ta,  &tb,   &m,       &n,  &k, &alpha, &f, &lda, &f.frame.stack,
+                                 &ldb, &beta, &f.frame, &ldc};
     (void)state;
     for (int i = 0; i < 13; i++)
         *word_in(&f, i) = (uintptr_t)words[i];
@@ -306,7 +307,7 @@ static void forwarding_keeps_the_callers_words(void **state)
 static void row_major_is_the_exchanged_product(void **state)
 {
     /* cblas_dgemm(RowMajor, Trans, NoTrans, m=2, n=3, k=4, 1.5, A, 5, B, 6, 2.5, C, 7) */
-    struct caller_frame f = FRAME(101, 112, 111, 2, 3, 4, 0xA0, 5, 0xB0, 6, 0xC0, 7);
+    union caller_frame f = FRAME(101, 112, 111, 2, 3, 4, 0xA0, 5, 0xB0, 6, 0xC0, 7);
     f.frame.fpr[0][0] = 1.5;
     f.frame.fpr[1][0] = 2.5;
     struct accel_call call;
@@ -336,8 +337,8 @@ static void row_major_level_2_goes_both_ways(void **state)
 {
     /* cblas_zgemv(RowMajor, ConjTrans, m=2, n=3, alpha, A, 5, x, -1, beta, y, 2) */
     static const double alpha[2] = {1, 2}, beta[2] = {3, 4};
-    struct caller_frame f = FRAME(101, 113, 2, 3, (uintptr_t)alpha, 0xA0, 5, 0xB0, (uint32_t)-1,
-                                  (uintptr_t)beta, 0xC0, 2);
+    union caller_frame f = FRAME(101, 113, 2, 3, (uintptr_t)alpha, 0xA0, 5, 0xB0, (uint32_t)-1,
+                                 (uintptr_t)beta, 0xC0, 2);
     struct accel_call call;
     (void)state;
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgemv"));
@@ -357,7 +358,7 @@ static void row_major_level_2_goes_both_ways(void **state)
     assert_memory_equal(&record.seen, &call, sizeof call);
 
     /* cblas_zgerc(RowMajor, m=2, n=3, alpha, x, 1, y, 2, A, 4) */
-    struct caller_frame g = FRAME(101, 2, 3, (uintptr_t)alpha, 0xA0, 1, 0xB0, 2, 0xC0, 4);
+    union caller_frame g = FRAME(101, 2, 3, (uintptr_t)alpha, 0xA0, 1, 0xB0, 2, 0xC0, 4);
     record.routine = accel_name_routine((uint32_t)accel_name_find("cblas_zgerc"));
     parse(&call, record.routine, ACCEL_ABI_CBLAS, 32, &g.frame);
     assert_true(call.blas.conjugated);
@@ -376,7 +377,7 @@ static void success_is_told(void **state)
     (void)state;
     for (int i = 0; i < entries; i++) {
         int64_t info = -1;
-        struct caller_frame f = FRAME(0);
+        union caller_frame f = FRAME(0);
         uint32_t entry = (uint32_t)accel_name_find(names[i]);
         enum accel_abi abi = accel_name_mangling(entry)->abi;
         double work[2] = {-1, -1};
@@ -404,7 +405,7 @@ static void groups_of_a_batch(void **state)
     static void *const matrices[] = {(void *)0x10, (void *)0x20, (void *)0x30, (void *)0x40,
                                      (void *)0x50};
     static int32_t groups = 3, size[] = {2, 0, 3};
-    struct caller_frame f = FRAME(
+    union caller_frame f = FRAME(
         (uintptr_t)transa, (uintptr_t)transb, (uintptr_t)m, (uintptr_t)n, (uintptr_t)k,
         (uintptr_t)alpha, (uintptr_t)matrices, (uintptr_t)ld, (uintptr_t)matrices, (uintptr_t)ld,
         (uintptr_t)beta, (uintptr_t)matrices, (uintptr_t)ld, (uintptr_t)&groups, (uintptr_t)size);
@@ -446,6 +447,30 @@ static void groups_of_a_batch(void **state)
     assert_string_equal(accel_call_fault(&call), "group_count");
 }
 
+/* LAPACK does not reference ifail without vectors, and SciPy has no room there then: what lies behind it is not the call's. */
+static void without_vectors_none_has_failed(void **state)
+{
+    static double a[4], w[2], z[4];
+    static const int32_t n = 2, ld = 2, one = 1;
+    static const double zero;
+    int32_t found;
+    int32_t *ifail = (int32_t *)(void *)w;
+    const struct accel_routine *routine = accel_name_routine((uint32_t)accel_name_find("dsyevx_"));
+    struct accel_call call;
+    (void)state;
+    for (const char *jobz = "NV"; *jobz; jobz++) {
+        union caller_frame f = FRAME(
+            (uintptr_t)jobz, (uintptr_t) "A", (uintptr_t) "L", (uintptr_t)&n, (uintptr_t)a,
+            (uintptr_t)&ld, (uintptr_t)&zero, (uintptr_t)&zero, (uintptr_t)&one, (uintptr_t)&one,
+            (uintptr_t)&zero, (uintptr_t)&found, (uintptr_t)w, (uintptr_t)z, (uintptr_t)&ld,
+            (uintptr_t)a, (uintptr_t)&one, (uintptr_t)a, (uintptr_t)ifail, (uintptr_t)&found);
+        parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame);
+        assert_ptr_equal(call.span[ACCEL_y].ptr, ifail);
+        assert_int_equal(accel_extent(&call.span[ACCEL_y], 1), *jobz == 'V' ? n * 4 : 0);
+        assert_int_equal(overlap_in_call(&call), *jobz == 'V'); /* with w */
+    }
+}
+
 static void widths_are_told_apart_only_beyond_32_bits(void **state)
 {
     static char matrix[8];
@@ -455,10 +480,10 @@ static void widths_are_told_apart_only_beyond_32_bits(void **state)
         _Alignas(8) int32_t low;
         int32_t high;
     } m = {2, 0}, n = {2, 0}, k = {2, 0}, ld = {2, 0};
-    struct caller_frame f = FRAME((uintptr_t) "N", (uintptr_t) "N", (uintptr_t)&m, (uintptr_t)&n,
-                                  (uintptr_t)&k, 0, /* scalars do not count */
-                                  (uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)matrix,
-                                  (uintptr_t)&ld, 0, (uintptr_t)matrix, (uintptr_t)&ld);
+    union caller_frame f = FRAME((uintptr_t) "N", (uintptr_t) "N", (uintptr_t)&m, (uintptr_t)&n,
+                                 (uintptr_t)&k, 0, /* scalars do not count */
+                                 (uintptr_t)matrix, (uintptr_t)&ld, (uintptr_t)matrix,
+                                 (uintptr_t)&ld, 0, (uintptr_t)matrix, (uintptr_t)&ld);
     const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, 0);
     (void)state;
     assert_false(blas_is_wide(routine, &passed)); /* either way */
@@ -480,6 +505,7 @@ int main(void)
         cmocka_unit_test(row_major_level_2_goes_both_ways),
         cmocka_unit_test(success_is_told),
         cmocka_unit_test(groups_of_a_batch),
+        cmocka_unit_test(without_vectors_none_has_failed),
         cmocka_unit_test(widths_are_told_apart_only_beyond_32_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,14 +17,11 @@ TSAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/unit/run tests/sanitize/
 sanitize:
 	$(MAKE) asan
 	$(MAKE) tsan
-# sanitized(folder, kind, flags, tests): what was fetched for the tests serves here, too.
+# sanitized(folder, kind, flags, tests)
 , := ,
 define sanitized
 	scripts/install-deps build test
-	mkdir -p $(1)
-	ln -sfn $(abspath $(BUILD))/venv $(1)/venv
-	ln -sfn $(abspath $(BUILD))/lapack $(1)/lapack
-	ln -sfn $(abspath $(BUILD))/liblinear $(1)/liblinear
+	$(call fetched_for,$(1))
 	$(MAKE) -j$(JOBS) BUILD=$(1) CUDA_INCLUDE=$(CUDA_INCLUDE) NVCC=$(NVCC) SANITIZE=$(3) CFLAGS='-O1 -g' OWN_ARCHITECTURES=80 all test-programs testgpu
 	tests/sanitize/run $(1) $(2) $(4)
 endef

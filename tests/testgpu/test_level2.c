@@ -62,20 +62,20 @@ static double complex part_of_a(const struct trial *t, int i, int j)
 {
     bool square = takes_uplo(t->kind);
     if (square && !in_triangle(t, i, j))
-        return updates_matrix(t->kind) ? value(t->type) : CMPLX(NAN, NAN);
+        return updates_matrix(t->kind) ? value(t->type) : complex_of(NAN, NAN);
     if (square && i == j && conjugates(t->kind))
-        return CMPLX(noise(), NAN);
+        return complex_of(noise(), NAN);
     if (!takes_diagonal(t->kind))
         return value(t->type);
     if (i != j)
         return value(t->type) / t->n;
-    return t->diag == CUBLAS_DIAG_UNIT ? CMPLX(NAN, NAN) : 2 + value(t->type);
+    return t->diag == CUBLAS_DIAG_UNIT ? complex_of(NAN, NAN) : 2 + value(t->type);
 }
 
 static void make_operands(const struct task *task)
 {
     const struct trial *t = &task->call;
-    const double complex none = CMPLX(NAN, NAN);
+    const double complex none = complex_of(NAN, NAN);
     bool y_read = takes_beta(t->kind) ? task->beta != 0 : t->kind != COPY;
     for (int i = 0; i < AREA; i++) {
         a[i] = updates_matrix(t->kind) ? value(t->type) : none;

@@ -30,7 +30,7 @@ static void spoil(struct matrix *m, int rows, int columns, int ld)
     m->columns = columns;
     m->ld = ld;
     for (int i = 0; i < AREA; i++)
-        m->x[i] = CMPLX(NAN, NAN);
+        m->x[i] = complex_of(NAN, NAN);
 }
 
 static void make_dense(struct matrix *m, enum type type)
@@ -49,7 +49,7 @@ static void make_triangle(const struct trial *t)
             if (in_triangle(t, i, j) && i != j)
                 *at = value(t->type) / (has_diagonal(t->kind) ? a.rows : 1);
             else if (i == j && !(has_diagonal(t->kind) && t->diag == CUBLAS_DIAG_UNIT))
-                *at = is_hermitian(t->kind) ? CMPLX(noise(), NAN) : 2 + value(t->type);
+                *at = is_hermitian(t->kind) ? complex_of(noise(), NAN) : 2 + value(t->type);
         }
 }
 
@@ -67,9 +67,9 @@ static void make_result(const struct task *task)
         bool read = task->beta != 0 || t->kind == TRSM;
         c.x[i] = value(t->type);
         if (is_result(t, row, column) && !read && !task->a_is_c && !task->b_is_c)
-            c.x[i] = CMPLX(NAN, NAN);
+            c.x[i] = complex_of(NAN, NAN);
         else if (row == column && is_rank_update(t->kind) && is_hermitian(t->kind))
-            c.x[i] = CMPLX(noise(), NAN);
+            c.x[i] = complex_of(noise(), NAN);
     }
 }
 

@@ -11,6 +11,12 @@
 #include <cuda.h>
 #include <cublas_v2.h>
 
+/* CMPLX, which glibc's complex.h has not for clang. */
+static inline double complex complex_of(double re, double im)
+{
+    return __builtin_complex(re, im);
+}
+
 struct scenario {
     const char *name;
     int (*run)(void);           /* 0: as it should be */

@@ -6,9 +6,10 @@ CUDA_INCLUDE ?= /usr/local/cuda/include
 # It stands in for the libraries of CUDA 13, which older headers do not describe: scripts/install-deps has fetched newer ones then.
 TESTGPU_CUDA_INCLUDE ?= $(if $(shell grep -sE '^.define CUDA_VERSION 1[3-9]' $(CUDA_INCLUDE)/cuda.h),$(CUDA_INCLUDE),$(BUILD)/cuda/include)
 WARN ?= -std=c11 -Wall -Wextra
-OPENBLAS_STATIC ?= $(firstword $(wildcard \
-    /usr/lib/$(shell $(CC) -print-multiarch)/openblas-pthread/libopenblas.a \
-    /usr/lib/$(shell $(CC) -print-multiarch)/libopenblas.a /usr/lib64/libopenblas.a))
+# gcc's word, whatever CC is: newer clangs do not know it.
+TESTGPU_LIBDIR := /usr/lib/$(shell $(CROSS)gcc -print-multiarch)
+OPENBLAS_STATIC ?= $(firstword $(wildcard $(TESTGPU_LIBDIR)/openblas-pthread/libopenblas.a \
+    $(TESTGPU_LIBDIR)/libopenblas.a /usr/lib64/libopenblas.a))
 
 TESTGPU_SRC := tests/testgpu
 TESTGPU_CFLAGS = $(WARN) -O2 -g $(ARCH_FLAGS_$(ARCH)) -fPIC -pthread -D_GNU_SOURCE -isystem $(TESTGPU_CUDA_INCLUDE) $(CPPFLAGS) $(TESTGPU_EXTRA)

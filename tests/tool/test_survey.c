@@ -46,7 +46,8 @@ static void a_kernel_counts_as_a_whole(void **state)
                   {.kind = SURVEY_SQUARE, .size = {N, N, N, 0}, .flops = (double)flops}},
         .shapes = 2,
         .least = 2};
-    struct survey survey = {.device = *state, .gpu = true, .copies = {gbps, gbps}};
+    struct survey survey = {
+        .device = *state, .gpu = true, .copies = {.up_gbps = gbps, .down_gbps = gbps}};
     survey.track = &track;
     survey.tracks = 1;
     survey.start = survey_now();
