@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "error_text.h"
 #include "file.h"
 
 static bool is_trusted(uid_t owner)
@@ -64,7 +65,7 @@ static int open_in(int folder, const char *name, const char **wrong)
     if (link)
         fd = openat(folder, name, flags, 0666);
     if (fd < 0) {
-        *wrong = errno == ENXIO ? "nobody reads from it" : strerrordesc_np(errno);
+        *wrong = errno == ENXIO ? "nobody reads from it" : error_text(errno);
         return -1;
     }
     *wrong = link ? NULL : objection(folder, fd);
@@ -81,7 +82,7 @@ int log_file_open(const char *path, const char **wrong)
     const char *name;
     int folder = open_folder(path, &name);
     if (folder < 0) {
-        *wrong = strerrordesc_np(errno);
+        *wrong = error_text(errno);
         return -1;
     }
     int fd = open_in(folder, name, wrong);

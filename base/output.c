@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "error_text.h"
 #include "file.h"
 #include "file_identity.h"
 #include "forks.h"
@@ -167,16 +168,16 @@ static void write_log(const char *pattern, const char *bytes, size_t length)
     bool child = opened_by && pattern && strstr(pattern, "%p") && opened_by != getpid();
     if (child && ours)
         close(log_fd);
-    /* fork() copies descriptors before memory: the child's memory may name a descriptor that another thread opened in between. */
-    bool lost = !ours && opened_by != getpid();
-    if (lost || child || (pattern && !ours)) {
+    /* The program has closed it, or fork() has copied descriptors before memory: the child's memory may name a descriptor that another
+     * thread opened in between. */
+    if (!ours || child) {
         open_output(pattern);
         ours = file_is(log_fd, &log_file);
     }
     int error = ours ? put_line(bytes, length) : 0;
     if (error != 0 && !log_is_stderr && !full_said) {
         full_said = true;
-        say_of_file(pattern, "written", strerrordesc_np(error), "lines of the log are lost");
+        say_of_file(pattern, "written", error_text(error), "lines of the log are lost");
     }
     writes = false;
     pthread_mutex_unlock(&lock);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "utf8.h"
+
 void text_start(struct accel_text *text, char *buffer, size_t size)
 {
     text->at = buffer;
@@ -128,8 +130,9 @@ void text_json_string(struct accel_text *text, const char *s)
 {
     static const char hex[] = "0123456789abcdef";
     text_char(text, '"');
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
+    for (int length = 0; *s; s += length) {
+        const unsigned char c = (unsigned char)*s;
+        length = 1;
         if (c == '"' || c == '\\') {
             text_char(text, '\\');
             text_char(text, (char)c);
@@ -137,8 +140,14 @@ void text_json_string(struct accel_text *text, const char *s)
             text_string(text, "\\u00");
             text_char(text, hex[c >> 4]);
             text_char(text, hex[c & 15]);
-        } else {
+        } else if (c < 0x80) {
             text_char(text, (char)c);
+        } else if ((length = utf8_length(s)) > 0) {
+            for (int i = 0; i < length; i++)
+                text_char(text, s[i]);
+        } else {
+            text_char(text, '?');
+            length = 1;
         }
     }
     text_char(text, '"');

@@ -41,7 +41,7 @@ void text_decimal(struct accel_text *text, double value);
 void text_fixed(struct accel_text *text, double value, int decimals);
 /* The day of this second since 1970, UTC: "2026-11-20". Reads no file of a time zone, as gmtime_r(3) does. */
 void text_date(struct accel_text *text, int64_t seconds);
-/* A JSON string: in quotes, escaped. */
+/* A JSON string: in quotes, escaped, with `?` for each byte that is no UTF-8. */
 void text_json_string(struct accel_text *text, const char *s);
 
 #endif

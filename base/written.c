@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "crew.h"
+#include "error_text.h"
 #include "file_identity.h"
 #include "forks.h"
 #include "mappings.h"
@@ -63,7 +64,7 @@ static void give_up(const char *why, int error)
     text_string(&text, why);
     if (error) {
         text_string(&text, ": ");
-        text_string(&text, strerrordesc_np(error));
+        text_string(&text, error_text(error));
     }
     text_end(&text);
     atomic_store(&reason_is_there, true);

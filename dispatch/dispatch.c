@@ -2,6 +2,7 @@
 #include "dispatch.h"
 
 #include <sched.h>
+#include <sys/auxv.h>
 
 #include "about.h"
 #include "called.h"
@@ -74,9 +75,10 @@ void dispatch_start(void)
     if (atomic_flag_test_and_set(&begun))
         return;
     settings_read(&settings);
+    if (!getauxval(AT_SECURE)) /* nothing is written there */
+        output_start();
     if (settings.on) {
         settings_check_routines(&settings, accel_routines, accel_routine_count);
-        output_start();
         prepare_machine();
         start_reports();
     }

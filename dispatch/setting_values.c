@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error_text.h"
 #include "base/text.h"
 #include "gpu/precision.h"
 #include "ops/op.h"
@@ -81,9 +82,8 @@ const char *setting_fault(const char *fault, int error, char *to, size_t size)
     text_char(&text, ' ');
     text_string(&text, fault);
     if (error) {
-        const char *description = strerrordesc_np(error);
         text_string(&text, " (");
-        text_string(&text, description ? description : "unknown error");
+        text_string(&text, error_text(error));
         text_char(&text, ')');
     }
     text_end(&text);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error_text.h"
 #include "base/file.h"
 #include "base/forks.h"
 #include "base/held_signals.h"
@@ -239,7 +240,7 @@ static void write_metrics(int most)
     munmap(work, size);
     if (error && !atomic_exchange(&failed, true))
         accel_say("ACCEL_METRICS_DIR: %s cannot be written (%s); there will be no metrics", folder,
-                  strerrordesc_np(error));
+                  error_text(error));
 }
 
 /* ---- When ---- */

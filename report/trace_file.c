@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/error_text.h"
 #include "base/file_identity.h"
 #include "base/forks.h"
 #include "base/held_signals.h"
@@ -170,7 +171,7 @@ static bool open_file(void)
     const int error = begin_file();
     if (error != 0) {
         accel_say("ACCEL_TRACE: %s cannot be written (%s); there is no trace", path,
-                  strerrordesc_np(error));
+                  error_text(error));
         if (fd >= 0)
             close(fd);
         fd = -1;
@@ -206,7 +207,7 @@ static bool put(const char *events, size_t length, int count)
         full = "the file has its full size";
     if (!full) {
         const int error = write_events(events, length);
-        full = error != 0 ? strerrordesc_np(error) : NULL;
+        full = error != 0 ? error_text(error) : NULL;
     }
     if (full) {
         left_out += count;

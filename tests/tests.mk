@@ -44,7 +44,7 @@ $(BUILD)/tool.a: $(TOOL_OBJECTS)
 	$(AR) rcsT $@ $^
 $(call unit_test,$(filter tests/tool/%,$(UNIT_SOURCES))): $(BUILD)/tool.a
 # The tool's objects come behind the layers, and these need functions of those.
-$(TESTS)/test_survey $(TESTS)/test_solve_survey: UNIT_LIBS := $(LAYERS) $(UNIT_LIBS)
+$(TESTS)/test_survey $(TESTS)/test_solve_survey $(TESTS)/test_elf_file: UNIT_LIBS := $(LAYERS) $(UNIT_LIBS)
 $(TESTS)/test_log_file $(TESTS)/test_told_call: UNIT_LIBS += $(JSON_C_LIBS)
 $(TESTS)/test_objects: | $(HASHED)
 # Calls of libc are counted. The compiler's own checks of memory take their place.

@@ -183,12 +183,13 @@ static int write_sections(const char *path, const struct sections *sections)
     }
     struct sigaction before[ENDING];
     hold_off(before);
-    const char *wrong = calibration_put(path, keys, bodies, sections->count, true);
+    const char *wrong = calibration_put(path, keys, bodies, NULL, sections->count, true);
     int error = errno;
     let_go(before);
     if (!wrong)
         return 0;
-    return complain(1, "accel: %s: %s: %s\n", path, wrong, strerror(error));
+    return complain(1, "accel: %s: %s%s%s\n", path, wrong, error ? ": " : "",
+                    error ? strerror(error) : "");
 }
 
 /* ---- The command ---- */

@@ -453,8 +453,9 @@ static int run_and_compare(struct options *options, struct runs *runs)
 static int diff(struct options *options)
 {
     char shim[PATH_MAX];
-    if (!preload_find(shim, options->shim))
-        return complain(FAILED, "accel diff: libaccel.so is not there; name it with --shim\n");
+    const char *const wrong = preload_find(shim, options->shim);
+    if (wrong)
+        return preload_complain(FAILED, "accel diff", options->shim, shim, wrong);
     struct runs runs = {
         .program = options->program, .shim = shim, .threads = {0, options->threads}};
     int result = FAILED;

@@ -318,6 +318,6 @@ void doctor_program(struct rows *rows, char **program)
 {
     struct elf_file file;
     char path[PATH_MAX], shim[PATH_MAX];
-    if (examine_file(rows, program[0], &file, path) && preload_find(shim, NULL))
+    if (examine_file(rows, program[0], &file, path) && !preload_find(shim, NULL))
         run(rows, program, shim);
 }

@@ -67,13 +67,19 @@ static bool is_glibcs(const struct bytes *bytes, const Elf64_Phdr *interpreter)
     return path && memmem(path, interpreter->p_filesz, name, sizeof name - 1);
 }
 
+#ifdef __aarch64__
+enum { OWN_MACHINE = EM_AARCH64 };
+#else
+enum { OWN_MACHINE = EM_X86_64 };
+#endif
+
 static void read_header(struct elf_file *file, const struct bytes *bytes)
 {
     const Elf64_Ehdr *header = part(bytes, 0, 1, sizeof *header);
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return;
     file->kind = ELF_OTHER;
-    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64)
+    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != OWN_MACHINE)
         return;
     const Elf64_Phdr *program = part(bytes, header->e_phoff, header->e_phnum, sizeof *program);
     file->kind = ELF_STATIC;

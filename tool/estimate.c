@@ -115,13 +115,19 @@ static void set_environment(const void *context)
 }
 
 /* Returns the program's exit status, as a shell has it. */
-static int run_program(const struct options *options, const char *shim, const char *folder)
+/* False, with the status in *status, if it cannot be started. */
+static bool run_program(const struct options *options, const char *shim, const char *folder,
+                        int *status)
 {
     const struct run run = {options, folder};
-    int status = 0, error = preload_run(options->program, shim, set_environment, &run, &status);
-    if (error)
-        return complain(127, "accel estimate: %s: %s\n", options->program[0], strerror(error));
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    struct preload_end end = {0, 0};
+    const int error = preload_run(options->program, shim, set_environment, &run, &end);
+    if (error) {
+        *status = complain(127, "accel estimate: %s: %s\n", options->program[0], strerror(error));
+        return false;
+    }
+    *status = WIFSIGNALED(end.status) ? 128 + WTERMSIG(end.status) : WEXITSTATUS(end.status);
+    return true;
 }
 
 /* ---- Its counts ---- */
@@ -276,8 +282,9 @@ static int run_and_print(const struct options *options, const struct calibration
 {
     char shim[PATH_MAX], folder[PATH_MAX];
     struct table table;
-    if (!preload_find(shim, options->shim))
-        return complain(2, "accel estimate: libaccel.so is not there; name it with --shim\n");
+    const char *const wrong = preload_find(shim, options->shim);
+    if (wrong)
+        return preload_complain(2, "accel estimate", options->shim, shim, wrong);
     if (!make_table(&table))
         return complain(126, "accel estimate: %s\n", strerror(errno));
     if (!file_temporary(folder, "estimate") || !mkdtemp(folder)) {
@@ -290,10 +297,11 @@ static int run_and_print(const struct options *options, const struct calibration
     if (isatty(STDERR_FILENO))
         complain(0, "accel estimate: %s runs on the CPU; the table follows when it has ended\n",
                  options->program[0]);
-    int status = run_program(options, shim, folder);
+    int status = 0;
+    const bool ran = run_program(options, shim, folder, &status);
     double seconds = 1e-3 * (accel_now_ms() - start_ms);
     read_folder(&table, folder);
-    if (status != 127) {
+    if (ran) {
         print_table(&table, options, measured, seconds);
         print_hints(&table, options, measured);
     }

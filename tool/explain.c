@@ -12,7 +12,7 @@
 #include "complain.h"
 #include "findings.h"
 #include "terminal.h"
-#include "utf8.h"
+#include "utf8_json.h"
 
 enum { ROUTINES_SHOWN = 10, ROWS_SHOWN = 15, LOST_SHOWN = 10 };
 

@@ -17,7 +17,7 @@
 
 #include "base/file.h"
 #include "complain.h"
-#include "utf8.h"
+#include "utf8_json.h"
 
 enum { PREFIX_KEY = 0x100, USER_KEY, NAME_KEY, DISPLAY_KEY };
 

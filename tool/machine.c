@@ -28,11 +28,15 @@
 static void examine_library(struct rows *rows)
 {
     char shim[PATH_MAX];
-    if (preload_find(shim, NULL))
+    const char *const wrong = preload_find(shim, NULL);
+    if (!wrong)
         rows_add(rows, ROW_OK, "libaccel", "", "%s, %s", accel_version(), shim);
-    else
+    else if (wrong == preload_missing)
         rows_add(rows, ROW_FAIL, "libaccel", "run `make install`, or put libaccel.so beside accel",
                  "libaccel.so is not there");
+    else
+        rows_add(rows, ROW_FAIL, "libaccel", "put libaccel.so and accel into another folder",
+                 "%s %s", shim, wrong);
     if (gpu_own_is_built())
         rows_add(rows, ROW_OK, "kernels", "", "those of its own are built in");
     else

@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "complain.h"
 #include "stand_by.h"
 
-bool preload_find(char path[PATH_MAX], const char *given)
+const char preload_missing[] = "is not there";
+
+static bool find(char path[PATH_MAX], const char *given)
 {
     /* Beside the tool as it is built, or as it is installed, also below another prefix. */
     static const char *const places[] = {"libaccel.so", ACCEL_LIBDIR_FROM_BINDIR "/libaccel.so"};
@@ -25,6 +28,24 @@ bool preload_find(char path[PATH_MAX], const char *given)
         if (snprintf(path, PATH_MAX, "%s/%s", own, places[i]) < PATH_MAX && access(path, R_OK) == 0)
             return true;
     return realpath(ACCEL_LIBDIR "/libaccel.so", path) && access(path, R_OK) == 0;
+}
+
+const char *preload_find(char path[PATH_MAX], const char *given)
+{
+    if (!find(path, given))
+        return preload_missing;
+    return strpbrk(path, " :")
+               ? "has a blank or a colon in its path, which LD_PRELOAD does not take"
+               : NULL;
+}
+
+int preload_complain(int status, const char *command, const char *given, const char *path,
+                     const char *wrong)
+{
+    if (wrong == preload_missing)
+        return complain(status, "%s: %s %s; name libaccel.so with --shim\n", command,
+                        given ? given : "libaccel.so", wrong);
+    return complain(status, "%s: %s %s\n", command, path, wrong);
 }
 
 bool preload_set(const char *shim)
@@ -55,7 +76,7 @@ static _Noreturn void become(char **program, const char *shim, void (*prepare)(c
 }
 
 int preload_run(char **program, const char *shim, void (*prepare)(const void *context),
-                const void *context, int *status)
+                const void *context, struct preload_end *end)
 {
     struct stand_by before;
     int ends[2], error = 0;
@@ -72,7 +93,7 @@ int preload_run(char **program, const char *shim, void (*prepare)(const void *co
     close(ends[1]);
     if (pid > 0 && read(ends[0], &error, sizeof error) != sizeof error)
         error = 0;
-    stand_by_wait(&before, pid, status);
+    end->passed_on = stand_by_wait(&before, pid, &end->status);
     close(ends[0]);
     return error;
 }

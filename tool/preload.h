@@ -8,17 +8,28 @@
 #include <stdbool.h>
 
 /* Finds libaccel.so: the given path, or (NULL) beside this program, where `make install` puts it as seen from there, or in libdir.
- * False if it is not there. */
-bool preload_find(char path[PATH_MAX], const char *given);
+ * Returns NULL, or what is wrong: preload_missing, or another constant that goes on behind the path, which is set then. */
+const char *preload_find(char path[PATH_MAX], const char *given);
+extern const char preload_missing[];
+
+/* Says on stderr what preload_find() returned, as the command's ("accel run"). Returns `status`. */
+int preload_complain(int status, const char *command, const char *given, const char *path,
+                     const char *wrong);
 
 /* Puts the shim in front of LD_PRELOAD, in place of every libaccel.so there; all others stay. In front, because a BLAS that is
  * preloaded would get the calls before it. False if memory runs out. */
 bool preload_set(const char *shim);
 
-/* Runs a program to its end, with the shim in front of LD_PRELOAD. This process stands by meanwhile (stand_by.h). The child calls prepare(context) first, for its environment and files. Returns 0 and
- * waitpid()'s status, or the errno if the program cannot be started. */
+/* How a program ended. */
+struct preload_end {
+    int status;    /* waitpid()'s */
+    int passed_on; /* the last signal that came to this process alone, and was passed on; 0: none */
+};
+
+/* Runs a program to its end, with the shim in front of LD_PRELOAD. This process stands by meanwhile (stand_by.h). The child calls
+ * prepare(context) first, for its environment and files. Returns 0 and how it ended, or the errno if the program cannot be started. */
 int preload_run(char **program, const char *shim, void (*prepare)(const void *context),
-                const void *context, int *status);
+                const void *context, struct preload_end *end);
 
 /* Takes every libaccel.so out of LD_PRELOAD. */
 void preload_remove(void);

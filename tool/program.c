@@ -82,11 +82,21 @@ static const char *failure_of(int status, char text[100])
     return text;
 }
 
-static bool judge(struct program_libraries *found, const char *program, int status)
+/* Whether somebody wants all this to end, by a terminal's keys or by a signal to this process. */
+static bool is_interrupted(const struct preload_end *end)
+{
+    return (WIFSIGNALED(end->status) &&
+            (WTERMSIG(end->status) == SIGINT || WTERMSIG(end->status) == SIGQUIT)) ||
+           end->passed_on == SIGINT || end->passed_on == SIGQUIT || end->passed_on == SIGTERM ||
+           end->passed_on == SIGHUP;
+}
+
+static bool judge(struct program_libraries *found, const char *program,
+                  const struct preload_end *end)
 {
     char text[100];
-    const char *failure = failure_of(status, text);
-    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
+    const char *failure = failure_of(end->status, text);
+    if (is_interrupted(end))
         return complain(false, "accel: %s was interrupted: nothing is measured\n", program);
     if (found->count == 0 && failure)
         return complain(false,
@@ -111,15 +121,19 @@ static bool judge(struct program_libraries *found, const char *program, int stat
 bool program_run(struct program_libraries *found, char **program)
 {
     char shim[PATH_MAX], file[PATH_MAX];
-    int status = 0, fd;
-    if (!preload_find(shim, NULL))
+    struct preload_end end = {0, 0};
+    int fd;
+    const char *const wrong = preload_find(shim, NULL);
+    if (wrong == preload_missing)
         return complain(false, "accel: libaccel.so is not there: it belongs beside this tool\n");
+    if (wrong)
+        return complain(false, "accel: %s %s\n", shim, wrong);
     if (!file_temporary(file, "called") || (fd = mkostemp(file, O_CLOEXEC)) < 0)
         return complain(false, "accel: a file for the libraries cannot be made: %s\n",
                         strerror(errno));
     close(fd);
     complain(0, "accel: %s is run, to see which libraries it calls\n", program[0]);
-    int error = preload_run(program, shim, program_note_calls, file, &status);
+    int error = preload_run(program, shim, program_note_calls, file, &end);
     bool read = !error && program_read_calls(found, file);
     int unread = errno;
     unlink(file);
@@ -128,5 +142,5 @@ bool program_run(struct program_libraries *found, char **program)
     if (!read)
         return complain(false, "accel: the file for the libraries cannot be read: %s\n",
                         strerror(unread));
-    return judge(found, program[0], status);
+    return judge(found, program[0], &end);
 }

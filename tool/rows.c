@@ -11,6 +11,7 @@
 
 #include "complain.h"
 #include "terminal.h"
+#include "utf8_json.h"
 
 static const struct {
     const char *word, *colour, *json;
@@ -85,10 +86,10 @@ bool rows_print_json(const struct rows *rows)
         if (!one || json_object_array_add(list, one) != 0)
             no_memory();
         put(one, "state", json_object_new_string(states[row->state].json));
-        put(one, "what", json_object_new_string(row->what));
-        put(one, "says", json_object_new_string(row->says));
+        put(one, "what", utf8_json(row->what));
+        put(one, "says", utf8_json(row->says));
         if (*row->fix)
-            put(one, "fix", json_object_new_string(row->fix));
+            put(one, "fix", utf8_json(row->fix));
     }
     puts(json_object_to_json_string_ext(all,
                                         JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));

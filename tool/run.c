@@ -137,7 +137,7 @@ static int run_and_sum_up(const struct options *options, const char *shim)
 {
     struct accel_settings settings;
     char path[64];
-    int status = 0;
+    struct preload_end end = {0, 0};
     struct totals *totals = make_table(path);
     if (!totals)
         return complain(126, "accel run: there is no place for the summary: %s\n", strerror(errno));
@@ -146,7 +146,7 @@ static int run_and_sum_up(const struct options *options, const char *shim)
         set("ACCEL_SUMMARY", "summary", "1");
     output_start();
     const double start_ms = accel_now_ms();
-    const int error = preload_run(options->program, shim, name_table, path, &status);
+    const int error = preload_run(options->program, shim, name_table, path, &end);
     if (error)
         return cannot_run(options, error);
     const struct page page = {.program = options->program[0],
@@ -156,7 +156,7 @@ static int run_and_sum_up(const struct options *options, const char *shim)
                               .always = true,
                               .file = settings.log_file};
     page_write(&page, totals);
-    return stand_by_end(status);
+    return stand_by_end(end.status);
 }
 
 int run_command(int argc, char **argv)
@@ -167,12 +167,9 @@ int run_command(int argc, char **argv)
         return 2;
     if (!options.program)
         return complain(2, "accel run: no program is given: accel run -- PROGRAM\n");
-    if (!preload_find(shim, options.shim))
-        return complain(126, "accel run: %s is not there; name libaccel.so with --shim\n",
-                        options.shim ? options.shim : "libaccel.so");
-    if (strpbrk(shim, " :"))
-        return complain(126, "accel run: %s: LD_PRELOAD takes no path with a blank or colon\n",
-                        shim);
+    const char *const wrong = preload_find(shim, options.shim);
+    if (wrong)
+        return preload_complain(126, "accel run", options.shim, shim, wrong);
     if (options.summary)
         return run_and_sum_up(&options, shim);
     if (!preload_set(shim))

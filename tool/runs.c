@@ -23,8 +23,13 @@ enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static volatile sig_atomic_t asked, child;
 
-/* Passes a process's signal on to the program, which gets a terminal's anyway. A second signal kills the program, or this
- * process. */
+/* Whether the program gets it anyway: a terminal's keys send it to both. When the terminal is gone, SIGHUP comes to the session's leader alone. */
+static bool comes_to_both(int number, const siginfo_t *info)
+{
+    return info->si_code == SI_KERNEL && (number != SIGHUP || getsid(0) != getpid());
+}
+
+/* Passes a signal to this process on to the program. A second signal kills the program, or this process. */
 static void ask(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -32,7 +37,7 @@ static void ask(int number, siginfo_t *info, void *context)
     asked = number;
     if (child > 0 && again)
         kill((pid_t)child, SIGKILL);
-    else if (child > 0 && info->si_code != SI_KERNEL)
+    else if (child > 0 && !comes_to_both(number, info))
         kill((pid_t)child, number);
     else if (again) {
         /* A long comparison runs; the folder is left behind. */
@@ -122,6 +127,7 @@ static void set_environment(const struct runs *runs, enum run which)
     if (which == RUN_SHIM) {
         preload_set(runs->shim);
         setenv("ACCEL_LOG", "json", 1);
+        setenv("ACCEL_LOG_MIN_MS", "0", 1);
         set_log_file(runs->decisions);
         /* With `wait', decisions depend on the calls alone. */
         setenv("ACCEL_START", "wait", 0);

@@ -45,11 +45,25 @@ static bool is_of_job_control(int number)
     return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
 }
 
-static void pass_on(pid_t child, const siginfo_t *info)
+/* Whether the kernel sends it to a terminal's whole foreground process group, and so to the child too. When the terminal is gone, SIGHUP
+ * comes to the session's leader alone. (tty_ioctl(4), credentials(7)) */
+static bool is_of_terminal(int number)
 {
-    const bool sent = info->si_code <= 0; /* by a process */
-    if (sent && info->si_signo != SIGCHLD)
-        kill(child, info->si_signo);
+    static const int group[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGWINCH};
+    for (size_t i = 0; i < sizeof group / sizeof *group; i++)
+        if (number == group[i])
+            return true;
+    return number == SIGHUP && getsid(0) != getpid();
+}
+
+/* Returns the signal that has been passed on, or 0. */
+static int pass_on(pid_t child, const siginfo_t *info)
+{
+    const bool by_process = info->si_code <= 0;
+    if (info->si_signo == SIGCHLD || (!by_process && is_of_terminal(info->si_signo)))
+        return 0;
+    kill(child, info->si_signo);
+    return info->si_signo;
 }
 
 /* Those that came to both by the child's end are not for this process alone. */
@@ -61,10 +75,11 @@ static void forget_pending(void)
         continue;
 }
 
-void stand_by_wait(const struct stand_by *before, pid_t child, int *status)
+int stand_by_wait(const struct stand_by *before, pid_t child, int *status)
 {
     const sigset_t held = held_signals();
     siginfo_t info;
+    int passed = 0;
     for (;;) {
         const pid_t changed = waitpid(child, status, WNOHANG | WUNTRACED);
         if (changed < 0 || (changed > 0 && !WIFSTOPPED(*status)))
@@ -73,12 +88,15 @@ void stand_by_wait(const struct stand_by *before, pid_t child, int *status)
             kill(before->self, SIGSTOP);
             kill(child, SIGCONT); /* this process is continued */
         }
-        if (changed == 0 && sigwaitinfo(&held, &info) > 0)
-            pass_on(child, &info);
+        if (changed == 0 && sigwaitinfo(&held, &info) > 0) {
+            const int number = pass_on(child, &info);
+            passed = number ? number : passed;
+        }
     }
     forget_pending();
     sigaction(SIGCHLD, &before->child, NULL);
     sigprocmask(SIG_SETMASK, &before->mask, NULL);
+    return passed;
 }
 
 int stand_by_end(int status)

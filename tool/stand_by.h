@@ -21,9 +21,10 @@ void stand_by_begin(struct stand_by *before);
 /* In the child: gives it the signals that this process had, and makes it end if this process is killed. */
 void stand_by_child(const struct stand_by *before);
 
-/* Waits for the child's end, whose waitpid() status it sets, and gives this process its signals back. A signal that another process
- * sends to this one goes to the child, once; a terminal's goes to both anyway. */
-void stand_by_wait(const struct stand_by *before, pid_t child, int *status);
+/* Waits for the child's end, whose waitpid() status it sets, and gives this process its signals back. A signal that comes to this
+ * process alone goes to the child, once: another process's, an alarm's, and of a terminal that is gone that for a session's leader. What a
+ * terminal's keys send goes to both anyway. Returns the last signal that went to the child; 0: none. */
+int stand_by_wait(const struct stand_by *before, pid_t child, int *status);
 
 /* Ends this process by the signal that has ended the child, or returns the child's exit status. */
 int stand_by_end(int status);

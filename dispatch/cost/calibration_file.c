@@ -27,6 +27,10 @@ enum { CHECKSUM_DIGITS = 16 };
 
 const char calibration_missing[] = "there is no such file";
 const char calibration_closed[] = "it may not be opened";
+/* These are replaced by a new one; what another version has written, or cannot be read now, is not. */
+static const char no_length[] = "its length is not one of a calibration",
+                  no_calibration[] = "it is no calibration, or damaged",
+                  wrong_checksum[] = "it is damaged: its checksum is wrong";
 
 /* A hundred libraries on ten machines need less. */
 #define FILE_MOST ((size_t)64 << 20)
@@ -60,7 +64,7 @@ static const char *read_file(struct calibration *file, int fd)
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return "it is no regular file";
     if (st.st_size == 0 || (uintmax_t)st.st_size > FILE_MOST)
-        return "its length is not one of a calibration";
+        return no_length;
     size_t length = (size_t)st.st_size;
     char *text = malloc(length);
     if (!text)
@@ -69,11 +73,11 @@ static const char *read_file(struct calibration *file, int fd)
     if (file_read(fd, text, length) != (ssize_t)length)
         wrong = "it cannot be read";
     else if (length < sizeof version_line || memcmp(text, "accel-model ", 12) != 0)
-        wrong = "it is no calibration, or damaged";
+        wrong = no_calibration;
     else if (memcmp(text, version_line, sizeof version_line - 1) != 0)
         wrong = "it is of another version of libaccel, or damaged";
     else if ((file->length = checked_length(text, length)) == 0)
-        wrong = "it is damaged: its checksum is wrong";
+        wrong = wrong_checksum;
     file->time = st.st_mtime;
     if (wrong)
         free(text);
@@ -163,23 +167,43 @@ bool calibration_has_sections(const struct calibration *file)
 
 /* ---- Writing ---- */
 
-static bool is_among(const struct calibration_line *line, const char *const keys[], int count)
+struct change {
+    const struct calibration *old;
+    const char *const *keys, *const *bodies;
+    const struct calibration_section *const *seen; /* NULL: whatever is there is replaced */
+    int count;
+};
+
+/* Returns whether the file's section still is the one that was seen. */
+static bool replaces(const struct change *change, int i)
 {
-    for (int i = 0; i < count; i++)
-        if (line->length == strlen(keys[i]) && memcmp(line->at, keys[i], line->length) == 0)
-            return true;
+    struct calibration_section now = {.text = NULL};
+    if (!change->seen)
+        return true;
+    const struct calibration_section *seen = change->seen[i];
+    if (!change->old->text || !calibration_find(change->old, change->keys[i], false, &now))
+        return true;
+    return seen && seen->length == now.length && memcmp(seen->text, now.text, now.length) == 0;
+}
+
+static bool is_replaced(const struct calibration_line *line, const struct change *change)
+{
+    for (int i = 0; i < change->count; i++)
+        if (line->length == strlen(change->keys[i]) &&
+            memcmp(line->at, change->keys[i], line->length) == 0)
+            return replaces(change, i);
     return false;
 }
 
-static void keep_others(struct grown *g, const struct calibration *old, const char *const keys[],
-                        int count)
+static void keep_others(struct grown *g, const struct change *change)
 {
+    const struct calibration *old = change->old;
     const char *at = old->text + sizeof version_line - 1, *end = old->text + old->length;
     struct calibration_line line;
     bool kept = true;
     while (calibration_next_line(&at, end, &line)) {
         if (is_header(&line))
-            kept = !is_among(&line, keys, count);
+            kept = !is_replaced(&line, change);
         if (kept) {
             grown_add(g, line.at, line.length);
             grown_string(g, "\n");
@@ -187,17 +211,18 @@ static void keep_others(struct grown *g, const struct calibration *old, const ch
     }
 }
 
-static void compose(struct grown *g, const struct calibration *old, const char *const keys[],
-                    const char *const bodies[], int count)
+static void compose(struct grown *g, const struct change *change)
 {
     char digits[CHECKSUM_DIGITS];
     grown_string(g, version_line);
-    if (old->text)
-        keep_others(g, old, keys, count);
-    for (int i = 0; i < count; i++) {
-        grown_string(g, keys[i]);
+    if (change->old->text)
+        keep_others(g, change);
+    for (int i = 0; i < change->count; i++) {
+        if (!replaces(change, i))
+            continue;
+        grown_string(g, change->keys[i]);
         grown_string(g, "\n");
-        grown_string(g, bodies[i]);
+        grown_string(g, change->bodies[i]);
     }
     if (g->failed)
         return;
@@ -290,11 +315,25 @@ static bool lock_folder(int folder, bool patient)
     return false;
 }
 
-const char *calibration_put(const char *path, const char *const keys[], const char *const bodies[],
-                            int count, bool patient)
+/* Returns NULL if a new file may take the place of what is there. */
+static const char *open_old(struct calibration *old, const char *path)
+{
+    errno = 0;
+    const char *const wrong = calibration_open(old, path);
+    return wrong == calibration_missing || wrong == no_length || wrong == no_calibration ||
+                   wrong == wrong_checksum
+               ? NULL
+               : wrong;
+}
+
+const char *calibration_put(const char *given, const char *const keys[], const char *const bodies[],
+                            const struct calibration_section *const seen[], int count, bool patient)
 {
     struct grown g = {NULL, 0, 0, false};
     struct calibration old;
+    char target[PATH_MAX];
+    /* A link stays, and leads to the new file. */
+    const char *const path = realpath(given, target) ? target : given;
     int folder = open_folder(path);
     if (folder < 0)
         return "its folder cannot be made";
@@ -304,12 +343,15 @@ const char *calibration_put(const char *path, const char *const keys[], const ch
     } else if (is_folder(path)) {
         wrong = "the file cannot be written";
     } else {
-        calibration_open(&old, path); /* a damaged one is replaced */
-        compose(&g, &old, keys, bodies, count);
+        wrong = open_old(&old, path);
+        if (!wrong) {
+            compose(&g, &(struct change){&old, keys, bodies, seen, count});
+            if (g.failed)
+                errno = ENOMEM;
+            wrong =
+                g.failed ? "there is no memory for it" : write_aside(path, folder, &g, count > 0);
+        }
         calibration_close(&old);
-        if (g.failed)
-            errno = ENOMEM;
-        wrong = g.failed ? "there is no memory for it" : write_aside(path, folder, &g, count > 0);
     }
     int saved = errno;
     free(g.text);

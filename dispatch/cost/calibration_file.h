@@ -51,11 +51,14 @@ bool calibration_next_line(const char **at, const char *end, struct calibration_
 
 bool calibration_begins(const struct calibration_line *line, const char *with);
 
-/* Replaces or adds `count` sections (keys and bodies; the lines of a body end in a newline), and keeps the others if the old file
- * is valid. Writes a new file beside the old one and renames it; makes missing folders. Returns NULL, or what failed, as constant
- * text, with errno; the old file then stays. With count = 0 it only tries whether the file could be written, and changes
+/* Replaces or adds `count` sections (keys and bodies; the lines of a body end in a newline), and keeps the others. A damaged file is
+ * replaced; one of another version, one that cannot be read, and what is no file are not. seen: NULL, or for each key the section that
+ * this process has read (NULL: none): where the file has another one by now, that stays. Writes a new file beside the old one and renames
+ * it; a symbolic link stays and leads to it; makes missing folders. Returns NULL, or what failed, as constant
+ * text, with errno (0: the text says all); the old file then stays. With count = 0 it only tries whether the file could be written, and changes
  * nothing except for folders. If another process writes the file, it waits up to 5 seconds if `patient`, else 20 ms. */
 const char *calibration_put(const char *path, const char *const keys[], const char *const bodies[],
-                            int count, bool patient);
+                            const struct calibration_section *const seen[], int count,
+                            bool patient);
 
 #endif

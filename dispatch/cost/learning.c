@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error_text.h"
 #include "base/grown.h"
 #include "base/say.h"
 #include "curves.h"
@@ -150,6 +151,7 @@ void cost_end(struct cost_curves *const *device, int devices)
 {
     enum { MOST = CURVES_CPU_MOST + COST_DEVICES };
     const char *keys[MOST], *bodies[MOST];
+    const struct calibration_section *seen[MOST];
     struct grown body[MOST];
     int count = 0;
     if (!cost_with.settings || !cost_with.settings->learn || !cost_with.settings->model ||
@@ -166,17 +168,20 @@ void cost_end(struct cost_curves *const *device, int devices)
             continue; /* its points come from another section */
         if (compose(&body[count], p)) {
             keys[count] = p->key;
+            seen[count] = p->measured ? &p->section : NULL;
             bodies[count] = body[count].text;
             count++;
         } else {
             free(body[count].text);
         }
     }
+    /* What `accel calibrate` or another program has written meanwhile is newer than what was learned from. */
     const char *wrong =
-        count > 0 ? calibration_put(cost_with.settings->model, keys, bodies, count, false) : NULL;
+        count > 0 ? calibration_put(cost_with.settings->model, keys, bodies, seen, count, false)
+                  : NULL;
     if (wrong)
-        accel_say("what was learned is not kept in %s: %s (%s)", cost_with.settings->model, wrong,
-                  strerrordesc_np(errno));
+        accel_say("what was learned is not kept in %s: %s%s%s%s", cost_with.settings->model, wrong,
+                  errno ? " (" : "", errno ? error_text(errno) : "", errno ? ")" : "");
     for (int i = 0; i < count; i++)
         free(body[i].text);
     pthread_rwlock_unlock(&curves_lock);

@@ -1,3 +1,5 @@
+#define _GNU_SOURCE
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +9,7 @@
 
 #include <math.h>
 
+#include "base/error_text.h"
 #include "base/text.h"
 
 static const char *decimal(double value)
@@ -106,6 +109,24 @@ static void json_strings(void **state)
     text_json_string(&text, "a\"b\\c\n");
     assert_int_equal(text.length, strlen("\"a\\\"b\\\\c\\u000a\""));
     assert_memory_equal(buffer, "\"a\\\"b\\\\c\\u000a\"", text.length);
+    /* A Latin-1 name; half a character at the end, as the kernel cuts a thread's name; a character too long for its form. */
+    static const char *const odd[][2] = {{"pr\xe9", "\"pr?\""},
+                                         {"\xc3\xa9t\xc3\xa9\xc3", "\"\xc3\xa9t\xc3\xa9?\""},
+                                         {"\xc0\xafx", "\"??x\""},
+                                         {"\xe2\x82\xac", "\"\xe2\x82\xac\""}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        text_start(&text, buffer, sizeof buffer);
+        text_json_string(&text, odd[i][0]);
+        text_end(&text);
+        assert_string_equal(buffer, odd[i][1]);
+    }
+}
+
+static void errors_have_a_text(void **state)
+{
+    (void)state;
+    assert_string_equal(error_text(ENOSPC), "No space left on device");
+    assert_string_equal(error_text(524), "unknown error"); /* ENOTSUPP, the kernel's own */
 }
 
 static void dates(void **state)
@@ -145,10 +166,15 @@ static void padding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decimals),       cmocka_unit_test(fixed_decimals),
-        cmocka_unit_test(integers),       cmocka_unit_test(cut_at_the_end),
-        cmocka_unit_test(ends_with_room), cmocka_unit_test(json_strings),
-        cmocka_unit_test(dates),          cmocka_unit_test(padding),
+        cmocka_unit_test(decimals),
+        cmocka_unit_test(fixed_decimals),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(cut_at_the_end),
+        cmocka_unit_test(ends_with_room),
+        cmocka_unit_test(json_strings),
+        cmocka_unit_test(errors_have_a_text),
+        cmocka_unit_test(dates),
+        cmocka_unit_test(padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

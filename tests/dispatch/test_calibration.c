@@ -38,7 +38,7 @@ static int remove_folder(void **state)
 
 static const char *put(const char *key, const char *body)
 {
-    return calibration_put(path, &key, &body, 1, true);
+    return calibration_put(path, &key, &body, NULL, 1, true);
 }
 
 static void assert_wrong(const char *part)
@@ -240,33 +240,92 @@ static void putting(void **state)
     assert_null(calibration_open(&file, path));
     calibration_close(&file);
     snprintf(deep, sizeof deep, "%s/a/b/model", folder);
-    assert_null(calibration_put(deep, &key, &body, 1, true));
+    assert_null(calibration_put(deep, &key, &body, NULL, 1, true));
     assert_null(calibration_open(&file, deep));
     calibration_close(&file);
     snprintf(deep, sizeof deep, "%s/model/below", folder); /* below a file */
-    assert_non_null(calibration_put(deep, &key, &body, 1, true));
+    assert_non_null(calibration_put(deep, &key, &body, NULL, 1, true));
     assert_int_equal(errno, ENOTDIR);
     assert_null(calibration_open(&file, path));
     calibration_close(&file);
     unlink(path);
     assert_int_equal(mkdir(path, 0700), 0); /* nothing can be renamed to it */
-    assert_non_null(calibration_put(path, &key, &body, 1, true));
+    assert_non_null(calibration_put(path, &key, &body, NULL, 1, true));
     assert_int_equal(rmdir(path), 0);
     /* Of no sections: a try, which leaves all as it was. */
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_non_null(calibration_put(path, NULL, NULL, 0, true));
+    assert_non_null(calibration_put(path, NULL, NULL, NULL, 0, true));
     assert_int_equal(errno, EISDIR);
     assert_int_equal(rmdir(path), 0);
-    assert_null(calibration_put(path, NULL, NULL, 0, true));
+    assert_null(calibration_put(path, NULL, NULL, NULL, 0, true));
     assert_ptr_equal(calibration_open(&file, path), calibration_missing);
     assert_null(put(key, body));
-    assert_null(calibration_put(path, NULL, NULL, 0, true));
+    assert_null(calibration_put(path, NULL, NULL, NULL, 0, true));
     assert_null(calibration_open(&file, path));
     assert_true(calibration_has_sections(&file));
     calibration_close(&file);
     unlink(path);
     snprintf(deep, sizeof deep, "ls %s/model.* >/dev/null 2>&1", folder);
     assert_int_not_equal(system(deep), 0); /* nothing is left aside */
+}
+
+/* A link stays; no device, no file of another version, and none that may not be read gives way. */
+static void what_is_not_replaced(void **state)
+{
+    struct calibration file;
+    struct stat st;
+    const char *key = "[cpu \"one\"]", *body = "dgemm 64x64x64:1\n";
+    char link[96];
+    (void)state;
+    write_whole("accel-model 2\nchecksum=0\n", 25);
+    assert_non_null(put(key, body));
+    assert_wrong("another version");
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_non_null(put(key, body));
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    unlink(path);
+    assert_null(put(key, body));
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(symlink("model", link), 0);
+    const char *other = "[cpu \"two\"]";
+    assert_null(calibration_put(link, &other, &body, NULL, 1, true));
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_null(calibration_open(&file, path));
+    struct calibration_section section;
+    assert_true(calibration_find(&file, key, false, &section));
+    assert_true(calibration_find(&file, other, false, &section));
+    calibration_close(&file);
+    unlink(link);
+    unlink(path);
+}
+
+/* What has been written since this process read the file stays. */
+static void newer_sections_stay(void **state)
+{
+    static const char *const old = "dgemm 64x64x64:1\n", *const newer = "dgemm 64x64x64:2\n",
+                             *const learned = "dgemm 64x64x64:3\n";
+    static const char *const keys[] = {"[cpu \"one\"]", "[cpu \"two\"]"};
+    const struct calibration_section was = {old, strlen(old)};
+    const struct calibration_section *const seen[] = {&was, NULL};
+    const char *const bodies[] = {learned, learned};
+    struct calibration file;
+    struct calibration_section section;
+    (void)state;
+    unlink(path);
+    for (int changed = 0; changed < 2; changed++) {
+        assert_null(put(keys[0], changed ? newer : old));
+        assert_null(calibration_put(path, keys, bodies, seen, 2, true));
+        assert_null(calibration_open(&file, path));
+        assert_true(calibration_find(&file, keys[0], false, &section));
+        assert_memory_equal(section.text, changed ? newer : learned, section.length);
+        assert_true(calibration_find(&file, keys[1], false, &section));
+        assert_memory_equal(section.text, learned, section.length);
+        calibration_close(&file);
+    }
+    unlink(path);
 }
 
 /* ---- A GPU by its name ---- */
@@ -484,6 +543,8 @@ int main(void)
         cmocka_unit_test(every_byte_damaged),
         cmocka_unit_test(other_files),
         cmocka_unit_test(putting),
+        cmocka_unit_test(what_is_not_replaced),
+        cmocka_unit_test(newer_sections_stay),
         cmocka_unit_test(a_slice_is_not_the_card),
         cmocka_unit_test(names_of_solutions),
         cmocka_unit_test(svd_of_the_nearest_order),

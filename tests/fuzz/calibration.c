@@ -111,7 +111,7 @@ static void change(int sections)
                                                                                   "up_gbps=5\n";
     struct calibration file;
     struct calibration_section section;
-    FUZZ_CHECK(!calibration_put(path, &key, &body, 1, true));
+    FUZZ_CHECK(!calibration_put(path, &key, &body, NULL, 1, true));
     FUZZ_CHECK(!calibration_open(&file, path));
     FUZZ_CHECK(calibration_find(&file, key, false, &section));
     FUZZ_CHECK(calibration_section_value(&section, "up_gbps") == 5);

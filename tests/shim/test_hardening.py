@@ -51,6 +51,8 @@ for mode, env in MODES.items():
     done = surroundings("multiply:2", "close:3", "multiply:2", env=fresh(env))
     tap.ok(done.returncode == 0 and count(log) == 4 and not said(done), f"close_range(3, ~0), {mode}: the log goes on",
            done.returncode, count(log), done.stderr)
+    done = surroundings("multiply:2", "close:3", "multiply:2", env=env)
+    tap.ok(done.returncode == 0 and len(lines_for(done)) == 4, f"the same with the log on stderr, {mode}", done.returncode, done.stderr)
     for name, steps, lines in (
         ("all numbers used again", ["files:4096", "multiply", "close:3", f"take:{data}", "multiply:3"], 4),
         ("all closed, with stdout and stderr", ["files:4096", "multiply", "close:0", f"take:{data}", "multiply:3"], 4),

@@ -101,6 +101,8 @@ for width in "lp64", "ilp64":
 # A symbol that nobody has: what the dynamic linker would have said.
 done = start("scopes", "original", TESTS, env=NO_GPU)
 tap.ok(done.returncode == 127 and "undefined symbol: dgemm_" in done.stderr, "no original at all", done.stderr)
+done = start("scopes", "original", TESTS, env={**NO_GPU, "ACCEL": "0"})
+tap.ok(done.returncode == 127 and "undefined symbol: dgemm_" in done.stderr, "no original at all, with ACCEL=0", done.stderr)
 done = start("scopes", "original", TESTS, env={**NO_GPU, "ACCEL_ORIGINAL": "/no/such/library.so:libblas.so.3"})
 named = "ACCEL_ORIGINAL: /no/such/library.so cannot be opened" in done.stderr
 tap.ok(done.returncode == 0 and named, "ACCEL_ORIGINAL with a wrong path: named, the next is used", done.stderr)

@@ -4,12 +4,14 @@ finds each in the calibration; a line and the exit status say what goes wrong. W
 
 import os
 import re
+import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from lib.calibrated import AUTO, put
 from lib.log import said
-from lib.programs import BUILD, LOG, LONG, TESTS, start
+from lib.programs import BUILD, LOG, LONG, TESTS, clean_env, start
 from lib.tap import Tap
 
 ACCEL = str(BUILD / "accel")
@@ -119,6 +121,15 @@ with tempfile.TemporaryDirectory() as folder:
         done = calibrate(temporary, model, "--", *command)
         tap.ok(done.returncode == 1 and f"accel: {command[0]} {words}" in done.stderr and done.stderr.count("\n") == 2 and not done.stdout and
                not model.exists(), f"{' '.join(command)}: {words}", done.returncode, done.stderr)
+    # A signal to the tool ends it with the program.
+    ready = Path(folder, "ready")
+    tool = subprocess.Popen([ACCEL, "calibrate", "--output", model, "--", "sh", "-c", f"touch {ready}; exec sleep 60"], env=clean_env(temporary),
+                            stderr=subprocess.PIPE, text=True)
+    while not ready.exists() and tool.poll() is None:
+        time.sleep(0.01)
+    tool.terminate()
+    said = tool.communicate()[1]
+    tap.ok(tool.returncode == 1 and "sh was interrupted: nothing is measured" in said and not model.exists(), "SIGTERM to the tool", tool.returncode, said)
     for arguments, words in ((("--",), "no program is given"), (("--library=libblas.so.3", "--", "true"), "without a program"),
                              (("true",), "a program after --")):
         done = calibrate(temporary, model, *arguments)

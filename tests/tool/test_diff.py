@@ -444,7 +444,7 @@ def programs():
                 (("--rtol", "x"), "--rtol x: allowed: a number, 0 or more"), (("--atol", "-1"), "--atol -1: allowed"),
                 (("--ulp", "nan"), "--ulp nan: allowed"), (("--noise", ""), "--noise : allowed"), (("--threads", "0"), "--threads 0: allowed: 1 to"),
                 (("--show", "1x"), "--show 1x: allowed: 0 to"), (("--stdout", "xml"), "--stdout xml: allowed: text, csv, json"),
-                (("--ignore", "(a"), "--ignore (a: "), (("--shim", "/none"), "libaccel.so is not there"),
+                (("--ignore", "(a"), "--ignore (a: "), (("--shim", "/none"), "/none is not there"),
                 (("--expect", "*gemm* at gpu >= 1"), "at is neither on nor why; allowed: 'SYMBOL on gpu|cpu OP N'"),
                 (("--expect", "*gemm* on gup >= 1"), "gup is neither gpu nor cpu"), (("--expect", "*gemm* on gpu => 1"), "=> is no relation"),
                 (("--expect", "*gemm* on gpu >= -1"), "-1 is no count"), (("--expect", "*gemm* on gpu >= 1.5"), "1.5 is no count"),
@@ -497,6 +497,8 @@ def real_programs():
         done = diff(folder, (*options, "--expect", "*gemm* on cpu == 1", "--expect", "*gemm* why error == 1", "--expect", "*gemm* on gpu == 0"), program,
                     env={**gpu, "TESTGPU_FAIL": "cublasDgemm_v2:1"})
         expect("NumPy: a GPU that fails", done, SAME, "is left to the CPU from here on")
+        expect("NumPy: calls below ACCEL_LOG_MIN_MS count", diff(folder, (*options, *met), program, env={**gpu, "ACCEL_LOG_MIN_MS": "100000"}), SAME,
+               "decisions         2 on the GPU, 0 on the CPU")
         expect("NumPy: a summary in the log does not count", diff(folder, (*options, *met), program, env={**gpu, "ACCEL_SUMMARY": "1"}), SAME)
         twice = f"import os, sys\nif os.fork() == 0:\n  os.execv('{PYTHON}', ['{PYTHON}', '-c', {NUMPY!r}])\nos.wait()\n" + NUMPY
         done = diff(folder, (*options, "--expect", "*gemm* on gpu == 2"), [PYTHON, "-c", twice], env=gpu)

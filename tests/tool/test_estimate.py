@@ -138,9 +138,10 @@ with tempfile.TemporaryDirectory() as folder:
             (("--", "true"), 2, "no GPU is given: --gpu NAME; --gpu list"),
             ((), 2, "no GPU is given"),
             (("--gpu", "H200"), 2, "no program"),
-            (("--gpu", "H200", "--shim", "/none", "--", "true"), 2, "libaccel.so is not there"),
+            (("--gpu", "H200", "--shim", "/none", "--", "true"), 2, "/none is not there"),
             (("--gpu", "H200", "--", "/no/such/program"), 127, "/no/such/program"),
             (("--gpu", "H200", "--", "sh", "-c", "exit 7"), 7, "no call of BLAS"),
+            (("--gpu", "H200", "--", "sh", "-c", "exit 127"), 127, "no call of BLAS"),
             (("--gpu", "H200", "--", "sh", "-c", "kill -9 $$"), 137, "no call of BLAS")):
         done = estimate(*arguments, folder=folder)
         tap.ok(done.returncode == status and text in done.stderr and (status != 2 or done.stderr.count("\n") == 1),

@@ -2,6 +2,7 @@
 """accel run: the program has the library before all others, once; its output, exit status and signals are its own; options override variables."""
 
 import os
+import pty
 import re
 import shutil
 import signal
@@ -51,6 +52,23 @@ done = run("sh", "-c", "exit 7")
 tap.ok(done.returncode == 7, "the exit status", done.returncode)
 done = run("sh", "-c", "kill -TERM $$")
 tap.ok(done.returncode == -signal.SIGTERM, "the signal that ends it", done.returncode)
+done = run("--summary", "sh", "-c", "kill -TERM $$")
+tap.ok(done.returncode == -signal.SIGTERM, "the same with --summary", done.returncode)
+done = start("/bin/sh", "-c", "exec python3 -c 'import os, signal, sys; signal.alarm(1); os.execv(sys.argv[1], sys.argv[1:])' \"$@\"", "sh", TOOL, "run", "--summary", "sleep", "60")
+tap.ok(done.returncode == -signal.SIGALRM, "an alarm that was set before", done.returncode, done.stderr)
+
+
+def hung_up():
+    """The program and the tool as the leader of a session whose terminal goes away; how the tool ends."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(TOOL, [TOOL, "run", "--summary", "sh", "-c", "echo ready; exec sleep 60"], clean_env(tempfile.gettempdir()))
+    os.read(terminal, 100)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+tap.ok(hung_up() == -signal.SIGHUP, "a terminal that is gone")
 with subprocess.Popen([TOOL, "run", "sh", "-c", "echo $$"], env=clean_env(tempfile.gettempdir()), stdout=subprocess.PIPE, text=True) as process:
     said = process.stdout.read()
 tap.ok(int(said) == process.pid, "the program takes the tool's process", said, process.pid)
@@ -69,7 +87,14 @@ with tempfile.TemporaryDirectory() as folder:
     blank.mkdir()
     shutil.copy(LIBRARY, blank)
     done = run("--shim", blank / "libaccel.so", "echo")
-    tap.ok(done.returncode == 126 and re.fullmatch("accel run: .*a folder/libaccel.so: LD_PRELOAD takes no path with a blank or colon\n", done.stderr), "a path that LD_PRELOAD cannot have", done.stderr)
+    refused = r"accel %s.*a folder/libaccel.so has a blank or a colon in its path, which LD_PRELOAD does not take\n"
+    tap.ok(done.returncode == 126 and re.fullmatch(refused % "run: ", done.stderr), "a path that LD_PRELOAD cannot have", done.stderr)
+    shutil.copy(TOOL, blank)
+    for command, status in ("diff", 2), ("estimate --gpu H200", 2), ("calibrate", 1), ("doctor", 1):
+        done = start(str(blank / "accel"), *command.split(), "--", "true", env=HIDDEN)
+        said = done.stdout + done.stderr
+        tap.ok(done.returncode == status and re.search(refused.replace("accel %s", ""), said),
+               f"the same, {command}", done.returncode, said)
 
     # ---- What cannot be run: one line, and the shell's status ----
 

@@ -1,8 +1,4 @@
-#define _GNU_SOURCE
 #include "utf8.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 int utf8_length(const char *text)
 {
@@ -18,20 +14,4 @@ int utf8_length(const char *text)
         (*at == 0xf0 && at[1] < 0x90) || (*at == 0xf4 && at[1] > 0x8f))
         return 0;
     return more ? more + 1 : 0;
-}
-
-struct json_object *utf8_json(const char *text)
-{
-    char *copy = strdup(text);
-    if (!copy)
-        return NULL;
-    for (char *c = copy; *c;) {
-        const int length = utf8_length(c);
-        if (length == 0)
-            *c = '?';
-        c += length ? length : 1;
-    }
-    struct json_object *string = json_object_new_string(copy);
-    free(copy);
-    return string;
 }
