@@ -52,6 +52,16 @@ value factor_element(const struct factor *x, int64_t row, int64_t col)
     return conjugate ? conjl(z) : z;
 }
 
+bool equation_is_singular(const struct equation *e)
+{
+    const struct product *p = &e->product[0];
+    const struct factor *triangle = p->x.structure != GENERAL ? &p->x : &p->y;
+    for (int64_t i = 0; i < e->inner; i++)
+        if (factor_element(triangle, i, i) == 0)
+            return true;
+    return false;
+}
+
 /* ---- Operands ---- */
 
 static struct stored stored(const struct accel_span *x, const void *ptr, int64_t ld,

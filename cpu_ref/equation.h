@@ -63,6 +63,9 @@ value stored_element(const struct stored *x, int64_t row, int64_t col);
 /* Element (row, col) of op(x). */
 value factor_element(const struct factor *x, int64_t row, int64_t col);
 
+/* Whether a solver's triangle has a zero on its diagonal: then no result is wrong. */
+bool equation_is_singular(const struct equation *e);
+
 /* Whether (row, col) is a zero outside a triangular matrix's triangle. */
 bool factor_is_empty(const struct factor *x, int64_t row, int64_t col);
 

@@ -158,6 +158,8 @@ static double solution_ratio(const struct equation *e, int64_t row, int64_t col,
     value got = stored_element(&e->out, row, col);
     if (is_finite(rest->value))
         return ratio_of(0, rest, e->out.dtype);
+    if (equation_is_singular(e))
+        return 0;
     return is_finite(got) || is_line_finite(e, row, col) ? INFINITY : 0;
 }
 

@@ -145,7 +145,7 @@ static double judge_solution(const struct test *test, const struct equation *e, 
         !is_moderate(test->dtype, sqrt(sum_of_squares(&a))))
         return CPU_REF_NOT_JUDGED;
     if (isnan(size))
-        return INFINITY;
+        return equation_is_singular(e) ? CPU_REF_NOT_JUDGED : INFINITY;
     return is_moderate(test->dtype, size) ? worst : CPU_REF_NOT_JUDGED;
 }
 

@@ -148,7 +148,10 @@ static void tell(struct accel_record *record, const struct dispatch_caller *call
 static bool run_on_cpu(const struct accel_call *call, const struct situation *situation,
                        const struct dispatch_caller *caller, bool held, struct accel_record *record)
 {
-    const bool readable = copies_host_can_read(call), part = accel_is_part(call);
+    /* A query touches no operand. */
+    const bool readable =
+                   record->decision.why == ACCEL_WORKSPACE_QUERY || copies_host_can_read(call),
+               part = accel_is_part(call);
     record->ms = -1;
     /* The original may leave by longjmp or by an exception, from its error handler. */
     if (record->decision.why == ACCEL_BAD_ARGUMENT || situation->together ||

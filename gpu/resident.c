@@ -134,7 +134,7 @@ static bool may_trust(const struct gpu_work *work)
 }
 
 /* Asks the watch. */
-static bool is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_key *edges)
+static bool is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_edges *edges)
 {
     const double start = accel_now_ms();
     if (!tracked_is_unchanged(x, watch, edges))

@@ -22,7 +22,7 @@ struct resident {
     struct gpu_key key;
     uint64_t watch; /* that began before it goes up, and has proved nothing yet; 0: none */
     bool proved;    /* what went up is tied to that watch: */
-    struct gpu_key edges;
+    struct gpu_edges edges;
 };
 
 /* Returns what may stay of an operand of Level 2 or 3 that is a matrix in host memory, as one matrix: the triangle, if the call reads no more of it

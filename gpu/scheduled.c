@@ -43,6 +43,11 @@ static struct schedule_sharing sharing_of(const struct accel_span *x, int64_t ba
     return (struct schedule_sharing){repeat, runs};
 }
 
+int64_t scheduled_distinct(const struct accel_span *x, int64_t batch)
+{
+    return sharing_of(x, batch).distinct;
+}
+
 bool scheduled_side_by_side(const struct accel_span *x, int64_t batch, struct accel_span *all)
 {
     const struct schedule_sharing sharing = sharing_of(x, batch);

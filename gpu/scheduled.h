@@ -28,6 +28,9 @@ struct scheduled {
  * matrices. Returns false if the call is neither of Level 3 nor a batch, or has an empty result. */
 bool scheduled_describe(const struct accel_call *call, struct scheduled *scheduled);
 
+/* Returns how many different matrices so many products of a batch have of an operand. */
+int64_t scheduled_distinct(const struct accel_span *x, int64_t batch);
+
 /* Returns whether all matrices that a batch of so many products uses of an operand are side by side in memory, so that they are one matrix: *all, which is
  * no batch's. */
 bool scheduled_side_by_side(const struct accel_span *x, int64_t batch, struct accel_span *all);

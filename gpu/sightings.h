@@ -49,7 +49,8 @@ struct sighting_watch {
     uint64_t watch; /* 0: it is not */
     bool
         proved; /* it had contents `key`, and at its edges `edges`, when it was digested behind the watch's begin */
-    struct gpu_key key, edges;
+    struct gpu_key key;
+    struct gpu_edges edges;
     bool scanned;         /* by a call of LAPACK, when it was proved: */
     struct gpu_scan seen; /* in those contents */
 };

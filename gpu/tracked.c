@@ -31,10 +31,14 @@ static struct gpu_key digest_part(const struct accel_span *x, uintptr_t from, ui
     return key;
 }
 
-static struct gpu_key digest_edges(const struct accel_span *x, const struct place *p)
+static struct gpu_key digest_first(const struct accel_span *x, const struct place *p)
 {
-    const struct gpu_key none = {{0, 0}};
-    return digest_part(x, p->outer, p->end, digest_part(x, p->first, p->inner, none));
+    return digest_part(x, p->first, p->inner, (struct gpu_key){{0, 0}});
+}
+
+static struct gpu_key digest_last(const struct accel_span *x, const struct place *p)
+{
+    return digest_part(x, p->outer, p->end, (struct gpu_key){{0, 0}});
 }
 
 uint64_t tracked_begin(const struct accel_span *x)
@@ -53,7 +57,7 @@ void tracked_prove(const struct accel_span *x, struct tracked_proof *proof)
         proof->watch[i] = there[i] ? written_watch(edge[i][0], edge[i][1]) : 0;
         proof->watched[i] = !there[i] || proof->watch[i];
     }
-    proof->edges = digest_edges(x, &p);
+    proof->edges = (struct gpu_edges){digest_first(x, &p), digest_last(x, &p)};
 }
 
 bool tracked_is_proved(struct tracked_proof *proof)
@@ -68,17 +72,18 @@ bool tracked_is_proved(struct tracked_proof *proof)
 }
 
 bool tracked_part_is_unchanged(const struct accel_span *x, const struct accel_span *part,
-                               uint64_t watch, const struct gpu_key *edges)
+                               uint64_t watch, const struct gpu_edges *edges)
 {
     const struct place p = place_of(x), q = place_of(part);
     const uintptr_t page = written_page();
     if (!written_unchanged_in(watch, q.first / page * page, (q.end + page - 1) / page * page))
         return false;
-    const struct gpu_key now = q.first < p.inner || q.end > p.outer ? digest_edges(x, &p) : *edges;
-    return gpu_key_is(&now, edges);
+    const struct gpu_key first = q.first < p.inner ? digest_first(x, &p) : edges->first,
+                         last = q.end > p.outer ? digest_last(x, &p) : edges->last;
+    return gpu_key_is(&first, &edges->first) && gpu_key_is(&last, &edges->last);
 }
 
-bool tracked_is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_key *edges)
+bool tracked_is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_edges *edges)
 {
     return tracked_part_is_unchanged(x, x, watch, edges);
 }

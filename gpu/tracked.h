@@ -15,7 +15,7 @@ uint64_t tracked_begin(const struct accel_span *x);
 struct tracked_proof {
     uint64_t watch[2]; /* the pages at the edges */
     bool watched[2];   /* or there is nothing at this edge */
-    struct gpu_key edges;
+    struct gpu_edges edges;
 };
 
 /* Call these before and behind the digest. The second returns whether the edges have stayed what proof->edges says. */
@@ -23,10 +23,11 @@ void tracked_prove(const struct accel_span *x, struct tracked_proof *proof);
 bool tracked_is_proved(struct tracked_proof *proof);
 
 /* Returns whether all of it is as it was when its digest was taken, behind tracked_begin(): by that digest's edges. */
-bool tracked_is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_key *edges);
+bool tracked_is_unchanged(const struct accel_span *x, uint64_t watch,
+                          const struct gpu_edges *edges);
 
-/* The same of a part of it, whose memory begins and ends within x's. */
+/* The same of a part of it, whose memory begins and ends within x's. Nothing is read of pages that the part is not in: x's memory may be gone there. */
 bool tracked_part_is_unchanged(const struct accel_span *x, const struct accel_span *part,
-                               uint64_t watch, const struct gpu_key *edges);
+                               uint64_t watch, const struct gpu_edges *edges);
 
 #endif

@@ -20,7 +20,7 @@ struct gpu_trust {
         broken; /* somebody has written to it: the call's results are worthless, and it begins anew with nothing trusted */
     struct accel_span x;
     uint64_t watch;
-    struct gpu_key edges;
+    struct gpu_edges edges;
 };
 
 struct gpu_work {

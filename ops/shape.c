@@ -136,6 +136,7 @@ struct accel_call shape_part(const struct accel_call *call, int64_t row, int64_t
         if (x->inc) /* with inc < 0, memory begins with the last element */
             skip = x->inc * (x->inc > 0 ? down : down + x->cols - call->span[arg->slot].cols);
         x->ptr = (char *)x->ptr + skip * (int64_t)accel_dtype_size(x->dtype);
+        x->array = NULL; /* of a batch of one; its array has the whole matrix */
     }
     return part;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "gpu/scheduled.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
@@ -56,8 +57,10 @@ void model_work_of(const struct accel_call *call, bool device, struct model_work
             continue;
         if (x->access & ACCEL_WRITE)
             work->down_bytes += bytes;
-        if (accel_is_read(call, x))
-            work->up_bytes += bytes;
+        if (accel_is_read(call, x)) /* what products share goes up once */
+            work->up_bytes += call->batch > 1
+                                  ? bytes / batch * (double)scheduled_distinct(x, call->batch)
+                                  : bytes;
     }
     work->term[MODEL_STEP] = effort.steps * batch;
     work->term[MODEL_ELEMENT] = elements * 1e-6;

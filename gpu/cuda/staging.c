@@ -514,7 +514,8 @@ static enum gpu_status bring_down(struct transfer *t, int64_t *arrived)
         if (status != GPU_OK)
             break;
         /* Nothing else can be done while the next piece is on the bus, if all that came before is written. */
-        if (asked > *arrived && (written == *arrived || *arrived == t->count - 1))
+        if (asked > *arrived && has_room(t, *arrived, written) &&
+            (written == *arrived || *arrived == t->count - 1))
             status = await(t, *arrived);
         else if (asked == *arrived || !has_room(t, *arrived, written) ||
                  !look_at_slot(t, *arrived, &status)) {

@@ -120,8 +120,9 @@ bool lapack_is_supported(const struct accel_call *call)
 {
     if (!accel_op_of(call->routine)->steps || accel_is_rows_of_lapack(call))
         return false;
+    const bool has_bounds = call->blas.flag[ACCEL_range] == 'V'; /* or they are anything */
     for (int i = ACCEL_vl; i < ACCEL_SCALARS; i++)
-        if (isnan(call->blas.scalar[i].re))
+        if (isnan(call->blas.scalar[i].re) && (has_bounds || (i != ACCEL_vl && i != ACCEL_vu)))
             return false;
     return true;
 }

@@ -149,12 +149,44 @@ static void every_element_counts(void **state)
     assert_true(cpu_ref_verify(&call, before, 1, 0) == CPU_REF_NOT_JUDGED);
 }
 
+/* A triangle with a zero on its diagonal has no solution; any other one's is judged. */
+static void singular_triangles_are_not_judged(void **state)
+{
+    enum { N = 20 };
+    static double a[N * N], b[N * N], old[N * N];
+    const int64_t size[ACCEL_DIMENSIONS] = {N, N, 0, 0};
+    const void *before[ACCEL_SPANS] = {NULL};
+    struct accel_call call;
+    (void)state;
+    shape_typical(&call, routine("dtrsm"), size);
+    call.blas.flag[ACCEL_side] = 'L';
+    call.blas.flag[ACCEL_uplo] = 'L';
+    call.blas.flag[ACCEL_transa] = call.blas.flag[ACCEL_trans] = 'N';
+    call.blas.flag[ACCEL_diag] = 'N';
+    call.blas.scalar[ACCEL_alpha].re = 1;
+    shape_operands(&call);
+    call.span[ACCEL_a].ptr = a;
+    call.span[ACCEL_b].ptr = b;
+    before[ACCEL_b] = old;
+    for (int i = 0; i < N * N; i++) {
+        a[i] = i % (N + 1) == 0 ? 1 : 0;
+        b[i] = old[i] = 1;
+    }
+    assert_true(cpu_ref_verify(&call, before, 1, 0) < 0.1);
+    for (int i = 0; i < N * N; i++) /* 1 / 0, and 1 - 0 * Inf */
+        b[i] = i % N == 0 ? INFINITY : NAN;
+    assert_true(cpu_ref_verify(&call, before, 1, 0) > 1);
+    a[0] = 0;
+    assert_true(cpu_ref_verify(&call, before, 1, 0) == CPU_REF_NOT_JUDGED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matrices_times_vectors),
         cmocka_unit_test(long_columns),
         cmocka_unit_test(every_element_counts),
+        cmocka_unit_test(singular_triangles_are_not_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

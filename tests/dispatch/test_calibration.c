@@ -357,7 +357,7 @@ static void a_slice_is_not_the_card(void **state)
         calibration_gpu_key(text[i], names[i], 13000, 130000);
         in_order[i] = text[i];
     }
-    assert_null(calibration_put(path, in_order, bodies, 4, true));
+    assert_null(calibration_put(path, in_order, bodies, NULL, 4, true));
     assert_true(speed_of("H200") == 3); /* not the first that has the word */
     assert_true(speed_of("nvidia h200") == 3);
     assert_true(speed_of("H200 NVL") == 2);

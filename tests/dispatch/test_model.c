@@ -55,6 +55,33 @@ static void work_of_a_product(void **state)
     assert_near(work.down_bytes, 8 * 64 * 32, 0);
 }
 
+/* A matrix that all products read goes up once: with a stride of 0, or one pointer again and again. */
+static void shared_matrices_go_up_once(void **state)
+{
+    static double a[1];
+    static void *pointers[100];
+    const int64_t size[ACCEL_DIMENSIONS] = {256, 8, 256, 0};
+    struct accel_call call;
+    struct model_work work;
+    (void)state;
+    shape_typical(&call, routine("dgemm_batch_strided"), size);
+    shape_operands(&call);
+    call.batch = 100;
+    call.blas.scalar[ACCEL_beta].re = 0;
+    const double b = 256 * 8 * 8 * 100.0, one = 256 * 256 * 8;
+    model_work_of(&call, true, &work);
+    assert_near(work.up_bytes, 100 * one + b, 0);
+    call.span[ACCEL_a].stride = 0;
+    model_work_of(&call, true, &work);
+    assert_near(work.up_bytes, one + b, 0);
+    assert_near(work.down_bytes, b, 0);
+    for (int i = 0; i < 100; i++)
+        pointers[i] = a;
+    call.span[ACCEL_a].array = pointers;
+    model_work_of(&call, true, &work);
+    assert_near(work.up_bytes, one + b, 0);
+}
+
 /* Times made of the four terms are found again, also at sizes that were not measured. */
 static void fit_finds_the_terms(void **state)
 {
@@ -328,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_of_a_product),
+        cmocka_unit_test(shared_matrices_go_up_once),
         cmocka_unit_test(fit_finds_the_terms),
         cmocka_unit_test(curve_passes_through_the_points),
         cmocka_unit_test(rates_are_not_made_up),

@@ -227,6 +227,12 @@ else:
         if name != "dormqr_":  # whose estimate has no copies here
             tap.ok(number(calls[5], "est_gpu_ms") < number(calls[7], "est_gpu_ms") - 0.5, f"{name}: the estimate knows that they are there, and when it does not",
                    *[f["est_gpu_ms"] for f in calls])
+    # A call that finds no room for a copy of what it reads, goes on in panels: what was to stay has gone.
+    done = start("again", "crowded", 3, env={**HASH, "ACCEL_MEMORY": "10M"})
+    fine(done, "solutions in panels, and then with few right-hand sides")
+    calls = lines_for(done, sym="dpotrs_")
+    tap.ok([number(f, "kept_mb") > 1.5 for f in calls] == [False] * 4 + [True] * 2 and number(calls[1], "up_mb") > number(calls[0], "up_mb") + 3,
+           "the factor stays when there is room", *calls)
     # The watch of a matrix that products have proved unchanged says nothing of NaNs.
     done, without = (start("again", "lu", 6, env={**AUTO, **more}) for more in ({}, {"ACCEL_RESIDENT": "off"}))
     fine(done, "a matrix that products and solutions read")

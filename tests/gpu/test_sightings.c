@@ -223,7 +223,7 @@ static void what_calls_overwrite_is_left_alone(void **state)
 static struct sighting_watch proved_watch(uint64_t number)
 {
     return (struct sighting_watch){
-        .watch = number, .proved = true, .key = {{number, 2}}, .edges = {{3, 4}}};
+        .watch = number, .proved = true, .key = {{number, 2}}, .edges = {.first = {{3, 4}}}};
 }
 
 static void a_watch_is_given_up_where_writes_are_not_rare(void **state)

@@ -43,7 +43,7 @@ static int end(void **state)
 }
 
 /* Begins to watch it, and proves its contents. */
-static uint64_t prove(struct gpu_key *edges)
+static uint64_t prove(struct gpu_edges *edges)
 {
     struct tracked_proof proof;
     const uint64_t watch = tracked_begin(&x);
@@ -56,7 +56,7 @@ static uint64_t prove(struct gpu_key *edges)
 
 static void each_element_counts(void **state)
 {
-    struct gpu_key edges;
+    struct gpu_edges edges;
     (void)state;
     for (int i = 0; i < COLS; i++) {
         const uint64_t watch = prove(&edges);
@@ -69,7 +69,7 @@ static void each_element_counts(void **state)
 
 static void edges_are_known_by_their_contents(void **state)
 {
-    struct gpu_key edges;
+    struct gpu_edges edges;
     (void)state;
     const uint64_t watch = prove(&edges);
     for (int i = 0; i < 2; i++) {
@@ -84,7 +84,7 @@ static void edges_are_known_by_their_contents(void **state)
 
 static void neighbours_may_write(void **state)
 {
-    struct gpu_key edges;
+    struct gpu_edges edges;
     (void)state;
     const uint64_t watch = prove(&edges);
     memset(memory, 7, OFFSET * sizeof *memory);
@@ -115,7 +115,7 @@ static void an_edge_that_is_written_to_meanwhile_proves_nothing(void **state)
 /* Of a part, its own elements count, also those at an edge of the whole. */
 static void a_part_is_known_by_its_own_pages(void **state)
 {
-    struct gpu_key edges;
+    struct gpu_edges edges;
     struct accel_span middle = x, first = x;
     (void)state;
     middle.ptr = element(5, 50);
@@ -134,10 +134,30 @@ static void a_part_is_known_by_its_own_pages(void **state)
     written_leave(watch);
 }
 
+/* realloc() has given the end back: of what is left, the pages are there, and nothing else is read. */
+static void memory_behind_a_part_may_be_gone(void **state)
+{
+    struct gpu_edges edges;
+    struct accel_span first = x;
+    const size_t rest = BYTES / 2;
+    char *end = (char *)memory + rest;
+    (void)state;
+    first.cols = 10;
+    const uint64_t watch = prove(&edges);
+    assert_true((char *)element(0, 10) < end && (char *)element(0, COLS - 1) > end);
+    assert_int_equal(munmap(end, BYTES - rest), 0);
+    assert_true(tracked_part_is_unchanged(&x, &first, watch, &edges));
+    *(volatile double *)element(0, 0) += 1;
+    assert_false(tracked_part_is_unchanged(&x, &first, watch, &edges));
+    written_leave(watch);
+    assert_true(mmap(end, BYTES - rest, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == end);
+}
+
 /* Its pages are whole: there are no edges. */
 static void whole_pages(void **state)
 {
-    struct gpu_key edges;
+    struct gpu_edges edges;
     (void)state;
     x = (struct accel_span){
         .ptr = memory, .rows = 512, .cols = 8, .ld = 512, .dtype = ACCEL_FLOAT64};
@@ -166,6 +186,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_edge_that_is_written_to_meanwhile_proves_nothing, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_part_is_known_by_its_own_pages, begin, end),
+        cmocka_unit_test_setup_teardown(memory_behind_a_part_may_be_gone, begin, end),
         cmocka_unit_test_setup_teardown(whole_pages, begin, end),
         cmocka_unit_test_setup_teardown(less_than_a_page_is_not_watched, begin, end)};
     return cmocka_run_group_tests(tests, NULL, NULL);

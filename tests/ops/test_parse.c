@@ -6,11 +6,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "ops/blas/parse.h"
 #include "ops/blas/pass.h"
+#include "ops/lapack/rules.h"
 #include "ops/names.h"
 #include "ops/overlap.h"
 #include "ops/op.h"
@@ -493,6 +495,30 @@ static void widths_are_told_apart_only_beyond_32_bits(void **state)
     assert_true(blas_is_wide(routine, &passed)); /* m, lda > 2^32 */
     ld.high = 0x7fffffff;
     assert_false(blas_is_wide(routine, &passed)); /* no such memory */
+
+    /* cblas_dger(ColMajor, 1000, 1000, 1.0, x, -1, y, 1, A, 1000): in a register, -1 of 32 bits is 2^32 - 1. */
+    union caller_frame g = FRAME(102, 1000, 1000, (uintptr_t)matrix, (uint32_t)-1,
+                                 (uintptr_t)matrix, 1, (uintptr_t)matrix, 1000);
+    const struct accel_passed by_value = passed_in(&g.frame, ACCEL_ABI_CBLAS, 0);
+    assert_false(
+        blas_is_wide(accel_name_routine((uint32_t)accel_name_find("cblas_dger")), &by_value));
+}
+
+/* LAPACKE passes bounds by value also where they mean nothing. */
+static void bounds_count_only_for_a_range_of_values(void **state)
+{
+    (void)state;
+    for (const char *range = "AIV"; *range; range++) {
+        struct accel_call call = {.routine =
+                                      accel_name_routine((uint32_t)accel_name_find("dsyevr_"))};
+        call.blas.flag[ACCEL_range] = *range;
+        call.blas.scalar[ACCEL_vl].re = NAN;
+        assert_int_equal(lapack_is_supported(&call), *range != 'V');
+        call.blas.scalar[ACCEL_vl].re = 0;
+        assert_true(lapack_is_supported(&call));
+        call.blas.scalar[ACCEL_abstol].re = NAN;
+        assert_false(lapack_is_supported(&call));
+    }
 }
 
 int main(void)
@@ -506,6 +532,7 @@ int main(void)
         cmocka_unit_test(success_is_told),
         cmocka_unit_test(groups_of_a_batch),
         cmocka_unit_test(without_vectors_none_has_failed),
+        cmocka_unit_test(bounds_count_only_for_a_range_of_values),
         cmocka_unit_test(widths_are_told_apart_only_beyond_32_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

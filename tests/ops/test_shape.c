@@ -81,6 +81,26 @@ static void a_rectangle_of_a_product(void **state)
     }
 }
 
+/* The part is at its own place, and no longer in the array, which has the whole one. */
+static void a_rectangle_of_a_batch_of_one(void **state)
+{
+    struct accel_call call = call_of("dgemm_batch_", 'N', 0);
+    (void)state;
+    call.batch = 1;
+    void *at[3];
+    for (int i = 0; i < 3; i++) {
+        at[i] = call.span[i].ptr;
+        call.span[i].array = &at[i];
+    }
+    const struct accel_call part = shape_part(&call, 2, 1, 4, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_null(part.span[i].array);
+        assert_ptr_equal(accel_products_of(&part, 0, 1).span[i].ptr, part.span[i].ptr);
+    }
+    assert_true((char *)part.span[ACCEL_c].ptr - (char *)at[ACCEL_c] ==
+                (2 + call.span[ACCEL_c].ld) * 8);
+}
+
 static void columns_beside_a_square_matrix(void **state)
 {
     static const struct expected expected[] = {{ACCEL_a, 0, 0, 7, 7}, {ACCEL_b, 0, 3, 7, 2}};
@@ -121,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_beyond_all_memory),
         cmocka_unit_test(a_rectangle_of_a_product),
+        cmocka_unit_test(a_rectangle_of_a_batch_of_one),
         cmocka_unit_test(columns_beside_a_square_matrix),
         cmocka_unit_test(a_triangle_of_a_triangle),
         cmocka_unit_test(columns_of_an_update_by_vectors),
