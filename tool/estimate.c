@@ -114,8 +114,7 @@ static void set_environment(const void *context)
         setenv("ACCEL_MODEL", run->options->model, 1);
 }
 
-/* Returns the program's exit status, as a shell has it. */
-/* False, with the status in *status, if it cannot be started. */
+/* Sets *status to the program's exit status, as a shell has it. False if it cannot be started. */
 static bool run_program(const struct options *options, const char *shim, const char *folder,
                         int *status)
 {

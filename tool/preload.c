@@ -93,7 +93,7 @@ int preload_run(char **program, const char *shim, void (*prepare)(const void *co
     close(ends[1]);
     if (pid > 0 && read(ends[0], &error, sizeof error) != sizeof error)
         error = 0;
-    end->passed_on = stand_by_wait(&before, pid, &end->status);
+    end->asked = stand_by_wait(&before, pid, &end->status);
     close(ends[0]);
     return error;
 }

@@ -22,8 +22,8 @@ bool preload_set(const char *shim);
 
 /* How a program ended. */
 struct preload_end {
-    int status;    /* waitpid()'s */
-    int passed_on; /* the last signal that came to this process alone, and was passed on; 0: none */
+    int status; /* waitpid()'s */
+    int asked; /* the first of SIGINT, SIGQUIT, SIGTERM and SIGHUP that came to this process meanwhile; 0: none */
 };
 
 /* Runs a program to its end, with the shim in front of LD_PRELOAD. This process stands by meanwhile (stand_by.h). The child calls

@@ -82,13 +82,11 @@ static const char *failure_of(int status, char text[100])
     return text;
 }
 
-/* Whether somebody wants all this to end, by a terminal's keys or by a signal to this process. */
+/* Whether somebody wants all this to end: by a terminal's keys, or by a signal to this process. */
 static bool is_interrupted(const struct preload_end *end)
 {
-    return (WIFSIGNALED(end->status) &&
-            (WTERMSIG(end->status) == SIGINT || WTERMSIG(end->status) == SIGQUIT)) ||
-           end->passed_on == SIGINT || end->passed_on == SIGQUIT || end->passed_on == SIGTERM ||
-           end->passed_on == SIGHUP;
+    return end->asked || (WIFSIGNALED(end->status) &&
+                          (WTERMSIG(end->status) == SIGINT || WTERMSIG(end->status) == SIGQUIT));
 }
 
 static bool judge(struct program_libraries *found, const char *program,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Writes four significant digits without an exponent, as the file has none. */
 static void put_ms(FILE *to, double ms)
@@ -84,6 +85,7 @@ static bool add_section(struct sections *sections, const struct survey *survey,
     FILE *to = open_memstream(&sections->body[at], &size);
     if (!to)
         return false;
+    fprintf(to, "%s=%lld\n", calibration_when, (long long)time(NULL));
     if (!library) {
         fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", survey->copies.up_gbps,
                 survey->copies.down_gbps);

@@ -56,30 +56,34 @@ static bool is_of_terminal(int number)
     return number == SIGHUP && getsid(0) != getpid();
 }
 
-/* Returns the signal that has been passed on, or 0. */
-static int pass_on(pid_t child, const siginfo_t *info)
+static void pass_on(pid_t child, const siginfo_t *info)
 {
     const bool by_process = info->si_code <= 0;
-    if (info->si_signo == SIGCHLD || (!by_process && is_of_terminal(info->si_signo)))
-        return 0;
-    kill(child, info->si_signo);
-    return info->si_signo;
+    if (info->si_signo != SIGCHLD && (by_process || !is_of_terminal(info->si_signo)))
+        kill(child, info->si_signo);
+}
+
+static void note_end(int number, int *asked)
+{
+    if (!*asked && (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP))
+        *asked = number;
 }
 
 /* Those that came to both by the child's end are not for this process alone. */
-static void forget_pending(void)
+static void forget_pending(int *asked)
 {
     const struct timespec now = {0, 0};
     const sigset_t held = held_signals();
-    while (sigtimedwait(&held, NULL, &now) > 0)
-        continue;
+    int number;
+    while ((number = sigtimedwait(&held, NULL, &now)) > 0)
+        note_end(number, asked);
 }
 
 int stand_by_wait(const struct stand_by *before, pid_t child, int *status)
 {
     const sigset_t held = held_signals();
     siginfo_t info;
-    int passed = 0;
+    int asked = 0;
     for (;;) {
         const pid_t changed = waitpid(child, status, WNOHANG | WUNTRACED);
         if (changed < 0 || (changed > 0 && !WIFSTOPPED(*status)))
@@ -89,14 +93,14 @@ int stand_by_wait(const struct stand_by *before, pid_t child, int *status)
             kill(child, SIGCONT); /* this process is continued */
         }
         if (changed == 0 && sigwaitinfo(&held, &info) > 0) {
-            const int number = pass_on(child, &info);
-            passed = number ? number : passed;
+            note_end(info.si_signo, &asked);
+            pass_on(child, &info);
         }
     }
-    forget_pending();
+    forget_pending(&asked);
     sigaction(SIGCHLD, &before->child, NULL);
     sigprocmask(SIG_SETMASK, &before->mask, NULL);
-    return passed;
+    return asked;
 }
 
 int stand_by_end(int status)

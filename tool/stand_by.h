@@ -23,7 +23,8 @@ void stand_by_child(const struct stand_by *before);
 
 /* Waits for the child's end, whose waitpid() status it sets, and gives this process its signals back. A signal that comes to this
  * process alone goes to the child, once: another process's, an alarm's, and of a terminal that is gone that for a session's leader. What a
- * terminal's keys send goes to both anyway. Returns the last signal that went to the child; 0: none. */
+ * terminal's keys send goes to both anyway. Returns the first of SIGINT, SIGQUIT, SIGTERM
+ * and SIGHUP that came to this process, whether or not it went to the child too; 0: none. */
 int stand_by_wait(const struct stand_by *before, pid_t child, int *status);
 
 /* Ends this process by the signal that has ended the child, or returns the child's exit status. */

@@ -27,6 +27,7 @@ enum { CHECKSUM_DIGITS = 16 };
 
 const char calibration_missing[] = "there is no such file";
 const char calibration_closed[] = "it may not be opened";
+const char calibration_when[] = "calibrated";
 /* These are replaced by a new one; what another version has written, or cannot be read now, is not. */
 static const char no_length[] = "its length is not one of a calibration",
                   no_calibration[] = "it is no calibration, or damaged",
@@ -174,7 +175,19 @@ struct change {
     int count;
 };
 
-/* Returns whether the file's section still is the one that was seen. */
+int64_t calibration_section_when(const struct calibration_section *section)
+{
+    const char *at = section->text, *end = at + section->length;
+    struct calibration_line line;
+    const size_t length = strlen(calibration_when);
+    while (calibration_next_line(&at, end, &line))
+        if (line.length > length && calibration_begins(&line, calibration_when) &&
+            line.at[length] == '=' && line.at + line.length < end)
+            return strtoll(line.at + length + 1, NULL, 10); /* a newline follows */
+    return 0;
+}
+
+/* Returns whether the file's section still is of the calibration that was seen. */
 static bool replaces(const struct change *change, int i)
 {
     struct calibration_section now = {.text = NULL};
@@ -183,7 +196,7 @@ static bool replaces(const struct change *change, int i)
     const struct calibration_section *seen = change->seen[i];
     if (!change->old->text || !calibration_find(change->old, change->keys[i], false, &now))
         return true;
-    return seen && seen->length == now.length && memcmp(seen->text, now.text, now.length) == 0;
+    return calibration_section_when(&now) == (seen ? calibration_section_when(seen) : 0);
 }
 
 static bool is_replaced(const struct calibration_line *line, const struct change *change)
@@ -315,6 +328,25 @@ static bool lock_folder(int folder, bool patient)
     return false;
 }
 
+/* Returns the path that the new file is to have: the target of a link, which may not be there yet. */
+static const char *behind_link(const char *given, char target[PATH_MAX])
+{
+    char folder[PATH_MAX], link[PATH_MAX];
+    const char *name;
+    struct accel_text text;
+    if (realpath(given, target))
+        return target;
+    const ssize_t length = readlink(given, link, sizeof link - 1);
+    if (length < 0 || !file_folder(given, folder, &name))
+        return given;
+    link[length] = 0;
+    text_start(&text, target, PATH_MAX);
+    text_string(&text, *link == '/' ? "" : folder);
+    text_string(&text, *link == '/' ? "" : "/");
+    text_string(&text, link);
+    return text_end(&text) ? target : given;
+}
+
 /* Returns NULL if a new file may take the place of what is there. */
 static const char *open_old(struct calibration *old, const char *path)
 {
@@ -332,8 +364,7 @@ const char *calibration_put(const char *given, const char *const keys[], const c
     struct grown g = {NULL, 0, 0, false};
     struct calibration old;
     char target[PATH_MAX];
-    /* A link stays, and leads to the new file. */
-    const char *const path = realpath(given, target) ? target : given;
+    const char *const path = behind_link(given, target);
     int folder = open_folder(path);
     if (folder < 0)
         return "its folder cannot be made";

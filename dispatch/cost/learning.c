@@ -6,6 +6,7 @@
 #include "base/error_text.h"
 #include "base/grown.h"
 #include "base/say.h"
+#include "base/text.h"
 #include "curves.h"
 #include "gpu/scheduled.h"
 #include "ops/lapack/in_panels.h"
@@ -105,6 +106,17 @@ static void put_again(struct grown *body, const struct cost_curves *p, const cha
 static bool compose(struct grown *body, struct cost_curves *p)
 {
     *body = (struct grown){NULL, 0, 0, false};
+    const int64_t when = p->measured ? calibration_section_when(&p->section) : 0;
+    if (when > 0) {
+        char line[64];
+        struct accel_text text;
+        text_start(&text, line, sizeof line);
+        text_string(&text, calibration_when);
+        text_char(&text, '=');
+        text_integer(&text, when);
+        text_char(&text, '\n');
+        grown_add(body, line, text.length);
+    }
     if (p->device) {
         calibration_put_value(body, "up_gbps", p->up_gbps);
         calibration_put_value(body, "down_gbps", p->down_gbps);
@@ -175,7 +187,7 @@ void cost_end(struct cost_curves *const *device, int devices)
             free(body[count].text);
         }
     }
-    /* What `accel calibrate` or another program has written meanwhile is newer than what was learned from. */
+    /* What `accel calibrate` has written meanwhile is newer than what was learned from. */
     const char *wrong =
         count > 0 ? calibration_put(cost_with.settings->model, keys, bodies, seen, count, false)
                   : NULL;

@@ -360,10 +360,10 @@ bool blas_is_wide(const struct accel_routine *routine, const struct accel_passed
         if (extent < 0 || extent >= address_space)
             return false;
     }
-    /* In a register, up to UINT32_MAX may be a negative number of 32 bits. Nor does an increment tell: any other number may be behind one. */
-    const int64_t most = passed->abi == ACCEL_ABI_FORTRAN ? INT32_MAX : UINT32_MAX;
+    /* An increment or a stride does not tell: in a register, a negative one of 32 bits is large, and in memory anything may be behind a one. */
     for (int i = 0; i < routine->args; i++)
-        if (is_shape(routine->arg[i].kind) && routine->arg[i].kind != ACCEL_ARG_INC)
-            beyond = beyond || call.blas.given[i] > most || call.blas.given[i] < INT32_MIN;
+        if (is_shape(routine->arg[i].kind) && routine->arg[i].kind != ACCEL_ARG_INC &&
+            routine->arg[i].kind != ACCEL_ARG_STRIDE)
+            beyond = beyond || call.blas.given[i] > INT32_MAX || call.blas.given[i] < INT32_MIN;
     return beyond;
 }

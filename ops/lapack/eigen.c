@@ -51,9 +51,11 @@ static void solve_all(struct solver *s, struct array a, struct array w)
 
 static struct spectrum spectrum_of(const struct accel_call *call)
 {
-    return (struct spectrum){call->blas.flag[ACCEL_range], call->blas.scalar[ACCEL_vl].re,
-                             call->blas.scalar[ACCEL_vu].re, call->blas.size[ACCEL_il],
-                             call->blas.size[ACCEL_iu]};
+    const bool has_bounds = call->blas.flag[ACCEL_range] == 'V'; /* or they are anything */
+    return (struct spectrum){call->blas.flag[ACCEL_range],
+                             has_bounds ? call->blas.scalar[ACCEL_vl].re : 0,
+                             has_bounds ? call->blas.scalar[ACCEL_vu].re : 0,
+                             call->blas.size[ACCEL_il], call->blas.size[ACCEL_iu]};
 }
 
 static int64_t solve_range(struct solver *s, struct array a, struct array w)

@@ -298,15 +298,24 @@ static void what_is_not_replaced(void **state)
     assert_true(calibration_find(&file, key, false, &section));
     assert_true(calibration_find(&file, other, false, &section));
     calibration_close(&file);
+    unlink(path); /* what it leads to need not be there yet */
+    assert_null(calibration_put(link, &other, &body, NULL, 1, true));
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_null(calibration_open(&file, path));
+    calibration_close(&file);
     unlink(link);
     unlink(path);
 }
 
-/* What has been written since this process read the file stays. */
+/* What `accel calibrate` has written since this process read the file stays; what others have learned from the same calibration does not. */
 static void newer_sections_stay(void **state)
 {
-    static const char *const old = "dgemm 64x64x64:1\n", *const newer = "dgemm 64x64x64:2\n",
-                             *const learned = "dgemm 64x64x64:3\n";
+    static const char *const old = "calibrated=1790000001\ndgemm 64x64x64:1\n",
+                             *const others = "calibrated=1790000001\ndgemm 64x64x64:5\n",
+                             *const newer = "calibrated=1790000002\ndgemm 64x64x64:2\n",
+                             *const learned = "calibrated=1790000001\ndgemm 64x64x64:3\n";
+    const char *const there[] = {old, others, newer};
     static const char *const keys[] = {"[cpu \"one\"]", "[cpu \"two\"]"};
     const struct calibration_section was = {old, strlen(old)};
     const struct calibration_section *const seen[] = {&was, NULL};
@@ -315,12 +324,12 @@ static void newer_sections_stay(void **state)
     struct calibration_section section;
     (void)state;
     unlink(path);
-    for (int changed = 0; changed < 2; changed++) {
-        assert_null(put(keys[0], changed ? newer : old));
+    for (int i = 0; i < 3; i++) {
+        assert_null(put(keys[0], there[i]));
         assert_null(calibration_put(path, keys, bodies, seen, 2, true));
         assert_null(calibration_open(&file, path));
         assert_true(calibration_find(&file, keys[0], false, &section));
-        assert_memory_equal(section.text, changed ? newer : learned, section.length);
+        assert_memory_equal(section.text, i == 2 ? newer : learned, section.length);
         assert_true(calibration_find(&file, keys[1], false, &section));
         assert_memory_equal(section.text, learned, section.length);
         calibration_close(&file);

@@ -502,6 +502,11 @@ static void widths_are_told_apart_only_beyond_32_bits(void **state)
     const struct accel_passed by_value = passed_in(&g.frame, ACCEL_ABI_CBLAS, 0);
     assert_false(
         blas_is_wide(accel_name_routine((uint32_t)accel_name_find("cblas_dger")), &by_value));
+    g.frame.gpr[4] = 1;
+    g.frame.gpr[1] = (uint64_t)3 << 30; /* m; lda is on the stack */
+    g.frame.stack[8 - ACCEL_WORD_REGISTERS] = (uint64_t)3 << 30;
+    assert_true(
+        blas_is_wide(accel_name_routine((uint32_t)accel_name_find("cblas_dger")), &by_value));
 }
 
 /* LAPACKE passes bounds by value also where they mean nothing. */
