@@ -160,6 +160,7 @@ static enum gpu_status run_inner(void *context, const struct accel_call *inner)
     situation_drop_plan(&situation);
     c->host->up_bytes += host.up_bytes;
     c->host->down_bytes += host.down_bytes;
+    c->host->peer_bytes += host.peer_bytes;
     c->host->set_up |= host.set_up;
     if (status == GPU_LOST)
         return GPU_ERROR; /* what is lost is memory of our own */

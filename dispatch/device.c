@@ -297,14 +297,20 @@ bool device_is_borrowed(const struct dispatch_device *device)
     return here && device_is_inherited(device) && atomic_load(here) == 1;
 }
 
-void device_fork_child(struct dispatch_device *device)
+bool device_is_begun(const struct dispatch_device *device)
+{
+    const enum device_state state = device_state(device);
+    return device_state_is_in_use(state) || state == DEVICE_FAILED || state == DEVICE_FORKED;
+}
+
+void device_fork_child(struct dispatch_device *device, bool any_begun)
 {
     const enum device_state was = device_state(device);
     atomic_store(&device->threaded, false);
     atomic_store(&device->threadless, false);
     contention_fork_child(&device->contention);
     atomic_store(&device->warm.working, false);
-    if (device_state_is_in_use(was) || was == DEVICE_FAILED || was == DEVICE_FORKED) {
+    if (any_begun && (device_is_begun(device) || was == DEVICE_UNTRIED)) {
         set_state(device, DEVICE_FORKED);
         gpu_fork_child();
     }

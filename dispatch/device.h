@@ -126,7 +126,10 @@ bool device_is_inherited(const struct dispatch_device *device);
 /* Whether this is the child of a vfork(2) of that process, and runs in its memory. */
 bool device_is_borrowed(const struct dispatch_device *device);
 
-/* Call it in the child of a fork, which stays on the CPU if the parent has used the device, or was starting it. */
-void device_fork_child(struct dispatch_device *device);
+/* Returns whether CUDA has been called for it, or is being called. */
+bool device_is_begun(const struct dispatch_device *device);
+
+/* Call it in the child of a fork, which stays on the CPU if the parent has begun any device. */
+void device_fork_child(struct dispatch_device *device, bool any_begun);
 
 #endif

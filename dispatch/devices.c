@@ -95,7 +95,10 @@ bool devices_are_borrowed(void)
 static void leave_devices(void)
 {
     const int count = devices_count();
+    bool any_begun = false; /* CUDA's driver is one for all devices */
     for (int i = 0; i < count; i++)
-        device_fork_child(devices_at(i));
+        any_begun = any_begun || device_is_begun(devices_at(i));
+    for (int i = 0; i < count; i++)
+        device_fork_child(devices_at(i), any_begun);
 }
 FORKS_CHILD(leave_devices);

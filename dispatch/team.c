@@ -155,6 +155,7 @@ static bool finish_elsewhere(struct team *team, const struct member *failing,
             continue;
         struct gpu_host host = {.original = by_original,
                                 .context = team,
+                                .hurries = true, /* who has it may wait for this thread's answer */
                                 .precision = failing->host.precision,
                                 .rates = m->host.rates};
         const enum gpu_status status = run_on(m, part, &host);

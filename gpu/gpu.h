@@ -136,6 +136,8 @@ struct gpu_host {
     /* Spans in host memory that kernels read where they are, as bits 1 << enum accel_matrix: of a call of BLAS, on a device with
      * host_page_tables, only those that it reads alone, aligned to their elements. A result always comes down as a copy. */
     unsigned placed;
+    bool
+        hurries; /* the call may not wait for others on the device: GPU_NO_MEMORY if they leave it none of what it needs to run */
     bool migrates; /* their pages are moved to the device first, and stay there */
     /* The one that the user has asked for, of a routine with op->products. gpu_run() sets it to native if cuBLAS says that it
      * has computed in native precision, or if there is no memory for its workspace. cuBLAS tells only of GPU_EMULATED. */

@@ -176,7 +176,7 @@ static bool context_answers(void)
     return CUDA(cuMemGetInfo)(&free_bytes, &total) == CUDA_SUCCESS;
 }
 
-enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
+enum gpu_status lane_acquire(struct cuda_device *device, bool waits, struct gpu_lane **lane)
 {
     struct lanes *lanes = &device->lanes;
     enum gpu_status status = GPU_OK;
@@ -201,6 +201,10 @@ enum gpu_status lane_acquire(struct cuda_device *device, struct gpu_lane **lane)
             status = GPU_OK;
             if (find_lane(lanes, LANE_IDLE) >= 0)
                 continue;
+        }
+        if (!waits) {
+            status = GPU_NO_MEMORY;
+            break;
         }
         pthread_cond_wait(&lanes->released, &lanes->lock);
     }

@@ -166,7 +166,7 @@ static enum gpu_status measure(struct cuda_device *device, char *host, struct gp
     struct gpu_lane *lane;
     CUdeviceptr memory = 0;
     bool grew;
-    enum gpu_status status = lane_acquire(device, &lane);
+    enum gpu_status status = lane_acquire(device, true, &lane);
     if (status != GPU_OK)
         return status;
     status = pool_get(device, (int64_t)ROWS * COLS * (int64_t)sizeof(double), &memory, &grew);

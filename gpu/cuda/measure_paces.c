@@ -199,7 +199,7 @@ bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *prod
     enum gpu_status status = host ? gpu_enter(own, &scope) : GPU_NO_MEMORY;
     const bool entered = status == GPU_OK;
     if (entered)
-        status = lane_acquire(own, &work.lane);
+        status = lane_acquire(own, true, &work.lane);
     if (status == GPU_OK) {
         status = measure(&x, host, limit_ms, ms);
         quiet = lane_wait(work.lane) == GPU_OK;

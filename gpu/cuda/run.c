@@ -154,7 +154,7 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
 {
     const struct accel_op *op = accel_op_of(work->call->routine);
     struct precision precision;
-    enum gpu_status status = lane_acquire(device, &work->lane);
+    enum gpu_status status = lane_acquire(device, !work->host->hurries, &work->lane);
     *well = false;
     if (status != GPU_OK)
         return status;

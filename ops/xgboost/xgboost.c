@@ -227,8 +227,12 @@ static enum guide_news create(struct guide *guide)
 
 static enum guide_news set(struct guide *guide)
 {
-    if (is_choice(text_of(guide, 1), text_of(guide, 2)))
-        place_put(handle_of(guide), PLACE_CHOSEN);
+    const char *const name = text_of(guide, 1);
+    if (!is_choice(name, text_of(guide, 2)))
+        return GUIDE_NOTHING;
+    if (strcmp(name, "device") != 0) /* which takes the place of what it was told */
+        leave_device(guide);
+    place_put(handle_of(guide), PLACE_CHOSEN);
     return GUIDE_NOTHING;
 }
 

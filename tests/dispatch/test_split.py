@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import events, lines_for, parse_json, said
-from lib.programs import LOG, RUNTIME, SHIM, TESTS, UNDER_TSAN, start
+from lib.programs import DEBIAN_PYTHON, LOG, RUNTIME, SHIM, TESTS, UNDER_TSAN, start
 from lib.split import behind_slow_links, several
 from lib.tap import Tap
 
@@ -187,6 +187,12 @@ else:
         tap.ok(done.returncode == 0 and done.stdout == "30 children, 0 wrong\n" and there == {("gpu0+gpu1", "forced"): 30 if mode == "main" else there.total()} and
                set(children) == {("cpu", "forked")} and children.total() == 30, f"forks from the {mode} thread, while two devices run calls", done.returncode,
                done.stdout[-500:], there, children, done.stderr[-800:])
+    # One device has been started, the other one has not: CUDA's driver is one for both.
+    done = start(DEBIAN_PYTHON, "-c", "import os, numpy as n; c = n.linalg.cholesky; a = n.eye(300); c(a)\nif os.fork() == 0:\n  c(a); c(a); os._exit(0)\nos.wait()",
+                 env={**several(2, ACCEL_POLICY="gpu"), "OPENBLAS_NUM_THREADS": "1"})
+    calls = lines_for(done, sym="dpotrf_")
+    tap.ok([(line["ran"], line["why"]) for line in calls] == [("gpu0", "forced")] + [("cpu", "forked")] * 2, "a fork when one of two devices has been started",
+           *calls, done.stderr[-300:])
 for how in ("deferred",) if UNDER_TSAN else ("deferred", "async"):
     done = start("interrupts", how, 40, env=several(2, LD_LIBRARY_PATH=REFERENCE), timeout=120)
     tap.ok(done.returncode == 0 and " 0 wrong" in done.stdout and any("+" in line["ran"] for line in lines_for(done)), f"threads that are cancelled: {how}", done.returncode, done.stdout[-500:],

@@ -40,7 +40,7 @@ static void *acquire(void *unused)
     (void)unused;
     if (gpu_enter(device, &scope) != GPU_OK)
         return NULL;
-    if (lane_acquire(device, &lane) == GPU_OK)
+    if (lane_acquire(device, true, &lane) == GPU_OK)
         lane_release(lane, false);
     gpu_leave(&scope);
     return lane;
@@ -70,7 +70,7 @@ static int end(void **state)
 static struct gpu_lane *acquired(void)
 {
     struct gpu_lane *lane;
-    assert_int_equal(lane_acquire(device, &lane), GPU_OK);
+    assert_int_equal(lane_acquire(device, true, &lane), GPU_OK);
     return lane;
 }
 
@@ -123,6 +123,19 @@ static CUresult no_event(CUevent *event, unsigned flags)
     return CUDA_ERROR_NOT_PERMITTED;
 }
 
+/* A call that may not wait for others gets none where all are in use and no further one can be made. */
+static void test_who_hurries_does_not_wait(void **state)
+{
+    struct gpu_lane *only = acquired(), *none;
+    (void)state;
+    CUDA(cublasCreate_v2) = create_in_vain;
+    assert_int_equal(lane_acquire(device, false, &none), GPU_NO_MEMORY);
+    sem_wait(&gate.reached);
+    lane_release(only, false);
+    assert_int_equal(lane_acquire(device, false, &none), GPU_OK);
+    lane_release(none, false);
+}
+
 /* One thread has the only lane; another one's cannot be made, though there is memory: it gets the first, once that is free. */
 static void wait_for_the_only_lane(void)
 {
@@ -159,7 +172,7 @@ static void test_the_only_lane_that_cannot_be_made_is_a_failure(void **state)
     struct gpu_lane *lane;
     (void)state;
     CUDA(cuStreamCreate) = no_stream;
-    assert_int_equal(lane_acquire(device, &lane), GPU_ERROR);
+    assert_int_equal(lane_acquire(device, true, &lane), GPU_ERROR);
     assert_true(gpu_has_failure(&device->common));
     assert_non_null(strstr(gpu_failure(&device->common), "cuStreamCreate: CUDA_ERROR_UNKNOWN"));
 }
@@ -262,6 +275,7 @@ static void test_a_lane_that_is_astray_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_who_hurries_does_not_wait, begin, end),
         cmocka_unit_test_setup_teardown(test_a_free_lane_is_not_waited_for, begin, end),
         cmocka_unit_test_setup_teardown(test_a_lane_waits_for_what_is_beside, begin, end),
         cmocka_unit_test_setup_teardown(test_a_lane_that_is_astray_ends, begin, end),

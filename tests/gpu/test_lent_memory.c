@@ -346,7 +346,7 @@ static void a_call_takes_them(void **state)
     gpu_address lent = 0, other = 0, refused = 0;
     (void)state;
     assert_int_equal(gpu_enter(own[0], &scope), GPU_OK);
-    assert_int_equal(lane_acquire(own[0], &work.lane), GPU_OK);
+    assert_int_equal(lane_acquire(own[0], true, &work.lane), GPU_OK);
     assert_int_equal(gpu_work_take_lent(&work, SMALL, &lent), GPU_OK);
     assert_int_equal(gpu_work_take(&work, SMALL, &other), GPU_OK);
     assert_int_equal(gpu_work_take_lent(&work, BUDGET, &refused), GPU_NO_MEMORY);

@@ -188,7 +188,7 @@ static void copy(unsigned seed, bool fails)
     struct gpu_scope scope;
     struct gpu_lane *lane;
     must(gpu_enter(device, &scope) == GPU_OK);
-    must(lane_acquire(device, &lane) == GPU_OK);
+    must(lane_acquire(device, true, &lane) == GPU_OK);
     gpu_set_piece(&device->common, gpu_piece_sizes[seed % GPU_PIECES]);
     gpu_set_piece(&device->common, 300 << 10); /* there is no such size */
     must(gpu_piece(&device->common) == gpu_piece_sizes[seed % GPU_PIECES]);
@@ -318,7 +318,7 @@ static void send_early(void)
     int attempts = 0, failures = 0;
     char *sent = bytes_of((int64_t)ROWS * COLUMNS * 8, 3),
          *there = bytes_of((int64_t)ROWS * COLUMNS * 8, 5);
-    must(gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, &lane) == GPU_OK);
+    must(gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, true, &lane) == GPU_OK);
     must(pool_get(device, (int64_t)ROWS * COLUMNS * 8, &memory, &grew) == GPU_OK);
     gpu_set_piece(&device->common, gpu_piece_sizes[GPU_PIECES - 1]);
     CUDA(cuMemcpyHtoDAsync) = count_upload;
@@ -391,7 +391,7 @@ static void scan_numbers(void)
     CUdeviceptr memory;
     bool grew;
     double *x = calloc((size_t)N * N, sizeof *x);
-    must(x && gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, &lane) == GPU_OK);
+    must(x && gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, true, &lane) == GPU_OK);
     must(pool_get(device, (int64_t)N * N * 8, &memory, &grew) == GPU_OK);
     for (int i = 0; i < 60; i++) {
         struct gpu_scan scan = gpu_scan_begin(true);

@@ -200,7 +200,7 @@ static void each_has_its_own_lanes(void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(gpu_enter(own[i], &scope), GPU_OK);
         for (int at = 0; at < LANES_MAX; at++) {
-            assert_int_equal(lane_acquire(own[i], &lane[i][at]), GPU_OK);
+            assert_int_equal(lane_acquire(own[i], true, &lane[i][at]), GPU_OK);
             assert_ptr_equal(lane[i][at]->device, own[i]);
             assert_ptr_equal(context_of(lane[i][at]), own[i]->context);
         }

@@ -34,8 +34,9 @@ static int begin_work(void **state)
     call = (struct accel_call){
         .routine = accel_name_routine((uint32_t)accel_name_find("dgemm_")), .batch = 1, .parts = 1};
     work = (struct gpu_work){.call = &call, .host = &host, .device = &device->common};
-    return gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, &work.lane) == GPU_OK ? 0
-                                                                                             : -1;
+    return gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, true, &work.lane) == GPU_OK
+               ? 0
+               : -1;
 }
 
 static int end_work(void **state)

@@ -88,6 +88,8 @@ for name, value in (("device", "cpu"), ("device", "cuda:1"), ("tree_method", "gp
 expect("so is a configuration that is loaded", "b = create()\nxgb.XGBoosterLoadJsonConfig(b, b'cpu')\ntrain(b)", GPU, ["1: train on cpu"], [])
 expect("a choice that comes later counts", "b = create()\ntrain(b)\nset(b, 'device', 'cpu')\ntrain(b)\npredict_in_place(b)", GPU,
        ["1: device=cuda", "1: train on cuda", "1: device=cpu", "1: train on cpu", "1: predict in place on cpu"], [ON_GPU])
+expect("so does one that the GPU cannot have: the device is the one before", "b = create()\ntrain(b)\nset(b, 'tree_method', 'exact')\ntrain(b)", GPU,
+       ["1: device=cuda", "1: train on cuda", "1: device=cpu", "1: tree_method=exact", "1: train on cpu"], [ON_GPU])
 expect("another booster at the same address is another booster",
        "b = create(device='cpu')\ntrain(b)\nxgb.XGBoosterFree(b)\nc = create()\nassert c.value == b.value\ntrain(c)", GPU,
        ["1: device=cpu", "1: train on cpu", "2: device=cuda", "2: train on cuda"], [ON_GPU])

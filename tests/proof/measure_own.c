@@ -72,7 +72,7 @@ static void *run_way(void *argument)
     bool grew;
     failure_begin(&outer);
     const bool entered = gpu_enter(way->device, &scope) == GPU_OK;
-    way->good = entered && lane_acquire(way->device, &lane) == GPU_OK &&
+    way->good = entered && lane_acquire(way->device, true, &lane) == GPU_OK &&
                 pool_get(way->device, bytes, &memory, &grew) == GPU_OK;
     for (int pass = 0; pass < PASSES; pass++) {
         pthread_barrier_wait(way->barrier);
@@ -133,7 +133,7 @@ static void measure_on(struct cuda_device *device, char *host, int64_t size)
     CUdeviceptr memory;
     bool grew;
     failure_begin(&outer);
-    if (gpu_enter(device, &scope) != GPU_OK || lane_acquire(device, &lane) != GPU_OK ||
+    if (gpu_enter(device, &scope) != GPU_OK || lane_acquire(device, true, &lane) != GPU_OK ||
         pool_get(device, size, &memory, &grew) != GPU_OK) {
         report_missing("libaccel_up", failure_noted()->text);
         return;

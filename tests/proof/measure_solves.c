@@ -143,7 +143,7 @@ static void measure_on(struct gpu_device *device, bool quick)
     struct failure outer;
     failure_begin(&outer);
     if (gpu_enter(cuda_device_of(device), &scope) == GPU_OK &&
-        lane_acquire(cuda_device_of(device), &work.lane) == GPU_OK) {
+        lane_acquire(cuda_device_of(device), true, &work.lane) == GPU_OK) {
         for (int i = 0; i < (quick ? 1 : shapes); i++)
             measure_with(&work, quick ? 70 : shape[i][0], quick ? 40 : shape[i][1]);
         lane_release(work.lane, false);

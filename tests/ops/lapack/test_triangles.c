@@ -37,7 +37,7 @@ static enum gpu_status in_solver(void (*check)(struct solver *s), int64_t order)
     struct gpu_work work = {.call = &call, .host = &host, .device = device};
     struct gpu_scope scope;
     if (gpu_enter(cuda_device_of(device), &scope) != GPU_OK ||
-        lane_acquire(cuda_device_of(device), &work.lane) != GPU_OK)
+        lane_acquire(cuda_device_of(device), true, &work.lane) != GPU_OK)
         return GPU_ERROR;
     n = order;
     enum gpu_status status = solver_run(&work, check, NULL);
