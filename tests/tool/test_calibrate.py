@@ -52,7 +52,7 @@ def svd(section):
 
 
 def routines(section):
-    return {name for name in section if not name.endswith(("_gbps", "_ms", "_ratio")) and not name.startswith(("svd_", "gain_", "piece_", "short_", "solve_", "pace_"))}
+    return {name for name in section if name != "calibrated" and not name.endswith(("_gbps", "_ms", "_ratio")) and not name.startswith(("svd_", "gain_", "piece_", "short_", "solve_", "pace_"))}
 
 
 def wrong_lines(section):
@@ -86,6 +86,7 @@ with tempfile.TemporaryDirectory() as folder:
     model = Path(folder, ".cache/accel/model")
 
     # Test GPU, the usual libraries, the usual place.
+    began_at = int(time.time())
     done, took = calibrate(folder, env=GPU)
     tap.ok(done.returncode == 0 and not done.stderr, "test GPU: runs", done.returncode, done.stderr)
     # On a busy machine the smallest shapes alone may take much longer than the given time.
@@ -130,6 +131,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(sorted(there) == sorted(wanted), "libraries: one line for each routine", *(set(there) ^ wanted))
     for header, section in found.items():
         tap.ok(not wrong_lines(section), f"{header}: sizes and times", *wrong_lines(section))
+        tap.ok(began_at <= int(section.get("calibrated", 0)) <= time.time(), f"{header}: when it was measured", section.get("calibrated"))
     tap.ok(str(model) in done.stdout and all(h in done.stdout for h in found) and "copies: " in done.stdout and
            re.search(r"dgemm of order \d+ on the CPU: [\d.]+ Gflop/s\ndgemm of order \d+ on the GPU: [\d.]+ Gflop/s\n"
                      r"dgemm is faster on the [CG]PU ", done.stdout), "test GPU: reports the file, its sections, rates", done.stdout)
