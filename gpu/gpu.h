@@ -130,14 +130,13 @@ struct gpu_host {
     bool digests; /* those that no watch knows are looked for by a digest */
     bool weighs;  /* only where that pays by the rates of this call */
     bool tracks;  /* by the kernel's record of writes, too, not by digests alone */
+    bool hurries; /* the call may not wait for other calls: GPU_NO_MEMORY if they have all lanes */
     bool relies;  /* the call pays only if inputs that could be there are: else GPU_CHANGED */
     /* The operand that the call is to bring, for later ones: 1 << gpu_operand_to_bring(), or 0. */
     unsigned brings;
     /* Spans in host memory that kernels read where they are, as bits 1 << enum accel_matrix: of a call of BLAS, on a device with
      * host_page_tables, only those that it reads alone, aligned to their elements. A result always comes down as a copy. */
     unsigned placed;
-    bool
-        hurries; /* the call may not wait for others on the device: GPU_NO_MEMORY if they leave it none of what it needs to run */
     bool migrates; /* their pages are moved to the device first, and stay there */
     /* The one that the user has asked for, of a routine with op->products. gpu_run() sets it to native if cuBLAS says that it
      * has computed in native precision, or if there is no memory for its workspace. cuBLAS tells only of GPU_EMULATED. */

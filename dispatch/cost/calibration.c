@@ -76,21 +76,6 @@ void calibration_gpu_key(char key[CALIBRATION_KEY_BYTES], const char *name, int 
     end_key(&text);
 }
 
-/* Finds the line that begins with name and `mark`, and sets `rest` to the part behind them. */
-static bool find_line(const struct calibration_section *section, const char *name, char mark,
-                      struct calibration_line *rest)
-{
-    const char *at = section->text, *end = at + section->length;
-    size_t n = strlen(name);
-    while (calibration_next_line(&at, end, rest))
-        if (calibration_begins(rest, name) && rest->length > n && rest->at[n] == mark) {
-            rest->at += n + 1;
-            rest->length -= n + 1;
-            return true;
-        }
-    return false;
-}
-
 /* ---- Numbers: only in the forms that are written ---- */
 
 static bool take_integer(struct calibration_line *line, int64_t *value)
@@ -236,7 +221,8 @@ double calibration_section_value(const struct calibration_section *section, cons
 {
     struct calibration_line line;
     double value;
-    return find_line(section, name, '=', &line) && take_decimal(&line, &value) && line.length == 0
+    return calibration_find_line(section, name, '=', &line) && take_decimal(&line, &value) &&
+                   line.length == 0
                ? value
                : 0;
 }
@@ -275,7 +261,7 @@ bool calibration_section_curve(const struct calibration_section *section,
     double ms[MODEL_POINTS];
     struct calibration_line line;
     int count = 0;
-    if (!has_lines(routine) || !find_line(section, routine->name, ' ', &line))
+    if (!has_lines(routine) || !calibration_find_line(section, routine->name, ' ', &line))
         return false;
     do {
         if (count == MODEL_POINTS ||
@@ -349,7 +335,7 @@ bool calibration_section_svd(const struct calibration_section *section, enum acc
     for (int octave = 0; octave < GPU_SVD_OCTAVES; octave++)
         nearest[octave] = GPU_SVD_OCTAVES;
     calibration_svd_name(name, dtype, vectors);
-    if (!find_line(section, name, ' ', &line))
+    if (!calibration_find_line(section, name, ' ', &line))
         return false;
     do {
         int64_t order;
@@ -385,7 +371,7 @@ bool calibration_section_paces(const struct calibration_section *section, enum a
     struct calibration_line line;
     *paces = found;
     calibration_pace_name(name, dtype);
-    if (!find_line(section, name, ' ', &line))
+    if (!calibration_find_line(section, name, ' ', &line))
         return false;
     do {
         int64_t rows;
@@ -474,8 +460,8 @@ void calibration_put_measured(struct grown *body, const struct calibration_secti
     const char *at = section->text, *end = at + section->length;
     struct calibration_line line;
     while (calibration_next_line(&at, end, &line))
-        if (calibration_begins(&line, svd_prefix) || calibration_begins(&line, pace_prefix) ||
-            calibration_begins(&line, short_prefix)) {
+        if (calibration_begins(&line, calibration_when) || calibration_begins(&line, svd_prefix) ||
+            calibration_begins(&line, pace_prefix) || calibration_begins(&line, short_prefix)) {
             grown_add(body, line.at, line.length);
             grown_string(body, "\n");
         }

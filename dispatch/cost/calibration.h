@@ -126,7 +126,7 @@ void calibration_put_value(struct grown *body, const char *name, double value);
 void calibration_put_curve(struct grown *body, const struct accel_routine *routine,
                            const struct model_curve *curve);
 
-/* Appends the `svd_`, `pace_` and `short_` lines of a section as they stand. */
+/* Appends the lines of a section that only `accel calibrate` writes, as they stand: `calibrated`, `svd_`, `pace_` and `short_`. */
 void calibration_put_measured(struct grown *body, const struct calibration_section *section);
 
 #endif

@@ -149,6 +149,20 @@ bool calibration_next_section(struct calibration *rest, const char *prefix,
     return false;
 }
 
+bool calibration_find_line(const struct calibration_section *section, const char *name, char mark,
+                           struct calibration_line *rest)
+{
+    const char *at = section->text, *end = at + section->length;
+    size_t n = strlen(name);
+    while (calibration_next_line(&at, end, rest))
+        if (calibration_begins(rest, name) && rest->length > n && rest->at[n] == mark) {
+            rest->at += n + 1;
+            rest->length -= n + 1;
+            return true;
+        }
+    return false;
+}
+
 bool calibration_find(const struct calibration *file, const char *key, bool prefix,
                       struct calibration_section *section)
 {
@@ -175,16 +189,14 @@ struct change {
     int count;
 };
 
-int64_t calibration_section_when(const struct calibration_section *section)
+/* Returns whether `accel calibrate` measured both at the same time, or neither. b: NULL: there is none. */
+static bool is_of_one_calibration(const struct calibration_section *a,
+                                  const struct calibration_section *b)
 {
-    const char *at = section->text, *end = at + section->length;
-    struct calibration_line line;
-    const size_t length = strlen(calibration_when);
-    while (calibration_next_line(&at, end, &line))
-        if (line.length > length && calibration_begins(&line, calibration_when) &&
-            line.at[length] == '=' && line.at + line.length < end)
-            return strtoll(line.at + length + 1, NULL, 10); /* a newline follows */
-    return 0;
+    struct calibration_line x, y;
+    const bool one = calibration_find_line(a, calibration_when, '=', &x),
+               other = b && calibration_find_line(b, calibration_when, '=', &y);
+    return one && other ? x.length == y.length && memcmp(x.at, y.at, x.length) == 0 : one == other;
 }
 
 /* Returns whether the file's section still is of the calibration that was seen. */
@@ -193,10 +205,9 @@ static bool replaces(const struct change *change, int i)
     struct calibration_section now = {.text = NULL};
     if (!change->seen)
         return true;
-    const struct calibration_section *seen = change->seen[i];
     if (!change->old->text || !calibration_find(change->old, change->keys[i], false, &now))
         return true;
-    return calibration_section_when(&now) == (seen ? calibration_section_when(seen) : 0);
+    return is_of_one_calibration(&now, change->seen[i]);
 }
 
 static bool is_replaced(const struct calibration_line *line, const struct change *change)

@@ -46,23 +46,24 @@ bool calibration_has_sections(const struct calibration *file);
 bool calibration_next_section(struct calibration *rest, const char *prefix,
                               struct calibration_line *header, struct calibration_section *section);
 
-/* The line that says when `accel calibrate` measured a section, in seconds since 1970. */
+/* The name of the value that says when `accel calibrate` measured a section, in seconds since 1970. */
 extern const char calibration_when[];
-
-/* Returns that; 0 if it has no such line. */
-int64_t calibration_section_when(const struct calibration_section *section);
 
 /* Takes the next line of [*at, end). */
 bool calibration_next_line(const char **at, const char *end, struct calibration_line *line);
 
 bool calibration_begins(const struct calibration_line *line, const char *with);
 
+/* Finds the section's line that begins with name and `mark`, and sets `rest` to the part behind them. */
+bool calibration_find_line(const struct calibration_section *section, const char *name, char mark,
+                           struct calibration_line *rest);
+
 /* Replaces or adds `count` sections (keys and bodies; the lines of a body end in a newline), and keeps the others. A damaged file is
  * replaced; one of another version, one that cannot be read, and what is no file are not. seen: NULL, or for each key the section that
- * this process has read (NULL: none): where the file has one by now that was calibrated at another time, that stays. Writes a new file beside the old one and renames
- * it; a symbolic link stays and leads to it; makes missing folders. Returns NULL, or what failed, as constant
- * text, with errno (0: the text says all); the old file then stays. With count = 0 it only tries whether the file could be written, and changes
- * nothing except for folders. If another process writes the file, it waits up to 5 seconds if `patient`, else 20 ms. */
+ * this process has read (NULL: none): where the file has one by now that was calibrated at another time, that stays. Writes a new
+ * file beside the old one and renames it; a symbolic link stays and leads to it; makes missing folders. Returns NULL, or what failed,
+ * as constant text, with errno (0: the text says all); the old file then stays. With count = 0 it only tries whether the file could be
+ * written, and changes nothing except for folders. If another process writes the file, it waits up to 5 seconds if `patient`, else 20 ms. */
 const char *calibration_put(const char *path, const char *const keys[], const char *const bodies[],
                             const struct calibration_section *const seen[], int count,
                             bool patient);

@@ -6,7 +6,6 @@
 #include "base/error_text.h"
 #include "base/grown.h"
 #include "base/say.h"
-#include "base/text.h"
 #include "curves.h"
 #include "gpu/scheduled.h"
 #include "ops/lapack/in_panels.h"
@@ -106,17 +105,8 @@ static void put_again(struct grown *body, const struct cost_curves *p, const cha
 static bool compose(struct grown *body, struct cost_curves *p)
 {
     *body = (struct grown){NULL, 0, 0, false};
-    const int64_t when = p->measured ? calibration_section_when(&p->section) : 0;
-    if (when > 0) {
-        char line[64];
-        struct accel_text text;
-        text_start(&text, line, sizeof line);
-        text_string(&text, calibration_when);
-        text_char(&text, '=');
-        text_integer(&text, when);
-        text_char(&text, '\n');
-        grown_add(body, line, text.length);
-    }
+    if (p->measured)
+        calibration_put_measured(body, &p->section);
     if (p->device) {
         calibration_put_value(body, "up_gbps", p->up_gbps);
         calibration_put_value(body, "down_gbps", p->down_gbps);
@@ -141,7 +131,6 @@ static bool compose(struct grown *body, struct cost_curves *p)
             put_again(body, p, names.row_ms);
             put_again(body, p, names.nrhs);
         }
-        calibration_put_measured(body, &p->section);
     }
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         if (atomic_load(&p->made[i]) == CURVE_NOT_MADE)

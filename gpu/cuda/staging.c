@@ -513,12 +513,11 @@ static enum gpu_status bring_down(struct transfer *t, int64_t *arrived)
             status = put_copy(t, asked, false, asked < t->count - 1);
         if (status != GPU_OK)
             break;
+        const bool may_open = asked > *arrived && has_room(t, *arrived, written);
         /* Nothing else can be done while the next piece is on the bus, if all that came before is written. */
-        if (asked > *arrived && has_room(t, *arrived, written) &&
-            (written == *arrived || *arrived == t->count - 1))
+        if (may_open && (written == *arrived || *arrived == t->count - 1))
             status = await(t, *arrived);
-        else if (asked == *arrived || !has_room(t, *arrived, written) ||
-                 !look_at_slot(t, *arrived, &status)) {
+        else if (!may_open || !look_at_slot(t, *arrived, &status)) {
             if (status == GPU_OK)
                 crew_attend(&t->job, (written + 1) * t->parts);
             continue;
