@@ -180,7 +180,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
         return original->function;
     const int depth = nesting_depth(frame);
     if (!original->ours) {
-        if (original->layout >= 0)
+        if (original->layout >= 0 && entry == exported)
             dispatch_not_known(routine, accel_names[exported].symbol, depth);
         return original->function;
     }

@@ -82,10 +82,12 @@ static void keep(const ElfW(Dyn) * user, const struct accel_object *provider)
     linker_leave();
 }
 
-/* Objects of the program's start are never unloaded. */
+/* Objects of the program's start are never unloaded. While constructors run there are no others that matter: to open one again would run its
+ * constructor before its turn. */
 static bool may_go(const struct accel_object *object)
 {
-    return (unsigned)object->number >= accel_objects_at_start();
+    const unsigned at_start = accel_objects_at_start();
+    return at_start > 0 && (unsigned)object->number >= at_start;
 }
 
 void accel_keep(const void *user, const void *function)
@@ -132,16 +134,15 @@ static bool note_name(const char *name, int object, void *data)
 /* A library, and the names that the global scope finds in it. */
 struct provider {
     struct accel_object object;
-    struct names all, called;
+    struct names names;
 };
 
-/* An object that was loaded before the library may be bound to it only by a call. */
+/* An object that was loaded before the library can be bound to it only by a call, and accel_resolve() has seen that. */
 static bool is_bound(const char *name, int object, void *data)
 {
     const struct provider *provider = data;
     int entry = accel_name_find(name);
-    return entry >= 0 && has(object > provider->object.number ? &provider->all : &provider->called,
-                             (uint32_t)entry);
+    return object > provider->object.number && entry >= 0 && has(&provider->names, (uint32_t)entry);
 }
 
 /* Finds the first library that defines any of the names and may go; takes out of *names its names and those that no such library
@@ -163,11 +164,8 @@ static bool next_provider(struct names *names, struct provider *provider)
         if (map && found_map && map != found_map)
             continue; /* of another library, which may come next */
         take_out(names, entry);
-        if (map && map == found_map) {
-            add(&provider->all, entry);
-            if (accel_slots_calls(entry, function))
-                add(&provider->called, entry);
-        }
+        if (map && map == found_map)
+            add(&provider->names, entry);
     }
     return found_map != NULL;
 }
@@ -184,7 +182,7 @@ static void keep_all_bound(void)
     struct accel_users users = {.next = 0};
     accel_objects_using(note_name, &names, &users);
     for (;;) {
-        struct provider provider = {.all = {{0}}, .called = {{0}}};
+        struct provider provider = {.names = {{0}}};
         if (!next_provider(&names, &provider))
             break;
         users.next = 0;

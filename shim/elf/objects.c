@@ -142,6 +142,13 @@ static bool is_defined(const struct symbols *s, uint32_t index, const char *symb
     return is_defined_at(s, index) && strcmp(name_at(s, index), symbol) == 0;
 }
 
+/* Libraries that open BLAS themselves have variables of such names, with pointers. (A function of the assembler's may have no type.) */
+static bool is_variable(const struct symbols *s, uint32_t index)
+{
+    const unsigned type = ELF64_ST_TYPE(s->table[index].st_info);
+    return type == STT_OBJECT || type == STT_COMMON || type == STT_TLS;
+}
+
 /* Header: buckets, first symbol in the table, words of the filter, its shift; then filter, buckets, hashes. The lowest bit of a
  * hash ends a bucket. */
 struct gnu_hash {
@@ -215,7 +222,10 @@ static bool is_without_hash(const struct symbols *s)
 bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol)
 {
     const struct symbols s = symbols_of(base, dynamic);
-    return is_without_hash(&s) || place_of(&s, symbol) != STN_UNDEF;
+    if (is_without_hash(&s))
+        return true;
+    const uint32_t place = place_of(&s, symbol);
+    return place != STN_UNDEF && !is_variable(&s, place);
 }
 
 static bool gnu_hash_has(const struct symbols *s, bool (*is)(const char *name))
@@ -322,6 +332,18 @@ struct place {
     int seen;
 };
 
+/* Returns 1; -1 if the name is too long, or there is no dynamic section. */
+static int fill_in(struct accel_object *object, const struct dl_phdr_info *info, int number)
+{
+    const size_t length = strlen(info->dlpi_name) + 1;
+    object->dynamic = dynamic_of(info);
+    object->number = number;
+    if (!object->dynamic || length > sizeof object->name)
+        return -1;
+    memcpy(object->name, info->dlpi_name, length);
+    return 1;
+}
+
 /* Returns the segment that an address lies in, or NULL. */
 static const ElfW(Phdr) * part_at(const struct dl_phdr_info *info, uintptr_t at)
 {
@@ -336,24 +358,34 @@ static const ElfW(Phdr) * part_at(const struct dl_phdr_info *info, uintptr_t at)
 static int at_place(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct place *place = data;
-    struct accel_object *object = place->object;
     const int number = place->seen++;
     (void)size;
-    if (!part_at(info, place->address))
-        return 0;
-    object->dynamic = dynamic_of(info);
-    object->number = number;
-    const size_t length = strlen(info->dlpi_name) + 1;
-    if (!object->dynamic || length > sizeof object->name)
-        return -1;
-    memcpy(object->name, info->dlpi_name, length);
-    return 1;
+    return part_at(info, place->address) ? fill_in(place->object, info, number) : 0;
 }
 
 bool accel_objects_at(const void *address, struct accel_object *object)
 {
     struct place place = {.address = (uintptr_t)address, .object = object};
     return iterate(at_place, &place) > 0;
+}
+
+struct number {
+    uintptr_t address;
+    int seen;
+};
+
+static int at_number(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct number *number = data;
+    (void)size;
+    number->seen++;
+    return part_at(info, number->address) != NULL;
+}
+
+int accel_objects_number(const void *address)
+{
+    struct number number = {.address = (uintptr_t)address};
+    return iterate(at_number, &number) ? number.seen - 1 : -1;
 }
 
 static int has_dynamic(struct dl_phdr_info *info, size_t size, void *data)
@@ -365,6 +397,69 @@ static int has_dynamic(struct dl_phdr_info *info, size_t size, void *data)
 bool accel_objects_has(const ElfW(Dyn) * dynamic)
 {
     return iterate(has_dynamic, (void *)(uintptr_t)dynamic) != 0;
+}
+
+/* ---- What brought an object in ---- */
+
+struct needing {
+    const ElfW(Dyn) * needed;
+    const char *soname, *file; /* by which others may need it; NULL: none */
+    struct accel_object *object;
+    int seen;
+};
+
+static int look_at_needed(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct needing *needing = data;
+    (void)size;
+    if (dynamic_of(info) != needing->needed)
+        return 0;
+    const struct symbols s = symbols_of(info->dlpi_addr, needing->needed);
+    const ElfW(Addr) soname = value_of(needing->needed, DT_SONAME);
+    const char *slash = strrchr(info->dlpi_name, '/');
+    needing->soname = soname && s.names ? s.names + soname : NULL;
+    needing->file = slash ? slash + 1 : info->dlpi_name;
+    return 1;
+}
+
+static bool needs(const struct needing *needing, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return (needing->soname && strcmp(name, needing->soname) == 0) ||
+           strcmp(slash ? slash + 1 : name, needing->file) == 0;
+}
+
+/* Those of the start are searched anyway, and first. */
+static int look_at_needs(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct needing *needing = data;
+    const int number = needing->seen++;
+    const ElfW(Dyn) *dynamic = dynamic_of(info);
+    (void)size;
+    if (dynamic == needing->needed)
+        return -1;
+    if ((unsigned)number < accel_objects_at_start())
+        return 0;
+    const struct symbols s = symbols_of(info->dlpi_addr, dynamic);
+    for (const ElfW(Dyn) *at = dynamic; at && s.names && at->d_tag != DT_NULL; at++)
+        if (at->d_tag == DT_NEEDED && needs(needing, s.names + at->d_un.d_val))
+            return fill_in(needing->object, info, number);
+    return 0;
+}
+
+bool accel_objects_root(const ElfW(Dyn) * dynamic, struct accel_object *root)
+{
+    struct needing needing = {.needed = dynamic, .object = root};
+    bool found = false;
+    /* Each one comes before the last, so this ends. */
+    while (accel_objects_at_start() > 0 && iterate(look_at_needed, &needing)) {
+        needing.seen = 0;
+        if (iterate(look_at_needs, &needing) <= 0)
+            break;
+        found = true;
+        needing.needed = root->dynamic;
+    }
+    return found;
 }
 
 /* ---- Objects whose relocations name symbols ---- */

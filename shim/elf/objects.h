@@ -38,7 +38,7 @@ void accel_objects_defining(const char *symbol, int first, struct accel_objects 
  * tell. */
 bool accel_objects_define(bool (*is)(const char *name), unsigned first);
 
-/* Returns whether an object's dynamic symbol table defines a symbol; true if no hash table could tell. The object must stay
+/* Returns whether an object's dynamic symbol table defines a symbol that is no variable; true if no hash table could tell. The object must stay
  * meanwhile. (gABI, chapter 5, "Hash Table"; GNU hash: https://sourceware.org/legacy-ml/binutils/2006-10/msg00377.html) */
 bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol);
 
@@ -50,6 +50,14 @@ struct accel_object {
 
 /* Fills in the object of libaccel's own namespace that an address lies in; false if there is none or its name is too long. */
 bool accel_objects_at(const void *address, struct accel_object *object);
+
+/* Returns the number of the object that an address lies in, -1 if there is none. */
+int accel_objects_number(const void *address);
+
+/* Finds the object for which dlopen() brought another one in: the first one, behind those of the program's start, that needs it, and so on. In the
+ * order of look-ups, its own libraries come before those of what it brought in (glibc, elf/dl-object.c, _dl_new_object). Fills in *root; false if the object was
+ * opened itself, is of the program's start, or the name is too long. The object must stay meanwhile. */
+bool accel_objects_root(const ElfW(Dyn) * dynamic, struct accel_object *root);
 
 /* Returns whether the object is still loaded. */
 bool accel_objects_has(const ElfW(Dyn) * dynamic);

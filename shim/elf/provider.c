@@ -139,18 +139,32 @@ static int probed_width_once(uint32_t entry, const struct link_map *object)
     return width;
 }
 
-int accel_provider_width(uint32_t entry, void *function)
+/* Returns the object of a function that may be of BLAS or LAPACK by its name, and by the other names that its library has; else NULL. */
+static const struct link_map *object_by_names(uint32_t entry, void *function)
 {
     const struct accel_mangling *mangling = accel_name_mangling(entry);
     if (mangling->abi == ACCEL_ABI_OWN)
-        return 0;
-    const struct accel_name *name = &accel_names[entry];
+        return NULL;
     const struct link_map *object = accel_object_of(function);
+    return object && (mangling->trusted || accel_object_defines(object->l_addr, object->l_ld,
+                                                                accel_names[entry].sibling))
+               ? object
+               : NULL;
+}
+
+int accel_provider_width(uint32_t entry, void *function)
+{
+    const struct link_map *object = object_by_names(entry, function);
+    const int width = accel_name_mangling(entry)->width;
     if (!object)
         return 0;
-    if (!mangling->trusted && !accel_object_defines(object->l_addr, object->l_ld, name->sibling))
-        return 0;
-    return mangling->width ? mangling->width : probed_width_once(entry, object);
+    return width ? width : probed_width_once(entry, object);
+}
+
+bool accel_provider_may_be(uint32_t entry, void *function)
+{
+    const struct link_map *object = object_by_names(entry, function);
+    return object && (accel_name_mangling(entry)->width || is_library_of(object, entry));
 }
 
 void *accel_provider_find(void *handle, bool own, const struct accel_routine *routine, int *width)

@@ -6,6 +6,7 @@
 #define ACCEL_PROVIDER_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "ops/names.h"
 
@@ -20,6 +21,9 @@ void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], char real[PATH_MA
 /* Returns the bits of INTEGER, 32 or 64, of the library that defines an exported entry's function; 0 if they cannot be told, or
  * if it is no library of BLAS or LAPACK. */
 int accel_provider_width(uint32_t entry, void *function);
+
+/* Returns whether that could be 32 or 64, without calling the library. */
+bool accel_provider_may_be(uint32_t entry, void *function);
 
 /* Returns a routine's Fortran function in a library, under any of its names, and the bits of its INTEGER in *width; NULL if
  * there is none, or only libaccel's. own: leaves out the libraries that it is linked to. */

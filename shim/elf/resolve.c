@@ -78,13 +78,22 @@ static struct accel_original *from_reserve(const struct accel_original *wanted)
     for (int i = 0; !original && i < reserved; i++)
         if (reserve[i].function == wanted->function && reserve[i].width == wanted->width &&
             reserve[i].layout == wanted->layout && reserve[i].global == wanted->global &&
-            reserve[i].wide == wanted->wide)
+            reserve[i].wide == wanted->wide && reserve[i].unasked == wanted->unasked)
             original = &reserve[i];
     if (!original && reserved < RESERVE) {
         original = &reserve[reserved++];
         *original = *wanted;
     }
     own_unlock(&reserve_lock);
+    return original;
+}
+
+static const struct accel_original *store_original(const struct accel_original *wanted)
+{
+    struct accel_original *original = malloc(sizeof *original);
+    if (!original)
+        return from_reserve(wanted);
+    *original = *wanted;
     return original;
 }
 
@@ -98,11 +107,7 @@ static const struct accel_original *make_original(uint32_t entry, void *function
                                           .layout = layout,
                                           .global = global,
                                           .wide = wide};
-    struct accel_original *original = malloc(sizeof *original);
-    if (!original)
-        return from_reserve(&wanted);
-    *original = wanted;
-    return original;
+    return store_original(&wanted);
 }
 
 void accel_original_free(const struct accel_original *original)
@@ -118,16 +123,32 @@ const struct accel_original *accel_resolve_known(uint32_t entry, void *function)
     return original;
 }
 
+const struct accel_original *accel_resolve_unasked(uint32_t entry, void *function)
+{
+    const struct accel_routine *routine = accel_name_routine(entry);
+    const struct link_map *object = accel_object_of(function);
+    /* A variable may have such a name, too. */
+    if (!object || !accel_object_defines(object->l_addr, object->l_ld, accel_names[entry].symbol) ||
+        !(accel_provider_may_be(entry, function) ||
+          (accel_op_of(routine)->accepts && dispatch_takes_library(routine))))
+        return NULL;
+    const struct accel_original wanted = {.function = function, .unasked = true};
+    return store_original(&wanted);
+}
+
 /* ---- The four stages ---- */
 
 static void *from_caller_scope(const char *name, uintptr_t ret)
 {
     /* The byte before the return address is in the call instruction; the byte at it may lie in another function or in none. */
     const struct link_map *caller = accel_object_of((const void *)(ret - 1));
+    struct accel_object root;
     /* Code of another namespace is not bound to us: it calls a pointer that code of our namespace has handed out. */
     if (!caller || caller == accel_own_object() || !accel_is_in_our_namespace(caller))
         return NULL;
-    return accel_real_lookup_in(caller, name);
+    void *found =
+        accel_objects_root(caller->l_ld, &root) ? accel_real_lookup_named(root.name, name) : NULL;
+    return found ? found : accel_real_lookup_in(caller, name);
 }
 
 /* Returns the first provider of the name among the loaded objects: LP64, else ILP64, else of unknown width; in *wide the first
@@ -212,14 +233,28 @@ void *accel_resolve_between(const char *name, uintptr_t ret)
     return NULL;
 }
 
+/* A library that dlopen() has added to the global scope is the original of callers that came after it, and of those that have no other. One that was
+ * there before, and has BLAS in its own scope, is bound to that: for good, if its own dlopen() said RTLD_NOW, as Python's does. */
+static void *from_later_global_scope(const char *name, uintptr_t ret, void *global, int number)
+{
+    void *const own = accel_objects_number((const void *)(ret - 1)) < number
+                          ? from_caller_scope(name, ret)
+                          : NULL;
+    return own ? own : global;
+}
+
 const struct accel_original *accel_resolve(uint32_t entry, uintptr_t ret)
 {
     const char *name = accel_names[entry].symbol;
-    void *wide = NULL, *found = from_global_scope(name);
-    const bool global = found != NULL;
-    if (global)
+    void *wide = NULL, *const first = from_global_scope(name), *found = first;
+    const int number = first ? accel_objects_number(first) : -1;
+    const unsigned at_start = accel_objects_at_start();
+    const bool global = number >= 0 && (at_start == 0 || (unsigned)number < at_start);
+    if (first && !global)
+        found = from_later_global_scope(name, ret, first, number);
+    if (found && found == first)
         accel_keep((const void *)(ret - 1), found);
-    else
+    if (!found)
         found = from_caller_scope(name, ret);
     if (!found)
         found = from_loaded_objects(entry, &wide);

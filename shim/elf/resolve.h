@@ -1,8 +1,9 @@
 /*
  * The caller's original: the function that the dynamic linker would bind for this caller without libaccel. Looks, in this
  * order, in
- *   1. the global scope after us (RTLD_NEXT), because libraries of the start win without libaccel, too
- *   2. the calling object's own scope, for a BLAS that came in with dlopen(RTLD_LOCAL), as in Python
+ *   1. the global scope after us (RTLD_NEXT), because libraries of the start win without libaccel, too; if dlopen(RTLD_GLOBAL) has added
+ *      the library after the caller, only behind 2
+ *   2. the scope of the object that was opened by dlopen(RTLD_LOCAL), as in Python, and brought the calling object in; then the caller's own
  *   3. the loaded objects one by one, for a function pointer that was handed out, or a tail call
  *   4. ACCEL_ORIGINAL
  * Never returns an address inside libaccel.
@@ -17,11 +18,14 @@
 /* One provider's function under one name. In a table it is never freed: another thread may hold it. */
 struct accel_original {
     void *function;
-    bool ours;   /* known to be the routine of the table; else calls only jump to it */
-    int width;   /* bits of INTEGER: 32 or 64; 0: not ours, or not of BLAS or LAPACK */
-    int layout;  /* what the operation's accepts() returned; 0: not ours, or of BLAS or LAPACK;
+    bool ours;  /* known to be the routine of the table; else calls only jump to it */
+    int width;  /* bits of INTEGER: 32 or 64; 0: not ours, or not of BLAS or LAPACK */
+    int layout; /* what the operation's accepts() returned; 0: not ours, or of BLAS or LAPACK;
                   * negative: not ours, its own calls are */
-    bool global; /* found by stage 1: the same for every caller */
+    bool
+        unasked; /* not ours yet: to ask, the library's code would have to run, and a look-up must not. Before their first call, programs
+                   * choose what oneMKL's functions are (MKL_Set_Interface_Layer) */
+    bool global; /* of a library of the program's start: the same for every caller */
     /* The ILP64 function, if stage 3 found both an LP64 provider, which this is, and an ILP64 one, and nothing tells which of
      * them the caller means; else NULL. An LP64 function serves both kinds of callers (the lower half of a 64-bit size comes
      * first), unless a size is beyond 32 bits: see blas_is_wide(). */
@@ -41,13 +45,15 @@ void *accel_resolve_scopes(uint32_t entry, uintptr_t ret);
 bool accel_resolve_is_before_us(uintptr_t ret);
 void *accel_resolve_between(const char *name, uintptr_t ret);
 
-/* Makes the original of an exported name from its function, which dlsym has found. NULL if memory is short. Thread-safe. */
+/* Makes the original of an exported name from its function, which dlsym has found: unasked, from symbol tables alone, and later, at a call, as it is. NULL if
+ * memory is short; the first, also if it is certain that the function is not the table's. Thread-safe. */
+const struct accel_original *accel_resolve_unasked(uint32_t entry, void *function);
 const struct accel_original *accel_resolve_known(uint32_t entry, void *function);
 
 /* Returns the library that defines a function, for an operation of another library. */
 struct accel_provider accel_resolve_provider(void *function);
 
-/* Frees a result of accel_resolve_known() that is in no table, or NULL. Thread-safe. */
+/* Frees a result of either that is in no table, or NULL. Thread-safe. */
 void accel_original_free(const struct accel_original *original);
 
 #endif

@@ -83,6 +83,13 @@ static uint64_t site_key(uint32_t entry, uintptr_t ret)
     return ret + ((uint64_t)entry << ACCEL_SITE_ENTRY_SHIFT);
 }
 
+/* Of originals to which no stub may jump by itself: no entry has a number so large, so that only the slow path finds the key. */
+static uint64_t hidden_key(uint64_t key)
+{
+    return key | 1ull << 63;
+}
+_Static_assert((uint64_t)ACCEL_ENTRIES_MAX << ACCEL_SITE_ENTRY_SHIFT < 1ull << 63, "hidden keys");
+
 /* As in the by-caller stub. */
 static uint32_t site_place(uint64_t key)
 {
@@ -222,17 +229,19 @@ static void publish_exported(uint32_t entry, struct dispatch_attention attention
 static void publish_bound(uint32_t index, struct dispatch_attention attention)
 {
     uint32_t exported = bound[index].exported;
-    const enum dispatch_level level = level_for(exported, attention);
+    enum dispatch_level level = level_for(exported, attention);
     struct accel_slots *slots = &accel_bound_slots[index];
     const struct accel_original *original =
         atomic_load_explicit(&bound[index].original, memory_order_relaxed);
     atomic_store_explicit(&slots->compare, code(accel_code[exported].compare),
                           memory_order_release);
     atomic_store_explicit(&slots->slow, bound_code(index, ACCEL_BOUND_SLOW), memory_order_release);
-    const bool gated = is_like_first(exported, original) && has_gate(exported);
+    const bool gated = original->ours && is_like_first(exported, original) && has_gate(exported);
     const size_t gate = gated ? ACCEL_BOUND_GATE : ACCEL_BOUND_SLOW;
+    if (!original->ours && !original->unasked)
+        level = DISPATCH_SEE_NOTHING;
     set_slot(&slots->enter, &slots->forward, original->function, bound_code(index, gate),
-             bound_code(index, ACCEL_BOUND_SLOW), original->ours ? level : DISPATCH_SEE_NOTHING);
+             bound_code(index, ACCEL_BOUND_SLOW), level);
 }
 
 void accel_slots_follow(void)
@@ -306,13 +315,6 @@ static void remember_caller(const void *object, uint32_t entry,
     caller[callers++] = (struct caller){object, entry, original};
 }
 
-bool accel_slots_calls(uint32_t entry, const void *function)
-{
-    const struct accel_original *original =
-        atomic_load_explicit(&global_original[entry], memory_order_acquire);
-    return original && original->function == function;
-}
-
 unsigned long long accel_slots_originals(void)
 {
     return atomic_load_explicit(&originals, memory_order_acquire);
@@ -324,17 +326,35 @@ static _Noreturn void no_original(uint32_t entry)
     _exit(127); /* as the dynamic linker does */
 }
 
+/* Asks what a function is at its first call that comes here. */
+static const struct accel_original *bound_original(uint32_t index)
+{
+    const struct accel_original *unasked =
+        atomic_load_explicit(&bound[index].original, memory_order_acquire);
+    if (!unasked->unasked)
+        return unasked;
+    const struct accel_original *asked =
+        accel_resolve_known(bound[index].exported, unasked->function);
+    if (!asked || !own_lock(&lock))
+        return asked ? asked : unasked; /* not stored */
+    if (atomic_compare_exchange_strong(&bound[index].original, &unasked, asked))
+        atomic_store_explicit(&published, UNSET, memory_order_release);
+    own_unlock(&lock);
+    return asked;
+}
+
 const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
 {
     if (is_bound(entry))
-        return atomic_load_explicit(&bound[entry - accel_entry_count].original,
-                                    memory_order_acquire);
+        return bound_original(entry - accel_entry_count);
     const struct accel_original *original =
         atomic_load_explicit(&global_original[entry], memory_order_acquire);
     if (original)
         return original;
     uint64_t key = site_key(entry, ret);
     original = site_find(key);
+    if (!original)
+        original = site_find(hidden_key(key));
     if (original)
         return original;
 
@@ -354,8 +374,7 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     if (original->global && !resolved[entry]) {
         atomic_store_explicit(&global_original[entry], original, memory_order_release);
     } else {
-        if (is_for_sites(entry, original))
-            site_insert(key, original);
+        site_insert(is_for_sites(entry, original) ? key : hidden_key(key), original);
         if (!known && object)
             remember_caller(object, entry, original);
     }
@@ -390,11 +409,9 @@ void *accel_slots_bind(uint32_t entry, void *function)
     if (current)
         return bound_code((uint32_t)at, 0);
 
-    const struct accel_original *original = accel_resolve_known(entry, function);
-    if (!original || !original->ours) {
-        accel_original_free(original);
+    const struct accel_original *original = accel_resolve_unasked(entry, function);
+    if (!original)
         return function;
-    }
     void *pointer = function;
     if (!own_lock(&lock)) {
         accel_original_free(original);
@@ -402,11 +419,16 @@ void *accel_slots_bind(uint32_t entry, void *function)
     }
     at = bound_place(entry, function);
     if (at < ACCEL_BOUND_ENTRIES) {
-        if (at == bound_used)
+        const bool is_new = at == bound_used;
+        if (is_new)
             bound[at].exported = entry;
         bound[at].unloads = unloads;
-        atomic_store_explicit(&bound[at].original, original, memory_order_release);
-        if (at == bound_used) {
+        /* After an unload, the same address may be another library's. */
+        if (is_new || !atomic_load_explicit(&bound[at].original, memory_order_relaxed)->unasked) {
+            atomic_store_explicit(&bound[at].original, original, memory_order_release);
+            original = NULL;
+        }
+        if (is_new) {
             publish_bound((uint32_t)at,
                           (struct dispatch_attention){
                               .level = DISPATCH_SEE_ALL}); /* until accel_slots_follow() */
@@ -420,6 +442,7 @@ void *accel_slots_bind(uint32_t entry, void *function)
                   ACCEL_BOUND_ENTRIES);
     }
     own_unlock(&lock);
+    accel_original_free(original); /* if it is in no table */
     return pointer;
 }
 

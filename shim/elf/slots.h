@@ -14,9 +14,7 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
 /* Returns the exported entry of an entry number: for a bound entry, that of its name. */
 uint32_t accel_slots_exported(uint32_t entry);
 
-/* Return whether all callers of an entry have that function as their original; how often an original has been found so far.
- * Thread-safe. */
-bool accel_slots_calls(uint32_t entry, const void *function);
+/* Returns how often an original has been found so far. Thread-safe. */
 unsigned long long accel_slots_originals(void);
 
 /* Sets the entries for the calls that the dispatcher wants to see now. Cheap if nothing has changed. */

@@ -60,11 +60,13 @@ def toy_counts(env, *calls):
     return [[int(line.split()[1]) for line in block.splitlines()] for block in done.stdout.split("\n\n")[:-1]]
 
 
+# Each its own: two more than of BLAS, as the function may take any number of arguments (see jump_site in entry.S).
+FOUND = 15
 for name, env, least, most in (("one library for all callers", {**GPU, **TOY_GLOBAL}, 65, 11), ("each caller its own", {**GPU, **TOY_ALONE}, 64, LIMIT),
-                               ("no GPU, each its own", {**NO_GPU, **TOY_ALONE}, 64, 13),
-                               ("ACCEL=0, one library", {**TOY_GLOBAL, "ACCEL": "0"}, 65, 1), ("ACCEL=0, each its own", {**TOY_ALONE, "ACCEL": "0"}, 64, 13),
+                               ("no GPU, each its own", {**NO_GPU, **TOY_ALONE}, 64, FOUND),
+                               ("ACCEL=0, one library", {**TOY_GLOBAL, "ACCEL": "0"}, 65, 1), ("ACCEL=0, each its own", {**TOY_ALONE, "ACCEL": "0"}, 64, FOUND),
                                ("ACCEL_ML=0, one library", {**GPU, **TOY_GLOBAL, "ACCEL_ML": "0"}, 65, 1),
-                               ("ACCEL_ML=0, each its own", {**GPU, **TOY_ALONE, "ACCEL_ML": "0"}, 64, 13)):
+                               ("ACCEL_ML=0, each its own", {**GPU, **TOY_ALONE, "ACCEL_ML": "0"}, 64, FOUND)):
     small, = toy_counts(env, ("libtoy_cost.so", SMALL))
     seen = small[:64] if "=0" in name else small  # of a library that is turned off, dlsym finds the function itself
     tap.ok(len(small) == least and 0 < min(seen) <= max(small) <= most,

@@ -75,6 +75,8 @@ static void check_hash_table(const char *name)
         }
     }
     assert_false(defines(library, "rand")); /* it is in the table, but another's */
+    assert_non_null(dlsym(library, "hashed_variable"));
+    assert_false(defines(library, "hashed_variable"));
     assert_false(defines(library, ""));
     dlclose(library);
 }

@@ -1,7 +1,7 @@
 /*
  * Entry points for x86-64, System V ABI: https://gitlab.com/x86-psABIs/x86-64-ABI, section 3.2.3.
  * On the way to the original, an entry changes only r10, r11 and the flags, which carry no argument. On the way to BLAS it also
- * changes rax, which has an argument only if the function is variadic.
+ * changes rax, which has an argument only if the function is variadic; on the way to what may be another library's function, to 8.
  */
 #include "shim/arch/entry.h"
 #include "shim/arch/x86_64/frame.h"
@@ -134,12 +134,19 @@
     jne 7f
 .endm
 
+/* A function that is not BLAS may be variadic: then al is at least the number of vector registers with arguments. The table leads to
+ * such functions of other names than BLAS's. */
 .macro jump_site
-    jmp *%rax
+    .if from_library
+        mov %rax, %r11
+        mov $8, %eax
+        jmp *%r11
+    .else
+        jmp *%rax
+    .endif
 .endm
 
-/* Label 7: the call site is not in the table. A function that is not BLAS may be variadic: then al is at least the number of
- * vector registers with arguments. */
+/* Label 7: the call site is not in the table. */
 .macro missed
 7:  mov $8, %eax
     jump_slow
