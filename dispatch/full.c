@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "dispatch/cost/model.h"
+#include "ops/rules.h"
 
 enum { FULL_MS = 1000 };
 
@@ -17,7 +18,7 @@ static int64_t bytes_moved(const struct accel_call *call)
 bool full_for(const struct full *full, const struct accel_call *call)
 {
     int64_t until = atomic_load_explicit(&full->until_ms, memory_order_relaxed);
-    return until > 0 && (double)until > accel_now_ms() &&
+    return until > 0 && (double)until > accel_now_ms() && !accel_call_fault(call) &&
            bytes_moved(call) >= atomic_load(&full->least_bytes);
 }
 

@@ -12,6 +12,7 @@
 #include "base/say.h"
 #include "base/text.h"
 #include "dispatch/cost/cost.h"
+#include "ops/blas/pass.h"
 #include "ops/op.h"
 #include "report/report.h"
 
@@ -276,7 +277,9 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
     alone = alone && contention_cpu_calls() == 1;
     if (counted)
         stop_counting(NULL);
-    if (alone && adapts && situation->decision.est_cpu_ms > 0)
+    int64_t info = 0; /* a matrix that is not definite ends a factorisation at once */
+    const bool failed = blas_info(call, caller->passed, caller->result, &info) && info != 0;
+    if (alone && adapts && !failed && situation->decision.est_cpu_ms > 0)
         cost_learn_cpu(call, situation->library, situation->threads, record->ms);
 }
 

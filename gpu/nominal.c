@@ -65,7 +65,7 @@ struct nominal_rates nominal_rates(const struct nominal_attributes *a)
     const double slow_khz = 1.2e6, slow_gbps = 8; /* a clock; memory's, for each multiprocessor */
     const double bus_gbps = 10, own_gbps = 15;    /* of a thread: over PCIe; in one memory */
     /* By many threads, of 16 lanes of PCIe 3, 4 and 5: staged copies reach 85 % of what pinned ones do (docs/measurements). */
-    const double pcie3_gbps = 10, pcie4_gbps = 21, pcie5_gbps = 45;
+    const double pcie3_gbps = 10, pcie4_gbps = 21, pcie5_gbps = NOMINAL_LINK_GBPS;
     double processors = a->processors > 0 ? a->processors : 16;
     double clock_khz = a->clock_khz > 0 ? a->clock_khz : slow_khz;
     const struct per_clock adds = multiply_adds(a);

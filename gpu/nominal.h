@@ -35,6 +35,9 @@ struct nominal_rates {
 void nominal_gains(double gain[GPU_PRECISIONS], const double native[2], double integers,
                    double tf32, double bfloat16);
 
+/* Copies that many threads stage, over 16 lanes of PCIe 5 (docs/measurements). */
+#define NOMINAL_LINK_GBPS 45.0
+
 /* NVLink-C2C in one direction: NVIDIA, "Grace Hopper Superchip Architecture". */
 #define NOMINAL_C2C_GBPS 450.0
 

@@ -32,6 +32,14 @@ static struct cost_curves *new_device(struct model_rates rates)
     return p;
 }
 
+/* Sets the rates of copies that this machine's threads stage. */
+static void set_staged_rates(struct cost_curves *p, double copy_gbps, double link_gbps)
+{
+    const double host_gbps = split_host_gbps(1 + crew_size());
+    const double all_gbps = host_gbps < link_gbps ? host_gbps : link_gbps;
+    p->up_gbps = p->down_gbps = all_gbps > copy_gbps ? all_gbps : copy_gbps;
+}
+
 struct cost_curves *curves_of_device(struct cost_curves *device)
 {
     struct cost_curves *p = device ? device : atomic_load(&fast_gpu);
@@ -39,8 +47,11 @@ struct cost_curves *curves_of_device(struct cost_curves *device)
         return p;
     pthread_rwlock_wrlock(&curves_lock);
     p = atomic_load(&fast_gpu);
-    if (!p)
-        atomic_store(&fast_gpu, p = new_device(model_gpu_rates()));
+    if (!p && (p = new_device(model_gpu_rates())))
+        set_staged_rates(
+            p, MODEL_COPY_GBPS,
+            NOMINAL_LINK_GBPS); /* or what pays over a fast link alone would never start it */
+    atomic_store(&fast_gpu, p);
     pthread_rwlock_unlock(&curves_lock);
     return p;
 }
@@ -75,32 +86,31 @@ static void set_short(struct cost_curves *p, const struct calibration_short_name
         *x = (struct short_columns){bytes, curves_value_or(p, names->ms, 0)};
 }
 
-/* Sets the rates of a device: the known GPU's, and over them the calibration's. */
-static void set_rates(struct cost_curves *p, const struct known_gpu *known)
+/* Sets what a known GPU's kernels reach. Its copies are as fast as the machine's threads stage them, wherever it is. */
+static void set_known(struct cost_curves *p, const struct known_gpu *known)
 {
-    if (known) {
-        const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
-        p->rates = model_rates_of_peaks(peaks, known->memory_gbps);
-        p->up_gbps = known->up_gbps;
-        p->down_gbps = known->down_gbps;
-        nominal_gains(p->gain, peaks, 1e3 * known->tensor[0], 1e3 * known->tensor[1],
-                      1e3 * known->tensor[2]);
-    }
-    if (p->measured) {
-        p->up_gbps = curves_value_or(p, "up_gbps", p->up_gbps);
-        p->down_gbps = curves_value_or(p, "down_gbps", p->down_gbps);
-        set_short(p, &calibration_short_up, &p->short_up);
-        set_short(p, &calibration_short_down, &p->short_down);
-        if (p->place_gbps > 0)
-            p->place_gbps = curves_value_or(p, "place_gbps", p->place_gbps);
-        for (int i = 0; i < ACCEL_DTYPES; i++)
-            calibration_section_paces(&p->section, (enum accel_dtype)i, &p->paces[i]);
-        p->first.kernels_ms = curves_value_or(p, "kernels_ms", p->first.kernels_ms);
-        p->first.solver_ms = curves_value_or(p, "solver_ms", p->first.solver_ms);
-        p->schedule_ratio = curves_value_or(p, calibration_schedule_ratio, 1);
-        for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
-            p->gain[i] = curves_value_or(p, calibration_gain_names[i], p->gain[i]);
-    }
+    const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};
+    p->rates = model_rates_of_peaks(peaks, known->memory_gbps);
+    nominal_gains(p->gain, peaks, 1e3 * known->tensor[0], 1e3 * known->tensor[1],
+                  1e3 * known->tensor[2]);
+}
+
+/* Sets the rates of the calibration's section. */
+static void set_measured(struct cost_curves *p)
+{
+    p->up_gbps = curves_value_or(p, "up_gbps", p->up_gbps);
+    p->down_gbps = curves_value_or(p, "down_gbps", p->down_gbps);
+    set_short(p, &calibration_short_up, &p->short_up);
+    set_short(p, &calibration_short_down, &p->short_down);
+    if (p->place_gbps > 0)
+        p->place_gbps = curves_value_or(p, "place_gbps", p->place_gbps);
+    for (int i = 0; i < ACCEL_DTYPES; i++)
+        calibration_section_paces(&p->section, (enum accel_dtype)i, &p->paces[i]);
+    p->first.kernels_ms = curves_value_or(p, "kernels_ms", p->first.kernels_ms);
+    p->first.solver_ms = curves_value_or(p, "solver_ms", p->first.solver_ms);
+    p->schedule_ratio = curves_value_or(p, calibration_schedule_ratio, 1);
+    for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
+        p->gain[i] = curves_value_or(p, calibration_gain_names[i], p->gain[i]);
 }
 
 static void choose_svd(struct gpu_device *gpu, const struct cost_curves *p)
@@ -128,22 +138,15 @@ static void set_solving(struct cost_curves *p)
         }
 }
 
-/* Sets the rates of copies that this machine's threads stage. */
-static void set_staged_rates(struct cost_curves *p, const struct nominal_rates *nominal)
-{
-    const double host_gbps = split_host_gbps(1 + crew_size());
-    const double all_gbps = host_gbps < nominal->link_gbps ? host_gbps : nominal->link_gbps;
-    p->up_gbps = p->down_gbps = all_gbps > nominal->copy_gbps ? all_gbps : nominal->copy_gbps;
-}
-
 struct cost_curves *cost_curves_of(struct gpu_device *gpu)
 {
     const struct gpu_info *info = gpu_info(gpu);
+    const struct known_gpu *const known = known_gpu_whole(info->name);
     struct cost_curves *p =
         new_device(model_rates_of_peaks(info->nominal.gflops, info->nominal.memory_gbps));
     if (!p)
         return NULL;
-    set_staged_rates(p, &info->nominal);
+    set_staged_rates(p, info->nominal.copy_gbps, info->nominal.link_gbps);
     p->place_gbps = info->nominal.place_gbps;
     p->one_memory = info->integrated;
     memcpy(p->gain, info->nominal.gain, sizeof p->gain);
@@ -159,17 +162,20 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
         p->own_nrhs[i] = gpu_own_is_built() ? p->own_nrhs[i] : 0;
         gpu_solve_by_own(gpu, (enum accel_dtype)i, p->own_nrhs[i]);
     }
+    if (known)
+        set_known(p, known);
     if (p->measured) {
         choose_svd(gpu, p);
         gpu_set_piece(gpu, (int64_t)(1024 * curves_value_or(p, "piece_kb", 0)));
+        set_measured(p);
     }
-    set_rates(p, known_gpu_whole(info->name));
     return p;
 }
 
 bool cost_is_measured(const struct cost_curves *device)
 {
-    return device && device->measured;
+    return device && device->measured &&
+           (!device->device || curves_value_or(device, "up_gbps", 0) > 0);
 }
 
 struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
@@ -184,8 +190,15 @@ struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
     p->measured = file->text && calibration_find_gpu(file, name, &p->section);
     pthread_rwlock_unlock(&curves_lock);
     *memory_bytes = (int64_t)(slice.memory_gb * 1e9);
-    p->place_gbps = card ? known_gpu_place_gbps(card) : 0;
     set_solving(p);
-    set_rates(p, card ? &slice : NULL);
+    if (card) {
+        p->place_gbps = known_gpu_place_gbps(card);
+        p->one_memory = known_gpu_is_integrated(card);
+        p->up_gbps = slice.up_gbps;
+        p->down_gbps = slice.down_gbps;
+        set_known(p, &slice);
+    }
+    if (p->measured)
+        set_measured(p);
     return p->measured || card ? p : NULL; /* without either, p stays mapped: once a process */
 }

@@ -110,13 +110,30 @@ const struct known_gpu *known_gpu_find(const char *name)
     return best;
 }
 
+static bool is_among(const struct known_gpu *card, const char *const *names, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(card->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+bool known_gpu_is_integrated(const struct known_gpu *card)
+{
+    static const char *const names[] = {"GB10", "Thor", "Orin"};
+    return is_among(card, names, sizeof names / sizeof *names);
+}
+
+/* Of the integrated ones, Orin alone does not use the host's page tables (NVIDIA's blog on CUDA 13.0 for Jetson Thor). */
 double known_gpu_place_gbps(const struct known_gpu *card)
 {
     static const char *const with_c2c[] = {"GH200", "GB200", "GB300"};
-    for (size_t i = 0; i < sizeof with_c2c / sizeof *with_c2c; i++)
-        if (strcmp(card->name, with_c2c[i]) == 0)
-            return NOMINAL_C2C_GBPS;
-    return 0;
+    static const char *const with_one_memory[] = {"GB10", "Thor"};
+    if (is_among(card, with_c2c, sizeof with_c2c / sizeof *with_c2c))
+        return NOMINAL_C2C_GBPS;
+    return is_among(card, with_one_memory, sizeof with_one_memory / sizeof *with_one_memory)
+               ? card->memory_gbps
+               : 0;
 }
 
 /* ---- Whole cards and instances ---- */

@@ -28,7 +28,11 @@ const struct known_gpu *known_gpu_whole(const char *name);
 /* Returns the figures of a MIG instance of the card, by the profile in its name ("H200 MIG 1g.18gb"); without one, the card's. */
 struct known_gpu known_gpu_slice(const struct known_gpu *card, const char *name);
 
-/* Returns the rate, in 10^9 bytes a second, of kernels that read the host's memory where it is, by NVLink-C2C; 0: the card has none. */
+/* Whether the GPU's memory is the CPU's. */
+bool known_gpu_is_integrated(const struct known_gpu *card);
+
+/* Returns the rate, in 10^9 bytes a second, of kernels that read the host's memory where it is, by NVLink-C2C or as it is theirs, too; 0: they
+ * cannot. */
 double known_gpu_place_gbps(const struct known_gpu *card);
 
 /* The list ends with a name of NULL. */

@@ -9,15 +9,16 @@
 #include "curves.h"
 #include "gpu/scheduled.h"
 #include "ops/lapack/in_panels.h"
+#include "ops/lapack/rules.h"
 #include "probe.h"
 
-/* Returns the call's work if the curves of its routine may learn. */
+/* Returns the call's work if the curves of its routine may learn. Part of a spectrum takes a part of the time, which the model does not know. */
 static bool work_to_learn(struct cost_curves *p, const struct accel_call *call,
                           struct model_work *work)
 {
     const uint32_t index = (uint32_t)(call->routine - accel_routines);
     curves_routine(p, index);
-    if (!curves_learn(p, index))
+    if (!curves_learn(p, index) || lapack_is_part(call))
         return false;
     model_work_of(call, p->device, work);
     return true;
@@ -108,17 +109,14 @@ static bool compose(struct grown *body, struct cost_curves *p)
     if (p->measured)
         calibration_put_measured(body, &p->section);
     if (p->device) {
-        calibration_put_value(body, "up_gbps", p->up_gbps);
-        calibration_put_value(body, "down_gbps", p->down_gbps);
-        if (p->measured)
-            calibration_put_value(body, "piece_kb",
-                                  curves_value_or(p, "piece_kb", GPU_PIECE_USUAL / 1024));
-        if (p->place_gbps > 0)
-            calibration_put_value(body, "place_gbps", p->place_gbps);
-        calibration_put_value(body, "kernels_ms", p->first.kernels_ms);
-        calibration_put_value(body, "solver_ms", p->first.solver_ms);
-        calibration_put_value(body, calibration_schedule_ratio,
-                              p->schedule_ratio * model_ratio(p->schedule, accel_routine_count));
+        /* Nominal figures would count as measured ones. */
+        static const char *const values[] = {"up_gbps",    "down_gbps",  "piece_kb",
+                                             "place_gbps", "kernels_ms", "solver_ms"};
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+            put_again(body, p, values[i]);
+        const double ratio = p->schedule_ratio * model_ratio(p->schedule, accel_routine_count);
+        if (ratio != 1)
+            calibration_put_value(body, calibration_schedule_ratio, ratio);
     }
     if (p->device && p->measured) {
         for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)

@@ -57,8 +57,9 @@ void model_work_of(const struct accel_call *call, bool device, struct model_work
             continue;
         if (x->access & ACCEL_WRITE)
             work->down_bytes += bytes;
-        if (accel_is_read(call, x)) /* what products share goes up once */
-            work->up_bytes += call->batch > 1
+        /* What products share goes up once. An array without a first matrix may not be read. */
+        if (accel_is_read(call, x))
+            work->up_bytes += call->batch > 1 && (!x->array || x->ptr)
                                   ? bytes / batch * (double)scheduled_distinct(x, call->batch)
                                   : bytes;
     }
@@ -271,7 +272,7 @@ static void add_point(struct model_curve *curve, const struct model_work *work, 
     struct model_point *point = &curve->point[curve->points++];
     double sum = sum_of(curve->ms, work);
     memcpy(point->place, work->place, sizeof point->place);
-    point->log2_ratio = sum > 0 ? log2_of(ms / sum) : 0;
+    point->log2_ratio = point->last = sum > 0 ? log2_of(ms / sum) : 0;
     point->runs = 1;
 }
 
@@ -338,14 +339,16 @@ static struct model_point *nearest_point(struct model_curve *curve, const struct
     return nearest;
 }
 
-/* A run is slow for many reasons, and fast only because it can be. */
+/* A run is slow for many reasons, and fast only because it can be. One alone, as of a process that has been stopped meanwhile, tells nothing: two that
+ * follow each other do. */
 static void refine_point(struct model_point *point, float log2_ratio)
 {
     const float most = 8; /* runs that count: the machine may change */
+    const float sure = log2_ratio < point->last ? log2_ratio : point->last;
+    point->last = log2_ratio;
     if (point->runs < most)
         point->runs++;
-    point->log2_ratio +=
-        (log2_ratio - point->log2_ratio) / (log2_ratio < point->log2_ratio ? 1 : point->runs);
+    point->log2_ratio += (sure - point->log2_ratio) / (sure < point->log2_ratio ? 1 : point->runs);
 }
 
 void model_learn(struct model_curve *curve, const struct model_work *work, double ms)
@@ -358,12 +361,14 @@ void model_learn(struct model_curve *curve, const struct model_work *work, doubl
         refine_point(nearest, log2_of(ms / sum));
         return;
     }
-    if (ms > 2 * thought) /* the first call of a size may set something up */
-        ms = 2 * thought;
     int points = curve->points;
     if (points == MODEL_POINTS) /* replace the nearest */
         curve->points = (int)(nearest - curve->point);
-    add_point(curve, work, ms);
+    struct model_point *const added = &curve->point[curve->points];
+    add_point(curve, work,
+              ms > 2 * thought ? 2 * thought
+                               : ms); /* the first call of a size may set something up */
+    added->last = log2_of(ms / sum);
     if (points == MODEL_POINTS)
         curve->points = points;
 }

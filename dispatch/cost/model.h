@@ -31,6 +31,7 @@ struct model_work {
 struct model_point {
     float place[MODEL_SIZES];
     float log2_ratio; /* of its time to the sum of the terms */
+    float last;       /* the same of its last run */
     float runs;       /* calls that it is the mean of */
 };
 

@@ -12,9 +12,10 @@ FORKS_LOCK(lock);
 
 /* A place is judged after RUNS_LEAST runs, or a loss of long_ms; it has lost if the GPU took more than `margin` times the CPU's
  * time, as measured times are noisy. The first run does not count: it loads kernels and libraries. But long first runs of the
- * process count once they have lost setup_most_ms together. */
+ * process count once they have lost setup_most_ms together. Where a run has gained, a single one that loses tells nothing, however long it was (a
+ * process may be stopped), and none counts for more than `most` times the CPU's time. */
 enum { RUNS_LEAST = 3 };
-static const double margin = 1.25, long_ms = 100, setup_most_ms = 2000;
+static const double margin = 1.25, long_ms = 100, setup_most_ms = 2000, most = 4;
 
 /* splitmix64's last steps (Steele, Lea and Flood, 2014): every bit depends on every other one. */
 static uint64_t mixed(uint64_t x)
@@ -70,6 +71,24 @@ static bool is_setup(struct regret *regret, const struct regret_place *place, do
     return true;
 }
 
+/* Under the lock. */
+static void count_run(struct regret_place *place, double gpu_ms, double cpu_ms)
+{
+    if (gpu_ms > margin * cpu_ms)
+        place->losses++;
+    else
+        place->gained = true;
+    place->gpu_ms += place->gained && gpu_ms > most * cpu_ms ? most * cpu_ms : gpu_ms;
+    place->cpu_ms += cpu_ms;
+}
+
+static bool has_lost(const struct regret_place *place)
+{
+    const bool enough = place->runs >= RUNS_LEAST || place->gpu_ms - place->cpu_ms > long_ms;
+    return enough && place->gpu_ms > margin * place->cpu_ms &&
+           place->losses >= (place->gained ? 2 : 1);
+}
+
 enum regret_verdict regret_note(struct regret *regret, uint64_t key, double gpu_ms, double cpu_ms)
 {
     enum regret_verdict verdict = REGRET_USUAL;
@@ -78,13 +97,9 @@ enum regret_verdict regret_note(struct regret *regret, uint64_t key, double gpu_
     if (place) {
         atomic_store_explicit(&place->key, key, memory_order_release);
         place->runs++;
-        if (!is_setup(regret, place, gpu_ms - cpu_ms)) {
-            place->gpu_ms += gpu_ms;
-            place->cpu_ms += cpu_ms;
-        }
-        bool enough = place->runs >= RUNS_LEAST || place->gpu_ms - place->cpu_ms > long_ms;
-        if (enough && place->gpu_ms > margin * place->cpu_ms &&
-            !atomic_exchange(&place->lost, true))
+        if (!is_setup(regret, place, gpu_ms - cpu_ms))
+            count_run(place, gpu_ms, cpu_ms);
+        if (has_lost(place) && !atomic_exchange(&place->lost, true))
             verdict = REGRET_SENT_BACK;
         else if (place->runs < RUNS_LEAST)
             verdict = REGRET_EARLY;

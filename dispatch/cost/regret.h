@@ -17,7 +17,8 @@ struct regret {
     struct regret_place {
         _Atomic uint64_t key; /* 0: free */
         atomic_bool lost;
-        int runs;
+        int runs, losses;      /* losses: those that took far longer than on the CPU */
+        bool gained;           /* one has not */
         double gpu_ms, cpu_ms; /* of the runs that count */
     } places[REGRET_PLACES];
     double setup_ms; /* lost in long first runs, which do not count */

@@ -110,6 +110,12 @@ bool lapack_has_no_matrix(const struct accel_call *call)
            (accel_has_size(call->routine, ACCEL_m) && call->blas.size[ACCEL_m] == 0);
 }
 
+bool lapack_is_part(const struct accel_call *call)
+{
+    return accel_is_lapack(call->routine) && call->blas.flag[ACCEL_range] &&
+           call->blas.flag[ACCEL_range] != 'A';
+}
+
 bool lapack_is_empty(const struct accel_call *call)
 {
     const struct accel_op *op = accel_op_of(call->routine);

@@ -26,6 +26,9 @@ struct accel_lengths lapack_least_lengths(const struct accel_call *call);
 /* Returns whether a length of workspace is -1: a question for the best one. */
 bool lapack_is_query(const struct accel_call *call);
 
+/* Returns whether only some of the eigenvalues are asked for. The call may be any. */
+bool lapack_is_part(const struct accel_call *call);
+
 /* Returns whether the routine has nothing to do. */
 bool lapack_is_empty(const struct accel_call *call);
 

@@ -202,6 +202,9 @@ with tempfile.TemporaryDirectory() as folder:
     ratio = re.search(r"^schedule_ratio=([\d.]+)$", section, re.M)
     tap.ok(ratio and float(ratio.group(1)) not in (0, 1) and not re.search(r"^dgemm .*\b500x500x500:", section, re.M),
            "with how much longer calls take on the GPU than their schedules say", section)
+    tap.ok(not re.search("^(up_gbps|kernels_ms|solver_ms|calibrated)=", section, re.M), "and with no built-in figures, which would count as measured", section)
+    tap.ok("event=gpu " in done.stderr and "figures=measured" not in done.stderr.split("event=gpu ")[1].splitlines()[0],
+           "nor does the GPU's line say that they are of a calibration", done.stderr)
     done = start("steps", "dgemm:500:2", "solve:400:1", env={**env, **LOG, "ACCEL_START": "wait"})
     tap.ok(ok(done) and not said(done), "a second process uses it", done.stdout, said(done))
     found = re.search(re.escape(known["blas"]) + r"\n(?:.*\n)*?dgemm .*\b500x500x500:([\d.]+)", Path(learned).read_text())

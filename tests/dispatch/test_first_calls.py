@@ -56,6 +56,26 @@ with tempfile.TemporaryDirectory() as folder:
     done, seen, _ = products(["dgemm:500:15"], 20, kernels_ms=200)
     tap.ok(seen == 10 * [slower] + 5 * [gpu], "once the GPU is known, the calibration says how much it is", *seen)
 
+# ---- A factorisation that fails at its first column tells nothing of one that does not ----
+
+CHOLESKY = """
+import ctypes
+lapack, n = ctypes.CDLL("liblapack.so.3", ctypes.RTLD_GLOBAL), ctypes.c_int(600)
+for first in -1, 4, -1, 4:
+    a, info = (ctypes.c_double * 360000)(), ctypes.c_int()
+    for i in range(600):
+        a[601 * i] = 4
+    a[0] = first
+    lapack.dpotrf_(b"U", ctypes.byref(n), a, ctypes.byref(n), ctypes.byref(info), 1)
+    assert info.value == (first < 0)
+"""
+with tempfile.TemporaryDirectory() as folder:
+    model = folder + "/model"
+    done = start("/usr/bin/python3", "-c", CHOLESKY, env={**AUTO, **LOG, "ACCEL_MODEL": model, "ACCEL_LEARN": "1", "TESTGPU_START_MS": "100000"})
+    estimates = [float(f["est_cpu_ms"]) for f in lines_for(done, sym="dpotrf_")]
+    tap.ok(done.returncode == 0 and len(estimates) == 4 and estimates[0] == estimates[1] and estimates[2] == estimates[3] > estimates[1] / 20,
+           "a matrix that is not definite does not count as one that takes no time", estimates, done.stderr[-500:])
+
 done = start("constructors", TESTS / "libat_load.so", env={**TEST_GPU, **LOG})
 seen = [(f["ran"], f["why"]) for f in lines_for(done, sym="dgesv_") if f["why"] != "empty"]
 tap.ok(done.returncode == 0 and done.stdout == "in a constructor: right\nbeside it: right\n" and seen == 2 * [("gpu0", "forced")],
