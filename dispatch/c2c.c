@@ -1,6 +1,7 @@
 #include "c2c.h"
 
 #include "gpu/kernels.h"
+#include "gpu/scheduled.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
@@ -60,8 +61,10 @@ struct c2c_choice c2c_choose(const struct accel_call *call, const struct accel_m
         if (!may_be_placed(call, x) ||
             (policy == ACCEL_C2C_AUTO && machine->kept.operands & 1u << i))
             continue;
-        const double bytes = (double)accel_bytes(x) * (double)call->batch;
-        const double ms = ms_in_place(call, machine, x, bytes, policy);
+        /* A matrix that products share is copied once, and read by each. */
+        const double one = (double)accel_bytes(x),
+                     bytes = one * (double)scheduled_distinct(x, call->batch);
+        const double ms = ms_in_place(call, machine, x, one * (double)call->batch, policy);
         if (policy == ACCEL_C2C_AUTO && ms >= bytes / machine->up_gbps * 1e-6)
             continue;
         choice.placed |= 1u << i;

@@ -96,6 +96,8 @@ static double simulated_ms(const struct accel_call *call, const struct accel_mac
     const bool panels = lapack_has_panels(call);
     if (!(rates->up > 0) || (!panels && !scheduled_is_divided(call, &scheduled)))
         return -1;
+    if (panels && lapack_is_kept_whole(call, there, machine->gpu_memory))
+        return -1;
     const double floor = corrected_ms(machine, work,
                                       panels ? lapack_panels_floor_ms(call, rates)
                                              : scheduled_floor_ms(call, &scheduled, rates, there));
@@ -127,13 +129,20 @@ static double own_ms(const struct accel_call *call, const struct accel_machine *
     const double read = digested - (double)machine->kept.beside_bytes;
     const double besides =
         machine->gpu_first_ms + (read / machine->digest_gbps + watched / machine->scan_gbps) * 1e-6;
-    const unsigned there = machine->kept.operands | choice->placed;
+    struct accel_call as_run;
+    if (choice
+            ->placed) { /* its schedule is that of a call whose kernels read them where they are */
+        as_run = accel_placed_call(call, choice->placed);
+        call = &as_run;
+    }
     work.up_bytes -= digested + watched + choice->bytes;
     work.up_bytes = work.up_bytes > 0 ? work.up_bytes : 0;
     work.term[MODEL_OPERATION] /= machine->gpu_gain;
     const double slower = machine->gpu_slowdown * machine->gpu_share;
     const double less_ms = (GAIN * cpu_ms - besides) / slower - choice->ms;
-    return slower * (device_ms(call, machine, &work, there, less_ms) + choice->ms) + besides;
+    return slower *
+               (device_ms(call, machine, &work, machine->kept.operands, less_ms) + choice->ms) +
+           besides;
 }
 
 double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_machine *machine,

@@ -322,6 +322,8 @@ static bool set_precision(unsigned char precision[ACCEL_ROUTINES_MOST], const ch
                           size_t length, enum gpu_precision asked)
 {
     bool any = false;
+    if (length > 1 && routine[length - 1] == '_') /* by its Fortran name */
+        length--;
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const struct accel_routine *one = &accel_routines[i];
         const bool named = length == strlen(one->name) && begins_with(routine, one->name, length);

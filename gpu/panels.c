@@ -138,9 +138,10 @@ static double factor_ms(const struct panels_call *call, const struct schedule_ra
                         double rows, double width)
 {
     const double twice = call->kind == PANELS_QR ? 2 : 1, wide = width < rows ? width : rows,
+                 most = width < rows ? rows : width,
                  corner = wide * (call->kind == PANELS_CHOLESKY ? 2 : 1) / 3;
     return rates->kernel_ms + chain_of(call, rates, rows, width) +
-           schedule_product_ms(rates, twice * call->per_term * (rows - corner) * wide * width / 2,
+           schedule_product_ms(rates, twice * call->per_term * (most - corner) * wide * wide / 2,
                                width);
 }
 

@@ -89,6 +89,15 @@ static bool is_transposed(const struct accel_call *call, const struct accel_arg 
     return flag != 'N' && flag != 'R';
 }
 
+struct accel_call accel_placed_call(const struct accel_call *call, unsigned operands)
+{
+    struct accel_call copy = *call;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (operands & 1u << i)
+            copy.span[i].place = ACCEL_PLACED;
+    return copy;
+}
+
 void shape_operands(struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;

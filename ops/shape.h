@@ -26,6 +26,9 @@ bool accel_adds_nothing(const struct accel_call *call);
 /* Returns whether a span's old contents enter the result: an input's do, an output's unless beta is 0. */
 bool accel_is_read(const struct accel_call *call, const struct accel_span *x);
 
+/* Returns the call with operands that its kernels read where they are, in host memory. operands: bits 1 << number of the span. */
+struct accel_call accel_placed_call(const struct accel_call *call, unsigned operands);
+
 /* Fills in rows, cols, access, dtype and triangle of each operand. The call must have its routine, sizes and flags; laswp also
  * its leading dimension. */
 void shape_operands(struct accel_call *call);

@@ -65,11 +65,12 @@ static int64_t most_bytes(struct gpu_work *work, const struct sizes *s)
 }
 
 /* Returns the bytes with which the call's product is emulated, if it may have so many. One of gemm alone goes through in tiles otherwise: sets
- * the largest size whose products have theirs. Sizes below 1024 need as much. 0: there is too little, or a size is too large. */
+ * the largest size whose products have theirs, or INT64_MAX: the whole product has it, and its schedule is the usual one. Sizes below 1024 need as much. 0: there is too little, or a size is too large. */
 static int64_t fitting_bytes(struct gpu_work *work)
 {
     const struct sizes s = sizes_of(work->call);
     const int64_t allowed = most_bytes(work, &s), largest = INT64_C(1) << 17;
+    const int64_t largest_size = accel_max(s.m, accel_max(s.n, s.k));
     const bool is_complex = accel_is_complex(work->call->routine->dtype);
     const bool in_tiles =
         accel_product_kind(work->call) == GPU_GEMM && !accel_is_batch(work->call->routine);
@@ -82,7 +83,7 @@ static int64_t fitting_bytes(struct gpu_work *work)
                                                   accel_min(s.k, most), s.batch, is_complex);
         if (bytes > allowed)
             continue;
-        work->largest = in_tiles ? most : INT64_MAX;
+        work->largest = in_tiles && most < largest_size ? most : INT64_MAX;
         return bytes;
     }
     return 0;

@@ -3,6 +3,7 @@
 #include "precision.h"
 #include "gpu/solver_shared.h"
 #include "ops/op.h"
+#include "ops/shape.h"
 
 #include <string.h>
 
@@ -122,16 +123,6 @@ static enum gpu_status judge(struct cuda_device *device, enum gpu_status status,
     return status;
 }
 
-/* Returns the call with the spans of `placed` in their place. */
-static struct accel_call placed_call(const struct accel_call *call, unsigned placed)
-{
-    struct accel_call copy = *call;
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        if (placed & 1u << i)
-            copy.span[i].place = ACCEL_PLACED;
-    return copy;
-}
-
 /* Returns whether only the host can have written the operands: nothing on the program's streams does. */
 static bool only_host_writes(const struct accel_call *call)
 {
@@ -178,7 +169,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
                          struct gpu_host *host)
 {
     struct cuda_device *own = cuda_device_of(device);
-    const struct accel_call placed = placed_call(call, host->placed);
+    const struct accel_call placed = accel_placed_call(call, host->placed);
     struct gpu_work work = {.call = host->placed ? &placed : call,
                             .host = host,
                             .device = device,

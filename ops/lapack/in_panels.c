@@ -88,6 +88,11 @@ double lapack_panels_ms(const struct accel_call *call, const struct schedule_rat
                : in_core_ms(call, jobs, count, rates);
 }
 
+bool lapack_is_kept_whole(const struct accel_call *call, unsigned there, int64_t memory_bytes)
+{
+    return there & 1u << ACCEL_a && lapack_gpu_bytes(call) <= (double)memory_bytes;
+}
+
 double lapack_panels_floor_ms(const struct accel_call *call, const struct schedule_rates *rates)
 {
     struct panels_call jobs[JOBS];

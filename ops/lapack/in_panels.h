@@ -23,6 +23,10 @@ double lapack_panels_ms(const struct accel_call *call, const struct schedule_rat
                         int64_t memory_bytes);
 double lapack_panels_floor_ms(const struct accel_call *call, const struct schedule_rates *rates);
 
+/* Returns whether the call has no use for panels, by which a matrix is factored while it comes up: it fits, and is there. there: operands that need no
+ * copy, as bits 1 << number of the span. */
+bool lapack_is_kept_whole(const struct accel_call *call, unsigned there, int64_t memory_bytes);
+
 /* Describes the factorisation of the operand A. */
 struct panels_call lapack_factoring(const struct accel_call *call, enum panels_kind kind);
 

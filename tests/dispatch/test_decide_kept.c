@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "ops/shape.h"
 #include "tests/lib/decide_cases.h"
 
 /* A slim product pays if its matrix is on the device, unless it takes as long to see that it is unchanged. */
@@ -31,6 +32,45 @@ static void kept_inputs(void **state)
     m.kept.beside_bytes = 0;
     m.digest_gbps = 20;
     assert_false(decide_with(&call, &m, &defaults, 8).gpu);
+}
+
+/* A call of LAPACK of order 4000 on a machine that has schedules. */
+static struct accel_call solver_call(const char *name, int64_t nrhs, struct accel_machine *m)
+{
+    struct accel_call call;
+    m->schedule = schedule_nominal;
+    m->schedule.up = m->schedule.down = MODEL_COPY_GBPS;
+    m->schedule.compute = 28e3;
+    m->digest_gbps = 80;
+    shape_typical(&call, routine(name), (int64_t[ACCEL_DIMENSIONS]){4000, 4000, 4000, nrhs});
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (call.span[i].rows > 0)
+            call.span[i].ptr = (void *)((uintptr_t)(i + 1) << 40);
+    return call;
+}
+
+/* Factors that are there need no schedule of panels: what is decided does not depend on a log, and the copy does not count. */
+static void kept_factors(void **state)
+{
+    static const char *const names[] = {"dpotrs", "dgetrs", "dtrtrs", "dpotri",
+                                        "dtrtri", "dpotrf", "dgetrf", "dgeqrf"};
+    const int64_t bytes = 8LL * 4000 * 4000;
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int threads = 1; threads <= 256; threads *= 2)
+            for (int64_t nrhs = 1; nrhs <= 1000; nrhs *= 10) {
+                struct accel_machine m = machine(DEVICE_READY);
+                const struct accel_call call = solver_call(names[i], nrhs, &m);
+                m.wants_all = true;
+                const struct accel_decision brought = decide_with(&call, &m, &defaults, threads);
+                m.kept = (struct gpu_kept){.operands = 1u << ACCEL_a, .digested_bytes = bytes};
+                const struct accel_decision exact = decide_with(&call, &m, &defaults, threads);
+                m.wants_all = false;
+                const struct accel_decision brief = decide_with(&call, &m, &defaults, threads);
+                assert_int_equal(brief.gpu, exact.gpu);
+                if (i < 3) /* a factorisation is one kernel then */
+                    assert_true(exact.est_own_ms < brought.est_own_ms);
+            }
 }
 
 /* A matrix that the kernel knows to be unchanged is not even read: then a product by a vector pays, as it does not by a digest, which reads
@@ -115,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_inputs),
+        cmocka_unit_test(kept_factors),
         cmocka_unit_test(watched_inputs),
         cmocka_unit_test(inputs_that_are_worth_bringing),
     };

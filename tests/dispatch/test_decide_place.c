@@ -133,6 +133,26 @@ static void what_is_never_read_in_place(void **state)
     assert_int_equal(decide_with(&call, &host, &settings, 4).placed, PLACED_A);
 }
 
+/* The schedule of a call whose kernels read operands in place is that of such a call: one kernel, if all are there. */
+static void schedules_in_place(void **state)
+{
+    struct accel_machine host = grace();
+    struct accel_settings places = defaults;
+    struct accel_call call = product_somewhere(3000, 3000, 3000);
+    (void)state;
+    places.c2c = ACCEL_C2C_PLACE;
+    host.wants_all = true;
+    host.schedule = schedule_nominal;
+    host.schedule.up = host.schedule.down = 15;
+    host.schedule.compute = 28e3;
+    const double placed = decide_with(&call, &host, &places, 4).est_gpu_ms;
+    for (int i = 0; i < 2; i++)
+        call.span[i].place = ACCEL_PLACED;
+    const double there = decide_with(&call, &host, &places, 4).est_gpu_ms;
+    const double reads = 2 * 8.0 * 3000 * 3000 * (3000 / 128.0) / 450e6;
+    assert_true(fabs(placed - there - reads) < 1e-6 * placed);
+}
+
 /* A batch by pointers is read in place if all of its matrices can be. */
 static void batches_in_place(void **state)
 {
@@ -159,6 +179,7 @@ int main(void)
         cmocka_unit_test(reads_host_memory_in_place),
         cmocka_unit_test(time_of_reading_in_place),
         cmocka_unit_test(what_is_never_read_in_place),
+        cmocka_unit_test(schedules_in_place),
         cmocka_unit_test(batches_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,16 @@ def shared_cells(done):
     return cells
 
 
+# ---- In emulated double precision, which needs no smaller blocks here, the same is lent ----
+
+for devices, n in (2, 512), (4, 1024):
+    lent = {}
+    for precision in "native", "emulated":
+        env = {**peers(devices, ACCEL_LOG="1", ACCEL_PRECISION=precision, TESTGPU_MEMORY="4G"), "TESTGPU_ATTRIBUTES": "75=9,76=0"}
+        done = start("steps", f"dgemm:{n}:1", env=env)
+        lent[precision] = [line.get("peer_mb") for line in lines_for(done)] if right(done) else done.stderr
+    tap.ok(lent["native"] == lent["emulated"] and lent["native"][0], f"{devices} devices, emulated double precision: as much is lent", lent)
+
 # ---- Once over the host's link, and what the log says ----
 
 for devices in (2, 3, 4):

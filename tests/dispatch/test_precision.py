@@ -164,7 +164,7 @@ seen, done, trace = random("sc", "tf32")
 judged = [float(f["verify"]) for f in lines_for(done) if f.get("verify", "unknown") != "unknown"]
 tap.ok(has(seen, f"{GEMM}|{RANK_K}|{OTHERS}", "tf32", 20) and judged and max(judged) <= 1 and not said(done), "tf32: all of Level 3, verified by its bound", seen, max(judged, default=None), *said(done))
 tap.ok(not good(done), "which the native bound is not")
-_, done, _ = products("d", "others", "small", ACCEL_PRECISION="dsyrk:emulated", ACCEL_VERIFY="all", TESTGPU_WRONG="syrk_emulated:1", **B200)
+_, done, _ = products("d", "others", "small", ACCEL_PRECISION="dsyrk_:emulated", ACCEL_VERIFY="all", TESTGPU_WRONG="syrk_emulated:1", **B200)
 tap.ok("wrong" in "".join(said(done)) and logged(done, "dsyrk") == ["emulated"] and logged(done, "dgemm") == [None], "emulated: a wrong element of syrk is found; by routine", done.stderr[-300:])
 
 # ---- By routine ----

@@ -549,6 +549,26 @@ static void near_the_bound(void **unused)
         }
 }
 
+/* No time is below the bound, whatever the shape is: all at once, in panels where that is possible. */
+static void wide_matrices(void **unused)
+{
+    struct schedule_rates rates = schedule_nominal;
+    (void)unused;
+    rates.up = rates.down = 25;
+    for (int kind = 0; kind < 2; kind++)
+        for (int64_t rows = 500; rows <= 32000; rows *= 2)
+            for (int64_t ratio = 1; ratio <= 16; ratio *= 2)
+                for (double compute = 2e3; compute <= 60e3; compute *= 3) {
+                    const struct panels_call call = {.kind = kind ? PANELS_QR : PANELS_LU,
+                                                     .m = rows,
+                                                     .n = rows * ratio,
+                                                     .size = 8,
+                                                     .per_term = 2};
+                    rates.compute = compute;
+                    assert_true(panels_whole_ms(&call, &rates) >= panels_floor(&call, &rates));
+                }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,7 +576,7 @@ int main(void)
         cmocka_unit_test(large_matrices),    cmocka_unit_test(narrow_matrices),
         cmocka_unit_test(too_little_memory), cmocka_unit_test(near_the_bound),
         cmocka_unit_test(in_core),           cmocka_unit_test(pays_in_core),
-        cmocka_unit_test(rows_that_wait),
+        cmocka_unit_test(rows_that_wait),    cmocka_unit_test(wide_matrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
