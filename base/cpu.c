@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "cpu.h"
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -143,3 +144,12 @@ bool cpu_is_amd(void)
 }
 
 #endif
+
+int cpu_usable(void)
+{
+    cpu_set_t set[8];
+    if (sched_getaffinity(0, sizeof set, set) != 0)
+        return 1;
+    const int count = CPU_COUNT_S(sizeof set, set);
+    return count > 0 ? count : 1;
+}

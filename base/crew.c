@@ -313,7 +313,7 @@ static void read_cpus(void)
     int usable = CPU_COUNT_S(sizeof mask, mask);
     if (sharers > 1 && usable > sysconf(_SC_NPROCESSORS_ONLN) / sharers)
         usable = (int)sysconf(_SC_NPROCESSORS_ONLN) / sharers;
-    cpus = usable;
+    cpus = usable > 0 ? usable : 1; /* 0: not known yet */
 }
 
 /* Starts the threads that are missing. */

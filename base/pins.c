@@ -35,25 +35,56 @@ void pins_begin(void)
     atomic_store(&pinned_at_first, pinned_kb());
 }
 
-/* Files whose owners may hold pages. */
+/* Files whose owners may hold pages, by how their paths begin; of devices all but those that hold none for certain. NULL: these. The first one that
+ * fits counts. A driver may hold pages without a count in VmPin: that of HPE's Slingshot (/dev/cxi) does. AMD's GPUs (kfd, dri) ask for pages anew
+ * when they are armed, as kernels do (mmu_notifier); what NVIDIA's have pinned, the driver tells of operands. */
 static const struct {
     const char *path, *what;
-} holders[] = {{"/dev/infiniband/", "an RDMA device is open"},
+} holders[] = {{"anon_inode:[io_uring]", "the program uses io_uring"},
+               {"anon_inode:[userfaultfd]", "the program has a userfaultfd of its own"},
+               {"/dev/infiniband/", "an RDMA device is open"},
                {"/dev/vfio/", "a VFIO device is open"},
                {"/dev/xpmem", "XPMEM is open"},
                {"/dev/knem", "KNEM is open"},
-               {"anon_inode:[io_uring]", "the program uses io_uring"},
-               {"anon_inode:[userfaultfd]", "the program has a userfaultfd of its own"}};
+               {"/dev/null", NULL},
+               {"/dev/zero", NULL},
+               {"/dev/full", NULL},
+               {"/dev/random", NULL},
+               {"/dev/urandom", NULL},
+               {"/dev/hwrng", NULL},
+               {"/dev/tty", NULL},
+               {"/dev/pts/", NULL},
+               {"/dev/ptmx", NULL},
+               {"/dev/console", NULL},
+               {"/dev/kmsg", NULL},
+               {"/dev/rtc", NULL},
+               {"/dev/cpu_dma_latency", NULL},
+               {"/dev/shm/", NULL},
+               {"/dev/mqueue/", NULL},
+               {"/dev/hugepages/", NULL},
+               {"/dev/fuse", NULL},
+               {"/dev/input/", NULL},
+               {"/dev/nvidia-fs", "GPUDirect Storage is in use"},
+               {"/dev/nvidia", NULL},
+               {"/dev/dxg", NULL},
+               {"/dev/dri/", NULL},
+               {"/dev/kfd", NULL},
+               {"/dev/", "a device that may hold memory is open"}};
+
+const char *pins_holder(const char *path)
+{
+    for (size_t i = 0; i < sizeof holders / sizeof *holders; i++)
+        if (strncmp(path, holders[i].path, strlen(holders[i].path)) == 0)
+            return holders[i].what;
+    return NULL;
+}
 
 static const char *holder_at(int folder, const char *number)
 {
     char path[64] = "";
     if (readlinkat(folder, number, path, sizeof path - 1) < 0)
         return NULL; /* it has been closed */
-    for (size_t i = 0; i < sizeof holders / sizeof *holders; i++)
-        if (strncmp(path, holders[i].path, strlen(holders[i].path)) == 0)
-            return holders[i].what;
-    return NULL;
+    return pins_holder(path);
 }
 
 static const char *open_holder(int own)

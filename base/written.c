@@ -182,14 +182,20 @@ static bool is_elsewhere(void *context, const struct mapping *mapping)
     return false;
 }
 
-/* Returns whether an address is in a mapping. */
-static bool mapping_at(uintptr_t address, struct mapping *mapping)
+/* Finds the first mapping that ends behind an address. */
+static bool mapping_from(uintptr_t address, struct mapping *mapping)
 {
     struct wanted wanted = {.address = address};
-    if (!mappings_read(is_elsewhere, &wanted) || wanted.found.start > address)
+    if (!mappings_read(is_elsewhere, &wanted))
         return false;
     *mapping = wanted.found;
     return wanted.found.end > address;
+}
+
+/* Returns whether an address is in a mapping. */
+static bool mapping_at(uintptr_t address, struct mapping *mapping)
+{
+    return mapping_from(address, mapping) && mapping->start <= address;
 }
 
 /* Others can write to what is shared, or a file's, by other mappings. A stack grows. */
@@ -227,16 +233,17 @@ static bool register_range(uintptr_t start, uintptr_t end)
     return true;
 }
 
-/* Releases the mappings of a range in which nothing is watched any more. Returns whether others are left. */
+/* Releases the mappings of a range in which nothing is watched any more; the program may have unmapped parts of it. Returns whether others are
+ * left. */
 static bool release_range(uintptr_t start, uintptr_t end)
 {
     struct mapping m;
     bool left = false;
-    for (uintptr_t at = start; at < end && mapping_at(at, &m); at = m.end) {
+    for (uintptr_t at = start; at < end && mapping_from(at, &m) && m.start < end; at = m.end) {
         bool used = false;
         for (int i = 0; i < WRITTEN_WATCHES; i++)
             used = used || (overlaps(&watches[i], m.start, m.end) && !watches[i].written);
-        if (!used && tracking_has(&kernel, at))
+        if (!used && tracking_has(&kernel, m.start))
             tracking_release(&kernel, m.start, m.end);
         left = left || used;
     }
@@ -269,7 +276,8 @@ static uint64_t begin(uintptr_t start, uintptr_t end)
         return 0;
     }
     see_others(start, end);
-    if (!protect(start, end, true)) {
+    /* What is pinned from here on has been written to, for the kernel: what has been since the first look has not. */
+    if (!protect(start, end, true) || pins_found(kernel.faults)) {
         end_proofs(start, end);
         release_range(start, end);
         return 0;

@@ -287,7 +287,8 @@ void device_tidy(struct dispatch_device *device)
 
 bool device_is_inherited(const struct dispatch_device *device)
 {
-    return device_state_is_in_use(device_state(device)) &&
+    const enum device_state state = device_state(device);
+    return (device_state_is_in_use(state) || state == DEVICE_FAILED) &&
            getpid() != atomic_load_explicit(&device->starter, memory_order_relaxed);
 }
 

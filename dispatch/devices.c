@@ -38,6 +38,15 @@ struct dispatch_device *devices_at(int i)
     return i == 0 ? &first : &others[i - 1];
 }
 
+bool devices_are_inherited(void)
+{
+    const int count = devices_count();
+    for (int i = 0; i < count; i++)
+        if (device_is_inherited(devices_at(i)))
+            return true;
+    return false;
+}
+
 struct dispatch_device *devices_first(void)
 {
     const int count = devices_count();

@@ -18,6 +18,9 @@ int devices_count(void);
 /* Returns one of them, from 0 to DEVICES_MOST - 1 if this process may use several; else there is 0 alone. They stay. */
 struct dispatch_device *devices_at(int i);
 
+/* Whether one of them was started in the process that this one was forked from, and the handlers of fork(2) have not run. */
+bool devices_are_inherited(void);
+
 /* Returns the first that may serve, now or later; if none may, the very first. */
 struct dispatch_device *devices_first(void);
 

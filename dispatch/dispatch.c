@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "dispatch.h"
 
-#include <sched.h>
 #include <sys/auxv.h>
 
 #include "about.h"
@@ -13,6 +12,7 @@
 #include "run.h"
 #include "small.h"
 #include "survey.h"
+#include "base/cpu.h"
 #include "base/forks.h"
 #include "base/output.h"
 #include "dispatch/cost/cost.h"
@@ -54,8 +54,7 @@ static void start_reports(void)
 
 static void prepare_machine(void)
 {
-    cpu_set_t set;
-    const int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    const int cores = cpu_usable();
     gpu_look_for_devices();
     ranks_read(&ranks);
     const bool adapts = !settings_wait(&settings, ranks.mpi);

@@ -445,7 +445,7 @@ static void locate(struct situation *situation, struct accel_call *call,
                    const struct dispatch_caller *caller)
 {
     struct dispatch_device *const device = situation->device;
-    if (device_is_inherited(device)) /* forked without the handlers: _Fork(), clone() */
+    if (devices_are_inherited()) /* forked without the handlers: _Fork(), clone() */
         forks_child();
     const enum device_state now = device_state(device);
     const bool may_start = device_state_is_open(now);
@@ -454,7 +454,7 @@ static void locate(struct situation *situation, struct accel_call *call,
     if ((device_state_has_memory(now) || (may_start && atomic_load(&program_uses_cuda))) &&
         !accel_call_fault(call) && !accel_is_rows_of_lapack(call)) {
         gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
-        if (!accel_is_on_host(call))
+        if (!accel_is_on_host(call) || gpu_program_pins())
             atomic_store(&program_uses_cuda, true);
         if (devices_count() > 1 && settings->policy != ACCEL_POLICY_CPU)
             locate_among_others(call, situation);

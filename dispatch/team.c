@@ -145,6 +145,23 @@ static bool may_go_on(const struct member *m, const struct accel_call *call)
            !left_alone_has(&m->device->left_alone, call->routine, LEFT_FAILED);
 }
 
+static bool all_ended(const struct team *team)
+{
+    for (int i = 0; i < team->count; i++)
+        if (!team->member[i].ended)
+            return false;
+    return true;
+}
+
+/* Whether a member may be waiting for the calling thread. */
+static bool is_waited_for(struct team *team)
+{
+    pthread_mutex_lock(&team->lock);
+    const bool waited = !all_ended(team);
+    pthread_mutex_unlock(&team->lock);
+    return waited;
+}
+
 /* Has another device compute a part of the call, or else the original. */
 static bool finish_elsewhere(struct team *team, const struct member *failing,
                              const struct accel_call *part)
@@ -155,7 +172,7 @@ static bool finish_elsewhere(struct team *team, const struct member *failing,
             continue;
         struct gpu_host host = {.original = by_original,
                                 .context = team,
-                                .hurries = true, /* who has it may wait for this thread's answer */
+                                .hurries = is_waited_for(team), /* perhaps by who has all lanes */
                                 .precision = failing->host.precision,
                                 .rates = m->host.rates};
         const enum gpu_status status = run_on(m, part, &host);
@@ -242,14 +259,6 @@ static bool take_back_one(struct team *team)
         return true;
     }
     return false;
-}
-
-static bool all_ended(const struct team *team)
-{
-    for (int i = 0; i < team->count; i++)
-        if (!team->member[i].ended)
-            return false;
-    return true;
 }
 
 static void run_members(struct team *team)

@@ -61,6 +61,7 @@ enum gpu_status {
     GPU_NO_MEMORY,   /* nothing was written; may succeed another time */
     GPU_UNSUPPORTED, /* nothing was written; the device's library cannot do it */
     GPU_CHANGED, /* nothing was written; an input is not on the device any more (gpu_host.relies) */
+    GPU_BUSY,    /* nothing was written; other calls have all lanes (gpu_host.hurries) */
     GPU_ERROR,   /* nothing was written; use no more what gpu_host.blame names */
     GPU_FINISHED_ELSE, /* failed on the way, and the original did the rest: the result is complete; blame as before */
     GPU_SHORT_ELSE, /* the same, for lack of memory, which may pass */
@@ -130,7 +131,7 @@ struct gpu_host {
     bool digests; /* those that no watch knows are looked for by a digest */
     bool weighs;  /* only where that pays by the rates of this call */
     bool tracks;  /* by the kernel's record of writes, too, not by digests alone */
-    bool hurries; /* the call may not wait for other calls: GPU_NO_MEMORY if they have all lanes */
+    bool hurries; /* the call may not wait for other calls: GPU_BUSY if they have all lanes */
     bool relies;  /* the call pays only if inputs that could be there are: else GPU_CHANGED */
     /* The operand that the call is to bring, for later ones: 1 << gpu_operand_to_bring(), or 0. */
     unsigned brings;
@@ -225,6 +226,10 @@ bool gpu_has_failure(const struct gpu_device *device);
  * gpu_start(). loads: a number that changes when something is loaded; looks again for a missing driver only if it has
  * changed. */
 bool gpu_program_uses_cuda(unsigned long long loads);
+
+/* Returns whether an operand that has been located so far was in host memory which CUDA has pinned. That is the program's doing, perhaps in a thread that calls
+ * no BLAS; its own copies write there without a page fault. Thread-safe. */
+bool gpu_program_pins(void);
 
 /* Returns whether the program itself has initialised CUDA, which its forked children then cannot use. Before gpu_start(). */
 bool gpu_program_has_initialised(unsigned long long loads);

@@ -210,13 +210,16 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
         w.watch = tracked_begin(x);
     const bool lacks = !w.proved || (from->scan && !w.scanned);
     const bool proves = w.watch && lacks && work->host->tracks;
+    const struct sighting_watch before = w;
     const struct gpu_key key = proves ? digest_and_prove(x, from, &w) : digest_of(x, from);
+    /* Another device may have what this one lacks. */
+    const bool unchanged = before.proved && gpu_key_is(&key, &before.key);
     const bool found = gpu_work_find(work, &key, memory);
     if (found && (begins ? w.watch != 0 : proves && w.proved))
         sightings_watched(x, &w);
     else if (begins)
         written_leave(w.watch);
-    else if (w.watch)
+    else if (w.watch && !unchanged)
         sightings_written(x, w.watch);
     else if (found && may && (w.watch = tracked_begin(x)))
         sightings_watched(x, &w);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "complain.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/file.h"
 #include "preload.h"
 
@@ -78,14 +78,13 @@ enum { THREAD_VARIABLES = sizeof thread_variables / sizeof *thread_variables };
 /* Returns how many threads BLAS has in the program without our doing: by the first variable that is set. */
 static int usual_threads(void)
 {
-    cpu_set_t set;
     for (int i = 0; i < THREAD_VARIABLES; i++) {
         const char *value = getenv(thread_variables[i]);
         long n = value ? strtol(value, NULL, 10) : 0;
         if (n > 0)
             return n > 4096 ? 4096 : (int)n;
     }
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return cpu_usable();
 }
 
 /* Removes the ACCEL_... settings, which are for the run with libaccel alone. */

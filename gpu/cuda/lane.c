@@ -203,7 +203,7 @@ enum gpu_status lane_acquire(struct cuda_device *device, bool waits, struct gpu_
                 continue;
         }
         if (!waits) {
-            status = GPU_NO_MEMORY;
+            status = GPU_BUSY;
             break;
         }
         pthread_cond_wait(&lanes->released, &lanes->lock);

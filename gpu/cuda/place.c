@@ -132,6 +132,14 @@ bool gpu_is_cuda_library(const char *path)
     return false;
 }
 
+/* An operand was in host memory that CUDA has pinned, which is the program's doing. */
+static atomic_bool program_pins;
+
+bool gpu_program_pins(void)
+{
+    return atomic_load_explicit(&program_pins, memory_order_relaxed);
+}
+
 typedef CUresult pointer_attributes(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
 
 /* Asks the driver for a place; returns false if it answers with an error. ours: NULL if no device has been started; then
@@ -152,6 +160,8 @@ static bool ask_place(pointer_attributes *attributes, const struct cuda_device *
     if (attributes(4, wanted, values, (CUdeviceptr)(uintptr_t)ptr) != CUDA_SUCCESS)
         return false;
     *place = ACCEL_HOST;
+    if (type == CU_MEMORYTYPE_HOST && !managed)
+        atomic_store_explicit(&program_pins, true, memory_order_relaxed);
     if (managed)
         *place = ACCEL_MANAGED;
     else if (type == CU_MEMORYTYPE_DEVICE)
@@ -192,6 +202,14 @@ static enum accel_place together(enum accel_place one, enum accel_place other)
     return host ? ACCEL_HOST : device ? ACCEL_DEVICE : ACCEL_MANAGED;
 }
 
+/* The program may have pinned a part of a large matrix alone: looks at its end, too. */
+static void look_at_end(struct cuda_device *ours, const struct accel_span *x)
+{
+    const int64_t bytes = x->ptr && !x->inc && !x->array ? accel_extent(x, 1) : 0;
+    if (x->place == ACCEL_HOST && bytes >= GPU_STAYS_BYTES)
+        locate(ours, (const char *)x->ptr + bytes - 1);
+}
+
 static void locate_all(struct cuda_device *ours, struct accel_span *spans, int count, int64_t batch)
 {
     if (!ending_enter())
@@ -202,6 +220,7 @@ static void locate_all(struct cuda_device *ours, struct accel_span *spans, int c
             enum accel_place place = locate(ours, x->array ? x->array[j] : x->ptr);
             x->place = j == 0 ? place : together(x->place, place);
         }
+        look_at_end(ours, x);
     }
     ending_leave();
 }

@@ -505,6 +505,20 @@ static void released_memory_is_ordinary(void **state)
     assert_int_equal(mprotect(base, bytes, PROT_READ | PROT_WRITE), 0);
 }
 
+/* The program has unmapped the middle of what was watched. */
+static void what_is_behind_a_hole_is_released(void **state)
+{
+    (void)state;
+    const uint64_t watch = watch_all();
+    assert_int_equal(munmap((void *)at(20), 10 * page), 0);
+    written_leave(watch);
+    struct tracking other;
+    assert_null(tracking_open(&other));
+    assert_true(tracking_register(&other, at(0), at(20)));
+    assert_true(tracking_register(&other, at(30), at(PAGES)));
+    tracking_close(&other);
+}
+
 /* ---- A fork's child, and descriptors that are closed: last ---- */
 
 static void a_child_begins_anew(void **state)
@@ -563,6 +577,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_is_watched_beside_asynchronous_input, begin, end),
         cmocka_unit_test_setup_teardown(mappings_stay_whole, begin, end),
         cmocka_unit_test_setup_teardown(released_memory_is_ordinary, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_behind_a_hole_is_released, begin, end),
         cmocka_unit_test_setup_teardown(a_child_begins_anew, begin, end),
         cmocka_unit_test_setup_teardown(closed_descriptors_are_noticed, begin, end)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -15,8 +16,10 @@
 #include "tests/lib/devices.h"
 #include "tests/lib/products.h"
 
-/* libaccel calls no such function: this one is linked. Its prototype is that of CUDA's driver API. */
+/* libaccel calls no such functions: these are linked. Their prototypes are those of CUDA's driver API. */
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags);
+CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags);
+CUresult cuMemHostUnregister(void *address);
 
 static struct gpu_device *device;
 static struct cuda_device *own;
@@ -254,6 +257,30 @@ static void device_memory_for_the_cpu(void **state)
     gpu_leave(&scope);
 }
 
+/* Who has pinned a part of an operand copies to it without our notice. */
+static void pinned_operands(void **state)
+{
+    enum { ORDER = 512 };
+    const size_t page = 4096, bytes = ORDER * ORDER * sizeof(double);
+    struct gpu_scope scope;
+    char *memory = aligned_alloc(page, bytes);
+    struct accel_span x = {
+        .ptr = memory, .rows = ORDER, .cols = ORDER, .ld = ORDER, .dtype = ACCEL_FLOAT64};
+    (void)state;
+    assert_non_null(memory);
+    memset(memory, 0, bytes);
+    gpu_locate(device, &x, 1, 1);
+    assert_false(gpu_program_pins());
+    assert_int_equal(gpu_enter(own, &scope), GPU_OK);
+    assert_int_equal(cuMemHostRegister_v2(memory + bytes - page, page, 0), CUDA_SUCCESS);
+    gpu_locate(device, &x, 1, 1);
+    assert_int_equal(x.place, ACCEL_HOST);
+    assert_true(gpu_program_pins());
+    assert_int_equal(cuMemHostUnregister(memory + bytes - page), CUDA_SUCCESS);
+    gpu_leave(&scope);
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,7 +289,7 @@ int main(void)
         cmocka_unit_test(long_and_short_columns),     cmocka_unit_test(tiles),
         cmocka_unit_test(a_stays_while_columns_pass), cmocka_unit_test(too_little_memory),
         cmocka_unit_test(alpha_zero_reads_nothing),   cmocka_unit_test(places),
-        cmocka_unit_test(device_memory_for_the_cpu),
+        cmocka_unit_test(device_memory_for_the_cpu),  cmocka_unit_test(pinned_operands),
     };
     return cmocka_run_group_tests(tests, start, stop_device);
 }
