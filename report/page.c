@@ -315,11 +315,11 @@ static void put_nothing(struct accel_text *text, const struct page *page, const 
 }
 
 /* Each process tells the whole of its machine: a GPU that one uses goes before the reason why another has none. */
-static unsigned told_parts(struct totals *totals)
+static unsigned told_parts(struct totals *totals, bool json)
 {
     unsigned parts = 0;
     for (int i = 0; i < BANNER_PARTS; i++)
-        parts |= totals_told(totals, i) ? 1u << i : 0;
+        parts |= totals_told(totals, i, json) ? 1u << i : 0;
     return parts >> BANNER_GPU ? parts & ~(1u << BANNER_NO_GPU) : parts;
 }
 
@@ -336,10 +336,10 @@ static void put_banner(struct work *work)
 {
     struct accel_text *text = &work->text;
     struct totals *totals = work->totals;
-    const unsigned parts = told_parts(totals);
+    const unsigned parts = told_parts(totals, false);
     for (int i = 0; i < BANNER_PARTS; i++)
         if (parts >> i & 1)
-            text_string(text, totals_told(totals, i));
+            text_string(text, totals_told(totals, i, false));
     if (parts == 1u << BANNER_PROGRAM && !has_missed_gpu(work))
         banner_say_unused(text);
 }
@@ -441,14 +441,14 @@ static void put_json_hint(void *context, const char *sentence)
 
 static void put_json_banner(struct accel_text *text, struct totals *totals)
 {
-    const unsigned parts = told_parts(totals);
+    const unsigned parts = told_parts(totals, true);
     put_key(text, "about");
     text_char(text, '[');
     for (int i = 0; i < BANNER_PARTS; i++) {
         if (!(parts >> i & 1))
             continue;
         text_string(text, text->at[text->length - 1] == '[' ? "" : ", ");
-        text_string(text, totals_told(totals, i));
+        text_string(text, totals_told(totals, i, true));
     }
     text_char(text, ']');
 }

@@ -21,28 +21,29 @@ static atomic_uint told; /* of the banner */
 
 _Static_assert((int)BANNER_PARTS <= (int)TOTALS_ABOUTS, "a place for each part");
 
-/* In the form that the page will have. */
-static void tell_part(enum banner_part which)
+static void tell_part(enum banner_part which, bool as_json)
 {
     struct line line;
-    line_start(&line, json);
-    if (!json)
+    line_start(&line, as_json);
+    if (!as_json)
         line.text.length = 0;
-    if (!json)
+    if (!as_json)
         banner_say(&line.text, which);
     else if (banner_put(&line, which))
         text_char(&line.text, '}');
     else
         return;
     if (text_end(&line.text))
-        totals_tell(part.totals, (int)which, line.buffer);
+        totals_tell(part.totals, (int)which, as_json, line.buffer);
 }
 
 static __attribute__((noinline)) void tell(unsigned news)
 {
     for (unsigned which = 0; news >> which; which++)
-        if (news >> which & 1)
-            tell_part(which);
+        if (news >> which & 1) {
+            tell_part(which, false);
+            tell_part(which, true);
+        }
 }
 
 static void tell_news(void)

@@ -70,7 +70,7 @@ struct totals {
     _Atomic int64_t time, dropped;
     struct offered offered[GPU_PRECISIONS];
     struct slot slot[TOTALS_ROWS];
-    struct about about[TOTALS_ABOUTS];
+    struct about about[TOTALS_ABOUTS][2]; /* for people, as JSON */
 };
 
 #define VERSION (0x616363656c000100 + sizeof(struct totals))
@@ -184,9 +184,9 @@ void totals_know(struct totals *totals, unsigned facts)
         atomic_fetch_or(&totals->facts, facts);
 }
 
-void totals_tell(struct totals *totals, int part, const char *text)
+void totals_tell(struct totals *totals, int part, bool json, const char *text)
 {
-    struct about *about = &totals->about[part];
+    struct about *about = &totals->about[part][json];
     const size_t length = strlen(text);
     if (length >= sizeof about->text || atomic_exchange(&about->begun, true))
         return;
@@ -194,9 +194,9 @@ void totals_tell(struct totals *totals, int part, const char *text)
     atomic_store_explicit(&about->complete, true, memory_order_release);
 }
 
-const char *totals_told(struct totals *totals, int part)
+const char *totals_told(struct totals *totals, int part, bool json)
 {
-    struct about *about = &totals->about[part];
+    struct about *about = &totals->about[part][json];
     return atomic_load_explicit(&about->complete, memory_order_acquire) ? about->text : NULL;
 }
 

@@ -59,8 +59,8 @@ struct totals_sums {
 
 enum { TOTALS_ROWS = 2048 };
 
-/* What one of the processes has told of itself and its machine, by part (banner.h): the first one that has told it. Text that does not fit
- * is left out. */
+/* What one of the processes has told of itself and its machine, by part (banner.h) and form: the first one that has told it. Text that does
+ * not fit is left out. A process tells both forms, as another one may print the summary, in the other form. */
 enum { TOTALS_ABOUTS = 16, TOTALS_ABOUT_BYTES = 4096 };
 
 /* The table, at its place in shared memory. */
@@ -104,11 +104,11 @@ void totals_begin(struct totals_part *part, struct totals *totals);
 void totals_add(struct totals_part *part, const struct accel_record *record);
 void totals_know(struct totals *totals, unsigned facts);
 
-/* Keeps what is told of a part, unless that is told already. */
-void totals_tell(struct totals *totals, int part, const char *text);
+/* Keeps what is told of a part, for people or as JSON, unless that is told already. */
+void totals_tell(struct totals *totals, int part, bool json, const char *text);
 
 /* Returns what has been told, NULL: nothing. */
-const char *totals_told(struct totals *totals, int part);
+const char *totals_told(struct totals *totals, int part, bool json);
 
 /* At the process's end: its time until now. */
 void totals_end(struct totals_part *part);

@@ -119,7 +119,7 @@ static void no_gpu_has_a_true_reason(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         begin();
-        totals_tell(part.totals, BANNER_PROGRAM, "accel: libaccel  1.2.3\n");
+        totals_tell(part.totals, BANNER_PROGRAM, false, "accel: libaccel  1.2.3\n");
         add("f", whys[i], "cpu", 1);
         const char *text = page_of(10, false);
         assert_non_null(strstr(text, "libaccel  1.2.3\n"));
@@ -176,6 +176,22 @@ static void json_is_escaped(void **state)
     assert_non_null(strstr(page_of(10, true), "\"program\": \"a \\\"program\\\"\", "));
 }
 
+/* A page has what was told in its own form alone. */
+static void each_form_has_its_own_banner(void **state)
+{
+    (void)state;
+    for (int json = 0; json < 2; json++) {
+        begin();
+        add("f", ACCEL_SMALL, "cpu", 1);
+        totals_tell(part.totals, BANNER_PROGRAM, false, "accel: libaccel  1.2.3\n");
+        totals_tell(part.totals, BANNER_GPU, true, "{\"event\": \"gpu\"}");
+        const char *text = page_of(10, json);
+        assert_int_equal(strstr(text, "libaccel  1.2.3\n") != NULL, !json);
+        assert_int_equal(strstr(text, "\"about\": [{\"event\": \"gpu\"}]") != NULL, json);
+        assert_int_equal(strstr(text, "\"event\": \"gpu\"") != NULL, json);
+    }
+}
+
 int main(void)
 {
     static const struct accel_routine unknown = {.args = 0};
@@ -188,6 +204,7 @@ int main(void)
         cmocka_unit_test(several_threads),
         cmocka_unit_test(nothing_was_called),
         cmocka_unit_test(json_is_escaped),
+        cmocka_unit_test(each_form_has_its_own_banner),
     };
     call.routine = &unknown;
     fd = mkstemp(path);

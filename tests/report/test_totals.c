@@ -86,29 +86,31 @@ static void other_precisions_save_time(void **state)
     assert_true(none.precision[GPU_NATIVE].gflops == 0);
 }
 
-/* The first process that tells a part. */
+/* The first process that tells a part, in each form. */
 static void each_part_is_told_once(void **state)
 {
     static char longest[TOTALS_ABOUT_BYTES + 1];
     (void)state;
     begin();
-    assert_null(totals_told(part.totals, 0));
+    assert_null(totals_told(part.totals, 0, false));
     memset(longest, 'x', TOTALS_ABOUT_BYTES);
-    totals_tell(part.totals, 0, longest); /* too long by its 0 */
-    assert_null(totals_told(part.totals, 0));
+    totals_tell(part.totals, 0, false, longest); /* too long by its 0 */
+    assert_null(totals_told(part.totals, 0, false));
     longest[TOTALS_ABOUT_BYTES - 1] = 0;
-    totals_tell(part.totals, 0, longest);
-    assert_string_equal(totals_told(part.totals, 0), longest);
+    totals_tell(part.totals, 0, false, longest);
+    assert_string_equal(totals_told(part.totals, 0, false), longest);
     const pid_t child = fork();
     if (child == 0) {
-        totals_tell(part.totals, 0, "other");
-        totals_tell(part.totals, TOTALS_ABOUTS - 1, "last");
+        totals_tell(part.totals, 0, false, "other");
+        totals_tell(part.totals, TOTALS_ABOUTS - 1, true, "last");
         _exit(0);
     }
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_string_equal(totals_told(part.totals, 0), longest);
-    assert_string_equal(totals_told(part.totals, TOTALS_ABOUTS - 1), "last");
-    assert_null(totals_told(part.totals, 1));
+    assert_string_equal(totals_told(part.totals, 0, false), longest);
+    assert_string_equal(totals_told(part.totals, TOTALS_ABOUTS - 1, true), "last");
+    assert_null(totals_told(part.totals, 0, true));
+    assert_null(totals_told(part.totals, TOTALS_ABOUTS - 1, false));
+    assert_null(totals_told(part.totals, 1, false));
 }
 
 static void no_routine_is_cut(void **state)

@@ -69,6 +69,14 @@ for name, env, form in ("the table", {}, "1"), ("JSON", {}, "json"), ("not where
     expected = ("1 call ran on the CPU while the GPU was starting, in ", "ACCEL_START=wait makes calls wait for it")
     text = " ".join(done.stderr.replace("\naccel:", "").split()) if form == "1" else "\n".join(summaries(done.stderr)[0]["hints"])
     tap.ok(all((words in text) != bool(env) for words in expected) and max(map(len, done.stderr.splitlines())) <= (100 if form == "1" else 2000), f"a hint to ACCEL_START: {name}", done.stderr)
+# A process that a program starts with another form tells what the summary has, in the summary's form.
+for form, other in ("json", "1"), ("1", "json"):
+    done = run(f"import os, sys; os.environ['ACCEL_SUMMARY'] = {other!r}; os.execv(sys.executable, [sys.executable, '-c', {CALLS!r}])", form)
+    if form == "json":
+        found = summaries(done.stderr)
+        tap.ok(len(found) == 1 and {"start", "gpu"} <= {part["event"] for part in found[0]["about"]}, "JSON, of a process that has text", done.stderr)
+    else:
+        tap.ok("\naccel: libaccel " in done.stderr and "\naccel: GPU " in done.stderr and "{" not in done.stderr, "text, of a process that has JSON", done.stderr)
 done = run("pass", "1")
 tap.ok(done.returncode == 0 and "no call of BLAS, LAPACK or machine learning was seen; accel doctor -- " in done.stderr and done.stderr.count("\n") == 1, "nothing was called: one line", done.stderr)
 with tempfile.TemporaryDirectory() as folder:
