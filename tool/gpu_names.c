@@ -126,8 +126,15 @@ bool gpu_name_find(char name[CALIBRATION_KEY_BYTES], const char *given,
         return true;
     }
     /* Or it is CUDA's name, which may have more words. */
-    if (strlen(given) < CALIBRATION_KEY_BYTES &&
-        (known_gpu_find(given) || calibration_find_gpu(file, given, &section))) {
+    const struct known_gpu *known = known_gpu_find(given);
+    const bool measured =
+        strlen(given) < CALIBRATION_KEY_BYTES && calibration_find_gpu(file, given, &section);
+    const char *const fault = known && !measured ? known_gpu_fault(given) : NULL;
+    if (fault) {
+        strcpy(found[0], known->name);
+        return refuse(given, fault, found, 1);
+    }
+    if (strlen(given) < CALIBRATION_KEY_BYTES && (known || measured)) {
         strcpy(name, given);
         return true;
     }

@@ -155,7 +155,7 @@ static bool is_decoration(const char *word, size_t length)
 {
     static const char words[] =
         "NVIDIA Tesla GeForce SXM SXM2 SXM3 SXM4 SXM5 SXM6 PCIe HBM2 HBM2e HBM3 HBM3e "
-        "Generation Blackwell Workstation Server Edition";
+        "DGXS FHHL nvgpu Generation Blackwell Workstation Server Edition";
     return has_word(words, word, length) || gigabytes(word, length) > 0;
 }
 
@@ -168,6 +168,39 @@ const struct known_gpu *known_gpu_whole(const char *name)
         if (!has_word(gpu->name, word, length) && !is_decoration(word, length))
             gpu = NULL;
     return gpu;
+}
+
+/* Returns the number of a word of a digit and this letter, which a point follows: "3g" in "1c.3g.40gb"; 0: it is none. */
+static int slices_of(const char *word, size_t length, char letter)
+{
+    const bool is = length == 2 && word[0] >= '0' && word[0] <= '9' &&
+                    text_lower(word[1]) == letter && word[2] == '.';
+    return is ? word[0] - '0' : 0;
+}
+
+const char *known_gpu_fault(const char *name)
+{
+    static const char no_instance[] =
+        "is no whole name of a MIG instance, such as H200 MIG 1g.18gb",
+                      options[] = "me gfx all"; /* of a profile: "1g.10gb+me" */
+    const struct known_gpu *gpu = known_gpu_find(name);
+    const bool mig = has_word(name, "MIG", 3);
+    bool profile = false;
+    const char *word;
+    size_t length;
+    while (gpu && (length = next_word(&name, &word)) > 0) {
+        if (slices_of(word, length, 'g')) {
+            const int parts = slices_of(word, length, 'g');
+            length = next_word(&name, &word);
+            profile = parts <= 7 && gigabytes(word, length) > 0;
+            if (!profile)
+                return no_instance;
+        } else if (!has_word(gpu->name, word, length) && !is_decoration(word, length) &&
+                   !(mig && (has_word("MIG", word, length) || has_word(options, word, length) ||
+                             slices_of(word, length, 'c'))))
+            return mig ? no_instance : "has words that belong to no known GPU";
+    }
+    return mig == profile ? NULL : no_instance;
 }
 
 /* A profile is "3g.71gb": three of seven parts of the multiprocessors, after the cut has cost about an eighth of them, and a

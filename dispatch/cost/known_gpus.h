@@ -25,6 +25,10 @@ const struct known_gpu *known_gpu_find(const char *name);
 /* The same for CUDA's name of a whole card: NULL for a MIG instance, a vGPU, a laptop's chip or another card with a longer name. */
 const struct known_gpu *known_gpu_whole(const char *name);
 
+/* Returns what is wrong with a name that has a known GPU in it (known_gpu_find()), and that is to be of its whole card or of a MIG instance
+ * of it; NULL: nothing. */
+const char *known_gpu_fault(const char *name);
+
 /* Returns the figures of a MIG instance of the card, by the profile in its name ("H200 MIG 1g.18gb"); without one, the card's. */
 struct known_gpu known_gpu_slice(const struct known_gpu *card, const char *name);
 

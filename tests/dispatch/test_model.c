@@ -364,6 +364,42 @@ static void slices_by_profile(void **state)
     assert_memory_equal(&slice, card, sizeof slice);
 }
 
+/* A name is of a whole card, or of an instance with its profile. */
+static void names_of_known_gpus(void **state)
+{
+    static const char *const good[] = {"NVIDIA H100 80GB HBM3",
+                                       "H100 PCIe",
+                                       "NVIDIA H100 NVL",
+                                       "h200",
+                                       "A100-SXM4-40GB",
+                                       "Tesla V100-DGXS-32GB",
+                                       "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+                                       "NVIDIA H200 MIG 1g.18gb",
+                                       "NVIDIA H100 80GB HBM3 MIG 7g.80gb",
+                                       "A100 mig 1c.3g.20gb",
+                                       "H100 MIG 1g.10gb+me"};
+    static const char *const wrong[] = {"H100 MIG",
+                                        "H100 MIG 1g",
+                                        "H100 MIG 1g.",
+                                        "H100 MIG 9g.80gb",
+                                        "H100 MIG 0g.10gb",
+                                        "H100 MIG 1g.gb",
+                                        "H100 MIG x",
+                                        "H100 1g.10gb",
+                                        "H100 MIG 1g.10 gb",
+                                        "h100 foo bar",
+                                        "H100 foo MIG 1g.10gb",
+                                        "GRID A100-10C",
+                                        "NVIDIA GeForce RTX 4090 Laptop GPU"};
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_null(known_gpu_fault(good[i]));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_non_null(known_gpu_fault(wrong[i]));
+    for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++)
+        assert_null(known_gpu_fault(gpu->name));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +416,7 @@ int main(void)
         cmocka_unit_test(gpus_by_name),
         cmocka_unit_test(whole_cards_by_exact_name),
         cmocka_unit_test(slices_by_profile),
+        cmocka_unit_test(names_of_known_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
