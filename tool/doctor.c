@@ -61,7 +61,7 @@ int doctor_command(int argc, char **argv)
     in_force_read(&in_force);
     machine_examine(&rows, &in_force);
     if (options.program)
-        doctor_program(&rows, options.program);
+        doctor_program(&rows, options.program, &in_force);
     const bool good = rows_lack(&rows, ROW_FAIL);
     const bool printed = options.json ? rows_print_json(&rows) : rows_print(&rows);
     rows_free(&rows);

@@ -163,6 +163,38 @@ static void examine_reach(struct rows *rows, const struct watch *watch)
     }
 }
 
+static bool is_excluded(const struct in_force *in_force, const char *path)
+{
+    return setting_excludes(in_force_shown(in_force, setting_named("ACCEL_EXCLUDE")),
+                            base_name(path));
+}
+
+static bool has_blas(const struct watch *watch, const char *path)
+{
+    for (int i = 0; i < watch->blases; i++)
+        if (strcmp(watch->blas[i].by, path) == 0)
+            return true;
+    return false;
+}
+
+/* A shell or a launcher that is left alone is worth a word only if it has a BLAS itself. */
+static void examine_excluded(struct rows *rows, const struct watch *watch,
+                             const struct program_libraries *called,
+                             const struct in_force *in_force)
+{
+    for (int i = 0; i < watch->programs; i++) {
+        const struct watch_program *program = &watch->program[i];
+        if (program->reached && is_excluded(in_force, program->path) &&
+            (!setting_excludes("default", base_name(program->path)) ||
+             has_blas(watch, program->path)))
+            rows_add(rows, called->count > 0 ? ROW_WARN : ROW_FAIL, "preload",
+                     "set ACCEL_EXCLUDE to a list that does not name it",
+                     "ACCEL_EXCLUDE=%s names %s: its calls are left alone",
+                     in_force_shown(in_force, setting_named("ACCEL_EXCLUDE")),
+                     base_name(program->path));
+    }
+}
+
 /* Whether the dynamic linker loads a library when it starts the program. */
 static bool is_linked(const char *program, const char *library)
 {
@@ -225,7 +257,7 @@ static int width_of(const char *path)
 }
 
 static void examine_blas(struct rows *rows, const struct watch_library *library,
-                         const struct program_libraries *called)
+                         const struct program_libraries *called, const struct in_force *in_force)
 {
     static const char ways[][80] = {"opened with dlopen", "linked"};
     const struct program_library *calls = calls_of(called, library->path);
@@ -239,8 +271,9 @@ static void examine_blas(struct rows *rows, const struct watch_library *library,
     else
         snprintf(what, sizeof what, "no call of it came to libaccel");
     rows_add(rows, calls || called->count > 0 ? ROW_OK : ROW_WARN, "BLAS",
-             calls || called->count > 0
-                 ? ""
+             calls || called->count > 0 ? ""
+             : is_excluded(in_force, library->by)
+                 ? "see ACCEL_EXCLUDE above"
                  : "see whether it is opened with RTLD_DEEPBIND, or calls itself alone",
              "%s, %s by %s, %s; %s", library->path, ways[is_linked(library->by, library->path)],
              base_name(library->by), bits, what);
@@ -272,12 +305,13 @@ static void examine_end(struct rows *rows, int status)
 }
 
 static void examine_run(struct rows *rows, const struct watch *watch,
-                        const struct program_libraries *called)
+                        const struct program_libraries *called, const struct in_force *in_force)
 {
     examine_end(rows, watch->status);
     examine_reach(rows, watch);
+    examine_excluded(rows, watch, called, in_force);
     for (int i = 0; i < watch->blases; i++)
-        examine_blas(rows, &watch->blas[i], called);
+        examine_blas(rows, &watch->blas[i], called, in_force);
     examine_others(rows, watch, called);
     if (called->count == 0)
         rows_add(rows, ROW_FAIL, "calls",
@@ -288,7 +322,8 @@ static void examine_run(struct rows *rows, const struct watch *watch,
                  watch->cuda[i].path);
 }
 
-static void run(struct rows *rows, char **program, const char *shim)
+static void run(struct rows *rows, char **program, const char *shim,
+                const struct in_force *in_force)
 {
     static struct watch watch;
     static struct program_libraries called;
@@ -311,13 +346,13 @@ static void run(struct rows *rows, char **program, const char *shim)
         rows_add(rows, ROW_WARN, "program", "", "the file of its calls cannot be read: %s",
                  strerror(unread));
     else
-        examine_run(rows, &watch, &called);
+        examine_run(rows, &watch, &called, in_force);
 }
 
-void doctor_program(struct rows *rows, char **program)
+void doctor_program(struct rows *rows, char **program, const struct in_force *in_force)
 {
     struct elf_file file;
     char path[PATH_MAX], shim[PATH_MAX];
     if (examine_file(rows, program[0], &file, path) && !preload_find(shim, NULL))
-        run(rows, program, shim);
+        run(rows, program, shim, in_force);
 }

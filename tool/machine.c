@@ -60,12 +60,21 @@ static void examine_files(struct rows *rows, const struct in_force *in_force)
         rows_add(rows, ROW_OK, "config", "", "no config file");
 }
 
+static bool names_all(const struct accel_pattern *pattern)
+{
+    for (uint32_t i = 0; i < accel_routine_count; i++)
+        if (!pattern_matches(pattern, &accel_routines[i]))
+            return false;
+    return true;
+}
+
 /* Whether no call goes to a GPU by this setting. */
 static bool forbids(const struct accel_settings *settings, int i)
 {
     return (i == setting_named("ACCEL") && !settings->on) ||
            (i == setting_named("ACCEL_POLICY") && settings->policy == ACCEL_POLICY_CPU) ||
-           (i == setting_named("ACCEL_DEVICES") && settings->devices.kind == ACCEL_DEVICES_NONE);
+           (i == setting_named("ACCEL_DEVICES") && settings->devices.kind == ACCEL_DEVICES_NONE) ||
+           (i == setting_named("ACCEL_CPU") && names_all(&settings->cpu_routines));
 }
 
 static void examine_setting(struct rows *rows, const struct in_force *in_force, int i)
@@ -75,7 +84,8 @@ static void examine_setting(struct rows *rows, const struct in_force *in_force, 
     char fix[PATH_MAX + 100];
     snprintf(fix, sizeof fix, "take %s out of: %s", name, from);
     if (forbids(&in_force->settings, i))
-        rows_add(rows, ROW_FAIL, "settings", fix, "%s=%s: no call goes to a GPU", name, shown);
+        rows_add(rows, ROW_FAIL, "settings", fix, "%s=%s: no call goes to a GPU%s", name, shown,
+                 i == setting_named("ACCEL_CPU") ? ", except with operands in device memory" : "");
     else
         rows_add(rows, ROW_OK, "settings", "", "%s=%s, from: %s", name, shown, from);
 }

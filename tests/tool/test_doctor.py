@@ -132,6 +132,9 @@ with tempfile.TemporaryDirectory() as folder:
 
     for name, value in ("ACCEL", "0"), ("ACCEL_POLICY", "cpu"), ("ACCEL_DEVICES", "none"):
         is_so(f"{name}={value}", 1, "FAIL", "settings", f"{name}={value}: no call goes to a GPU", f"take {name} out of: environment", {**GPU, name: value})
+    for value in "*", "blas:*,lapack:,?*":
+        is_so(f"ACCEL_CPU={value}", 1, "FAIL", "settings", f"ACCEL_CPU={value}: no call goes to a GPU, except with operands in device memory", "take ACCEL_CPU out of: environment", {**GPU, "ACCEL_CPU": value})
+    is_so("ACCEL_CPU of some routines", 0, "OK", "settings", "ACCEL_CPU=blas2:,lapack:, from: environment", "", {**GPU, "ACCEL_CPU": "blas2:,lapack:"})
     is_so("a setting with an error", 0, "WARN", "settings", "ACCEL_LEARN=perhaps is not understood; allowed: 0,1", "accel config", {**GPU, "ACCEL_LEARN": "perhaps"})
     is_so("a promise with an error", 1, "FAIL", "settings", "a program ends at its first call of BLAS", "mend", {**GPU, "ACCEL_VERIFY": "perhaps"})
     is_so("a setting and where it is", 0, "OK", "settings", f"ACCEL_CUDA_DIR={TESTGPU}, from: environment", "", GPU)

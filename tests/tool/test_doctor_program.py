@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -92,6 +93,12 @@ with tempfile.TemporaryDirectory() as folder:
     ok("a program without", done, rows, 1, ("OK", "preload", "^reached 1 process"), ("FAIL", "calls", "^no call of BLAS or LAPACK came to libaccel -> give it work"))
     done, rows = doctor("--", TESTS / "cuda_program", "nothing")
     ok("CUDA of its own", done, rows, done.returncode, ("OK", "CUDA", rf"^cuda_program has its own: {BUILD}/testgpu/libcuda\.so\.1"))
+    done, rows = doctor("--", TESTS / "steps", "dgemm:100:2", env={"ACCEL_EXCLUDE": "default,st*"})
+    ok("a program of ACCEL_EXCLUDE", done, rows, 1, ("FAIL", "preload", r"^ACCEL_EXCLUDE=default,st\* names steps: its calls are left alone -> set ACCEL_EXCLUDE to a list that does not name it"),
+       ("WARN", "BLAS", "no call of it came to libaccel -> see ACCEL_EXCLUDE above"))
+    shutil.copy(TESTS / "steps", launcher := Path(folder, "flux-steps"))
+    done, rows = doctor("--", launcher, "dgemm:100:2")
+    ok("a program that has a launcher's name", done, rows, 1, ("FAIL", "preload", "^ACCEL_EXCLUDE=default names flux-steps: its calls are left alone"))
     done, rows = doctor(compiled("own", OWN_BLAS))
     ok("BLAS inside the program", done, rows, 1, ("WARN", "BLAS", r"own has BLAS inside itself \(8 names\): a preload cannot reach"))
 
@@ -99,6 +106,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     product = f"{DEBIAN_PYTHON} -c 'import numpy as n; n.eye(4) @ n.eye(4)'"
     done, rows = doctor("--", "sh", "-c", f"{product}; {product}; exit 3")
+    tap.ok(not [row for row in rows if "EXCLUDE" in row[2]], "a shell that is left alone is worth no word", *rows)
     ok("children", done, rows, 0, ("OK", "preload", r"^reached 3 processes: python\S+ \(2\), \w+ "), ("WARN", "program", "^ended with status 3"),
        ("OK", "BLAS", r"/libblas\.so\.3, opened with dlopen by python"))
     done, rows = doctor("--", DEBIAN_PYTHON, "-c", "import multiprocessing as m, numpy as n\ndef f(i): return (n.eye(9) @ n.eye(9)).sum()\nwith m.Pool(2) as p: p.map(f, range(4))")
