@@ -22,6 +22,7 @@
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "program.h"
+#include "stream.h"
 #include "calibrated.h"
 
 /* ---- Options ---- */
@@ -343,7 +344,7 @@ static int finish(struct measuring *measuring, const char *path)
                      survey->gpu      ? NULL
                      : survey->device ? gpu_failure(survey->device)
                                       : measuring->no_device);
-    if (fflush(stdout) != 0)
+    if ((errno = stream_flush(stdout)))
         return complain(1, "accel: the report cannot be written: %s\n", strerror(errno));
     return measuring->whole ? 0 : 1;
 }

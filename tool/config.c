@@ -9,6 +9,7 @@
 #include "complain.h"
 #include "dispatch/complaints.h"
 #include "in_force.h"
+#include "stream.h"
 
 static const char *origin(const struct in_force_value *value)
 {
@@ -58,7 +59,7 @@ int config_command(int argc, char **argv)
     for (int i = 0; i < in_force.files; i++)
         print_file(&in_force.file[i]);
     in_force_free(&in_force);
-    if (fflush(stdout) != 0)
+    if ((errno = stream_flush(stdout)))
         return complain(2, "accel config: the list cannot be written: %s\n", strerror(errno));
     complaints_say();
     return wrong;

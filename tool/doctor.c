@@ -2,7 +2,6 @@
 #include "commands.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <string.h>
 
 #include "complain.h"
@@ -63,10 +62,10 @@ int doctor_command(int argc, char **argv)
     if (options.program)
         doctor_program(&rows, options.program, &in_force);
     const bool good = rows_lack(&rows, ROW_FAIL);
-    const bool printed = options.json ? rows_print_json(&rows) : rows_print(&rows);
+    const int error = options.json ? rows_print_json(&rows) : rows_print(&rows);
     rows_free(&rows);
     in_force_free(&in_force);
-    if (!printed)
-        return complain(2, "accel doctor: the rows cannot be written: %s\n", strerror(errno));
+    if (error)
+        return complain(2, "accel doctor: the rows cannot be written: %s\n", strerror(error));
     return good ? 0 : 1;
 }

@@ -25,6 +25,7 @@
 #include "gpu_names.h"
 #include "base/file.h"
 #include "preload.h"
+#include "stream.h"
 
 struct options {
     const char *gpu, *model, *shim;
@@ -75,9 +76,9 @@ static bool is_list(const char *gpu)
 static int list_gpus(const struct calibration *file)
 {
     gpu_names_print(file);
-    if (fflush(stdout) == 0)
-        return 0;
-    return complain(2, "accel estimate: the list cannot be written: %s\n", strerror(errno));
+    const int error = stream_flush(stdout);
+    return error ? complain(2, "accel estimate: the list cannot be written: %s\n", strerror(error))
+                 : 0;
 }
 
 /* Opens the calibration. Without one, or without a readable one that the user has not named, *file has no text. False with a

@@ -12,6 +12,7 @@
 #include "complain.h"
 #include "findings.h"
 #include "terminal.h"
+#include "stream.h"
 #include "utf8_json.h"
 
 enum { ROUTINES_SHOWN = 10, ROWS_SHOWN = 15, LOST_SHOWN = 10 };
@@ -303,7 +304,7 @@ static int explain(const struct options *options)
     else
         print_text(seen);
     log_seen_close(seen);
-    if (fflush(stdout) != 0)
+    if ((errno = stream_flush(stdout)))
         status = complain(2, "accel explain: stdout: %s\n", strerror(errno));
     return status;
 }

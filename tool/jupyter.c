@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "complain.h"
+#include "stream.h"
 #include "utf8_json.h"
 
 enum { PREFIX_KEY = 0x100, USER_KEY, NAME_KEY, DISPLAY_KEY };
@@ -278,5 +279,6 @@ int jupyter_command(int argc, char **argv)
         return complain(1, "accel jupyter: there is no folder for this user: see --prefix\n");
     strcat(file, "/kernel.json");
     const int status = installs ? install(&options, file) : uninstall(file);
-    return fflush(stdout) == 0 ? status : complain(1, "accel jupyter: %s\n", strerror(errno));
+    const int error = stream_flush(stdout);
+    return error ? complain(1, "accel jupyter: stdout: %s\n", strerror(error)) : status;
 }

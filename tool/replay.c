@@ -20,6 +20,7 @@
 #include "ops/op.h"
 #include "ops/rules.h"
 #include "ops/shape.h"
+#include "stream.h"
 #include "terminal.h"
 #include "told_call.h"
 #include "workload.h"
@@ -94,6 +95,7 @@ struct replay {
     struct workload_memory memory;
     void *seen; /* a tree (tsearch) of texts: the calls that have run */
     int run, wrong, left_out;
+    int error; /* errno: what was printed could not be written */
 };
 
 /* What enters the result of the operands that a call overwrites, packed: for cpu_ref_verify(). */
@@ -332,7 +334,8 @@ static void take(void *context, const struct log_line *line)
         printf("%s:%lld: %s: not run: %s\n", line->path, (long long)line->number, shown, missing);
         replay->left_out++;
     }
-    fflush(stdout);
+    if (!replay->error)
+        replay->error = stream_flush(stdout);
 }
 
 /* ---- The command ---- */
@@ -376,8 +379,9 @@ int replay_command(int argc, char **argv)
     log_read_all("accel replay", &options.log, 1, take, &replay, &counts);
     tdestroy(replay.seen, free);
     workload_memory_close(&replay.memory);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return complain(2, "accel replay: stdout: %s\n", strerror(errno));
+    const int error = replay.error ? replay.error : stream_flush(stdout);
+    if (error)
+        return complain(2, "accel replay: stdout: %s\n", strerror(error));
     if (options.line && replay.run + replay.left_out == 0)
         return complain(1, "accel replay: %s: line %lld is no decision\n", options.log,
                         options.line);

@@ -11,6 +11,7 @@
 #include "dispatch/complaints.h"
 #include "dispatch/settings.h"
 #include "report_page.h"
+#include "stream.h"
 
 struct options {
     bool html;
@@ -65,13 +66,10 @@ const struct argp report_argp = {
 static int write_page(const struct report_page *page, const char *output)
 {
     FILE *to = output ? fopen(output, "we") : stdout;
-    int error = 0;
     if (!to)
         return errno;
-    errno = 0;
     report_page_write(to, page);
-    if (fflush(to) != 0 || ferror(to))
-        error = errno ? errno : EIO;
+    int error = stream_flush(to);
     if (output && fclose(to) != 0 && !error)
         error = errno;
     return error;

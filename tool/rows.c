@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "complain.h"
+#include "stream.h"
 #include "terminal.h"
 #include "utf8_json.h"
 
@@ -55,7 +56,7 @@ bool rows_lack(const struct rows *rows, enum row_state state)
     return true;
 }
 
-bool rows_print(const struct rows *rows)
+int rows_print(const struct rows *rows)
 {
     const bool coloured = terminal_is_coloured(STDOUT_FILENO);
     for (const struct row *row = rows->row; row < rows->row + rows->count; row++) {
@@ -64,7 +65,7 @@ bool rows_print(const struct rows *rows)
         if (*row->fix)
             printf("%-4s  %-12s  -> %s\n", "", "", row->fix);
     }
-    return fflush(stdout) == 0;
+    return stream_flush(stdout);
 }
 
 static void put(struct json_object *object, const char *name, struct json_object *value)
@@ -73,7 +74,7 @@ static void put(struct json_object *object, const char *name, struct json_object
         no_memory();
 }
 
-bool rows_print_json(const struct rows *rows)
+int rows_print_json(const struct rows *rows)
 {
     struct json_object *all = json_object_new_object(), *list = json_object_new_array();
     if (!all)
@@ -94,7 +95,7 @@ bool rows_print_json(const struct rows *rows)
     puts(json_object_to_json_string_ext(all,
                                         JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(all);
-    return fflush(stdout) == 0;
+    return stream_flush(stdout);
 }
 
 void rows_free(struct rows *rows)

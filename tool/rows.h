@@ -32,9 +32,9 @@ __attribute__((format(printf, 5, 6))) void rows_add(struct rows *rows, enum row_
 /* Returns whether no row is of this state. */
 bool rows_lack(const struct rows *rows, enum row_state state);
 
-/* Print to stdout. False if it cannot be written. Colour is for terminals, unless NO_COLOR is set (https://no-color.org). */
-bool rows_print(const struct rows *rows);
-bool rows_print_json(const struct rows *rows);
+/* Print to stdout. Return 0, or the errno if it cannot be written. Colour is for terminals, unless NO_COLOR is set (https://no-color.org). */
+int rows_print(const struct rows *rows);
+int rows_print_json(const struct rows *rows);
 
 void rows_free(struct rows *rows);
 

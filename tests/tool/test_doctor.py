@@ -209,4 +209,8 @@ with tempfile.TemporaryDirectory() as folder:
     with open("/dev/full", "w") as full:
         done = doctor(folder, env=GPU, stdout=full)
     tap.ok(done.returncode == 2 and done.stderr == "accel doctor: the rows cannot be written: No space left on device\n", "a full disk", done.stderr)
+    # Longer than a stream's buffer: nothing is left to write at the end.
+    with open("/dev/full", "w") as full:
+        done = doctor(folder, "--json", env={**GPU, **{f"ACCEL_{name}": "a" * 3000 for name in ("TRACE", "LOG_FILE")}}, stdout=full)
+    tap.ok(done.returncode == 2 and done.stderr == "accel doctor: the rows cannot be written: No space left on device\n", "a full disk, and much to write", done.stderr)
 tap.done()

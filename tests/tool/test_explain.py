@@ -110,6 +110,10 @@ with tempfile.TemporaryDirectory() as folder:
     with open("/dev/full", "w") as full:
         done = explain(log, stdout=full)
     tap.ok(done.returncode == 2 and done.stderr == "accel explain: stdout: No space left on device\n", "a full disk", done)
+    # Longer than a stream's buffer: nothing is left to write at the end.
+    with open("/dev/full", "w") as full:
+        done = explain("--json", write(f"{folder}/kinds", [decision(i, sym=f"f{i}") for i in range(40)]), stdout=full)
+    tap.ok(done.returncode == 2 and done.stderr == "accel explain: stdout: No space left on device\n", "a full disk, and much to write", done)
 
     # ---- Bytes that are no UTF-8 ----
 

@@ -130,4 +130,9 @@ tap.ok(status == 0 and "\x1b" not in said and all(f"?[3{i}m" in said for i in (1
 with open("/dev/full", "w") as full:
     done = subprocess.run([TOOL, "replay", LOG], env={**clean_env(FOLDER.name), **GPU}, stdout=full, stderr=subprocess.PIPE, text=True)
 tap.ok(done.returncode == 2 and done.stderr == "accel replay: stdout: No space left on device\n", "a full disk", done)
+FEW = Path(FOLDER.name, "few")
+FEW.write_text(2 * (json.dumps({"v": 1, "pid": 1, "tid": 1, "sym": "dgemm_", "args": "N,N", "m": 9, "n": 9, "k": 9, "ran": "cpu", "why": "slower"}) + "\n"))  # of which the first runs
+with open("/dev/full", "w") as full:
+    done = subprocess.run([TOOL, "replay", FEW], env={**clean_env(FOLDER.name), **GPU}, stdout=full, stderr=subprocess.PIPE, text=True)
+tap.ok(done.returncode == 2 and done.stderr == "accel replay: stdout: No space left on device\n", "a full disk, and nothing more to write at the end", done)
 tap.done()
