@@ -274,6 +274,7 @@ static void print_json(const struct log_seen *seen, const struct log_counts *cou
         put_decimal(all, "outside_s", outside);
     put(all, "dropped", json_object_new_int64(seen->sums.left_out.is.calls));
     put(all, "damaged", json_object_new_int64(counts->damaged));
+    put(all, "later", json_object_new_int64(counts->later));
     put(all, "rows", list);
     put(all, "lost", lost);
     put(all, "hints", hints);

@@ -9,8 +9,8 @@
 
 #include "complain.h"
 
-/* A longer line is none of ours. */
-enum { LINE_MAX_BYTES = 1 << 20, FIELDS_MAX = 128, JSON_DEPTH = 16 };
+/* A longer line is none of ours, nor what stands behind so many objects that do not end: each may be read up to the line's end. */
+enum { LINE_MAX_BYTES = 1 << 20, BROKEN_MAX = 64, FIELDS_MAX = 128, JSON_DEPTH = 16, VERSION = 1 };
 
 struct log_reader {
     FILE *file;
@@ -101,13 +101,14 @@ static int split_text(struct log_field field[FIELDS_MAX], char *text)
     return fields;
 }
 
-/* The same of a JSON object; its values stay with reader->object. -1 if it is no object, or none that ends. */
-static int split_json(struct log_reader *reader, const char *text)
+/* The same of a JSON object, which may have more behind it; its values stay with reader->object. -1 if it is no object, or none that
+ * ends. */
+static int split_json(struct log_reader *reader, const char *text, const char *end)
 {
     int fields = 0;
     json_object_put(reader->object);
     json_tokener_reset(reader->tokener);
-    reader->object = json_tokener_parse_ex(reader->tokener, text, (int)strlen(text));
+    reader->object = json_tokener_parse_ex(reader->tokener, text, (int)(end - text));
     if (!json_object_is_type(reader->object, json_type_object))
         return -1;
     json_object_object_foreach(reader->object, name, value)
@@ -124,7 +125,7 @@ static int split_json(struct log_reader *reader, const char *text)
 
 static const char text_start[] = "accel pid=";
 
-enum verdict { NOT_OURS, DAMAGED, OURS };
+enum verdict { NOT_OURS, DAMAGED, LATER, OURS };
 
 static void count_damaged(struct log_reader *reader)
 {
@@ -132,17 +133,16 @@ static void count_damaged(struct log_reader *reader)
         reader->counts.first_damaged = reader->number;
 }
 
-/* A line of text must have its newline, or its last value may lack digits. */
-
+/* A line of text must have its newline, or its last value may lack digits. In JSON of a later version, fields may mean something else. */
 static enum verdict judge(const struct log_reader *reader, struct log_line *line, bool json)
 {
     if (line->fields < 0 || !(json || reader->ended))
         return DAMAGED;
     line->event = log_string(line, "event");
-    if (line->event)
-        return OURS;
-    return log_string(line, "sym") && log_string(line, "ran") && log_string(line, "why") ? OURS
-                                                                                         : DAMAGED;
+    if (!line->event &&
+        !(log_string(line, "sym") && log_string(line, "ran") && log_string(line, "why")))
+        return DAMAGED;
+    return json && log_number(line, "v", VERSION) > VERSION ? LATER : OURS;
 }
 
 /* A line that was cut may have the next one behind it. */
@@ -155,21 +155,42 @@ static enum verdict read_text(struct log_reader *reader, struct log_line *line, 
     return judge(reader, line, false);
 }
 
-/* The JSON of another program may stand in the file, too. */
-static enum verdict read_json(struct log_reader *reader, struct log_line *line, const char *at)
+/* Returns where `wanted` stands from `at` on; found: the same for a place before. Each byte is looked at once. */
+static char *find_from(char *found, char *at, const char *wanted)
 {
-    if (!strstr(at, "\"pid\":"))
-        return NOT_OURS;
-    line->fields = split_json(reader, at);
-    return judge(reader, line, true);
+    return found && found < at ? strstr(at, wanted) : found;
 }
 
+/* The JSON of another program may stand in the file, too, and before a line of ours, as may one that was cut. An object is passed over as
+ * a whole: text in its strings is no line. */
 static enum verdict read_ours(struct log_reader *reader, struct log_line *line)
 {
-    char *text = strstr(reader->text, text_start), *json = strstr(reader->text, "{\"");
-    if (json && (!text || json < text))
-        return read_json(reader, line, json);
-    return text ? read_text(reader, line, text) : NOT_OURS;
+    enum verdict verdict = NOT_OURS;
+    char *at = reader->text, *const end = at + strlen(at);
+    char *text = strstr(at, text_start), *json = strstr(at, "{\""), *pid = strstr(at, "\"pid\":");
+    bool cut = false;
+    int broken = 0;
+    while (json && (!text || json < text) && (text || pid) && verdict < LATER &&
+           broken < BROKEN_MAX) {
+        line->fields = split_json(reader, json, end);
+        broken += line->fields < 0;
+        at = line->fields < 0 ? json + 1 : json + json_tokener_get_parse_end(reader->tokener);
+        if (line->fields < 0 && pid)
+            verdict = DAMAGED;
+        else if (pid && pid < at)
+            verdict = judge(reader, line, true);
+        if (verdict >= LATER && cut)
+            count_damaged(reader);
+        cut = cut || (line->fields < 0 && pid);
+        text = find_from(text, at, text_start);
+        json = find_from(json, at, "{\"");
+        pid = find_from(pid, json ? json : end, "\"pid\":");
+    }
+    if (verdict >= LATER || !text)
+        return verdict;
+    if (cut)
+        count_damaged(reader);
+    return read_text(reader, line, text);
 }
 
 bool log_next(struct log_reader *reader, struct log_line *line)
@@ -183,6 +204,10 @@ bool log_next(struct log_reader *reader, struct log_line *line)
             counts->events += line->event != NULL;
             counts->decisions += line->event == NULL;
             return true;
+        case LATER:
+            if (counts->later++ == 0)
+                counts->first_later = reader->number;
+            break;
         case DAMAGED:
             count_damaged(reader);
             break;
@@ -238,7 +263,13 @@ static bool say(const char *command, const char *path, const struct log_counts *
         complain(0, "%s: %s: %lld damaged or cut line%s left out, the first is line %lld\n",
                  command, path, (long long)counts->damaged, counts->damaged == 1 ? "" : "s",
                  (long long)counts->first_damaged);
-    else if (!any)
+    if (counts->later)
+        complain(0,
+                 "%s: %s: %lld line%s of a later version of the log left out, the first is line "
+                 "%lld; a later accel reads them\n",
+                 command, path, (long long)counts->later, counts->later == 1 ? "" : "s",
+                 (long long)counts->first_later);
+    else if (!any && !counts->error && !counts->damaged)
         complain(0, "%s: %s: %s; a log is what ACCEL_LOG=1 or json writes\n", command, path,
                  counts->others ? "no line of libaccel's log" : "empty");
     return any;
@@ -250,6 +281,7 @@ static void add_counts(struct log_counts *sum, const struct log_counts *one)
     sum->events += one->events;
     sum->others += one->others;
     sum->damaged += one->damaged;
+    sum->later += one->later;
 }
 
 int log_read_all(const char *command, char *const *paths, int count,

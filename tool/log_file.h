@@ -31,7 +31,8 @@ double log_number(const struct log_line *line, const char *name, double otherwis
 struct log_counts {
     int64_t decisions, events, others; /* others: lines that are not ours, and messages */
     int64_t damaged, first_damaged; /* lines that are cut or unreadable; the number of the first */
-    int error;                      /* errno, if the file could not be read to its end */
+    int64_t later, first_later; /* JSON of a later version of the log; the number of the first */
+    int error;                  /* errno, if the file could not be read to its end */
 };
 
 struct log_reader;
@@ -45,7 +46,7 @@ const struct log_counts *log_counts(const struct log_reader *reader);
 void log_close(struct log_reader *reader);
 
 /* Reads all lines of several files, and tells take() of each. Prints a message "COMMAND: FILE: ..." on stderr for each file that
- * cannot be read, has no line of ours, or has damaged lines. Returns how many files could be read and had lines of ours; *sum gets the sums
+ * cannot be read, has no line of ours, or has damaged lines or later ones. Returns how many files could be read and had lines of ours; *sum gets the sums
  * over all of them. */
 int log_read_all(const char *command, char *const *paths, int count,
                  void (*take)(void *context, const struct log_line *line), void *context,

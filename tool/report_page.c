@@ -421,6 +421,10 @@ static void write_notes(FILE *to, const void *context)
         fprintf(to, "<li>%s damaged or cut line%s left out.</li>\n",
                 html_count(text, (double)page->counts->damaged),
                 page->counts->damaged == 1 ? " is" : "s are");
+    if (page->counts->later)
+        fprintf(to, "<li>%s line%s of a later version of the log %s left out.</li>\n",
+                html_count(text, (double)page->counts->later), plural((double)page->counts->later),
+                page->counts->later == 1 ? "is" : "are");
     if (seen->sums.inner)
         fprintf(to,
                 "<li>%s calls were made inside others. The sums and the timeline have the outer "

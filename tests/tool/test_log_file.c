@@ -118,6 +118,36 @@ static void passes_over_the_rest(void **state)
     is_read("", "", 0, 0);
 }
 
+/* What another program has written without a newline stands before a line of ours. */
+static void passes_over_objects(void **state)
+{
+    (void)state;
+    is_read("{\"other\": 1} " TEXT "{\"pid\": 3, \"a\": {\"b\": 1}}" TEXT "{\"cut\": " TEXT,
+            "1:dgemm_ 2:dgemm_ 3:dgemm_", 0, 0);
+    is_read("{\"other\": {\"pid\": 1}}{\"v\": 2, \"x\": 3} " JSON "{\"cut\": [" JSON,
+            "1:dgemm_ 2:dgemm_", 1, 0);
+    is_read("{\"v\": 1, \"pid\": 7, \"sym\": \"dge" JSON "{\"v\": 1, \"pid\": 7, \"sy" TEXT,
+            "1:dgemm_ 2:dgemm_", 2, 0);
+    is_read("{\"log\": \"accel pid=7 tid=8 sym=dgemm_ ran=cpu why=small ms=1\", \"n\": 3}\n" TEXT,
+            "2:dgemm_", 0, 1);
+    is_read("{\"other\": 1} \"pid\": 3\n", "", 0, 1);
+}
+
+static void leaves_out_later_versions(void **state)
+{
+    static const char later[] =
+        "{\"v\": 2, \"pid\": 7, \"sym\": \"a\", \"ran\": \"cpu\", \"why\": \"small\"}\n"
+        "{\"v\": 3, \"pid\": 7, \"event\": \"gpu\"}\n";
+    char all[1000], bytes[1000];
+    (void)state;
+    const size_t length = (size_t)snprintf(bytes, sizeof bytes, JSON "%s" JSON, later);
+    const struct log_counts counts = read_bytes(all, bytes, length);
+    assert_string_equal(all, "1:dgemm_ 4:dgemm_");
+    assert_int_equal(counts.later, 2);
+    assert_int_equal(counts.first_later, 2);
+    assert_int_equal(counts.damaged, 0);
+}
+
 static void knows_damage(void **state)
 {
     char all[1000];
@@ -137,7 +167,7 @@ static void knows_damage(void **state)
     assert_int_equal(counts.first_damaged, 1);
 }
 
-/* A line of 3 MB is cut off, and the next one is read; a line with too many fields is damaged. */
+/* A line of 3 MB is cut off, and the next one is read; a line with too many fields is damaged, as is one of many objects without an end. */
 static void bounds_lines(void **state)
 {
     enum { LONG = 3000000 };
@@ -153,6 +183,12 @@ static void bounds_lines(void **state)
     for (int i = 0; i < 1000; i++)
         n += (size_t)sprintf(bytes + n, " f%d=1", i);
     bytes[n++] = '\n';
+    counts = read_bytes(all, bytes, n);
+    assert_int_equal(counts.damaged, 1);
+    /* Each of these may be read up to the line's end. */
+    for (n = 0; n < LONG / 3 - 6;)
+        n += (size_t)sprintf(bytes + n, "{\"a\":/*");
+    n += (size_t)sprintf(bytes + n, "\"pid\":1\n");
     counts = read_bytes(all, bytes, n);
     assert_int_equal(counts.damaged, 1);
     free(bytes);
@@ -175,9 +211,14 @@ static void says_why_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_fields),         cmocka_unit_test(reads_quotes),
-        cmocka_unit_test(passes_over_the_rest), cmocka_unit_test(knows_damage),
-        cmocka_unit_test(bounds_lines),         cmocka_unit_test(says_why_not),
+        cmocka_unit_test(reads_fields),
+        cmocka_unit_test(reads_quotes),
+        cmocka_unit_test(passes_over_the_rest),
+        cmocka_unit_test(passes_over_objects),
+        cmocka_unit_test(leaves_out_later_versions),
+        cmocka_unit_test(knows_damage),
+        cmocka_unit_test(bounds_lines),
+        cmocka_unit_test(says_why_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,6 +185,10 @@ with tempfile.TemporaryDirectory() as folder:
     done, text, page = page_of(folder, cut)
     tap.ok(done.returncode == 0 and done.stderr == f"accel report: {cut}: 1 damaged or cut line left out, the first is line {len(lines)}\n" and "1 damaged or cut line is left out" in text,
            "a cut line is named once, and on the page", done.stderr)
+    Path(cut).write_text(json.dumps(decision(1) | {"v": 2}) + "\n" + json.dumps(decision(2)) + "\n")
+    done, text, page = page_of(folder, cut)
+    tap.ok(done.returncode == 0 and done.stderr == f"accel report: {cut}: 1 line of a later version of the log left out, the first is line 1; a later accel reads them\n" and
+           "1 line of a later version of the log is left out" in text, "a line of a later version is named once, and on the page", done.stderr)
     done, text, page = page_of(folder, log, empty)
     tap.ok(done.returncode == 1 and [r[0] for r in table_of(page)] == [r[0] for r in rows], "an empty log beside a good one", done)
     done = report(folder, log, "-o", "/dev/full")
