@@ -78,13 +78,47 @@ static void note_call(struct seen_process *process, const struct log_line *line,
 
 /* ---- Events ---- */
 
+static bool is_one_of(const char *name, const char *const *names)
+{
+    while (*names && strcmp(name, *names) != 0)
+        names++;
+    return *names;
+}
+
 static bool tells_processes_apart(const char *name)
 {
-    static const char *const names[] = {"v", "pid", "tid", "thread", "time", "event", "rank"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0)
+    static const char *const names[] = {"v", "pid", "tid", "thread", "time", "event", "rank", NULL};
+    return is_one_of(name, names);
+}
+
+static bool tells_machines_apart(const char *name)
+{
+    static const char *const names[] = {"host", "gpu_id", "index", NULL};
+    return is_one_of(name, names);
+}
+
+/* Whether "a, b" has this item, or no more room. */
+static bool list_has(const char *list, const char *item)
+{
+    const size_t length = strlen(item), all = strlen(list);
+    if (all >= 3 && strcmp(list + all - 3, "...") == 0)
+        return true;
+    for (const char *at = list; length > 0 && (at = strstr(at, item)); at++)
+        if ((at == list || at[-1] == ' ') && (at[length] == 0 || at[length] == ','))
             return true;
-    return false;
+    return length == 0;
+}
+
+static void add_to_list(char **list, const char *item)
+{
+    char *longer = NULL;
+    if (list_has(*list, item))
+        return;
+    const bool fits = strlen(*list) + strlen(item) < SEEN_LIST_BYTES;
+    if (asprintf(&longer, "%s%s%s", *list, **list ? ", " : "", fits ? item : "...") < 0)
+        longer = NULL;
+    free(*list);
+    *list = must(longer);
 }
 
 static bool is_like(const struct seen_event *event, const struct log_line *line)
@@ -96,11 +130,19 @@ static bool is_like(const struct seen_event *event, const struct log_line *line)
         if (tells_processes_apart(line->field[i].name))
             continue;
         if (j == event->fields || strcmp(event->field[2 * j], line->field[i].name) != 0 ||
-            strcmp(event->field[2 * j + 1], line->field[i].value) != 0)
+            (!tells_machines_apart(line->field[i].name) &&
+             strcmp(event->field[2 * j + 1], line->field[i].value) != 0))
             return false;
         j++;
     }
     return j == event->fields;
+}
+
+static void add_machine(struct seen_event *event, const struct log_line *line)
+{
+    for (int j = 0; j < event->fields; j++)
+        if (tells_machines_apart(event->field[2 * j]))
+            add_to_list(&event->field[2 * j + 1], log_string(line, event->field[2 * j]));
 }
 
 static void note_event(struct log_seen *seen, const struct log_line *line)
@@ -110,12 +152,15 @@ static void note_event(struct log_seen *seen, const struct log_line *line)
         return;
     while (i < seen->events && !is_like(&seen->event[i], line))
         i++;
+    seen->events_left_out += i == SEEN_EVENTS;
     if (i == SEEN_EVENTS)
         return;
     struct seen_event *event = &seen->event[i];
     event->lines++;
-    if (i < seen->events)
+    if (i < seen->events) {
+        add_machine(event, line);
         return;
+    }
     seen->events++;
     event->name = must(strdup(line->event));
     event->field = must(calloc(2 * (size_t)line->fields + 1, sizeof *event->field));

@@ -8,7 +8,7 @@
 #include "scatter.h"
 #include "timeline.h"
 
-enum { SEEN_EVENTS = 32, SEEN_PROCESSES = 4096 };
+enum { SEEN_EVENTS = 64, SEEN_PROCESSES = 4096, SEEN_LIST_BYTES = 4000 };
 
 struct seen_process {
     uint64_t key, thread; /* thread: hash of that of its first call */
@@ -17,7 +17,8 @@ struct seen_process {
         last_s; /* times of day, from the beginning of its first call to the end of its last; NAN: not known */
 };
 
-/* What lines about a process say, except for what tells processes and times apart. */
+/* What lines about processes say, except for what tells processes and times apart. What tells machines and their GPUs apart is a list:
+ * "node1, node2"; ", ..." at its end: and others, for which SEEN_LIST_BYTES had no more room. */
 struct seen_event {
     char *name;
     char **field; /* names and values in turn */
@@ -35,6 +36,7 @@ struct log_seen {
     char gpu[64];  /* the first that the log names; empty: none */
     struct seen_event event[SEEN_EVENTS];
     int events;
+    int64_t events_left_out; /* lines of further ones */
 };
 
 /* A new one, all zero; ends this process if there is no memory. */

@@ -388,6 +388,7 @@ static void write_settings(FILE *to, const void *context)
 {
     const struct report_page *page = context;
     const struct log_seen *seen = page->seen;
+    char text[HTML_NUMBER_BYTES];
     if (seen->events == 0)
         fputs("<p>The log says nothing about its processes.</p>\n", to);
     for (int i = 0; i < seen->events; i++) {
@@ -405,6 +406,9 @@ static void write_settings(FILE *to, const void *context)
         }
         fputs("</tbody></table>\n", to);
     }
+    if (seen->events_left_out)
+        fprintf(to, "<p class=\"soft\">Further lines about processes have no table: %s.</p>\n",
+                html_count(text, (double)seen->events_left_out));
 }
 
 static void write_notes(FILE *to, const void *context)

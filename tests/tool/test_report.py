@@ -167,6 +167,19 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(shown.returncode == 0 and len(text) < 2_000_000 and 1000 < len(marks) <= 8000 and len(table_of(page)) == 250 and "All other rows" in text and "Further threads have no lane" in text and
            "66 k calls of" in text, "many calls, of many kinds: the page stays small, and says what is not on it", shown, len(text), len(marks))
 
+    # Of a cluster, what its processes say is there once; of many lines that differ, the page says how many it leaves out.
+    def says(event, host, rank, **fields):
+        return {"v": 1, "time": 1.5, "host": host, "rank": rank, "pid": 7, "tid": 7, "event": event, **fields}
+
+    lines_of = [says("start", f"node{i}", i, program="p") for i in range(64)] + [says("gpu", f"node{i // 4}", i, gpu="H100", gpu_id=f"id{i:032}", index=i % 4) for i in range(400)]
+    shown, text, page = page_of(folder, write(f"{folder}/cluster", [decision(2), *lines_of]))
+    told = {next(table.all("caption")).text(): {next(row.all("th")).text(): next(row.all("td")).text() for row in table.all("tr")}
+            for section in page.root.all("section", **{"aria-labelledby": "h-settings"}) for table in section.all("table")}
+    tap.ok(list(told) == ["start, 64 lines", "gpu, 400 lines"] and told["start, 64 lines"]["host"] == ", ".join(f"node{i}" for i in range(64)) and
+           told["gpu, 400 lines"]["index"] == "0, 1, 2, 3" and told["gpu, 400 lines"]["gpu_id"].endswith(", ...") and "have no table" not in text, "a cluster's processes and GPUs", told)
+    shown, text, page = page_of(folder, write(f"{folder}/messages", [decision(2), *(says("message", "node1", 0, text=f"message {i}") for i in range(100))]))
+    tap.ok("Further lines about processes have no table: 36." in text, "lines about processes that the page leaves out")
+
     # ---- What goes wrong ----
 
     empty, none, cut = (f"{folder}/{name}" for name in ("empty", "none", "cut"))
