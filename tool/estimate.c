@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "gpu_names.h"
 #include "base/file.h"
+#include "model_file.h"
 #include "preload.h"
 #include "stream.h"
 
@@ -79,19 +80,6 @@ static int list_gpus(const struct calibration *file)
     const int error = stream_flush(stdout);
     return error ? complain(2, "accel estimate: the list cannot be written: %s\n", strerror(error))
                  : 0;
-}
-
-/* Opens the calibration. Without one, or without a readable one that the user has not named, *file has no text. False with a
- * message on stderr if the named one cannot be read. */
-static bool open_model(struct calibration *file, const struct options *options, bool named)
-{
-    const char *wrong = options->model ? calibration_open(file, options->model) : NULL;
-    if (!options->model || wrong)
-        *file = (struct calibration){.text = NULL};
-    if (!wrong || !named)
-        return true;
-    return complain(false, "accel estimate: --model %s: %s; allowed: a file of `accel calibrate`\n",
-                    options->model, wrong);
 }
 
 /* ---- The program ---- */
@@ -348,8 +336,11 @@ int estimate_command(int argc, char **argv)
         options.model = settings.model;
     if (options.model && realpath(options.model, model)) /* the program may change its folder */
         options.model = model;
-    if (!open_model(&file, &options, named))
+    if (!model_file_open(&file, "accel estimate", options.model, named))
         return 2;
+    /* The program would say that nothing is there, if it were told of a place that nobody has named. */
+    if (options.model && !named && !settings.model_given && access(options.model, F_OK) != 0)
+        options.model = NULL;
     int status = estimate(&options, &file);
     calibration_close(&file);
     return status;

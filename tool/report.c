@@ -10,12 +10,14 @@
 #include "complain.h"
 #include "dispatch/complaints.h"
 #include "dispatch/settings.h"
+#include "model_file.h"
 #include "report_page.h"
 #include "stream.h"
 
 struct options {
     bool html;
     const char *output, *model;
+    bool model_named;
     char **logs;
     int count;
 };
@@ -41,6 +43,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'm':
         options->model = arg;
+        options->model_named = true;
         return 0;
     case ARGP_KEY_ARGS:
         options->logs = state->argv + state->next;
@@ -77,21 +80,20 @@ static int write_page(const struct report_page *page, const char *output)
 
 static int report(const struct options *options)
 {
-    struct log_seen *seen = log_seen_open();
     struct log_counts counts;
-    struct calibration file = {.text = NULL};
+    struct calibration file;
     struct ceilings ceilings;
+    if (!model_file_open(&file, "accel report", options->model, options->model_named))
+        return 2;
+    struct log_seen *seen = log_seen_open();
     const int read =
         log_read_all("accel report", options->logs, options->count, log_seen_take, seen, &counts);
-    const char *wrong = options->model ? calibration_open(&file, options->model) : NULL;
-    if (wrong)
-        file = (struct calibration){.text = NULL};
     ceilings_find(&ceilings, &file, *seen->gpu ? seen->gpu : NULL);
     log_sums_sort(&seen->sums);
     const struct report_page page = {.seen = seen,
                                      .counts = &counts,
                                      .ceilings = &ceilings,
-                                     .model = wrong ? NULL : options->model,
+                                     .model = file.text ? options->model : NULL,
                                      .paths = options->logs,
                                      .path_count = options->count};
     int status = read == options->count && counts.decisions > 0 ? 0 : 1;

@@ -63,6 +63,13 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(not report.exists(), "no CUDA was started, though it was there")
     tap.ok(os.listdir(folder) == [], "nothing is left in TMPDIR", *os.listdir(folder))
 
+    # Without a calibration, the program says nothing of the place where one would be; of one that the setting names, it does.
+    LOGS = {"HOME": folder, "ACCEL_LOG": "1"}
+    done = estimate("--gpu", "H200", "--", str(BUILD / "tests/steps"), "dgemm:600:1", env=LOGS)
+    tap.ok(done.returncode == 0 and "sym=dgemm_" in done.stderr and "no calibration" not in done.stderr, "no calibration, and none is named", done.stderr)
+    done = estimate("--gpu", "H200", "--", str(BUILD / "tests/steps"), "dgemm:600:1", env={**LOGS, "ACCEL_MODEL": f"{folder}/none"})
+    tap.ok(done.returncode == 0 and f"accel: no calibration at {folder}/none (ACCEL_MODEL)" in done.stderr, "a calibration that the setting names, and that is not there", done.stderr)
+
     # What another precision would bring, where that is as accurate and faster.
     def hints(*arguments, **env):
         done = estimate(*arguments, "--", str(BUILD / "tests/steps"), "dgemm:1500:2", env=env, folder=folder)

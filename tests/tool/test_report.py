@@ -134,7 +134,7 @@ with tempfile.TemporaryDirectory() as folder:
     near = [(name, unit) for name, number, unit in (("CPU, double precision", 50, "Gflop/s"), ("GPU, double precision", 10, "Tflop/s"), ("operands copied to the GPU", 21.5, "GB/s"))
             if rates.get(name, (0, ""))[1] == unit and abs(rates[name][0] / number - 1) < 0.02]
     tap.ok(len(near) == len(roofs) == 3 and model in text and text.count("NVIDIA H100 80GB HBM3") == 2, "the ceilings are the calibration's, and the page says so", roofs)
-    shown, text, page = page_of(folder, "--model", f"{folder}/none", log)
+    shown, text, page = page_of(folder, log)
     tap.ok("There are no ceilings: no calibration is there" in text and not [e for e in page.root.all("path") if "roof" in e.attributes.get("class", "")], "without a calibration there are none")
 
     # ---- A log that is not to be trusted ----
@@ -192,6 +192,8 @@ with tempfile.TemporaryDirectory() as folder:
         ([empty, none], 1, [f"accel report: {empty}: empty; a log is what ACCEL_LOG=1 or json writes", f"accel report: {none}: no line of libaccel's log; a log is what ACCEL_LOG=1 or json writes",
                             "accel report: no call in any of the logs, and no page is made"]),
         ([], 2, ["accel report: no log is given: accel report --html LOG -o FILE"]),
+        (["-m", f"{folder}/absent", log], 2, [f"accel report: --model {folder}/absent: there is no such file; allowed: a file of `accel calibrate`"]),
+        (["-m", folder, log], 2, [f"accel report: --model {folder}: it is no regular file; allowed: a file of `accel calibrate`"]),
     ):
         done = report(folder, *arguments, "-o", f"{folder}/none.html")
         tap.ok(done.returncode == status and done.stderr.splitlines() == says and not Path(folder, "none.html").exists(), f"{says[0].replace(folder, '')}", done)
