@@ -9,7 +9,7 @@
 
 static void ordinary_files_hold_none(void **state)
 {
-    static const char *const paths[] = {"/home/user/data.bin",
+    static const char *const paths[] = {"/data/matrix.bin",
                                         "pipe:[4711]",
                                         "socket:[4711]",
                                         "/dev/null",
