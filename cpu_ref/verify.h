@@ -13,9 +13,9 @@
 #define CPU_REF_NOT_JUDGED (-1.0)
 
 /*
- * Returns the error divided by the rounding bound: above 1, or infinite, the result is wrong. Returns CPU_REF_NOT_JUDGED for inputs or
- * results beyond the range of their type, NaN or Inf in the inputs, eigenvalues of a part of the spectrum without vectors, and
- * without memory.
+ * Returns the error divided by the rounding bound: above 1, or infinite, the result is wrong. Returns CPU_REF_NOT_JUDGED for NaN, Inf or
+ * very large numbers in the inputs, for results that are beyond the range of their type where the right ones may be, for norms whose
+ * squares underflow, for eigenvalues of a part of the spectrum without vectors, and without memory.
  *   call    valid, not empty, after it has run: written operands hold the results. All in memory that the host can read; the
  *           function writes none of it
  *   before  for each written operand its former contents as a packed matrix (ld = rows); NULL if these do not enter the result
@@ -33,6 +33,13 @@
  */
 double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_SPANS],
                       uint64_t seed, double input_error);
+
+/* Of two results of one call, each as cpu_ref_verify() returns it: not judged if one cannot be, unless another is wrong. */
+static inline double cpu_ref_worse_of(double a, double b)
+{
+    const double worse = a > b ? a : b;
+    return worse <= 1 && (a < 0 || b < 0) ? CPU_REF_NOT_JUDGED : worse;
+}
 
 /* The same for operations with op->check, LAPACK's and GSL's; cpu_ref_verify() calls it. */
 double cpu_ref_verify_lapack(const struct accel_call *call, const void *const before[ACCEL_SPANS],

@@ -176,15 +176,14 @@ double verify_judge(const struct verification *verification, const struct accel_
         return CPU_REF_NOT_JUDGED;
     bool batch = accel_is_batch(call->routine);
     int64_t products = batch ? call->batch : 1;
-    for (int64_t i = 0; i < products && worst >= 0; i++) {
+    for (int64_t i = 0; i < products; i++) {
         const struct accel_call product = batch ? accel_products_of(call, i, 1) : *call;
         void *before[ACCEL_SPANS];
         for (int k = 0; k < ACCEL_SPANS; k++) {
             char *saved = verification->before[k];
             before[k] = saved ? saved + i * accel_bytes(&call->span[k]) : NULL;
         }
-        double ratio = judge_one(verification, &product, before);
-        worst = ratio < 0 ? ratio : ratio > worst ? ratio : worst;
+        worst = cpu_ref_worse_of(worst, judge_one(verification, &product, before));
     }
     return worst < most ? worst : most;
 }
