@@ -102,10 +102,37 @@ static inline bool is_moderate(enum accel_dtype dtype, double norm)
     return norm == 0 || (norm < 1 / least && norm > least);
 }
 
+/* Whether the norm of a result, or the scale of its residual, is beyond what is judged: NaN, infinite or very large. */
+static inline bool is_huge(enum accel_dtype dtype, double size)
+{
+    return !(size < 1 / least_moderate(dtype));
+}
+
+/* Judges a result that is huge: it is wrong if the scale that is due is far from that. Else it may be beyond the range of its type. */
+static inline double judge_huge(enum accel_dtype dtype, double due)
+{
+    const double margin = 1e6; /* `due` is an estimate */
+    return is_huge(dtype, margin * due) ? CPU_REF_NOT_JUDGED : INFINITY;
+}
+
+/* Below this number, rounding is no longer relative. */
+static inline double least_precise(enum accel_dtype dtype)
+{
+    return (accel_is_double(dtype) ? DBL_MIN : (double)FLT_MIN) / unit_roundoff(dtype);
+}
+
 /* fmax() without libm: libaccel.so needs libc alone. */
 static inline double greater_of(double x, double y)
 {
     return x > y ? x : y;
+}
+
+/* sqrt(x^2 + y^2), also where the squares overflow or underflow. */
+static inline double length_of(double x, double y)
+{
+    const double a = x < 0 ? -x : x, b = y < 0 ? -y : y, longer = a < b ? b : a,
+                 shorter = a < b ? a : b, share = shorter == longer ? 1 : shorter / longer;
+    return longer * sqrt(1 + share * share);
 }
 
 /* sqrt(error / bound); both arguments are squares. */

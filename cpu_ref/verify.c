@@ -1,6 +1,7 @@
 #include "verify.h"
 
 #include "judge.h"
+#include "substitute.h"
 #include "vectors.h"
 
 /* ---- Products ---- */
@@ -46,9 +47,21 @@ static void scale(double *x, int64_t n, enum accel_dtype dtype, value s)
     }
 }
 
-static double square_of(value z)
+static double length(value z)
 {
-    return (double)(creall(z) * creall(z) + cimagl(z) * cimagl(z));
+    return length_of((double)creall(z), (double)cimagl(z));
+}
+
+/* How large anything may get on the way to a product: libraries differ in the order of the factors. All arguments are squares but alpha. */
+static double product_reach(value alpha, double norm_x, double norm_y)
+{
+    return greater_of(length(alpha), 1) * sqrt(greater_of(norm_x, 1)) * sqrt(greater_of(norm_y, 1));
+}
+
+/* A result of this reach is within the range of its type: nothing overflows. */
+static bool is_in_range(enum accel_dtype dtype, double reach)
+{
+    return reach < most_of(dtype) / 4;
 }
 
 /* An equation times a random vector, and the allowed distance of its sides. */
@@ -58,9 +71,43 @@ struct test {
     struct vectors vectors;
     double *r;     /* random, one element for each column of the result */
     double *sides; /* the result's side minus the other one */
-    double *bound; /* by row: the sum of the squares of the norms */
+    double *bound; /* by row: the root of the sum of the squares of the norms */
     double inputs; /* the sum of the squares of all inputs */
+    double reach;  /* product_reach() of all */
+    double *doubt; /* by row: what the bound may be too low by, because squares underflow */
+    bool open;     /* a row is not judged for that */
 };
+
+/* Squares of norms below this one may have lost bits, or are 0. */
+#define FAINT 1e-300
+
+/* What a norm may be too low by. */
+static double doubt_of(double square)
+{
+    return square < FAINT ? sqrt(FAINT) : 0;
+}
+
+static double length_at(const double *x, int64_t i, int64_t parts)
+{
+    return length_of(x[i * parts], parts == 2 ? x[i * parts + 1] : 0);
+}
+
+static bool is_left(const struct equation *e)
+{
+    return e->product[0].x.structure != GENERAL;
+}
+
+/* Subtracts a row of a term, whose bound may be too low by `doubt`, from the sides. */
+static void subtract_row(struct test *test, int64_t row, const double *term, double bound,
+                         double doubt)
+{
+    const int64_t parts = parts_of(test->dtype);
+    if (length_at(term, row, parts) != 0)
+        test->doubt[row] += doubt;
+    for (int64_t i = row * parts; i < (row + 1) * parts; i++)
+        test->sides[i] -= term[i];
+    test->bound[row] = length_of(test->bound[row], bound);
+}
 
 static void subtract_product(struct test *test, const struct equation *e, int i)
 {
@@ -73,12 +120,19 @@ static void subtract_product(struct test *test, const struct equation *e, int i)
     apply(&y, p->y.op, test->r, inner);
     apply(&x, p->x.op, inner, outer);
     scale(outer, e->rows, test->dtype, p->alpha);
-    double norm_x = add_squares(&x, p->x.op, rows), norm_y = sum_of_squares(&y);
-    for (int64_t row = 0; row < e->rows * parts; row++)
-        test->sides[row] -= outer[row];
-    for (int64_t row = 0; row < e->rows; row++)
-        test->bound[row] += square_of(p->alpha) * rows[row] * norm_y;
+    const double norm_x = add_squares(&x, p->x.op, rows), norm_y = sum_of_squares(&y),
+                 least = least_precise(test->dtype);
+    /* Each element of a solution may be that far off. */
+    const double of_x = e->solve && !is_left(e) ? least : 0,
+                 of_y = e->solve && is_left(e) ? least : 0;
+    for (int64_t row = 0; row < e->rows; row++) {
+        const double norm = (sqrt(rows[row]) + of_x) * (sqrt(norm_y) + of_y);
+        const double doubt = doubt_of(rows[row]) * (sqrt(norm_y) + doubt_of(norm_y)) +
+                             sqrt(rows[row]) * doubt_of(norm_y);
+        subtract_row(test, row, outer, length(p->alpha) * (norm + least), length(p->alpha) * doubt);
+    }
     test->inputs += norm_x + norm_y;
+    test->reach += product_reach(p->alpha, norm_x, norm_y);
     test->vectors.used = used;
 }
 
@@ -90,11 +144,12 @@ static void subtract_before(struct test *test, const struct equation *e)
            *rows = vector_zero(&test->vectors, e->rows);
     apply(&old, 'N', test->r, outer);
     scale(outer, e->rows, test->dtype, e->beta);
-    test->inputs += add_squares(&old, 'N', rows);
-    for (int64_t row = 0; row < e->rows * parts; row++)
-        test->sides[row] -= outer[row];
+    const double norm = add_squares(&old, 'N', rows);
+    test->inputs += norm;
+    test->reach += length(e->beta) * sqrt(norm);
     for (int64_t row = 0; row < e->rows; row++)
-        test->bound[row] += square_of(e->beta) * rows[row];
+        subtract_row(test, row, outer, length(e->beta) * sqrt(rows[row]),
+                     length(e->beta) * doubt_of(rows[row]));
     test->vectors.used = used;
 }
 
@@ -108,71 +163,84 @@ static double tolerance(const struct test *test, int64_t inner, int64_t cols)
 }
 
 /* The worst row. The rows of a solution depend on each other, so they count together. */
-static double worst_of(const struct test *test, const struct equation *e)
+static double worst_of(struct test *test, const struct equation *e)
 {
     const double t = tolerance(test, e->inner, e->cols);
     const int64_t parts = parts_of(test->dtype);
     double worst = 0, errors = 0, bounds = 0;
     for (int64_t row = 0; row < e->rows; row++) {
-        double error = dot_self(test->sides + row * parts, parts);
-        double ratio = ratio_of_squares(error, t * t * test->bound[row]);
-        worst = ratio > worst ? ratio : worst;
-        errors += error;
-        bounds += test->bound[row];
+        const double error = length_at(test->sides, row, parts), bound = t * test->bound[row];
+        if (100 * test->doubt[row] < test->bound[row] || !is_number(error))
+            note_error(&worst, error, bound);
+        else
+            test->open = true;
+        errors += error * error;
+        bounds += bound * bound;
     }
-    return e->solve ? ratio_of_squares(errors, t * t * bounds) : worst;
+    return e->solve ? ratio_of_squares(errors, bounds) : worst;
 }
 
-/* Results beyond the type's range are not judged: they are Inf on both sides. */
-static bool is_in_range(const struct test *test, const struct equation *e)
+/* About the scale that is due to a solution: its matrix solves the right-hand sides times a random vector, which is about as long as
+ * all of it. */
+static double due_scale(struct vectors *vectors, const struct equation *e)
 {
-    for (int64_t row = 0; row < e->rows; row++)
-        if (!(sqrt(test->bound[row]) < most_of(test->dtype) / 4))
-            return false;
-    return is_number(test->inputs);
+    static const char ops[] = "NTCR", transposed[] = "TNRC";
+    const bool left = is_left(e);
+    const struct factor *factor = left ? &e->product[0].x : &e->product[0].y;
+    const enum accel_dtype dtype = factor->stored.dtype;
+    const struct view triangle = view_of(factor, e->inner, e->inner),
+                      old = result_view(e, &e->before);
+    const int64_t used = vectors->used, count = e->inner * parts_of(dtype);
+    const double *r = vector_random(vectors, left ? e->cols : e->rows, dtype);
+    double *x = vector_zero(vectors, count);
+    apply(&old, left ? 'N' : 'T', r, x);
+    scale(x, e->inner, dtype, e->beta);
+    substitute(&triangle, left ? factor->op : transposed[strchr(ops, factor->op) - ops], x);
+    vectors->used = used;
+    return (1 + sqrt(sum_of_squares(&triangle))) * sqrt(dot_self(x, count)) +
+           largest_reciprocal(&triangle);
 }
 
-/* Judges a solution if its matrix and right-hand sides are of moderate size. Then a NaN in it is wrong. */
-static double judge_solution(const struct test *test, const struct equation *e, double worst)
+/* Judges a solution if its matrix and right-hand sides are of moderate size. */
+static double judge_solution(struct test *test, const struct equation *e, double worst)
 {
     const struct product *p = &e->product[0];
-    const bool left = p->x.structure != GENERAL;
     const struct view out = result_view(e, &e->out), old = result_view(e, &e->before),
-                      a = left ? view_of(&p->x, e->rows, e->inner)
-                               : view_of(&p->y, e->inner, e->cols);
-    const double size = sqrt(sum_of_squares(&out));
+                      a = is_left(e) ? view_of(&p->x, e->rows, e->inner)
+                                     : view_of(&p->y, e->inner, e->cols);
     if (!is_moderate(test->dtype, sqrt(sum_of_squares(&old))) ||
         !is_moderate(test->dtype, sqrt(sum_of_squares(&a))))
         return CPU_REF_NOT_JUDGED;
-    if (isnan(size))
-        return equation_is_singular(e) ? CPU_REF_NOT_JUDGED : INFINITY;
-    return is_moderate(test->dtype, size) ? worst : CPU_REF_NOT_JUDGED;
+    if (is_huge(test->dtype, sqrt(sum_of_squares(&out))))
+        return judge_huge(test->dtype, due_scale(&test->vectors, e));
+    return worst;
 }
 
 static double judge_equation(struct test *test, const struct equation *e)
 {
     const int64_t used = test->vectors.used;
     const struct view out = result_view(e, &e->out);
-    const double least = (accel_is_double(test->dtype) ? DBL_MIN : (double)FLT_MIN) /
-                         unit_roundoff(test->dtype); /* below it, rounding is no longer relative */
     test->r = vector_random(&test->vectors, e->cols, test->dtype);
     test->sides = vector_zero(&test->vectors, e->rows * parts_of(test->dtype));
     test->bound = vector_zero(&test->vectors, e->rows);
-    test->inputs = 0;
+    test->doubt = vector_zero(&test->vectors, e->rows);
+    test->inputs = test->reach = 0;
+    test->open = false;
     for (int64_t row = 0; row < e->rows; row++)
-        test->bound[row] = least * least;
+        test->bound[row] = least_precise(test->dtype);
     for (int i = 0; i < e->products; i++)
         subtract_product(test, e, i);
     if (e->beta != 0)
         subtract_before(test, e);
-    bool in_range = is_in_range(test, e);
     if (!e->solve)
         apply(&out, 'N', test->r, test->sides);
     double worst = worst_of(test, e);
     test->vectors.used = used;
     if (e->solve)
         return judge_solution(test, e, worst);
-    return in_range ? worst : CPU_REF_NOT_JUDGED;
+    if (!is_number(test->inputs) || (worst > 1 && !is_in_range(test->dtype, test->reach)))
+        return CPU_REF_NOT_JUDGED;
+    return cpu_ref_worse_of(worst, test->open ? CPU_REF_NOT_JUDGED : 0);
 }
 
 /* ---- A triangle of a product that is no symmetric matrix ---- */
@@ -199,13 +267,6 @@ static struct equation block_of(const struct equation *e, int64_t row, int64_t r
     return block;
 }
 
-static double worse_of(double a, double b)
-{
-    if (a == CPU_REF_NOT_JUDGED || b == CPU_REF_NOT_JUDGED)
-        return CPU_REF_NOT_JUDGED;
-    return a > b ? a : b;
-}
-
 /* Splits a triangle into a square beside the diagonal and two smaller triangles, down to single elements. */
 static double judge_triangle(struct test *test, const struct equation *e, int64_t from, int64_t n)
 {
@@ -217,8 +278,8 @@ static double judge_triangle(struct test *test, const struct equation *e, int64_
     const struct equation square = e->uplo == 'U' ? block_of(e, from, half, from + half, rest)
                                                   : block_of(e, from + half, rest, from, half);
     double worst = judge_equation(test, &square);
-    worst = worse_of(worst, judge_triangle(test, e, from, half));
-    return worse_of(worst, judge_triangle(test, e, from + half, rest));
+    worst = cpu_ref_worse_of(worst, judge_triangle(test, e, from, half));
+    return cpu_ref_worse_of(worst, judge_triangle(test, e, from + half, rest));
 }
 
 /* ---- A call ---- */
@@ -233,32 +294,54 @@ static double judge_products(const struct accel_call *call, const void *before, 
                                 call->blas.size[ACCEL_k]);
     if (!vectors_open(&test.vectors, 8, longest, seed))
         return CPU_REF_NOT_JUDGED;
-    for (int64_t i = 0; i < (batch ? call->batch : 1) && worst >= 0; i++) {
+    for (int64_t i = 0; i < (batch ? call->batch : 1); i++) {
         const struct equation e = equation_of(call, ACCEL_COLUMN_MAJOR, before, i);
-        worst = worse_of(worst, e.uplo && !e.symmetric ? judge_triangle(&test, &e, 0, e.rows)
-                                                       : judge_equation(&test, &e));
+        worst =
+            cpu_ref_worse_of(worst, e.uplo && !e.symmetric ? judge_triangle(&test, &e, 0, e.rows)
+                                                           : judge_equation(&test, &e));
     }
     vectors_close(&test.vectors);
     return worst;
 }
 
-/* A Level 2 call costs as much as its test: check every element. */
-static double judge_all(const struct accel_call *call, const void *before)
+/* A solution with elements that are no numbers. */
+static double judge_broken_solution(const struct equation *e, enum accel_dtype dtype, uint64_t seed)
 {
+    struct vectors vectors;
+    if (!vectors_open(&vectors, 2, accel_max(e->inner, accel_max(e->rows, e->cols)), seed))
+        return CPU_REF_NOT_JUDGED;
+    const double ratio = judge_huge(dtype, due_scale(&vectors, e));
+    vectors_close(&vectors);
+    return ratio;
+}
+
+/* A Level 2 call costs as much as its test: check every element. */
+static double judge_all(const struct accel_call *call, const void *before, uint64_t seed)
+{
+    const enum accel_dtype dtype = call->routine->dtype;
     const struct equation e = equation_of(call, ACCEL_COLUMN_MAJOR, before, 0);
-    double inputs = 0;
+    double inputs = 0, reach = 0;
     for (int i = 0; i < e.products; i++) {
         const struct view x = view_of(&e.product[i].x, e.rows, e.inner),
                           y = view_of(&e.product[i].y, e.inner, e.cols);
-        inputs += (e.solve ? 0 : sum_of_squares(&x)) + sum_of_squares(&y);
+        const double norm_x = e.solve ? 0 : sum_of_squares(&x), norm_y = sum_of_squares(&y);
+        inputs += norm_x + norm_y;
+        reach += product_reach(e.product[i].alpha, norm_x, norm_y);
     }
     if (e.beta != 0) {
         const struct view old = result_view(&e, &e.before);
-        inputs += sum_of_squares(&old);
+        const double norm = sum_of_squares(&old);
+        inputs += norm;
+        reach += length(e.beta) * sqrt(norm);
     }
     if (!is_number(inputs))
         return CPU_REF_NOT_JUDGED;
-    return cpu_ref_ratio(call, ACCEL_COLUMN_MAJOR, before) / CPU_REF_THRESHOLD;
+    const double ratio = cpu_ref_ratio(call, ACCEL_COLUMN_MAJOR, before) / CPU_REF_THRESHOLD;
+    if (is_number(ratio))
+        return ratio;
+    if (e.solve)
+        return judge_broken_solution(&e, dtype, seed);
+    return is_in_range(dtype, reach) ? INFINITY : CPU_REF_NOT_JUDGED;
 }
 
 double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_SPANS],
@@ -271,6 +354,6 @@ double cpu_ref_verify(const struct accel_call *call, const void *const before[AC
         return cpu_ref_verify_lapack(call, before, seed);
     const void *old = before[equation_output(call->routine)];
     if (accel_is_level2(call->routine))
-        return judge_all(call, old);
+        return judge_all(call, old, seed);
     return judge_products(call, old, seed, input_error);
 }

@@ -2,13 +2,22 @@
 
 #include "ops/lapack/shape.h"
 
+void singular_judge_order(struct test *t, int64_t count, double size)
+{
+    const struct accel_span *s = &t->call->span[ACCEL_x];
+    for (int64_t i = 0; i < count; i++)
+        test_judge_ascent(t, i + 1 < count ? operand_real(s, i + 1) : 0, operand_real(s, i), size);
+}
+
 void singular_judge_values(struct test *t, const struct view *a)
 {
     const struct accel_span *s = &t->call->span[ACCEL_x];
+    const int64_t count = accel_min(a->rows, a->cols);
     double sum = 0, square = sum_of_squares(a);
-    for (int64_t i = 0; i < accel_min(a->rows, a->cols); i++)
+    for (int64_t i = 0; i < count; i++)
         sum += operand_real(s, i) * operand_real(s, i);
     test_judge_number(t, sum - square, square);
+    singular_judge_order(t, count, sqrt(square));
 }
 
 /* The left or right vectors of a job: in their own matrix, or in A's place; no rows if the job asks for none. */

@@ -134,6 +134,11 @@ void test_judge_number(struct test *t, double error, double scale)
     test_note(t, ratio_of_squares(error * error, bound * bound));
 }
 
+void test_judge_ascent(struct test *t, double lower, double upper, double scale)
+{
+    test_judge_number(t, lower <= upper ? 0 : lower - upper, scale);
+}
+
 void test_judge_columns(struct test *t, const struct view *q)
 {
     const double *r = test_random_vector(t, q->cols), *y = test_times(t, q, 'N', r);

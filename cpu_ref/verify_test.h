@@ -87,6 +87,9 @@ double test_root(double square);
 /* Compares one number with another. */
 void test_judge_number(struct test *t, double error, double scale);
 
+/* The lower number is not above the upper one, but for rounding. */
+void test_judge_ascent(struct test *t, double lower, double upper, double scale);
+
 /* Q^H Q r = r for the columns of Q, Q Q^H r = r for its rows. */
 void test_judge_columns(struct test *t, const struct view *q);
 void test_judge_rows(struct test *t, const struct view *q);
@@ -99,17 +102,23 @@ struct factored {
     const struct accel_span *exchanges; /* LU, LDL */
     /* op(A) in, a new vector. */
     double *(*times)(struct test *t, const struct factored *f, char op, const double *in);
+    /* x := op(A)^-1 x, up to exchanges of its elements; NULL of a matrix that is not factored. */
+    void (*solve)(struct test *t, const struct factored *f, char op, double *x);
+    double (*reciprocal)(const struct factored *f); /* of its pivots: largest_reciprocal() */
     double norm;
 };
 
 /* The upper triangle or trapezoid after LU or QR, min(rows, cols) x cols. */
 struct view factored_upper(const struct view *lu);
 
-/* A matrix as it is stored. */
+/* A matrix as it is stored; a triangle has a solve(). */
 struct factored factored_plain(struct view a);
 
 /* f := U^H U or L L^H, the factor in the call's triangle. */
 void factored_open_cholesky(struct test *t, struct factored *f, struct view factor);
+
+/* About the norm of the inverse: its length times a random vector. */
+double factored_inverse_norm(struct test *t, const struct factored *f);
 
 /* Both are the same matrix, whose norm is that of the one that was given. */
 void factored_judge_same(struct test *t, const struct factored *given, const struct factored *made);
@@ -129,7 +138,10 @@ void reflectors_apply(struct test *t, const struct reflectors *q, char op, doubl
 
 /* ---- Singular values (verify_singular.c) ---- */
 
-/* The min(rows, cols) values of A alone: their squares add up to that of the matrix. */
+/* The min(rows, cols) values of A alone: their order, and that their squares add up to that of the matrix. */
 void singular_judge_values(struct test *t, const struct view *a);
+
+/* The `count` values of a matrix of norm `size` descend, and none is negative. Rounding may break both by a little. */
+void singular_judge_order(struct test *t, int64_t count, double size);
 
 #endif

@@ -62,17 +62,6 @@ static enum gpu_status run(struct gpu_work *work)
     return solver_run(work, decompose, NULL);
 }
 
-/* Singular values descend, and none is negative. Rounding may break both by a little. */
-static void judge_order(struct test *t, double size)
-{
-    const struct accel_span *values = &t->call->span[ACCEL_x];
-    for (int64_t i = 0; i < values->rows; i++) {
-        const double one = operand_real(values, i),
-                     next = i + 1 < values->rows ? operand_real(values, i + 1) : 0;
-        test_judge_number(t, next > one ? next - one : 0, size);
-    }
-}
-
 /* A V = U S, and orthonormal columns; by columns, A has U^T and V has V^T. */
 static void check(struct test *t)
 {
@@ -87,7 +76,7 @@ static void check(struct test *t)
     test_judge(t, y, a.cols, size);
     test_judge_rows(t, &ut);
     test_judge_rows(t, &vt);
-    judge_order(t, size);
+    singular_judge_order(t, a.rows, size);
 }
 
 const struct accel_op op_gsl_sv = {GSL_FUNCTION(0.02, 0.05), .parse = parse, .flops = flops,

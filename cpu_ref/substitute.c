@@ -1,0 +1,55 @@
+#include "substitute.h"
+
+/* x := x / the diagonal's element i; conjugated for op C and R. */
+static void divide(const struct view *triangle, char op, int64_t i, double *x)
+{
+    if (triangle->structure == UNIT_TRIANGULAR)
+        return;
+    const value stored = load(triangle->ptr, i * (triangle->ld + 1), triangle->dtype);
+    if (parts_of(triangle->dtype) == 1) {
+        x[0] /= (double)creall(stored);
+        return;
+    }
+    const value z =
+        (x[0] + x[1] * (value)_Complex_I) / (op == 'C' || op == 'R' ? conjl(stored) : stored);
+    x[0] = (double)creall(z);
+    x[1] = (double)cimagl(z);
+}
+
+double largest_reciprocal(const struct view *triangle)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < triangle->cols && triangle->structure != UNIT_TRIANGULAR; i++) {
+        const double one =
+            1 / (double)magnitude(load(triangle->ptr, i * (triangle->ld + 1), triangle->dtype));
+        largest = one > largest ? one : largest;
+    }
+    return largest;
+}
+
+void substitute(const struct view *triangle, char op, double *x)
+{
+    const bool across = op == 'T' || op == 'C', upper = triangle->uplo == 'U';
+    const int64_t parts = parts_of(triangle->dtype), n = triangle->cols,
+                  size = (int64_t)accel_dtype_size(triangle->dtype);
+    for (int64_t step = 0; step < n; step++) {
+        const int64_t i = upper == across ? step : n - 1 - step, from = upper ? 0 : i + 1;
+        const struct view beside = {(const char *)triangle->ptr + (from + i * triangle->ld) * size,
+                                    upper ? i : n - 1 - i,
+                                    1,
+                                    triangle->ld,
+                                    triangle->dtype,
+                                    GENERAL,
+                                    0};
+        double *own = x + i * parts, sum[2] = {0, 0};
+        if (across)
+            apply(&beside, op, x + from * parts, sum);
+        for (int64_t part = 0; part < parts; part++)
+            own[part] -= sum[part];
+        divide(triangle, op, i, own);
+        for (int64_t part = 0; part < parts; part++)
+            sum[part] = -own[part];
+        if (!across)
+            apply(&beside, op, sum, x + from * parts);
+    }
+}
