@@ -119,6 +119,18 @@ static double device_ms(const struct accel_call *call, const struct accel_machin
     return simulated < 0 ? added : simulated;
 }
 
+/* Returns the bytes that need not go up, as the device has them. */
+static double kept_bytes(const struct accel_call *call, const struct gpu_kept *kept)
+{
+    double bytes = 0;
+    if (!accel_uses_solver(call->routine))
+        return (double)(kept->digested_bytes + kept->watched_bytes);
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (kept->operands & 1u << i)
+            bytes += lapack_sent_bytes(call, &call->span[i], false);
+    return bytes;
+}
+
 /* Returns the milliseconds on the device, without a wait for others. work: the call's there. cpu_ms: the CPU's; infinity: the time is
  * wanted, whatever that is. */
 static double own_ms(const struct accel_call *call, const struct accel_machine *machine,
@@ -135,7 +147,7 @@ static double own_ms(const struct accel_call *call, const struct accel_machine *
         as_run = accel_placed_call(call, choice->placed);
         call = &as_run;
     }
-    work.up_bytes -= digested + watched + choice->bytes;
+    work.up_bytes -= kept_bytes(call, &machine->kept) + choice->bytes;
     work.up_bytes = work.up_bytes > 0 ? work.up_bytes : 0;
     work.term[MODEL_OPERATION] /= machine->gpu_gain;
     const double slower = machine->gpu_slowdown * machine->gpu_share;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gpu/scheduled.h"
+#include "ops/lapack/rules.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
@@ -40,6 +41,15 @@ static struct accel_effort effort_of(const struct accel_call *call, bool device)
                : (struct accel_effort){call->routine->flops(call), steps ? shape_steps(call) : 0};
 }
 
+static void add_sent(const struct accel_call *call, const struct accel_span *x,
+                     struct model_work *work)
+{
+    if (x->access & ACCEL_WRITE)
+        work->down_bytes += lapack_sent_bytes(call, x, true);
+    if (accel_is_read(call, x))
+        work->up_bytes += lapack_sent_bytes(call, x, false);
+}
+
 void model_work_of(const struct accel_call *call, bool device, struct model_work *work)
 {
     const int64_t *size = accel_sizes(call);
@@ -51,10 +61,14 @@ void model_work_of(const struct accel_call *call, bool device, struct model_work
         double count = (double)x->rows * (double)x->cols * batch;
         if (count <= 0)
             continue;
-        double bytes = count * (double)accel_dtype_size(x->dtype);
+        const double bytes = count * (double)accel_dtype_size(x->dtype);
         elements += count;
         if (x->place != ACCEL_HOST)
             continue;
+        if (accel_uses_solver(call->routine)) {
+            add_sent(call, x, work);
+            continue;
+        }
         if (x->access & ACCEL_WRITE)
             work->down_bytes += bytes;
         /* What products share goes up once. An array without a first matrix may not be read. */

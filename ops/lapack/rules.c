@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "gpu/pieces.h"
+
 /* ---- The least workspace ---- */
 
 bool lapack_is_tall(int64_t longer, int64_t shorter)
@@ -131,6 +133,16 @@ bool lapack_is_supported(const struct accel_call *call)
         if (isnan(call->blas.scalar[i].re) && (has_bounds || (i != ACCEL_vl && i != ACCEL_vu)))
             return false;
     return true;
+}
+
+double lapack_sent_bytes(const struct accel_call *call, const struct accel_span *x, bool down)
+{
+    const bool triangle = x == &call->span[ACCEL_a] && call->blas.flag[ACCEL_uplo] &&
+                          x->rows == x->cols && x->rows <= LAPACK_SQUARE_MOST &&
+                          !(down && accel_op_of(call->routine)->iterates);
+    const int64_t size = (int64_t)accel_dtype_size(x->dtype);
+    return triangle ? (double)pieces_triangle_sent(x->rows, size)
+                    : (double)x->rows * (double)x->cols * (double)size;
 }
 
 double lapack_gpu_bytes(const struct accel_call *call)

@@ -55,6 +55,32 @@ static void work_of_a_product(void **state)
     assert_near(work.down_bytes, 8 * 64 * 32, 0);
 }
 
+/* Of a triangle of LAPACK's, little more than what is stored goes up, and comes down; eigenvectors take all of its place. */
+static void triangles_of_lapack(void **state)
+{
+    const int64_t size[ACCEL_DIMENSIONS] = {4000, 4000, 4000, 10};
+    const double whole = 8.0 * 4000 * 4000, sides = 8.0 * 4000 * 10;
+    struct accel_call call;
+    struct model_work work;
+    (void)state;
+    shape_typical(&call, routine("dtrtri"), size);
+    model_work_of(&call, true, &work);
+    assert_in_range((int64_t)work.up_bytes, (int64_t)(0.5 * whole), (int64_t)(0.55 * whole));
+    assert_in_range((int64_t)work.down_bytes, (int64_t)(0.5 * whole), (int64_t)(0.55 * whole));
+    shape_typical(&call, routine("dpotrs"), size);
+    model_work_of(&call, true, &work);
+    assert_in_range((int64_t)(work.up_bytes - sides), (int64_t)(0.5 * whole),
+                    (int64_t)(0.55 * whole));
+    assert_near(work.down_bytes, sides, 0);
+    shape_typical(&call, routine("dsyevd"), size);
+    model_work_of(&call, true, &work);
+    assert_in_range((int64_t)work.up_bytes, (int64_t)(0.5 * whole), (int64_t)(0.55 * whole));
+    assert_true(work.down_bytes >= whole);
+    shape_typical(&call, routine("dgetrf"), size);
+    model_work_of(&call, true, &work);
+    assert_near(work.up_bytes, whole, 0);
+}
+
 /* A matrix that all products read goes up once: with a stride of 0, or one pointer again and again. */
 static void shared_matrices_go_up_once(void **state)
 {
@@ -405,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_of_a_product),
         cmocka_unit_test(shared_matrices_go_up_once),
+        cmocka_unit_test(triangles_of_lapack),
         cmocka_unit_test(fit_finds_the_terms),
         cmocka_unit_test(curve_passes_through_the_points),
         cmocka_unit_test(rates_are_not_made_up),
