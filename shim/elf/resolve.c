@@ -63,38 +63,67 @@ static int layout_of(uint32_t entry, void *function)
     return op->accepts && dispatch_takes_library(routine) ? op->accepts(&provider) : 0;
 }
 
-/* For when memory has run out: a call still needs its original. These are never freed; an equal one serves again. */
-#define RESERVE 512
-static struct accel_original reserve[RESERVE];
-static int reserved;
-static pthread_mutex_t reserve_lock = PTHREAD_MUTEX_INITIALIZER;
-FORKS_LOCK(reserve_lock);
+/* All that have been made. They are never freed, as another thread may hold one; an equal one serves again, or a program that opens and closes plug-ins
+ * would grow with each. */
+static struct made {
+    struct accel_original original;
+    unsigned long long unloads; /* as of when it was last wanted */
+    struct made *before;
+} * made;
+static pthread_mutex_t made_lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(made_lock);
 
-static struct accel_original *from_reserve(const struct accel_original *wanted)
+/* For when memory has run out: a call still needs its original. */
+#define RESERVE 512
+static struct made reserve[RESERVE];
+static int reserved;
+
+static bool is_same(const struct accel_original *a, const struct accel_original *b)
 {
-    struct accel_original *original = NULL;
-    if (!own_lock(&reserve_lock))
-        return NULL;
-    for (int i = 0; !original && i < reserved; i++)
-        if (reserve[i].function == wanted->function && reserve[i].width == wanted->width &&
-            reserve[i].layout == wanted->layout && reserve[i].global == wanted->global &&
-            reserve[i].wide == wanted->wide && reserve[i].unasked == wanted->unasked)
-            original = &reserve[i];
-    if (!original && reserved < RESERVE) {
-        original = &reserve[reserved++];
+    return a->function == b->function && a->width == b->width && a->layout == b->layout &&
+           a->global == b->global && a->wide == b->wide && a->unasked == b->unasked;
+}
+
+/* Under the lock. */
+static struct made *find_made(const struct accel_original *wanted)
+{
+    struct made *at = made;
+    while (at && !is_same(&at->original, wanted))
+        at = at->before;
+    return at;
+}
+
+/* Of a signal handler that has interrupted who holds the lock. */
+static const struct accel_original *store_beside(const struct accel_original *wanted)
+{
+    struct accel_original *original = malloc(sizeof *original);
+    if (original)
         *original = *wanted;
-    }
-    own_unlock(&reserve_lock);
     return original;
 }
 
 static const struct accel_original *store_original(const struct accel_original *wanted)
 {
-    struct accel_original *original = malloc(sizeof *original);
-    if (!original)
-        return from_reserve(wanted);
-    *original = *wanted;
-    return original;
+    const unsigned long long unloads = accel_objects_unloads();
+    if (!own_lock(&made_lock))
+        return store_beside(wanted);
+    struct made *at = find_made(wanted);
+    if (!at) {
+        at = malloc(sizeof *at);
+        if (!at && reserved < RESERVE)
+            at = &reserve[reserved++];
+        if (at) {
+            at->original = *wanted;
+            at->before = made;
+            made = at;
+        }
+    } else if (at->unloads != unloads) { /* the address may be another library's now */
+        atomic_store_explicit(&at->original.library, NULL, memory_order_release);
+    }
+    if (at)
+        at->unloads = unloads;
+    own_unlock(&made_lock);
+    return at ? &at->original : NULL;
 }
 
 static const struct accel_original *make_original(uint32_t entry, void *function, bool global,
@@ -108,12 +137,6 @@ static const struct accel_original *make_original(uint32_t entry, void *function
                                           .global = global,
                                           .wide = wide};
     return store_original(&wanted);
-}
-
-void accel_original_free(const struct accel_original *original)
-{
-    if (original < reserve || original >= reserve + RESERVE)
-        free((void *)(uintptr_t)original);
 }
 
 const struct accel_original *accel_resolve_known(uint32_t entry, void *function)

@@ -15,7 +15,7 @@
 #include "shim/arch/entry.h"
 #include "ops/names.h"
 
-/* One provider's function under one name. In a table it is never freed: another thread may hold it. */
+/* One provider's function under one name. It is never freed: another thread may hold it. An equal one is the same. */
 struct accel_original {
     void *function;
     bool ours;  /* known to be the routine of the table; else calls only jump to it */
@@ -52,8 +52,5 @@ const struct accel_original *accel_resolve_known(uint32_t entry, void *function)
 
 /* Returns the library that defines a function, for an operation of another library. */
 struct accel_provider accel_resolve_provider(void *function);
-
-/* Frees a result of either that is in no table, or NULL. Thread-safe. */
-void accel_original_free(const struct accel_original *original);
 
 #endif

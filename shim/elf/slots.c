@@ -413,10 +413,8 @@ void *accel_slots_bind(uint32_t entry, void *function)
     if (!original)
         return function;
     void *pointer = function;
-    if (!own_lock(&lock)) {
-        accel_original_free(original);
+    if (!own_lock(&lock))
         return function;
-    }
     at = bound_place(entry, function);
     if (at < ACCEL_BOUND_ENTRIES) {
         const bool is_new = at == bound_used;
@@ -424,10 +422,7 @@ void *accel_slots_bind(uint32_t entry, void *function)
             bound[at].exported = entry;
         bound[at].unloads = unloads;
         /* After an unload, the same address may be another library's. */
-        if (is_new || !atomic_load_explicit(&bound[at].original, memory_order_relaxed)->unasked) {
-            atomic_store_explicit(&bound[at].original, original, memory_order_release);
-            original = NULL;
-        }
+        atomic_store_explicit(&bound[at].original, original, memory_order_release);
         if (is_new) {
             publish_bound((uint32_t)at,
                           (struct dispatch_attention){
@@ -442,7 +437,6 @@ void *accel_slots_bind(uint32_t entry, void *function)
                   ACCEL_BOUND_ENTRIES);
     }
     own_unlock(&lock);
-    accel_original_free(original); /* if it is in no table */
     return pointer;
 }
 

@@ -9,7 +9,7 @@ from lib.log import lines_for, said
 from lib.programs import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
-CASES = ["local", "two", "pointer", "pointer64", "tail", "tail-two", "dlclose", "global", "later", "later-unload", "brought", "variadic", "asked",
+CASES = ["local", "two", "pointer", "pointer64", "tail", "tail-two", "dlclose", "global", "later", "later-unload", "unloads", "brought", "variadic", "asked",
          "original"]
 MODES = {
     "ACCEL=0": {**SHIM, "ACCEL": "0"},
