@@ -101,7 +101,9 @@ $(eval $(call flags,link,$(LDFLAGS) $(SHIM_LDFLAGS)))
 COMMIT := $(if $(wildcard .git),$(shell git rev-parse --short=12 HEAD 2>/dev/null))
 $(eval $(call flags,version,$(VERSION) $(COMMIT)))
 
-$(BUILD)/libaccel.so: $(OBJECTS) shim/start.ld $(BUILD)/symbols.map $(BUILD)/link.flags
+# A source that is gone leaves the library, too.
+$(eval $(call flags,objects,$(OBJECTS:$(BUILD)/%=%)))
+$(BUILD)/libaccel.so: $(OBJECTS) shim/start.ld $(BUILD)/symbols.map $(BUILD)/link.flags $(BUILD)/objects.flags
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SHIM_LDFLAGS) $(SANITIZE_FLAGS) -Wl,--version-script=$(BUILD)/symbols.map -o $@.new $(OBJECTS) $(OLD_GLIBC_LINK) -ldl -lpthread
 	mv $@.new $@
 
@@ -124,7 +126,7 @@ OWN_SOURCES := $(wildcard gpu/own/*.cu)
 OWN_ARCHITECTURES ?= 70 75 80 90 100 120
 $(eval $(call flags,own,$(NVCC) $(OWN_ARCHITECTURES) $(OWN_SOURCES)))
 $(BUILD)/gpu/own/own.fatbin: $(OWN_SOURCES) $(wildcard gpu/own/*.h gpu/own/*.cuh) scripts/compile-kernels $(BUILD)/own.flags
-	scripts/compile-kernels '$(NVCC)' '$(OWN_ARCHITECTURES)' $@ $(OWN_SOURCES)
+	WERROR='$(WERROR)' scripts/compile-kernels '$(NVCC)' '$(OWN_ARCHITECTURES)' $@ $(OWN_SOURCES)
 $(BUILD)/gpu/cuda/own_image.o: $(BUILD)/gpu/own/own.fatbin
 
 $(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"' -DACCEL_COMMIT='"$(COMMIT)"'

@@ -33,15 +33,15 @@ unit_test     = $(addprefix $(TESTS)/,$(basename $(notdir $(1))))
 UNIT_TESTS   := $(call unit_test,$(UNIT_SOURCES))
 UNIT_LIBS     = -lcmocka -lm -ldl -lpthread
 $(foreach source,$(UNIT_SOURCES),$(eval $(call unit_test,$(source)): $(source)))
-$(UNIT_TESTS): $(TEST_LIB) $(LAYERS) | $(TESTS) $(BUILD)/testgpu/libcuda.so.1
+$(UNIT_TESTS): $(TEST_LIB) $(LAYERS) | $(TESTS) $(CUDA_DRIVER)
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(filter %.a,$^) $(UNIT_LIBS)
 $(TEST_LIB): $(call of_obj,$(wildcard tests/lib/*.c))
 	rm -f $@
 	$(AR) rcs $@ $^
 # What the tool's own main() is not needed for.
-$(BUILD)/tool.a: $(TOOL_OBJECTS)
+$(BUILD)/tool.a: $(TOOL_OBJECTS) $(BUILD)/tool.flags
 	rm -f $@
-	$(AR) rcsT $@ $^
+	$(AR) rcsT $@ $(TOOL_OBJECTS)
 $(call unit_test,$(filter tests/tool/%,$(UNIT_SOURCES))): $(BUILD)/tool.a
 # The tool's objects come behind the layers, and these need functions of those.
 $(TESTS)/test_survey $(TESTS)/test_solve_survey $(TESTS)/test_elf_file: UNIT_LIBS := $(LAYERS) $(UNIT_LIBS)

@@ -11,7 +11,8 @@ $(BUILD)/tool/preload.o: INCLUDES += -DACCEL_LIBDIR='"$(libdir)"' -DACCEL_LIBDIR
 # json-c reads JSON. It is linked statically: the tool needs only libc, like the library.
 JSON_C_LIBS ?= -l:libjson-c.a
 
-$(BUILD)/accel: $(TOOL_OBJECTS) $(LAYERS) $(BUILD)/link.flags
+$(eval $(call flags,tool,$(TOOL_OBJECTS:$(BUILD)/%=%)))
+$(BUILD)/accel: $(TOOL_OBJECTS) $(LAYERS) $(BUILD)/link.flags $(BUILD)/tool.flags
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_FLAGS) -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--as-needed -o $@.new $(TOOL_OBJECTS) $(LAYERS) $(JSON_C_LIBS) $(OLD_GLIBC_LINK) -lm -ldl -lpthread
 	mv $@.new $@
 
@@ -19,7 +20,7 @@ $(BUILD)/accel: $(TOOL_OBJECTS) $(LAYERS) $(BUILD)/link.flags
 
 # The completion of shells and the manual pages, from the tool's own tables.
 PAGES_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/pages/*.c))
-$(BUILD)/pages: $(PAGES_OBJECTS) $(filter-out %/accel.o,$(TOOL_OBJECTS)) $(LAYERS) $(BUILD)/link.flags
+$(BUILD)/pages: $(PAGES_OBJECTS) $(filter-out %/accel.o,$(TOOL_OBJECTS)) $(LAYERS) $(BUILD)/link.flags $(BUILD)/tool.flags
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed -o $@.new $(filter %.o %.a,$^) $(JSON_C_LIBS) -lm -ldl -lpthread
 	mv $@.new $@
 # As they are installed: completions below datarootdir, manual pages below mandir. A build for another machine cannot run the program that makes them.

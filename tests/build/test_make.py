@@ -135,7 +135,7 @@ try:
     for part in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool"):
         shutil.copytree(BUILD / part, scratch / part)
     for name in ("symbols.map", "names_sorted.inc", "compiler.flags", "glibc.flags", "layers.flags", "link.flags", "install.flags", "version.flags",
-                 "own.flags", "extra.flags", "functions.def", "other_ops.def"):
+                 "objects.flags", "tool.flags", "own.flags", "extra.flags", "functions.def", "other_ops.def"):
         shutil.copy2(BUILD / name, scratch / name)
     mark = f"LDFLAGS={MARKS['LDFLAGS']}"
     output, status = make(f"BUILD={scratch}", mark, "all")
@@ -145,6 +145,15 @@ try:
     tap.ok({Path(target).name for target in again} == {"libaccel.so.new", "accel.new", "pages.new"}, "for which nothing was compiled", *again)
     tap.ok(commands(make("-n", f"BUILD={scratch}", mark, "all")[0]) == [], "the same flags once more: nothing to do", make("-n", f"BUILD={scratch}", mark, "all")[0])
     tap.ok(len(commands(make("-n", f"BUILD={scratch}", "all")[0])) == 3, "other LDFLAGS: it is linked again")
+    for name, linked in (("objects", {"libaccel.so.new"}), ("tool", {"accel.new", "pages.new"})):
+        flags = scratch / f"{name}.flags"
+        kept, dates = flags.read_text(), flags.stat()
+        flags.write_text(kept.replace(" ", " tool/gone.o ", 1))
+        os.utime(flags, ns=(dates.st_atime_ns, dates.st_mtime_ns))
+        again = {Path(target).name for target, _ in commands(make("-n", f"BUILD={scratch}", mark, "all")[0])}
+        tap.ok(again == linked, f"a source that is gone: what it was in is linked again ({name})", *again)
+        flags.write_text(kept)
+        os.utime(flags, ns=(dates.st_atime_ns, dates.st_mtime_ns))
     for name in ("CFLAGS", "CPPFLAGS"):
         output, _ = make("-n", f"BUILD={scratch}", mark, f"{name}={MARKS[name]}", "all")
         tap.ok(len(commands(output)) > 100, f"other {name}: all is compiled again", len(commands(output)))
@@ -180,6 +189,15 @@ try:
     without = "NVCC=/bin/false"  # from here on: the kernels take half a minute to compile
     output, status = make(f"BUILD={scratch}", mark, without, "all")
     tap.ok(status == 0 and output.count("left out") == 1 and "compile-kernels: /bin/false does not work" in output, "nor does an nvcc that fails stop the build", output[-600:])
+    # One that compiles an empty source, but not the kernels.
+    poor = scratch / "nvcc"
+    poor.write_text('#!/bin/sh\ncase "$*" in *all.cu) echo "error: too new"; exit 2;; *--list*) echo compute_80;; esac\n')
+    poor.chmod(0o755)
+    image = scratch / "poor/own.fatbin"
+    for werror, status in (("", 0), ("-Werror", 1)):
+        done = subprocess.run(["scripts/compile-kernels", poor, "80", image, "gpu/own/copy.cu"], cwd=ROOT, env={**os.environ, "WERROR": werror}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        tap.ok(done.returncode == status and "error: too new" in done.stdout and (f"{poor} fails: kernels of our own" in done.stdout) == (status == 0) and (status or image.read_bytes() == b""),
+               f"an nvcc that refuses the kernels, WERROR={werror}: {'an error' if status else 'they are left out'}", done.returncode, done.stdout)
     if LONG:
         output = subprocess.run(["scripts/install-deps", "compiler"], cwd=ROOT, env={**os.environ, **bare, "BUILD": f"{scratch}/real"}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         made, status = make(f"BUILD={scratch}/real", "OWN_ARCHITECTURES=80", f"{scratch}/real/gpu/own/own.fatbin", **bare)
