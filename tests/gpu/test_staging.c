@@ -12,10 +12,12 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -273,9 +275,44 @@ enum { ROWS = 4000, COLUMNS = 2000 };
 static struct {
     CUdeviceptr from;
     int64_t piece, bytes; /* those of a whole piece, and of all copies */
-    int count, early;     /* copies; those of less than the first piece, before it is whole */
+    int count;            /* copies */
+    atomic_int early;     /* those of less than the first piece, before it is whole */
     int fails_at;
 } uploads;
+
+/* A page of the first piece, near its end. A helper that is to pack it waits until others' parts are on their way: whichever thread the machine lets run
+ * when, one part is late then. The calling thread does not wait for itself. */
+static struct {
+    char *page;
+    size_t bytes;
+    pthread_t caller;
+} held;
+
+static void wait_for_early(int number, siginfo_t *info, void *context)
+{
+    const uintptr_t at = (uintptr_t)info->si_addr, page = (uintptr_t)held.page;
+    (void)context;
+    if (at < page || at >= page + held.bytes) {
+        signal(number, SIG_DFL);
+        return;
+    }
+    for (int i = 0; i < 1000 && uploads.early == 0; i++) {
+        if (pthread_equal(pthread_self(), held.caller))
+            break;
+        usleep(1000);
+    }
+    must(mprotect(held.page, held.bytes, PROT_READ | PROT_WRITE) == 0);
+}
+
+static void hold(char *sent, int64_t piece)
+{
+    const struct sigaction action = {.sa_sigaction = wait_for_early, .sa_flags = SA_SIGINFO};
+    held.bytes = (size_t)sysconf(_SC_PAGESIZE);
+    held.page = (char *)((uintptr_t)(sent + piece - held.bytes) / held.bytes * held.bytes);
+    held.caller = pthread_self();
+    must(sigaction(SIGSEGV, &action, NULL) == 0);
+    must(mprotect(held.page, held.bytes, PROT_NONE) == 0);
+}
 
 static CUresult count_upload(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
@@ -287,8 +324,9 @@ static CUresult count_upload(CUdeviceptr to, const void *from, size_t bytes, CUs
     return real.cuMemcpyHtoDAsync_p(to, from, bytes, stream);
 }
 
-/* Returns the status of an upload; after a success, what is there is compared. */
-static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *sent, char *there)
+/* Returns the status of an upload; after a success, what is there is compared. late: a part of the first piece is. */
+static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *sent, char *there,
+                              bool late)
 {
     const struct lane_rectangle from = lane_whole(sent, ROWS, COLUMNS, ROWS, 8),
                                 to = lane_whole(there, ROWS, COLUMNS, ROWS, 8);
@@ -298,6 +336,8 @@ static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *s
     uploads.fails_at = fails_at;
     uploads.from = memory;
     uploads.piece = pieces_bytes(&from, ROWS, PIECES_OF_MATRIX, lane_least_piece(lane));
+    if (late)
+        hold(sent, uploads.piece);
     const enum gpu_status status = lane_upload(lane, memory, ROWS, &from);
     must(lane_wait(lane) == GPU_OK);
     if (status != GPU_OK)
@@ -308,7 +348,7 @@ static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *s
     return GPU_OK;
 }
 
-/* A thread that is held up may find all parts packed: then the next attempt tells. */
+/* Where the calling thread packs the part that is late, the next attempt tells. */
 static void send_early(void)
 {
     struct gpu_scope scope;
@@ -325,7 +365,7 @@ static void send_early(void)
     do {
         if (attempts > 0)
             usleep(30000);
-        must(upload(lane, memory, sent, there) == GPU_OK);
+        must(upload(lane, memory, sent, there, true) == GPU_OK);
     } while (uploads.early == 0 && ++attempts < 100);
     must(uploads.early > 0);
     /* Behind another upload, the link is busy: all pieces go up whole. */
@@ -336,9 +376,9 @@ static void send_early(void)
     must(lane_wait(lane) == GPU_OK);
     for (int n = 1; n < 12; n++) {
         uploads.fails_at = n;
-        failures += upload(lane, memory, sent, there) == GPU_ERROR;
+        failures += upload(lane, memory, sent, there, false) == GPU_ERROR;
         uploads.fails_at = 0;
-        must(upload(lane, memory, sent, there) == GPU_OK);
+        must(upload(lane, memory, sent, there, false) == GPU_OK);
     }
     must(failures == 11);
     lane_release(lane, false);
