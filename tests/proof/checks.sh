@@ -2,15 +2,33 @@
 
 # ---- Building ----
 
+# A driver to link to, if there is one: where the loader finds it, else in folders that it need not know, else the toolkit's stand-in for linking.
+driver_to_link() {
+    local name
+    for name in "$(LD_PRELOAD=libcuda.so.1 ldd /bin/true 2> /dev/null | sed -n 's/.* => \(.*libcuda\.so\.1\) .*/\1/p' | head -n 1)" \
+        /usr/lib/x86_64-linux-gnu/libcuda.so.1 /usr/lib64/libcuda.so.1 /usr/lib/wsl/lib/libcuda.so.1 /usr/local/cuda/compat/libcuda.so.1 \
+        "$cuda"/{lib64,targets/x86_64-linux/lib}/stubs/libcuda.so; do
+        if [ -e "$name" ]; then
+            echo "$name"
+            return
+        fi
+    done
+}
+
 step_build() {
-    local begun=$SECONDS log=$logs/build warnings
+    local begun=$SECONDS log=$logs/build warnings link
     local -a settings=(BUILD="$build" CUDA_HOME="$cuda" CUDA_INCLUDE="$cuda/include" WERROR= CC="${CC:-gcc}")
     [ -z "$regret" ] || settings+=(regret-programs)
-    # Only the C tests are built here: those in Fortran are in the bundle, and the test GPU needs a static OpenBLAS.
+    # Only the C tests are built here: those in Fortran are in the bundle, and the test GPU needs a static OpenBLAS, g++ and CUDA 13's headers.
+    link=$(driver_to_link)
+    [ -z "$link" ] || settings+=(CUDA_DRIVER="$link")
     if limited "$make" -s -j "$cores" "${settings[@]}" all proof-programs > "$log" 2>&1; then
         warnings=$(grep -c 'warning:' "$log")
         step_note="$warnings warnings"
         check build "libaccel and the tests" ok $((SECONDS - begun)) "$step_note"
+        if [ ! -s "$build/gpu/own/own.fatbin" ]; then
+            check build "kernels of our own" "$([ -x "$cuda/bin/nvcc" ] && echo failed || echo "not here")" 0 "$(grep '^compile-kernels: ' "$log" | tail -n 1)"
+        fi
     else
         cp "$log" "$logs/failed-build"
         check build "libaccel and the tests" failed $((SECONDS - begun)) "$(grep -E 'error|Error' "$log" | head -n 1)"
@@ -65,6 +83,19 @@ run_job() {
     esac
 }
 
+# new_folder NAME: one for what follows outside of jobs.
+new_folder() {
+    folder=$logs/$1.files
+    rm -rf "$folder"
+    mkdir -p "$folder"
+}
+
+# left_out_if_cut STEP CHECK BEGUN: whether the step's time has cut something short, since the folder is there; and says so.
+left_out_if_cut() {
+    [ -e "$folder/cut" ] || return 1
+    left_out "$1" "$2" "not finished after $((SECONDS - $3)) s, when the step's time was over"
+}
+
 # limited COMMAND…: for as long as the step may last; what that cuts short is marked, because it is no failure.
 limited() {
     local status
@@ -72,7 +103,8 @@ limited() {
     timeout -k 2 $((step_end > SECONDS ? step_end - SECONDS : 1)) "$@" <&0 &
     wait $!
     status=$?
-    if [ $status -eq 124 ] || [ $status -eq 137 ]; then
+    # Who is short of memory may be killed, too, and sooner.
+    if [ "$SECONDS" -ge "$step_end" ] && { [ $status -eq 124 ] || [ $status -eq 137 ]; }; then
         echo "not finished in the step's time" >&2
         [ -z "${folder:-}" ] || : > "$folder/cut"
     fi
@@ -177,11 +209,12 @@ step_device() {
 
 unit_job() {
     local program=$1 output plan seen
-    output=$(limited env CMOCKA_MESSAGE_OUTPUT=TAP TEST_REAL_GPU=1 LD_PRELOAD="${2:-}" "$program")
+    output=$(limited env CMOCKA_MESSAGE_OUTPUT=TAP TEST_REAL_GPU=1 TEST_IMAGES="$kit/data" LD_PRELOAD="${2:-}" "$program")
     local status=$?
     printf '%s\n' "$output"
     plan=$(printf '%s\n' "$output" | sed -n 's/^1\.\.\([0-9]*\)$/\1/p')
-    seen=$(printf '%s\n' "$output" | grep -c -E '^ok') # among them "ok 1 # SKIP"
+    # Of a test that is skipped, cmocka 1.1.5 says "not ok 1 # SKIP", a later one "ok 1 # SKIP".
+    seen=$(printf '%s\n' "$output" | grep -c -E '^(ok|not ok [0-9]+ # SKIP)')
     echo "$seen of ${plan:-no} tests"
     [ $status -eq 0 ] && [ "${plan:-none}" = "$seen" ]
 }
@@ -548,24 +581,32 @@ step_sanitizer() {
 # ---- The machine ----
 
 step_measure() {
-    local begun=$SECONDS status
+    local begun=$SECONDS status name
+    new_folder measure
     limited "$build/proof/measure" ${quick:+--quick} > "$parts/measures.tsv" 2> "$logs/measure"
     status=$?
-    case $status in
-    0) check measure "the machine" ok $((SECONDS - begun)) "" ;;
-    124 | 137) check measure "the machine" failed $((SECONDS - begun)) "not finished in the step's time" ;;
-    *)
+    if left_out_if_cut measure "the machine" "$begun"; then
+        :
+    elif [ $status -eq 0 ]; then
+        check measure "the machine" ok $((SECONDS - begun)) ""
+    else
         cp "$logs/measure" "$logs/failed-measure"
         check measure "the machine" failed $((SECONDS - begun)) "exit status $status $(tail -n 1 "$logs/measure")"
-        ;;
-    esac
+    fi
     awk -F '\t' '$2 == "-" { print "not measured: " $1 ": " $3 }' "$parts/measures.tsv" | while read -r line; do say "$line"; done
     # What nothing can be judged without.
     awk -F '\t' '$2 != "-" { print $1 }' "$parts/measures.tsv" > "$logs/measured"
-    local name
     for name in pinned_up pinned_down dgemm_peak sgemm_peak zgemm_peak; do
-        grep -qx "$name" "$logs/measured" || check measure "$name" failed 0 "it was not measured"
+        grep -qx "$name" "$logs/measured" || check measure "$name" "$([ -e "$folder/cut" ] && echo "left out" || echo failed)" 0 "it was not measured"
     done
+    for name in $(wrong_solutions); do
+        check measure "${name%=*}" failed 0 "our own kernel and the device's BLAS differ by ${name#*=}"
+    done
+}
+
+# Solutions of up to a half, whose rounding errors are of the size of 1e-15. "nan" and "inf" have no digit at their end.
+wrong_solutions() {
+    awk -F '\t' '$1 ~ /^solve_.*_difference$/ && $2 != "-" && ($2 !~ /[0-9]$/ || $2 + 0 > 1e-10) { print $1 "=" $2 }' "$parts/measures.tsv"
 }
 
 step_calibrate() {
@@ -629,16 +670,14 @@ ml_check() {
         left_out ml "$name" "no time is left"
         return
     fi
-    folder=$logs/ml.files
-    rm -rf "$folder" && mkdir -p "$folder"
+    new_folder ml
     rm -f "$logs/ml-log"
     [ -n "$least" ] || native=$(limited env OPENBLAS_NUM_THREADS="$cores" "$build/proof/time_ml" "$@" 2> "$logs/ml-error")
     accelerated=$(limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_LOG=1 ACCEL_LOG_FILE="$logs/ml-log" \
         "$build/proof/time_ml" "$@" 2> "$logs/ml-error")
     note_ml "$name"
     right=$(pair_value right "$accelerated")
-    if [ -e "$folder/cut" ]; then
-        left_out ml "$name" "not finished after $((SECONDS - begun)) s"
+    if left_out_if_cut ml "$name" "$begun"; then
         return
     elif [ -z "$accelerated" ]; then
         wrong="no result: $(tail -n 1 "$logs/ml-error")"
@@ -699,9 +738,12 @@ later_ms() {
 repeats_check() {
     local routine=$1 n=$2 setting=$3 cpu=$4 begun=$SECONDS name="$1 $2 $3" line kept ms gbps sent wrong=''
     rm -f "$logs/repeats-log"
+    new_folder repeats
     line=$(limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_RESIDENT="$setting" ACCEL_LOG=1 ACCEL_LOG_FILE="$logs/repeats-log" \
-        OPENBLAS_NUM_THREADS="$cores" "$build/proof/time_repeats" "$routine" "$n" 12 2> "$logs/repeats-error")
-    if [ -z "$line" ]; then
+        OPENBLAS_NUM_THREADS="$cores" "$build/proof/time_repeats" "$routine" "$n" 12 2> "$logs/repeats-error") || line=
+    if left_out_if_cut repeats "$name" "$begun"; then
+        return
+    elif [ -z "$line" ]; then
         check repeats "$name" failed $((SECONDS - begun)) "no result: $(tail -n 1 "$logs/repeats-error")"
         return
     fi
@@ -724,10 +766,13 @@ repeats_check() {
 }
 
 step_repeats() {
-    local routine setting cpu n=16384
+    local routine setting cpu begun n=16384
     [ -z "$few" ] || n=512 # 2 MB: smaller matrices do not stay
     for routine in dgemv dgemm; do
+        begun=$SECONDS
+        new_folder repeats
         cpu=$(limited env OPENBLAS_NUM_THREADS="$cores" "$build/proof/time_repeats" $routine $n 12 2> "$logs/repeats-error")
+        ! left_out_if_cut repeats "$routine $n" "$begun" || continue
         printf 'repeated_%s_%s_cpu\t%s\tGB/s\n' $routine $n "$(awk -v n=$n -v ms="$(later_ms "$cpu")" 'BEGIN { printf "%.6g", ms ? n * n * 8e-6 / ms : 0 }')" >> "$parts/measures.tsv"
         for setting in off hash auto; do
             if [ $((step_end - SECONDS)) -lt 5 ]; then
@@ -765,15 +810,25 @@ trace_figures() {
         }' "$2" >> "$parts/measures.tsv"
 }
 
-# trace_check NAME COMMAND…: runs a program whose last call is traced, by the calibration of this run where there is one.
+# trace_check NAME COMMAND…: runs a program whose last call is traced, by the calibration of this run where there is one. It judges its own results.
 trace_check() {
-    local name=$1 begun=$SECONDS file=$logs/trace-$1.json note
+    local name=$1 begun=$SECONDS file=$logs/trace-$1.json status
     local -a model
     find_model
     shift
+    if [ $((step_end - SECONDS)) -lt 4 ]; then
+        left_out traces "$name" "no time is left"
+        return
+    fi
     rm -f "$file"
-    if limited env OPENBLAS_NUM_THREADS="$cores" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait ACCEL_TRACE="$file" "${model[@]}" "$@" > "$logs/trace-out" 2>&1 &&
-        trace_figures "$name" "$file" && note=$(grep -c "^trace_${name}_" "$parts/measures.tsv") && [ "$note" -ge 9 ]; then
+    new_folder traces
+    limited env OPENBLAS_NUM_THREADS="$cores" LD_PRELOAD="$build/libaccel.so" ACCEL_START=wait ACCEL_TRACE="$file" "${model[@]}" "$@" > "$logs/trace-out" 2>&1
+    status=$?
+    if left_out_if_cut traces "$name" "$begun"; then
+        return
+    elif [ $status -ne 0 ] || grep -q '^error' "$logs/trace-out"; then
+        check traces "$name" failed $((SECONDS - begun)) "exit status $status, $(tail -n 1 "$logs/trace-out")"
+    elif trace_figures "$name" "$file" && [ "$(grep -c "^trace_${name}_" "$parts/measures.tsv")" -ge 9 ]; then
         check traces "$name" ok $((SECONDS - begun)) "$(sed -n "s/^trace_${name}\t\([^\t]*\).*/\1 ms/p" "$parts/measures.tsv")"
     else
         check traces "$name" failed $((SECONDS - begun)) "no trace of its last call: $(tail -n 1 "$logs/trace-out")"
@@ -786,10 +841,6 @@ step_traces() {
     [ -z "$few" ] || calls=("dgemm 800" "dtrsm 900") thin=512
     for call in "${calls[@]}"; do
         n=${call#* }
-        if [ $((step_end - SECONDS)) -lt 4 ]; then
-            left_out traces "$call" "no time is left"
-            continue
-        fi
         printf '%s 3\n' "$call" > "$logs/trace-in"
         trace_check "${call% *}_$n" ACCEL_POLICY=gpu ACCEL_RESIDENT=off "$build/proof/time_calls" < "$logs/trace-in"
     done
@@ -810,10 +861,13 @@ time_forced() {
 step_panels() {
     local n=16384 whole parts_ms share begun=$SECONDS
     [ -z "$quick" ] || n=256
+    new_folder panels
     whole=$(time_forced "$n")
     rm -f "$logs/panels"
     parts_ms=$(time_forced "$n" ACCEL_MEMORY=$((n * n * 4 / 1024))K)
-    if [ -z "$whole" ] || [ -z "$parts_ms" ]; then
+    if left_out_if_cut panels "dpotrf $n" "$begun"; then
+        return
+    elif [ -z "$whole" ] || [ -z "$parts_ms" ]; then
         check panels "dpotrf $n" failed $((SECONDS - begun)) "it was not timed"
     elif [ "$(grep -c 'sym=dpotrf_ .* ran=gpu0 why=forced' "$logs/panels")" -ne 2 ]; then
         check panels "dpotrf $n" failed $((SECONDS - begun)) "it did not run on the GPU in panels: $(grep -F sym=dpotrf_ "$logs/panels" | tail -n 1)"
@@ -855,7 +909,9 @@ step_timings() {
     after=$(tail -n +$((before + 1)) "$parts/checks.tsv" | grep -c "$(printf '\tfailed\t')")
     stop_players
     step_note="$(cut -f 1,2 "$parts/timings.tsv" | sort -u | wc -l) calls"
-    if [ ! -s "$parts/timings.tsv" ]; then
+    if [ ! -s "$parts/timings.tsv" ] && [ "$after" -eq 0 ] && tail -n +$((before + 1)) "$parts/checks.tsv" | grep -q "$(printf '\tleft out\t')"; then
+        left_out timings "calls" "none was timed"
+    elif [ ! -s "$parts/timings.tsv" ]; then
         check timings "calls" failed 0 "none was timed"
     elif ! grep -q "$(printf '\tlibaccel_gpu\t.*\tgpu0\t')" "$parts/timings.tsv"; then
         check timings "calls" failed 0 "none ran on the GPU"

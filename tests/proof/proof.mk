@@ -15,7 +15,11 @@ $(PROOF)/measure: $(call of_obj,$(wildcard tests/proof/measure*.c) tests/proof/d
 # Linked as users' programs are: by the generic names of BLAS and LAPACK.
 $(addprefix $(PROOF)/,time_calls time_repeats ending lapack_rules): $(PROOF)/%: tests/proof/%.c
 	@mkdir -p $(@D)
-	$(CC) $(TEST_FLAGS) -o $@ $< -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread
+$(PROOF)/time_calls: $(call of_obj,tests/proof/judge.c tests/proof/products.c)
+$(PROOF)/time_repeats: $(call of_obj,tests/proof/products.c)
+# As fast as the memory: a judgement of gigabytes takes time that others could have.
+$(call of_obj,tests/proof/judge.c tests/proof/products.c): TEST_FLAGS += -O3
 # Debian has svm.h in a folder of its own.
 $(PROOF)/time_ml: tests/proof/time_ml.c
 	@mkdir -p $(@D)

@@ -92,7 +92,8 @@ function floors(key,    routine, order, type) {
 # ---- JSON ----
 
 function quoted(text) {
-    gsub(/\\/, "\\\\", text)
+    # A backslash, and what was found: of two in the text, awks make one or two.
+    gsub(/\\/, "\\\\&", text)
     gsub(/"/, "\\\"", text)
     gsub(/[\001-\037]/, " ", text)
     return "\"" text "\""

@@ -7,13 +7,14 @@ that proves, on a bundle that is hardly compressed."""
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
 
-from lib.programs import BUILD, LONG, ROOT
+from lib.programs import BUILD, LONG, ROOT, TESTS
 from lib.tap import Tap
 
 STEPS = ("build device unit measure random precision shared blas lapack sanitizer calibrate ml repeats traces panels timings" if LONG
@@ -181,6 +182,13 @@ def check_failures(folder, test_gpu):
     failed = [c["note"] for c in report["checks"] if c["step"] == "blas" and c["status"] == "failed"]
     tap.ok(done.returncode == 1 and failed and all("on the GPU" in note for note in failed), "programs that went to the CPU have proved nothing", done.returncode, *failed)
 
+    # One element of each result is wrong: each program judges its own.
+    done, report = proof(folder, "--test-gpu", test_gpu, "--only", "traces,timings", "--calls", "dgemm,sgemm,zgemm,dsyrk,dtrsm,dgetrf,dpotrf,dgeqrf", env={"TESTGPU_WRONG": "1+"})
+    checks = [(c["step"], c["check"], c["status"], c["note"]) for c in report["checks"] if c["step"] in ("traces", "timings")]
+    wrong = {note.split(" ")[0] for step, check, status, note in checks if check == "libaccel_gpu" and status == "failed" and "error the result is off by" in note}
+    tap.ok(wrong == set(CALLS) - {"dsyevd", "dgesdd"} and not any(t["libaccel_gpu"] for t in report["timings"]), "a call whose result is wrong is not timed", *checks)
+    tap.ok([status for step, *_, status, _ in checks if step == "traces"] == ["failed"] * 3, "and its trace is a failure", *checks)
+
     done, report = proof(folder, "--test-gpu", test_gpu, env={"TESTGPU_FAIL": "cuInit:1+"})
     tap.ok(done.returncode == 1 and "no GPU: cuInit" in done.stdout and report["checks"][-1]["status"] == "failed", "no GPU: exit status 1, and why", done.stdout[-500:])
 
@@ -192,21 +200,127 @@ def check_agreement():
         ("train_ms 9 rho 1.0009 right 7", True), ("train_ms 9 rho 1.01 right 7", False), ("train_ms 9 rho nan right 7", False),
         ("train_ms 9 rho -inf right 7", False), ("train_ms 9", False))}
     cases |= {f"figures_agree {figures}": (f". tests/proof/turns.sh; figures_agree {figures}", agree) for figures, agree in (
-        ("1e3 1.00000000001e3 0", True), ("1 1.00001 0", False), ("1 1.00001 1", True), ("1 nan 0", False), ("-nan 1 1", False), ("1 inf 0", False))}
+        ("1e3 1.00000000001e3 0", True), ("1 1.0000001 0", False), ("1 1.0000001 1", True), ("1 1.00001 1", False), ("1 nan 0", False), ("-nan 1 1", False), ("1 inf 0", False))}
     for name, (command, agree) in cases.items():
         done = subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         tap.ok(done.returncode == (0 if agree else 1), name, done.returncode, done.stdout)
 
 
+def bash(command):
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return done.returncode, done.stdout.strip(), done.stderr
+
+
+def check_judges():
+    """A library that leaves the diagonals alone."""
+    lines = "".join(f"{call} {n} 1\n" for call in ("dgetrf", "dpotrf", "dgeqrf") for n in (2, 100))
+    for preload, said in ((TESTS / "libdiagonal.so", r"error the result is off by [\d.e+]+ times what rounding explains"), ("", r"\d+\.\d+ -?\d.*")):
+        done = subprocess.run([BUILD / "proof/time_calls"], input=lines, env={**os.environ, "LD_PRELOAD": str(preload)}, stdout=subprocess.PIPE, text=True)
+        tap.ok([bool(re.fullmatch(said, line)) for line in done.stdout.splitlines()] == [True] * 6, f"factorisations are judged as wholes: {'wrong' if preload else 'right'} ones", done.stdout)
+
+
+def check_units(folder):
+    """What a unit test's output says."""
+    for lines, status in ((("ok 1 - a", "ok 2 - b"), 0), (("ok 1 - a", "not ok 2 # SKIP b"), 0), (("ok 1 # SKIP a", "ok 2 - b"), 0), (("ok 1 - a", "not ok 2 - b"), 1), (("ok 1 - a",), 1)):
+        program = folder / "unit"
+        program.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in ("1..2", *lines)))
+        program.chmod(0o755)
+        said = bash(f". tests/proof/checks.sh; kit=none folder={folder} step_end=$((SECONDS + 60)); unit_job {program}")
+        tap.ok(said[0] == status, f"a unit test that says {', '.join(lines)}: {'failed' if status else 'ok'}", *said)
+
+
+def check_differences(folder):
+    (folder / "measures.tsv").write_text("solve_1x1_difference\t1e-16\t\nsolve_2x1_difference\t2e-10\t\nsolve_3x1_difference\tnan\t\nsolve_4x1_difference\t-\tno memory\nsolve_5x1_own\t1\tms\nsolve_6x1_difference\t-nan\t\n")
+    said = bash(f". tests/proof/checks.sh; parts={folder} wrong_solutions")
+    tap.ok(said[:2] == (0, "solve_2x1_difference=2e-10\nsolve_3x1_difference=nan\nsolve_6x1_difference=-nan"), "solutions of our own kernel that differ from the device's BLAS", *said)
+
+
+def check_quotes(folder):
+    """Notes have whatever a program has printed."""
+    parts = {"machine": "gpu\tTest", "steps": "blas\tok\t1\t", "checks": 'blas\tx\tfailed\t1\tat "C:\\new\\\\x"\\', "measures": "", "timings": ""}
+    for name, text in parts.items():
+        (folder / f"{name}.tsv").write_text(text + "\n" * bool(text))
+    for awk in filter(shutil.which, ("mawk", "gawk", "original-awk")):
+        done = subprocess.run([awk, "-v", "format=json", "-f", "tests/proof/report.awk", *(folder / f"{name}.tsv" for name in parts)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        try:
+            note = json.loads(done.stdout)["checks"][0]["note"]
+        except json.JSONDecodeError as error:
+            note = error
+        tap.ok(note == parts["checks"].split("\t")[-1], f"the report by {awk}: quotes and backslashes", note, done.stdout)
+
+
+SLOW = """for name in measure time_repeats time_calls; do printf '#!/bin/sh\\necho 1\\nexec sleep 30\\n' > $build/proof/$name; chmod +x $build/proof/$name; done
+check() { echo "$1: $2: $3"; }; left_out() { check "$1" "$2" "left out"; }; say() { :; }; now() { echo $SECONDS; }
+. tests/proof/checks.sh; . tests/proof/turns.sh; few=1 quick=1 cores=1 out=$build parts=$build turns=$build logs=$build work=$build kit=$build step_name=x; touch $build/{checks,measures,timings}.tsv
+"""
+
+
+def check_cuts(folder):
+    """What the end of a step's time cuts short is left out, and no failure."""
+    (folder / "proof").mkdir()
+    wanted = "pinned_up pinned_down dgemm_peak sgemm_peak zgemm_peak".split()
+    for name, seconds, command, said in (
+            ("the machine", 1, "step_measure", ["measure: the machine: left out", *(f"measure: {what}: left out" for what in wanted)]),
+            ("repeats", 6, "step_repeats", ["repeats: dgemv 512: left out", "repeats: dgemm 512: left out"]),
+            ("a repeated call", 1, "repeats_check dgemv 512 off '1 2'", ["repeats: dgemv 512 off: left out"]),
+            ("a trace", 4, "trace_check thin sleep 30", ["traces: thin: left out"]),
+            ("a trace, for which no time is left", 3, "trace_check thin sleep 30", ["traces: thin: left out"]),
+            ("panels", 1, "step_panels", ["panels: dpotrf 256: left out"]),
+            ("a player", 1, "players=(cpu); start_player cpu sleep 30; request='dgemm 8'; hear cpu 1 || stop_players", ["timings: cpu: left out"]),
+            ("all players", 1, "players=(cpu); chosen=(cpu); start_player cpu sleep 30; step_end=$((SECONDS - 4)); time_call dgemm 8; echo $?; stop_players", ["timings: cpu: left out", "2"]),
+            ("a player that is silent before", 9, "players=(cpu); start_player cpu sleep 30; request='dgemm 8'; hear cpu 1 || stop_players", ["timings: cpu: failed"])):
+        _, output, errors = bash(f"build={folder}; {SLOW} step_end=$((SECONDS + {seconds})); {command}")
+        tap.ok(output.splitlines() == said, f"time runs out: {name}", output, errors)
+
+
+PLAYER = """#!/bin/bash
+echo >> "$0.starts"
+while read -r line; do
+    case $line in memory*) echo 8 ;; prepare*) echo ready ;; quit) exit ;;
+    *) [ $(wc -l < "$0.starts") -gt DEATHS ] && echo "1 2 3 4 5 1" || exit 1 ;; esac
+done
+"""
+
+
+def check_restart(folder):
+    """libaccel_gpu, which ends at its first call, or whenever it is called."""
+    for deaths, calls, said in ((1, 2, ["timings: libaccel_gpu: failed"]),
+                                (9, 0, ["timings: libaccel_gpu: failed", "timings: libaccel_gpu: failed", "timings: dpotrf 8: left out"])):
+        player = folder / f"player{deaths}"
+        player.write_text(PLAYER.replace("DEATHS", str(deaths)))
+        player.chmod(0o755)
+        _, output, errors = bash(f"build={folder}; {SLOW} rm $build/timings.tsv; touch $build/timings.tsv; step_end=$((SECONDS + 60)) alone=1 most_call_seconds=9 most_rounds=1 calls='dgemm dsyrk dpotrf'; "
+                              f"players=(libaccel_gpu); start_player libaccel_gpu {player}; time_calls 8; stop_players; cut -f 1 $build/timings.tsv")
+        lines = output.splitlines()
+        tap.ok([line for line in lines if line.startswith("timings")][:len(said)] == said and lines[len(lines) - calls:] == ["dsyrk", "dpotrf"][:calls],
+               f"a player that is lost {'once' if deaths == 1 else 'again and again'}", output, errors)
+
+
+def check_driver(folder):
+    """Where there is a driver to link to, the test GPU is not built, which needs g++ and CUDA 13's headers."""
+    done = subprocess.run(["make", "-n", f"BUILD={folder}/none", f"CUDA_DRIVER={BUILD}/testgpu/libcuda.so.1", f"CUDA_INCLUDE={os.environ.get('CUDA_INCLUDE') or BUILD / 'cuda/include'}", "proof-programs"],
+                          cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    compiled = [line for line in done.stdout.splitlines() if re.search(r" -o \S*/testgpu\S*|g\+\+", line)]
+    linked = [line for line in done.stdout.splitlines() if "/tests/test_gpu " in line and f" {BUILD}/testgpu/libcuda.so.1 " in line]
+    tap.ok(len(linked) == 1 and not compiled, "the C tests are linked to a driver that is there", *compiled[:3], done.stdout[-500:] * (not linked))
+
+
 def check_players():
     """Who plays: those that a call does not take too long, and that have room."""
-    setting = ("players=(cpu libaccel libaccel_gpu libaccel_log nvblas); most_call_seconds=6; alone=1000000; left_out() { echo \"left out: $*\"; }; tell() { :; }; hear() { answer=$size; }; "
+    # answers: of a probe, "ORDER MILLISECONDS", and of all other requests.
+    setting = ("players=(cpu libaccel libaccel_gpu libaccel_log nvblas); most_call_seconds=6; alone=1000000; left_out() { echo \"left out: $*\"; }; tell() { asked=$2; }; "
+               "hear() { local at=${asked#* }; at=${at% *}; answer=${answers[$at]:-$size}; }; declare -A answers; "
                'step_end=100; now() { echo 0; }; for p in libaccel libaccel_gpu nvblas; do last_ms["$p dgemm"]=2 last_n["$p dgemm"]=1024; done; '
                'last_ms["cpu dgemm"]=200 last_n["cpu dgemm"]=1024; ')
     for name, n, least, said in (("all that are fast", 2048, "8", r"cpu libaccel libaccel_gpu libaccel_log nvblas 1\.6"),
-                                 ("not the CPU, which is slow", 4096, "8", r"left out: timings dgemm 4096: some players a call would take too long: cpu \(about 12\.8 s\)\n"
-                                                                           r"libaccel libaccel_gpu libaccel_log nvblas 0\.4"),
-                                 ("one of which nothing is known first makes a small call", 4096, '100; unset "last_ms[nvblas dgemm]"; last_ms["cpu dgemm"]=20',
+                                 ("not the CPU, which is slow", 4096, "8; answers[2048]=1600", r"left out: timings dgemm 4096: some players a call would take too long: cpu \(about 12\.8 s\)\n"
+                                                                                               r"libaccel libaccel_gpu libaccel_log nvblas 0\.4"),
+                                 ("the CPU, whose larger calls are faster than small ones let guess", 4096, "8; answers[2048]=700", r"cpu libaccel libaccel_gpu libaccel_log nvblas 6"),
+                                 ("not the CPU, whose larger calls would take too long themselves", 8192, "8; answers[2048]=7 answers[4096]=7",
+                                  r"left out: timings dgemm 8192: some players a call would take too long: cpu \(about 102\.4 s\)\nlibaccel libaccel_gpu libaccel_log nvblas 4"),
+                                 ("libaccel, as the fastest of those that it may take", 4096, '8; last_ms["libaccel dgemm"]=9000; last_ms["cpu dgemm"]=20',
+                                  r"cpu libaccel libaccel_gpu libaccel_log nvblas 1\.7"),
+                                 ("one of which nothing is known first makes small calls", 4096, '8; answers[512]=100 answers[1024]=800 answers[2048]=6400; unset "last_ms[nvblas dgemm]"; last_ms["cpu dgemm"]=20',
                                   r"left out: timings dgemm 4096: some players a call would take too long: nvblas \(about 51\.2 s\)\ncpu libaccel libaccel_gpu libaccel_log 1\.6"),
                                  ("one, where all others are left out", 4096, "8; alone=4096", r"libaccel_gpu 0\.1"),
                                  ("one, where memory is short for more", 1024, "$(awk '/^MemAvailable:/ { printf \"%.0f\", $2 * 512 }' /proc/meminfo)",
@@ -265,6 +379,10 @@ with tempfile.TemporaryDirectory() as name:
         service = folder / "bin/nvidia-cuda-mps-control"
         service.write_text('#!/bin/sh\nif [ "$1" = -d ]; then touch "$CUDA_MPS_PIPE_DIRECTORY/control"; else read -r word && [ "$word" = quit ] && rm "$CUDA_MPS_PIPE_DIRECTORY/control"; fi\n')
         service.chmod(0o755)
+        # A calibration of another run.
+        (BUILD / "gpu-proof").mkdir(exist_ok=True)
+        for old in (BUILD / "gpu-proof/model", folder / "out/accel.model"):
+            old.write_text("[gpu0 stale]\n")
         done, report = proof(folder, "--test-gpu", BUILD / "testgpu", *([] if LONG else ["--only", ",".join(STEPS)]), env={"PATH": f"{folder}/bin:/usr/bin:/bin"})
         check_report(folder, done, report)
         tap.ok(report["machine"]["commit"] == commit, "the commit is the bundle's where its sources are the same", commit, report["machine"]["commit"])
@@ -272,7 +390,12 @@ with tempfile.TemporaryDirectory() as name:
         if LONG:
             check_host_memory(folder, BUILD / "testgpu")
             check_several(folder)
+        check_driver(folder)
         check_peers()
+        check_judges()
+        for check in (check_units, check_differences, check_quotes, check_cuts, check_restart):
+            with tempfile.TemporaryDirectory() as own:
+                check(Path(own))
         check_agreement()
         check_players()
         check_refusals(folder)

@@ -4,7 +4,7 @@
  * line on stdout:
  *     milliseconds figure operations bytes_in bytes_out calls
  * milliseconds: the median of the calls. figure: a sum, or a logarithm of a determinant; all libraries give the same number up to
- * rounding. operations: the least that the usual algorithm needs. bytes_in, bytes_out: the least that the call must read and write.
+ * rounding. The first result of an order is judged as a whole, and "error" is the answer if it is wrong (time_calls.h). operations: the least that the usual algorithm needs. bytes_in, bytes_out: the least that the call must read and write.
  * Inputs are made once for a routine and an order, and copied before each call that overwrites them; "prepare ROUTINE N" makes them,
  * and is answered by "ready". "memory ROUTINE N" is answered by the bytes of their matrices. "error WHY" answers a line that is not understood, or a lack of memory. "quit" and the end of stdin
  * end the program.
@@ -21,6 +21,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "products.h"
+#include "time_calls.h"
 
 /* Behind the last argument: the hidden lengths of CHARACTER arguments. */
 #define GEMM(letter)                                                                               \
@@ -45,29 +47,6 @@ extern void dsyevd_(const char *, const char *, const int *, double *, const int
 extern void dgesdd_(const char *, const int *, const int *, double *, const int *, double *,
                     double *, const int *, double *, const int *, double *, const int *, int *,
                     int *, size_t);
-
-/* The matrices of one routine and order. */
-struct data {
-    const struct routine *routine;
-    int n;
-    size_t bytes; /* of a matrix */
-    char *source; /* what x is made of before each call; NULL: the call leaves its inputs alone */
-    char *x, *y, *z;   /* y and z where the routine has more */
-    double *values;    /* n of them: tau, eigenvalues, singular values */
-    int *pivots, info; /* pivots: n, and LAPACK's integer workspace */
-    double *work;
-    int lwork, liwork;
-};
-
-struct routine {
-    const char *name;
-    int item;                                 /* bytes of an element */
-    int matrices;                             /* 1: x; 2: and y; 3: and z */
-    double operations, elements_in, elements; /* times n cubed, n squared, n squared */
-    bool (*prepare)(struct data *);           /* contents; false for no memory */
-    void (*call)(struct data *);
-    double (*figure)(const struct data *);
-};
 
 static const double one[2] = {1, 0}, zero[2] = {0, 0};
 static const float single_one = 1, single_zero = 0;
@@ -273,37 +252,31 @@ static void dgesdd(struct data *d)
 
 /* ---- Figures ---- */
 
-/* The sum of the absolute values of a matrix, of its lower triangle, or of some values. */
-static double sum_of(const double *values, size_t count)
+/* The sum of the absolute values of a matrix or of its lower triangle. */
+static double sum_of(const struct data *d, const char *numbers, enum part part)
 {
+    const size_t n = (size_t)d->n, rows = d->routine->item == 16 ? 2 * n : n;
+    struct matrix m = {numbers, d->routine->item == 4 ? 4 : 8, rows, n, part, 0, 0};
     double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += fabs(values[i]);
+    product_by_columns(&m, NULL, d->vectors);
+    for (size_t i = 0; i < n; i++)
+        sum += d->vectors[i];
     return sum;
 }
 
 static double sum_of_z(const struct data *d)
 {
-    const float *single = (const float *)(const void *)d->z;
-    double sum = 0;
-    if (d->routine->item != 4)
-        return sum_of(doubles(d->z), d->bytes / sizeof(double));
-    for (size_t i = 0; i < d->bytes / sizeof *single; i++)
-        sum += fabs((double)single[i]);
-    return sum;
+    return sum_of(d, d->z, WHOLE);
 }
 
 static double sum_of_x(const struct data *d)
 {
-    return sum_of(doubles(d->x), d->bytes / sizeof(double));
+    return sum_of(d, d->x, WHOLE);
 }
 
 static double sum_of_triangle(const struct data *d)
 {
-    double sum = 0;
-    for (int i = 0; i < d->n; i++)
-        sum += sum_of(diagonal(d, d->y, i), (size_t)(d->n - i));
-    return sum;
+    return sum_of(d, d->y, LOWER);
 }
 
 static double logarithms(const struct data *d)
@@ -316,21 +289,24 @@ static double logarithms(const struct data *d)
 
 static double sum_of_values(const struct data *d)
 {
-    return sum_of(d->values, (size_t)d->n);
+    double sum = 0;
+    for (int i = 0; i < d->n; i++)
+        sum += fabs(d->values[i]);
+    return sum;
 }
 
 /* Of the eigenvalue problem: 4/3 for the tridiagonal matrix, 2 for the vectors; of the singular values: 8/3 and 4. */
 static const struct routine routines[] = {
-    {"sgemm", 4, 3, 2, 2, 1, product, sgemm, sum_of_z},
-    {"dgemm", 8, 3, 2, 2, 1, product, dgemm, sum_of_z},
-    {"zgemm", 16, 3, 8, 2, 1, product, zgemm, sum_of_z},
-    {"dsyrk", 8, 2, 1, 1, 0.5, one_matrix, dsyrk, sum_of_triangle},
-    {"dtrsm", 8, 2, 1, 1.5, 1, triangular, dtrsm, sum_of_x},
-    {"dgetrf", 8, 1, 2.0 / 3, 1, 1, overwritten, dgetrf, logarithms},
-    {"dpotrf", 8, 1, 1.0 / 3, 0.5, 0.5, definite, dpotrf, logarithms},
-    {"dgeqrf", 8, 1, 4.0 / 3, 1, 1, with_workspace, dgeqrf, logarithms},
-    {"dsyevd", 8, 1, 10.0 / 3, 0.5, 1, with_workspace, dsyevd, sum_of_values},
-    {"dgesdd", 8, 3, 20.0 / 3, 1, 2, with_workspace, dgesdd, sum_of_values},
+    {"sgemm", 4, 3, 2, 2, 1, product, sgemm, sum_of_z, judge_product},
+    {"dgemm", 8, 3, 2, 2, 1, product, dgemm, sum_of_z, judge_product},
+    {"zgemm", 16, 3, 8, 2, 1, product, zgemm, sum_of_z, judge_product},
+    {"dsyrk", 8, 2, 1, 1, 0.5, one_matrix, dsyrk, sum_of_triangle, judge_square},
+    {"dtrsm", 8, 2, 1, 1.5, 1, triangular, dtrsm, sum_of_x, judge_solution},
+    {"dgetrf", 8, 1, 2.0 / 3, 1, 1, overwritten, dgetrf, logarithms, judge_lu},
+    {"dpotrf", 8, 1, 1.0 / 3, 0.5, 0.5, definite, dpotrf, logarithms, judge_cholesky},
+    {"dgeqrf", 8, 1, 4.0 / 3, 1, 1, with_workspace, dgeqrf, logarithms, judge_qr},
+    {"dsyevd", 8, 1, 10.0 / 3, 0.5, 1, with_workspace, dsyevd, sum_of_values, judge_eigenvectors},
+    {"dgesdd", 8, 3, 20.0 / 3, 1, 2, with_workspace, dgesdd, sum_of_values, judge_singular_vectors},
 };
 
 /* ---- Requests ---- */
@@ -344,6 +320,7 @@ static void discard(struct data *d)
     free(d->values);
     free(d->pivots);
     free(d->work);
+    free(d->vectors);
     memset(d, 0, sizeof *d);
 }
 
@@ -368,7 +345,9 @@ static bool make(struct data *d, const struct routine *routine, int n)
     d->y = routine->matrices > 1 ? new_matrix(d) : NULL;
     d->z = routine->matrices > 2 ? new_matrix(d) : NULL;
     d->values = malloc((size_t)n * sizeof *d->values);
-    if (!d->x || !d->values || (routine->matrices > 1 && !d->y) || (routine->matrices > 2 && !d->z))
+    d->vectors = malloc(VECTORS * 2 * (size_t)n * sizeof *d->vectors);
+    if (!d->x || !d->values || !d->vectors || (routine->matrices > 1 && !d->y) ||
+        (routine->matrices > 2 && !d->z))
         return false;
     if (!routine->prepare(d))
         return false;
@@ -411,6 +390,12 @@ static void answer(struct data *d, int wanted)
             return;
         }
     }
+    const double off = d->judged ? 0 : r->judge(d);
+    if (!(off <= 1)) {
+        printf("error the result is off by %.3g times what rounding explains\n", off);
+        return;
+    }
+    d->judged = true;
     qsort(ms, (size_t)calls, sizeof *ms, compare);
     double median = (ms[(calls - 1) / 2] + ms[calls / 2]) / 2;
     printf("%.6f %.17g %.6g %.6g %.6g %d\n", median, r->figure(d), r->operations * n * n * n,

@@ -2,7 +2,7 @@
  * time_repeats ROUTINE N CALLS: an ordinary program that multiplies by the same matrix again and again. ROUTINE is dgemv (a vector) or
  * dgemm (16 vectors at once); the matrix is square, of order N, in host memory, and nobody writes to it. Each call has other vectors.
  * Prints one line: the milliseconds of each call, and a sum of all results, which is the same with any library up to rounding. Exit
- * status 1, with a line on stderr, if memory is short; 2 if an argument is wrong.
+ * status 1, with a line on stderr, if memory is short or the last result is wrong; 2 if an argument is wrong.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "products.h"
 
 /* Behind the last argument: the hidden lengths of CHARACTER arguments. */
 extern void dgemv_(const char *, const int *, const int *, const double *, const double *,
@@ -51,6 +52,25 @@ static double one_call(bool thin, int n, const double *a, const double *x, doubl
     return accel_now_ms() - start;
 }
 
+/* How far y = A x is off, by distance() of products.h: at most 1, where it is right. NaN: no memory. */
+static double judge(const double *a, const double *x, const double *y, size_t n, size_t columns)
+{
+    struct matrix by = {a, sizeof *a, n, n, WHOLE, 0, 0},
+                  vectors = {x, sizeof *x, n, columns, WHOLE, 0, 0},
+                  results = {y, sizeof *y, n, columns, WHOLE, 0, 0};
+    double *signs = malloc(2 * n * sizeof *signs), *between = signs + n;
+    double expected[THIN], found[THIN], off = NAN;
+    if (signs) {
+        draw_signs(signs, n);
+        product_by_columns(&by, signs, between);
+        product_by_columns(&vectors, between, expected);
+        product_by_columns(&results, signs, found);
+        off = distance(expected, found, columns, sizeof *a, by.squares, vectors.longest);
+    }
+    free(signs);
+    return off;
+}
+
 static int integer(const char *text, int most)
 {
     char *end;
@@ -81,9 +101,16 @@ int main(int argc, char **argv)
         for (size_t k = 0; k < results; k++)
             sum += fabs(y[k]);
     }
-    printf("%.17g\n", sum);
+    const double off = judge(a, x, y, order, results / order);
+    if (off <= 1) {
+        printf("%.17g\n", sum);
+    } else {
+        printf("\n");
+        fflush(stdout); /* before the other stream's line, where both are one */
+        fprintf(stderr, "the last result is off by %.3g times what rounding explains\n", off);
+    }
     free(a);
     free(x);
     free(y);
-    return 0;
+    return off <= 1 ? 0 : 1;
 }

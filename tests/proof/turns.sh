@@ -3,16 +3,19 @@
 # Each player is build/proof/time_calls, with another library in LD_PRELOAD or none. Per routine and order: all make their
 # inputs, each has a turn that warms up and is not counted, then one after the other, as often as the time allows; who
 # begins changes from round to round. A player that would take too long for a call sits it out, and where memory is short, libaccel_gpu plays
-# alone. Numbers that must agree between players are compared. The player libaccel_log writes a log,
+# alone. Each player judges its first result of a call and an order (time_calls); the figures of its others must be that of the first, and
+# all players'. The player libaccel_log writes a log,
 # and is not timed: on the CPU a routine of LAPACK makes thousands of calls, each a line. It repeats libaccel's calls, whose number
 # libaccel's decisions depend on.
 
-declare -A player_to player_from player_pid player_lost
+declare -A player_to player_from player_pid player_lost player_command player_restarted
 
 # start_player NAME COMMAND…: the command is time_calls behind its environment.
 start_player() {
     local name=$1 to from
     shift
+    player_command[$name]=$(printf '%q ' "$@")
+    rm -f "$turns/$name.in" "$turns/$name.out"
     mkfifo "$turns/$name.in" "$turns/$name.out"
     "$@" < "$turns/$name.in" > "$turns/$name.out" 2> "$turns/$name.err" &
     player_pid[$name]=$!
@@ -26,6 +29,8 @@ player_failed() {
     check timings "$1" "$([ "$1" = nvblas ] && echo "not here" || echo failed)" 0 "$2"
 }
 
+time_is_over() { [ "$(now)" -ge "$step_end" ]; }
+
 lose_player() {
     local name=$1 why=$2
     player_lost[$name]=$why
@@ -33,7 +38,21 @@ lose_player() {
     player_failed "$name" "$why; $(tail -n 2 "$turns/$name.err" | tr '\n\t' '  ')"
 }
 
-# tell NAME REQUEST, then hear NAME SECONDS: the answer is in $answer. False where the player is lost.
+# restart_gpu: libaccel_gpu, without which no call is timed, has a second try after a failure; what it does not depend on calls before, as libaccel's
+# decisions do.
+restart_gpu() {
+    local name=libaccel_gpu to from
+    [ -z "${player_restarted[$name]:-}" ] && ! time_is_over || return 1
+    player_restarted[$name]=1
+    to=${player_to[$name]} from=${player_from[$name]}
+    exec {to}>&- {from}<&-
+    wait "${player_pid[$name]}" 2> /dev/null
+    unset "player_lost[$name]"
+    eval "start_player $name ${player_command[$name]}"
+}
+
+# tell NAME REQUEST, then hear NAME SECONDS: the answer is in $answer. False where the player is lost. One that the end of the step's time cuts
+# short has not failed.
 tell() {
     [ -z "${player_lost[$1]:-}" ] && printf '%s\n' "$2" >&"${player_to[$1]}"
 }
@@ -44,7 +63,11 @@ hear() {
     [ -z "${player_lost[$1]:-}" ] || return 1
     read -r -t "$2" answer <&"${player_from[$1]}"
     status=$?
-    if [ $status -gt 128 ]; then
+    if [ $status -gt 128 ] && time_is_over; then
+        player_lost[$1]="the step's time is over"
+        kill -9 "${player_pid[$1]}" 2> /dev/null
+        left_out timings "$1" "not finished in the step's time: $request"
+    elif [ $status -gt 128 ]; then
         lose_player "$1" "no answer within $2 s to $request"
     elif [ $status -ne 0 ]; then
         lose_player "$1" "it has ended at $request"
@@ -75,13 +98,13 @@ decision_of() {
     grep -F "sym=${2}_ " "$log" | tail -n 1 | sed -n 's/.* ran=\([^ ]*\) why=\([^ ]*\).*/\1 \2/p'
 }
 
-# Whether two figures agree: to 8 digits, to 4 in single precision.
+# Whether two figures agree: to 8 digits, to 6 in single precision. They are sums, in which errors of rounding cancel.
 figures_agree() {
     awk -v a="$1" -v b="$2" -v single="$3" 'BEGIN {
         d = a - b; if (d < 0) d = -d
         m = a < 0 ? -a : a
         # mawk holds NaN equal to all.
-        exit !(a ~ /[0-9]$/ && b ~ /[0-9]$/ && d <= (single ? 1e-4 : 1e-8) * m + 1e-30) }'
+        exit !(a ~ /[0-9]$/ && b ~ /[0-9]$/ && d <= (single ? 1e-6 : 1e-8) * m + 1e-30) }'
 }
 
 # What players' calls have taken at their largest orders so far: "PLAYER ROUTINE" is the key.
@@ -91,45 +114,77 @@ declare -A last_ms last_n
 probed=512
 
 # estimated PLAYER ROUTINE N: the seconds of a call; 0 where nothing is known. By the cube of the order, but by a small call on the GPU, which takes most of its
-# time to start, by the square.
+# time to start, by the square. libaccel has the call where it is fastest.
 estimated() {
-    local power=3 last=${last_n[$1 $2]:-$3}
-    [ "$1" != libaccel_gpu ] || [ "$last" -gt $probed ] || power=2
-    awk -v ms="${last_ms[$1 $2]:-0}" -v n="$3" -v last="$last" -v power=$power 'BEGIN { printf "%.1f", ms * (n / last) ^ power / 1000 }'
+    local player known=
+    for player in "$1" $([ "$1" != libaccel ] || echo cpu libaccel_gpu); do
+        [ -z "${last_ms[$player $2]:-}" ] || known+="$player ${last_ms[$player $2]} ${last_n[$player $2]}"$'\n'
+    done
+    awk -v n="$3" -v probed=$probed 'NF {
+            s = $2 * (n / $3) ^ ($1 == "libaccel_gpu" && $3 <= probed ? 2 : 3) / 1000
+            if (!found++ || s < least) least = s }
+        END { printf "%.1f", least }' <<< "$known"
 }
 
-# probe PLAYER ROUTINE N: sees to it that something is known of the player's calls: above twice the order $probed, it first makes a call of that.
+# probe PLAYER ROUTINE N CALLS: learns from calls of this order what they take.
 probe() {
     local ms
-    [ -z "${last_ms[$1 $2]:-}" ] && [ "$3" -gt $((2 * probed)) ] && [ "$1" != libaccel_log ] || return 0
-    tell "$1" "$2 $probed 3" && hear "$1" $((step_end > $(now) ? step_end - $(now) + 5 : 1)) || return 0
+    request="$2 $3"
+    tell "$1" "$request $4" && hear "$1" $((step_end > $(now) ? step_end - $(now) + 5 : 1)) || return 0
     read -r ms _ <<< "$answer"
-    last_ms["$1 $2"]=$ms last_n["$1 $2"]=$probed
+    last_ms["$1 $2"]=$ms last_n["$1 $2"]=$3
 }
 
-# choose_players ROUTINE N: sets $chosen to those that can make the call soon enough, and in the memory that there is, and $seconds_each to what
-# a round of theirs takes. False where nobody can; says who cannot.
+is_over() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b) }'; }
+
+# probe_first PLAYER ROUTINE N: sees to it that something is known of the player's calls: above twice the order $probed, it first makes small ones. What
+# small ones take is too much of a guess to leave a player out, unless it is far too slow: then larger ones tell, which take no longer than half
+# of what a call may.
+probe_first() {
+    local part seconds
+    [ "$1" != libaccel_log ] && [ "$3" -gt $((2 * probed)) ] || return 0
+    [ -n "${last_ms[$1 $2]:-}" ] || probe "$1" "$2" $probed 3
+    for part in 4 2; do
+        [ -n "${last_ms[$1 $2]:-}" ] && [ $(($3 / part)) -gt "${last_n[$1 $2]}" ] || continue
+        seconds=$(estimated "$1" "$2" "$3")
+        is_over "$seconds" "$most_call_seconds" && ! is_over "$seconds" "$(awk -v s="$most_call_seconds" -v part=$part 'BEGIN { print s * part ^ 2 }')" || continue
+        probe "$1" "$2" $(($3 / part)) 1
+    done
+}
+
+# plays PLAYER ROUTINE N: whether it can make the call at all.
+plays() {
+    # NVBLAS has Level 3 alone.
+    case $1:$2 in nvblas:*rf | nvblas:*dd | nvblas:*evd) return 1 ;; esac
+    [ -z "${player_lost[$1]:-}" ] && { [ "$3" -lt "$alone" ] || [ "$1" = libaccel_gpu ]; }
+}
+
+# choose_players ROUTINE N: sets $chosen to those that can make the call soon enough, and in the memory that there is, $seconds_each to what
+# a round of theirs takes, and $bytes to the memory of each. False where nobody can; says who cannot.
 choose_players() {
-    local name seconds bytes='' slow=''
-    chosen=() seconds_each=0
+    local name seconds slow=''
+    chosen=() seconds_each=0 bytes=''
+    if [ -n "${player_lost[libaccel_gpu]:-}" ] && ! restart_gpu; then
+        left_out timings "$1 $2" "libaccel_gpu is lost: ${player_lost[libaccel_gpu]}"
+        return 1
+    fi
     for name in "${players[@]}"; do
-        # NVBLAS has Level 3 alone.
-        case $name:$1 in nvblas:*rf | nvblas:*dd | nvblas:*evd) continue ;; esac
-        [ -z "${player_lost[$name]:-}" ] || continue
-        [ "$2" -lt "$alone" ] || [ "$name" = libaccel_gpu ] || continue
-        request="$1 $probed"
-        probe "$name" "$1" "$2"
+        ! plays "$name" "$1" "$2" || probe_first "$name" "$1" "$2"
+    done
+    for name in "${players[@]}"; do
+        plays "$name" "$1" "$2" || continue
         seconds=$(estimated "$name" "$1" "$2")
         # The one with the log takes as long as the one that it repeats.
         [ "$name" != libaccel_log ] || seconds=$(estimated libaccel "$1" "$2")
-        if awk -v s="$seconds" -v most="$most_call_seconds" 'BEGIN { exit s <= most }'; then
+        if is_over "$seconds" "$most_call_seconds"; then
             slow+="${slow:+, }$name (about $seconds s)"
             continue
         fi
         seconds_each=$(awk -v a="$seconds_each" -v b="$seconds" 'BEGIN { print a + b }')
         chosen+=("$name")
+        request="memory $1 $2"
         if [ -z "$bytes" ]; then
-            tell "$name" "memory $1 $2" && hear "$name" 5 && bytes=$answer
+            tell "$name" "$request" && hear "$name" 5 && bytes=$answer
         fi
     done
     [ -z "$slow" ] || left_out timings "$1 $2: some players" "a call would take too long: $slow"
@@ -148,7 +203,7 @@ choose_players() {
 
 # time_call ROUTINE N: all rounds of $chosen. Returns 1 where nobody can make the call, 2 where time has run out.
 time_call() {
-    local routine=$1 n=$2 name round rounds figure first at ms operations in out calls reference='' reference_of='' limit line
+    local routine=$1 n=$2 name round rounds figure first at ms operations in out calls reference='' reference_of='' wrong='' limit line
     local -a preparing=() playing=() timed=() decision
     request="$routine $n"
     limit=$((step_end - $(now) + 5))
@@ -158,7 +213,10 @@ time_call() {
     for name in "${preparing[@]}"; do
         hear "$name" "$limit" && [ "$name" != libaccel_log ] && playing+=("$name")
     done
-    [ ${#playing[@]} -gt 0 ] || return 1
+    if [ ${#playing[@]} -eq 0 ]; then
+        time_is_over && return 2
+        return 1
+    fi
     rounds=1
     for ((round = 0; round <= rounds; round++)); do
         for ((at = 0; at < ${#playing[@]}; at++)); do
@@ -167,7 +225,8 @@ time_call() {
             sleep 0.05 # OpenBLAS's threads spin after a call: as long as one player's calls follow each other (OPENBLAS_THREAD_TIMEOUT)
             limit=$((step_end - $(now) + 5))
             [ "$limit" -gt 1 ] || return 2
-            tell "$name" "$request" && hear "$name" "$limit" || continue
+            [[ " $wrong " != *" $name "* ]] || continue
+            tell "$name" "$request" && hear "$name" "$limit" || { wrong+=" $name" && continue; }
             read -r ms figure operations in out calls <<< "$answer"
             if [ "$name" = libaccel ] && [[ " ${chosen[*]} " == *" libaccel_log "* ]] && tell libaccel_log "$request $calls"; then
                 hear libaccel_log "$limit"
@@ -197,12 +256,13 @@ time_call() {
 time_calls() {
     local n routine left
     local -a chosen
-    local seconds_each
+    local seconds_each bytes
     for n in "$@"; do
         for routine in $calls; do
             choose_players "$routine" "$n" || continue
             left=$((step_end - $(now)))
-            if awk -v left="$left" -v s="$seconds_each" 'BEGIN { exit left >= 4 + 2 * s }'; then
+            # All make and fill their matrices first, and copy and read them beside the calls: some 2e9 bytes a second.
+            if awk -v left="$left" -v s="$seconds_each" -v bytes="$bytes" -v players=${#chosen[@]} 'BEGIN { exit left >= 4 + 2 * s + bytes * players / 2e9 }'; then
                 left_out "timings" "$routine $n" "no time is left"
                 continue
             fi
