@@ -13,7 +13,7 @@ FORKS_LOCK(lock);
 /* A place is judged after RUNS_LEAST runs, or a loss of long_ms; it has lost if the GPU took more than `margin` times the CPU's
  * time, as measured times are noisy. The first run does not count: it loads kernels and libraries. But long first runs of the
  * process count once they have lost setup_most_ms together. Where a run has gained, a single one that loses tells nothing, however long it was (a
- * process may be stopped), and none counts for more than `most` times the CPU's time. */
+ * process may be stopped), and counts for no more than `most` times the CPU's time; the next one in a row counts in full. */
 enum { RUNS_LEAST = 3 };
 static const double margin = 1.25, long_ms = 100, setup_most_ms = 2000, most = 4;
 
@@ -74,11 +74,11 @@ static bool is_setup(struct regret *regret, const struct regret_place *place, do
 /* Under the lock. */
 static void count_run(struct regret_place *place, double gpu_ms, double cpu_ms)
 {
-    if (gpu_ms > margin * cpu_ms)
-        place->losses++;
-    else
-        place->gained = true;
-    place->gpu_ms += place->gained && gpu_ms > most * cpu_ms ? most * cpu_ms : gpu_ms;
+    const bool loses = gpu_ms > margin * cpu_ms, single = place->gained && !place->losing;
+    place->losses += loses;
+    place->gained = place->gained || !loses;
+    place->losing = loses;
+    place->gpu_ms += single && gpu_ms > most * cpu_ms ? most * cpu_ms : gpu_ms;
     place->cpu_ms += cpu_ms;
 }
 

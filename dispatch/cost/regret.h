@@ -18,7 +18,7 @@ struct regret {
         _Atomic uint64_t key; /* 0: free */
         atomic_bool lost;
         int runs, losses;      /* losses: those that took far longer than on the CPU */
-        bool gained;           /* one has not */
+        bool gained, losing;   /* one has not; the last one has */
         double gpu_ms, cpu_ms; /* of the runs that count */
     } places[REGRET_PLACES];
     double setup_ms; /* lost in long first runs, which do not count */

@@ -87,7 +87,7 @@ void lanes_begin(struct cuda_device *device);
 void lanes_end(struct cuda_device *device);
 
 /* Acquires a free lane of a device, or makes one. Waits for a free one if LANES_MAX exist, or if no further one can be made,
- * for whatever reason; without `waits`, returns GPU_NO_MEMORY then. While another thread makes a lane, does not wait for it if one is
+ * for whatever reason; without `waits`, returns GPU_BUSY then. While another thread makes a lane, does not wait for it if one is
  * free. The device's context must be current. */
 enum gpu_status lane_acquire(struct cuda_device *device, bool waits, struct gpu_lane **lane);
 

@@ -1,6 +1,7 @@
 /* Whether the program itself uses CUDA, and where its operands are. */
 #define _GNU_SOURCE
 #include "base/forks.h"
+#include "base/written.h"
 #include "device.h"
 
 #include <dlfcn.h>
@@ -202,12 +203,18 @@ static enum accel_place together(enum accel_place one, enum accel_place other)
     return host ? ACCEL_HOST : device ? ACCEL_DEVICE : ACCEL_MANAGED;
 }
 
-/* The program may have pinned a part of a large matrix alone: looks at its end, too. */
-static void look_at_end(struct cuda_device *ours, const struct accel_span *x)
+/* The program may have pinned a part of a large matrix alone, or its whole pages: looks at its end, too, and at the first and last page that are the matrix's
+ * alone, as only these are watched for writes. */
+static void look_at_ends(struct cuda_device *ours, const struct accel_span *x)
 {
     const int64_t bytes = x->ptr && !x->inc && !x->array ? accel_extent(x, 1) : 0;
-    if (x->place == ACCEL_HOST && bytes >= GPU_STAYS_BYTES)
-        locate(ours, (const char *)x->ptr + bytes - 1);
+    if (x->place != ACCEL_HOST || bytes < GPU_STAYS_BYTES)
+        return;
+    const uintptr_t page = written_page(), first = (uintptr_t)x->ptr,
+                    end = first + (uintptr_t)bytes;
+    locate(ours, (const void *)((first + page - 1) / page * page));
+    locate(ours, (const void *)(end / page * page - 1));
+    locate(ours, (const void *)(end - 1));
 }
 
 static void locate_all(struct cuda_device *ours, struct accel_span *spans, int count, int64_t batch)
@@ -220,7 +227,7 @@ static void locate_all(struct cuda_device *ours, struct accel_span *spans, int c
             enum accel_place place = locate(ours, x->array ? x->array[j] : x->ptr);
             x->place = j == 0 ? place : together(x->place, place);
         }
-        look_at_end(ours, x);
+        look_at_ends(ours, x);
     }
     ending_leave();
 }

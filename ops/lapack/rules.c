@@ -137,12 +137,17 @@ bool lapack_is_supported(const struct accel_call *call)
 
 double lapack_sent_bytes(const struct accel_call *call, const struct accel_span *x, bool down)
 {
-    const bool triangle = x == &call->span[ACCEL_a] && call->blas.flag[ACCEL_uplo] &&
-                          x->rows == x->cols && x->rows <= LAPACK_SQUARE_MOST &&
-                          !(down && accel_op_of(call->routine)->iterates);
+    const struct blas_arguments *blas = &call->blas;
+    const bool a = x == &call->span[ACCEL_a], b = x == &call->span[ACCEL_b],
+               eigenvalues = accel_op_of(call->routine)->iterates;
     const int64_t size = (int64_t)accel_dtype_size(x->dtype);
-    return triangle ? (double)pieces_triangle_sent(x->rows, size)
-                    : (double)x->rows * (double)x->cols * (double)size;
+    const double whole = (double)x->rows * (double)x->cols * (double)size;
+    if (!blas->flag[ACCEL_uplo] || x->rows != x->cols || x->rows > LAPACK_SQUARE_MOST ||
+        !(a || (b && eigenvalues)))
+        return whole;
+    if (a && down && eigenvalues)
+        return blas->flag[ACCEL_jobz] == 'V' && !blas->flag[ACCEL_range] ? whole : 0;
+    return (double)pieces_triangle_sent(x->rows, size);
 }
 
 double lapack_gpu_bytes(const struct accel_call *call)

@@ -38,8 +38,8 @@ bool lapack_is_supported(const struct accel_call *call);
 /* Returns the least bytes that the GPU needs: copies of all operands, and A once more if the operation iterates. */
 double lapack_gpu_bytes(const struct accel_call *call);
 
-/* Returns the bytes of an operand that cross the link up, or down: of A's triangle little more than what is stored; eigenvectors take all of A's
- * place. */
+/* Returns the bytes of an operand that cross the link up, or down: of A's triangle, and of a pencil's B, little more than what is stored; eigenvectors take all of
+ * A's place, if they come there. */
 double lapack_sent_bytes(const struct accel_call *call, const struct accel_span *x, bool down);
 
 /* ---- For the operations ---- */

@@ -100,6 +100,27 @@ void accel_keep(const void *user, const void *function)
         keep(from->l_ld, &provider);
 }
 
+/* Returns the handle of the next library that is kept for a user, NULL if there is none. It stays while the user does. */
+static void *next_handle(const ElfW(Dyn) * user, size_t *next)
+{
+    void *handle = NULL;
+    if (!own_lock(&lock))
+        return NULL;
+    for (; !handle && *next < kept_count; ++*next)
+        if (kept[*next].user == user)
+            handle = kept[*next].handle;
+    own_unlock(&lock);
+    return handle;
+}
+
+void *accel_kept_lookup(const struct link_map *user, const char *name)
+{
+    void *handle, *found = NULL;
+    for (size_t next = 0; !found && (handle = next_handle(user->l_ld, &next));)
+        found = accel_real_lookup(handle, name);
+    return found && !accel_is_own(found) ? found : NULL;
+}
+
 /* ---- Names to which objects are bound ---- */
 
 /* A set of exported entries: a bit each. */

@@ -8,8 +8,14 @@
 #ifndef ACCEL_KEEP_H
 #define ACCEL_KEEP_H
 
+struct link_map;
+
 /* Keeps the library that defines `function`, the result of a look-up, for the object that the address `user` lies in. */
 void accel_keep(const void *user, const void *function);
+
+/* Finds a name in the libraries that are kept for an object, which must stay meanwhile: it is bound to them, also after what brought it in is gone.
+ * NULL if it is in none. */
+void *accel_kept_lookup(const struct link_map *user, const char *name);
 
 /* Call this before an object is closed: keeps the libraries that loaded objects are bound to by name, called or not. Does
  * nothing if nothing has changed since the last time. May leave a message for dlerror(). */

@@ -336,10 +336,11 @@ struct place {
 static int fill_in(struct accel_object *object, const struct dl_phdr_info *info, int number)
 {
     const size_t length = strlen(info->dlpi_name) + 1;
-    object->dynamic = dynamic_of(info);
-    object->number = number;
-    if (!object->dynamic || length > sizeof object->name)
+    const ElfW(Dyn) *dynamic = dynamic_of(info);
+    if (!dynamic || length > sizeof object->name)
         return -1;
+    object->dynamic = dynamic;
+    object->number = number;
     memcpy(object->name, info->dlpi_name, length);
     return 1;
 }
@@ -429,6 +430,20 @@ static bool needs(const struct needing *needing, const char *name)
            strcmp(slash ? slash + 1 : name, needing->file) == 0;
 }
 
+/* Whether an earlier object answers to the names: then it is what others need. */
+static int look_for_twin(struct dl_phdr_info *info, size_t size, void *data)
+{
+    const struct needing *needing = data;
+    const ElfW(Dyn) *dynamic = dynamic_of(info);
+    const struct symbols s = symbols_of(info->dlpi_addr, dynamic);
+    const ElfW(Addr) soname = value_of(dynamic, DT_SONAME);
+    (void)size;
+    if (dynamic == needing->needed)
+        return -1;
+    return (soname && s.names && needs(needing, s.names + soname)) ||
+           (info->dlpi_name[0] && needs(needing, info->dlpi_name));
+}
+
 /* Those of the start are searched anyway, and first. */
 static int look_at_needs(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -454,7 +469,7 @@ bool accel_objects_root(const ElfW(Dyn) * dynamic, struct accel_object *root)
     /* Each one comes before the last, so this ends. */
     while (accel_objects_at_start() > 0 && iterate(look_at_needed, &needing)) {
         needing.seen = 0;
-        if (iterate(look_at_needs, &needing) <= 0)
+        if (iterate(look_for_twin, &needing) > 0 || iterate(look_at_needs, &needing) <= 0)
             break;
         found = true;
         needing.needed = root->dynamic;

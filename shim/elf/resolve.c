@@ -171,6 +171,10 @@ static void *from_caller_scope(const char *name, uintptr_t ret)
         return NULL;
     void *found =
         accel_objects_root(caller->l_ld, &root) ? accel_real_lookup_named(root.name, name) : NULL;
+    if (found) /* as glibc does, which notes that the caller depends on it */
+        accel_keep((const void *)(ret - 1), found);
+    else
+        found = accel_kept_lookup(caller, name);
     return found ? found : accel_real_lookup_in(caller, name);
 }
 

@@ -3,7 +3,8 @@
  * order, in
  *   1. the global scope after us (RTLD_NEXT), because libraries of the start win without libaccel, too; if dlopen(RTLD_GLOBAL) has added
  *      the library after the caller, only behind 2
- *   2. the scope of the object that was opened by dlopen(RTLD_LOCAL), as in Python, and brought the calling object in; then the caller's own
+ *   2. the scope of the object that was opened by dlopen(RTLD_LOCAL), as in Python, and brought the calling object in; then libraries that are kept
+ *      for the caller, and the caller's own scope
  *   3. the loaded objects one by one, for a function pointer that was handed out, or a tail call
  *   4. ACCEL_ORIGINAL
  * Never returns an address inside libaccel.

@@ -11,6 +11,23 @@
 
 enum { KEY = 77 };
 
+/* A place that has gained for long is sent back soon after the machine has changed for good. */
+static void what_lasts_is_seen(void **state)
+{
+    struct regret *const regret = calloc(1, sizeof *regret);
+    int runs = 0;
+    (void)state;
+    assert_non_null(regret);
+    for (int i = 0; i < 1000; i++)
+        regret_note(regret, KEY, 5, 10);
+    while (!regret_lost(regret, KEY) && runs < 100) {
+        regret_note(regret, KEY, 1000, 10);
+        runs++;
+    }
+    assert_in_range(runs, 2, 12);
+    free(regret);
+}
+
 /* Notes runs at one place, of the CPU's time 100 ms. Returns the number of the run that sends it back; 0: none. */
 static int runs(const double *gpu_ms, int count)
 {
@@ -52,6 +69,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_loses_is_sent_back),
         cmocka_unit_test(one_run_that_is_stopped_tells_nothing),
+        cmocka_unit_test(what_lasts_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

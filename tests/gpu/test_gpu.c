@@ -263,12 +263,17 @@ static void pinned_operands(void **state)
     enum { ORDER = 512 };
     const size_t page = 4096, bytes = ORDER * ORDER * sizeof(double);
     struct gpu_scope scope;
-    char *memory = aligned_alloc(page, bytes);
+    char *memory = aligned_alloc(page, bytes + page);
     struct accel_span x = {
-        .ptr = memory, .rows = ORDER, .cols = ORDER, .ld = ORDER, .dtype = ACCEL_FLOAT64};
+        /* a page that is its own ends before the last one that it has a part of */
+        .ptr = memory + 16,
+        .rows = ORDER,
+        .cols = ORDER,
+        .ld = ORDER,
+        .dtype = ACCEL_FLOAT64};
     (void)state;
     assert_non_null(memory);
-    memset(memory, 0, bytes);
+    memset(memory, 0, bytes + page);
     gpu_locate(device, &x, 1, 1);
     assert_false(gpu_program_pins());
     assert_int_equal(gpu_enter(own, &scope), GPU_OK);

@@ -4,12 +4,14 @@ were handed out, tail calls, dlclose, ACCEL_ORIGINAL."""
 
 import re
 import shutil
+import tempfile
+from pathlib import Path
 
 from lib.log import lines_for, said
 from lib.programs import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
-CASES = ["local", "two", "pointer", "pointer64", "tail", "tail-two", "dlclose", "global", "later", "later-unload", "unloads", "brought", "variadic", "asked",
+CASES = ["local", "two", "pointer", "pointer64", "tail", "tail-two", "dlclose", "global", "later", "later-unload", "unloads", "brought", "twin", "closed", "variadic", "asked",
          "original"]
 MODES = {
     "ACCEL=0": {**SHIM, "ACCEL": "0"},
@@ -20,13 +22,18 @@ MODES = {
 }
 
 tap = Tap()
+twins = tempfile.TemporaryDirectory(prefix="accel-twins-")
+for name, copied in ("libbringing_wide.so", "libbringing_wide.so"), ("libcaller_none64.so", "libcaller_none64.so"), ("twin/libcaller_none64.so", "libcaller_lp64.so"):
+    Path(twins.name, name).parent.mkdir(exist_ok=True)
+    shutil.copy(TESTS / copied, Path(twins.name, name))
 for case in CASES:
+    folder = twins.name if case == "twin" else TESTS
     extra = {"ACCEL_ORIGINAL": "libblas.so.3"} if case == "original" else {}
     if case != "original":  # there is nothing to find without libaccel
-        native = start("scopes", case, TESTS)
+        native = start("scopes", case, folder)
         tap.ok(native.returncode == 0, f"{case}: right without libaccel", native.stdout)
     for mode, env in MODES.items():
-        done = start("scopes", case, TESTS, env={**env, **extra})
+        done = start("scopes", case, folder, env={**env, **extra})
         good = done.returncode == 0 and "right" in done.stdout and not said(done)
         tap.ok(good, f"{case}, {mode}", done.returncode, done.stdout, done.stderr[-500:])
         if mode == "test GPU":
