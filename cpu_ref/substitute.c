@@ -18,8 +18,10 @@ static void divide(const struct view *triangle, char op, int64_t i, double *x)
 
 double largest_reciprocal(const struct view *triangle)
 {
+    const int64_t count =
+        triangle->structure == UNIT_TRIANGULAR ? 0 : accel_min(triangle->rows, triangle->cols);
     double largest = 0;
-    for (int64_t i = 0; i < triangle->cols && triangle->structure != UNIT_TRIANGULAR; i++) {
+    for (int64_t i = 0; i < count; i++) {
         const double one =
             1 / (double)magnitude(load(triangle->ptr, i * (triangle->ld + 1), triangle->dtype));
         largest = one > largest ? one : largest;

@@ -121,6 +121,12 @@ static inline double least_precise(enum accel_dtype dtype)
     return (accel_is_double(dtype) ? DBL_MIN : (double)FLT_MIN) / unit_roundoff(dtype);
 }
 
+/* The scale of A X = B, by norms. Elements of a solution may have vanished, unless all of it is 0 as its right-hand sides are. */
+static inline double solution_scale(enum accel_dtype dtype, double a, double x, double b)
+{
+    return a * (x + (x + b == 0 ? 0 : least_precise(dtype))) + b;
+}
+
 /* fmax() without libm: libaccel.so needs libc alone. */
 static inline double greater_of(double x, double y)
 {

@@ -291,8 +291,10 @@ void factored_judge_same(struct test *t, const struct factored *given, const str
     test_subtract(t, y, made->times(t, made, 'N', r), given->lu.rows);
     if (is_number(made->norm))
         test_judge(t, y, given->lu.rows, given->norm);
-    else
-        test_note(t, judge_huge(t->dtype, made->reciprocal(made)));
+    else /* the factors of numbers near the least ones overflow */
+        test_note(t, given->norm > least_moderate(t->dtype)
+                         ? judge_huge(t->dtype, made->reciprocal(made))
+                         : CPU_REF_NOT_JUDGED);
     t->vectors.used = used;
 }
 
@@ -303,7 +305,7 @@ static void judge_solution(struct test *t, const struct factored *a, const struc
     const int64_t used = t->vectors.used;
     const struct view x = test_result(t, ACCEL_b), b = test_input(t, ACCEL_b);
     const double *r = test_random_vector(t, x.cols),
-                 scale = a->norm * (view_norm(&x) + least_precise(t->dtype)) + view_norm(&b);
+                 scale = solution_scale(t->dtype, a->norm, view_norm(&x), view_norm(&b));
     double *right = test_times(t, &b, 'N', r);
     if (is_huge(t->dtype, scale)) {
         factors->solve(t, factors, op, right);

@@ -7,7 +7,7 @@
  * another failure has come between. */
 int stream_flush(FILE *stream)
 {
-    static const int of_writes[] = {ENOSPC, EDQUOT, EFBIG};
+    static const int of_writes[] = {ENOSPC, EDQUOT, EFBIG, EPIPE, EBADF, ENXIO};
     const int before = errno;
     if (fflush(stream) != 0)
         return errno;

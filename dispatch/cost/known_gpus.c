@@ -155,8 +155,15 @@ static bool is_decoration(const char *word, size_t length)
 {
     static const char words[] =
         "NVIDIA Tesla GeForce SXM SXM2 SXM3 SXM4 SXM5 SXM6 PCIe HBM2 HBM2e HBM3 HBM3e "
-        "DGXS FHHL nvgpu Generation Blackwell Workstation Server Edition";
+        "AC DGXS nvgpu Generation Blackwell Workstation Server Edition";
     return has_word(words, word, length) || gigabytes(word, length) > 0;
+}
+
+/* Words for machines and variants, whose figures are only about the card's. */
+static bool is_variant(const char *word, size_t length)
+{
+    static const char words[] = "Jetson AGX DGX HGX NVL FHHL LS H Max Q 3e PG506 PG509 200";
+    return has_word(words, word, length);
 }
 
 const struct known_gpu *known_gpu_whole(const char *name)
@@ -196,6 +203,7 @@ const char *known_gpu_fault(const char *name)
             if (!profile)
                 return no_instance;
         } else if (!has_word(gpu->name, word, length) && !is_decoration(word, length) &&
+                   !is_variant(word, length) &&
                    !(mig && (has_word("MIG", word, length) || has_word(options, word, length) ||
                              slices_of(word, length, 'c'))))
             return mig ? no_instance : "has words that belong to no known GPU";

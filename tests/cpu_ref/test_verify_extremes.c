@@ -1,5 +1,6 @@
 /* What cpu_ref/verify.h says of results near and beyond the range of their type, of calls that can be judged in part, and of the order of
  * eigenvalues and singular values. Matrices are such that their factors are known. */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "cpu_ref/element.h"
 #include "cpu_ref/verify.h"
@@ -33,10 +36,12 @@ static void put(void *at, int64_t i, enum accel_dtype dtype, double re, double i
         ((double *)at)[i] = re;
         break;
     case ACCEL_COMPLEX64:
-        ((float complex *)at)[i] = CMPLXF((float)re, (float)im);
+        ((float *)at)[2 * i] = (float)re;
+        ((float *)at)[2 * i + 1] = (float)im;
         break;
     case ACCEL_COMPLEX128:
-        ((double complex *)at)[i] = CMPLX(re, im);
+        ((double *)at)[2 * i] = re;
+        ((double *)at)[2 * i + 1] = im;
         break;
     default:
         ((int32_t *)at)[i] = (int32_t)re;
@@ -144,6 +149,37 @@ static void gross_errors_in_solutions_are_seen(void **state)
                     fail_msg("%c%s: %g passes", *type, solvers[i].name, gross[k]);
             }
         }
+}
+
+static void right_hand_sides_of_zero(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++)
+        for (const char *type = "sdcz"; *type && solvers[i].result == ACCEL_b; type++) {
+            assert_right(judged(solved(*type, &solvers[i], 2, 0)));
+            struct trial *t = solved(*type, &solvers[i], 2, 0);
+            put(t->now[ACCEL_b], 1, t->call.span[ACCEL_b].dtype, 1, 0);
+            assert_wrong(judged(t));
+        }
+}
+
+/* The factor of a wide matrix has no diagonal beyond its rows: nothing behind the matrix is read. */
+static void wide_factors_that_are_no_numbers(void **state)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = sizeof(double) * N * 3;
+    struct trial *t = open_trial("dgetrf");
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)state;
+    assert_true(pages != MAP_FAILED && bytes <= page);
+    assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+    struct accel_span *a = &t->call.span[ACCEL_a];
+    t->call.blas.size[ACCEL_m] = a->rows = a->ld = 3;
+    set_old(t, ACCEL_a, 2, 1);
+    a->ptr = pages + page - bytes;
+    fill(a->ptr, a, NAN, 1);
+    exchange_nothing(t);
+    assert_wrong(judged(t));
+    munmap(pages, 2 * page);
 }
 
 static void solutions_beyond_the_range_are_not_judged(void **state)
@@ -483,6 +519,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gross_errors_in_solutions_are_seen),
+        cmocka_unit_test(right_hand_sides_of_zero),
+        cmocka_unit_test(wide_factors_that_are_no_numbers),
         cmocka_unit_test(solutions_beyond_the_range_are_not_judged),
         cmocka_unit_test(indefinite_solutions),
         cmocka_unit_test(least_squares_by_values),
