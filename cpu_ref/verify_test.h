@@ -87,7 +87,7 @@ double test_root(double square);
 /* Compares one number with another. */
 void test_judge_number(struct test *t, double error, double scale);
 
-/* The lower number is not above the upper one, but for rounding. */
+/* Judges whether `lower` is at most `upper`. Rounding may put it above by a little, for numbers of the size `scale`. */
 void test_judge_ascent(struct test *t, double lower, double upper, double scale);
 
 /* Q^H Q r = r for the columns of Q, Q Q^H r = r for its rows. */

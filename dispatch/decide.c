@@ -141,9 +141,9 @@ static double own_ms(const struct accel_call *call, const struct accel_machine *
     const double read = digested - (double)machine->kept.beside_bytes;
     const double besides =
         machine->gpu_first_ms + (read / machine->digest_gbps + watched / machine->scan_gbps) * 1e-6;
+    /* Operands that are read where they are have no part in the schedule. */
     struct accel_call as_run;
-    if (choice
-            ->placed) { /* its schedule is that of a call whose kernels read them where they are */
+    if (choice->placed) {
         as_run = accel_placed_call(call, choice->placed);
         call = &as_run;
     }

@@ -17,8 +17,8 @@ struct seen_process {
         last_s; /* times of day, from the beginning of its first call to the end of its last; NAN: not known */
 };
 
-/* What lines about processes say, except for what tells processes and times apart. What tells machines and their GPUs apart is a list:
- * "node1, node2"; ", ..." at its end: and others, for which SEEN_LIST_BYTES had no more room. */
+/* An event that processes log about themselves, such as their start. Processes whose lines differ only in process, time, machine or GPU share one. It has
+ * no process and no time; a field that names machines or GPUs has a list, "node1, node2", and ends with ", ..." if SEEN_LIST_BYTES are too few for all. */
 struct seen_event {
     char *name;
     char **field; /* names and values in turn */

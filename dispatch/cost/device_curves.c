@@ -47,10 +47,9 @@ struct cost_curves *curves_of_device(struct cost_curves *device)
         return p;
     pthread_rwlock_wrlock(&curves_lock);
     p = atomic_load(&fast_gpu);
+    /* By a slower link, calls that pay over a fast one alone would never start it. */
     if (!p && (p = new_device(model_gpu_rates())))
-        set_staged_rates(
-            p, MODEL_COPY_GBPS,
-            NOMINAL_LINK_GBPS); /* or what pays over a fast link alone would never start it */
+        set_staged_rates(p, MODEL_COPY_GBPS, NOMINAL_LINK_GBPS);
     atomic_store(&fast_gpu, p);
     pthread_rwlock_unlock(&curves_lock);
     return p;
@@ -192,8 +191,8 @@ struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
     *memory_bytes = (int64_t)(slice.memory_gb * 1e9);
     set_solving(p);
     if (card) {
-        p->place_gbps = known_gpu_place_gbps(card);
-        p->one_memory = known_gpu_is_integrated(card);
+        p->place_gbps = card->place_gbps;
+        p->one_memory = card->integrated;
         p->up_gbps = slice.up_gbps;
         p->down_gbps = slice.down_gbps;
         set_known(p, &slice);

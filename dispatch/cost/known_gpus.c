@@ -8,46 +8,47 @@
 /*
  * NVIDIA's data sheets and white papers: dense, no sparsity; double precision by tensor cores if there are any (cuBLAS uses them), single
  * precision without (TF32 is not the caller's precision). Copies staged by one thread: PCIe 3 about 8; PCIe 4 and 5 10, the
- * limit of the thread; NVLink-C2C, and a memory that GPU and CPU share (GB10 is DGX Spark's, Thor and Orin are Jetsons), 15.
+ * limit of the thread; NVLink-C2C, and a memory that GPU and CPU share (GB10 is DGX Spark's, Thor and Orin are Jetsons), 15. Of these, Orin alone does not use the
+ * host's page tables (NVIDIA's blog on CUDA 13.0 for Jetson Thor).
  */
 const struct known_gpu known_gpus[] = {
-    /* name, {single, double}, {integers, TF32, bfloat16 for bf16x9}, memory GB/s, GB, up, down */
-    {"GB300", {80, 1.3}, {0, 1250, 2500}, 8000, 279, 15, 15},
-    {"B300", {75, 1.3}, {0, 1125, 2250}, 8000, 270, 10, 10},
-    {"GB200", {80, 40}, {5000, 1250, 2500}, 8000, 186, 15, 15},
-    {"B200", {75, 37}, {4500, 1125, 2250}, 7700, 180, 10, 10},
-    {"GH200", {67, 67}, {1979, 494, 0}, 4000, 96, 15, 15},
-    {"H200 NVL", {60, 60}, {1670, 417, 0}, 4800, 141, 10, 10},
-    {"H200", {67, 67}, {1979, 494, 0}, 4800, 141, 10, 10},
-    {"H100 NVL", {60, 60}, {1670, 417, 0}, 3900, 94, 10, 10},
-    {"H100 PCIe", {51, 51}, {1513, 378, 0}, 2000, 80, 10, 10},
-    {"H100", {67, 67}, {1979, 494, 0}, 3350, 80, 10, 10},
-    {"H800", {67, 1}, {1979, 494, 0}, 3350, 80, 10, 10},
-    {"H20", {44, 1}, {296, 74, 0}, 4000, 96, 10, 10},
-    {"A100 80GB", {19.5, 19.5}, {624, 156, 0}, 1935, 80, 10, 10},
-    {"A100 40GB", {19.5, 19.5}, {624, 156, 0}, 1555, 40, 10, 10},
-    {"A100", {19.5, 19.5}, {624, 156, 0}, 1555, 40, 10, 10},
-    {"A30", {10.3, 10.3}, {330, 82, 0}, 933, 24, 10, 10},
-    {"A40", {37.4, 0.584}, {299, 74.8, 0}, 696, 48, 10, 10},
-    {"A10", {31.2, 0.487}, {250, 62.5, 0}, 600, 24, 10, 10},
-    {"L40S", {91.6, 1.43}, {733, 183, 0}, 864, 48, 10, 10},
-    {"L40", {90.5, 1.41}, {362, 90.5, 0}, 864, 48, 10, 10},
-    {"L4", {30.3, 0.473}, {242, 60, 0}, 300, 24, 10, 10},
-    {"V100 PCIe", {14, 7}, {0, 0, 0}, 900, 16, 8, 8},
-    {"V100", {15.7, 7.8}, {0, 0, 0}, 900, 16, 8, 8},
-    {"P100 PCIe", {9.3, 4.7}, {0, 0, 0}, 732, 16, 8, 8},
-    {"P100", {10.6, 5.3}, {0, 0, 0}, 732, 16, 8, 8},
-    {"T4", {8.1, 0.253}, {0, 0, 0}, 320, 16, 8, 8},
-    {"RTX 6000 Ada", {91.1, 1.42}, {728, 182, 0}, 960, 48, 10, 10},
-    {"RTX PRO 6000", {125, 1.95}, {1000, 252, 0}, 1792, 96, 10, 10},
-    {"RTX A6000", {38.7, 0.605}, {310, 77.4, 0}, 768, 48, 10, 10},
-    {"RTX 5090", {104.8, 1.64}, {838, 104.8, 0}, 1792, 32, 10, 10},
-    {"RTX 4090", {82.6, 1.29}, {661, 82.6, 0}, 1008, 24, 10, 10},
-    {"RTX 3090", {35.6, 0.556}, {284, 35.6, 0}, 936, 24, 10, 10},
-    {"GB10", {31, 0.484}, {0, 0, 0}, 273, 128, 15, 15},
-    {"Thor", {8.06, 0.126}, {0, 0, 0}, 273, 128, 15, 15},
-    {"Orin", {5.32, 0.0831}, {0, 0, 0}, 204.8, 64, 15, 15},
-    {NULL, {0, 0}, {0, 0, 0}, 0, 0, 0, 0},
+    /* name, {single, double}, {integers, TF32, bfloat16 for bf16x9}, memory GB/s, GB, up, down, in place, integrated */
+    {"GB300", {80, 1.3}, {0, 1250, 2500}, 8000, 279, 15, 15, NOMINAL_C2C_GBPS, false},
+    {"B300", {75, 1.3}, {0, 1125, 2250}, 8000, 270, 10, 10, 0, false},
+    {"GB200", {80, 40}, {5000, 1250, 2500}, 8000, 186, 15, 15, NOMINAL_C2C_GBPS, false},
+    {"B200", {75, 37}, {4500, 1125, 2250}, 7700, 180, 10, 10, 0, false},
+    {"GH200", {67, 67}, {1979, 494, 0}, 4000, 96, 15, 15, NOMINAL_C2C_GBPS, false},
+    {"H200 NVL", {60, 60}, {1670, 417, 0}, 4800, 141, 10, 10, 0, false},
+    {"H200", {67, 67}, {1979, 494, 0}, 4800, 141, 10, 10, 0, false},
+    {"H100 NVL", {60, 60}, {1670, 417, 0}, 3900, 94, 10, 10, 0, false},
+    {"H100 PCIe", {51, 51}, {1513, 378, 0}, 2000, 80, 10, 10, 0, false},
+    {"H100", {67, 67}, {1979, 494, 0}, 3350, 80, 10, 10, 0, false},
+    {"H800", {67, 1}, {1979, 494, 0}, 3350, 80, 10, 10, 0, false},
+    {"H20", {44, 1}, {296, 74, 0}, 4000, 96, 10, 10, 0, false},
+    {"A100 80GB", {19.5, 19.5}, {624, 156, 0}, 1935, 80, 10, 10, 0, false},
+    {"A100 40GB", {19.5, 19.5}, {624, 156, 0}, 1555, 40, 10, 10, 0, false},
+    {"A100", {19.5, 19.5}, {624, 156, 0}, 1555, 40, 10, 10, 0, false},
+    {"A30", {10.3, 10.3}, {330, 82, 0}, 933, 24, 10, 10, 0, false},
+    {"A40", {37.4, 0.584}, {299, 74.8, 0}, 696, 48, 10, 10, 0, false},
+    {"A10", {31.2, 0.487}, {250, 62.5, 0}, 600, 24, 10, 10, 0, false},
+    {"L40S", {91.6, 1.43}, {733, 183, 0}, 864, 48, 10, 10, 0, false},
+    {"L40", {90.5, 1.41}, {362, 90.5, 0}, 864, 48, 10, 10, 0, false},
+    {"L4", {30.3, 0.473}, {242, 60, 0}, 300, 24, 10, 10, 0, false},
+    {"V100 PCIe", {14, 7}, {0, 0, 0}, 900, 16, 8, 8, 0, false},
+    {"V100", {15.7, 7.8}, {0, 0, 0}, 900, 16, 8, 8, 0, false},
+    {"P100 PCIe", {9.3, 4.7}, {0, 0, 0}, 732, 16, 8, 8, 0, false},
+    {"P100", {10.6, 5.3}, {0, 0, 0}, 732, 16, 8, 8, 0, false},
+    {"T4", {8.1, 0.253}, {0, 0, 0}, 320, 16, 8, 8, 0, false},
+    {"RTX 6000 Ada", {91.1, 1.42}, {728, 182, 0}, 960, 48, 10, 10, 0, false},
+    {"RTX PRO 6000", {125, 1.95}, {1000, 252, 0}, 1792, 96, 10, 10, 0, false},
+    {"RTX A6000", {38.7, 0.605}, {310, 77.4, 0}, 768, 48, 10, 10, 0, false},
+    {"RTX 5090", {104.8, 1.64}, {838, 104.8, 0}, 1792, 32, 10, 10, 0, false},
+    {"RTX 4090", {82.6, 1.29}, {661, 82.6, 0}, 1008, 24, 10, 10, 0, false},
+    {"RTX 3090", {35.6, 0.556}, {284, 35.6, 0}, 936, 24, 10, 10, 0, false},
+    {"GB10", {31, 0.484}, {0, 0, 0}, 273, 128, 15, 15, 273, true},
+    {"Thor", {8.06, 0.126}, {0, 0, 0}, 273, 128, 15, 15, 273, true},
+    {"Orin", {5.32, 0.0831}, {0, 0, 0}, 204.8, 64, 15, 15, 0, true},
+    {NULL, {0, 0}, {0, 0, 0}, 0, 0, 0, 0, 0, false},
 };
 
 /* Letters and digits; "A100-SXM4-40GB" is three words. */
@@ -108,32 +109,6 @@ const struct known_gpu *known_gpu_find(const char *name)
         }
     }
     return best;
-}
-
-static bool is_among(const struct known_gpu *card, const char *const *names, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(card->name, names[i]) == 0)
-            return true;
-    return false;
-}
-
-bool known_gpu_is_integrated(const struct known_gpu *card)
-{
-    static const char *const names[] = {"GB10", "Thor", "Orin"};
-    return is_among(card, names, sizeof names / sizeof *names);
-}
-
-/* Of the integrated ones, Orin alone does not use the host's page tables (NVIDIA's blog on CUDA 13.0 for Jetson Thor). */
-double known_gpu_place_gbps(const struct known_gpu *card)
-{
-    static const char *const with_c2c[] = {"GH200", "GB200", "GB300"};
-    static const char *const with_one_memory[] = {"GB10", "Thor"};
-    if (is_among(card, with_c2c, sizeof with_c2c / sizeof *with_c2c))
-        return NOMINAL_C2C_GBPS;
-    return is_among(card, with_one_memory, sizeof with_one_memory / sizeof *with_one_memory)
-               ? card->memory_gbps
-               : 0;
 }
 
 /* ---- Whole cards and instances ---- */

@@ -16,6 +16,9 @@ struct known_gpu {
     double memory_gbps;        /* 10^9 bytes a second */
     double memory_gb;          /* 10^9 bytes */
     double up_gbps, down_gbps; /* of one thread that stages from pageable memory */
+    double
+        place_gbps; /* of kernels that read the host's memory where it is, by NVLink-C2C or as it is theirs, too; 0: they cannot */
+    bool integrated; /* its memory is the host's */
 };
 
 /* Returns the known GPU all of whose words are in `name`, which is CUDA's ("NVIDIA H100 80GB HBM3") or a user's ("h100"), in any
@@ -31,13 +34,6 @@ const char *known_gpu_fault(const char *name);
 
 /* Returns the figures of a MIG instance of the card, by the profile in its name ("H200 MIG 1g.18gb"); without one, the card's. */
 struct known_gpu known_gpu_slice(const struct known_gpu *card, const char *name);
-
-/* Whether the GPU's memory is the CPU's. */
-bool known_gpu_is_integrated(const struct known_gpu *card);
-
-/* Returns the rate, in 10^9 bytes a second, of kernels that read the host's memory where it is, by NVLink-C2C or as it is theirs, too; 0: they
- * cannot. */
-double known_gpu_place_gbps(const struct known_gpu *card);
 
 /* The list ends with a name of NULL. */
 extern const struct known_gpu known_gpus[];

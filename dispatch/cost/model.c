@@ -379,9 +379,8 @@ void model_learn(struct model_curve *curve, const struct model_work *work, doubl
     if (points == MODEL_POINTS) /* replace the nearest */
         curve->points = (int)(nearest - curve->point);
     struct model_point *const added = &curve->point[curve->points];
-    add_point(curve, work,
-              ms > 2 * thought ? 2 * thought
-                               : ms); /* the first call of a size may set something up */
+    /* The first call of a size may set something up. */
+    add_point(curve, work, ms > 2 * thought ? 2 * thought : ms);
     added->last = log2_of(ms / sum);
     if (points == MODEL_POINTS)
         curve->points = points;

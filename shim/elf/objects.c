@@ -328,7 +328,7 @@ bool accel_objects_any(bool (*is)(const char *path))
 
 struct place {
     uintptr_t address;
-    struct accel_object *object;
+    struct accel_object *object; /* NULL: only the number is wanted */
     int seen;
 };
 
@@ -361,7 +361,9 @@ static int at_place(struct dl_phdr_info *info, size_t size, void *data)
     struct place *place = data;
     const int number = place->seen++;
     (void)size;
-    return part_at(info, place->address) ? fill_in(place->object, info, number) : 0;
+    if (!part_at(info, place->address))
+        return 0;
+    return place->object ? fill_in(place->object, info, number) : 1;
 }
 
 bool accel_objects_at(const void *address, struct accel_object *object)
@@ -370,23 +372,10 @@ bool accel_objects_at(const void *address, struct accel_object *object)
     return iterate(at_place, &place) > 0;
 }
 
-struct number {
-    uintptr_t address;
-    int seen;
-};
-
-static int at_number(struct dl_phdr_info *info, size_t size, void *data)
-{
-    struct number *number = data;
-    (void)size;
-    number->seen++;
-    return part_at(info, number->address) != NULL;
-}
-
 int accel_objects_number(const void *address)
 {
-    struct number number = {.address = (uintptr_t)address};
-    return iterate(at_number, &number) ? number.seen - 1 : -1;
+    struct place place = {.address = (uintptr_t)address};
+    return iterate(at_place, &place) > 0 ? place.seen - 1 : -1;
 }
 
 static int has_dynamic(struct dl_phdr_info *info, size_t size, void *data)
@@ -409,38 +398,46 @@ struct needing {
     int seen;
 };
 
+static const char *soname_of(const struct dl_phdr_info *info)
+{
+    const ElfW(Dyn) *dynamic = dynamic_of(info);
+    const struct symbols s = symbols_of(info->dlpi_addr, dynamic);
+    const ElfW(Addr) soname = value_of(dynamic, DT_SONAME);
+    return soname && s.names ? s.names + soname : NULL;
+}
+
+static const char *file_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static int look_at_needed(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct needing *needing = data;
     (void)size;
     if (dynamic_of(info) != needing->needed)
         return 0;
-    const struct symbols s = symbols_of(info->dlpi_addr, needing->needed);
-    const ElfW(Addr) soname = value_of(needing->needed, DT_SONAME);
-    const char *slash = strrchr(info->dlpi_name, '/');
-    needing->soname = soname && s.names ? s.names + soname : NULL;
-    needing->file = slash ? slash + 1 : info->dlpi_name;
+    needing->soname = soname_of(info);
+    needing->file = file_of(info->dlpi_name);
     return 1;
 }
 
 static bool needs(const struct needing *needing, const char *name)
 {
-    const char *slash = strrchr(name, '/');
     return (needing->soname && strcmp(name, needing->soname) == 0) ||
-           strcmp(slash ? slash + 1 : name, needing->file) == 0;
+           strcmp(file_of(name), needing->file) == 0;
 }
 
 /* Whether an earlier object answers to the names: then it is what others need. */
 static int look_for_twin(struct dl_phdr_info *info, size_t size, void *data)
 {
     const struct needing *needing = data;
-    const ElfW(Dyn) *dynamic = dynamic_of(info);
-    const struct symbols s = symbols_of(info->dlpi_addr, dynamic);
-    const ElfW(Addr) soname = value_of(dynamic, DT_SONAME);
+    const char *soname = soname_of(info);
     (void)size;
-    if (dynamic == needing->needed)
+    if (dynamic_of(info) == needing->needed)
         return -1;
-    return (soname && s.names && needs(needing, s.names + soname)) ||
+    return (soname && needs(needing, soname)) ||
            (info->dlpi_name[0] && needs(needing, info->dlpi_name));
 }
 

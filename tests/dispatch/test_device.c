@@ -11,7 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/crew.h"
 #include "dispatch/cost/curves.h"
+#include "dispatch/cost/split.h"
+#include "gpu/nominal.h"
 #include "dispatch/run.h"
 #include "gpu/device.h"
 #include "gpu/scheduled.h"
@@ -219,6 +222,16 @@ static void each_is_named_and_computes(void **state)
     }
 }
 
+/* Calls that pay only if all threads copy must start a device. */
+static void an_untried_device_copies_by_all_threads(void **state)
+{
+    const double threads_gbps = split_host_gbps(1 + crew_size());
+    const struct cost_curves *const untried = curves_of_device(NULL);
+    (void)state;
+    assert_true(untried->up_gbps >= fmin(threads_gbps, NOMINAL_LINK_GBPS));
+    assert_true(untried->down_gbps == untried->up_gbps);
+}
+
 static void each_has_its_own_curves(void **state)
 {
     const struct accel_call call = product();
@@ -418,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define ON_BOTH(test) cmocka_unit_test_setup_teardown(test, start_both, stop_both)
         ON_BOTH(each_is_named_and_computes),
+        cmocka_unit_test(an_untried_device_copies_by_all_threads),
         ON_BOTH(each_has_its_own_curves),
         ON_BOTH(schedules_learn_their_times),
         ON_BOTH(a_whole_kernel_takes_what_was_measured),

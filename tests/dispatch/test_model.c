@@ -330,8 +330,10 @@ static void gpus_by_name(void **state)
         assert_string_equal(gpu->name, expected[i].known);
     }
     assert_null(known_gpu_find("Test GPU"));
-    assert_true(known_gpu_place_gbps(known_gpu_find("NVIDIA GH200 480GB")) == 450);
-    assert_true(known_gpu_place_gbps(known_gpu_find("NVIDIA H100 80GB HBM3")) == 0);
+    assert_true(known_gpu_find("NVIDIA GH200 480GB")->place_gbps == 450);
+    assert_true(known_gpu_find("NVIDIA H100 80GB HBM3")->place_gbps == 0);
+    assert_true(known_gpu_find("GB10")->integrated && known_gpu_find("GB10")->place_gbps == 273);
+    assert_true(known_gpu_find("Orin")->integrated && known_gpu_find("Orin")->place_gbps == 0);
     assert_null(known_gpu_find(""));
     assert_null(known_gpu_find("H1"));
     for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++) {

@@ -90,6 +90,10 @@ with tempfile.TemporaryDirectory() as folder:
     spark = product_ms(400, "NVIDIA Other", none) - product_ms(400, "NVIDIA Other", none, integrated=1)
     tap.ok(abs(spark - expected) < 0.05 * abs(expected), f"an integrated GPU's copies take {spark:.3f} ms less, of {expected:.3f}")
 
+    named = product_ms(400, "NVIDIA H100 80GB HBM3", none)
+    sample = product_ms(400, "NVIDIA Sample", none)
+    tap.ok(abs(named - sample) < 0.04 * sample, f"the threads copy as fast for a card that is known by its name: {named:.3f} ms, else {sample:.3f}")
+
     # A call of 4 MB and more has the time of its schedule: the result comes down while others go up and are multiplied. Not less than what
     # goes up, or the kernels, and less than all together.
     up, down = 2 * 8 * 3000**2 * 1e-6 / gbps, 8 * 3000**2 * 1e-6 / gbps

@@ -79,15 +79,21 @@ double judge_product(const struct data *d)
     return off(d, &v, a.squares, b.longest);
 }
 
-/* y = x x^T, the lower triangle. The rows of x are as long as its columns. */
-double judge_square(const struct data *d)
+/* x x^T is the symmetric matrix of this lower triangle. The rows of x are as long as its columns. */
+static double judge_times_itself(const struct data *d, enum part of_x, const char *lower)
 {
     struct vectors v = draw(d);
-    struct matrix a = matrix(d, d->x, WHOLE), c = matrix(d, d->y, LOWER);
-    product_by_columns(&a, v.u, v.between);
-    product_by_rows(&a, v.between, v.expected);
-    product_by_symmetric(&c, v.u, v.found);
-    return off(d, &v, a.squares, a.longest);
+    struct matrix x = matrix(d, d->x, of_x), square = matrix(d, lower, LOWER);
+    product_by_columns(&x, v.u, v.between);
+    product_by_rows(&x, v.between, v.expected);
+    product_by_symmetric(&square, v.u, v.found);
+    return off(d, &v, x.squares, x.longest);
+}
+
+/* y = x x^T, the lower triangle. */
+double judge_square(const struct data *d)
+{
+    return judge_times_itself(d, WHOLE, d->y);
 }
 
 /* The triangle y times x is what x was. */
@@ -128,12 +134,7 @@ double judge_lu(const struct data *d)
 /* L L^T is what x was, both as lower triangles. */
 double judge_cholesky(const struct data *d)
 {
-    struct vectors v = draw(d);
-    struct matrix l = matrix(d, d->x, LOWER), a = matrix(d, d->source, LOWER);
-    product_by_columns(&l, v.u, v.between);
-    product_by_rows(&l, v.between, v.found);
-    product_by_symmetric(&a, v.u, v.expected);
-    return off(d, &v, l.squares, l.longest);
+    return judge_times_itself(d, LOWER, d->source);
 }
 
 /* Q R is what x was. Q is reflections, one after the other, each by a column below the diagonal, and a factor. */

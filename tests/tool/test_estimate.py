@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from lib.calibrated import put
-from lib.programs import BUILD, start
+from lib.programs import BUILD, TESTS, start
 from lib.tap import Tap
 
 TOOL = str(BUILD / "accel")
@@ -158,4 +158,9 @@ with tempfile.TemporaryDirectory() as folder:
                f"{' '.join(arguments)}: {status}, {text.strip()}", done.returncode, done.stderr)
     done = estimate("--gpu", "H200", "--", "true", env={"TMPDIR": "/no/such/folder"})
     tap.ok(done.returncode == 126 and "folder" in done.stderr, "without a folder for the counts: one line, 126", done.stderr)
+# ---- Where GPU and CPU share one memory, nothing needs to be copied ----
+
+gb10 = {c2c: re.findall(r"sym=dgemm_ .*est_gpu_ms=([\d.]+)", estimate("--gpu", "GB10", "--", str(TESTS / "steps"), "dgemm:400:1", env={"ACCEL_LOG": "1", "ACCEL_C2C": c2c}).stderr)
+        for c2c in ("auto", "copy")}
+tap.ok(gb10["auto"] and gb10["copy"] and float(gb10["auto"][0]) < 0.9 * float(gb10["copy"][0]), "GB10: operands are read where they are", gb10)
 tap.done()
