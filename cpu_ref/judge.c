@@ -9,11 +9,17 @@ double cpu_ref_epsilon(enum accel_dtype dtype)
     return accel_is_double(dtype) ? 0x1p-52 : 0x1p-23;
 }
 
+static long double smallest_normal(enum accel_dtype dtype)
+{
+    return accel_is_double(dtype) ? DBL_MIN : FLT_MIN;
+}
+
 /* The right-hand side for one element. */
 struct sum {
     value value;
-    long double scale; /* the sum of magnitudes */
-    bool left_open;    /* a zero of the other triangle is multiplied with NaN or Inf */
+    long double scale;  /* the sum of magnitudes */
+    long double beside; /* the sum of the magnitudes of all elements that are multiplied */
+    bool left_open;     /* a zero of the other triangle is multiplied with NaN or Inf */
 };
 
 /* Elements are judged in tiles: what a tile needs of a factor is read once, a piece of its lines (rows of X, columns of Y) at a time. */
@@ -22,6 +28,7 @@ enum { TILE = 8, PIECE = 16 };
 struct line {
     value element[PIECE];
     bool is_empty[PIECE], has_empty;
+    long double size; /* the sum of magnitudes */
 };
 
 struct tile {
@@ -33,11 +40,13 @@ static void read_line(struct line *line, const struct factor *x, bool is_row, in
                       int64_t from, int64_t count)
 {
     line->has_empty = false;
+    line->size = 0;
     for (int64_t p = 0; p < count; p++) {
         const int64_t row = is_row ? number : from + p, col = is_row ? from + p : number;
         line->element[p] = factor_element(x, row, col);
         line->is_empty[p] = factor_is_empty(x, row, col);
         line->has_empty = line->has_empty || line->is_empty[p];
+        line->size += magnitude(line->element[p]);
     }
 }
 
@@ -52,6 +61,7 @@ static void add_real(struct sum *sum, const struct line *x, const struct line *y
     }
     sum->value = part;
     sum->scale = scale;
+    sum->beside += x->size + y->size;
 }
 
 static void add_lines(struct sum *sum, const struct line *x, const struct line *y, int64_t count)
@@ -64,10 +74,13 @@ static void add_lines(struct sum *sum, const struct line *x, const struct line *
         }
         sum->value += a * b;
         sum->scale += magnitude(a) * magnitude(b);
+        sum->beside += magnitude(a) + magnitude(b);
     }
 }
 
-static void add_product(struct tile *tile, const struct product *product, int64_t inner)
+/* rounded: by how much an element may be wrong before it is multiplied, over eps. */
+static void add_product(struct tile *tile, const struct product *product, int64_t inner,
+                        long double rounded)
 {
     const bool real =
         !accel_is_complex(product->x.stored.dtype) && !accel_is_complex(product->y.stored.dtype);
@@ -90,7 +103,8 @@ static void add_product(struct tile *tile, const struct product *product, int64_
         for (int64_t j = 0; j < tile->cols; j++) {
             struct sum *sum = &tile->sum[i][j];
             sum->value += product->alpha * part[i][j].value;
-            sum->scale += magnitude(product->alpha) * part[i][j].scale;
+            sum->scale +=
+                magnitude(product->alpha) * part[i][j].scale + rounded * part[i][j].beside;
             sum->left_open = sum->left_open || part[i][j].left_open;
         }
 }
@@ -99,10 +113,16 @@ static void add_product(struct tile *tile, const struct product *product, int64_
  * numbers). The multiplications with alpha and beta have the same. */
 static long double underflow_of(const struct equation *e)
 {
-    long double smallest = accel_is_double(e->out.dtype) ? DBL_MIN : FLT_MIN, steps = 2;
+    long double steps = 2;
     for (int i = 0; i < e->products; i++)
         steps += (long double)e->inner * (1 + magnitude(e->product[i].alpha));
-    return steps * smallest;
+    return steps * smallest_normal(e->out.dtype);
+}
+
+/* The same holds for alpha X or alpha Y, and for a solution, which are rounded before they are multiplied. */
+static long double rounded_before(const struct equation *e, const struct product *product)
+{
+    return e->solve || product->alpha != 1 ? smallest_normal(e->out.dtype) : 0;
 }
 
 static bool is_judged(const struct equation *e, int64_t row, int64_t col)
@@ -128,11 +148,11 @@ static void compute(struct tile *tile, const struct equation *e)
             if (!is_judged(e, tile->row + i, tile->col + j))
                 continue;
             const value old = old_element(e, tile->row + i, tile->col + j);
-            tile->sum[i][j] =
-                (struct sum){e->beta * old, magnitude(e->beta) * magnitude(old) + underflow, false};
+            tile->sum[i][j] = (struct sum){
+                .value = e->beta * old, .scale = magnitude(e->beta) * magnitude(old) + underflow};
         }
     for (int i = 0; i < e->products; i++)
-        add_product(tile, &e->product[i], e->inner);
+        add_product(tile, &e->product[i], e->inner, rounded_before(e, &e->product[i]));
 }
 
 static double ratio_of(value got, const struct sum *expected, enum accel_dtype dtype)

@@ -20,8 +20,9 @@ double cpu_ref_epsilon(enum accel_dtype dtype);
  * triangle; of a batch, of every product's) of
  *   |C - C_ref| / (eps (sum of |alpha| |X| |Y| over the call's products X Y + |beta| |C_before|)),
  * C_ref computed in long double, |X| |Y| the product of the matrices of magnitudes (so it grows with
- * k), plus what underflow may add: the smallest normal number for each multiplication. For trsm and trsv, whose result X solves op(A) X = alpha B, |op(A) X - alpha B| /
- * (eps (|op(A)| |X| + |alpha| |B|)). After dmmch and dmvch of the reference BLAS tests
+ * k), plus what underflow may add: the smallest normal number for each multiplication, and that number times each element of X and Y if alpha is not 1,
+ * since alpha X or alpha Y may underflow, too. For trsm and trsv, whose result X solves op(A) X = alpha B, |op(A) X - alpha B| /
+ * (eps (|op(A)| |X| + |alpha| |B|)), plus the same, and what elements of X may have lost by underflow. After dmmch and dmvch of the reference BLAS tests
  * (https://www.netlib.org/blas/dblat3.f, dblat2.f).
  *   call    of the routine the operation, the arguments and the type alone; the output operand holds the result, the
  *           others what they held before the call. All in host memory; nothing is kept or written

@@ -302,6 +302,28 @@ static void products_beyond_the_range_are_not_judged(void **state)
     assert_right(judged(t));
 }
 
+/* alpha x, or a solution, is rounded to a multiple of the smallest number, and then multiplied with large elements. */
+static void factors_that_underflow(void **state)
+{
+    (void)state;
+    const double exact = 47 * 0x1p-149; /* of the smallest number */
+    struct trial *t = gemv("sgemv", 1e-22, 1e30, 6.6e-22, N * 1e30 * exact);
+    assert_right(judged(t));
+    put(t->now[ACCEL_y], 3, ACCEL_FLOAT32, N * 1e30 * exact * 2, 0);
+    assert_wrong(judged(t));
+    t = gemv("sgemv", 1, 1e30, exact, N * 1e30 * exact); /* nothing is rounded here */
+    assert_right(judged(t));
+    put(t->now[ACCEL_y], 3, ACCEL_FLOAT32, N * 1e30 * exact * (1 + 1e-4), 0);
+    assert_wrong(judged(t));
+    t = open_trial("strsv");
+    set(t, ACCEL_a, 1e30, 0);
+    set_old(t, ACCEL_x, 6.6e-14, 6.6e-14);
+    set(t, ACCEL_x, exact, exact);
+    assert_right(judged(t));
+    put(t->now[ACCEL_x], 3, ACCEL_FLOAT32, exact * 2, 0);
+    assert_wrong(judged(t));
+}
+
 static struct trial *gemm(double a, double b, double c)
 {
     struct trial *t = open_trial("dgemm");
@@ -526,6 +548,7 @@ int main(void)
         cmocka_unit_test(least_squares_by_values),
         cmocka_unit_test(solutions_that_vanish),
         cmocka_unit_test(products_beyond_the_range_are_not_judged),
+        cmocka_unit_test(factors_that_underflow),
         cmocka_unit_test(tiny_rows_are_not_judged),
         cmocka_unit_test(each_product_of_a_batch_counts),
         cmocka_unit_test(eigenvalues_ascend),
