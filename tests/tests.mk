@@ -104,4 +104,6 @@ check: all test-programs testgpu
 # All of the suites; tests/suites/test_suites.py runs a part of them. An hour and more.
 .PHONY: suites
 suites:
+	scripts/install-deps build test
+	$(MAKE) -j$(JOBS) all test-programs testgpu
 	BUILD=$(BUILD) tests/suites/run --all

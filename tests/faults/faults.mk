@@ -3,5 +3,7 @@
 
 FAULTS ?=
 .PHONY: faults
-faults: all test-programs testgpu
+faults:
+	scripts/install-deps build test
+	$(MAKE) -j$(JOBS) all test-programs testgpu
 	BUILD=$(BUILD) tests/faults/run $(FAULTS)

@@ -14,5 +14,7 @@ $(REGRET)/replay: tests/regret/replay.c $(LAYERS)
 
 # Calibrates, records and replays: on the GPU of this machine, or else on the test GPU as three devices. An hour at most, on a
 # machine that has nothing else to do; the recordings are kept.
-regret: all regret-programs testgpu
+regret:
+	scripts/install-deps build test
+	$(MAKE) -j$(JOBS) all regret-programs testgpu
 	tests/regret/record-all
