@@ -2,20 +2,25 @@
 #include "device.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "about.h"
+#include "base/clock.h"
 #include "base/forks.h"
 #include "base/quiet_thread.h"
 #include "base/say.h"
 #include "base/text.h"
 #include "dispatch/cost/cost.h"
+#include "gpu/ending.h"
 #include "ops/op.h"
 #include "report/banner.h"
 #include "report/summary.h"
@@ -44,6 +49,7 @@ enum device_state device_state(const struct dispatch_device *device)
 static void set_state(struct dispatch_device *device, enum device_state to)
 {
     atomic_store_explicit(&device->state, (int)to, memory_order_release);
+    syscall(SYS_futex, &device->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 bool device_pretend(struct dispatch_device *device)
@@ -255,6 +261,26 @@ void device_note_gain(struct dispatch_device *device, double gain_ms)
         atomic_store(&device->threadless, true);
         if (settings->log != ACCEL_LOG_OFF)
             accel_say("no GPU is used: there can be no thread that starts CUDA");
+    }
+    errno = saved;
+}
+
+static atomic_bool late; /* a call has waited for a start in vain: others do not wait */
+
+/* By the system call, since this is no place where a thread may be cancelled. A constructor that calls BLAS may hold the dynamic linker's lock, which the
+ * start needs: then this ends as late as it may. */
+void device_await(struct dispatch_device *device, double most_ms)
+{
+    const double until = accel_now_ms() + most_ms;
+    const int saved = errno;
+    while (device_state(device) == DEVICE_STARTING && !ending_has_begun() && !atomic_load(&late)) {
+        const double left = until - accel_now_ms();
+        if (!(left > 0)) {
+            atomic_store(&late, true);
+            break;
+        }
+        const struct timespec soon = {.tv_nsec = left < 50 ? (long)(left * 1e6) : 50000000};
+        syscall(SYS_futex, &device->state, FUTEX_WAIT_PRIVATE, DEVICE_STARTING, &soon, NULL, 0);
     }
     errno = saved;
 }

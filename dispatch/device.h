@@ -101,6 +101,10 @@ bool device_has_failure(const struct dispatch_device *device);
 #define DEVICE_GAIN_MS 50.0
 void device_note_gain(struct dispatch_device *device, double gain_ms);
 
+/* Waits for a start on that thread until it has ended, for so many milliseconds at most, or until the process begins to end. Once somebody has waited
+ * in vain, nobody waits. */
+void device_await(struct dispatch_device *device, double most_ms);
+
 /* Whether the thread that starts CUDA could not be made; it is not tried again. */
 bool device_has_no_thread(const struct dispatch_device *device);
 

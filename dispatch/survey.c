@@ -359,6 +359,33 @@ static bool must_have_gpu(const struct accel_call *call)
            pattern_matches(&settings->gpu_routines, call->routine);
 }
 
+/* Decides anew, once the device may have started. */
+static void decide_after_start(const struct accel_call *call, struct situation *situation)
+{
+    if (decide_now(call, situation) != DEVICE_READY)
+        return;
+    consider_several(call, situation);
+    consider_composed(call, situation);
+}
+
+/* A call that would gain seconds waits for CUDA, which starts in less than one as a rule: many programs make one large call. It waits for a third of
+ * what it would gain, and no longer: who has waited so long does not know whether the start will ever end. */
+#define WAITS_FROM_MS 3000
+#define WAITED_SHARE  (1.0 / 3)
+
+/* Waits for the start, if that pays. Returns whether the call was decided anew: the GPU is ready. */
+static bool wait_for_start(const struct accel_call *call, struct situation *situation,
+                           double gain_ms)
+{
+    if (!(gain_ms >= WAITS_FROM_MS) || situation->brings || situation->together)
+        return false;
+    device_await(situation->device, WAITED_SHARE * gain_ms);
+    if (device_state(situation->device) != DEVICE_READY)
+        return false;
+    decide_after_start(call, situation);
+    return true;
+}
+
 /* Has the GPU started, as the call would gain by it or has operands there. */
 static void see_to_gpu(struct accel_call *call, struct situation *situation)
 {
@@ -369,14 +396,14 @@ static void see_to_gpu(struct accel_call *call, struct situation *situation)
                          copies_host_can_read(call) ? DEVICE_SOME_SECONDS : DEVICE_WITHOUT_END);
         if (!copies_host_can_read(call)) /* whether they are in our context is known only now */
             gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
-        const enum device_state then = decide_now(call, situation);
-        if (then == DEVICE_READY) {
-            consider_several(call, situation);
-            consider_composed(call, situation);
-        }
-    } else if (decision->gpu) {
-        device_note_gain(device, decision->est_cpu_ms - (situation->brings ? decision->est_there_ms
-                                                                           : decision->est_own_ms));
+        decide_after_start(call, situation);
+        return;
+    }
+    const double gain_ms =
+        decision->est_cpu_ms - (situation->brings ? decision->est_there_ms : decision->est_own_ms);
+    if (decision->gpu) /* untried as yet */
+        device_note_gain(device, gain_ms);
+    if (!wait_for_start(call, situation, gain_ms) && decision->gpu) {
         const bool never = device_state(device) == DEVICE_ABSENT || device_has_no_thread(device);
         keep_on_cpu(situation, never ? ACCEL_NO_GPU : ACCEL_WARMING);
     }

@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as folder:
     # By this calibration the GPU always pays; and one call is enough to start it.
     model = folder + "/model"
     known = keys(folder)
-    calibrate(model, known, 100000, 1)
+    calibrate(model, known, 1000, 1)
     env = {**AUTO, **QUICK, **LOG, "ACCEL_MODEL": model}
 
     # ---- In the background ----
@@ -54,6 +54,20 @@ with tempfile.TemporaryDirectory() as folder:
     done = start("steps", f"threads:4:300:{60 if UNDER_TSAN else 400}", "started", "threads:4:300:3", env={**env, "TESTGPU_START_MS": "300"})
     seen = reasons(done)
     tap.ok(ok(done) and {why for _, why in seen} == {"warming", "faster"}, "four threads", runs(seen)[:20], done.stdout)
+
+    # A call that would gain seconds waits for a third of them: 20 s, and 1.2 s.
+    large = {**env, "ACCEL_MODEL": folder + "/large"}
+    calibrate(large["ACCEL_MODEL"], known, 100000, 1)
+    done = start("steps", "dgemm:300:3", "solve:300:1", env={**large, "TESTGPU_START_MS": "700"})
+    tap.ok(ok(done) and set(reasons(done)) == {("gpu0", "faster")}, "a large call waits for CUDA", reasons(done), done.stdout)
+    done = start("steps", "threads:4:300:3", env={**large, "TESTGPU_START_MS": "700"})
+    tap.ok(ok(done) and set(reasons(done)) == {("gpu0", "faster")}, "four threads with large calls", reasons(done), done.stdout)
+    done = start("steps", "dgemm:300:3", env={**large, "TESTGPU_FAIL": "cuInit:1"})
+    tap.ok(ok(done) and set(reasons(done)) == {("cpu", "no_gpu")}, "and does not if CUDA cannot start", reasons(done), done.stdout)
+    calibrate(large["ACCEL_MODEL"], known, 6000, 1)
+    done = start("steps", "dgemm:300:10", "end:_exit", env={**large, "TESTGPU_START_MS": "8000"})
+    tap.ok(ok(done, 7) and reasons(done) == 10 * [("cpu", "warming")], "one waits in vain for a start that takes long, and those after it do not wait",
+           reasons(done), done.stdout)
 
     report = folder + "/report"
     quiet = {**AUTO, **LOG, "TESTGPU_REPORT": report, "XDG_CACHE_HOME": folder}
@@ -117,7 +131,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     def calibrated_env(name, own):
         """The environment with settings of its own, and a calibration of what runs with them."""
-        calibrate(f"{model}-{name}", keys(folder, own), 100000, 1)
+        calibrate(f"{model}-{name}", keys(folder, own), 1000, 1)
         return {**env, **own, "ACCEL_MODEL": f"{model}-{name}"}
 
     one_thread = calibrated_env("one", {"OPENBLAS_NUM_THREADS": "1"})
