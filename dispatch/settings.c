@@ -210,6 +210,34 @@ static void read_files(struct reading *reading, const char *system_file)
 
 /* ---- All of it ---- */
 
+/* Whether ACCEL=0 comes from a place of lower rank than the user's wish for the GPU: a fallback that the user has not chosen. Of the user's own files,
+ * both are. */
+static bool is_against_wish(const struct settings_sources *sources)
+{
+    const char *const off = places[setting_named("ACCEL")].file,
+                      *const wish = places[setting_named("ACCEL_REQUIRE")].file,
+                      *const system = sources->system_file ? sources->system_file : "";
+    return off && (!wish || (strcmp(off, system) == 0 && strcmp(wish, system) != 0));
+}
+
+/* Leaves nothing but what a process needs whose calls libaccel leaves alone: or which has to end. */
+static void switch_off(struct accel_settings *settings, const struct settings_sources *sources,
+                       bool broken)
+{
+    if (!sources->whole) {
+        *settings = (struct accel_settings){.memory_share = 0.8, .original = settings->original};
+        complaints_clear();
+    }
+    if (!broken)
+        return;
+    settings->on = !sources->whole; /* its first call comes here, and ends it */
+    settings->broken_promise = true;
+    complaints_add(&(struct complaint){
+        places[setting_named("ACCEL")], "ACCEL", NULL,
+        " switches libaccel off, and ACCEL_REQUIRE=gpu is set", "",
+        "; the program ends at its first call of BLAS, unless ACCEL=1 is set, too", true});
+}
+
 static void read_all(struct accel_settings *settings, const struct settings_sources *sources,
                      const struct settings_watch *watch)
 {
@@ -221,9 +249,10 @@ static void read_all(struct accel_settings *settings, const struct settings_sour
     read_environment(&reading);
     read_files(&reading, sources->system_file);
     if (!settings->on || reading.excluded) {
-        *settings = (struct accel_settings){.memory_share = 0.8, .original = settings->original};
-        complaints_clear();
-        return;
+        switch_off(settings, sources,
+                   !reading.excluded && settings->require_gpu && is_against_wish(sources));
+        if (!sources->whole)
+            return;
     }
     if (!settings->model && user_path("XDG_CACHE_HOME", ".cache", "accel/model", path, sizeof path))
         settings->model = setting_keep(path);
@@ -260,19 +289,25 @@ static const char *program_name(char path[PATH_MAX])
     return name;
 }
 
-void settings_read_watched(struct accel_settings *settings, const struct settings_watch *watch)
+static void read_here(struct accel_settings *settings, const struct settings_watch *watch,
+                      bool whole)
 {
     char path[PATH_MAX];
     int saved = errno;
     const struct settings_sources sources = {"/etc/accel.conf", program_name(path),
-                                             getauxval(AT_SECURE) != 0};
+                                             getauxval(AT_SECURE) != 0, whole};
     read_from(settings, &sources, watch);
     errno = saved;
 }
 
 void settings_read(struct accel_settings *settings)
 {
-    settings_read_watched(settings, NULL);
+    read_here(settings, NULL, false);
+}
+
+void settings_read_whole(struct accel_settings *settings, const struct settings_watch *watch)
+{
+    read_here(settings, watch, true);
 }
 
 void settings_check_routines(const struct accel_settings *settings,

@@ -79,11 +79,13 @@ struct settings_sources {
     const char *system_file; /* the config file of the lowest rank; NULL: none */
     const char *program;     /* the executable's name, for ACCEL_EXCLUDE; empty: not known */
     bool secure; /* AT_SECURE: the environment is another user's. Nothing is read, all is off */
+    bool whole;  /* for the tool: ACCEL=0 and ACCEL_EXCLUDE leave the other settings as they are */
 };
 
 /* Fills `settings`, each from the first that has it: the environment, the file that ACCEL_CONFIG names, the user's file, the
  * system's. A value that cannot be read leaves the default, and is remembered (complaints.h). If `on` is false, because of ACCEL or
- * ACCEL_EXCLUDE, only `original` is set. Not thread-safe. Strings are copied, and stay valid until the next call. Keeps errno. */
+ * ACCEL_EXCLUDE, only `original` is set, unless all are wanted; but if the system's file alone says ACCEL=0, and the user ACCEL_REQUIRE=gpu, that is a broken
+ * promise. Not thread-safe. Strings are copied, and stay valid until the next call. Keeps errno. */
 void settings_read_from(struct accel_settings *settings, const struct settings_sources *sources);
 
 /* The same with /etc/accel.conf, this program, and AT_SECURE. */
@@ -104,8 +106,8 @@ struct settings_watch {
     void *context;
 };
 
-/* settings_read() for the tool, which is told what is found where. */
-void settings_read_watched(struct accel_settings *settings, const struct settings_watch *watch);
+/* settings_read() for the tool: all settings, whatever ACCEL and ACCEL_EXCLUDE say. watch: gets what is found where; may be NULL. */
+void settings_read_whole(struct accel_settings *settings, const struct settings_watch *watch);
 
 /* Whether calls wait while the GPU starts, if no call makes it another way: ranks of MPI wait for each other anyway. */
 static inline bool settings_wait(const struct accel_settings *settings, bool mpi)

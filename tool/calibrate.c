@@ -449,7 +449,7 @@ int calibrate_command(int argc, char **argv)
     double start = survey_now();
     if (argp_parse(&calibrate_argp, argc, argv, 0, NULL, &options) != 0)
         return 2;
-    settings_read(&settings);
+    settings_read_whole(&settings, NULL);
     complaints_say();
     if (!output_path(path, &options, &settings))
         return complain(

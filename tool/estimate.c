@@ -329,7 +329,7 @@ int estimate_command(int argc, char **argv)
     char model[PATH_MAX];
     if (argp_parse(&estimate_argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
         return 2;
-    settings_read(&settings);
+    settings_read_whole(&settings, NULL);
     complaints_say();
     const bool named = options.model;
     if (!named)

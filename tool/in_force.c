@@ -37,7 +37,7 @@ static void take_file(void *context, const char *path, const char *fault, int er
 void in_force_read(struct in_force *in_force)
 {
     *in_force = (struct in_force){.files = 0};
-    settings_read_watched(&in_force->settings,
+    settings_read_whole(&in_force->settings,
                           &(struct settings_watch){take_value, take_file, in_force});
     settings_check_routines(&in_force->settings, accel_routines, accel_routine_count);
 }

@@ -345,7 +345,7 @@ static bool open_machine(struct replay *replay)
     struct accel_settings settings;
     char why[GPU_FAILURE_BYTES];
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    settings_read(&settings);
+    settings_read_whole(&settings, NULL);
     complaints_say();
     const bool listed = settings.devices.kind == ACCEL_DEVICES_LIST;
     const struct gpu_config config = {.cuda_dir = settings.cuda_dir,

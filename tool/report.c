@@ -120,7 +120,7 @@ int report_command(int argc, char **argv)
         return complain(2, "accel report: no log is given: accel report --html LOG -o FILE\n");
     if (!options.output && isatty(STDOUT_FILENO))
         return complain(2, "accel report: a page is not for a terminal; name a file: -o FILE\n");
-    settings_read(&settings);
+    settings_read_whole(&settings, NULL);
     complaints_say();
     if (!options.model)
         options.model = settings.model;

@@ -141,7 +141,7 @@ static int run_and_sum_up(const struct options *options, const char *shim)
     struct totals *totals = make_table(path);
     if (!totals)
         return complain(126, "accel run: there is no place for the summary: %s\n", strerror(errno));
-    settings_read(&settings);
+    settings_read_whole(&settings, NULL);
     if (!settings.summary)
         set("ACCEL_SUMMARY", "summary", "1");
     output_start();

@@ -28,10 +28,8 @@ enum { CHECKSUM_DIGITS = 16 };
 const char calibration_missing[] = "there is no such file";
 const char calibration_closed[] = "it may not be opened";
 const char calibration_when[] = "calibrated";
-/* These are replaced by a new one; what another version has written, or cannot be read now, is not. */
-static const char no_length[] = "its length is not one of a calibration",
-                  no_calibration[] = "it is no calibration, or damaged",
-                  wrong_checksum[] = "it is damaged: its checksum is wrong";
+/* These are replaced by a new one; what another version has written, cannot be read now, or may be the user's for something else, is not. */
+static const char empty[] = "it is empty", wrong_checksum[] = "it is damaged: its checksum is wrong";
 
 /* A hundred libraries on ten machines need less. */
 #define FILE_MOST ((size_t)64 << 20)
@@ -64,8 +62,10 @@ static const char *read_file(struct calibration *file, int fd)
     struct stat st;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return "it is no regular file";
-    if (st.st_size == 0 || (uintmax_t)st.st_size > FILE_MOST)
-        return no_length;
+    if (st.st_size == 0)
+        return empty;
+    if ((uintmax_t)st.st_size > FILE_MOST)
+        return "it is too long for a calibration";
     size_t length = (size_t)st.st_size;
     char *text = malloc(length);
     if (!text)
@@ -74,7 +74,7 @@ static const char *read_file(struct calibration *file, int fd)
     if (file_read(fd, text, length) != (ssize_t)length)
         wrong = "it cannot be read";
     else if (length < sizeof version_line || memcmp(text, "accel-model ", 12) != 0)
-        wrong = no_calibration;
+        wrong = "it is no calibration";
     else if (memcmp(text, version_line, sizeof version_line - 1) != 0)
         wrong = "it is of another version of libaccel, or damaged";
     else if ((file->length = checked_length(text, length)) == 0)
@@ -363,10 +363,7 @@ static const char *open_old(struct calibration *old, const char *path)
 {
     errno = 0;
     const char *const wrong = calibration_open(old, path);
-    return wrong == calibration_missing || wrong == no_length || wrong == no_calibration ||
-                   wrong == wrong_checksum
-               ? NULL
-               : wrong;
+    return wrong == calibration_missing || wrong == empty || wrong == wrong_checksum ? NULL : wrong;
 }
 
 const char *calibration_put(const char *given, const char *const keys[], const char *const bodies[],

@@ -213,7 +213,7 @@ static void other_files(void **state)
     write_whole("hello\n", 6);
     assert_wrong("no calibration");
     write_whole("", 0);
-    assert_wrong("length");
+    assert_wrong("empty");
     write_whole("accel-model 1\nchecksum=0123456789abcdef\n", 40);
     assert_wrong("checksum");
     unlink(path);
@@ -228,17 +228,20 @@ static void other_files(void **state)
     unlink(path);
 }
 
-/* A damaged file is replaced, folders are made; where nothing can be written the old file stays. */
+/* A damaged file and an empty one are replaced, folders are made; where nothing can be written the old file stays. */
 static void putting(void **state)
 {
     struct calibration file;
     const char *key = "[cpu \"one\"]", *body = "dgemm 64x64x64:1\n";
     char deep[96];
     (void)state;
-    write_whole("hello\n", 6);
-    assert_null(put(key, body));
-    assert_null(calibration_open(&file, path));
-    calibration_close(&file);
+    static const char *const replaced[] = {"", "accel-model 1\nhello\n"};
+    for (int i = 0; i < 2; i++) {
+        write_whole(replaced[i], strlen(replaced[i]));
+        assert_null(put(key, body));
+        assert_null(calibration_open(&file, path));
+        calibration_close(&file);
+    }
     snprintf(deep, sizeof deep, "%s/a/b/model", folder);
     assert_null(calibration_put(deep, &key, &body, NULL, 1, true));
     assert_null(calibration_open(&file, deep));
@@ -269,7 +272,7 @@ static void putting(void **state)
     assert_int_not_equal(system(deep), 0); /* nothing is left aside */
 }
 
-/* A link stays; no device, no file of another version, and none that may not be read gives way. */
+/* A link stays; no device, no file of another version, none that is something else, and none that may not be read gives way. */
 static void what_is_not_replaced(void **state)
 {
     struct calibration file;
@@ -280,6 +283,12 @@ static void what_is_not_replaced(void **state)
     write_whole("accel-model 2\nchecksum=0\n", 25);
     assert_non_null(put(key, body));
     assert_wrong("another version");
+    write_whole("what a user has written\n", 24);
+    assert_non_null(put(key, body));
+    assert_wrong("it is no calibration");
+    assert_int_equal(truncate(path, ((off_t)64 << 20) + 1), 0);
+    assert_non_null(put(key, body));
+    assert_wrong("too long");
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_non_null(put(key, body));

@@ -179,6 +179,63 @@ static void other_words(void **state)
     assert_string_equal(complaints(), "");
 }
 
+/* The user wants the GPU, and who has written another file has switched libaccel off. */
+static void switched_off_by_others(void **state)
+{
+    char line[PATH_MAX + 200];
+    (void)state;
+    setenv("ACCEL_REQUIRE", "gpu", 1);
+    write_file(systems, "\nACCEL = 0\n");
+    struct accel_settings s = read_now();
+    assert_true(s.on && s.broken_promise);
+    print(line, sizeof line,
+          "accel: %s:2: ACCEL switches libaccel off, and ACCEL_REQUIRE=gpu is set; the program ends at "
+          "its first call of BLAS, unless ACCEL=1 is set, too\n",
+          systems);
+    assert_string_equal(complaints(), line);
+    sources.whole = true;
+    assert_true(read_now().broken_promise);
+    assert_false(read_now().on);
+    sources.whole = false;
+    setenv("ACCEL", "1", 1);
+    assert_false(read_now().broken_promise);
+    setenv("ACCEL", "0", 1); /* the user's own wish */
+    s = read_now();
+    assert_false(s.on || s.broken_promise);
+    assert_string_equal(complaints(), "");
+    unsetenv("ACCEL");
+    sources.program = "bash";
+    assert_false(read_now().broken_promise);
+    sources.program = "test";
+    unsetenv("ACCEL_REQUIRE");
+    assert_false(read_now().broken_promise);
+    write_file(users_own, "ACCEL_REQUIRE = gpu\n");
+    assert_true(read_now().broken_promise);
+    write_file(users_own, "ACCEL_REQUIRE = gpu\nACCEL = 0\n");
+    assert_false(read_now().broken_promise);
+    write_file(systems, "ACCEL = 0\nACCEL_REQUIRE = gpu\n");
+    unlink(users_own);
+    assert_false(read_now().broken_promise);
+}
+
+/* What is set beside ACCEL=0: nothing for a program, all for the tool. */
+static void settings_beside_off(void **state)
+{
+    (void)state;
+    setenv("ACCEL", "0", 1);
+    setenv("ACCEL_CUDA_DIR", folder, 1);
+    setenv("ACCEL_LOG", "wrong", 1);
+    struct accel_settings s = read_now();
+    assert_true(!s.on && !s.cuda_dir && !s.model);
+    assert_string_equal(complaints(), "");
+    sources.whole = true;
+    s = read_now();
+    assert_false(s.on);
+    assert_string_equal(s.cuda_dir, folder);
+    assert_non_null(s.model);
+    assert_int_equal(lines_of(complaints()), 1);
+}
+
 /* A setting that promises something, and cannot be read. */
 static void broken_promises(void **state)
 {
@@ -613,6 +670,8 @@ int main(void)
         cmocka_unit_test_setup(choices, clear),
         cmocka_unit_test_setup(other_words, clear),
         cmocka_unit_test_setup(broken_promises, clear),
+        cmocka_unit_test_setup(switched_off_by_others, clear),
+        cmocka_unit_test_setup(settings_beside_off, clear),
         cmocka_unit_test_setup(unknown_names, clear),
         cmocka_unit_test_setup(missing_files, clear),
         cmocka_unit_test_setup(paths, clear),

@@ -93,6 +93,16 @@ with tempfile.TemporaryDirectory() as home:
     tap.ok(done.returncode == 1 and said(done) == [
         f"accel: ACCEL_CONFIG={named} may be written by all, and names ACCEL_VERIFY; the program ends at its first call of BLAS"],
            "with one: the program ends with the message", done.returncode, done.stderr)
+    named.write_text("ACCEL = 0\n")
+    named.chmod(0o600)
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": str(named), "ACCEL_REQUIRE": "gpu"})
+    tap.ok(done.returncode == 1 and done.stdout == "" and said(done) == [
+        f"accel: {named}:1: ACCEL switches libaccel off, and ACCEL_REQUIRE=gpu is set; the program ends at its first call of BLAS, unless ACCEL=1 is set, too"],
+           "the GPU is wanted, and a file switches libaccel off: the program ends with the message", done.returncode, done.stderr)
+    done = start(*PROGRAM, env={**env, "ACCEL_CONFIG": str(named), "ACCEL_REQUIRE": "gpu", "ACCEL": "0"})
+    tap.ok(same(done) and done.stderr == "", "but not where who wants it does so, too", done.returncode, done.stderr)
+    named.write_text("ACCEL_LOG=1\nACCEL_VERIFY=all\n")
+    named.chmod(0o666)
     named.rename(user)
     done = start(*PROGRAM, env=env)
     tap.ok(same(done) and said(done) == [f"accel: {user} may be written by all; it is ignored"],

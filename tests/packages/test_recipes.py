@@ -56,7 +56,7 @@ try:
     run("make", f"BUILD={BUILD}", f"OWN_ARCHITECTURES={os.environ.get('OWN_ARCHITECTURES', '70 75 80 90 100 120')}", "-o", "all", f"PREFIX={root}", "install", cwd=ROOT)
     script = f'''. /usr/share/lmod/lmod/init/bash; module use {folder}/modules; module load libaccel/{VERSION} && command -v accel && echo "$MANPATH" && accel --version
         echo "preload=$LD_PRELOAD"; module unload libaccel; command -v accel; module --terse avail 2>&1; module whatis libaccel 2>&1'''
-    done = run("bash", "-c", script, env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "ACCEL_ROOT": str(root)})
+    done = run("bash", "-c", script, env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "LIBACCEL_ROOT": str(root)})
     lines = done.stdout.splitlines()
     tap.ok(lines[:1] == [f"{root}/bin/accel"] and lines[1].startswith(f"{root}/share/man") and f"accel {VERSION}" in lines[2] and lines.count(f"{root}/bin/accel") == 1 and "preload=" in lines
            and f"libaccel/{VERSION}" in lines, "Lmod: the module puts the tool and its manual on the paths, preloads nothing, and goes again", done.stdout)
