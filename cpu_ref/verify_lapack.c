@@ -1,5 +1,7 @@
 #include "verify_test.h"
 
+#include "ops/shape.h"
+
 /* ---- Copies ---- */
 
 void check_lacpy(struct test *t)
@@ -18,6 +20,26 @@ void check_lacpy(struct test *t)
     test_note(t, same ? 0 : INFINITY);
 }
 
+/* What the routine reads of an operand: elsewhere may be anything. */
+static struct view read_part(const struct test *t, enum accel_matrix which)
+{
+    const struct accel_call *call = t->call;
+    const struct view x = test_input(t, which);
+    const int64_t m = call->blas.size[ACCEL_m], n = call->blas.size[ACCEL_n];
+    const char trans = call->blas.flag[ACCEL_trans],
+               uplo = which == ACCEL_a ? call->blas.flag[ACCEL_uplo] : call->span[which].triangle;
+    const bool least_squares =
+        accel_has_size(call->routine, ACCEL_m) && accel_has_size(call->routine, ACCEL_nrhs);
+    if (which == ACCEL_a && accel_op_of(call->routine)->reflectors)
+        return view_shaped(view_part(&x, 0, x.rows, 0, call->blas.size[ACCEL_k]), UNIT_TRIANGULAR,
+                           'L');
+    if (which == ACCEL_b && least_squares)
+        return view_part(&x, 0, trans && trans != 'N' ? n : m, 0, x.cols);
+    if (uplo != 'U' && uplo != 'L')
+        return x;
+    return view_shaped(x, call->blas.flag[ACCEL_diag] == 'U' ? UNIT_TRIANGULAR : SYMMETRIC, uplo);
+}
+
 /* NaN and very large inputs are not judged: the original computes those calls. Another library's check looks itself: the table does not
  * say which elements its function reads. */
 static bool are_inputs_numbers(const struct test *t)
@@ -28,10 +50,7 @@ static bool are_inputs_numbers(const struct test *t)
         const struct accel_span *x = &t->call->span[i];
         if (!x->ptr || x->access == ACCEL_WRITE || x->dtype > ACCEL_BFLOAT16)
             continue;
-        struct view view = test_input(t, (enum accel_matrix)i);
-        const char uplo = i == ACCEL_a ? t->call->blas.flag[ACCEL_uplo] : x->triangle;
-        if (uplo == 'U' || uplo == 'L')
-            view = view_shaped(view, SYMMETRIC, uplo);
+        const struct view view = read_part(t, (enum accel_matrix)i);
         if (!test_takes(t, &view))
             return false;
     }

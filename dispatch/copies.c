@@ -21,18 +21,19 @@ bool copies_host_can_read(const struct accel_call *call)
 void copies_put(struct accel_span *x, void *memory)
 {
     x->ptr = memory;
-    x->ld = x->rows > 0 ? x->rows : 1;
+    if (x->rows > 0) /* or LAPACK compares it with another size */
+        x->ld = x->rows;
     x->inc = (x->inc > 0) - (x->inc < 0);
 }
 
-/* Makes x a packed copy; the caller frees it. NULL without memory, or if the device fails. An operand that is only written is not
- * fetched: it may have fewer elements than its span. */
-static void *make_copy(struct gpu_device *gpu, struct accel_span *x)
+/* Makes x a packed copy; the caller frees it. NULL without memory, or if the device fails. An operand that is only written is fetched, too, since the
+ * original may leave it as it is; but not one that may have fewer elements than its span. */
+static void *make_copy(struct gpu_device *gpu, struct accel_span *x, bool may_be_short)
 {
     void *memory = calloc((size_t)accel_bytes(x) + 1, 1);
     if (!memory)
         return NULL;
-    if (x->access != ACCEL_WRITE && !gpu_fetch(gpu, memory, x)) {
+    if (!(may_be_short && x->access == ACCEL_WRITE) && !gpu_fetch(gpu, memory, x)) {
         free(memory);
         return NULL;
     }
@@ -62,7 +63,8 @@ static bool run_one_on_copies(struct gpu_device *gpu, const struct accel_call *c
         if (i == 0 && op->rows)
             on_copies.span[i].rows = op->rows(&on_copies);
         if (!copies_host_can_reach(&call->span[i]))
-            right = (copies[i] = make_copy(gpu, &on_copies.span[i])) != NULL;
+            right =
+                (copies[i] = make_copy(gpu, &on_copies.span[i], op->trim && i == ACCEL_c)) != NULL;
     }
     if (right)
         caller->original(caller->context, &on_copies);

@@ -38,7 +38,7 @@ void in_force_read(struct in_force *in_force)
 {
     *in_force = (struct in_force){.files = 0};
     settings_read_whole(&in_force->settings,
-                          &(struct settings_watch){take_value, take_file, in_force});
+                        &(struct settings_watch){take_value, take_file, in_force});
     settings_check_routines(&in_force->settings, accel_routines, accel_routine_count);
 }
 

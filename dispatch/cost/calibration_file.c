@@ -29,7 +29,8 @@ const char calibration_missing[] = "there is no such file";
 const char calibration_closed[] = "it may not be opened";
 const char calibration_when[] = "calibrated";
 /* These are replaced by a new one; what another version has written, cannot be read now, or may be the user's for something else, is not. */
-static const char empty[] = "it is empty", wrong_checksum[] = "it is damaged: its checksum is wrong";
+static const char empty[] = "it is empty",
+                  wrong_checksum[] = "it is damaged: its checksum is wrong";
 
 /* A hundred libraries on ten machines need less. */
 #define FILE_MOST ((size_t)64 << 20)

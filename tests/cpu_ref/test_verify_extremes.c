@@ -518,6 +518,53 @@ static void singular_values_descend(void **state)
     }
 }
 
+/* ---- Elements that are not read ---- */
+
+/* Where LAPACK does not read, programs may have anything, and the result is judged all the same. */
+static void what_is_not_read_may_be_anything(void **state)
+{
+    static const double anything[] = {NAN, INFINITY, 1e100};
+    const int64_t half = N / 2;
+    (void)state;
+    for (size_t i = 0; i < sizeof anything / sizeof *anything; i++) {
+        struct trial *t = open_trial("dgels"); /* wide: B's last rows are the solution's alone */
+        t->call.blas.size[ACCEL_m] = t->call.span[ACCEL_a].ld = half;
+        shape_operands(&t->call);
+        set_old(t, ACCEL_a, 2, 0);
+        set(t, ACCEL_a, 2, 0);
+        set_old(t, ACCEL_b, 2, 0);
+        set(t, ACCEL_b, 1, 0);
+        for (int64_t col = 0; col < N; col++)
+            for (int64_t row = half; row < N; row++) {
+                t->old[ACCEL_b][row + col * N] = anything[i];
+                t->now[ACCEL_b][row + col * N] = 0;
+            }
+        assert_right(judged(t));
+        t->now[ACCEL_b][0] = 2;
+        assert_wrong(judged(t));
+
+        t = open_trial("dorgqr"); /* the reflectors' other columns, and what is above them */
+        t->call.blas.size[ACCEL_k] = half;
+        shape_operands(&t->call);
+        set_old(t, ACCEL_a, anything[i], 0);
+        for (int64_t at = half * N; at < N * N; at++)
+            t->old[ACCEL_a][at] = anything[i];
+        set(t, ACCEL_a, 1, 0);
+        memset(t->now[ACCEL_x], 0, sizeof t->now[ACCEL_x]);
+        assert_right(judged(t));
+        t->now[ACCEL_a][0] = 2;
+        assert_wrong(judged(t));
+
+        t = open_trial("dtrtri"); /* a unit diagonal */
+        t->call.blas.flag[ACCEL_diag] = 'U';
+        set_old(t, ACCEL_a, anything[i], 0);
+        set(t, ACCEL_a, anything[i], 0);
+        assert_right(judged(t));
+        t->now[ACCEL_a][1] = 1;
+        assert_wrong(judged(t));
+    }
+}
+
 /* ---- A triangle that is no factor ---- */
 
 static void triangles_with_a_complex_diagonal(void **state)
@@ -555,6 +602,7 @@ int main(void)
         cmocka_unit_test(eigenvalues_are_in_their_range),
         cmocka_unit_test(huge_generalised_eigenvalues),
         cmocka_unit_test(singular_values_descend),
+        cmocka_unit_test(what_is_not_read_may_be_anything),
         cmocka_unit_test(triangles_with_a_complex_diagonal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,7 +189,8 @@ static void switched_off_by_others(void **state)
     struct accel_settings s = read_now();
     assert_true(s.on && s.broken_promise);
     print(line, sizeof line,
-          "accel: %s:2: ACCEL switches libaccel off, and ACCEL_REQUIRE=gpu is set; the program ends at "
+          "accel: %s:2: ACCEL switches libaccel off, and ACCEL_REQUIRE=gpu is set; the program "
+          "ends at "
           "its first call of BLAS, unless ACCEL=1 is set, too\n",
           systems);
     assert_string_equal(complaints(), line);
