@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,6 +57,7 @@ static struct give_way give_way;
 typedef cpu_set_t cpu_mask[8];
 
 static cpu_mask mask; /* of the threads */
+static int masks;     /* how often it has changed; with the lock */
 
 void crew_share(int with)
 {
@@ -274,8 +276,10 @@ static void *run_thread(void *unused)
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
     read_kernel(&done);
     pthread_mutex_lock(&lock);
-    sched_setaffinity(0, sizeof mask, mask);
-    while (called) {
+    for (int bound = -1; called;) {
+        if (bound != masks)
+            sched_setaffinity(0, sizeof mask, mask);
+        bound = masks;
         /* Counted before it looks for the last time, as crew_open() looks for it behind the opening. */
         idle++;
         struct crew_job *job = join_job();
@@ -304,31 +308,33 @@ static void *run_thread(void *unused)
 static void read_cpus(void)
 {
     const int sharers = atomic_load(&processes);
-    cpu_mask first;
-    CPU_ZERO_S(sizeof mask, mask);
+    cpu_mask first, own;
+    CPU_ZERO_S(sizeof own, own);
     CPU_ZERO_S(sizeof first, first);
-    sched_getaffinity(0, sizeof mask, mask);
+    sched_getaffinity(0, sizeof own, own);
     sched_getaffinity(getpid(), sizeof first, first);
-    CPU_OR_S(sizeof mask, mask, mask, first);
-    int usable = CPU_COUNT_S(sizeof mask, mask);
+    CPU_OR_S(sizeof own, own, own, first);
+    int usable = CPU_COUNT_S(sizeof own, own);
+    if (usable == 0 && cpus > 0)
+        return; /* the kernel does not say any more */
+    masks += !CPU_EQUAL_S(sizeof mask, mask, own);
+    memcpy(mask, own, sizeof mask);
     if (sharers > 1 && usable > sysconf(_SC_NPROCESSORS_ONLN) / sharers)
         usable = (int)sysconf(_SC_NPROCESSORS_ONLN) / sharers;
     cpus = usable > 0 ? usable : 1; /* 0: not known yet */
 }
 
-/* Starts the threads that are missing. */
+/* Looks where the process may run, which it may have changed, and starts the threads that are missing; once a second. */
 static void start_threads(void)
 {
     const double now = accel_now_ms();
-    if (threads == CREW_MOST || now < not_before)
+    if (now < not_before)
         return;
     not_before = now + IDLE_S * 1e3;
-    if (threads == 0) {
-        read_cpus();
-        const int most = cpus - 1 < CREW_MOST ? cpus - 1 : CREW_MOST;
-        if (give_way.most != most)
-            give_way_start(&give_way, most);
-    }
+    read_cpus();
+    const int most = cpus - 1 < CREW_MOST ? cpus - 1 : CREW_MOST;
+    if (give_way.most != most)
+        give_way_start(&give_way, most);
     while (threads < CREW_MOST && threads < cpus - 1 && quiet_thread(run_thread, NULL, STACK_BYTES))
         threads++;
 }

@@ -1,11 +1,28 @@
 #include "forks.h"
 
+#include <stdatomic.h>
+#include <unistd.h>
+
+static _Atomic pid_t process; /* 0: not known */
+
+void forks_begin(void)
+{
+    atomic_store(&process, getpid());
+}
+
+bool forks_is_elsewhere(void)
+{
+    const pid_t known = atomic_load_explicit(&process, memory_order_relaxed);
+    return known && known != getpid();
+}
+
 /* The linker's names for the array. Weak: a program without entries has no array. */
 extern const struct forks_part __start_accel_forks[] __attribute__((weak, visibility("hidden")));
 extern const struct forks_part __stop_accel_forks[] __attribute__((weak, visibility("hidden")));
 
 void forks_child(void)
 {
+    forks_begin();
     for (const struct forks_part *part = __start_accel_forks; part < __stop_accel_forks; part++)
         if (part->lock)
             pthread_mutex_init(part->lock, NULL);

@@ -7,6 +7,7 @@
 #define ACCEL_FORKS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 struct forks_part {
     pthread_mutex_t *lock;
@@ -28,5 +29,12 @@ struct forks_part {
 /* The child's only thread calls this: from pthread_atfork(3), or later if the process was made without it (_Fork(), clone()).
  * Allocates nothing. */
 void forks_child(void);
+
+/* Notes the process in which threads may be started; once, at start. forks_child() notes the child. */
+void forks_begin(void);
+
+/* Returns whether this is another process in the same memory, the child of a vfork(2), or one that forks_child() does not know yet (_Fork(), clone()): a thread
+ * that it starts dies with it, and what the thread holds stays held in the parent. */
+bool forks_is_elsewhere(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { BUFFER_BYTES = 1024, LINE_BYTES = 160 };
@@ -34,6 +35,7 @@ static bool parse(const char *line, struct mapping *m)
     *m = (struct mapping){.start = (uintptr_t)start,
                           .end = (uintptr_t)end,
                           .is_private = at[3] == 'p',
+                          .is_readable = at[0] == 'r',
                           .is_writable = at[0] == 'r' && at[1] == 'w'};
     at = read_hex(at + 5, &skipped);
     at = *at == ' ' ? read_hex(at + 1, &skipped) : at;
@@ -89,4 +91,59 @@ bool mappings_read(bool (*see)(void *context, const struct mapping *mapping), vo
     }
     close(fd);
     return good;
+}
+
+/* ---- Whether memory may be read ---- */
+
+/* Linux's include/uapi/linux/fs.h, since 6.11: struct procmap_query and PROCMAP_QUERY, under names that do not meet those of newer headers. */
+struct query {
+    uint64_t size, flags, address;
+    uint64_t start, end, vma_flags, page_size, offset, inode;
+    uint32_t major, minor, name_size, id_size;
+    uint64_t name, id;
+};
+#define QUERY _IOWR('f', 17, struct query)
+enum { IS_READABLE = 1 };
+
+/* Returns false if the kernel does not know the question: errno is neither 0 nor ENOENT then. */
+static bool ask_kernel(uintptr_t start, uintptr_t end)
+{
+    const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    struct query q = {.end = start, .vma_flags = IS_READABLE};
+    errno = fd < 0 ? EBADF : 0;
+    while (fd >= 0 && errno == 0 && q.end < end && (q.vma_flags & IS_READABLE)) {
+        q = (struct query){.size = sizeof q, .address = q.end};
+        ioctl(fd, QUERY, &q);
+    }
+    const int error = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return error == 0 && q.end >= end && (q.vma_flags & IS_READABLE);
+}
+
+struct wanted {
+    uintptr_t at, end;
+    bool can;
+};
+
+static bool goes_on(void *context, const struct mapping *m)
+{
+    struct wanted *w = context;
+    if (m->end <= w->at)
+        return true;
+    w->can = m->start <= w->at && m->is_readable;
+    w->at = m->end;
+    return w->can && w->at < w->end;
+}
+
+bool mappings_can_be_read(uintptr_t start, uintptr_t end)
+{
+    struct wanted w = {.at = start, .end = end};
+    const int before = errno;
+    bool can = ask_kernel(start, end);
+    if (!can && errno != 0 && errno != ENOENT)
+        can = mappings_read(goes_on, &w) && w.can && w.at >= end;
+    errno = before;
+    return can;
 }

@@ -12,12 +12,16 @@ enum { MAPPING_NAME = 32 };
 
 struct mapping {
     uintptr_t start, end;
-    bool is_private, is_writable; /* writable: readable, too */
+    bool is_private, is_readable, is_writable; /* writable: readable, too */
     bool is_file;            /* a file's, in whatever file system: memfd, System V, huge pages */
     char name[MAPPING_NAME]; /* the beginning of its path, or of what stands there; may be empty */
 };
 
 /* Passes each mapping to see() in the order of their addresses, until it returns false. Returns false if they cannot be read. */
 bool mappings_read(bool (*see)(void *context, const struct mapping *mapping), void *context);
+
+/* Returns whether all of [start, end) may be read: false if a part is not mapped, or the program has taken access away (mprotect(2)), or it
+ * cannot be told. */
+bool mappings_can_be_read(uintptr_t start, uintptr_t end);
 
 #endif

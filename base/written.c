@@ -340,7 +340,9 @@ bool written_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
     pthread_mutex_unlock(&lock);
     if (!unchanged)
         return false;
-    unchanged = start >= end || is_clean(now, start, end);
+    /* The kernel calls pages clean to which the program has taken access away (mprotect(2)): its handler of SIGSEGV may be about to fill them, once they are
+     * read. */
+    unchanged = start >= end || (is_clean(now, start, end) && mappings_can_be_read(start, end));
     pthread_mutex_lock(&lock);
     w = find(number);
     unchanged = unchanged && w && !w->written;

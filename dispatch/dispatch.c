@@ -73,6 +73,7 @@ void dispatch_start(void)
     static atomic_flag begun = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&begun))
         return;
+    forks_begin();
     settings_read(&settings);
     if (!getauxval(AT_SECURE)) /* nothing is written there */
         output_start();

@@ -541,7 +541,9 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
     see_to_matrix(call, caller, situation);
     bool wanted = situation->decision.gpu || situation->decision.why == ACCEL_WARMING;
     bool copied = !copies_host_can_read(call); /* by CUDA, for the CPU, if it runs there */
-    if (wanted && then == DEVICE_UNTRIED && !copied && survey_is_held(caller)) {
+    if (starting && (wanted || copied) && forks_is_elsewhere()) /* the child of a vfork(2) */
+        keep_on_cpu(situation, ACCEL_FORKED);
+    else if (wanted && then == DEVICE_UNTRIED && !copied && survey_is_held(caller)) {
         keep_on_cpu(situation, ACCEL_NO_GPU);
         situation->fallback = settings->require_gpu;
     } else if (starting && (wanted || copied))

@@ -277,6 +277,21 @@ static void who_only_reads_changes_nothing(void **state)
     assert_false(written_unchanged(watch));
 }
 
+/* The program's handler of SIGSEGV may bring other contents when they are read. */
+static void pages_that_cannot_be_read_prove_nothing(void **state)
+{
+    (void)state;
+    const uint64_t watch = watch_all();
+    assert_int_equal(mprotect(base, bytes, PROT_READ), 0);
+    assert_true(written_unchanged(watch));
+    assert_int_equal(mprotect((void *)at(30), page, PROT_NONE), 0);
+    assert_true(written_unchanged_in(watch, at(0), at(30)));
+    assert_true(written_unchanged_in(watch, at(31), at(PAGES)));
+    assert_false(written_unchanged_in(watch, at(29), at(32)));
+    assert_int_equal(mprotect(base, bytes, PROT_READ | PROT_WRITE), 0);
+    written_leave(watch);
+}
+
 static void pages_beside_it_do_not_count(void **state)
 {
     (void)state;
@@ -567,6 +582,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_writer_is_noticed, begin, end),
         cmocka_unit_test_setup_teardown(who_only_reads_changes_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(pages_that_cannot_be_read_prove_nothing, begin, end),
         cmocka_unit_test_setup_teardown(pages_beside_it_do_not_count, begin, end),
         cmocka_unit_test_setup_teardown(a_later_watch_does_not_hide_a_write, begin, end),
         cmocka_unit_test_setup_teardown(the_end_of_a_watch_leaves_the_others, begin, end),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import lines_for, said
-from lib.programs import LOG, RUNTIME, UNDER_TSAN, start
+from lib.programs import LOG, RUNTIME, TESTS, UNDER_TSAN, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -68,6 +68,11 @@ with tempfile.TemporaryDirectory() as folder:
     done = start("steps", "dgemm:300:10", "end:_exit", env={**large, "TESTGPU_START_MS": "8000"})
     tap.ok(ok(done, 7) and reasons(done) == 10 * [("cpu", "warming")], "one waits in vain for a start that takes long, and those after it do not wait",
            reasons(done), done.stdout)
+
+    # Threads of ours have stacks that are large enough, whatever those of the program's threads are.
+    steps = f"{TESTS}/steps during:{500 * slow}:300 started dgemm:300:3"
+    done = start("/bin/bash", "-c", f"ulimit -s 64 && exec {steps}", env={**env, "TESTGPU_START_MS": "100"})
+    tap.ok(ok(done) and reasons(done)[-1] == ("gpu0", "faster"), "with stacks of 64 KB", done.returncode, reasons(done)[-1:], done.stdout, done.stderr[-300:])
 
     report = folder + "/report"
     quiet = {**AUTO, **LOG, "TESTGPU_REPORT": report, "XDG_CACHE_HOME": folder}

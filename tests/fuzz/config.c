@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     FUZZ_CHECK(!fault || lines == 0);
 
-    const struct settings_sources sources = {path, "a-program", false};
+    const struct settings_sources sources = {path, "a-program", false, false};
     clearenv();
     settings_read_from(&settings, &sources);
     FUZZ_CHECK(settings.memory_share > 0 && settings.memory_share <= 1);

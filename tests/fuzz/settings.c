@@ -58,7 +58,7 @@ static void check_ranks(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct settings_sources sources = {NULL, "a-program", false};
+    static const struct settings_sources sources = {NULL, "a-program", false, false};
     struct accel_settings settings;
     char *text = malloc(size + 1);
     if (!text)

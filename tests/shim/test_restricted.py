@@ -70,6 +70,9 @@ for mode, env in MODES.items():
     done = surroundings("multiply", "vfork", "multiply:2", env=fresh(env))
     tap.ok(done.returncode == 0 and count() >= 5, f"vfork, {mode}: child, program, and parent", done.returncode, count(), done.stderr)
     tap.ok(count(ran=ran) >= 5, f"vfork, {mode}: the parent keeps its GPU", Path(log).read_text())
+    # A child that is the first to call BLAS shares the memory, and must not start CUDA there: the parent's never starts then.
+    done = surroundings("vfork", "multiply:2", env=fresh(env))
+    tap.ok(done.returncode == 0 and count() == 5 and count(ran=ran) >= 4, f"vfork before the first call, {mode}: the parent has its GPU", done.returncode, Path(log).read_text())
     done = surroundings("multiply", "spawn:multiply:2", "multiply", env=fresh(env))
     tap.ok(done.returncode == 0 and count(ran=ran) == 4, f"posix_spawn, {mode}", done.returncode, count(), done.stderr)
     for steps, calls in ((["daemon", "multiply:3"], 3), (["multiply", "daemon", "multiply:3"], 4)):
