@@ -63,8 +63,8 @@ static bool run_one_on_copies(struct gpu_device *gpu, const struct accel_call *c
         if (i == 0 && op->rows)
             on_copies.span[i].rows = op->rows(&on_copies);
         if (!copies_host_can_reach(&call->span[i]))
-            right =
-                (copies[i] = make_copy(gpu, &on_copies.span[i], op->trim && i == ACCEL_c)) != NULL;
+            right = (copies[i] = make_copy(gpu, &on_copies.span[i], op->may_be_short & 1u << i)) !=
+                    NULL;
     }
     if (right)
         caller->original(caller->context, &on_copies);

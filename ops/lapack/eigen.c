@@ -205,15 +205,17 @@ static void trim_to_found(struct accel_call *call)
     LAPACK_ITERATES, .whole = LAPACK_CONDENSES, .hermitian = true, .triangles = 1 << ACCEL_b,      \
                      .definite = 1 << ACCEL_b, .fault = itype_fault, .check = check_sygv
 
+#define OF_RANGE .trim = trim_to_found, .may_be_short = 1 << ACCEL_c
+
 const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .steps = run_syev,
                                  .compose = spectral_compose};
 const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .steps = run_syev,
                                   .compose = spectral_compose};
 const struct accel_op op_syevr = {OF_ONE, .workspace = syevr_workspace, .steps = run_syevr,
-                                  .whole = LAPACK_CONDENSES, .trim = trim_to_found};
+                                  .whole = LAPACK_CONDENSES, OF_RANGE};
 const struct accel_op op_syevx = {OF_ONE, .workspace = syevx_workspace, .steps = run_syevx,
-                                  .whole = LAPACK_CONDENSES, .trim = trim_to_found};
+                                  .whole = LAPACK_CONDENSES, OF_RANGE};
 const struct accel_op op_sygv = {OF_TWO, .workspace = syev_workspace, .steps = run_sygv};
 const struct accel_op op_sygvd = {OF_TWO, .workspace = syevd_workspace, .steps = run_sygv};
 const struct accel_op op_sygvx = {OF_TWO, .workspace = sygvx_workspace, .steps = run_sygvx,
-                                  .trim = trim_to_found};
+                                  OF_RANGE};

@@ -40,10 +40,17 @@ static int64_t put_us(const struct svm_view *view, const struct svm_sighting *si
            << sighting->misses;
 }
 
+/* Elements of the vector, as a dense one, that count as elements of the call: no more than the library reads. The others are the device's
+ * work alone. */
+static int64_t counted_features(const struct accel_call *call)
+{
+    return accel_min(call->own.integer[SVM_FEATURES], call->own.integer[SVM_STORED]);
+}
+
 /* The vector goes up, and a kernel value for each support vector comes down. */
 static void set_spans(struct accel_call *call, double *values, int64_t functions)
 {
-    const int64_t rows = call->own.integer[SVM_ROWS], features = call->own.integer[SVM_FEATURES];
+    const int64_t rows = call->own.integer[SVM_ROWS], features = counted_features(call);
     svm_set_spans(call);
     call->span[ACCEL_a].rows = call->span[ACCEL_a].ld = features;
     call->span[ACCEL_b] = accel_column("values", values, functions, ACCEL_FLOAT64, ACCEL_WRITE);
@@ -119,13 +126,14 @@ static struct accel_effort effort_of_cpu(const struct accel_call *call)
 /* A step is a microsecond of the program's thread: it reads the support vectors, with the crew, and sums; copies and waits. */
 static struct accel_effort effort_of_device(const struct accel_call *call)
 {
-    const double bytes_in_us = 8e3, sum_us = 0.0015, waits_us = 20;
+    const double bytes_in_us = 8e3, sum_us = 0.0015, waits_us = 20, zero_us = 0.002;
+    const double zeros = (double)(call->own.integer[SVM_FEATURES] - counted_features(call));
     const double bytes = (double)call->own.integer[SVM_STORED] *
                          (is_dense(call) ? sizeof(double) : sizeof(struct libsvm_node));
     return (struct accel_effort){.operations = flops(call),
                                  .steps = bytes / bytes_in_us / (1 + crew_size()) +
                                           sum_us * summed(call) + (double)put_us_of(call) +
-                                          waits_us};
+                                          zero_us * zeros + waits_us};
 }
 
 static struct accel_effort effort(const struct accel_call *call, bool device)
@@ -170,6 +178,14 @@ static double share_of_rounding(const struct svm_view *view, bool sparse, double
 {
     const struct libsvm_parameter *p = view->parameter;
     return 1e-10 + (sparse && p->kernel_type == SVM_RBF ? 1e-14 * fabs(p->gamma) * rest : 0);
+}
+
+/* Of sparse rows the device adds differences to |v|^2 (svm_vector.cu), where the library adds squares of differences: of vectors that are
+ * long for the kernel's width, the difference of the two sums is rounding. */
+static bool is_exact(const struct svm_view *view, bool sparse, double rest)
+{
+    const struct libsvm_parameter *p = view->parameter;
+    return !sparse || p->kernel_type != SVM_RBF || fabs(p->gamma) * rest <= 100;
 }
 
 /* Calls for each function with the classes i and j that it decides between. */
@@ -296,12 +312,15 @@ static enum gpu_status predict(struct gpu_work *work, const struct svm_view *vie
     struct decisions *decisions;
     if (!v)
         return GPU_NO_MEMORY;
+    const bool sparse = svm_view_is_sparse(view, &content->size);
     const double rest = svm_view_vector(view, &content->size, v);
-    enum gpu_status status = values_of(work, view, content, v, rest, v + features);
+    const bool exact = is_exact(view, sparse, rest);
+    if (!exact)
+        svm_sight_refused(view);
+    enum gpu_status status =
+        exact ? values_of(work, view, content, v, rest, v + features) : GPU_UNSUPPORTED;
     if (status == GPU_OK)
-        status = decide_all(view, v + features,
-                            share_of_rounding(view, svm_view_is_sparse(view, &content->size), rest),
-                            &decisions);
+        status = decide_all(view, v + features, share_of_rounding(view, sparse, rest), &decisions);
     if (status == GPU_OK)
         svm_leave(work->call, decisions);
     free(v);

@@ -98,6 +98,10 @@ tap.ok(plain.stdout.splitlines()[:3] == device.stdout.splitlines()[:3] and is_ne
        and len(predictions(device, ran="cpu", why="unsupported")) == 6 and len(predictions(device, ran="gpu0")) == 2,
        "values that are 0 within rounding: libsvm's", plain.stdout, device.stdout, device.stderr)
 
+# The device adds |v|^2 to differences, of which rounding leaves little where vectors are far from 0: libsvm's.
+plain, device = start("predict_calls", "far"), start("predict_calls", "far", env=ON_GPU)
+tap.ok(plain.stdout.count("\n") == 6 and is_near(plain.stdout, device.stdout) and not said(device), "sparse vectors far from 0: as libsvm predicts", plain.stdout, device.stdout)
+
 # ---- Debian's programs ----
 
 
