@@ -62,7 +62,7 @@ static struct file_identity log_file;
 static atomic_bool log_is_stderr;
 static pid_t opened_by,
     named_by; /* the processes that opened it, and that said that it cannot be opened */
-static bool full_said;
+static bool full_said[OUTPUT_KINDS];
 static bool cut;                  /* the file ends with a part of a line */
 static _Thread_local bool writes; /* this thread holds the lock */
 static struct accel_ranks ranks;
@@ -161,8 +161,10 @@ static int put_line(const char *bytes, size_t length)
 }
 
 /* Under the lock, which it releases. */
-static void write_log(const char *pattern, const char *bytes, size_t length)
+static void write_log(const char *pattern, enum output_kind kind, const char *bytes, size_t length)
 {
+    static const char *const lost[OUTPUT_KINDS] = {"lines of the log are lost",
+                                                   "the summary is lost"};
     writes = true;
     bool ours = file_is(log_fd, &log_file);
     bool child = opened_by && pattern && strstr(pattern, "%p") && opened_by != getpid();
@@ -175,9 +177,9 @@ static void write_log(const char *pattern, const char *bytes, size_t length)
         ours = file_is(log_fd, &log_file);
     }
     int error = ours ? put_line(bytes, length) : 0;
-    if (error != 0 && !log_is_stderr && !full_said) {
-        full_said = true;
-        say_of_file(pattern, "written", error_text(error), "lines of the log are lost");
+    if (error != 0 && !log_is_stderr && !full_said[kind]) {
+        full_said[kind] = true;
+        say_of_file(pattern, "written", error_text(error), lost[kind]);
     }
     writes = false;
     pthread_mutex_unlock(&lock);
@@ -187,7 +189,7 @@ void output_log(const char *pattern, const char *bytes, size_t length)
 {
     int saved = errno;
     pthread_mutex_lock(&lock);
-    write_log(pattern, bytes, length);
+    write_log(pattern, OUTPUT_LINES, bytes, length);
     errno = saved;
 }
 
@@ -198,13 +200,14 @@ bool output_log_is_stderr(void)
 
 atomic_int output_patience = 1;
 
-bool output_log_in_time(const char *pattern, const char *bytes, size_t length)
+bool output_log_in_time(const char *pattern, enum output_kind kind, const char *bytes,
+                        size_t length)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += atomic_load(&output_patience);
     if (writes || pthread_mutex_timedlock(&lock, &until) != 0)
         return false;
-    write_log(pattern, bytes, length);
+    write_log(pattern, kind, bytes, length);
     return true;
 }

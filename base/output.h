@@ -23,9 +23,12 @@ bool output_log_is_stderr(void);
 
 /* Seconds that output_log_in_time() waits at most: 1. Tests set more. */
 extern atomic_int output_patience;
+/* What is written to the log, for what is said if it is lost. */
+enum output_kind { OUTPUT_LINES, OUTPUT_SUMMARY, OUTPUT_KINDS };
 /* The same as output_log() where it must not wait for long: at exit, or in what output_log() says itself. False: another thread has held the
  * log's lock for output_patience seconds, or this one, further out, holds it; nothing is written. */
-bool output_log_in_time(const char *pattern, const char *bytes, size_t length);
+bool output_log_in_time(const char *pattern, enum output_kind kind, const char *bytes,
+                        size_t length);
 
 /* Writes a pattern's path for this process. False if it does not fit. After output_start(). */
 bool output_expand(const char *pattern, char *path, size_t size);

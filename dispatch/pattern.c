@@ -94,7 +94,8 @@ static bool glob(struct piece pattern, struct piece name)
 
 enum group { NO_GROUP, BLAS, BLAS2, BLAS3, LAPACK, UNKNOWN };
 
-/* An item, in lower case; the name is empty if it is longer than any routine's. */
+/* An item, in lower case, without what Fortran's and C's interfaces put around a name; the name is empty if it is longer than any
+ * routine's. */
 struct routine_item {
     enum group group;
     char name[64];
@@ -107,6 +108,25 @@ static enum group group_of(struct piece word)
         if (is_word(word, names[group]))
             return (enum group)group;
     return UNKNOWN;
+}
+
+/* Skips cblas_ or lapacke_, which a log's names may have; without a group, BLAS or LAPACK is it. */
+static void skip_interface(struct piece *name, enum group *group)
+{
+    static const struct {
+        const char *prefix;
+        enum group group;
+    } interfaces[] = {{"cblas_", BLAS}, {"lapacke_", LAPACK}};
+    for (size_t i = 0; i < sizeof interfaces / sizeof *interfaces; i++) {
+        const size_t length = strlen(interfaces[i].prefix);
+        if ((size_t)(name->end - name->at) <= length ||
+            memcmp(name->at, interfaces[i].prefix, length) != 0)
+            continue;
+        name->at += length;
+        if (*group == NO_GROUP)
+            *group = interfaces[i].group;
+        return;
+    }
 }
 
 static struct routine_item routine_item(struct piece item)
@@ -128,6 +148,7 @@ static struct routine_item routine_item(struct piece item)
     }
     if (name.at < name.end && name.end[-1] == '_')
         name.end--;
+    skip_interface(&name, &found.group);
     memcpy(found.name, name.at, (size_t)(name.end - name.at));
     return found;
 }
@@ -171,8 +192,9 @@ const char *pattern_fault(const struct accel_pattern *pattern, const struct acce
             length = size - 1;
         memcpy(item, piece.at, length);
         item[length] = 0;
-        return wanted.group == UNKNOWN ? "no such group; there are blas, blas2, blas3 and lapack"
-                                       : "no routine has that name";
+        return wanted.group == UNKNOWN
+                   ? "no such group; there are blas, blas2, blas3 and lapack"
+                   : "no routine has that name; allowed: names and globs such as ?gemm";
     }
     return NULL;
 }

@@ -16,7 +16,7 @@ struct accel_pattern {
     const char *text; /* not owned; NULL: empty, matches nothing */
 };
 
-/* Whether an item names the routine, in upper or lower case, with or without a trailing underscore.
+/* Whether an item names the routine, in upper or lower case, with or without a trailing underscore, cblas_ or LAPACKE_.
  * A group may stand before the name: blas:, blas2:, blas3: (all of BLAS except Level 2), lapack:; alone it stands
  * for all of its routines. */
 bool pattern_matches(const struct accel_pattern *pattern, const struct accel_routine *routine);

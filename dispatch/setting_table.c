@@ -31,11 +31,14 @@ const struct setting setting_table[] = {
      ANYWHERE, false},
     {"ACCEL_DEVICES", "auto, all, none, or numbers of devices such as 0,2, each once", "auto",
      setting_read_devices, 0, ANYWHERE, false},
-    {"ACCEL_MEMORY", "a share such as 80%, or a size such as 500M or 12G", "80%",
-     setting_read_memory, 0, ANYWHERE, false},
+    {"ACCEL_MEMORY",
+     "a share such as 80%, or a size such as 500M or 12G; of bytes without a unit, 1048576 at "
+     "least",
+     "80%", setting_read_memory, 0, ANYWHERE, false},
     {"ACCEL_PRECISION",
-     "native, emulated, tf32, bf16x9; of one routine alone, as in ROUTINE:emulated", "native",
-     setting_read_precision, 0, ANYWHERE, false},
+     "native, emulated (double precision alone), tf32, bf16x9 (single alone); of one routine of "
+     "products, as in ROUTINE:emulated",
+     "native", setting_read_precision, 0, ANYWHERE, false},
     {"ACCEL_RESIDENT", "auto,hash,off|0|no|false", "auto", setting_read_choice, FIELD(resident),
      ANYWHERE, false},
     {"ACCEL_C2C", "auto,place,copy,migrate", "auto", setting_read_choice, FIELD(c2c), ANYWHERE,

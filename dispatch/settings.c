@@ -30,7 +30,7 @@ static void take(struct reading *reading, int i, const char *value, struct compl
 {
     const struct setting *setting = &setting_table[i];
     const char *problem = " is not understood; allowed: ";
-    char words[100];
+    char words[200];
     if (found[i])
         return;
     found[i] = true;
@@ -322,6 +322,7 @@ void settings_check_routines(const struct accel_settings *settings,
         const char *fault = pattern_fault(checked[i].pattern, routines, count, item, sizeof item);
         if (fault)
             complaints_add(&(struct complaint){places[setting_named(checked[i].name)],
-                                               checked[i].name, item, ": ", fault, "", false});
+                                               checked[i].name, item, ": ", fault,
+                                               "; this name is ignored", false});
     }
 }

@@ -309,9 +309,8 @@ static void put_nothing(struct accel_text *text, const struct page *page, const 
     text_string(text, page->program);
     text_string(text, ": in ");
     put_seconds(text, whole->seconds);
-    text_string(text, ", no call of BLAS, LAPACK or machine learning was seen; accel doctor -- ");
-    text_string(text, page->program);
-    text_string(text, " says why\n");
+    text_string(text, ", no call of BLAS, LAPACK or machine learning was seen; accel doctor -- "
+                      "PROGRAM, with its arguments, says why\n");
 }
 
 /* Each process tells the whole of its machine: a GPU that one uses goes before the reason why another has none. */
@@ -500,6 +499,6 @@ void page_write(const struct page *page, struct totals *totals)
     else
         put_text(work, page, &whole);
     if (work->count || page->always)
-        output_log_in_time(page->file, work->buffer, work->text.length);
+        output_log_in_time(page->file, OUTPUT_SUMMARY, work->buffer, work->text.length);
     munmap(work, sizeof *work);
 }

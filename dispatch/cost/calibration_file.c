@@ -307,23 +307,28 @@ static bool is_folder(const char *path)
     return true;
 }
 
-/* Opens the folder of a path, and makes it and those above it if they are missing. */
+/* Opens the folder of a path, and makes it and those above it if they are missing. -1 with errno. */
 static int open_folder(const char *path)
 {
     char folder[PATH_MAX];
     const char *name;
+    int error = 0; /* why the first that is missing could not be made */
     if (!file_folder(path, folder, &name))
         return -1;
     for (char *c = folder + 1;; c++)
         if (!*c || *c == '/') {
             char was = *c;
             *c = 0;
-            mkdir(folder, 0755); /* a failure shows in open() */
+            if (mkdir(folder, 0755) != 0 && errno != EEXIST && !error)
+                error = errno;
             *c = was;
             if (!was)
                 break;
         }
-    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT && error)
+        errno = error;
+    return fd;
 }
 
 /* Another process holds the lock while it writes the file. On file systems without locks (some network ones) the last one to

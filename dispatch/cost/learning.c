@@ -138,6 +138,12 @@ static bool compose(struct grown *body, struct cost_curves *p)
     return !body->failed && body->length > 0;
 }
 
+/* Whether there is something to keep. With another ratio of threads, points come from another section. */
+static bool has_learned(const struct cost_curves *p)
+{
+    return p && p->learned && !(p->threads_ratio > 0 && p->threads_ratio != 1);
+}
+
 static bool is_among(const char *key, const char *const *keys, int count)
 {
     for (int i = 0; i < count; i++)
@@ -153,18 +159,22 @@ void cost_end(struct cost_curves *const *device, int devices)
     const struct calibration_section *seen[MOST];
     struct grown body[MOST];
     int count = 0;
-    if (!cost_with.settings || !cost_with.settings->learn || !cost_with.settings->model ||
+    if (!cost_with.settings || !cost_with.settings->learn ||
         pthread_rwlock_trywrlock(&curves_lock) != 0)
         return;
+    const char *const path = cost_with.settings->model;
     int cpus = 0;
     while (curves_of_cpu_at(cpus))
         cpus++;
     for (int i = 0; i < cpus + devices; i++) {
         struct cost_curves *p = i < cpus ? curves_of_cpu_at(i) : device[i - cpus];
-        if (!p || !p->learned || is_among(p->key, keys, count))
+        if (!has_learned(p) || is_among(p->key, keys, count))
             continue;
-        if (p->threads_ratio > 0 && p->threads_ratio != 1)
-            continue; /* its points come from another section */
+        if (!path) {
+            accel_say("what was learned is not kept: no file to write: ACCEL_MODEL, "
+                      "XDG_CACHE_HOME and HOME name none");
+            break;
+        }
         if (compose(&body[count], p)) {
             keys[count] = p->key;
             seen[count] = p->measured ? &p->section : NULL;
@@ -175,12 +185,10 @@ void cost_end(struct cost_curves *const *device, int devices)
         }
     }
     /* What `accel calibrate` has written meanwhile is newer than what was learned from. */
-    const char *wrong =
-        count > 0 ? calibration_put(cost_with.settings->model, keys, bodies, seen, count, false)
-                  : NULL;
+    const char *wrong = count > 0 ? calibration_put(path, keys, bodies, seen, count, false) : NULL;
     if (wrong)
-        accel_say("what was learned is not kept in %s: %s%s%s%s", cost_with.settings->model, wrong,
-                  errno ? " (" : "", errno ? error_text(errno) : "", errno ? ")" : "");
+        accel_say("what was learned is not kept in %s: %s%s%s%s", path, wrong, errno ? " (" : "",
+                  errno ? error_text(errno) : "", errno ? ")" : "");
     for (int i = 0; i < count; i++)
         free(body[i].text);
     pthread_rwlock_unlock(&curves_lock);

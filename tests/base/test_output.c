@@ -67,7 +67,7 @@ static void a_last_line_waits_for_another_thread(void **state)
     while (waiting < PIPE)
         assert_int_equal(ioctl(reader, FIONREAD, &waiting), 0);
     assert_int_equal(pthread_create(&reading, NULL, read_all, NULL), 0);
-    assert_true(output_log_in_time(path, last, strlen(last)));
+    assert_true(output_log_in_time(path, OUTPUT_LINES, last, strlen(last)));
     assert_int_equal(pthread_join(writing, NULL), 0);
     assert_int_equal(pthread_join(reading, NULL), 0);
     assert_memory_equal(seen, line, LINE);

@@ -223,6 +223,14 @@ with tempfile.TemporaryDirectory() as folder:
     section = Path(learned).read_text().split(known["gpu"])[1].split("\n[")[0]
     tap.ok("\nschedule_ratio=" in section and all(f"\n{value}\n" in section for value in values.splitlines()), "what calibrations alone measure stays when the GPU's section is written anew", section)
 
+    # Nobody may make a folder in /sys: its system says so, not that the folder is not there.
+    for name, env_of in (("a home that cannot be written", {"HOME": "/sys"}), ("no home", {"HOME": ""})):
+        done = start("steps", "dgemm:500:12", "end:exit", env={**{k: v for k, v in env.items() if k != "ACCEL_MODEL"}, **env_of, "ACCEL_LEARN": "1"})
+        told = [line for line in said(done) if "is not kept" in line]
+        wanted = ("accel: what was learned is not kept: no file to write: ACCEL_MODEL, XDG_CACHE_HOME and HOME name none$" if not env_of["HOME"] else
+                  r"accel: what was learned is not kept in /sys/\.cache/accel/model: its folder cannot be made \((Read-only file system|Operation not permitted|Permission denied)\)$")
+        tap.ok(done.returncode == 7 and len(told) == 1 and re.match(wanted, told[0]), f"{name}: said once, with the reason", done.returncode, done.stderr)
+
     for name, path in {"a folder that is a file": model + "/model", "no folder": "/proc/none/model"}.items():
         Path(model).touch()
         done = start("steps", "dgemm:500:12", "end:exit", env={**env, "ACCEL_MODEL": path, "ACCEL_LEARN": "1"})

@@ -99,6 +99,22 @@ static void groups(void **state)
     }
 }
 
+/* As the log has them. */
+static void interfaces(void **state)
+{
+    (void)state;
+    assert_true(matches("cblas_dgemm", "dgemm"));
+    assert_true(matches("blas3:CBLAS_?gemm", "dgemm"));
+    assert_true(matches("LAPACKE_dgetrf", "dgetrf"));
+    assert_true(matches("cblas_*", "dgemm"));
+    assert_false(matches("cblas_*", "dgetrf"));
+    assert_true(matches("LAPACKE_*", "dgetrf"));
+    assert_false(matches("LAPACKE_*", "dgemm"));
+    assert_false(matches("cblas_dgetrf", "dgetrf"));
+    assert_false(matches("blas2:cblas_dgemm", "dgemm"));
+    assert_false(matches("cblas_", "dgemm"));
+}
+
 static const char *fault(const char *text, char *item, size_t size)
 {
     struct accel_pattern pattern = {text};
@@ -107,14 +123,16 @@ static const char *fault(const char *text, char *item, size_t size)
 
 static void faults(void **state)
 {
+    static const char no_name[] =
+        "no routine has that name; allowed: names and globs such as ?gemm";
     char item[16];
     (void)state;
     assert_null(fault(NULL, item, sizeof item));
     assert_null(fault("", item, sizeof item));
     assert_null(fault("dgemm,lapack:*, [cz]* ,SGEMV_", item, sizeof item));
-    assert_string_equal(fault("sgemm, dgem ,none", item, sizeof item), "no routine has that name");
+    assert_string_equal(fault("sgemm, dgem ,none", item, sizeof item), no_name);
     assert_string_equal(item, "dgem");
-    assert_string_equal(fault("blas2:dgemm", item, sizeof item), "no routine has that name");
+    assert_string_equal(fault("blas2:dgemm", item, sizeof item), no_name);
     assert_string_equal(item, "blas2:dgemm");
     assert_string_equal(fault("dgemm,blas1:*", item, sizeof item),
                         "no such group; there are blas, blas2, blas3 and lapack");
@@ -143,8 +161,8 @@ static void lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),  cmocka_unit_test(globs), cmocka_unit_test(groups),
-        cmocka_unit_test(faults), cmocka_unit_test(lists),
+        cmocka_unit_test(names),      cmocka_unit_test(globs),  cmocka_unit_test(groups),
+        cmocka_unit_test(interfaces), cmocka_unit_test(faults), cmocka_unit_test(lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

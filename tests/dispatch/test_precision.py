@@ -217,7 +217,7 @@ for what, env in (("a card that is as fast in native precision", {}), ("cuBLAS 1
 for wrong in ("fast", "dgemm:tf32", "sgemm:emulated", "dgemmm:emulated", "dgemm:", ":tf32", "dsymm:emulated", "dgesv:emulated", "zgemm3m:emulated", "emulated;tf32"):
     done = start("steps", "dgemm:64:2", env={**GPU, "ACCEL_PRECISION": wrong})
     lines = said(done)
-    tap.ok(done.returncode == 0 and len(lines) == 1 and wrong in lines[0] and all(word in lines[0] for word in ("native", "emulated", "tf32", "bf16x9", "ROUTINE:emulated"))
+    tap.ok(done.returncode == 0 and len(lines) == 1 and wrong in lines[0] and all(word in lines[0] for word in ("native", "emulated", "tf32", "bf16x9", "double precision alone", "ROUTINE:emulated"))
            and logged(done, "dgemm") == [None, None], f"{wrong!r} is named in one line with those allowed, and native is used", *lines)
 
 for what, env, precision in (("compute capability 9.0", {}, "bf16x9"), ("compute capability 7.5", {"TESTGPU_ATTRIBUTES": "75=7,76=5"}, "tf32,emulated"),

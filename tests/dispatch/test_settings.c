@@ -418,7 +418,12 @@ static void devices(void **state)
 static void bad_values(void **state)
 {
     static const char devices[] = "auto, all, none, or numbers of devices such as 0,2, each once",
-                      memory[] = "a share such as 80%, or a size such as 500M or 12G",
+                      memory[] =
+                          "a share such as 80%, or a size such as 500M or 12G; of bytes without a "
+                          "unit, 1048576 at least",
+                      precision[] =
+                          "native, emulated (double precision alone), tf32, bf16x9 (single "
+                          "alone); of one routine of products, as in ROUTINE:emulated",
                       ml[] = "1, 0, or names of libsvm, liblinear, xgboost, lightgbm",
                       ms[] = "a number of milliseconds such as 0.5",
                       verify[] = "off, all, or sample:N with N from 1 to 9999999999";
@@ -459,6 +464,7 @@ static void bad_values(void **state)
                {"ACCEL_DEVICES", "0,auto", devices},
                {"ACCEL_DEVICES", "none,", devices},
                {"ACCEL_DEVICES", " ", devices},
+               {"ACCEL_PRECISION", "sgemm:emulated", precision},
                {"ACCEL_MEMORY", "0%", memory},
                {"ACCEL_MEMORY", "101%", memory},
                {"ACCEL_MEMORY", "-1G", memory},
@@ -654,11 +660,12 @@ static void routines(void **state)
     write_file(systems, "\nACCEL_CPU=dgemm,blas1:*\n");
     s = read_now();
     settings_check_routines(&s, accel_routines, accel_routine_count);
-    print(
-        expected, sizeof expected,
-        "accel: ACCEL_GPU=dgem: no routine has that name\n"
-        "accel: %s:2: ACCEL_CPU=blas1:*: no such group; there are blas, blas2, blas3 and lapack\n",
-        systems);
+    print(expected, sizeof expected,
+          "accel: ACCEL_GPU=dgem: no routine has that name; allowed: names and globs such as "
+          "?gemm; this name is ignored\n"
+          "accel: %s:2: ACCEL_CPU=blas1:*: no such group; there are blas, blas2, blas3 and lapack; "
+          "this name is ignored\n",
+          systems);
     assert_string_equal(complaints(), expected);
     assert_string_equal(s.gpu_routines.text, "dgem,sgem");
 }

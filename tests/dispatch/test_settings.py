@@ -174,7 +174,7 @@ print("went on")"""
             ("ACCEL_MODEL", "/none/model", "no calibration at /none/model (ACCEL_MODEL); built-in figures are used (run `accel calibrate`)"),
             ("ACCEL_CUDA_DIR", "/none", "ACCEL_CUDA_DIR=/none cannot be opened (No such file or directory); it is ignored"),
             ("ACCEL_ORIGINAL", "/none/libblas.so", "ACCEL_ORIGINAL=/none/libblas.so cannot be opened (No such file or directory); it is ignored"),
-            ("ACCEL_MEMORY", "12", "ACCEL_MEMORY=12 is not understood; allowed: a share such as 80%, or a size such as 500M or 12G; the default is used")):
+            ("ACCEL_MEMORY", "12", "ACCEL_MEMORY=12 is not understood; allowed: a share such as 80%, or a size such as 500M or 12G; of bytes without a unit, 1048576 at least; the default is used")):
         for mode, gpu in (("no GPU", {}), ("test GPU", {**TEST_GPU, "ACCEL_POLICY": "auto", "ACCEL_START": "wait"})):
             done = start("steps", "dgemm:600:3", env={**env, **gpu, name: value})
             own = [line for line in said(done) if not line.startswith("accel: no GPU is used: ")]

@@ -78,11 +78,13 @@ for form, other in ("json", "1"), ("1", "json"):
     else:
         tap.ok("\naccel: libaccel " in done.stderr and "\naccel: GPU " in done.stderr and "{" not in done.stderr, "text, of a process that has JSON", done.stderr)
 done = run("pass", "1")
-tap.ok(done.returncode == 0 and "no call of BLAS, LAPACK or machine learning was seen; accel doctor -- " in done.stderr and done.stderr.count("\n") == 1, "nothing was called: one line", done.stderr)
+tap.ok(done.returncode == 0 and "no call of BLAS, LAPACK or machine learning was seen; accel doctor -- PROGRAM, with its arguments, says why\n" in done.stderr and done.stderr.count("\n") == 1, "nothing was called: one line", done.stderr)
 with tempfile.TemporaryDirectory() as folder:
     log = Path(folder, "log")
     done = run(CALLS, "1", {"ACCEL_LOG_FILE": str(log)})
     tap.ok(not done.stderr and log.read_text().startswith("accel: summary of "), "the table goes where the log goes", done.stderr)
+done = run(CALLS, "1", {"ACCEL_LOG_FILE": "/dev/full"})
+tap.ok(done.returncode == 0 and done.stderr == "accel: ACCEL_LOG_FILE: /dev/full cannot be written (No space left on device); the summary is lost\n", "a full disk: the summary is lost", done.stderr)
 done = run(CALLS, "0")
 tap.ok(done.stderr.startswith("accel: summary of "), "--summary goes before ACCEL_SUMMARY=0", done.stderr)
 done = start(TOOL, "run", "--summary", "no-such-program")
