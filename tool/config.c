@@ -8,6 +8,7 @@
 
 #include "complain.h"
 #include "dispatch/complaints.h"
+#include "dispatch/cost/in_use.h"
 #include "in_force.h"
 #include "stream.h"
 
@@ -43,8 +44,9 @@ static void print_file(const struct in_force_file *file)
 const struct argp config_argp = {
     .doc = "Prints each setting in force in this environment, and where it comes from.\v"
            "accel config reads the environment, the file that ACCEL_CONFIG names, the user's "
-           "accel.conf and /etc/accel.conf, as libaccel does. If a setting is wrong, a line on "
-           "stderr says why, and the exit status is 1."};
+           "accel.conf and /etc/accel.conf, as libaccel does. If a setting is wrong, or names a "
+           "calibration, folder or library that is not there, a line on stderr says why, and the "
+           "exit status is 1."};
 
 int config_command(int argc, char **argv)
 {
@@ -52,7 +54,7 @@ int config_command(int argc, char **argv)
     if (argp_parse(&config_argp, argc, argv, 0, NULL, NULL) != 0)
         return 2;
     in_force_read(&in_force);
-    const bool wrong = complaints_wait();
+    const bool wrong = complaints_wait(), missed = in_use_is_missed(&in_force.settings);
     for (int i = 0; i < SETTINGS; i++)
         print_setting(&in_force, i);
     putchar('\n');
@@ -62,5 +64,7 @@ int config_command(int argc, char **argv)
     if ((errno = stream_flush(stdout)))
         return complain(2, "accel config: the list cannot be written: %s\n", strerror(errno));
     complaints_say();
-    return wrong;
+    if (missed)
+        in_use_say_missed(&in_force.settings);
+    return wrong || missed;
 }

@@ -43,7 +43,8 @@ enum { SHIM_KEY = 0x100, STDOUT_KEY, NOISE_KEY, NO_NUMBERS_KEY, JUNIT_KEY };
 static const struct argp_option rows[] = {
     {"output", 'o', "[FORMAT:]FILE", 0,
      "compares a file that each run writes; FORMAT: text, csv, json, npy, mtx (Matrix Market), "
-     "bytes (default: by its first bytes, then by its name). May be given again",
+     "bytes (default: by its first bytes, then by its name). A name with a colon begins with a "
+     "folder: ./a:b. May be given again",
      0},
     {"stdout", STDOUT_KEY, "FORMAT", 0, "the format of stdout (default: text); none: not compared",
      0},
@@ -143,8 +144,7 @@ static void *grow(void *array, int count, size_t size)
 static error_t add_output(struct options *options, const char *text)
 {
     options->outputs = grow(options->outputs, options->output_count, sizeof *options->outputs);
-    output_name(&options->outputs[options->output_count++], text);
-    return 0;
+    return output_name(&options->outputs[options->output_count++], text) ? 0 : EINVAL;
 }
 
 static error_t add_ignored(struct options *options, const char *text)

@@ -111,7 +111,8 @@ static bool run_program(const struct options *options, const char *shim, const c
     struct preload_end end = {0, 0};
     const int error = preload_run(options->program, shim, set_environment, &run, &end);
     if (error) {
-        *status = complain(127, "accel estimate: %s: %s\n", options->program[0], strerror(error));
+        *status = complain(error == ENOENT ? 127 : 126, "accel estimate: %s: %s\n",
+                           options->program[0], strerror(error));
         return false;
     }
     *status = WIFSIGNALED(end.status) ? 128 + WTERMSIG(end.status) : WEXITSTATUS(end.status);
@@ -276,7 +277,9 @@ static int run_and_print(const struct options *options, const struct calibration
     if (!make_table(&table))
         return complain(126, "accel estimate: %s\n", strerror(errno));
     if (!file_temporary(folder, "estimate") || !mkdtemp(folder)) {
-        complain(0, "accel estimate: a folder for the counts cannot be made: %s\n",
+        complain(0,
+                 "accel estimate: no folder for the counts can be made in TMPDIR, or /tmp: %s; "
+                 "nothing is run\n",
                  strerror(errno));
         free(table.row);
         return 126;
@@ -319,7 +322,10 @@ const struct argp estimate_argp = {
     .parser = parse,
     .args_doc = "-- PROGRAM [ARGUMENT...]",
     .doc = "Runs a program on the CPU, and prints on stderr which calls a GPU would have run, "
-           "and the time that this would have saved."};
+           "and the time that this would have saved.\v"
+           "The exit status is the program's own; 128 and the signal's number if a signal has "
+           "ended it; 127 if it is not found, 126 if it cannot be run or its calls cannot be "
+           "counted; 2 for wrong options."};
 
 int estimate_command(int argc, char **argv)
 {

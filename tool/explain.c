@@ -52,7 +52,9 @@ const struct argp explain_argp = {
     .doc = "Says what logs that ACCEL_LOG=1 or json has written mean: where the time went, where "
            "it was "
            "lost and why, and what to change. Logs of several processes are read as one.\v"
-           "The log - is stdin. The exit status is 1 if a log cannot be read or has no call."};
+           "The log - is stdin. The exit status is 1 if a log cannot be read or has no line of "
+           "libaccel's, or if no log has a call; 2 for wrong options, or if stdout cannot be "
+           "written."};
 
 /* ---- By routine ---- */
 

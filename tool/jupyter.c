@@ -142,23 +142,30 @@ static bool make_folders(char *path)
 
 /* ---- What is there ---- */
 
-/* Whether the Python can start as a kernel. */
-static bool has_ipykernel(const char *python)
+/* What tells a Python from another program, which may end with 0 or 1 whatever it is given. */
+enum python { NO_PYTHON, BARE_PYTHON = 43, KERNEL_PYTHON = 44 };
+
+/* Asks the program whether it is a Python, and can start as a kernel. */
+static enum python ask_python(const char *python)
 {
-    char import[] = "import ipykernel", option[] = "-c",
-         *argv[] = {(char *)python, option, import, NULL};
+    char script[] = "import sys\n"
+                    "try: import ipykernel\n"
+                    "except Exception: sys.exit(43)\n"
+                    "sys.exit(44)",
+         option[] = "-c", *argv[] = {(char *)python, option, script, NULL};
     posix_spawn_file_actions_t quiet;
     pid_t child;
     int status = -1;
     if (posix_spawn_file_actions_init(&quiet) != 0)
-        return false;
+        return NO_PYTHON;
     bool good = posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0) == 0 &&
                 posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0) == 0 &&
                 posix_spawn(&child, python, &quiet, NULL, argv, environ) == 0;
     posix_spawn_file_actions_destroy(&quiet);
     while (good && waitpid(child, &status, 0) < 0)
         good = errno == EINTR;
-    return good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    const int answer = good && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    return answer == BARE_PYTHON || answer == KERNEL_PYTHON ? (enum python)answer : NO_PYTHON;
 }
 
 /* Whether kernel.json starts a program by `accel run'. */
@@ -232,7 +239,13 @@ static int install(const struct options *options, char *file)
     char tool[PATH_MAX], python[PATH_MAX];
     if (!find_program(python, options->python))
         return complain(1, "accel jupyter: %s: there is no such program\n", options->python);
-    if (!has_ipykernel(python))
+    const enum python answer = ask_python(python);
+    if (answer == NO_PYTHON)
+        return complain(1,
+                        "accel jupyter: %s is no Python, or cannot start; allowed: a Python that "
+                        "has ipykernel; nothing is installed\n",
+                        python);
+    if (answer == BARE_PYTHON)
         return complain(1, "accel jupyter: %s has no ipykernel: %s -m pip install ipykernel\n",
                         python, python);
     if (!file_program(tool))
@@ -275,6 +288,9 @@ int jupyter_command(int argc, char **argv)
     if (!name_is_allowed(options.name))
         return complain(2, "accel jupyter: --name=%s: allowed: letters, digits, '.', '_', '-'\n",
                         options.name);
+    if (options.prefix && !*options.prefix)
+        return complain(2, "accel jupyter: --prefix= is empty; allowed: a folder, such as an "
+                           "environment's\n");
     if (!kernel_folder(file, &options))
         return complain(1, "accel jupyter: there is no folder for this user: see --prefix\n");
     strcat(file, "/kernel.json");

@@ -12,15 +12,19 @@
 #include "complain.h"
 #include "base/file.h"
 
-void output_name(struct output *output, const char *text)
+bool output_name(struct output *output, const char *text)
 {
-    const char *colon = strchr(text, ':');
+    const size_t length = strcspn(text, ":/");
     *output = (struct output){.name = text};
-    if (!colon)
-        return;
-    output->format = format_find(text, (size_t)(colon - text));
-    if (output->format)
-        output->name = colon + 1;
+    if (text[length] != ':')
+        return true;
+    output->format = format_find(text, length);
+    output->name = text + length + 1;
+    return output->format ||
+           complain(false,
+                    "accel diff: --output %s: %.*s is no format; allowed: %s; a file of that name "
+                    "is ./%s\n",
+                    text, (int)length, text, format_list(), text);
 }
 
 static bool fault(const struct output *output, const char *what)

@@ -19,8 +19,9 @@ struct output {
     bool written[RUNS];
 };
 
-/* Fills name and format from [FORMAT:]FILE. */
-void output_name(struct output *output, const char *text);
+/* Fills name and format from [FORMAT:]FILE. False with a message on stderr, if what stands before a colon is neither a format nor of a
+ * path. */
+bool output_name(struct output *output, const char *text);
 
 /* Sets aside the former files. False with a message on stderr; then all is as before. */
 bool outputs_open(struct output *outputs, int count);

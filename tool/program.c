@@ -127,7 +127,9 @@ bool program_run(struct program_libraries *found, char **program)
     if (wrong)
         return complain(false, "accel: %s %s\n", shim, wrong);
     if (!file_temporary(file, "called") || (fd = mkostemp(file, O_CLOEXEC)) < 0)
-        return complain(false, "accel: a file for the libraries cannot be made: %s\n",
+        return complain(false,
+                        "accel: no file for the libraries can be made in TMPDIR, or /tmp: %s; "
+                        "nothing is measured\n",
                         strerror(errno));
     close(fd);
     complain(0, "accel: %s is run, to see which libraries it calls\n", program[0]);

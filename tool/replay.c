@@ -66,6 +66,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!options->log)
             exit(complain(2, "accel replay: no log is given: accel replay LOG\n"));
+        if (options->line && options->all)
+            exit(complain(2, "accel replay: --line and --all: allowed is one of them\n"));
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -83,7 +85,8 @@ const struct argp replay_argp = {
         "of the line, the best time on each side, and how far each result is from exact, "
         "as a part of the bound of ACCEL_VERIFY. What the line does not say it names. The exit "
         "status is 0 if all results are within the bound, 1 if one is not, or if no "
-        "call could be run again. LOG may be -, for stdin. Without a GPU, only the CPU runs "
+        "call could be run again, 2 for wrong options. LOG may be -, for stdin. Without a GPU, "
+        "only the CPU runs "
         "calls."};
 
 /* ---- One call ---- */
@@ -376,12 +379,14 @@ int replay_command(int argc, char **argv)
     if (!open_machine(&replay))
         return 1;
     struct log_counts counts;
-    log_read_all("accel replay", &options.log, 1, take, &replay, &counts);
+    const int read = log_read_all("accel replay", &options.log, 1, take, &replay, &counts);
     tdestroy(replay.seen, free);
     workload_memory_close(&replay.memory);
     const int error = replay.error ? replay.error : stream_flush(stdout);
     if (error)
         return complain(2, "accel replay: stdout: %s\n", strerror(error));
+    if (read == 1 && counts.decisions == 0)
+        return complain(1, "accel replay: no call in the log\n");
     if (options.line && replay.run + replay.left_out == 0)
         return complain(1, "accel replay: %s: line %lld is no decision\n", options.log,
                         options.line);

@@ -62,8 +62,9 @@ const struct argp report_argp = {
            "several: "
            "time by size, rates beside what the machine can do, a timeline, a table of routines.\v"
            "The log - is stdin. The timeline needs a log in JSON. The exit status is 1 if a log "
-           "cannot "
-           "be read or has no call."};
+           "cannot be read or has no line of libaccel's, or if no log has a call; 2 for wrong "
+           "options, if the calibration of --model cannot be read, or if the page cannot be "
+           "written."};
 
 /* Writes the page. Returns 0, or the errno. */
 static int write_page(const struct report_page *page, const char *output)

@@ -31,22 +31,25 @@ void in_use_lacks(const char *key)
               settings->model, key);
 }
 
-/* Once; not with ACCEL_LEARN=1, which makes the file at the end. */
-static void say_missing(void)
+bool in_use_is_missed(const struct accel_settings *of)
 {
-    static atomic_bool said;
-    if (!quiet && settings->model_given && !settings->learn && !atomic_exchange(&said, true))
-        accel_say("no calibration at %s (ACCEL_MODEL); built-in figures are used (run `accel "
-                  "calibrate`)",
-                  settings->model);
+    return of->model_given && !of->learn && access(of->model, F_OK) != 0 &&
+           (errno == ENOENT || errno == ENOTDIR);
 }
 
-/* Without a GPU the file is not opened, but the user's wrong path is still worth a message. */
+void in_use_say_missed(const struct accel_settings *of)
+{
+    accel_say("no calibration at %s (ACCEL_MODEL); built-in figures are used (run `accel "
+              "calibrate`)",
+              of->model);
+}
+
+/* Without a GPU the file is not opened, but the user's wrong path is still worth a message, once. */
 void cost_complain(void)
 {
-    if (settings->model_given && access(settings->model, F_OK) != 0 &&
-        (errno == ENOENT || errno == ENOTDIR))
-        say_missing();
+    static atomic_bool said;
+    if (!quiet && in_use_is_missed(settings) && !atomic_exchange(&said, true))
+        in_use_say_missed(settings);
 }
 
 static void open_file(void)
@@ -59,7 +62,7 @@ static void open_file(void)
     /* HOME stays another user's in programs that change the user: no complaint. */
     bool expected = wrong == calibration_closed && !settings->model_given;
     if (wrong == calibration_missing)
-        say_missing();
+        cost_complain();
     else if (wrong && !quiet && !expected)
         accel_say("the calibration %s is not used: %s", settings->model, wrong);
     if (!file.text)

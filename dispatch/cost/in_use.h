@@ -17,6 +17,11 @@ const struct calibration *in_use_open(void);
 /* Returns the same without opening it: text is NULL before that. */
 const struct calibration *in_use(void);
 
+/* Whether the calibration that the user has named is missed: it is not there, and ACCEL_LEARN=1 will not make it. Needs no start, no lock. */
+bool in_use_is_missed(const struct accel_settings *settings);
+/* Says that it is; the same. */
+void in_use_say_missed(const struct accel_settings *settings);
+
 /* Says once that the calibration lacks the section of this key: the file of another machine lacks all of them. */
 void in_use_lacks(const char *key);
 

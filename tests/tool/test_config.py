@@ -68,6 +68,13 @@ with tempfile.TemporaryDirectory() as home:
     tap.ok(done.returncode == 1 and files[str(user)] == "may be written by all" and f"{user} may be written by all; it is ignored" in done.stderr, "a file that is refused", done.stdout, done.stderr)
     done, _, files = config(home, ACCEL_CONFIG=f"{home}/none.conf")
     tap.ok(done.returncode == 1 and files[f"{home}/none.conf"] == "not there" and "ACCEL_CONFIG" in done.stderr, "a file that is named, and is not there", done.stdout, done.stderr)
+    user.unlink()
+    for options, status, line in ({"ACCEL_CUDA_DIR": "/none"}, 1, "accel: ACCEL_CUDA_DIR=/none cannot be opened (No such file or directory); it is ignored\n"), (
+            {"ACCEL_MODEL": f"{home}/none"}, 1, f"accel: no calibration at {home}/none (ACCEL_MODEL); built-in figures are used (run `accel calibrate`)\n"), (
+            {"ACCEL_MODEL": f"{home}/none", "ACCEL_LEARN": "1"}, 0, ""), ({"ACCEL_MODEL": str(named)}, 0, ""):
+        done, _, _ = config(home, **options)
+        told = start("random_calls", "-c", 1, "-n", 30, "-r", "dgemm", env={**NO_GPU, "HOME": home, **options}).stderr
+        tap.ok((done.returncode, done.stderr) == (status, line) and line in told, f"what is not there, as the library says it: {options}", done.returncode, done.stderr, told)
     with open("/dev/full", "w") as full:
         done = start(TOOL, "config", env={"HOME": "/"}, stdout=full)
     tap.ok(done.returncode == 2 and done.stderr == "accel config: the list cannot be written: No space left on device\n", "a full disk", done.stderr)

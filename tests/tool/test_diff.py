@@ -389,6 +389,13 @@ def files():
         for name, says in (("pipe", "not a regular file; allowed"), ("a/", "not the name of a file"), ("x" * 300, "File name too long"),
                            ("/proc/none", "not written")):
             expect(f"files: --output {name[:20]}", diff(folder, ("--output", name), ["true"]), FAILED, says)
+        for name in "jsno:x", "out:1.txt":
+            done = diff(folder, ("--output", name), ["touch", "started"])
+            expect(f"files: --output {name}", done, FAILED, f"accel diff: --output {name}: {name.split(':')[0]} is no format; allowed: text, csv,", f"is ./{name}\n")
+            tap.ok(not Path(folder, "started").exists() and done.stderr.count("\n") == 1, f"files: --output {name}: nothing has run", done.stderr)
+        for option in "./jsno:x", f"{folder}/jsno:x", "text:jsno:x":
+            expect(f"files: a colon in the name, {option[-11:]}", diff(folder, ("--output", option), ["sh", "-c", "echo 7 > jsno:x"]), SAME, "jsno:x (text): ok")
+        Path(folder, "jsno:x").unlink(missing_ok=True)
         expect("files: one file twice", diff(folder, ("-o", "new/a.txt", "-o", "./new/../new/a.txt"), ["true"]), FAILED, "named twice")
         tap.ok(Path(folder, "new/a.txt").exists(), "files: the file that is named twice is still there")
 

@@ -150,6 +150,7 @@ with tempfile.TemporaryDirectory() as folder:
             (("--gpu", "H200"), 2, "no program"),
             (("--gpu", "H200", "--shim", "/none", "--", "true"), 2, "/none is not there"),
             (("--gpu", "H200", "--", "/no/such/program"), 127, "/no/such/program"),
+            (("--gpu", "H200", "--", "/dev/null"), 126, "/dev/null: Permission denied"),
             (("--gpu", "H200", "--", "sh", "-c", "exit 7"), 7, "no call of BLAS"),
             (("--gpu", "H200", "--", "sh", "-c", "exit 127"), 127, "no call of BLAS"),
             (("--gpu", "H200", "--", "sh", "-c", "kill -9 $$"), 137, "no call of BLAS")):
@@ -157,7 +158,7 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(done.returncode == status and text in done.stderr and (status != 2 or done.stderr.count("\n") == 1),
                f"{' '.join(arguments)}: {status}, {text.strip()}", done.returncode, done.stderr)
     done = estimate("--gpu", "H200", "--", "true", env={"TMPDIR": "/no/such/folder"})
-    tap.ok(done.returncode == 126 and "folder" in done.stderr, "without a folder for the counts: one line, 126", done.stderr)
+    tap.ok(done.returncode == 126 and "in TMPDIR, or /tmp: No such file or directory; nothing is run\n" in done.stderr, "without a folder for the counts: one line, 126", done.stderr)
 # ---- Where GPU and CPU share one memory, nothing needs to be copied ----
 
 gb10 = {c2c: re.findall(r"sym=dgemm_ .*est_gpu_ms=([\d.]+)", estimate("--gpu", "GB10", "--", str(TESTS / "steps"), "dgemm:400:1", env={"ACCEL_LOG": "1", "ACCEL_C2C": c2c}).stderr)

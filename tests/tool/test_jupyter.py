@@ -122,9 +122,10 @@ with tempfile.TemporaryDirectory(prefix="accel-jupyter-") as name:
         for action in (["install", DEBIAN_PYTHON], ["uninstall"]):
             done = accel(home, *action, "--prefix", home / "p", "--name", "python3")
             tap.ok(refused(done, 1, "accel has not made this kernel") and foreign.read_text() == content, f"{action[0]}: another's kernel stays: {content}", done.stderr)
-    (home / "bare").write_text("#!/bin/sh\necho no such module; exit 1\n")
+    (home / "bare").write_text(f"#!/bin/sh\nexec {DEBIAN_PYTHON} -I -S \"$@\"\n")
     (home / "bare").chmod(0o755)
-    for what, arguments, status, text in (("a Python without ipykernel", ["install", home / "bare"], 1, "bare has no ipykernel"), ("no such Python", ["install", "no_such_python"], 1, "no such program"),
+    for what, arguments, status, text in (("a Python without ipykernel", ["install", home / "bare"], 1, "bare has no ipykernel"), ("true", ["install", "/bin/true"], 1, "/bin/true is no Python"), ("false", ["install", "/bin/false"], 1, "/bin/false is no Python"),
+                                          ("an empty folder", ["install", "--prefix=", DEBIAN_PYTHON], 2, "--prefix= is empty; allowed: a folder"), ("no such Python", ["install", "no_such_python"], 1, "no such program"),
                                           ("a name", ["install", "--name=../x", DEBIAN_PYTHON], 2, "--name=../x: allowed"), ("an empty name", ["install", "--name="], 2, "allowed"),
                                           ("no action", [], 2, "no action: allowed: install, uninstall"), ("another action", ["list"], 2, "list: allowed"),
                                           ("a folder that cannot be made", ["install", "--prefix=/dev/null", DEBIAN_PYTHON], 1, "Not a directory")):

@@ -107,12 +107,20 @@ if pages:
         part = pages["man1/accel.1"].partition(f"accel {command} [option...]")[2] or pages["man1/accel.1"].partition(f" accel {command} ")[2]
         lacking = [name for name in options[command] if name not in ("help", "usage", "version") and f"--{name}" not in part]
         tap.ok(part and not lacking, f"accel.1: the options of {command}", *lacking)
+    done = start(TOOL, "run", "--no-such-option")
+    ends = pages["man1/accel.1"].partition("EXIT STATUS")[2].partition("FILES")[0].replace(" ", "")  # of words that are hyphenated, too
+    tap.ok(done.returncode == 2 and all(f"accel{command}ha" in ends for command in ("estimate", "replay")) and "Wrongoptionsare2" in ends and
+           ("oneline" in ends) == (done.stderr.count("\n") == 1), "accel.1: the exit statuses", ends, done.stderr)
     page = pages["man5/accel.conf.5"]
     settings = re.findall(r"(?m)^(ACCEL\w*) ", start(TOOL, "config").stdout)
     tap.ok(len(settings) > 15 and all(f" {name}" in page for name in settings), "accel.conf.5: each setting", *(name for name in settings if f" {name}" not in page))
     tap.ok("(auto, gpu, cpu) gpu: every call that the GPU supports goes there" in page,
            "with its values and its meaning", page[2000:4000])
     tap.ok(not re.search(r"\]\(|`", page), "and no Markdown", *re.findall(r".{30}(?:\]\(|`).{30}", page))
+
+for command in "estimate", "explain", "replay", "report":
+    text = " ".join(start(TOOL, command, "--help").stdout.split())
+    tap.ok("xit status is" in text and "2 for wrong options" in text, f"accel {command} --help: the exit statuses", text)
 
 # A table that has drifted is refused.
 wrong = Path(BUILD, "settings-wrong.md")

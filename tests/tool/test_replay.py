@@ -119,11 +119,15 @@ status, run, left_out, said = replay(text=text)
 tap.ok(status == 1 and not run and sorted(left_out) == [1, 2, 3, 4, 5, 6], "a line with the reason for each that cannot be run; nothing run: 1", said)
 status, run, left_out, said = replay(text=line(sym="dgemm_", args="N,N", m=2000000, n=2000000, k=2000000))
 tap.ok(status == 1 and "memory" in left_out.get(1, ""), "operands beyond the machine's memory", said)
-for arguments in ([], [LOG, LOG], [LOG, "--line=0"], [LOG, "--line=x"]):
+for arguments in ([], [LOG, LOG], [LOG, "--line=0"], [LOG, "--line=x"], [LOG, "--line=1", "--all"]):
     done = subprocess.run([TOOL, "replay", *map(str, arguments)], env=clean_env(FOLDER.name), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     tap.ok(done.returncode == 2 and len(done.stderr.splitlines()) == 1, f"wrong options: {len(arguments)} {arguments[-1:]}", done.stderr)
 done = subprocess.run([TOOL, "replay", "/dev/null"], env={**clean_env(FOLDER.name), **GPU}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 tap.ok(done.returncode == 1, "an empty log", done.stderr)
+for options in ([], ["--line=1"]):
+    LOG.write_text("accel pid=1 tid=1 event=start version=1\n")
+    done = subprocess.run([TOOL, "replay", LOG, *options], env={**clean_env(FOLDER.name), **GPU}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    tap.ok((done.returncode, done.stdout, done.stderr) == (1, "", "accel replay: no call in the log\n"), f"a log without a call {options}", done)
 evil = {"v": 1, "pid": 1, "tid": 1, "sym": "dgemm_", "args": "N,N", "m": 9, "n": 9, "k": 9, "x": "\x1b[31m", "ran": "\x1b[32m", "why": "\x1b[33m"}
 status, run, left_out, said = replay(text=json.dumps(evil) + "\n" + json.dumps(evil | {"sym": "\x1b[31mevil"}) + "\n")
 tap.ok(status == 0 and "\x1b" not in said and all(f"?[3{i}m" in said for i in (1, 2, 3)) and "?[31mevil" in said, "a log's words do not act on a terminal", said)
