@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gpu/ending.h"
+#include "gpu/scheduled.h"
 
 static atomic_bool devices_seen;
 
@@ -203,14 +204,19 @@ static enum accel_place together(enum accel_place one, enum accel_place other)
     return host ? ACCEL_HOST : device ? ACCEL_DEVICE : ACCEL_MANAGED;
 }
 
-/* The program may have pinned a part of a large matrix alone, or its whole pages: looks at its end, too, and at the first and last page that are the matrix's
- * alone, as only these are watched for writes. */
-static void look_at_ends(struct cuda_device *ours, const struct accel_span *x)
+/* The program may have pinned a part of a large matrix alone, or its whole pages: looks at its end, too, and at the first and last page that are the
+ * matrix's alone, as only these are watched for writes. A batch whose matrices are side by side is watched as one matrix (resident_part()); no other
+ * one is watched. Asks for the ends alone, however many matrices there are. */
+static void look_at_ends(struct cuda_device *ours, const struct accel_span *x, int64_t batch)
 {
-    const int64_t bytes = x->ptr && !x->inc && !x->array ? accel_extent(x, 1) : 0;
-    if (x->place != ACCEL_HOST || bytes < GPU_STAYS_BYTES)
+    struct accel_span all = *x;
+    if (!x->ptr || x->inc || batch < 1 || x->place != ACCEL_HOST ||
+        (x->array && !scheduled_side_by_side(x, batch, &all)))
         return;
-    const uintptr_t page = written_page(), first = (uintptr_t)x->ptr,
+    const int64_t bytes = accel_extent(&all, x->array ? 1 : batch);
+    if (bytes < GPU_STAYS_BYTES)
+        return;
+    const uintptr_t page = written_page(), first = (uintptr_t)all.ptr,
                     end = first + (uintptr_t)bytes;
     locate(ours, (const void *)((first + page - 1) / page * page));
     locate(ours, (const void *)(end / page * page - 1));
@@ -227,7 +233,7 @@ static void locate_all(struct cuda_device *ours, struct accel_span *spans, int c
             enum accel_place place = locate(ours, x->array ? x->array[j] : x->ptr);
             x->place = j == 0 ? place : together(x->place, place);
         }
-        look_at_ends(ours, x);
+        look_at_ends(ours, x, batch);
     }
     ending_leave();
 }

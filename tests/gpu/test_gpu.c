@@ -2,6 +2,7 @@
  * gpu/ by itself, on the test GPU: results, tiles, places, memory that is kept and given back. With TEST_REAL_GPU set, on
  * whatever GPU is found, in ACCEL_CUDA_DIR first.
  */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gpu/cuda/cuda_api.h"
 #include "gpu/gpu.h"
@@ -257,37 +261,76 @@ static void device_memory_for_the_cpu(void **state)
     gpu_leave(&scope);
 }
 
-/* Who has pinned a part of an operand copies to it without our notice. */
-static void pinned_operands(void **state)
+/* ---- Pinned memory ---- */
+
+/* An operand: a matrix, or a batch of them side by side, by a stride or by pointers. */
+static const struct pinned {
+    const char *name;
+    int64_t order, batch;
+    bool pointers;
+} pinned[] = {{"matrix", 512, 1, false}, {"strided", 128, 16, false}, {"pointers", 128, 16, true}};
+
+/* Returns whether its last page is seen once that is pinned, and not before. */
+static bool is_pinned_end_seen(const struct pinned *p)
 {
-    enum { ORDER = 512 };
-    const size_t page = 4096, bytes = ORDER * ORDER * sizeof(double);
+    const size_t page = 4096, one = (size_t)(p->order * p->order) * sizeof(double),
+                 bytes = one * (size_t)p->batch;
     struct gpu_scope scope;
+    void *array[16];
     char *memory = aligned_alloc(page, bytes + page);
     struct accel_span x = {
         /* a page that is its own ends before the last one that it has a part of */
         .ptr = memory + 16,
-        .rows = ORDER,
-        .cols = ORDER,
-        .ld = ORDER,
+        .rows = p->order,
+        .cols = p->order,
+        .ld = p->order,
+        .stride = p->batch > 1 && !p->pointers ? p->order * p->order : 0,
+        .array = p->pointers ? array : NULL,
         .dtype = ACCEL_FLOAT64};
-    (void)state;
-    assert_non_null(memory);
+    if (!memory)
+        return false;
     memset(memory, 0, bytes + page);
-    gpu_locate(device, &x, 1, 1);
-    assert_false(gpu_program_pins());
-    assert_int_equal(gpu_enter(own, &scope), GPU_OK);
-    assert_int_equal(cuMemHostRegister_v2(memory + bytes - page, page, 0), CUDA_SUCCESS);
-    gpu_locate(device, &x, 1, 1);
-    assert_int_equal(x.place, ACCEL_HOST);
-    assert_true(gpu_program_pins());
-    assert_int_equal(cuMemHostUnregister(memory + bytes - page), CUDA_SUCCESS);
-    gpu_leave(&scope);
+    for (int64_t i = 0; i < p->batch; i++)
+        array[i] = memory + 16 + (size_t)i * one;
+    gpu_locate(device, &x, 1, p->batch);
+    bool right = !gpu_program_pins() && gpu_enter(own, &scope) == GPU_OK &&
+                 cuMemHostRegister_v2(memory + bytes - page, page, 0) == CUDA_SUCCESS;
+    if (right) {
+        gpu_locate(device, &x, 1, p->batch);
+        right = x.place == ACCEL_HOST && gpu_program_pins() &&
+                cuMemHostUnregister(memory + bytes - page) == CUDA_SUCCESS;
+        gpu_leave(&scope);
+    }
     free(memory);
+    return right;
 }
 
-int main(void)
+/* Who has pinned a part of an operand copies to it without our notice. Each case has a process of its own, as what has been seen is not forgotten. */
+static void pinned_operands(void **state)
 {
+    (void)state;
+    for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++) {
+        char number[] = {(char)('0' + i), 0}, *arguments[] = {number, number, NULL};
+        pid_t child;
+        int status;
+        assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (status != 0)
+            fail_msg("%s: the pinned end is not seen", pinned[i].name);
+    }
+}
+
+static int run_pinned(const struct pinned *p)
+{
+    void *state = NULL;
+    const bool right = start(&state) == 0 && is_pinned_end_seen(p);
+    return !(right && stop_device(&state) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return run_pinned(&pinned[*argv[1] - '0']);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_is_described),        cmocka_unit_test(all_types_and_flags),
         cmocka_unit_test(bytes_are_counted),          cmocka_unit_test(memory_is_kept),
