@@ -121,6 +121,12 @@ static inline double least_precise(enum accel_dtype dtype)
     return (accel_is_double(dtype) ? DBL_MIN : (double)FLT_MIN) / unit_roundoff(dtype);
 }
 
+/* The norm by which rounding counts where a call factors a matrix: the elements of the factors err by what underflows, besides. */
+static inline double factored_size(enum accel_dtype dtype, double norm)
+{
+    return norm == 0 ? 0 : norm + least_precise(dtype);
+}
+
 /* The scale of A X = B, by norms. Elements of a solution may have vanished, unless all of it is 0 as its right-hand sides are. */
 static inline double solution_scale(enum accel_dtype dtype, double a, double x, double b)
 {

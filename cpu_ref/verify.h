@@ -28,7 +28,8 @@
  *              multiply-add, SIAM J. Sci. Comput. 42, 2020, section 3); solutions of triangular
  *              systems by the same bound as a whole
  *   Level 2, copies and exchanges: every element, by cpu_ref_ratio() or exactly
- *   LAPACK     the length of the residual times r: 60 n u times the norms that LAPACK's test programs scale with
+ *   LAPACK     the length of the residual times r: 60 n u times the norms that LAPACK's test programs scale with; where a call factors and
+ *              solves, a matrix counts as larger by the least normal number divided by u
  * and for each, on top, the rounding of this test in double precision.
  */
 double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_SPANS],

@@ -298,14 +298,15 @@ void factored_judge_same(struct test *t, const struct factored *given, const str
     t->vectors.used = used;
 }
 
-/* op(A) X = B, which the factors solve: their X r is about as long as X. */
+/* op(A) X = B, which the factors solve: their X r is about as long as X. The call has made the factors, unless they are all that it has of A. */
 static void judge_solution(struct test *t, const struct factored *a, const struct factored *factors,
                            char op)
 {
     const int64_t used = t->vectors.used;
     const struct view x = test_result(t, ACCEL_b), b = test_input(t, ACCEL_b);
     const double *r = test_random_vector(t, x.cols),
-                 scale = solution_scale(t->dtype, a->norm, view_norm(&x), view_norm(&b));
+                 size = factors == a ? a->norm : factored_size(t->dtype, a->norm),
+                 scale = solution_scale(t->dtype, size, view_norm(&x), view_norm(&b));
     double *right = test_times(t, &b, 'N', r);
     if (is_huge(t->dtype, scale)) {
         factors->solve(t, factors, op, right);

@@ -117,7 +117,7 @@ void check_gels(struct test *t)
     const int64_t rows = op == 'N' ? a.rows : a.cols, cols = op == 'N' ? a.cols : a.rows;
     const struct view b = view_part(&all_b, 0, rows, 0, all_b.cols),
                       x = view_part(&all_x, 0, cols, 0, all_x.cols);
-    const double size = view_norm(&a), *r = test_random_vector(t, b.cols),
+    const double size = factored_size(t->dtype, view_norm(&a)), *r = test_random_vector(t, b.cols),
                  scale = solution_scale(t->dtype, size, view_norm(&x), view_norm(&b));
     if (is_huge(t->dtype, scale)) {
         judge_huge_solution(t, &a, view_norm(&b));

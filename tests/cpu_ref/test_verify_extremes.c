@@ -1,6 +1,7 @@
 /* What cpu_ref/verify.h says of results near and beyond the range of their type, of calls that can be judged in part, and of the order of
  * eigenvalues and singular values. Matrices are such that their factors are known. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,12 +114,17 @@ static const struct solver solvers[] = {
     {"trtrs", 0, ACCEL_b}, {"trtri", 0, ACCEL_a}, {"gels", 0, ACCEL_b},  {"trsm", 0, ACCEL_b},
 };
 
-static struct trial *solved(char type, const struct solver *s, double root, double b)
+static struct trial *open_solver(char type, const struct solver *s)
 {
     char name[16];
-    const double a = root * root, factor = s->root == 1 ? root : a;
     snprintf(name, sizeof name, "%c%s", type, s->name);
-    struct trial *t = open_trial(name);
+    return open_trial(name);
+}
+
+static struct trial *solved(char type, const struct solver *s, double root, double b)
+{
+    const double a = root * root, factor = s->root == 1 ? root : a;
+    struct trial *t = open_solver(type, s);
     const bool inverse = s->result == ACCEL_a;
     const bool overwrites = t->call.span[ACCEL_a].access & ACCEL_WRITE;
     set(t, ACCEL_a, factor, 0);
@@ -266,6 +272,36 @@ static void solutions_that_vanish(void **state)
         t = solved('s', &solvers[i], 2, 1); /* there it is wrong */
         set(t, ACCEL_b, 0, 0);
         assert_wrong(judged(t));
+    }
+}
+
+/* A times X = `off` times B, A = a times the identity, which the call has factored. */
+static double judged_factored(char type, const struct solver *s, double a, double off)
+{
+    struct trial *t = solved(type, s, sqrt(a), 1e-5);
+    set_old(t, ACCEL_a, a, 0);
+    set(t, ACCEL_b, 1e-5 / a * off, 1e-5 / a * off / 2);
+    return judged(t);
+}
+
+/* Factors of denormal elements err by a part of the smallest number, and with them the solution. */
+static void solutions_by_denormal_matrices(void **state)
+{
+    static const double ordinary[] = {4, 1e-10, 1e-20, 1e-28};
+    const double least = 0x1p-149;
+    (void)state;
+    for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++) {
+        const struct solver *s = &solvers[i];
+        if (s->result != ACCEL_b || !(open_solver('s', s)->call.span[ACCEL_a].access & ACCEL_WRITE))
+            continue;
+        for (const char *type = "sc"; *type; type++) {
+            const double ratio = judged_factored(*type, s, 1000 * least, 1000 / 1000.4);
+            if (ratio > 1)
+                fail_msg("%c%s: %g", *type, s->name, ratio);
+            for (size_t k = 0; k < sizeof ordinary / sizeof *ordinary; k++)
+                assert_wrong(judged_factored(*type, s, ordinary[k], 1000 / 1000.4));
+            assert_wrong(judged_factored(*type, s, 1e-33, 2)); /* no denormal number yet */
+        }
     }
 }
 
@@ -594,6 +630,7 @@ int main(void)
         cmocka_unit_test(indefinite_solutions),
         cmocka_unit_test(least_squares_by_values),
         cmocka_unit_test(solutions_that_vanish),
+        cmocka_unit_test(solutions_by_denormal_matrices),
         cmocka_unit_test(products_beyond_the_range_are_not_judged),
         cmocka_unit_test(factors_that_underflow),
         cmocka_unit_test(tiny_rows_are_not_judged),
