@@ -2,9 +2,11 @@
  * accel: the command-line tool for users. Each command reads its own options.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/output.h"
 #include "base/version.h"
@@ -79,6 +81,17 @@ static void print_version(FILE *stream, struct argp_state *state)
           stream);
 }
 
+/* Of closed standard files: what opens a file next would have their numbers, and get what is printed. For programs that are started they stay closed. */
+static void fill_standard_files(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse,
@@ -87,6 +100,7 @@ int main(int argc, char **argv)
                               .help_filter = list_commands};
     struct choice choice = {NULL, 0};
     char name[64];
+    fill_standard_files();
     output_start(); /* for what the library's parts say on stderr */
     argp_err_exit_status = 2;
     argp_program_version_hook = print_version;

@@ -213,4 +213,9 @@ with tempfile.TemporaryDirectory() as folder:
     with open("/dev/full", "w") as full:
         done = doctor(folder, "--json", env={**GPU, **{f"ACCEL_{name}": "a" * 3000 for name in ("TRACE", "LOG_FILE")}}, stdout=full)
     tap.ok(done.returncode == 2 and done.stderr == "accel doctor: the rows cannot be written: No space left on device\n", "a full disk, and much to write", done.stderr)
+    # What it opens, such as a device's file, must not get the number of stdout.
+    done = start("/bin/sh", "-c", f"{TOOL} doctor >&-", env=GPU)
+    tap.ok(done.returncode == 2 and done.stderr == "accel doctor: the rows cannot be written: Bad file descriptor\n", "a closed stdout", done.returncode, done.stderr)
+    done = start("/bin/sh", "-c", f"{TOOL} run -- /bin/sh -c 'ls -l /proc/self/fd >&2' >&-", env=NO_GPU)
+    tap.ok(" 0 -> " in done.stderr and " 1 -> /dev/null" not in done.stderr, "a program that accel run starts has it closed, too", done.stderr)
 tap.done()
