@@ -71,8 +71,6 @@ struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintp
     /* A function that comes before us is never reached through us: the program gets it as it is. */
     if (accel_resolve_is_before_us((uintptr_t)found + 1))
         return (struct accel_dlsym_answer){1, found};
-    if (handle == RTLD_DEFAULT)
-        accel_keep((const void *)(ret - 1), found); /* as the real dlsym does */
     if (dispatch_is_on())
         found = accel_slots_bind((uint32_t)entry, found);
     return (struct accel_dlsym_answer){1, found};

@@ -90,14 +90,80 @@ static bool may_go(const struct accel_object *object)
     return at_start > 0 && (unsigned)object->number >= at_start;
 }
 
+/* ---- What would hold each other ---- */
+
+/* An object, and those that hold it, directly or not: a queue. */
+struct holders {
+    int count;
+    const ElfW(Dyn) * dynamic[256];
+};
+
+/* If there are too many, the last ones count as none: then a library may stay too long, which does less harm than one that goes too early. */
+static void add_holder(struct holders *holders, const ElfW(Dyn) * dynamic)
+{
+    for (int i = 0; i < holders->count; i++)
+        if (holders->dynamic[i] == dynamic)
+            return;
+    if (holders->count < (int)(sizeof holders->dynamic / sizeof *holders->dynamic))
+        holders->dynamic[holders->count++] = dynamic;
+}
+
+static void add_linked(struct holders *holders, const ElfW(Dyn) * held)
+{
+    struct accel_users users = {.next = 0};
+    do {
+        accel_objects_needing(held, &users);
+        for (int i = 0; i < users.count; i++)
+            add_holder(holders, users.dynamic[i]);
+    } while (users.count > 0);
+}
+
+static void add_users(struct holders *holders, const ElfW(Dyn) * held)
+{
+    if (!own_lock(&lock))
+        return;
+    for (size_t i = 0; i < kept_count; i++)
+        if (kept[i].provider == held)
+            add_holder(holders, kept[i].user);
+    own_unlock(&lock);
+}
+
+/* Whether one object stays loaded as long as another does: that one is linked to it, or we keep it for that one, perhaps by way of others. */
+static bool holds(const ElfW(Dyn) * holder, const ElfW(Dyn) * held)
+{
+    struct holders holders = {1, {held}};
+    for (int i = 0; i < holders.count; i++) {
+        if (holders.dynamic[i] == holder)
+            return true;
+        add_linked(&holders, holders.dynamic[i]);
+        add_users(&holders, holders.dynamic[i]);
+    }
+    return false;
+}
+
+static void keep_found(const ElfW(Dyn) * user, const void *function, bool of_root)
+{
+    const struct link_map *to = accel_object_of(function);
+    struct accel_object provider;
+    if (!to || to->l_ld == user || is_kept(user, to->l_ld))
+        return;
+    if (accel_objects_at(function, &provider) && may_go(&provider) &&
+        !(of_root && holds(provider.dynamic, user)))
+        keep(user, &provider);
+}
+
 void accel_keep(const void *user, const void *function)
 {
-    const struct link_map *from = accel_object_of(user), *to = accel_object_of(function);
-    struct accel_object provider;
-    if (!from || !to || from == to || is_kept(from->l_ld, to->l_ld))
-        return;
-    if (accel_objects_at(function, &provider) && may_go(&provider))
-        keep(from->l_ld, &provider);
+    const struct link_map *from = accel_object_of(user);
+    if (from)
+        keep_found(from->l_ld, function, false);
+}
+
+void accel_keep_of_root(const void *user, const void *function)
+{
+    const struct link_map *from = accel_object_of(user);
+    if (from)
+        keep_found(from->l_ld, function, true);
 }
 
 /* Returns the handle of the next library that is kept for a user, NULL if there is none. It stays while the user does. */
@@ -215,13 +281,80 @@ static void keep_all_bound(void)
     }
 }
 
+/* ---- Names to which objects are bound in the scope of what brought them in ---- */
+
+static bool is_our_name(const char *name, int object, void *data)
+{
+    (void)object;
+    (void)data;
+    return is_ours(name);
+}
+
+/* Whether the global scope had a name before the object came: that one is bound to it. */
+static bool had_globally(uint32_t entry, const ElfW(Dyn) * user)
+{
+    const void *function = accel_resolve_scopes(entry, 0);
+    return function && accel_objects_number(function) < accel_objects_number(user);
+}
+
+static void keep_from(void *scope, const ElfW(Dyn) * user, const struct names *names)
+{
+    const struct link_map *last = NULL;
+    for (uint32_t entry = 0; entry < accel_name_count; entry++) {
+        const void *function =
+            has(names, entry) ? accel_real_lookup(scope, accel_names[entry].symbol) : NULL;
+        const struct link_map *map = function ? accel_object_of(function) : NULL;
+        if (!map || map == last || map->l_ld == user || accel_is_own(function) ||
+            had_globally(entry, user))
+            continue;
+        keep_found(user, function, true);
+        last = map;
+    }
+}
+
+static void keep_of_its_root(const ElfW(Dyn) * user)
+{
+    struct accel_object root;
+    struct names names = {{0}};
+    if (!accel_objects_root(user, &root))
+        return;
+    accel_objects_uses_of(user, note_name, &names);
+    linker_enter();
+    void *scope = dlopen(root.name, RTLD_NOLOAD | RTLD_LAZY);
+    const struct link_map *map = scope;
+    if (scope && map->l_ld == root.dynamic)
+        keep_from(scope, user, &names);
+    if (scope)
+        accel_real_dlclose(scope);
+    linker_leave();
+}
+
+/* What brought an object in, and what it is bound to, does not change: so each object is looked at once. */
+static void keep_of_roots(void)
+{
+    static _Atomic unsigned long long loads_seen;
+    unsigned long long loads;
+    const unsigned at_start = accel_objects_at_start(),
+                   since = accel_objects_first_since(
+                       atomic_load_explicit(&loads_seen, memory_order_acquire), &loads);
+    struct accel_users users = {.next = (int)(since > at_start ? since : at_start)};
+    do {
+        accel_objects_using(is_our_name, NULL, &users);
+        for (int i = 0; i < users.count; i++)
+            keep_of_its_root(users.dynamic[i]);
+    } while (users.count > 0);
+    atomic_store_explicit(&loads_seen, loads, memory_order_release);
+}
+
 void accel_keep_bound(void)
 {
     const unsigned long long state = accel_objects_changes() + accel_slots_originals();
     if (state == atomic_load_explicit(&state_seen, memory_order_acquire))
         return;
-    if (accel_objects_define(is_ours, accel_objects_at_start()))
+    if (accel_objects_define(is_ours, accel_objects_at_start())) {
         keep_all_bound();
+        keep_of_roots();
+    }
     atomic_store_explicit(&state_seen, state, memory_order_release);
 }
 

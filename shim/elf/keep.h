@@ -13,6 +13,10 @@ struct link_map;
 /* Keeps the library that defines `function`, the result of a look-up, for the object that the address `user` lies in. */
 void accel_keep(const void *user, const void *function);
 
+/* The same for a library that was found in the scope of what brought the user in: not if that library needs the user. Each would hold the other, and neither
+ * would ever be unloaded; the dynamic linker, whose notes are no handles, lets both go. */
+void accel_keep_of_root(const void *user, const void *function);
+
 /* Finds a name in the libraries that are kept for an object, which must stay meanwhile: it is bound to them, also after what brought it in is gone.
  * NULL if it is in none. */
 void *accel_kept_lookup(const struct link_map *user, const char *name);

@@ -69,6 +69,14 @@ unsigned long long accel_objects_unloads(void)
     return count_objects(first_object).unloads;
 }
 
+unsigned accel_objects_first_since(unsigned long long loads, unsigned long long *now)
+{
+    const struct object_counts counts = count_objects(each_object);
+    const unsigned long long since = counts.loads - loads;
+    *now = counts.loads;
+    return since < counts.objects ? counts.objects - (unsigned)since : 0;
+}
+
 unsigned long long accel_objects_changes(void)
 {
     const struct object_counts counts = count_objects(each_object);
@@ -389,12 +397,23 @@ bool accel_objects_has(const ElfW(Dyn) * dynamic)
     return iterate(has_dynamic, (void *)(uintptr_t)dynamic) != 0;
 }
 
-/* ---- What brought an object in ---- */
+/* ---- What brought an object in, and what needs it ---- */
+
+/* Returns 1 if there is no more place. */
+static int add_user(struct accel_users *users, const ElfW(Dyn) * dynamic, int number)
+{
+    if (users->count == sizeof users->dynamic / sizeof *users->dynamic)
+        return 1;
+    users->dynamic[users->count++] = dynamic;
+    users->next = number + 1;
+    return 0;
+}
 
 struct needing {
     const ElfW(Dyn) * needed;
     const char *soname, *file; /* by which others may need it; NULL: none */
     struct accel_object *object;
+    struct accel_users *users;
     int seen;
 };
 
@@ -441,37 +460,81 @@ static int look_for_twin(struct dl_phdr_info *info, size_t size, void *data)
            (info->dlpi_name[0] && needs(needing, info->dlpi_name));
 }
 
-/* Those of the start are searched anyway, and first. */
+/* Those of the start are left out: they are searched anyway, and first, and need no others. */
+static bool has_needed(const struct needing *needing, const struct dl_phdr_info *info, int number)
+{
+    const ElfW(Dyn) *dynamic = dynamic_of(info);
+    if ((unsigned)number < accel_objects_at_start())
+        return false;
+    const struct symbols s = symbols_of(info->dlpi_addr, dynamic);
+    for (const ElfW(Dyn) *at = dynamic; at && s.names && at->d_tag != DT_NULL; at++)
+        if (at->d_tag == DT_NEEDED && needs(needing, s.names + at->d_un.d_val))
+            return true;
+    return false;
+}
+
 static int look_at_needs(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct needing *needing = data;
     const int number = needing->seen++;
-    const ElfW(Dyn) *dynamic = dynamic_of(info);
     (void)size;
-    if (dynamic == needing->needed)
+    if (dynamic_of(info) == needing->needed)
         return -1;
-    if ((unsigned)number < accel_objects_at_start())
-        return 0;
-    const struct symbols s = symbols_of(info->dlpi_addr, dynamic);
-    for (const ElfW(Dyn) *at = dynamic; at && s.names && at->d_tag != DT_NULL; at++)
-        if (at->d_tag == DT_NEEDED && needs(needing, s.names + at->d_un.d_val))
-            return fill_in(needing->object, info, number);
-    return 0;
+    return has_needed(needing, info, number) ? fill_in(needing->object, info, number) : 0;
+}
+
+/* Another thread may close libraries: their names stay as long as an iteration is under way, within which there may be others (glibc's lock is
+ * recursive). */
+static int find_root(struct dl_phdr_info *first, size_t size, void *data)
+{
+    struct needing *needing = data;
+    bool found = false;
+    (void)first;
+    (void)size;
+    /* Each one comes before the last, so this ends. */
+    while (iterate(look_at_needed, needing)) {
+        needing->seen = 0;
+        if (iterate(look_for_twin, needing) > 0 || iterate(look_at_needs, needing) <= 0)
+            break;
+        found = true;
+        needing->needed = needing->object->dynamic;
+    }
+    return found ? 1 : -1;
 }
 
 bool accel_objects_root(const ElfW(Dyn) * dynamic, struct accel_object *root)
 {
     struct needing needing = {.needed = dynamic, .object = root};
-    bool found = false;
-    /* Each one comes before the last, so this ends. */
-    while (accel_objects_at_start() > 0 && iterate(look_at_needed, &needing)) {
-        needing.seen = 0;
-        if (iterate(look_for_twin, &needing) > 0 || iterate(look_at_needs, &needing) <= 0)
-            break;
-        found = true;
-        needing.needed = root->dynamic;
-    }
-    return found;
+    return accel_objects_at_start() > 0 && iterate(find_root, &needing) > 0;
+}
+
+static int collect_needing(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct needing *needing = data;
+    struct accel_users *users = needing->users;
+    const int number = needing->seen++;
+    const ElfW(Dyn) *dynamic = dynamic_of(info);
+    (void)size;
+    if (number < users->next || !has_needed(needing, info, number))
+        return 0;
+    return add_user(users, dynamic, number);
+}
+
+static int find_needing(struct dl_phdr_info *first, size_t size, void *data)
+{
+    struct needing *needing = data;
+    (void)first;
+    (void)size;
+    if (iterate(look_at_needed, needing) && iterate(look_for_twin, needing) <= 0)
+        iterate(collect_needing, needing);
+    return 1;
+}
+
+void accel_objects_needing(const ElfW(Dyn) * dynamic, struct accel_users *users)
+{
+    struct needing needing = {.needed = dynamic, .users = users};
+    users->count = 0;
+    iterate(find_needing, &needing);
 }
 
 /* ---- Objects whose relocations name symbols ---- */
@@ -511,11 +574,7 @@ static int collect_user(struct dl_phdr_info *info, size_t size, void *data)
     (void)size;
     if (number < users->next || !sees_a_name(use, info->dlpi_addr, dynamic, number))
         return 0;
-    if (users->count == sizeof users->dynamic / sizeof *users->dynamic)
-        return 1;
-    users->dynamic[users->count++] = dynamic;
-    users->next = number + 1;
-    return 0;
+    return add_user(users, dynamic, number);
 }
 
 void accel_objects_using(bool (*see)(const char *name, int object, void *data), void *data,
@@ -524,6 +583,29 @@ void accel_objects_using(bool (*see)(const char *name, int object, void *data), 
     struct use use = {see, data, users, 0};
     users->count = 0;
     iterate(collect_user, &use);
+}
+
+struct one {
+    const ElfW(Dyn) * dynamic;
+    struct use use;
+};
+
+static int look_at_uses(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct one *one = data;
+    const int number = one->use.seen++;
+    (void)size;
+    if (dynamic_of(info) != one->dynamic)
+        return 0;
+    sees_a_name(&one->use, info->dlpi_addr, one->dynamic, number);
+    return 1;
+}
+
+void accel_objects_uses_of(const ElfW(Dyn) * dynamic,
+                           bool (*see)(const char *name, int object, void *data), void *data)
+{
+    struct one one = {dynamic, {see, data, NULL, 0}};
+    iterate(look_at_uses, &one);
 }
 
 /* ---- A function of the objects behind one ---- */

@@ -18,6 +18,10 @@ unsigned long long accel_objects_unloads(void);
 /* Returns a number that changes with each load and each unload. */
 unsigned long long accel_objects_changes(void);
 
+/* Returns a number from which on are all objects, perhaps among others, that have come since `loads` had been loaded: new ones are the last. *now: how many have
+ * been loaded by now. */
+unsigned accel_objects_first_since(unsigned long long loads, unsigned long long *now);
+
 /* accel_objects_start(), in libaccel's constructor, counts the objects of the program's start: the first in the order of loading,
  * which stay. accel_objects_at_start() returns the count, 0 before that. */
 void accel_objects_start(void);
@@ -56,7 +60,7 @@ int accel_objects_number(const void *address);
 
 /* Finds the object for which dlopen() brought another one in: the first one, behind those of the program's start, that needs it, and so on. In the
  * order of look-ups, its own libraries come before those of what it brought in (glibc, elf/dl-object.c, _dl_new_object). Fills in *root; false if the object was
- * opened itself, is of the program's start, or the name is too long. The object must stay meanwhile. */
+ * opened itself, is of the program's start, is gone, or the name is too long. */
 bool accel_objects_root(const ElfW(Dyn) * dynamic, struct accel_object *root);
 
 /* Returns whether the object is still loaded. */
@@ -71,6 +75,13 @@ struct accel_users {
 
 void accel_objects_using(bool (*see)(const char *name, int object, void *data), void *data,
                          struct accel_users *users);
+
+/* Calls see() for the names in one object's relocations until it returns true. */
+void accel_objects_uses_of(const ElfW(Dyn) * dynamic,
+                           bool (*see)(const char *name, int object, void *data), void *data);
+
+/* Some of the objects, behind those of the program's start, that are linked to one (DT_NEEDED). As accel_objects_using(). */
+void accel_objects_needing(const ElfW(Dyn) * dynamic, struct accel_users *users);
 
 /* Returns the first function of that name in the objects that come after one in the order of loading, NULL if there is none.
  * Unlike dlsym, leaves dlerror's message alone. */

@@ -172,7 +172,7 @@ static void *from_caller_scope(const char *name, uintptr_t ret)
     void *found =
         accel_objects_root(caller->l_ld, &root) ? accel_real_lookup_named(root.name, name) : NULL;
     if (found) /* as glibc does, which notes that the caller depends on it */
-        accel_keep((const void *)(ret - 1), found);
+        accel_keep_of_root((const void *)(ret - 1), found);
     else
         found = accel_kept_lookup(caller, name);
     return found ? found : accel_real_lookup_in(caller, name);
@@ -237,6 +237,8 @@ void *accel_resolve_scopes(uint32_t entry, uintptr_t ret)
 {
     const char *name = accel_names[entry].symbol;
     void *found = from_global_scope(name);
+    if (found && ret)
+        accel_keep((const void *)(ret - 1), found);
     return found || !ret ? found : from_caller_scope(name, ret);
 }
 

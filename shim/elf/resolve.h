@@ -38,7 +38,7 @@ struct accel_original {
  * linker's locks: hold none of ours. Thread-safe. */
 const struct accel_original *accel_resolve(uint32_t entry, uintptr_t ret);
 
-/* Finds what a look-up without libaccel would find: stage 1, and stage 2 if ret is not 0. */
+/* Finds what a look-up without libaccel would find: stage 1, and stage 2 if ret is not 0. Then keeps it for the caller, as the real dlsym does. */
 void *accel_resolve_scopes(uint32_t entry, uintptr_t ret);
 
 /* For RTLD_NEXT: returns whether the object of the code at ret comes before libaccel in the order of loading, and finds a name

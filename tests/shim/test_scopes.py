@@ -50,8 +50,8 @@ for mode, env in {"without libaccel": {}, **MODES}.items():
 # ---- A provider is closed while objects need it (glibc keeps it for those that are bound to it), and goes when none does ----
 
 REFERENCE = "/usr/lib/x86_64-linux-gnu/blas"
-for case in "not-called", "called", "called-lazily", "two", "again", "unneeded", "looked-up", "inner":
-    places = {"LD_LIBRARY_PATH": REFERENCE} if case == "inner" else {}
+for case in "not-called", "called", "called-lazily", "two", "again", "unneeded", "looked-up", "inner", "brought", "brought-not-called", "own", "linked-back", "each-other":
+    places = {"LD_LIBRARY_PATH": REFERENCE} if case in ("inner", "brought", "brought-not-called") else {}
     native = start("plug_ins", case, TESTS, REFERENCE + "/libblas.so.3", env=places)
     tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, f"dlclose of a provider, {case}: right without libaccel", native.stdout, native.stderr)
     for mode, env in MODES.items():
@@ -71,6 +71,14 @@ else:
     counted = re.search(r"refs: +([\d,]+)", done.stderr)
     each = int(counted[1].replace(",", "")) // CLOSES if counted else 0
     tap.ok(done.returncode == 0 and 100 < each < 50000, f"a dlclose of a library without names of BLAS: {each} instructions", done.stderr[-500:])
+    # What a library that a plug-in has brought in is bound to is asked once.
+    counts = []
+    for closes in 1, CLOSES:
+        done = start(shutil.which("valgrind"), "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=accel_objects_uses_of", "/usr/bin/python3", "-S",
+                     "-c", f"import _ctypes\n_ctypes.dlopen('{TESTS}/libbringing_mixed.so', 2)\n" + OPEN_AND_CLOSE.replace(f"range({CLOSES})", f"range({closes})"), env=NO_GPU)
+        counted = re.search(r"refs: +([\d,]+)", done.stderr)
+        counts.append(int(counted[1].replace(",", "")) if counted else 0)
+    tap.ok(0 < counts[0] == counts[1], f"{CLOSES} dlcloses look as often as one at what plug-ins have brought in: {counts} instructions", done.stderr[-500:])
 
 # ---- dlmopen: a provider in a namespace of its own, beside one whose integers are of another width ----
 
