@@ -4,7 +4,6 @@ bit; from the fourth on it is not even read, where the kernel knows that nobody 
 that, once calls like it have missed as much as that costs. Who writes to it between calls is the matter of test_storms.py."""
 
 import re
-import signal
 import tempfile
 from pathlib import Path
 
@@ -186,7 +185,7 @@ if untracked:
     tap.skip("what the kernel knows", untracked[0]["reason"])
 else:
     fine(done, "from the fourth call on, a matrix that nobody has written to is not read")
-    tap.ok(start("again", "unread", 12, env=HASH).returncode == -signal.SIGSEGV, "a digest would read it")
+    tap.ok("of the matrix have been read\n" in start("again", "unread", 12, env=HASH).stdout, "a digest would read it")
     done = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_START": "background"})
     fine(done, "products of a watched matrix with a vector")
     vectors = [(f["ran"], f["why"]) for f in lines_for(done, sym="dgemv_")]
@@ -240,7 +239,7 @@ else:
     found = "".join("-+"[number(f, "kept_mb") > 1.5] for f in lines_for(done))
     tap.ok(found == "--" + "+" * 16, "all of them find it", found)
     fine(start("again", "sealed", 9, env=AUTO), "factors that nobody has written to are not read")
-    tap.ok(start("again", "sealed", 9, env=HASH).returncode == -signal.SIGSEGV, "a digest would read them")
+    tap.ok("of the matrix have been read\n" in start("again", "sealed", 9, env=HASH).stdout, "a digest would read them")
 
     # ---- Calls that bring their matrix ----
     brings = lambda lines: "".join("c" if f["ran"] == "cpu" else "u" if number(f, "up_mb") > 1.5 else "k" if number(f, "kept_mb") > 1.5 else "?" for f in lines)
