@@ -1,6 +1,10 @@
+#define _GNU_SOURCE
 #include "forks.h"
 
+#include <errno.h>
+#include <linux/kcmp.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static _Atomic pid_t process; /* 0: not known */
@@ -10,10 +14,22 @@ void forks_begin(void)
     atomic_store(&process, getpid());
 }
 
-bool forks_is_elsewhere(void)
+bool forks_are_known(void)
 {
     const pid_t known = atomic_load_explicit(&process, memory_order_relaxed);
-    return known && known != getpid();
+    return !known || known == getpid();
+}
+
+/* The process whose memory a vfork's child has waits for it, and so is there. */
+bool forks_memory_is_shared(void)
+{
+    if (forks_are_known())
+        return false;
+    const int saved = errno;
+    const long other = syscall(SYS_kcmp, getpid(), atomic_load(&process), KCMP_VM, 0, 0);
+    const bool shared = other == 0 || (other < 0 && errno != ESRCH);
+    errno = saved;
+    return shared;
 }
 
 /* The linker's names for the array. Weak: a program without entries has no array. */

@@ -30,11 +30,14 @@ struct forks_part {
  * Allocates nothing. */
 void forks_child(void);
 
-/* Notes the process in which threads may be started; once, at start. forks_child() notes the child. */
+/* Notes this process, once, at start; forks_child() notes the child. */
 void forks_begin(void);
 
-/* Returns whether this is another process in the same memory, the child of a vfork(2), or one that forks_child() does not know yet (_Fork(), clone()): a thread
- * that it starts dies with it, and what the thread holds stays held in the parent. */
-bool forks_is_elsewhere(void);
+/* Returns whether this process has been noted: else it is a child that forks_child() does not know of (vfork(2), _Fork(3), clone(2)). */
+bool forks_are_known(void);
+
+/* Returns whether this is a child that runs in the memory of the process that was noted, or may be: then a thread that it starts dies with it, and what the thread
+ * holds stays held there. */
+bool forks_memory_is_shared(void);
 
 #endif

@@ -3,12 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 1024, LINE_BYTES = 160 };
+enum { BUFFER_BYTES = 4096, LINE_BYTES = 160 };
 
 static bool is_hex(char c)
 {
@@ -139,9 +140,15 @@ static bool goes_on(void *context, const struct mapping *m)
 
 bool mappings_can_be_read(uintptr_t start, uintptr_t end)
 {
+    static atomic_bool is_unknown; /* to this kernel: the question */
     struct wanted w = {.at = start, .end = end};
     const int before = errno;
-    bool can = ask_kernel(start, end);
+    bool can = false;
+    errno = ENOTTY;
+    if (!atomic_load_explicit(&is_unknown, memory_order_relaxed))
+        can = ask_kernel(start, end);
+    if (!can && errno == ENOTTY)
+        atomic_store(&is_unknown, true);
     if (!can && errno != 0 && errno != ENOENT)
         can = mappings_read(goes_on, &w) && w.can && w.at >= end;
     errno = before;

@@ -16,7 +16,7 @@ bool quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
-    if (forks_is_elsewhere() || pthread_attr_init(&attributes) != 0)
+    if (forks_memory_is_shared() || pthread_attr_init(&attributes) != 0)
         return false;
     if (!stack_bytes && pthread_attr_getstacksize(&attributes, &stack_bytes) == 0 &&
         stack_bytes < STACK_LEAST)

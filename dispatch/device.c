@@ -224,7 +224,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
 void device_start_now(struct dispatch_device *device, enum device_patience patience)
 {
     sigset_t all, before;
-    if (!lock_start(patience))
+    if (forks_memory_is_shared() || !lock_start(patience))
         return;
     /* STARTING: the thread that is to start it does not hold the lock yet. */
     if (begin(device) || device_state(device) == DEVICE_STARTING) {
@@ -265,6 +265,18 @@ void device_note_gain(struct dispatch_device *device, double gain_ms)
     errno = saved;
 }
 
+bool device_has_no_thread(const struct dispatch_device *device)
+{
+    return atomic_load_explicit(&device->threadless, memory_order_relaxed);
+}
+
+/* The thread is made, or another one makes it at this moment. */
+static bool may_become_ready(const struct dispatch_device *device, enum device_state state)
+{
+    return state == DEVICE_STARTING || (state == DEVICE_UNTRIED && atomic_load(&device->threaded) &&
+                                        !device_has_no_thread(device));
+}
+
 static atomic_bool late; /* a call has waited for a start in vain: others do not wait */
 
 /* By the system call, since this is no place where a thread may be cancelled. A constructor that calls BLAS may hold the dynamic linker's lock, which the
@@ -273,21 +285,18 @@ void device_await(struct dispatch_device *device, double most_ms)
 {
     const double until = accel_now_ms() + most_ms;
     const int saved = errno;
-    while (device_state(device) == DEVICE_STARTING && !ending_has_begun() && !atomic_load(&late)) {
+    enum device_state state;
+    while (may_become_ready(device, state = device_state(device)) && !ending_has_begun() &&
+           !atomic_load(&late)) {
         const double left = until - accel_now_ms();
         if (!(left > 0)) {
             atomic_store(&late, true);
             break;
         }
         const struct timespec soon = {.tv_nsec = left < 50 ? (long)(left * 1e6) : 50000000};
-        syscall(SYS_futex, &device->state, FUTEX_WAIT_PRIVATE, DEVICE_STARTING, &soon, NULL, 0);
+        syscall(SYS_futex, &device->state, FUTEX_WAIT_PRIVATE, (int)state, &soon, NULL, 0);
     }
     errno = saved;
-}
-
-bool device_has_no_thread(const struct dispatch_device *device)
-{
-    return atomic_load_explicit(&device->threadless, memory_order_relaxed);
 }
 
 bool device_rule_out(struct dispatch_device *device)

@@ -1,7 +1,7 @@
 /*
  * A device as the dispatcher knows it, and its life: not tried, starting, ready, absent, failed. CUDA takes a second or so to
- * start. So that no program waits for that, it starts on a thread of its own, once the calls seen so far would have gained
- * enough. A process may have several devices, which fail independently. All functions are thread-safe unless said otherwise.
+ * start. So that no program waits for that, but with a call that would gain seconds, it starts on a thread of its own, once the calls seen so far would
+ * have gained enough. A process may have several devices, which fail independently. All functions are thread-safe unless said otherwise.
  */
 #ifndef ACCEL_DISPATCH_DEVICE_H
 #define ACCEL_DISPATCH_DEVICE_H
@@ -108,7 +108,7 @@ void device_await(struct dispatch_device *device, double most_ms);
 /* Whether the thread that starts CUDA could not be made; it is not tried again. */
 bool device_has_no_thread(const struct dispatch_device *device);
 
-/* Starts CUDA on the calling thread, or waits for the thread that does. */
+/* Starts CUDA on the calling thread, or waits for the thread that does. Does nothing in the child of a vfork(2). */
 enum device_patience {
     DEVICE_SOME_SECONDS, /* that thread may wait for the dynamic linker's lock, which this one may hold */
     DEVICE_WITHOUT_END /* the CPU cannot run the call */

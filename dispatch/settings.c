@@ -224,10 +224,10 @@ static bool is_against_wish(const struct settings_sources *sources)
 static void switch_off(struct accel_settings *settings, const struct settings_sources *sources,
                        bool broken)
 {
-    if (!sources->whole) {
+    complaints_clear();
+    settings->broken_promise = false;
+    if (!sources->whole)
         *settings = (struct accel_settings){.memory_share = 0.8, .original = settings->original};
-        complaints_clear();
-    }
     if (!broken)
         return;
     settings->on = !sources->whole; /* its first call comes here, and ends it */

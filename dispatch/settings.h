@@ -84,8 +84,8 @@ struct settings_sources {
 
 /* Fills `settings`, each from the first that has it: the environment, the file that ACCEL_CONFIG names, the user's file, the
  * system's. A value that cannot be read leaves the default, and is remembered (complaints.h). If `on` is false, because of ACCEL or
- * ACCEL_EXCLUDE, only `original` is set, unless all are wanted; but if the system's file alone says ACCEL=0, and the user ACCEL_REQUIRE=gpu, that is a broken
- * promise. Not thread-safe. Strings are copied, and stay valid until the next call. Keeps errno. */
+ * ACCEL_EXCLUDE, only `original` is set, unless all are wanted; but where ACCEL=0 is of a lower rank than the user's ACCEL_REQUIRE=gpu, that is a
+ * broken promise. Not thread-safe. Strings are copied, and stay valid until the next call. Keeps errno. */
 void settings_read_from(struct accel_settings *settings, const struct settings_sources *sources);
 
 /* The same with /etc/accel.conf, this program, and AT_SECURE. */

@@ -369,9 +369,10 @@ static void decide_after_start(const struct accel_call *call, struct situation *
 }
 
 /* A call that would gain seconds waits for CUDA, which starts in less than one as a rule: many programs make one large call. It waits for a third of
- * what it would gain, and no longer: who has waited so long does not know whether the start will ever end. */
-#define WAITS_FROM_MS 3000
-#define WAITED_SHARE  (1.0 / 3)
+ * what it would gain, and for 10 s at most: estimates may be wrong, and who has waited so long does not know whether the start will ever end. */
+#define WAITS_FROM_MS  3000
+#define WAITED_SHARE   (1.0 / 3)
+#define WAITED_MOST_MS 10000
 
 /* Waits for the start, if that pays. Returns whether the call was decided anew: the GPU is ready. */
 static bool wait_for_start(const struct accel_call *call, struct situation *situation,
@@ -379,7 +380,8 @@ static bool wait_for_start(const struct accel_call *call, struct situation *situ
 {
     if (!(gain_ms >= WAITS_FROM_MS) || situation->brings || situation->together)
         return false;
-    device_await(situation->device, WAITED_SHARE * gain_ms);
+    const double most_ms = WAITED_SHARE * gain_ms;
+    device_await(situation->device, most_ms < WAITED_MOST_MS ? most_ms : WAITED_MOST_MS);
     if (device_state(situation->device) != DEVICE_READY)
         return false;
     decide_after_start(call, situation);
@@ -403,7 +405,7 @@ static void see_to_gpu(struct accel_call *call, struct situation *situation)
         decision->est_cpu_ms - (situation->brings ? decision->est_there_ms : decision->est_own_ms);
     if (decision->gpu) /* untried as yet */
         device_note_gain(device, gain_ms);
-    if (!wait_for_start(call, situation, gain_ms) && decision->gpu) {
+    if (!wait_for_start(call, situation, gain_ms)) {
         const bool never = device_state(device) == DEVICE_ABSENT || device_has_no_thread(device);
         keep_on_cpu(situation, never ? ACCEL_NO_GPU : ACCEL_WARMING);
     }
@@ -526,6 +528,17 @@ bool survey_is_held(const struct dispatch_caller *caller)
     return (!demanded || settings->start == ACCEL_START_PROGRAM) && hold_applies(settings, caller);
 }
 
+/* Whether this is the child of a vfork(2). One that has memory of its own, and was forked without the handlers (_Fork(), clone()), is told to all parts here. */
+static bool is_in_shared_memory(void)
+{
+    if (forks_are_known())
+        return false;
+    if (forks_memory_is_shared())
+        return true;
+    forks_child();
+    return false;
+}
+
 void survey(struct accel_call *call, const struct dispatch_caller *caller,
             struct situation *situation)
 {
@@ -541,9 +554,10 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
     see_to_matrix(call, caller, situation);
     bool wanted = situation->decision.gpu || situation->decision.why == ACCEL_WARMING;
     bool copied = !copies_host_can_read(call); /* by CUDA, for the CPU, if it runs there */
-    if (starting && (wanted || copied) && forks_is_elsewhere()) /* the child of a vfork(2) */
+    if (starting && (wanted || copied) && is_in_shared_memory()) {
         keep_on_cpu(situation, ACCEL_FORKED);
-    else if (wanted && then == DEVICE_UNTRIED && !copied && survey_is_held(caller)) {
+        situation->fallback = settings->require_gpu;
+    } else if (wanted && then == DEVICE_UNTRIED && !copied && survey_is_held(caller)) {
         keep_on_cpu(situation, ACCEL_NO_GPU);
         situation->fallback = settings->require_gpu;
     } else if (starting && (wanted || copied))

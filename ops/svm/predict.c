@@ -287,15 +287,17 @@ static void put(struct smo *s, const struct svm_view *view, const struct svm_con
 }
 
 /* The vector goes up first: a call is no fallback if it has brought the device something, and the support vectors are then found to be
- * none that it can have. */
+ * none that it can have, or this one none that it can judge. */
 static enum gpu_status values_of(struct gpu_work *work, const struct svm_view *view,
-                                 const struct svm_content *content, double *v, double rest,
-                                 double *k)
+                                 const struct svm_content *content, bool exact, double *v,
+                                 double rest, double *k)
 {
     const struct libsvm_parameter *p = view->parameter;
     struct smo s = {.work = work, .kernel = {p->kernel_type, p->degree, p->gamma, p->coef0}};
     struct smo_matrix x = {.rows = view->vectors, .features = content->size.features};
     const gpu_address vector = smo_put(&s, v, x.features * (int64_t)sizeof *v);
+    if (s.status == GPU_OK && !exact)
+        return GPU_UNSUPPORTED;
     if (smo_find(&s, &content->key, svm_view_is_sparse(view, &content->size), &x))
         svm_sight_found(view);
     else if (s.status == GPU_OK)
@@ -314,11 +316,8 @@ static enum gpu_status predict(struct gpu_work *work, const struct svm_view *vie
         return GPU_NO_MEMORY;
     const bool sparse = svm_view_is_sparse(view, &content->size);
     const double rest = svm_view_vector(view, &content->size, v);
-    const bool exact = is_exact(view, sparse, rest);
-    if (!exact)
-        svm_sight_refused(view);
     enum gpu_status status =
-        exact ? values_of(work, view, content, v, rest, v + features) : GPU_UNSUPPORTED;
+        values_of(work, view, content, is_exact(view, sparse, rest), v, rest, v + features);
     if (status == GPU_OK)
         status = decide_all(view, v + features, share_of_rounding(view, sparse, rest), &decisions);
     if (status == GPU_OK)

@@ -235,9 +235,12 @@ static void putting(void **state)
     const char *key = "[cpu \"one\"]", *body = "dgemm 64x64x64:1\n";
     char deep[96];
     (void)state;
-    static const char *const replaced[] = {"", "accel-model 1\nhello\n"};
-    for (int i = 0; i < 2; i++) {
-        write_whole(replaced[i], strlen(replaced[i]));
+    static const struct {
+        const char *bytes;
+        size_t length;
+    } replaced[] = {{"", 0}, {"\0\0\0\0\0\0\0\0", 8}, {"\0", 1}, {"accel-model 1\nhello\n", 20}};
+    for (int i = 0; i < 4; i++) {
+        write_whole(replaced[i].bytes, replaced[i].length);
         assert_null(put(key, body));
         assert_null(calibration_open(&file, path));
         calibration_close(&file);

@@ -100,7 +100,10 @@ tap.ok(plain.stdout.splitlines()[:3] == device.stdout.splitlines()[:3] and is_ne
 
 # The device adds |v|^2 to differences, of which rounding leaves little where vectors are far from 0: libsvm's.
 plain, device = start("predict_calls", "far"), start("predict_calls", "far", env=ON_GPU)
-tap.ok(plain.stdout.count("\n") == 6 and is_near(plain.stdout, device.stdout) and not said(device), "sparse vectors far from 0: as libsvm predicts", plain.stdout, device.stdout)
+tap.ok(plain.stdout.count("\n") == 8 and is_near(plain.stdout, device.stdout) and not said(device), "sparse vectors far from 0: as libsvm predicts", plain.stdout, device.stdout)
+done = start("predict_calls", "far", env={**ON_GPU, "ACCEL_REQUIRE": "gpu"})
+tap.ok(done.returncode == 0 and len(predictions(done, ran="cpu", why="unsupported")) == 12 and len(predictions(done, ran="gpu0")) == 4,
+       "they are no fallback, and the model's next vector runs on the GPU", done.returncode, done.stderr[-500:])
 
 # ---- Debian's programs ----
 
