@@ -74,7 +74,8 @@ static const char *read_file(struct calibration *file, int fd)
     const char *wrong = NULL;
     if (file_read(fd, text, length) != (ssize_t)length)
         wrong = "it cannot be read";
-    else if (text[0] == 0 && memcmp(text, text + 1, length - 1) == 0) /* as a power failure leaves it */
+    else if (text[0] == 0 &&
+             memcmp(text, text + 1, length - 1) == 0) /* as a power failure leaves it */
         wrong = empty;
     else if (length < sizeof version_line || memcmp(text, "accel-model ", 12) != 0)
         wrong = "it is no calibration";
