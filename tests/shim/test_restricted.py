@@ -73,6 +73,11 @@ for mode, env in MODES.items():
     # A child that is the first to call BLAS shares the memory, and must not start CUDA there: the parent's never starts then.
     done = surroundings("vfork", "multiply:2", env=fresh(env))
     tap.ok(done.returncode == 0 and count() == 5 and count(ran=ran) >= 4, f"vfork before the first call, {mode}: the parent has its GPU", done.returncode, Path(log).read_text())
+    done = surroundings("clone", "multiply:2", env=fresh(env))
+    tap.ok(done.returncode == 0 and count(ran=ran) == 3, f"clone before the first call, {mode}: child and parent have the GPU", done.returncode, Path(log).read_text())
+    if env.get("ACCEL_POLICY") == "gpu":
+        done = surroundings("vfork", env={**fresh(env), "ACCEL_REQUIRE": "gpu"})
+        tap.ok(done.returncode == 2 and "(why=forked)" in done.stderr, "a vfork's child that must have the GPU is ended", done.returncode, done.stderr)
     done = surroundings("multiply", "spawn:multiply:2", "multiply", env=fresh(env))
     tap.ok(done.returncode == 0 and count(ran=ran) == 4, f"posix_spawn, {mode}", done.returncode, count(), done.stderr)
     for steps, calls in ((["daemon", "multiply:3"], 3), (["multiply", "daemon", "multiply:3"], 4)):
