@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <linux/kcmp.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static _Atomic pid_t process; /* 0: not known */
+enum { NOT_KNOWN = 0, IS_TOLD = -1 };
+
+static _Atomic pid_t process;
 
 void forks_begin(void)
 {
@@ -17,7 +20,7 @@ void forks_begin(void)
 bool forks_are_known(void)
 {
     const pid_t known = atomic_load_explicit(&process, memory_order_relaxed);
-    return !known || known == getpid();
+    return known == NOT_KNOWN || known == getpid();
 }
 
 /* The process whose memory a vfork's child has waits for it, and so is there. */
@@ -38,11 +41,21 @@ extern const struct forks_part __stop_accel_forks[] __attribute__((weak, visibil
 
 void forks_child(void)
 {
-    forks_begin();
     for (const struct forks_part *part = __start_accel_forks; part < __stop_accel_forks; part++)
         if (part->lock)
             pthread_mutex_init(part->lock, NULL);
     for (const struct forks_part *part = __start_accel_forks; part < __stop_accel_forks; part++)
         if (part->child)
             part->child();
+    forks_begin();
+}
+
+void forks_late_child(void)
+{
+    pid_t known = atomic_load(&process);
+    if (known != IS_TOLD && !forks_are_known() &&
+        atomic_compare_exchange_strong(&process, &known, IS_TOLD))
+        forks_child();
+    while (atomic_load(&process) == IS_TOLD)
+        sched_yield();
 }

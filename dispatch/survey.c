@@ -535,7 +535,7 @@ static bool is_in_shared_memory(void)
         return false;
     if (forks_memory_is_shared())
         return true;
-    forks_child();
+    forks_late_child();
     return false;
 }
 

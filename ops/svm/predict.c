@@ -316,8 +316,9 @@ static enum gpu_status predict(struct gpu_work *work, const struct svm_view *vie
         return GPU_NO_MEMORY;
     const bool sparse = svm_view_is_sparse(view, &content->size);
     const double rest = svm_view_vector(view, &content->size, v);
-    enum gpu_status status =
-        values_of(work, view, content, is_exact(view, sparse, rest), v, rest, v + features);
+    const bool exact = is_exact(view, sparse, rest);
+    svm_sight_vector(view, !exact);
+    enum gpu_status status = values_of(work, view, content, exact, v, rest, v + features);
     if (status == GPU_OK)
         status = decide_all(view, v + features, share_of_rounding(view, sparse, rest), &decisions);
     if (status == GPU_OK)

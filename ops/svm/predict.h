@@ -76,6 +76,7 @@ struct svm_sighting {
     int seen;   /* calls since the vectors were put on the device, or were found changed */
     int hits;   /* calls that found them there since then */
     int misses; /* how often they were put there for too few calls, one after another */
+    int far;    /* calls one after another whose vector the library alone can judge */
     bool resident, refused; /* on the device; not what it can do */
 };
 
@@ -86,5 +87,7 @@ struct svm_sighting svm_sight(const struct svm_view *view);
 void svm_sight_found(const struct svm_view *view);
 void svm_sight_put(const struct svm_view *view, bool surprised);
 void svm_sight_refused(const struct svm_view *view);
+/* Notes whether the library alone can judge a call's vector. After some in a row, the model's are not for the device. */
+void svm_sight_vector(const struct svm_view *view, bool far);
 
 #endif

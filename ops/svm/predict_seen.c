@@ -126,3 +126,13 @@ void svm_sight_refused(const struct svm_view *view)
     find(view)->sighting.refused = true;
     pthread_mutex_unlock(&lock);
 }
+
+void svm_sight_vector(const struct svm_view *view, bool far)
+{
+    const int enough = 8;
+    pthread_mutex_lock(&lock);
+    struct svm_sighting *sighting = &find(view)->sighting;
+    sighting->far = far ? sighting->far + 1 : 0;
+    sighting->refused = sighting->refused || sighting->far >= enough;
+    pthread_mutex_unlock(&lock);
+}

@@ -334,6 +334,7 @@ static void keep_of_roots(void)
 {
     static _Atomic unsigned long long loads_seen;
     unsigned long long loads;
+    const unsigned long long unloads = accel_objects_unloads();
     const unsigned at_start = accel_objects_at_start(),
                    since = accel_objects_first_since(
                        atomic_load_explicit(&loads_seen, memory_order_acquire), &loads);
@@ -343,7 +344,9 @@ static void keep_of_roots(void)
         for (int i = 0; i < users.count; i++)
             keep_of_its_root(users.dynamic[i]);
     } while (users.count > 0);
-    atomic_store_explicit(&loads_seen, loads, memory_order_release);
+    if (accel_objects_unloads() ==
+        unloads) /* or the numbers have changed meanwhile: all are looked at again */
+        atomic_store_explicit(&loads_seen, loads, memory_order_release);
 }
 
 void accel_keep_bound(void)

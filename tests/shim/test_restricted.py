@@ -2,6 +2,7 @@
 """Programs that may do little (seccomp, RLIMIT_NOFILE=3), that make others (vfork, posix_spawn, daemon), logs that are FIFOs, and
 valgrind: calls are right, and nothing ends that would not end without libaccel."""
 
+import ctypes
 import glob
 import os
 import shutil
@@ -16,6 +17,8 @@ from lib.programs import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, clean_env,
 from lib.tap import Tap
 
 tap = Tap()
+KCMP = {"x86_64": 312, "aarch64": 272}[os.uname().machine]
+MAY_COMPARE = ctypes.CDLL(None).syscall(KCMP, os.getpid(), os.getpid(), 1, 0, 0) == 0
 REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas", "OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
 MODES = {"no GPU": NO_GPU, "test GPU": TEST_GPU, "test GPU, auto": {**TEST_GPU, "ACCEL_POLICY": "auto"}}
 folder = tempfile.mkdtemp(prefix="accel-restricted-")
@@ -74,7 +77,10 @@ for mode, env in MODES.items():
     done = surroundings("vfork", "multiply:2", env=fresh(env))
     tap.ok(done.returncode == 0 and count() == 5 and count(ran=ran) >= 4, f"vfork before the first call, {mode}: the parent has its GPU", done.returncode, Path(log).read_text())
     done = surroundings("clone", "multiply:2", env=fresh(env))
-    tap.ok(done.returncode == 0 and count(ran=ran) == 3, f"clone before the first call, {mode}: child and parent have the GPU", done.returncode, Path(log).read_text())
+    if ran == "gpu0" and not MAY_COMPARE:
+        tap.skip("clone before the first call", "kcmp(2) is forbidden here: such a child stays on the CPU")
+    else:
+        tap.ok(done.returncode == 0 and count(ran=ran) == 3, f"clone before the first call, {mode}: child and parent have the GPU", done.returncode, Path(log).read_text())
     if env.get("ACCEL_POLICY") == "gpu":
         done = surroundings("vfork", env={**fresh(env), "ACCEL_REQUIRE": "gpu"})
         tap.ok(done.returncode == 2 and "(why=forked)" in done.stderr, "a vfork's child that must have the GPU is ended", done.returncode, done.stderr)

@@ -105,6 +105,10 @@ done = start("predict_calls", "far", env={**ON_GPU, "ACCEL_REQUIRE": "gpu"})
 tap.ok(done.returncode == 0 and len(predictions(done, ran="cpu", why="unsupported")) == 12 and len(predictions(done, ran="gpu0")) == 4,
        "they are no fallback, and the model's next vector runs on the GPU", done.returncode, done.stderr[-500:])
 
+plain, device = start("predict_calls", "always-far"), start("predict_calls", "always-far", env=ON_GPU)
+tap.ok(plain.stdout == device.stdout and ["up_mb" in f for f in predictions(device)] == 8 * [True] + 4 * [False],
+       "where all are far, the device is asked eight times", plain.stdout, device.stdout, *predictions(device))
+
 # ---- Debian's programs ----
 
 
