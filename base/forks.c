@@ -17,19 +17,20 @@ void forks_begin(void)
     atomic_store(&process, getpid());
 }
 
-bool forks_are_known(void)
+/* Else this is a child that forks_child() does not know of: of vfork(2), _Fork(3), clone(2). */
+static bool is_noted(pid_t known)
 {
-    const pid_t known = atomic_load_explicit(&process, memory_order_relaxed);
     return known == NOT_KNOWN || known == getpid();
 }
 
 /* The process whose memory a vfork's child has waits for it, and so is there. */
 bool forks_memory_is_shared(void)
 {
-    if (forks_are_known())
+    const pid_t known = atomic_load_explicit(&process, memory_order_relaxed);
+    if (is_noted(known))
         return false;
     const int saved = errno;
-    const long other = syscall(SYS_kcmp, getpid(), atomic_load(&process), KCMP_VM, 0, 0);
+    const long other = syscall(SYS_kcmp, getpid(), known, KCMP_VM, 0, 0);
     const bool shared = other == 0 || (other < 0 && errno != ESRCH);
     errno = saved;
     return shared;
@@ -53,7 +54,7 @@ void forks_child(void)
 void forks_late_child(void)
 {
     pid_t known = atomic_load(&process);
-    if (known != IS_TOLD && !forks_are_known() &&
+    if (known != IS_TOLD && !is_noted(known) &&
         atomic_compare_exchange_strong(&process, &known, IS_TOLD))
         forks_child();
     while (atomic_load(&process) == IS_TOLD)

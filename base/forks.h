@@ -33,11 +33,9 @@ void forks_child(void);
 /* Notes this process, once, at start; forks_child() notes the child. */
 void forks_begin(void);
 
-/* The same in a child that has run on without that (_Fork(3), clone(2)), and may have threads by now: one of them does it, and the others wait. */
+/* Does what forks_child() does in a child that has run on without it (_Fork(3), clone(2)), and may have threads by now: one of them does it, and the
+ * others wait. Does nothing in a process that has been noted. Not in shared memory (below). */
 void forks_late_child(void);
-
-/* Returns whether this process has been noted: else it is a child that forks_child() does not know of (vfork(2), _Fork(3), clone(2)). */
-bool forks_are_known(void);
 
 /* Returns whether this is a child that runs in the memory of the process that was noted, or may be: then a thread that it starts dies with it, and what the thread
  * holds stays held there. */

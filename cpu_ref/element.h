@@ -5,6 +5,7 @@
 #define ACCEL_CPU_REF_ELEMENT_H
 
 #include <complex.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -34,6 +35,11 @@ static inline value load(const void *at, int64_t index, enum accel_dtype dtype)
     default:
         return ((const double complex *)at)[index];
     }
+}
+
+static inline double smallest_normal(enum accel_dtype dtype)
+{
+    return accel_is_double(dtype) ? DBL_MIN : (double)FLT_MIN;
 }
 
 /* The magnitude that the reference tests use: |re| + |im|. */

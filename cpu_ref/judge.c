@@ -1,17 +1,10 @@
 #include "judge.h"
 
-#include <float.h>
-
 #include "equation.h"
 
 double cpu_ref_epsilon(enum accel_dtype dtype)
 {
     return accel_is_double(dtype) ? 0x1p-52 : 0x1p-23;
-}
-
-static long double smallest_normal(enum accel_dtype dtype)
-{
-    return accel_is_double(dtype) ? DBL_MIN : FLT_MIN;
 }
 
 /* The right-hand side for one element. */

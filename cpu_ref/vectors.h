@@ -118,7 +118,7 @@ static inline double judge_huge(enum accel_dtype dtype, double due)
 /* Below this number, rounding is no longer relative. */
 static inline double least_precise(enum accel_dtype dtype)
 {
-    return (accel_is_double(dtype) ? DBL_MIN : (double)FLT_MIN) / unit_roundoff(dtype);
+    return smallest_normal(dtype) / unit_roundoff(dtype);
 }
 
 /* The norm by which rounding counts where a call factors a matrix: the elements of the factors err by what underflows, besides. */

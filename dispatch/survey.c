@@ -531,12 +531,10 @@ bool survey_is_held(const struct dispatch_caller *caller)
 /* Whether this is the child of a vfork(2). One that has memory of its own, and was forked without the handlers (_Fork(), clone()), is told to all parts here. */
 static bool is_in_shared_memory(void)
 {
-    if (forks_are_known())
-        return false;
-    if (forks_memory_is_shared())
-        return true;
-    forks_late_child();
-    return false;
+    const bool shared = forks_memory_is_shared();
+    if (!shared)
+        forks_late_child();
+    return shared;
 }
 
 void survey(struct accel_call *call, const struct dispatch_caller *caller,

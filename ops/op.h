@@ -162,8 +162,8 @@ struct accel_op {
     int64_t (*rows)(const struct accel_call *call);
     /* Cuts the spans down to the results found, if the last span, which counts them, is in host memory. */
     void (*trim)(struct accel_call *call);
-    unsigned
-        may_be_short; /* bits 1 << enum accel_matrix: the program may have room for these results alone */
+    /* Operands, as bits 1 << enum accel_matrix, for which the program may have room as long as these results alone. */
+    unsigned may_be_short;
 
     /* ---- The GPU ---- */
     /* Returns whether the GPU's libraries can do it with these flags and sizes. NULL: with all. */

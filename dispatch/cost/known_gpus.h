@@ -16,8 +16,8 @@ struct known_gpu {
     double memory_gbps;        /* 10^9 bytes a second */
     double memory_gb;          /* 10^9 bytes */
     double up_gbps, down_gbps; /* of one thread that stages from pageable memory */
-    double
-        place_gbps; /* of kernels that read the host's memory where it is, by NVLink-C2C or as it is theirs, too; 0: they cannot */
+    /* Of kernels that read the host's memory where it is, by NVLink-C2C or as it is theirs, too; 0: they cannot. */
+    double place_gbps;
     bool integrated; /* its memory is the host's */
 };
 

@@ -332,6 +332,38 @@ static void idle_threads_end_and_come_again(void **state)
     in_child(end_idle, 4, 100);
 }
 
+static atomic_int rebound; /* items of threads that run where the program may */
+
+static void note_bound(void *context, int64_t number)
+{
+    const struct work *work = context;
+    (void)number;
+    rebound += !pthread_equal(pthread_self(), work->caller) && bound_to == cpus;
+}
+
+/* The program has fewer CPUs, while jobs come so often that no thread ever ends. */
+static void change_cpus(void)
+{
+    const struct timespec pause = {0, 20000000};
+    struct work first = {.shared = true}, later = {.caller = pthread_self()};
+    must(run(&first, true) == 3);
+    cpus = 2;
+    for (int i = 0; rebound == 0 && i < 1000; i++) {
+        struct crew_job job = {.item = note_bound, .context = &later};
+        crew_begin(&job, true);
+        crew_open(&job, CREW_ITEMS);
+        nanosleep(&pause, NULL);
+        crew_end(&job);
+    }
+    must(rebound > 0 && threads_now() > 0);
+}
+
+static void threads_follow_the_program(void **state)
+{
+    (void)state;
+    in_child(change_cpus, 4, 100);
+}
+
 static void fork_beside_jobs(void)
 {
     pthread_t thread;
@@ -478,6 +510,7 @@ int main(void)
         cmocka_unit_test(callers_have_cpus_of_their_own),
         cmocka_unit_test(helpers_give_way),
         cmocka_unit_test(idle_threads_end_and_come_again),
+        cmocka_unit_test(threads_follow_the_program),
         cmocka_unit_test(a_fork_beside_jobs),
         cmocka_unit_test(signals_come_to_the_program_behind_the_job),
         cmocka_unit_test(faults_of_an_item_are_the_programs),
