@@ -315,6 +315,13 @@ static double judge_broken_solution(const struct equation *e, enum accel_dtype d
     return ratio;
 }
 
+/* The largest ratio that rounding explains. A sum of k products has at most about k roundings of half an epsilon each, and all of
+ * them may err to the same side. */
+static double most_of_ratio(const struct equation *e)
+{
+    return greater_of(CPU_REF_THRESHOLD, ((double)e->inner + 16) / 2);
+}
+
 /* A Level 2 call costs as much as its test: check every element. */
 static double judge_all(const struct accel_call *call, const void *before, uint64_t seed)
 {
@@ -336,7 +343,7 @@ static double judge_all(const struct accel_call *call, const void *before, uint6
     }
     if (!is_number(inputs))
         return CPU_REF_NOT_JUDGED;
-    const double ratio = cpu_ref_ratio(call, ACCEL_COLUMN_MAJOR, before) / CPU_REF_THRESHOLD;
+    const double ratio = cpu_ref_ratio(call, ACCEL_COLUMN_MAJOR, before) / most_of_ratio(&e);
     if (is_number(ratio))
         return ratio;
     if (e.solve)

@@ -27,7 +27,8 @@
  *              more: both inputs have that error (Blanchard, Higham, Lopez, Mary, Pranesh, Mixed precision block fused
  *              multiply-add, SIAM J. Sci. Comput. 42, 2020, section 3); solutions of triangular
  *              systems by the same bound as a whole
- *   Level 2, copies and exchanges: every element, by cpu_ref_ratio() or exactly
+ *   Level 2    every element: (k + 16) u, at least 32 u, times the sum of the magnitudes of what is added (cpu_ref_ratio())
+ *   copies and exchanges: every element, exactly
  *   LAPACK     the length of the residual times r: 60 n u times the norms that LAPACK's test programs scale with; where a call factors and
  *              solves, a matrix counts as larger by the least normal number divided by u
  * and for each, on top, the rounding of this test in double precision.

@@ -180,6 +180,33 @@ static void singular_triangles_are_not_judged(void **state)
     assert_true(cpu_ref_verify(&call, before, 1, 0) == CPU_REF_NOT_JUDGED);
 }
 
+/* Sums of a constant, one addition after the other: the roundings do not cancel. A wrong element is noticed all the same. */
+static void long_sums_err_to_one_side(void **state)
+{
+    enum { K = 20000 };
+    static float a[K], x[K], y[1];
+    const int64_t size[ACCEL_DIMENSIONS] = {1, K, 0, 0};
+    const void *const before[ACCEL_SPANS] = {NULL};
+    struct accel_call call;
+    (void)state;
+    shape_typical(&call, routine("sgemv"), size);
+    call.blas.flag[ACCEL_trans] = 'N';
+    call.blas.scalar[ACCEL_alpha].re = 1;
+    call.blas.scalar[ACCEL_beta].re = 0;
+    call.span[ACCEL_a].ptr = a;
+    call.span[ACCEL_x].ptr = x;
+    call.span[ACCEL_y].ptr = y;
+    for (int i = 0; i < K; i++) {
+        a[i] = 0.1f;
+        x[i] = 1;
+        y[0] += a[i] * x[i];
+    }
+    const double ratio = cpu_ref_verify(&call, before, 1, 0);
+    assert_true(ratio > 0 && ratio < 1);
+    y[0] *= 1.01f;
+    assert_true(cpu_ref_verify(&call, before, 1, 0) > 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +214,7 @@ int main(void)
         cmocka_unit_test(long_columns),
         cmocka_unit_test(every_element_counts),
         cmocka_unit_test(singular_triangles_are_not_judged),
+        cmocka_unit_test(long_sums_err_to_one_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
