@@ -349,13 +349,74 @@ static void keep_of_roots(void)
         atomic_store_explicit(&loads_seen, loads, memory_order_release);
 }
 
+/* ---- What has changed ---- */
+
+/* Up to which object a look has gone. */
+struct looked {
+    _Atomic unsigned long long loads;
+};
+
+/* The number of the first object behind those that a look has seen. Objects that have gone since only make it smaller. */
+static unsigned first_unseen(const struct looked *looked, unsigned long long *loads)
+{
+    return accel_objects_first_since(atomic_load_explicit(&looked->loads, memory_order_acquire),
+                                     loads);
+}
+
+/* Notes a look that began at `loads` and `unloads`. If objects have gone meanwhile, their numbers have changed, and the next look sees all again;
+ * so it does while there are no objects of the program's start yet. */
+static void note_look(struct looked *looked, unsigned long long loads, unsigned long long unloads)
+{
+    if (accel_objects_at_start() > 0 && accel_objects_unloads() == unloads)
+        atomic_store_explicit(&looked->loads, loads, memory_order_release);
+}
+
+/* Whether an object behind those of the program's start defines one of the names, or one that is gone has done so: each object's
+ * symbols are read once. */
+static bool is_defined(void)
+{
+    static struct looked looked;
+    static atomic_bool defined;
+    if (atomic_load_explicit(&defined, memory_order_acquire))
+        return true;
+    unsigned long long loads;
+    const unsigned long long unloads = accel_objects_unloads();
+    const unsigned at_start = accel_objects_at_start(), since = first_unseen(&looked, &loads);
+    if (accel_objects_define(is_ours, since > at_start ? since : at_start)) {
+        atomic_store_explicit(&defined, true, memory_order_release);
+        return true;
+    }
+    note_look(&looked, loads, unloads);
+    return false;
+}
+
+/* Keeps what objects are bound to if one that is new names one of ours: the others are bound to what they were, or have called
+ * it meanwhile. */
+static void keep_bound_of_new(void)
+{
+    static struct looked looked;
+    static _Atomic unsigned long long originals_seen;
+    unsigned long long loads;
+    const unsigned long long unloads = accel_objects_unloads(), originals = accel_slots_originals();
+    struct accel_users users = {.next = (int)first_unseen(&looked, &loads)};
+    bool is_new = originals != atomic_load_explicit(&originals_seen, memory_order_acquire);
+    if (!is_new) {
+        accel_objects_using(is_our_name, NULL, &users);
+        is_new = users.count > 0;
+    }
+    if (is_new)
+        keep_all_bound();
+    atomic_store_explicit(&originals_seen, originals, memory_order_release);
+    note_look(&looked, loads, unloads);
+}
+
 void accel_keep_bound(void)
 {
     const unsigned long long state = accel_objects_changes() + accel_slots_originals();
     if (state == atomic_load_explicit(&state_seen, memory_order_acquire))
         return;
-    if (accel_objects_define(is_ours, accel_objects_at_start())) {
-        keep_all_bound();
+    if (is_defined()) {
+        keep_bound_of_new();
         keep_of_roots();
     }
     atomic_store_explicit(&state_seen, state, memory_order_release);
