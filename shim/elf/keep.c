@@ -187,6 +187,28 @@ void *accel_kept_lookup(const struct link_map *user, const char *name)
     return found && !accel_is_own(found) ? found : NULL;
 }
 
+/* ---- Looks, each at what has come since the one before ---- */
+
+/* Up to which object a look has gone. */
+struct looked {
+    _Atomic unsigned long long loads;
+};
+
+/* The number of the first object behind those that a look has seen. Objects that have gone since only make it smaller. */
+static unsigned first_unseen(const struct looked *looked, unsigned long long *loads)
+{
+    return accel_objects_first_since(atomic_load_explicit(&looked->loads, memory_order_acquire),
+                                     loads);
+}
+
+/* Notes a look that began at `loads` and `unloads`. If objects have gone meanwhile, their numbers have changed, and the next look sees all again;
+ * so it does while there are no objects of the program's start yet. */
+static void note_look(struct looked *looked, unsigned long long loads, unsigned long long unloads)
+{
+    if (accel_objects_at_start() > 0 && accel_objects_unloads() == unloads)
+        atomic_store_explicit(&looked->loads, loads, memory_order_release);
+}
+
 /* ---- Names to which objects are bound ---- */
 
 /* A set of exported entries: a bit each. */
@@ -332,44 +354,20 @@ static void keep_of_its_root(const ElfW(Dyn) * user)
 /* What brought an object in, and what it is bound to, does not change: so each object is looked at once. */
 static void keep_of_roots(void)
 {
-    static _Atomic unsigned long long loads_seen;
+    static struct looked looked;
     unsigned long long loads;
     const unsigned long long unloads = accel_objects_unloads();
-    const unsigned at_start = accel_objects_at_start(),
-                   since = accel_objects_first_since(
-                       atomic_load_explicit(&loads_seen, memory_order_acquire), &loads);
+    const unsigned at_start = accel_objects_at_start(), since = first_unseen(&looked, &loads);
     struct accel_users users = {.next = (int)(since > at_start ? since : at_start)};
     do {
         accel_objects_using(is_our_name, NULL, &users);
         for (int i = 0; i < users.count; i++)
             keep_of_its_root(users.dynamic[i]);
     } while (users.count > 0);
-    if (accel_objects_unloads() ==
-        unloads) /* or the numbers have changed meanwhile: all are looked at again */
-        atomic_store_explicit(&loads_seen, loads, memory_order_release);
+    note_look(&looked, loads, unloads);
 }
 
-/* ---- What has changed ---- */
-
-/* Up to which object a look has gone. */
-struct looked {
-    _Atomic unsigned long long loads;
-};
-
-/* The number of the first object behind those that a look has seen. Objects that have gone since only make it smaller. */
-static unsigned first_unseen(const struct looked *looked, unsigned long long *loads)
-{
-    return accel_objects_first_since(atomic_load_explicit(&looked->loads, memory_order_acquire),
-                                     loads);
-}
-
-/* Notes a look that began at `loads` and `unloads`. If objects have gone meanwhile, their numbers have changed, and the next look sees all again;
- * so it does while there are no objects of the program's start yet. */
-static void note_look(struct looked *looked, unsigned long long loads, unsigned long long unloads)
-{
-    if (accel_objects_at_start() > 0 && accel_objects_unloads() == unloads)
-        atomic_store_explicit(&looked->loads, loads, memory_order_release);
-}
+/* ---- At each change ---- */
 
 /* Whether an object behind those of the program's start defines one of the names, or one that is gone has done so: each object's
  * symbols are read once. */

@@ -62,23 +62,31 @@ for case in "not-called", "called", "called-lazily", "two", "again", "unneeded",
 # ---- A dlclose where nothing has come that could be kept does not look at what all objects are bound to ----
 
 CLOSES = 10
-OPEN_AND_CLOSE = f"import _ctypes\nfor i in range({CLOSES}): _ctypes.dlclose(_ctypes.dlopen('{TESTS}/libhandled.so', 2))"
+
+
+def instructions_of(function, closes, before=""):
+    """The instructions of a program that opens and closes a library without names of BLAS so often, within a function of libaccel's."""
+    program = f"import _ctypes\n{before}\nfor i in range({closes}): _ctypes.dlclose(_ctypes.dlopen('{TESTS}/libhandled.so', 2))"
+    done = start(shutil.which("valgrind"), "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--toggle-collect={function}", "/usr/bin/python3", "-S",
+                 "-c", program, env=NO_GPU)
+    counted = re.search(r"refs: +([\d,]+)", done.stderr)
+    tap.ok(done.returncode == 0 and counted, f"{function}, {closes} times: instructions are counted", done.stderr[-500:])
+    return int(counted[1].replace(",", "")) if counted else 0
+
+
 if RUNTIME or not shutil.which("valgrind"):
     tap.skip("instructions of a dlclose", "a sanitizer, or no valgrind")
 else:
-    done = start(shutil.which("valgrind"), "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=accel_keep_bound", "/usr/bin/python3", "-S",
-                 "-c", OPEN_AND_CLOSE, env=NO_GPU)
-    counted = re.search(r"refs: +([\d,]+)", done.stderr)
-    each = int(counted[1].replace(",", "")) // CLOSES if counted else 0
-    tap.ok(done.returncode == 0 and 100 < each < 50000, f"a dlclose of a library without names of BLAS: {each} instructions", done.stderr[-500:])
+    each = instructions_of("accel_keep_bound", CLOSES) // CLOSES
+    tap.ok(100 < each < 50000, f"a dlclose of a library without names of BLAS: {each} instructions")
+    # Nor where one has come that could be: a plug-in's BLAS.
+    BLAS = f"_ctypes.dlopen('{TESTS}/libcaller_lp64.so', 2)"
+    once, often = (instructions_of("accel_keep_bound", closes, BLAS) for closes in (1, 1 + CLOSES))
+    tap.ok(100 < (often - once) // CLOSES < 50000, f"each dlclose after the first one, beside a plug-in's BLAS: {(often - once) // CLOSES} instructions")
     # What a library that a plug-in has brought in is bound to is asked once.
-    counts = []
-    for closes in 1, CLOSES:
-        done = start(shutil.which("valgrind"), "--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=accel_objects_uses_of", "/usr/bin/python3", "-S",
-                     "-c", f"import _ctypes\n_ctypes.dlopen('{TESTS}/libbringing_mixed.so', 2)\n" + OPEN_AND_CLOSE.replace(f"range({CLOSES})", f"range({closes})"), env=NO_GPU)
-        counted = re.search(r"refs: +([\d,]+)", done.stderr)
-        counts.append(int(counted[1].replace(",", "")) if counted else 0)
-    tap.ok(0 < counts[0] == counts[1], f"{CLOSES} dlcloses look as often as one at what plug-ins have brought in: {counts} instructions", done.stderr[-500:])
+    BRINGING = f"_ctypes.dlopen('{TESTS}/libbringing_mixed.so', 2)"
+    once, often = (instructions_of("accel_objects_uses_of", closes, BRINGING) for closes in (1, CLOSES))
+    tap.ok(0 < once == often, f"{CLOSES} dlcloses look as often as one at what plug-ins have brought in: {once} and {often} instructions")
 
 # ---- dlmopen: a provider in a namespace of its own, beside one whose integers are of another width ----
 
