@@ -6,8 +6,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include "gpu/tracked.h"
@@ -177,6 +179,29 @@ static void less_than_a_page_is_not_watched(void **state)
     assert_true(tracked_begin(&x) == 0);
 }
 
+/* What malloc(3) has not given out lies behind the matrix, in its last page: libaccel does not write there while it proves something. */
+static void at_the_end_of_the_heap(void **state)
+{
+    enum { SMALL = 256, SMALL_BYTES = 1 << 16 };
+    static void *small[SMALL];
+    struct gpu_edges edges;
+    (void)state;
+    assert_true(mallopt(M_MMAP_THRESHOLD, 1 << 30));
+    for (int i = 0; i < SMALL; i++) /* what is free elsewhere */
+        small[i] = malloc(SMALL_BYTES >> i % 3);
+    double *last = malloc(BYTES);
+    assert_non_null(last);
+    for (size_t i = 0; i < BYTES / sizeof *last; i++)
+        last[i] = (double)i;
+    x.ptr = last;
+    x.rows = x.ld = BYTES / sizeof *last;
+    x.cols = 1;
+    written_leave(prove(&edges));
+    free(last);
+    for (int i = 0; i < SMALL; i++)
+        free(small[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +212,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(a_part_is_known_by_its_own_pages, begin, end),
         cmocka_unit_test_setup_teardown(memory_behind_a_part_may_be_gone, begin, end),
+        cmocka_unit_test_setup_teardown(at_the_end_of_the_heap, begin, end),
         cmocka_unit_test_setup_teardown(whole_pages, begin, end),
         cmocka_unit_test_setup_teardown(less_than_a_page_is_not_watched, begin, end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
