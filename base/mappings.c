@@ -94,7 +94,7 @@ bool mappings_read(bool (*see)(void *context, const struct mapping *mapping), vo
     return good;
 }
 
-/* ---- Whether memory may be read ---- */
+/* ---- What the kernel tells of one mapping ---- */
 
 /* Linux's include/uapi/linux/fs.h, since 6.11: struct procmap_query and PROCMAP_QUERY, under names that do not meet those of newer headers. */
 struct query {
@@ -104,53 +104,120 @@ struct query {
     uint64_t name, id;
 };
 #define QUERY _IOWR('f', 17, struct query)
-enum { IS_READABLE = 1 };
+enum { IS_READABLE = 1, IS_WRITABLE = 2, IS_SHARED = 8, OR_NEXT = 16 };
 
-/* Returns false if the kernel does not know the question: errno is neither 0 nor ENOENT then. */
-static bool ask_kernel(uintptr_t start, uintptr_t end)
+/* The kernel refuses longer names. */
+enum { LONGEST_NAME = 1024 };
+
+static atomic_bool is_unknown; /* to this kernel: the question */
+
+/* Asks it, unless this kernel is known not to know it. Returns 0 or an errno value: ENOENT if there is no such mapping, ENOTTY for a kernel that does not know the
+ * question. */
+static int ask(int maps, struct query *q)
 {
-    const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    struct query q = {.end = start, .vma_flags = IS_READABLE};
-    errno = fd < 0 ? EBADF : 0;
-    while (fd >= 0 && errno == 0 && q.end < end && (q.vma_flags & IS_READABLE)) {
-        q = (struct query){.size = sizeof q, .address = q.end};
-        ioctl(fd, QUERY, &q);
-    }
-    const int error = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = error;
-    return error == 0 && q.end >= end && (q.vma_flags & IS_READABLE);
+    const int before = errno;
+    if (atomic_load_explicit(&is_unknown, memory_order_relaxed))
+        return ENOTTY;
+    const int error = maps < 0 ? EBADF : ioctl(maps, QUERY, q) == 0 ? 0 : errno;
+    if (error == ENOTTY)
+        atomic_store_explicit(&is_unknown, true, memory_order_relaxed);
+    errno = before;
+    return error;
 }
 
+/* ---- The mapping at an address ---- */
+
+/* The mapping that has an address. */
 struct wanted {
+    uintptr_t address;
+    struct mapping found;
+};
+
+static bool is_elsewhere(void *context, const struct mapping *mapping)
+{
+    struct wanted *wanted = context;
+    if (wanted->address >= mapping->end)
+        return true;
+    wanted->found = *mapping;
+    return false;
+}
+
+static bool read_until(uintptr_t address, struct mapping *mapping)
+{
+    struct wanted wanted = {.address = address};
+    if (!mappings_read(is_elsewhere, &wanted))
+        return false;
+    *mapping = wanted.found;
+    return wanted.found.end > address;
+}
+
+bool mappings_find(uintptr_t address, struct mapping *mapping)
+{
+    char name[LONGEST_NAME] = "";
+    struct query q = {.size = sizeof q,
+                      .flags = OR_NEXT,
+                      .address = address,
+                      .name_size = sizeof name,
+                      .name = (uintptr_t)name};
+    const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    const int error = ask(maps, &q);
+    if (maps >= 0)
+        close(maps);
+    if (error != 0)
+        return error != ENOENT && read_until(address, mapping);
+    *mapping =
+        (struct mapping){.start = (uintptr_t)q.start,
+                         .end = (uintptr_t)q.end,
+                         .is_private = !(q.vma_flags & IS_SHARED),
+                         .is_readable = q.vma_flags & IS_READABLE,
+                         .is_writable = (q.vma_flags & IS_READABLE) && (q.vma_flags & IS_WRITABLE),
+                         .is_file = q.inode != 0};
+    memcpy(mapping->name, name, strnlen(name, MAPPING_NAME - 1));
+    return true;
+}
+
+/* ---- Whether memory may be read ---- */
+
+/* Returns 0 or what ask() does. */
+static int ask_all(uintptr_t start, uintptr_t end, bool *can)
+{
+    const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    struct query q = {.end = start, .vma_flags = IS_READABLE};
+    int error = 0;
+    while (error == 0 && q.end < end && (q.vma_flags & IS_READABLE)) {
+        q = (struct query){.size = sizeof q, .address = q.end};
+        error = ask(maps, &q);
+    }
+    if (maps >= 0)
+        close(maps);
+    *can = error == 0 && q.end >= end && (q.vma_flags & IS_READABLE);
+    return error;
+}
+
+struct reading {
     uintptr_t at, end;
     bool can;
 };
 
 static bool goes_on(void *context, const struct mapping *m)
 {
-    struct wanted *w = context;
-    if (m->end <= w->at)
+    struct reading *r = context;
+    if (m->end <= r->at)
         return true;
-    w->can = m->start <= w->at && m->is_readable;
-    w->at = m->end;
-    return w->can && w->at < w->end;
+    r->can = m->start <= r->at && m->is_readable;
+    r->at = m->end;
+    return r->can && r->at < r->end;
 }
 
 bool mappings_can_be_read(uintptr_t start, uintptr_t end)
 {
-    static atomic_bool is_unknown; /* to this kernel: the question */
-    struct wanted w = {.at = start, .end = end};
+    struct reading r = {.at = start, .end = end};
+    bool can;
+    const int error = ask_all(start, end, &can);
+    if (error == 0 || error == ENOENT)
+        return can;
     const int before = errno;
-    bool can = false;
-    errno = ENOTTY;
-    if (!atomic_load_explicit(&is_unknown, memory_order_relaxed))
-        can = ask_kernel(start, end);
-    if (!can && errno == ENOTTY)
-        atomic_store(&is_unknown, true);
-    if (!can && errno != 0 && errno != ENOENT)
-        can = mappings_read(goes_on, &w) && w.can && w.at >= end;
+    can = mappings_read(goes_on, &r) && r.can && r.at >= end;
     errno = before;
     return can;
 }

@@ -20,6 +20,10 @@ struct mapping {
 /* Passes each mapping to see() in the order of their addresses, until it returns false. Returns false if they cannot be read. */
 bool mappings_read(bool (*see)(void *context, const struct mapping *mapping), void *context);
 
+/* Finds the first mapping that ends behind an address. Returns false if there is none, or they cannot be read. Takes some microseconds since Linux 6.11, before
+ * that as long as mappings_read() does. */
+bool mappings_find(uintptr_t address, struct mapping *mapping);
+
 /* Returns whether all of [start, end) may be read: false if a part is not mapped, or the program has taken access away (mprotect(2)), or it
  * cannot be told. */
 bool mappings_can_be_read(uintptr_t start, uintptr_t end);

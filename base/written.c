@@ -26,6 +26,7 @@ static uint64_t last_number;
 static struct tracking kernel = {-1, -1};
 static struct file_identity identity[2]; /* of its descriptors */
 static enum { UNTRIED, WORKS, OFF } state;
+static bool pinned_last; /* the last look has found something */
 static char reason[160]; /* written once, before: */
 static atomic_bool reason_is_there;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -167,35 +168,10 @@ static bool protect(uintptr_t start, uintptr_t end, bool armed)
 
 /* ---- Mappings: with the lock ---- */
 
-/* The mapping that has an address. */
-struct wanted {
-    uintptr_t address;
-    struct mapping found;
-};
-
-static bool is_elsewhere(void *context, const struct mapping *mapping)
-{
-    struct wanted *wanted = context;
-    if (wanted->address >= mapping->end)
-        return true;
-    wanted->found = *mapping;
-    return false;
-}
-
-/* Finds the first mapping that ends behind an address. */
-static bool mapping_from(uintptr_t address, struct mapping *mapping)
-{
-    struct wanted wanted = {.address = address};
-    if (!mappings_read(is_elsewhere, &wanted))
-        return false;
-    *mapping = wanted.found;
-    return wanted.found.end > address;
-}
-
 /* Returns whether an address is in a mapping. */
 static bool mapping_at(uintptr_t address, struct mapping *mapping)
 {
-    return mapping_from(address, mapping) && mapping->start <= address;
+    return mappings_find(address, mapping) && mapping->start <= address;
 }
 
 /* Others can write to what is shared, or a file's, by other mappings. A stack grows. */
@@ -239,7 +215,7 @@ static bool release_range(uintptr_t start, uintptr_t end)
 {
     struct mapping m;
     bool left = false;
-    for (uintptr_t at = start; at < end && mapping_from(at, &m) && m.start < end; at = m.end) {
+    for (uintptr_t at = start; at < end && mappings_find(at, &m) && m.start < end; at = m.end) {
         bool used = false;
         for (int i = 0; i < WRITTEN_WATCHES; i++)
             used = used || (overlaps(&watches[i], m.start, m.end) && !watches[i].written);
@@ -265,19 +241,26 @@ static struct watch *free_entry(void)
     return NULL;
 }
 
-/* With the lock. */
+/* With the lock. Looks at all open files and mappings. */
+static bool is_pinned(void)
+{
+    pinned_last = pins_found(kernel.faults) != NULL;
+    return pinned_last;
+}
+
+/* With the lock. Where something was pinned the last time, pages are not armed in vain. */
 static uint64_t begin(uintptr_t start, uintptr_t end)
 {
     struct watch *w = free_entry();
-    if (!w || start >= end || !works() || pins_found(kernel.faults))
+    if (!w || start >= end || !works() || (pinned_last && is_pinned()))
         return 0;
     if (!register_range(start, end)) {
         release_range(start, end);
         return 0;
     }
     see_others(start, end);
-    /* What is pinned from here on has been written to, for the kernel: what has been since the first look has not. */
-    if (!protect(start, end, true) || pins_found(kernel.faults)) {
+    /* Pages that are pinned from here on count as written to, for the kernel. Those that are pinned by now do not. */
+    if (!protect(start, end, true) || is_pinned()) {
         end_proofs(start, end);
         release_range(start, end);
         return 0;

@@ -47,27 +47,22 @@ uint64_t tracked_begin(const struct accel_span *x)
     return p.inner < p.outer ? written_watch(p.inner, p.outer) : 0;
 }
 
+/* One watch of all pages: each looks for what may be pinned, which takes longer than to scan some more pages. */
 void tracked_prove(const struct accel_span *x, struct tracked_proof *proof)
 {
     const struct place p = place_of(x);
     const uintptr_t page = written_page();
-    const uintptr_t edge[2][2] = {{p.inner - page, p.inner}, {p.outer, p.outer + page}};
-    const bool there[2] = {p.first < p.inner, p.outer < p.end};
-    for (int i = 0; i < 2; i++) {
-        proof->watch[i] = there[i] ? written_watch(edge[i][0], edge[i][1]) : 0;
-        proof->watched[i] = !there[i] || proof->watch[i];
-    }
+    const uintptr_t start = p.first < p.inner ? p.inner - page : p.inner,
+                    end = p.outer < p.end ? p.outer + page : p.outer;
+    proof->has_edges = start < p.inner || p.outer < end;
+    proof->watch = proof->has_edges ? written_watch(start, end) : 0;
     proof->edges = (struct gpu_edges){digest_first(x, &p), digest_last(x, &p)};
 }
 
 bool tracked_is_proved(struct tracked_proof *proof)
 {
-    bool proved = true;
-    for (int i = 0; i < 2; i++) {
-        proved =
-            proved && proof->watched[i] && (!proof->watch[i] || written_unchanged(proof->watch[i]));
-        written_leave(proof->watch[i]);
-    }
+    const bool proved = !proof->has_edges || written_unchanged(proof->watch);
+    written_leave(proof->watch);
     return proved;
 }
 

@@ -13,8 +13,8 @@ uint64_t tracked_begin(const struct accel_span *x);
 
 /* Ties a digest of all of it to the watch: the edges' contents did not change while it was taken. */
 struct tracked_proof {
-    uint64_t watch[2]; /* the pages at the edges */
-    bool watched[2];   /* or there is nothing at this edge */
+    bool has_edges;
+    uint64_t watch; /* with the pages at the edges; 0: they cannot be watched */
     struct gpu_edges edges;
 };
 

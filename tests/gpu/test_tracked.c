@@ -2,6 +2,7 @@
  * A matrix whose pages are watched: a write to any of its elements is noticed, at its edges by their contents; what lies beside it in the
  * same pages may be written to. A digest proves nothing if an edge was written to while it was taken.
  */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <malloc.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "gpu/tracked.h"
 #include "tests/lib/watches.h"
@@ -19,6 +24,15 @@
 enum { ROWS = 100, COLS = 200, LD = 130, OFFSET = 37, BYTES = 1 << 18 };
 static double *memory;
 static struct accel_span x;
+
+/* How often libaccel has looked at all open files. */
+static atomic_int looks;
+
+int open(const char *path, int flags, ...)
+{
+    looks += strcmp(path, "/proc/self/fd") == 0;
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+}
 
 static double *element(int row, int col)
 {
@@ -54,6 +68,39 @@ static uint64_t prove(struct gpu_edges *edges)
     *edges = proof.edges;
     assert_true(tracked_is_unchanged(&x, watch, edges));
     return watch;
+}
+
+/* Which takes long where many are open: once to begin, and once to prove something. */
+static void few_looks_at_open_files(void **state)
+{
+    struct gpu_edges edges;
+    (void)state;
+    atomic_store(&looks, 0);
+    const uint64_t watch = prove(&edges);
+    assert_int_equal(looks, 2);
+    assert_true(tracked_is_unchanged(&x, watch, &edges));
+    assert_int_equal(looks, 2);
+    written_leave(watch);
+}
+
+/* Where something is open that may hold pages, there is one look, before any page is armed, from the second try on. */
+static void no_arming_in_vain(void **state)
+{
+    const int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | 1);
+    (void)state;
+    assert_true(faults >= 0);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&looks, 0);
+        assert_true(tracked_begin(&x) == 0);
+        assert_int_equal(looks, 1);
+    }
+    close(faults);
+    const uint64_t watch = tracked_begin(&x);
+    assert_true(watch);
+    written_leave(watch);
+    atomic_store(&looks, 0);
+    written_leave(tracked_begin(&x));
+    assert_int_equal(looks, 1);
 }
 
 static void each_element_counts(void **state)
@@ -205,6 +252,8 @@ static void at_the_end_of_the_heap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(few_looks_at_open_files, begin, end),
+        cmocka_unit_test_setup_teardown(no_arming_in_vain, begin, end),
         cmocka_unit_test_setup_teardown(each_element_counts, begin, end),
         cmocka_unit_test_setup_teardown(edges_are_known_by_their_contents, begin, end),
         cmocka_unit_test_setup_teardown(neighbours_may_write, begin, end),
