@@ -1,5 +1,7 @@
 #include "solver_parts.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,6 +214,53 @@ void solver_require_finite(struct solver *s, struct array values)
     if (!scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
     free(there);
+}
+
+/* ---- Pivots ---- */
+
+/* Returns the largest of the magnitudes of an element's parts; of a NaN, infinity. */
+static double magnitude_of(const char *at, enum accel_dtype dtype)
+{
+    const int parts = accel_is_complex(dtype) ? 2 : 1;
+    double largest = 0;
+    for (int i = 0; i < parts; i++) {
+        const double part =
+            accel_is_double(dtype) ? ((const double *)at)[i] : (double)((const float *)at)[i];
+        const double size = part < 0 ? -part : part;
+        if (!(size <= largest))
+            largest = size <= DBL_MAX ? size : INFINITY;
+    }
+    return largest;
+}
+
+void solver_refuse_small_pivots_of(struct solver *s, const void *lu, int64_t ld, int64_t pivots)
+{
+    const int64_t step = (ld + 1) * (int64_t)accel_dtype_size(s->dtype);
+    const double least = accel_is_double(s->dtype) ? DBL_MIN : (double)FLT_MIN;
+    for (int64_t i = 0; solver_is_well(s) && i < pivots; i++) {
+        const double size = magnitude_of((const char *)lu + i * step, s->dtype);
+        if (!(size >= least && size <= DBL_MAX))
+            solver_note(s, GPU_UNSUPPORTED);
+    }
+}
+
+void solver_refuse_small_pivots(struct solver *s, struct array lu)
+{
+    const int64_t pivots = accel_min(lu.rows, lu.cols);
+    if (!solver_is_well(s) || pivots <= 0)
+        return;
+    const int64_t size = (int64_t)accel_dtype_size(s->dtype);
+    const struct array there = solver_vector(s, pivots, s->dtype);
+    void *diagonal = malloc((size_t)(pivots * size));
+    if (!diagonal) {
+        solver_note(s, GPU_NO_MEMORY);
+        return;
+    }
+    if (solver_is_well(s))
+        solver_note(s, lane_copy(s->work->lane, there.ptr, 1, lu.ptr, lu.ld + 1, 1, pivots, size));
+    solver_get(s, diagonal, there);
+    solver_refuse_small_pivots_of(s, diagonal, 0, pivots);
+    free(diagonal);
 }
 
 /* ---- The whole ---- */

@@ -128,6 +128,11 @@ struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, 
 /* Leaves to the original a triangular matrix with a zero on its diagonal, which it reports. */
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x);
 
+/* Leaves to the original an LU factorisation with a pivot below the least normal number, which LAPACK and GSL divide by: multiplied with its
+ * inverse, which is infinite, multipliers are no numbers. So does a pivot that is no number. On the device; in host memory. */
+void solver_refuse_small_pivots(struct solver *s, struct array lu);
+void solver_refuse_small_pivots_of(struct solver *s, const void *lu, int64_t ld, int64_t pivots);
+
 /* Leaves to the original inputs that it would scale before an iteration, and a matrix of zeros. */
 void solver_refuse_extremes(struct solver *s);
 

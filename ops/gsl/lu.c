@@ -30,11 +30,10 @@ static double flops(const struct accel_call *call)
     return n * n * n * 2 / 3;
 }
 
-/* A multiplication by a pivot's inverse overflows where GSL's own division does not. */
 static void step(struct solver *s, struct array a, struct array pivots)
 {
-    solver_refuse_extremes(s);
     solver_getrf(s, a, pivots);
+    solver_refuse_small_pivots(s, a);
 }
 
 /* The permutation gets LAPACK's pivots for the moment. */

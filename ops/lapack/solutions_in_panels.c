@@ -99,6 +99,7 @@ static void run_getrf(struct solver *s)
     const struct accel_span *a = &s->call->span[ACCEL_a], *x = &s->call->span[ACCEL_x];
     int64_t *pivots = solver_panels_memory(s, x->cols, 1, sizeof *pivots);
     char *lu = panel_job_factor(s, PANELS_LU, pivots);
+    solver_refuse_small_pivots_of(s, lu, a->rows, accel_min(a->rows, a->cols));
     if (panel_job_has_right_sides(s->call)) {
         struct panels_job job = lu_solving(s->call, 'N');
         job.pivots = pivots;

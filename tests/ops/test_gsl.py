@@ -12,7 +12,7 @@ tap.ok(plain.returncode == 0 and plain.stdout.count("exact") == 24 and "WRONG" n
 done = start("gsl_calls", env={**TEST_GPU, **LOG})
 tap.ok(done.stdout == plain.stdout, "on the GPU: the same", plain.stdout, done.stdout, done.stderr[:3000])
 for symbol, calls in {"gsl_linalg_cholesky_decomp1": [("150", "gpu0", "forced"), ("100", "cpu", "unsupported")],
-                      "gsl_linalg_LU_decomp": [("140", "gpu0", "forced")],
+                      "gsl_linalg_LU_decomp": [("140", "gpu0", "forced"), ("76", "cpu", "unsupported")],
                       "gsl_linalg_QR_decomp": [("110", "gpu0", "forced"), ("85", "gpu0", "forced"), ("75", "gpu0", "forced")],
                       "gsl_linalg_SV_decomp": [("120", "gpu0", "forced"), ("80", "gpu0", "forced")],
                       "gsl_linalg_SV_decomp_mod": [("115", "gpu0", "forced")],
@@ -35,6 +35,12 @@ for fault, why in {"cuMemAlloc:1+": "no_memory", "cuMemcpyDtoHAsync:1+": "error"
     done = start("gsl_calls", env={**TEST_GPU, **LOG, "TESTGPU_FAIL": fault})
     tap.ok(done.stdout == plain.stdout and why in {line["why"] for line in lines_for(done, sym="gsl_linalg_LU_decomp", m="140")},
            f"{fault} fails: GSL's own result", plain.stdout, done.stdout, done.stderr[:2000])
+
+plain, done = start("gsl_calls", "scaled"), start("gsl_calls", "scaled", env={**TEST_GPU, **LOG})
+ran = [(line["m"], line["ran"]) for line in lines_for(done, sym="gsl_linalg_LU_decomp")]
+tap.ok(done.stdout == plain.stdout and ran == [("74", "gpu0"), ("72", "gpu0"), ("76", "cpu")], "LU of large and small elements runs there, but for denormal ones",
+       plain.stdout, done.stdout, *ran)
+plain = start("gsl_calls")
 
 # GSL's functions alone on the GPU; after one result that is wrong, all is the CPU's.
 VERIFY = {**TEST_GPU, **LOG, "ACCEL_POLICY": "auto", "ACCEL_GPU": "gsl_*", "ACCEL_VERIFY": "all", "ACCEL_VERIFY_ACTION": "cpu", "TESTGPU_DELAY_US": "0"}
