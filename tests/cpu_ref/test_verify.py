@@ -49,6 +49,20 @@ for name, program, arguments, count, short in (("BLAS", "random_calls", BLAS, 12
     never = [sym for sym, (known, unknown) in by_routine.items() if unknown > 8 and not known and not re.search(MAY_BE_UNKNOWN, sym)]
     tap.ok(not never, f"{name}: of every routine some are judged", *never)
 
+# ---- Factors that grow ----
+
+done = start("growth", 5, 20, 33, 50, 100, env=ALL)
+lines = verified(done)
+judged = [f for f in lines if f["verify"] != "unknown"]
+tap.ok(done.returncode == 0 and len(lines) == 20 and len(judged) >= 18 and not said(done) and all(float(f["verify"]) <= 1 for f in judged),
+       "Wilkinson's matrices, whose solutions are as inexact on the CPU: none is called wrong", *lines, *said(done)[:3])
+missed = []
+for nth in range(1, 9):
+    done = start("growth", 8, env={**ALL, "TESTGPU_WRONG": str(nth)})
+    if not any(f["verify"] != "unknown" and float(f["verify"]) > 1 for f in verified(done)):
+        missed.append((nth, done.stderr[-600:]))
+tap.ok(not missed, "but those with a wrong element are", *missed)
+
 # ---- A planted element ----
 
 
