@@ -63,6 +63,12 @@ for nth in range(1, 9):
         missed.append((nth, done.stderr[-600:]))
 tap.ok(not missed, "but those with a wrong element are", *missed)
 
+done = start("graded", 200, env=ALL)
+lines = verified(done)
+judged = [f for f in lines if f["verify"] != "unknown"]
+tap.ok(done.returncode == 0 and len(lines) == 400 and len(judged) > 300 and not said(done) and all(float(f["verify"]) <= 1 for f in judged),
+       "eigenvectors of graded matrices, which balancing moves: none is called wrong", *[f for f in judged if float(f["verify"]) > 1][:3], *said(done)[:3])
+
 # ---- A planted element ----
 
 
