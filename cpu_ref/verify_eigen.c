@@ -11,12 +11,27 @@ static int64_t found(const struct test *t)
                : n;
 }
 
+/* All have been found, or those whose numbers the call names. How many are in an interval is not known. */
+static void judge_number_found(struct test *t)
+{
+    const struct accel_span *m = &t->call->span[ACCEL_found];
+    const struct blas_arguments *arguments = &t->call->blas;
+    const char range = arguments->flag[ACCEL_range];
+    const int64_t due = range == 'I' ? arguments->size[ACCEL_iu] - arguments->size[ACCEL_il] + 1
+                                     : arguments->size[ACCEL_n];
+    if (!m->ptr || (range != 'I' && range != 'A'))
+        return;
+    if (accel_integer(m, 0) != due)
+        test_note(t, INFINITY);
+}
+
 /* They ascend, and are in (vl, vu] if the call asks for those. Rounding may break both by a little. */
 static void judge_values(struct test *t, double size)
 {
     const struct accel_span *w = &t->call->span[ACCEL_x];
     const struct blas_arguments *arguments = &t->call->blas;
     const int64_t n = found(t);
+    judge_number_found(t);
     for (int64_t i = 1; i < n; i++)
         test_judge_ascent(t, operand_real(w, i - 1), operand_real(w, i), size);
     if (arguments->flag[ACCEL_range] != 'V' || n == 0)

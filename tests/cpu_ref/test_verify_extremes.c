@@ -506,6 +506,32 @@ static void eigenvalues_are_in_their_range(void **state)
     assert_wrong(judged(t));
 }
 
+static void all_eigenvalues_that_are_asked_for_are_found(void **state)
+{
+    (void)state;
+    struct trial *t = spectrum("dsyevr", ACCEL_c);
+    int32_t found = N;
+    t->call.span[ACCEL_found].ptr = &found;
+    t->call.blas.flag[ACCEL_range] = 'A';
+    assert_right(judged(t));
+    found = N - 1;
+    assert_wrong(judged(t));
+    t->call.blas.flag[ACCEL_range] = 'I';
+    t->call.blas.size[ACCEL_il] = 1;
+    t->call.blas.size[ACCEL_iu] = N - 1;
+    assert_right(judged(t));
+    t->call.blas.size[ACCEL_iu] = N - 2;
+    assert_wrong(judged(t));
+    t->call.blas.size[ACCEL_iu] = N;
+    assert_wrong(judged(t));
+    t->call.blas.flag[ACCEL_jobz] = 'N';
+    assert_wrong(judged(t));
+    t->call.blas.flag[ACCEL_range] = 'V';
+    t->call.blas.scalar[ACCEL_vl].re = 0;
+    t->call.blas.scalar[ACCEL_vu].re = N + 1;
+    assert_unknown(judged(t));
+}
+
 /* Of B = 1, no eigenvalue and no vector is huge; of a tiny B, they may be beyond the range. */
 static void huge_generalised_eigenvalues(void **state)
 {
@@ -637,6 +663,7 @@ int main(void)
         cmocka_unit_test(each_product_of_a_batch_counts),
         cmocka_unit_test(eigenvalues_ascend),
         cmocka_unit_test(eigenvalues_are_in_their_range),
+        cmocka_unit_test(all_eigenvalues_that_are_asked_for_are_found),
         cmocka_unit_test(huge_generalised_eigenvalues),
         cmocka_unit_test(singular_values_descend),
         cmocka_unit_test(what_is_not_read_may_be_anything),
