@@ -24,9 +24,10 @@ struct array {
 struct result {
     const struct accel_span *to;
     struct array
-        from;      /* on the device; without ptr if the host has had the result from the start */
-    char uplo;     /* 0: all; U, L: a triangle; u, l: without its diagonal */
-    bool integers; /* int64 on the device, the program's INTEGER on the host */
+        from;        /* on the device; without ptr if the host has had the result from the start */
+    char uplo;       /* 0: all; U, L: a triangle; u, l: without its diagonal */
+    bool has_pivots; /* an LU factor: see solver_return_lu() */
+    bool integers;   /* int64 on the device, the program's INTEGER on the host */
     void *
         staged; /* its elements, packed, in memory of our own on the host; NULL: not yet, or never */
     int64_t copied; /* bytes that have come down */
@@ -175,6 +176,8 @@ void solver_require_finite(struct solver *s, struct array values);
 
 /* Give `from` to the program at the end, as the first rows and columns of `to`. */
 void solver_return(struct solver *s, const struct accel_span *to, struct array from, char uplo);
+/* Does the same with an LU factor, by solver_refuse_small_pivots(): one that is staged is looked at in host memory, which takes no wait of its own. */
+void solver_return_lu(struct solver *s, const struct accel_span *to, struct array from);
 void solver_return_pivots(struct solver *s, const struct accel_span *to, struct array from);
 
 /* Gives the program, at the end, what the host has already: rows x cols elements of the span's type, packed, or int64 for an INTEGER array

@@ -84,6 +84,14 @@ static bool is_staged(const struct result *r)
     return r->staged || r->integers || r->to->place != ACCEL_HOST || bytes_of(r) <= STAGED_BYTES;
 }
 
+void solver_return_lu(struct solver *s, const struct accel_span *to, struct array from)
+{
+    const struct result lu = {.to = to, .from = from, .has_pivots = true};
+    if (!is_staged(&lu))
+        solver_refuse_small_pivots(s, from);
+    add_result(s, lu);
+}
+
 static bool is_input(const struct result *r)
 {
     return r->to->access != ACCEL_WRITE;
@@ -196,6 +204,12 @@ static void deliver(struct solver *s)
 {
     for (int i = 0; i < s->results && solver_is_well(s); i++)
         stage(s, &s->result[i]);
+    for (int i = 0; i < s->results && solver_is_well(s); i++) {
+        const struct result *r = &s->result[i];
+        if (r->has_pivots && r->staged)
+            solver_refuse_small_pivots_of(s, r->staged, r->from.rows,
+                                          accel_min(r->from.rows, r->from.cols));
+    }
     for (int inputs = 0; inputs < 2; inputs++)
         for (int i = 0; i < s->results; i++)
             if (is_input(&s->result[i]) == inputs)

@@ -29,8 +29,7 @@ static void run_getrf(struct solver *s)
     const struct panels_call call = lapack_factoring(s->call, PANELS_LU);
     struct array pivots = solver_vector(s, accel_min(a->rows, a->cols), ACCEL_INT64);
     struct array lu = solver_factor(s, &call, a, pivots);
-    solver_refuse_small_pivots(s, lu);
-    solver_return(s, a, lu, 0);
+    solver_return_lu(s, a, lu);
     solver_return_pivots(s, &s->call->span[ACCEL_x], pivots);
     if (accel_has_size(s->call->routine, ACCEL_nrhs))
         solve_right_sides(s, 'N', lu, pivots);
