@@ -15,9 +15,10 @@
 #include "give_way.h"
 #include "held_signals.h"
 #include "quiet_thread.h"
+#include "timed.h"
 
 /* A thread that has had nothing to do for so long ends. After a thread could not be started, the next try is as much later. */
-#define IDLE_S 1
+#define IDLE_MS 1000.0
 
 /* To fall asleep and be woken up takes some 50 us, on a virtual machine above all: a thread first looks for more items of its job for so long, and the
  * calling thread for the end of an item. */
@@ -40,7 +41,8 @@ enum { STACK_BYTES = 256 << 10 };
 /* Held for some instructions at a time: worth looking again before falling asleep. */
 static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 FORKS_LOCK(lock);
-static pthread_cond_t calls_come = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t calls_come;
+static bool made; /* calls_come, before the first thread starts */
 static pthread_cond_t workers_leave = PTHREAD_COND_INITIALIZER;
 static struct crew_job *jobs[JOBS_MAX]; /* NULL: no job */
 static int turn, calls; /* calls: for threads that sleep, which these have not seen yet */
@@ -163,10 +165,8 @@ static void leave_job(struct crew_job *job)
 /* With the lock, which it releases meanwhile. Returns whether a call has come. */
 static bool wait_for_call(void)
 {
-    struct timespec until;
+    const struct timespec until = timed_until(IDLE_MS);
     int result = 0;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += IDLE_S;
     while (calls == 0 && result == 0)
         result = pthread_cond_timedwait(&calls_come, &lock, &until);
     if (calls == 0)
@@ -330,7 +330,10 @@ static void start_threads(void)
     const double now = accel_now_ms();
     if (now < not_before)
         return;
-    not_before = now + IDLE_S * 1e3;
+    not_before = now + IDLE_MS;
+    if (!made)
+        timed_condition(&calls_come);
+    made = true;
     read_cpus();
     const int most = cpus - 1 < CREW_MOST ? cpus - 1 : CREW_MOST;
     if (give_way.most != most)
@@ -515,7 +518,7 @@ void crew_end(struct crew_job *job)
 /* The child of a fork has none of the threads, and none of the jobs' callers: a thread that forks has no job. */
 static void forget_all(void)
 {
-    pthread_cond_init(&calls_come, NULL);
+    made = false;
     pthread_cond_init(&workers_leave, NULL);
     for (int i = 0; i < JOBS_MAX; i++)
         jobs[i] = NULL;

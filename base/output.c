@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "error_text.h"
@@ -21,6 +20,7 @@
 #include "ranks.h"
 #include "say.h"
 #include "text.h"
+#include "timed.h"
 
 /* ---- Files ---- */
 
@@ -203,10 +203,7 @@ atomic_int output_patience = 1;
 bool output_log_in_time(const char *pattern, enum output_kind kind, const char *bytes,
                         size_t length)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += atomic_load(&output_patience);
-    if (writes || pthread_mutex_timedlock(&lock, &until) != 0)
+    if (writes || !timed_lock(&lock, 1e3 * atomic_load(&output_patience)))
         return false;
     write_log(pattern, kind, bytes, length);
     return true;

@@ -2,18 +2,19 @@
 #include "workers.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include "forks.h"
 #include "held_signals.h"
 #include "quiet_thread.h"
+#include "timed.h"
 
 /* A thread that has had nothing to do for so long ends. */
-#define IDLE_S 1
+#define IDLE_MS 1000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
-static pthread_cond_t tasks_come = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t tasks_come;
+static bool made;                                  /* tasks_come */
 static struct workers_task *first, **end = &first; /* that no thread has begun */
 static int waiting;                                /* of these tasks */
 static int threads, idle;
@@ -34,10 +35,8 @@ static struct workers_task *take_first(void)
 /* With the lock, which it releases meanwhile. Returns whether there is a task. */
 static bool wait_for_task(void)
 {
-    struct timespec until;
+    const struct timespec until = timed_until(IDLE_MS);
     int result = 0;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += IDLE_S;
     idle++;
     while (!first && result == 0)
         result = pthread_cond_timedwait(&tasks_come, &lock, &until);
@@ -69,6 +68,9 @@ bool workers_give(struct workers_task *task)
 {
     bool has_thread = true;
     pthread_mutex_lock(&lock);
+    if (!made)
+        timed_condition(&tasks_come);
+    made = true;
     task->next = NULL;
     *end = task;
     end = &task->next;
@@ -102,7 +104,7 @@ bool workers_take_back(struct workers_task *task)
 /* The child of a fork has none of the threads, and none of the tasks' callers. */
 static void forget_all(void)
 {
-    pthread_cond_init(&tasks_come, NULL);
+    made = false;
     first = NULL;
     end = &first;
     waiting = threads = idle = 0;

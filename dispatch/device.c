@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "about.h"
@@ -19,6 +18,7 @@
 #include "base/quiet_thread.h"
 #include "base/say.h"
 #include "base/text.h"
+#include "base/timed.h"
 #include "dispatch/cost/cost.h"
 #include "gpu/ending.h"
 #include "ops/op.h"
@@ -103,16 +103,15 @@ static struct gpu_config config_of(void)
                                .local_size = ranks->local_size};
 }
 
+#define SOME_SECONDS_MS 30000
+
 static bool lock_start(enum device_patience patience)
 {
-    struct timespec until;
     if (patience == DEVICE_WITHOUT_END)
         return pthread_mutex_lock(&lock) == 0;
     if (atomic_load(&slow))
         return pthread_mutex_trylock(&lock) == 0;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 30;
-    bool locked = pthread_mutex_timedlock(&lock, &until) == 0;
+    bool locked = timed_lock(&lock, SOME_SECONDS_MS);
     if (!locked)
         atomic_store(&slow, true);
     return locked;

@@ -4,12 +4,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/timed.h"
 #include "own_first.h"
 #include "work.h"
 
-#define WAIT_NS 100000
+#define WAIT_MS 0.1
 
 /* That a member's schedule brings a cell up. */
 struct wish {
@@ -56,16 +56,12 @@ struct peers {
 
 struct peers *peers_new(int members)
 {
-    pthread_condattr_t attributes;
     struct peers *peers = calloc(1, sizeof *peers);
     if (!peers)
         return NULL;
     peers->members = peers->ahead = members;
     pthread_mutex_init(&peers->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&peers->news, &attributes);
-    pthread_condattr_destroy(&attributes);
+    timed_condition(&peers->news);
     return peers;
 }
 
@@ -388,11 +384,7 @@ void peers_lend(struct peers *peers, int member, const struct peers_cell *key, g
 
 void peers_wait(struct peers *peers)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += WAIT_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec until = timed_until(WAIT_MS);
     pthread_mutex_lock(&peers->lock);
     pthread_cond_timedwait(&peers->news, &peers->lock, &until);
     pthread_mutex_unlock(&peers->lock);

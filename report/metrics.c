@@ -21,10 +21,14 @@
 #include "base/quiet_thread.h"
 #include "base/say.h"
 #include "base/text.h"
+#include "base/timed.h"
 #include "report.h"
 #include "totals.h"
 
 enum { FIRST_MS = 1000, INTERVAL_MS = 15000, STACK_BYTES = 256 * 1024, LAST_WRITES = 32 };
+
+/* How long the process's end waits for a thread that writes. */
+#define END_MS 2000
 
 static const char *folder; /* constant after the start */
 static struct totals_part part;
@@ -286,12 +290,9 @@ static void count(const struct accel_record *record)
 /* The thread may hold the lock, while a slow file system takes the file. */
 static void end(void)
 {
-    struct timespec until;
     totals_end(&part);
     const bool mine = totals_is_mine(part.totals), writer = totals_leave_writer(part.totals);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 2;
-    if ((!mine && !writer) || atomic_load(&failed) || pthread_mutex_timedlock(&lock, &until) != 0)
+    if ((!mine && !writer) || atomic_load(&failed) || !timed_lock(&lock, END_MS))
         return;
     write_metrics(LAST_WRITES);
     ended = true;

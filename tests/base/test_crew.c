@@ -25,6 +25,7 @@
 #include "base/crew.h"
 #include "base/forks.h"
 #include "tests/lib/in_child.h"
+#include "tests/lib/set_back.h"
 
 /* ---- Jobs ---- */
 
@@ -312,10 +313,12 @@ static void helpers_give_way(void **state)
     in_child(crowd, 4, 1000);
 }
 
+/* Though the clock is put back while they wait. */
 static void end_idle(void)
 {
     const struct timespec pause = {0, 20000000};
     struct work work = {.shared = true}, again = work;
+    atomic_store(&clock_is_set_back, true);
     run(&work, true);
     must(threads_now() > 0);
     for (int i = 0; i < 5000 && threads_now() > 0; i++)

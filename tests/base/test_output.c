@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/output.h"
+#include "tests/lib/set_back.h"
 
 enum { PIPE = 4096, LINE = 4 * PIPE };
 
@@ -44,13 +45,13 @@ static void *read_all(void *unused)
     return unused;
 }
 
-/* A thread is in the middle of a line, as the FIFO is full: what has to be said waits for the line's end. */
-static void a_last_line_waits_for_another_thread(void **state)
+static char folder[PATH_MAX];
+
+/* A thread is in the middle of a line, as the FIFO is full. */
+static pthread_t write_to_full_fifo(void)
 {
-    char folder[PATH_MAX];
-    pthread_t writing, reading;
+    pthread_t writing;
     int waiting = 0;
-    (void)state;
     assert_true(file_temporary(folder, "output"));
     assert_non_null(mkdtemp(folder));
     assert_true(snprintf(path, sizeof path, "%s/log", folder) < (int)sizeof path);
@@ -62,10 +63,20 @@ static void a_last_line_waits_for_another_thread(void **state)
     memset(line, '-', LINE - 1);
     line[LINE - 1] = '\n';
     output_start();
-    atomic_store(&output_patience, 300);
     assert_int_equal(pthread_create(&writing, NULL, write_line, NULL), 0);
     while (waiting < PIPE)
         assert_int_equal(ioctl(reader, FIONREAD, &waiting), 0);
+    return writing;
+}
+
+/* What has to be said waits for the line's end, but not for long, though the clock is put back meanwhile. */
+static void a_last_line_waits_for_another_thread(void **state)
+{
+    (void)state;
+    pthread_t reading, writing = write_to_full_fifo();
+    atomic_store(&output_patience, 1);
+    assert_false(output_log_in_time(path, OUTPUT_LINES, last, strlen(last)));
+    atomic_store(&output_patience, 300);
     assert_int_equal(pthread_create(&reading, NULL, read_all, NULL), 0);
     assert_true(output_log_in_time(path, OUTPUT_LINES, last, strlen(last)));
     assert_int_equal(pthread_join(writing, NULL), 0);
@@ -82,5 +93,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_last_line_waits_for_another_thread),
     };
+    atomic_store(&clock_is_set_back, true);
+    alarm(600);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -20,6 +21,7 @@
 #include "base/forks.h"
 #include "base/workers.h"
 #include "tests/lib/in_child.h"
+#include "tests/lib/set_back.h"
 
 enum { TASKS = 5 };
 
@@ -106,6 +108,38 @@ static void threads_stay_for_a_while(void **state)
 {
     (void)state;
     in_child(run_again, 2, 100);
+}
+
+/* Returns the threads of this process that the kernel knows. */
+static int threads_now(void)
+{
+    int found = 0;
+    DIR *folder = opendir("/proc/self/task");
+    must(folder);
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        found += entry->d_name[0] != '.';
+    closedir(folder);
+    return found;
+}
+
+/* Though the clock is put back while they wait. */
+static void end_idle(void)
+{
+    const int before = threads_now(); /* a sanitizer may have one */
+    atomic_store(&clock_is_set_back, true);
+    run_together();
+    must(threads_now() > before);
+    for (int i = 0; i < 6000 && threads_now() > before; i++)
+        pause_ms(10);
+    must(threads_now() == before);
+    attempts = 0;
+    run_together();
+}
+
+static void idle_threads_end(void **state)
+{
+    (void)state;
+    in_child(end_idle, 2, 100);
 }
 
 static void run_without_threads(void)
@@ -215,11 +249,10 @@ static void signals_are_the_programs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_task_has_a_thread),
-                                       cmocka_unit_test(threads_stay_for_a_while),
-                                       cmocka_unit_test(tasks_can_be_taken_back),
-                                       cmocka_unit_test(one_thread_does_all),
-                                       cmocka_unit_test(a_child_has_threads_of_its_own),
-                                       cmocka_unit_test(signals_are_the_programs)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_task_has_a_thread),  cmocka_unit_test(threads_stay_for_a_while),
+        cmocka_unit_test(idle_threads_end),        cmocka_unit_test(tasks_can_be_taken_back),
+        cmocka_unit_test(one_thread_does_all),     cmocka_unit_test(a_child_has_threads_of_its_own),
+        cmocka_unit_test(signals_are_the_programs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

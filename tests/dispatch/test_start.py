@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import lines_for, said
-from lib.programs import LOG, RUNTIME, TESTS, UNDER_TSAN, start
+from lib.programs import LOG, LONG, RUNTIME, TESTS, UNDER_TSAN, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -68,6 +68,13 @@ with tempfile.TemporaryDirectory() as folder:
     done = start("steps", "dgemm:300:10", "end:_exit", env={**large, "TESTGPU_START_MS": "8000"})
     tap.ok(ok(done, 7) and reasons(done) == 10 * [("cpu", "warming")], "one waits in vain for a start that takes long, and those after it do not wait",
            reasons(done), done.stdout)
+
+    # A thread that must have the GPU waits 30 s for one that starts CUDA already. (TEST_LONG=1: it takes them.)
+    if LONG:
+        put_back = {**env, "ACCEL_POLICY": "gpu", "LD_PRELOAD": f"{TESTS / 'libset_back.so'}:{env['LD_PRELOAD']}"}
+        done = start("steps", "threads:2:300:1", env={**put_back, "TESTGPU_START_MS": "45000"})
+        tap.ok(ok(done) and sorted(reasons(done)) == [("cpu", "warming"), ("gpu0", "forced")], "a thread gives up waiting for another one's start, though the clock is put back",
+               reasons(done), done.stdout)
 
     # Threads of ours have stacks that are large enough, whatever those of the program's threads are.
     steps = f"{TESTS}/steps during:{500 * slow}:300 started dgemm:300:3"
