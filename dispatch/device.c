@@ -19,6 +19,7 @@
 #include "base/say.h"
 #include "base/text.h"
 #include "base/timed.h"
+#include "dispatch.h"
 #include "dispatch/cost/cost.h"
 #include "gpu/ending.h"
 #include "ops/op.h"
@@ -278,22 +279,41 @@ static bool may_become_ready(const struct dispatch_device *device, enum device_s
 
 static atomic_bool late; /* a call has waited for a start in vain: others do not wait */
 
-/* By the system call, since this is no place where a thread may be cancelled. A constructor that calls BLAS may hold the dynamic linker's lock, which the
- * start needs: then this ends as late as it may. */
-void device_await(struct dispatch_device *device, double most_ms)
+struct nap {
+    const _Atomic int *state;
+    int while_it_is;
+    struct timespec most;
+};
+
+/* By the system call, since BLAS is no place where a thread is cancelled, unless it may be at any time. No arithmetic: the program's traps may be on. */
+static void take_nap(void *argument)
 {
-    const double until = accel_now_ms() + most_ms;
+    const struct nap *nap = argument;
+    syscall(SYS_futex, nap->state, FUTEX_WAIT_PRIVATE, nap->while_it_is, &nap->most, NULL, 0);
+}
+
+/* A nap that takes longer than any load explains: the process was stopped (SIGSTOP, a debugger), and so was the thread that starts CUDA. */
+#define NAP_MS     50.0
+#define STOPPED_MS 1000
+
+/* A constructor that calls BLAS may hold the dynamic linker's lock, which the start needs: then this ends as late as it may. */
+void device_await(struct dispatch_device *device, double most_ms,
+                  const struct dispatch_caller *caller)
+{
     const int saved = errno;
+    double left = most_ms, now = accel_now_ms();
     enum device_state state;
     while (may_become_ready(device, state = device_state(device)) && !ending_has_begun() &&
            !atomic_load(&late)) {
-        const double left = until - accel_now_ms();
         if (!(left > 0)) {
             atomic_store(&late, true);
             break;
         }
-        const struct timespec soon = {.tv_nsec = left < 50 ? (long)(left * 1e6) : 50000000};
-        syscall(SYS_futex, &device->state, FUTEX_WAIT_PRIVATE, (int)state, &soon, NULL, 0);
+        const double ms = left < NAP_MS ? left : NAP_MS, before = now;
+        struct nap nap = {&device->state, (int)state, {.tv_nsec = (long)(ms * 1e6)}};
+        caller->pause(caller->context, take_nap, &nap);
+        now = accel_now_ms();
+        left -= now - before < STOPPED_MS ? now - before : ms;
     }
     errno = saved;
 }

@@ -57,6 +57,8 @@ static inline bool device_state_is_over(enum device_state state)
     return state == DEVICE_ABSENT || state == DEVICE_FAILED || state == DEVICE_FORKED;
 }
 
+struct dispatch_caller;
+
 /* All zero at first. */
 struct dispatch_device {
     _Atomic int state;                  /* enum device_state */
@@ -102,8 +104,9 @@ bool device_has_failure(const struct dispatch_device *device);
 void device_note_gain(struct dispatch_device *device, double gain_ms);
 
 /* Waits for a start on that thread until it has ended, for so many milliseconds at most, or until the process begins to end. Once somebody has waited
- * in vain, nobody waits. */
-void device_await(struct dispatch_device *device, double most_ms);
+ * in vain, nobody waits. The program may leave the wait (caller->pause). */
+void device_await(struct dispatch_device *device, double most_ms,
+                  const struct dispatch_caller *caller);
 
 /* Whether the thread that starts CUDA could not be made; it is not tried again. */
 bool device_has_no_thread(const struct dispatch_device *device);

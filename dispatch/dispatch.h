@@ -51,6 +51,8 @@ struct dispatch_caller {
     void (*original)(void *context, const struct accel_call *call);
     /* Tells the program that the GPU has done the call. */
     void (*succeed)(void *context, const struct accel_call *call);
+    /* Runs wait(argument) as it runs an original: the thread may end there, and a handler may leave it by siglongjmp(3). */
+    void (*pause)(void *context, void (*wait)(void *argument), void *argument);
     const struct accel_passed *passed;
     const struct accel_result *result; /* of the original's last run */
     void *context;

@@ -375,13 +375,13 @@ static void decide_after_start(const struct accel_call *call, struct situation *
 #define WAITED_MOST_MS 10000
 
 /* Waits for the start, if that pays. Returns whether the call was decided anew: the GPU is ready. */
-static bool wait_for_start(const struct accel_call *call, struct situation *situation,
-                           double gain_ms)
+static bool wait_for_start(const struct accel_call *call, const struct dispatch_caller *caller,
+                           struct situation *situation, double gain_ms)
 {
     if (!(gain_ms >= WAITS_FROM_MS) || situation->brings || situation->together)
         return false;
     const double most_ms = WAITED_SHARE * gain_ms;
-    device_await(situation->device, most_ms < WAITED_MOST_MS ? most_ms : WAITED_MOST_MS);
+    device_await(situation->device, most_ms < WAITED_MOST_MS ? most_ms : WAITED_MOST_MS, caller);
     if (device_state(situation->device) != DEVICE_READY)
         return false;
     decide_after_start(call, situation);
@@ -389,7 +389,8 @@ static bool wait_for_start(const struct accel_call *call, struct situation *situ
 }
 
 /* Has the GPU started, as the call would gain by it or has operands there. */
-static void see_to_gpu(struct accel_call *call, struct situation *situation)
+static void see_to_gpu(struct accel_call *call, const struct dispatch_caller *caller,
+                       struct situation *situation)
 {
     struct dispatch_device *device = situation->device;
     const struct accel_decision *decision = &situation->decision;
@@ -405,7 +406,7 @@ static void see_to_gpu(struct accel_call *call, struct situation *situation)
         decision->est_cpu_ms - (situation->brings ? decision->est_there_ms : decision->est_own_ms);
     if (decision->gpu) /* untried as yet */
         device_note_gain(device, gain_ms);
-    if (!wait_for_start(call, situation, gain_ms)) {
+    if (!wait_for_start(call, caller, situation, gain_ms)) {
         const bool never = device_state(device) == DEVICE_ABSENT || device_has_no_thread(device);
         keep_on_cpu(situation, never ? ACCEL_NO_GPU : ACCEL_WARMING);
     }
@@ -559,6 +560,6 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
         keep_on_cpu(situation, ACCEL_NO_GPU);
         situation->fallback = settings->require_gpu;
     } else if (starting && (wanted || copied))
-        see_to_gpu(call, situation);
+        see_to_gpu(call, caller, situation);
     see_to_kernels(call, situation);
 }

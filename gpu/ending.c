@@ -2,6 +2,7 @@
 #include "ending.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@ static atomic_bool watching;
 static _Atomic pid_t process; /* the one that watches */
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
 static _Thread_local int holds __attribute__((tls_model("initial-exec")));
+static _Thread_local const char *holder
+    __attribute__((tls_model("initial-exec"))); /* the frame of the first hold */
 static _Thread_local int closing __attribute__((tls_model("initial-exec")));
 
 bool ending_enter(void)
@@ -38,17 +41,53 @@ void ending_leave(void)
         atomic_fetch_sub(&inside, 1);
 }
 
+/* Also the end of a thread that ends within a call (pthread_cancel(3)). */
+static void let_go(void *unused)
+{
+    (void)unused;
+    if (holds > 0)
+        atomic_fetch_sub(&held, 1);
+    holds = 0;
+}
+
+static pthread_key_t thread_end;
+static bool thread_end_there;
+
+static void make_thread_end(void)
+{
+    thread_end_there = pthread_key_create(&thread_end, let_go) == 0;
+}
+
+static void watch_thread(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static _Thread_local bool watched __attribute__((tls_model("initial-exec")));
+    if (watched)
+        return;
+    watched = true;
+    pthread_once(&once, make_thread_end);
+    if (thread_end_there)
+        pthread_setspecific(thread_end, &held);
+}
+
 void ending_hold(void)
 {
+    const char *const frame = __builtin_frame_address(0);
     if (!atomic_load_explicit(&watching, memory_order_relaxed)) /* each call comes here */
         ending_watch();
-    if (holds++ == 0)
+    watch_thread();
+    /* The program has left the call that held, by longjmp(3): else this one would come from deeper on the stack. */
+    if (holds > 0 && frame >= holder)
+        let_go(NULL);
+    if (holds++ == 0) {
+        holder = frame;
         atomic_fetch_add(&held, 1);
+    }
 }
 
 void ending_release(void)
 {
-    if (--holds == 0)
+    if (holds > 0 && --holds == 0)
         atomic_fetch_sub(&held, 1);
 }
 

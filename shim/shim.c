@@ -150,6 +150,17 @@ static void call_original(void *context, const struct accel_call *call)
     run_original(p, &passed, put_flags_back, put_flags_aside);
 }
 
+/* The thread may be cancelled meanwhile, if the program allows that. */
+static void pause_call(void *context, void (*wait)(void *argument), void *argument)
+{
+    const struct passage *p = context;
+    begin_inner(p);
+    put_back(p->program);
+    wait(argument);
+    put_aside(p->program);
+    end_inner(p);
+}
+
 static const struct dispatch_library *library(void *context)
 {
     const struct passage *p = context;
@@ -205,6 +216,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
                                      .forward = forward,
                                      .original = call_original,
                                      .succeed = succeed,
+                                     .pause = pause_call,
                                      .passed = &passed,
                                      .result = &passage.result,
                                      .context = &passage};

@@ -70,8 +70,18 @@ static void succeed(void *context, const struct accel_call *call)
     (void)call;
 }
 
-static const struct dispatch_caller caller = {
-    .symbol = "dgemm_", .site = site, .library = library_of, .loads = no_loads, .succeed = succeed};
+static void pause_here(void *context, void (*wait)(void *argument), void *argument)
+{
+    (void)context;
+    wait(argument);
+}
+
+static const struct dispatch_caller caller = {.symbol = "dgemm_",
+                                              .site = site,
+                                              .library = library_of,
+                                              .loads = no_loads,
+                                              .succeed = succeed,
+                                              .pause = pause_here};
 
 /* ---- A call on a device ---- */
 

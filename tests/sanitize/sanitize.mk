@@ -10,7 +10,7 @@ $(addprefix $(BUILD)/,shim/elf/hooks.o ops/names.o shim/elf/real_linker.o gpu/en
 ASAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/sanitize/test_training.py) $(filter-out tests/report/test_interface.py tests/shim/test_entry_cost.py tests/shim/test_footprint.py tests/tool/test_pages.py tests/style/run tests/suites/% tests/docs/% tests/proof/% tests/ci/% tests/build/%,$(CHECK))
 # Under ThreadSanitizer: what has threads, and none of the programs whose own libraries it would judge.
 TSAN_CHECK := $(if $(filter file,$(origin CHECK)),tests/unit/run tests/sanitize/test_threads.py tests/sanitize/test_training.py \
-                tests/shim/test_scopes.py tests/shim/test_hardening.py tests/dispatch/test_devices.py tests/dispatch/test_start.py \
+                tests/shim/test_scopes.py tests/shim/test_hardening.py tests/dispatch/test_devices.py tests/dispatch/test_start.py tests/dispatch/test_waits.py \
                 tests/dispatch/test_several.py tests/dispatch/test_split.py tests/dispatch/test_peers.py,$(CHECK))
 
 .PHONY: sanitize asan tsan
