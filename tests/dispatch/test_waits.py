@@ -64,6 +64,10 @@ with tempfile.TemporaryDirectory() as folder:
         ours = [line for line in done.stderr.splitlines() if "what=exit_while_called" not in line or start_ms < 3000]  # exit() gives up after 3 s
         if done.returncode != 7 or ours:
             bad.append((start_ms, how, done.returncode, done.stdout, done.stderr))
+    for _ in range(0 if UNDER_TSAN else TIMES):
+        done = start("waits", "quit", env={**env, "TESTGPU_START_MS": "700"}, timeout=300)
+        if done.returncode != 0 or lines_for(done) or said(done) or took(done, "end") > 2500:
+            bad.append(("a handler calls exit()", done.returncode, done.stdout, done.stderr))
     if not UNDER_TSAN:
         tap.ok(not bad, "the process ends", *bad[:3])
 tap.done()
