@@ -304,7 +304,7 @@ void device_await(struct dispatch_device *device, double most_ms,
     double left = most_ms, now = accel_now_ms();
     enum device_state state;
     while (may_become_ready(device, state = device_state(device)) && !ending_has_begun() &&
-           !atomic_load(&late)) {
+           !atomic_load(&late) && !device_is_inherited(device)) { /* a handler may have forked */
         if (!(left > 0)) {
             atomic_store(&late, true);
             break;

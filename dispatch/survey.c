@@ -407,8 +407,10 @@ static void see_to_gpu(struct accel_call *call, const struct dispatch_caller *ca
     if (decision->gpu) /* untried as yet */
         device_note_gain(device, gain_ms);
     if (!wait_for_start(call, caller, situation, gain_ms)) {
-        const bool never = device_state(device) == DEVICE_ABSENT || device_has_no_thread(device);
-        keep_on_cpu(situation, never ? ACCEL_NO_GPU : ACCEL_WARMING);
+        const enum device_state now = device_state(device);
+        const bool never = now == DEVICE_ABSENT || device_has_no_thread(device);
+        const bool forked = now == DEVICE_FORKED || device_is_inherited(device);
+        keep_on_cpu(situation, forked ? ACCEL_FORKED : never ? ACCEL_NO_GPU : ACCEL_WARMING);
     }
 }
 

@@ -49,6 +49,11 @@ with tempfile.TemporaryDirectory() as folder:
         tap.skip("a fork", "a child that is forked beside other threads finds AddressSanitizer's allocator locked, and ThreadSanitizer lost")
     else:
         check("fork", "returned", [FORKED, GPU], "a fork, whose child computes")
+        # OpenBLAS's threads are not there in a child that it does not know of.
+        reference = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas", "ACCEL_MODEL": folder + "/reference"}
+        calibrate(reference["ACCEL_MODEL"], keys(folder, {"LD_LIBRARY_PATH": reference["LD_LIBRARY_PATH"]}), 100000, 1)
+        check("forks", "returned", [FORKED, GPU], "a handler forks: the child does not wait on", start_ms=2000, **reference)
+        check("_Forks", "returned", [FORKED, GPU], "a handler forks by _Fork()", start_ms=2000, **reference)
     if UNDER_TSAN:
         tap.skip("pthread_cancel at any time, siglongjmp", "ThreadSanitizer's runtime may not be left at any time")
     else:
