@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -77,23 +76,9 @@ static void check(const struct work *work)
         must(work->done[i] == 1);
 }
 
-/* Returns the crew's threads that the kernel knows. */
 static int threads_now(void)
 {
-    char path[300], name[32];
-    int found = 0;
-    DIR *folder = opendir("/proc/self/task");
-    must(folder);
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
-        FILE *file = fopen(path, "r");
-        if (!file)
-            continue;
-        found += fgets(name, sizeof name, file) && strcmp(name, "accel-copy\n") == 0;
-        fclose(file);
-    }
-    closedir(folder);
-    return found;
+    return threads_named("accel-copy");
 }
 
 /* ---- Tests ---- */

@@ -7,10 +7,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +72,24 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
             return EAGAIN;
     }
     return __real_pthread_create(thread, attributes, run, argument);
+}
+
+int threads_named(const char *wanted)
+{
+    char path[300], name[32];
+    int found = 0;
+    DIR *folder = opendir("/proc/self/task");
+    must(folder);
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        found += fgets(name, sizeof name, file) && strncmp(name, wanted, strlen(wanted)) == 0;
+        fclose(file);
+    }
+    closedir(folder);
+    return found;
 }
 
 void in_child(void (*test)(void), int with_cpus, int with_threads)

@@ -23,6 +23,9 @@ extern bool undisturbed;
 /* The number of CPUs to which a thread has bound itself; 0: it has not. */
 extern _Thread_local int bound_to;
 
+/* Returns the threads of this process that the kernel knows by this name. */
+int threads_named(const char *name);
+
 /* Runs a test of cmocka's in a child. libaccel can start `with_threads` threads there; the test's own, without attributes, do not count. */
 void in_child(void (*test)(void), int with_cpus, int with_threads);
 
