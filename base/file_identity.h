@@ -20,6 +20,7 @@ struct file_identity {
 /* False if the descriptor is not open. */
 bool file_identify(int fd, struct file_identity *identity);
 
+/* Returns whether the descriptor is open, and is the wanted file. */
 bool file_is(int fd, const struct file_identity *wanted);
 
 #endif

@@ -30,10 +30,11 @@ void linker_await_forks(void);
 /* For pthread_atfork(3). Waits for other threads' work with the linker: 10 ms, and up to 1 s as long as the linker maps a library
  * (maps() returns true) or a thread iterates. The rest of a load does no harm to a child. */
 void linker_before_fork(bool (*maps)(void));
-/* Whether this process or its parent has forked. */
-bool linker_has_forked(void);
-
+/* The same in the parent, which lets that work go on, and in the child, where no other thread is at work. */
 void linker_after_fork(void);
 void linker_fork_child(void);
+
+/* Whether this process or its parent has forked. */
+bool linker_has_forked(void);
 
 #endif

@@ -60,8 +60,8 @@ FORKS_LOCK(lock);
 static int log_fd = -1;
 static struct file_identity log_file;
 static atomic_bool log_is_stderr;
-static pid_t opened_by,
-    named_by; /* the processes that opened it, and that said that it cannot be opened */
+/* The processes that opened it, and that said that it cannot be opened */
+static pid_t opened_by, named_by;
 static bool full_said[OUTPUT_KINDS];
 static bool cut;                  /* the file ends with a part of a line */
 static _Thread_local bool writes; /* this thread holds the lock */

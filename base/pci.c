@@ -36,9 +36,8 @@ void pci_root_port(const char *folder, int domain, int bus, int device, char por
     way[length] = 0;
     const char *root = strstr(way, "/pci"), *first = root ? strchr(root + 1, '/') : NULL;
     const char *end = first ? strchr(first + 1, '/') : NULL;
-    if (!end ||
-        end - first >
-            PCI_PORT_BYTES) /* the device itself comes first, or a name that is none of PCI's */
+    /* Then the device itself comes first, or a name that is none of PCI's */
+    if (!end || end - first > PCI_PORT_BYTES)
         return;
     memcpy(port, first + 1, (size_t)(end - first - 1));
     port[end - first - 1] = 0;

@@ -58,6 +58,7 @@ static inline bool in_triangle(char uplo, int64_t row, int64_t col)
     return uplo == 'U' ? row <= col : row >= col;
 }
 
+/* Returns the element at this place in memory. */
 value stored_element(const struct stored *x, int64_t row, int64_t col);
 
 /* Element (row, col) of op(x). */

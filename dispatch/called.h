@@ -11,6 +11,7 @@
 /* settings->called is the file, NULL: nothing is noted. */
 void called_start(const struct accel_settings *settings);
 
+/* Whether there is such a file. */
 bool called_is_on(void);
 
 /* Notes a library with its present number of threads, and the name that was called; once for each such number. A record of the file

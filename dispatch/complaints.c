@@ -9,8 +9,8 @@ enum { COMPLAINTS_MAX = 16, VALUE_SHOWN = 300, PATH_SHOWN = 400, LINE_BYTES = 10
 
 static char line[COMPLAINTS_MAX][LINE_BYTES];
 static int lines; /* complaints, also those that are not kept */
-static int
-    endings; /* of those that end the program, those that have replaced another one, from the last line on */
+/* Of those that end the program, those that have replaced another one, from the last line on */
+static int endings;
 static atomic_bool waiting;
 
 void complaints_clear(void)

@@ -22,6 +22,7 @@ struct complaint {
     bool ends_program; /* it is kept, however many complaints there are */
 };
 
+/* Forgets all complaints. */
 void complaints_clear(void);
 
 /* Remembers a complaint; copies its strings. */

@@ -88,7 +88,7 @@ double composed_estimate(const struct accel_call *call, const struct situation *
 
 /* ---- The run ---- */
 
-/* What no device finishes of an inner call, the library does. */
+/* The library does what no device finishes of an inner call. */
 static bool by_library(void *context, const struct accel_call *part)
 {
     struct composed *c = context;

@@ -29,8 +29,8 @@ const char *config_load(const char *path, int *error)
         return "cannot be opened";
     }
     bool regular = S_ISREG(st.st_mode), ours = st.st_uid == geteuid() || st.st_uid == 0;
-    ssize_t length =
-        regular ? file_read(fd, buffer, sizeof buffer) : 0; /* one more byte than it may have */
+    /* One more byte than it may have */
+    ssize_t length = regular ? file_read(fd, buffer, sizeof buffer) : 0;
     if (length < 0)
         *error = errno;
     close(fd);

@@ -33,10 +33,10 @@ struct accel_machine {
     double cpu_slowdown;           /* >= 1: more threads compute than there are cores */
     double gpu_gain; /* > 0: by how much operations are faster in the precision that is asked for */
     double gpu_slowdown; /* >= 1: processes share the device */
-    double
-        gpu_share; /* <= 1: of its time that the call takes, because other devices compute parts of it */
-    double
-        composed_ms; /* of a call that exceeds its memory, by inner calls; 0: it is not so done */
+    /* <= 1: of its time that the call takes, because other devices compute parts of it */
+    double gpu_share;
+    /* Of a call that exceeds its memory, by inner calls; 0: it is not so done */
+    double composed_ms;
     double gpu_wait_ms;  /* until the device has done the calls of others */
     double gpu_first_ms; /* to load kernels and libraries, for the first call of a routine */
     bool lost; /* calls from this call site were slower on the GPU than the CPU would have been */
@@ -49,6 +49,7 @@ struct accel_machine {
 void accel_machine_init(struct accel_machine *machine, const struct model_curve *cpu_curve,
                         const struct model_curve *gpu_curve);
 
+/* Returns where a valid call runs, and why, with the two estimates as far as they were needed. */
 struct accel_decision accel_decide(const struct accel_call *call,
                                    const struct accel_machine *machine,
                                    const struct accel_settings *settings);

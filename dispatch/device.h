@@ -84,6 +84,7 @@ struct dispatch_device {
 /* Call it once, for all devices. The arguments stay. */
 void device_prepare(const struct accel_settings *settings, const struct accel_ranks *ranks);
 
+/* Returns its state at this moment. Thread-safe; what another thread wrote before it set the state can be read. */
 enum device_state device_state(const struct dispatch_device *device);
 
 /* accel estimate: from here on, calls are decided as if the GPU of settings->estimate were there. If none of that name is known,

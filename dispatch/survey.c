@@ -69,7 +69,7 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
 /* A digest takes the place of an upload if it is faster by this. */
 #define KEEP_GAIN 1.1
 
-/* What is kept depends on the course of the program, so a decision may know of it only where it may depend on that. A call on several devices
+/* Which operands are kept depends on the course of the program, so a decision may know of it only where it may depend on that. A call on several devices
  * keeps nothing. */
 static void see_what_is_kept(const struct accel_call *call, struct situation *situation,
                              struct accel_machine *machine)

@@ -26,8 +26,8 @@ struct member {
     enum gpu_status status;
     bool did; /* the device has computed something of the result */
     /* With the team's lock: */
-    const struct accel_call
-        *asked; /* the part waits until the calling thread has had this computed */
+    /* The part waits until the calling thread has had this computed */
+    const struct accel_call *asked;
     bool answer, ended;
     /* What the part tells, until the calling thread passes it on: */
     struct gpu_event *event;

@@ -48,7 +48,7 @@ double block_pace(const struct block_paces *x, int64_t rows);
 /* Returns the highest one, or 1 if that is higher. */
 double block_pace_highest(const struct block_paces *x);
 
-/* Sets the paces by the milliseconds that the products of each size took, one with each number of columns. What small products lack to the full rate, which schedules know
+/* Sets the paces by the milliseconds that the products of each size took, one with each number of columns. The rate that small products lack, which schedules know
  * (half: schedule_rates), does not count. Returns false, and sets none, if a time is not greater than 0. */
 bool block_paces_by(struct block_paces *x, const double ms[PACES], double half);
 

@@ -188,8 +188,8 @@ static void scale_rows(const struct blocks *b, const struct strip *strip, int64_
                      left ? rows : strip->count, c->dtype, alpha);
 }
 
-/* What is left of a solution depends on what is finished. With a triangle whose finished rows are those of the identity, its original leaves
- * these values, and subtracts their products from the rest. It may leave NaN beside an infinity: so what is finished is put back. */
+/* The rest of a solution depends on its finished part. With a triangle whose finished rows are those of the identity, its original leaves
+ * these values, and subtracts their products from the rest. It may leave NaN beside an infinity: so the finished part is put back. */
 static bool solve_rest(const struct blocks *b, const struct strip *strip, int64_t row, int64_t rows)
 {
     struct accel_call part = part_of(b, strip);

@@ -22,8 +22,8 @@ struct lane_rectangle cells_at(const struct lane_rectangle *all, const struct gp
     const int64_t down = parts(all->rows, by->rows);
     const int64_t row = number % down * by->rows, col = number / down * by->cols;
     struct lane_rectangle cell = *all;
-    cell.trimmed =
-        false; /* a digest does not depend on it, and the column of a large cell may not fit a piece */
+    /* A digest does not depend on it, and the column of a large cell may not fit a piece */
+    cell.trimmed = false;
     cell.host += (row + col * all->ld) * all->size;
     cell.rows = all->rows - row < by->rows ? all->rows - row : by->rows;
     cell.cols = all->cols - col < by->cols ? all->cols - col : by->cols;

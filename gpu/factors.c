@@ -21,8 +21,8 @@ static int64_t memory_bytes(const struct factors *f)
 
 struct worth {
     bool look; /* a look for it: a call gains that finds it there */
-    bool
-        bring; /* its way up as a whole: so much that this is at least what the call loses that brings it */
+    /* Its way up as a whole: so much that this is at least what the call loses that brings it */
+    bool bring;
 };
 
 /* Returns the bytes that cross the link if it goes up as a whole, to stay. */

@@ -13,8 +13,8 @@ struct flow_copy {
     struct lane_rectangle host;
     gpu_address device;
     int64_t device_ld;
-    gpu_address
-        lent; /* another device's memory, from which it comes, packed in the same way; 0: it comes from the host's */
+    /* Another device's memory, from which it comes, packed in the same way; 0: it comes from the host's */
+    gpu_address lent;
 };
 
 struct flow {

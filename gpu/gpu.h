@@ -52,8 +52,8 @@ struct gpu_info {
     /* Its kernels reach the program's memory by the host's own page tables (Grace and its like): where it is, whoever allocated it. */
     bool host_page_tables;
     bool integrated; /* its memory is the host's */
-    char port
-        [PCI_PORT_BYTES]; /* the PCI root port that leads to it (base/pci.h); empty: it has a link of its own, as far as is known */
+    /* The PCI root port that leads to it (base/pci.h); empty: it has a link of its own, as far as is known */
+    char port[PCI_PORT_BYTES];
 };
 
 enum gpu_status {
@@ -152,8 +152,8 @@ struct gpu_host {
     int64_t up_bytes, down_bytes;
     int64_t peer_bytes; /* from other devices */
     int64_t kept_bytes; /* of inputs that earlier calls had left on the device */
-    bool
-        set_up; /* the call made handles or copies that later ones use, waited for a library, or ran twice: its time is not a call's */
+    /* The call made handles or copies that later ones use, waited for a library, or ran twice: its time is not a call's */
+    bool set_up;
     enum gpu_blame blame;            /* on GPU_ERROR, GPU_FINISHED_ELSE, GPU_LOST */
     char failure[GPU_FAILURE_BYTES]; /* the same, if the blame is not the device's */
 };
@@ -178,8 +178,8 @@ struct gpu_part {
 struct gpu_findings {
     struct gpu_part driver, blas, solver;
     bool driver_is_usable;
-    char wrong
-        [GPU_FAILURE_BYTES]; /* what is wrong with the driver or with the library of BLAS; empty: nothing */
+    /* What is wrong with the driver or with the library of BLAS; empty: nothing */
+    char wrong[GPU_FAILURE_BYTES];
     char hides[100]; /* the variable that hides devices, and its value; empty: it is not set */
     int devices;
     struct {

@@ -10,8 +10,8 @@
 static const struct {
     int major, minor; /* -1: all others of the major version */
     double single_precision, double_precision;
-    double integers, tf32,
-        bfloat16; /* by tensor cores; integers of 8 bits; bfloat16 where cuBLAS has bf16x9; 0: none, or unknown */
+    /* By tensor cores; integers of 8 bits; bfloat16 where cuBLAS has bf16x9; 0: none, or unknown */
+    double integers, tf32, bfloat16;
 } capabilities[] = {
     {5, -1, 128, 4, 0, 0, 0},           {6, 0, 64, 32, 0, 0, 0},
     {6, -1, 128, 4, 0, 0, 0},           {7, 5, 64, 2, 0, 0, 0},

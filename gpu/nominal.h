@@ -20,14 +20,14 @@ struct nominal_attributes {
 };
 
 struct nominal_rates {
-    double gflops
-        [2]; /* of large products, in single and in double precision: 10^9 operations a second */
+    /* Of large products, in single and in double precision: 10^9 operations a second */
+    double gflops[2];
     double memory_gbps;          /* 10^9 bytes a second */
     double gain[GPU_PRECISIONS]; /* in operations a second over native precision, at least 1 */
     double copy_gbps; /* the same of one thread that stages from pageable memory, up or down */
     double link_gbps; /* the same of as many threads as help */
-    double
-        place_gbps; /* the same of kernels that read the host's memory where it is; 0: they cannot */
+    /* The same of kernels that read the host's memory where it is; 0: they cannot */
+    double place_gbps;
 };
 
 /* Sets the gains of a device whose large products run at these rates: native (in single, in double precision), in integers of 8

@@ -9,8 +9,8 @@ struct order {
     const struct schedule *s;
     const struct own_first *cell;
     int *step; /* of each upload, its step */
-    int32_t *
-        until; /* so many uploads, in the new order, are done when the first i, in the old one, are */
+    /* So many uploads, in the new order, are done when the first i, in the old one, are */
+    int32_t *until;
     bool *brought; /* of each upload */
     struct numbered {
         int32_t number;

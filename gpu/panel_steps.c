@@ -179,8 +179,8 @@ static void factor_lu(struct panel_steps *k, const struct schedule_step *step, s
 struct meeting {
     const struct panels_action *action;
     bool across;
-    struct array diagonal,
-        other; /* of the block: the triangle on its diagonal, and what is below or above that */
+    /* Of the block: the triangle on its diagonal, and what is below or above that */
+    struct array diagonal, other;
     struct array mine, rest; /* of the panel */
 };
 

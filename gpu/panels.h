@@ -29,8 +29,8 @@ enum panels_operand { PANELS_PANEL, PANELS_BLOCK, PANELS_LIST, PANELS_INFO };
 /* Once through the columns of the other matrix, block by block. */
 struct panels_sweep {
     bool backwards; /* from the last block on */
-    bool
-        above; /* a block has the rows from the first one to its diagonal; else those from there to the last one */
+    /* A block has the rows from the first one to its diagonal; else those from there to the last one */
+    bool above;
     /* Of the other matrix, only the columns from the panel's first one on, or up to its last one: those beside them do not change it. */
     bool from_panel, to_panel;
     bool reflects; /* which takes twice the operations */
@@ -42,9 +42,9 @@ struct panels_call {
     enum panels_kind kind;
     bool across; /* the matrix in panels is seen transposed: of Cholesky an upper triangle; m = n */
     bool other_across; /* apply: so is the other one */
-    bool
-        triangle; /* apply: of both matrices the lower triangle; a panel begins at its diagonal, and each sweep there; m = n = order */
-    int64_t m, n; /* of the matrix that is in panels */
+    /* apply: of both matrices the lower triangle; a panel begins at its diagonal, and each sweep there; m = n = order */
+    bool triangle;
+    int64_t m, n;  /* of the matrix that is in panels */
     int64_t order; /* apply: the columns of the other matrix, at most m; it has m rows */
     int sweeps;    /* apply */
     struct panels_sweep sweep[PANELS_SWEEPS];
@@ -58,11 +58,11 @@ enum { PANELS_MOST = 128, PANELS_LEAST_COLUMNS = 8, PANELS_LEAST_BLOCK_COLUMNS =
 
 struct panels {
     struct panels_call call;
-    bool
-        in_core; /* the whole matrix has its place on the device: there are neither blocks nor downloads */
+    /* The whole matrix has its place on the device: there are neither blocks nor downloads */
+    bool in_core;
     int buffers; /* panels that have room on the device at the same time: 1, or 2 */
-    bool
-        stays; /* a factored panel changes the next one from where it is: it does not come up for that */
+    /* A factored panel changes the next one from where it is: it does not come up for that */
+    bool stays;
     int count;
     int64_t first[PANELS_MOST + 1];   /* each one's first column; then n */
     int64_t panel_bytes, block_bytes; /* of each of the buffers, and of each of two blocks */

@@ -50,8 +50,8 @@ struct peers {
     bool stopped;
     enum state state[PEERS_MOST];
     bool failed[PEERS_MOST]; /* its memory is not to be read */
-    const struct cell
-        *awaited[PEERS_MOST]; /* for which a member waits, or has waited; NULL: none */
+    /* For which a member waits, or has waited; NULL: none */
+    const struct cell *awaited[PEERS_MOST];
 };
 
 struct peers *peers_new(int members)
@@ -209,7 +209,7 @@ int peers_deal(struct peers *peers)
 
 /* ---- A member's schedule ---- */
 
-/* Returns NULL if other members do not have it. What it finds stays where it is. */
+/* Returns NULL if other members do not have it. The cell that it finds stays where it is. */
 static struct cell *find(const struct peers *peers, const struct peers_cell *key)
 {
     int low = 0, high = peers->cells;

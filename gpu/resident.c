@@ -384,7 +384,7 @@ static bool may_at(const struct accel_call *call, const struct accel_span *x,
            accel_bytes(x) >= GPU_STAYS_BYTES;
 }
 
-/* What the scan of a matrix has seen, whose watch has proved it unchanged, it would see again. Those that calls overwrite are not watched. */
+/* If a matrix's watch has proved it unchanged, a scan would see again what it has seen. Those that calls overwrite are not watched. */
 static bool found_at(struct gpu_work *work, const struct accel_span *part,
                      const struct lane_rectangle *from, gpu_address *memory)
 {

@@ -13,10 +13,10 @@
 
 /* An input of a call under way. */
 struct resident {
-    struct accel_span
-        part; /* what of it stays: see resident_part(); or all of it, if that is here */
-    bool
-        here; /* `memory` of the operand is a copy from an earlier call, which nobody may write to */
+    /* What of it stays: see resident_part(); or all of it, if that is here */
+    struct accel_span part;
+    /* `memory` of the operand is a copy from an earlier call, which nobody may write to */
+    bool here;
     bool digests;  /* it is to be digested on its way, up or down */
     bool digested; /* it has been: */
     struct gpu_key key;

@@ -151,7 +151,7 @@ struct schedule {
     double ms; /* simulated */
 };
 
-/* Sets what was measured of solving: by the device's BLAS, and by our own kernel, with own_nrhs. What is 0 of the former stays as it is. */
+/* Sets what was measured of solving: by the device's BLAS, and by our own kernel, with own_nrhs. Where the former is 0, the rate stays as it is. */
 void schedule_set_solving(struct schedule_rates *rates, const struct schedule_solving by[2],
                           int64_t own_nrhs);
 

@@ -25,6 +25,8 @@ struct schedule_clock {
 void clock_set(struct schedule_clock *clock, const struct schedule *s,
                const struct schedule_rates *rates);
 
+/* Return the milliseconds that the copy of an operand's cell (i, j) takes (engine: SCHEDULE_UP or SCHEDULE_DOWN), and the kernel of result (i, j) by
+ * the cells p of its factors. */
 double clock_copy_ms(struct schedule_clock *clock, int engine, int operand, int i, int j);
 double clock_kernel_ms(struct schedule_clock *clock, int i, int j, int p);
 

@@ -29,11 +29,11 @@ struct schedule_work {
     double ms;
     double chain_ms;   /* of a kernel: what of that are steps that wait for each other */
     double not_before; /* it begins then or later, whatever else it waits for */
-    bool
-        elsewhere; /* a copy from another device, which takes nothing from the calling thread but its start */
+    /* A copy from another device, which takes nothing from the calling thread but its start */
+    bool elsewhere;
 };
 
-/* Does an engine's next step. What it waits for has been done. Returns when it begins and ends. */
+/* Does an engine's next step. The steps that it waits for have been done. Returns when it begins and ends. */
 struct schedule_span schedule_engines_do(struct schedule_engines *engines,
                                          const struct schedule_step *step,
                                          const struct schedule_work *work);

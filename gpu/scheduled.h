@@ -13,8 +13,8 @@ enum { SCHEDULED_OWN = 2 };
 struct scheduled {
     struct schedule_call call;
     struct scheduled_operand {
-        const struct accel_span
-            *x;      /* of the call; NULL: it does not have it, or does not read it */
+        /* Of the call; NULL: it does not have it, or does not read it */
+        const struct accel_span *x;
         bool across; /* the schedule's rows are X's columns */
     } operand[SCHEDULE_OPERANDS];
     /* Device memory that the kernels need besides; a batch: first for pointers to its matrices, if they are not a stride apart. */

@@ -31,8 +31,8 @@ static struct seen {
     enum accel_dtype dtype;
     char triangle;
     bool kept;
-    int doubt,
-        rest; /* MISS for each miss, less 1 for each hit; calls that do not digest it, from now on */
+    /* MISS for each miss, less 1 for each hit; calls that do not digest it, from now on */
+    int doubt, rest;
     uint64_t used; /* 0: the entry is free */
     struct gpu_key key;
     struct gpu_cells cells; /* by which that is the digest */

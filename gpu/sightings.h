@@ -47,8 +47,8 @@ bool sightings_expect(const struct accel_span *x, struct gpu_key *key);
 /* How an operand is watched. */
 struct sighting_watch {
     uint64_t watch; /* 0: it is not */
-    bool
-        proved; /* it had contents `key`, and at its edges `edges`, when it was digested behind the watch's begin */
+    /* It had contents `key`, and at its edges `edges`, when it was digested behind the watch's begin */
+    bool proved;
     struct gpu_key key;
     struct gpu_edges edges;
     bool scanned;         /* by a call of LAPACK, when it was proved: */

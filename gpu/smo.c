@@ -133,8 +133,8 @@ struct svm_rows smo_rows(struct smo *s, const struct smo_matrix *x)
     rows.square = smo_take(s, x->rows * 8);
     void *arguments[] = {&rows};
     if (s->kernel.type == SMO_PRECOMPUTED && s->status == GPU_OK)
-        smo_note(s,
-                 gpu_work_zero(s->work, rows.square, x->rows * 8)); /* needed by no kernel value */
+        /* Needed by no kernel value */
+        smo_note(s, gpu_work_zero(s->work, rows.square, x->rows * 8));
     else
         smo_launch(s, "svm_squares", elementwise(s, "svm_squares", x->rows, 1), arguments);
     return rows;

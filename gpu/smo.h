@@ -31,8 +31,8 @@ struct smo_problem {
     const int32_t *row;   /* of each variable, its row of the matrix; several may have the same */
     const signed char *y; /* 1 or -1 */
     const double *p, *c;
-    double
-        *alpha; /* the start, and then the solution, which is libsvm's before it multiplies by y */
+    /* The start, and then the solution, which is libsvm's before it multiplies by y */
+    double *alpha;
     double eps;
     bool nu;
     int64_t max_iterations; /* -1: none beside libsvm's own cap, max(10^7, 100 n) */

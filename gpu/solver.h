@@ -23,13 +23,13 @@ struct array {
 /* A result that waits for the others. */
 struct result {
     const struct accel_span *to;
-    struct array
-        from;        /* on the device; without ptr if the host has had the result from the start */
+    /* On the device; without ptr if the host has had the result from the start */
+    struct array from;
     char uplo;       /* 0: all; U, L: a triangle; u, l: without its diagonal */
     bool has_pivots; /* an LU factor: see solver_return_lu() */
     bool integers;   /* int64 on the device, the program's INTEGER on the host */
-    void *
-        staged; /* its elements, packed, in memory of our own on the host; NULL: not yet, or never */
+    /* Its elements, packed, in memory of our own on the host; NULL: not yet, or never */
+    void *staged;
     int64_t copied; /* bytes that have come down */
     struct staying staying;
 };
@@ -76,8 +76,8 @@ struct solver {
     int inputs_kept;
     bool touched; /* a result has overwritten an input */
     void *host;   /* the workspace on the host, or NULL */
-    struct solver_reserve
-        *reserve; /* or NULL: each step takes its workspaces, and waits for INFO */
+    /* Or NULL: each step takes its workspaces, and waits for INFO */
+    struct solver_reserve *reserve;
 };
 
 /* Runs an operation's steps, and gives the results to the program if they succeed. in_panels: others in their place, if the device's memory

@@ -138,7 +138,7 @@ static void take_host_memory(struct run *r)
         solver_note(s, GPU_NO_MEMORY);
 }
 
-/* What the other matrix has besides goes up as a whole. */
+/* The rest of the other matrix goes up as a whole. */
 static void put_lists(struct run *r)
 {
     const struct panels_job *job = r->job;

@@ -16,8 +16,8 @@
 struct gpu_trust {
     bool may; /* Level 3: the call asks before a result leaves the device */
     bool given;
-    bool
-        broken; /* somebody has written to it: the call's results are worthless, and it begins anew with nothing trusted */
+    /* Somebody has written to it: the call's results are worthless, and it begins anew with nothing trusted */
+    bool broken;
     struct accel_span x;
     uint64_t watch;
     struct gpu_edges edges;
@@ -32,8 +32,8 @@ struct gpu_work {
     int blocks;
     int64_t largest; /* size of a product: the workspace of another precision is enough for it */
     struct gpu_trust trust;
-    bool
-        launched; /* a kernel is on the stream whose result is not settled yet: see gpu_work_settle() */
+    /* A kernel is on the stream whose result is not settled yet: see gpu_work_settle() */
+    bool launched;
 };
 
 /* A part of an operand on the device. */

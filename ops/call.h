@@ -68,8 +68,8 @@ struct accel_routine {
     double (*flops)(const struct accel_call *call);
     int small; /* another library's: a struct whose count is below this cannot pay: see op->count_at */
     int args;
-    const struct accel_arg
-        *arg; /* in an array of its own: this one needs relocation, and stays small */
+    /* In an array of its own: this one needs relocation, and stays small */
+    const struct accel_arg *arg;
 };
 
 /* All routines, in the order of the table. */
@@ -98,8 +98,8 @@ struct accel_span {
     void *const *array; /* batch: pointers to the matrices, owned by the caller; NULL: none */
     enum accel_dtype dtype;
     enum accel_access access;
-    char
-        triangle; /* the part that is written, or stays: U or L; u or l: without the diagonal; 0: all */
+    /* The part that is written, or stays: U or L; u or l: without the diagonal; 0: all */
+    char triangle;
     enum accel_place place; /* of a batch: the least favourable place of its matrices */
 };
 

@@ -19,8 +19,8 @@ struct composition {
     bool (*fits)(void *context, const struct accel_call *inner);
     void *context;
     bool estimates; /* nothing is computed: sizes that depend on data are nominal ones */
-    double
-        host_bytes; /* that the composition itself reads and writes, beside inner calls: added up */
+    /* That the composition itself reads and writes, beside inner calls: added up */
+    double host_bytes;
 };
 
 /* Frees the results that a composition has in memory of its own. */

@@ -21,8 +21,8 @@ enum accel_cuts {
  * seen as its mirror image. */
 struct accel_region {
     int64_t row, col, rows, cols;
-    int64_t
-        blocks; /* of a triangle: those that the part has, as bits of enum schedule_blocks; else 0 */
+    /* Of a triangle: those that the part has, as bits of enum schedule_blocks; else 0 */
+    int64_t blocks;
 };
 
 /* Returns the places where a call may be cut, as bits; 0: it is whole. */

@@ -25,6 +25,7 @@ struct accel_name {
 extern const struct accel_name accel_names[];
 extern const uint32_t accel_name_count, accel_blas_name_count, accel_mangling_count;
 
+/* Return the mangling of a name, and the row of its routine. */
 const struct accel_mangling *accel_name_mangling(uint32_t entry);
 const struct accel_routine *accel_name_routine(uint32_t entry);
 

@@ -176,8 +176,8 @@ struct accel_op {
     void (*scheduled)(const struct accel_call *call, struct scheduled *scheduled);
     /* LAPACK: makes the steps of gpu/solver.h that solver_run() takes. NULL: the GPU's libraries cannot. */
     void (*steps)(struct solver *s);
-    const struct lapack_panels
-        *in_panels; /* NULL: what exceeds the device's memory stays on the CPU */
+    /* NULL: what exceeds the device's memory stays on the CPU */
+    const struct lapack_panels *in_panels;
     /* Why the device must have the whole matrix at once, as docs/limits.md has it; NULL: there is in_panels or compose, or `moves`, or no `steps`. */
     const char *whole;
     /* LAPACK: what exceeds that, all operands in host memory, by inner calls (compose.h). *done: the call with results in memory of its own, which

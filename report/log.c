@@ -222,7 +222,7 @@ static bool json_message(const char *message)
     line_string(&line, "event", "message");
     line_string(&line, "text", message);
     line_end(&line);
-    /* What is said while a line is written is that the log's file cannot be used: then lines may go to stderr. */
+    /* A message while a line is written says that the log's file cannot be used: then lines may go to stderr. */
     if (file && output_log_in_time(file, OUTPUT_LINES, line.text.at, line.text.length))
         return output_log_is_stderr();
     output_stderr(line.text.at, line.text.length);

@@ -34,6 +34,7 @@ enum accel_why {
     ACCEL_WHYS
 };
 
+/* Returns the name of a reason in the log, which is constant. */
 const char *accel_why_name(enum accel_why why);
 
 /* The longest `ran`: of sixteen devices and the CPU. */
@@ -45,8 +46,8 @@ struct accel_decision {
     double est_cpu_ms, est_gpu_ms; /* 0: not estimated */
     double est_own_ms;             /* est_gpu_ms without the wait for others */
     unsigned placed;               /* operands that the GPU reads in host memory: see gpu_host */
-    double
-        est_there_ms; /* est_own_ms if the call's matrix were on the device; 0: it need not be, or cannot, or that would not pay */
+    /* est_own_ms if the call's matrix were on the device; 0: it need not be, or cannot, or that would not pay */
+    double est_there_ms;
 };
 
 /* A precision that the device has for the call, in which products are faster, and that nobody has asked for. */
@@ -80,18 +81,18 @@ struct accel_record {
     int64_t peer_bytes;    /* from one device to another */
     const char *precision; /* that the GPU has used; NULL: no other than native was asked for */
     int64_t kept_bytes;    /* of inputs that were on the device already, from earlier calls */
-    double
-        verify; /* VERIFY_NOT_ASKED, or the error over the bound; other negative values: not judged */
-    int gpu_calls
-        [2]; /* of this process on the GPU: when it began there, with itself, and after it */
+    /* VERIFY_NOT_ASKED, or the error over the bound; other negative values: not judged */
+    double verify;
+    /* Of this process on the GPU: when it began there, with itself, and after it */
+    int gpu_calls[2];
     /* Inside how many calls whose originals this thread was running; 0: the program's own. Not counted are calls in an original
      * that the entry has jumped to, which is not timed either, and calls of threads that an original has started. */
     int depth;
     struct accel_inner in;
     bool has_info; /* LAPACK has told: */
     int64_t info;  /* its INFO */
-    const struct gpu_info
-        *gpu;   /* that ran the call, or began to, of several the first; NULL: none */
+    /* That ran the call, or began to, of several the first; NULL: none */
+    const struct gpu_info *gpu;
     bool inner; /* made inside a call that an estimate counts as a whole */
 };
 

@@ -36,6 +36,7 @@ bool report_takes(const struct accel_record *record);
 bool report_takes_events(void);
 bool report_takes_steps(void);
 
+/* Reports a decision, after its call. Its time and its calls on the GPU count in the sums of the call that encloses it. */
 void report_decision(const struct accel_record *record);
 
 /* Enclose the run of an original: report_end_inner() returns the sums of the decisions that this thread has reported in between, one
@@ -43,6 +44,7 @@ void report_decision(const struct accel_record *record);
 struct accel_inner report_begin_inner(void);
 struct accel_inner report_end_inner(struct accel_inner before);
 
+/* Report to the functions of struct report_sink that have the same names. */
 void report_event(const struct accel_record *record, const struct gpu_event *event);
 void report_steps(const struct accel_record *record, const char *device,
                   const struct gpu_steps *steps);

@@ -239,13 +239,13 @@ struct measuring {
     char no_device[GPU_FAILURE_BYTES]; /* why there is no GPU */
     struct program_libraries program;  /* empty: no program was run */
     struct libraries library[LIBRARIES_MAX];
-    struct program_library
-        seen[LIBRARIES_MAX]; /* if a program was run: how it called each library */
+    /* If a program was run: how it called each library */
+    struct program_library seen[LIBRARIES_MAX];
     struct survey survey[LIBRARIES_MAX];
     int count;
-    struct survey_track
-        training[ML_SURVEYS]; /* on the GPU; those that have no shapes were not measured */
-    bool whole;               /* no library of the program is left out */
+    /* On the GPU; those that have no shapes were not measured */
+    struct survey_track training[ML_SURVEYS];
+    bool whole; /* no library of the program is left out */
     struct sections sections;
 };
 

@@ -18,8 +18,8 @@ enum elf_kind {
 struct elf_file {
     enum elf_kind kind;
     char interpreter[256]; /* of a script: the program, with its first word of arguments */
-    int exported,
-        hidden; /* names of BLAS and LAPACK that it defines, for others to see; for itself alone */
+    /* Names of BLAS and LAPACK that it defines, for others to see; for itself alone */
+    int exported, hidden;
 };
 
 /* False with errno if the file cannot be read. */

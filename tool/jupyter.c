@@ -195,7 +195,7 @@ static bool is_taken(const char *file)
 
 /* ---- The actions ---- */
 
-/* What the user has put into a kernel that is there, such as its settings (env), stays. */
+/* Keeps what the user has put into a kernel that is there, such as its settings (env). */
 static struct json_object *kernel_of(const struct options *options, const char *tool,
                                      const char *python, const char *file)
 {
@@ -269,7 +269,7 @@ static int uninstall(char *file)
     if (unlink(file) != 0)
         return complain(1, "accel jupyter: %s: %s\n", file, strerror(errno));
     *strrchr(file, '/') = '\0';
-    /* What somebody has put beside the file, such as pictures, stays. */
+    /* The folder stays if somebody has put more into it, such as pictures. */
     if (rmdir(file) != 0 && errno != ENOTEMPTY && errno != EEXIST)
         return complain(1, "accel jupyter: %s: %s\n", file, strerror(errno));
     return 0;

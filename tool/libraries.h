@@ -14,8 +14,8 @@ enum { LIBRARIES_MAX = 8 };
 struct libraries {
     void *handle[LIBRARIES_MAX];
     int count;
-    bool
-        own; /* functions are looked for in these alone, not in the libraries that they are linked to */
+    /* Functions are looked for in these alone, not in the libraries that they are linked to */
+    bool own;
 };
 
 struct library_function {

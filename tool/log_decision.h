@@ -7,20 +7,16 @@
 #include "log_file.h"
 #include "ops/call.h"
 
-enum log_side {
-    LOG_CPU,
-    LOG_GPU,
-    LOG_BOTH,
-    LOG_SIDES
-}; /* LOG_BOTH: failed on the GPU, finished on the CPU */
+/* LOG_BOTH: failed on the GPU, finished on the CPU */
+enum log_side { LOG_CPU, LOG_GPU, LOG_BOTH, LOG_SIDES };
 
 struct log_decision {
     char name[48];         /* the routine's; of a name that the table lacks, the symbol */
     const char *ran, *why; /* the line's */
     enum log_side side;
-    int64_t
-        calls;  /* equal ones that the line stands for; ms, bytes and operations are their sums */
-    bool inner; /* made inside a call that has a line of its own, too */
+    /* Equal ones that the line stands for; ms, bytes and operations are their sums */
+    int64_t calls;
+    bool inner;                    /* made inside a call that has a line of its own, too */
     int64_t largest;               /* of the sizes that the line has; 0: it has none */
     double size;                   /* their geometric mean */
     double ms;                     /* negative: not timed */

@@ -13,8 +13,8 @@ enum { SEEN_EVENTS = 64, SEEN_PROCESSES = 4096, SEEN_LIST_BYTES = 4000 };
 struct seen_process {
     uint64_t key, thread; /* thread: hash of that of its first call */
     bool threads;         /* more than one has made calls */
-    double first_s,
-        last_s; /* times of day, from the beginning of its first call to the end of its last; NAN: not known */
+    /* Times of day, from the beginning of its first call to the end of its last; NAN: not known */
+    double first_s, last_s;
 };
 
 /* An event that processes log about themselves, such as their start. Processes whose lines differ only in process, time, machine or GPU share one. It has

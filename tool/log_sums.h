@@ -17,8 +17,8 @@ struct log_row {
 };
 
 struct log_sums {
-    struct log_row row
-        [TOTALS_ROWS]; /* after log_sums_sort(): the longest time first, calls inside others last */
+    /* After log_sums_sort(): the longest time first, calls inside others last */
+    struct log_row row[TOTALS_ROWS];
     int rows;
     struct log_row all, side[LOG_SIDES], left_out; /* sums; left_out: of calls that have no row */
     int64_t inner;                                 /* calls inside others */

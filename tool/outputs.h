@@ -13,8 +13,8 @@
 struct output {
     const char *name;            /* the user's */
     const struct format *format; /* NULL: guessed from the file */
-    char path[RUNS]
-             [PATH_MAX];   /* each run's file after the run; [RUN_SHIM] is the program's own path */
+    /* Each run's file after the run; [RUN_SHIM] is the program's own path */
+    char path[RUNS][PATH_MAX];
     char before[PATH_MAX]; /* the former file, set aside; empty: there was none */
     bool written[RUNS];
 };

@@ -10,8 +10,8 @@
 struct solve_survey {
     /* [0]: by cuBLAS; [1]: by our own. The bytes are measured with many right-hand sides, the time of a row with few. 0: not measured, or not to be used. */
     struct schedule_solving by[ACCEL_DTYPES][2];
-    int64_t own_nrhs
-        [ACCEL_DTYPES]; /* from so many right-hand sides on our own is faster; 0: it is not, or is not right */
+    /* From so many right-hand sides on our own is faster; 0: it is not, or is not right */
+    int64_t own_nrhs[ACCEL_DTYPES];
 };
 
 /* Takes some milliseconds, and sets what is faster by gpu_solve_by_own(). */

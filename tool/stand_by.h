@@ -22,8 +22,8 @@ void stand_by_begin(struct stand_by *before);
 void stand_by_child(const struct stand_by *before);
 
 /* Waits for the child's end, whose waitpid() status it sets, and gives this process its signals back. A signal that comes to this
- * process alone goes to the child, once: another process's, an alarm's, and of a terminal that is gone that for a session's leader. What a
- * terminal's keys send goes to both anyway. Returns the first of SIGINT, SIGQUIT, SIGTERM
+ * process alone goes to the child, once: another process's, an alarm's, and of a terminal that is gone that for a session's leader. A
+ * signal by a terminal's keys goes to both anyway. Returns the first of SIGINT, SIGQUIT, SIGTERM
  * and SIGHUP that came to this process, whether or not it went to the child too; 0: none. */
 int stand_by_wait(const struct stand_by *before, pid_t child, int *status);
 

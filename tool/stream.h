@@ -1,5 +1,5 @@
 /*
- * What a command prints must have arrived, or the command says so.
+ * A command's output must have arrived, or the command says so.
  */
 #ifndef ACCEL_TOOL_STREAM_H
 #define ACCEL_TOOL_STREAM_H

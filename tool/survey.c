@@ -19,8 +19,8 @@ static const int64_t orders[] = {12, 24, 48, 96, 192, 384, 800, 1600, 3200};
 enum { ORDERS = sizeof orders / sizeof *orders };
 
 enum {
-    LEAST_ORDER =
-        48,    /* shapes with no more operations than a square of this are measured at any rate */
+    /* Shapes with no more operations than a square of this are measured at any rate */
+    LEAST_ORDER = 48,
     RUNS = 10, /* of a short call, after one that warms up */
     LEAST_INNER = 4
 };
@@ -249,7 +249,7 @@ static void go_on(struct survey *survey, bool gpu, double limit_ms, double deadl
     }
 }
 
-/* What larger calls are estimated by, and their schedules made: a square of this order, of products and of factorisations. A smaller one comes
+/* Larger calls are estimated, and their schedules made, by a square of this order, of products and of factorisations. A smaller one comes
  * before, and tells whether there is time for it. A large GPU is not full before products are larger: the rate of those is that of all that is
  * divided into blocks. */
 enum { GUIDING_ORDER = 1600, BEFORE_ORDER = 192, FILLING_ORDER = PACE_USUAL };

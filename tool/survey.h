@@ -52,8 +52,8 @@ struct survey {
     struct precision_gains gains; /* the GPU's */
     struct solve_survey solves;   /* the GPU's */
     struct block_paces paces[ACCEL_DTYPES];
-    double
-        schedule_ratio; /* by how much calls took longer than their schedules say; 0: not known */
+    /* By how much calls took longer than their schedules say; 0: not known */
+    double schedule_ratio;
     struct svd_survey svd;  /* the GPU's */
     double start, deadline; /* by survey_now(); the smallest shapes are measured at any rate */
     struct workload_memory memory;

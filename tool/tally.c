@@ -381,8 +381,8 @@ void tally_print(FILE *file, const struct tally *tally, const char *name, const 
 void number_print(char text[NUMBER_TEXT_BYTES], const struct number *number,
                   const struct precision *precision)
 {
-    const int telling =
-        2 + (int)(0.30103 * precision->bits); /* digits that tell a number from its neighbours */
+    /* Digits that tell a number from its neighbours */
+    const int telling = 2 + (int)(0.30103 * precision->bits);
     int digits = number->integer ? 21 : telling;
     if (number->complex)
         snprintf(text, NUMBER_TEXT_BYTES, "%.*Lg%+.*Lgi", digits, number->part[0].value, digits,

@@ -41,8 +41,8 @@ struct distance distance_between(const struct number *a, const struct number *b,
 /* The result of one comparison. */
 struct tally_sum {
     int64_t numbers, differ;
-    int64_t
-        beyond; /* numbers that differ by more than allowed; without libaccel, by more than rounding */
+    /* Numbers that differ by more than allowed; without libaccel, by more than rounding */
+    int64_t beyond;
     int64_t texts;         /* other differences: text between numbers, structure */
     struct distance worst; /* of each measure */
     char **shown;          /* lines for the report, on what is beyond and on texts; allocated */

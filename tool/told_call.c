@@ -207,7 +207,7 @@ static bool read_gaps(struct told_call *told, const struct log_line *line,
     return true;
 }
 
-/* What the call's arguments do not tell (the rows of laswp) is as in a square matrix. False if an operand is too large. */
+/* Sizes that the call's arguments do not tell (the rows of laswp) are those of a square matrix. False if an operand is too large. */
 static bool fill_gaps(struct accel_call *call)
 {
     for (struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++)

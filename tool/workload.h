@@ -23,11 +23,11 @@ struct workload {
     struct accel_call call;
     void *function;     /* NULL: for the GPU alone */
     enum accel_abi abi; /* the function's */
-    int64_t
-        info; /* the function writes it; the call has its address, so a workload must not be copied */
+    /* The function writes it; the call has its address, so a workload must not be copied */
+    int64_t info;
     bool filled;
-    struct schedule_rates
-        rates; /* of its schedule on a GPU; up = 0, as workload_make() leaves it: not known */
+    /* Of its schedule on a GPU; up = 0, as workload_make() leaves it: not known */
+    struct schedule_rates rates;
 };
 
 /* Whether the GPU can run such calls, and can gain by them. */

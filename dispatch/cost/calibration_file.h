@@ -52,6 +52,7 @@ extern const char calibration_when[];
 /* Takes the next line of [*at, end). */
 bool calibration_next_line(const char **at, const char *end, struct calibration_line *line);
 
+/* Whether the line begins with a text. */
 bool calibration_begins(const struct calibration_line *line, const char *with);
 
 /* Finds the section's line that begins with name and `mark`, and sets `rest` to the part behind them. */

@@ -12,8 +12,8 @@
 /* A call on a device. Free where no process owns it. */
 struct contention_entry {
     _Atomic int32_t owner; /* process */
-    _Atomic int64_t
-        end_us; /* its estimated end, on the monotonic clock, which all processes share */
+    /* Its estimated end, on the monotonic clock, which all processes share */
+    _Atomic int64_t end_us;
 };
 
 enum { CONTENTION_ENTRIES = 64 };

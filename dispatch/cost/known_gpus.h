@@ -9,10 +9,10 @@
 
 struct known_gpu {
     const char *name; /* CUDA's, without "NVIDIA", "Tesla", "GeForce" */
-    double
-        tflops[2]; /* peak of matrix products, 10^12 a second: [0] single, [1] double precision */
-    double tensor
-        [3]; /* the same in integers of 8 bits, in TF32, in bfloat16; 0: unknown, or too slow to gain */
+    /* Peak of matrix products, 10^12 a second: [0] single, [1] double precision */
+    double tflops[2];
+    /* The same in integers of 8 bits, in TF32, in bfloat16; 0: unknown, or too slow to gain */
+    double tensor[3];
     double memory_gbps;        /* 10^9 bytes a second */
     double memory_gb;          /* 10^9 bytes */
     double up_gbps, down_gbps; /* of one thread that stages from pageable memory */

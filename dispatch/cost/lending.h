@@ -3,7 +3,7 @@
  * from host memory, and the others copy it from that device. Parts have the same cells of the same lines of an operand if their schedules are made by
  * choices that agree. Pure functions.
  *
- * What is written is not lent, nor what a batch reads.
+ * Operands that are written, or that a batch reads, are not lent.
  */
 #ifndef ACCEL_LENDING_H
 #define ACCEL_LENDING_H

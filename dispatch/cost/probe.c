@@ -52,6 +52,6 @@ static int64_t probe_size(int threads)
 double probe_gflops(const struct dispatch_library *library, int threads)
 {
     const double gflops = time_product(library, 96);
-    return gflops > 4 ? time_product(library, probe_size(threads))
-                      : gflops; /* a slow library would take too long */
+    /* A slow library would take too long */
+    return gflops > 4 ? time_product(library, probe_size(threads)) : gflops;
 }

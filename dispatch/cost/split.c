@@ -487,13 +487,13 @@ void split_make(struct split *split, const struct accel_call *call,
     if (may_lend(device, devices))
         find_with_loans(&best, &all, count);
     double whole_ms = split->whole_ms;
-    if (best.split.count > 1 &&
-        best.split.ms >= SPLIT_GAIN * whole_ms) /* is a schedule of the whole slower, too? */
+    /* Is a schedule of the whole slower, too? */
+    if (best.split.count > 1 && best.split.ms >= SPLIT_GAIN * whole_ms)
         whole_ms = part_ms(call, &device[all.on[0]], &device[all.on[0]].rates,
                            &(struct schedule_choice){0});
     if (best.split.ms >= SPLIT_GAIN * whole_ms || best.split.count < 2)
         return;
     *split = best.split;
-    split->whole_ms =
-        whole_ms < DBL_MAX ? whole_ms : best.split.ms; /* no device has memory for it */
+    /* DBL_MAX: no device has memory for it */
+    split->whole_ms = whole_ms < DBL_MAX ? whole_ms : best.split.ms;
 }

@@ -27,8 +27,8 @@ struct split_part {
     struct accel_region region;
     struct schedule_rates rates;    /* while the others copy, too */
     double lent[SCHEDULE_OPERANDS]; /* see schedule_call: by other parts' devices */
-    struct schedule_choice
-        by; /* with any of that: what its schedule must be made by, so that all parts have the same cells */
+    /* With any of that: what its schedule must be made by, so that all parts have the same cells */
+    struct schedule_choice by;
     double ms; /* simulated */
 };
 

@@ -109,8 +109,8 @@ static void *open_in(const char *folder, const char *name, int major)
 }
 
 struct library_search {
-    const char *name,
-        *companion;       /* without .so; companion: opened first in the same folder, or NULL */
+    /* Without .so; companion: opened first in the same folder, or NULL */
+    const char *name, *companion;
     int major[2], majors; /* versions that would do, the best first */
     void *library;        /* that was found, or NULL */
     int found;            /* its version */

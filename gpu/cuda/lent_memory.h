@@ -28,8 +28,8 @@ struct lent_memory {
     pthread_mutex_t lock; /* while the pool is made */
     CUdevice number;
     CUmemoryPool pool; /* NULL until it is needed */
-    CUstream
-        stream; /* of the device: puts allocations and their ends in order; NULL until there is a pool */
+    /* Of the device: puts allocations and their ends in order; NULL until there is a pool */
+    CUstream stream;
     bool is_refused; /* the driver has no such memory for this device */
 };
 

@@ -15,7 +15,7 @@ static const struct {
     int times;
 } kinds[KINDS] = {{256, 8}, {640, 3}};
 
-/* The first attempt warms up. What else the machine does disturbs several in a row, so there are many, as far as they take no longer than this. */
+/* The first attempt warms up. The machine's other work disturbs several in a row, so there are many, as far as they take no longer than this. */
 enum { LEAST_ATTEMPTS = 4, MOST_ATTEMPTS = 16 };
 #define ATTEMPTS_MS 150.0
 

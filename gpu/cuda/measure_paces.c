@@ -10,8 +10,8 @@
 enum {
     LEAST_ROUNDS = 3, /* after one that warms up */
     MOST_ROUNDS = 7,
-    PATTERN_COLS =
-        16 /* of random numbers, again and again: with zeros a device draws less power, and is faster than with a program's data */
+    /* Random numbers, again and again: with zeros a device draws less power, and is faster than with a program's data */
+    PATTERN_COLS = 16
 };
 
 /* So many products are in a row that the wait behind them hardly counts. */
@@ -171,7 +171,7 @@ static char *random_pattern(const struct accel_call *call)
     return host;
 }
 
-/* What a library fails at in one type, and memory that is short at the moment, are no failures of the device's. */
+/* The device has not failed if a library fails at one type, or if memory is short at the moment. */
 static void end_failures(const struct failure *outer, struct gpu_device *device,
                          enum gpu_status status)
 {

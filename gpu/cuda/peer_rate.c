@@ -215,7 +215,7 @@ static double rate_of(const struct way *way)
 static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER; /* one at a time is the true rate */
 FORKS_LOCK(measuring);
 
-/* With the lock. What fails here is no failure of a device: one that is broken is found so by the next call. */
+/* With the lock. A failure here is none of a device's: the next call finds out whether one is broken. */
 static struct peer_rate ask(struct cuda_device *reader, struct cuda_device *owner)
 {
     struct way way = {.reader = reader, .owner = owner, .best_ms = 1e30f, .is_right = true};

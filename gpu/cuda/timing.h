@@ -33,6 +33,7 @@ struct timing {
 void timing_start(struct gpu_lane *lane);
 void timing_report(struct gpu_lane *lane, struct gpu_host *host);
 
+/* Destroys the events that were made. */
 void timing_destroy(struct timing *timing);
 
 /* Begins a step of this kind here on a stream, if none goes on; a copy ends the kernels before it. Does nothing if the call is not timed. */

@@ -11,8 +11,8 @@
 static int accepts(const struct accel_provider *provider)
 {
     double (*distance)(int features, const double *p, const double *q);
-    void *const found =
-        provider->symbol(provider, "_Z7annDistiPdS_"); /* annDist(int, double *, double *) */
+    /* annDist(int, double *, double *) */
+    void *const found = provider->symbol(provider, "_Z7annDistiPdS_");
     const double point[2] = {knn_probe[0], knn_probe[2]}, zero[2] = {0, 0};
     if (!found || !knn_is_package(provider, "FNN", "1.1"))
         return 0;

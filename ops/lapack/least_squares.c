@@ -226,8 +226,8 @@ static struct accel_lengths gelsd_workspace(const struct lapack_sizes *x)
     const int64_t smallest = 25, mn = x->mn;
     int64_t nrhs = accel_min(x->nrhs, LAPACK_SIDE_MOST / accel_max(1, mn));
     int64_t rows = reduced(x);
-    int64_t levels =
-        2 * mn > smallest + 1; /* INT(LOG2(mn / (smallest + 1))) + 1, and INT cuts off towards 0 */
+    /* INT(LOG2(mn / (smallest + 1))) + 1, and INT cuts off towards 0 */
+    int64_t levels = 2 * mn > smallest + 1;
     for (int64_t part = mn / (smallest + 1); part > 1; part /= 2)
         levels++;
     if (x->is_complex)

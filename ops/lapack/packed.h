@@ -47,8 +47,8 @@ void packed_mirror(struct packed to, struct packed from, char uplo, double shift
 
 /* What is in a triangle. */
 struct packed_norms {
-    double
-        square; /* of the Frobenius norm of the whole Hermitian matrix, minus `shift` on the diagonal */
+    /* Of the Frobenius norm of the whole Hermitian matrix, minus `shift` on the diagonal */
+    double square;
     double largest; /* magnitude of a real or imaginary part, without the shift */
     bool finite;
 };

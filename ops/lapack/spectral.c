@@ -59,7 +59,7 @@ static void solve_multiple(struct packed a, struct packed vectors, char *w)
  * some more. */
 #define EFFORT_MOST 4.0
 
-/* What a division leaves out, as a Frobenius norm, may be so many times the unit roundoff, the order and the matrix's norm. */
+/* The part that a division leaves out, as a Frobenius norm, may be so many times the unit roundoff, the order and the matrix's norm. */
 #define BETWEEN_MOST 4.0
 
 /* sigma is beside the median by a part of the eigenvalues' deviation: many of them may be equal, and then the median is one. */

@@ -132,7 +132,7 @@ static double step(struct spectral *s, struct spectral_iteration *it, const stru
     spectral_multiply_hermitian(s, 1, it->t, 'L', x, 0, it->y);
     it->x = it->y;
     it->y = x;
-    /* What is not Hermitian would grow like the small eigenvalues, for ever. */
+    /* A part that is not Hermitian would grow like the small eigenvalues, for ever. */
     if (spectral_computes(s))
         packed_mirror(it->x, it->x, 'L', 0, 1);
     spectral_note_passes(s, 1, x.cols);

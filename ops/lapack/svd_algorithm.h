@@ -1,3 +1,6 @@
+/*
+ * Singular values on the device, by whichever of cuSOLVER's algorithms is faster there.
+ */
 #ifndef ACCEL_SVD_ALGORITHM_H
 #define ACCEL_SVD_ALGORITHM_H
 

@@ -53,8 +53,8 @@ bool linear_skip_lines(const struct linear_library *library, int64_t lines,
     linear_print_function **print = (linear_print_function **)(uintptr_t)library->print;
     linear_print_function *ours = skip_line, *before;
     pthread_mutex_lock(&skipping);
-    if (*print !=
-        skip_line) /* else the library's find_parameters() has put ours back, which it had read meanwhile */
+    /* Else the library's find_parameters() has put ours back, which it had read meanwhile */
+    if (*print != skip_line)
         behind = *print;
     before = behind;
     to_skip = lines;

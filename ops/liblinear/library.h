@@ -61,8 +61,8 @@ struct linear_parameter_sklearn {
 /* What all layouts of struct model have behind their parameter. */
 struct linear_model {
     int classes, features;
-    double *
-        w; /* of column j and class k: w[j * classes + k]; of two classes only the first is there */
+    /* Of column j and class k: w[j * classes + k]; of two classes only the first is there */
+    double *w;
     int *label; /* of each class; NULL: regression */
     double bias;
 };
@@ -99,8 +99,8 @@ struct linear_library {
     const void *train;
     linear_predict_function *predict;
     enum linear_layout layout;
-    linear_print_function *const volatile
-        *print; /* where it keeps the function that prints its lines */
+    /* Where it keeps the function that prints its lines */
+    linear_print_function *const volatile *print;
 };
 
 /* Returns 1 + the number of the library that defines provider->function; 0 if it is another one, or another version. */
@@ -125,6 +125,7 @@ struct linear_training {
     int max_iterations;
 };
 
+/* Reads the arguments of a call, which must be valid. */
 struct linear_training linear_training_of(const struct linear_library *library,
                                           const struct linear_problem *problem,
                                           const struct linear_parameter *parameter);

@@ -351,7 +351,7 @@ static void keep_of_its_root(const ElfW(Dyn) * user)
     linker_leave();
 }
 
-/* What brought an object in, and what it is bound to, does not change: so each object is looked at once. */
+/* The object that brought another one in, and what that one is bound to, stay the same: so each object is looked at once. */
 static void keep_of_roots(void)
 {
     static struct looked looked;

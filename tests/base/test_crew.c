@@ -35,8 +35,8 @@ struct work {
     pthread_t caller;
     atomic_int by_caller, by_others;
     int pause_us;
-    bool
-        shared; /* no item ends before the caller and another thread have one, or 30 s have passed */
+    /* No item ends before the caller and another thread have one, or 30 s have passed */
+    bool shared;
 };
 
 static void do_item(void *context, int64_t number)

@@ -99,8 +99,8 @@ static void as_many_as_there_is_room_for(void **state)
             work(&g, 1, share, &now);
         }
         assert_true(helped / ROUNDS > 0.7 * room);
-        assert_true(share_of / ROUNDS >
-                    (room == 6 ? 0.85 : 0.98)); /* one too many of seven stays */
+        /* One too many of seven stays */
+        assert_true(share_of / ROUNDS > (room == 6 ? 0.85 : 0.98));
     }
 }
 

@@ -102,8 +102,8 @@ static void of_version_1(void **state)
 {
     (void)state;
     write_file("/proc/self/cgroup", "12:cpu:/else\n9:memory:/docker/1\n0::/docker/1\n");
-    write_file("/sys/fs/cgroup/memory/memory.limit_in_bytes",
-               "8000\n"); /* the group's folder is not to be seen */
+    /* The group's folder is not to be seen */
+    write_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "8000\n");
     write_file("/sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n");
     write_file("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 500\n");
     assert_true(host_memory_below(root) == 3500);

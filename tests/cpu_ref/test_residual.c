@@ -1,4 +1,4 @@
-/* cpu_ref/residual.h: an exact result has ratio 0 or nearly, one wrong element is found. */
+/* tests/lib/residual.h: an exact result has ratio 0 or nearly, one wrong element is found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -79,8 +79,8 @@ static void written_and_read(void **state)
     assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.5 128x128x128:2.5\ndgetrf 10x20:1\n"));
     assert_null(put("[gpu \"two\"]", "up_gbps=21.5\ndown_gbps=19\ndgemm 8x8x8:0.02\n"));
     assert_null(put("[cpu \"three\"]", "dgemm 64x64x64:7\n"));
-    assert_null(
-        put("[cpu \"one\"]", "dgemm 64x64x64:0.75 128x128x128:3\n")); /* in place of the old */
+    /* In place of the old */
+    assert_null(put("[cpu \"one\"]", "dgemm 64x64x64:0.75 128x128x128:3\n"));
     assert_null(calibration_open(&file, path));
     assert_true(calibration_find(&file, "[cpu \"one\"]", false, &section));
     assert_true(calibration_section_curve(&section, routine("dgemm"), &curve));

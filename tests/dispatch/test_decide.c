@@ -226,8 +226,8 @@ static void unsupported(void **state)
     struct accel_machine ready = machine(DEVICE_READY);
     struct accel_call call = product("dgemm", 5, 6, 7);
     (void)state;
-    call.blas.given[1] = call.blas.flag[ACCEL_transb] =
-        'R'; /* OpenBLAS's conjugate without transposition */
+    /* OpenBLAS's conjugate without transposition */
+    call.blas.given[1] = call.blas.flag[ACCEL_transb] = 'R';
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
     call = product("dgemv", 5, 6, 0);
     call.span[ACCEL_x].inc = call.span[ACCEL_y].inc = 1;
@@ -456,8 +456,8 @@ static void fallbacks(void **state)
     gpu.policy = ACCEL_POLICY_GPU;
     for (size_t i = 0; i < sizeof fallback / sizeof *fallback; i++) {
         assert_true(accel_is_fallback(&large, &m, &s, fallback[i]));
-        assert_false(
-            accel_is_fallback(&tiny, &m, &s, fallback[i])); /* it would not have gone there */
+        /* It would not have gone there */
+        assert_false(accel_is_fallback(&tiny, &m, &s, fallback[i]));
         assert_true(accel_is_fallback(&tiny, &m, &gpu, fallback[i]));
         assert_false(accel_is_fallback(&large, &m, &cpu, fallback[i]));
     }

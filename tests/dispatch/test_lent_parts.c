@@ -259,8 +259,8 @@ static void slow_peers(void **state)
     assert_true(again.ms == split.ms && again.count == split.count);
     for (int i = 0; i < count; i++)
         device[i].rates.peer = 300;
-    splits_make(&again, &call, device, count,
-                SPLIT_NO_LIMIT); /* what is remembered is another one */
+    /* What is remembered is another one */
+    splits_make(&again, &call, device, count, SPLIT_NO_LIMIT);
     assert_true(lends(&again));
     split_make(&split, &call, device, count, SPLIT_NO_LIMIT);
     assert_true(again.ms == split.ms && again.ahead == split.ahead);

@@ -191,8 +191,8 @@ static double run(const struct accel_call *call, const struct split *split,
         for (int x = 0; x < ACCEL_SPANS; x++)
             if (part.span[x].ptr && accel_is_read(&part, &part.span[x]))
                 needed += needed_bytes(&part, x, &p->region);
-        assert_true(bytes <=
-                    needed + 0.5); /* of a triangular factor, the blocks of its triangle alone */
+        /* Of a triangular factor, the blocks of its triangle alone */
+        assert_true(bytes <= needed + 0.5);
         if (kind == SCHEDULE_PRODUCT || kind == SCHEDULE_RANK_K)
             assert_true(bytes == needed);
         ms = ms < own ? own : ms;

@@ -149,7 +149,7 @@ def ended_well(done, expected):
 
 def leak(fault, given_up, report, baseline):
     """What is left at exit and should not be, as text. A GPU that is left alone is left with nothing of ours; one that is in
-    use, with no more of what does not depend on sizes than without the fault, but for what a lane makes when it first follows a schedule, or first one with kernels
+    use, with no more of what does not depend on sizes than without the fault, except for what a lane makes when it first follows a schedule, or first one with kernels
     beside each other: a call that finds less on the device may do so."""
     left, usual = report.left(), dict(baseline.left())
     made = left["streams"] - usual["streams"]  # those of copies come with events of three engines, the one beside with its own

@@ -87,9 +87,8 @@ static void the_third_call_where_one_misses_enough(void **state)
 static void what_was_missed_adds_up(void **state)
 {
     (void)state;
-    assert_int_equal(
-        calls_until(1, 4.5, 100),
-        6); /* the first, the watch's, and four that miss 4 ms; the next one has missed 5 */
+    /* The first, the watch's, and four that miss 4 ms; the next one has missed 5 */
+    assert_int_equal(calls_until(1, 4.5, 100), 6);
     sightings_bring(&call.span[ACCEL_a]);
     assert_int_equal(calls_until(1, 4.5, 100), 4);
 }
@@ -137,8 +136,8 @@ static void what_has_stayed_for_long_is_tried_again_soon(void **state)
         sightings_unchanged(a, sightings_watch(a, &may).watch);
     sightings_bring(a);
     write_to_it();
-    assert_int_equal(calls_until(10, 5, 100),
-                     2); /* one that sees it, and one that begins a watch */
+    /* One that sees it, and one that begins a watch */
+    assert_int_equal(calls_until(10, 5, 100), 2);
 }
 
 static void the_largest_input_of_what_may_stay(void **state)

@@ -148,8 +148,8 @@ static void a_stays_while_columns_pass(void **state)
     (void)state;
     gpu_trim(device);
     own->budget = 300 << 10;
-    make_product(&p, ACCEL_FLOAT64, 'N', 'N', 100, 1000, 100,
-                 0); /* A: 80 kB, B and C: 800 kB each */
+    /* A: 80 kB, B and C: 800 kB each */
+    make_product(&p, ACCEL_FLOAT64, 'N', 'N', 100, 1000, 100, 0);
     assert_int_equal(gpu_run(device, &p.call, &p.host), GPU_OK);
     right_product(&p);
     assert_int_equal(p.host.up_bytes, 8 * (100 * 100 + 100 * 1000)); /* each byte once */

@@ -89,8 +89,8 @@ static void copies_in_one_memory(void **state)
     assert_true(nominal_rates(&spark).copy_gbps == 15);
     spark.integrated = false;
     assert_true(nominal_rates(&spark).copy_gbps == 10);
-    const struct nominal_attributes nano = {5,  3,  1,    921600, 1600000,
-                                            64, 32, true, false}; /* 25.6 GB/s */
+    /* 25.6 GB/s */
+    const struct nominal_attributes nano = {5, 3, 1, 921600, 1600000, 64, 32, true, false};
     assert_true(nominal_rates(&nano).copy_gbps > 6.3 && nominal_rates(&nano).copy_gbps < 6.5);
 }
 

@@ -25,16 +25,14 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 struct replay {
     const struct panels *p;
     int done[SCHEDULE_ENGINES];
-    int panel[2], panel_up[2],
-        panel_used
-            [2]; /* by place: the panel that is there; its upload; the kernel that read it for the next one */
+    /* By place: the panel that is there; its upload; the kernel that read it for the next one */
+    int panel[2], panel_up[2], panel_used[2];
     int block_up[2], block_used[2];       /* by place: the upload; the last kernel that read it */
     const struct schedule_step *block[2]; /* by place: the step that brought it */
-    int down[PANELS_MOST],
-        kernels
-            [PANELS_MOST]; /* by panel: the download behind which it is in host memory; its last kernel */
-    int64_t
-        next[PANELS_SWEEPS]; /* of the panel: the column that comes next, of each source or sweep */
+    /* By panel: the download behind which it is in host memory; its last kernel */
+    int down[PANELS_MOST], kernels[PANELS_MOST];
+    /* Of the panel: the column that comes next, of each source or sweep */
+    int64_t next[PANELS_SWEEPS];
     int source;
     bool factored, changed_by_before;
 };
@@ -272,8 +270,8 @@ static void random_calls(void **unused)
     int made = 0, refused = 0, in_several = 0, beside = 0, stays = 0, triangles = 0, parts = 0;
     struct schedule_rates rates = schedule_nominal;
     (void)unused;
-    rates.launch_ms =
-        rates.call_ms; /* with longer ones, so small a matrix has no two panels at once */
+    /* With longer ones, so small a matrix has no two panels at once */
+    rates.launch_ms = rates.call_ms;
     for (int i = 0; i < 4000; i++) {
         const struct panels_call call = random_call();
         const int64_t memory = 1000 + random_below(call.m * call.n * call.size);

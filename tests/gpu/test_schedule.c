@@ -24,8 +24,8 @@ static const double parts[] = {0, 0.4};
 struct replay {
     const struct schedule *s;
     int *held[SCHEDULE_OPERANDS]; /* by place: the cell that is there, or -1 */
-    int *step_of
-        [SCHEDULE_OPERANDS]; /* by place: the number of the upload, of C of the kernel, that made it so */
+    /* By place: the number of the upload, of C of the kernel, that made it so */
+    int *step_of[SCHEDULE_OPERANDS];
     int *used[SCHEDULE_OPERANDS]; /* by place: the last kernel that used it */
     int *fetched;                 /* by place of C: the download that brought it down */
     int *kernels, *sent[SCHEDULE_OPERANDS], *downs; /* by cell */
@@ -164,8 +164,8 @@ static void download(struct replay *r, const struct schedule_step *step, int pro
 /* What is where of an operand, by the matrices that fit its memory. */
 struct held {
     int64_t *matrix; /* its number, or -1; of C the product's */
-    int *step, *used,
-        *fetched; /* the number of the upload that brought it; of the last kernel and download that used it */
+    /* The number of the upload that brought it; of the last kernel and download that used it */
+    int *step, *used, *fetched;
 };
 
 static int64_t slot_at(const struct schedule *s, int x, int group, int64_t product)

@@ -23,8 +23,9 @@
 
 enum {
     NRHS = 300,
+    /* From so many on our own kernel solves, by triangles of at most so many rows */
     LEAF = 2 * SUBSTITUTION_BLOCK
-}; /* from so many on our own kernel solves, by triangles of at most so many rows */
+};
 
 static int kernels, solves, fails_at;
 

@@ -338,8 +338,8 @@ static void another_kind_of_device_can_stand_there(void **state)
 
 int main(void)
 {
-    setenv("TESTGPU_DEVICES", "2",
-           1); /* the library, which is not loaded yet, reads it as it comes */
+    /* The library, which is not loaded yet, reads it as it comes */
+    setenv("TESTGPU_DEVICES", "2", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_described),
         cmocka_unit_test(each_has_its_own_memory),

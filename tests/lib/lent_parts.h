@@ -9,8 +9,8 @@
 #include "dispatch/cost/split.h"
 
 struct lent_times {
-    double
-        ms; /* until the last part is done, without what it takes to hand parts out; negative: no part can go on */
+    /* Until the last part is done, without what it takes to hand parts out; negative: no part can go on */
+    double ms;
     double host_bytes, lent_bytes; /* up */
     int cells;                     /* that several parts need */
 };

@@ -96,8 +96,8 @@ static double larger(double a, double b)
  */
 struct lanes {
     enum schedule_kind kind;
-    double a, b, c, up, compute,
-        down; /* ms: of A, B, C and all of them up; a triangle: a and b are half of its factor each */
+    /* ms: of A, B, C and all of them up; a triangle: a and b are half of its factor each */
+    double a, b, c, up, compute, down;
 };
 
 static double smaller(double a, double b)

@@ -26,10 +26,10 @@ struct schedule_judged {
     struct schedule_rates rates;
     int64_t memory_bytes;
     struct schedule_times times;
-    double
-        longest; /* of the engines: bytes up, down, and operations at the rate of the whole call; bytes as sent where memory is short */
-    double
-        bound; /* longest or more: no schedule is faster, or where memory is short, none that sends so much */
+    /* Of the engines: bytes up, down, and operations at the rate of the whole call; bytes as sent where memory is short */
+    double longest;
+    /* Longest or more: no schedule is faster, or where memory is short, none that sends so much */
+    double bound;
     double once; /* no schedule is faster, whatever the memory */
 };
 

@@ -39,7 +39,7 @@ for case in WHOLE + DIVIDED if IS_BUILT else []:
     done, line, own, blas, report = run(case, OWN)
     tap.ok(done.stdout == expected and line.get("ran") == "gpu0" and "testgpu fault " not in report, f"{case}: the result is exact", done.stdout, expected, line, report[-300:])
     tap.ok(set(own) == {case[0]} and blas < len(own), f"{case}: {len(own)} launches of the kernel", own[:3], blas)  # triangles of less than 64 rows are cuBLAS's
-    # cuBLAS's: the same line of the log, but for times.
+    # cuBLAS's: the same line of the log, except for times.
     done, line, own, blas, _ = run(case, SOLVES)
     tap.ok(done.stdout == expected and line.get("ran") == "gpu0" and not own and blas, f"{case}: cuBLAS solves if it is faster", own[:3], blas)
 if not IS_BUILT:

@@ -14,8 +14,8 @@ struct matrix {
     int item;            /* bytes of a number: 4 or 8 */
     size_t rows, cols;
     enum part part;
-    double squares,
-        longest; /* of all numbers and of a column, the largest sum; product_by_columns() sets both */
+    /* Of all numbers and of a column, the largest sum; product_by_columns() sets both */
+    double squares, longest;
 };
 
 /* Sets products[j] to that of `left` and column j; left is NULL: to the sum of the column's absolute values. */

@@ -91,8 +91,8 @@ static void a_short_run(void **state)
     const struct hints_of of = {&row, 1, 0.15, -1, 0, ~0u, NULL};
     (void)state;
     *said = 0;
-    hints_make(&of, note,
-               said); /* it would save most of the run, but no time that one would miss */
+    /* It would save most of the run, but no time that one would miss */
+    hints_make(&of, note, said);
     assert_string_equal(said, "");
     row.instead = 0.005;
     hints_make(&of, note, said);

@@ -17,8 +17,8 @@
 #include "report/page.h"
 #include "report/totals.h"
 
-static struct accel_call
-    call; /* a routine that is not known: rows have the names that are called */
+/* A routine that is not known: rows have the names that are called */
+static struct accel_call call;
 static struct totals_part part;
 static char path[] = "/tmp/accel-page-XXXXXX"; /* a process has one log */
 static int fd;

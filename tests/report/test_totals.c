@@ -21,8 +21,8 @@
 
 enum { TIMES = 5000, CHILDREN = 4 };
 
-static struct accel_call
-    call; /* a routine that is not known: rows have the names that are called */
+/* A routine that is not known: rows have the names that are called */
+static struct accel_call call;
 static struct totals_part part;
 
 static void add(const char *symbol, enum accel_why why, const char *ran, double ms)

@@ -22,8 +22,8 @@ enum { BF16X9_MATH = 4, FIXED_MATH = 8 };
 struct operand {
     const struct matrix *shape;
     const void *elements;
-    bool
-        by_column; /* a row of op(A), a column of op(B): what shares an exponent is a column as stored */
+    /* A row of op(A), a column of op(B): what shares an exponent is a column as stored */
+    bool by_column;
     int64_t reals; /* for each element */
 };
 

@@ -121,8 +121,8 @@ static CUresult tell_bits(struct testgpu_run *run, const struct blas_call *x)
 static CUresult compute_call(struct testgpu_run *run, struct blas_call *x)
 {
     char *c;
-    int bits =
-        x->mode != NULL && !testgpu_computes() ? 55 : -1; /* what is not computed went well */
+    /* What is not computed went well */
+    int bits = x->mode != NULL && !testgpu_computes() ? 55 : -1;
     x->retained_bits = &bits;
     CUresult code = x->device_scalars ? read_scalars(run, x) : CUDA_SUCCESS;
     if (code == CUDA_SUCCESS)

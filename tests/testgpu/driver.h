@@ -15,8 +15,8 @@ enum { DEVICES_MAX = 16 };
 
 struct driver {
     pthread_mutex_t lock;
-    pthread_cond_t
-        progress; /* an operation ended, a pin was dropped; where speeds are set, work arrived */
+    /* An operation ended, a pin was dropped; where speeds are set, work arrived */
+    pthread_cond_t progress;
     _Atomic unsigned long news; /* how often there was such progress */
     bool initialised;
     bool forked;
@@ -271,8 +271,8 @@ struct CUstream_st {
     int priority;
     bool legacy;
     bool working; /* its thread runs */
-    pthread_cond_t
-        arrived; /* work for its thread, or the end; all zero at first, as the initialiser is */
+    /* Work for its thread, or the end; all zero at first, as the initialiser is */
+    pthread_cond_t arrived;
     struct operation *first, *last;
     struct operation *latest; /* the newest operation, finished or not */
     bool settled;             /* the host has waited for the newest one */

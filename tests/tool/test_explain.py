@@ -52,7 +52,7 @@ with tempfile.TemporaryDirectory() as folder:
     text = f"{folder}/text"
     Path(text).write_text("a program's own\n" + "".join(map(as_text, lines)) + "accel: a message\n")
     shown = explain(text)
-    tap.ok(shown.returncode == 0 and shown.stdout.split("\n", 1)[1] == done.stdout.split("\n", 1)[1] and "22 calls of 1 process took 5.000 s\n" in shown.stdout, "text says what JSON says, but for times of day",
+    tap.ok(shown.returncode == 0 and shown.stdout.split("\n", 1)[1] == done.stdout.split("\n", 1)[1] and "22 calls of 1 process took 5.000 s\n" in shown.stdout, "text says what JSON says, except for times of day",
            shown.stdout)
     ranks = [write(f"{folder}/rank{i}", [{**line, "rank": i, "pid": 100 + i} for line in lines[i::3]]) for i in range(3)]
     both = told(*ranks)

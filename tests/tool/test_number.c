@@ -60,8 +60,8 @@ static void exponents(void **state)
     (void)state;
     assert_string_equal(found("1.0D+00 -2.5d-3 1.5Q2"), "1 -0.0025 150");
     assert_string_equal(found("0.125-101 0.5+123"), "1.25e-102 5e+122");
-    assert_string_equal(found("2d3 7D1"),
-                        "2i 7i"); /* with such an exponent, Fortran writes a point */
+    /* With such an exponent, Fortran writes a point */
+    assert_string_equal(found("2d3 7D1"), "2i 7i");
     assert_string_equal(found("1e 1e+ 2E"), "1i 1i 2i");
     assert_string_equal(found("1e400"), "1e+400");
     assert_string_equal(found("0x10 0xFFp-4 0x1.8p+3 -0x1p0 0x"), "16i 15.9375 12 -1 0i");

@@ -99,7 +99,7 @@ for solver in ("svd", "lsqr", "eigen"):
     if solver == "eigen":  # what it uses are all of them, normalised by the covariance within
         s = lda.scalings_
         residual(dot(s.T, lda.covariance_, s) - np.eye(N), s.T, s, lda.covariance_, M)
-    if solver == "svd":  # the same, of the directions that the classes span, but for a factor
+    if solver == "svd":  # the same, of the directions that the classes span, except for a factor
         s = lda.scalings_[:, :3]
         product = dot(s.T, lda.covariance_, s)
         residual(product - np.eye(3) * product[0, 0], s.T, s, lda.covariance_, M)
