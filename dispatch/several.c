@@ -115,7 +115,7 @@ static void plan_parts(const struct accel_call *call, const struct situation *si
     if (may_lend && ready > 1)
         see_peers(device, plan->device, ready, gbps);
     if (plan->factors)
-        factors_make(&plan->split, &plan->shared, call, device, have, gbps);
+        factorisation_make(&plan->split, &plan->shared, call, device, have, gbps);
     else
         splits_make(&plan->split, call, device, have, gbps);
 }
@@ -144,7 +144,7 @@ bool several_may_share(const struct accel_call *call, const struct situation *si
 {
     if (accel_uses_solver(call->routine))
         return lapack_gpu_bytes(call) > (double)situation->device->memory_bytes &&
-               factors_are_shared(call);
+               factorisation_is_shared(call);
     return accel_cuts_of(call) != 0;
 }
 

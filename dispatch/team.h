@@ -1,14 +1,14 @@
 /*
  * Runs a call over several devices at the same time (dispatch/cost/split.h): the first part on the calling thread, each of the others on a
- * thread of libaccel's own, or on the calling thread if none can be started. What a device does not finish, the others do, then the
- * original, which runs on the calling thread alone. While others work on the program's memory, the calling thread takes no signals
+ * thread of libaccel's own, or on the calling thread if none can be started. The other devices do what one does not finish, then the
+ * original does, which runs on the calling thread alone. While others work on the program's memory, the calling thread takes no signals
  * except those of its own faults. Thread-safe.
  */
 #ifndef ACCEL_TEAM_H
 #define ACCEL_TEAM_H
 
 #include "device.h"
-#include "dispatch/cost/factors.h"
+#include "dispatch/cost/factorisation.h"
 #include "report/record.h"
 
 /* A call's split, and the devices that its numbers stand for. */

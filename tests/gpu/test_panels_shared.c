@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/cost/factors.h"
+#include "dispatch/cost/factorisation.h"
 #include "gpu/pack.h"
 #include "ops/call.h"
 #include "tests/lib/split_cases.h"
@@ -26,11 +26,10 @@ struct device {
     struct panels part;
     int next[SCHEDULE_ENGINES], done[SCHEDULE_ENGINES];
     int panel[2]; /* by place: what is there; -1: nothing */
-    int down_of[PANELS_MOST];
     const struct schedule_step *block[2];
     int block_used[2];
-    int64_t
-        column[PANELS_MOST]; /* by own panel: it has the changes by the columns before this one */
+    /* By own panel: it has the changes by the columns before this one */
+    int64_t column[PANELS_MOST];
     bool list[PANELS_MOST], factored[PANELS_MOST];
 };
 
@@ -246,8 +245,8 @@ static void rates_add_up(void **state)
             while ((double)(n * n) * size < times * (double)device[0].memory_bytes)
                 n += 64;
             assert_true(split_call_of(&call, names[r / 2], n, n, n));
-            assert_true(factors_are_shared(&call));
-            factors_make(&split, &shared, &call, device, count, SPLIT_NO_LIMIT);
+            assert_true(factorisation_is_shared(&call));
+            factorisation_make(&split, &shared, &call, device, count, SPLIT_NO_LIMIT);
             if (split.count == 1)
                 continue;
             assert_true(split.ms < SPLIT_GAIN * split.whole_ms);
@@ -281,7 +280,7 @@ static void unequal_parts(void **state)
     for (int d = 0; d < 3; d++)
         device[d].memory_bytes = INT64_C(8) << 30;
     assert_true(split_call_of(&call, "dgetrf", 40000, 40000, 0));
-    factors_make(&split, &shared, &call, device, 3, SPLIT_NO_LIMIT);
+    factorisation_make(&split, &shared, &call, device, 3, SPLIT_NO_LIMIT);
     assert_int_equal(split.count, 2);
     assert_int_equal(split.part[0].device, 2);
     assert_int_equal(split.part[1].device, 1);
@@ -289,12 +288,12 @@ static void unequal_parts(void **state)
         columns[shared.owner[j]] += shared.first[j + 1] - shared.first[j];
     assert_true(columns[0] > columns[1] && columns[1] > 0);
     device[1].memory_bytes = 1 << 20; /* it has no room for its part */
-    factors_make(&split, &shared, &call, device, 3, SPLIT_NO_LIMIT);
+    factorisation_make(&split, &shared, &call, device, 3, SPLIT_NO_LIMIT);
     assert_int_equal(split.count, 1);
     assert_true(split_call_of(&call, "dgemm", 4000, 4000, 4000));
-    assert_false(factors_are_shared(&call));
+    assert_false(factorisation_is_shared(&call));
     assert_true(split_call_of(&call, "dgeqrf", 4000, 4000, 4000));
-    assert_false(factors_are_shared(&call));
+    assert_false(factorisation_is_shared(&call));
 }
 
 int main(void)

@@ -1,11 +1,11 @@
-#include "factors.h"
+#include "factorisation.h"
 
 #include <float.h>
 
 #include "gpu/solver_panels.h"
 #include "ops/op.h"
 
-bool factors_are_shared(const struct accel_call *call)
+bool factorisation_is_shared(const struct accel_call *call)
 {
     const struct lapack_panels *op = accel_op_of(call->routine)->in_panels;
     struct panels_call panels[2];
@@ -42,7 +42,7 @@ static void sort(const struct panels_call *call, const struct split_device *devi
     *best_ms = ms[0];
 }
 
-/* What cuSOLVER's workspaces may take is left free, as far as that is known. */
+/* Leaves free what cuSOLVER's workspaces may take, as far as that is known. */
 static struct panels_device member_of(const struct panels_call *call,
                                       const struct split_device *device)
 {
@@ -89,8 +89,9 @@ static int close_ranks(struct panels_shared *shared, struct split *split)
     return count;
 }
 
-void factors_make(struct split *split, struct panels_shared *shared, const struct accel_call *call,
-                  const struct split_device *device, int count, double host_gbps)
+void factorisation_make(struct split *split, struct panels_shared *shared,
+                        const struct accel_call *call, const struct split_device *device, int count,
+                        double host_gbps)
 {
     struct panels_call panels[2];
     int order[SPLIT_MOST];
@@ -115,7 +116,7 @@ void factors_make(struct split *split, struct panels_shared *shared, const struc
     if (split->ms >= SPLIT_GAIN * best_ms)
         return;
     split->count = close_ranks(shared, split);
-    /* What follows is the leader's alone. */
+    /* The leader alone does the rest. */
     const double rest_ms = jobs > 1 ? alone_ms(&panels[1], &device[split->part[0].device]) : 0;
     split->whole_ms = (best_ms < DBL_MAX ? best_ms : split->ms) + rest_ms;
     split->ms += rest_ms;
