@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/host_memory.h"
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -53,6 +54,11 @@ int64_t pack_ld(int64_t rows, int64_t size)
 {
     const int64_t line = 64 / size;
     return rows < line ? rows : (rows + line - 1) / line * line;
+}
+
+bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_piece *piece)
+{
+    return r->each == 0 && !host_memory_is_there(pack_host(r, piece));
 }
 
 int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_piece *piece,

@@ -19,8 +19,8 @@ struct lane_rectangle {
     char uplo;
     bool hermitian; /* packing makes zeros of the imaginary parts of the triangle's diagonal */
     struct gpu_scan *scan; /* looks at the numbers that are packed, or NULL */
-    struct gpu_key *
-        digest; /* gets the digest of a whole rectangle, or of its triangle, as it is packed; or NULL */
+    /* Gets the digest of a whole rectangle, or of its triangle, as it is packed; or NULL */
+    struct gpu_key *digest;
     /* Of a batch: the columns of each matrix, 0: there is one. Packed, they are one behind the other; in host memory they begin `stride`
      * elements apart, or at every step-th pointer of `array`. */
     int64_t each, stride, step;
@@ -69,6 +69,10 @@ static inline char *pack_host(const struct lane_rectangle *r, const struct pack_
 {
     return r->host + (piece->col * r->ld + piece->row) * r->size;
 }
+
+/* Returns whether the kernel has not given the pages of a piece yet, as its first element tells: threads that write to one huge page would each have
+ * the kernel clear one. False of a batch. errno stays. */
+bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_piece *piece);
 
 /* Returns the leading dimension of a piece in its slot, if it is device_ld on the device: a trimmed one's is that of its own rows. */
 int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_piece *piece,

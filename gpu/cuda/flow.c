@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/crew.h"
-#include "base/host_memory.h"
 #include "check.h"
 #include "lane.h"
 
@@ -23,11 +22,11 @@ struct parcel {
     const struct schedule_step *step;
     bool first, last;    /* piece of its step */
     int64_t piece_bytes; /* of which it is one */
-    int parts,
-        left; /* items of it: its parts, or one with all of them; those that are not taken yet */
+    /* Items of it: its parts, or one with all of them; those that are not taken yet */
+    int parts, left;
     int64_t early; /* up: parts of it that have been sent before it was packed */
-    struct gpu_key
-        digest; /* of what has come down, if that is asked for: of the items that are taken */
+    /* Of what has come down, if that is asked for: of the items that are taken */
+    struct gpu_key digest;
 };
 
 /* One that the crew does. */
@@ -59,8 +58,8 @@ struct run {
     struct direction up, down;
     int downs;    /* downloads that were begun */
     int unpacked; /* downloads that are in host memory as a whole */
-    int64_t
-        ends[2]; /* the pieces up to the last download with an even number, and with an odd one */
+    /* The pieces up to the last download with an even number, and with an odd one */
+    int64_t ends[2];
     struct parcel parcels[LANE_WIDE_SLOTS];
     int next[SCHEDULE_ENGINES];              /* of the schedule's steps: the engine's next one */
     int put[SCHEDULE_ENGINES];               /* steps of the engine that are on its streams */
@@ -112,7 +111,7 @@ static enum gpu_status count_beside(struct run *run)
     return run->beside ? status : GPU_NO_MEMORY;
 }
 
-/* Divides a ring between the directions: the wide one if there is memory for it. What few threads fill should stay in their caches. */
+/* Divides a ring between the directions: the wide one if there is memory for it. A ring that few threads fill should stay in their caches. */
 static enum gpu_status divide_ring(struct run *run)
 {
     struct gpu_lane *lane = run->lane;
@@ -352,19 +351,13 @@ static bool has_room(const struct run *run, const struct flow_copy *copy, int64_
            CREW_ITEMS;
 }
 
-/* Threads that write to parts of one fresh huge page would each have the kernel clear one. */
-static bool is_fresh(const struct parcel *parcel)
-{
-    const struct lane_rectangle *r = &parcel->copy.host;
-    return r->streamed && r->each == 0 && !host_memory_is_there(pack_host(r, &parcel->piece));
-}
-
 static void open_items(struct run *run, bool down, struct parcel *parcel)
 {
-    const bool divided = run->helped && !parcel->copy.lent && !(down && is_fresh(parcel));
+    const struct lane_rectangle *host = &parcel->copy.host;
+    const bool divided = run->helped && !parcel->copy.lent &&
+                         !(down && host->streamed && pack_is_fresh(host, &parcel->piece));
     parcel->parts = parcel->left =
-        divided ? (int)pack_parts(&parcel->copy.host, parcel->copy.device_ld, parcel->piece_bytes)
-                : 1;
+        divided ? (int)pack_parts(host, parcel->copy.device_ld, parcel->piece_bytes) : 1;
     parcel->digest = (struct gpu_key){{0, 0}};
     for (int i = 0; i < parcel->parts; i++)
         run->item[run->items++ % CREW_ITEMS] =
@@ -619,13 +612,13 @@ static enum gpu_status run_steps(struct run *run)
     while (status == GPU_OK &&
            (run->put[COMPUTE] < s->steps[COMPUTE] || run->put[DOWN] < s->steps[DOWN] ||
             run->down.ended < run->down.begun)) {
-        /* What is finished comes first; then the crew gets work, as to start a kernel may take long; then kernels: their cells are on their way. */
+        /* Finished items come first. Then the crew gets work, as to start a kernel may take long; then kernels: their cells are on their way. */
         if (feed_down(run, &status) || feed_up(run, &status) || feed_compute(run, &status) ||
             handle_piece(run, &status) || look_down(run, &status))
             continue;
         status = wait_for_any(run);
     }
-    /* What has come down has waited for all that has come up. */
+    /* The downloads have waited for all that has come up. */
     while (status == GPU_OK && run->flow->came_up && run->up.ended < run->up.under_way)
         end_up(run);
     return status;

@@ -74,10 +74,9 @@ struct transfer {
     int64_t piece_bytes, count;
     int64_t parts; /* items of a piece: its parts, or 1 */
     int64_t early; /* up: those of the first piece that have been sent before it was packed */
-    bool
-        fresh; /* it writes to pages that the kernel has not given yet: threads that write to one huge page would each have it clear one */
-    const char
-        *landed; /* what comes down is here already; NULL: it goes through slots of the ring */
+    bool fresh;    /* its pages, to which it writes: see pack_is_fresh() */
+    /* Down: the elements, if they are here already; NULL: they go through slots of the ring */
+    const char *landed;
     struct lane_ring *ring;
     int first, slots, helpers;
     const struct gpu_cells *cells; /* of a matrix that is digested by them */
@@ -538,8 +537,8 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
     struct transfer t = {.lane = lane, .host = *to, .device = device, .device_ld = device_ld};
     int64_t arrived = 0;
     *done_cols = *done_rows = 0;
-    if (to->each == 0 && bytes_of(to, device_ld) >= LANE_STREAMED_BYTES)
-        t.fresh = !host_memory_is_there(pack_host(to, &(struct pack_piece){.col = to->cols / 2}));
+    if (bytes_of(to, device_ld) >= LANE_STREAMED_BYTES)
+        t.fresh = pack_is_fresh(to, &(struct pack_piece){.col = to->cols / 2});
     begin_job(&t, unpack_item);
     enum gpu_status status = choose_ring(&t);
     if (t.host.digest)
@@ -597,8 +596,8 @@ static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_r
     if (!aside.host)
         return GPU_NO_MEMORY;
     host_memory_prefer_huge(aside.host, to->rows * to->cols * to->size);
-    aside.digest =
-        to->uplo ? NULL : to->digest; /* of what comes down, with the device's leading dimension */
+    /* Of what comes down, with the device's leading dimension */
+    aside.digest = to->uplo ? NULL : to->digest;
     enum gpu_status status = lane_download(lane, &aside, device, device_ld, &done_cols, &done_rows);
     struct lane_rectangle digested = *to;
     digested.digest = NULL;

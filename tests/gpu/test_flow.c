@@ -45,10 +45,18 @@ static int start(void **state)
 /* The test GPU's trace, in which calls are in the order in which they came. */
 static const char *trace;
 
+static FILE *open_trace(long at, int whence)
+{
+    FILE *file = fopen(trace, "r");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, whence), 0);
+    return file;
+}
+
 /* What a call has put on the streams. */
 struct traced {
-    double up, down, before_kernels,
-        among_kernels; /* bytes up and down; up before the first kernel, down before the last */
+    /* Bytes up and down; up before the first kernel, down before the last */
+    double up, down, before_kernels, among_kernels;
     int kernels, waits;
 };
 
@@ -56,9 +64,7 @@ static struct traced read_trace(long from)
 {
     struct traced t = {0};
     char line[512];
-    FILE *file = fopen(trace, "r");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, from, SEEK_SET), 0);
+    FILE *file = open_trace(from, SEEK_SET);
     while (fgets(line, sizeof line, file)) {
         const char *bytes = strstr(line, "bytes=");
         if (strstr(line, "cuMemcpyHtoDAsync"))
@@ -77,9 +83,7 @@ static struct traced read_trace(long from)
 
 static long trace_length(void)
 {
-    FILE *file = fopen(trace, "r");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    FILE *file = open_trace(0, SEEK_END);
     const long length = ftell(file);
     fclose(file);
     return length;
@@ -158,9 +162,7 @@ static int downloads_before_last_kernel(long from, int *kernels)
 {
     char line[512], ran[64] = "";
     int downloads = 0, before = 0;
-    FILE *file = fopen(trace, "r");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, from, SEEK_SET), 0);
+    FILE *file = open_trace(from, SEEK_SET);
     for (*kernels = 0; fgets(line, sizeof line, file);) {
         const char *stream = strstr(line, "cuMemcpyDtoHAsync") ? strstr(line, "stream=") : NULL;
         if (stream)
@@ -201,9 +203,7 @@ static int kernels_by_stream(long from, int kernels[2])
 {
     char line[512], stream[2][32] = {"", ""};
     int streams = 0;
-    FILE *file = fopen(trace, "r");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, from, SEEK_SET), 0);
+    FILE *file = open_trace(from, SEEK_SET);
     kernels[0] = kernels[1] = 0;
     while (fgets(line, sizeof line, file)) {
         const char *on = strstr(line, " run gemm ") ? strstr(line, "stream=") : NULL;
