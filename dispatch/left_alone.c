@@ -71,8 +71,8 @@ static void leave_device(struct dispatch_device *device)
     device_give_up(device, instead);
 }
 
-void left_alone_after(struct dispatch_device *device, const struct accel_routine *routine,
-                      const struct gpu_host *host)
+static void leave_what_failed(struct dispatch_device *device, const struct accel_routine *routine,
+                              const struct gpu_host *host)
 {
     switch (host->blame) {
     case GPU_BLAME_DEVICE:
@@ -93,5 +93,5 @@ void left_alone_by_status(struct dispatch_device *device, const struct accel_cal
     if (status == GPU_NO_MEMORY || status == GPU_SHORT_ELSE)
         full_note(&device->full, call);
     if (status == GPU_ERROR || status == GPU_FINISHED_ELSE)
-        left_alone_after(device, call->routine, host);
+        leave_what_failed(device, call->routine, host);
 }

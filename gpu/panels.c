@@ -300,8 +300,8 @@ static bool divide_evenly(struct panels *p, const struct panels_call *call, int 
 /* How the memory is divided. */
 static const struct choice {
     int buffers, share;
-    bool
-        stays; /* then the upload of a panel waits for the kernel that reads the one in its place */
+    /* Then the upload of a panel waits for the kernel that reads the one in its place */
+    bool stays;
 } choices[] = {{1, 16, false}, {2, 16, false}, {2, 16, true}, {1, 5, false},
                {2, 5, false},  {2, 5, true},   {1, 3, false}};
 enum { CHOICES = sizeof choices / sizeof *choices };
@@ -335,20 +335,17 @@ static bool divide_memory(struct panels *p, const struct panels_call *call,
 struct plan {
     struct panels *p;
     int room;
-    int *unpacked; /* by panel: the downloads up to its last one */
-    int used[BLOCKS],
-        next;   /* the kernels up to the last that read a block; the block that is next */
-    int stayed; /* the kernels up to the one that read the panel which stays */
-    bool short_of_memory;
+    int *unpacked;    /* by panel: the downloads up to its last one */
+    int used[BLOCKS]; /* by block: the kernels up to the last that read it */
+    int next;         /* the block that is next */
+    int stayed;       /* the kernels up to the one that read the panel which stays */
 };
 
 static struct schedule_step *add(struct plan *plan, int engine, int i, int j, int number)
 {
     struct schedule_step *step = schedule_add(&plan->p->schedule, &plan->room, engine);
-    if (!step) {
-        plan->short_of_memory = true;
+    if (!step)
         return NULL;
-    }
     step->i = i;
     step->j = j;
     step->p = number;

@@ -10,7 +10,8 @@ static bool is_in_place(const struct tile_part *part)
     return part->x && gpu_in_place(part->x) && !part->aside;
 }
 
-int64_t tiles_part_bytes(const struct tiles *t, int part)
+/* Return the bytes of device memory that a part, or all of them, need at the present size. */
+static int64_t part_bytes(const struct tiles *t, int part)
 {
     const struct tile_part *p = &t->part[part];
     if (is_in_place(p))
@@ -20,11 +21,11 @@ int64_t tiles_part_bytes(const struct tiles *t, int part)
     return gpu_device_ld(*p->rows, p->x->dtype) * *p->cols * gpu_size_of(p->x);
 }
 
-int64_t tiles_bytes(const struct tiles *t)
+static int64_t all_bytes(const struct tiles *t)
 {
     int64_t bytes = 0;
     for (int i = 0; i < TILE_PARTS; i++)
-        bytes += tiles_part_bytes(t, i);
+        bytes += part_bytes(t, i);
     return bytes;
 }
 
@@ -40,9 +41,9 @@ int64_t tiles_panel(int64_t length, int64_t size)
 static bool choose_size(struct tiles *t, int64_t available)
 {
     t->size = t->most;
-    while (tiles_bytes(t) > available && t->size > 1)
+    while (all_bytes(t) > available && t->size > 1)
         t->size = (t->size + 1) / 2;
-    return tiles_bytes(t) <= available;
+    return all_bytes(t) <= available;
 }
 
 /* Looks for whole operands that earlier calls have left on the device. */
@@ -75,25 +76,26 @@ static enum gpu_status get_memory(struct tiles *t, bool looks)
 {
     struct gpu_work *work = t->work;
     enum gpu_status status = GPU_OK;
-    if (tiles_bytes(t) > gpu_info(work->device)->memory_bytes)
+    if (all_bytes(t) > gpu_info(work->device)->memory_bytes)
         return GPU_NO_MEMORY;
     if (looks)
         status = look_for_residents(t);
     for (int i = 0; status == GPU_OK && i < TILE_PARTS; i++) {
-        int64_t bytes = tiles_part_bytes(t, i);
+        int64_t bytes = part_bytes(t, i);
         if (bytes > 0 && !t->part[i].resident.here)
             status = gpu_work_take(work, bytes, &t->part[i].memory);
     }
     if (status != GPU_NO_MEMORY)
         return status;
     leave_residents(t);
-    status =
-        gpu_work_give_back(work); /* a part of what is there may be on its way to its own place */
+    /* A part of what is there may be on its way to its own place */
+    status = gpu_work_give_back(work);
     return status == GPU_OK ? GPU_NO_MEMORY : status;
 }
 
-/* Tries the largest sizes first, then those for which there is memory. */
-enum gpu_status tiles_prepare(struct tiles *t)
+/* Chooses a size and takes device memory for the parts: the largest size first, then those for which there is memory. Nothing of the call is on
+ * the stream yet. Returns GPU_NO_MEMORY if none fits. */
+static enum gpu_status prepare(struct tiles *t)
 {
     enum gpu_status status = GPU_NO_MEMORY;
     int64_t available = INT64_MAX;
@@ -303,7 +305,7 @@ static void keep_residents(struct tiles *t)
     }
 }
 
-enum gpu_status tiles_compute(struct tiles *t)
+static enum gpu_status compute_all(struct tiles *t)
 {
     struct tile tile = {.first = true};
     for (int i = 0; i < TILE_PARTS; i++)
@@ -320,6 +322,6 @@ enum gpu_status tiles_compute(struct tiles *t)
 
 enum gpu_status tiles_run(struct tiles *t)
 {
-    enum gpu_status status = tiles_prepare(t);
-    return status == GPU_OK ? tiles_compute(t) : status;
+    enum gpu_status status = prepare(t);
+    return status == GPU_OK ? compute_all(t) : status;
 }

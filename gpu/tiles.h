@@ -60,14 +60,8 @@ struct tiles {
     enum gpu_status (*end)(struct tiles *t); /* after the last one; may be NULL */
 };
 
-/* Chooses a size and takes device memory for the parts. Returns GPU_NO_MEMORY if none fits. Call it before anything of the
- * call is on the stream. */
-enum gpu_status tiles_prepare(struct tiles *t);
-
-/* Computes all tiles. Returns the status for gpu_run(). */
-enum gpu_status tiles_compute(struct tiles *t);
-
-/* Does both. */
+/* Chooses a size, takes device memory for the parts, and computes all tiles. Call it before anything of the call is on the stream.
+ * Returns the status for gpu_run(): GPU_NO_MEMORY if no size fits. */
 enum gpu_status tiles_run(struct tiles *t);
 
 /* Uploads the part [row, row + rows) x [col, col + cols) of an operand, unless it is on the device; *at says where it is. */
@@ -76,10 +70,6 @@ enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, 
 
 /* Copies a whole vector back from the part's memory to the program's, all or nothing. */
 enum gpu_status tiles_write_vector(struct tiles *t, int part);
-
-/* Return the bytes of device memory that a part, or all of them, need at the present size. */
-int64_t tiles_part_bytes(const struct tiles *t, int part);
-int64_t tiles_bytes(const struct tiles *t);
 
 /* Returns how many columns of `length` elements of `size` bytes make a panel that can be written back all or nothing:
  * at least one. */

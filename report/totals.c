@@ -75,11 +75,6 @@ struct totals {
 
 #define VERSION (0x616363656c000100 + sizeof(struct totals))
 
-size_t totals_bytes(void)
-{
-    return sizeof(struct totals);
-}
-
 static struct totals *map(int fd)
 {
     void *at = mmap(NULL, sizeof(struct totals), PROT_READ | PROT_WRITE,

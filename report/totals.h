@@ -36,8 +36,8 @@ struct totals_row {
     int64_t calls;
     int64_t untimed; /* of calls */
     double seconds;  /* of the other calls */
-    double estimated,
-        instead; /* of those with an estimate: their time; the estimated time on the other side */
+    /* Of those with an estimate: their time; the estimated time on the other side */
+    double estimated, instead;
     int64_t up, down, kept; /* bytes */
     int64_t again; /* of up: operands from where, and in the shape in which, one has come before */
 };
@@ -66,9 +66,8 @@ enum { TOTALS_ABOUTS = 16, TOTALS_ABOUT_BYTES = 4096 };
 /* The table, at its place in shared memory. */
 struct totals;
 
-/* Returns a new table that the children of forks share, or NULL with errno. totals_bytes(): its size as a file. */
+/* Returns a new table that the children of forks share, or NULL with errno. */
 struct totals *totals_make(void);
-size_t totals_bytes(void);
 
 /* Makes the open, empty file a table, and maps it. NULL with errno. */
 struct totals *totals_make_in(int fd);

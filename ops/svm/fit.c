@@ -179,7 +179,7 @@ static bool make_function(struct svm_function *f, const struct smo_problem *q,
     return q->converged || keep_variables(f, q);
 }
 
-/* What a cap of iterations has ended depends on each step before. The library's steps are these until it shrinks for the first time: see
+/* A solution that a cap of iterations has ended depends on each step before. The library's steps are these until it shrinks for the first time: see
  * Solver::Solve() of libsvm and scikit-learn. Its own cap is so far away that rounding may have made them others. */
 static bool has_own_steps(const struct svm_training *t, const struct smo_problem *q)
 {
@@ -356,21 +356,21 @@ enum gpu_status svm_decide_jobs(struct smo *s, const struct smo_matrix *x,
     return s->status;
 }
 
-void svm_job_free(struct svm_job *job)
-{
-    svm_functions_free(job->functions, svm_job_functions(job));
-    svm_classes_free(&job->classes);
-    free(job->training.class_c);
-    *job = (struct svm_job){0};
-}
-
-void svm_functions_free(struct svm_function *functions, int count)
+static void functions_free(struct svm_function *functions, int count)
 {
     for (int k = 0; functions && k < count; k++) {
         free(functions[k].coefficient);
         free(functions[k].variables);
     }
     free(functions);
+}
+
+void svm_job_free(struct svm_job *job)
+{
+    functions_free(job->functions, svm_job_functions(job));
+    svm_classes_free(&job->classes);
+    free(job->training.class_c);
+    *job = (struct svm_job){0};
 }
 
 void svm_matrix_free(struct svm_matrix *x)

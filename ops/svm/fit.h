@@ -51,7 +51,6 @@ int svm_support_of(const struct svm_job *job, bool *used);
 struct smo_matrix svm_put(struct smo *s, const struct svm_matrix *x);
 
 void svm_job_free(struct svm_job *job);
-void svm_functions_free(struct svm_function *functions, int count);
 void svm_matrix_free(struct svm_matrix *x);
 void svm_classes_free(struct svm_classes *classes);
 

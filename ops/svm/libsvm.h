@@ -245,7 +245,5 @@ bool libsvm_copy_estimates(const struct libsvm_trainings *t, double **a, double 
  * NULL without memory. */
 const char *libsvm_sigmoid(int count, const double *decisions, const double *labels, double *a,
                            double *b);
-/* Laplace's sigma: the mean error without those that are beyond five standard deviations. */
-double libsvm_sigma(const double *errors, int count);
 
 #endif

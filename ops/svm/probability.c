@@ -125,7 +125,8 @@ static bool estimate_pair(struct libsvm_group *group, const struct svm_job *jobs
     return group->message;
 }
 
-double libsvm_sigma(const double *errors, int count)
+/* Laplace's sigma: the mean error without those that are beyond five standard deviations. */
+static double sigma_of(const double *errors, int count)
 {
     double sum = 0, kept = 0;
     for (int i = 0; i < count; i++)
@@ -151,7 +152,7 @@ static bool estimate_regression(const struct libsvm_source *source, struct libsv
             errors[row] = fabs(source->y[row] - value_of(column, row));
         }
     if (errors)
-        group->a = libsvm_sigma(errors, source->l);
+        group->a = sigma_of(errors, source->l);
 
     free(errors);
     return errors;
