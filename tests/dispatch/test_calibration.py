@@ -7,18 +7,14 @@ import tempfile
 from pathlib import Path
 
 from lib.calibrated import AUTO, calibrate, gpu_lines, keys, lines, put
-from lib.log import lines_for, said
-from lib.programs import BUILD, LOG, VENV_PYTHON, start
+from lib.log import lines_for, outcomes, said
+from lib.programs import BUILD, LOG, VENV_PYTHON, right, start
 from lib.tap import Tap
 
 tap = Tap()
 WAIT = {**AUTO, "TESTGPU_DELAY_US": "0", "ACCEL_START": "wait"}
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 STEPS = ["dgemm:500:2", "solve:400:2", "other:500:1"]
-
-
-def ok(done):
-    return done.returncode == 0 and done.stdout.count(" 0 wrong") == done.stdout.count("\n") > 0
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -33,8 +29,8 @@ with tempfile.TemporaryDirectory() as folder:
         for mode, env in {"wait": WAIT, "background": {**WAIT, "ACCEL_START": "background"}}.items():
             steps = STEPS if mode == "wait" else ["dgemm:500:1", "started", *STEPS]
             done = start("steps", *steps, env={**env, **LOG, "ACCEL_MODEL": model})
-            seen = [(f["ran"], f["why"]) for f in lines_for(done)]
-            tap.ok(ok(done) and set(seen[-5:]) == {where} and not said(done),
+            seen = outcomes(lines_for(done))
+            tap.ok(right(done) and set(seen[-5:]) == {where} and not said(done),
                    f"CPU {cpu_ms} ms, GPU {gpu_ms} ms, {mode}: {where}", seen, done.stdout, said(done))
     estimates = {(f["est_cpu_ms"], f["est_gpu_ms"]) for f in lines_for(done, sym="dgemm_", m="500")[1:]}
     tap.ok(estimates == {("100", "1000")}, "its times are the estimates", estimates)
@@ -117,7 +113,7 @@ with tempfile.TemporaryDirectory() as folder:
     def said_once(name, env, line="the calibration "):
         done = start("steps", *STEPS, "threads:4:300:2", env={**WAIT, **env})
         other = [line for line in done.stderr.splitlines() if not line.startswith("accel ")]
-        tap.ok(ok(done) and len(other) == 1 and other[0].startswith("accel: " + line), name, done.stdout, *other)
+        tap.ok(right(done) and len(other) == 1 and other[0].startswith("accel: " + line), name, done.stdout, *other)
 
     for name, sections in foreign.items():
         put(model, sections)
@@ -138,7 +134,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.unlink(model)
     said_once("missing: named once", {"ACCEL_MODEL": model}, "no calibration at ")
     done = start("steps", *STEPS, env={**WAIT, **own})
-    tap.ok(ok(done) and done.stderr == "", "no file, and none asked for: nothing is said", done.stderr)
+    tap.ok(right(done) and done.stderr == "", "no file, and none asked for: nothing is said", done.stderr)
 
     # Every byte changed, every length.
     put(model, {known["blas"]: "dgemm 100x100x100:2 1000x1000x1000:30\n", known["gpu"]: "up_gbps=9\ndown_gbps=8.5\ndgemm 64x64x64:0.1\n"})
@@ -157,7 +153,7 @@ with tempfile.TemporaryDirectory() as folder:
     put(model, {known["blas"]: cpu, known["gpu"]: f"up_gbps=10\ndown_gbps=10\nkernels_ms=0.001\n{gpu}"})
     done = start("steps", "dgemm:2000:1", "dgemm:1000:3", "dgemm:390:3", env={**WAIT, **LOG, "ACCEL_MODEL": model})
     found = {n: [(f["why"], float(f["est_gpu_ms"])) for f in lines_for(done, n=str(n))] for n in orders}
-    tap.ok(ok(done) and len(found[1000]) == 3 and all(why == "faster" and 1.6 < ms < 2.85 for why, ms in found[1000]),
+    tap.ok(right(done) and len(found[1000]) == 3 and all(why == "faster" and 1.6 < ms < 2.85 for why, ms in found[1000]),
            "a call whose copies and kernels pay because they overlap", found[1000], said(done))
     tap.ok(len(found[390]) == 3 and all(why == "slower" and 0.5 < ms < 0.7 for why, ms in found[390]), "and one that is too small to", found[390])
 
@@ -192,7 +188,7 @@ with tempfile.TemporaryDirectory() as folder:
     for times in ("once", "again"):
         done = start("steps", "solve:500:2", "dgemm:500:200", "sleep:700", "dgemm:500:8", "solve:400:8", "dgemm:20:1", env={**env, "ACCEL_LEARN": "1", **LOG})
         text = Path(learned).read_text()
-        tap.ok(ok(done) and re.search(r"^checksum=", text, re.M) and not said(done),
+        tap.ok(right(done) and re.search(r"^checksum=", text, re.M) and not said(done),
                f"written at exit, {times}", done.stdout, said(done))
         tap.ok(all(f"\n{known[k]}\n" in text for k in known) and text.count("\n[") == 3 and
                all(re.fullmatch(r"accel-model 1|\[.*\]|\w+=[\w.]+|[a-z]+( \d+(x\d+)*:\d+(\.\d+)?)+", line) for line in text.splitlines()),
@@ -206,7 +202,7 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok("event=gpu " in done.stderr and "figures=measured" not in done.stderr.split("event=gpu ")[1].splitlines()[0],
            "nor does the GPU's line say that they are of a calibration", done.stderr)
     done = start("steps", "dgemm:500:2", "solve:400:1", env={**env, **LOG, "ACCEL_START": "wait"})
-    tap.ok(ok(done) and not said(done), "a second process uses it", done.stdout, said(done))
+    tap.ok(right(done) and not said(done), "a second process uses it", done.stdout, said(done))
     found = re.search(re.escape(known["blas"]) + r"\n(?:.*\n)*?dgemm .*\b500x500x500:([\d.]+)", Path(learned).read_text())
     est = float(lines_for(done, sym="dgemm_")[0]["est_cpu_ms"])
     tap.ok(found and abs(est / float(found.group(1)) - 1) < 0.01, "its figures are the estimates", est, Path(learned).read_text())

@@ -7,19 +7,11 @@ from pathlib import Path
 
 from lib.busy import two_threads
 from lib.calibrated import AUTO, calibrate, keys
-from lib.log import lines_for, parse_log, said
-from lib.programs import LOG, TESTS, start
+from lib.log import lines_for, outcomes, parse_log, said
+from lib.programs import LOG, TESTS, right, start
 from lib.tap import Tap
 
 tap = Tap()
-
-
-def ok(done, status=0):
-    return done.returncode == status and done.stdout.count(" 0 wrong") == done.stdout.count("\n") > 0
-
-
-def ran(lines):
-    return [(f["ran"], f["why"]) for f in lines]
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -41,17 +33,17 @@ with tempfile.TemporaryDirectory() as folder:
             **env, "ACCEL_START": "wait", "ACCEL_MODEL": folder + ("/slow" if slow else "/fast"), setting: names, "TESTGPU_START_MS": "200"})
         # What dgesv's own library calls inside is decided by itself.
         seen = {f["sym"]: (f["ran"], f["why"]) for f in reversed(lines_for(done))}
-        tap.ok(ok(done) and {k: seen.get(k) for k in expected} == expected, f"{setting}={names}", seen, done.stdout)
+        tap.ok(right(done) and {k: seen.get(k) for k in expected} == expected, f"{setting}={names}", seen, done.stdout)
     done = start("steps", "dgemm:10:2", env={**env, "ACCEL_GPU": "dgemm", "TESTGPU_START_MS": "500"})
-    tap.ok(ok(done) and ran(lines_for(done)) == 2 * [("gpu0", "forced")], "ACCEL_GPU waits for CUDA, whatever the size", done.stderr)
+    tap.ok(right(done) and outcomes(lines_for(done)) == 2 * [("gpu0", "forced")], "ACCEL_GPU waits for CUDA, whatever the size", done.stderr)
     done = start("steps", "dgemm:400:1", "dgemm:300:1", env={**env, "ACCEL_GPU": "dgemm", "ACCEL_CPU": "dgemm"})
-    tap.ok(ran(lines_for(done)) == 2 * [("cpu", "user")], "ACCEL_CPU comes first", done.stderr)
+    tap.ok(outcomes(lines_for(done)) == 2 * [("cpu", "user")], "ACCEL_CPU comes first", done.stderr)
 
     # ---- ACCEL_REQUIRE ----
 
     must = {**env, "ACCEL_REQUIRE": "gpu"}
     done = start("steps", "dgemm:400:2", "solve:300:1", env={**must, "TESTGPU_START_MS": "500"})
-    tap.ok(ok(done) and set(ran(lines_for(done))) == {("gpu0", "faster")}, "ACCEL_REQUIRE=gpu waits for CUDA", done.stderr, done.stdout)
+    tap.ok(right(done) and set(outcomes(lines_for(done))) == {("gpu0", "faster")}, "ACCEL_REQUIRE=gpu waits for CUDA", done.stderr, done.stdout)
     nothing = {"no driver": {"ACCEL_CUDA_DIR": folder}, "no device": {"CUDA_VISIBLE_DEVICES": "-1"},
                "CUDA does not start": {"TESTGPU_FAIL": "cuInit:1"}, "it fails": {"TESTGPU_FAIL": "cuEventSynchronize:4+"},
                "no memory": {"TESTGPU_FAIL": "cuMemAlloc:1+"}, "no such device": {"ACCEL_DEVICES": "3"}}
@@ -63,15 +55,15 @@ with tempfile.TemporaryDirectory() as folder:
             tap.ok(done.returncode == 1 and done.stdout == "dgemm 10: 1 calls, 0 wrong\n" and len(ended) == 1 and not others,
                    f"ACCEL_REQUIRE=gpu, {name}, log {log}: the program is ended, with one message", done.returncode, done.stdout, done.stderr)
         done = start("steps", "dgemm:10:3", env={**must, **extra})
-        tap.ok(ok(done) and set(ran(lines_for(done))) <= {("cpu", "small"), ("cpu", "no_gpu"), ("cpu", "error")},
+        tap.ok(right(done) and set(outcomes(lines_for(done))) <= {("cpu", "small"), ("cpu", "no_gpu"), ("cpu", "error")},
                f"{name}, small calls: it is not", done.stderr)
     done = start("steps", "dgemm:400:1", env={**must, "ACCEL_MODEL": folder + "/slow"})
-    tap.ok(ok(done) and ran(lines_for(done)) == [("cpu", "slower")], "nor where the CPU is faster", done.stderr)
+    tap.ok(right(done) and outcomes(lines_for(done)) == [("cpu", "slower")], "nor where the CPU is faster", done.stderr)
     done = start("steps", "dgemm:400:1", env={**must, "ACCEL_CPU": "dgemm"})
-    tap.ok(ok(done) and ran(lines_for(done)) == [("cpu", "user")], "nor where the user wants the CPU", done.stderr)
+    tap.ok(right(done) and outcomes(lines_for(done)) == [("cpu", "user")], "nor where the user wants the CPU", done.stderr)
     calibrate(folder + "/even", known, 6500 / 1.2, 6000 / 1.2)
     done = two_threads([], {**must, "ACCEL_MODEL": folder + "/even", "TESTGPU_GFLOPS": "0.072"})
-    tap.ok(ok(done) and sorted(ran(lines_for(done))) == [("gpu0", "faster"), ("gpu0", "required")], "a busy device is waited for", done.stderr)
+    tap.ok(right(done) and sorted(outcomes(lines_for(done))) == [("gpu0", "faster"), ("gpu0", "required")], "a busy device is waited for", done.stderr)
 
     # ---- Which device ----
 
@@ -79,11 +71,11 @@ with tempfile.TemporaryDirectory() as folder:
         # So short that two devices do not share it.
         done = start("steps", "dgemm:220:2", env={**env, "ACCEL_START": "wait", "ACCEL_DEVICES": devices, "TESTGPU_DEVICES": "2"})
         why = {"none": "user", "7": "no_gpu"}.get(devices, "faster")
-        tap.ok(ok(done) and set(ran(lines_for(done))) == {(expected, why)} and len(said(done)) == (devices == "7"), f"ACCEL_DEVICES={devices} of two",
+        tap.ok(right(done) and set(outcomes(lines_for(done))) == {(expected, why)} and len(said(done)) == (devices == "7"), f"ACCEL_DEVICES={devices} of two",
                done.stderr)
         if devices in ("none", "7"):
             done = start("steps", "dgemm:400:2", env={**env, "ACCEL_DEVICES": devices, "TESTGPU_DEVICES": "2", "ACCEL_LOG": "0"})
-            tap.ok(ok(done) and done.stderr.count("\n") == len(said(done)) == (devices == "7"), f"ACCEL_DEVICES={devices}, no log", done.stderr)
+            tap.ok(right(done) and done.stderr.count("\n") == len(said(done)) == (devices == "7"), f"ACCEL_DEVICES={devices}, no log", done.stderr)
 
     # ---- Ranks ----
 
@@ -100,7 +92,7 @@ with tempfile.TemporaryDirectory() as folder:
         done = start("steps", *steps, env={**env, **rank_env(rank, 4), "TESTGPU_DEVICES": "2", "TESTGPU_START_MS": "300",
                                            "TESTGPU_BUSY": str(rank * 30), "TESTGPU_GFLOPS": "10"})
         lines = lines_for(done)
-        tap.ok(ok(done) and not lines_for(done, why="warming"), f"rank {rank} of 4 waits for CUDA", done.stderr)
+        tap.ok(right(done) and not lines_for(done, why="warming"), f"rank {rank} of 4 waits for CUDA", done.stderr)
         where.append({f["ran"] for f in lines} - {"cpu"})
         sequences.append(sequence(lines))
     tap.ok(where == [{"gpu0"}, {"gpu1"}, {"gpu0"}, {"gpu1"}], "four ranks are spread over two devices", where)
@@ -117,13 +109,13 @@ with tempfile.TemporaryDirectory() as folder:
     Path(folder, "damaged").write_text("accel-model 1\n")
     for rank in (0, 1):
         done = start("steps", "dgemm:400:2", "solve:300:1", env={**env, **rank_env(rank, 2), "ACCEL_MODEL": folder + "/damaged"})
-        tap.ok(ok(done) and len(said(done)) == (rank == 0), f"a damaged calibration, rank {rank}: the first one names it", *said(done))
+        tap.ok(right(done) and len(said(done)) == (rank == 0), f"a damaged calibration, rank {rank}: the first one names it", *said(done))
 
     # 80 % of 40 MB is room for a matrix of 23 MB, 40 % is not: there it goes through in panels, some of which come up several times.
     for size, at_once in {1: True, 2: False}.items():
         done = start("steps", "solve:1700:1", env={**env, **rank_env(0, size), "ACCEL_START": "wait", "TESTGPU_MEMORY": "40M"})
         up = [float(f["up_mb"]) for f in lines_for(done, sym="dgesv_")]
-        tap.ok(ok(done) and ran(lines_for(done, sym="dgesv_")) == [("gpu0", "faster")] and (up[0] < 24) == at_once, f"the memory is divided among {size}", done.stderr)
+        tap.ok(right(done) and outcomes(lines_for(done, sym="dgesv_")) == [("gpu0", "faster")] and (up[0] < 24) == at_once, f"the memory is divided among {size}", done.stderr)
 
     if shutil.which("mpirun"):
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": folder}

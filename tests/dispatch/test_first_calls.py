@@ -4,7 +4,7 @@
 import tempfile
 
 from lib.calibrated import AUTO, calibrate, keys
-from lib.log import lines_for
+from lib.log import lines_for, outcomes
 from lib.programs import LOG, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
@@ -18,7 +18,7 @@ with tempfile.TemporaryDirectory() as folder:
         """Where the systems of order 500 ran, by a calibration in which they take so long on the CPU, and 1 ms on the GPU."""
         calibrate(folder + "/model", known, cpu_ms, 1, kernels_ms=50, solver_ms=500)
         done = start("steps", *steps, env={**env, **settings})
-        seen = [(f["ran"], f["why"]) for f in lines_for(done, sym="dgesv_")]
+        seen = outcomes(lines_for(done, sym="dgesv_"))
         return done, seen
 
     cpu, gpu, slower = ("cpu", "warming"), ("gpu0", "faster"), ("cpu", "slower")
@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as folder:
         calibrate(folder + "/model", known, cpu_ms, 1, **first)
         done = start("steps", *steps, "maps", env={**env, "ACCEL_START": "wait"})
         lines = lines_for(done, sym="dgemm_")
-        return done, [(f["ran"], f["why"]) for f in lines], [float(f["est_gpu_ms"]) for f in lines]
+        return done, outcomes(lines), [float(f["est_gpu_ms"]) for f in lines]
 
     done, seen, estimates = products(["dgemm:500:5"], 20, kernels_ms=50)
     tap.ok(seen == 2 * [slower] + 3 * [gpu] and " 0 wrong" in done.stdout, "ACCEL_START=wait: what BLAS's first call has to load is counted, too, until "

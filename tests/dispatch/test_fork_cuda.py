@@ -5,7 +5,7 @@ import shutil
 import tempfile
 
 from lib.calibrated import AUTO
-from lib.log import lines_for, said
+from lib.log import lines_for, outcomes, said
 from lib.programs import BUILD, LOG, RUNTIME, start
 from lib.tap import Tap
 
@@ -48,7 +48,7 @@ else:
 
         def run(name, loaded, own, settings, children, way):
             done = start(PYTHON, "-c", PROGRAM, CUDA, loaded, own, env={**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "XDG_CACHE_HOME": folder, **settings})
-            seen = [(f["ran"], f["why"]) for f in lines_for(done)]
+            seen = outcomes(lines_for(done))
             tap.ok(done.returncode == 0 and done.stdout == children, f"{name}: its children", done.returncode, done.stdout, done.stderr[-600:])
             tap.ok(set(seen) == {held} if way == held else gpu in seen, f"{name}: its products are {way[1]}", *seen)
             return done

@@ -2,7 +2,7 @@
 """What is given up after a failure, and how that is said: a routine where a library fails at it, LAPACK where cuSOLVER does not start, the
 device where its stream is broken or cuBLAS does not start; nothing where memory was short."""
 
-from lib.log import lines_for, said
+from lib.log import lines_for, outcomes, said
 from lib.programs import LOG, TEST_GPU, start
 from lib.tap import Tap
 
@@ -11,7 +11,7 @@ QUICK = {**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0"}
 
 
 def ran(done, symbol):
-    return [(f["ran"], f["why"]) for f in lines_for(done, sym=symbol)]
+    return outcomes(lines_for(done, sym=symbol))
 
 
 def attempt(name, fault, steps, expected, words, env={}, status=0):

@@ -13,21 +13,13 @@ from pathlib import Path
 
 from lib.busy import await_call, background, two_threads
 from lib.calibrated import AUTO, calibrate, keys
-from lib.log import lines_for, parse_log, said
-from lib.programs import LOG, start
+from lib.log import lines_for, outcomes, parse_log, said
+from lib.programs import LOG, right, start
 from lib.tap import Tap
 
 tap = Tap()
 # The first call starts CUDA, and would not gain as much as one that waits for that.
 READY, SMALL_READY = ["dgemm:600:1", "started"], ["dgemm:130:1", "started"]
-
-
-def ran(lines):
-    return [(f["ran"], f["why"]) for f in lines]
-
-
-def ok(done):
-    return done.returncode == 0 and done.stdout.count(" 0 wrong") == done.stdout.count("\n") > 0
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -45,31 +37,31 @@ with tempfile.TemporaryDirectory() as folder:
 
     slow = {"TESTGPU_GFLOPS": "1", "TESTGPU_UP_GBPS": "0.5"}
     done = start("steps", "dgemm:500:100", "started", "dgemm:500:40", env={**env, **slow})
-    seen = ran(lines_for(done))
-    tap.ok(ok(done) and 1 <= seen.count(("gpu0", "faster")) <= 5 and set(seen[-30:]) == {("cpu", "slower")},
+    seen = outcomes(lines_for(done))
+    tap.ok(right(done) and 1 <= seen.count(("gpu0", "faster")) <= 5 and set(seen[-30:]) == {("cpu", "slower")},
            "built-in figures, a slow GPU: after a few runs on the CPU", seen, done.stdout)
     tap.ok(len(re.findall(r"^accel .*sym=dgemm_ event=pinned ms=.* est_cpu_ms=", done.stderr, re.M)) == 1, "a line says that", done.stderr[-600:])
     fixed = calibrated(20, 1)
     done = start("steps", "dgemm:600:3", *READY, "dgemm:500:12", "other:500:12", "dgemm:250:20", "dgemm:500:4", env={**fixed, **slow})
     lines = lines_for(done)[4:]
     parts = [lines[:12], lines[12:24], lines[24:44], lines[44:]]
-    first, other, shape, last = [ran(part) for part in parts]
+    first, other, shape, last = [outcomes(part) for part in parts]
     for name, part in ("a place", first), ("another place", other):
         count = part.count(("gpu0", "faster"))
-        tap.ok(ok(done) and 1 <= count <= 5 and part == count * [("gpu0", "faster")] + (12 - count) * [("cpu", "slower")],
+        tap.ok(right(done) and 1 <= count <= 5 and part == count * [("gpu0", "faster")] + (12 - count) * [("cpu", "slower")],
                f"calibrated, a slow GPU: {name} is judged for itself", part)
     tap.ok(shape[0] == ("gpu0", "faster") and set(last) == {("cpu", "slower")}, "another shape too, and the judgement stays", shape, last)
     tap.ok(done.stderr.count("event=pinned") >= 2, "a line for each", done.stderr.count("event=pinned"))
     done = start("steps", "dgemm:500:8", env={**fixed, **slow, "ACCEL_START": "wait"})
-    tap.ok(ran(lines_for(done)) == 2 * [("cpu", "slower")] + 6 * [("gpu0", "faster")], "with ACCEL_START=wait decisions do not depend on times", done.stderr[-600:])
+    tap.ok(outcomes(lines_for(done)) == 2 * [("cpu", "slower")] + 6 * [("gpu0", "faster")], "with ACCEL_START=wait decisions do not depend on times", done.stderr[-600:])
     done = start("steps", *READY, "dgemm:500:12", env={**calibrated(100000, 1), **slow})
-    tap.ok(set(ran(lines_for(done)[1:])) == {("gpu0", "faster")}, "slower than its estimate, but than the CPU's too: it stays", done.stderr[-600:])
+    tap.ok(set(outcomes(lines_for(done)[1:])) == {("gpu0", "faster")}, "slower than its estimate, but than the CPU's too: it stays", done.stderr[-600:])
 
     # ---- A device that is busy: a call of order 600 takes it 6 s ----
 
     shared = {**calibrated(6500 / 1.2, 6000 / 1.2), "TESTGPU_GFLOPS": "0.072"}
     done = two_threads(SMALL_READY, shared)
-    tap.ok(ok(done) and sorted(ran(lines_for(done)[1:])) == [("cpu", "busy"), ("gpu0", "faster")],
+    tap.ok(right(done) and sorted(outcomes(lines_for(done)[1:])) == [("cpu", "busy"), ("gpu0", "faster")],
            "two threads: while one uses the GPU, the other one's call goes to the CPU", done.stderr, done.stdout)
     busy = lines_for(done, why="busy")
     tap.ok(busy and float(busy[0]["est_gpu_ms"]) > float(busy[0]["est_cpu_ms"]) > 6000, "as the estimates say", *busy)
@@ -84,7 +76,7 @@ with tempfile.TemporaryDirectory() as folder:
             a.wait()
         Path(go).touch()
         (_, err_a), (_, err_b) = a.communicate(timeout=300), b.communicate(timeout=300)
-        lines_a, lines_b = ran(parse_log(err_a)), ran(parse_log(err_b))
+        lines_a, lines_b = outcomes(parse_log(err_a)), outcomes(parse_log(err_b))
         return (lines_b[-1] == expected and b.returncode == 0 and
                 lines_a[1:] == ([] if kill else [("gpu0", "faster")])), lines_a, lines_b
 
@@ -149,29 +141,29 @@ with tempfile.TemporaryDirectory() as folder:
         for name, (job, why) in jobs.items():
             done = job.result()
             seen = [f["why"] for f in lines_for(done)]
-            tap.ok(ok(done) and not said(done) and len(seen) == 2 and why in (None, seen[1]), f"the page is {name}: {why or 'no harm'}",
+            tap.ok(right(done) and not said(done) and len(seen) == 2 and why in (None, seen[1]), f"the page is {name}: {why or 'no harm'}",
                    done.stderr, done.stdout)
 
     # ---- A device that fails, and one without memory ----
 
     fast = calibrated(1000, 1)
     done = start("steps", *READY, "dgemm:400:6", env={**fast, "TESTGPU_FAIL": "cuStreamSynchronize:8+"})
-    seen = ran(lines_for(done)[1:])
+    seen = outcomes(lines_for(done)[1:])
     failed = [why for _, why in seen].index("error") if ("cpu", "error") in seen or ("gpu0+cpu", "error") in seen else 0
-    tap.ok(ok(done) and failed and set(seen[:failed]) == {("gpu0", "faster")} and set(seen[failed + 1:]) == {("cpu", "error")},
+    tap.ok(right(done) and failed and set(seen[:failed]) == {("gpu0", "faster")} and set(seen[failed + 1:]) == {("cpu", "error")},
            "a device that fails is left alone for good", seen, done.stdout)
     tap.ok(len(said(done)) == 1 and "left alone" in said(done)[0], "one line says why", *said(done))
     report = folder + "/report"
     fails = ",".join(f"cuMemAlloc:{n}" for n in range(7, 27))
     done = start("steps", *READY, "dgemm:300:2", "dgemm:130:1", "dgemm:300:1", "sleep:1300", "dgemm:300:2",
                  env={**fast, "TESTGPU_FAIL": fails, "TESTGPU_REPORT": report})
-    seen = ran(lines_for(done)[1:])
-    tap.ok(ok(done) and seen[:2] == 2 * [("cpu", "no_memory")] and seen[3] == ("cpu", "no_memory"),
+    seen = outcomes(lines_for(done)[1:])
+    tap.ok(right(done) and seen[:2] == 2 * [("cpu", "no_memory")] and seen[3] == ("cpu", "no_memory"),
            "no memory: that call runs on the CPU, and those as large for a while", seen, done.stdout, Path(report).read_text()[-1500:])
     tap.ok(seen[4:] == 2 * [("gpu0", "faster")] and not said(done), "about a second later it is tried again", seen, said(done))
     done = start("steps", *READY, "dgemm:1100:1", "solve:1700:1", env={**fast, "TESTGPU_MEMORY": "24M"})
-    tap.ok(ok(done) and ran(lines_for(done))[1:] == 2 * [("gpu0", "faster")] and float(lines_for(done)[-1]["up_mb"]) > 24,
-           "a small device: BLAS goes through in blocks, a solution by LAPACK in panels", ran(lines_for(done)), done.stdout)
+    tap.ok(right(done) and outcomes(lines_for(done))[1:] == 2 * [("gpu0", "faster")] and float(lines_for(done)[-1]["up_mb"]) > 24,
+           "a small device: BLAS goes through in blocks, a solution by LAPACK in panels", outcomes(lines_for(done)), done.stdout)
 
     # ---- Many callers ----
 
@@ -182,7 +174,7 @@ with tempfile.TemporaryDirectory() as folder:
     for kind in "team", "threads":
         done = start("steps", "dgemm:500:1", f"{kind}:{4 * cores}:500:12", env=many)
         estimates = [float(f["est_cpu_ms"]) for f in lines_for(done)]
-        tap.ok(ok(done) and estimates[0] == 100, f"{kind}: results are right", done.stdout)
+        tap.ok(right(done) and estimates[0] == 100, f"{kind}: results are right", done.stdout)
         steps = {round(e * cores / 100, 2) for e in estimates[1:]}
         tap.ok(max(estimates) >= 200 and steps <= {float(n) for n in range(cores, 4 * cores + 1)},
                f"{kind} of {4 * cores} callers on {cores} cores: each call's estimate counts them", sorted(steps))

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from lib.log import events, lines_for, parse_json, said
-from lib.programs import LONG, SHIM, TESTS, UNDER_TSAN, start
+from lib.programs import LONG, SHIM, TESTS, UNDER_TSAN, right, start
 from lib.split import behind_slow_links, several
 from lib.tap import Tap
 
@@ -20,10 +20,6 @@ links = tempfile.TemporaryDirectory()
 def peers(devices, **extra):
     """A copy from device to device takes no time, one from the host a long time."""
     return behind_slow_links(devices, links.name, TESTGPU_PEER_GBPS="0", **extra)
-
-
-def right(done):
-    return done.returncode == 0 and done.stdout.count(" 0 wrong") == done.stdout.count("\n") > 0
 
 
 def moved(done):

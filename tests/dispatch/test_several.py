@@ -7,15 +7,11 @@ from collections import Counter
 
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import lines_for, said
-from lib.programs import LOG, TEST_GPU, TESTS, start
+from lib.programs import LOG, TEST_GPU, TESTS, right, start
 from lib.tap import Tap
 
 LACKING = ["-l", TESTS / "liblacking.so", "-f", "y"]
 tap = Tap()
-
-
-def right(done):
-    return done.returncode == 0 and done.stdout.count(" 0 wrong") == done.stdout.count("\n") > 0
 
 
 def places(done):

@@ -9,16 +9,12 @@ from pathlib import Path
 
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import events, lines_for, parse_json, said
-from lib.programs import DEBIAN_PYTHON, LOG, RUNTIME, SHIM, TESTS, UNDER_TSAN, start
+from lib.programs import DEBIAN_PYTHON, LOG, RUNTIME, SHIM, TESTS, UNDER_TSAN, right, start
 from lib.split import behind_slow_links, several
 from lib.tap import Tap
 
 tap = Tap()
 REFERENCE = "/usr/lib/x86_64-linux-gnu/blas"  # others cannot be interrupted like that
-
-
-def right(done):
-    return done.returncode == 0 and done.stdout.count(" 0 wrong") == done.stdout.count("\n") > 0
 
 
 def places(done):

@@ -4,7 +4,6 @@ the build, and programs of the names that documents use (tests/docs/programs). A
 word. Commands that nobody runs have a reason. Commands and options of the tool, targets of make and scripts exist in any case, also in the text. documents.py has the marks."""
 
 import re
-import shlex
 import subprocess
 import tempfile
 from pathlib import Path

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from faults import QUICK, Fault, Outcome, amiss, plan, report_on, run, sweep, uses
-from lib.log import parse_log, said
+from lib.log import complaints, parse_log, said
 from lib.programs import LONG
 from lib.split import several
 
@@ -15,15 +15,10 @@ def env_of(extra):
     return {**several(2), **QUICK, **extra}
 
 
-def told(done):
-    """What libaccel says, but that the calibration has nothing for CPUs."""
-    return [line for line in said(done) if "has nothing for " not in line]
-
-
 def judge(fault, done, report, names, calls):
     """The results are right and complete, each call has one line, and the lines say of each failure what it was."""
     lines = [line for line in parse_log(done.stderr) if line["sym"] in names]  # an original may call others
-    spoken = told(done)
+    spoken = complaints(done)
     outcome = amiss(fault, done, report, lines, calls, GOOD, spoken)
     if outcome:
         return outcome
@@ -43,7 +38,7 @@ def break_each(tap, name, program, arguments, extra, shared_least=3):
     done, baseline = run(program, arguments, env_of(extra))
     lines = parse_log(done.stderr)
     shared = sum("+" in line["ran"] for line in lines)
-    tap.ok(done.returncode == 0 and shared >= shared_least and not told(done), f"{name}: {shared} of {len(lines)} calls are shared", done.stdout[-400:], *said(done)[:3])
+    tap.ok(done.returncode == 0 and shared >= shared_least and not complaints(done), f"{name}: {shared} of {len(lines)} calls are shared", done.stdout[-400:], *said(done)[:3])
     faults = list(plan(baseline, MOST))
     faults += [Fault("lost", f"async:{n}=CUDA_ERROR_{code}", "async", True) for n in uses(baseline.operations(), 80 if LONG else 12)
                for code in (("LAUNCH_FAILED", "ECC_UNCORRECTABLE") if LONG else ("LAUNCH_FAILED",))]

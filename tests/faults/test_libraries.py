@@ -61,7 +61,7 @@ with tempfile.TemporaryDirectory(prefix="accel-libraries-") as root:
         if not found:
             return Outcome(fault, "missed", f"{function} is not in {FILES[kind]}", 0)
         folder = folder_with(root, next(numbers), {FILES[kind]: data})
-        done, report = with_folder(folder, kind == "CUSOLVER")
+        done, _ = with_folder(folder, kind == "CUSOLVER")
         shutil.rmtree(folder)
         lines, spoken = parse_log(done.stderr), said(done)
         ran = {f["ran"] for f in lines}
@@ -82,7 +82,7 @@ with tempfile.TemporaryDirectory(prefix="accel-libraries-") as root:
 
     outcomes = sweep(TABLE, lacking)
     lacks = [o.detail for o in outcomes if o.what == "missed"]
-    tap.ok(len(lacks) < 10, f"the test GPU has the table's functions but for {len(lacks)}", *lacks)
+    tap.ok(len(lacks) < 10, f"the test GPU has the table's functions except for {len(lacks)}", *lacks)
     report_on(tap, "a function that is lacking", "libraries", outcomes, least=200)
 
     # (One that is cut short ends any program that opens it, by SIGBUS in the dynamic linker.)

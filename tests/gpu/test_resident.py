@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from lib.calibrated import calibrate_slow_copies
-from lib.log import events, lines_for, said
-from lib.programs import LOG, LONG, TEST_GPU, TESTS, UNDER_TSAN, start
+from lib.log import events, lines_for, outcomes, said
+from lib.programs import LOG, LONG, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
 ENV = {**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0", "OPENBLAS_NUM_THREADS": "1"}
@@ -162,7 +162,7 @@ for how, env in (("hash", HASH), ("auto", AUTO)):
 
 done = start("again", "nan", 4, env=HASH)
 fine(done, "a matrix with a NaN that products have left on the GPU")
-tap.ok([(f["ran"], f["why"]) for f in lines_for(done)] == [("gpu0", "forced")] * 4 + [("cpu", "unsupported")] and len(kept(lines_for(done, sym="dgemm_"))) == 2,
+tap.ok(outcomes(lines_for(done)) == [("gpu0", "forced")] * 4 + [("cpu", "unsupported")] and len(kept(lines_for(done, sym="dgemm_"))) == 2,
        "LAPACK sees the NaN there, too, and the CPU gets it", *lines_for(done))
 
 # ---- A schedule that hides uploads behind kernels ----
@@ -188,7 +188,7 @@ else:
     tap.ok("of the matrix have been read\n" in start("again", "unread", 12, env=HASH).stdout, "a digest would read it")
     done = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_START": "background"})
     fine(done, "products of a watched matrix with a vector")
-    vectors = [(f["ran"], f["why"]) for f in lines_for(done, sym="dgemv_")]
+    vectors = outcomes(lines_for(done, sym="dgemv_"))
     tap.ok(vectors == [("gpu0", "faster")] * 6 + [("cpu", "slower")] * 2 + [("gpu0", "faster")] * 4,
            "they run on the GPU until it changes, which sends nothing up; then the third one, which has not changed for two, is worth an upload", vectors,
            [f["ran"] for f in lines_for(done, sym="dgemm_")], *events(done.stderr, "untracked"))
@@ -222,7 +222,7 @@ else:
     for name in ("dgetrs_", "dpotrs_", "dormqr_"):
         calls = lines_for(done, sym=name)
         found = "".join("-+"[number(f, "kept_mb") > 1.5 and number(f, "up_mb") < 0.1] for f in calls)
-        tap.ok(re.fullmatch("[-+]{2}[+]{4}-[-+][+]{4}", found), f"{name}: the factors are found, but for the call behind a change", found)
+        tap.ok(re.fullmatch("[-+]{2}[+]{4}-[-+][+]{4}", found), f"{name}: the factors are found, except by the call behind a change", found)
         if name != "dormqr_":  # whose estimate has no copies here
             tap.ok(number(calls[5], "est_gpu_ms") < number(calls[7], "est_gpu_ms") - 0.5, f"{name}: the estimate knows that they are there, and when it does not",
                    *[f["est_gpu_ms"] for f in calls])

@@ -83,6 +83,11 @@ def lines_for(done, **fields):
     return [f for f in parse_log(done.stderr) if fields.items() <= f.items()]
 
 
+def outcomes(lines):
+    """Where the calls of these decision lines ran, and why."""
+    return [(f["ran"], f["why"]) for f in lines]
+
+
 def summaries(text):
     """The summaries among text, of ACCEL_SUMMARY=json."""
     return [json.loads(line) for line in text.splitlines() if line.startswith('{"v": 1, "event": "summary"')]
@@ -111,3 +116,8 @@ def events(text, name):
 def said(done):
     """What libaccel said on stderr without being asked: all but the log."""
     return [line for line in done.stderr.splitlines() if line.startswith("accel: ")]
+
+
+def complaints(done):
+    """What libaccel said, except that a calibration of the test's own has nothing for a CPU library."""
+    return [line for line in said(done) if not re.search(r" has nothing for \[?cpu ", line)]

@@ -78,6 +78,17 @@ def start(name, *arguments, env=PLAIN, timeout=300, **options):
     return done
 
 
+def right(done, status=0):
+    """Whether a program ended so, and each of its lines says that nothing was wrong."""
+    return done.returncode == status and done.stdout.count(" 0 wrong") == done.stdout.count("\n") > 0
+
+
+def exported(library):
+    """The names that a library defines for others."""
+    listing = subprocess.run(["nm", "-D", "--defined-only", str(library)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return {line.split()[-1] for line in listing.splitlines()}
+
+
 def check_logs(stderr, env):
     """Whatever a test looks at: each line that its programs log in JSON is right by the schema."""
     check_json(stderr or "")

@@ -6,7 +6,7 @@ elements from the first to the last, and m or k beyond 2^31. All on the test GPU
 import collections
 import re
 
-from lib.log import lines_for
+from lib.log import lines_for, outcomes
 from lib.programs import BUILD, LOG, LONG, PLAIN, TEST_GPU, start
 from lib.tap import Tap
 
@@ -48,7 +48,7 @@ for code in (15, 7):  # not supported; an invalid value, after which the routine
 # ---- bfloat16 ----
 
 done = run("bfloat16", {"TESTGPU_FAIL": "cublasGemmEx:1=15"})
-ran = [(f["ran"], f["why"]) for f in lines_for(done, sym="sbgemm_")]
+ran = outcomes(lines_for(done, sym="sbgemm_"))
 tap.ok(ran == [("cpu", "unsupported"), ("gpu0", "forced"), ("gpu0", "forced")], "bfloat16: a refusal is of one shape", *ran)
 
 # ---- Odd addresses, more than 2^31 elements ----
@@ -56,7 +56,7 @@ tap.ok(ran == [("cpu", "unsupported"), ("gpu0", "forced"), ("gpu0", "forced")], 
 done = run("odd")
 tap.ok(len(lines_for(done, ran="gpu0")) == 4, "odd addresses: all on the GPU", *lines_for(done))
 done = run("misaligned")
-ran = [(f["ran"], f["why"]) for f in lines_for(done)]
+ran = outcomes(lines_for(done))
 tap.ok(ran == [("cpu", "unsupported")] * 16 + [("gpu0", "device_data")],
        "device memory at odd addresses: no kernel gets it, and the device stays", *ran)
 done = run("far")
@@ -80,6 +80,6 @@ else:
 native = start("limits", "overlap", LACKING, env={**PLAIN, "LD_LIBRARY_PATH": str(BUILD / "testgpu")})
 done = run("overlap")
 tap.ok(done.stdout == native.stdout, "overlap: the original's results", native.stdout, done.stdout)
-ran = [(f["ran"], f["why"]) for f in lines_for(done)]
+ran = outcomes(lines_for(done))
 tap.ok(ran == [("cpu", "unsupported")] * 4 + [("gpu0", "forced")], "overlap: the original's calls; blocks of one matrix are not", *ran)
 tap.done()

@@ -3,12 +3,11 @@
 are those of its row, a version is accepted or not, a call runs on the test GPU, and one that does not finds its original with registers and
 stack as they were passed."""
 
-import subprocess
 import tempfile
 
 from lib.calibrated import key_that_is_missed, put
 from lib.log import lines_for
-from lib.programs import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, start
+from lib.programs import BUILD, LOG, NO_GPU, SHIM, TEST_GPU, exported, start
 from lib.tap import Tap
 
 TOY = BUILD / "tests/toy"
@@ -20,11 +19,6 @@ def with_toy(env):
     return {name: value.replace(str(BUILD / "libaccel.so"), str(TOY / "libaccel.so")) for name, value in env.items()}
 
 
-def names(library):
-    listing = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
-    return {line.split()[-1] for line in listing.splitlines()}
-
-
 def call(what, library, *settings):
     env = {"LD_LIBRARY_PATH": str(TOY / library)}
     for some in settings:
@@ -32,7 +26,7 @@ def call(what, library, *settings):
     return start(str(TOY / "toy_call"), what, env=with_toy(env))
 
 
-added = names(TOY / "libaccel.so") ^ names(BUILD / "libaccel.so")
+added = exported(TOY / "libaccel.so") ^ exported(BUILD / "libaccel.so")
 tap.ok(added == {"toy_score"}, "a function of another library is exported under its plain name alone", repr(added))
 
 SCORES = "score 2.5\n" * 3

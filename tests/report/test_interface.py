@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from lib.log import LINE, table_of, parse_log, said, summaries
-from lib.programs import BUILD, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, clean_env, start
+from lib.programs import BUILD, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, clean_env, exported, start
 from lib.table import routine_table
 from lib.tap import Tap
 
@@ -185,24 +185,23 @@ for form in "before", "after":
 
 # ---- The built file ----
 
-names = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "libaccel.so")], stdout=subprocess.PIPE, text=True).stdout
-exported = {line.split()[-1] for line in names.splitlines()}
+left = exported(BUILD / "libaccel.so")
 wanted = set(re.findall(r"(\w+);", (BUILD / "symbols.map").read_text().split("local:")[0]))
-tap.ok(exported == wanted and len(wanted) > 40, "only the intended names are exported", exported ^ wanted)
+tap.ok(left == wanted and len(wanted) > 40, "only the intended names are exported", left ^ wanted)
 for kind, prefix in ("ROUTINE", "cblas_"), ("LAPACK", "LAPACKE_"):
     names = "|".join(routine_table(kind))
     internal = rf"|({names})_internal_(64_)?" if kind == "ROUTINE" else ""  # NVPL's
     shape = re.compile(rf"(scipy_)?({prefix})?({names})(_|64_|_64|_64_)?|({names.upper()}){internal}")
-    known = {name for name in exported if shape.fullmatch(name)}
+    known = {name for name in left if shape.fullmatch(name)}
     tap.ok(len(known) > 40, f"{len(known)} of them are those of {kind} in the known manglings")
-    exported -= known
+    left -= known
 tables = "".join(path.read_text() for path in sorted((ROOT / "ops").glob("*/functions.def")))
 others = set(re.findall(r"\bM\(name, (\w+)\)|\bFUNCTION\((\w+),[^)]*ACCEL_PLAIN_NAME\)", tables))
 others = {name for pair in others for name in pair if name}
-tap.ok(len(others) > 20 and others <= exported, f"{len(others)} are functions of libraries that are no BLAS", *others - exported)
-exported -= others
-tap.ok(exported == {"dlsym", "dlclose", "dlerror", "__cxa_atexit", "R_registerRoutines", "accel_version"},
-       "the others are the dynamic linker's, the C library's for exit handlers, R's for packages' functions, and the version", *exported)
+tap.ok(len(others) > 20 and others <= left, f"{len(others)} are functions of libraries that are no BLAS", *others - left)
+left -= others
+tap.ok(left == {"dlsym", "dlclose", "dlerror", "__cxa_atexit", "R_registerRoutines", "accel_version"},
+       "the others are the dynamic linker's, the C library's for exit handlers, R's for packages' functions, and the version", *left)
 dynamic = subprocess.run(["readelf", "-d", str(BUILD / "libaccel.so")], stdout=subprocess.PIPE, text=True).stdout
 needed = re.findall(r"NEEDED.*\[(.*)\]", dynamic)
 tap.ok(set(needed) <= {"libc.so.6", "libdl.so.2", "libpthread.so.0", "libm.so.6"}, "NEEDED lists libc alone", *needed)

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from lib.log import parse_log
-from lib.programs import BUILD, DEBIAN_PYTHON, TEST_GPU, TESTS, clean_env, start
+from lib.programs import BUILD, DEBIAN_PYTHON, TEST_GPU, clean_env, start
 from lib.table import routine_table
 from lib.tap import Tap
 

@@ -78,7 +78,7 @@ def same_infos(name, native, result):
            len(result.cases), len(native.cases), *other[:8])
 
 
-def all_decided(name, result, threads=1):
+def all_decided(name, result):
     """Each call is in the log. LAPACK's own calls, where the original had one, are there, too."""
     calls = collections.Counter(case.split(":", 1)[1].split()[0] for case in result.cases)
     decided = collections.Counter(routine(f["sym"]) for f in result.decisions)

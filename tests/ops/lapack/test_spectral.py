@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from lib.log import lines_for, parse_log, said
+from lib.log import parse_log, said
 from lib.programs import LONG, LOG, PLAIN, TEST_GPU, start
 from lib.split import several
 from lib.tap import Tap

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from lib.log import lines_for, said
-from lib.programs import BUILD, DEBIAN_PYTHON, LOG, LONG, NO_GPU, PLAIN, ROOT, TEST_GPU, start
+from lib.programs import BUILD, DEBIAN_PYTHON, LOG, LONG, NO_GPU, PLAIN, TEST_GPU, start
 from lib.tap import Tap
 
 tap = Tap()
