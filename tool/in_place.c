@@ -1,21 +1,14 @@
 #include "in_place.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "ops/names.h"
 
 enum { SMALLEST = 512, LARGEST = 4096, RUNS = 4 }; /* the first run warms up */
 
-static const struct accel_routine *routine_named(const char *name)
-{
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (strcmp(accel_routines[i].name, name) == 0)
-            return &accel_routines[i];
-    return NULL;
-}
-
 double in_place_measure(struct gpu_device *device, struct workload_memory *memory)
 {
-    const struct accel_routine *dgemv = routine_named("dgemv");
+    const struct accel_routine *dgemv = accel_name_called("dgemv_");
     struct workload workload;
     double least = INFINITY;
     int64_t order = LARGEST;

@@ -86,8 +86,8 @@ struct smo_task {
     int64_t ld, slots;
     ON_DEVICE(int32_t) slot;   /* of each column; -1: none */
     ON_DEVICE(int32_t) holder; /* of each slot, its column */
-    ON_DEVICE(int64_t)
-    used; /* of each slot, when it was used last; negative: computed then, not used yet */
+    /* Of each slot, when it was used last; negative: computed then, not used yet */
+    ON_DEVICE(int64_t) used;
     ON_DEVICE(struct smo_pick) pick; /* SMO_ROLES for each block */
     ON_DEVICE(struct smo_batch) batch;
     /* Rows worth computing together with those that a step needs: SMO_WISHES of each side, of each block. */

@@ -5,6 +5,8 @@
 #ifndef ACCEL_SVM_LIBSVM_H
 #define ACCEL_SVM_LIBSVM_H
 
+#include <string.h>
+
 #include "ops/folds.h"
 #include "ops/passing.h"
 #include "fit.h"
@@ -48,6 +50,14 @@ struct libsvm_model_layout {
     uint8_t label, counts, free_sv;
     uint8_t bytes;
 };
+
+/* Returns the pointer at an offset in a model. */
+static inline const void *libsvm_pointer_at(const struct libsvm_model *model, size_t offset)
+{
+    const void *pointer;
+    memcpy(&pointer, (const char *)model + offset, sizeof pointer);
+    return pointer;
+}
 
 typedef void libsvm_print(const char *text);
 typedef void libsvm_shuffle(int *place, int count, int seed);

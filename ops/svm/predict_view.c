@@ -24,13 +24,6 @@ int svm_view_count_at(int layout)
                                      : (int)offsetof(struct sklearn_model, support);
 }
 
-static const void *pointer_at(const struct libsvm_model *model, size_t offset)
-{
-    const void *pointer;
-    memcpy(&pointer, (const char *)model + offset, sizeof pointer);
-    return pointer;
-}
-
 static bool view_libsvm(struct svm_view *view, int layout, const struct libsvm_model *model)
 {
     const struct libsvm *library = libsvm_asked(layout);
@@ -41,8 +34,8 @@ static bool view_libsvm(struct svm_view *view, int layout, const struct libsvm_m
                               .vectors = model->l,
                               .coefficient = model->sv_coef,
                               .rho = model->rho,
-                              .label = pointer_at(model, library->model->label),
-                              .counts = pointer_at(model, library->model->counts),
+                              .label = libsvm_pointer_at(model, library->model->label),
+                              .counts = libsvm_pointer_at(model, library->model->counts),
                               .nodes = (const struct libsvm_node *const *)(const void *)model->SV};
     return view->nodes;
 }

@@ -52,13 +52,6 @@ libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider)
 typedef struct libsvm_model *train_function(const struct libsvm_problem *problem,
                                             const struct libsvm_parameter *parameter);
 
-static const void *pointer_at(const struct libsvm_model *model, size_t offset)
-{
-    const void *pointer;
-    memcpy(&pointer, (const char *)model + offset, sizeof pointer);
-    return pointer;
-}
-
 static int integer_at(const struct libsvm_model *model, size_t offset)
 {
     int integer;
@@ -74,9 +67,9 @@ static bool is_expected(const struct libsvm_model *model, const struct libsvm_mo
     if (model->nr_class != 2 || model->l != 2 || integer_at(model, layout->free_sv) != 0 ||
         model->probA || model->probB)
         return false;
-    label = pointer_at(model, layout->label);
-    counts = pointer_at(model, layout->counts);
-    indices = layout->indices ? pointer_at(model, layout->indices) : NULL;
+    label = libsvm_pointer_at(model, layout->label);
+    counts = libsvm_pointer_at(model, layout->counts);
+    indices = layout->indices ? libsvm_pointer_at(model, layout->indices) : NULL;
     return label && counts && label[0] == -label[1] && counts[0] == 1 && counts[1] == 1 &&
            (indices != NULL) == (layout->indices != 0) && model->sv_coef[0][0] == c &&
            model->sv_coef[0][1] == -c && (indices ? indices[0] + indices[1] == 3 : true) &&
@@ -106,7 +99,7 @@ static bool try_train(train_function *train, const struct libsvm_model_layout *l
     struct libsvm_model *model = train(&given.problem, &with.parameter);
     if (!model || !is_expected(model, layout, &given.problem, with.parameter.C))
         return false; /* nothing says that it can be freed */
-    *swaps = ((const int *)pointer_at(model, layout->label))[0] == 1;
+    *swaps = ((const int *)libsvm_pointer_at(model, layout->label))[0] == 1;
     libsvm_model_free(model, layout);
     return true;
 }

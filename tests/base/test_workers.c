@@ -20,6 +20,7 @@
 #include "base/forks.h"
 #include "base/workers.h"
 #include "tests/lib/in_child.h"
+#include "tests/lib/pause.h"
 #include "tests/lib/set_back.h"
 
 enum { TASKS = 5 };
@@ -32,12 +33,6 @@ struct task {
 };
 
 static atomic_int begun;
-
-static void pause_ms(long ms)
-{
-    const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&pause, NULL);
-}
 
 static void do_task(struct workers_task *task)
 {

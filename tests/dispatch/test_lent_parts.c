@@ -49,14 +49,6 @@ static double read_bytes(const struct accel_call *call)
     return bytes;
 }
 
-static bool lends(const struct split *split)
-{
-    bool any = false;
-    for (int i = 0; i < split->count; i++)
-        any |= split_lends(&split->part[i]);
-    return any;
-}
-
 /* What it takes to hand out parts. */
 static double hand_ms(const struct split *split)
 {
@@ -83,9 +75,9 @@ static struct outcome judge(const char *machine, const struct accel_call *call,
         apart[i].rates.peer = 0;
     split_make(&split, call, device, count, host_gbps);
     split_make(&plain, call, apart, count, host_gbps);
-    struct outcome o = {.lends = lends(&split), .ms = alone};
+    struct outcome o = {.lends = split_any_lends(&split), .ms = alone};
     o.plain_ms = plain.count > 1 ? plain.ms : alone;
-    assert_false(lends(&plain));
+    assert_false(split_any_lends(&plain));
     if (split.count > 1)
         o.ms = split.ms;
     if (o.lends) {
@@ -229,12 +221,12 @@ static void little_memory(void **state)
     (void)state;
     assert_true(split_call_of(&call, "dgemm", 16384, 16384, 16384));
     split_make(&split, &call, device, count, 45);
-    assert_true(lends(&split));
+    assert_true(split_any_lends(&split));
     for (int i = 0; i < count; i++)
         device[i].memory_bytes = 512 << 20;
     judge("little memory", &call, device, count, 45);
     split_make(&split, &call, device, count, 45);
-    assert_false(lends(&split));
+    assert_false(split_any_lends(&split));
     for (int i = 0; i < count; i++)
         device[i].memory_bytes = (int64_t)1600 << 20; /* for one factor */
     judge("some memory", &call, device, count, 45);
@@ -252,7 +244,7 @@ static void slow_peers(void **state)
     for (int i = 0; i < count; i++)
         device[i].rates.peer = 1.2 * device[i].rates.up;
     split_make(&split, &call, device, count, SPLIT_NO_LIMIT);
-    assert_true(split.count == 8 && !lends(&split));
+    assert_true(split.count == 8 && !split_any_lends(&split));
     for (int i = 0; i < count; i++)
         device[i].rates.peer = 0;
     splits_make(&again, &call, device, count, SPLIT_NO_LIMIT);
@@ -261,12 +253,12 @@ static void slow_peers(void **state)
         device[i].rates.peer = 300;
     /* What is remembered is another one */
     splits_make(&again, &call, device, count, SPLIT_NO_LIMIT);
-    assert_true(lends(&again));
+    assert_true(split_any_lends(&again));
     split_make(&split, &call, device, count, SPLIT_NO_LIMIT);
     assert_true(again.ms == split.ms && again.ahead == split.ahead);
     assert_true(split_call_of(&call, "dgemm_batch_strided", 512, 512, 512));
     split_make(&split, &call, device, count, SPLIT_NO_LIMIT);
-    assert_false(lends(&split));
+    assert_false(split_any_lends(&split));
 }
 
 int main(void)

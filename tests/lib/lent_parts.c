@@ -24,11 +24,6 @@ struct running {
     const double *there; /* of each shared cell: when it has come up, as far as is known */
 };
 
-static bool lends(const struct split_part *part)
-{
-    return part->lent[SCHEDULE_A] > 0 || part->lent[SCHEDULE_B] > 0;
-}
-
 static bool add(struct peers *peers, struct member *m, int number, const struct accel_call *call,
                 const struct split_part *part, int64_t memory_bytes)
 {
@@ -36,7 +31,7 @@ static bool add(struct peers *peers, struct member *m, int number, const struct 
     if (!scheduled_describe(&m->call, &m->scheduled))
         return false;
     memory_bytes = scheduled_memory(&m->scheduled, memory_bytes);
-    if (!lends(part))
+    if (!split_lends(part))
         return schedule_make(&m->schedule, &m->scheduled.call, &part->rates, memory_bytes);
     struct schedule_call shape = m->scheduled.call;
     memcpy(shape.lent, part->lent, sizeof shape.lent);
@@ -49,7 +44,7 @@ static bool order(const struct peers *peers, struct member *m, int number,
                   const struct split_part *part, int64_t memory_bytes)
 {
     struct schedule *s = &m->schedule;
-    if (lends(part)) {
+    if (split_lends(part)) {
         schedule_free(s);
         if (!peers_schedule(peers, number, &m->scheduled, &part->rates,
                             scheduled_memory(&m->scheduled, memory_bytes), s))

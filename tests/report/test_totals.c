@@ -18,6 +18,7 @@
 
 #include "ops/op.h"
 #include "report/totals.h"
+#include "tests/lib/routine.h"
 
 enum { TIMES = 5000, CHILDREN = 4 };
 
@@ -156,9 +157,7 @@ static void sizes_of_a_row(void **state)
     int rows = 0;
     (void)state;
     begin();
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (strcmp(accel_routines[i].name, "dgemm") == 0)
-            product.routine = &accel_routines[i];
+    product.routine = routine("dgemm");
     struct accel_record record = record_of(&product, "dgemm_", 0, (struct accel_decision){0});
     static const int64_t sizes[] = {300, 1023, 256, 1024, 4095};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

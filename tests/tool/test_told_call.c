@@ -11,6 +11,7 @@
 #include "ops/op.h"
 #include "ops/rules.h"
 #include "ops/shape.h"
+#include "tests/lib/routine.h"
 #include "tool/told_call.h"
 
 /* A line that is made as the log makes it. */
@@ -56,20 +57,11 @@ static void typical(struct accel_call *call, const struct accel_routine *routine
     shape_typical(call, routine, size);
 }
 
-static const struct accel_routine *routine_named(const char *name)
-{
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (strcmp(accel_routines[i].name, name) == 0)
-            return &accel_routines[i];
-    fail_msg("no routine %s", name);
-    return NULL;
-}
-
-static const char *read_line(struct told_call *told, const char *routine, const char *symbol,
+static const char *read_line(struct told_call *told, const char *name, const char *symbol,
                              const char *why)
 {
     struct accel_call call;
-    typical(&call, routine_named(routine));
+    typical(&call, routine(name));
     return told_call_read(told, line_of(&call, symbol, why));
 }
 
@@ -129,7 +121,7 @@ static void rows_are_columns_of_the_transpose(void **state)
     static struct told_call told;
     struct accel_call call;
     (void)state;
-    typical(&call, routine_named("dgemm"));
+    typical(&call, routine("dgemm"));
     call.blas.layout = ACCEL_ROW_MAJOR;
     call.blas.given[0] = 'T';
     assert_null(told_call_read(&told, line_of(&call, "cblas_dgemm", "faster")));
@@ -138,11 +130,11 @@ static void rows_are_columns_of_the_transpose(void **state)
     assert_int_equal(told.call.blas.flag[ACCEL_transb], 'T');
     assert_int_equal(told.call.span[ACCEL_c].rows, 20);
     assert_int_equal(told.abi, ACCEL_ABI_FORTRAN);
-    typical(&call, routine_named("zhemv"));
+    typical(&call, routine("zhemv"));
     call.blas.layout = ACCEL_ROW_MAJOR;
     assert_null(told_call_read(&told, line_of(&call, "cblas_zhemv", "faster")));
     assert_int_equal(told.abi, ACCEL_ABI_CBLAS);
-    typical(&call, routine_named("dgetrf"));
+    typical(&call, routine("dgetrf"));
     call.blas.layout = ACCEL_ROW_MAJOR;
     assert_non_null(
         strstr(told_call_read(&told, line_of(&call, "LAPACKE_dgetrf", "faster")), "row-major"));
@@ -153,7 +145,7 @@ static void what_the_line_says_counts(void **state)
     static struct told_call told;
     struct accel_call call;
     (void)state;
-    typical(&call, routine_named("dgemm"));
+    typical(&call, routine("dgemm"));
     line_of(&call, "dgemm_", "faster");
     put_integer(&made.fields, "lda", 99);
     put_integer(&made.fields, "ldb", 98);
@@ -168,7 +160,7 @@ static void what_the_line_says_counts(void **state)
                 told.call.blas.scalar[ACCEL_beta].re != 1);
     assert_string_equal(told.assumed, "");
     /* As JSON tells it. */
-    typical(&call, routine_named("dgemm"));
+    typical(&call, routine("dgemm"));
     call.blas.layout = ACCEL_ROW_MAJOR;
     line_of(&call, "cblas_dgemm", "faster");
     put_string(&made.fields, "operands", "[{\"name\":\"b\",\"ld\":77,\"place\":\"host\"}]");
@@ -177,7 +169,7 @@ static void what_the_line_says_counts(void **state)
     put_string(&made.fields, "operands", "[]");
     made.field[made.line.fields - 2].value = "[{\"name\":\"b\",\"ld\":77,\"place\":\"device\"}]";
     assert_non_null(strstr(told_call_read(&told, &made.line), "host's memory"));
-    typical(&call, routine_named("dgemv"));
+    typical(&call, routine("dgemv"));
     line_of(&call, "dgemv_", "faster");
     put_integer(&made.fields, "incx", -3);
     assert_null(told_call_read(&told, &made.line));
@@ -201,22 +193,22 @@ static void what_cannot_be_run_again(void **state)
     assert_non_null(strstr(read_line(&told, "dgemm", "dgemm_batch_", "faster"), "batch"));
     assert_non_null(strstr(read_line(&told, "dgemm", "dsymm_", "faster"), "letters"));
     struct accel_call call;
-    typical(&call, routine_named("dgemm"));
+    typical(&call, routine("dgemm"));
     line_of(&call, "dgemm_", "faster");
     put_integer(&made.fields, "lda", 3);
     assert_non_null(strstr(told_call_read(&told, &made.line), "contradict"));
     /* Sizes and gaps that no memory has. */
     const int64_t large[ACCEL_DIMENSIONS] = {(int64_t)1 << 32, (int64_t)1 << 32, 15, 4};
-    shape_typical(&call, routine_named("dgemm"), large);
+    shape_typical(&call, routine("dgemm"), large);
     assert_non_null(strstr(told_call_read(&told, line_of(&call, "dgemm_", "faster")), "larger"));
-    typical(&call, routine_named("dgemv"));
+    typical(&call, routine("dgemv"));
     line_of(&call, "dgemv_", "faster");
     put_integer(&made.fields, "incx", INT64_MIN);
     const char *why = told_call_read(&told, &made.line);
     assert_non_null(why);
     assert_non_null(strstr(why, "larger"));
     const int64_t long_rows[ACCEL_DIMENSIONS] = {30, 20, (int64_t)1 << 30, 4};
-    shape_typical(&call, routine_named("dgemm"), long_rows);
+    shape_typical(&call, routine("dgemm"), long_rows);
     line_of(&call, "dgemm_", "faster");
     put_integer(&made.fields, "lda", (int64_t)1 << 40);
     why = told_call_read(&told, &made.line);
