@@ -13,14 +13,10 @@
 
 #include "base/clock.h"
 #include "base/timed.h"
+#include "tests/lib/pause.h"
 #include "tests/lib/set_back.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void pause_ms(long ms)
-{
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-}
 
 static void *hold_for_100_ms(void *held)
 {
