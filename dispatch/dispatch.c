@@ -185,7 +185,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     if (!accel_is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
         return false;
-    ending_hold();
+    ending_hold(caller->depth == 0);
     survey(call, caller, &situation);
     if (situation.decision.gpu && together) { /* the GPU became ready after would_run() */
         situation.decision.gpu = false;

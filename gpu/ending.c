@@ -18,8 +18,6 @@ static atomic_bool watching;
 static _Atomic pid_t process; /* the one that watches */
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));
 static _Thread_local int holds __attribute__((tls_model("initial-exec")));
-static _Thread_local const char *holder
-    __attribute__((tls_model("initial-exec"))); /* the frame of the first hold */
 static _Thread_local int closing __attribute__((tls_model("initial-exec")));
 
 bool ending_enter(void)
@@ -70,19 +68,15 @@ static void watch_thread(void)
         pthread_setspecific(thread_end, &held);
 }
 
-void ending_hold(void)
+void ending_hold(bool outermost)
 {
-    const char *const frame = __builtin_frame_address(0);
     if (!atomic_load_explicit(&watching, memory_order_relaxed)) /* each call comes here */
         ending_watch();
     watch_thread();
-    /* The program has left the call that held, by longjmp(3): else this one would come from deeper on the stack. */
-    if (holds > 0 && frame >= holder)
+    if (outermost) /* the program has left the call that held, by longjmp(3), if any does */
         let_go(NULL);
-    if (holds++ == 0) {
-        holder = frame;
+    if (holds++ == 0)
         atomic_fetch_add(&held, 1);
-    }
 }
 
 void ending_release(void)

@@ -26,9 +26,10 @@ bool ending_enter(void);
 void ending_leave(void);
 
 /* Enclose a call that may use CUDA, from before that is decided; an inner pair does nothing. exit() waits for it, too: a call that has waited for CUDA in vain
- * is computed by its library, which exit() would take down meanwhile. Such a call is still held while its library computes, and only such a call. The end of a thread that has been cancelled within a call ends its hold; so does
- * its next call, if it has left the one before by longjmp(3). */
-void ending_hold(void);
+ * is computed by its library, which exit() would take down meanwhile. Such a call is still held while its library computes, and only such a call. The end of a thread
+ * that has been cancelled within a call ends its hold; so does its next call that is outermost, inside no other one of the thread's, if it has left
+ * the one before by longjmp(3). */
+void ending_hold(bool outermost);
 void ending_release(void);
 
 /* Returns whether the process has begun to end. */

@@ -73,6 +73,10 @@ with tempfile.TemporaryDirectory() as folder:
         done = start("waits", "quit", env={**env, "TESTGPU_START_MS": "700"}, timeout=300)
         if done.returncode != 0 or lines_for(done) or said(done) or took(done, "end") > 2500:
             bad.append(("a handler calls exit()", done.returncode, done.stdout, done.stderr))
+    for _ in range(0 if UNDER_TSAN else TIMES):
+        done = start("waits", "alternate", env={**env, "TESTGPU_START_MS": "400"}, timeout=300)
+        if done.returncode != 0 or said(done):
+            bad.append(("a handler on a stack of its own", done.returncode, done.stdout, done.stderr))
     if not UNDER_TSAN:
         tap.ok(not bad, "the process ends", *bad[:3])
 tap.done()
