@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "gpu/gpu.h"
 #include "gpu/own.h"
+#include "stream.h"
 
 static const char doc[] = "The tool that goes with libaccel.so.\v"
                           "`accel COMMAND --help` prints a command's options.";
@@ -101,6 +102,7 @@ int main(int argc, char **argv)
     struct choice choice = {NULL, 0};
     char name[64];
     fill_standard_files();
+    stream_check_at_exit();
     output_start(); /* for what the library's parts say on stderr */
     argp_err_exit_status = 2;
     argp_program_version_hook = print_version;

@@ -16,6 +16,7 @@
 #include "outputs.h"
 #include "preload.h"
 #include "runs.h"
+#include "stream.h"
 
 enum { SAME = JUNIT_PASSED, DIFFERS = JUNIT_FAILURE, FAILED = JUNIT_ERROR };
 _Static_assert(SAME == 0 && DIFFERS == 1 && FAILED == 2, "the exit status");
@@ -465,7 +466,6 @@ static int diff(struct options *options)
         result = run_and_compare(options, &runs);
         outputs_close(options->outputs, options->output_count, runs.made == RUNS && !runs_signal());
     }
-    fflush(stdout);
     runs_close(&runs);
     return result;
 }
@@ -485,8 +485,9 @@ int diff_command(int argc, char **argv)
         else
             complain(0, "accel diff: no program is given: accel diff [OPTION...] -- PROGRAM\n");
     }
-    if (ferror(stdout))
-        result = complain(FAILED, "accel diff: the report cannot be written\n");
+    if ((errno = stream_flush(stdout)))
+        result =
+            complain(FAILED, "accel diff: the report cannot be written: %s\n", strerror(errno));
     if (result == FAILED && options.junit.count[JUNIT_ERROR] == 0)
         junit_case(&options.junit, "the comparison", 0, JUNIT_ERROR, "nothing can be said",
                    "What accel diff writes to its stderr says why.");

@@ -316,6 +316,14 @@ static const char *replay_call(struct replay *replay, const struct log_line *lin
     return NULL;
 }
 
+/* Keeps the first error. */
+static void flush(struct replay *replay)
+{
+    const int error = stream_flush(stdout);
+    if (!replay->error)
+        replay->error = error;
+}
+
 static void take(void *context, const struct log_line *line)
 {
     struct replay *replay = context;
@@ -337,8 +345,7 @@ static void take(void *context, const struct log_line *line)
         printf("%s:%lld: %s: not run: %s\n", line->path, (long long)line->number, shown, missing);
         replay->left_out++;
     }
-    if (!replay->error)
-        replay->error = stream_flush(stdout);
+    flush(replay);
 }
 
 /* ---- The command ---- */
@@ -382,9 +389,9 @@ int replay_command(int argc, char **argv)
     const int read = log_read_all("accel replay", &options.log, 1, take, &replay, &counts);
     tdestroy(replay.seen, free);
     workload_memory_close(&replay.memory);
-    const int error = replay.error ? replay.error : stream_flush(stdout);
-    if (error)
-        return complain(2, "accel replay: stdout: %s\n", strerror(error));
+    flush(&replay);
+    if (replay.error)
+        return complain(2, "accel replay: stdout: %s\n", strerror(replay.error));
     if (read == 1 && counts.decisions == 0)
         return complain(1, "accel replay: no call in the log\n");
     if (options.line && replay.run + replay.left_out == 0)

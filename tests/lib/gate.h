@@ -24,10 +24,10 @@ static inline void gate_init(struct gate *gate)
 static inline void gate_pass(struct gate *gate)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += 5;
     sem_post(&gate->reached);
-    sem_timedwait(&gate->open, &until);
+    sem_clockwait(&gate->open, CLOCK_MONOTONIC, &until);
     atomic_store(&gate->passed, true);
 }
 
