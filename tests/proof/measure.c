@@ -28,6 +28,14 @@ void report_missing(const char *name, const char *why)
     driver_forget();
 }
 
+void report_rate(const char *name, double ms, size_t bytes)
+{
+    if (ms > 0)
+        report(name, (double)bytes * 1e-6 / ms, "GB/s");
+    else
+        report_missing(name, "");
+}
+
 static void report_text(const char *name, const char *text)
 {
     printf("%s\t%s\t\n", name, text);
@@ -198,6 +206,7 @@ int main(int argc, char **argv)
         return 1;
     measure_copies(options.quick);
     measure_staged_copies(options.quick);
+    measure_pieces(options.quick);
     measure_own_copies(options.quick);
     measure_pinning(options.quick);
     measure_peers(options.quick);

@@ -12,11 +12,15 @@ void report(const char *name, double value, const char *unit);
 /* A line "NAME<tab>-<tab>WHY" for what is not measured. why: "" stands for driver_failure(), which is forgotten. */
 void report_missing(const char *name, const char *why);
 
+/* So many bytes in so many milliseconds; ms <= 0: it has failed. */
+void report_rate(const char *name, double ms, size_t bytes);
+
 /* quick: small sizes, for machines without a GPU. Each expects the calling thread to have the context, except
  * measure_start(), which makes it, and measure_tracking(), which needs none. False where the rest is pointless. */
 bool measure_start(void);
 void measure_copies(bool quick);
 void measure_staged_copies(bool quick);
+void measure_pieces(bool quick);
 void measure_own_copies(bool quick);
 void measure_pinning(bool quick);
 void measure_peers(bool quick);

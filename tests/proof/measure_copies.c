@@ -64,14 +64,6 @@ static double copy_ms(struct pair *p, int directions, size_t size)
     return best;
 }
 
-static void report_rate(const char *name, double ms, size_t bytes)
-{
-    if (ms > 0)
-        report(name, (double)bytes * 1e-6 / ms, "GB/s");
-    else
-        report_missing(name, "");
-}
-
 /* Each column of a 2D copy has so many bytes; on the device, columns are PITCH bytes apart. */
 enum { PITCH = 1 << 15 };
 

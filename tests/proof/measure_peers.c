@@ -78,14 +78,6 @@ static bool reach(struct ends *e, int from, int to, const char *name)
     return can;
 }
 
-static void report_rate(const char *name, double ms, size_t size)
-{
-    if (ms > 0)
-        report(name, (double)size * 1e-6 / ms, "GB/s");
-    else
-        report_missing(name, "");
-}
-
 static void measure_pair(int from, int to, size_t size)
 {
     struct ends e = {{0}, {0}, {0}, NULL};

@@ -230,11 +230,7 @@ static void measure_staged(struct transfer *t, size_t size, int threads, const c
     for (int up = 1; up >= (t->fetched ? 1 : 0); up--) {
         t->up = up;
         snprintf(name, sizeof name, "staged_%s_%d_threads%s", up ? "up" : "down", threads, kind);
-        const double ms = transfer_ms(t, threads);
-        if (ms > 0)
-            report(name, (double)size * 1e-6 / ms, "GB/s");
-        else
-            report_missing(name, "");
+        report_rate(name, transfer_ms(t, threads), size);
     }
 }
 

@@ -25,6 +25,8 @@ WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "d
 MEASURES = ["start_driver", "start_context", "start_cublas_load", "start_cublas_handle", "pinned_up", "pinned_down", "pinned_both",
             "pageable_up", "pageable_down", "device_memory", "pin_small_pages", "pin_huge_pages", "fill_and_wait", "sgemm_peak", "dgemm_peak",
             "zgemm_peak", *(f"staged_{way}_{threads}_threads" for way in ("up", "down") for threads in (1, 2, 4, 8, 16)),
+            *(f"pieces_{way}_{what}" for way in ("up", "down") for what in ("1024_kib", "4096_kib_2_streams", "call", "beside_8_threads")),
+            *(f"{does}_by_8_threads{beside}" for does in ("packed", "unpacked") for beside in ("", "_beside")),
             *(f"pitched_{way}_{512 << i}" for way in ("up", "down") for i in range(5)),
             *(f"libaccel_{way}{shape}" for way in ("up", "down") for shape in ("", "_columns", "_1_mib")),
             "block_64x52x96_ld_80_1_stream", "block_64x52x96_ld_80_2_streams", *(f"solve_70x40_{what}" for what in ("blas", "own", "difference")), "thin_128x96_1_stream", *(f"triangle_64x128_{way}" for way in ("solved", "multiplied", "in_turn", "beside")),
