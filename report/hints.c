@@ -163,7 +163,7 @@ static void say_gpu(struct hints *hints)
     const struct hints_of *of = hints->of;
     const bool may_lack =
         (of->known & TOTALS_CALIBRATED) && !(of->facts & TOTALS_CALIBRATED) && of->seconds > 0;
-    double up = 0, again = 0, late = 0, called = 0, on_gpu = 0;
+    double up = 0, again = 0, late = 0, forced = 0, called = 0, on_gpu = 0;
     bool any = (of->facts & TOTALS_ON_GPU) != 0;
     for (int i = 0; i < of->count; i++) {
         const struct totals_row *row = &of->row[i];
@@ -178,6 +178,8 @@ static void say_gpu(struct hints *hints)
         again += (double)row->again;
         if (row->why == ACCEL_FASTER && row->estimated > row->instead)
             late += row->estimated - row->instead;
+        if (row->why == ACCEL_FORCED && row->estimated > row->instead)
+            forced += row->estimated - row->instead;
     }
     if ((of->known & TOTALS_KEEPS) && !(of->facts & TOTALS_KEEPS) && again >= 1e8 &&
         again >= 0.2 * up) {
@@ -196,6 +198,14 @@ static void say_gpu(struct hints *hints)
         put(hints,
             ": NVIDIA's MPS lets them use it at the same time (nvidia-cuda-mps-control -d, before "
             "the job)");
+        finish(hints);
+    }
+    if (is_worth(of, forced)) {
+        start(hints);
+        put(hints, "calls that a setting sent to the GPU took ");
+        put_seconds(hints, forced);
+        put(hints, " more than the CPU's estimate: without ACCEL_POLICY=gpu and ACCEL_GPU, calls "
+                   "go where they are faster");
         finish(hints);
     }
     if (is_worth(of, late)) {

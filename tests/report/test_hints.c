@@ -85,6 +85,23 @@ static void reasons_to_stay_on_the_cpu(void **state)
     }
 }
 
+static void calls_that_a_setting_sends_to_the_gpu(void **state)
+{
+    struct totals_row row[] = {on_cpu(ACCEL_FORCED, 3, 0.5), on_cpu(ACCEL_FORCED, 1, 4)};
+    (void)state;
+    strcpy(row[0].ran, "gpu0");
+    strcpy(row[1].ran, "gpu0"); /* that one gains */
+    assert_string_equal(hints(row, 2, 0, TOTALS_CALIBRATED),
+                        "calls that a setting sent to the GPU took 2.50 s more than the CPU's "
+                        "estimate: without ACCEL_POLICY=gpu and ACCEL_GPU, calls go where they are "
+                        "faster\n");
+    row[0].estimated = row[0].instead = 0; /* as of XGBoost's trainings */
+    assert_string_equal(hints(row, 2, 0, TOTALS_CALIBRATED), "");
+    row[0] = row[1];
+    row[0].instead = 0.95; /* a trifle */
+    assert_string_equal(hints(row, 2, 0, TOTALS_CALIBRATED), "");
+}
+
 static void a_short_run(void **state)
 {
     struct totals_row row = on_cpu(ACCEL_NO_GPU, 0.11, 0.02);
@@ -208,6 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_while_the_gpu_starts),
         cmocka_unit_test(reasons_to_stay_on_the_cpu),
+        cmocka_unit_test(calls_that_a_setting_sends_to_the_gpu),
         cmocka_unit_test(a_short_run),
         cmocka_unit_test(matrices_that_go_up_again),
         cmocka_unit_test(a_calibration),
