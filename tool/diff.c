@@ -265,8 +265,12 @@ static void print_decisions(const struct decisions *decisions)
                    (long long)decisions->why[i]);
             before = ", ";
         }
-    printf("%s\n", *before == ',' ? ")" : "");
-    if (decisions->on_gpu == 0)
+    printf("%s", *before == ',' ? ")" : "");
+    if (decisions->inner_on_gpu + decisions->inner_on_cpu > 0)
+        printf("; inside these %lld more on the GPU, %lld on the CPU",
+               (long long)decisions->inner_on_gpu, (long long)decisions->inner_on_cpu);
+    printf("\n");
+    if (decisions->on_gpu + decisions->inner_on_gpu == 0)
         printf("  nothing ran on the GPU: the comparison says nothing about its results\n");
 }
 

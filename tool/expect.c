@@ -105,12 +105,16 @@ static void count_decision(struct decisions *decisions, struct expectation *expe
 {
     const char *symbol = field(line, "sym"), *ran = field(line, "ran"), *why = field(line, "why");
     enum accel_why reason = ACCEL_FASTER;
+    struct json_object *depth;
     if (!symbol || !ran || !why) /* the line is an event */
         return;
     bool on_gpu = strstr(ran, "cpu") == NULL, known = find_reason(&reason, why);
-    decisions->on_gpu += on_gpu;
-    decisions->on_cpu += !on_gpu;
-    if (known)
+    const bool inner =
+        json_object_object_get_ex(line, "depth", &depth) && json_object_get_int64(depth) > 0;
+    *(inner    ? on_gpu ? &decisions->inner_on_gpu : &decisions->inner_on_cpu
+      : on_gpu ? &decisions->on_gpu
+               : &decisions->on_cpu) += 1;
+    if (known && !inner)
         decisions->why[reason]++;
     for (int i = 0; i < count; i++) {
         struct expectation *e = &expectations[i];

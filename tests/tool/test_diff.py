@@ -15,12 +15,13 @@ import scipy.io
 import scipy.sparse
 import yaml
 
-from lib.programs import BUILD, ROOT, clean_env
+from lib.programs import BUILD, ROOT, TESTS, clean_env
 from lib.tap import Tap
 
 TOOL = str(BUILD / "accel")
 PYTHON = "/usr/bin/python3"
 TEST_GPU = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "LD_LIBRARY_PATH": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
+REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/lapack:/usr/lib/x86_64-linux-gnu/blas"}
 # Sets r to the number of the run: 1 without libaccel, 2 with another number of threads, 3 with libaccel.
 WHICH = 'case "$LD_PRELOAD" in *libaccel.so*) r=3 ;; *) r=$((3 - OPENBLAS_NUM_THREADS)) ;; esac\n'
 SAME, DIFFERS, FAILED = 0, 1, 2
@@ -507,6 +508,9 @@ def real_programs():
         expect("NumPy: calls below ACCEL_LOG_MIN_MS count", diff(folder, (*options, *met), program, env={**gpu, "ACCEL_LOG_MIN_MS": "100000"}), SAME,
                "decisions         2 on the GPU, 0 on the CPU")
         expect("NumPy: a summary in the log does not count", diff(folder, (*options, *met), program, env={**gpu, "ACCEL_SUMMARY": "1"}), SAME)
+        done = diff(folder, ("--allow-no-numbers", "--expect", "dtrsm_ on cpu >= 2"), [str(TESTS / "nested"), "nothing"], env={**REFERENCE, "CUDA_VISIBLE_DEVICES": "-1"})
+        counts = [int(n) for n in re.search(r"  decisions +(\d+) on the GPU, (\d+) on the CPU \([^)]*\); inside these (\d+) more on the GPU, (\d+) on the CPU\n", done.stdout + "\n").groups()]
+        tap.ok(done.returncode == SAME and counts[:3] == [0, 3, 0] and counts[3] > 5, "calls inside others are counted apart, and count for an expectation", counts, done.stdout, done.stderr)
         twice = f"import os, sys\nif os.fork() == 0:\n  os.execv('{PYTHON}', ['{PYTHON}', '-c', {NUMPY!r}])\nos.wait()\n" + NUMPY
         done = diff(folder, (*options, "--expect", "*gemm* on gpu == 2"), [PYTHON, "-c", twice], env=gpu)
         expect("NumPy: the calls of all processes count", done, SAME)
