@@ -2,7 +2,6 @@
  * What the pool of device memory does while the driver is slow, which frees only when all work of the context is done: see
  * gpu/cuda/pool.c. Who asks for what is there does not wait for that; who needs what is being freed does.
  */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
