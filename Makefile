@@ -149,11 +149,10 @@ $(BUILD)/$(1)other_ops.def: $(BUILD)/$(1)extra.flags
 	printf '%s' '$(foreach folder,$(2),#include "$(folder)/ops.def"@)' | tr @ '\n' >$$@
 $(BUILD)/$(1)symbols.map: symbols.map $(TABLES) $(BUILD)/$(1)functions.def $(2:%=%/functions.def)
 	$(CC) -E -P -x c -I. -I$(BUILD)/$(1) -o $$@ $$<
-# The numbers of the entries, sorted by name: see ops/names.c.
-$(BUILD)/$(1)names_sorted.inc: ops/names_sorted.def $(TABLES) $(BUILD)/$(1)functions.def $(2:%=%/functions.def)
-	$(CC) -E -P -x c -I. -I$(BUILD)/$(1) $$< | tr ';' '\n' | sed 's/[[:space:]]//g' | grep . \
-	  | awk '{print $$$$1, NR - 1}' | LC_ALL=C sort -k1,1 | awk '{print $$$$2 ","}' > $$@
-$(BUILD)/$(1)ops/names.o: $(BUILD)/$(1)names_sorted.inc
+# Where a name is looked up: see ops/names.c.
+$(BUILD)/$(1)names_places.inc: ops/names_list.def ops/names_places.awk $(TABLES) $(BUILD)/$(1)functions.def $(2:%=%/functions.def)
+	$(CC) -E -P -x c -I. -I$(BUILD)/$(1) $$< | tr ';' '\n' | sed 's/[[:space:]]//g' | grep . | LC_ALL=C awk -f ops/names_places.awk > $$@
+$(BUILD)/$(1)ops/names.o: $(BUILD)/$(1)names_places.inc
 endef
 $(eval $(call tables,,$(OPS_LIBRARIES) $(OPS_EXTRA)))
 

@@ -1,7 +1,5 @@
 #include "names.h"
 
-#include <stdatomic.h>
-
 #include "op.h"
 #include "shape.h"
 #include "ops/lapack/shape.h"
@@ -174,12 +172,11 @@ const struct accel_routine *accel_name_routine(uint32_t entry)
     return &accel_routines[entry / MANGLINGS];
 }
 
-/* Entry numbers in strcmp()'s order of their names. The Makefile makes them from the same table. */
-__attribute__((section("accel_tables"))) static const uint16_t sorted[] = {
-#include "names_sorted.inc"
+/* The Makefile makes it from the same table, by names_places.awk. Libraries have tens of thousands of names, few of them ours: one that is not is seldom compared. */
+__attribute__((section("accel_tables"))) static const uint32_t places[] = {
+#include "names_places.inc"
 };
-_Static_assert(sizeof sorted / sizeof sorted[0] == sizeof accel_names / sizeof accel_names[0],
-               "names_sorted.inc does not match the routine table");
+enum { PLACES = sizeof places / sizeof places[0] };
 
 /* strcmp() by hand: a program's own strcmp (a sanitizer's, say) may not be ready at the first dlsym, or may itself call
  * dlsym. */
@@ -192,72 +189,21 @@ static int compare(const char *a, const char *b)
     return (unsigned char)*a - (unsigned char)*b;
 }
 
-static int search(const char *symbol)
+int accel_name_find_hashed(const char *symbol, uint32_t hash)
 {
-    size_t low = 0, high = sizeof sorted / sizeof sorted[0];
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = compare(symbol, accel_names[sorted[middle]].symbol);
-        if (order == 0)
-            return sorted[middle];
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
+    const uint32_t wanted = hash >> 1;
+    for (uint32_t at = wanted % PLACES; places[at]; at = (at + 1) % PLACES) {
+        const uint32_t entry = places[at] % PLACES - 1;
+        if (places[at] / PLACES == wanted / PLACES &&
+            compare(symbol, accel_names[entry].symbol) == 0)
+            return (int)entry;
     }
     return -1;
 }
 
-/* Libraries have tens of thousands of names, few of them ours: to look one up by its hash takes less than half the time to search it. Each entry's number, plus 1, at its
- * hash or behind it; 0 ends a row of them. There is a table only where so many names have been asked for. */
-enum { PLACES = 8192, MANY_ASKED = 2000 };
-_Static_assert(2 * sizeof sorted / sizeof sorted[0] < PLACES, "rows are short");
-static _Atomic uint16_t table[PLACES];
-static atomic_bool table_is_there;
-static atomic_int asked; /* not exactly: threads may count at once */
-
-static uint32_t hash_of(const char *symbol)
-{
-    uint32_t hash = 5381;
-    for (; *symbol; symbol++)
-        hash = hash * 33 ^ (unsigned char)*symbol;
-    return (hash ^ hash >> 16) % PLACES;
-}
-
-/* Several threads may fill the table at once: an entry that is there stays. */
-static void add_to_table(uint32_t entry)
-{
-    for (uint32_t at = hash_of(accel_names[entry].symbol);; at = (at + 1) % PLACES) {
-        uint16_t found = 0;
-        if (atomic_compare_exchange_strong(&table[at], &found, (uint16_t)(entry + 1)) ||
-            found == entry + 1)
-            return;
-    }
-}
-
-static bool has_table(void)
-{
-    if (atomic_load_explicit(&table_is_there, memory_order_acquire))
-        return true;
-    const int times = atomic_load_explicit(&asked, memory_order_relaxed);
-    atomic_store_explicit(&asked, times + 1, memory_order_relaxed);
-    if (times < MANY_ASKED)
-        return false;
-    for (uint32_t entry = 0; entry < accel_name_count; entry++)
-        add_to_table(entry);
-    atomic_store_explicit(&table_is_there, true, memory_order_release);
-    return true;
-}
-
 int accel_name_find(const char *symbol)
 {
-    if (!has_table())
-        return search(symbol);
-    for (uint32_t at = hash_of(symbol);; at = (at + 1) % PLACES) {
-        const int entry = atomic_load_explicit(&table[at], memory_order_relaxed) - 1;
-        if (entry < 0 || compare(symbol, accel_names[entry].symbol) == 0)
-            return entry;
-    }
+    return accel_name_find_hashed(symbol, accel_name_hash(symbol));
 }
 
 /* Returns the place of a function without names from place i on, FUNCTIONS after the last. */

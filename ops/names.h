@@ -41,4 +41,15 @@ const struct accel_routine *accel_name_outer(const struct accel_routine *routine
  * allocators. */
 int accel_name_find(const char *symbol);
 
+/* The same for a symbol whose hash is known: that of .gnu.hash, which keeps no lowest bit. */
+int accel_name_find_hashed(const char *symbol, uint32_t hash);
+
+static inline uint32_t accel_name_hash(const char *symbol)
+{
+    uint32_t hash = 5381;
+    for (; *symbol; symbol++)
+        hash = hash * 33 + (unsigned char)*symbol;
+    return hash;
+}
+
 #endif

@@ -231,9 +231,9 @@ static bool has(const struct names *names, uint32_t entry)
     return names->bits[entry / 64] >> entry % 64 & 1;
 }
 
-static bool note_name(const char *name, int object, void *data)
+static bool note_name(const char *name, uint32_t hash, int object, void *data)
 {
-    int entry = accel_name_find(name);
+    const int entry = accel_name_find_hashed(name, hash);
     (void)object;
     if (entry >= 0)
         add(data, (uint32_t)entry);
@@ -247,11 +247,13 @@ struct provider {
 };
 
 /* An object that was loaded before the library can be bound to it only by a call, and accel_resolve() has seen that. */
-static bool is_bound(const char *name, int object, void *data)
+static bool is_bound(const char *name, uint32_t hash, int object, void *data)
 {
     const struct provider *provider = data;
-    int entry = accel_name_find(name);
-    return object > provider->object.number && entry >= 0 && has(&provider->names, (uint32_t)entry);
+    if (object <= provider->object.number)
+        return false;
+    const int entry = accel_name_find_hashed(name, hash);
+    return entry >= 0 && has(&provider->names, (uint32_t)entry);
 }
 
 /* Finds the first library that defines any of the names and may go; takes out of *names its names and those that no such library
@@ -279,22 +281,22 @@ static bool next_provider(struct names *names, struct provider *provider)
     return found_map != NULL;
 }
 
-static bool is_ours(const char *name)
+static bool is_ours(const char *name, uint32_t hash)
 {
-    return accel_name_find(name) >= 0;
+    return accel_name_find_hashed(name, hash) >= 0;
 }
 
-/* Reads the relocations of all objects, which are many: call it only if there is a library that may go. */
-static void keep_all_bound(void)
+/* Keeps what objects from number `first` on are bound to. Reads all their relocations, which are many: call it only if there is a library that may go. */
+static void keep_bound_from(int first)
 {
     struct names names = {{0}};
-    struct accel_users users = {.next = 0};
+    struct accel_users users = {.next = first};
     accel_objects_using(note_name, &names, &users);
     for (;;) {
         struct provider provider = {.names = {{0}}};
         if (!next_provider(&names, &provider))
             break;
-        users.next = 0;
+        users.next = first;
         do {
             accel_objects_using(is_bound, &provider, &users);
             for (int i = 0; i < users.count; i++)
@@ -305,11 +307,11 @@ static void keep_all_bound(void)
 
 /* ---- Names to which objects are bound in the scope of what brought them in ---- */
 
-static bool is_our_name(const char *name, int object, void *data)
+static bool is_our_name(const char *name, uint32_t hash, int object, void *data)
 {
     (void)object;
     (void)data;
-    return is_ours(name);
+    return is_ours(name, hash);
 }
 
 /* Whether the global scope had a name before the object came: that one is bound to it. */
@@ -388,22 +390,23 @@ static bool is_defined(void)
     return false;
 }
 
-/* Keeps what objects are bound to if one that is new names one of ours: the others are bound to what they were, or have called
- * it meanwhile. */
+/* Keeps what new objects are bound to if one of them names one of ours: the others are bound to what they were. What they have called meanwhile is an original: then
+ * all are looked at. */
 static void keep_bound_of_new(void)
 {
     static struct looked looked;
     static _Atomic unsigned long long originals_seen;
     unsigned long long loads;
     const unsigned long long unloads = accel_objects_unloads(), originals = accel_slots_originals();
-    struct accel_users users = {.next = (int)first_unseen(&looked, &loads)};
-    bool is_new = originals != atomic_load_explicit(&originals_seen, memory_order_acquire);
-    if (!is_new) {
+    const int unseen = (int)first_unseen(&looked, &loads);
+    struct accel_users users = {.next = unseen};
+    if (originals != atomic_load_explicit(&originals_seen, memory_order_acquire)) {
+        keep_bound_from(0);
+    } else {
         accel_objects_using(is_our_name, NULL, &users);
-        is_new = users.count > 0;
+        if (users.count > 0)
+            keep_bound_from(unseen);
     }
-    if (is_new)
-        keep_all_bound();
     atomic_store_explicit(&originals_seen, originals, memory_order_release);
     note_look(&looked, loads, unloads);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/linker.h"
+#include "ops/names.h"
 
 static int iterate(int (*object)(struct dl_phdr_info *, size_t, void *), void *data)
 {
@@ -180,9 +181,7 @@ static uint32_t in_gnu_hash(const struct symbols *s, const char *symbol)
     const unsigned bits = 8 * sizeof *g.filter;
     if (g.buckets == 0 || g.words == 0)
         return STN_UNDEF;
-    uint32_t h = 5381;
-    for (const unsigned char *c = (const unsigned char *)symbol; *c; c++)
-        h = h * 33 + *c;
+    const uint32_t h = accel_name_hash(symbol);
     const ElfW(Addr) word = g.filter[(h / bits) % g.words];
     if (!(word >> h % bits & word >> (h >> g.shift) % bits & 1))
         return STN_UNDEF;
@@ -236,7 +235,7 @@ bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char
     return place != STN_UNDEF && !is_variable(&s, place);
 }
 
-static bool gnu_hash_has(const struct symbols *s, bool (*is)(const char *name))
+static bool gnu_hash_has(const struct symbols *s, bool (*is)(const char *name, uint32_t hash))
 {
     const struct gnu_hash g = gnu_hash_of(s->gnu_hash);
     for (uint32_t b = 0; b < g.buckets; b++) {
@@ -244,7 +243,7 @@ static bool gnu_hash_has(const struct symbols *s, bool (*is)(const char *name))
         if (i < g.first)
             continue;
         do {
-            if (is_defined_at(s, i) && is(name_at(s, i)))
+            if (is_defined_at(s, i) && is(name_at(s, i), g.hash[i - g.first]))
                 return true;
         } while (!(g.hash[i++ - g.first] & 1));
     }
@@ -253,14 +252,14 @@ static bool gnu_hash_has(const struct symbols *s, bool (*is)(const char *name))
 
 /* Returns whether is() returns true for a name that the object defines, or no hash table could tell. The other hash table has
  * as many chains as there are symbols. */
-static bool defines_such(const struct symbols *s, bool (*is)(const char *name))
+static bool defines_such(const struct symbols *s, bool (*is)(const char *name, uint32_t hash))
 {
     if (!s->table || !s->names)
         return false;
     if (s->gnu_hash)
         return gnu_hash_has(s, is);
     for (uint32_t i = 1; s->hash && i < s->hash[1]; i++)
-        if (is_defined_at(s, i) && is(name_at(s, i)))
+        if (is_defined_at(s, i) && is(name_at(s, i), accel_name_hash(name_at(s, i))))
             return true;
     return !s->hash;
 }
@@ -299,7 +298,8 @@ void accel_objects_defining(const char *symbol, int first, struct accel_objects 
 }
 
 struct question {
-    bool (*is)(const char *text);
+    bool (*is)(const char *name, uint32_t hash);
+    bool (*is_path)(const char *path);
     unsigned first, seen;
 };
 
@@ -313,9 +313,9 @@ static int look_at_definitions(struct dl_phdr_info *info, size_t size, void *dat
     return defines_such(&s, question->is);
 }
 
-bool accel_objects_define(bool (*is)(const char *name), unsigned first)
+bool accel_objects_define(bool (*is)(const char *name, uint32_t hash), unsigned first)
 {
-    struct question question = {is, first, 0};
+    struct question question = {.is = is, .first = first};
     return iterate(look_at_definitions, &question) != 0;
 }
 
@@ -323,12 +323,12 @@ static int look_at_path(struct dl_phdr_info *info, size_t size, void *data)
 {
     const struct question *question = data;
     (void)size;
-    return question->is(info->dlpi_name);
+    return question->is_path(info->dlpi_name);
 }
 
 bool accel_objects_any(bool (*is)(const char *path))
 {
-    struct question question = {is, 0, 0};
+    struct question question = {.is_path = is};
     return iterate(look_at_path, &question) != 0;
 }
 
@@ -540,25 +540,41 @@ void accel_objects_needing(const ElfW(Dyn) * dynamic, struct accel_users *users)
 /* ---- Objects whose relocations name symbols ---- */
 
 struct use {
-    bool (*see)(const char *name, int object, void *data);
+    accel_see *see;
     void *data;
     struct accel_users *users;
     int seen;
 };
 
-/* Calls see() for the names in an object's relocations, of data and of functions, until it returns true. */
+/* Returns from which symbol on .gnu.hash has the hashes. If it is empty, nothing can be told from its header (bfd writes 1). */
+static uint32_t hashed_from(const struct gnu_hash *g)
+{
+    for (uint32_t b = 0; b < g->buckets; b++)
+        if (g->bucket[b])
+            return g->first;
+    return UINT32_MAX;
+}
+
+/* Calls see() for the names in an object's relocations, of functions and of data, until it returns true. */
 static bool sees_a_name(const struct use *use, ElfW(Addr) base, const ElfW(Dyn) * dynamic,
                         int number)
 {
-    static const ElfW(Sxword) tables[2][2] = {{DT_RELA, DT_RELASZ}, {DT_JMPREL, DT_PLTRELSZ}};
+    static const ElfW(Sxword) tables[2][2] = {{DT_JMPREL, DT_PLTRELSZ}, {DT_RELA, DT_RELASZ}};
     const struct symbols s = symbols_of(base, dynamic);
+    const struct gnu_hash g = s.gnu_hash ? gnu_hash_of(s.gnu_hash) : (struct gnu_hash){0};
+    const uint32_t hashed = hashed_from(&g);
     for (int t = 0; t < 2 && s.table && s.names; t++) {
         const ElfW(Rela) *table = address_of(base, dynamic, tables[t][0]);
         const size_t count = table ? value_of(dynamic, tables[t][1]) / sizeof *table : 0;
-        /* Those at the begin of the first table name no symbol. */
-        for (size_t i = t == 0 ? value_of(dynamic, DT_RELACOUNT) : 0; i < count; i++) {
+        /* Those at the begin of the second table name no symbol. */
+        for (size_t i = t == 1 ? value_of(dynamic, DT_RELACOUNT) : 0; i < count; i++) {
             const uint32_t symbol = ELF64_R_SYM(table[i].r_info);
-            if (symbol != STN_UNDEF && use->see(name_at(&s, symbol), number, use->data))
+            if (symbol == STN_UNDEF)
+                continue;
+            const char *const name = name_at(&s, symbol);
+            const uint32_t hash =
+                symbol < hashed ? accel_name_hash(name) : g.hash[symbol - g.first];
+            if (use->see(name, hash, number, use->data))
                 return true;
         }
     }
@@ -577,8 +593,7 @@ static int collect_user(struct dl_phdr_info *info, size_t size, void *data)
     return add_user(users, dynamic, number);
 }
 
-void accel_objects_using(bool (*see)(const char *name, int object, void *data), void *data,
-                         struct accel_users *users)
+void accel_objects_using(accel_see *see, void *data, struct accel_users *users)
 {
     struct use use = {see, data, users, 0};
     users->count = 0;
@@ -601,8 +616,7 @@ static int look_at_uses(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-void accel_objects_uses_of(const ElfW(Dyn) * dynamic,
-                           bool (*see)(const char *name, int object, void *data), void *data)
+void accel_objects_uses_of(const ElfW(Dyn) * dynamic, accel_see *see, void *data)
 {
     struct one one = {dynamic, {see, data, NULL, 0}};
     iterate(look_at_uses, &one);

@@ -8,6 +8,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Returns how many objects have been loaded so far. Does not wait for a fork: during one, returns the last count. */
 unsigned long long accel_objects_loads(void);
@@ -39,8 +40,8 @@ struct accel_objects {
 void accel_objects_defining(const char *symbol, int first, struct accel_objects *objects);
 
 /* Returns whether an object from number `first` on defines a name for which is() returns true, or has no hash table that could
- * tell. */
-bool accel_objects_define(bool (*is)(const char *name), unsigned first);
+ * tell. The hash is that of .gnu.hash, here and below (ops/names.h). */
+bool accel_objects_define(bool (*is)(const char *name, uint32_t hash), unsigned first);
 
 /* Returns whether an object's dynamic symbol table defines a symbol that is no variable; true if no hash table could tell. The object must stay
  * meanwhile. (gABI, chapter 5, "Hash Table"; GNU hash: https://sourceware.org/legacy-ml/binutils/2006-10/msg00377.html) */
@@ -66,6 +67,8 @@ bool accel_objects_root(const ElfW(Dyn) * dynamic, struct accel_object *root);
 /* Returns whether the object is still loaded. */
 bool accel_objects_has(const ElfW(Dyn) * dynamic);
 
+typedef bool accel_see(const char *name, uint32_t hash, int object, void *data);
+
 /* Some of the objects whose relocations name a symbol for which see() returns true. Set next to 0 at first; it is the number
  * from which to go on. count is 0 after the last. */
 struct accel_users {
@@ -73,12 +76,10 @@ struct accel_users {
     const ElfW(Dyn) * dynamic[64];
 };
 
-void accel_objects_using(bool (*see)(const char *name, int object, void *data), void *data,
-                         struct accel_users *users);
+void accel_objects_using(accel_see *see, void *data, struct accel_users *users);
 
 /* Calls see() for the names in one object's relocations until it returns true. */
-void accel_objects_uses_of(const ElfW(Dyn) * dynamic,
-                           bool (*see)(const char *name, int object, void *data), void *data);
+void accel_objects_uses_of(const ElfW(Dyn) * dynamic, accel_see *see, void *data);
 
 /* Some of the objects, behind those of the program's start, that are linked to one (DT_NEEDED). As accel_objects_using(). */
 void accel_objects_needing(const ElfW(Dyn) * dynamic, struct accel_users *users);

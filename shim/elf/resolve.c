@@ -31,8 +31,9 @@ static const char *path_of(const struct accel_provider *provider)
     return object ? object->l_name : "";
 }
 
-static bool is_named(const char *name, int object, void *wanted)
+static bool is_named(const char *name, uint32_t hash, int object, void *wanted)
 {
+    (void)hash;
     (void)object;
     return strcmp(name, wanted) == 0;
 }

@@ -134,7 +134,7 @@ try:
     # A build folder whose objects, and their times, are ours.
     for part in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool"):
         shutil.copytree(BUILD / part, scratch / part)
-    for name in ("symbols.map", "names_sorted.inc", "compiler.flags", "glibc.flags", "layers.flags", "link.flags", "install.flags", "version.flags",
+    for name in ("symbols.map", "names_places.inc", "compiler.flags", "glibc.flags", "layers.flags", "link.flags", "install.flags", "version.flags",
                  "objects.flags", "tool.flags", "own.flags", "extra.flags", "functions.def", "other_ops.def"):
         shutil.copy2(BUILD / name, scratch / name)
     mark = f"LDFLAGS={MARKS['LDFLAGS']}"

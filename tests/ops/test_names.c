@@ -25,6 +25,22 @@ static void other_names_are_not(void **state)
         assert_int_equal(accel_name_find(others[i]), -1);
 }
 
+/* By the hash that the linker writes, whose lowest bit ends a row there. */
+static void every_name_is_found_by_its_hash(void **state)
+{
+    (void)state;
+    assert_int_equal(accel_name_hash(""), 5381);
+    assert_int_equal(accel_name_hash("printf"), 0x156b2bb8);
+    assert_int_equal(accel_name_hash("syscall"), 0xbac212a0);
+    for (uint32_t i = 0; i < accel_name_count; i++) {
+        const char *const symbol = accel_names[i].symbol;
+        const uint32_t hash = accel_name_hash(symbol);
+        assert_int_equal(accel_name_find_hashed(symbol, hash | 1), i);
+        assert_int_equal(accel_name_find_hashed(symbol, hash & ~1u), i);
+        assert_int_equal(accel_name_find_hashed("malloc", hash), -1);
+    }
+}
+
 /* Functions that call another one, which libaccel stands in front of, have rows, and no entries. */
 static void functions_that_call_others(void **state)
 {
@@ -98,9 +114,8 @@ static void manglings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_is_found),
-        cmocka_unit_test(other_names_are_not),
-        cmocka_unit_test(functions_that_call_others),
+        cmocka_unit_test(every_name_is_found), cmocka_unit_test(every_name_is_found_by_its_hash),
+        cmocka_unit_test(other_names_are_not), cmocka_unit_test(functions_that_call_others),
         cmocka_unit_test(manglings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Names are told from others, before many have been asked for and after. */
+/* Names are told from others, of which there are many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,13 +6,12 @@
 
 #include <cmocka.h>
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ops/names.h"
 
-enum { THREADS = 4, MANY = 3000, FOREIGN = 200000 };
+enum { FOREIGN = 200000 };
 
 static void each_name_is_found(void)
 {
@@ -45,30 +44,6 @@ static void no_other_is_found(void)
     }
 }
 
-/* The first look-ups of the process, some thousands, are by several threads at once. */
-static void *find_some(void *missed)
-{
-    for (uint32_t i = 0; i < MANY; i++) {
-        const uint32_t entry = i % accel_name_count;
-        if (accel_name_find(accel_names[entry].symbol) != (int)entry)
-            *(int *)missed += 1;
-    }
-    return NULL;
-}
-
-static void by_threads_at_once(void **state)
-{
-    pthread_t thread[THREADS];
-    int missed[THREADS] = {0};
-    (void)state;
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, find_some, &missed[i]), 0);
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(thread[i], NULL), 0);
-        assert_int_equal(missed[i], 0);
-    }
-}
-
 static void names_are_told_from_others(void **state)
 {
     (void)state;
@@ -79,7 +54,6 @@ static void names_are_told_from_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_threads_at_once),
         cmocka_unit_test(names_are_told_from_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ops/names.h"
 #include "shim/elf/objects.h"
 
 static void path_beside(const char *name, char path[PATH_MAX])
@@ -188,6 +189,68 @@ static void test_loads_and_unloads_are_counted(void **state)
     assert_int_equal(accel_objects_unloads(), unloads + 1);
 }
 
+/* The names in the relocations of one object or all: how many there are, and whether one is "rand". */
+struct names_seen {
+    int count;
+    bool has_rand;
+};
+
+/* A hash that is read differs from one that is computed in the lowest bit at most. */
+static bool see_hash(const char *name, uint32_t hash, int object, void *data)
+{
+    struct names_seen *seen = data;
+    (void)object;
+    if ((accel_name_hash(name) | 1) != (hash | 1))
+        fail_msg("%s: %x", name, hash);
+    seen->count++;
+    seen->has_rand = seen->has_rand || strcmp(name, "rand") == 0;
+    return false;
+}
+
+static void test_the_hashes_of_names_in_relocations(void **state)
+{
+    static const char *const libraries[] = {"libhashed_gnu.so", "libhashed_sysv.so",
+                                            "libhashed_nothing.so"};
+    struct accel_users users = {.next = 0};
+    struct names_seen all = {0, false};
+    void *handles[3];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct names_seen seen = {0, false};
+        struct link_map *map;
+        handles[i] = open_beside(libraries[i]);
+        assert_int_equal(dlinfo(handles[i], RTLD_DI_LINKMAP, &map), 0);
+        accel_objects_uses_of(map->l_ld, see_hash, &seen);
+        assert_true(seen.count > 0 && seen.has_rand);
+    }
+    accel_objects_using(see_hash, &all, &users);
+    assert_int_equal(users.count, 0);
+    assert_true(all.count > 100);
+    for (int i = 0; i < 3; i++)
+        dlclose(handles[i]);
+}
+
+static bool is_hashed_b1(const char *name, uint32_t hash)
+{
+    assert_int_equal(accel_name_hash(name) | 1, hash | 1);
+    return strcmp(name, "hashed_b1") == 0;
+}
+
+static void test_the_hashes_of_definitions(void **state)
+{
+    static const char *const libraries[] = {"libhashed_gnu.so", "libhashed_sysv.so"};
+    (void)state;
+    assert_false(accel_objects_define(is_hashed_b1, 0));
+    for (int i = 0; i < 2; i++) {
+        void *handle = open_beside(libraries[i]);
+        assert_true(accel_objects_define(is_hashed_b1, 0));
+        dlclose(handle);
+    }
+    void *handle = open_beside("libhashed_nothing.so");
+    assert_false(accel_objects_define(is_hashed_b1, 0));
+    dlclose(handle);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +261,8 @@ int main(void)
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_many_parts),
         cmocka_unit_test(test_loads_and_unloads_are_counted),
+        cmocka_unit_test(test_the_hashes_of_names_in_relocations),
+        cmocka_unit_test(test_the_hashes_of_definitions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@ were handed out, tail calls, dlclose, ACCEL_ORIGINAL."""
 
 import re
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -64,9 +65,9 @@ for case in "not-called", "called", "called-lazily", "two", "again", "unneeded",
 CLOSES = 10
 
 
-def instructions_of(function, closes, before=""):
-    """The instructions of a program that opens and closes a library without names of BLAS so often, within a function of libaccel's."""
-    program = f"import _ctypes\n{before}\nfor i in range({closes}): _ctypes.dlclose(_ctypes.dlopen('{TESTS}/libhandled.so', 2))"
+def instructions_of(function, closes, before="", library=f"{TESTS}/libhandled.so"):
+    """The instructions of a program that opens and closes a library so often, by default one without names of BLAS, within a function of libaccel's."""
+    program = f"import _ctypes\n{before}\nfor i in range({closes}): _ctypes.dlclose(_ctypes.dlopen('{library}', 2))"
     done = start(shutil.which("valgrind"), "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--toggle-collect={function}", "/usr/bin/python3", "-S",
                  "-c", program, env=NO_GPU)
     counted = re.search(r"refs: +([\d,]+)", done.stderr)
@@ -83,6 +84,17 @@ else:
     BLAS = f"_ctypes.dlopen('{TESTS}/libcaller_lp64.so', 2)"
     once, often = (instructions_of("accel_keep_bound", closes, BLAS) for closes in (1, 1 + CLOSES))
     tap.ok(100 < (often - once) // CLOSES < 50000, f"each dlclose after the first one, beside a plug-in's BLAS: {(often - once) // CLOSES} instructions")
+    # A BLAS has tens of thousands of relocations by names. Its names' hashes are there: few names are read.
+    LARGE = "libopenblas.so.0"
+    path = re.search(r"(?m)^\s*%s .*=> (/.*)$" % re.escape(LARGE), subprocess.run(["/sbin/ldconfig", "-p"], stdout=subprocess.PIPE, text=True).stdout)
+    named = len(re.findall(r"(?m)^[0-9a-f]{16} .* R_\w+ +[0-9a-f]{16} \w", subprocess.run(["readelf", "-rW", path[1] if path else "/nonexistent"], stdout=subprocess.PIPE, text=True).stdout))
+    once, often = (instructions_of("accel_keep_bound", closes, library=LARGE) for closes in (1, 3))
+    each = (often - once) // 2
+    tap.ok(named > 1000 and 0 < each < 150 * named, f"a dlclose of a BLAS: {each} instructions for {named} relocations by names, {each / max(named, 1):.0f} for one")
+    # Those of a BLAS that is there already are not read again.
+    once, often = (instructions_of("accel_keep_bound", closes, f"_ctypes.dlopen('{LARGE}', 2)", f"{TESTS}/libcaller_none64.so") for closes in (1, 3))
+    each = (often - once) // 2
+    tap.ok(0 < each < 20 * named, f"a dlclose of a plug-in that calls BLAS, beside a BLAS: {each} instructions")
     # What a library that a plug-in has brought in is bound to is asked once.
     BRINGING = f"_ctypes.dlopen('{TESTS}/libbringing_mixed.so', 2)"
     once, often = (instructions_of("accel_objects_uses_of", closes, BRINGING) for closes in (1, CLOSES))
