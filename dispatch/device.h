@@ -59,25 +59,25 @@ static inline bool device_state_is_over(enum device_state state)
 
 struct dispatch_caller;
 
-/* All zero at first. */
+/* All zero at first. What each program's start and end, and a fork's child, look at comes first: it is in one page. */
 struct dispatch_device {
     _Atomic int state;                  /* enum device_state */
     struct gpu_device *_Atomic gpu;     /* NULL: none has been started. It stays. */
     struct cost_curves *_Atomic curves; /* NULL: those of a fast GPU */
+    /* Its start: */
+    _Atomic int64_t gain_us; /* that the calls so far have missed */
+    atomic_bool threaded;    /* the thread has been made, or could not be made */
+    atomic_bool threadless;  /* it could not be made */
+    _Atomic pid_t starter;   /* the process that starts it */
     struct contention contention;
-    struct full full;
     struct warm warm;
+    struct full full;
     struct left_alone left_alone;
     struct regret regret;
     /* Constant once device_state_is_known(): */
-    char name[16], cpu_name[24]; /* in the log: "gpu0", "gpu0+cpu" */
-    int64_t memory_bytes;        /* that this process may use */
-    int sharers;                 /* processes of this program that use it, at least 1 */
-    /* Its start: */
-    _Atomic int64_t gain_us;          /* that the calls so far have missed */
-    atomic_bool threaded;             /* the thread has been made, or could not be made */
-    atomic_bool threadless;           /* it could not be made */
-    _Atomic pid_t starter;            /* the process that starts it */
+    char name[16], cpu_name[24];      /* in the log: "gpu0", "gpu0+cpu" */
+    int64_t memory_bytes;             /* that this process may use */
+    int sharers;                      /* processes of this program that use it, at least 1 */
     char why_none[GPU_FAILURE_BYTES]; /* why it is absent; constant then */
 };
 

@@ -24,13 +24,14 @@ static _Atomic int cpu_calls;
 
 /* ---- The page ---- */
 
-static char folder[PATH_MAX - 128];
+static char folder[PATH_MAX - 128]; /* empty: /dev/shm */
 
 void contention_prepare(void)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     bool usable = runtime && runtime[0] == '/' && strlen(runtime) < sizeof folder;
-    strcpy(folder, usable ? runtime : "/dev/shm");
+    if (usable)
+        strcpy(folder, runtime);
 }
 
 /* The name has the user in it: every user can write to /dev/shm. */
@@ -38,7 +39,7 @@ static void page_path(char *path, size_t size, const char *device)
 {
     struct accel_text text;
     text_start(&text, path, size);
-    text_string(&text, folder);
+    text_string(&text, folder[0] ? folder : "/dev/shm");
     text_string(&text, "/accel-");
     text_integer(&text, (int64_t)geteuid());
     text_char(&text, '-');

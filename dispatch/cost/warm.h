@@ -16,10 +16,10 @@ enum { WARM_ROUTINES = 1024 };
 
 /* The routines on one device. Zero at first. */
 struct warm {
+    atomic_bool working;        /* there is a thread that warms up; the child of a fork has none */
+    atomic_bool solver_is_open; /* by a call that has ended */
     _Atomic unsigned char state[WARM_ROUTINES];
     _Atomic int64_t gained_us[WARM_ROUTINES];
-    atomic_bool solver_is_open; /* by a call that has ended */
-    atomic_bool working;        /* there is a thread that warms up; the child of a fork has none */
 };
 
 struct dispatch_device;
