@@ -519,7 +519,7 @@ void crew_end(struct crew_job *job)
 static void forget_all(void)
 {
     made = false;
-    pthread_cond_init(&workers_leave, NULL);
+    workers_leave = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     for (int i = 0; i < JOBS_MAX; i++)
         jobs[i] = NULL;
     calls = 0;

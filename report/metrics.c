@@ -301,7 +301,7 @@ static void end(void)
 
 static void begin_child(void)
 {
-    if (!part.totals)
+    if (!folder || !part.totals) /* without the first, its page stays untouched */
         return;
     totals_begin(&part, part.totals);
     atomic_store(&look_ms, 0);

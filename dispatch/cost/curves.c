@@ -236,7 +236,7 @@ void curves_let_go(void)
 /* In the child of a fork. */
 static void free_lock(void)
 {
-    pthread_rwlock_init(&curves_lock, NULL);
+    curves_lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
     holds = false;
 }
 FORKS_CHILD(free_lock);

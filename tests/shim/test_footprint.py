@@ -1,10 +1,13 @@
 #!/usr/bin/python3 -B
 """A preload costs a program that calls no BLAS at most 512 KiB of resident memory, as one sees it from outside: pages of the file that its
 start touches, with those that the kernel maps around them, and what is written. Most processes that inherit it are such programs. The limit is for
-kernels that map 64 KiB around a page (fault_around_bytes, of debugfs), as they do unless they are told otherwise."""
+kernels that map 64 KiB around a page (fault_around_bytes, of debugfs), as they do unless they are told otherwise. Linux 6.18 maps more of a file that was written in
+large pieces, which its page cache keeps in large pieces: what is measured is a copy that was written page by page."""
 
+import os
 import re
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -12,7 +15,11 @@ from lib.programs import BUILD, clean_env
 from lib.tap import Tap
 
 LIMIT = 512  # KiB
-LIBRARY = BUILD / "libaccel.so"
+folder = tempfile.TemporaryDirectory(prefix="accel-footprint-")
+LIBRARY = Path(folder.name, "libaccel.so")
+with open(BUILD / "libaccel.so", "rb") as built, open(LIBRARY, "wb", buffering=0) as copy:
+    while page := built.read(os.sysconf("SC_PAGE_SIZE")):
+        copy.write(page)
 tap = Tap()
 
 
@@ -53,7 +60,7 @@ else:
     tap.skip("the functions that a start runs lie together", "the linker does not take shim/start.ld")
 
 # What the child of a fork writes to, and runs, lies together, too: configure scripts, servers and pools of processes fork often.
-FORKS, MOST_FAULTS = 50, 12
+FORKS, MOST_FAULTS = 50, 8
 FORK = f"""
 import os, resource
 def fork():
