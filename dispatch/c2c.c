@@ -2,6 +2,7 @@
 
 #include "gpu/kernels.h"
 #include "gpu/scheduled.h"
+#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
@@ -35,7 +36,7 @@ static double reads_of(const struct accel_call *call, const struct accel_span *x
 {
     const double real = accel_is_complex(call->routine->dtype) ? 8 : 2;
     const double elements = (double)x->rows * (double)x->cols * (double)call->batch;
-    const double uses = call->routine->flops(call) / real / elements;
+    const double uses = accel_flops(call) / real / elements;
     return uses > TILE ? uses / TILE : 1;
 }
 

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "dispatch/cost/model.h"
+#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
@@ -45,7 +46,7 @@ bool small_is(const struct accel_call *call)
 
 bool small_is_trifle(const struct accel_call *call)
 {
-    double sum = call->routine->flops(call);
+    double sum = accel_flops(call);
     if (call->batch != 1)
         return false;
     for (int i = 0; i < ACCEL_SPANS; i++)

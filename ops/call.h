@@ -64,15 +64,12 @@ struct accel_routine {
     uint8_t op;    /* its operation's place in ops.def: accel_op_of() */
     enum accel_dtype dtype;
     enum accel_row_major row_major;
-    /* Returns real floating-point operations: 8 for a complex multiply-add, 2 for a real one. */
-    double (*flops)(const struct accel_call *call);
     int small; /* another library's: a struct whose count is below this cannot pay: see op->count_at */
     int args;
-    /* In an array of its own: this one needs relocation, and stays small */
-    const struct accel_arg *arg;
+    struct accel_arg arg[ACCEL_ARGS_MAX];
 };
 
-/* All routines, in the order of the table. */
+/* All routines, in the order of the table. Without pointers: the dynamic linker writes to no page of it. */
 extern const struct accel_routine accel_routines[];
 extern const uint32_t accel_routine_count;
 enum { ACCEL_ROUTINES_MOST = 512 }; /* at least that */

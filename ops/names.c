@@ -8,23 +8,6 @@
 
 /* ---- The routine table as C data ---- */
 
-#define FLOPS(name, dtype, flop_count)                                                             \
-    static double flops_##name(const struct accel_call *call)                                      \
-    {                                                                                              \
-        double m = (double)call->blas.size[ACCEL_m], n = (double)call->blas.size[ACCEL_n],         \
-               k = (double)call->blas.size[ACCEL_k],                                               \
-               order = (double)accel_call_size(call, ACCEL_order), batch = (double)call->batch,    \
-               nrhs = (double)call->blas.size[ACCEL_nrhs], mn = m < n ? m : n, mx = m < n ? n : m, \
-               vectors = lapack_wants_vectors(call) ? 1 : 0;                                       \
-        (void)m, (void)k, (void)order, (void)batch, (void)nrhs, (void)mn, (void)mx, (void)vectors; \
-        return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);                           \
-    }
-#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...) FLOPS(name, dtype, flop_count)
-#define LAPACK(name, NAME, op, dtype, ...)                         ROUTINE(name, NAME, op, dtype, TO_FORTRAN, __VA_ARGS__)
-#define FUNCTION(name, op, dtype, small, names)
-#include "ops/routines.def"
-#undef ROUTINE
-
 #define ARG(x, kind, array, slot)   {#x, ACCEL_ARG_##kind, array, ACCEL_##slot, 0, 0, 0, 0, 0, ""},
 #define FLAG_ARG(x, array, letters) {#x, ACCEL_ARG_FLAG, array, ACCEL_##x, 0, 0, 0, 0, 0, letters},
 #define OPERAND(x, kind, array, dtype, access, rows, cols, by)                                     \
@@ -64,12 +47,6 @@
 #define INFO(x)                               ARG(x, INFO, false, a)
 #define EXTRA(x)                              ARG(x, EXTRA, false, a)
 
-#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
-    static const struct accel_arg args_##name[] = {__VA_ARGS__};
-#include "ops/routines.def"
-#undef ROUTINE
-#undef FUNCTION
-
 /* Places in ops.def: unlike pointers, they need no relocation. */
 enum {
 #define OP(name) OP_##name,
@@ -77,22 +54,56 @@ enum {
 #undef OP
 };
 
-#define LENGTH(name) (int)(sizeof args_##name / sizeof args_##name[0])
+#define LENGTH(...)                                                                                \
+    (int)(sizeof((const struct accel_arg[]){__VA_ARGS__}) / sizeof(struct accel_arg))
 
 #define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
-    {#name, OP_##op, ACCEL_##dtype, ACCEL_##row_major, flops_##name, 0, LENGTH(name), args_##name},
-#define FUNCTION(name, op, dtype, small, names)                                                    \
-    {#name, OP_##op, ACCEL_##dtype, ACCEL_TO_FORTRAN, accel_op_flops, small, 0, NULL},
-const struct accel_routine accel_routines[] = {
+    {#name, OP_##op, ACCEL_##dtype, ACCEL_##row_major, 0, LENGTH(__VA_ARGS__), {__VA_ARGS__}},
+#define LAPACK(name, NAME, op, dtype, ...) ROUTINE(name, NAME, op, dtype, TO_FORTRAN, __VA_ARGS__)
+#define FUNCTION(symbol, operation, type, least, names)                                            \
+    {.name = #symbol,                                                                              \
+     .op = OP_##operation,                                                                         \
+     .dtype = ACCEL_##type,                                                                        \
+     .row_major = ACCEL_TO_FORTRAN,                                                                \
+     .small = (least)},
+__attribute__((section("accel_tables"))) const struct accel_routine accel_routines[] = {
 #include "ops/routines.def"
 };
 #undef ROUTINE
-#undef LAPACK
 #undef FUNCTION
 
 const uint32_t accel_routine_count = sizeof accel_routines / sizeof accel_routines[0];
 _Static_assert(sizeof accel_routines / sizeof accel_routines[0] <= ACCEL_ROUTINES_MOST,
                "tables by routine have room");
+
+enum {
+#define ROUTINE(name, ...) PLACE_##name,
+#define FUNCTION(name, ...)
+#include "ops/routines.def"
+#undef ROUTINE
+#undef FUNCTION
+    BLAS_ROUTINES /* rows of BLAS and LAPACK, which come first; those of other libraries follow */
+};
+
+double accel_flops(const struct accel_call *call)
+{
+    const double m = (double)call->blas.size[ACCEL_m], n = (double)call->blas.size[ACCEL_n],
+                 k = (double)call->blas.size[ACCEL_k],
+                 order = (double)accel_call_size(call, ACCEL_order), batch = (double)call->batch,
+                 nrhs = (double)call->blas.size[ACCEL_nrhs], mn = m < n ? m : n, mx = m < n ? n : m,
+                 vectors = lapack_wants_vectors(call) ? 1 : 0;
+    switch (call->routine - accel_routines) {
+#define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
+    case PLACE_##name:                                                                             \
+        return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);
+#define FUNCTION(name, ...)
+#include "ops/routines.def"
+#undef ROUTINE
+#undef LAPACK
+#undef FUNCTION
+    }
+    return accel_op_flops(call);
+}
 
 /* ---- Every name of every routine ---- */
 
@@ -123,15 +134,6 @@ _Static_assert(sizeof manglings == sizeof lapack_manglings, "entries are counted
 
 const uint32_t accel_mangling_count = MANGLINGS;
 
-/* Counts the rows of BLAS and LAPACK, which come first; those of other libraries follow. */
-enum {
-#define ROUTINE(name, ...) PLACE_##name,
-#define LAPACK(name, ...)  PLACE_##name,
-#include "ops/blas/blas.def"
-    BLAS_ROUTINES,
-#undef ROUTINE
-#undef LAPACK
-};
 enum {
 #define FUNCTION(name, op, dtype, small, names) FUNCTION_##name,
 #include "functions.def"

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
@@ -24,7 +25,7 @@ static double best_gflops(const struct calibration_section *section, enum accel_
         shape_typical(&call, product, size);
         model_work_of(&call, curve.device, &work);
         const double ms = model_point_ms(&curve, &curve.point[i], &work);
-        best = fmax(best, ms > 0 ? product->flops(&call) / ms * 1e-6 : 0);
+        best = fmax(best, ms > 0 ? accel_flops(&call) / ms * 1e-6 : 0);
     }
     return best;
 }

@@ -92,7 +92,7 @@ static void set_work(struct log_decision *decision, const struct log_line *line)
     if (!computes(decision) || !log_call(&call, line))
         return;
     model_work_of(&call, false, &work);
-    decision->operations = fmax(0, call.routine->flops(&call)) * (double)decision->calls;
+    decision->operations = fmax(0, accel_flops(&call)) * (double)decision->calls;
     decision->operand_bytes = (work.up_bytes + work.down_bytes) * (double)decision->calls;
 }
 

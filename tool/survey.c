@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "gpu/scheduled.h"
+#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "base/clock.h"
@@ -54,7 +55,7 @@ static void add_shape(struct survey_track *track, enum survey_kind kind, int ord
         if (memcmp(x->size, shape->size, sizeof x->size) == 0)
             return;
     shape_typical(&call, track->routine, shape->size);
-    shape->flops = track->routine->flops(&call);
+    shape->flops = accel_flops(&call);
     track->shapes++;
 }
 

@@ -4,6 +4,7 @@
 
 #include "gpu/scheduled.h"
 #include "ops/lapack/rules.h"
+#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
@@ -36,9 +37,8 @@ static struct accel_effort effort_of(const struct accel_call *call, bool device)
 {
     const struct accel_op *op = accel_op_of(call->routine);
     const bool steps = accel_is_blas(call->routine);
-    return op->effort
-               ? op->effort(call, device)
-               : (struct accel_effort){call->routine->flops(call), steps ? shape_steps(call) : 0};
+    return op->effort ? op->effort(call, device)
+                      : (struct accel_effort){accel_flops(call), steps ? shape_steps(call) : 0};
 }
 
 static void add_sent(const struct accel_call *call, const struct accel_span *x,

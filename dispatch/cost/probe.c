@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
@@ -27,7 +28,7 @@ static double time_product(const struct dispatch_library *library, int64_t n)
         double start = accel_now_ms();
         if (!library->run(library, &call))
             break;
-        double gflops = routine->flops(&call) * 1e-6 / (accel_now_ms() - start);
+        double gflops = accel_flops(&call) * 1e-6 / (accel_now_ms() - start);
         if (run > 0 && gflops > best)
             best = gflops;
         if (accel_now_ms() - start > PROBE_MOST_MS) {

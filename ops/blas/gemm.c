@@ -3,6 +3,7 @@
  */
 #include "blas.h"
 #include "gpu/blocks.h"
+#include "ops/names.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
@@ -28,11 +29,8 @@ void gemm_describe(const struct accel_call *call, struct scheduled *l)
     const int64_t k = accel_adds_nothing(call) ? 0 : call->blas.size[ACCEL_k];
     const double terms =
         (double)accel_max(m, 1) * (double)accel_max(n, 1) * (double)accel_max(k, 1);
-    l->call = (struct schedule_call){.kind = SCHEDULE_PRODUCT,
-                                     .m = m,
-                                     .n = n,
-                                     .k = k,
-                                     .per_term = call->routine->flops(call) / terms};
+    l->call = (struct schedule_call){
+        .kind = SCHEDULE_PRODUCT, .m = m, .n = n, .k = k, .per_term = accel_flops(call) / terms};
     l->operand[C].x = &call->span[ACCEL_c];
     if (k == 0)
         return;

@@ -9,6 +9,7 @@
 
 #include "gpu/panels.h"
 #include "ops/lapack/in_panels.h"
+#include "ops/names.h"
 #include "ops/op.h"
 #include "tests/lib/schedule_cases.h"
 #include "tests/lib/split_cases.h"
@@ -32,7 +33,7 @@ static bool print_split(const struct split_machine *machine, const char *name, d
     const double ms = split.count > 1 ? split.ms : split.whole_ms;
     printf("%s%s%s|%s 16384|%d of %d devices|%.4f|%.4f\n", machine->name,
            peer_gbps > 0 ? " with NVLink" : "", host_gbps < SPLIT_NO_LIMIT ? ", slow host" : "",
-           name, split.count, count, ms, ms * peaks / call.routine->flops(&call));
+           name, split.count, count, ms, ms * peaks / accel_flops(&call));
     return true;
 }
 

@@ -15,6 +15,7 @@
 #include "dispatch/cost/splits.h"
 #include "dispatch/cost/triangle.h"
 #include "gpu/scheduled.h"
+#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "tests/lib/split_cases.h"
@@ -243,7 +244,7 @@ static double share_of_lines(const struct accel_call *call, const struct split_d
         fmin(1, ms * device->rates.up * 1e6 / (2 * (double)accel_bytes(&call->span[ACCEL_a])));
     const double beyond = fmax(0, 2 * lines - 1);
     return fmin(2 * lines * lines - beyond * beyond,
-                ms * device->rates.compute * 1e6 / call->routine->flops(call));
+                ms * device->rates.compute * 1e6 / accel_flops(call));
 }
 
 /* Returns the greatest share of a call that a device could have done in so many milliseconds. */
@@ -332,7 +333,7 @@ static void rates_add_up(void **state)
                 covers(&call, &split);
                 assert_true(reached_ms <= best && reached_ms <= split.ms * 1.01);
             }
-            const double sum_ms = call.routine->flops(&call) / peaks;
+            const double sum_ms = accel_flops(&call) / peaks;
             const double reached = 1 / (reached_ms * rates), bound = 1 / (least * rates);
             const bool triangle = accel_cuts_of(&call) & ACCEL_CUT_TRIANGLE;
             const bool may = bound > 0.9 * 1.034 && !(triangle && link_ms > BUSY_LINK * reached_ms);

@@ -15,6 +15,7 @@
 #include "dispatch/cost/factorisation.h"
 #include "gpu/pack.h"
 #include "ops/call.h"
+#include "ops/names.h"
 #include "tests/lib/split_cases.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
@@ -250,7 +251,7 @@ static void rates_add_up(void **state)
             if (split.count == 1)
                 continue;
             assert_true(split.ms < SPLIT_GAIN * split.whole_ms);
-            const double flops = call.routine->flops(&call);
+            const double flops = accel_flops(&call);
             const double sum_ms = flops / rates * 1e-6;
             double link_ms = 0;
             for (int d = 0; d < shared.devices; d++) {

@@ -10,6 +10,7 @@
 
 #include "ops/lapack/packed.h"
 #include "ops/lapack/spectral.h"
+#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "ops/rules.h"
@@ -139,7 +140,7 @@ static enum gpu_status run(void *context, const struct accel_call *call)
     struct runner *r = context;
     const bool eigen = strstr(call->routine->name, "evd");
     assert_null(accel_call_fault(call));
-    r->operations += call->routine->flops(call);
+    r->operations += accel_flops(call);
     if (r->calls++ == r->fails_at)
         return r->failure;
     if (eigen && r->lacks_memory) {
@@ -153,7 +154,7 @@ static enum gpu_status count(void *context, const struct accel_call *call)
 {
     struct runner *r = context;
     assert_null(accel_call_fault(call));
-    r->operations += call->routine->flops(call);
+    r->operations += accel_flops(call);
     r->calls++;
     return GPU_OK;
 }
