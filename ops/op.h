@@ -164,6 +164,9 @@ struct accel_op {
     void (*trim)(struct accel_call *call);
     /* Operands, as bits 1 << enum accel_matrix, for which the program may have room as long as these results alone. */
     unsigned may_be_short;
+    /* Cuts the spans down to the results that the arguments ask for, where a routine's documentation wants more room for them: on the GPU, a call
+     * writes no more. */
+    void (*narrow)(struct accel_call *call);
 
     /* ---- The GPU ---- */
     /* Returns whether the GPU's libraries can do it with these flags and sizes. NULL: with all. */

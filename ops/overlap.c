@@ -1,5 +1,7 @@
 #include "overlap.h"
 
+#include "op.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,10 +170,20 @@ static bool is_shared(const struct accel_call *call, const struct accel_span *x)
     return shared;
 }
 
-bool overlap_in_call(const struct accel_call *call)
+static bool operands_overlap(const struct accel_call *call)
 {
     for (const struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++)
         if ((x->access & ACCEL_WRITE) && is_shared(call, x))
             return true;
     return false;
+}
+
+bool overlap_in_call(const struct accel_call *call)
+{
+    void (*const narrow)(struct accel_call *) = accel_op_of(call->routine)->narrow;
+    if (!narrow)
+        return operands_overlap(call);
+    struct accel_call narrowed = *call;
+    narrow(&narrowed);
+    return operands_overlap(&narrowed);
 }

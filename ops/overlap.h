@@ -10,7 +10,7 @@
 /* Returns whether matrices of a batch, strides >= 0 apart, have elements in common. */
 bool overlap_in_strides(const struct accel_span *x, int64_t batch);
 
-/* Returns whether an operand that is written has elements in common with another one, or with itself in a batch. */
+/* Returns whether an operand that the GPU writes has elements in common with another one, or with itself in a batch. */
 bool overlap_in_call(const struct accel_call *call);
 
 #endif

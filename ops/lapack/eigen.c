@@ -200,12 +200,19 @@ static void trim_to_found(struct accel_call *call)
     call->span[ACCEL_x].cols = accel_min(found, call->span[ACCEL_x].cols);
 }
 
+/* LAPACK wants room for n eigenvalues. PLINK 1.9, which asks for some by their numbers, has room for these alone, and the vectors right behind it. */
+static void narrow_to_range(struct accel_call *call)
+{
+    if (call->blas.flag[ACCEL_range] == 'I')
+        call->span[ACCEL_x].cols = lapack_range_length(call);
+}
+
 #define OF_ONE LAPACK_ITERATES, .hermitian = true, .check = check_syev
 #define OF_TWO                                                                                     \
     LAPACK_ITERATES, .whole = LAPACK_CONDENSES, .hermitian = true, .triangles = 1 << ACCEL_b,      \
                      .definite = 1 << ACCEL_b, .fault = itype_fault, .check = check_sygv
 
-#define OF_RANGE .trim = trim_to_found, .may_be_short = 1 << ACCEL_c
+#define OF_RANGE .trim = trim_to_found, .may_be_short = 1 << ACCEL_c, .narrow = narrow_to_range
 
 const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .steps = run_syev,
                                  .compose = spectral_compose};

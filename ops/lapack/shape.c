@@ -27,7 +27,7 @@ static int64_t swaps(const struct accel_call *call)
     return length < INT64_MAX - k1 ? k1 + length : 0;
 }
 
-static int64_t range_length(const struct accel_call *call)
+int64_t lapack_range_length(const struct accel_call *call)
 {
     int64_t il = call->blas.size[ACCEL_il], iu = call->blas.size[ACCEL_iu];
     return il >= 1 && iu >= il && iu <= call->blas.size[ACCEL_n] ? iu - il + 1 : 0;
@@ -58,7 +58,7 @@ int64_t lapack_size(const struct accel_call *call, int which)
     case ACCEL_zrows:
         return wantz ? n : 0;
     case ACCEL_zcols:
-        return !wantz ? 0 : call->blas.flag[ACCEL_range] == 'I' ? range_length(call) : n;
+        return !wantz ? 0 : call->blas.flag[ACCEL_range] == 'I' ? lapack_range_length(call) : n;
     case ACCEL_supports:
         return lapack_size(call, ACCEL_zcols) == n && n > 0 && n < INT64_MAX / 2 &&
                        call->blas.flag[ACCEL_range] != 'V'

@@ -13,6 +13,9 @@ char lapack_job_of(const struct accel_call *call, enum accel_flag job);
 /* Returns the number of vectors that a job asks for in a matrix of their own: all, or one for each singular value. */
 int64_t lapack_vectors(char job, int64_t all, int64_t values);
 
+/* Returns how many eigenvalues a range by numbers has; 0: its numbers are wrong. */
+int64_t lapack_range_length(const struct accel_call *call);
+
 /* Returns whether a flag asks for vectors. */
 bool lapack_wants_vectors(const struct accel_call *call);
 

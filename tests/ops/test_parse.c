@@ -473,6 +473,29 @@ static void without_vectors_none_has_failed(void **state)
     }
 }
 
+/* PLINK 1.9 asks for the last eigenvalues by their numbers, and has room for no others in front of the vectors. */
+static void a_range_by_numbers_has_so_many_values(void **state)
+{
+    static double a[9], work[1], z[3 + 9];
+    static const int32_t n = 3, first = 2, last = 3, enough = 128;
+    static const double zero;
+    int32_t found, supports[6], info;
+    const struct accel_routine *routine = accel_name_routine((uint32_t)accel_name_find("dsyevr_"));
+    struct accel_call call;
+    (void)state;
+    for (const char *range = "AVI"; *range; range++)
+        for (int room = 1; room <= 3; room++) {
+            union caller_frame f = FRAME(
+                (uintptr_t) "V", (uintptr_t)range, (uintptr_t) "L", (uintptr_t)&n, (uintptr_t)a,
+                (uintptr_t)&n, (uintptr_t)&zero, (uintptr_t)&zero, (uintptr_t)&first,
+                (uintptr_t)&last, (uintptr_t)&zero, (uintptr_t)&found, (uintptr_t)z,
+                (uintptr_t)(z + room), (uintptr_t)&n, (uintptr_t)supports, (uintptr_t)work,
+                (uintptr_t)&enough, (uintptr_t)&info, (uintptr_t)&enough, (uintptr_t)&info);
+            parse(&call, routine, ACCEL_ABI_FORTRAN, 32, &f.frame);
+            assert_int_equal(overlap_in_call(&call), room < (*range == 'I' ? 2 : 3));
+        }
+}
+
 static void widths_are_told_apart_only_beyond_32_bits(void **state)
 {
     static char matrix[8];
@@ -537,6 +560,7 @@ int main(void)
         cmocka_unit_test(success_is_told),
         cmocka_unit_test(groups_of_a_batch),
         cmocka_unit_test(without_vectors_none_has_failed),
+        cmocka_unit_test(a_range_by_numbers_has_so_many_values),
         cmocka_unit_test(bounds_count_only_for_a_range_of_values),
         cmocka_unit_test(widths_are_told_apart_only_beyond_32_bits),
     };
