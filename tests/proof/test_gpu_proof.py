@@ -231,6 +231,24 @@ def check_units(folder):
         tap.ok(said[0] == status, f"a unit test that says {', '.join(lines)}: {'failed' if status else 'ok'}", *said)
 
 
+def check_order(folder):
+    """Unit tests that use the GPU are the first to run: the time may be short."""
+    (folder / "tests").mkdir()
+    wanted = sorted({path.stem for path in ROOT.glob("tests/**/test_*.c") if "testgpu" not in path.parts})
+    _, output, errors = bash(f". tests/proof/checks.sh; build={folder} driver=none; run_jobs() {{ printf '%s\\n' \"$@\"; }}; step_unit")
+    names = output.splitlines()[::2]
+    gpus = [(ROOT / f"tests/gpu/{name}.c").exists() for name in names]
+    tap.ok(len(names) > 50 and gpus == sorted(gpus, reverse=True) and gpus[0] and len(set(names)) == len(names) and not set(names) - set(wanted), "unit tests that use the GPU come first", names, errors)
+
+
+def check_statuses(folder):
+    """A step's status is that of its checks."""
+    for statuses, status in ((("ok", "failed", "left out"), "failed"), (("not here", "ok", "left out"), "ok"), (("not here", "left out"), "left out"), (("not here",), "not here"), ((), "left out")):
+        (folder / "checks.tsv").write_text("other\tx\tok\t0\t\n" + "".join(f"this\tx\t{one}\t0\t\n" for one in statuses))
+        said = bash(f". tests/proof/checks.sh; parts={folder} status_of this")
+        tap.ok(said[:2] == (0, status), f"a step with {', '.join(statuses) or 'nothing'}: {status}", *said)
+
+
 def check_differences(folder):
     (folder / "measures.tsv").write_text("solve_1x1_difference\t1e-16\t\nsolve_2x1_difference\t2e-10\t\nsolve_3x1_difference\tnan\t\nsolve_4x1_difference\t-\tno memory\nsolve_5x1_own\t1\tms\nsolve_6x1_difference\t-nan\t\n")
     said = bash(f". tests/proof/checks.sh; parts={folder} wrong_solutions")
@@ -251,7 +269,7 @@ def check_quotes(folder):
         tap.ok(note == parts["checks"].split("\t")[-1], f"the report by {awk}: quotes and backslashes", note, done.stdout)
 
 
-SLOW = """for name in measure time_repeats time_calls; do printf '#!/bin/sh\\necho 1\\nexec sleep 30\\n' > $build/proof/$name; chmod +x $build/proof/$name; done
+SLOW = """for name in proof/measure proof/time_repeats proof/time_calls accel; do printf '#!/bin/sh\\necho 1\\nexec sleep 30\\n' > $build/$name; chmod +x $build/$name; done
 check() { echo "$1: $2: $3"; }; left_out() { check "$1" "$2" "left out"; }; say() { :; }; now() { echo $SECONDS; }
 . tests/proof/checks.sh; . tests/proof/turns.sh; few=1 quick=1 cores=1 out=$build parts=$build turns=$build logs=$build work=$build kit=$build step_name=x; touch $build/{checks,measures,timings}.tsv
 """
@@ -268,6 +286,8 @@ def check_cuts(folder):
             ("a trace", 4, "trace_check thin sleep 30", ["traces: thin: left out"]),
             ("a trace, for which no time is left", 3, "trace_check thin sleep 30", ["traces: thin: left out"]),
             ("panels", 1, "step_panels", ["panels: dpotrf 256: left out"]),
+            ("a calibration", 1, "step_calibrate", ["calibrate: accel calibrate: left out"]),
+            ("calls, of whose players nothing is known", 0, "players=(cpu); alone=1000000; calls='dgemm dsyrk'; start_player cpu sleep 30; time_calls 4096; stop_players", ["timings: dgemm 4096: left out", "timings: dsyrk 4096: left out"]),
             ("a player", 1, "players=(cpu); start_player cpu sleep 30; request='dgemm 8'; hear cpu 1 || stop_players", ["timings: cpu: left out"]),
             ("all players", 1, "players=(cpu); chosen=(cpu); start_player cpu sleep 30; step_end=$((SECONDS - 4)); time_call dgemm 8; echo $?; stop_players", ["timings: cpu: left out", "2"]),
             ("a player that is silent before", 9, "players=(cpu); start_player cpu sleep 30; request='dgemm 8'; hear cpu 1 || stop_players", ["timings: cpu: failed"])):
@@ -395,7 +415,7 @@ with tempfile.TemporaryDirectory() as name:
         check_driver(folder)
         check_peers()
         check_judges()
-        for check in (check_units, check_differences, check_quotes, check_cuts, check_restart):
+        for check in (check_units, check_order, check_statuses, check_differences, check_quotes, check_cuts, check_restart):
             with tempfile.TemporaryDirectory() as own:
                 check(Path(own))
         check_agreement()

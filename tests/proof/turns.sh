@@ -259,6 +259,10 @@ time_calls() {
     local seconds_each bytes
     for n in "$@"; do
         for routine in $calls; do
+            if time_is_over; then # to ask how long it would take is over, too
+                left_out timings "$routine $n" "no time is left"
+                continue
+            fi
             choose_players "$routine" "$n" || continue
             left=$((step_end - $(now)))
             # All make and fill their matrices first, and copy and read them beside the calls: some 2e9 bytes a second.
