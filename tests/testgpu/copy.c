@@ -13,6 +13,9 @@ struct side {
 struct copy {
     struct side from, to;
     size_t width, rows;
+    /* Of pinned memory of the host, from which it copies behind the call's return */
+    bool has_digest;
+    uint64_t digest;
 };
 
 static size_t extent(const struct side *side, size_t width, size_t rows)
@@ -65,6 +68,40 @@ static bool is_moved(size_t bytes)
     return settings.data || bytes <= ALWAYS_MOVED;
 }
 
+static uint64_t digest_of(const struct copy *copy)
+{
+    uint64_t digest = copy->rows;
+    for (size_t row = 0; row < copy->rows; row++) {
+        const char *from = (const char *)copy->from.address + row * copy->from.pitch;
+        for (size_t at = 0; at < copy->width; at += sizeof digest) {
+            const size_t left = copy->width - at;
+            uint64_t word = 0;
+            memcpy(&word, from + at, left < sizeof word ? left : sizeof word);
+            digest = (digest ^ word) * 0x9e3779b97f4a7c15ull;
+            digest ^= digest >> 29;
+        }
+    }
+    return digest;
+}
+
+/* A device may read the source as soon as the copy is put on the stream, or later. */
+static void check_source(const struct copy *copy)
+{
+    if (copy->has_digest && digest_of(copy) != copy->digest)
+        testgpu_fault("source_changed", "address=%#llx bytes=%zu: since the copy was asked for",
+                      (unsigned long long)copy->from.address, copy->width * copy->rows);
+}
+
+static void touch(struct testgpu_run *run, const struct side *side, const struct copy *copy,
+                  bool writes)
+{
+    const struct testgpu_place place = {.address = side->address,
+                                        .pitch = copy->rows > 1 ? side->pitch : copy->width,
+                                        .bytes = copy->width,
+                                        .columns = copy->rows};
+    testgpu_touch(run, &place, writes);
+}
+
 static CUresult run_copy(struct testgpu_run *run, void *argument)
 {
     struct copy *copy = argument;
@@ -74,6 +111,9 @@ static CUresult run_copy(struct testgpu_run *run, void *argument)
     char *to = reach(run, &copy->to, extent(&copy->to, copy->width, copy->rows));
     if (from == NULL || to == NULL)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
+    check_source(copy);
+    touch(run, &copy->from, copy, false);
+    touch(run, &copy->to, copy, true);
     bool moves = is_moved(copy->width * copy->rows);
     for (size_t row = 0; row < copy->rows && moves; row++)
         memmove(to + row * copy->to.pitch, from + row * copy->from.pitch, copy->width);
@@ -107,6 +147,15 @@ static bool is_pageable(const struct side *side, size_t bytes)
 {
     const struct allocation *a = allocation_at(side->address);
     return !side->device && !(a != NULL && side->address + bytes <= a->address + a->bytes);
+}
+
+static bool is_pinned(const struct side *side)
+{
+    testgpu_lock();
+    const struct allocation *a = side->device ? NULL : allocation_at(side->address);
+    const bool is = a != NULL && a->kind != MEMORY_DEVICE && a->kind != MEMORY_MANAGED;
+    testgpu_unlock();
+    return is;
 }
 
 /* Whether that makes a difference to a copy. */
@@ -184,11 +233,15 @@ static CUresult put_copy(const struct copy *copy, CUstream stream, bool wait)
     CUresult code = check_sides(copy);
     if (code != CUDA_SUCCESS)
         return code;
+    struct copy taken = *copy;
     const bool pageable = is_told_pageable(copy);
     if (pageable && !wait && settings.pageable == PAGEABLE_MISUSED)
         testgpu_fault("pageable_memory", "from=%#llx to=%#llx",
                       (unsigned long long)copy->from.address, (unsigned long long)copy->to.address);
-    return put(copy_operation(copy, pageable), stream, wait || pageable);
+    taken.has_digest = settings.order && settings.data && !wait && is_pinned(&copy->from) &&
+                       copy->width > 0 && copy->rows > 0;
+    taken.digest = taken.has_digest ? digest_of(copy) : 0;
+    return put(copy_operation(&taken, pageable), stream, wait || pageable);
 }
 
 static struct side host(const void *address)
@@ -353,6 +406,8 @@ static CUresult run_fill(struct testgpu_run *run, void *argument)
     char *to = reach(run, &side, fill->bytes);
     if (to == NULL)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
+    const struct testgpu_place place = {fill->address, fill->bytes, fill->bytes, 1, 0, 1};
+    testgpu_touch(run, &place, true);
     if (is_moved(fill->bytes))
         memset(to, fill->value, fill->bytes);
     return CUDA_SUCCESS;

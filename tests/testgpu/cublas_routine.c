@@ -51,6 +51,9 @@ static CUresult scribble(struct testgpu_run *run, const struct blas_call *x)
     char *workspace = testgpu_reach(run, x->workspace, x->workspace_bytes);
     if (workspace == NULL)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
+    const struct testgpu_place place = {
+        x->workspace, x->workspace_bytes, x->workspace_bytes, 1, TESTGPU_WHOLE, 1};
+    testgpu_touch(run, &place, true);
     memset(workspace, 0xff, x->workspace_bytes < 65536 ? x->workspace_bytes : 65536);
     return CUDA_SUCCESS;
 }
@@ -74,8 +77,10 @@ static CUresult reach_input(struct testgpu_run *run, const struct blas_call *x,
     if (!wanted || size == 0)
         return CUDA_SUCCESS;
     CUresult code = testgpu_reach_elements(run, input->address, size, input->element, bytes);
-    if (code == CUDA_SUCCESS)
+    if (code == CUDA_SUCCESS) {
         check_apart(x, input);
+        touch_matrix(run, input, false);
+    }
     return code;
 }
 
@@ -101,6 +106,7 @@ CUresult run_one(struct testgpu_run *run, const struct blas_call *x, char **c)
     if (code != CUDA_SUCCESS)
         return code;
     *c = result;
+    touch_matrix(run, &x->c, true);
     if ((testgpu_computes() || has(x, ONLY_MOVES)) && !does_nothing(x))
         (x->mode != NULL ? x->mode->compute : x->routine->compute)(x, a, b, *c);
     return CUDA_SUCCESS;

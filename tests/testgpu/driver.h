@@ -68,6 +68,7 @@ struct settings {
     enum pageable { PAGEABLE_MISUSED, PAGEABLE_ALLOWED, PAGEABLE_UNTOLD } pageable;
     bool scales;
     unsigned last_pivot;
+    bool order;
     bool early_end;
     const char *report;
     const char *trace;
@@ -194,6 +195,17 @@ bool device_is(CUdevice device);
 const struct card *card_of(CUdevice device);
 int device_attribute(CUdevice_attribute which, CUdevice device);
 
+/* order.c */
+enum { ORDER_STREAMS = 128 }; /* those that are made first are watched */
+struct touch;
+/* With the lock. Of a clock: it is behind all that the other one is behind. */
+void order_join(uint32_t *clock, const uint32_t *other);
+/* The host has waited for the operation, or knows that it is done. */
+void order_host_waited(const struct operation *operation);
+/* It is put on the stream, behind all that the stream and the host have waited for. */
+void order_put(CUstream stream, struct operation *operation);
+void order_forget(struct touch *touches);
+
 /* memory.c */
 enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTERED };
 
@@ -209,6 +221,7 @@ struct allocation {
     bool viewed;         /* a kernel has used it at its own address */
     unsigned pins;       /* running operations that touch it */
     bool ending;
+    struct touch *touches; /* of operations: see order.c */
     unsigned long long id;
     struct allocation *next;
 };
@@ -251,6 +264,9 @@ struct operation {
     unsigned references;
     bool finished;
     struct timespec finished_at;
+    int stream;                    /* its number; -1: that is not watched */
+    uint32_t number;               /* on its stream */
+    uint32_t clock[ORDER_STREAMS]; /* see order.c */
     struct operation **awaited;
     size_t awaited_count;
     uintptr_t host[2], host_end[2]; /* host ranges a copy reads and writes */
@@ -260,6 +276,7 @@ struct operation {
 
 struct testgpu_run {
     CUcontext context;
+    const struct operation *operation;
     struct allocation **pinned;
     size_t pins, room;
     double moved; /* bytes, if only the run shows how many */
@@ -277,6 +294,9 @@ struct CUstream_st {
     struct operation *latest; /* the newest operation, finished or not */
     bool settled;             /* the host has waited for the newest one */
     uint64_t random;
+    size_t number;
+    uint32_t put; /* operations so far */
+    uint32_t clock[ORDER_STREAMS];
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode capture_mode;
     pthread_t capture_thread;

@@ -112,7 +112,10 @@ static CUresult wait_in_stream(CUstream stream, CUevent event)
     }
     if (event->captured)
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    if (event->recorded == NULL || event->recorded->finished)
+    if (event->recorded == NULL)
+        return CUDA_SUCCESS;
+    order_join(stream->clock, event->recorded->clock);
+    if (event->recorded->finished)
         return CUDA_SUCCESS;
     struct operation *operation = operation_new("wait", NULL, NULL, 0);
     if (operation == NULL)
@@ -163,6 +166,8 @@ CUresult CUDAAPI cuEventQuery(CUevent event)
         code = error_of(event);
     if (code == CUDA_SUCCESS && event->recorded != NULL && !event->recorded->finished)
         code = CUDA_ERROR_NOT_READY;
+    if (code == CUDA_SUCCESS)
+        order_host_waited(event->recorded);
     testgpu_unlock();
     TESTGPU_RETURN(code);
 }

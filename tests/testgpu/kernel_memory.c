@@ -140,6 +140,77 @@ static void check_order(struct cell *cell, enum access_kind kind)
     memset(cell->read, 0, sizeof cell->read);
 }
 
+/* ---- What other operations may not use meanwhile ---- */
+
+/* Each address that is read, and each that is written, once. */
+static struct used {
+    uintptr_t address;
+    size_t bytes;
+    bool writes;
+} * used;
+static size_t used_count, used_room;
+
+static void note_use(uintptr_t address, size_t bytes, bool writes)
+{
+    if (!settings.order)
+        return;
+    if (used_count == used_room) {
+        used_room = 2 * used_room + 1024;
+        used = realloc(used, used_room * sizeof *used);
+        if (used == NULL)
+            abort();
+    }
+    used[used_count++] = (struct used){address, bytes, writes};
+}
+
+static int by_address(const void *one, const void *other)
+{
+    const struct used *x = one, *y = other;
+    if (x->writes != y->writes)
+        return x->writes - y->writes;
+    return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Makes one of what is side by side. */
+static void join_uses(void)
+{
+    size_t joined = 0;
+    qsort(used, used_count, sizeof *used, by_address);
+    for (size_t i = 0; i < used_count; i++) {
+        struct used *last = &used[joined - 1];
+        if (joined > 0 && last->writes == used[i].writes &&
+            used[i].address <= last->address + last->bytes) {
+            const uintptr_t end = used[i].address + used[i].bytes;
+            if (end > last->address + last->bytes)
+                last->bytes = end - last->address;
+        } else {
+            used[joined++] = used[i];
+        }
+    }
+    used_count = joined;
+}
+
+/* Runs of one length, at one distance, are the columns of a place. */
+static void touch_uses(void)
+{
+    join_uses();
+    for (size_t i = 0, next; i < used_count; i = next) {
+        struct testgpu_place place = {
+            used[i].address, used[i].bytes, used[i].bytes, 1, TESTGPU_WHOLE, 1};
+        for (next = i + 1; next < used_count && used[next].bytes == used[i].bytes &&
+                           used[next].writes == used[i].writes;
+             next++) {
+            const uint64_t step = used[next].address - used[next - 1].address;
+            if (place.columns > 1 && step != place.pitch)
+                break;
+            place.pitch = step;
+            place.columns++;
+        }
+        testgpu_touch(kernel->run, &place, used[i].writes);
+    }
+    used_count = 0;
+}
+
 /* ---- Places ---- */
 
 static struct view *views;
@@ -216,8 +287,12 @@ static void access_global(uintptr_t address, size_t bytes, enum access_kind kind
         kernel_fail(CUDA_ERROR_ILLEGAL_ADDRESS);
     kernel->moved += (double)bytes;
     struct cell *cell = find(&global, address);
-    if (cell != NULL)
-        check_order(cell, kind == READ_STRUCT ? READ : kind);
+    if (cell == NULL)
+        return;
+    const bool writes = kind != READ && kind != READ_STRUCT;
+    if (writes ? cell->write.thread == 0 : cell->write.thread == 0 && cell->read[0].thread == 0)
+        note_use(address, bytes, writes);
+    check_order(cell, kind == READ_STRUCT ? READ : kind);
 }
 
 static void access_memory(const void *where, size_t bytes, enum access_kind kind)
@@ -248,6 +323,7 @@ void kernel_memory_begin(void)
 
 void kernel_memory_end(void)
 {
+    touch_uses();
     while (views_open > 0)
         memory_close_view(&views[--views_open]);
 }

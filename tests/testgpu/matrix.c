@@ -100,6 +100,19 @@ bool matrices_overlap(const struct matrix *one, const struct matrix *other)
     return false;
 }
 
+void touch_matrix(struct testgpu_run *run, const struct matrix *matrix, bool writes)
+{
+    static const int parts[] = {
+        [WHOLE] = TESTGPU_WHOLE, [LOWER] = TESTGPU_LOWER, [UPPER] = TESTGPU_UPPER};
+    const struct testgpu_place place = {.address = matrix->address,
+                                        .pitch = (uint64_t)matrix->ld * matrix->element,
+                                        .bytes = (uint64_t)matrix->rows * matrix->element,
+                                        .columns = (uint64_t)matrix->columns,
+                                        .part = parts[matrix->part],
+                                        .element = matrix->element};
+    testgpu_touch(run, &place, writes);
+}
+
 void add_one(const struct matrix *matrix, enum precision precision, void *bytes)
 {
     int64_t index = matrix->columns / 2 * matrix->ld + matrix->rows / 2;

@@ -41,6 +41,8 @@ void part_of_column(const struct matrix *matrix, int64_t column, int64_t *first,
 size_t matrix_bytes(const struct matrix *matrix);
 /* Of its elements alone. */
 double matrix_elements_bytes(const struct matrix *matrix);
+/* Says that an operation reads or writes the matrix. */
+void touch_matrix(struct testgpu_run *run, const struct matrix *matrix, bool writes);
 bool matrices_overlap(const struct matrix *one, const struct matrix *other);
 /* Makes a result wrong, in an element that every part has. */
 void add_one(const struct matrix *matrix, enum precision precision, void *bytes);

@@ -176,6 +176,7 @@ static void allocation_end(struct allocation *a)
         abort();
     if (a->backing != NULL)
         munmap(mapping_of(a), a->mapped);
+    order_forget(a->touches);
     free(a);
 }
 

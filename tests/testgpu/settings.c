@@ -71,6 +71,8 @@
  *                       says INFO = 0 of the last pivot, and its eigenvalues are no numbers (an H100's says some other
  *                       INFO); 3: that its last pivot is no number, alone.
  *                       0: none of this
+ *   TESTGPU_ORDER       0: memory that operations of two streams use in no order (order.c) is no misuse, nor that a copy's source in pinned
+ *                       memory is written before the copy runs. Default 1
  *
  * The rates, TESTGPU_LAUNCH_US, _MEMORY_US, _PIN_MS and _INFO_US may have a decimal point.
  */
@@ -280,6 +282,7 @@ void settings_read(void)
         (enum pageable)number_up_to("TESTGPU_PAGEABLE", PAGEABLE_MISUSED, PAGEABLE_UNTOLD);
     settings.scales = number_up_to("TESTGPU_SCALES", 0, 1) != 0;
     settings.last_pivot = number_up_to("TESTGPU_LAST_PIVOT", 1, 3);
+    settings.order = number_up_to("TESTGPU_ORDER", 1, 1) != 0;
     settings.early_end = number("TESTGPU_EXIT_EARLY", 0, false) != 0;
     settings.cublas_minor = (int)number_up_to("TESTGPU_CUBLAS_MINOR", 0, 99);
     const char *peers = getenv("TESTGPU_PEER_GBPS");

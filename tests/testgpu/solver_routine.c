@@ -1,5 +1,6 @@
 /* A call of cuSOLVER: its checks, then a kernel on the handle's stream. */
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include "solver_cost.h"
 
@@ -89,6 +90,39 @@ static int compute(struct solver_call *x, void **at, void *work)
     return info;
 }
 
+/* An operand that has changed was written, all of it: of a triangle, the rest is not said to stay. Others were read. */
+static void touch_operand(struct testgpu_run *run, const struct matrix *operand, const void *before,
+                          const void *after)
+{
+    struct matrix whole = *operand;
+    const bool writes = memcmp(before, after, matrix_bytes(operand)) != 0;
+    whole.part = writes ? WHOLE : operand->part;
+    touch_matrix(run, &whole, writes);
+}
+
+static int compute_and_touch(struct testgpu_run *run, struct solver_call *x, void **at, void *work)
+{
+    void *before[OPERANDS];
+    const struct matrix room = workspace_of(x);
+    for (int i = 0; i < OPERANDS; i++) {
+        const size_t bytes = matrix_bytes(&x->at[i]);
+        before[i] = bytes > 0 ? malloc(bytes) : NULL;
+        if (before[i] != NULL)
+            memcpy(before[i], at[i], bytes);
+    }
+    const int info = compute(x, at, work);
+    for (int i = 0; i < OPERANDS; i++) {
+        if (before[i] != NULL && i != INFO)
+            touch_operand(run, &x->at[i], before[i], at[i]);
+        free(before[i]);
+    }
+    if (!has(x, NO_INFO))
+        touch_matrix(run, &x->at[INFO], true);
+    if (work != NULL)
+        touch_matrix(run, &room, true);
+    return info;
+}
+
 static CUresult run_call(struct testgpu_run *run, void *argument)
 {
     struct solver_call *x = argument;
@@ -103,7 +137,7 @@ static CUresult run_call(struct testgpu_run *run, void *argument)
             return CUDA_ERROR_ILLEGAL_ADDRESS;
     }
     check_apart(x);
-    int info = testgpu_computes() ? compute(x, at, work) : pretend(x, at);
+    int info = testgpu_computes() ? compute_and_touch(run, x, at, work) : pretend(x, at);
     if (!has(x, NO_INFO))
         memcpy(at[INFO], &info, sizeof info);
     return CUDA_SUCCESS;

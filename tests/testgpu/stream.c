@@ -42,7 +42,10 @@ void operation_release(struct operation *operation)
 /* With the lock. */
 void operation_await(struct operation *operation, struct operation *awaited)
 {
-    if (awaited == NULL || awaited->finished)
+    if (awaited == NULL)
+        return;
+    order_join(operation->clock, awaited->clock);
+    if (awaited->finished)
         return;
     struct operation **grown =
         realloc(operation->awaited, (operation->awaited_count + 1) * sizeof *operation->awaited);
@@ -80,7 +83,7 @@ static void finish(CUstream stream, struct operation *operation)
 static void execute(CUstream stream, struct operation *operation, int64_t start)
 {
     CUcontext context = stream->object.context;
-    struct testgpu_run run = {.context = context};
+    struct testgpu_run run = {.context = context, .operation = operation};
     CUresult code = CUDA_SUCCESS;
     if (operation->counted && injection_for_operation(&code)) {
         context_fail(context, code);
@@ -226,6 +229,7 @@ CUresult stream_put(CUstream stream, struct operation *operation, struct operati
         return code;
     }
     await_legacy(stream, operation);
+    order_put(stream, operation);
     if (stream->last != NULL)
         stream->last->next = operation;
     else
@@ -247,6 +251,7 @@ CUresult operation_wait(struct operation *operation, CUcontext context)
 {
     while (operation != NULL && !operation->finished && !driver.exiting)
         progress_await();
+    order_host_waited(operation);
     mempools_release();
     wake_up_late();
     return driver.exiting ? CUDA_ERROR_DEINITIALIZED : context_error(context);
@@ -321,6 +326,7 @@ CUstream stream_new(CUcontext context, unsigned flags, int priority, bool legacy
     if (stream == NULL)
         return NULL;
     stream->flags = flags;
+    stream->number = streams.used - 1;
     stream->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
     stream->legacy = legacy;
     stream->random = settings.seed * 0x9e3779b97f4a7c15ull + streams.used;
@@ -500,6 +506,8 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle)
         code = context_error(stream->object.context);
         if (code == CUDA_SUCCESS && !stream_idle(stream))
             code = CUDA_ERROR_NOT_READY;
+        if (code == CUDA_SUCCESS)
+            order_host_waited(stream->latest);
     }
     testgpu_unlock();
     TESTGPU_RETURN(code);

@@ -53,7 +53,8 @@ static const struct scenario *const tables[] = {
     level2_scenarios,      level2_rule_scenarios,   batched_scenarios,       batched_rule_scenarios,
     gemm_ex_scenarios,     packed_scenarios,        solver_factor_scenarios, solver_eigen_scenarios,
     solver_rule_scenarios, solver_stream_scenarios, solver_handle_scenarios, speed_scenarios,
-    cost_scenarios,        start_scenarios,         no_data_scenarios,       kernel_scenarios};
+    cost_scenarios,        start_scenarios,         no_data_scenarios,       kernel_scenarios,
+    order_scenarios};
 
 static const struct scenario *find(const char *name)
 {
@@ -105,6 +106,7 @@ static void run_scenario(void **state)
     if (child == 0) {
         setenv("TESTGPU_SCALES", "1", 1);
         setenv("TESTGPU_PAGEABLE", "2", 1); /* most scenarios copy their own variables */
+        setenv("TESTGPU_ORDER", "0", 1);    /* some hold a stream, and look at what is there */
         const size_t most = sizeof scenario->environment / sizeof *scenario->environment;
         for (size_t i = 0; i < most && scenario->environment[i] != NULL; i++)
             putenv((char *)(uintptr_t)scenario->environment[i]);

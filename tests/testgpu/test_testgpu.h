@@ -28,6 +28,7 @@ extern const struct scenario memory_scenarios[];
 extern const struct scenario peer_scenarios[];
 extern const struct scenario mempool_scenarios[];
 extern const struct scenario stream_scenarios[];
+extern const struct scenario order_scenarios[];
 extern const struct scenario fault_scenarios[];
 extern const struct scenario blas_scenarios[];
 extern const struct scenario level3_scenarios[];

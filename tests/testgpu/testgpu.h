@@ -179,6 +179,19 @@ void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes);
 CUresult testgpu_reach_elements(struct testgpu_run *run, CUdeviceptr address, size_t bytes,
                                 size_t element, void **reached);
 
+/* What an operation reads or writes: columns of so many bytes, which begin `pitch` bytes apart; or of a triangle in them, of elements of so many
+ * bytes. */
+enum { TESTGPU_WHOLE, TESTGPU_LOWER, TESTGPU_UPPER };
+struct testgpu_place {
+    CUdeviceptr address;
+    uint64_t pitch, bytes, columns;
+    int part;
+    uint64_t element;
+};
+
+/* Faults are places that operations of two streams use in no order: see order.c. */
+void testgpu_touch(struct testgpu_run *run, const struct testgpu_place *place, bool writes);
+
 /* Waits for what is on the stream. */
 CUresult testgpu_await(CUstream stream);
 /* Whether the host has waited for all that is on the stream. */
