@@ -18,10 +18,11 @@ struct testgpu_index {
     unsigned x, y, z;
 };
 
-/* A kernel of the test GPU, in the section own_kernels. */
-struct testgpu_kernel {
+/* A kernel of the test GPU, in the section own_kernels: aligned so that no compiler leaves gaps there. */
+struct __attribute__((aligned(64))) testgpu_kernel {
     const char *name;
     void (*run)(void **arguments);
+    unsigned threads;    /* the most of a block */
     size_t count;        /* of arguments */
     const size_t *bytes; /* of each */
 };
@@ -60,7 +61,8 @@ void testgpu_atomic(const void *address, size_t bytes);
 /* What is no access of the kernel's own. */
 #    define TESTGPU_UNWATCHED __attribute__((no_sanitize("thread")))
 
-#    define OWN_KERNEL(name, ...)                                                                  \
+#    define OWN_KERNEL(name, ...) OWN_KERNEL_FOR(1024, name, __VA_ARGS__)
+#    define OWN_KERNEL_FOR(most, name, ...)                                                        \
         extern "C" __attribute__((noipa)) void name(__VA_ARGS__);                                  \
         static TESTGPU_UNWATCHED void name##_run(void **arguments)                                 \
         {                                                                                          \
@@ -68,9 +70,8 @@ void testgpu_atomic(const void *address, size_t bytes);
         }                                                                                          \
         static const struct testgpu_kernel name##_kernel                                           \
             __attribute__((section("own_kernels"), used)) =                                        \
-                testgpu_describe(#name, name##_run, name);                                         \
+                testgpu_describe(#name, name##_run, most, name);                                   \
         extern "C" void name(__VA_ARGS__)
-#    define OWN_KERNEL_FOR(threads, ...) OWN_KERNEL(__VA_ARGS__)
 
 template <typename... Parameters> struct testgpu_parameters {
     static constexpr size_t bytes[sizeof...(Parameters)] = {sizeof(Parameters)...};
@@ -79,10 +80,10 @@ template <typename... Parameters>
 constexpr size_t testgpu_parameters<Parameters...>::bytes[sizeof...(Parameters)];
 
 template <typename... Parameters>
-constexpr testgpu_kernel testgpu_describe(const char *name, void (*run)(void **),
+constexpr testgpu_kernel testgpu_describe(const char *name, void (*run)(void **), unsigned threads,
                                           void (*)(Parameters...))
 {
-    return {name, run, sizeof...(Parameters), testgpu_parameters<Parameters...>::bytes};
+    return {name, run, threads, sizeof...(Parameters), testgpu_parameters<Parameters...>::bytes};
 }
 
 template <typename... Parameters, size_t... I>

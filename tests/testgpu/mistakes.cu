@@ -17,6 +17,12 @@ MISTAKE(right_places)
         room.x[i] = (double)i;
 }
 
+OWN_KERNEL_FOR(4, right_few_threads, const struct room room)
+{
+    if (blockIdx.x == 0)
+        room.x[threadIdx.x] = (double)room.n;
+}
+
 MISTAKE(writes_behind)
 {
     for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i <= room.n;

@@ -113,6 +113,12 @@ static CUresult check_function(CUfunction function)
     return code;
 }
 
+static unsigned most_threads(CUfunction function)
+{
+    const unsigned own = function->kernel->threads;
+    return own < settings.threads ? own : settings.threads;
+}
+
 CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute which, CUfunction function)
 {
     DRIVER_ENTER(TESTGPU_CONTEXT, "attribute=%d function=%p", (int)which, (void *)function);
@@ -122,13 +128,13 @@ CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute which, CUfu
     else if (which != CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
         code = CUDA_ERROR_NOT_SUPPORTED;
     if (code == CUDA_SUCCESS)
-        *value = (int)settings.threads;
+        *value = (int)most_threads(function);
     TESTGPU_RETURN(code);
 }
 
-static bool block_fits(unsigned threads, size_t shared_bytes)
+static bool block_fits(CUfunction function, unsigned threads, size_t shared_bytes)
 {
-    return threads > 0 && threads <= settings.threads && shared_bytes <= SHARED_MOST;
+    return threads > 0 && threads <= most_threads(function) && shared_bytes <= SHARED_MOST;
 }
 
 CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function,
@@ -140,7 +146,7 @@ CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunc
     if (blocks == NULL || threads <= 0)
         code = CUDA_ERROR_INVALID_VALUE;
     if (code == CUDA_SUCCESS)
-        *blocks = block_fits((unsigned)threads, shared_bytes) ? BLOCKS_TOGETHER : 0;
+        *blocks = block_fits(function, (unsigned)threads, shared_bytes) ? BLOCKS_TOGETHER : 0;
     TESTGPU_RETURN(code);
 }
 
@@ -151,10 +157,10 @@ struct grid {
     bool together;
 };
 
-static CUresult check_grid(const struct grid *grid)
+static CUresult check_grid(CUfunction function, const struct grid *grid)
 {
     if (grid->x == 0 || grid->x > INT32_MAX || grid->y == 0 || grid->y > BLOCKS_Y_MOST ||
-        !block_fits(grid->threads, grid->shared_bytes))
+        !block_fits(function, grid->threads, grid->shared_bytes))
         return CUDA_ERROR_INVALID_VALUE;
     if (grid->z != 1 || grid->threads_y != 1 || grid->threads_z != 1) {
         testgpu_fault("grid", "the test GPU has two dimensions of blocks, one of threads");
@@ -172,7 +178,7 @@ static CUresult launch(CUfunction function, const struct grid *grid, CUstream st
 {
     CUresult code = check_function(function);
     if (code == CUDA_SUCCESS)
-        code = check_grid(grid);
+        code = check_grid(function, grid);
     if (code != CUDA_SUCCESS)
         return code;
     const struct testgpu_kernel *kernel = function->kernel;

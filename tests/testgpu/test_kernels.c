@@ -214,6 +214,35 @@ static int module_rules(void)
     return end_room(&room);
 }
 
+/* A kernel's own most is the device's, too. */
+static int too_many_threads(void)
+{
+    struct room room;
+    CUfunction function;
+    int value = 0;
+    struct {
+        CUdeviceptr x;
+        int64_t n;
+        CUdeviceptr counter;
+    } argument;
+    void *arguments[] = {&argument};
+    CHECK(make_room(&room) == 0);
+    argument.x = room.x;
+    argument.n = N;
+    argument.counter = room.counter;
+    OK(cuModuleGetFunction(&function, room.module, "right_few_threads"));
+    OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function));
+    CHECK(value == 4);
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, function, 5, 0));
+    CHECK(value == 0);
+    CHECK(cuLaunchKernel(function, 1, 1, 1, 5, 1, 1, 0, room.stream, arguments, NULL) ==
+          CUDA_ERROR_INVALID_VALUE);
+    OK(cuLaunchKernel(function, 1, 1, 1, 4, 1, 1, 0, room.stream, arguments, NULL));
+    CHECK(end_room(&room) == 0);
+    CHECK(room.host[3] == N && room.host[4] == 0);
+    return 0;
+}
+
 static int stale_function(void)
 {
     struct room room;
@@ -310,6 +339,7 @@ const struct scenario kernel_scenarios[] = {
     RIGHT(right_last_block),
     RIGHT(in_stream_order),
     RIGHT(module_rules),
+    RIGHT(too_many_threads),
     FAULT(writes_behind, "illegal_address"),
     FAULT(reads_before, "illegal_address"),
     FAULT(reads_misaligned, "misaligned_address"),
