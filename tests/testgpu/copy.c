@@ -228,6 +228,18 @@ static CUresult put(struct operation *operation, CUstream handle, bool wait)
     return code;
 }
 
+/* A device may write the target as soon as the copy is put on the stream: it has no contents from then on, unless what came before uses it. */
+static void spoil_target(const struct copy *copy)
+{
+    const uintptr_t address = copy->to.address,
+                    end = address + extent(&copy->to, copy->width, copy->rows);
+    testgpu_lock();
+    if (!streams_use_host(address, end))
+        for (size_t row = 0; row < copy->rows; row++)
+            memset((char *)address + row * copy->to.pitch, 0xff, copy->width);
+    testgpu_unlock();
+}
+
 static CUresult put_copy(const struct copy *copy, CUstream stream, bool wait)
 {
     CUresult code = check_sides(copy);
@@ -238,9 +250,12 @@ static CUresult put_copy(const struct copy *copy, CUstream stream, bool wait)
     if (pageable && !wait && settings.pageable == PAGEABLE_MISUSED)
         testgpu_fault("pageable_memory", "from=%#llx to=%#llx",
                       (unsigned long long)copy->from.address, (unsigned long long)copy->to.address);
-    taken.has_digest = settings.order && settings.data && !wait && is_pinned(&copy->from) &&
-                       copy->width > 0 && copy->rows > 0;
+    const bool later =
+        settings.order && settings.data && !wait && copy->width > 0 && copy->rows > 0;
+    taken.has_digest = later && is_pinned(&copy->from);
     taken.digest = taken.has_digest ? digest_of(copy) : 0;
+    if (later && is_pinned(&copy->to))
+        spoil_target(copy);
     return put(copy_operation(&taken, pageable), stream, wait || pageable);
 }
 

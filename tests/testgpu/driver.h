@@ -322,6 +322,8 @@ void streams_await(CUcontext context);
 void streams_wake(void);
 void streams_forked(void);
 bool streams_await_host(uintptr_t address, uintptr_t end);
+/* Whether there are such copies. */
+bool streams_use_host(uintptr_t address, uintptr_t end);
 
 /* event.c */
 extern struct testgpu_pool events;

@@ -72,7 +72,7 @@
  *                       INFO); 3: that its last pivot is no number, alone.
  *                       0: none of this
  *   TESTGPU_ORDER       0: memory that operations of two streams use in no order (order.c) is no misuse, nor that a copy's source in pinned
- *                       memory is written before the copy runs. Default 1
+ *                       memory is written before the copy runs, and its target there keeps its contents till then. Default 1
  *
  * The rates, TESTGPU_LAUNCH_US, _MEMORY_US, _PIN_MS and _INFO_US may have a decimal point.
  */

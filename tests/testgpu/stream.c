@@ -277,6 +277,24 @@ void streams_await(CUcontext context)
     }
 }
 
+static bool uses_host(const struct operation *operation, uintptr_t address, uintptr_t end)
+{
+    for (int side = 0; side < 2; side++)
+        if (operation->host[side] < end && address < operation->host_end[side])
+            return true;
+    return false;
+}
+
+bool streams_use_host(uintptr_t address, uintptr_t end)
+{
+    for (size_t i = 0; i < streams.used; i++)
+        for (struct operation *o = ((CUstream)testgpu_object_at(&streams, i))->first; o != NULL;
+             o = o->next)
+            if (uses_host(o, address, end))
+                return true;
+    return false;
+}
+
 /* Waits for the queued copies that use a host range; whether there were any. */
 bool streams_await_host(uintptr_t address, uintptr_t end)
 {
@@ -285,11 +303,7 @@ bool streams_await_host(uintptr_t address, uintptr_t end)
         CUstream stream = testgpu_object_at(&streams, i);
         struct operation *operation = stream->first;
         while (operation != NULL) {
-            bool uses = false;
-            for (int side = 0; side < 2; side++)
-                if (operation->host[side] < end && address < operation->host_end[side])
-                    uses = true;
-            if (!uses) {
+            if (!uses_host(operation, address, end)) {
                 operation = operation->next;
                 continue;
             }

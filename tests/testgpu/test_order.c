@@ -181,6 +181,36 @@ static int source_changed(void)
     return end_room(&room);
 }
 
+/* What is in the host's pinned memory is gone when a copy to it is asked for, but not from under a copy before that. */
+static int target_gone(void)
+{
+    struct room room;
+    struct gate gate;
+    CUdeviceptr y;
+    CHECK(make_room(&room) == 0);
+    OK(cuMemAlloc(&y, BYTES));
+    OK(cuMemsetD8Async(room.x, 3, BYTES, room.one));
+    OK(cuStreamSynchronize(room.one));
+    memset(room.pinned, 1, BYTES);
+    OK(gate_close(&gate, room.one));
+    OK(copy_rows(&room, false, 2, 3, room.one));
+    CHECK(room.pinned[COLUMN + 2 * sizeof(double)] == (char)0xff);
+    CHECK(room.pinned[COLUMN + 5 * sizeof(double)] == 1);
+    gate_open(&gate);
+    OK(cuStreamSynchronize(room.one));
+    CHECK(room.pinned[COLUMN + 2 * sizeof(double)] == 3);
+    OK(gate_close(&gate, room.one));
+    OK(cuMemcpyHtoDAsync(y, room.pinned, BYTES, room.one));
+    OK(cuMemcpyDtoHAsync(room.pinned, room.x, BYTES, room.one));
+    CHECK(room.pinned[COLUMN + 5 * sizeof(double)] == 1);
+    OK(cuMemcpyDtoHAsync(room.pinned, y, BYTES, room.one));
+    gate_open(&gate);
+    OK(cuStreamSynchronize(room.one));
+    CHECK(room.pinned[COLUMN + 5 * sizeof(double)] == 1);
+    OK(cuMemFree(y));
+    return end_room(&room);
+}
+
 /* The event is before the write. */
 static int old_event(void)
 {
@@ -306,6 +336,7 @@ const struct scenario order_scenarios[] = {
     {"in_order", in_order, WATCHED, {0}},
     {"in_order_by_others", in_order_by_others, WATCHED, {0}},
     {"rows_apart", rows_apart, WATCHED, {0}},
+    {"target_gone", target_gone, WATCHED, {0}},
     {"triangles_apart", triangles_apart, WATCHED, {0}},
     {"rows_in_common",
      rows_in_common,
