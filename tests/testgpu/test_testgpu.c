@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "test_testgpu.h"
 
-enum { SCENARIOS_MAX = 256, REPORT_MAX = 1 << 16 };
+enum { SCENARIOS_MAX = 512, REPORT_MAX = 1 << 16 };
 
 CUcontext begin(void)
 {
@@ -141,8 +141,11 @@ int main(int count, char **arguments)
     static struct CMUnitTest tests[SCENARIOS_MAX];
     size_t used = 0;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const struct scenario *s = tables[t]; s->name != NULL && used < SCENARIOS_MAX; s++)
+        for (const struct scenario *s = tables[t]; s->name != NULL; s++) {
+            if (used == SCENARIOS_MAX)
+                abort(); /* none is left out */
             tests[used++] = (struct CMUnitTest){
                 .name = s->name, .test_func = run_scenario, .initial_state = (void *)(uintptr_t)s};
+        }
     return _cmocka_run_group_tests("testgpu", tests, used, NULL, NULL);
 }
