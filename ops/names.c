@@ -87,12 +87,15 @@ enum {
 
 double accel_flops(const struct accel_call *call)
 {
+    const ptrdiff_t place = call->routine - accel_routines;
+    if (place >= BLAS_ROUTINES)
+        return accel_op_flops(call);
     const double m = (double)call->blas.size[ACCEL_m], n = (double)call->blas.size[ACCEL_n],
                  k = (double)call->blas.size[ACCEL_k],
                  order = (double)accel_call_size(call, ACCEL_order), batch = (double)call->batch,
                  nrhs = (double)call->blas.size[ACCEL_nrhs], mn = m < n ? m : n, mx = m < n ? n : m,
                  vectors = lapack_wants_vectors(call) ? 1 : 0;
-    switch (call->routine - accel_routines) {
+    switch (place) {
 #define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
     case PLACE_##name:                                                                             \
         return (flop_count) * (accel_is_complex(ACCEL_##dtype) ? 4 : 1);
@@ -102,7 +105,7 @@ double accel_flops(const struct accel_call *call)
 #undef LAPACK
 #undef FUNCTION
     }
-    return accel_op_flops(call);
+    return 0; /* no row has that place */
 }
 
 /* ---- Every name of every routine ---- */
