@@ -32,24 +32,25 @@ void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], char real[PATH_MA
 
 /* ---- The width of INTEGER ---- */
 
-/* A size for isamax of three elements: its lower half is 3, and it is negative as 64 bits. An LP64 provider finds the third
+/* A size for isamax or idamax of three elements: its lower half is 3, and it is negative as 64 bits. An LP64 provider finds the third
  * element; an ILP64 one sees n < 0 and returns 0. After libblastrampoline, src/autodetection.c. */
 static const int64_t probe_n = (int64_t)0xffffffff00000003;
+static const float probe_floats[3] = {1, 2, 3};
+static const double probe_doubles[3] = {1, 2, 3};
 
-/* Returns 32 or 64, 0 for any other answer. */
-static int width_of_isamax(void *isamax, enum accel_abi abi)
+/* Returns 32 or 64, 0 for any other answer. x: three elements of the function's type. */
+static int width_of_amax(void *amax, enum accel_abi abi, const void *x)
 {
-    static const float x[3] = {1, 2, 3};
     const int64_t one = 1;
     uint32_t index, third;
     if (abi == ACCEL_ABI_FORTRAN) {
-        int64_t (*f)(const int64_t *, const float *, const int64_t *);
-        memcpy(&f, &isamax, sizeof f);
+        int64_t (*f)(const int64_t *, const void *, const int64_t *);
+        memcpy(&f, &amax, sizeof f);
         index = (uint32_t)f(&probe_n, x, &one);
         third = 3;
     } else {
-        size_t (*f)(int64_t, const float *, int64_t);
-        memcpy(&f, &isamax, sizeof f);
+        size_t (*f)(int64_t, const void *, int64_t);
+        memcpy(&f, &amax, sizeof f);
         index = (uint32_t)f(probe_n, x, 1);
         third = 2;
     }
@@ -85,10 +86,14 @@ static int probed_width(const struct accel_mangling *mangling, const struct link
 {
     void *isamax = accel_real_lookup_in(object, mangling->probe);
     if (isamax)
-        return width_of_isamax(isamax, mangling->abi);
-    /* A library that has only part of BLAS: try its Fortran name, then that of the library that it would call. */
+        return width_of_amax(isamax, mangling->abi, probe_floats);
+    /* A library that has only part of BLAS: try its Fortran name, that for double precision where a program that needs no more brought its parts
+     * (SCIP's wheels), then that of the library that it would call. */
     isamax = accel_real_lookup_in(object, "isamax_");
     if (!isamax) {
+        void *idamax = accel_real_lookup_in(object, "idamax_");
+        if (idamax && accel_object_of(idamax) == object)
+            return width_of_amax(idamax, ACCEL_ABI_FORTRAN, probe_doubles);
         int width = width_of_others(object);
         /* Libraries of another namespace call none of ours. */
         if (width || !accel_is_in_our_namespace(object))
@@ -96,7 +101,8 @@ static int probed_width(const struct accel_mangling *mangling, const struct link
         isamax = accel_real_lookup(RTLD_NEXT, "isamax_");
         dlerror();
     }
-    return isamax && !accel_is_own(isamax) ? width_of_isamax(isamax, ACCEL_ABI_FORTRAN) : 0;
+    return isamax && !accel_is_own(isamax) ? width_of_amax(isamax, ACCEL_ABI_FORTRAN, probe_floats)
+                                           : 0;
 }
 
 /* The widths of the last few libraries. In a library that came in as another's dependency, a look-up takes some hundred

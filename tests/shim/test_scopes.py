@@ -142,6 +142,16 @@ for width in "lp64", "ilp64":
             tap.ok([(f["sym"], f["ran"], f["m"]) for f in lines_for(done)] == [(name, place, "96") for name in INTERNAL],
                    f"NVPL's names, {width}, {mode}: each is a call of BLAS", done.stderr[-500:])
 
+# ---- A library that has in itself the part of BLAS that it calls: the functions for double precision tell the width ----
+
+for width in "lp64", "ilp64":
+    for mode, env in {"without libaccel": {}, **MODES}.items():
+        done = start(f"internal_calls_doubles_{width}", env=env)
+        tap.ok(done.returncode == 0 and done.stdout == "dgemm_ right\n", f"double precision alone, {width}, {mode}", done.stdout, done.stderr[-500:])
+        if "LOG" in str(env):
+            place = "gpu0" if mode == "test GPU" else "cpu"
+            tap.ok([(f["sym"], f["ran"], f.get("m")) for f in lines_for(done)] == [("dgemm_", place, "96")], f"double precision alone, {width}, {mode}: a call of BLAS", done.stderr[-500:])
+
 # A symbol that nobody has: what the dynamic linker would have said.
 done = start("scopes", "original", TESTS, env=NO_GPU)
 tap.ok(done.returncode == 127 and "undefined symbol: dgemm_" in done.stderr, "no original at all", done.stderr)
