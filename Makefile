@@ -42,7 +42,7 @@ JOBS     ?= $(shell nproc)
 # On AArch64, char has no sign and a product and a sum may become one operation, unless told otherwise: results are to be as on x86-64.
 ARCH_FLAGS_aarch64 := -mbranch-protection=standard -fsigned-char -ffp-contract=off
 # Static thread-local storage: the library is loaded at start, so an access costs one instruction.
-# shim/start.ld needs each function in its own section. The constants of a file stay together.
+# shim/start.ld needs each function and each variable in its own section. The constants of a file stay together.
 CODE_FLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-semantic-interposition $(if $(findstring clang,$(CC)),,-fno-merge-constants) -ffunction-sections -fdata-sections -pthread $(ARCH_FLAGS_$(ARCH))
 SHIM_CFLAGS := $(WARN) $(CFLAGS) $(CODE_FLAGS)
 # See tests/sanitize/sanitize.mk.

@@ -2,7 +2,6 @@
 
 #include "gpu/kernels.h"
 #include "gpu/scheduled.h"
-#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 

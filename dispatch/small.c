@@ -3,7 +3,6 @@
 #include <stdatomic.h>
 
 #include "dispatch/cost/model.h"
-#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 

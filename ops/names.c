@@ -125,7 +125,7 @@ __attribute__((section("accel_tables"))) const struct accel_name accel_names[] =
 
 const uint32_t accel_name_count = sizeof accel_names / sizeof accel_names[0];
 
-/* isamax is in every BLAS, and tells the width at little cost: see resolve.c. LAPACKE has no isamax. */
+/* isamax is in nearly every BLAS, and tells the width at little cost: see shim/elf/provider.c. LAPACKE has no isamax. */
 #define MANGLING(abi, width, trust, symbol, sibling) {ACCEL_ABI_##abi, width, trust, #sibling},
 static const struct accel_mangling manglings[] = {ACCEL_MANGLINGS(MANGLING, isamax, ISAMAX)};
 static const struct accel_mangling lapack_manglings[] = {
@@ -182,6 +182,8 @@ __attribute__((section("accel_tables"))) static const uint32_t places[] = {
 #include "names_places.inc"
 };
 enum { PLACES = sizeof places / sizeof places[0] };
+_Static_assert(PLACES >= 2 * (sizeof accel_names / sizeof accel_names[0]),
+               "names_places.inc does not match the routine table");
 
 /* strcmp() by hand: a program's own strcmp (a sanitizer's, say) may not be ready at the first dlsym, or may itself call
  * dlsym. */

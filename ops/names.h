@@ -20,9 +20,6 @@ struct accel_name {
     char sibling[40]; /* if not trusted: the name that the same library must define too */
 };
 
-/* Returns the real floating-point operations of a call: 8 for a complex multiply-add, 2 for a real one. */
-double accel_flops(const struct accel_call *call);
-
 /* By entry number. First each routine of BLAS and LAPACK, in all its accel_mangling_count manglings; then each function of
  * another library, under the names that its row lists. */
 extern const struct accel_name accel_names[];

@@ -199,6 +199,10 @@ struct accel_op {
 #include "ops.def"
 #undef OP
 
+/* Returns a call's real floating-point operations, 8 for a complex multiply-add, 2 for a real one: by the formula of its row (ops/names.c), which those of other libraries
+ * do not have. */
+double accel_flops(const struct accel_call *call);
+
 /* Returns op->flops(call): for the rows of other libraries. */
 double accel_op_flops(const struct accel_call *call);
 

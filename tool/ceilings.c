@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 

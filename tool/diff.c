@@ -455,6 +455,15 @@ static int run_and_compare(struct options *options, struct runs *runs)
     return result;
 }
 
+/* Writes what is printed. Returns `result`, or FAILED, which it has said why. */
+static int write_report(int result)
+{
+    const int error = stream_flush(stdout);
+    return error
+               ? complain(FAILED, "accel diff: the report cannot be written: %s\n", strerror(error))
+               : result;
+}
+
 static int diff(struct options *options)
 {
     char shim[PATH_MAX];
@@ -470,7 +479,8 @@ static int diff(struct options *options)
         result = run_and_compare(options, &runs);
         outputs_close(options->outputs, options->output_count, runs.made == RUNS && !runs_signal());
     }
-    runs_close(&runs);
+    result = write_report(result);
+    runs_close(&runs); /* a signal that has come meanwhile ends the process here */
     return result;
 }
 
@@ -489,9 +499,6 @@ int diff_command(int argc, char **argv)
         else
             complain(0, "accel diff: no program is given: accel diff [OPTION...] -- PROGRAM\n");
     }
-    if ((errno = stream_flush(stdout)))
-        result =
-            complain(FAILED, "accel diff: the report cannot be written: %s\n", strerror(errno));
     if (result == FAILED && options.junit.count[JUNIT_ERROR] == 0)
         junit_case(&options.junit, "the comparison", 0, JUNIT_ERROR, "nothing can be said",
                    "What accel diff writes to its stderr says why.");

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "gpu/scheduled.h"
-#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "base/clock.h"

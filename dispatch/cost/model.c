@@ -4,7 +4,6 @@
 
 #include "gpu/scheduled.h"
 #include "ops/lapack/rules.h"
-#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 

@@ -3,7 +3,6 @@
  */
 #include "blas.h"
 #include "gpu/blocks.h"
-#include "ops/names.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 

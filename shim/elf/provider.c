@@ -82,18 +82,25 @@ static int width_of_others(const struct link_map *object)
     return 0;
 }
 
+/* Returns an idamax_ that the object itself has, else NULL: where a program that needs no more than double precision brought parts of BLAS, there is no
+ * isamax_ (SCIP's wheels). */
+static void *own_idamax(const struct link_map *object)
+{
+    void *idamax = accel_real_lookup_in(object, "idamax_");
+    return idamax && accel_object_of(idamax) == object ? idamax : NULL;
+}
+
+/* A library that has only part of BLAS may have neither: try the isamax_ of the libraries that it is linked to, then that of the library that it would call. */
 static int probed_width(const struct accel_mangling *mangling, const struct link_map *object)
 {
     void *isamax = accel_real_lookup_in(object, mangling->probe);
+    void *idamax = isamax && accel_object_of(isamax) == object ? NULL : own_idamax(object);
+    if (idamax)
+        return width_of_amax(idamax, ACCEL_ABI_FORTRAN, probe_doubles);
     if (isamax)
         return width_of_amax(isamax, mangling->abi, probe_floats);
-    /* A library that has only part of BLAS: try its Fortran name, that for double precision where a program that needs no more brought its parts
-     * (SCIP's wheels), then that of the library that it would call. */
     isamax = accel_real_lookup_in(object, "isamax_");
     if (!isamax) {
-        void *idamax = accel_real_lookup_in(object, "idamax_");
-        if (idamax && accel_object_of(idamax) == object)
-            return width_of_amax(idamax, ACCEL_ABI_FORTRAN, probe_doubles);
         int width = width_of_others(object);
         /* Libraries of another namespace call none of ours. */
         if (width || !accel_is_in_our_namespace(object))
@@ -173,6 +180,13 @@ bool accel_provider_may_be(uint32_t entry, void *function)
     return object && (accel_name_mangling(entry)->width || is_library_of(object, entry));
 }
 
+/* Returns whether a library or what it is linked to has the function that tells its width in this mangling. */
+static bool has_probe(void *handle, const struct accel_mangling *mangling)
+{
+    return accel_real_lookup(handle, mangling->probe) ||
+           (strcmp(mangling->probe, "isamax_") == 0 && accel_real_lookup(handle, "idamax_"));
+}
+
 void *accel_provider_find(void *handle, bool own, const struct accel_routine *routine, int *width)
 {
     const uint32_t first = (uint32_t)(routine - accel_routines) * accel_mangling_count;
@@ -181,7 +195,7 @@ void *accel_provider_find(void *handle, bool own, const struct accel_routine *ro
         if (mangling->abi != ACCEL_ABI_FORTRAN)
             continue;
         /* A name unlike the library's others, such as sgemm_batch_ beside scipy_sgemm_64_ in OpenBLAS 0.3.31, which fails. */
-        if (!mangling->width && !accel_real_lookup(handle, mangling->probe))
+        if (!mangling->width && !has_probe(handle, mangling))
             continue;
         void *function = accel_real_lookup(handle, accel_names[i].symbol);
         const struct link_map *object = function ? accel_object_of(function) : NULL;

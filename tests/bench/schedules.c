@@ -9,7 +9,6 @@
 
 #include "gpu/panels.h"
 #include "ops/lapack/in_panels.h"
-#include "ops/names.h"
 #include "ops/op.h"
 #include "tests/lib/schedule_cases.h"
 #include "tests/lib/split_cases.h"

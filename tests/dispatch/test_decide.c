@@ -8,7 +8,6 @@
 #include "dispatch/small.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/lapack/rules.h"
-#include "ops/names.h"
 #include "ops/rules.h"
 #include "ops/shape.h"
 #include "tests/lib/decide_cases.h"

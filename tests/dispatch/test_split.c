@@ -15,7 +15,6 @@
 #include "dispatch/cost/splits.h"
 #include "dispatch/cost/triangle.h"
 #include "gpu/scheduled.h"
-#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "tests/lib/split_cases.h"

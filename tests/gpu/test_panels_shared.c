@@ -14,8 +14,7 @@
 
 #include "dispatch/cost/factorisation.h"
 #include "gpu/pack.h"
-#include "ops/call.h"
-#include "ops/names.h"
+#include "ops/op.h"
 #include "tests/lib/split_cases.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };

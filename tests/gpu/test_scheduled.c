@@ -11,7 +11,6 @@
 
 #include "gpu/choices.h"
 #include "gpu/scheduled.h"
-#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "tests/lib/routine.h"

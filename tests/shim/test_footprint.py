@@ -81,7 +81,7 @@ if section:
     tap.ok(int(alone) > FORKS and each <= MOST_FAULTS, f"the child of a fork has at most {MOST_FAULTS} page faults more: {each:.1f}", alone, beside)
     # A large variable among the others drives them apart: see accel_large in shim/start.ld.
     small = re.search(r" \.bss +NOBITS +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+)", subprocess.run(["readelf", "-SW", LIBRARY], stdout=subprocess.PIPE, text=True).stdout)
-    tap.ok(small and int(small[1], 16) <= 2 * 4096, "variables that are not large fill two pages at most", small)
+    tap.ok(small and int(small[1], 16) <= 2 * 4096, "variables that are not large have no more bytes than two pages", small)
 else:
     tap.skip("what a fork's child writes to lies together", "the linker does not take shim/start.ld")
 

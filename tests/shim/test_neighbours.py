@@ -24,7 +24,11 @@ def compare(name, steps, extra=None, modes=MODES, gpu=True, preloads=(), after=(
     def preload(shim):
         return {"LD_PRELOAD": ":".join(filter(None, [*map(str, preloads), shim, *map(str, after)]))}
 
-    native = start("neighbours", TESTS, *steps, env={**extra, **preload("")})
+    # Without libaccel, a run that opens and closes libraries beside calls has crashed once in many hundreds: why is not known. Such a one says nothing of libaccel.
+    for _ in range(3):
+        native = start("neighbours", TESTS, *steps, env={**extra, **preload("")})
+        if native.returncode >= 0:
+            break
     if not tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, f"{name}: right without libaccel", native.returncode, native.stdout,
                   native.stderr[-500:]):
         return

@@ -204,7 +204,19 @@ static struct operation *copy_operation(const struct copy *copy, bool pageable)
     return operation;
 }
 
-static CUresult put(struct operation *operation, CUstream handle, bool wait)
+/* A device may write the target as soon as the copy is put on the stream: it has no contents from then on, unless what came before uses it. With the lock. */
+static void spoil_target(const struct copy *copy)
+{
+    const uintptr_t address = copy->to.address,
+                    end = address + extent(&copy->to, copy->width, copy->rows);
+    if (!streams_use_host(address, end))
+        for (size_t row = 0; row < copy->rows; row++)
+            memset((char *)address + row * copy->to.pitch, 0xff, copy->width);
+}
+
+/* spoiled: a copy whose target is; NULL: none. */
+static CUresult put(struct operation *operation, CUstream handle, bool wait,
+                    const struct copy *spoiled)
 {
     if (operation == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -218,6 +230,8 @@ static CUresult put(struct operation *operation, CUstream handle, bool wait)
         operation_release(operation);
     } else {
         struct operation *kept = NULL;
+        if (spoiled != NULL)
+            spoil_target(spoiled);
         code = stream_put(stream, operation, wait ? &kept : NULL);
         if (kept != NULL) {
             code = operation_wait(kept, stream->object.context);
@@ -226,18 +240,6 @@ static CUresult put(struct operation *operation, CUstream handle, bool wait)
     }
     testgpu_unlock();
     return code;
-}
-
-/* A device may write the target as soon as the copy is put on the stream: it has no contents from then on, unless what came before uses it. */
-static void spoil_target(const struct copy *copy)
-{
-    const uintptr_t address = copy->to.address,
-                    end = address + extent(&copy->to, copy->width, copy->rows);
-    testgpu_lock();
-    if (!streams_use_host(address, end))
-        for (size_t row = 0; row < copy->rows; row++)
-            memset((char *)address + row * copy->to.pitch, 0xff, copy->width);
-    testgpu_unlock();
 }
 
 static CUresult put_copy(const struct copy *copy, CUstream stream, bool wait)
@@ -254,9 +256,8 @@ static CUresult put_copy(const struct copy *copy, CUstream stream, bool wait)
         settings.order && settings.data && !wait && copy->width > 0 && copy->rows > 0;
     taken.has_digest = later && is_pinned(&copy->from);
     taken.digest = taken.has_digest ? digest_of(copy) : 0;
-    if (later && is_pinned(&copy->to))
-        spoil_target(copy);
-    return put(copy_operation(&taken, pageable), stream, wait || pageable);
+    return put(copy_operation(&taken, pageable), stream, wait || pageable,
+               later && is_pinned(&copy->to) ? copy : NULL);
 }
 
 static struct side host(const void *address)
@@ -437,7 +438,7 @@ static CUresult put_fill(CUdeviceptr address, unsigned char value, size_t bytes,
         operation->counted = true;
         speed_of_kernel(testgpu_current()->device, operation, &cost);
     }
-    return put(operation, stream, false);
+    return put(operation, stream, false, NULL);
 }
 
 /* CUDA: asynchronous for the host. */

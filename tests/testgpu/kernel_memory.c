@@ -175,10 +175,12 @@ static int by_address(const void *one, const void *other)
 static void join_uses(void)
 {
     size_t joined = 0;
+    if (used_count == 0)
+        return;
     qsort(used, used_count, sizeof *used, by_address);
     for (size_t i = 0; i < used_count; i++) {
-        struct used *last = &used[joined - 1];
-        if (joined > 0 && last->writes == used[i].writes &&
+        struct used *last = joined > 0 ? &used[joined - 1] : NULL;
+        if (last != NULL && last->writes == used[i].writes &&
             used[i].address <= last->address + last->bytes) {
             const uintptr_t end = used[i].address + used[i].bytes;
             if (end > last->address + last->bytes)

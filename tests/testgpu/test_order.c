@@ -187,6 +187,7 @@ static int target_gone(void)
     struct room room;
     struct gate gate;
     CUdeviceptr y;
+    CUgraph graph;
     CHECK(make_room(&room) == 0);
     OK(cuMemAlloc(&y, BYTES));
     OK(cuMemsetD8Async(room.x, 3, BYTES, room.one));
@@ -207,6 +208,12 @@ static int target_gone(void)
     gate_open(&gate);
     OK(cuStreamSynchronize(room.one));
     CHECK(room.pinned[COLUMN + 5 * sizeof(double)] == 1);
+    /* A copy that is captured does not run. */
+    memset(room.pinned, 1, BYTES);
+    OK(cuStreamBeginCapture(room.one, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(copy_rows(&room, false, 2, 3, room.one));
+    OK(cuStreamEndCapture(room.one, &graph));
+    CHECK(room.pinned[COLUMN + 2 * sizeof(double)] == 1);
     OK(cuMemFree(y));
     return end_room(&room);
 }

@@ -448,6 +448,15 @@ def programs():
             tap.ok(left == ["out.txt", "tmp"] and Path(folder, "out.txt").read_text() == "precious\n", f"{name}: all is as before", *left)
             Path(folder, "out.txt").unlink()
 
+        # A signal while the runs are compared, as soon as the third one has ended: the report goes on, in a file too, and accel ends by it.
+        script = WHICH + "seq 1 2000000\nif [ $r = 3 ]; then (while kill -0 $$; do sleep 0.01; done; sleep 0.05; kill -TERM $PPID) >/dev/null 2>&1 & fi"
+        with open(Path(folder, "report"), "w") as report:
+            done = subprocess.run([TOOL, "diff", "--", "sh", "-c", script], cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=report, stderr=subprocess.PIPE,
+                                  text=True, timeout=300)
+        told = Path(folder, "report").read_text()
+        tap.ok(done.returncode == -signal.SIGTERM and "2000000 numbers, 0 differ" in told and told.endswith("accel diff: the same, within what is allowed\n"),
+               "a signal during the comparison", done.returncode, told, done.stderr)
+
         for options, says in (
                 (("--rtol", "x"), "--rtol x: allowed: a number, 0 or more"), (("--atol", "-1"), "--atol -1: allowed"),
                 (("--ulp", "nan"), "--ulp nan: allowed"), (("--noise", ""), "--noise : allowed"), (("--threads", "0"), "--threads 0: allowed: 1 to"),

@@ -10,7 +10,6 @@
 
 #include "ops/lapack/packed.h"
 #include "ops/lapack/spectral.h"
-#include "ops/names.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 #include "ops/rules.h"
