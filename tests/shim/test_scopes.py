@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from lib.log import lines_for, said
-from lib.programs import LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, start
+from lib.programs import BUILD, LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
 CASES = ["local", "two", "pointer", "pointer64", "tail", "tail-two", "dlclose", "global", "later", "later-unload", "unloads", "brought", "twin", "closed", "variadic", "asked",
@@ -151,6 +151,16 @@ for width in "lp64", "ilp64":
         if "LOG" in str(env):
             place = "gpu0" if mode == "test GPU" else "cpu"
             tap.ok([(f["sym"], f["ran"], f.get("m")) for f in lines_for(done)] == [("dgemm_", place, "96")], f"double precision alone, {width}, {mode}: a call of BLAS", done.stderr[-500:])
+
+# Their own, before that of a library that they are linked to; and the library can be measured as others.
+with tempfile.TemporaryDirectory() as folder:
+    for name, bits in ("lp64", 32), ("ilp64", 64), ("linked", 64):
+        program, library, log = TESTS / f"internal_calls_doubles_{name}", TESTS / f"libinternal_doubles_{name}.so", Path(folder, name)
+        done = start(str(BUILD / "accel"), "doctor", "--", program, env={"CUDA_VISIBLE_DEVICES": "-1", "HOME": folder})
+        tap.ok(re.search(rf"(?m)^OK +BLAS +.*{library.name}, .* {bits}-bit integers", done.stdout), f"double precision alone, {name}: {bits} bits", done.stdout)
+        start(program.name, env={**NO_GPU, "ACCEL_LOG": "1", "ACCEL_LOG_FILE": str(log)})
+        done = start(str(BUILD / "accel"), "replay", "--library", library, log, env={"HOME": folder})
+        tap.ok(done.returncode == 0 and re.search(r"(?m)^  cpu +[0-9.]+ ms   error 0\.", done.stdout), f"double precision alone, {name}: accel replay runs it", done.stdout, done.stderr)
 
 # A symbol that nobody has: what the dynamic linker would have said.
 done = start("scopes", "original", TESTS, env=NO_GPU)
