@@ -24,11 +24,7 @@ def compare(name, steps, extra=None, modes=MODES, gpu=True, preloads=(), after=(
     def preload(shim):
         return {"LD_PRELOAD": ":".join(filter(None, [*map(str, preloads), shim, *map(str, after)]))}
 
-    # Without libaccel, a run that opens and closes libraries beside calls has crashed once in many hundreds: why is not known. Such a one says nothing of libaccel.
-    for _ in range(3):
-        native = start("neighbours", TESTS, *steps, env={**extra, **preload("")})
-        if native.returncode >= 0:
-            break
+    native = start("neighbours", TESTS, *steps, env={**extra, **preload("")})
     if not tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, f"{name}: right without libaccel", native.returncode, native.stdout,
                   native.stderr[-500:]):
         return
@@ -106,6 +102,7 @@ else:
 # ---- Providers that come and go, and two at once, while threads call ----
 
 compare("two providers at once", [f"load:{5 * COUNT}"])
-compare("a provider is closed and opened again", [f"reopen:{COUNT}:{LIBRARIES}/blas/libblas.so.3"])
+# With BLIS's OpenMP build, which libblis.so.4 may name, this crashes without libaccel: OpenMP's threads stay behind when it goes.
+compare("a provider is closed and opened again", [f"reopen:{COUNT}:{LIBRARIES}/blas/libblas.so.3:{LIBRARIES}/blis-pthread/libblis.so.4"])
 
 tap.done()
