@@ -32,6 +32,8 @@ PANELS = {**dict.fromkeys("potrf posv potrs getrf gesv getrs trtrs potri trtri g
 BESIDE = ("gemm", "trsm")
 # Wide matrices go another way than others.
 WIDE = ("gels",)
+# Whose calls with operands in device memory, in device_lapack.c, are the CPU's alone, and why: there is nothing to fail.
+ON_CPU_ALONE = {"sygv": "unsupported", "gesvd": "empty"}
 SEEDS = range(1, 60)
 
 
@@ -228,7 +230,9 @@ def lapack_op(tap, number, op, routines):
         lapack_op_in_core(tap, op, routines[(number + 2) % len(routines)])
     workload = Workload("device_lapack", ["d" + routine[1:]], {})
     done, baseline, lines = decisions(workload)
-    if "combinations" in done.stdout:
+    if op in ON_CPU_ALONE:
+        tap.ok(done.returncode == 0 and {f["why"] for f in lines} == {ON_CPU_ALONE[op]}, f"{op}: d{routine[1:]} with operands in device memory is the CPU's", done.stdout, done.stderr[-300:])
+    elif "combinations" in done.stdout:
         check_in_device_memory(tap, op, "d" + routine[1:], workload, done, baseline, lines)
 
 
