@@ -111,9 +111,13 @@ static void count_decision(struct decisions *decisions, struct expectation *expe
     bool on_gpu = strstr(ran, "cpu") == NULL, known = find_reason(&reason, why);
     const bool inner =
         json_object_object_get_ex(line, "depth", &depth) && json_object_get_int64(depth) > 0;
-    *(inner    ? on_gpu ? &decisions->inner_on_gpu : &decisions->inner_on_cpu
-      : on_gpu ? &decisions->on_gpu
-               : &decisions->on_cpu) += 1;
+    if (inner) {
+        decisions->inner_on_gpu += on_gpu;
+        decisions->inner_on_cpu += !on_gpu;
+    } else {
+        decisions->on_gpu += on_gpu;
+        decisions->on_cpu += !on_gpu;
+    }
     if (known && !inner)
         decisions->why[reason]++;
     for (int i = 0; i < count; i++) {

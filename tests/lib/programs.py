@@ -36,6 +36,8 @@ UNDER_TSAN = any("libtsan" in path for path in RUNTIME)
 SHIM = {"LD_PRELOAD": ":".join([*RUNTIME, str(BUILD / "libaccel.so")])}
 # A real GPU of this machine is hidden by the driver's own variable.
 NO_GPU = {**SHIM, "CUDA_VISIBLE_DEVICES": "-1"}
+# The reference BLAS and LAPACK as a program's own.
+REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/lapack:/usr/lib/x86_64-linux-gnu/blas"}
 TEST_GPU = {**SHIM, "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "ACCEL_POLICY": "gpu"}
 PLAIN = {}
 LOG = {"ACCEL_LOG": "1"}

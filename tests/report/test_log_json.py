@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from lib.log import parse_json, said
-from lib.programs import DEBIAN_PYTHON, NO_GPU, ROOT, TEST_GPU, TESTS, start
+from lib.programs import DEBIAN_PYTHON, NO_GPU, REFERENCE, ROOT, TESTS, TEST_GPU, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -23,7 +23,6 @@ except ImportError:
     raise SystemExit(0)
 
 JSON = {"ACCEL_LOG": "json", "TESTGPU_DELAY_US": "0"}
-REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/lapack:/usr/lib/x86_64-linux-gnu/blas"}
 
 
 def log_of(name, *arguments, **env):

@@ -3,12 +3,11 @@
 them; and calls that are too short for it."""
 
 from lib.log import parse_log
-from lib.programs import NO_GPU, TEST_GPU, start
+from lib.programs import NO_GPU, REFERENCE, TEST_GPU, start
 from lib.tap import Tap
 
 tap = Tap()
 # The reference LAPACK, which calls BLAS through the linker.
-REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/lapack:/usr/lib/x86_64-linux-gnu/blas"}
 ON_CPU = {**NO_GPU, **REFERENCE}
 
 

@@ -70,46 +70,27 @@ double matrix_elements_bytes(const struct matrix *matrix)
     return elements * (double)matrix->element;
 }
 
-struct span {
-    uint64_t start, end;
-};
-
-static struct span column_span(const struct matrix *matrix, int64_t column)
+static struct testgpu_place place_of(const struct matrix *matrix)
 {
-    int64_t first, end;
-    part_of_column(matrix, column, &first, &end);
-    uint64_t top = matrix->address + (uint64_t)column * (uint64_t)matrix->ld * matrix->element;
-    return (struct span){top + (uint64_t)first * matrix->element,
-                         top + (uint64_t)end * matrix->element};
+    static const int parts[] = {
+        [WHOLE] = TESTGPU_WHOLE, [LOWER] = TESTGPU_LOWER, [UPPER] = TESTGPU_UPPER};
+    return (struct testgpu_place){.address = matrix->address,
+                                  .pitch = (uint64_t)matrix->ld * matrix->element,
+                                  .bytes = (uint64_t)matrix->rows * matrix->element,
+                                  .columns = (uint64_t)matrix->columns,
+                                  .part = parts[matrix->part],
+                                  .element = matrix->element};
 }
 
-/* By elements, not by extents: two blocks of one larger matrix are apart. */
 bool matrices_overlap(const struct matrix *one, const struct matrix *other)
 {
-    int64_t i = 0, j = 0;
-    while (i < one->columns && j < other->columns) {
-        struct span x = column_span(one, i);
-        struct span y = column_span(other, j);
-        if (x.start < y.end && y.start < x.end)
-            return true;
-        if (x.end <= y.start)
-            i++;
-        else
-            j++;
-    }
-    return false;
+    const struct testgpu_place x = place_of(one), y = place_of(other);
+    return testgpu_overlap(&x, &y);
 }
 
 void touch_matrix(struct testgpu_run *run, const struct matrix *matrix, bool writes)
 {
-    static const int parts[] = {
-        [WHOLE] = TESTGPU_WHOLE, [LOWER] = TESTGPU_LOWER, [UPPER] = TESTGPU_UPPER};
-    const struct testgpu_place place = {.address = matrix->address,
-                                        .pitch = (uint64_t)matrix->ld * matrix->element,
-                                        .bytes = (uint64_t)matrix->rows * matrix->element,
-                                        .columns = (uint64_t)matrix->columns,
-                                        .part = parts[matrix->part],
-                                        .element = matrix->element};
+    const struct testgpu_place place = place_of(matrix);
     testgpu_touch(run, &place, writes);
 }
 

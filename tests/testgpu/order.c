@@ -21,7 +21,7 @@ struct touch {
 
 static uint32_t host[ORDER_STREAMS];
 
-/* With the lock, as everything here but testgpu_touch(). */
+/* With the lock, as everything here but testgpu_touch() and testgpu_overlap(). */
 void order_join(uint32_t *clock, const uint32_t *other)
 {
     for (int i = 0; i < ORDER_STREAMS; i++)
@@ -74,9 +74,11 @@ static uint64_t end_of(const struct testgpu_place *place)
     return place->address + (place->columns - 1) * place->pitch + place->bytes;
 }
 
-static bool overlap(const struct testgpu_place *one, const struct testgpu_place *other)
+bool testgpu_overlap(const struct testgpu_place *one, const struct testgpu_place *other)
 {
     uint64_t i = 0, j = 0;
+    if (one->bytes == 0 || one->columns == 0 || other->bytes == 0 || other->columns == 0)
+        return false;
     if (end_of(one) <= other->address || end_of(other) <= one->address)
         return false;
     while (i < one->columns && j < other->columns) {
@@ -103,7 +105,7 @@ static void check(const struct touch *before, const struct operation *now, const
                   const struct testgpu_place *place, bool writes)
 {
     if (before->stream == now->stream || (!writes && !before->writes) ||
-        now->clock[before->stream] >= before->number || !overlap(&before->place, place))
+        now->clock[before->stream] >= before->number || !testgpu_overlap(&before->place, place))
         return;
     testgpu_fault("unordered", "address=%#llx: %s by %s on one stream, %s by %s on another",
                   (unsigned long long)place->address, before->writes ? "written" : "read",

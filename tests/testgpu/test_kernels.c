@@ -29,11 +29,7 @@ static int make_room(struct room *room)
 static int launch_with(struct room *room, const char *name, bool together, int64_t n)
 {
     CUfunction function;
-    struct {
-        CUdeviceptr x;
-        int64_t n;
-        CUdeviceptr counter;
-    } argument = {room->x, n, room->counter};
+    struct kernel_argument argument = {room->x, n, room->counter};
     void *arguments[] = {&argument};
     OK(cuModuleGetFunction(&function, room->module, name));
     if (together)
@@ -220,16 +216,10 @@ static int too_many_threads(void)
     struct room room;
     CUfunction function;
     int value = 0;
-    struct {
-        CUdeviceptr x;
-        int64_t n;
-        CUdeviceptr counter;
-    } argument;
+    struct kernel_argument argument;
     void *arguments[] = {&argument};
     CHECK(make_room(&room) == 0);
-    argument.x = room.x;
-    argument.n = N;
-    argument.counter = room.counter;
+    argument = (struct kernel_argument){room.x, N, room.counter};
     OK(cuModuleGetFunction(&function, room.module, "right_few_threads"));
     OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function));
     CHECK(value == 4);

@@ -314,16 +314,10 @@ static int launched_too_early(void)
     struct room room;
     CUmodule module;
     CUfunction function;
-    struct {
-        CUdeviceptr x;
-        int64_t n;
-        CUdeviceptr counter;
-    } argument;
+    struct kernel_argument argument;
     void *arguments[] = {&argument};
     CHECK(make_room(&room) == 0);
-    argument.x = room.x;
-    argument.n = ORDER * ORDER;
-    argument.counter = 0;
+    argument = (struct kernel_argument){room.x, ORDER * ORDER, 0};
     OK(cuModuleLoadData(&module, image));
     OK(cuModuleGetFunction(&function, module, "right_places"));
     OK(cuMemcpyDtoHAsync(room.pinned, room.x + BYTES / 2, BYTES / 4, room.other));

@@ -24,6 +24,13 @@ struct scenario {
     const char *report[6];      /* lines' parts that the report has; with '!': has not */
 };
 
+/* What the kernels of mistakes.cu take. */
+struct kernel_argument {
+    CUdeviceptr x;
+    int64_t n;
+    CUdeviceptr counter;
+};
+
 extern const struct scenario memory_scenarios[];
 extern const struct scenario peer_scenarios[];
 extern const struct scenario mempool_scenarios[];

@@ -189,6 +189,9 @@ struct testgpu_place {
     uint64_t element;
 };
 
+/* By elements, not by extents: two blocks of one larger matrix are apart. */
+bool testgpu_overlap(const struct testgpu_place *one, const struct testgpu_place *other);
+
 /* Faults are places that operations of two streams use in no order: see order.c. */
 void testgpu_touch(struct testgpu_run *run, const struct testgpu_place *place, bool writes);
 

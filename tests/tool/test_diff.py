@@ -15,13 +15,12 @@ import scipy.io
 import scipy.sparse
 import yaml
 
-from lib.programs import BUILD, ROOT, TESTS, clean_env
+from lib.programs import BUILD, REFERENCE, ROOT, TESTS, clean_env
 from lib.tap import Tap
 
 TOOL = str(BUILD / "accel")
 PYTHON = "/usr/bin/python3"
 TEST_GPU = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "LD_LIBRARY_PATH": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
-REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/lapack:/usr/lib/x86_64-linux-gnu/blas"}
 # Sets r to the number of the run: 1 without libaccel, 2 with another number of threads, 3 with libaccel.
 WHICH = 'case "$LD_PRELOAD" in *libaccel.so*) r=3 ;; *) r=$((3 - OPENBLAS_NUM_THREADS)) ;; esac\n'
 SAME, DIFFERS, FAILED = 0, 1, 2

@@ -6,12 +6,12 @@ import tempfile
 
 from lib.calibrated import calibrate_in_core
 from lib.log import lines_for, said
-from lib.programs import LOG, TEST_GPU, start
+from lib.programs import LOG, REFERENCE, TEST_GPU, start
 from lib.split import several
 from lib.tap import Tap
 
 tap = Tap()
-REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/lapack:/usr/lib/x86_64-linux-gnu/blas"}  # OpenBLAS multiplies by inverses
+# The reference library: OpenBLAS multiplies by inverses.
 QUICK = {"OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
 folder = tempfile.TemporaryDirectory()
 model = f"{folder.name}/model"
