@@ -275,16 +275,36 @@ static struct hints_of hints_of(const struct work *work, const struct whole *who
                              .precision = work->sums.precision};
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Whether a line may end at this blank: a number keeps its unit, and a name the bracket behind it. */
+static bool may_end_at(const char *sentence, int blank)
+{
+    int word = blank;
+    while (word > 0 && sentence[word - 1] != ' ')
+        word--;
+    const bool number = word < blank && is_digit(sentence[word]) && is_digit(sentence[blank - 1]);
+    return !number && sentence[blank + 1] != '(';
+}
+
 /* Returns how much of a sentence goes into a line of this width: whole words, if one fits. */
 static int line_of(const char *sentence, int width)
 {
     const int length = (int)strlen(sentence);
-    int end = width;
+    int end = width, word = 0;
     if (length <= width)
         return length;
-    while (end > 0 && sentence[end] != ' ')
-        end--;
-    return end > 0 ? end : width;
+    for (; end > 0; end--) {
+        if (sentence[end] != ' ')
+            continue;
+        if (may_end_at(sentence, end))
+            return end;
+        word = word ? word : end;
+    }
+    return word ? word : width;
 }
 
 static void put_hint(void *context, const char *sentence)

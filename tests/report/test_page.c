@@ -113,6 +113,39 @@ static void hints_are_broken_into_lines(void **state)
 }
 
 /* "None was started, as no call would gain" is said only if no call would have. */
+/* Whether the number that a line ends with is followed by a line of the same hint. */
+static bool parts_number_and_unit(const char *line, const char *end)
+{
+    const char *word = end;
+    while (word > line && word[-1] != ' ')
+        word--;
+    return strncmp(end, "\naccel:       ", 14) == 0 &&
+           strspn(word, "0123456789.") == (size_t)(end - word);
+}
+
+/* Of many times and calls, whose numbers lie at each place of a line. */
+static void numbers_keep_their_units(void **state)
+{
+    static const enum accel_why whys[] = {ACCEL_WARMING, ACCEL_NO_GPU, ACCEL_NO_MEMORY,
+                                          ACCEL_BUSY,    ACCEL_FORKED, ACCEL_ERROR};
+    int broken = 0;
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        for (double ms = 1000; ms < 1e9; ms *= 10)
+            for (int calls = 1; calls <= 1000; calls *= 10) {
+                begin();
+                for (int n = 0; n < calls; n++)
+                    add("f", whys[i], "cpu", ms);
+                const char *line = strstr(page_of(1e-3 * ms, false), "accel: hint: ");
+                for (; line && *line; line += strcspn(line, "\n") + 1) {
+                    const char *const end = line + strcspn(line, "\n");
+                    broken += strncmp(end, "\naccel:       ", 14) == 0;
+                    assert_false(parts_number_and_unit(line, end));
+                }
+            }
+    assert_true(broken > 100);
+}
+
 static void no_gpu_has_a_true_reason(void **state)
 {
     static const enum accel_why whys[] = {ACCEL_SLOWER, ACCEL_WARMING, ACCEL_NO_GPU};
@@ -199,6 +232,7 @@ int main(void)
         cmocka_unit_test(columns_hold_for_long_names),
         cmocka_unit_test(rows_without_a_place_are_added_up),
         cmocka_unit_test(hints_are_broken_into_lines),
+        cmocka_unit_test(numbers_keep_their_units),
         cmocka_unit_test(no_gpu_has_a_true_reason),
         cmocka_unit_test(several_processes),
         cmocka_unit_test(several_threads),
