@@ -62,7 +62,9 @@ static struct knn_nearest *nearest_of(const struct accel_call *call, int64_t que
 {
     const int64_t points = call->own.integer[KNN_TRAIN];
     const int32_t k = (int32_t)(call->own.integer[KNN_K] + dropped(call));
-    struct knn_nearest *nearest = malloc(sizeof *nearest + (size_t)k * sizeof *nearest->neighbour);
+    /* All zero: a compiler cannot tell that what is read has been written. */
+    struct knn_nearest *nearest =
+        calloc(1, sizeof *nearest + (size_t)k * sizeof *nearest->neighbour);
     (void)query;
     if (!nearest) {
         *status = GPU_NO_MEMORY;
@@ -71,11 +73,14 @@ static struct knn_nearest *nearest_of(const struct accel_call *call, int64_t que
     struct knn_neighbour *const list = nearest->neighbour;
     int32_t count = 0;
     for (int64_t i = 0; i < points; i++) {
-        if (count == k && !(list[k - 1].distance > distance[i]))
+        int32_t at = count;
+        while (at > 0 && list[at - 1].distance > distance[i])
+            at--;
+        if (at == k)
             continue;
-        int32_t at = count < k ? count++ : k - 1;
-        for (; at > 0 && list[at - 1].distance > distance[i]; at--)
-            list[at] = list[at - 1];
+        count += count < k;
+        for (int32_t n = count - 1; n > at; n--)
+            list[n] = list[n - 1];
         list[at] = (struct knn_neighbour){distance[i], i};
     }
     nearest->count = count;
