@@ -160,6 +160,7 @@ $(eval $(call tables,,$(OPS_LIBRARIES) $(OPS_EXTRA)))
 
 include tool/tool.mk
 include packaging/glibc/glibc.mk
+include packaging/preload/preload.mk
 
 # ---- Tests, benchmark, demo ----
 
@@ -203,13 +204,17 @@ bench:
 	tests/bench/bench
 
 # The files that install puts there and uninstall removes. uninstall removes no folder except its own.
-INSTALLED = $(DESTDIR)$(libdir)/libaccel.so $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS) $(PAGES)) \
+INSTALLED = $(addprefix $(DESTDIR)$(libdir)/,libaccel.so $(PRELOAD_FILES)) \
+            $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS) $(PAGES)) \
             $(addprefix $(DESTDIR)$(datarootdir)/,$(COMPLETIONS)) $(addprefix $(DESTDIR)$(mandir)/,$(MANUAL))
 DOCUMENTS := README.md CONTRIBUTING.md CHANGELOG.md LICENSE
 PAGES     := $(wildcard docs/*.md docs/*.json)
 install: all
 	install -d $(DESTDIR)$(libdir) $(DESTDIR)$(bindir) $(DESTDIR)$(docdir)/docs
 	install -m 755 $(BUILD)/libaccel.so $(DESTDIR)$(libdir)/libaccel.so
+	for file in $(PRELOAD_FILES); do \
+	    install -d $(DESTDIR)$(libdir)/$${file%/*} && rm -f $(DESTDIR)$(libdir)/$$file && \
+	    cp -P $(BUILD)/$$file $(DESTDIR)$(libdir)/$$file || exit 1; done
 	install -m 755 $(BUILD)/accel $(DESTDIR)$(bindir)/accel
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(docdir)/
 	install -m 644 $(PAGES) $(DESTDIR)$(docdir)/docs/
@@ -217,7 +222,8 @@ install: all
 	for file in $(MANUAL); do install -D -m 644 $(BUILD)/share/man/$$file $(DESTDIR)$(mandir)/$$file || exit 1; done
 uninstall:
 	rm -f $(INSTALLED)
-	for folder in $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
+	for folder in $(addprefix $(DESTDIR)$(libdir)/,$(PRELOAD_FOLDERS)) \
+	    $(DESTDIR)$(docdir)/docs $(DESTDIR)$(docdir); do [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
 
 include packaging/packaging.mk
 

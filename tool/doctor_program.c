@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/grown.h"
 #include "elf_file.h"
+#include "find_program.h"
 #include "ops/op.h"
 #include "preload.h"
 #include "program.h"
@@ -27,23 +28,6 @@
 
 /* ---- Whether it can be preloaded ---- */
 
-/* Finds a program as execvp(3) does. */
-static bool find(char path[PATH_MAX], const char *name)
-{
-    const char *list = getenv("PATH");
-    if (strchr(name, '/'))
-        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX && access(path, X_OK) == 0;
-    for (const char *at = list ? list : "/bin:/usr/bin"; *at;) {
-        const int length = (int)strcspn(at, ":");
-        struct stat st;
-        if (snprintf(path, PATH_MAX, "%.*s%s%s", length, at, length ? "/" : "", name) < PATH_MAX &&
-            access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode))
-            return true;
-        at += length + (at[length] == ':');
-    }
-    return false;
-}
-
 /* Whether the kernel would tell the dynamic linker to take nothing from the environment: AT_SECURE. */
 static bool is_secure(const char *path)
 {
@@ -55,6 +39,14 @@ static bool is_secure(const char *path)
            (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0);
 }
 
+/* By enum elf_other. */
+static const char *const others[] = {
+    "it is not for " MACHINE " and glibc: it is for another machine",
+    "it is not for " MACHINE " and glibc: it has 32 bits",
+    "it is not for " MACHINE
+    " and glibc: it is linked to musl, whose linker could not load libaccel",
+    "it is not for " MACHINE " and glibc: it is linked to another C library"};
+
 /* Returns why a preload cannot reach a program, NULL if it can. */
 static const char *obstacle(const char *path, struct elf_file *file)
 {
@@ -65,15 +57,40 @@ static const char *obstacle(const char *path, struct elf_file *file)
     if (file->kind == ELF_STATIC)
         return "it is linked statically: there is no dynamic linker that could preload";
     if (file->kind == ELF_OTHER)
-        return "it is not for " MACHINE " and glibc";
+        return others[file->other];
     return NULL;
 }
 
-static const char *mend(const char *path)
+static const char *mend(const char *path, const struct elf_file *file)
 {
-    return is_secure(path)           ? "run a copy without these rights"
-           : access(path, R_OK) != 0 ? "let this user read it"
-                                     : "link it dynamically, for this machine, to a shared BLAS";
+    return is_secure(path)            ? "run a copy without these rights"
+           : access(path, R_OK) != 0  ? "let this user read it"
+           : file->kind == ELF_STATIC ? "link it dynamically, to a shared BLAS"
+           : file->other == ELF_MACHINE || file->other == ELF_32_BITS
+               ? "build it for " MACHINE ", with a shared BLAS"
+               : "build it with glibc, with a shared BLAS";
+}
+
+/* AddressSanitizer's runtime ends a program in which it is not the first library, unless it is told
+ * not to look: libaccel does that (shim/elf/hooks.c), but not where the program has the function
+ * itself. `accel run' sets the variable for the program that it starts. */
+static void examine_asan(struct rows *rows, const char *path, const struct elf_file *file,
+                         bool first)
+{
+    if (!*file->asan)
+        return;
+    if (file->asan_options && !first)
+        rows_add(
+            rows, ROW_WARN, "preload", "set ASAN_OPTIONS=verify_asan_link_order=0",
+            "%s has AddressSanitizer (%s), which wants to be the first library, and options of "
+            "its own: without one more it does not start behind a preload",
+            path, file->asan);
+    else
+        rows_add(
+            rows, ROW_OK, "preload", "",
+            "%s has AddressSanitizer (%s), which wants to be the first library: %s tells it not "
+            "to look",
+            path, file->asan, file->asan_options ? "accel run" : "libaccel");
 }
 
 /* Adds the row of the program's file. A script is its interpreter; of `#!/usr/bin/env NAME`, what env finds. False: the program need not be run. */
@@ -81,7 +98,7 @@ static bool examine_file(struct rows *rows, const char *name, struct elf_file *f
                          char path[PATH_MAX])
 {
     char script[PATH_MAX + 100] = "";
-    if (!find(path, name)) {
+    if (!find_program(path, name)) {
         rows_add(rows, ROW_FAIL, "program", "give its path, or one that is on the PATH",
                  "%s is not found, or cannot be run", name);
         return false;
@@ -93,7 +110,7 @@ static bool examine_file(struct rows *rows, const char *name, struct elf_file *f
         const bool env = base && strcmp(base, "/env") == 0 && next && *next != '-';
         if (depth == 0)
             snprintf(script, sizeof script, "%s, a script for ", path);
-        if (!word || !find(path, env ? next : word)) {
+        if (!word || !find_program(path, env ? next : word)) {
             rows_add(rows, ROW_FAIL, "program", "", "%s%s, which is not found", script,
                      word ? word : "nothing");
             return false;
@@ -101,7 +118,7 @@ static bool examine_file(struct rows *rows, const char *name, struct elf_file *f
         why = obstacle(path, file);
     }
     if (why)
-        rows_add(rows, ROW_FAIL, "program", mend(path), "%s%s: %s", script, path, why);
+        rows_add(rows, ROW_FAIL, "program", mend(path, file), "%s%s: %s", script, path, why);
     else
         rows_add(rows, ROW_OK, "program", "", "%s%s", script, path);
     if (!why && file->exported + file->hidden >= ELF_BLAS_NAMES)
@@ -138,6 +155,46 @@ static int list(const struct watch *watch, bool reached, struct grown *names)
     return processes;
 }
 
+static bool has_blas(const struct watch *watch, const char *path)
+{
+    for (int i = 0; i < watch->blases; i++)
+        if (strcmp(watch->blas[i].by, path) == 0)
+            return true;
+    return false;
+}
+
+/* One that nothing reaches is worth advice if it is the program itself, or has BLAS. A static one
+ * of which no name is left may have it, too, but mostly it is a tool, such as ldconfig. */
+static void examine_unreached(struct rows *rows, const struct watch *watch,
+                              const struct watch_program *program)
+{
+    struct elf_file file;
+    const char *why = obstacle(program->path, &file);
+    const bool computes = program->first || file.exported + file.hidden >= ELF_BLAS_NAMES ||
+                          has_blas(watch, program->path);
+    rows_add(rows,
+             program->first                                ? ROW_FAIL
+             : why && file.kind == ELF_STATIC && !computes ? ROW_OK
+                                                           : ROW_WARN,
+             "preload",
+             !why       ? "let it keep LD_PRELOAD"
+             : computes ? mend(program->path, &file)
+                        : "",
+             "did not reach %s: %s%s", program->path,
+             why ? why : "it was started without LD_PRELOAD",
+             why && !computes ? "; no BLAS is seen in it" : "");
+}
+
+static void examine_one(struct rows *rows, const struct watch *watch,
+                        const struct watch_program *program)
+{
+    struct elf_file file;
+    if (!program->reached)
+        examine_unreached(rows, watch, program);
+    else if (elf_file_read_kind(&file, program->path))
+        examine_asan(rows, program->path, &file, program->first);
+}
+
 static void examine_reach(struct rows *rows, const struct watch *watch)
 {
     struct grown names = {.length = 0};
@@ -151,30 +208,14 @@ static void examine_reach(struct rows *rows, const struct watch *watch)
         rows_add(rows, ROW_OK, "preload", "", "reached %d process%s: %s", processes,
                  processes == 1 ? "" : "es", names.text ? names.text : "");
     free(names.text);
-    for (int i = 0; i < watch->programs; i++) {
-        const struct watch_program *program = &watch->program[i];
-        struct elf_file file;
-        if (program->reached)
-            continue;
-        const char *why = obstacle(program->path, &file);
-        rows_add(rows, program->first ? ROW_FAIL : ROW_WARN, "preload",
-                 why ? mend(program->path) : "let it keep LD_PRELOAD", "did not reach %s: %s",
-                 program->path, why ? why : "it was started without LD_PRELOAD");
-    }
+    for (int i = 0; i < watch->programs; i++)
+        examine_one(rows, watch, &watch->program[i]);
 }
 
 static bool is_excluded(const struct in_force *in_force, const char *path)
 {
     return setting_excludes(in_force_shown(in_force, setting_named("ACCEL_EXCLUDE")),
                             base_name(path));
-}
-
-static bool has_blas(const struct watch *watch, const char *path)
-{
-    for (int i = 0; i < watch->blases; i++)
-        if (strcmp(watch->blas[i].by, path) == 0)
-            return true;
-    return false;
 }
 
 /* A shell or a launcher that is left alone is worth a word only if it has a BLAS itself. */
@@ -262,7 +303,7 @@ static void examine_blas(struct rows *rows, const struct watch_library *library,
     static const char ways[][80] = {"opened with dlopen", "linked"};
     const struct program_library *calls = calls_of(called, library->path);
     const int width = width_of(library->path);
-    char bits[40] = "integers of unknown width", what[200];
+    char bits[40] = "integers of unknown width", what[200], past[PATH_MAX + 40] = "";
     if (width)
         snprintf(bits, sizeof bits, "%d-bit integers", width);
     if (calls)
@@ -270,13 +311,17 @@ static void examine_blas(struct rows *rows, const struct watch_library *library,
                  calls->threads == 1 ? "" : "s", calls->symbol);
     else
         snprintf(what, sizeof what, "no call of it came to libaccel");
-    rows_add(rows, calls || called->count > 0 ? ROW_OK : ROW_WARN, "BLAS",
-             calls || called->count > 0 ? ""
+    if (*library->past)
+        snprintf(past, sizeof past, "; %s calls it past libaccel", library->past);
+    rows_add(rows, (calls || called->count > 0) && !*past ? ROW_OK : ROW_WARN, "BLAS",
+             *past ? "such a library is opened with RTLD_DEEPBIND, or by dlmopen: let the program "
+                     "open it without"
+             : calls || called->count > 0 ? ""
              : is_excluded(in_force, library->by)
                  ? "see ACCEL_EXCLUDE above"
                  : "see whether it is opened with RTLD_DEEPBIND, or calls itself alone",
-             "%s, %s by %s, %s; %s", library->path, ways[is_linked(library->by, library->path)],
-             base_name(library->by), bits, what);
+             "%s, %s by %s, %s; %s%s", library->path, ways[is_linked(library->by, library->path)],
+             base_name(library->by), bits, what, past);
 }
 
 /* Libraries that were called and are none of BLAS; all of them if nothing was watched. */

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -24,14 +25,27 @@ static const void *part(const struct bytes *bytes, uint64_t offset, uint64_t cou
     return bytes->at + offset;
 }
 
+/* Returns the sections, NULL if there are none. */
+static const Elf64_Shdr *sections_of(const struct bytes *bytes, const Elf64_Ehdr *header)
+{
+    return part(bytes, header->e_shoff, header->e_shnum, sizeof(Elf64_Shdr));
+}
+
+/* Returns the strings of a section, which end with a NUL; NULL if they do not. */
+static const char *strings_of(const struct bytes *bytes, const Elf64_Shdr *strings)
+{
+    const char *text = part(bytes, strings->sh_offset, strings->sh_size, 1);
+    return text && strings->sh_size > 0 && !text[strings->sh_size - 1] ? text : NULL;
+}
+
 static int count_names(const struct bytes *bytes, const Elf64_Shdr *symbols,
                        const Elf64_Shdr *strings)
 {
     const uint64_t count = symbols->sh_size / sizeof(Elf64_Sym);
     const Elf64_Sym *symbol = part(bytes, symbols->sh_offset, count, sizeof *symbol);
-    const char *text = part(bytes, strings->sh_offset, strings->sh_size, 1);
+    const char *text = strings_of(bytes, strings);
     int found = 0;
-    if (!symbol || !text || strings->sh_size == 0 || text[strings->sh_size - 1])
+    if (!symbol || !text)
         return 0;
     for (uint64_t i = 0; i < count; i++) {
         const int type = ELF64_ST_TYPE(symbol[i].st_info);
@@ -44,9 +58,54 @@ static int count_names(const struct bytes *bytes, const Elf64_Shdr *symbols,
     return found;
 }
 
+/* The runtimes of gcc and of clang. */
+static bool is_asan(const char *library)
+{
+    static const char gcc[] = "libasan.so.", clang[] = "libclang_rt.asan";
+    return strncmp(library, gcc, sizeof gcc - 1) == 0 ||
+           strncmp(library, clang, sizeof clang - 1) == 0;
+}
+
+static void read_needed(struct elf_file *file, const struct bytes *bytes, const Elf64_Shdr *dynamic,
+                        const Elf64_Shdr *strings)
+{
+    const uint64_t count = dynamic->sh_size / sizeof(Elf64_Dyn);
+    const Elf64_Dyn *entry = part(bytes, dynamic->sh_offset, count, sizeof *entry);
+    const char *text = strings_of(bytes, strings);
+    for (uint64_t i = 0; entry && text && i < count; i++)
+        if (entry[i].d_tag == DT_NEEDED && entry[i].d_un.d_val < strings->sh_size &&
+            is_asan(text + entry[i].d_un.d_val))
+            snprintf(file->asan, sizeof file->asan, "%s", text + entry[i].d_un.d_val);
+}
+
+static bool defines(const struct bytes *bytes, const Elf64_Shdr *symbols, const Elf64_Shdr *strings,
+                    const char *name)
+{
+    const uint64_t count = symbols->sh_size / sizeof(Elf64_Sym);
+    const Elf64_Sym *symbol = part(bytes, symbols->sh_offset, count, sizeof *symbol);
+    const char *text = strings_of(bytes, strings);
+    for (uint64_t i = 0; symbol && text && i < count; i++)
+        if (symbol[i].st_shndx != SHN_UNDEF && symbol[i].st_name < strings->sh_size &&
+            strcmp(text + symbol[i].st_name, name) == 0)
+            return true;
+    return false;
+}
+
+static void read_asan(struct elf_file *file, const struct bytes *bytes, const Elf64_Ehdr *header)
+{
+    const Elf64_Shdr *section = sections_of(bytes, header);
+    for (int i = 0; section && i < header->e_shnum; i++)
+        if (section[i].sh_type == SHT_DYNAMIC && section[i].sh_link < header->e_shnum)
+            read_needed(file, bytes, &section[i], &section[section[i].sh_link]);
+    for (int i = 0; section && *file->asan && i < header->e_shnum; i++)
+        if (section[i].sh_type == SHT_DYNSYM && section[i].sh_link < header->e_shnum)
+            file->asan_options |=
+                defines(bytes, &section[i], &section[section[i].sh_link], "__asan_default_options");
+}
+
 static void read_symbols(struct elf_file *file, const struct bytes *bytes, const Elf64_Ehdr *header)
 {
-    const Elf64_Shdr *section = part(bytes, header->e_shoff, header->e_shnum, sizeof *section);
+    const Elf64_Shdr *section = sections_of(bytes, header);
     int all = 0;
     for (int i = 0; section && i < header->e_shnum; i++) {
         if (section[i].sh_link >= header->e_shnum)
@@ -59,12 +118,19 @@ static void read_symbols(struct elf_file *file, const struct bytes *bytes, const
     file->hidden = all > file->exported ? all - file->exported : 0;
 }
 
-/* Whether a program's dynamic linker is glibc's: musl's, for example, could not load libaccel. */
-static bool is_glibcs(const struct bytes *bytes, const Elf64_Phdr *interpreter)
+/* Whether a program's dynamic linker has a name that begins so. */
+static bool is_linked_by(const struct bytes *bytes, const Elf64_Phdr *interpreter, const char *name)
 {
-    static const char name[] = "ld-linux";
     const char *path = part(bytes, interpreter->p_offset, interpreter->p_filesz, 1);
-    return path && memmem(path, interpreter->p_filesz, name, sizeof name - 1);
+    return path && memmem(path, interpreter->p_filesz, name, strlen(name));
+}
+
+/* glibc's dynamic linker could load libaccel; musl's, for example, could not. */
+static void read_linker(struct elf_file *file, const struct bytes *bytes,
+                        const Elf64_Phdr *interpreter)
+{
+    file->kind = is_linked_by(bytes, interpreter, "ld-linux") ? ELF_DYNAMIC : ELF_OTHER;
+    file->other = is_linked_by(bytes, interpreter, "ld-musl") ? ELF_MUSL : ELF_C_LIBRARY;
 }
 
 #ifdef __aarch64__
@@ -73,20 +139,23 @@ enum { OWN_MACHINE = EM_AARCH64 };
 enum { OWN_MACHINE = EM_X86_64 };
 #endif
 
-static void read_header(struct elf_file *file, const struct bytes *bytes)
+static void read_header(struct elf_file *file, const struct bytes *bytes, bool names)
 {
     const Elf64_Ehdr *header = part(bytes, 0, 1, sizeof *header);
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return;
     file->kind = ELF_OTHER;
+    file->other = header->e_ident[EI_CLASS] == ELFCLASS32 ? ELF_32_BITS : ELF_MACHINE;
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != OWN_MACHINE)
         return;
     const Elf64_Phdr *program = part(bytes, header->e_phoff, header->e_phnum, sizeof *program);
     file->kind = ELF_STATIC;
     for (int i = 0; program && i < header->e_phnum; i++)
         if (program[i].p_type == PT_INTERP)
-            file->kind = is_glibcs(bytes, &program[i]) ? ELF_DYNAMIC : ELF_OTHER;
-    read_symbols(file, bytes, header);
+            read_linker(file, bytes, &program[i]);
+    read_asan(file, bytes, header);
+    if (names)
+        read_symbols(file, bytes, header);
 }
 
 static void read_script(struct elf_file *file, const struct bytes *bytes)
@@ -100,7 +169,7 @@ static void read_script(struct elf_file *file, const struct bytes *bytes)
         file->interpreter[n++] = *from++;
 }
 
-bool elf_file_read(struct elf_file *file, const char *path)
+static bool read_file(struct elf_file *file, const char *path, bool names)
 {
     struct stat st;
     struct bytes bytes = {NULL, 0};
@@ -120,7 +189,17 @@ bool elf_file_read(struct elf_file *file, const char *path)
     if (bytes.size > 2 && memcmp(bytes.at, "#!", 2) == 0)
         read_script(file, &bytes);
     else
-        read_header(file, &bytes);
+        read_header(file, &bytes, names);
     munmap((void *)(uintptr_t)bytes.at, bytes.size);
     return true;
+}
+
+bool elf_file_read(struct elf_file *file, const char *path)
+{
+    return read_file(file, path, true);
+}
+
+bool elf_file_read_kind(struct elf_file *file, const char *path)
+{
+    return read_file(file, path, false);
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "preload.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +11,8 @@
 
 #include "base/file.h"
 #include "complain.h"
+#include "elf_file.h"
+#include "find_program.h"
 #include "stand_by.h"
 
 const char preload_missing[] = "is not there";
@@ -48,14 +51,67 @@ int preload_complain(int status, const char *command, const char *given, const c
     return complain(status, "%s: %s %s\n", command, path, wrong);
 }
 
-bool preload_set(const char *shim)
+/* Whether the dynamic linker finds a library that it could load by this name, which may have the
+ * linker's own variables. */
+static bool can_load(const char *name)
 {
-    char *preload = NULL;
+    dlerror();
+    void *const loaded = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
+    if (loaded)
+        dlclose(loaded);
+    return loaded || !dlerror();
+}
+
+/* Gets the name for LD_PRELOAD: one with $PLATFORM in it, if the linker finds the library by that.
+ * Programs of musl, of 32 bits and of another machine then do not get what they cannot load
+ * (packaging/preload/preload.mk). The second form is for an archive that takes no links, such as a
+ * wheel: with it, musl's linker still finds nothing. */
+static void name_of(char name[PATH_MAX], const char *shim)
+{
+    static const char *const forms[] = {"accel-preload/$PLATFORM", "accel-preload/$PLATFORM/../.."};
+    const char *const slash = strrchr(shim, '/');
+    for (size_t i = 0; slash && i < sizeof forms / sizeof *forms; i++)
+        if (snprintf(name, PATH_MAX, "%.*s/%s%s", (int)(slash - shim), shim, forms[i], slash) <
+                PATH_MAX &&
+            can_load(name))
+            return;
+    snprintf(name, PATH_MAX, "%s", shim);
+}
+
+bool preload_add_option(const char *variable, const char *option)
+{
+    const char *given = getenv(variable);
+    char *options = NULL;
+    if (!given || !*given)
+        return setenv(variable, option, 1) == 0;
+    if (asprintf(&options, "%s:%s", given, option) < 0)
+        return false;
+    const bool set = setenv(variable, options, 1) == 0;
+    free(options);
+    return set;
+}
+
+/* The runtime wants to be the first library, unless it is told not to look. libaccel tells it so,
+ * but a program's own function goes before libaccel's (shim/elf/hooks.c). */
+static bool let_asan_start(const char *program)
+{
+    struct elf_file file;
+    char path[PATH_MAX];
+    return !find_program(path, program) || !elf_file_read_kind(&file, path) || !file.asan_options ||
+           preload_add_option("ASAN_OPTIONS", "verify_asan_link_order=0");
+}
+
+bool preload_set(const char *shim, const char *program)
+{
+    char *preload = NULL, name[PATH_MAX];
+    if (!let_asan_start(program))
+        return false;
     preload_remove();
     const char *others = getenv("LD_PRELOAD");
+    name_of(name, shim);
     if (!others || !*others)
-        return setenv("LD_PRELOAD", shim, 1) == 0;
-    if (asprintf(&preload, "%s:%s", shim, others) < 0)
+        return setenv("LD_PRELOAD", name, 1) == 0;
+    if (asprintf(&preload, "%s:%s", name, others) < 0)
         return false;
     bool set = setenv("LD_PRELOAD", preload, 1) == 0;
     free(preload);
@@ -66,7 +122,7 @@ bool preload_set(const char *shim)
 static _Noreturn void become(char **program, const char *shim, void (*prepare)(const void *),
                              const void *context, int pipe)
 {
-    if (preload_set(shim)) {
+    if (preload_set(shim, program[0])) {
         prepare(context);
         execvp(program[0], program);
     }

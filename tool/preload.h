@@ -16,9 +16,15 @@ extern const char preload_missing[];
 int preload_complain(int status, const char *command, const char *given, const char *path,
                      const char *wrong);
 
-/* Puts the shim in front of LD_PRELOAD, in place of every libaccel.so there; all others stay. In front, because a BLAS that is
- * preloaded would get the calls before it. False if memory runs out. */
-bool preload_set(const char *shim);
+/* Puts the shim in front of LD_PRELOAD, in place of every libaccel.so there; all others stay. In
+ * front, because a BLAS that is preloaded would get the calls before it. By a name that leads
+ * programs which could not load it elsewhere, if the shim's folder has accel-preload/. A program
+ * with AddressSanitizer and options of its own gets one more of these by the environment, as
+ * libaccel cannot give it to that. False if memory runs out. */
+bool preload_set(const char *shim, const char *program);
+
+/* Puts an option behind those of a sanitizer's variable. */
+bool preload_add_option(const char *variable, const char *option);
 
 /* How a program ended. */
 struct preload_end {

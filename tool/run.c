@@ -172,7 +172,7 @@ int run_command(int argc, char **argv)
         return preload_complain(126, "accel run", options.shim, shim, wrong);
     if (options.summary)
         return run_and_sum_up(&options, shim);
-    if (!preload_set(shim))
+    if (!preload_set(shim, options.program[0]))
         return complain(126, "accel run: %s: %s\n", shim, strerror(errno));
     execvp(options.program[0], options.program);
     return cannot_run(&options, errno);

@@ -124,7 +124,7 @@ static void set_environment(const struct runs *runs, enum run which)
     char threads[16];
     preload_remove();
     if (which == RUN_SHIM) {
-        preload_set(runs->shim);
+        preload_set(runs->shim, runs->program[0]);
         setenv("ACCEL_LOG", "json", 1);
         setenv("ACCEL_LOG_MIN_MS", "0", 1);
         set_log_file(runs->decisions);

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bound.h"
 #include "elf_file.h"
 #include "gpu/gpu.h"
 #include "preload.h"
@@ -97,6 +98,9 @@ static void add_libraries(struct watch *watch, pid_t pid, const struct watch_pro
     }
     if (maps)
         fclose(maps);
+    for (int i = 0; program->reached && i < watch->blases; i++)
+        if (!*watch->blas[i].past)
+            bound_past(watch->blas[i].past, pid, watch->blas[i].path);
 }
 
 /* A process ends: its memory is still there. */
@@ -167,8 +171,10 @@ static _Noreturn void become(char **program, const char *shim, void (*prepare)(c
 {
     char byte;
     close(go[1]);
-    if (read(go[0], &byte, 1) == 1 && preload_set(shim)) {
+    if (read(go[0], &byte, 1) == 1 && preload_set(shim, program[0])) {
         prepare(context);
+        preload_add_option("LSAN_OPTIONS",
+                           "detect_leaks=0"); /* it ends where a process is traced */
         execvp(program[0], program);
     }
     int error = errno;

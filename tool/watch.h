@@ -21,7 +21,8 @@ struct watch_program {
 /* A library that a program had loaded. */
 struct watch_library {
     char path[PATH_MAX];
-    const char *by; /* the first program that had it */
+    const char *by;      /* the first program that had it */
+    char past[PATH_MAX]; /* of BLAS: an object that calls it past libaccel; empty: none is seen */
 };
 
 struct watch {

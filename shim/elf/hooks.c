@@ -2,13 +2,16 @@
  * The functions that libaccel stands in front of, besides BLAS: dlsym, because programs look BLAS up (ctypes, JNI, plug-ins);
  * dlclose, because an original may be unloaded; dlerror, because of the messages that dlsym leaves; the C library's
  * __cxa_atexit, because the handlers that CUDA's libraries register there must not run while a thread of ours is inside these
- * libraries; and R's R_registerRoutines, because packages look their functions up so.
+ * libraries; R's R_registerRoutines, because packages look their functions up so; and
+ * __asan_default_options, because a program with AddressSanitizer's shared runtime does not start
+ * behind a preload otherwise.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "dispatch/dispatch.h"
 #include "gpu/ending.h"
 #include "keep.h"
@@ -124,4 +127,30 @@ int R_registerRoutines(void *package, const struct accel_r_method *c, const void
     const int done = real(package, bound ? bound : c, call, fortran, external);
     free(bound);
     return done;
+}
+
+/* The runtime asks for the program's options before it looks whether it is the first library, which
+ * it is not behind a preload (sanitizer/asan_interface.h; verify_asan_link_order of its flags). The
+ * options of a library of the program's stay. Those of the executable itself go before ours, as all
+ * of its names do. The runtime has not started when it asks: functions that it stands in front of,
+ * such as strcpy, end the program now. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+    static const char ours[] = "verify_asan_link_order=0";
+    static char asan_options[1024]; /* shim/start.ld: away from what a start touches */
+    static _Atomic(void *) real;
+    void *found = accel_real_next(&real, "__asan_default_options");
+    const char *(*next)(void);
+    memcpy(&next, &found, sizeof next);
+    const char *const theirs = next ? next() : "";
+    struct accel_text text;
+    if (!*theirs)
+        return ours;
+    text_start(&text, asan_options, sizeof asan_options);
+    text_string(&text, ours);
+    text_char(&text, ':');
+    text_string(&text, theirs);
+    return text_end(&text) ? asan_options : theirs;
 }

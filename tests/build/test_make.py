@@ -209,6 +209,12 @@ try:
     package = scratch / "package"
     output, status = make(f"BUILD={scratch}", mark, without, "prefix=/usr", "libdir=/usr/lib/x86_64-linux-gnu", f"DESTDIR={package}", "install")
     files = {str(p.relative_to(package)) for p in package.rglob("*") if p.is_file()}
+    preloads = {name for name in files if "/accel-preload/" in name}
+    built = {str(p.relative_to(BUILD)) for p in (BUILD / "accel-preload").rglob("libaccel.so")}
+    tap.ok({name.split("x86_64-linux-gnu/")[1] for name in preloads} == built and len(built) > 10
+           and all((package / name).resolve().exists() for name in preloads),
+           "a library for each platform", *sorted(preloads))
+    files -= preloads
     shared = {"bash-completion/completions/accel", "zsh/site-functions/_accel", "fish/vendor_completions.d/accel.fish", "man/man1/accel.1",
               "man/man5/accel.conf.5", "man/man7/libaccel.7"}
     tap.ok(status == 0 and files == {*(f"usr/share/{name}" for name in shared), "usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel.so", "usr/share/doc/libaccel/README.md",
@@ -217,7 +223,7 @@ try:
            "prefix, libdir and DESTDIR", *sorted(files), output[-600:])
     moved = package.rename(scratch / "moved")
     done = subprocess.run([moved / "usr/bin/accel", "run", "printenv", "LD_PRELOAD"], stdout=subprocess.PIPE, text=True)
-    tap.ok(done.stdout.startswith(f"{moved.resolve()}/usr/bin/../lib/x86_64-linux-gnu/libaccel.so"), "moved together, the tool finds the library beside it", done.stdout)
+    tap.ok(done.stdout.startswith(f"{moved.resolve()}/usr/bin/../lib/x86_64-linux-gnu/accel-preload/$PLATFORM/libaccel.so"), "moved together, the tool finds the library beside it", done.stdout)
     moved.rename(package)
     others = [package / "usr/bin/other", package / "usr/lib/x86_64-linux-gnu/libother.so"]
     for other in others:
@@ -225,7 +231,8 @@ try:
     folders = {"prefix=/usr", "libdir=/usr/lib/x86_64-linux-gnu", f"DESTDIR={package}"}
     output, status = make(f"BUILD={scratch}", *folders, "uninstall")
     left = [p for p in package.rglob("*") if p.is_file()]
-    tap.ok(status == 0 and sorted(left) == others and not (package / "usr/share/doc/libaccel").exists(), "make uninstall removes these files and no other", *left, output[-600:])
+    folders_left = [name for name in ("share/doc/libaccel", "lib/x86_64-linux-gnu/accel-preload") if (package / "usr" / name).exists()]
+    tap.ok(status == 0 and sorted(left) == others and not folders_left, "make uninstall removes these files and no other", *left, output[-600:])
     tap.ok(make(f"BUILD={scratch}", *folders, "uninstall")[1] == 0, "and nothing, where nothing is there")
     home = scratch / "home"
     output, status = make(f"BUILD={scratch}", mark, without, f"PREFIX={home}", f"LIBDIR={home}/lib64", f"BINDIR={home}/sbin", "install")

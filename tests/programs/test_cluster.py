@@ -13,6 +13,7 @@ from lib.programs import BUILD, RUNTIME, TEST_GPU, TESTS, clean_env
 from lib.tap import Tap
 
 LIBRARY = str(BUILD / "libaccel.so")
+BY_PLATFORM = f"{BUILD}/accel-preload/$PLATFORM/libaccel.so"
 # A sanitizer has an allocator of its own.
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2" if not RUNTIME else str(TESTS / "libwrapper.so")
 OBSERVER = str(TESTS / "libobserver.so")
@@ -56,8 +57,9 @@ for label, preloads in (("alone", []), ("before other preloads", [LIBRARY, OBSER
 prolog = re.search(r"(?s)cat >task_prolog.sh <<'END'\n(.*?)\n *END\n", (Path(__file__).resolve().parents[2] / "docs/hpc.md").read_text())
 with tempfile.TemporaryDirectory(prefix="accel-cluster-") as folder:
     script = Path(folder, "task_prolog.sh")
-    script.write_text(re.sub("(?m)^    ", "", prolog[1]).replace("/opt/libaccel/lib/libaccel.so", LIBRARY) + "\n" if prolog else "exit 9")
-    for label, env, want in (("not asked for", {}, None), ("asked for", {"SITE_ACCEL": "1"}, LIBRARY), ("beside another preload", {"SITE_ACCEL": "1", "LD_PRELOAD": JEMALLOC}, f"{LIBRARY}:{JEMALLOC}")):
+    script.write_text(re.sub("(?m)^    ", "", prolog[1]).replace("/opt/libaccel/lib", str(BUILD)) + "\n" if prolog else "exit 9")
+    for label, env, want in (("not asked for", {}, None), ("asked for", {"SITE_ACCEL": "1"}, BY_PLATFORM),
+                             ("beside another preload", {"SITE_ACCEL": "1", "LD_PRELOAD": JEMALLOC}, f"{BY_PLATFORM}:{JEMALLOC}")):
         printed = run(folder, ["sh", script], env)
         exports = dict(re.findall(r"(?m)^export (\w+)=(.*)$", printed.stdout))
         tap.ok(printed.returncode == 0 and exports.get("LD_PRELOAD") == want and len(printed.stdout.splitlines()) == len(exports), f"docs/hpc.md's TaskProlog, {label}", printed.stdout, printed.stderr)

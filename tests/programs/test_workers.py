@@ -45,7 +45,7 @@ def on_gpu(folder):
 
 page = (ROOT / "docs/spark-dask-ray.md").read_text()
 block = re.search(r"(?ms)^```python\n(dask\.config\.set\(.*?)^```", page)
-by_config = block[1].replace("/opt/libaccel/lib/libaccel.so", LIBRARY) if block else "none"
+by_config = block[1].replace("/opt/libaccel/lib", str(BUILD)) if block else "none"
 for label, way, start, want in (("without libaccel", "main()", [], f"{WANTED} False False"),
                                 ("by accel run", "main()", [ACCEL, "run", "--"], f"{WANTED} True True"),
                                 ("by pre-spawn-environ", by_config.strip() + "; main()", [], f"{WANTED} True False"),

@@ -424,7 +424,7 @@ def programs():
         show = "echo ${ACCEL_POLICY-none} ${ACCEL-none} ${ACCEL_LOG-none} ${ACCEL_START-none} $OPENBLAS_NUM_THREADS $LD_PRELOAD >&2"
         done = diff(folder, (), ["sh", "-c", show], env={"ACCEL_POLICY": "cpu", "ACCEL": "1", "ACCEL_LOG": "2", "LD_PRELOAD": f"{BUILD}/libaccel.so"})
         seen = [line for line in done.stderr.splitlines() if "none" in line or "cpu" in line]
-        tap.ok(seen == ["none none none none 2", "none none none none 1", f"cpu 1 json wait 2 {BUILD}/libaccel.so"],
+        tap.ok(seen == ["none none none none 2", "none none none none 1", f"cpu 1 json wait 2 {BUILD}/accel-preload/$PLATFORM/libaccel.so"],
                "settings are for the run with libaccel alone", *seen)
         for threads, env in (("1", {}), ("2", {"OPENBLAS_NUM_THREADS": "1"}), ("7", {})):
             options = ("--threads", "7") if threads == "7" else ()

@@ -87,8 +87,22 @@ with tempfile.TemporaryDirectory() as folder:
         tap.skip("a library of RTLD_DEEPBIND", "AddressSanitizer ends such a program")
     else:
         done, rows = doctor("--", DEBIAN_PYTHON, "-c", f"import ctypes, os; l = ctypes.CDLL('{TESTS}/libcaller_lp64.so', os.RTLD_NOW | os.RTLD_DEEPBIND); print(l.caller_product(3))")
-        ok("a library of RTLD_DEEPBIND", done, rows, 1, ("WARN", "BLAS", r"/libblas\.so\.3, opened with dlopen by python\S+, 32-bit integers; no call of it came to libaccel -> .*RTLD_DEEPBIND"),
+        past = r"/libcaller_lp64\.so calls it past libaccel -> .*RTLD_DEEPBIND"
+        ok("a library of RTLD_DEEPBIND", done, rows, 1,
+           ("WARN", "BLAS", r"/libblas\.so\.3, opened with dlopen by python\S+, 32-bit integers; "
+                            rf"no call of it came to libaccel; \S+{past}"),
            ("FAIL", "calls", "^no call of BLAS or LAPACK came to libaccel"))
+        # As CasADi's plug-ins: the program calls BLAS, and so does what it opens.
+        plug_in = "import ctypes, os, numpy as n; n.eye(4) @ n.eye(4); " \
+            f"l = ctypes.CDLL('{TESTS}/libcaller_lp64.so', os.RTLD_LAZY | os.RTLD_%s); " \
+            "print(l.caller_product(3))"
+        done, rows = doctor("--", DEBIAN_PYTHON, "-c", plug_in % "LOCAL")
+        tap.ok(rows and all(row[0] == "OK" for row in rows),
+               "a plug-in that is opened as others are earns no word", *rows)
+        done, rows = doctor("--", DEBIAN_PYTHON, "-c", plug_in % "DEEPBIND")
+        ok("one of RTLD_DEEPBIND, beside a BLAS that is called", done, rows, 0,
+           ("WARN", "BLAS", rf"/libblas\.so\.3, .* first cblas_dgemm; \S+{past}"))
+        tap.ok(len([row for row in rows if row[0] == "WARN"]) == 1, "no other is meant", *rows)
     done, rows = doctor("--", "true")
     ok("a program without", done, rows, 1, ("OK", "preload", "^reached 1 process"), ("FAIL", "calls", "^no call of BLAS or LAPACK came to libaccel -> give it work"))
     done, rows = doctor("--", TESTS / "cuda_program", "nothing")
@@ -113,8 +127,54 @@ with tempfile.TemporaryDirectory() as folder:
     ok("workers of multiprocessing", done, rows, 0, ("OK", "preload", r"^reached 3 processes: python\S+ \(3\)"))
     static = compiled("static", PLAIN, "-static")
     done, rows = doctor("--", "sh", "-c", f"{product}; {static}; env -i /bin/true; :")
-    ok("children that no preload reaches", done, rows, 0, ("WARN", "preload", rf"^did not reach {static}: it is linked statically"),
-       ("WARN", "preload", r"^did not reach \S+true: it was started without LD_PRELOAD -> let it keep LD_PRELOAD"))
+    ok("children that no preload reaches", done, rows, 0,
+       ("OK", "preload", rf"^did not reach {static}: it is linked statically: .*; no BLAS is seen "
+                         "in it -> $"),
+       ("WARN", "preload", r"^did not reach \S+true: it was started without LD_PRELOAD -> let it "
+                           "keep LD_PRELOAD"))
+    own = compiled("static_blas", OWN_BLAS, "-static-pie")
+    done, rows = doctor("--", "sh", "-c", f"{own}; :")
+    ok("a static child with BLAS in it", done, rows, 1,
+       ("WARN", "preload", rf"^did not reach {own}: it is linked statically: .* -> link it "
+                           "dynamically, to a shared BLAS$"))
+
+    # ---- Programs that libaccel could break ----
+
+    if RUNTIME:
+        tap.skip("musl, AddressSanitizer", "a sanitizer's runtime is for programs of its own kind")
+    elif not shutil.which("musl-gcc"):
+        tap.skip("a program of musl", "there is no musl-gcc (musl-tools)")
+    else:
+        musl = str(Path(folder, "musl"))
+        Path(folder, "musl.c").write_text(PLAIN)
+        subprocess.run(["musl-gcc", f"{musl}.c", "-o", musl], check=True)
+        why = f"{musl}: it is not for .* and glibc: it is linked to musl"
+        done, rows = doctor("--", "sh", "-c", f"{musl}; exit $?")
+        ok("a child of musl", done, rows, 1, ("WARN", "preload", f"did not reach {why}.* -> $"))
+        tap.ok("ended with" not in done.stdout and "Error" not in done.stderr, "which runs",
+               done.stdout, done.stderr)
+        done, rows = doctor(musl)
+        ok("a program of musl", done, rows, 1,
+           ("FAIL", "program", f"^{why}.* -> build it with glibc, with a shared BLAS$"))
+    plain, own = PLAIN, PLAIN + 'const char *__asan_default_options(void) { return ""; }\n'
+    kinds = () if RUNTIME else (("asan", plain, "libaccel"), ("asan_own", own, "accel run"))
+    for name, text, who in kinds:
+        address = compiled(name, text, "-fsanitize=address")
+        wants = rf"{address} has AddressSanitizer \(libasan\.so\.\d+\), which wants to be the first"
+        done, rows = doctor(address)
+        ok(f"AddressSanitizer, whose runtime {who} tells not to look", done, rows, 1,
+           ("OK", "preload", rf"^{wants} library: {who} tells it not to look -> $"))
+        tap.ok("ended with" not in done.stdout, "the program ends as without", done.stdout)
+        done, rows = doctor("--", "sh", "-c", f"{address}; exit $?")
+        ok(f"the same as a child, {'which starts' if who == 'libaccel' else 'which needs a hint'}",
+           done, rows, 1,
+           ("OK", "preload", f"^{wants} library: libaccel tells it not to look -> $")
+           if who == "libaccel" else
+           ("WARN", "preload", rf"^{wants} library, and options of its own: .* -> set ASAN_OPTIONS="
+                               "verify_asan_link_order=0$"))
+        env = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
+        done, rows = doctor("--", "sh", "-c", f"{address}; exit $?", env=env)
+        tap.ok("ended with" not in done.stdout, "with the option it starts", done.stdout)
     done, rows = doctor("--", "sh", "-c", "kill -TERM $$")
     ok("a program that ends by a signal", done, rows, 1, ("WARN", "program", r"^was ended by signal 15 \(Terminated\)"))
 
@@ -129,10 +189,12 @@ with tempfile.TemporaryDirectory() as folder:
     data[4] = 1  # EI_CLASS: 32 bits
     narrow.write_bytes(data)
     done, rows = doctor(narrow)
-    ok("a program with 32 bits", done, rows, 1, ("FAIL", "program", "narrow: it is not for 64-bit x86 and glibc"))
+    ok("a program with 32 bits", done, rows, 1,
+       ("FAIL", "program", "narrow: it is not for 64-bit x86 and glibc: it has 32 bits"))
     narrow.write_bytes(Path(compiled("wide", touching)).read_bytes().replace(b"/ld-linux-x86-64.so.2", b"/ld-other-x86-64.so.2"))
     done, rows = doctor(narrow)
-    ok("a program of another C library", done, rows, 1, ("FAIL", "program", "narrow: it is not for 64-bit x86 and glibc"))
+    ok("a program of another C library", done, rows, 1,
+       ("FAIL", "program", "narrow: it is not for .* and glibc: it is linked to another C library"))
     secure = compiled("secure", touching)
     try:
         os.chown(secure, 65534, 65534)

@@ -15,7 +15,7 @@ from lib.programs import BUILD, DEBIAN_PYTHON, NO_GPU, RUNTIME, SHIM, clean_env,
 from lib.tap import Tap
 
 TOOL = str(BUILD / "accel")
-LIBRARY = str(BUILD / "libaccel.so")
+LIBRARY = f"{BUILD}/accel-preload/$PLATFORM/libaccel.so"  # not found by what cannot load it
 GPU = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu")}
 HIDDEN = {"CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]}
 PRODUCT = [DEBIAN_PYTHON, "-c", "import numpy as n; a = n.arange(90000.).reshape(300, 300) % 7; print((a @ a).sum())"]
@@ -75,17 +75,17 @@ tap.ok(int(said) == process.pid, "the program takes the tool's process", said, p
 
 # ---- LD_PRELOAD ----
 
-tap.ok(preloaded(run("printenv", "LD_PRELOAD")) == [LIBRARY, *RUNTIME], "the library beside the tool")
+tap.ok(preloaded(run("printenv", "LD_PRELOAD")) == [LIBRARY, *RUNTIME], "the library beside the tool, by a name for each platform")
 other = ":".join(["libm.so.6", *RUNTIME, "libdl.so.2"])
 tap.ok(preloaded(run("printenv", "LD_PRELOAD", env={"LD_PRELOAD": other})) == [LIBRARY, "libm.so.6", *RUNTIME, "libdl.so.2"], "others stay, behind it")
 done = run(TOOL, "run", "printenv", "LD_PRELOAD", env={"LD_PRELOAD": f"{SHIM['LD_PRELOAD']} libm.so.6:{LIBRARY}"})
 tap.ok(preloaded(done) == [LIBRARY, *RUNTIME, "libm.so.6"], "never twice", done.stdout)
 with tempfile.TemporaryDirectory() as folder:
-    copy = shutil.copy(LIBRARY, folder)
+    copy = shutil.copy(BUILD / "libaccel.so", folder)
     tap.ok(preloaded(run("--shim", copy, "printenv", "LD_PRELOAD"))[0] == copy, "--shim")
     blank = Path(folder, "a folder")
     blank.mkdir()
-    shutil.copy(LIBRARY, blank)
+    shutil.copy(BUILD / "libaccel.so", blank)
     done = run("--shim", blank / "libaccel.so", "echo")
     refused = r"accel %s.*a folder/libaccel.so has a blank or a colon in its path, which LD_PRELOAD does not take\n"
     tap.ok(done.returncode == 126 and re.fullmatch(refused % "run: ", done.stderr), "a path that LD_PRELOAD cannot have", done.stderr)
