@@ -307,7 +307,7 @@ static struct accel_decision decide(const struct accel_call *call,
     bool device_data = on_device(call);
     if (accel_call_empty(call) && (!device_data || accel_is_lapack(call->routine)))
         return on_cpu(decision, ACCEL_EMPTY);
-    if (!is_supported(call)) {
+    if (machine->arithmetic || !is_supported(call)) {
         if (extents_fit(call))
             estimate(&decision, call, machine, ACCEL_C2C_COPY);
         return on_cpu(decision, ACCEL_UNSUPPORTED);

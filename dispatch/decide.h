@@ -37,8 +37,9 @@ struct accel_machine {
     double gpu_share;
     /* Of a call that exceeds its memory, by inner calls; 0: it is not so done */
     double composed_ms;
-    double gpu_wait_ms;  /* until the device has done the calls of others */
-    double gpu_first_ms; /* to load kernels and libraries, for the first call of a routine */
+    double gpu_wait_ms;     /* until the device has done the calls of others */
+    double gpu_first_ms;    /* to load kernels and libraries, for the first call of a routine */
+    const char *arithmetic; /* how the calling thread computes and no GPU does; NULL: as a GPU */
     bool lost; /* calls from this call site were slower on the GPU than the CPU would have been */
     bool distrusted; /* results of the routine were wrong on this GPU */
     bool failed;     /* a library has failed at the routine */

@@ -195,6 +195,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     struct accel_record record = record_of(call, caller->symbol, caller->site, situation.decision);
     record.depth = caller->depth;
     record.offer = situation.offer;
+    record.arithmetic = record.why == ACCEL_UNSUPPORTED ? situation.arithmetic : NULL;
     about_process(situation.device, situation.library, situation.threads);
     const bool done = device_state(situation.device) == DEVICE_ESTIMATED
                           ? run_for_estimate(call, &situation, caller, &record)

@@ -39,6 +39,9 @@ struct dispatch_caller {
     const char *symbol; /* the name that was called; constant */
     uintptr_t site;     /* where from: the return address */
     int depth; /* inside how many calls whose originals this thread runs; 0: the program's own */
+    /* How the calling thread computes and no GPU does, such as "rounds_down": the log's word,
+     * constant. NULL: as a GPU. */
+    const char *arithmetic;
     /* The library that has the original; never NULL. */
     const struct dispatch_library *(*library)(void *context);
     /* Returns a number that changes when the program has loaded something. */

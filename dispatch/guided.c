@@ -41,6 +41,9 @@ static int find_device(struct guide *guide)
     if (settings->policy == ACCEL_POLICY_CPU ||
         pattern_matches(&settings->cpu_routines, guide->call->routine))
         return -1;
+    g->why = ACCEL_UNSUPPORTED;
+    if (g->caller->arithmetic)
+        return -1;
     g->why = ACCEL_NO_GPU;
     if (device_state(g->device) == DEVICE_UNTRIED && survey_is_held(g->caller))
         return -1;
@@ -75,6 +78,7 @@ static void report(const struct guided *g, enum guide_news news)
         record_of(g->guide.call, g->caller->symbol, g->caller->site, decision);
     record.depth = g->caller->depth;
     record.in = g->in;
+    record.arithmetic = record.why == ACCEL_UNSUPPORTED ? g->caller->arithmetic : NULL;
     if (decision.gpu) {
         record.ran = g->device->name;
         record.gpu = gpu_info(device_gpu(g->device));

@@ -29,11 +29,12 @@ _Noreturn void refuse_wrong_result(const struct dispatch_device *device,
 _Noreturn void refuse_cpu(const struct dispatch_device *device,
                           const struct dispatch_caller *caller, enum accel_why why)
 {
-    bool reason = why == ACCEL_NO_GPU || why == ACCEL_ERROR;
+    const char *reason = why == ACCEL_NO_GPU || why == ACCEL_ERROR ? device_failure(device)
+                         : why == ACCEL_UNSUPPORTED                ? caller->arithmetic
+                                                                   : NULL;
     accel_say("%s would run on the CPU (why=%s%s%s), and ACCEL_REQUIRE=gpu is set: the program is "
               "ended",
-              caller->symbol, accel_why_name(why), reason ? ": " : "",
-              reason ? device_failure(device) : "");
+              caller->symbol, accel_why_name(why), reason ? ": " : "", reason ? reason : "");
     _exit(1);
 }
 

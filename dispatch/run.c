@@ -279,7 +279,7 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
         stop_counting(NULL);
     int64_t info = 0; /* a matrix that is not definite ends a factorisation at once */
     const bool failed = blas_info(call, caller->passed, caller->result, &info) && info != 0;
-    if (alone && adapts && !failed && situation->decision.est_cpu_ms > 0)
+    if (alone && adapts && !failed && !situation->arithmetic && situation->decision.est_cpu_ms > 0)
         cost_learn_cpu(call, situation->library, situation->threads, record->ms);
 }
 

@@ -118,7 +118,8 @@ static struct accel_offer see_offer(const struct accel_call *call,
                                     const struct situation *situation, struct accel_machine machine)
 {
     struct accel_offer offer = {.precision = GPU_NATIVE};
-    if (!report_is_on() || machine.gpu != DEVICE_READY || accel_call_fault(call))
+    if (!report_is_on() || machine.gpu != DEVICE_READY || machine.arithmetic ||
+        accel_call_fault(call))
         return offer;
     offer.precision = precision_offered(settings, situation->device, call);
     if (offer.precision != GPU_NATIVE) {
@@ -157,8 +158,9 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
         machine.gpu_memory = device->memory_bytes;
         machine.gpu_slowdown = device->sharers;
     }
+    /* Threads that the library starts meanwhile have the arithmetic of ours. */
     if (adapts && machine.gpu == DEVICE_READY && settings->policy == ACCEL_POLICY_AUTO &&
-        contention_cpu_calls() == 0)
+        contention_cpu_calls() == 0 && !situation->arithmetic)
         cost_probe(situation->library, situation->threads);
     if (adapts && valid) {
         double demand = (double)(contention_cpu_calls() + 1) * situation->threads;
@@ -171,6 +173,7 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
         machine.lost = regret_lost(&device->regret, situation->site);
         machine.full = full_for(&device->full, call);
     }
+    machine.arithmetic = situation->arithmetic;
     machine.composed_ms = situation->composed_ms;
     if (!adapts)
         machine.gpu_first_ms = warm_counted_ms(device, call->routine);
@@ -544,6 +547,7 @@ void survey(struct accel_call *call, const struct dispatch_caller *caller,
             struct situation *situation)
 {
     locate(situation, call, caller);
+    situation->arithmetic = caller->arithmetic;
     situation->library = caller->library(caller->context);
     situation->threads = situation->library->threads(situation->library);
     situation->site = adapts ? regret_key(caller->site, call) : 0;

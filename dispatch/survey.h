@@ -15,8 +15,9 @@ struct situation {
     /* Set by the caller of survey(), which may choose another one (devices.h). */
     struct dispatch_device *device;
     const struct dispatch_library *library;
-    int threads;   /* of that library */
-    uint64_t site; /* a regret_key(); 0: the past of this call site does not matter */
+    int threads;            /* of that library */
+    uint64_t site;          /* a regret_key(); 0: the past of this call site does not matter */
+    const char *arithmetic; /* as in dispatch_caller */
     struct accel_decision decision;
     struct team_plan *plan;       /* for the run on several devices; NULL: on `device` alone */
     double composed_ms;           /* > 0: it is done by inner calls (composed.h), in so much time */

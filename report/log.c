@@ -111,6 +111,8 @@ static void put_fields(struct line *line, const struct accel_record *record)
         line_decimal(line, "kept_mb", (double)record->kept_bytes * 1e-6);
     if (record->in.gpu_calls)
         line_integer(line, "inner_gpu", record->in.gpu_calls);
+    if (record->arithmetic)
+        line_string(line, "arithmetic", record->arithmetic);
     if (record->precision)
         line_string(line, "precision", record->precision);
     if (record->verify >= 0)

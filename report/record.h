@@ -78,9 +78,10 @@ struct accel_record {
     double start_ms;               /* when it began, by accel_now_ms() */
     double ms;                     /* the call took; negative: not timed */
     int64_t up_bytes, down_bytes;
-    int64_t peer_bytes;    /* from one device to another */
-    const char *precision; /* that the GPU has used; NULL: no other than native was asked for */
-    int64_t kept_bytes;    /* of inputs that were on the device already, from earlier calls */
+    int64_t peer_bytes;     /* from one device to another */
+    const char *arithmetic; /* that keeps it from the GPU: dispatch_caller's word; NULL: nothing */
+    const char *precision;  /* that the GPU has used; NULL: no other than native was asked for */
+    int64_t kept_bytes;     /* of inputs that were on the device already, from earlier calls */
     /* VERIFY_NOT_ASKED, or the error over the bound; other negative values: not judged */
     double verify;
     /* Of this process on the GPU: when it began there, with itself, and after it */

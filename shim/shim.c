@@ -137,7 +137,9 @@ static void succeed(void *context, const struct accel_call *call)
 {
     struct passage *p = context;
     begin_inner(p); /* it may call the program's functions, which may leave by longjmp */
+    put_flags_back(p->program);
     p->convention->complete(call, &p->passed, &p->result);
+    put_flags_aside(p->program);
     end_inner(p);
 }
 
@@ -210,6 +212,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     struct dispatch_caller caller = {.symbol = symbol,
                                      .site = frame->ret,
                                      .depth = depth,
+                                     .arithmetic = accel_arithmetic_unlike_gpu(program->arithmetic),
                                      .library = library,
                                      .loads = accel_objects_loads,
                                      .loaded = accel_objects_any,

@@ -40,6 +40,8 @@ static const char *refusal(const struct accel_routine *routine, const struct log
                    {"empty", "it had nothing to compute"},
                    {"device_data", "its operands were in device memory"}};
     const char *layout = log_string(line, "layout");
+    if (log_string(line, "arithmetic"))
+        return "its thread rounded otherwise than to nearest, or had traps";
     if (!accel_is_blas(routine))
         return "the log does not have its data";
     if (accel_is_batch(routine))

@@ -6,7 +6,7 @@ ARM64_MAKE  = $(MAKE) BUILD=$(ARM64) CROSS=aarch64-linux-gnu- CPPFLAGS=--sysroot
     OPENBLAS_STATIC=$(ARM64_TREE)/usr/lib/aarch64-linux-gnu/openblas-pthread/libopenblas.a CUDA_INCLUDE='$(CUDA_INCLUDE)' TESTGPU_CUDA_INCLUDE='$(TESTGPU_CUDA_INCLUDE)' NVCC='$(NVCC)'
 ARM64_TESTS    := tests/ops/test_toy.py tests/arm64/test_calls.py tests/programs/test_numpy.py tests/programs/test_octave.py tests/programs/test_r.py
 # What these run.
-ARM64_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 fp_state put_model steps) $(LACKING)
+ARM64_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 fp_state fp_modes put_model steps) $(LACKING)
 # Those that take long under qemu are left out (crew, gpu, schedule, smo, staging ...), and test_pack.c, which counts calls of libc that a compiler
 # for AArch64 puts in for short loops.
 ARM64_UNIT := $(addprefix tests/,base/test_ranks.c base/test_text.c cpu_ref/test_linear_judge.c cpu_ref/test_svm_judge.c cpu_ref/test_verify.c \

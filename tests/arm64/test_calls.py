@@ -40,6 +40,12 @@ for place, (env, ran) in {"gpu": MODES["test GPU"], "cpu": MODES["no GPU"]}.item
     tap.ok(done.returncode == 0 and {line["ran"] for line in lines_for(done)} == {ran}, f"floating-point state, on the {place}: the program's own",
            done.stdout, done.stderr)
 
+ONE = {"OPENBLAS_NUM_THREADS": "1"}
+plain, done = start("fp_modes", env=ONE), start("fp_modes", env={**MODES["test GPU"][0], **LOG, **ONE})
+directed = {(line["ran"], line["why"]) for line in lines_for(done) if "arithmetic" in line}
+tap.ok(plain.returncode == 0 and done.stdout == plain.stdout and directed == {("cpu", "unsupported")}, "under directed rounding, calls are the CPU's",
+       plain.stdout, done.stdout, done.stderr[:800])
+
 # The check itself is checked.
 done = start("random_calls", "-c", 2, env={**TEST_GPU, "TESTGPU_WRONG": "3"}, timeout=600)
 tap.ok(done.returncode == 1 and ", 1 wrong" in done.stdout, "one wrong element is noticed", done.stdout, done.stderr)

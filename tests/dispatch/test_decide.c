@@ -237,6 +237,23 @@ static void unsupported(void **state)
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
 }
 
+/* By every policy, wherever the operands are. */
+static void arithmetic_that_no_gpu_has(void **state)
+{
+    struct accel_machine ready = machine(DEVICE_READY);
+    struct accel_settings s = defaults;
+    struct accel_call small = product("dgemm", 5, 6, 7), large = product("dgemm", 4000, 4000, 4000),
+                      empty = product("dgemm", 0, 6, 7);
+    (void)state;
+    ready.arithmetic = "rounds_up";
+    assert_decision(&large, &ready, &s, false, ACCEL_UNSUPPORTED);
+    assert_decision(&empty, &ready, &s, false, ACCEL_EMPTY);
+    s.policy = ACCEL_POLICY_GPU;
+    assert_decision(&small, &ready, &s, false, ACCEL_UNSUPPORTED);
+    small.span[ACCEL_b].place = ACCEL_DEVICE;
+    assert_decision(&small, &ready, &s, false, ACCEL_UNSUPPORTED);
+}
+
 static void no_memory(void **state)
 {
     struct accel_machine ready = machine(DEVICE_READY);
@@ -507,6 +524,7 @@ int main(void)
         cmocka_unit_test(nothing_to_compute),
         cmocka_unit_test(bad_arguments),
         cmocka_unit_test(unsupported),
+        cmocka_unit_test(arithmetic_that_no_gpu_has),
         cmocka_unit_test(batches_with_pointers),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(lapack_above_the_memory),

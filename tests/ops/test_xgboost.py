@@ -8,6 +8,7 @@ from lib.tap import Tap
 
 tap = Tap()
 XGB = {"ACCEL_ML": "xgboost"}
+ROUNDS_DOWN = {"LD_PRELOAD": f"{SHIM['LD_PRELOAD']}:{TESTS}/libfp_mode.so", "FP_MODE": "down"}
 
 START = f"""import ctypes, os, sys
 xgb = ctypes.CDLL("{TESTS}/libxgboost.so")
@@ -77,6 +78,7 @@ expect("with gradients of the program's own", "b = create()\nxgb.XGBoosterTrainO
 for name, settings, why in (("no GPU", [NO_GPU, LOG, XGB], "no_gpu"), ("ACCEL_POLICY=cpu", [*GPU, {"ACCEL_POLICY": "cpu"}], "user"),
                             ("ACCEL_CPU=xgboost_*", [*GPU, {"ACCEL_CPU": "xgboost_*"}], "user"),
                             ("ACCEL_DEVICES=none", [*GPU, {"ACCEL_DEVICES": "none"}], "user"),
+                            ("the program rounds down", [*GPU, ROUNDS_DOWN], "unsupported"),
                             ("several processes train together", [*GPU, {"XGB_DISTRIBUTED": "1"}], "unsupported")):
     expect(name, TWICE, settings, PLAIN, [f"sym=XGBoosterUpdateOneIter ran=cpu why={why}"], says=why == "no_gpu")
 for name, settings in {"a library without CUDA": {"XGB_CUDA": "false"}, "a library older than 2.0": {"XGB_VERSION": "1"}}.items():

@@ -97,12 +97,6 @@ tap.ok(recovered and stopped and not bad, f"cuBLAS fails with device operands: {
 
 done = start("cuda_program", "-c", 1, env={**SHIM, **LOG, "ACCEL_POLICY": "gpu", "LD_LIBRARY_PATH": str(BUILD / "testgpu")})
 tap.ok(done.returncode == 0 and lines_for(done, ran="gpu0"), "CUDA on the linker's path is found", done.stderr[-500:])
-# Floating-point flags and traps are the program's own.
-for place, env in {"gpu": {**TEST_GPU, **LOG}, "cpu": {**NO_GPU, **LOG}}.items():
-    done = start("fp_state", place, env=env)
-    ran = {line["ran"] for line in lines_for(done)}
-    tap.ok(done.returncode == 0 and ran == {"gpu0" if place == "gpu" else "cpu"},
-           f"floating-point state, on the {place}: the program's own", done.stdout, done.stderr)
 # ---- Threads whose first calls come while one of them finds that there is no GPU ----
 
 ended = [start("steps", "threads:4:200:2", env={**NO_GPU, **LOG, "OPENBLAS_NUM_THREADS": "1"}).returncode for _ in range(100 if LONG else 30)]

@@ -1,4 +1,5 @@
 /* Streams: each has a thread that runs its operations in order, and late. */
+#include <fenv.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,7 @@ void streams_forked(void)
 static void *work(void *argument)
 {
     CUstream stream = argument;
+    fesetenv(FE_DFL_ENV); /* as a device computes, whatever the thread does that has begun this */
     prctl(PR_SET_NAME, "cuda-stream"); /* else it has that of the thread that has made the stream */
     if (speed_is_set())
         prctl(PR_SET_TIMERSLACK, 1ul); /* else it sleeps 50 microseconds longer */

@@ -65,6 +65,15 @@ static const char *read_line(struct told_call *told, const char *name, const cha
     return told_call_read(told, line_of(&call, symbol, why));
 }
 
+static const char *read_directed(struct told_call *told)
+{
+    struct accel_call call;
+    typical(&call, routine("dgemm"));
+    line_of(&call, "dgemm_", "unsupported");
+    put_string(&made.fields, "arithmetic", "rounds_up");
+    return told_call_read(told, &made.line);
+}
+
 static void assert_same(const struct accel_call *told, const struct accel_call *call)
 {
     if (told->routine != call->routine ||
@@ -186,6 +195,7 @@ static void what_cannot_be_run_again(void **state)
     assert_non_null(strstr(read_line(&told, "dgemm", "dgemm_", "device_data"), "device memory"));
     assert_non_null(strstr(read_line(&told, "dgesv", "dgesv_", "workspace_query"), "workspace"));
     assert_non_null(strstr(read_line(&told, "dgemm", "dgemm_", "bad_argument"), "wrong"));
+    assert_non_null(strstr(read_directed(&told), "rounded"));
     assert_non_null(strstr(read_line(&told, "dgemm", "dgemm_", "empty"), "nothing"));
     assert_non_null(strstr(read_line(&told, "dgemm", "dgemmm_", "faster"), "name"));
     assert_non_null(strstr(read_line(&told, "dgemm", "dgesv_", "faster"), "sizes"));

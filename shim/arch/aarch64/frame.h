@@ -73,5 +73,16 @@ static inline void accel_arithmetic_put_back(struct accel_arithmetic found)
     __builtin_aarch64_set_fpsr(found.fpsr);
 }
 
+/* Returns in a word how a thread computes and no GPU does: it rounds otherwise than to nearest
+ * (FPCR.RMode, bits 22 and 23), or traps (bits 8 to 12, and 15 for denormal inputs; they stay 0 on
+ * a processor without traps); NULL: as a GPU. To make zeros of numbers below the normal ones (FZ,
+ * FIZ), and to keep no payload of a NaN (DN), do not count: docs/limits.md says why. */
+static inline const char *accel_arithmetic_unlike_gpu(struct accel_arithmetic a)
+{
+    static const char *const rounding[] = {NULL, "rounds_up", "rounds_down", "rounds_to_zero"};
+    const uint32_t rounds = a.fpcr >> 22 & 3;
+    return rounds ? rounding[rounds] : a.fpcr & 0x9f00 ? "traps" : NULL;
+}
+
 #endif
 #endif

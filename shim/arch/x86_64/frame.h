@@ -12,6 +12,7 @@
 
 #ifndef __ASSEMBLER__
 
+#    include <stdbool.h>
 #    include <stddef.h>
 #    include <stdint.h>
 #    include <string.h>
@@ -46,22 +47,79 @@ static inline void accel_frame_return(struct accel_frame *frame, const struct ac
     memcpy(frame->fpr, result->fpr, sizeof result->fpr);
 }
 
-/* Flags and traps of floating-point arithmetic: MXCSR has both. */
+/* Flags, traps and rounding of floating-point arithmetic: MXCSR's, and those of the x87 unit, which
+ * computes `long double` (ours, too: cpu_ref/judge.c). fesetround(3) and feenableexcept(3) set
+ * both. */
 struct accel_arithmetic {
     uint32_t mxcsr;
+    uint16_t x87_control, x87_status;
 };
 
-/* Returns the thread's, and sets those that mask all traps: MXCSR's value at reset. */
+/* The values at a program's start: all traps masked, rounding to nearest (System V ABI for x86-64,
+ * section 3.4.1). */
+#    define ACCEL_MXCSR_START 0x1f80
+#    define ACCEL_X87_START   0x37f
+
+/* In the status word: the flags, and that one of them is to trap. */
+#    define ACCEL_X87_FLAGS 0x80ff
+
+/* As FNSTENV stores it: Intel's manual, volume 1, section 8.1.10. */
+struct accel_x87 {
+    uint16_t control, unused0, status, unused1, tags, unused2;
+    uint32_t pointers[4];
+};
+
+/* Stores the x87 unit's environment and masks its traps, also one that is pending. */
+static inline struct accel_x87 accel_x87_take(void)
+{
+    struct accel_x87 found;
+    __asm__ volatile("fnstenv %0" : "=m"(found));
+    return found;
+}
+
+static inline struct accel_arithmetic accel_arithmetic_of_thread(void)
+{
+    struct accel_arithmetic found = {.mxcsr = __builtin_ia32_stmxcsr()};
+    __asm__ volatile("fnstcw %0" : "=m"(found.x87_control));
+    __asm__ volatile("fnstsw %0" : "=m"(found.x87_status));
+    return found;
+}
+
+/* Returns the thread's, and sets a program's at its start. */
 static inline struct accel_arithmetic accel_arithmetic_put_aside(void)
 {
-    const struct accel_arithmetic found = {__builtin_ia32_stmxcsr()};
-    __builtin_ia32_ldmxcsr(0x1f80);
+    const struct accel_arithmetic found = accel_arithmetic_of_thread();
+    const uint16_t start = ACCEL_X87_START;
+    __builtin_ia32_ldmxcsr(ACCEL_MXCSR_START);
+    if (found.x87_control != start) {
+        accel_x87_take();
+        __asm__ volatile("fldcw %0" : : "m"(start));
+    }
     return found;
 }
 
 static inline void accel_arithmetic_put_back(struct accel_arithmetic found)
 {
+    const struct accel_arithmetic now = accel_arithmetic_of_thread();
     __builtin_ia32_ldmxcsr(found.mxcsr);
+    if (now.x87_control == found.x87_control &&
+        !((now.x87_status ^ found.x87_status) & ACCEL_X87_FLAGS))
+        return;
+    struct accel_x87 x87 = accel_x87_take();
+    x87.control = found.x87_control;
+    x87.status = (uint16_t)((x87.status & ~ACCEL_X87_FLAGS) | (found.x87_status & ACCEL_X87_FLAGS));
+    __asm__ volatile("fldenv %0" : : "m"(x87));
+}
+
+/* Returns in a word how a thread computes and no GPU does: it rounds otherwise than to nearest, or
+ * traps (MXCSR's masks are bits 7 to 12, the x87 unit's 0 to 5); NULL: as a GPU. To make zeros of
+ * numbers below the normal ones (FTZ, DAZ) does not count: docs/limits.md says why. */
+static inline const char *accel_arithmetic_unlike_gpu(struct accel_arithmetic a)
+{
+    static const char *const rounding[] = {NULL, "rounds_down", "rounds_up", "rounds_to_zero"};
+    const uint32_t rounds = a.mxcsr >> 13 & 3 ? a.mxcsr >> 13 & 3 : a.x87_control >> 10 & 3u;
+    const bool traps = (~a.mxcsr & 0x1f80) || (~a.x87_control & 0x3f);
+    return rounds ? rounding[rounds] : traps ? "traps" : NULL;
 }
 
 #endif
