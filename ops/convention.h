@@ -34,9 +34,15 @@ struct accel_convention {
     /* Returns the arguments of a call like the caller's, such as a part of it; may use *words for them. */
     struct accel_passed (*pass)(struct accel_words *words, const struct accel_call *call,
                                 const struct accel_passed *passed);
-    /* Fills in what the caller finds in its arguments and registers after a call that the GPU has done. */
+    /* Makes the question that the original answers before complete(): its arguments use *words,
+     * where the answers come. The original then reads no operand, and writes to *words alone.
+     * False: there is none. NULL: there never is one. */
+    bool (*question)(struct accel_words *words, struct accel_passed *question,
+                     const struct accel_routine *routine, const struct accel_passed *passed);
+    /* Fills in what the caller finds in its arguments and registers after a call that the GPU has
+     * done. answers: the words of the question; NULL: there was none. */
     void (*complete)(const struct accel_call *call, const struct accel_passed *passed,
-                     struct accel_result *result);
+                     const struct accel_words *answers, struct accel_result *result);
 };
 
 extern const struct accel_convention blas_convention, function_convention;

@@ -38,10 +38,12 @@ static struct accel_passed pass(struct accel_words *words, const struct accel_ca
 }
 
 static void complete(const struct accel_call *call, const struct accel_passed *passed,
-                     struct accel_result *result)
+                     const struct accel_words *answers, struct accel_result *result)
 {
     (void)passed;
+    (void)answers;
     accel_op_of(call->routine)->complete(call, result);
 }
 
-const struct accel_convention function_convention = {parse, repeat, pass, complete};
+const struct accel_convention function_convention = {
+    .parse = parse, .repeat = repeat, .pass = pass, .complete = complete};

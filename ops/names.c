@@ -43,6 +43,7 @@
 #define COUNT(x)                              NAMED(x, VECTOR, found, INTEGERS, WRITE, one, one)
 #define INTEGER(x)                            ARG(x, INTEGER, false, x)
 #define WORK(x)                               ARG(x, WORK, false, a)
+#define TOLD(x, length)                       ARG(x, WORK, false, length)
 #define LWORK(x)                              ARG(x, LWORK, false, x)
 #define INFO(x)                               ARG(x, INFO, false, a)
 #define EXTRA(x)                              ARG(x, EXTRA, false, a)

@@ -156,6 +156,9 @@ struct accel_op {
     bool (*is_empty)(const struct accel_call *call);
     /* Returns the least lengths of workspace that LAPACK 3.11 accepts. NULL: 1. */
     struct accel_lengths (*workspace)(const struct lapack_sizes *sizes);
+    /* Turns the lengths that a workspace query answers into those that LAPACK leaves in the
+     * workspaces on success. NULL: they are the same. */
+    void (*left)(const struct lapack_sizes *sizes, struct accel_lengths *lengths);
 
     /* ---- Shapes that only operands tell; NULL: the arguments do ---- */
     /* Returns the first span's rows, if the other spans are in host memory. */

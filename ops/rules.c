@@ -96,6 +96,11 @@ static bool is_extension(const struct accel_call *call)
     return false;
 }
 
+void accel_call_lengths_left(const struct accel_call *call, struct accel_lengths *lengths)
+{
+    lapack_lengths_left(call, lengths);
+}
+
 bool accel_call_is_supported(const struct accel_call *call)
 {
     const struct accel_op *op = accel_op_of(call->routine);

@@ -4,7 +4,7 @@
 #ifndef ACCEL_RULES_H
 #define ACCEL_RULES_H
 
-#include "call.h"
+#include "op.h"
 
 /* Returns the name of an argument that the reference BLAS or LAPACK complains of, or NULL. */
 const char *accel_call_fault(const struct accel_call *call);
@@ -21,6 +21,10 @@ bool accel_call_touches_nothing(const struct accel_call *call);
 
 /* Returns whether the call at most scales C: a size or alpha is 0. */
 bool accel_call_empty(const struct accel_call *call);
+
+/* Turns what the original answers to a workspace query into the lengths that it leaves in its
+ * workspaces on success: see op->left. 0 stays: it has not answered. */
+void accel_call_lengths_left(const struct accel_call *call, struct accel_lengths *lengths);
 
 /* Returns whether the GPU's libraries can do it with these flags and sizes. */
 bool accel_call_is_supported(const struct accel_call *call);

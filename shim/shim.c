@@ -133,12 +133,27 @@ static void forward(void *context, const struct accel_call *part)
     run_original(p, &passed, put_back, put_aside);
 }
 
+/* Has the original answer the call's question, in *words: what it leaves in WORK(1) is its own
+ * knowledge. The program has made no such call: what the original calls meanwhile is inner and not
+ * decided, the thread is not cancelled, and floating-point flags and traps stay put aside. */
+static bool ask_original(const struct passage *p, struct accel_words *words)
+{
+    struct accel_passed question;
+    if (!p->convention->question ||
+        !p->convention->question(words, &question, p->routine, &p->passed))
+        return false;
+    accel_invoke(p->original->function, &question);
+    return true;
+}
+
 static void succeed(void *context, const struct accel_call *call)
 {
     struct passage *p = context;
+    struct accel_words words;
+    const struct accel_words *answers = ask_original(p, &words) ? &words : NULL;
     begin_inner(p); /* it may call the program's functions, which may leave by longjmp */
     put_flags_back(p->program);
-    p->convention->complete(call, &p->passed, &p->result);
+    p->convention->complete(call, &p->passed, answers, &p->result);
     put_flags_aside(p->program);
     end_inner(p);
 }

@@ -16,4 +16,8 @@ static struct accel_passed pass(struct accel_words *words, const struct accel_ca
     return blas_pass(words, passed->abi, passed->width, call);
 }
 
-const struct accel_convention blas_convention = {parse, blas_repeat, pass, blas_complete};
+const struct accel_convention blas_convention = {.parse = parse,
+                                                 .repeat = blas_repeat,
+                                                 .pass = pass,
+                                                 .question = blas_question,
+                                                 .complete = blas_complete};

@@ -1,6 +1,5 @@
 #include "pass.h"
 
-#include <float.h>
 #include <string.h>
 
 #include "abi.h"
@@ -132,63 +131,4 @@ struct accel_passed blas_pass(struct accel_words *words, enum accel_abi abi, int
             words->word[n++] = word_for(&own, i, abi, width, &words->value[i]);
     }
     return finish(words, routine, abi, width);
-}
-
-/* ---- After the call ---- */
-
-/* LAPACK leaves the best length in the first element of a workspace; the length that the caller passed will do. */
-static void store_length(void *work, const struct accel_routine *routine,
-                         const struct accel_arg *arg, int width, int64_t length)
-{
-    struct accel_complex z = {(double)length, 0};
-    int32_t narrow = (int32_t)length;
-    if (arg->slot == ACCEL_liwork) {
-        if (width == 64)
-            memcpy(work, &length, sizeof length);
-        else
-            memcpy(work, &narrow, sizeof narrow);
-        return;
-    }
-    /* Round up: programs round it down. */
-    if (!accel_is_double(routine->dtype) && (double)(float)z.re < z.re)
-        z.re = z.re * (1 + (double)FLT_EPSILON);
-    blas_store_scalar(
-        work, z, arg->slot == ACCEL_lrwork ? accel_real_dtype(routine->dtype) : routine->dtype);
-}
-
-void blas_complete(const struct accel_call *call, const struct accel_passed *passed,
-                   struct accel_result *result)
-{
-    const struct accel_routine *routine = call->routine;
-    if (passed->abi == ACCEL_ABI_LAPACKE)
-        result->gpr[0] = 0;
-    for (int i = 0; passed->abi == ACCEL_ABI_FORTRAN && i < routine->args; i++) {
-        const struct accel_arg *arg = &routine->arg[i];
-        if (arg->kind != ACCEL_ARG_INFO && arg->kind != ACCEL_ARG_LWORK)
-            continue; /* the caller may leave out others */
-        uint64_t word = blas_word_of(passed, i);
-        if (arg->kind == ACCEL_ARG_INFO)
-            memset((void *)(uintptr_t)word, 0, (size_t)passed->width / 8);
-        else
-            store_length((void *)(uintptr_t)blas_word_of(passed, i - 1), routine, arg,
-                         passed->width, blas_load_integer(word, passed->width, 0));
-    }
-}
-
-bool blas_info(const struct accel_call *call, const struct accel_passed *passed,
-               const struct accel_result *result, int64_t *info)
-{
-    const struct accel_routine *routine = call->routine;
-    if (!accel_is_lapack(routine))
-        return false;
-    if (passed->abi == ACCEL_ABI_LAPACKE) {
-        *info = passed->width == 64 ? (int64_t)result->gpr[0] : (int32_t)result->gpr[0];
-        return true;
-    }
-    for (int i = 0; i < routine->args; i++)
-        if (routine->arg[i].kind == ACCEL_ARG_INFO) {
-            *info = blas_load_integer(blas_word_of(passed, i), passed->width, 0);
-            return true;
-        }
-    return false;
 }

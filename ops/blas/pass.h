@@ -20,9 +20,17 @@ struct accel_passed blas_repeat(struct accel_words *words, const struct accel_ro
 struct accel_passed blas_pass(struct accel_words *words, enum accel_abi abi, int width,
                               const struct accel_call *call);
 
-/* Completes a call of LAPACK for its caller: INFO = 0, and a sufficient length in the first element of each workspace. */
+/* Returns the caller's call once more as a workspace query, in *words: its lengths are -1, and its
+ * workspaces and INFO are in words->value, by argument, so that nothing of the caller's is written.
+ * False: the routine answers none. */
+bool blas_question(struct accel_words *words, struct accel_passed *question,
+                   const struct accel_routine *routine, const struct accel_passed *passed);
+
+/* Completes a call of LAPACK for its caller: INFO = 0, and in the first element of each workspace
+ * the length that the original leaves there. answers: what it has answered to blas_question();
+ * NULL: it has not been asked, and the caller's own lengths will do. */
 void blas_complete(const struct accel_call *call, const struct accel_passed *passed,
-                   struct accel_result *result);
+                   const struct accel_words *answers, struct accel_result *result);
 
 /* Tells LAPACK's INFO after a call has run: the argument's value, or LAPACKE's result. False: the routine is not of LAPACK. */
 bool blas_info(const struct accel_call *call, const struct accel_passed *passed,

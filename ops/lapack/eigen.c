@@ -192,6 +192,37 @@ static struct accel_lengths syevx_workspace(const struct lapack_sizes *x)
     return x->n <= 1 ? (struct accel_lengths){1, 0, 0} : sygvx_workspace(x);
 }
 
+/* ---- The lengths that LAPACK leaves ---- */
+
+/* By the code of LAPACK 3.11 and 3.12: a matrix of order 1 has answers of its own. */
+static void syev_left(const struct lapack_sizes *x, struct accel_lengths *lengths)
+{
+    if (x->n == 1)
+        lengths->work = x->is_complex ? 1 : 2;
+}
+
+/* LAPACK 3.12 answers 1 for the other workspaces. */
+static void syevr_left(const struct lapack_sizes *x, struct accel_lengths *lengths)
+{
+    const bool newer = lengths->iwork == 1;
+    if (x->n != 1)
+        return;
+    if (x->is_complex)
+        lengths->work = newer ? 1 : 2;
+    else if (!accel_is_double(x->call->routine->dtype))
+        lengths->work = 26;
+    else
+        lengths->work = newer ? 1 : 7;
+}
+
+/* As much as ?syevd leaves, which it calls: room for blocks of the tridiagonal form. */
+static void sygvd_left(const struct lapack_sizes *x, struct accel_lengths *lengths)
+{
+    const int64_t vectors = x->is_complex ? 1 : 2;
+    if (x->n > 1)
+        lengths->work = accel_max(lengths->work, (vectors + LAPACK_SYTRD_BLOCK) * x->n);
+}
+
 /* A range has only the vectors and values that were found. */
 static void trim_to_found(struct accel_call *call)
 {
@@ -214,15 +245,23 @@ static void narrow_to_range(struct accel_call *call)
 
 #define OF_RANGE .trim = trim_to_found, .may_be_short = 1 << ACCEL_c, .narrow = narrow_to_range
 
-const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .steps = run_syev,
+const struct accel_op op_syev = {OF_ONE,
+                                 .workspace = syev_workspace,
+                                 .left = syev_left,
+                                 .steps = run_syev,
                                  .compose = spectral_compose};
 const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .steps = run_syev,
                                   .compose = spectral_compose};
-const struct accel_op op_syevr = {OF_ONE, .workspace = syevr_workspace, .steps = run_syevr,
-                                  .whole = LAPACK_CONDENSES, OF_RANGE};
+const struct accel_op op_syevr = {OF_ONE,
+                                  .workspace = syevr_workspace,
+                                  .left = syevr_left,
+                                  .steps = run_syevr,
+                                  .whole = LAPACK_CONDENSES,
+                                  OF_RANGE};
 const struct accel_op op_syevx = {OF_ONE, .workspace = syevx_workspace, .steps = run_syevx,
                                   .whole = LAPACK_CONDENSES, OF_RANGE};
 const struct accel_op op_sygv = {OF_TWO, .workspace = syev_workspace, .steps = run_sygv};
-const struct accel_op op_sygvd = {OF_TWO, .workspace = syevd_workspace, .steps = run_sygv};
+const struct accel_op op_sygvd = {OF_TWO, .workspace = syevd_workspace, .left = sygvd_left,
+                                  .steps = run_sygv};
 const struct accel_op op_sygvx = {OF_TWO, .workspace = sygvx_workspace, .steps = run_sygvx,
                                   OF_RANGE};

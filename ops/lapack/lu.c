@@ -53,6 +53,11 @@ static void run_getri(struct solver *s)
     solver_return(s, a, x, 0);
 }
 
+static void getri_left(const struct lapack_sizes *x, struct accel_lengths *lengths)
+{
+    lapack_left_by_blocks(x, x->n, 0, lengths);
+}
+
 const struct accel_op op_getrf = {LAPACK_BLOCKS, .steps = run_getrf,
                                   .in_panels = &lapack_getrf_in_panels, .check = check_getrf};
 const struct accel_op op_gesv = {LAPACK_BLOCKS, .is_empty = lapack_has_no_matrix,
@@ -63,6 +68,7 @@ const struct accel_op op_getrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .step
 const struct accel_op op_getri = {LAPACK_BLOCKS,
                                   .definite = 1 << ACCEL_a,
                                   .workspace = lapack_n_workspace,
+                                  .left = getri_left,
                                   .steps = run_getri,
                                   .in_panels = &lapack_getri_in_panels,
                                   .check = check_getri};

@@ -65,14 +65,28 @@ static struct accel_lengths ormqr_workspace(const struct lapack_sizes *x)
     return (struct accel_lengths){x->call->blas.flag[ACCEL_side] == 'L' ? x->n : x->m, 0, 0};
 }
 
-const struct accel_op op_geqrf = {LAPACK_REFLECTS, .workspace = lapack_n_workspace,
-                                  .steps = run_geqrf, .in_panels = &lapack_geqrf_in_panels,
+static void geqrf_left(const struct lapack_sizes *x, struct accel_lengths *lengths)
+{
+    lapack_left_by_blocks(x, accel_min(x->m, x->n), LAPACK_QR_CROSSOVER, lengths);
+}
+
+static void orgqr_left(const struct lapack_sizes *x, struct accel_lengths *lengths)
+{
+    lapack_left_by_blocks(x, x->call->blas.size[ACCEL_k], LAPACK_QR_CROSSOVER, lengths);
+}
+
+const struct accel_op op_geqrf = {LAPACK_REFLECTS,
+                                  .workspace = lapack_n_workspace,
+                                  .left = geqrf_left,
+                                  .steps = run_geqrf,
+                                  .in_panels = &lapack_geqrf_in_panels,
                                   .check = check_geqrf};
 const struct accel_op op_orgqr = {LAPACK_REFLECTS,
                                   .reflectors = true,
                                   .fault = orgqr_fault,
                                   .is_empty = orgqr_is_empty,
                                   .workspace = lapack_n_workspace,
+                                  .left = orgqr_left,
                                   .is_supported = orgqr_is_supported,
                                   .steps = run_orgqr,
                                   .in_panels = &lapack_orgqr_in_panels,

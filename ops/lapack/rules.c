@@ -17,9 +17,8 @@ struct accel_lengths lapack_n_workspace(const struct lapack_sizes *x)
     return (struct accel_lengths){x->n, 0, 0};
 }
 
-struct accel_lengths lapack_least_lengths(const struct accel_call *call)
+static struct lapack_sizes sizes_of(const struct accel_call *call)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
     struct lapack_sizes x = {.call = call,
                              .m = accel_min(call->blas.size[ACCEL_m], LAPACK_SIDE_MOST),
                              .n = accel_min(call->blas.size[ACCEL_n], LAPACK_SIDE_MOST),
@@ -28,7 +27,30 @@ struct accel_lengths lapack_least_lengths(const struct accel_call *call)
                              .vectors = lapack_wants_vectors(call)};
     x.mn = accel_min(accel_min(x.m, x.n), LAPACK_SQUARE_MOST);
     x.mx = accel_max(x.m, x.n);
+    return x;
+}
+
+void lapack_left_by_blocks(const struct lapack_sizes *sizes, int64_t reflectors, int64_t crossover,
+                           struct accel_lengths *lengths)
+{
+    const int64_t block = lengths->work / accel_max(1, sizes->n);
+    if (block <= 1 || block >= reflectors || crossover >= reflectors)
+        lengths->work = accel_max(1, sizes->n);
+}
+
+struct accel_lengths lapack_least_lengths(const struct accel_call *call)
+{
+    const struct accel_op *op = accel_op_of(call->routine);
+    const struct lapack_sizes x = sizes_of(call);
     return op->workspace ? op->workspace(&x) : (struct accel_lengths){1, 0, 0};
+}
+
+void lapack_lengths_left(const struct accel_call *call, struct accel_lengths *lengths)
+{
+    const struct accel_op *op = accel_op_of(call->routine);
+    const struct lapack_sizes x = sizes_of(call);
+    if (op->left && lengths->work > 0)
+        op->left(&x, lengths);
 }
 
 /* Returns the name of a length of workspace below the least one, or NULL. */

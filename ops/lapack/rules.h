@@ -23,6 +23,9 @@ bool lapack_looks_at(const struct accel_call *call, const struct accel_arg *arg)
 /* Returns the operation's least lengths of workspace, or 1. */
 struct accel_lengths lapack_least_lengths(const struct accel_call *call);
 
+/* Applies op->left to what the original has answered to a workspace query. */
+void lapack_lengths_left(const struct accel_call *call, struct accel_lengths *lengths);
+
 /* Returns whether a length of workspace is -1: a question for the best one. */
 bool lapack_is_query(const struct accel_call *call);
 
@@ -76,6 +79,15 @@ struct lapack_sizes {
 
 /* Returns a workspace of n elements. */
 struct accel_lengths lapack_n_workspace(const struct lapack_sizes *sizes);
+
+/* LAPACK's ilaenv: columns of a block of ?sytrd and ?hetrd (ISPEC = 1), and the reflectors up to
+ * which ?geqrf and ?orgqr use no blocks (ISPEC = 3). */
+enum { LAPACK_SYTRD_BLOCK = 32, LAPACK_QR_CROSSOVER = 128 };
+
+/* op->left of routines that leave a length for blocks only where they use blocks: n otherwise.
+ * reflectors: how many; crossover: up to so many they use none. */
+void lapack_left_by_blocks(const struct lapack_sizes *sizes, int64_t reflectors, int64_t crossover,
+                           struct accel_lengths *lengths);
 
 /* Returns whether LAPACK first reduces the long side to the short one by QR (ilaenv, ISPEC = 6). */
 bool lapack_is_tall(int64_t longer, int64_t shorter);

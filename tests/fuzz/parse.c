@@ -361,7 +361,7 @@ static void use(struct fuzz_call *f)
         blas_is_wide(f->routine, &passed);
     call_nothing(blas_repeat(&words, f->routine, &passed));
     struct accel_result result = {0};
-    blas_complete(&call, &passed, &result);
+    blas_complete(&call, &passed, NULL, &result);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "ops/blas/abi.h"
 #include "ops/blas/parse.h"
 #include "ops/blas/pass.h"
 #include "ops/lapack/rules.h"
@@ -390,12 +391,88 @@ static void success_is_told(void **state)
         struct accel_result result = {.gpr = {7}};
         const struct accel_passed passed = passed_in(&f.frame, abi, 32);
         const struct accel_call call = {.routine = accel_name_routine(entry)};
-        blas_complete(&call, &passed, &result);
+        blas_complete(&call, &passed, NULL, &result);
         assert_int_equal((int32_t)info, abi == ACCEL_ABI_FORTRAN ? 0 : -1);
         assert_int_equal((int32_t)(info >> 32), -1);
         assert_true(work[0] == (abi == ACCEL_ABI_FORTRAN ? 345 : -1) && work[1] == -1);
         assert_int_equal(result.gpr[0], abi == ACCEL_ABI_FORTRAN ? 7 : 0);
     }
+}
+
+/* What INFO, WORK(1), RWORK(1) and IWORK(1) are after a call, by these answers to the question. */
+struct left {
+    int64_t info;
+    double work, rwork;
+    int64_t iwork;
+};
+
+/* zgelsd_: RWORK and IWORK tell lengths that no argument has. */
+static struct left left_by(int width, const struct left *answers)
+{
+    union caller_frame f = FRAME(0);
+    const uint32_t entry = (uint32_t)accel_name_find("zgelsd_");
+    struct accel_words words;
+    struct accel_passed question;
+    double work[4] = {-1, -1, -1, -1}, rwork[2] = {-1, -1};
+    int64_t info = -77, iwork = -77, lwork = 345;
+    *word_in(&f, 10) = (uintptr_t)work;
+    *word_in(&f, 11) = (uintptr_t)&lwork;
+    *word_in(&f, 12) = (uintptr_t)rwork;
+    *word_in(&f, 13) = (uintptr_t)&iwork;
+    *word_in(&f, 14) = (uintptr_t)&info;
+    struct accel_result result = {.gpr = {7}};
+    const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, width);
+    const struct accel_call call = {.routine = accel_name_routine(entry)};
+    assert_true(blas_question(&words, &question, call.routine, &passed));
+    for (int i = 0; i < 15; i++) /* of the caller's, what the question writes to is not in it */
+        assert_int_equal(accel_passed_word(&question, i) == *word_in(&f, i), i < 10);
+    assert_int_equal(blas_load_integer(accel_passed_word(&question, 11), width, 0), -1);
+    for (int i = 10; answers && i < 15; i++) {
+        void *at = (void *)(uintptr_t)accel_passed_word(&question, i);
+        const int64_t integer = i == 13 ? answers->iwork : answers->info;
+        const double number = i == 10 ? answers->work : answers->rwork;
+        if (i == 10 || i == 12)
+            memcpy(at, &number, sizeof number);
+        else if (i > 12)
+            memcpy(at, &integer, (size_t)width / 8);
+    }
+    blas_complete(&call, &passed, answers ? &words : NULL, &result);
+    assert_true(work[2] == -1 && rwork[1] == -1 && lwork == 345);
+    return (struct left){width == 64 ? info : (int32_t)info, work[0], rwork[0],
+                         width == 64 ? iwork : (int32_t)iwork};
+}
+
+static void answers_are_told(void **state)
+{
+    (void)state;
+    for (int width = 32; width <= 64; width += 32) {
+        struct left left = left_by(width, &(struct left){0, 1234, 56, 78});
+        assert_true(left.info == 0 && left.work == 1234 && left.rwork == 56 && left.iwork == 78);
+        left = left_by(width, NULL);
+        assert_true(left.info == 0 && left.work == 345 && left.rwork == -1 && left.iwork == -77);
+        left = left_by(width, &(struct left){-12, 1234, 56, 78});
+        assert_true(left.info == 0 && left.work == 345 && left.rwork == -1 && left.iwork == -77);
+        left = left_by(width, &(struct left){0, (double)NAN, -5, 0});
+        assert_true(left.info == 0 && left.work == 345 && left.rwork == -1 && left.iwork == -77);
+    }
+}
+
+/* A length that a float does not hold is rounded up, as LAPACK's SROUNDUP_LWORK does. */
+static void lengths_of_floats(void **state)
+{
+    const uint32_t entry = (uint32_t)accel_name_find("sgesvd_");
+    union caller_frame f = FRAME(0);
+    float work[2] = {-1, -1};
+    int32_t lwork = (1 << 24) + 1, info = -1;
+    (void)state;
+    *word_in(&f, 11) = (uintptr_t)work;
+    *word_in(&f, 12) = (uintptr_t)&lwork;
+    *word_in(&f, 13) = (uintptr_t)&info;
+    struct accel_result result = {.gpr = {7}};
+    const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, 32);
+    const struct accel_call call = {.routine = accel_name_routine(entry)};
+    blas_complete(&call, &passed, NULL, &result);
+    assert_true(work[0] == 0x1.000002p24F && work[1] == -1 && info == 0);
 }
 
 static void groups_of_a_batch(void **state)
@@ -558,6 +635,8 @@ int main(void)
         cmocka_unit_test(row_major_is_the_exchanged_product),
         cmocka_unit_test(row_major_level_2_goes_both_ways),
         cmocka_unit_test(success_is_told),
+        cmocka_unit_test(answers_are_told),
+        cmocka_unit_test(lengths_of_floats),
         cmocka_unit_test(groups_of_a_batch),
         cmocka_unit_test(without_vectors_none_has_failed),
         cmocka_unit_test(a_range_by_numbers_has_so_many_values),

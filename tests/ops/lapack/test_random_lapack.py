@@ -78,6 +78,18 @@ def same_infos(name, native, result):
            len(result.cases), len(native.cases), *other[:8])
 
 
+def lengths(outcome):
+    return re.search(r" lengths=(\S*) ", outcome)[1]
+
+
+def same_lengths(name, native, result):
+    """What WORK(1), RWORK(1) and IWORK(1) tell at the end: a program that begins with the least workspace takes its next one from there."""
+    told = [case for case, outcome in native.cases.items() if lengths(outcome)]
+    other = [f"{case} | {native.cases[case]} | {result.cases.get(case)}" for case in told
+             if case not in result.cases or lengths(result.cases[case]) != lengths(native.cases[case])]
+    tap.ok(told and not other, f"{name}: lengths of workspace as without libaccel", len(told), *other[:8])
+
+
 def all_decided(name, result):
     """Each call is in the log. LAPACK's own calls, where the original had one, are there, too."""
     calls = collections.Counter(case.split(":", 1)[1].split()[0] for case in result.cases)
@@ -112,6 +124,7 @@ for seed, (name, lapack) in enumerate(LAPACKS.items(), 1):
     result = run(lapack, arguments, {**TEST_GPU, "ACCEL_LOG": "1"})
     is_right(f"{name}, test GPU", result)
     same_infos(f"{name}, test GPU", native, result)
+    same_lengths(f"{name}, test GPU", native, result)
     all_decided(f"{name}, test GPU", result)
     on_the_gpu(f"{name}, test GPU", result)
     lacking = next((line.split()[1:] for line in native.done.stdout.splitlines() if line.startswith("lacks: ")), [])
@@ -133,6 +146,7 @@ for name, arguments, extra in (
     is_right(f"{name}, without libaccel", native)
     is_right(name, result)
     same_infos(name, native, result)
+    same_lengths(name, native, result)
     tap.ok(any(f["ran"] == "gpu0" for f in result.decisions), f"{name}: some on the GPU")
     if "memory" in name:
         tap.ok(any(f["why"] == "no_memory" for f in result.decisions), f"{name}: some too large")
