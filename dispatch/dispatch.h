@@ -8,6 +8,7 @@
 #ifndef ACCEL_DISPATCH_H
 #define ACCEL_DISPATCH_H
 
+#include "dispatch/cost/cpu_kernels.h"
 #include "ops/call.h"
 #include "ops/passing.h"
 
@@ -32,6 +33,8 @@ struct dispatch_library {
     int (*threads)(const struct dispatch_library *library);
     /* Runs a call of BLAS. False if it has no such routine. */
     bool (*run)(const struct dispatch_library *library, const struct accel_call *call);
+    enum cpu_kernels kernels;
+    const char *kernels_name; /* as the library says it ("CORE2"); NULL: it does not say */
 };
 
 /* The caller of a routine, and the functions by which the dispatcher reaches back to it. */

@@ -10,6 +10,7 @@
 #include "verify.h"
 #include "base/clock.h"
 #include "base/say.h"
+#include "base/spent.h"
 #include "base/text.h"
 #include "dispatch/cost/cost.h"
 #include "ops/blas/pass.h"
@@ -265,6 +266,9 @@ static void forward(const struct accel_call *call, const struct dispatch_caller 
     record->in = report_end_inner(before);
 }
 
+/* From here on the time of a call that is learned from is looked at closely, by system calls. */
+#define CLOSE_LOOK_MS 0.5
+
 void run_forward(const struct accel_call *call, const struct situation *situation,
                  const struct dispatch_caller *caller, struct accel_record *record)
 {
@@ -273,14 +277,21 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
         stop_counting(NULL);
     const bool counted = !counted_frame;
     bool alone = counted && start_counting(frame);
+    const double estimate = situation->decision.est_cpu_ms;
+    const bool learns = adapts && estimate > 0 && !situation->arithmetic;
+    const bool closely = learns && estimate >= CLOSE_LOOK_MS;
+    const struct spent begin = closely ? spent_begin() : (struct spent){0};
     forward(call, caller, record);
+    const struct spent end = closely ? spent_end() : (struct spent){0};
     alone = alone && contention_cpu_calls() == 1;
     if (counted)
         stop_counting(NULL);
     int64_t info = 0; /* a matrix that is not definite ends a factorisation at once */
     const bool failed = blas_info(call, caller->passed, caller->result, &info) && info != 0;
-    if (alone && adapts && !failed && !situation->arithmetic && situation->decision.est_cpu_ms > 0)
-        cost_learn_cpu(call, situation->library, situation->threads, record->ms);
+    const struct cost_time took = {record->ms, closely ? spent_surely(&begin, &end) : record->ms};
+    /* The call of a library with one thread takes its own time of the CPU, also beside others. */
+    if ((alone || (closely && situation->threads == 1)) && learns && !failed)
+        cost_learn_cpu(call, situation->library, situation->threads, &took);
 }
 
 /* Below this, taking a call's time costs more than it could gain. */

@@ -12,11 +12,16 @@
 
 static atomic_uint known; /* bits 1 << enum banner_part; constant behind each are: */
 static struct banner_program program;
+static struct {
+    const char *path;
+    int calls;
+    double times;
+} slow;
 static const char *why_none;
 static bool why_said;
 static struct banner_figures figures[BANNER_GPUS];
 
-static atomic_bool program_begun, none_begun;
+static atomic_bool program_begun, slow_begun, none_begun;
 static _Atomic(const struct gpu_info *) gpus[BANNER_GPUS];
 
 static void know(unsigned part)
@@ -30,6 +35,7 @@ static void begin_anew(void)
     atomic_store(&known, none);
     atomic_store(&none_begun, none);
     atomic_store(&program_begun, false);
+    atomic_store(&slow_begun, false);
     for (int i = 0; i < BANNER_GPUS; i++)
         atomic_store(&gpus[i], NULL);
 }
@@ -46,6 +52,16 @@ void banner_program(const struct banner_program *of)
         return;
     program = *of;
     know(BANNER_PROGRAM);
+}
+
+void banner_slow(const char *path, int calls, double times)
+{
+    if (atomic_exchange(&slow_begun, true))
+        return;
+    slow.path = path;
+    slow.calls = calls;
+    slow.times = times;
+    know(BANNER_SLOW);
 }
 
 void banner_gpu(const struct gpu_info *gpu, struct banner_figures of)
@@ -133,6 +149,8 @@ static void put_program(struct line *line)
         line_words(line, "cpu_library", program.cpu_path);
     if (program.cpu_threads > 0) {
         line_integer(line, "cpu_threads", program.cpu_threads);
+        if (program.cpu_kernels)
+            line_string(line, "cpu_kernels", program.cpu_kernels);
         put_figures(line, &program.figures);
     }
     line_string(line, "precision", program.precision);
@@ -140,6 +158,14 @@ static void put_program(struct line *line)
                is_native() ? "results of a GPU differ from the CPU's in rounding"
                            : "results of a GPU differ from the CPU's in rounding; results are not "
                              "native: ACCEL_PRECISION");
+}
+
+static void put_slow(struct line *line)
+{
+    line_string(line, "event", "slow_library");
+    put_path(line, "cpu_library", slow.path);
+    line_integer(line, "calls", slow.calls);
+    line_decimal(line, "times", slow.times);
 }
 
 static void put_gpu(struct line *line, int i)
@@ -173,6 +199,9 @@ bool banner_put(struct line *line, enum banner_part part)
     switch (part) {
     case BANNER_PROGRAM:
         put_program(line);
+        break;
+    case BANNER_SLOW:
+        put_slow(line);
         break;
     case BANNER_NO_GPU:
         line_string(line, "event", "no_gpu");
@@ -236,6 +265,25 @@ static void say_program(struct accel_text *text)
     text_integer(text, program.cpu_threads);
     text_string(text, program.cpu_threads == 1 ? " thread; " : " threads; ");
     say_figures(text, &program.figures);
+    if (program.cpu_kernels && !program.figures.file) {
+        text_string(text, " for ");
+        text_string(text, program.cpu_kernels);
+        text_string(text, " kernels");
+    }
+    text_char(text, '\n');
+}
+
+static void say_slow(struct accel_text *text)
+{
+    say_about(text, "CPU");
+    text_integer(text, slow.calls);
+    text_string(text, " calls took ");
+    text_decimal(text, slow.times);
+    text_string(text, " times as long as the nominal figures say, which are corrected by that");
+    if (slow.path && *slow.path) {
+        text_string(text, ": ");
+        text_string(text, slow.path);
+    }
     text_char(text, '\n');
 }
 
@@ -279,6 +327,9 @@ void banner_say(struct accel_text *text, enum banner_part part)
     switch (part) {
     case BANNER_PROGRAM:
         say_program(text);
+        break;
+    case BANNER_SLOW:
+        say_slow(text);
         break;
     case BANNER_NO_GPU:
         say_about(text, "no GPU");

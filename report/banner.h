@@ -14,6 +14,7 @@
 enum { BANNER_GPUS = 8 };
 enum banner_part {
     BANNER_PROGRAM,
+    BANNER_SLOW, /* the first CPU library that is slower than its nominal figures */
     BANNER_NO_GPU,
     BANNER_GPU, /* the first of BANNER_GPUS: the one of CUDA's number 0, if it is there */
     BANNER_DRIVER = BANNER_GPU + BANNER_GPUS, /* and the library of BLAS */
@@ -33,6 +34,7 @@ struct banner_program {
     const char *precision; /* that ACCEL_PRECISION asks for */
     const char *cpu_path;  /* of the library that has the first call's original; NULL: not known */
     int cpu_threads;       /* 0: the first call was none of such a library */
+    const char *cpu_kernels; /* that it multiplies with, as it says itself; NULL: it does not say */
     struct banner_figures figures; /* of that library with these threads */
 };
 
@@ -41,6 +43,10 @@ struct banner_program {
 /* Whether the first decision's part is still to be told. */
 bool banner_lacks_program(void);
 void banner_program(const struct banner_program *program);
+
+/* So many calls of a CPU library all took at least so many times what its nominal figures say, which
+ * are divided by that. path: as cpu_path. Later ones are not heard. */
+void banner_slow(const char *path, int calls, double times);
 
 /* A GPU is ready. */
 void banner_gpu(const struct gpu_info *gpu, struct banner_figures figures);

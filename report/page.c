@@ -359,7 +359,7 @@ static void put_banner(struct work *work)
     for (int i = 0; i < BANNER_PARTS; i++)
         if (parts >> i & 1)
             text_string(text, totals_told(totals, i, false));
-    if (parts == 1u << BANNER_PROGRAM && !has_missed_gpu(work))
+    if ((parts & ~(1u << BANNER_SLOW)) == 1u << BANNER_PROGRAM && !has_missed_gpu(work))
         banner_say_unused(text);
 }
 

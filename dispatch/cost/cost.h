@@ -70,11 +70,18 @@ struct cost_first cost_first_calls(const struct cost_curves *device);
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
                                           enum gpu_precision precision);
 
-/* Learn from a call that took this long: on the CPU library, while no other call computed; on the device, with its copies. memory_bytes:
- * the device's, as the decision knows it. Of a call that a schedule divides, the time does not tell the kernels from the copies, so it corrects
- * the schedule's time as a whole, and not the routine's curve. */
+/* How long a call took on the CPU; and what of that the calling thread computed for certain, less if
+ * others took its CPU (base/spent.h). */
+struct cost_time {
+    double ms, sure_ms;
+};
+
+/* Learn from a call that took this long: on the CPU library, while no other call computed, unless
+ * the library has one thread; on the device, with its copies. memory_bytes: the device's, as the
+ * decision knows it. Of a call that a schedule divides, the time does not tell the kernels from the
+ * copies, so it corrects the schedule's time as a whole, and not the routine's curve. */
 void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
-                    int threads, double ms);
+                    int threads, const struct cost_time *took);
 void cost_learn_gpu(struct cost_curves *device, const struct accel_call *call, int64_t memory_bytes,
                     double ms);
 

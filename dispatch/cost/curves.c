@@ -55,11 +55,24 @@ static void find_cpu_section(struct cost_curves *p)
     }
 }
 
-void curves_scale_rates(struct model_rates *rates, double gflops)
+static void divide_rates(struct model_rates *rates, double times)
 {
-    double ratio = gflops / rates->gflops[ACCEL_FLOAT64];
     for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
-        rates->gflops[dtype] *= ratio;
+        rates->gflops[dtype] /= times;
+}
+
+/* A curve that begins with a section's calls has rates of its own. */
+void curves_slow_down(struct cost_curves *p, double times)
+{
+    divide_rates(&p->rates, times);
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        if (atomic_load(&p->made[i]) != CURVE_NOMINAL)
+            continue;
+        if (p->curve[i].points == 0)
+            curves_make(p, i);
+        else if (!p->measured && accel_is_blas(&accel_routines[i]))
+            model_slow_operations(&p->curve[i], times);
+    }
 }
 
 /* Scales the rates, for routines that the section lacks, to the section's products in double precision. False if it has none. */
@@ -76,8 +89,10 @@ static bool rates_of_section(struct cost_curves *p)
         return false;
     shape_of_order(&call, routine, 512);
     model_work_of(&call, false, &work);
-    curves_scale_rates(&p->rates, work.term[MODEL_OPERATION] * 1e3 /
-                                      (p->threads_ratio * model_ms(&curve, &work)));
+    const double gflops =
+        work.term[MODEL_OPERATION] * 1e3 / (p->threads_ratio * model_ms(&curve, &work));
+    divide_rates(&p->rates, p->rates.gflops[ACCEL_FLOAT64] / gflops);
+    p->rates_known = true;
     return true;
 }
 
@@ -90,8 +105,8 @@ static struct cost_curves *add_cpu(const struct dispatch_library *library, int t
             atomic_store(&cpu_beyond->probed, true);
         return cpu_beyond;
     }
-    struct cost_curves *p =
-        curves_new(model_cpu_rates(threads < cost_with.cores ? threads : cost_with.cores));
+    struct cost_curves *p = curves_new(model_kernels_rates(
+        library->kernels, threads < cost_with.cores ? threads : cost_with.cores));
     if (!p)
         return NULL;
     p->library = library;

@@ -11,6 +11,7 @@
 #include "calibration.h"
 #include "cost.h"
 #include "model.h"
+#include "slow_library.h"
 
 /* Of a CPU library with a number of threads, or of a device. A curve is made at its first use. */
 struct cost_curves {
@@ -21,6 +22,8 @@ struct cost_curves {
     double threads_ratio; /* the section's threads / threads */
     bool learned;
     atomic_bool probed;
+    bool rates_known;         /* by a calibration or a probe, of products in double precision */
+    struct slow_library slow; /* of a CPU library whose rates are nominal */
     struct model_rates rates; /* for curves that the calibration lacks */
     /* of a device: */
     double up_gbps, down_gbps;
@@ -70,8 +73,9 @@ struct cost_curves *curves_of_cpu(const struct dispatch_library *library, int th
 /* Returns one of these, by a number from 0; NULL: there are no more. */
 struct cost_curves *curves_of_cpu_at(int number);
 
-/* Scales all rates, so that products in double precision reach `gflops`. Under curves_lock. */
-void curves_scale_rates(struct model_rates *rates, double gflops);
+/* Divides the rates of a CPU library's operations, and makes its nominal curves anew; calls that were
+ * measured keep their times. Under curves_lock. */
+void curves_slow_down(struct cost_curves *p, double times);
 
 /* Makes a routine's curve anew. Under curves_lock. */
 void curves_make(struct cost_curves *p, uint32_t index);

@@ -33,13 +33,56 @@ static void learn(struct cost_curves *p, struct model_curve *curve, const struct
     pthread_rwlock_unlock(&curves_lock);
 }
 
+/* Whether a call tells the rate of a library as a whole: a product of Level 3 or the like that takes a
+ * millisecond, so that little else takes part, and by several threads some more. */
+static bool tells_library(const struct accel_call *call, int threads, double ms, double operations)
+{
+    return !accel_uses_solver(call->routine) && accel_is_blas(call->routine) &&
+           ms >= (threads == 1 ? 1 : 5) && operations >= 0.5;
+}
+
+/* The estimate of a curve without measured calls is that of the library's rates. */
+static void weigh_library(struct cost_curves *p, const struct accel_call *call,
+                          const struct model_work *work, double ms)
+{
+    const uint32_t index = (uint32_t)(call->routine - accel_routines);
+    double operations;
+    if (p->rates_known || p->measured || atomic_load(&p->made[index]) != CURVE_NOMINAL)
+        return;
+    pthread_rwlock_wrlock(&curves_lock);
+    const double nominal = model_terms_ms(&p->curve[index], work, &operations);
+    const double times = tells_library(call, p->threads, nominal, operations)
+                             ? slow_library_add(&p->slow, ms / nominal)
+                             : 1;
+    if (times != 1)
+        curves_slow_down(p, times);
+    if (times > 1)
+        banner_slow(p->library->file, SLOW_LIBRARY_CALLS, times);
+    pthread_rwlock_unlock(&curves_lock);
+}
+
+/* Returns the time to learn from. A time above the estimate counts as far as the thread had a CPU. */
+static double believed_ms(const struct cost_time *took, double estimate)
+{
+    const double sure = took->sure_ms < took->ms ? took->sure_ms : took->ms;
+    if (took->ms <= estimate)
+        return took->ms;
+    return sure > estimate ? sure : estimate;
+}
+
 void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
-                    int threads, double ms)
+                    int threads, const struct cost_time *took)
 {
     struct cost_curves *const p = curves_of_cpu(library, threads);
     struct model_work work;
-    if (work_to_learn(p, call, &work))
-        learn(p, &p->curve[call->routine - accel_routines], &work, ms);
+    if (!work_to_learn(p, call, &work))
+        return;
+    struct model_curve *const curve = &p->curve[call->routine - accel_routines];
+    weigh_library(p, call, &work, took->sure_ms);
+    pthread_rwlock_rdlock(&curves_lock);
+    const double estimate = model_ms(curve, &work);
+    pthread_rwlock_unlock(&curves_lock);
+    learn(p, curve, &work, believed_ms(took, estimate));
 }
 
 /* Returns the milliseconds that the schedule of a call says; negative: copies and kernels are added. */
@@ -84,11 +127,8 @@ void cost_probe(const struct dispatch_library *library, int threads)
     if (!(gflops > 0))
         return;
     pthread_rwlock_wrlock(&curves_lock);
-    curves_scale_rates(&p->rates, gflops);
-    /* A curve that real calls have corrected meanwhile stays. */
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (atomic_load(&p->made[i]) == CURVE_NOMINAL && p->curve[i].points == 0)
-            curves_make(p, i);
+    curves_slow_down(p, p->rates.gflops[ACCEL_FLOAT64] / gflops);
+    p->rates_known = true;
     pthread_rwlock_unlock(&curves_lock);
 }
 

@@ -96,6 +96,14 @@ static double sum_of(const double ms[MODEL_TERMS], const struct model_work *work
     return sum;
 }
 
+double model_terms_ms(const struct model_curve *curve, const struct model_work *work,
+                      double *operations)
+{
+    const double sum = sum_of(curve->ms, work);
+    *operations = sum > 0 ? curve->ms[MODEL_OPERATION] * work->term[MODEL_OPERATION] / sum : 0;
+    return sum;
+}
+
 /* A size this many octaves below the largest hardly matters to the time: one right-hand side or eight. */
 enum { FAR_BELOW = 5 };
 
@@ -283,8 +291,9 @@ static bool tells_terms(const struct model_curve *curve, const struct model_work
 static void add_point(struct model_curve *curve, const struct model_work *work, double ms)
 {
     struct model_point *point = &curve->point[curve->points++];
-    double sum = sum_of(curve->ms, work);
+    double operations, sum = model_terms_ms(curve, work, &operations);
     memcpy(point->place, work->place, sizeof point->place);
+    point->operations = (float)operations;
     point->log2_ratio = point->last = sum > 0 ? log2_of(ms / sum) : 0;
     point->runs = 1;
 }
@@ -385,14 +394,43 @@ void model_learn(struct model_curve *curve, const struct model_work *work, doubl
         curve->points = points;
 }
 
+void model_slow_operations(struct model_curve *curve, double times)
+{
+    if (!(times > 0))
+        return;
+    curve->ms[MODEL_OPERATION] *= times;
+    for (int i = 0; i < curve->points; i++) {
+        struct model_point *point = &curve->point[i];
+        const double share = (double)point->operations, grown = 1 + share * (times - 1);
+        point->log2_ratio -= log2_of(grown);
+        point->last -= log2_of(grown);
+        point->operations = (float)(share * times / grown);
+        /* A first run that was not believed is confirmed as far as the new rates go. */
+        if (point->runs <= 1 && point->log2_ratio < 0 && point->last > point->log2_ratio)
+            point->log2_ratio = point->last < 0 ? point->last : 0;
+    }
+}
+
 /* ---- Nominal rates and curves ---- */
+
+struct model_rates model_kernels_rates(enum cpu_kernels kernels, int threads)
+{
+    /* Of a thread, in single and in double precision. By products of order 600 on a core of Zen 5,
+     * OpenBLAS's kernels for Sandybridge reach 0.7 of what those for Zen do, older ones 0.25 to 0.4,
+     * and the reference library 0.05 to 0.1. */
+    static const double gflops[KERNELS][2] = {[KERNELS_TUNED] = {50, 25},
+                                              [KERNELS_AVX] = {36, 18},
+                                              [KERNELS_SSE] = {16, 8},
+                                              [KERNELS_LOOPS] = {3, 2}};
+    struct model_rates rates = {.gbps = threads < 20 ? 10.0 * threads : 200};
+    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
+        rates.gflops[dtype] = threads * gflops[kernels][accel_is_double((enum accel_dtype)dtype)];
+    return rates;
+}
 
 struct model_rates model_cpu_rates(int threads)
 {
-    struct model_rates rates = {.gbps = threads < 20 ? 10.0 * threads : 200};
-    for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
-        rates.gflops[dtype] = threads * (accel_is_double((enum accel_dtype)dtype) ? 25.0 : 50.0);
-    return rates;
+    return model_kernels_rates(KERNELS_TUNED, threads);
 }
 
 struct model_rates model_rates_of_peaks(const double peak_gflops[2], double memory_gbps)

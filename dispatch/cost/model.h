@@ -13,6 +13,7 @@
 #ifndef ACCEL_MODEL_H
 #define ACCEL_MODEL_H
 
+#include "cpu_kernels.h"
 #include "ops/call.h"
 
 enum model_term { MODEL_CALL, MODEL_STEP, MODEL_ELEMENT, MODEL_OPERATION, MODEL_TERMS };
@@ -32,6 +33,7 @@ struct model_point {
     float place[MODEL_SIZES];
     float log2_ratio; /* of its time to the sum of the terms */
     float last;       /* the same of its last run */
+    float operations; /* the share of the operations in that sum */
     float runs;       /* calls that it is the mean of */
 };
 
@@ -76,6 +78,15 @@ int64_t model_largest_square(const struct model_curve *curve, unsigned sizes);
 /* Takes the rates of a curve of another routine, whose elements and steps take as long. */
 void model_take_rates(struct model_curve *curve, const struct model_curve *from);
 
+/* Returns the sum of the terms, without the correction by measured calls; *operations: the share of
+ * the operations in it. */
+double model_terms_ms(const struct model_curve *curve, const struct model_work *work,
+                      double *operations);
+
+/* Makes operations take so many times as long where nothing was measured: measured calls keep their
+ * times, and one whose first run took too long to be believed is believed as far. */
+void model_slow_operations(struct model_curve *curve, double times);
+
 /* Adds a measured call. A time below the estimate is believed at once, one above it step by step. */
 void model_learn(struct model_curve *curve, const struct model_work *work, double ms);
 
@@ -98,6 +109,9 @@ struct model_rates {
 /* Returns the nominal rates of a CPU for this many threads: 25 Gflop/s each in double precision, 50 in single (a core of
  * about 3 GHz with 256-bit vectors at half its peak), 10 GB/s each up to 200. */
 struct model_rates model_cpu_rates(int threads);
+
+/* Returns the same for a library that has such kernels (docs/internals.md, "Slow CPU libraries"). */
+struct model_rates model_kernels_rates(enum cpu_kernels kernels, int threads);
 
 /* Return the rates of a GPU: from its peaks, 10^9 operations a second, [0] in single, [1] in double precision; large products reach
  * MODEL_REACH of them. And those of a fast GPU, for one whose peaks are not known. */

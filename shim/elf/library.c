@@ -11,6 +11,7 @@
 #include "ops/blas/pass.h"
 #include "shim/arch/entry.h"
 #include "base/linker.h"
+#include "kernels.h"
 #include "provider.h"
 #include "real_linker.h"
 
@@ -18,6 +19,7 @@ struct library {
     struct dispatch_library base;
     char name[ACCEL_PROVIDER_NAME_BYTES];
     char *path, *file; /* the dynamic linker's; without symbolic links */
+    struct accel_kernels kernels;
     Lmid_t space;
     _Atomic(void *) threads; /* the function that returns the number of threads; NULL: none */
     struct library *next;
@@ -40,7 +42,8 @@ static bool run_nothing(const struct dispatch_library *library, const struct acc
     return false;
 }
 
-static const struct dispatch_library unknown = {"unknown", NULL, NULL, one_thread, run_nothing};
+static const struct dispatch_library unknown = {
+    .name = "unknown", .threads = one_thread, .run = run_nothing};
 
 static int count_threads(const struct dispatch_library *base)
 {
@@ -70,7 +73,8 @@ static bool run(const struct dispatch_library *base, const struct accel_call *ca
 }
 
 /* Call it under the lock. */
-static struct library *library_of(const struct link_map *object, Lmid_t space)
+static struct library *library_of(const struct link_map *object, Lmid_t space,
+                                  const struct accel_kernels *kernels)
 {
     char file[PATH_MAX];
     struct library *library = libraries;
@@ -91,8 +95,16 @@ static struct library *library_of(const struct link_map *object, Lmid_t space)
         return NULL;
     }
     library->space = space;
-    library->base =
-        (struct dispatch_library){library->name, library->path, library->file, count_threads, run};
+    library->kernels = *kernels;
+    library->base = (struct dispatch_library){
+        .name = library->name,
+        .path = library->path,
+        .file = library->file,
+        .threads = count_threads,
+        .run = run,
+        .kernels = kernels->kernels,
+        .kernels_name = *kernels->name ? library->kernels.name : NULL,
+    };
     library->next = libraries;
     libraries = library;
     return library;
@@ -107,16 +119,21 @@ const struct dispatch_library *accel_library_at(const void *function, bool blas)
     linker_enter();
     void *handle = accel_real_handle(object);
     void *threads = NULL;
+    struct accel_kernels kernels = {KERNELS_TUNED, ""};
     Lmid_t space = LM_ID_BASE;
     if (handle) {
-        threads = blas ? accel_provider_threads(handle).get : NULL;
+        if (blas)
+            kernels = accel_kernels_of(handle, object);
+        /* Plain loops have one thread, also where OpenMP's library is about. */
+        if (blas && kernels.kernels != KERNELS_LOOPS)
+            threads = accel_provider_threads(handle).get;
         dlinfo(handle, RTLD_DI_LMID, &space);
         accel_real_dlclose(handle);
     }
     linker_leave();
     dlerror();
     pthread_mutex_lock(&lock);
-    struct library *library = library_of(object, space);
+    struct library *library = library_of(object, space, &kernels);
     if (library && blas) /* it may have been loaded again, elsewhere */
         atomic_store_explicit(&library->threads, threads, memory_order_release);
     pthread_mutex_unlock(&lock);

@@ -235,6 +235,19 @@ bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char
     return place != STN_UNDEF && !is_variable(&s, place);
 }
 
+/* The symbols that are not defined come before those in the GNU hash table; the other one has all. */
+bool accel_object_imports(ElfW(Addr) base, const ElfW(Dyn) * dynamic, bool (*is)(const char *name))
+{
+    const struct symbols s = symbols_of(base, dynamic);
+    if (!s.table || !s.names || (!s.gnu_hash && !s.hash))
+        return true;
+    const uint32_t end = s.gnu_hash ? gnu_hash_of(s.gnu_hash).first : s.hash[1];
+    for (uint32_t i = 1; i < end; i++)
+        if (!is_defined_at(&s, i) && is(name_at(&s, i)))
+            return true;
+    return false;
+}
+
 static bool gnu_hash_has(const struct symbols *s, bool (*is)(const char *name, uint32_t hash))
 {
     const struct gnu_hash g = gnu_hash_of(s->gnu_hash);

@@ -238,6 +238,15 @@ struct accel_thread_functions accel_provider_threads(void *handle)
     return found;
 }
 
+bool accel_provider_names_threads(void *handle)
+{
+    const size_t openmp = sizeof thread_names / sizeof *thread_names - 1; /* the last */
+    for (size_t i = 0; i < openmp; i++)
+        if (accel_real_lookup(handle, thread_names[i].get))
+            return true;
+    return false;
+}
+
 int accel_provider_thread_count(void *get)
 {
     int (*function)(void);

@@ -37,6 +37,9 @@ struct accel_thread_functions {
 /* Finds them in a library and in those that it is linked to. */
 struct accel_thread_functions accel_provider_threads(void *handle);
 
+/* Returns whether they have such a function of their own, not OpenMP's. */
+bool accel_provider_names_threads(void *handle);
+
 /* Calls `get`: returns the number of threads, at least 1; 1 if `get` is NULL. */
 int accel_provider_thread_count(void *get);
 
