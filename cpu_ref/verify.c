@@ -1,5 +1,6 @@
 #include "verify.h"
 
+#include "clean.h"
 #include "judge.h"
 #include "substitute.h"
 #include "vectors.h"
@@ -76,6 +77,7 @@ struct test {
     double reach;  /* product_reach() of all */
     double *doubt; /* by row: what the bound may be too low by, because squares underflow */
     bool open;     /* a row is not judged for that */
+    const struct clean *clean; /* the equation is its; NULL: that of the call */
 };
 
 /* Squares of norms below this one may have lost bits, or are 0. */
@@ -170,6 +172,8 @@ static double worst_of(struct test *test, const struct equation *e)
     double worst = 0, errors = 0, bounds = 0;
     for (int64_t row = 0; row < e->rows; row++) {
         const double error = length_at(test->sides, row, parts), bound = t * test->bound[row];
+        if (test->clean && test->clean->row[row])
+            continue;
         if (100 * test->doubt[row] < test->bound[row] || !is_number(error))
             note_error(&worst, error, bound);
         else
@@ -216,11 +220,21 @@ static double judge_solution(struct test *test, const struct equation *e, double
     return worst;
 }
 
-static double judge_equation(struct test *test, const struct equation *e)
+/* The random vector is 0 where a column is not judged. */
+static double *random_of(struct test *test, const struct equation *e)
+{
+    const int64_t parts = parts_of(test->dtype);
+    double *const r = vector_random(&test->vectors, e->cols, test->dtype);
+    for (int64_t i = 0; test->clean && i < e->cols * parts; i++)
+        r[i] = test->clean->col[i / parts] ? 0 : r[i];
+    return r;
+}
+
+static double judge_whole(struct test *test, const struct equation *e)
 {
     const int64_t used = test->vectors.used;
     const struct view out = result_view(e, &e->out);
-    test->r = vector_random(&test->vectors, e->cols, test->dtype);
+    test->r = random_of(test, e);
     test->sides = vector_zero(&test->vectors, e->rows * parts_of(test->dtype));
     test->bound = vector_zero(&test->vectors, e->rows);
     test->doubt = vector_zero(&test->vectors, e->rows);
@@ -241,6 +255,25 @@ static double judge_equation(struct test *test, const struct equation *e)
     if (!is_number(test->inputs) || (worst > 1 && !is_in_range(test->dtype, test->reach)))
         return CPU_REF_NOT_JUDGED;
     return cpu_ref_worse_of(worst, test->open ? CPU_REF_NOT_JUDGED : 0);
+}
+
+/* Judges what no NaN and no infinity of the inputs reaches: it may be wrong, but never all right. */
+static double judge_rest(struct test *test, const struct equation *e)
+{
+    struct clean clean;
+    if (!clean_make(&clean, e))
+        return CPU_REF_NOT_JUDGED;
+    test->clean = &clean;
+    const double ratio = judge_whole(test, &clean.equation);
+    test->clean = NULL;
+    clean_free(&clean);
+    return cpu_ref_worse_of(ratio, CPU_REF_NOT_JUDGED);
+}
+
+static double judge_equation(struct test *test, const struct equation *e)
+{
+    const double ratio = judge_whole(test, e);
+    return ratio < 0 ? judge_rest(test, e) : ratio;
 }
 
 /* ---- A triangle of a product that is no symmetric matrix ---- */
@@ -342,7 +375,7 @@ static double judge_all(const struct accel_call *call, const void *before, uint6
         reach += length(e.beta) * sqrt(norm);
     }
     if (!is_number(inputs))
-        return CPU_REF_NOT_JUDGED;
+        return judge_products(call, before, seed, 0);
     const double ratio = cpu_ref_ratio(call, ACCEL_COLUMN_MAJOR, before) / most_of_ratio(&e);
     if (is_number(ratio))
         return ratio;
