@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "tool/elf_file.h"
@@ -30,6 +31,14 @@ static void machines(void **state)
     close(fd);
     assert_true(elf_file_read(&file, path));
     assert_int_equal(file.kind, ELF_OTHER);
+    assert_int_equal(file.other, ELF_MACHINE);
+    header.e_ident[EI_CLASS] = ELFCLASS32;
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0 && write(fd, &header, sizeof header) == sizeof header);
+    close(fd);
+    assert_true(elf_file_read_kind(&file, path));
+    assert_int_equal(file.kind, ELF_OTHER);
+    assert_int_equal(file.other, ELF_32_BITS);
     unlink(path);
 }
 
