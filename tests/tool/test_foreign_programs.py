@@ -199,6 +199,14 @@ with tempfile.TemporaryDirectory() as folder:
             tap.ok(done.returncode == 1 and "AddressSanitizer: heap-buffer-overflow" in done.stderr
                    and "#0" in done.stderr, f"{name} finds what it is for", done)
 
+    # For a plug-in with AddressSanitizer, people preload the runtime: libaccel is in front of it.
+    runtime = subprocess.run(["gcc", "-print-file-name=libasan.so"], text=True,
+                             stdout=subprocess.PIPE).stdout.strip()
+    done = start(TOOL, "run", str(TESTS / "steps"), "dgemm:100:1",
+                 env={**GPU, "LD_PRELOAD": runtime})
+    tap.ok(done.returncode == 0 and lines_for(done, sym="dgemm_", ran="gpu0")
+           and "Sanitizer" not in done.stderr, "a runtime that is preloaded", done)
+
     # ---- The program's own options ----
 
     address = ("-g", "-O1", "-fsanitize=address")
