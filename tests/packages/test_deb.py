@@ -15,7 +15,9 @@ from lib.trees import TREES, files_of, in_tree
 
 VERSION = (ROOT / "VERSION").read_text().strip()
 FILES = {"usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel/libaccel.so", "usr/share/bash-completion/completions/accel", "usr/share/zsh/vendor-completions/_accel",
-         *(f"usr/lib/x86_64-linux-gnu/libaccel/{path.relative_to(BUILD)}" for path in (BUILD / "accel-preload").rglob("libaccel.so")),
+         *(f"usr/lib/x86_64-linux-gnu/libaccel/{path.relative_to(BUILD)}"
+           for path in (BUILD / "accel-preload").rglob("libaccel.so")),
+         "usr/share/lintian/overrides/libaccel",
          "usr/share/fish/vendor_completions.d/accel.fish", "usr/share/man/man1/accel.1.gz", "usr/share/man/man5/accel.conf.5.gz", "usr/share/man/man7/libaccel.7.gz"}
 DOCUMENTS = "usr/share/doc/libaccel/"
 tap = Tap()

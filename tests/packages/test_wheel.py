@@ -55,6 +55,9 @@ try:
            asked, done.stdout, done.stderr[-500:])
     done = run(accel, "run", "-v", "--", python, DEMO, env={"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "ACCEL_POLICY": "gpu"})
     tap.ok(done.returncode == 0 and done.stdout == asked and lines_for(done, sym="scipy_cblas_dgemm64_", ran="gpu0"), "with a GPU, the calls go there", asked, done.stdout, done.stderr[-500:])
+    done = run(accel, "run", "printenv", "LD_PRELOAD")
+    tap.ok(re.search(r"/libaccel/accel-preload/\$PLATFORM/\.\./\.\./libaccel\.so\n$", done.stdout),
+           "by a path that musl's linker does not follow", done.stdout, done.stderr[-500:])
     link = folder / "accel"
     link.symlink_to(accel)
     done = run(link, "run", "--", python, DEMO, env={"CUDA_VISIBLE_DEVICES": "-1"})
