@@ -24,11 +24,14 @@ cpu_ref_check check_getrf, check_gesv, check_getrs, check_getri;
 /* The same for Cholesky; lauum's U U^H, L^H L. */
 cpu_ref_check check_potrf, check_posv, check_potrs, check_potri, check_lauum;
 
+/* sygst: A = L C L^H, or C = L^H A L, by B's Cholesky factor. */
+cpu_ref_check check_sygst;
+
 /* A triangular matrix: solutions and inverse. */
 cpu_ref_check check_trtrs, check_trtri;
 
 /* LDL, of Hermitian matrices too. */
-cpu_ref_check check_sytrf, check_sysv, check_sytrs;
+cpu_ref_check check_sytrf, check_sysv, check_sytrs, check_sytri;
 
 /* A = Q R; the columns of Q that the reflectors make; op(Q) C or C op(Q) (verify_qr.c). */
 cpu_ref_check check_geqrf, check_orgqr, check_ormqr;

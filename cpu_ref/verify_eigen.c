@@ -201,3 +201,55 @@ void check_sygv(struct test *t)
     judge_pairs(t, &p, &z, r, zr);
     judge_normalisation(t, &p, &z, r, zr);
 }
+
+/* L, or the adjoint of U, as a factor of B. */
+struct reducing {
+    struct view factor;
+    char op, adjoint;
+    double norm;
+};
+
+/* L x, or L^H x */
+static double *factor_times(struct test *t, const struct reducing *l, bool adjoint, const double *x)
+{
+    return test_times(t, &l->factor, adjoint ? l->adjoint : l->op, x);
+}
+
+/* left = L right L^H (adjoint: L^H right L). due: about the size of what has been computed. */
+static void judge_product(struct test *t, const struct reducing *l, bool adjoint,
+                          const struct view *left, const struct view *right, double due)
+{
+    const double scale = l->norm * l->norm * view_norm(right) + view_norm(left);
+    if (is_huge(t->dtype, scale)) {
+        test_note(t, judge_huge(t->dtype, due));
+        return;
+    }
+    const double *r = test_random_vector(t, left->cols),
+                 *inner = test_times(t, right, 'N', factor_times(t, l, !adjoint, r));
+    double *y = factor_times(t, l, adjoint, inner);
+    test_subtract(t, y, test_times(t, left, 'N', r), left->rows);
+    test_judge(t, y, left->rows, scale);
+}
+
+void check_sygst(struct test *t)
+{
+    const struct view a = test_mirrored(t, test_input(t, ACCEL_a)),
+                      c = test_mirrored(t, test_result(t, ACCEL_a));
+    const bool upper = t->call->blas.flag[ACCEL_uplo] == 'U',
+               divides = t->call->blas.size[ACCEL_itype] == 1;
+    const struct view b =
+        view_shaped(test_input(t, ACCEL_b), TRIANGULAR, t->call->blas.flag[ACCEL_uplo]);
+    const struct reducing l = {b, upper ? 'C' : 'N', upper ? 'N' : 'C', view_norm(&b)};
+    const struct factored factor = factored_plain(b);
+    const double norm = view_norm(&a);
+    if (l.norm < least_moderate(t->dtype)) { /* its squares underflow */
+        test_note(t, CPU_REF_NOT_JUDGED);
+        return;
+    }
+    if (divides) {
+        const double inverse = factored_inverse_norm(t, &factor);
+        judge_product(t, &l, false, &a, &c, (1 + norm) * (1 + inverse * inverse));
+    } else {
+        judge_product(t, &l, true, &c, &a, (1 + norm) * (1 + l.norm * l.norm));
+    }
+}

@@ -504,3 +504,11 @@ void check_sytrs(struct test *t)
     if (open_ldl(t, &f, test_input(t, ACCEL_a)))
         judge_solution(t, &f, &f, 'N');
 }
+
+void check_sytri(struct test *t)
+{
+    const struct view inverse = test_mirrored(t, test_result(t, ACCEL_a));
+    struct factored f;
+    if (open_ldl(t, &f, test_input(t, ACCEL_a)))
+        judge_inverse(t, &f, &inverse);
+}

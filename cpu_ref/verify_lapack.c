@@ -20,6 +20,13 @@ void check_lacpy(struct test *t)
     test_note(t, same ? 0 : INFINITY);
 }
 
+/* B of a pencil; elsewhere it has right-hand sides. */
+static bool is_second_triangle(const struct accel_call *call, enum accel_matrix which)
+{
+    return which == ACCEL_b && accel_has_size(call->routine, ACCEL_n) &&
+           !accel_has_size(call->routine, ACCEL_nrhs) && !accel_has_size(call->routine, ACCEL_m);
+}
+
 /* What the routine reads of an operand: elsewhere may be anything. */
 static struct view read_part(const struct test *t, enum accel_matrix which)
 {
@@ -27,7 +34,9 @@ static struct view read_part(const struct test *t, enum accel_matrix which)
     const struct view x = test_input(t, which);
     const int64_t m = call->blas.size[ACCEL_m], n = call->blas.size[ACCEL_n];
     const char trans = call->blas.flag[ACCEL_trans],
-               uplo = which == ACCEL_a ? call->blas.flag[ACCEL_uplo] : call->span[which].triangle;
+               uplo = which == ACCEL_a || is_second_triangle(call, which)
+                          ? call->blas.flag[ACCEL_uplo]
+                          : call->span[which].triangle;
     const bool least_squares =
         accel_has_size(call->routine, ACCEL_m) && accel_has_size(call->routine, ACCEL_nrhs);
     if (which == ACCEL_a && accel_op_of(call->routine)->reflectors)

@@ -126,6 +126,17 @@ struct array solver_upload_hermitian(struct solver *s, const struct accel_span *
 struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
                                   bool with_signs);
 
+/* Return the same in host memory, which the caller frees; NULL on a failure. */
+int64_t *solver_read_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
+                            bool with_signs);
+/* Returns an operand's elements, packed, in host memory, which the caller frees; NULL on a failure.
+ * uplo: of a triangle alone. A number that is not finite is GPU_UNSUPPORTED. */
+void *solver_read(struct solver *s, const struct accel_span *x, char uplo);
+/* Returns a copy of what has been read so, and may have been changed since, with zeros beside a
+ * triangle. */
+struct array solver_upload_packed(struct solver *s, const struct accel_span *x, void *packed,
+                                  char uplo);
+
 /* Leaves to the original a triangular matrix with a zero on its diagonal, which it reports. */
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x);
 
@@ -222,6 +233,10 @@ void solver_lauum(struct solver *s, char uplo, struct array a);
 /* pivots: ACCEL_INT32 for sytrf, ACCEL_INT64 for sytrs */
 void solver_sytrf(struct solver *s, char uplo, struct array a, struct array pivots);
 void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b);
+/* Of a Hermitian matrix; pivots: ACCEL_INT64. solver_has_hetrf(): whether the library has both. */
+bool solver_has_hetrf(void);
+void solver_hetrf(struct solver *s, char uplo, struct array a, struct array pivots);
+void solver_hetrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b);
 void solver_trtri(struct solver *s, char uplo, char diag, struct array a);
 
 /* pivots: ACCEL_INT64 */

@@ -157,14 +157,13 @@ void solver_put(struct solver *s, struct array to, const void *from)
         solver_note(s, lane_upload(s->work->lane, to.ptr, to.ld, &there));
 }
 
-struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
-                                  bool with_signs)
+int64_t *solver_read_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
+                            bool with_signs)
 {
-    struct array to = solver_vector(s, x->cols, ACCEL_INT64);
     int64_t ld;
     void *copy;
     if (!solver_is_well(s))
-        return to;
+        return NULL;
     const void *from = read_on_host(s, x, &ld, &copy);
     int64_t *pivots = malloc((size_t)x->cols * sizeof *pivots + 1);
     if (!pivots)
@@ -174,11 +173,59 @@ struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, 
         if (pivots[i] > limit || pivots[i] == 0 || pivots[i] < (with_signs ? -limit : 1))
             solver_note(s, GPU_UNSUPPORTED);
     }
-    solver_put(s, to, pivots);
+    free(copy);
+    return pivots;
+}
+
+struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
+                                  bool with_signs)
+{
+    struct array to = solver_vector(s, x->cols, ACCEL_INT64);
+    int64_t *pivots = solver_read_pivots(s, x, limit, with_signs);
+    if (solver_is_well(s))
+        solver_put(s, to, pivots);
     if (solver_is_well(s))
         note_uploaded(s, x, 1, x->cols, x->cols * gpu_size_of(x));
     free(pivots);
+    return to;
+}
+
+/* ---- Operands that the host changes first ---- */
+
+void *solver_read(struct solver *s, const struct accel_span *x, char uplo)
+{
+    struct gpu_scan scan = gpu_scan_begin(accel_is_double(s->dtype));
+    const int64_t size = gpu_size_of(x);
+    int64_t ld;
+    void *copy;
+    if (!solver_is_well(s))
+        return NULL;
+    char *to = malloc((size_t)(x->rows * x->cols * size) + 1);
+    if (!to)
+        solver_note(s, GPU_NO_MEMORY);
+    const char *from = read_on_host(s, x, &ld, &copy);
+    for (int64_t col = 0; solver_is_well(s) && col < x->cols; col++) {
+        const int64_t first = uplo == 'L' ? col : 0, end = uplo == 'U' ? col + 1 : x->rows;
+        char *column = to + (col * x->rows + first) * size;
+        memcpy(column, from + (col * ld + first) * size, (size_t)((end - first) * size));
+        gpu_scan_numbers(&scan, column, (end - first) * size);
+    }
+    if (!scan.finite)
+        solver_note(s, GPU_UNSUPPORTED);
     free(copy);
+    return to;
+}
+
+struct array solver_upload_packed(struct solver *s, const struct accel_span *x, void *packed,
+                                  char uplo)
+{
+    const struct array to = solver_array_of(s, x->rows, x->cols, x->dtype);
+    struct lane_rectangle from = lane_whole(packed, x->rows, x->cols, x->rows, solver_element(to));
+    from.uplo = uplo;
+    from.trimmed = uplo && pieces_trim(from.rows, from.cols, from.size);
+    if (solver_is_well(s) &&
+        solver_note(s, gpu_work_upload(s->work, (struct gpu_tile){to.ptr, to.ld}, &from)))
+        note_uploaded(s, x, from.rows, from.cols, pieces_matrix_sent(&from, to.ld));
     return to;
 }
 

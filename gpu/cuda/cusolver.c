@@ -145,11 +145,12 @@ void solver_lauum(struct solver *s, char uplo, struct array a)
 /* Leaves a matrix whose first pivot is 0 to the original: cuSOLVER 12.0 does not report it in INFO. */
 static void require_first_pivot(struct solver *s, struct array a, struct array pivots)
 {
-    int32_t pivot = 0;
+    int64_t pivot = 0;
     double first[2]; /* room for an element of any type */
     solver_get(s, &pivot, solver_part(pivots, 0, 0, 1, 1));
     solver_get(s, first, solver_part(a, 0, 0, 1, 1));
-    if (solver_is_well(s) && pivot > 0 && solver_has_zero(s, first, 1))
+    if (solver_is_well(s) && accel_integer_at(pivots.dtype, &pivot, 0) > 0 &&
+        solver_has_zero(s, first, 1))
         solver_note(s, GPU_UNSUPPORTED);
 }
 
@@ -162,15 +163,41 @@ void solver_sytrf(struct solver *s, char uplo, struct array a, struct array pivo
     require_first_pivot(s, a, pivots);
 }
 
+/* cuSOLVER 12.0 reads the pivots when Xsytrs is called, not in stream order. */
+static void settle_pivots(struct solver *s)
+{
+    if (solver_is_well(s))
+        solver_note(s, gpu_work_settle(s->work));
+}
+
 void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)
 {
     if (b.cols == 0)
         return;
-    /* cuSOLVER 12.0 reads the pivots when it is called, not in stream order. */
-    if (solver_is_well(s))
-        solver_note(s, gpu_work_settle(s->work));
+    settle_pivots(s);
     GENERIC(cusolverDnXsytrs, fill(uplo), a.rows, b.cols, TYPE, MATRIX(a), PIVOTS(pivots), TYPE,
             MATRIX(b));
+}
+
+/* cuSOLVER 12.4 has both. */
+bool solver_has_hetrf(void)
+{
+    return CUDA(cusolverDnXhetrf) != NULL && CUDA(cusolverDnXhetrs) != NULL;
+}
+
+void solver_hetrf(struct solver *s, char uplo, struct array a, struct array pivots)
+{
+    GENERIC(cusolverDnXhetrf, PARAMS, fill(uplo), a.rows, TYPE, MATRIX(a), PIVOTS(pivots), TYPE);
+    require_first_pivot(s, a, pivots);
+}
+
+void solver_hetrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)
+{
+    if (b.cols == 0)
+        return;
+    settle_pivots(s);
+    GENERIC(cusolverDnXhetrs, PARAMS, fill(uplo), a.rows, b.cols, TYPE, MATRIX(a), PIVOTS(pivots),
+            TYPE, MATRIX(b));
 }
 
 void solver_trtri(struct solver *s, char uplo, char diag, struct array a)

@@ -1,6 +1,6 @@
 /*
- * sytrf, sytrs, sysv: the Bunch-Kaufman factorisation of a symmetric matrix, real or complex. cuSOLVER has none for Hermitian
- * matrices: hetrf, hetrs, hesv have no steps.
+ * sytrf, sytrs, sysv: the Bunch-Kaufman factorisation of a symmetric matrix, real or complex;
+ * hetrf, hetrs, hesv of a Hermitian one, where cuSOLVER has functions for it.
  */
 #include "cpu_ref/checks.h"
 #include "gpu/solver.h"
@@ -27,23 +27,49 @@ static struct array widen(struct solver *s, struct array pivots)
     return wide;
 }
 
+/* Uploads a matrix or its factors: of a Hermitian one, LAPACK takes the diagonal for real. */
+static struct array upload(struct solver *s)
+{
+    const struct accel_span *a = &s->call->span[ACCEL_a];
+    const char uplo = s->call->blas.flag[ACCEL_uplo];
+    if (!accel_is_hermitian(s->call->routine))
+        return solver_upload(s, a, uplo);
+    if (!solver_has_hetrf())
+        solver_note(s, GPU_UNSUPPORTED);
+    return solver_upload_hermitian(s, a, uplo);
+}
+
+/* Returns the pivots. */
+static struct array factor(struct solver *s, struct array a)
+{
+    const char uplo = s->call->blas.flag[ACCEL_uplo];
+    if (!accel_is_hermitian(s->call->routine)) {
+        const struct array narrow = solver_vector(s, a.rows, ACCEL_INT32);
+        solver_sytrf(s, uplo, a, narrow);
+        return widen(s, narrow);
+    }
+    const struct array pivots = solver_vector(s, a.rows, ACCEL_INT64);
+    solver_hetrf(s, uplo, a, pivots);
+    return pivots;
+}
+
 static void solve_right_sides(struct solver *s, struct array ldl, struct array pivots)
 {
+    const char uplo = s->call->blas.flag[ACCEL_uplo];
     struct array x = solver_upload(s, &s->call->span[ACCEL_b], 0);
-    solver_sytrs(s, s->call->blas.flag[ACCEL_uplo], ldl, pivots, x);
+    if (accel_is_hermitian(s->call->routine))
+        solver_hetrs(s, uplo, ldl, pivots, x);
+    else
+        solver_sytrs(s, uplo, ldl, pivots, x);
     solver_return(s, &s->call->span[ACCEL_b], x, 0);
 }
 
 /* sytrf, and sysv, which goes on with right-hand sides. */
 static void run_sytrf(struct solver *s)
 {
-    const struct accel_span *a = &s->call->span[ACCEL_a];
-    char uplo = s->call->blas.flag[ACCEL_uplo];
-    struct array ldl = solver_upload(s, a, uplo);
-    struct array narrow = solver_vector(s, ldl.rows, ACCEL_INT32);
-    solver_sytrf(s, uplo, ldl, narrow);
-    struct array pivots = widen(s, narrow);
-    solver_return(s, a, ldl, uplo);
+    struct array ldl = upload(s);
+    struct array pivots = factor(s, ldl);
+    solver_return(s, &s->call->span[ACCEL_a], ldl, s->call->blas.flag[ACCEL_uplo]);
     solver_return_pivots(s, &s->call->span[ACCEL_x], pivots);
     if (accel_has_size(s->call->routine, ACCEL_nrhs))
         solve_right_sides(s, ldl, pivots);
@@ -51,21 +77,21 @@ static void run_sytrf(struct solver *s)
 
 static void run_sytrs(struct solver *s)
 {
-    struct array ldl = solver_upload(s, &s->call->span[ACCEL_a], s->call->blas.flag[ACCEL_uplo]);
+    struct array ldl = upload(s);
     struct array pivots =
         solver_upload_pivots(s, &s->call->span[ACCEL_x], s->call->blas.size[ACCEL_n], true);
     solve_right_sides(s, ldl, pivots);
 }
 
-#define TRIANGLE LAPACK_BLOCKS, .triangles = 1 << ACCEL_a
+#define FACTORS                                                                                    \
+    LAPACK_BLOCKS, .triangles = 1 << ACCEL_a, .steps = run_sytrf, .whole = LAPACK_PIVOTS_BOTH_SIDES
+#define SOLVES                                                                                     \
+    LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_sytrs, .whole = LAPACK_PIVOTS_BOTH_SIDES
 
-const struct accel_op op_sytrf = {TRIANGLE, .steps = run_sytrf, .whole = LAPACK_PIVOTS_BOTH_SIDES,
-                                  .check = check_sytrf};
-const struct accel_op op_sysv = {TRIANGLE, .is_empty = lapack_has_no_matrix, .steps = run_sytrf,
-                                 .whole = LAPACK_PIVOTS_BOTH_SIDES, .check = check_sysv};
-const struct accel_op op_sytrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_sytrs,
-                                  .whole = LAPACK_PIVOTS_BOTH_SIDES, .check = check_sytrs};
-const struct accel_op op_hetrf = {TRIANGLE, .hermitian = true, .check = check_sytrf};
-const struct accel_op op_hesv = {TRIANGLE, .hermitian = true, .is_empty = lapack_has_no_matrix,
+const struct accel_op op_sytrf = {FACTORS, .check = check_sytrf};
+const struct accel_op op_sysv = {FACTORS, .is_empty = lapack_has_no_matrix, .check = check_sysv};
+const struct accel_op op_sytrs = {SOLVES, .check = check_sytrs};
+const struct accel_op op_hetrf = {FACTORS, .hermitian = true, .check = check_sytrf};
+const struct accel_op op_hesv = {FACTORS, .hermitian = true, .is_empty = lapack_has_no_matrix,
                                  .check = check_sysv};
-const struct accel_op op_hetrs = {LAPACK_BLOCKS, .hermitian = true, .check = check_sytrs};
+const struct accel_op op_hetrs = {SOLVES, .hermitian = true, .check = check_sytrs};

@@ -459,6 +459,40 @@ static void generalized(void **state)
     }
 }
 
+/* C = D, A = L D L^H for itype 1; for 2 and 3 A = D, C = L^H D L. The factor is L, or U = L^H. */
+static void reduced(void **state)
+{
+    static const double values[] = {-2, 1, 3, 4};
+    (void)state;
+    EACH_TYPE for (int itype = 1; itype <= 3; itype++)
+    {
+        union memory a, b, c;
+        struct exact l = {0}, d = diagonal(values);
+        for (int i = 0; i < N; i++)
+            l.at[i][i] = 1;
+        l.at[2][1] = whole(1, dtype) / 4;
+        const struct exact h = adjoint(&l);
+        struct exact m = product(itype == 1 ? &l : &h, &d);
+        m = product(&m, itype == 1 ? &h : &l);
+        store(&a, itype == 1 ? &m : &d, dtype);
+        store(&c, itype == 1 ? &d : &m, dtype);
+        for (int upper = 0; upper < 2; upper++) {
+            store(&b, upper ? &h : &l, dtype);
+            const char uplo = upper ? 'U' : 'L';
+            const struct view x = structured(&a, N, dtype, HERMITIAN, uplo),
+                              y = structured(&c, N, dtype, HERMITIAN, uplo),
+                              f = structured(&b, N, dtype, TRIANGULAR, uplo);
+            SMALL(residual_reduced(itype, &x, &f, &y));
+            LARGE(residual_reduced(itype == 1 ? 2 : 1, &x, &f, &y));
+        }
+        spoil(&c, 2, 2, dtype);
+        const struct view x = structured(&a, N, dtype, HERMITIAN, 'U'),
+                          y = structured(&c, N, dtype, HERMITIAN, 'U'),
+                          f = structured(&b, N, dtype, TRIANGULAR, 'U');
+        LARGE(residual_reduced(itype, &x, &f, &y));
+    }
+}
+
 static void svd(void **state)
 {
     static const double values[] = {8, 3, 3, 0}, rising[] = {8, 3, 0, 3},
@@ -611,12 +645,19 @@ static void least_squares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lu),           cmocka_unit_test(cholesky),
-        cmocka_unit_test(ldl),          cmocka_unit_test(solutions),
-        cmocka_unit_test(inverses),     cmocka_unit_test(qr),
-        cmocka_unit_test(eigen),        cmocka_unit_test(generalized),
-        cmocka_unit_test(svd),          cmocka_unit_test(geev_real),
-        cmocka_unit_test(geev_complex), cmocka_unit_test(least_squares),
+        cmocka_unit_test(lu),
+        cmocka_unit_test(cholesky),
+        cmocka_unit_test(ldl),
+        cmocka_unit_test(solutions),
+        cmocka_unit_test(inverses),
+        cmocka_unit_test(qr),
+        cmocka_unit_test(eigen),
+        cmocka_unit_test(generalized),
+        cmocka_unit_test(reduced),
+        cmocka_unit_test(svd),
+        cmocka_unit_test(geev_real),
+        cmocka_unit_test(geev_complex),
+        cmocka_unit_test(least_squares),
     };
     return cmocka_run_group_tests_name("residual", tests, NULL, NULL);
 }

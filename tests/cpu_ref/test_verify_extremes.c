@@ -112,6 +112,7 @@ static const struct solver solvers[] = {
     {"gesv", 0, ACCEL_b},  {"getrs", 0, ACCEL_b}, {"getri", 0, ACCEL_a}, {"posv", 1, ACCEL_b},
     {"potrs", 1, ACCEL_b}, {"potri", 1, ACCEL_a}, {"sysv", 0, ACCEL_b},  {"sytrs", 0, ACCEL_b},
     {"trtrs", 0, ACCEL_b}, {"trtri", 0, ACCEL_a}, {"gels", 0, ACCEL_b},  {"trsm", 0, ACCEL_b},
+    {"sytri", 0, ACCEL_a},
 };
 
 static struct trial *open_solver(char type, const struct solver *s)

@@ -66,6 +66,11 @@ double residual_eigen(const struct view *a, const struct view *z, const void *w)
 double residual_generalized(int itype, const struct view *a, const struct view *b,
                             const struct view *z, const void *w);
 
+/* sygst, with the factor of B, TRIANGULAR: L, or U = L^H: |A - L C L^H| / (n |L| |L^H| |C|) for itype 1,
+ * |C - L^H A L| / (n |L| |L^H| |A|) for 2 and 3. LAPACK's programs judge it by the eigenvalues alone. */
+double residual_reduced(int itype, const struct view *a, const struct view *factor,
+                        const struct view *reduced);
+
 /* gesvd, gesdd: |A - U S VT| / (max(m, n) |A|), U's columns and VT's rows orthogonal, s descending
  * and not negative. u and vt may have more columns and rows than s has elements; either may be
  * NULL: then |U^H A A^H U - S^2| / (max(m, n) |A|^2). dbdt01 */

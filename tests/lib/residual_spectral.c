@@ -74,6 +74,24 @@ double residual_generalized(int itype, const struct view *a, const struct view *
     return is_ordered(w, z->cols, 1, a->dtype) ? r : INFINITY;
 }
 
+double residual_reduced(int itype, const struct view *a, const struct view *factor,
+                        const struct view *reduced)
+{
+    struct dense x = dense_of(a), c = dense_of(reduced),
+                 l = dense_op(factor, factor->uplo == 'U' ? 'C' : 'N'), h = adjoint(&l);
+    struct dense part = itype == 1 ? multiply(&l, &c) : multiply(&h, &x),
+                 product = multiply(&part, itype == 1 ? &h : &l);
+    long double scale = count(a->rows) * norm(&l) * norm(&h) * norm(itype == 1 ? &c : &x);
+    double r = distance(&product, itype == 1 ? &x : &c, scale, a->dtype);
+    free(x.at);
+    free(c.at);
+    free(l.at);
+    free(h.at);
+    free(part.at);
+    free(product.at);
+    return r;
+}
+
 /* |Q^H A A^H Q - S^2| */
 static double one_side(const struct dense *a, const struct dense *q, const void *s,
                        long double scale, enum accel_dtype dtype)

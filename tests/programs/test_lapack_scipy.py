@@ -18,7 +18,7 @@ EXPECTED = {
     "cho_solve": "potrs",
     "solve_triangular": "trtrs",
     "ldl": "sytrf",
-    "ldl_hermitian": "-hetrf",  # cuSOLVER has no indefinite factorisation of Hermitian matrices
+    "ldl_hermitian": "hetrf",
     "qr": "geqrf orgqr",
     "qr_r": "geqrf",
     "qr_pivoting": "orgqr",  # after ?geqp3, which cuSOLVER lacks
@@ -61,16 +61,16 @@ EXPECTED = {
     "eigh_index_gvx": "sygvx",
 }
 # SciPy 1.10 solves with the drivers.
-DEBIAN = {**EXPECTED, "solve_pos": "posv", "solve_sym": "sysv", "solve_her": "-hesv -hetrf -hetrs", "pinvh": "syevr"}
+DEBIAN = {**EXPECTED, "solve_pos": "posv", "solve_sym": "sysv", "solve_her": "hesv", "pinvh": "syevr"}
 # SciPy 1.17 factors, and tries a structure before it looks for another.
 WHEEL = {
     **EXPECTED,
     "solve_pos": "potrf potrs",
     "solve_sym": "sytrf sytrs",
-    "solve_her": "-hetrf -hetrs",
+    "solve_her": "hetrf hetrs",
     "inv_pos": "potrf potri",
-    "inv_sym": "sytrf",
-    "inv_her": "-hetrf -hetrs",
+    "inv_sym": "sytrf sytri",
+    "inv_her": "hetrf hetri",
     "pinvh": "syev",
     "sytrs": "sytrf sytrs",
 }

@@ -207,8 +207,8 @@ step_device() {
     # One after the other: times are among them, and what fails first says most.
     run_jobs "first and second calls" first_calls_job
     run_jobs "programs that end" "ending_job $RANDOM"
-    run_jobs "k = 0" "zero_k_job $RANDOM" "sytrf of the GPU, sytrs of the CPU; laswp; info" "rules_job ?sytrs" \
-        "sytrf of the CPU, sytrs of the GPU" "rules_job ?sytrf" "n = 1" "random_job random_calls -l $build/tests/liblacking.so -f y -n 1 -s $RANDOM -c 30" \
+    run_jobs "k = 0" "zero_k_job $RANDOM" "sytrf of the GPU, sytrs of the CPU; laswp; info" "rules_job ?sytrs,?hetrs" \
+        "sytrf of the CPU, sytrs of the GPU" "rules_job ?sytrf,?hetrf" "n = 1" "random_job random_calls -l $build/tests/liblacking.so -f y -n 1 -s $RANDOM -c 30" \
         "n = 1, LAPACK" "random_lapack_job random_lapack -f tyesmv -n 1 -s $RANDOM -c 6" "capture" "device_job cuda_program -f y -n 20 -c 1"
 }
 

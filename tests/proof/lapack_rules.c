@@ -2,7 +2,7 @@
  * What LAPACK's documents say of results beyond their accuracy, tried on whatever computes: a line for each thing that is not so, and how
  * many were tried. Exit status 1 if there is one.
  *
- * ?sytrf: its factors are in LAPACK's storage if ?sytrs of another library solves with them (ACCEL_CPU sends one of both to the CPU).
+ * ?sytrf, ?hetrf: its factors are in LAPACK's storage if ?sytrs of another library solves with them (ACCEL_CPU sends one of both to the CPU).
  * ?laswp: rows are exchanged in the order that incx tells. INFO: which pivot, minor or diagonal element it names.
  */
 #include <math.h>
@@ -30,12 +30,17 @@ static double uniform(unsigned *seed)
 
 enum { SMALL = 9, LARGE = 130, LARGEST = LARGE * LARGE };
 
+typedef void factors(const char *, const int *, void *, const int *, int *, void *, const int *,
+                     int *, size_t);
+typedef void solves(const char *, const int *, const int *, const void *, const int *, const int *,
+                    void *, const int *, int *, size_t);
+factors chetrf_, zhetrf_;
+solves chetrs_, zhetrs_;
+
 /* For each type t: its element type, numbers in an element, and what an element is made of. */
 #define RULES(t, real, parts, eps)                                                                 \
-    void t##sytrf_(const char *, const int *, void *, const int *, int *, void *, const int *,     \
-                   int *, size_t);                                                                 \
-    void t##sytrs_(const char *, const int *, const int *, const void *, const int *, const int *, \
-                   void *, const int *, int *, size_t);                                            \
+    factors t##sytrf_;                                                                             \
+    solves t##sytrs_;                                                                              \
     void t##laswp_(const int *, void *, const int *, const int *, const int *, const int *,        \
                    const int *);                                                                   \
     void t##getrf_(const int *, const int *, void *, const int *, int *, int *);                   \
@@ -47,8 +52,9 @@ enum { SMALL = 9, LARGE = 130, LARGEST = LARGE * LARGE };
     void t##trtri_(const char *, const char *, const int *, void *, const int *, int *, size_t,    \
                    size_t);                                                                        \
                                                                                                    \
-    /* The residual of a symmetric system, which for a diagonal of 0 has pivots of order 2. */     \
-    static void t##_storage(const char *uplo, int n)                                               \
+    /* The residual of a system with pivots of order 2: its diagonal is 0. */                      \
+    static void t##_storage(const char *uplo, int n, factors *factor, solves *solve,               \
+                            bool hermitian)                                                        \
     {                                                                                              \
         static real a[LARGEST * parts], f[LARGEST * parts], work[LARGEST * parts];                 \
         static real b[LARGE * parts], x[LARGE * parts];                                            \
@@ -58,14 +64,18 @@ enum { SMALL = 9, LARGE = 130, LARGEST = LARGE * LARGE };
         for (int j = 0; j < n; j++)                                                                \
             for (int i = 0; i <= j; i++)                                                           \
                 for (int p = 0; p < parts; p++)                                                    \
-                    a[(i + j * n) * parts + p] = a[(j + i * n) * parts + p] =                      \
-                        i == j ? 0 : (real)uniform(&seed);                                         \
+                    a[(i + j * n) * parts + p] = i == j ? 0 : (real)uniform(&seed);                \
+        for (int j = 0; j < n; j++)                                                                \
+            for (int i = j + 1; i < n; i++)                                                        \
+                for (int p = 0; p < parts; p++)                                                    \
+                    a[(i + j * n) * parts + p] =                                                   \
+                        (real)(hermitian && p ? -1 : 1) * a[(j + i * n) * parts + p];              \
         for (int i = 0; i < n * parts; i++)                                                        \
             x[i] = b[i] = (real)uniform(&seed);                                                    \
         memcpy(f, a, sizeof a);                                                                    \
-        t##sytrf_(uplo, &n, f, &n, pivots, work, &lwork, &info, 1);                                \
-        judge(info == 0, #t "sytrf: INFO", info, 0);                                               \
-        t##sytrs_(uplo, &n, &one, f, &n, pivots, x, &n, &info, 1);                                 \
+        factor(uplo, &n, f, &n, pivots, work, &lwork, &info, 1);                                   \
+        judge(info == 0, hermitian ? #t "hetrf: INFO" : #t "sytrf: INFO", info, 0);                \
+        solve(uplo, &n, &one, f, &n, pivots, x, &n, &info, 1);                                     \
         double worst = 0;                                                                          \
         for (int i = 0; i < n; i++) {                                                              \
             double re = b[i * parts], im = parts == 2 ? b[i * parts + parts - 1] : 0, size = 1;    \
@@ -79,8 +89,9 @@ enum { SMALL = 9, LARGE = 130, LARGEST = LARGE * LARGE };
             worst = fmax(worst, hypot(re, im) / (size * eps));                                     \
         }                                                                                          \
         judge(worst < 30 * n,                                                                      \
-              *uplo == 'U' ? #t "sytrf, upper: ?sytrs's residual in eps"                           \
-                           : #t "sytrf, lower: ?sytrs's residual in eps",                          \
+              hermitian      ? #t "hetrf: ?hetrs's residual in eps"                                \
+              : *uplo == 'U' ? #t "sytrf, upper: ?sytrs's residual in eps"                         \
+                             : #t "sytrf, lower: ?sytrs's residual in eps",                        \
               worst < 1e9 ? (int)worst : 1000000000, 30 * n);                                      \
     }                                                                                              \
                                                                                                    \
@@ -144,8 +155,8 @@ enum { SMALL = 9, LARGE = 130, LARGEST = LARGE * LARGE };
         static const int orders[] = {2, SMALL, LARGE};                                             \
         for (int i = 0; i < 3; i++) {                                                              \
             int n = orders[i];                                                                     \
-            t##_storage("U", n);                                                                   \
-            t##_storage("L", n);                                                                   \
+            t##_storage("U", n, t##sytrf_, t##sytrs_, false);                                      \
+            t##_storage("L", n, t##sytrf_, t##sytrs_, false);                                      \
             t##_exchange(n, 1, n, 1);                                                              \
             t##_exchange(n, 1, n, -1);                                                             \
             t##_exchange(n, n / 2, n, 2);                                                          \
@@ -171,6 +182,12 @@ int main(void)
     d_rules();
     c_rules();
     z_rules();
+    for (int i = 0; i < 4; i++) {
+        const int n = i < 2 ? SMALL : LARGE;
+        const char *uplo = i % 2 ? "U" : "L";
+        c_storage(uplo, n, chetrf_, chetrs_, true);
+        z_storage(uplo, n, zhetrf_, zhetrs_, true);
+    }
     printf("%d rules tried, %d broken\n", tried, wrong);
     return wrong != 0;
 }

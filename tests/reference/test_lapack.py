@@ -27,10 +27,10 @@ MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"},
 TESTING = BUILD / "lapack/TESTING"
 WHOLE = LONG or len(sys.argv) > 1
 
-# cuSOLVER has no QR factorisation with column pivoting, and no Bunch-Kaufman one of Hermitian matrices.
-CPU_ONLY = r"(gelsy|hetrf|hetrs|hesv)$"
+# cuSOLVER has no QR factorisation with column pivoting.
+CPU_ONLY = r"gelsy$"
 # No test program calls these with bad arguments.
-NEVER_WRONG = r"(lauum|laswp|lacpy|(sy|he)gv[dx]?)$"
+NEVER_WRONG = r"(lauum|laswp|lacpy|(sy|he)g(v[dx]?|st))$"
 tap = Tap()
 rows = set(routine_table("LAPACK"))
 

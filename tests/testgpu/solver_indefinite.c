@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "solver_cost.h"
+#include "solver_indefinite.h"
 #include "solver_lapack.h"
 
 typedef void sytrf_routine(const char *uplo, const int *n, void *a, const int *lda, int *ipiv,
@@ -24,8 +25,7 @@ static int64_t room_of_sytrf(const struct solver_call *x)
     return 64 * larger(1, x->n);
 }
 
-/* INFO as cuSOLVER 12.0 was seen to give it: nothing is said of a first pivot of 0. */
-static int info_of_sytrf(const struct solver_call *x, const char *a, const int *pivots, int info)
+int info_of_indefinite(const struct solver_call *x, const char *a, const int *pivots, int info)
 {
     if (info != 1)
         return info;
@@ -47,11 +47,10 @@ static int compute_sytrf(const struct solver_call *x, void *const *at)
     ALONE(routines[x->precision], &w.uplo, &w.n, at[A], &w.lda, at[PIVOTS], work, &lwork, &info, 1);
     free(work);
     destroy_other(&x->at[A], at[A]);
-    return info_of_sytrf(x, at[A], at[PIVOTS], info);
+    return info_of_indefinite(x, at[A], at[PIVOTS], info);
 }
 
-/* The right-hand sides' columns are the call's k. */
-static bool describe_sytrs(struct solver_call *x)
+bool describe_indefinite_sides(struct solver_call *x)
 {
     if (x->k < 0 || x->type_b != x->type)
         return false;
@@ -61,13 +60,13 @@ static bool describe_sytrs(struct solver_call *x)
     return true;
 }
 
-static int64_t room_of_sytrs(const struct solver_call *x)
+int64_t room_of_indefinite_sides(const struct solver_call *x)
 {
     return x->n * larger(1, x->k);
 }
 
 /* A block of two by two has the same negative pivot twice. */
-static bool read_pivots_of_sytrs(struct solver_call *x, const void *pivots)
+bool read_indefinite_pivots(struct solver_call *x, const void *pivots)
 {
     const int64_t *pivot = pivots;
     for (int64_t i = 0; i < x->n; i++) {
@@ -104,9 +103,9 @@ static const struct solver_routine sytrs = {
     .name = "sytrs",
     .traits = HOST_WORK | READS_PIVOTS_AT_ONCE, /* as cuSOLVER 12.0 was seen to do */
     .result = B,
-    .describe = describe_sytrs,
-    .room = room_of_sytrs,
-    .read_pivots = read_pivots_of_sytrs,
+    .describe = describe_indefinite_sides,
+    .room = room_of_indefinite_sides,
+    .read_pivots = read_indefinite_pivots,
     .compute = compute_sytrs,
     .operations = operations_of_right_sides,
 };

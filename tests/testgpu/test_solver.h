@@ -70,6 +70,9 @@ int sytrd(struct solver *s, cublasFillMode_t uplo, int n, int a, int lda, int di
           int tau);
 int sytrs(struct solver *s, cublasFillMode_t uplo, int n, int k, int a, int lda, int pivots, int b,
           int ldb);
+int hetrf(struct solver *s, cublasFillMode_t uplo, int n, int a, int lda, int pivots);
+int hetrs(struct solver *s, cublasFillMode_t uplo, int n, int k, int a, int lda, int pivots, int b,
+          int ldb);
 
 /* An eigenproblem: of a pair where it has a type, of a part of the values where it has a range. */
 struct eigen {

@@ -1,5 +1,6 @@
 /* Calls of cuSOLVER by type, with the workspaces that they ask for. */
 #include <stdlib.h>
+#include "solver_hermitian.h"
 #include "test_solver.h"
 
 static bool give_back(struct solver *s)
@@ -185,6 +186,25 @@ int sytrs(struct solver *s, cublasFillMode_t uplo, int n, int k, int a, int lda,
         return REFUSED;
     return info_of(s, cusolverDnXsytrs(s->handle, uplo, n, k, TYPE, AT(a), lda, AT(pivots), TYPE,
                                        AT(b), ldb, X_WORK));
+}
+
+int hetrf(struct solver *s, cublasFillMode_t uplo, int n, int a, int lda, int pivots)
+{
+    if (!provide(s, cusolverDnXhetrf_bufferSize(s->handle, s->params, uplo, n, TYPE, AT(a), lda,
+                                                AT(pivots), TYPE, SIZES)))
+        return REFUSED;
+    return info_of(s, cusolverDnXhetrf(s->handle, s->params, uplo, n, TYPE, AT(a), lda, AT(pivots),
+                                       TYPE, X_WORK));
+}
+
+int hetrs(struct solver *s, cublasFillMode_t uplo, int n, int k, int a, int lda, int pivots, int b,
+          int ldb)
+{
+    if (!provide(s, cusolverDnXhetrs_bufferSize(s->handle, s->params, uplo, n, k, TYPE, AT(a), lda,
+                                                AT(pivots), TYPE, AT(b), ldb, SIZES)))
+        return REFUSED;
+    return info_of(s, cusolverDnXhetrs(s->handle, s->params, uplo, n, k, TYPE, AT(a), lda,
+                                       AT(pivots), TYPE, AT(b), ldb, X_WORK));
 }
 
 static int eigen_of_one(struct solver *s, struct eigen *e)

@@ -224,6 +224,32 @@ static int indefinite(struct solver *s)
     return 0;
 }
 
+static int hermitian_indefinite(struct solver *s)
+{
+    for (int i = 0; i < 2; i++) {
+        make(s->type, HERMITIAN, N, N, a);
+        CHECK(put(s, 0, a, AREA) == 0);
+        if (s->type == S || s->type == D) {
+            CHECK(hetrf(s, both[i], N, 0, LD, 1) == REFUSED);
+            CHECK(hetrs(s, both[i], N, K, 0, LD, 1, 2, LD) == REFUSED);
+            continue;
+        }
+        CHECK(hetrf(s, both[i], N, 0, LD, 1) == 0);
+        CHECK(get(s, 0, x, AREA) == 0 && gap_is_whole(N, N, x) && other_is_gone(both[i], N, x));
+        make(s->type, GENERAL, N, K, b);
+        CHECK(put(s, 2, b, AREA) == 0);
+        CHECK(hetrs(s, both[i], N, K, 0, LD, 1, 2, LD) == 0);
+        CHECK(get(s, 2, x, AREA) == 0 && gap_is_whole(N, K, x));
+        multiply(N, K, N, CUBLAS_OP_N, a, CUBLAS_OP_N, x, y);
+        CHECK(close_to(s->type, N, K, y, b));
+        /* An imaginary part on the diagonal is no Hermitian matrix's. */
+        a[0] += I;
+        CHECK(put(s, 0, a, AREA) == 0 && hetrf(s, both[i], N, 0, LD, 1) != REFUSED);
+        CHECK(get(s, 0, x, AREA) == 0 && !isfinite(creal(x[0])));
+    }
+    return 0;
+}
+
 /* z := the tridiagonal matrix of a triangle's diagonal and of what is beside it: x's elements, which the lists must have, too. */
 static int tridiagonal_of(struct solver *s, cublasFillMode_t uplo)
 {
@@ -297,6 +323,7 @@ FOR_TYPES(cholesky)
 FOR_TYPES(qr)
 FOR_TYPES(triangular)
 FOR_TYPES(indefinite)
+FOR_TYPES(hermitian_indefinite)
 FOR_TYPES(tridiagonal)
 FOR_TYPES(no_numbers)
 
@@ -317,6 +344,10 @@ const struct scenario solver_factor_scenarios[] = {
      {"geqrf=12 orgqr=16 ormqr=16\n", "call name=cusolverDnZunmqr n=4 failed=0"}},
     {"solver_triangular", triangular_right, {0}, {"trtri=20\n"}},
     {"solver_indefinite", indefinite_right, {0}, {"sytrf=8 sytrs=8\n"}},
+    {"solver_hermitian_indefinite",
+     hermitian_indefinite_right,
+     {0},
+     {"hetrf=8 hetrs=4\n", "call name=cusolverDnXhetrs n="}},
     {"solver_tridiagonal",
      tridiagonal_right,
      {0},

@@ -159,6 +159,10 @@ static int older_library(void)
     CHECK(found == NULL);
     found = dlsym(library, "cusolverDnXgeev_bufferSize");
     CHECK(found == NULL);
+    found = dlsym(library, "cusolverDnXhetrf");
+    CHECK(found == NULL);
+    found = dlsym(library, "cusolverDnXhetrs");
+    CHECK(found == NULL);
     found = dlsym(library, "cusolverDnXsyevdx");
     CHECK(found != NULL);
     return 0;

@@ -146,6 +146,9 @@ static int unsettled_pivots(void)
     s.type = D;
     OK(cuMemcpyHtoDAsync(s.slot[1], pivots, sizeof pivots, s.stream));
     CHECK(sytrs(&s, CUBLAS_FILL_MODE_LOWER, N, 1, 0, N, 1, 2, N) == REFUSED);
+    s.type = Z;
+    OK(cuMemcpyHtoDAsync(s.slot[1], pivots, sizeof pivots, s.stream));
+    CHECK(hetrs(&s, CUBLAS_FILL_MODE_LOWER, N, 1, 0, N, 1, 2, N) == REFUSED);
     return 0;
 }
 
@@ -203,7 +206,7 @@ const struct scenario solver_stream_scenarios[] = {
     {"solver_unsettled_pivots",
      unsettled_pivots,
      {0},
-     {"fault what=pivots_not_settled", "faults n=1\n"}},
+     {"fault what=pivots_not_settled", "faults n=2\n"}},
     {"solver_bad_pivots", bad_pivots, {0}, {"fault what=bad_pivots where=getrs", "faults n=1\n"}},
     {"solver_not_in_a_capture",
      not_in_a_capture,

@@ -10,7 +10,7 @@ for policy in "gpu", "auto":
     done = start("device_lapack", env={**TEST_GPU, **LOG, "ACCEL_POLICY": policy})
     tap.ok(done.returncode == 0 and "\n0 wrong" in done.stdout, f"{policy}: right", done.stdout, done.stderr[-300:])
     tap.ok(not said(done), f"{policy}: nothing to say", *said(done))
-    for routine in "dgesv_", "dgeqrf_", "dtrtri_", "dsyevd_", "dlacpy_", "dlaswp_", "dgecon_", "dpocon_":
+    for routine in "dgesv_", "dgeqrf_", "dtrtri_", "dsyevd_", "dlacpy_", "dlaswp_", "dgecon_", "dpocon_", "dsytri_", "dsygst_":
         tap.ok(lines_for(done, sym=routine, ran="gpu0", why="device_data"), f"{policy}: {routine} runs where its data are")
 
 # Copies of a whole matrix, exchanges of rows and the factors of a condition number stay on the device.

@@ -34,7 +34,7 @@ for name, (program, library, prefix, suffix) in LIBRARIES.items():
     infos = [line for line in done.stdout.splitlines() if "dpotrf" in line or "dgetrf" in line]
     tap.ok(infos == [line for line in plain.stdout.splitlines() if "dpotrf" in line or "dgetrf" in line],
            f"{name}, test GPU: the same INFO for what is singular, indefinite, not a number, or wrong", *infos)
-    for routine in "dgesv", "dsyevr", "zgesdd", "dgecon":
+    for routine in "dgesv", "dsyevr", "zgesdd", "dgecon", "dsytri", "zhetrf", "zhetrs", "dsygst":
         lines = lines_for(done, sym=f"{prefix}{routine}{suffix}", ran="gpu0", why="forced")
         tap.ok(lines, f"{name}, test GPU: {routine} runs there", done.stderr[-600:])
     tap.ok(lines_for(done, sym=f"{prefix}dpotrf{suffix}", ran="cpu", why="bad_argument"), f"{name}: a bad argument is the library's own")
