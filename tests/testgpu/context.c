@@ -147,6 +147,7 @@ static CUresult check_handle(CUcontext context)
 /* With the lock, which is let go meanwhile. */
 static CUresult start(void)
 {
+    speed_await_file();
     return speed_start(&driver.has_started, 9) ? CUDA_SUCCESS : CUDA_ERROR_DEINITIALIZED;
 }
 

@@ -63,6 +63,7 @@ struct settings {
     unsigned busy;
     unsigned threads;
     unsigned start_ms, load_ms, first_ms;
+    const char *start_file;
     const char *helper;
     bool data;
     enum pageable { PAGEABLE_MISUSED, PAGEABLE_ALLOWED, PAGEABLE_UNTOLD } pageable;
@@ -155,6 +156,8 @@ bool speed_is_set(void);
 /* With the lock, which is let go meanwhile: so many tenths of the process's start, once. False: the
  * driver has gone. */
 bool speed_start(bool *started, unsigned tenths);
+/* The same: waits for the file of TESTGPU_START_FILE. */
+void speed_await_file(void);
 
 /* context.c */
 struct CUctx_st {

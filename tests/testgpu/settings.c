@@ -50,6 +50,7 @@
  *                       a millisecond
  *   TESTGPU_START_MS    what a process's start takes: a tenth the first cuInit, the rest the first
  *                       context; default 0
+ *   TESTGPU_START_FILE  a path: the first context is not there before this file is
  *   TESTGPU_LOAD_MS     what loading each of the three libraries takes; default 0
  *   TESTGPU_MEMORY_US   what each call takes that takes device memory, pinned memory or managed memory, or gives it back; default 0
  *   TESTGPU_PIN_MS      what pinning 10^9 bytes of host memory takes besides, at an allocation or a registration; default 0
@@ -274,6 +275,7 @@ void settings_read(void)
     settings.busy = number_up_to("TESTGPU_BUSY", 0, 95);
     settings.threads = number_up_to("TESTGPU_THREADS", 16, 1024);
     settings.start_ms = number_up_to("TESTGPU_START_MS", 0, 1u << 30);
+    settings.start_file = path_setting("TESTGPU_START_FILE");
     settings.load_ms = number_up_to("TESTGPU_LOAD_MS", 0, 1u << 30);
     settings.helper = path_setting("TESTGPU_HELPER");
     settings.first_ms = number_up_to("TESTGPU_FIRST_MS", 0, 1u << 30);

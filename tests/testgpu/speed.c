@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <unistd.h>
 #include "driver.h"
 
 /* The end of a pause is watched: a sleeping thread is woken too late for a few microseconds. */
@@ -163,6 +164,12 @@ bool speed_is_set(void)
         set = card->up_gbps != 0 || card->down_gbps != 0 || card->gflops != 0;
     }
     return set;
+}
+
+void speed_await_file(void)
+{
+    while (settings.start_file && !driver.exiting && access(settings.start_file, F_OK) != 0)
+        pause_until(now() + 1000000);
 }
 
 bool speed_start(bool *started, unsigned tenths)
