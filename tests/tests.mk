@@ -51,8 +51,8 @@ $(TESTS)/test_objects: | $(HASHED)
 $(TESTS)/test_pack: UNIT_LIBS += -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset
 # Machines with more CPUs than there are, on which threads cannot be started.
 $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_staging: UNIT_LIBS += -Wl,--wrap=sched_getaffinity,--wrap=sched_setaffinity,--wrap=pthread_create,--wrap=getrusage
-# A clock that is put back while somebody waits.
-$(TESTS)/test_timed $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_output: UNIT_LIBS += -Wl,--wrap=clock_gettime
+# A clock that is put back while somebody waits, and one of the test's own.
+$(TESTS)/test_timed $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_output $(TESTS)/test_measure: UNIT_LIBS += -Wl,--wrap=clock_gettime
 $(TESTS)/test_gpu $(TESTS)/test_lane: UNIT_LIBS += $(CUDA_LINK)
 
 TEST_PROGRAMS := $(PROGRAMS) $(LIBRARIES) $(UNIT_TESTS) $(TESTS)/test_testgpu
