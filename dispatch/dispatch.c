@@ -127,8 +127,8 @@ struct dispatch_attention dispatch_attention(void)
 /* Whether ACCEL_REQUIRE=gpu forbids that the CPU runs a call that the GPU has not done. */
 static bool is_forbidden(const struct situation *situation, const struct accel_record *record)
 {
-    /* A matrix that the GPU has tried, and that only the program's LAPACK can report on, is no fallback. */
-    const bool refused = record->why == ACCEL_UNSUPPORTED && record->up_bytes > 0;
+    /* A matrix that only the program's LAPACK can report on is no fallback. */
+    const bool refused = record->why == ACCEL_UNSUPPORTED && record->refused;
     /* Nor is a call after exit() has begun: CUDA is not called any more. */
     /* Nor is one that would pay only if its matrix were still on the GPU, or only later ones. */
     const bool pays = record->why != ACCEL_SLOWER && !situation->brings;

@@ -5,6 +5,7 @@
 
 #include "composed.h"
 #include "copies.h"
+#include "declined.h"
 #include "precision.h"
 #include "refusals.h"
 #include "verify.h"
@@ -159,6 +160,16 @@ static enum gpu_status run_and_note(const struct situation *situation,
     return status;
 }
 
+/* Notes whether a place's matrix was one that the device could do. One that it refuses before
+ * anything has gone up has cost nothing. */
+static void note_outcome(const struct situation *situation, const struct gpu_host *host,
+                         enum gpu_status status, struct accel_record *record)
+{
+    record->refused = status == GPU_UNSUPPORTED && host->up_bytes + host->kept_bytes > 0;
+    if (accel_is_lapack(record->call->routine) && (record->refused || status == GPU_OK))
+        declined_note_gpu(situation->site, !record->refused);
+}
+
 bool run_on_gpu(const struct accel_call *call, const struct situation *situation,
                 const struct dispatch_caller *caller, struct accel_record *record)
 {
@@ -187,6 +198,11 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                             .precision = situation->precision,
                             .rates = situation->rates};
     const struct accel_op *op = accel_op_of(call->routine);
+    record->refused = op->is_hopeless && accel_is_on_host(call) && op->is_hopeless(call);
+    if (record->refused) {
+        record->why = ACCEL_UNSUPPORTED;
+        return false;
+    }
     if (!(host.rates.up > 0) && (op->scheduled || op->in_panels))
         host.rates = cost_schedule_rates(atomic_load(&situation->device->curves), call, GPU_NATIVE);
     struct verification verification;
@@ -199,6 +215,7 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
     if (status == GPU_OK && !situation->plan && !(situation->composed_ms > 0))
         warm_note(device, call->routine);
     device_tidy(device);
+    note_outcome(situation, &host, status, record);
     const bool finished = gpu_is_finished(status);
     const bool stands =
         !finished || !verification.on || may_stand(&verification, situation, call, caller, record);
@@ -288,6 +305,8 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
         stop_counting(NULL);
     int64_t info = 0; /* a matrix that is not definite ends a factorisation at once */
     const bool failed = blas_info(call, caller->passed, caller->result, &info) && info != 0;
+    if (accel_is_lapack(call->routine))
+        declined_note_cpu(situation->site, !failed);
     const struct cost_time took = {record->ms, closely ? spent_surely(&begin, &end) : record->ms};
     /* The call of a library with one thread takes its own time of the CPU, also beside others. */
     if ((alone || (closely && situation->threads == 1)) && learns && !failed)

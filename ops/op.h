@@ -172,6 +172,9 @@ struct accel_op {
     void (*narrow)(struct accel_call *call);
 
     /* ---- The GPU ---- */
+    /* LAPACK: looks at a few elements of operands in host memory, and returns whether the original
+     * will have to report on the matrix (INFO > 0). Then nothing goes up. NULL: it does not look. */
+    bool (*is_hopeless)(const struct accel_call *call);
     /* Returns whether the GPU's libraries can do it with these flags and sizes. NULL: with all. */
     bool (*is_supported)(const struct accel_call *call);
     /* Runs a valid, non-empty call on a lane, and returns when the result is in place: see gpu/work.h. NULL: `steps` does, or

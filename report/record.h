@@ -77,6 +77,7 @@ struct accel_record {
     char devices[ACCEL_RAN_BYTES]; /* what `ran` points to, if several devices have run the call */
     double start_ms;               /* when it began, by accel_now_ms() */
     double ms;                     /* the call took; negative: not timed */
+    bool refused; /* the matrix has been looked at, and only LAPACK can report on it */
     int64_t up_bytes, down_bytes;
     int64_t peer_bytes;     /* from one device to another */
     const char *arithmetic; /* that keeps it from the GPU: dispatch_caller's word; NULL: nothing */

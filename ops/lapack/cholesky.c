@@ -2,6 +2,7 @@
  * potrf, potrs, posv, potri, lauum: read and write one triangle of a symmetric or Hermitian matrix.
  */
 #include "cpu_ref/checks.h"
+#include "diagonal.h"
 #include "gpu/solver_in_core.h"
 #include "in_panels.h"
 #include "rules.h"
@@ -54,13 +55,19 @@ static void run_lauum(struct solver *s)
 #define DEFINITE .hermitian = true, .definite = 1 << ACCEL_a
 #define TRIANGLE LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a
 
-const struct accel_op op_potrf = {TRIANGLE, .steps = run_potrf,
-                                  .in_panels = &lapack_potrf_in_panels, .check = check_potrf};
-const struct accel_op op_posv = {TRIANGLE, .is_empty = lapack_has_no_matrix, .steps = run_potrf,
-                                 .in_panels = &lapack_potrf_in_panels, .check = check_posv};
+const struct accel_op op_potrf = {TRIANGLE, .is_hopeless = lapack_hopeless_by_definiteness,
+                                  .steps = run_potrf, .in_panels = &lapack_potrf_in_panels,
+                                  .check = check_potrf};
+const struct accel_op op_posv = {TRIANGLE,
+                                 .is_empty = lapack_has_no_matrix,
+                                 .is_hopeless = lapack_hopeless_by_definiteness,
+                                 .steps = run_potrf,
+                                 .in_panels = &lapack_potrf_in_panels,
+                                 .check = check_posv};
 const struct accel_op op_potrs = {LAPACK_SOLVES, DEFINITE, .steps = run_potrs,
                                   .in_panels = &lapack_potrs_in_panels, .check = check_potrs};
-const struct accel_op op_potri = {TRIANGLE, .steps = run_potri,
-                                  .in_panels = &lapack_potri_in_panels, .check = check_potri};
+const struct accel_op op_potri = {TRIANGLE, .is_hopeless = lapack_hopeless_by_zeros,
+                                  .steps = run_potri, .in_panels = &lapack_potri_in_panels,
+                                  .check = check_potri};
 const struct accel_op op_lauum = {TRIANGLE, .steps = run_lauum,
                                   .in_panels = &lapack_lauum_in_panels, .check = check_lauum};

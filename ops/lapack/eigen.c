@@ -2,6 +2,7 @@
  * syev, syevd, syevr, syevx (and he): all eigenvalues, or a range of them. sygv, sygvd, sygvx (and he) of two matrices.
  */
 #include "cpu_ref/checks.h"
+#include "diagonal.h"
 #include "gpu/solver.h"
 #include "rules.h"
 #include "spectral.h"
@@ -151,6 +152,12 @@ static void run_sygvx(struct solver *s)
     solver_return(s, &s->call->span[ACCEL_b], p.b, uplo);
 }
 
+/* The other matrix must be definite. */
+static bool has_no_factor(const struct accel_call *call)
+{
+    return lapack_is_indefinite(&call->span[ACCEL_b], call->blas.flag[ACCEL_uplo]);
+}
+
 /* ---- Rules ---- */
 
 static const char *itype_fault(const struct accel_call *call)
@@ -241,7 +248,8 @@ static void narrow_to_range(struct accel_call *call)
 #define OF_ONE LAPACK_ITERATES, .hermitian = true, .check = check_syev
 #define OF_TWO                                                                                     \
     LAPACK_ITERATES, .whole = LAPACK_CONDENSES, .hermitian = true, .triangles = 1 << ACCEL_b,      \
-                     .definite = 1 << ACCEL_b, .fault = itype_fault, .check = check_sygv
+                     .definite = 1 << ACCEL_b, .fault = itype_fault,                               \
+                     .is_hopeless = has_no_factor, .check = check_sygv
 
 #define OF_RANGE .trim = trim_to_found, .may_be_short = 1 << ACCEL_c, .narrow = narrow_to_range
 

@@ -2,6 +2,7 @@
  * getrf, getrs, gesv, getri: LU with partial pivoting. cuSOLVER has no getri: getrs solves for the identity.
  */
 #include "cpu_ref/checks.h"
+#include "diagonal.h"
 #include "gpu/solver_in_core.h"
 #include "in_panels.h"
 #include "rules.h"
@@ -69,6 +70,7 @@ const struct accel_op op_getri = {LAPACK_BLOCKS,
                                   .definite = 1 << ACCEL_a,
                                   .workspace = lapack_n_workspace,
                                   .left = getri_left,
+                                  .is_hopeless = lapack_hopeless_by_zeros,
                                   .steps = run_getri,
                                   .in_panels = &lapack_getri_in_panels,
                                   .check = check_getri};

@@ -1,0 +1,23 @@
+/*
+ * Places whose matrices the GPU gives back: singular or indefinite ones, on which only the
+ * program's own LAPACK can report. Such a call has gone up for nothing, and is computed a second
+ * time. A place (regret_key()) where that happens twice without a success between stays on the CPU
+ * until some calls in a row have succeeded there: INFO tells. If the GPU gives the next one back
+ * too, twice as many must. Thread-safe.
+ */
+#ifndef ACCEL_DECLINED_H
+#define ACCEL_DECLINED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Whether calls from there stay on the CPU now. */
+bool declined_holds(uint64_t place);
+
+/* Notes that the GPU has done a call from there, or has given it back. */
+void declined_note_gpu(uint64_t place, bool done);
+
+/* Notes that a call from there has run on the CPU, and whether its INFO was 0. */
+void declined_note_cpu(uint64_t place, bool succeeded);
+
+#endif
