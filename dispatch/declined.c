@@ -13,9 +13,9 @@ enum { IN_A_ROW = 2, WANTED_FIRST = 2, WANTED_MOST = 64 };
 
 struct place {
     _Atomic uint64_t key; /* 0: free */
-    atomic_int wanted;    /* successes on the CPU, before the GPU gets a call again; 0: it gets them */
-    int level;            /* how many of them the last hold has begun with; 0: there was none */
-    int declined;         /* since the last success on the GPU */
+    atomic_int wanted; /* successes on the CPU, before the GPU gets a call again; 0: it gets them */
+    int level;         /* how many of them the last hold has begun with; 0: there was none */
+    int declined;      /* since the last success on the GPU */
 };
 
 static struct place places[PLACES];
@@ -52,9 +52,9 @@ static void decline(struct place *place)
     place->declined++;
     if (place->declined < IN_A_ROW)
         return;
-    place->level = place->level == 0              ? WANTED_FIRST
+    place->level = place->level == 0            ? WANTED_FIRST
                    : place->level < WANTED_MOST ? 2 * place->level
-                                                  : WANTED_MOST;
+                                                : WANTED_MOST;
     atomic_store_explicit(&place->wanted, place->level, memory_order_relaxed);
 }
 

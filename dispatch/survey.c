@@ -171,8 +171,8 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
     }
     if (adapts && valid && machine.gpu == DEVICE_READY) {
         machine.gpu_wait_ms = contention_gpu_ms(&device->contention);
-        machine.lost = regret_lost(&device->regret, situation->site) ||
-                       declined_holds(situation->site);
+        machine.lost =
+            regret_lost(&device->regret, situation->site) || declined_holds(situation->site);
         machine.full = full_for(&device->full, call);
     }
     machine.arithmetic = situation->arithmetic;

@@ -22,7 +22,7 @@ static int told_length(const struct accel_routine *routine, int i)
 
 static int64_t *length_of(struct accel_lengths *lengths, int slot)
 {
-    return slot == ACCEL_lwork ? &lengths->work
+    return slot == ACCEL_lwork    ? &lengths->work
            : slot == ACCEL_lrwork ? &lengths->rwork
                                   : &lengths->iwork;
 }

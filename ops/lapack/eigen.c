@@ -248,16 +248,13 @@ static void narrow_to_range(struct accel_call *call)
 #define OF_ONE LAPACK_ITERATES, .hermitian = true, .check = check_syev
 #define OF_TWO                                                                                     \
     LAPACK_ITERATES, .whole = LAPACK_CONDENSES, .hermitian = true, .triangles = 1 << ACCEL_b,      \
-                     .definite = 1 << ACCEL_b, .fault = itype_fault,                               \
-                     .is_hopeless = has_no_factor, .check = check_sygv
+                     .definite = 1 << ACCEL_b, .fault = itype_fault, .is_hopeless = has_no_factor, \
+                     .check = check_sygv
 
 #define OF_RANGE .trim = trim_to_found, .may_be_short = 1 << ACCEL_c, .narrow = narrow_to_range
 
-const struct accel_op op_syev = {OF_ONE,
-                                 .workspace = syev_workspace,
-                                 .left = syev_left,
-                                 .steps = run_syev,
-                                 .compose = spectral_compose};
+const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .left = syev_left,
+                                 .steps = run_syev, .compose = spectral_compose};
 const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .steps = run_syev,
                                   .compose = spectral_compose};
 const struct accel_op op_syevr = {OF_ONE,

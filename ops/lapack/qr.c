@@ -75,12 +75,9 @@ static void orgqr_left(const struct lapack_sizes *x, struct accel_lengths *lengt
     lapack_left_by_blocks(x, x->call->blas.size[ACCEL_k], LAPACK_QR_CROSSOVER, lengths);
 }
 
-const struct accel_op op_geqrf = {LAPACK_REFLECTS,
-                                  .workspace = lapack_n_workspace,
-                                  .left = geqrf_left,
-                                  .steps = run_geqrf,
-                                  .in_panels = &lapack_geqrf_in_panels,
-                                  .check = check_geqrf};
+const struct accel_op op_geqrf = {
+    LAPACK_REFLECTS,    .workspace = lapack_n_workspace,      .left = geqrf_left,
+    .steps = run_geqrf, .in_panels = &lapack_geqrf_in_panels, .check = check_geqrf};
 const struct accel_op op_orgqr = {LAPACK_REFLECTS,
                                   .reflectors = true,
                                   .fault = orgqr_fault,
