@@ -289,7 +289,7 @@ static void measure_guide(struct survey *survey, struct survey_track *track, dou
 {
     const struct survey_shape *guide = square(track, GUIDING_ORDER);
     struct survey_shape *before = square(track, BEFORE_ORDER);
-    if (!guide || !before || !guides(track, guide))
+    if (survey_now() >= deadline || !guide || !before || !guides(track, guide))
         return;
     measure(survey, track, before, 0, limit_ms);
     measure_behind(survey, track, before, GUIDING_ORDER, limit_ms, deadline);
@@ -297,12 +297,16 @@ static void measure_guide(struct survey *survey, struct survey_track *track, dou
         measure_behind(survey, track, guide, FILLING_ORDER, limit_ms, deadline);
 }
 
-/* Of routines without such a guide, the time of a square that is not small tells how it grows: that of eigenvalues and singular values far less than their operations. */
+/* Of routines without such a guide, the time of a square that is not small tells how it grows: that
+ * of eigenvalues and singular values far less than their operations. So those of LAPACK in double
+ * precision are measured even if a busy machine leaves no time. */
 static void measure_growth(struct survey *survey, struct survey_track *track, double limit_ms,
                            double deadline)
 {
+    const struct accel_routine *routine = track->routine;
     struct survey_shape *shape = square(track, BEFORE_ORDER);
-    if (shape && shape->ms <= 0 && survey_now() < deadline)
+    const bool always = routine->dtype == ACCEL_FLOAT64 && accel_uses_solver(routine);
+    if (shape && shape->ms <= 0 && (always || survey_now() < deadline))
         measure(survey, track, shape, 0, limit_ms);
 }
 
@@ -316,7 +320,7 @@ static void measure_first(struct survey *survey, measure_some *some, double limi
     static const enum accel_dtype types[] = {ACCEL_FLOAT64, ACCEL_FLOAT32, ACCEL_COMPLEX128,
                                              ACCEL_COMPLEX64};
     for (size_t type = 0; type < sizeof types / sizeof *types; type++)
-        for (int t = 0; t < survey->tracks && survey->gpu && survey_now() < deadline; t++) {
+        for (int t = 0; t < survey->tracks && survey->gpu; t++) {
             struct survey_track *track = &survey->track[t];
             if (track->gpu && track->routine->dtype == types[type])
                 some(survey, track, limit_ms, deadline);

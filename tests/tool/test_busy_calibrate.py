@@ -57,8 +57,8 @@ with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, f"libslow{slow}.so")
         subprocess.run(["gcc", "-shared", "-fPIC", f"-DSLOW={slow}", "-x", "c", "-", "-o", library], input=SOURCE, text=True, check=True)
         model = Path(folder, f"model{slow}")
-        for _ in range(3):  # other processes may leave too little time for measuring it again
-            done = calibrate(folder, "--library", library, "--output", model, seconds=4)
+        for seconds in 4, 15, 60, 200:  # other processes may leave too little time for measuring it again
+            done = calibrate(folder, "--library", library, "--output", model, seconds=seconds)
             found = calls(model, "dgemm") if model.exists() else {}
             kept = found.get("48x48x48")
             if says or kept is not None:

@@ -1,6 +1,7 @@
 /*
- * The measurements of a calibration on the GPU: of a call whose copies and kernels overlap, the curve gets the kernel's time. The test GPU
- * takes known times at least; a machine that has other work to do makes them longer, never shorter.
+ * The measurements of a calibration on the GPU: of a call whose copies and kernels overlap, the
+ * curve gets the kernel's time; and those for which there is always time. The test GPU takes known
+ * times at least; a machine that has other work to do makes them longer, never shorter.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,6 +67,35 @@ static void a_kernel_counts_as_a_whole(void **state)
     check_section(&survey, large->model_ms);
 }
 
+static struct survey_track track_of(const char *name)
+{
+    return (struct survey_track){
+        .routine = routine(name),
+        .gpu = true,
+        .shape = {{.kind = SURVEY_SQUARE, .size = {24, 24, 0, 0}, .flops = 24.0 * 24 * 24},
+                  {.kind = SURVEY_SQUARE, .size = {192, 192, 0, 0}, .flops = 192.0 * 192 * 192}},
+        .shapes = 2,
+        .least = 1};
+}
+
+/* A machine with other work leaves no time at all: what only a square that is not small tells is
+ * measured all the same, in double precision. */
+static void growth_is_measured_without_time(void **state)
+{
+    struct survey_track track[] = {track_of("dsyevd"), track_of("ssyevd")};
+    struct survey survey = {
+        .device = *state, .gpu = true, .copies = {.up_gbps = gbps, .down_gbps = gbps}};
+    survey.track = track;
+    survey.tracks = 2;
+    survey.deadline = survey_now() - 1;
+    survey.start = survey.deadline - 1e-6;
+    assert_true(workload_memory_open(&survey.memory, (size_t)1 << 26));
+    survey_run(&survey);
+    workload_memory_close(&survey.memory);
+    assert_true(track[0].shape[0].ms > 0 && track[0].shape[1].ms > 0);
+    assert_true(track[1].shape[0].ms > 0 && track[1].shape[1].ms == 0);
+}
+
 static int start(void **state)
 {
     struct gpu_config config = {.memory_share = 0.5};
@@ -81,6 +111,7 @@ int main(void)
     setenv("TESTGPU_UP_GBPS", "1", 1);
     setenv("TESTGPU_DOWN_GBPS", "1", 1);
     setenv("TESTGPU_GFLOPS", "50", 1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_kernel_counts_as_a_whole)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_kernel_counts_as_a_whole),
+                                       cmocka_unit_test(growth_is_measured_without_time)};
     return cmocka_run_group_tests(tests, start, stop_device);
 }
