@@ -44,8 +44,8 @@ struct banner_program {
 bool banner_lacks_program(void);
 void banner_program(const struct banner_program *program);
 
-/* So many calls of a CPU library all took at least so many times what its nominal figures say, which
- * are divided by that. path: as cpu_path. Later ones are not heard. */
+/* So many calls of a CPU library all took at least so many times what its nominal figures say,
+ * which are divided by that. path: as cpu_path. Later ones are not heard. */
 void banner_slow(const char *path, int calls, double times);
 
 /* A GPU is ready. */

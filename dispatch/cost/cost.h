@@ -70,8 +70,8 @@ struct cost_first cost_first_calls(const struct cost_curves *device);
 struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
                                           enum gpu_precision precision);
 
-/* How long a call took on the CPU; and what of that the calling thread computed for certain, less if
- * others took its CPU (base/spent.h). */
+/* How long a call took on the CPU; and what of that the calling thread computed for certain, less
+ * if others took its CPU (base/spent.h). */
 struct cost_time {
     double ms, sure_ms;
 };

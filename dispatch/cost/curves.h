@@ -73,8 +73,8 @@ struct cost_curves *curves_of_cpu(const struct dispatch_library *library, int th
 /* Returns one of these, by a number from 0; NULL: there are no more. */
 struct cost_curves *curves_of_cpu_at(int number);
 
-/* Divides the rates of a CPU library's operations, and makes its nominal curves anew; calls that were
- * measured keep their times. Under curves_lock. */
+/* Divides the rates of a CPU library's operations, and makes its nominal curves anew; calls that
+ * were measured keep their times. Under curves_lock. */
 void curves_slow_down(struct cost_curves *p, double times);
 
 /* Makes a routine's curve anew. Under curves_lock. */

@@ -33,8 +33,8 @@ static void learn(struct cost_curves *p, struct model_curve *curve, const struct
     pthread_rwlock_unlock(&curves_lock);
 }
 
-/* Whether a call tells the rate of a library as a whole: a product of Level 3 or the like that takes a
- * millisecond, so that little else takes part, and by several threads some more. */
+/* Whether a call tells the rate of a library as a whole: one of Level 3 that takes
+ * a millisecond, so that little else takes part, and by several threads some more. */
 static bool tells_library(const struct accel_call *call, int threads, double ms, double operations)
 {
     return !accel_uses_solver(call->routine) && accel_is_blas(call->routine) &&
@@ -61,7 +61,7 @@ static void weigh_library(struct cost_curves *p, const struct accel_call *call,
     pthread_rwlock_unlock(&curves_lock);
 }
 
-/* Returns the time to learn from. A time above the estimate counts as far as the thread had a CPU. */
+/* Returns the time to learn from. One above the estimate counts as far as the thread had a CPU. */
 static double believed_ms(const struct cost_time *took, double estimate)
 {
     const double sure = took->sure_ms < took->ms ? took->sure_ms : took->ms;

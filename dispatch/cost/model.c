@@ -416,8 +416,8 @@ void model_slow_operations(struct model_curve *curve, double times)
 struct model_rates model_kernels_rates(enum cpu_kernels kernels, int threads)
 {
     /* Of a thread, in single and in double precision. By products of order 600 on a core of Zen 5,
-     * OpenBLAS's kernels for Sandybridge reach 0.7 of what those for Zen do, older ones 0.25 to 0.4,
-     * and the reference library 0.05 to 0.1. */
+     * OpenBLAS's kernels for Sandybridge reach 0.7 of what those for Zen do, older ones 0.25 to
+     * 0.4, and the reference library 0.05 to 0.1. */
     static const double gflops[KERNELS][2] = {[KERNELS_TUNED] = {50, 25},
                                               [KERNELS_AVX] = {36, 18},
                                               [KERNELS_SSE] = {16, 8},

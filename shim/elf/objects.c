@@ -235,7 +235,7 @@ bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char
     return place != STN_UNDEF && !is_variable(&s, place);
 }
 
-/* The symbols that are not defined come before those in the GNU hash table; the other one has all. */
+/* Symbols that are not defined come before those in the GNU hash table; the other one has all. */
 bool accel_object_imports(ElfW(Addr) base, const ElfW(Dyn) * dynamic, bool (*is)(const char *name))
 {
     const struct symbols s = symbols_of(base, dynamic);

@@ -47,8 +47,8 @@ bool accel_objects_define(bool (*is)(const char *name, uint32_t hash), unsigned 
  * meanwhile. (gABI, chapter 5, "Hash Table"; GNU hash: https://sourceware.org/legacy-ml/binutils/2006-10/msg00377.html) */
 bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol);
 
-/* Returns whether is() returns true for a name that the object refers to and does not define; true if
- * no hash table could tell. The object must stay meanwhile. */
+/* Returns whether is() returns true for a name that the object refers to and does not define; true
+ * if no hash table could tell. The object must stay meanwhile. */
 bool accel_object_imports(ElfW(Addr) base, const ElfW(Dyn) * dynamic, bool (*is)(const char *name));
 
 struct accel_object {

@@ -1,6 +1,6 @@
 /*
- * What gpu_measure_copies() copies, and says of it, of long columns and short ones: on the test GPU,
- * by a clock that its copies alone move on.
+ * What gpu_measure_copies() copies, and says of it, of long columns and short ones: on the test
+ * GPU, by a clock that its copies alone move on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static double bytes_of(const char *name)
     return sum;
 }
 
-/* ---- A clock that goes on by what is copied, 2 GB/s up and 1 GB/s down, and by nothing else ---- */
+/* ---- A clock that what is copied moves on, 2 GB/s up and 1 GB/s down, and nothing else ---- */
 
 static _Atomic uint64_t copied_ns;
 static struct timespec begun;
@@ -94,8 +94,8 @@ static void count_time(bool on)
         cuda_api = real_api;
 }
 
-/* As much goes up as comes down, and the time of each way is divided by its bytes: whatever else the
- * machine does. */
+/* As much goes up as comes down, and the time of each way is divided by its bytes: whatever else
+ * the machine does. */
 static void rates_of_copies(void **state)
 {
     struct gpu_copy_rates rates = {0};
