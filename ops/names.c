@@ -126,7 +126,7 @@ __attribute__((section("accel_tables"))) const struct accel_name accel_names[] =
 
 const uint32_t accel_name_count = sizeof accel_names / sizeof accel_names[0];
 
-/* isamax is in nearly every BLAS, and tells the width at little cost: see shim/elf/provider.c. LAPACKE has no isamax. */
+/* isamax is in nearly every BLAS: see shim/elf/provider.c. LAPACKE has no isamax. */
 #define MANGLING(abi, width, trust, symbol, sibling) {ACCEL_ABI_##abi, width, trust, #sibling},
 static const struct accel_mangling manglings[] = {ACCEL_MANGLINGS(MANGLING, isamax, ISAMAX)};
 static const struct accel_mangling lapack_manglings[] = {

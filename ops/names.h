@@ -10,9 +10,9 @@
 /* A row of manglings.def. */
 struct accel_mangling {
     enum accel_abi abi;
-    int width;         /* bits of INTEGER; 0: probe it */
+    int width;         /* bits of INTEGER; 0: the name does not tell */
     bool trusted;      /* false: other libraries may use such a name for something else */
-    const char *probe; /* isamax in this mangling, for probing the width */
+    const char *probe; /* isamax in this mangling: nearly every BLAS has it */
 };
 
 struct accel_name {

@@ -22,6 +22,44 @@ bool blas_is_by_value(enum accel_abi abi, const struct accel_routine *routine,
             (arg->kind == ACCEL_ARG_SCALAR && !accel_is_complex(routine->dtype)));
 }
 
+static enum blas_word word_of(enum accel_abi abi, const struct accel_routine *routine,
+                              const struct accel_arg *arg)
+{
+    switch (arg->kind) {
+    case ACCEL_ARG_SIZE:
+    case ACCEL_ARG_LD:
+    case ACCEL_ARG_INC:
+    case ACCEL_ARG_STRIDE:
+    case ACCEL_ARG_BATCH:
+    case ACCEL_ARG_GROUPS:
+    case ACCEL_ARG_INTEGER:
+    case ACCEL_ARG_LWORK:
+    case ACCEL_ARG_INFO:
+        return abi == ACCEL_ABI_FORTRAN || arg->array ? BLAS_WORD_INTEGER : BLAS_WORD_INTEGER_VALUE;
+    case ACCEL_ARG_SCALAR:
+    case ACCEL_ARG_REAL:
+        return arg->array                                                ? BLAS_WORD_OTHER
+               : accel_is_complex(blas_scalar_dtype(routine, arg->kind)) ? BLAS_WORD_COMPLEX
+                                                                         : BLAS_WORD_REAL;
+    default:
+        return BLAS_WORD_OTHER;
+    }
+}
+
+int blas_words(enum blas_word word[], int most, enum accel_abi abi,
+               const struct accel_routine *routine)
+{
+    int count = 0;
+    if (abi != ACCEL_ABI_FORTRAN)
+        word[count++] = BLAS_WORD_OTHER; /* the order of matrices */
+    for (int i = 0; i < routine->args && count < most; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if (blas_is_passed(abi, arg) && !blas_is_by_value(abi, routine, arg))
+            word[count++] = word_of(abi, routine, arg);
+    }
+    return count;
+}
+
 enum accel_dtype blas_scalar_dtype(const struct accel_routine *routine, enum accel_kind kind)
 {
     if (kind == ACCEL_ARG_REAL)

@@ -25,6 +25,19 @@ bool blas_is_passed(enum accel_abi abi, const struct accel_arg *arg);
 bool blas_is_by_value(enum accel_abi abi, const struct accel_routine *routine,
                       const struct accel_arg *arg);
 
+/* A word of a call: an argument in a general register, or on the stack behind those. */
+enum blas_word {
+    BLAS_WORD_OTHER,
+    BLAS_WORD_INTEGER, /* its address */
+    BLAS_WORD_INTEGER_VALUE,
+    BLAS_WORD_REAL,   /* the address of a real scalar */
+    BLAS_WORD_COMPLEX /* of a complex one */
+};
+
+/* Lists the words of a routine's call, `most` at most; returns how many there are. */
+int blas_words(enum blas_word word[], int most, enum accel_abi abi,
+               const struct accel_routine *routine);
+
 /* Returns the type in which a scalar argument is passed. */
 enum accel_dtype blas_scalar_dtype(const struct accel_routine *routine, enum accel_kind kind);
 

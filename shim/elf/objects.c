@@ -248,6 +248,29 @@ bool accel_object_imports(ElfW(Addr) base, const ElfW(Dyn) * dynamic, bool (*is)
     return false;
 }
 
+const void *accel_object_function(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol)
+{
+    const struct symbols s = symbols_of(base, dynamic);
+    const uint32_t place = place_of(&s, symbol);
+    const unsigned type = place != STN_UNDEF ? ELF64_ST_TYPE(s.table[place].st_info) : STT_SECTION;
+    return type == STT_FUNC || type == STT_NOTYPE ? (const void *)(base + s.table[place].st_value)
+                                                  : NULL;
+}
+
+const char *accel_object_slot_name(ElfW(Addr) base, const ElfW(Dyn) * dynamic, uintptr_t slot)
+{
+    const struct symbols s = symbols_of(base, dynamic);
+    const ElfW(Rela) *table = address_of(base, dynamic, DT_JMPREL);
+    const size_t count = table ? value_of(dynamic, DT_PLTRELSZ) / sizeof *table : 0;
+    /* They lie in the order of their slots, mostly. */
+    const size_t first = count ? base + table[0].r_offset : 0, guess = (slot - first) / 8;
+    size_t i = guess < count && base + table[guess].r_offset == slot ? guess : 0;
+    while (i < count && base + table[i].r_offset != slot)
+        i++;
+    return i < count && s.table && s.names ? name_at(&s, (uint32_t)ELF64_R_SYM(table[i].r_info))
+                                           : NULL;
+}
+
 static bool gnu_hash_has(const struct symbols *s, bool (*is)(const char *name, uint32_t hash))
 {
     const struct gnu_hash g = gnu_hash_of(s->gnu_hash);

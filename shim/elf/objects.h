@@ -51,6 +51,15 @@ bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char
  * if no hash table could tell. The object must stay meanwhile. */
 bool accel_object_imports(ElfW(Addr) base, const ElfW(Dyn) * dynamic, bool (*is)(const char *name));
 
+/* Returns a function that the object defines, NULL if there is none, or a function of its own
+ * chooses one (STT_GNU_IFUNC). The object must stay meanwhile; here and below it may also be one
+ * that nobody has loaded. */
+const void *accel_object_function(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol);
+
+/* Returns the name in the relocation of a slot of the procedure linkage table; empty: it names
+ * none, NULL: there is no such slot. */
+const char *accel_object_slot_name(ElfW(Addr) base, const ElfW(Dyn) * dynamic, uintptr_t slot);
+
 struct accel_object {
     const ElfW(Dyn) * dynamic; /* identifies it among the loaded objects */
     int number;                /* in the order of loading */

@@ -11,9 +11,11 @@
 #include <sys/stat.h>
 
 #include "base/forks.h"
+#include "code.h"
 #include "objects.h"
 #include "own_lock.h"
 #include "real_linker.h"
+#include "sizes.h"
 
 void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], char real[PATH_MAX],
                          const char *path)
@@ -30,32 +32,7 @@ void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], char real[PATH_MA
     errno = saved;
 }
 
-/* ---- The width of INTEGER ---- */
-
-/* A size for isamax or idamax of three elements: its lower half is 3, and it is negative as 64 bits. An LP64 provider finds the third
- * element; an ILP64 one sees n < 0 and returns 0. After libblastrampoline, src/autodetection.c. */
-static const int64_t probe_n = (int64_t)0xffffffff00000003;
-static const float probe_floats[3] = {1, 2, 3};
-static const double probe_doubles[3] = {1, 2, 3};
-
-/* Returns 32 or 64, 0 for any other answer. x: three elements of the function's type. */
-static int width_of_amax(void *amax, enum accel_abi abi, const void *x)
-{
-    const int64_t one = 1;
-    uint32_t index, third;
-    if (abi == ACCEL_ABI_FORTRAN) {
-        int64_t (*f)(const int64_t *, const void *, const int64_t *);
-        memcpy(&f, &amax, sizeof f);
-        index = (uint32_t)f(&probe_n, x, &one);
-        third = 3;
-    } else {
-        size_t (*f)(int64_t, const void *, int64_t);
-        memcpy(&f, &amax, sizeof f);
-        index = (uint32_t)f(probe_n, x, 1);
-        third = 2;
-    }
-    return index == third ? 32 : index == 0 ? 64 : 0;
-}
+/* ---- The sizes of INTEGER and of elements ---- */
 
 /* A library that has fewer of the names is not BLAS: its functions may have other arguments. */
 enum { NAMES_OF_A_LIBRARY = 8 };
@@ -69,87 +46,212 @@ static bool is_library_of(const struct link_map *object, uint32_t entry)
     return names == NAMES_OF_A_LIBRARY;
 }
 
+/* The same routine under its plain Fortran name, which comes first. */
+static uint32_t plain(uint32_t entry)
+{
+    return entry - entry % accel_mangling_count;
+}
+
+static void fill(struct accel_sizes *sizes, const struct accel_sizes *more)
+{
+    sizes->integer = sizes->integer ? sizes->integer : more->integer;
+    sizes->real = sizes->real ? sizes->real : more->real;
+    sizes->double_precision =
+        sizes->double_precision ? sizes->double_precision : more->double_precision;
+}
+
+static bool is_filled(const struct accel_sizes *sizes, uint32_t entry)
+{
+    return sizes->integer && accel_sizes_fit(sizes, accel_name_routine(entry)) >= 0;
+}
+
+/* The code of the last few libraries, which does not change: for one interface, and one precision.
+ * All names of an interface have the same probe. */
+static struct own {
+    const struct link_map *object;
+    const char *probe;
+    bool is_double;
+    unsigned long long unloads; /* at that time; later, the pointer may be another object's */
+    struct accel_sizes sizes;
+} known[32];
+static unsigned known_next;
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+FORKS_LOCK(known_lock);
+
+static bool is_known(const struct own *wanted, struct accel_sizes *sizes)
+{
+    bool found = false;
+    if (!own_lock(&known_lock))
+        return false;
+    for (size_t i = 0; !found && i < sizeof known / sizeof *known; i++) {
+        found = known[i].object == wanted->object && known[i].probe == wanted->probe &&
+                known[i].is_double == wanted->is_double && known[i].unloads == wanted->unloads;
+        if (found)
+            *sizes = known[i].sizes;
+    }
+    own_unlock(&known_lock);
+    return found;
+}
+
+static void note_known(const struct own *own)
+{
+    if (!own_lock(&known_lock))
+        return;
+    known[known_next++ % (sizeof known / sizeof *known)] = *own;
+    own_unlock(&known_lock);
+}
+
+/* Libraries whose elements have the usual sizes, whatever a compiler was told: they are written in
+ * C or in assembler. A function that each exports. */
+static const char *const usual[] = {
+    "openblas_get_config",       "openblas_get_config64_",       "openblas_get_config_64",
+    "scipy_openblas_get_config", "scipy_openblas_get_config64_", "MKL_Get_Version_String",
+    "bli_info_get_version_str",  "flexiblas_get_version",        "nvpl_blas_get_version"};
+
+static bool is_usual(const struct link_map *object)
+{
+    bool found = false;
+    for (size_t i = 0; !found && i < sizeof usual / sizeof *usual; i++)
+        found = accel_object_function(object->l_addr, object->l_ld, usual[i]);
+    return found;
+}
+
+/* Reads the code of an object. function: the one of this name, or NULL. */
+static struct accel_sizes own_sizes(const struct link_map *object, uint32_t entry,
+                                    const void *function)
+{
+    const struct accel_mangling *mangling = accel_name_mangling(entry);
+    const struct accel_sizes elements = {.real = 4, .double_precision = 8};
+    struct own own = {.object = object,
+                      .probe = mangling->probe,
+                      .is_double = accel_is_double(accel_name_routine(entry)->dtype),
+                      .unloads = accel_objects_unloads(),
+                      .sizes = {.integer = mangling->width}};
+    struct accel_code code;
+    const bool known_before = is_known(&own, &own.sizes);
+    if (known_before && (!function || is_filled(&own.sizes, entry)))
+        return own.sizes;
+    const bool readable = accel_code_of_object(&code, object);
+    if (known_before) { /* the others have been read */
+        if (readable)
+            accel_sizes_add_function(&own.sizes, &code, entry, function);
+        return own.sizes;
+    }
+    if (readable)
+        accel_sizes_add(&own.sizes, &code, entry, function);
+    if (is_usual(object))
+        fill(&own.sizes, &elements);
+    note_known(&own);
+    return own.sizes;
+}
+
+/* oneMKL's library of all layers has functions that load others at their first call. Which ones, a
+ * program chooses before that: by MKL_Set_Interface_Layer(), else by MKL_INTERFACE_LAYER. That
+ * function begins with the load of the choice, whose lowest bit is that of ILP64, -1: none (oneMKL
+ * 2019 to 2025). It is read, not called: the first question would be the choice. */
+static int width_of_layer(const struct link_map *object)
+{
+    const unsigned char *code =
+        accel_object_function(object->l_addr, object->l_ld, "MKL_Set_Interface_Layer");
+    const char *named = getenv("MKL_INTERFACE_LAYER");
+    int32_t offset, layer;
+    if (!code)
+        return 0;
+    code += memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0; /* endbr64 */
+    if (code[0] != 0x8b || code[1] != 0x05)                   /* mov variable(%rip), %eax */
+        return 0;
+    memcpy(&offset, code + 2, sizeof offset);
+    memcpy(&layer, code + 6 + offset, sizeof layer);
+    if (layer >= 0)
+        return layer & 1 ? 64 : 32;
+    return named && strcasestr(named, "ILP64") ? 64 : 32;
+}
+
+/* FlexiBLAS passes arguments on through tables of its own. Its library for 64 bits has another
+ * file, and the same names. */
+static int width_of_file(const struct link_map *object)
+{
+    const char *slash = strrchr(object->l_name, '/'), *name = slash ? slash + 1 : object->l_name;
+    if (!accel_object_function(object->l_addr, object->l_ld, "flexiblas_get_version"))
+        return 0;
+    return strncmp(name, "libflexiblas64", 14) == 0 ? 64 : 32;
+}
+
 /* Returns the width that the library's names in other manglings imply, else 0: scipy-openblas 0.3.31 has only plain names for its
  * batches. */
 static int width_of_others(const struct link_map *object)
 {
     for (uint32_t i = 0; i < accel_mangling_count; i++) {
         const struct accel_mangling *mangling = accel_name_mangling(i);
-        void *isamax = mangling->width ? accel_real_lookup_in(object, mangling->probe) : NULL;
-        if (isamax && accel_object_of(isamax) == object)
+        if (mangling->width && accel_object_defines(object->l_addr, object->l_ld, mangling->probe))
             return mangling->width;
     }
     return 0;
 }
 
-/* Returns an idamax_ that the object itself has, else NULL: where a program that needs no more than double precision brought parts of BLAS, there is no
- * isamax_ (SCIP's wheels). */
-static void *own_idamax(const struct link_map *object)
-{
-    void *idamax = accel_real_lookup_in(object, "idamax_");
-    return idamax && accel_object_of(idamax) == object ? idamax : NULL;
-}
+/* Functions by which the library that another one calls is found. */
+static const char *const called[] = {"isamax_", "idamax_", "ilaver_"};
+enum { CALLED = sizeof called / sizeof *called };
 
-/* A library that has only part of BLAS may have neither: try the isamax_ of the libraries that it is linked to, then that of the library that it would call. */
-static int probed_width(const struct accel_mangling *mangling, const struct link_map *object)
+/* Of a library whose code does not tell: those of the libraries that it is linked to, which it
+ * calls with its own arguments. */
+static void add_linked(struct accel_sizes *sizes, const struct link_map *object, uint32_t entry)
 {
-    void *isamax = accel_real_lookup_in(object, mangling->probe);
-    void *idamax = isamax && accel_object_of(isamax) == object ? NULL : own_idamax(object);
-    if (idamax)
-        return width_of_amax(idamax, ACCEL_ABI_FORTRAN, probe_doubles);
-    if (isamax)
-        return width_of_amax(isamax, mangling->abi, probe_floats);
-    isamax = accel_real_lookup_in(object, "isamax_");
-    if (!isamax) {
-        int width = width_of_others(object);
-        /* Libraries of another namespace call none of ours. */
-        if (width || !accel_is_in_our_namespace(object))
-            return width;
-        isamax = accel_real_lookup(RTLD_NEXT, "isamax_");
-        dlerror();
+    for (int i = 0; !is_filled(sizes, entry) && i < CALLED; i++) {
+        void *function = accel_real_lookup_in(object, called[i]);
+        const struct link_map *other = function ? accel_object_of(function) : NULL;
+        if (!other || other == object)
+            continue;
+        const struct accel_sizes more = own_sizes(other, plain(entry), NULL);
+        fill(sizes, &more);
     }
-    return isamax && !accel_is_own(isamax) ? width_of_amax(isamax, ACCEL_ABI_FORTRAN, probe_floats)
-                                           : 0;
 }
 
-/* The widths of the last few libraries. In a library that came in as another's dependency, a look-up takes some hundred
- * microseconds, and each name would need one. All names of an interface have the same probe. */
-static struct {
-    const struct link_map *object;
-    const char *probe;
-    unsigned long long unloads; /* at that time; later, the pointer may be another object's */
-    int width;                  /* never 0: a library that comes later may still tell */
-} known[16];
-static unsigned known_next;
-static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
-FORKS_LOCK(known_lock);
-
-static int probed_width_once(uint32_t entry, const struct link_map *object)
+/* Of the library that it would call, which it is not linked to. Libraries of another namespace
+ * call none of ours. */
+static void add_following(struct accel_sizes *sizes, const struct link_map *object, uint32_t entry)
 {
-    const struct accel_mangling *mangling = accel_name_mangling(entry);
-    const unsigned long long unloads = accel_objects_unloads();
-    int width = 0;
-    const bool looked = own_lock(&known_lock);
-    for (size_t i = 0; looked && !width && i < sizeof known / sizeof *known; i++)
-        if (known[i].object == object && known[i].unloads == unloads &&
-            known[i].probe == mangling->probe)
-            width = known[i].width;
-    if (looked)
-        own_unlock(&known_lock);
-    if (width)
-        return width;
-    width = is_library_of(object, entry) ? probed_width(mangling, object) : 0;
-    if (!width)
-        return 0;
-    if (!own_lock(&known_lock))
-        return width;
-    unsigned at = known_next++ % (sizeof known / sizeof *known);
-    known[at].object = object;
-    known[at].probe = mangling->probe;
-    known[at].unloads = unloads;
-    known[at].width = width;
-    own_unlock(&known_lock);
-    return width;
+    for (int i = 0; !is_filled(sizes, entry) && i < CALLED; i++) {
+        void *function =
+            accel_is_in_our_namespace(object) ? accel_real_lookup(RTLD_NEXT, called[i]) : NULL;
+        const struct link_map *other = function ? accel_object_of(function) : NULL;
+        if (!other || other == accel_own_object())
+            continue;
+        const struct accel_sizes more = own_sizes(other, plain(entry), NULL);
+        fill(sizes, &more);
+    }
+    dlerror();
+}
+
+/* C's types are those that its names say: only INTEGER's is left to find. A library that has the
+ * Fortran functions, too, passes on to them. */
+static void add_of_c(struct accel_sizes *sizes, uint32_t entry)
+{
+    const struct accel_sizes elements = {.real = 4, .double_precision = 8};
+    if (accel_name_mangling(entry)->abi != ACCEL_ABI_FORTRAN)
+        fill(sizes, &elements);
+}
+
+static struct accel_sizes sizes_of(const struct link_map *object, uint32_t entry,
+                                   const void *function)
+{
+    struct accel_sizes sizes = own_sizes(object, entry, function), more = {.integer = 0};
+    if (is_filled(&sizes, entry))
+        return sizes;
+    more.integer = width_of_layer(object);
+    fill(&sizes, &more);
+    more.integer = width_of_file(object);
+    fill(&sizes, &more);
+    if (!is_filled(&sizes, entry)) {
+        more = own_sizes(object, plain(entry), NULL);
+        fill(&sizes, &more);
+    }
+    add_linked(&sizes, object, entry);
+    if (!sizes.integer)
+        sizes.integer = width_of_others(object);
+    add_following(&sizes, object, entry);
+    add_of_c(&sizes, entry);
+    return sizes;
 }
 
 /* Returns the object of a function that may be of BLAS or LAPACK by its name, and by the other names that its library has; else NULL. */
@@ -168,10 +270,10 @@ static const struct link_map *object_by_names(uint32_t entry, void *function)
 int accel_provider_width(uint32_t entry, void *function)
 {
     const struct link_map *object = object_by_names(entry, function);
-    const int width = accel_name_mangling(entry)->width;
-    if (!object)
+    if (!object || (!accel_name_mangling(entry)->width && !is_library_of(object, entry)))
         return 0;
-    return width ? width : probed_width_once(entry, object);
+    const struct accel_sizes sizes = sizes_of(object, entry, function);
+    return accel_sizes_fit(&sizes, accel_name_routine(entry)) > 0 ? sizes.integer : 0;
 }
 
 bool accel_provider_may_be(uint32_t entry, void *function)
@@ -180,11 +282,21 @@ bool accel_provider_may_be(uint32_t entry, void *function)
     return object && (accel_name_mangling(entry)->width || is_library_of(object, entry));
 }
 
-/* Returns whether a library or what it is linked to has the function that tells its width in this mangling. */
+/* Returns whether a library, or what it is linked to, has a function of this mangling that every
+ * whole BLAS has. */
 static bool has_probe(void *handle, const struct accel_mangling *mangling)
 {
     return accel_real_lookup(handle, mangling->probe) ||
            (strcmp(mangling->probe, "isamax_") == 0 && accel_real_lookup(handle, "idamax_"));
+}
+
+/* Returns whether it has that function in manglings that tell the width alone. */
+static bool is_named_otherwise(void *handle, const struct accel_mangling *mangling)
+{
+    bool has = false;
+    for (uint32_t i = 0; !has && i < accel_mangling_count; i++)
+        has = accel_name_mangling(i)->width && has_probe(handle, accel_name_mangling(i));
+    return has && !has_probe(handle, mangling);
 }
 
 void *accel_provider_find(void *handle, bool own, const struct accel_routine *routine, int *width)
@@ -195,7 +307,7 @@ void *accel_provider_find(void *handle, bool own, const struct accel_routine *ro
         if (mangling->abi != ACCEL_ABI_FORTRAN)
             continue;
         /* A name unlike the library's others, such as sgemm_batch_ beside scipy_sgemm_64_ in OpenBLAS 0.3.31, which fails. */
-        if (!mangling->width && !has_probe(handle, mangling))
+        if (!mangling->width && is_named_otherwise(handle, mangling))
             continue;
         void *function = accel_real_lookup(handle, accel_names[i].symbol);
         const struct link_map *object = function ? accel_object_of(function) : NULL;

@@ -18,11 +18,12 @@ enum { ACCEL_PROVIDER_NAME_BYTES = 200 };
 void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], char real[PATH_MAX],
                          const char *path);
 
-/* Returns the bits of INTEGER, 32 or 64, of the library that defines an exported entry's function; 0 if they cannot be told, or
- * if it is no library of BLAS or LAPACK. */
+/* Returns the bits of INTEGER, 32 or 64, of the library that defines an exported entry's function;
+ * 0 if they cannot be told, its elements have another size than the name promises, or it is no
+ * library of BLAS or LAPACK. Calls nothing of the library. */
 int accel_provider_width(uint32_t entry, void *function);
 
-/* Returns whether that could be 32 or 64, without calling the library. */
+/* Returns whether that could be 32 or 64, by the library's names alone. */
 bool accel_provider_may_be(uint32_t entry, void *function);
 
 /* Returns a routine's Fortran function in a library, under any of its names, and the bits of its INTEGER in *width; NULL if

@@ -63,6 +63,20 @@ const struct link_map *accel_own_object(void)
     return map;
 }
 
+const void *accel_object_begin(const struct link_map *object)
+{
+    Dl_info info;
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+    void *function = atomic_load_explicit(&find_object, memory_order_acquire);
+    int (*find)(void *, struct dl_find_object *);
+    struct dl_find_object result;
+    memcpy(&find, &function, sizeof find);
+    if (find && find(object->l_ld, &result) == 0)
+        return result.dlfo_link_map == object ? result.dlfo_map_start : NULL;
+#endif
+    return dladdr(object->l_ld, &info) ? info.dli_fbase : NULL;
+}
+
 bool accel_is_own(const void *address)
 {
     return accel_object_of(address) == accel_own_object();

@@ -27,6 +27,10 @@ bool accel_real_maps(void);
 const struct link_map *accel_object_of(const void *address);
 const struct link_map *accel_own_object(void);
 bool accel_is_own(const void *address);
+
+/* Returns where an object begins in memory, which is with the header of its file as a rule; NULL
+ * if that cannot be told. */
+const void *accel_object_begin(const struct link_map *object);
 bool accel_is_in_our_namespace(const struct link_map *object);
 
 /* Opens a loaded object again, by its name in its own namespace (dlmopen). Close the handle with accel_real_dlclose(). NULL if
