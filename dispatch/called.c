@@ -45,13 +45,16 @@ static const char *whole_path(const char *path, char whole[PATH_MAX])
 }
 
 /* One write(): records of several processes do not mix. */
-static bool write_record(const struct dispatch_library *library, int threads, const char *symbol)
+static bool write_record(const struct dispatch_library *library, int threads, int width,
+                         const char *symbol)
 {
     char record[PATH_MAX + 300], whole[PATH_MAX];
     struct accel_text text;
     struct held_signals held;
     text_start(&text, record, sizeof record);
     text_integer(&text, threads);
+    text_char(&text, ' ');
+    text_integer(&text, width);
     text_char(&text, ' ');
     text_string(&text, symbol);
     text_char(&text, ' ');
@@ -67,7 +70,7 @@ static bool write_record(const struct dispatch_library *library, int threads, co
     return written;
 }
 
-void called_note(const struct dispatch_library *library, const char *symbol)
+void called_note(const struct dispatch_library *library, int width, const char *symbol)
 {
     int threads = library->threads(library), i = 0;
     if (!library->path)
@@ -75,7 +78,7 @@ void called_note(const struct dispatch_library *library, const char *symbol)
     pthread_mutex_lock(&lock);
     while (i < count && (noted[i].library != library || noted[i].threads != threads))
         i++;
-    if (i == count && i < NOTED && write_record(library, threads, symbol)) {
+    if (i == count && i < NOTED && write_record(library, threads, width, symbol)) {
         noted[i].library = library;
         noted[i].threads = threads;
         count++;

@@ -16,6 +16,6 @@ bool called_is_on(void);
 
 /* Notes a library with its present number of threads, and the name that was called; once for each such number. A record of the file
  * is the number, a space, the name, a space, the library's path, a NUL. */
-void called_note(const struct dispatch_library *library, const char *symbol);
+void called_note(const struct dispatch_library *library, int width, const char *symbol);
 
 #endif

@@ -175,7 +175,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
 {
     struct situation situation = {.device = devices_first(), .together = together};
     if (called_is_on()) { /* the tool has said what is wrong with the settings */
-        called_note(caller->library(caller->context), caller->symbol);
+        called_note(caller->library(caller->context), caller->passed->width, caller->symbol);
         return false;
     }
     refuse_settings(&settings);

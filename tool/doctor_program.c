@@ -14,10 +14,12 @@
 #include "base/file.h"
 #include "base/grown.h"
 #include "elf_file.h"
+#include "elf_image.h"
 #include "find_program.h"
 #include "ops/op.h"
 #include "preload.h"
 #include "program.h"
+#include "shim/elf/sizes.h"
 #include "watch.h"
 
 #ifdef __aarch64__
@@ -284,17 +286,33 @@ static const struct program_library *calls_of(const struct program_libraries *ca
     return NULL;
 }
 
-/* Returns the bits of INTEGER of a library of BLAS, 0 if they cannot be told. */
+/* Returns the bits of INTEGER of a library's first function of BLAS or LAPACK, by its code; 0 if that does not tell. */
+static int width_by_code(const struct accel_code *code)
+{
+    for (uint32_t i = 0; i < accel_blas_name_count; i++) {
+        const struct accel_mangling *mangling = accel_name_mangling(i);
+        const void *function =
+            mangling->trusted ? accel_code_function(code, accel_names[i].symbol) : NULL;
+        struct accel_sizes sizes = {.integer = mangling->width};
+        if (function && !sizes.integer)
+            accel_sizes_add(&sizes, code, i, function);
+        if (function && sizes.integer)
+            return sizes.integer;
+    }
+    return 0;
+}
+
+/* The same of a file: it may be linked to libraries that only its own program finds, and is not loaded. */
 static int width_of(const char *path)
 {
-    struct libraries library;
-    struct library_function function;
-    if (libraries_open_own(&library, path))
+    struct elf_image image;
+    struct accel_code code;
+    if (!elf_image_map(&image, path))
         return 0;
-    for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (libraries_find(&library, &accel_routines[i], &function))
-            return function.width;
-    return 0;
+    const int width =
+        accel_code_of_image(&code, image.begin, image.size) ? width_by_code(&code) : 0;
+    elf_image_unmap(&image);
+    return width;
 }
 
 static void examine_blas(struct rows *rows, const struct watch_library *library,
@@ -302,7 +320,7 @@ static void examine_blas(struct rows *rows, const struct watch_library *library,
 {
     static const char ways[][80] = {"opened with dlopen", "linked"};
     const struct program_library *calls = calls_of(called, library->path);
-    const int width = width_of(library->path);
+    const int width = calls && calls->width ? calls->width : width_of(library->path);
     char bits[40] = "integers of unknown width", what[200], past[PATH_MAX + 40] = "";
     if (width)
         snprintf(bits, sizeof bits, "%d-bit integers", width);

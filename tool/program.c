@@ -44,7 +44,7 @@ static bool add(struct program_libraries *found, const struct program_library *l
     return true;
 }
 
-/* Records are "THREADS SYMBOL PATH"; a NUL ends each. */
+/* Records are "THREADS WIDTH SYMBOL PATH"; a NUL ends each. */
 bool program_read_calls(struct program_libraries *found, const char *path)
 {
     struct program_library library;
@@ -54,7 +54,8 @@ bool program_read_calls(struct program_libraries *found, const char *path)
     *found = (struct program_libraries){.whole = true};
     FILE *file = fopen(path, "re");
     while (file && getdelim(&record, &size, 0, file) > 0)
-        if (sscanf(record, "%d %63s %n", &library.threads, library.symbol, &at) == 2) {
+        if (sscanf(record, "%d %d %63s %n", &library.threads, &library.width, library.symbol,
+                   &at) == 3) {
             snprintf(library.path, sizeof library.path, "%s", record + at);
             found->whole = add(found, &library) && found->whole;
         }

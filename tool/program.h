@@ -14,6 +14,7 @@ struct program_library {
     char path[PATH_MAX];
     char symbol[64]; /* the first name that was called in it */
     int threads;
+    int width; /* bits of INTEGER in that call; 0: it was none of BLAS */
 };
 
 struct program_libraries {

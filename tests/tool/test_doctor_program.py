@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from lib.programs import BUILD, DEBIAN_PYTHON, RUNTIME, TESTS, VENV_PYTHON, start
+from lib.programs import BUILD, DEBIAN_PYTHON, ROOT, RUNTIME, TESTS, VENV_PYTHON, start
 from lib.tap import Tap
 
 TOOL = str(BUILD / "accel")
@@ -103,6 +103,16 @@ with tempfile.TemporaryDirectory() as folder:
         ok("one of RTLD_DEEPBIND, beside a BLAS that is called", done, rows, 0,
            ("WARN", "BLAS", rf"/libblas\.so\.3, .* first cblas_dgemm; \S+{past}"))
         tap.ok(len([row for row in rows if row[0] == "WARN"]) == 1, "no other is meant", *rows)
+    # A library that needs others which its program alone finds, as those of wheels do; its code tells, whether it is called or not.
+    private = compiled("libprivate.so", "int private_one(void) { return 1; }", "-shared", "-fPIC", "-Wl,-soname,libprivate.so")
+    for bits in 32, 64:
+        needing = compiled(f"libneeding{bits}.so", (ROOT / "tests/fixtures/providers/strict.c").read_text(), "-w", f"-DINTEGER=int{bits}_t", "-shared", "-fPIC",
+                           "-Wl,--no-as-needed", f"-L{folder}", "-lprivate")
+        opens = f"import ctypes as c; c.CDLL('{private}'); l = c.CDLL('{needing}'); n = c.byref(c.c_int64(1)); x = c.byref(c.c_double(1))"
+        for name, calls, says in ((f"{bits} bits, beside libraries of its own", "", "no call of it came to libaccel"),
+                                  (f"{bits} bits, called", "; l.dgemm_(b'N', b'N', n, n, n, x, x, n, x, n, x, x, n)", r"called with \d threads?, first dgemm_")):
+            done, rows = doctor("--", DEBIAN_PYTHON, "-c", opens + calls)
+            ok(name, done, rows, done.returncode, ("OK" if calls else "WARN", "BLAS", rf"/libneeding{bits}\.so, opened with dlopen by python\S+, {bits}-bit integers; {says}"))
     done, rows = doctor("--", "true")
     ok("a program without", done, rows, 1, ("OK", "preload", "^reached 1 process"), ("FAIL", "calls", "^no call of BLAS or LAPACK came to libaccel -> give it work"))
     done, rows = doctor("--", TESTS / "cuda_program", "nothing")
