@@ -123,7 +123,8 @@ for options, wanted in expected.items():
 
 # ---- Libraries whose other functions nobody may call ----
 
-for options, taken in (("", True), ("-O0", True), ("-DIN_C", True), ("-DIN_C -O0", True), ("-DLONG_TOO", True), ("-DJUMPS", True), ("-DONLY_DOT", True)):
+OPTIONS = ["", "-O0", "-DIN_C", "-DIN_C -O0", "-DLONG_TOO", "-DJUMPS", "-DONLY_DOT"] + (["-DLAYERS"] if X86 else [])
+for options in OPTIONS:
     for bits in 32, 64:
         name = f"a library that ends programs, {bits} bits {options}".strip()
         flags = ["-w", "-O2", f"-DINTEGER=int{bits}_t", *options.split()]
@@ -137,6 +138,12 @@ for options, taken in (("", True), ("-O0", True), ("-DIN_C", True), ("-DIN_C -O0
                 told = [(f["ran"], f.get("m")) for f in lines_for(done)]
                 place = "gpu0" if mode == "test GPU" else "cpu"
                 tap.ok(told == [(place, "96"), (place, "97")], f"{name}, {mode}: its calls are known", told, done.stderr)
+
+        # Nobody has chosen a layer: the environment does.
+        if options == "-DLAYERS":
+            done = start(str(folder / "strict"), env={**MODES["test GPU"], "MKL_INTERFACE_LAYER": "GNU,ILP64" if bits == 64 else "LP64"})
+            told = [(f["ran"], f.get("m")) for f in lines_for(done)]
+            tap.ok((done.returncode, done.stdout) == (0, "right\nright\n") and told == [("gpu0", "96"), ("gpu0", "97")], f"{name}, chosen by the environment", told, done.stdout, done.stderr)
 
 # One that passes all on to another, which it opens at its first call: nobody can tell what it takes, but the other's call is seen.
 flags = ["-w", "-O2", "-DINTEGER=int64_t"]
