@@ -2,6 +2,7 @@
  * After a call of LAPACK: what the caller finds in INFO and in the first element of each workspace.
  */
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "abi.h"
@@ -62,7 +63,9 @@ static int64_t load_length(const void *work, const struct accel_routine *routine
     memcpy(&single, work, sizeof single);
     if (!accel_is_double(routine->dtype))
         number = single;
-    return number >= 0 && number <= (double)LENGTH_MOST ? (int64_t)number : 0;
+    /* A NaN raises no flag: these may be the program's. */
+    return isgreaterequal(number, 0) && islessequal(number, (double)LENGTH_MOST) ? (int64_t)number
+                                                                                 : 0;
 }
 
 /* Returns the lengths that the routine leaves in its workspaces; 0: not known, or not told. */

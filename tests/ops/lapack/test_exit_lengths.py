@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """WORK(1) after a call on the GPU is what the program's own LAPACK answers to a workspace query. That is asked after the call, and nobody sees it: no decision of it or of what the
-library calls meanwhile, no flag or trap of the program's; and where the library has no answer, the program's own length stands. test_random_lapack.py compares
+library calls meanwhile, no flag of the program's; and where the library has no answer, the program's own length stands. test_random_lapack.py compares
 all routines. See exit_lengths.c."""
 
 import re
