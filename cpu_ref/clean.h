@@ -1,7 +1,7 @@
 /*
- * A call with NaN or infinities in its inputs: which rows and columns of the result these reach, and
- * the equation of all others. A library may multiply a NaN by a zero or skip it, so that nothing can
- * be said of what they reach; the rest must be right. Thread-safe.
+ * A call with NaN or infinities in its inputs: which rows and columns of the result these reach,
+ * and the equation of all others. A library may multiply a NaN by a zero or skip it, so that
+ * nothing can be said of what they reach; the rest must be right. Thread-safe.
  */
 #ifndef ACCEL_CPU_REF_CLEAN_H
 #define ACCEL_CPU_REF_CLEAN_H

@@ -1,7 +1,7 @@
 #!/bin/bash
 # BLIS 0.9.0 (Debian 12's libblis4-pthread): dtrmm multiplies with the zeros of the triangle that is
-# not stored, within a block of the diagonal. B := A B with an upper triangular A of order 300: a NaN
-# in row 3 of B makes row 6 of the result NaN, though row 6 is A(6,6:) B(6:) and never sees row 3;
+# not stored, within a block of the diagonal. B := A B with an upper triangular A of order 300: a
+# NaN in row 3 of B makes row 6 of the result NaN, though row 6 is A(6,6:) B(6:) and never sees row 3;
 # row 298, farther from the diagonal, stays a number. The reference BLAS of the same Debian leaves
 # both alone, at order 8, too.
 set -eu
@@ -21,10 +21,11 @@ for n in (8, 300):
         for row in range(col + 1):
             a[row + col * n] = 1
     b[3] = math.nan
-    order, columns, one, length = ctypes.c_int(n), ctypes.c_int(4), ctypes.c_double(1), [ctypes.c_size_t(1)] * 4
-    dtrmm(b"L", b"U", b"N", b"N", ctypes.byref(order), ctypes.byref(columns), ctypes.byref(one), a, ctypes.byref(order), b,
-          ctypes.byref(order), *length)
-    print(f"{n}:{'nan' if math.isnan(b[6]) else 'number'},{'nan' if math.isnan(b[n - 2]) else 'number'}", end=" ")
+    order, columns, one = ctypes.c_int(n), ctypes.c_int(4), ctypes.c_double(1)
+    dtrmm(b"L", b"U", b"N", b"N", ctypes.byref(order), ctypes.byref(columns), ctypes.byref(one), a,
+          ctypes.byref(order), b, ctypes.byref(order), *[ctypes.c_size_t(1)] * 4)
+    kinds = ["nan" if math.isnan(b[row]) else "number" for row in (6, n - 2)]
+    print(f"{n}:{','.join(kinds)}", end=" ")
 EOF
 libraries=usr/lib/x86_64-linux-gnu
 blis=$(LD_LIBRARY_PATH=libblis4-pthread/$libraries/blis-pthread python3 trmm.py libblis4-pthread/$libraries/blis-pthread/libblas.so.3)
