@@ -138,6 +138,10 @@ $(call object_of,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3
 $(call object_of,$(foreach library,$(OPS_LIBRARIES),$(call sources,$(library))) $(wildcard ops/lapack/spectral*.c)): SHIM_CFLAGS += -O2
 $(call object_of,$(OPS_SOURCES) $(CPU_REF_SOURCES)): SHIM_CFLAGS += -fno-math-errno
 
+# What the dynamic linker calls when it relocates the library: other functions' addresses are there by then, the table for calls may not be
+# (LD_AUDIT).
+$(addprefix $(BUILD)/,shim/elf/bindings.o shim/elf/objects.o shim/elf/symbols.o base/linker.o ops/names.o): SHIM_CFLAGS += -fno-plt
+
 # $(call tables,FOLDER,EXTRA): rules for the files that are made from the tables and from those of the folders EXTRA, in
 # $(BUILD)/FOLDER (empty, or with a slash at its end).
 TABLES := ops/routines.def ops/blas/blas.def ops/lapack/lapack.def ops/manglings.def

@@ -17,6 +17,7 @@
 #include "ops/lapack/rules.h"
 #include "gpu/ending.h"
 #include "base/linker.h"
+#include "shim/elf/bindings.h"
 #include "shim/elf/keep.h"
 #include "shim/elf/library.h"
 #include "shim/elf/objects.h"
@@ -281,6 +282,7 @@ __attribute__((constructor)) static void start(void)
 {
     dispatch_start();
     accel_objects_start();
+    accel_bindings_start();
     pthread_atfork(before_fork, linker_after_fork, forks_child);
 }
 

@@ -57,6 +57,11 @@
 #define ACCEL_PASSED_STACK_WORDS 24
 #define ACCEL_PASSED_X8          32
 
+/* struct accel_dlsym_answer */
+#define ACCEL_DLSYM_FOUND 0
+#define ACCEL_DLSYM_REAL  1
+#define ACCEL_DLSYM_NEXT  2
+
 #ifndef __ASSEMBLER__
 
 #    include <stdatomic.h>
@@ -118,16 +123,17 @@ extern _Atomic uint64_t accel_gate;
 extern _Atomic uint64_t accel_site_key[ACCEL_SITES];
 extern _Atomic(void *) accel_site_target[ACCEL_SITES];
 
-/* The real dlsym, to which the exported one jumps. */
-extern _Atomic(void *) accel_real_dlsym;
+/* To which the exported dlsym jumps: the C library's; and the next one behind libaccel's, which is
+ * another preload's if there is one. */
+extern _Atomic(void *) accel_real_dlsym, accel_next_dlsym;
 
 /* Called by the slow stubs. Returns the address to jump to, with registers and stack as the caller left them; NULL if the call
  * has been done: then accel_frame_return() has put its result into the frame. */
 void *accel_enter(uint32_t entry, struct accel_frame *frame);
 
 struct accel_dlsym_answer {
-    uint64_t known; /* 0: the real dlsym answers */
-    void *address;  /* the answer, or the name that the real dlsym looks up */
+    uint64_t who;  /* ACCEL_DLSYM_FOUND: we answer; _REAL, _NEXT: that one answers */
+    void *address; /* the answer, or the name that is looked up */
 };
 
 /* Called by the exported dlsym. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "bindings.h"
 #include "dispatch/dispatch.h"
 #include "gpu/ending.h"
 #include "keep.h"
@@ -27,16 +28,16 @@
 static _Thread_local char unknown_name[sizeof accel_names->symbol + sizeof UNKNOWN]
     __attribute__((tls_model("initial-exec")));
 
-static struct accel_dlsym_answer look_up_really(const char *name)
+static struct accel_dlsym_answer pass_on(const char *name)
 {
-    return (struct accel_dlsym_answer){0, (void *)(uintptr_t)name};
+    return (struct accel_dlsym_answer){ACCEL_DLSYM_NEXT, (void *)(uintptr_t)name};
 }
 
 static struct accel_dlsym_answer find_nothing(const char *name)
 {
     strcpy(unknown_name, name);
     strcat(unknown_name, UNKNOWN);
-    return look_up_really(unknown_name);
+    return (struct accel_dlsym_answer){ACCEL_DLSYM_REAL, unknown_name};
 }
 
 /* Finds what a program would find for an exported name without us. The real look-up finds functions that come before us in the
@@ -44,6 +45,11 @@ static struct accel_dlsym_answer find_nothing(const char *name)
 static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
 {
     const char *name = accel_names[entry].symbol;
+    void *passed;
+    /* Another preload's dlsym is asked once for each look-up, as it would be without us. */
+    const bool other = accel_next_lookup(handle, name, &passed);
+    if (other && !accel_is_own(passed) && (passed || handle != RTLD_DEFAULT))
+        return passed;
     if (handle == RTLD_NEXT) {
         /* The caller comes before us: look between it and us, then behind us. */
         void *found = accel_resolve_between(name, ret);
@@ -65,24 +71,29 @@ struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintp
 {
     accel_real_init();
     int entry = accel_name_find(name);
+    /* A library that has just been opened may be bound to us by mistake. Allocators ask for the next function, perhaps while they hold
+     * locks of their own. */
+    if (entry >= 0 || handle != RTLD_NEXT)
+        accel_bindings_follow(handle);
     /* RTLD_NEXT is relative to the caller: for a caller behind us, the real dlsym's answer is never in us. */
     if (entry < 0 || (handle == RTLD_NEXT && !accel_resolve_is_before_us(ret)))
-        return look_up_really(name);
+        return pass_on(name);
     void *found = find_without_us(handle, (uint32_t)entry, ret);
     if (!found)
         return find_nothing(name);
     /* A function that comes before us is never reached through us: the program gets it as it is. */
     if (accel_resolve_is_before_us((uintptr_t)found + 1))
-        return (struct accel_dlsym_answer){1, found};
+        return (struct accel_dlsym_answer){ACCEL_DLSYM_FOUND, found};
     if (dispatch_is_on())
         found = accel_slots_bind((uint32_t)entry, found);
-    return (struct accel_dlsym_answer){1, found};
+    return (struct accel_dlsym_answer){ACCEL_DLSYM_FOUND, found};
 }
 
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
     accel_keep_bound();
-    int result = accel_real_dlclose(handle);
+    int result = accel_next_dlclose(handle);
+    accel_bindings_forget();
     accel_keep_release();
     accel_slots_drop_if_unloaded();
     return result;

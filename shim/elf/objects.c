@@ -7,6 +7,7 @@
 
 #include "base/linker.h"
 #include "ops/names.h"
+#include "symbols.h"
 
 static int iterate(int (*object)(struct dl_phdr_info *, size_t, void *), void *data)
 {
@@ -104,154 +105,61 @@ static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
     return NULL;
 }
 
-/* ---- Symbol tables ---- */
+/* ---- What one object defines ---- */
 
-struct symbols {
-    const ElfW(Sym) * table;
-    const char *names;
-    const uint32_t *gnu_hash, *hash;
-};
-
-/* Returns the value of a dynamic tag, 0 if it is not there. */
-static ElfW(Addr) value_of(const ElfW(Dyn) * dynamic, ElfW(Sxword) tag)
+/* Returns the segment that an address lies in, or NULL. */
+static const ElfW(Phdr) * part_at(const struct dl_phdr_info *info, uintptr_t at)
 {
-    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++)
-        if (dynamic->d_tag == tag)
-            return dynamic->d_un.d_ptr;
-    return 0;
-}
-
-/* The same as an address. glibc adds the base to the values, except to the vdso's. */
-static const void *address_of(ElfW(Addr) base, const ElfW(Dyn) * dynamic, ElfW(Sxword) tag)
-{
-    const ElfW(Addr) value = value_of(dynamic, tag);
-    return (const void *)(value && value < base ? base + value : value);
-}
-
-static struct symbols symbols_of(ElfW(Addr) base, const ElfW(Dyn) * dynamic)
-{
-    return (struct symbols){.table = address_of(base, dynamic, DT_SYMTAB),
-                            .names = address_of(base, dynamic, DT_STRTAB),
-                            .gnu_hash = address_of(base, dynamic, DT_GNU_HASH),
-                            .hash = address_of(base, dynamic, DT_HASH)};
-}
-
-static bool is_defined_at(const struct symbols *s, uint32_t index)
-{
-    return s->table[index].st_shndx != SHN_UNDEF;
-}
-
-static const char *name_at(const struct symbols *s, uint32_t index)
-{
-    return s->names + s->table[index].st_name;
-}
-
-static bool is_defined(const struct symbols *s, uint32_t index, const char *symbol)
-{
-    return is_defined_at(s, index) && strcmp(name_at(s, index), symbol) == 0;
-}
-
-/* Libraries that open BLAS themselves have variables of such names, with pointers. (A function of the assembler's may have no type.) */
-static bool is_variable(const struct symbols *s, uint32_t index)
-{
-    const unsigned type = ELF64_ST_TYPE(s->table[index].st_info);
-    return type == STT_OBJECT || type == STT_COMMON || type == STT_TLS;
-}
-
-/* Header: buckets, first symbol in the table, words of the filter, its shift; then filter, buckets, hashes. The lowest bit of a
- * hash ends a bucket. */
-struct gnu_hash {
-    uint32_t buckets, first, words, shift;
-    const ElfW(Addr) * filter;
-    const uint32_t *bucket, *hash;
-};
-
-static struct gnu_hash gnu_hash_of(const uint32_t *table)
-{
-    struct gnu_hash g = {table[0], table[1], table[2], table[3], NULL, NULL, NULL};
-    g.filter = (const ElfW(Addr) *)(const void *)(table + 4);
-    g.bucket = (const uint32_t *)(const void *)(g.filter + g.words);
-    g.hash = g.bucket + g.buckets;
-    return g;
-}
-
-static uint32_t in_gnu_hash(const struct symbols *s, const char *symbol)
-{
-    const struct gnu_hash g = gnu_hash_of(s->gnu_hash);
-    const unsigned bits = 8 * sizeof *g.filter;
-    if (g.buckets == 0 || g.words == 0)
-        return STN_UNDEF;
-    const uint32_t h = accel_name_hash(symbol);
-    const ElfW(Addr) word = g.filter[(h / bits) % g.words];
-    if (!(word >> h % bits & word >> (h >> g.shift) % bits & 1))
-        return STN_UNDEF;
-    uint32_t i = g.bucket[h % g.buckets];
-    if (i < g.first)
-        return STN_UNDEF;
-    do {
-        if ((g.hash[i - g.first] | 1) == (h | 1) && is_defined(s, i, symbol))
-            return i;
-    } while (!(g.hash[i++ - g.first] & 1));
-    return STN_UNDEF;
-}
-
-/* Header: buckets, symbols; then buckets, the next symbol of each in its bucket. */
-static uint32_t in_hash(const struct symbols *s, const char *symbol)
-{
-    const uint32_t count = s->hash[0];
-    const uint32_t *bucket = s->hash + 2, *next = bucket + count;
-    uint32_t h = 0;
-    for (const unsigned char *c = (const unsigned char *)symbol; *c; c++) {
-        h = (h << 4) + *c;
-        h ^= (h & 0xf0000000) >> 24;
-        h &= 0x0fffffff;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && at - info->dlpi_addr - part->p_vaddr < part->p_memsz)
+            return part;
     }
-    for (uint32_t i = count ? bucket[h % count] : STN_UNDEF; i != STN_UNDEF; i = next[i])
-        if (is_defined(s, i, symbol))
-            return i;
-    return STN_UNDEF;
+    return NULL;
 }
 
-/* Returns the symbol's place in the table, STN_UNDEF if it is not defined there or no hash table could tell. */
-static uint32_t place_of(const struct symbols *s, const char *symbol)
+static int look_for_code(struct dl_phdr_info *info, size_t size, void *address)
 {
-    if (!s->table || !s->names)
-        return STN_UNDEF;
-    return s->gnu_hash ? in_gnu_hash(s, symbol) : s->hash ? in_hash(s, symbol) : STN_UNDEF;
+    const ElfW(Phdr) *part = part_at(info, (uintptr_t)address);
+    (void)size;
+    return !part ? 0 : part->p_flags & PF_X ? 1 : -1;
 }
 
-/* Whether there are symbols, but no hash table that could tell them. */
-static bool is_without_hash(const struct symbols *s)
+/* Libraries that open BLAS themselves have variables of such names, with pointers. The assembler's symbols may have no type. */
+bool accel_object_is_variable(ElfW(Addr) base, const ElfW(Sym) * symbol)
 {
-    return s->table && s->names && !s->gnu_hash && !s->hash;
+    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    if (type == STT_OBJECT || type == STT_COMMON || type == STT_TLS || symbol->st_shndx == SHN_ABS)
+        return true;
+    return type == STT_NOTYPE && iterate(look_for_code, (void *)(base + symbol->st_value)) <= 0;
 }
 
 bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol)
 {
-    const struct symbols s = symbols_of(base, dynamic);
-    if (is_without_hash(&s))
+    const struct accel_symbols s = accel_symbols_of(base, dynamic);
+    if (accel_symbols_untold(&s))
         return true;
-    const uint32_t place = place_of(&s, symbol);
-    return place != STN_UNDEF && !is_variable(&s, place);
+    const uint32_t place = accel_symbols_find(&s, symbol);
+    return place != STN_UNDEF && !accel_object_is_variable(base, &s.table[place]);
 }
 
 /* Symbols that are not defined come before those in the GNU hash table; the other one has all. */
 bool accel_object_imports(ElfW(Addr) base, const ElfW(Dyn) * dynamic, bool (*is)(const char *name))
 {
-    const struct symbols s = symbols_of(base, dynamic);
+    const struct accel_symbols s = accel_symbols_of(base, dynamic);
     if (!s.table || !s.names || (!s.gnu_hash && !s.hash))
         return true;
-    const uint32_t end = s.gnu_hash ? gnu_hash_of(s.gnu_hash).first : s.hash[1];
+    const uint32_t end = s.gnu_hash ? accel_gnu_hash_of(s.gnu_hash).first : s.hash[1];
     for (uint32_t i = 1; i < end; i++)
-        if (!is_defined_at(&s, i) && is(name_at(&s, i)))
+        if (s.table[i].st_shndx == SHN_UNDEF && is(accel_symbol_name(&s, i)))
             return true;
     return false;
 }
 
 const void *accel_object_function(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol)
 {
-    const struct symbols s = symbols_of(base, dynamic);
-    const uint32_t place = place_of(&s, symbol);
+    const struct accel_symbols s = accel_symbols_of(base, dynamic);
+    const uint32_t place = accel_symbols_find(&s, symbol);
     const unsigned type = place != STN_UNDEF ? ELF64_ST_TYPE(s.table[place].st_info) : STT_SECTION;
     return type == STT_FUNC || type == STT_NOTYPE ? (const void *)(base + s.table[place].st_value)
                                                   : NULL;
@@ -259,45 +167,17 @@ const void *accel_object_function(ElfW(Addr) base, const ElfW(Dyn) * dynamic, co
 
 const char *accel_object_slot_name(ElfW(Addr) base, const ElfW(Dyn) * dynamic, uintptr_t slot)
 {
-    const struct symbols s = symbols_of(base, dynamic);
-    const ElfW(Rela) *table = address_of(base, dynamic, DT_JMPREL);
-    const size_t count = table ? value_of(dynamic, DT_PLTRELSZ) / sizeof *table : 0;
+    const struct accel_symbols s = accel_symbols_of(base, dynamic);
+    const ElfW(Rela) *table = accel_dynamic_address(base, dynamic, DT_JMPREL);
+    const size_t count = table ? accel_dynamic_value(dynamic, DT_PLTRELSZ) / sizeof *table : 0;
     /* They lie in the order of their slots, mostly. */
     const size_t first = count ? base + table[0].r_offset : 0, guess = (slot - first) / 8;
     size_t i = guess < count && base + table[guess].r_offset == slot ? guess : 0;
     while (i < count && base + table[i].r_offset != slot)
         i++;
-    return i < count && s.table && s.names ? name_at(&s, (uint32_t)ELF64_R_SYM(table[i].r_info))
-                                           : NULL;
-}
-
-static bool gnu_hash_has(const struct symbols *s, bool (*is)(const char *name, uint32_t hash))
-{
-    const struct gnu_hash g = gnu_hash_of(s->gnu_hash);
-    for (uint32_t b = 0; b < g.buckets; b++) {
-        uint32_t i = g.bucket[b];
-        if (i < g.first)
-            continue;
-        do {
-            if (is_defined_at(s, i) && is(name_at(s, i), g.hash[i - g.first]))
-                return true;
-        } while (!(g.hash[i++ - g.first] & 1));
-    }
-    return false;
-}
-
-/* Returns whether is() returns true for a name that the object defines, or no hash table could tell. The other hash table has
- * as many chains as there are symbols. */
-static bool defines_such(const struct symbols *s, bool (*is)(const char *name, uint32_t hash))
-{
-    if (!s->table || !s->names)
-        return false;
-    if (s->gnu_hash)
-        return gnu_hash_has(s, is);
-    for (uint32_t i = 1; s->hash && i < s->hash[1]; i++)
-        if (is_defined_at(s, i) && is(name_at(s, i), accel_name_hash(name_at(s, i))))
-            return true;
-    return !s->hash;
+    return i < count && s.table && s.names
+               ? accel_symbol_name(&s, (uint32_t)ELF64_R_SYM(table[i].r_info))
+               : NULL;
 }
 
 /* ---- Objects that define names ---- */
@@ -345,8 +225,8 @@ static int look_at_definitions(struct dl_phdr_info *info, size_t size, void *dat
     (void)size;
     if (question->seen++ < question->first)
         return 0;
-    const struct symbols s = symbols_of(info->dlpi_addr, dynamic_of(info));
-    return defines_such(&s, question->is);
+    const struct accel_symbols s = accel_symbols_of(info->dlpi_addr, dynamic_of(info));
+    return accel_symbols_have(&s, question->is);
 }
 
 bool accel_objects_define(bool (*is)(const char *name, uint32_t hash), unsigned first)
@@ -387,17 +267,6 @@ static int fill_in(struct accel_object *object, const struct dl_phdr_info *info,
     object->number = number;
     memcpy(object->name, info->dlpi_name, length);
     return 1;
-}
-
-/* Returns the segment that an address lies in, or NULL. */
-static const ElfW(Phdr) * part_at(const struct dl_phdr_info *info, uintptr_t at)
-{
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        if (part->p_type == PT_LOAD && at - info->dlpi_addr - part->p_vaddr < part->p_memsz)
-            return part;
-    }
-    return NULL;
 }
 
 static int at_place(struct dl_phdr_info *info, size_t size, void *data)
@@ -456,8 +325,8 @@ struct needing {
 static const char *soname_of(const struct dl_phdr_info *info)
 {
     const ElfW(Dyn) *dynamic = dynamic_of(info);
-    const struct symbols s = symbols_of(info->dlpi_addr, dynamic);
-    const ElfW(Addr) soname = value_of(dynamic, DT_SONAME);
+    const struct accel_symbols s = accel_symbols_of(info->dlpi_addr, dynamic);
+    const ElfW(Addr) soname = accel_dynamic_value(dynamic, DT_SONAME);
     return soname && s.names ? s.names + soname : NULL;
 }
 
@@ -502,7 +371,7 @@ static bool has_needed(const struct needing *needing, const struct dl_phdr_info 
     const ElfW(Dyn) *dynamic = dynamic_of(info);
     if ((unsigned)number < accel_objects_at_start())
         return false;
-    const struct symbols s = symbols_of(info->dlpi_addr, dynamic);
+    const struct accel_symbols s = accel_symbols_of(info->dlpi_addr, dynamic);
     for (const ElfW(Dyn) *at = dynamic; at && s.names && at->d_tag != DT_NULL; at++)
         if (at->d_tag == DT_NEEDED && needs(needing, s.names + at->d_un.d_val))
             return true;
@@ -583,7 +452,7 @@ struct use {
 };
 
 /* Returns from which symbol on .gnu.hash has the hashes. If it is empty, nothing can be told from its header (bfd writes 1). */
-static uint32_t hashed_from(const struct gnu_hash *g)
+static uint32_t hashed_from(const struct accel_gnu_hash *g)
 {
     for (uint32_t b = 0; b < g->buckets; b++)
         if (g->bucket[b])
@@ -596,18 +465,19 @@ static bool sees_a_name(const struct use *use, ElfW(Addr) base, const ElfW(Dyn) 
                         int number)
 {
     static const ElfW(Sxword) tables[2][2] = {{DT_JMPREL, DT_PLTRELSZ}, {DT_RELA, DT_RELASZ}};
-    const struct symbols s = symbols_of(base, dynamic);
-    const struct gnu_hash g = s.gnu_hash ? gnu_hash_of(s.gnu_hash) : (struct gnu_hash){0};
+    const struct accel_symbols s = accel_symbols_of(base, dynamic);
+    const struct accel_gnu_hash g =
+        s.gnu_hash ? accel_gnu_hash_of(s.gnu_hash) : (struct accel_gnu_hash){0};
     const uint32_t hashed = hashed_from(&g);
     for (int t = 0; t < 2 && s.table && s.names; t++) {
-        const ElfW(Rela) *table = address_of(base, dynamic, tables[t][0]);
-        const size_t count = table ? value_of(dynamic, tables[t][1]) / sizeof *table : 0;
+        const ElfW(Rela) *table = accel_dynamic_address(base, dynamic, tables[t][0]);
+        const size_t count = table ? accel_dynamic_value(dynamic, tables[t][1]) / sizeof *table : 0;
         /* Those at the begin of the second table name no symbol. */
-        for (size_t i = t == 1 ? value_of(dynamic, DT_RELACOUNT) : 0; i < count; i++) {
+        for (size_t i = t == 1 ? accel_dynamic_value(dynamic, DT_RELACOUNT) : 0; i < count; i++) {
             const uint32_t symbol = ELF64_R_SYM(table[i].r_info);
             if (symbol == STN_UNDEF)
                 continue;
-            const char *const name = name_at(&s, symbol);
+            const char *const name = accel_symbol_name(&s, symbol);
             const uint32_t hash =
                 symbol < hashed ? accel_name_hash(name) : g.hash[symbol - g.first];
             if (use->see(name, hash, number, use->data))
@@ -671,13 +541,13 @@ static int function_of(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct function *function = data;
     const ElfW(Dyn) *dynamic = dynamic_of(info);
-    const struct symbols s = symbols_of(info->dlpi_addr, dynamic);
+    const struct accel_symbols s = accel_symbols_of(info->dlpi_addr, dynamic);
     (void)size;
     if (dynamic == function->after)
         function->passed = true;
     if (dynamic == function->after || !function->passed)
         return 0;
-    const uint32_t i = place_of(&s, function->name);
+    const uint32_t i = accel_symbols_find(&s, function->name);
     if (i == STN_UNDEF || ELF64_ST_TYPE(s.table[i].st_info) != STT_FUNC)
         return 0;
     function->found = (const void *)(info->dlpi_addr + s.table[i].st_value);

@@ -43,8 +43,8 @@ void accel_objects_defining(const char *symbol, int first, struct accel_objects 
  * tell. The hash is that of .gnu.hash, here and below (ops/names.h). */
 bool accel_objects_define(bool (*is)(const char *name, uint32_t hash), unsigned first);
 
-/* Returns whether an object's dynamic symbol table defines a symbol that is no variable; true if no hash table could tell. The object must stay
- * meanwhile. (gABI, chapter 5, "Hash Table"; GNU hash: https://sourceware.org/legacy-ml/binutils/2006-10/msg00377.html) */
+/* Returns whether an object's dynamic symbol table defines a symbol that is no variable; true if no hash table could tell. The object must
+ * stay meanwhile. */
 bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol);
 
 /* Returns whether is() returns true for a name that the object refers to and does not define; true
@@ -59,6 +59,9 @@ const void *accel_object_function(ElfW(Addr) base, const ElfW(Dyn) * dynamic, co
 /* Returns the name in the relocation of a slot of the procedure linkage table; empty: it names
  * none, NULL: there is no such slot. */
 const char *accel_object_slot_name(ElfW(Addr) base, const ElfW(Dyn) * dynamic, uintptr_t slot);
+
+/* Returns whether a definition is no function: by its type or, if it has none, by where it lies; a number counts as a variable. */
+bool accel_object_is_variable(ElfW(Addr) base, const ElfW(Sym) * symbol);
 
 struct accel_object {
     const ElfW(Dyn) * dynamic; /* identifies it among the loaded objects */

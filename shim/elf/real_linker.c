@@ -10,7 +10,7 @@
 #include "objects.h"
 #include "shim/arch/entry.h"
 
-_Atomic(void *) accel_real_dlsym;
+_Atomic(void *) accel_real_dlsym, accel_next_dlsym;
 
 /* The linker's own r_debug: a program's copy of it, if there is one, is not up to date. */
 static _Atomic(const struct r_debug *) linker_state;
@@ -22,7 +22,7 @@ static _Atomic(const struct r_debug *) linker_state;
 #    define BASELINE "GLIBC_2.2.5"
 #endif
 
-/* RTLD_NEXT and dlsym's own version: glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
+/* RTLD_NEXT and dlsym's own version (dlclose's, too): glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
  * is in libdl under the architecture's baseline. */
 static const char *const dlsym_versions[] = {"GLIBC_2.34", BASELINE};
 
@@ -88,9 +88,19 @@ bool accel_real_maps(void)
     return state && *(const volatile int *)&state->r_state != RT_CONSISTENT;
 }
 
+static void *lookup_with(void *function, void *handle, const char *name)
+{
+    dlsym_function lookup;
+    memcpy(&lookup, &function, sizeof lookup);
+    void *found = lookup(handle, name);
+    /* `return lookup(...)` may become a tail jump: then the look-up would be our caller's. */
+    __asm__ volatile("" : "+r"(found));
+    return found;
+}
+
 void accel_real_init(void)
 {
-    if (atomic_load_explicit(&accel_real_dlsym, memory_order_acquire))
+    if (atomic_load_explicit(&accel_next_dlsym, memory_order_acquire))
         return;
     void *real = NULL;
     atomic_store_explicit(&linker_state, dlvsym(RTLD_NEXT, "_r_debug", BASELINE),
@@ -100,18 +110,23 @@ void accel_real_init(void)
     for (size_t i = 0; !real && i < sizeof dlsym_versions / sizeof *dlsym_versions; i++)
         real = dlvsym(RTLD_NEXT, "dlsym", dlsym_versions[i]);
     atomic_store_explicit(&accel_real_dlsym, real, memory_order_release);
+    void *next = lookup_with(real, RTLD_NEXT, "dlsym");
+    atomic_store_explicit(&accel_next_dlsym, next ? next : real, memory_order_release);
 }
 
 void *accel_real_lookup(void *handle, const char *name)
 {
     accel_real_init();
-    void *real = atomic_load_explicit(&accel_real_dlsym, memory_order_acquire);
-    dlsym_function lookup;
-    memcpy(&lookup, &real, sizeof lookup);
-    void *found = lookup(handle, name);
-    /* `return lookup(...)` may become a tail jump: then the look-up would be our caller's. */
-    __asm__ volatile("" : "+r"(found));
-    return found;
+    return lookup_with(atomic_load_explicit(&accel_real_dlsym, memory_order_acquire), handle, name);
+}
+
+bool accel_next_lookup(void *handle, const char *name, void **found)
+{
+    void *next = atomic_load_explicit(&accel_next_dlsym, memory_order_acquire);
+    if (next == atomic_load_explicit(&accel_real_dlsym, memory_order_acquire))
+        return false;
+    *found = lookup_with(next, handle, name);
+    return true;
 }
 
 void *accel_real_next(_Atomic(void *) *known, const char *name)
@@ -124,16 +139,30 @@ void *accel_real_next(_Atomic(void *) *known, const char *name)
     return function;
 }
 
-int accel_real_dlclose(void *handle)
+static int close_with(void *function, void *handle)
 {
-    static _Atomic(void *) real;
-    void *function = accel_real_next(&real, "dlclose");
     int (*close_function)(void *);
     memcpy(&close_function, &function, sizeof close_function);
     ending_before_close();
     int result = close_function(handle);
     ending_after_close();
     return result;
+}
+
+int accel_real_dlclose(void *handle)
+{
+    static _Atomic(void *) real;
+    void *function = atomic_load_explicit(&real, memory_order_acquire);
+    for (size_t i = 0; !function && i < sizeof dlsym_versions / sizeof *dlsym_versions; i++)
+        function = dlvsym(RTLD_NEXT, "dlclose", dlsym_versions[i]);
+    atomic_store_explicit(&real, function, memory_order_release);
+    return close_with(function, handle);
+}
+
+int accel_next_dlclose(void *handle)
+{
+    static _Atomic(void *) next;
+    return close_with(accel_real_next(&next, "dlclose"), handle);
 }
 
 char *accel_real_dlerror(void)

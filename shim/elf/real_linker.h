@@ -9,10 +9,16 @@
 
 struct link_map;
 
-/* Finds the real dlsym once and stores it in accel_real_dlsym (entry.h). */
+/* Finds the C library's dlsym, and the next one behind ours, once, and stores them (entry.h). */
 void accel_real_init(void);
+/* The C library's. */
 void *accel_real_lookup(void *handle, const char *symbol);
 int accel_real_dlclose(void *handle);
+
+/* The next ones, for what the program calls: another preload may stand in front of them, too.
+ * accel_next_lookup() returns false, and looks nothing up, if that is the C library's. */
+bool accel_next_lookup(void *handle, const char *symbol, void **found);
+int accel_next_dlclose(void *handle);
 
 /* Returns the function of that name behind libaccel; looks it up once and stores it in *known. */
 void *accel_real_next(_Atomic(void *) *known, const char *name);

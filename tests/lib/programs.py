@@ -86,9 +86,9 @@ def right(done, status=0):
 
 
 def exported(library):
-    """The names that a library defines for others."""
+    """The names that a library defines for others, without their versions."""
     listing = subprocess.run(["nm", "-D", "--defined-only", str(library)], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return {line.split()[-1] for line in listing.splitlines()}
+    return {line.split()[-1].split("@")[0] for line in listing.splitlines() if " A " not in line}
 
 
 def check_logs(stderr, env):

@@ -185,8 +185,12 @@ for form in "before", "after":
 
 # ---- The built file ----
 
+listing = subprocess.run(["nm", "-D", "--defined-only", str(BUILD / "libaccel.so")], stdout=subprocess.PIPE, text=True).stdout
+with_version = set(re.findall(r"(?m) (\w+)@@ACCEL_UNVERSIONED$", listing))
+OURS = {"dlsym", "dlclose", "dlerror", "__cxa_atexit", "R_registerRoutines", "__asan_default_options", "accel_version"}
 left = exported(BUILD / "libaccel.so")
-wanted = set(re.findall(r"(\w+);", (BUILD / "symbols.map").read_text().split("local:")[0]))
+wanted = OURS | set(re.findall(r"(\w+);", (BUILD / "symbols.map").read_text().split("local:")[0]))
+tap.ok(with_version == left - OURS, "names of libraries have a version, which references to another version pass", *with_version ^ (left - OURS))
 tap.ok(left == wanted and len(wanted) > 40, "only the intended names are exported", left ^ wanted)
 for kind, prefix in ("ROUTINE", "cblas_"), ("LAPACK", "LAPACKE_"):
     names = "|".join(routine_table(kind))
@@ -197,11 +201,12 @@ for kind, prefix in ("ROUTINE", "cblas_"), ("LAPACK", "LAPACKE_"):
     left -= known
 tables = "".join(path.read_text() for path in sorted((ROOT / "ops").glob("*/functions.def")))
 others = set(re.findall(r"\bM\(name, (\w+)\)|\bFUNCTION\((\w+),[^)]*ACCEL_PLAIN_NAME\)", tables))
+words = set(re.findall(r"\bWORD\((\w+), (?!with)", tables))
+tap.ok(words == {"train"} and not words & left, "words that programs use as names are not exported", *words & left)
 others = {name for pair in others for name in pair if name}
 tap.ok(len(others) > 20 and others <= left, f"{len(others)} are functions of libraries that are no BLAS", *others - left)
 left -= others
-tap.ok(left == {"dlsym", "dlclose", "dlerror", "__cxa_atexit", "R_registerRoutines",
-                "__asan_default_options", "accel_version"},
+tap.ok(left == OURS,
        "the others are the dynamic linker's, the C library's for exit handlers, R's for packages' "
        "functions, AddressSanitizer's for options, and the version", *left)
 dynamic = subprocess.run(["readelf", "-d", str(BUILD / "libaccel.so")], stdout=subprocess.PIPE, text=True).stdout

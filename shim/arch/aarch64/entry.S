@@ -238,6 +238,10 @@
 lead_to_slow_stubs:
     .cfi_startproc
     landing
+    stp x29, x30, [sp, -16]!
+    .cfi_adjust_cfa_offset 16
+    .cfi_offset x29, -16
+    .cfi_offset x30, -8
     address x1, accel_slot_enter
     address x0, accel_slow_blocks
     mov w2, index
@@ -245,6 +249,12 @@ lead_to_slow_stubs:
     add x0, x0, ACCEL_SLOW_SIZE
     subs w2, w2, 1
     b.ne 1b
+    bl accel_bindings_relocate
+    address x0, accel_slow_blocks
+    ldp x29, x30, [sp], 16
+    .cfi_restore x29
+    .cfi_restore x30
+    .cfi_adjust_cfa_offset -16
     ret
     .cfi_endproc
     .size lead_to_slow_stubs, . - lead_to_slow_stubs
@@ -327,13 +337,18 @@ dlsym:
     .cfi_restore x29
     .cfi_restore x30
     .cfi_adjust_cfa_offset -32
-    cbz x9, 1f
+    cmp x9, ACCEL_DLSYM_REAL
+    b.hs 1f
     mov x0, x1
     ret
-1:  load x16, accel_real_dlsym
+1:  b.hi 2f
+    load x16, accel_real_dlsym
+    br x16
+2:  load x16, accel_next_dlsym
     br x16
     .cfi_endproc
     .hidden accel_real_dlsym
+    .hidden accel_next_dlsym
     .size dlsym, . - dlsym
 
     .section .note.GNU-stack, "", @progbits

@@ -202,15 +202,41 @@
     .type lead_to_slow_stubs, @gnu_indirect_function
 lead_to_slow_stubs:
     .cfi_startproc
+    sub $8, %rsp
+    .cfi_adjust_cfa_offset 8
     lea accel_slot_enter(%rip), %rax
     lea accel_slow_blocks(%rip), %rdx
-    mov $index, %ecx
-1:  mov %rdx, (%rax)
-    add $ACCEL_SLOW_SIZE, %rdx
-    add $8, %rax
+    /* Eight slots at a time, two in each register. */
+    movq %rdx, %xmm0
+    lea ACCEL_SLOW_SIZE(%rdx), %rcx
+    movq %rcx, %xmm1
+    punpcklqdq %xmm1, %xmm0
+    mov $2*ACCEL_SLOW_SIZE, %ecx
+    movq %rcx, %xmm4
+    punpcklqdq %xmm4, %xmm4
+    movdqa %xmm0, %xmm1
+    paddq %xmm4, %xmm1
+    movdqa %xmm1, %xmm2
+    paddq %xmm4, %xmm2
+    movdqa %xmm2, %xmm3
+    paddq %xmm4, %xmm3
+    psllq $2, %xmm4
+    mov $(index + 7)/8, %ecx
+1:  movaps %xmm0, (%rax)
+    movaps %xmm1, 16(%rax)
+    movaps %xmm2, 32(%rax)
+    movaps %xmm3, 48(%rax)
+    paddq %xmm4, %xmm0
+    paddq %xmm4, %xmm1
+    paddq %xmm4, %xmm2
+    paddq %xmm4, %xmm3
+    add $64, %rax
     dec %ecx
     jnz 1b
-    mov %rdx, %rax
+    call accel_bindings_relocate
+    lea accel_slow_blocks(%rip), %rax
+    add $8, %rsp
+    .cfi_adjust_cfa_offset -8
     ret
     .cfi_endproc
     .size lead_to_slow_stubs, . - lead_to_slow_stubs
@@ -279,13 +305,16 @@ dlsym:
     mov (%rsp), %rdi
     add $24, %rsp
     .cfi_adjust_cfa_offset -24
-    test %rax, %rax
-    jz 1f
+    cmp $ACCEL_DLSYM_REAL, %eax
+    jae 1f
     mov %rdx, %rax
     ret
 1:  mov %rdx, %rsi
+    ja 2f
     .hidden accel_real_dlsym
     jmp *accel_real_dlsym(%rip)
+2:  .hidden accel_next_dlsym
+    jmp *accel_next_dlsym(%rip)
     .cfi_endproc
     .size dlsym, . - dlsym
 
