@@ -38,4 +38,10 @@ for name, (program, library, prefix, suffix) in LIBRARIES.items():
         lines = lines_for(done, sym=f"{prefix}{routine}{suffix}", ran="gpu0", why="forced")
         tap.ok(lines, f"{name}, test GPU: {routine} runs there", done.stderr[-600:])
     tap.ok(lines_for(done, sym=f"{prefix}dpotrf{suffix}", ran="cpu", why="bad_argument"), f"{name}: a bad argument is the library's own")
+    # An older cuSOLVER has no factorisation of Hermitian matrices.
+    done = start(program, *arguments, env={**ON_GPU, "ACCEL_CUDA_DIR": str(BUILD / "testgpu-cuda12")})
+    tap.ok(done.returncode == 0 and not said(done), f"{name}, an older cuSOLVER: right", done.stdout, done.stderr[-300:])
+    for routine, ran, why in ("zhetrf", "cpu", "unsupported"), ("zhetrs", "cpu", "unsupported"), ("dsytri", "gpu0", "forced"):
+        lines = lines_for(done, sym=f"{prefix}{routine}{suffix}", ran=ran, why=why)
+        tap.ok(lines, f"{name}, an older cuSOLVER: {routine} {ran} {why}", done.stderr[-600:])
 tap.done()
