@@ -37,13 +37,22 @@ void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], char real[PATH_MA
 /* A library that has fewer of the names is not BLAS: its functions may have other arguments. */
 enum { NAMES_OF_A_LIBRARY = 8 };
 
-static bool is_library_of(const struct link_map *object, uint32_t entry)
+static bool has_enough_names(const struct link_map *object, uint32_t mangling)
 {
     int names = 0;
-    for (uint32_t i = entry % accel_mangling_count;
-         names < NAMES_OF_A_LIBRARY && i < accel_blas_name_count; i += accel_mangling_count)
+    for (uint32_t i = mangling; names < NAMES_OF_A_LIBRARY && i < accel_blas_name_count;
+         i += accel_mangling_count)
         names += accel_object_defines(object->l_addr, object->l_ld, accel_names[i].sibling);
     return names == NAMES_OF_A_LIBRARY;
+}
+
+/* PyTorch's library has MKL in itself, and few of CBLAS's names beside a hundred of Fortran's. */
+static bool is_library_of(const struct link_map *object, uint32_t entry)
+{
+    const struct accel_mangling *mangling = accel_name_mangling(entry);
+    const bool may_be_few = mangling->abi == ACCEL_ABI_CBLAS && !mangling->width;
+    return has_enough_names(object, entry % accel_mangling_count) ||
+           (may_be_few && has_enough_names(object, 0));
 }
 
 /* The same routine under its plain Fortran name, which comes first. */
