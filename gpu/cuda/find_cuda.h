@@ -8,7 +8,9 @@
 #include <stdbool.h>
 
 /* Each calls `visit` with the folders that exist, the best first, until it returns true.
- * The environments of the running program: that of its executable, VIRTUAL_ENV, CONDA_PREFIX. */
+ * The packages beside modules that the program has loaded, then the environments of the running
+ * program: that of its executable, VIRTUAL_ENV, CONDA_PREFIX. Of a program of Python, also the
+ * user's own packages and the system's. */
 void find_cuda_environment(bool (*visit)(const char *folder, void *context), void *context);
 
 /* Folders that have only the driver. */

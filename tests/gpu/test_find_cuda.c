@@ -9,9 +9,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "gpu/cuda/find_cuda.h"
@@ -156,6 +158,50 @@ static void the_program_itself_tells_its_environment(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* Maps a file, as a module that is loaded. */
+static void *load(const char *file)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", root, file);
+    const int fd = open(path, O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, 100), 0);
+    void *at = mmap(NULL, 100, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    assert_true(at != MAP_FAILED);
+    return at;
+}
+
+/* PyTorch's own cuBLAS is beside it, and is the one to use before PyTorch is loaded. */
+static void packages_beside_a_loaded_module(void **state)
+{
+    static const char wheel[] = "else where/site-packages/nvidia/cu13/lib",
+                      own[] = "home/.local/lib/python3.9/site-packages/nvidia/cublas/lib";
+    (void)state;
+    make_folder(wheel);
+    make_folder("else where/site-packages/numpy/core");
+    make_folder("lib/python3.9");
+    set("VIRTUAL_ENV", "venv");
+    set("CUDA_HOME", "cuda");
+    set("HOME", "home");
+    search(0);
+    assert_int_equal(place(wheel), -1);
+    assert_true(place(own) > place("cuda/lib64"));
+    void *module = load("else where/site-packages/numpy/core/multiarray.so");
+    search(0);
+    assert_int_equal(place(wheel), 0);
+    assert_true(place("venv/lib/python3.12/site-packages/nvidia/cu13/lib") > 0);
+    assert_true(place(own) > place("cuda/lib64")); /* it may be no Python */
+    void *interpreter = load("lib/python3.9/select.so");
+    search(0);
+    assert_int_equal(place(wheel), 0);
+    assert_true(place(own) > 0 && place(own) < place("cuda/lib64"));
+    munmap(module, 100);
+    search(0);
+    assert_int_equal(place(wheel), -1);
+    munmap(interpreter, 100);
+}
+
 static int remove_all(void **state)
 {
     char command[PATH_MAX];
@@ -186,6 +232,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(what_does_not_exist_is_not_visited, setup),
         cmocka_unit_test_setup(the_first_that_serves_ends_the_search, setup),
         cmocka_unit_test_setup(the_program_itself_tells_its_environment, setup),
+        cmocka_unit_test_setup(packages_beside_a_loaded_module, setup),
     };
     if (!mkdtemp(root))
         return 1;
