@@ -18,8 +18,10 @@ enum { NOTED = 64 };
 static struct {
     const struct dispatch_library *library;
     int threads;
+    bool known;
 } noted[NOTED];
 static int count;
+static bool is_held;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 
@@ -45,20 +47,19 @@ static const char *whole_path(const char *path, char whole[PATH_MAX])
 }
 
 /* One write(): records of several processes do not mix. */
-static bool write_record(const struct dispatch_library *library, int threads, int width,
-                         const char *symbol)
+static bool write_record(int number, int other, const char *symbol, const char *path)
 {
     char record[PATH_MAX + 300], whole[PATH_MAX];
     struct accel_text text;
     struct held_signals held;
     text_start(&text, record, sizeof record);
-    text_integer(&text, threads);
+    text_integer(&text, number);
     text_char(&text, ' ');
-    text_integer(&text, width);
+    text_integer(&text, other);
     text_char(&text, ' ');
     text_string(&text, symbol);
     text_char(&text, ' ');
-    text_string(&text, whole_path(library->path, whole));
+    text_string(&text, whole_path(path, whole));
     text_char(&text, '\0');
     int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
@@ -70,18 +71,29 @@ static bool write_record(const struct dispatch_library *library, int threads, in
     return written;
 }
 
-void called_note(const struct dispatch_library *library, int width, const char *symbol)
+void called_note(const struct dispatch_library *library, const char *symbol, int width)
 {
+    const bool known = width != CALLED_UNKNOWN;
     int threads = library->threads(library), i = 0;
     if (!library->path)
         return;
     pthread_mutex_lock(&lock);
-    while (i < count && (noted[i].library != library || noted[i].threads != threads))
+    while (i < count &&
+           (noted[i].library != library || noted[i].threads != threads || noted[i].known != known))
         i++;
-    if (i == count && i < NOTED && write_record(library, threads, width, symbol)) {
+    if (i == count && i < NOTED && write_record(threads, width, symbol, library->path)) {
         noted[i].library = library;
         noted[i].threads = threads;
+        noted[i].known = known;
         count++;
     }
+    pthread_mutex_unlock(&lock);
+}
+
+void called_note_hold(bool held)
+{
+    pthread_mutex_lock(&lock);
+    if (held != is_held && write_record(-1, held, "-", ""))
+        is_held = held;
     pthread_mutex_unlock(&lock);
 }

@@ -1,6 +1,11 @@
 /*
- * accel calibrate -- PROGRAM: everything runs on the CPU, and each CPU library that the program calls is noted with its number of
- * threads. All processes append to one file, ACCEL_CALLED, which the tool makes and reads. Thread-safe except for the start.
+ * accel calibrate -- PROGRAM and accel doctor -- PROGRAM: everything runs on the CPU, and each CPU
+ * library that the program calls is noted with its number of threads. All processes append to one
+ * file, ACCEL_CALLED, which the tool makes and reads. Thread-safe except for the start.
+ *
+ * A record of the file ends with a NUL: two numbers, a name and a path, with spaces between them.
+ *   THREADS WIDTH SYMBOL LIBRARY  calls of this library; WIDTH as in called_note()
+ *   -1 HELD - PROGRAM             HELD is 1 once CUDA is left to the program, 0 once it is not
  */
 #ifndef ACCEL_CALLED_H
 #define ACCEL_CALLED_H
@@ -14,8 +19,14 @@ void called_start(const struct accel_settings *settings);
 /* Whether there is such a file. */
 bool called_is_on(void);
 
-/* Notes a library with its present number of threads, and the name that was called; once for each such number. A record of the file
- * is the number, a space, the name, a space, the library's path, a NUL. */
-void called_note(const struct dispatch_library *library, int width, const char *symbol);
+/* Of the calls of a library that the dispatcher does not know: the original has them, untouched. */
+enum { CALLED_UNKNOWN = -1 };
+
+/* Notes a library with its present number of threads, and the name that was called; once for each
+ * such number. width: the bits of its INTEGER, 0: it is no BLAS, or CALLED_UNKNOWN. */
+void called_note(const struct dispatch_library *library, const char *symbol, int width);
+
+/* Notes whether CUDA is left to the program (hold.h), if that has changed. */
+void called_note_hold(bool held);
 
 #endif

@@ -175,7 +175,8 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
 {
     struct situation situation = {.device = devices_first(), .together = together};
     if (called_is_on()) { /* the tool has said what is wrong with the settings */
-        called_note(caller->library(caller->context), caller->passed->width, caller->symbol);
+        called_note_hold(survey_is_held(caller));
+        called_note(caller->library(caller->context), caller->symbol, caller->passed->width);
         return false;
     }
     refuse_settings(&settings);
@@ -276,14 +277,18 @@ bool dispatch_takes_library(const struct accel_routine *routine)
     return ml == ACCEL_NO_ML || (dispatch_is_on() && (settings.ml & 1u << ml));
 }
 
-void dispatch_not_known(const struct accel_routine *routine, const char *symbol, int depth)
+void dispatch_not_known(const struct accel_routine *routine, const struct dispatch_caller *caller)
 {
     static const struct accel_routine no_routine = {.args = 0};
     const struct accel_call call = {.routine = &no_routine};
     const struct accel_decision decision = {
         .why = dispatch_takes_library(routine) ? ACCEL_UNSUPPORTED : ACCEL_USER};
-    struct accel_record record = record_of(&call, symbol, 0, decision);
-    record.depth = depth;
+    struct accel_record record = record_of(&call, caller->symbol, 0, decision);
+    record.depth = caller->depth;
+    if (called_is_on()) {
+        called_note(caller->library(caller->context), caller->symbol, CALLED_UNKNOWN);
+        return;
+    }
     refuse_settings(&settings);
     report_decision(&record);
 }

@@ -95,7 +95,8 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
 bool dispatch_takes_library(const struct accel_routine *routine);
 
 /* Reports a call of an exported name that is not BLAS in this program, or whose integers have an unknown width; in another
- * library, of one that is turned off or of an unknown version, or with unknown arguments. */
-void dispatch_not_known(const struct accel_routine *routine, const char *symbol, int depth);
+ * library, of one that is turned off or of an unknown version, or with unknown arguments. Of the
+ * caller, it needs the symbol, the depth and the library. */
+void dispatch_not_known(const struct accel_routine *routine, const struct dispatch_caller *caller);
 
 #endif

@@ -6,6 +6,9 @@
 #include "about.h"
 #include "gpu/gpu.h"
 #include "base/linker.h"
+#include "report/banner.h"
+#include "report/summary.h"
+#include "report/totals.h"
 
 /* Whether a path is that of CPython's module for the package multiprocessing. */
 static bool is_multiprocessing(const char *path)
@@ -31,9 +34,10 @@ static bool may_fork_for_cuda(const struct dispatch_caller *caller, unsigned lon
 static void say_once(void)
 {
     static atomic_bool said;
-    if (!atomic_exchange(&said, true))
-        about_no_gpu("a CUDA library is loaded that the program has not started, and its forked "
-                     "children may want to; ACCEL_START=background starts CUDA all the same");
+    if (atomic_exchange(&said, true))
+        return;
+    about_no_gpu(BANNER_HELD);
+    summary_know(TOTALS_HELD);
 }
 
 bool hold_applies(const struct accel_settings *settings, const struct dispatch_caller *caller)

@@ -51,6 +51,11 @@ void banner_slow(const char *path, int calls, double times);
 /* A GPU is ready. */
 void banner_gpu(const struct gpu_info *gpu, struct banner_figures figures);
 
+/* The reason of a process in which CUDA is left to the program: readers of logs know it by this. */
+#define BANNER_HELD                                                                                \
+    "a CUDA library is loaded that the program has not started, and its forked children may want " \
+    "to; ACCEL_START=background starts CUDA all the same"
+
 /* No GPU is used. said: a message has said so. Later reasons are not heard. */
 void banner_no_gpu(const char *why, bool said);
 

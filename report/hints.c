@@ -91,21 +91,25 @@ static bool is_on_cpu(const struct totals_row *row)
 static const struct {
     enum accel_why why;
     const char *what, *advice;
-    enum totals_fact done; /* the advice is followed already; 0: that is not told by a fact */
+    unsigned done;  /* the advice is followed already; 0: that is not told by a fact */
+    unsigned needs; /* the facts that the sentence is for; 0: any */
 } reasons[] = {
     {ACCEL_WARMING, "while the GPU was starting",
      "ACCEL_START=wait makes calls wait for it, which pays in runs that are longer than the start",
-     TOTALS_WAITS},
-    {ACCEL_NO_GPU, "because no GPU is there", "accel doctor says what is missing", 0},
+     TOTALS_WAITS, 0},
+    {ACCEL_NO_GPU, "because no GPU is there", "accel doctor says what is missing", TOTALS_HELD, 0},
+    {ACCEL_NO_GPU,
+     "because the program has loaded CUDA, and children that it forks may want to start it",
+     "if none does, ACCEL_START=background lets libaccel start it", 0, TOTALS_HELD},
     {ACCEL_NO_MEMORY, "because the GPU's memory had no room",
-     "give libaccel more of it by ACCEL_MEMORY, or let fewer processes share the GPU", 0},
+     "give libaccel more of it by ACCEL_MEMORY, or let fewer processes share the GPU", 0, 0},
     {ACCEL_BUSY, "because the GPU was busy with other threads or processes",
-     "more GPUs in ACCEL_DEVICES, or fewer processes on one, leave it free", 0},
+     "more GPUs in ACCEL_DEVICES, or fewer processes on one, leave it free", 0, 0},
     {ACCEL_FORKED, "in forked children of a process that uses the GPU",
      "start such processes by spawn in place of fork (Python: "
      "multiprocessing.set_start_method(\"spawn\"))",
-     0},
-    {ACCEL_ERROR, "because the GPU has failed", "accel doctor looks for the reason", 0},
+     0, 0},
+    {ACCEL_ERROR, "because the GPU has failed", "accel doctor looks for the reason", 0, 0},
 };
 
 static struct totals_row sum_of(const struct hints_of *of, enum accel_why why)
@@ -137,6 +141,7 @@ static void say_reasons(struct hints *hints)
         const struct totals_row sum = sum_of(of, reasons[i].why);
         const bool estimated = sum.estimated > 0;
         if ((of->facts & reasons[i].done) ||
+            (reasons[i].needs && !(of->facts & reasons[i].needs)) ||
             !is_worth(of, estimated ? sum.estimated - sum.instead : sum.seconds) ||
             (reasons[i].why == ACCEL_WARMING && !estimated))
             continue;

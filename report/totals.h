@@ -18,6 +18,7 @@ enum totals_fact {
     TOTALS_CALIBRATED = 8, /* the device's figures are measured */
     TOTALS_ON_GPU = 16,    /* a GPU was ready for calls */
     TOTALS_TURNS = 32,     /* ranks shared a GPU without MPS */
+    TOTALS_HELD = 64,      /* a process left CUDA to the program */
     /* libraries that the program has loaded (hints.h) */
     TOTALS_SKLEARN_TREES = 1 << 8,
     TOTALS_R_FORESTS = 1 << 9,

@@ -185,6 +185,15 @@ static const struct dispatch_library *library(void *context)
     return accel_library_of(p->original);
 }
 
+static void tell_not_known(const struct accel_routine *routine,
+                           const struct accel_original *original, const char *symbol, int depth)
+{
+    struct passage passage = {.original = original};
+    const struct dispatch_caller caller = {
+        .symbol = symbol, .depth = depth, .library = library, .context = &passage};
+    dispatch_not_known(routine, &caller);
+}
+
 static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program,
                    bool inner)
 {
@@ -210,7 +219,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     const int depth = nesting_depth(frame);
     if (!original->ours) {
         if (original->layout >= 0 && entry == exported)
-            dispatch_not_known(routine, accel_names[exported].symbol, depth);
+            tell_not_known(routine, original, accel_names[exported].symbol, depth);
         return original->function;
     }
     if (dispatch_passes_over(routine, &passed))
@@ -247,7 +256,7 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
             accel_op_of(routine)->nests || (accel_is_lapack(routine) && !lapack_is_query(&call));
         done = dispatch_call(&call, &caller);
     } else {
-        dispatch_not_known(outer, symbol, depth);
+        tell_not_known(outer, original, symbol, depth);
     }
     if (done)
         accel_frame_return(frame, &passage.result);

@@ -274,16 +274,23 @@ static bool is_linked(const char *program, const char *library)
     return found;
 }
 
+/* Returns a library's record in a list, NULL if there is none. */
+static const struct program_library *find_in(const struct program_library *list, int count,
+                                             const char *path)
+{
+    struct stat x, y;
+    for (int i = 0; i < count; i++)
+        if (stat(list[i].path, &x) == 0 && stat(path, &y) == 0 && x.st_ino == y.st_ino &&
+            x.st_dev == y.st_dev)
+            return &list[i];
+    return NULL;
+}
+
 /* Returns the record of a library's calls, NULL if there is none. */
 static const struct program_library *calls_of(const struct program_libraries *called,
                                               const char *path)
 {
-    struct stat x, y;
-    for (int i = 0; i < called->count; i++)
-        if (stat(called->one[i].path, &x) == 0 && stat(path, &y) == 0 && x.st_ino == y.st_ino &&
-            x.st_dev == y.st_dev)
-            return &called->one[i];
-    return NULL;
+    return find_in(called->one, called->count, path);
 }
 
 /* Returns the bits of INTEGER of a library's first function of BLAS or LAPACK, by its code; 0 if that does not tell. */
@@ -315,31 +322,55 @@ static int width_of(const char *path)
     return width;
 }
 
+/* How calls of a library came; NULL: none came. */
+struct blas_calls {
+    const struct program_library *taken;  /* those that libaccel can run */
+    const struct program_library *passed; /* others */
+};
+
+static const char *blas_fix(const struct watch_library *library, const struct blas_calls *calls,
+                            const struct program_libraries *called, const struct in_force *in_force)
+{
+    if (*library->past)
+        return "such a library is opened with RTLD_DEEPBIND, or by dlmopen: let the program open "
+               "it without";
+    if (calls->taken)
+        return "";
+    if (calls->passed)
+        return "its calls stay on the CPU (docs/limits.md)";
+    if (called->count > 0)
+        return "";
+    if (is_excluded(in_force, library->by))
+        return "see ACCEL_EXCLUDE above";
+    return "see whether it is opened with RTLD_DEEPBIND, or calls itself alone";
+}
+
 static void examine_blas(struct rows *rows, const struct watch_library *library,
                          const struct program_libraries *called, const struct in_force *in_force)
 {
     static const char ways[][80] = {"opened with dlopen", "linked"};
-    const struct program_library *calls = calls_of(called, library->path);
-    const int width = calls && calls->width ? calls->width : width_of(library->path);
+    const struct blas_calls calls = {calls_of(called, library->path),
+                                     find_in(called->passed, called->passed_on, library->path)};
+    const char *const fix = blas_fix(library, &calls, called, in_force);
     char bits[40] = "integers of unknown width", what[200], past[PATH_MAX + 40] = "";
+    /* A library may have both widths, under names of two kinds: as it was called, it had one. */
+    const int width = calls.taken && calls.taken->width ? calls.taken->width
+                      : calls.passed                    ? 0
+                                                        : width_of(library->path);
     if (width)
         snprintf(bits, sizeof bits, "%d-bit integers", width);
-    if (calls)
-        snprintf(what, sizeof what, "called with %d thread%s, first %s", calls->threads,
-                 calls->threads == 1 ? "" : "s", calls->symbol);
+    if (calls.taken)
+        snprintf(what, sizeof what, "called with %d thread%s, first %s", calls.taken->threads,
+                 calls.taken->threads == 1 ? "" : "s", calls.taken->symbol);
+    else if (calls.passed)
+        snprintf(what, sizeof what, "called, first %s, and passed on: they cannot be told",
+                 calls.passed->symbol);
     else
         snprintf(what, sizeof what, "no call of it came to libaccel");
     if (*library->past)
         snprintf(past, sizeof past, "; %s calls it past libaccel", library->past);
-    rows_add(rows, (calls || called->count > 0) && !*past ? ROW_OK : ROW_WARN, "BLAS",
-             *past ? "such a library is opened with RTLD_DEEPBIND, or by dlmopen: let the program "
-                     "open it without"
-             : calls || called->count > 0 ? ""
-             : is_excluded(in_force, library->by)
-                 ? "see ACCEL_EXCLUDE above"
-                 : "see whether it is opened with RTLD_DEEPBIND, or calls itself alone",
-             "%s, %s by %s, %s; %s%s", library->path, ways[is_linked(library->by, library->path)],
-             base_name(library->by), bits, what, past);
+    rows_add(rows, *fix ? ROW_WARN : ROW_OK, "BLAS", fix, "%s, %s by %s, %s; %s%s", library->path,
+             ways[is_linked(library->by, library->path)], base_name(library->by), bits, what, past);
 }
 
 /* Libraries that were called and are none of BLAS; all of them if nothing was watched. */
@@ -354,6 +385,21 @@ static void examine_others(struct rows *rows, const struct watch *watch,
             rows_add(rows, ROW_OK, "calls", "", "%s, called with %d thread%s, first %s",
                      called->one[i].path, called->one[i].threads,
                      called->one[i].threads == 1 ? "" : "s", called->one[i].symbol);
+    }
+}
+
+/* Programs whose forked children may want to start CUDA themselves, so that libaccel does not. */
+static void examine_holds(struct rows *rows, const struct program_libraries *called)
+{
+    for (int i = 0; i < called->helds; i++) {
+        const struct program_held *held = &called->held[i];
+        rows_add(rows, held->released ? ROW_OK : ROW_WARN, "CUDA",
+                 held->released ? "" : "set ACCEL_START=background, if no child of it uses CUDA",
+                 held->released
+                     ? "%s has loaded CUDA: its calls stay on the CPU until it starts CUDA itself"
+                     : "%s has loaded CUDA and not started it: its calls stay on the CPU, as "
+                       "children that it forks may use CUDA",
+                 base_name(held->path));
     }
 }
 
@@ -379,10 +425,12 @@ static void examine_run(struct rows *rows, const struct watch *watch,
     if (called->count == 0)
         rows_add(rows, ROW_FAIL, "calls",
                  watch->blases ? "see the rows of BLAS above" : "give it work that calls BLAS",
-                 "no call of BLAS or LAPACK came to libaccel");
+                 called->passed_on ? "no call of BLAS or LAPACK came that libaccel can run"
+                                   : "no call of BLAS or LAPACK came to libaccel");
     for (int i = 0; i < watch->cudas; i++)
         rows_add(rows, ROW_OK, "CUDA", "", "%s has its own: %s", base_name(watch->cuda[i].by),
                  watch->cuda[i].path);
+    examine_holds(rows, called);
 }
 
 static void run(struct rows *rows, char **program, const char *shim,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/banner.h"
 #include "report/hints.h"
 
 /* ---- Losses ---- */
@@ -112,6 +113,16 @@ static void count(void *context, const char *sentence)
     counted->say(counted->context, sentence);
 }
 
+/* Whether a process left CUDA to the program. */
+static bool was_held(const struct log_seen *seen)
+{
+    for (int i = 0; i < seen->events; i++)
+        for (int j = 0; j < seen->event[i].fields; j++)
+            if (strcmp(seen->event[i].field[2 * j + 1], BANNER_HELD) == 0)
+                return true;
+    return false;
+}
+
 int findings_hints(const struct log_seen *seen, findings_say *say, void *context)
 {
     const struct log_sums *sums = &seen->sums;
@@ -120,8 +131,9 @@ int findings_hints(const struct log_seen *seen, findings_say *say, void *context
     struct counted counted = {say, context, 0};
     struct hints_of of = {.row = row,
                           .count = sums->rows,
-                          .facts = on_gpu ? TOTALS_ON_GPU : 0,
-                          .known = TOTALS_ON_GPU};
+                          .facts =
+                              (on_gpu ? TOTALS_ON_GPU : 0) | (was_held(seen) ? TOTALS_HELD : 0),
+                          .known = TOTALS_ON_GPU | TOTALS_HELD};
     for (int i = 0; i < sums->rows; i++)
         row[i] = sums->row[i].is;
     of.seconds = log_seen_seconds(seen, &of.outside);

@@ -32,19 +32,40 @@ void program_note_calls(const void *context)
 /* ---- Its libraries ---- */
 
 /* Adds a library, unless it is there with as many threads. False if there is no room. */
-static bool add(struct program_libraries *found, const struct program_library *library)
+static bool add(struct program_library *list, int *count, const struct program_library *library)
 {
-    for (int i = 0; i < found->count; i++)
-        if (found->one[i].threads == library->threads &&
-            strcmp(found->one[i].path, library->path) == 0)
+    for (int i = 0; i < *count; i++)
+        if (list[i].threads == library->threads && strcmp(list[i].path, library->path) == 0)
             return true;
-    if (found->count == LIBRARIES_MAX)
+    if (*count == LIBRARIES_MAX)
         return false;
-    found->one[found->count++] = *library;
+    list[(*count)++] = *library;
     return true;
 }
 
-/* Records are "THREADS WIDTH SYMBOL PATH"; a NUL ends each. */
+static void note_hold(struct program_libraries *found, const char *path, bool held)
+{
+    int i = 0;
+    while (i < found->helds && strcmp(found->held[i].path, path) != 0)
+        i++;
+    if (i == LIBRARIES_MAX || (i == found->helds && !held))
+        return;
+    if (i == found->helds)
+        snprintf(found->held[found->helds++].path, sizeof found->held->path, "%s", path);
+    found->held[i].released = !held;
+}
+
+/* The records are those of dispatch/called.h. */
+static void take(struct program_libraries *found, const struct program_library *record)
+{
+    if (record->threads < 0)
+        note_hold(found, record->path, record->width != 0);
+    else if (record->width < 0)
+        add(found->passed, &found->passed_on, record);
+    else
+        found->whole = add(found->one, &found->count, record) && found->whole;
+}
+
 bool program_read_calls(struct program_libraries *found, const char *path)
 {
     struct program_library library;
@@ -57,7 +78,7 @@ bool program_read_calls(struct program_libraries *found, const char *path)
         if (sscanf(record, "%d %d %63s %n", &library.threads, &library.width, library.symbol,
                    &at) == 3) {
             snprintf(library.path, sizeof library.path, "%s", record + at);
-            found->whole = add(found, &library) && found->whole;
+            take(found, &library);
         }
     int error = errno;
     bool whole = file && feof(file);

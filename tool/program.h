@@ -14,12 +14,21 @@ struct program_library {
     char path[PATH_MAX];
     char symbol[64]; /* the first name that was called in it */
     int threads;
-    int width; /* bits of INTEGER in that call; 0: it was none of BLAS */
+    int width; /* bits of its INTEGER; 0: it is no BLAS */
+};
+
+/* A program that CUDA is left to (dispatch/hold.h). */
+struct program_held {
+    char path[PATH_MAX];
+    bool released; /* later on, it was not any more: the program has started CUDA itself */
 };
 
 struct program_libraries {
-    struct program_library one[LIBRARIES_MAX];
-    int count;
+    struct program_library one[LIBRARIES_MAX], passed[LIBRARIES_MAX];
+    struct program_held held[LIBRARIES_MAX];
+    int count;     /* in one[]: those whose calls libaccel takes */
+    int passed_on; /* in passed[]: others, of names that it knows */
+    int helds;
     bool whole; /* none is missing: the program did not fail, nor call more than LIBRARIES_MAX */
 };
 

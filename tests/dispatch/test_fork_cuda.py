@@ -57,6 +57,19 @@ else:
         done = run("the driver is loaded", CUDA, "", {}, FINE, held)
         tap.ok(len(said(done)) == 1 and "ACCEL_START=background" in said(done)[0], "one line says what is held back, and the way out", *said(done))
         run("the run time is loaded", runtime, "", {}, FINE, held)
+        quiet = {**AUTO, "TESTGPU_DELAY_US": "0", "XDG_CACHE_HOME": folder}
+        loaded = [PYTHON, "-c", PROGRAM, CUDA, CUDA, ""]
+        done = start(*loaded, env={**quiet, "ACCEL_SUMMARY": "1"})
+        hint = " ".join(
+            line[len("accel:"):].strip() for line in done.stderr.splitlines() if "accel: " in line
+        )
+        way_out = "if none does, ACCEL_START=background lets libaccel start it"
+        tap.ok(" calls ran on the CPU because the program has loaded CUDA, and children" in hint and way_out in hint
+               and "no GPU is there" not in hint, "a hint of the summary has the way out", done.stderr)
+        log = folder + "/log"
+        start(*loaded, env={**quiet, **LOG, "ACCEL_LOG_FILE": log})
+        done = start(str(BUILD / "accel"), "explain", log)
+        tap.ok(way_out in " ".join(done.stdout.split()), "so has accel explain, of a log", done.stdout, done.stderr)
         run("the run time is loaded, ACCEL_START=background", runtime, "", {"ACCEL_START": "background"}, BROKEN, gpu)
         run("no library is loaded", "", "", {}, BROKEN, gpu)
         run("no library is loaded, ACCEL_START=program", "", "", {"ACCEL_START": "program"}, FINE, held)

@@ -79,6 +79,11 @@ static void reasons_to_stay_on_the_cpu(void **state)
         row.estimated = row.instead = 0;
         assert_non_null(strstr(hints(&row, 1, 0, 0), ", in 2.00 s: "));
     }
+    struct totals_row held = on_cpu(ACCEL_NO_GPU, 2, 0.5);
+    hints(&held, 1, 0, TOTALS_HELD);
+    assert_non_null(strstr(said, "has loaded CUDA, and children"));
+    assert_non_null(strstr(said, ": if none does, ACCEL_START=background "));
+    assert_null(strstr(said, "accel doctor"));
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         struct totals_row row = on_cpu(none[i], 2, 0.5);
         assert_string_equal(hints(&row, 1, 0, 0), "");
