@@ -42,7 +42,7 @@ static void one_cannot_be_judged_and_another_is_wrong(void **state)
             if (wrong >= 0)
                 x[ACCEL_c][wrong][9] += 1;
             const double ratio = verify_judge(&verification, &call);
-            if (wrong >= 0 && wrong != unknown)
+            if (wrong >= 0) /* also beside a NaN that does not reach it */
                 assert_true(ratio > 1);
             else if (unknown >= 0)
                 assert_true(ratio < 0);
