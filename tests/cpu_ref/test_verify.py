@@ -8,6 +8,7 @@ import signal
 
 from lib.log import lines_for, parse_log, said
 from lib.programs import LONG, TESTS, TEST_GPU, start
+from lib.table import routine_table
 from lib.tap import Tap
 
 tap = Tap()
@@ -20,6 +21,8 @@ LAPACK = ["-f", "tyesmv", "-n", 40]
 
 # What no test of this cost can judge.
 MAY_BE_UNKNOWN = "laswp|gecon|pocon"
+# OpenBLAS's chetf2 calls it, to which random_lapack leaves the matrices of extreme norms alone.
+LEFT_TO_OTHERS = {"LAPACK": {f"{name}_" for name, op in routine_table("ROUTINE").items() if op == "her"}}
 
 
 def verified(done):
@@ -46,7 +49,9 @@ for name, program, arguments, count, short in (("BLAS", "random_calls", BLAS, 12
     by_routine = collections.defaultdict(lambda: [0, 0])
     for f in lines:
         by_routine[f["sym"]][f["verify"] == "unknown"] += 1
-    never = [sym for sym, (known, unknown) in by_routine.items() if unknown > 8 and not known and not re.search(MAY_BE_UNKNOWN, sym)]
+    left = LEFT_TO_OTHERS.get(name.split(",")[0], set())
+    never = [sym for sym, (known, unknown) in by_routine.items()
+             if unknown > 8 and not known and not re.search(MAY_BE_UNKNOWN, sym) and sym not in left]
     tap.ok(not never, f"{name}: of every routine some are judged", *never)
 
 # ---- Factors that grow ----
