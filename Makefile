@@ -269,6 +269,7 @@ help:
 	@echo 'make sanitize      both'
 	@echo 'make faults        makes each CUDA call of each operation fail, and prints a table (some minutes)'
 	@echo 'make clang         builds all with clang, and runs the part of the suite that depends on the compiler'
+	@echo 'make mutants       changes lines of the sources, one at a time, and says which changes no test notices'
 	@echo 'make fuzz          runs clang'\''s libFuzzer on settings, config files, calibrations and arguments'
 	@echo 'make regress       runs real programs without a GPU and with the test GPU, and prints a table of their numbers'
 	@echo 'make test-arm64    compiles for AArch64, and runs some tests and Debian'\''s NumPy, Octave and R of arm64 under qemu-user (docs/testing.md)'
@@ -294,4 +295,5 @@ help:
 	@echo '  SANITIZE                    sanitizers to compile with: address, undefined, thread'
 	@echo '  CHECK TEST_LONG=1           make check: these tests; all tests in their long form'
 	@echo '  REGRESS FAULTS PACKAGES     make regress, faults, check-packages: these tests'
+	@echo '  MUTANTS MUTANTS_SEED MUTATED    make mutants: how many; the seed; of these sources alone'
 	@echo '  FUZZ_SECONDS FUZZ_SEED FUZZ_BUILD   make fuzz: seconds for each target; the seed, 0: random; the build folder'

@@ -1,0 +1,85 @@
+"""Mutants of the product's sources: how they are drawn and applied, and which tests may kill one.
+
+A mutant is one changed line. It is known by its file, the line as it was, which of several such lines in that file it is, and the
+line as it is now: so it is found again after other lines of its file have moved."""
+
+import contextlib
+import io
+import random
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+from lib import parts
+
+HERE = Path(__file__).resolve().parent
+RULES = HERE / "mutants.rules"
+# shim/, dispatch/, the parts of gpu/ without CUDA, and the operations.
+SOURCES = ("shim/*.c", "shim/elf/*.c", "dispatch/*.c", "dispatch/cost/*.c", "gpu/*.c", "ops/*.c", "ops/*/*.c")
+
+Mutant = namedtuple("Mutant", "file nth before after")
+
+
+def sources(root):
+    return sorted(str(path.relative_to(root)) for pattern in SOURCES for path in root.glob(pattern))
+
+
+def of_file(root, name):
+    """All mutants of a source, in the order of its lines."""
+    from universalmutator import mutator
+
+    lines = (root / name).read_text().splitlines(keepends=True)
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        found = mutator.mutants_regexp(lines, ruleFiles=[str(RULES)], ignorePatterns=[])
+    if "WARNING" in said.getvalue() or "COULD NOT" in said.getvalue():
+        sys.exit(f"mutants: {RULES}: {said.getvalue()}")
+    for number, after, *_ in found:
+        before = lines[number - 1].rstrip("\n")
+        yield Mutant(name, lines[:number].count(lines[number - 1]), before, after.rstrip("\n"))
+
+
+def draw(root, seed, count, names=None):
+    """The mutants that a seed stands for, of all sources or of those named."""
+    every = [mutant for name in names or sources(root) for mutant in of_file(root, name)]
+    return random.Random(seed).sample(every, min(count, len(every)))
+
+
+def apply(root, mutant):
+    """Changes the line. Returns the file's text as it was."""
+    path = root / mutant.file
+    text = path.read_text()
+    lines = text.splitlines()
+    at = [i for i, line in enumerate(lines) if line == mutant.before][mutant.nth - 1]
+    lines[at] = mutant.after
+    path.write_text("\n".join(lines) + "\n")
+    return text
+
+
+def unit_tests(root, name):
+    """The cmocka sources that include the file's header, or are named after it."""
+    header = f'"{name[:-2]}.h"'
+    own = f"test_{Path(name).stem}.c"
+    found = [path for path in sorted(root.glob("tests/*/test_*.c")) + sorted(root.glob("tests/*/*/test_*.c"))
+             if path.name == own or header in path.read_text()]
+    found.sort(key=lambda path: path.name != own)
+    return [str(path.relative_to(root)) for path in found if "tests/testgpu/" not in str(path)]
+
+
+def programs(root, name):
+    """The tests that tests/ci/parts names for the file, then those in its folder of tests."""
+    rows = sorted((part for part in parts.read() if parts.concerns(part, name)), key=lambda part: part.minutes)
+    named = [part.command for part in rows if part.command.startswith("tests/") and part.command != "tests/unit/run"]
+    folder = Path("tests") / Path(name).parent
+    while not (root / folder).is_dir():
+        folder = folder.parent
+    beside = sorted(str(path.relative_to(root)) for path in (root / folder).glob("test_*.py"))
+    return list(dict.fromkeys(named + beside))
+
+
+def tests_for(root, name):
+    return unit_tests(root, name) + programs(root, name)
+
+
+def row(mutant, verdict, by):
+    """What is printed of it. by: the test that kills it."""
+    return "\t".join((mutant.file, str(mutant.nth), mutant.before, mutant.after, verdict, by))
