@@ -639,7 +639,9 @@ void accel_bindings_follow(const void *handle)
 {
     const unsigned long long seen = atomic_load_explicit(&loads_seen, memory_order_acquire);
     unsigned long long loads;
-    if (relocated == 0 ||
+    /* Before our constructor: it looks at all. A sanitizer's runtime asks for functions while its
+     * own dl_iterate_phdr has none to call yet. */
+    if (seen == 0 || relocated == 0 ||
         (handle && handle == atomic_load_explicit(&last_handle, memory_order_acquire)))
         return;
     atomic_store_explicit(&last_handle, handle, memory_order_release);
