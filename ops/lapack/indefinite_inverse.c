@@ -78,9 +78,11 @@ static number transposed(const struct factors *f, number x)
     return f->hermitian ? conj(x) : x;
 }
 
-static bool is_finite(number x)
+/* Whether it is a finite number of the matrix's type, too. */
+static bool is_finite(const struct factors *f, number x)
 {
-    return fabs(creal(x)) <= DBL_MAX && fabs(cimag(x)) <= DBL_MAX;
+    const double most = accel_is_double(f->dtype) ? DBL_MAX : (double)FLT_MAX;
+    return fabs(creal(x)) <= most && fabs(cimag(x)) <= most;
 }
 
 /* ---- The elimination ---- */
@@ -103,13 +105,14 @@ static bool find_steps(struct factors *f)
 
 /* ---- D ---- */
 
-/* Inverts a block in place: its diagonal and what is below it. LAPACK reports a pivot of zero. */
+/* Inverts a block in place: its diagonal and what is below it. LAPACK reports a pivot of zero; of
+ * one whose inverse is no number, a product of matrices would spread that further. */
 static bool invert_block(const struct factors *f, const struct step *step)
 {
     number *a = &f->diagonal[step->first], *low = &f->low[step->first];
     if (step->size == 1) {
         *a = 1 / *a;
-        return is_finite(*a);
+        return is_finite(f, *a);
     }
     /* Divided by the size of what is beside the diagonal: no products overflow. */
     const double scale = fabs(creal(*low)) + fabs(cimag(*low));
@@ -118,7 +121,7 @@ static bool invert_block(const struct factors *f, const struct step *step)
     a[0] = other / divisor;
     a[1] = one / divisor;
     *low = -beside / divisor;
-    return is_finite(a[0]) && is_finite(a[1]) && is_finite(*low);
+    return is_finite(f, a[0]) && is_finite(f, a[1]) && is_finite(f, *low);
 }
 
 /* Takes D from the factors, leaves zeros beside V's diagonal in its place, and inverts it. */
