@@ -257,7 +257,7 @@ static double judge_whole(struct test *test, const struct equation *e)
     return cpu_ref_worse_of(worst, test->open ? CPU_REF_NOT_JUDGED : 0);
 }
 
-/* Judges what no NaN and no infinity of the inputs reaches: it may be wrong, but never all right. */
+/* Judges what no NaN and no infinity of the inputs reaches: it may be wrong, never all right. */
 static double judge_rest(struct test *test, const struct equation *e)
 {
     struct clean clean;

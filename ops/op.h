@@ -173,7 +173,7 @@ struct accel_op {
 
     /* ---- The GPU ---- */
     /* LAPACK: looks at a few elements of operands in host memory, and returns whether the original
-     * will have to report on the matrix (INFO > 0). Then nothing goes up. NULL: it does not look. */
+     * will have to report on the matrix (INFO > 0). Then nothing goes up. NULL: it does not. */
     bool (*is_hopeless)(const struct accel_call *call);
     /* Returns whether the GPU's libraries can do it with these flags and sizes. NULL: with all. */
     bool (*is_supported)(const struct accel_call *call);

@@ -280,7 +280,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Whether a line may end at this blank: a number keeps its unit, and a name the bracket behind it. */
+/* Whether a line may end at this blank: a number keeps its unit, a name the bracket behind it. */
 static bool may_end_at(const char *sentence, int blank)
 {
     int word = blank;

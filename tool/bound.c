@@ -74,7 +74,8 @@ static const void *part(const struct object *object, uint64_t offset, uint64_t s
     return offset <= object->size && size <= object->size - offset ? object->at + offset : NULL;
 }
 
-/* Where the first part of a file lies, less the address that the file itself gives that. False: it is no ELF of ours. */
+/* Where the first part of a file lies, less the address that the file itself gives that. False: it
+ * is no ELF of ours. */
 static bool find_base(struct object *object, uint64_t from)
 {
     const Elf64_Ehdr *header = part(object, 0, sizeof *header);

@@ -293,7 +293,8 @@ static const struct program_library *calls_of(const struct program_libraries *ca
     return find_in(called->one, called->count, path);
 }
 
-/* Returns the bits of INTEGER of a library's first function of BLAS or LAPACK, by its code; 0 if that does not tell. */
+/* Returns the bits of INTEGER of a library's first function of BLAS or LAPACK, by its code; 0 if
+ * that does not tell. */
 static int width_by_code(const struct accel_code *code)
 {
     for (uint32_t i = 0; i < accel_blas_name_count; i++) {
@@ -309,7 +310,8 @@ static int width_by_code(const struct accel_code *code)
     return 0;
 }
 
-/* The same of a file: it may be linked to libraries that only its own program finds, and is not loaded. */
+/* The same of a file: it may be linked to libraries that only its own program finds, and is not
+ * loaded. */
 static int width_of(const char *path)
 {
     struct elf_image image;

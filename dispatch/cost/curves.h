@@ -22,7 +22,7 @@ struct cost_curves {
     double threads_ratio; /* the section's threads / threads */
     bool learned;
     atomic_bool probed;
-    bool rates_known;         /* by a calibration or a probe, of products in double precision */
+    atomic_bool rates_known;  /* by a calibration or a probe, of products in double precision */
     struct slow_library slow; /* of a CPU library whose rates are nominal */
     struct model_rates rates; /* for curves that the calibration lacks */
     /* of a device: */

@@ -41,8 +41,8 @@ static void try_pattern(struct search *search, const char *root, const char *pat
     globfree(&found);
 }
 
-/* Tries the wheels in a folder of packages. Those of CUDA 13 share one folder (nvidia/cu13), those of
- * CUDA 12 have one each. */
+/* Tries the wheels in a folder of packages. Those of CUDA 13 share one folder (nvidia/cu13), those
+ * of CUDA 12 have one each. */
 static void try_wheels(struct search *search, const char *root, const char *packages)
 {
     static const char *const wheels[] = {"/nvidia/cu[0-9]*/lib", "/nvidia/cublas/lib"};

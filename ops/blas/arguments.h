@@ -88,7 +88,7 @@ enum accel_kind {
     /* of LAPACK: */
     ACCEL_ARG_INTEGER, /* an INTEGER that is not a size */
     /* only in the Fortran interface: */
-    ACCEL_ARG_WORK, /* workspace, which the GPU does not need; slot: 0, or the length that it tells */
+    ACCEL_ARG_WORK,  /* workspace that the GPU does not need; slot: 0, or a length that it tells */
     ACCEL_ARG_LWORK, /* INTEGER length of one, -1: a question */
     ACCEL_ARG_INFO,
     /* only in LAPACKE: */

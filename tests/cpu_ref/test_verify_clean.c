@@ -1,6 +1,6 @@
 /* NaN and infinities beside zeros, which a library multiplies or skips: cpu_ref/verify.h says
- * nothing of what they reach, but the rest of the result must be right. Matrices are such that the results
- * are known. */
+ * nothing of what they reach, but the rest of the result must be right. Matrices are such that the
+ * results are known. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -66,8 +66,9 @@ double residual_eigen(const struct view *a, const struct view *z, const void *w)
 double residual_generalized(int itype, const struct view *a, const struct view *b,
                             const struct view *z, const void *w);
 
-/* sygst, with the factor of B, TRIANGULAR: L, or U = L^H: |A - L C L^H| / (n |L| |L^H| |C|) for itype 1,
- * |C - L^H A L| / (n |L| |L^H| |A|) for 2 and 3. LAPACK's programs judge it by the eigenvalues alone. */
+/* sygst, with the factor of B, TRIANGULAR: L, or U = L^H: |A - L C L^H| / (n |L| |L^H| |C|) for
+ * itype 1, |C - L^H A L| / (n |L| |L^H| |A|) for 2 and 3. LAPACK's programs judge it by the
+ * eigenvalues alone. */
 double residual_reduced(int itype, const struct view *a, const struct view *factor,
                         const struct view *reduced);
 

@@ -1,4 +1,5 @@
-/* What a function's code tells of its arguments, for functions of this program: on each architecture, by its compiler. */
+/* What a function's code tells of its arguments, for functions of this program: on each
+ * architecture, by its compiler. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
