@@ -15,9 +15,9 @@
 /*
  * Returns the error divided by the rounding bound: above 1, or infinite, the result is wrong.
  * Returns CPU_REF_NOT_JUDGED for NaN or Inf in the inputs, unless an element of BLAS's result is
- * wrong that these do not reach (clean.h), for very large numbers there, for results that are beyond
- * the range of their type where the right ones may be, for norms whose squares underflow, for
- * eigenvalues of a part of the spectrum without vectors, and without memory.
+ * wrong that these do not reach (clean.h), for very large numbers there, for results that are
+ * beyond the range of their type where the right ones may be, for norms whose squares underflow,
+ * for eigenvalues of a part of the spectrum without vectors, and without memory.
  *   call    valid, not empty, after it has run: written operands hold the results. All in memory that the host can read; the
  *           function writes none of it
  *   before  for each written operand its former contents as a packed matrix (ld = rows); NULL if these do not enter the result

@@ -10,8 +10,8 @@
 
 /* Gets the path of an object, other than the library itself, whose slot for a name of BLAS or
  * LAPACK has an address in the library: if possible, of one that is no such library, too. Empty:
- * there is none, or the process cannot be read. The process is stopped (ptrace). A slot that is bound at the
- * first call is seen once that has been made. */
+ * there is none, or the process cannot be read. The process is stopped (ptrace). A slot that is
+ * bound at the first call is seen once that has been made. */
 void bound_past(char object[PATH_MAX], pid_t pid, const char *library);
 
 #endif

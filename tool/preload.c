@@ -33,12 +33,25 @@ static bool find(char path[PATH_MAX], const char *given)
     return realpath(ACCEL_LIBDIR "/libaccel.so", path) && access(path, R_OK) == 0;
 }
 
+/* Whether the dynamic linker finds a library that it could load by this name, which may have the
+ * linker's own variables. */
+static bool can_load(const char *name)
+{
+    dlerror();
+    void *const loaded = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
+    if (loaded)
+        dlclose(loaded);
+    return loaded || !dlerror();
+}
+
 const char *preload_find(char path[PATH_MAX], const char *given)
 {
     if (!find(path, given))
         return preload_missing;
-    return strpbrk(path, " :")
-               ? "has a blank or a colon in its path, which LD_PRELOAD does not take"
+    if (strpbrk(path, " :"))
+        return "has a blank or a colon in its path, which LD_PRELOAD does not take";
+    return strchr(path, '$') && !can_load(path)
+               ? "has a variable of the dynamic linker ($LIB) in its path, which LD_PRELOAD replaces"
                : NULL;
 }
 
@@ -49,17 +62,6 @@ int preload_complain(int status, const char *command, const char *given, const c
         return complain(status, "%s: %s %s; name libaccel.so with --shim\n", command,
                         given ? given : "libaccel.so", wrong);
     return complain(status, "%s: %s %s\n", command, path, wrong);
-}
-
-/* Whether the dynamic linker finds a library that it could load by this name, which may have the
- * linker's own variables. */
-static bool can_load(const char *name)
-{
-    dlerror();
-    void *const loaded = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
-    if (loaded)
-        dlclose(loaded);
-    return loaded || !dlerror();
 }
 
 /* Gets the name for LD_PRELOAD: one with $PLATFORM in it, if the linker finds the library by that.

@@ -96,6 +96,19 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(done.returncode == status and re.search(refused.replace("accel %s", ""), said),
                f"the same, {command}", done.returncode, said)
 
+    # The dynamic linker has three variables, which it replaces in LD_PRELOAD; another `$' is one.
+    refused = r"accel run: .*/libaccel\.so has a variable of the dynamic linker \(\$LIB\) in its " \
+              r"path, which LD_PRELOAD replaces\n"
+    for name in "$ORIGIN", "a${PLATFORM}b", "$LIB", "$HOME", "$PLATFORMS", "a$":
+        there = Path(folder, name)
+        there.mkdir()
+        copy = shutil.copy(BUILD / "libaccel.so", there)
+        done = run("--shim", copy, "printenv", "LD_PRELOAD")
+        taken = name in ("$HOME", "$PLATFORMS", "a$")
+        tap.ok((done.returncode, preloaded(done)[0], done.stderr) == (0, copy, "") if taken
+               else done.returncode == 126 and re.fullmatch(refused, done.stderr),
+               f"{name} in its path", done.returncode, done.stdout, done.stderr)
+
     # ---- What cannot be run: one line, and the shell's status ----
 
     plain_file = Path(folder, "plain")
