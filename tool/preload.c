@@ -50,9 +50,9 @@ const char *preload_find(char path[PATH_MAX], const char *given)
         return preload_missing;
     if (strpbrk(path, " :"))
         return "has a blank or a colon in its path, which LD_PRELOAD does not take";
-    return strchr(path, '$') && !can_load(path)
-               ? "has a variable of the dynamic linker ($LIB) in its path, which LD_PRELOAD replaces"
-               : NULL;
+    return strchr(path, '$') && !can_load(path) ? "has a variable of the dynamic linker ($LIB) in "
+                                                  "its path, which LD_PRELOAD replaces"
+                                                : NULL;
 }
 
 int preload_complain(int status, const char *command, const char *given, const char *path,
