@@ -146,7 +146,7 @@ const struct dispatch_library *accel_library_of(const struct accel_original *ori
     const struct dispatch_library *known =
         atomic_load_explicit(&own->library, memory_order_acquire);
     if (!known) {
-        known = accel_library_at(original->function, original->width != 0);
+        known = accel_library_at(original->computes, original->width != 0);
         atomic_store_explicit(&own->library, known, memory_order_release);
     }
     return known;

@@ -320,6 +320,7 @@ struct needing {
     struct accel_object *object;
     struct accel_users *users;
     int seen;
+    bool at_start;
 };
 
 static const char *soname_of(const struct dl_phdr_info *info)
@@ -365,17 +366,20 @@ static int look_for_twin(struct dl_phdr_info *info, size_t size, void *data)
            (info->dlpi_name[0] && needs(needing, info->dlpi_name));
 }
 
-/* Those of the start are left out: they are searched anyway, and first, and need no others. */
-static bool has_needed(const struct needing *needing, const struct dl_phdr_info *info, int number)
+static bool is_linked_to(const struct needing *needing, const struct dl_phdr_info *info)
 {
     const ElfW(Dyn) *dynamic = dynamic_of(info);
-    if ((unsigned)number < accel_objects_at_start())
-        return false;
     const struct accel_symbols s = accel_symbols_of(info->dlpi_addr, dynamic);
     for (const ElfW(Dyn) *at = dynamic; at && s.names && at->d_tag != DT_NULL; at++)
         if (at->d_tag == DT_NEEDED && needs(needing, s.names + at->d_un.d_val))
             return true;
     return false;
+}
+
+/* Those of the start are left out: they are searched anyway, and first, and need no others. */
+static bool has_needed(const struct needing *needing, const struct dl_phdr_info *info, int number)
+{
+    return (unsigned)number >= accel_objects_at_start() && is_linked_to(needing, info);
 }
 
 static int look_at_needs(struct dl_phdr_info *info, size_t size, void *data)
@@ -440,6 +444,35 @@ void accel_objects_needing(const ElfW(Dyn) * dynamic, struct accel_users *users)
     struct needing needing = {.needed = dynamic, .users = users};
     users->count = 0;
     iterate(find_needing, &needing);
+}
+
+static int look_at_needs_of_start(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct needing *needing = data;
+    const unsigned number = (unsigned)needing->seen++, start = accel_objects_at_start();
+    (void)size;
+    if (start > 0 && number >= start)
+        return 0;
+    if (dynamic_of(info) == needing->needed)
+        needing->at_start = number > 0; /* the first one is the program */
+    return is_linked_to(needing, info);
+}
+
+static int find_preload(struct dl_phdr_info *first, size_t size, void *data)
+{
+    struct needing *needing = data;
+    (void)first;
+    (void)size;
+    return iterate(look_at_needed, needing) > 0 && iterate(look_at_needs_of_start, needing) == 0 &&
+                   needing->at_start
+               ? 1
+               : -1;
+}
+
+bool accel_objects_preloaded(const ElfW(Dyn) * dynamic)
+{
+    struct needing needing = {.needed = dynamic};
+    return iterate(find_preload, &needing) > 0;
 }
 
 /* ---- Objects whose relocations name symbols ---- */

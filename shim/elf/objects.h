@@ -100,6 +100,10 @@ void accel_objects_uses_of(const ElfW(Dyn) * dynamic, accel_see *see, void *data
 /* Some of the objects, behind those of the program's start, that are linked to one (DT_NEEDED). As accel_objects_using(). */
 void accel_objects_needing(const ElfW(Dyn) * dynamic, struct accel_users *users);
 
+/* Returns whether an object has come with the program's start, and none of those is linked to it:
+ * LD_PRELOAD names it, or the like. */
+bool accel_objects_preloaded(const ElfW(Dyn) * dynamic);
+
 /* Returns the first function of that name in the objects that come after one in the order of loading, NULL if there is none.
  * Unlike dlsym, leaves dlerror's message alone. */
 const void *accel_objects_function(const char *name, const ElfW(Dyn) * after);

@@ -276,10 +276,63 @@ static const struct link_map *object_by_names(uint32_t entry, void *function)
                : NULL;
 }
 
-int accel_provider_width(uint32_t entry, void *function)
+static bool may_be_library(uint32_t entry, void *function)
 {
     const struct link_map *object = object_by_names(entry, function);
-    if (!object || (!accel_name_mangling(entry)->width && !is_library_of(object, entry)))
+    return object && (accel_name_mangling(entry)->width || is_library_of(object, entry));
+}
+
+/* ---- Wrappers ---- */
+
+static bool looks_up(const char *name)
+{
+    return strcmp(name, "dlsym") == 0 || strcmp(name, "dlvsym") == 0;
+}
+
+/* The function that a preload which uses dlsym may pass calls on to. */
+static void *next_one(uint32_t entry, const struct link_map *object)
+{
+    const char *const name = accel_names[entry].symbol;
+    if (accel_name_mangling(entry)->abi == ACCEL_ABI_OWN || !object || is_usual(object) ||
+        !accel_is_in_our_namespace(object) || !accel_objects_preloaded(object->l_ld) ||
+        !accel_object_imports(object->l_addr, object->l_ld, looks_up))
+        return NULL;
+    void *next = (void *)(uintptr_t)accel_objects_function(name, object->l_ld);
+    const int number = next ? accel_objects_number(next) : -1;
+    const unsigned start = accel_objects_at_start();
+    const bool at_start = number >= 0 && (!start || (unsigned)number < start);
+    return at_start && !accel_is_own(next) ? next : NULL;
+}
+
+void *accel_provider_behind(uint32_t entry, void *function)
+{
+    const struct link_map *object = accel_object_of(function);
+    void *next = next_one(entry, object);
+    if (!next || !may_be_library(entry, function))
+        return next;
+    /* A whole library, whose code tells all: it computes by itself. */
+    const struct accel_sizes own = own_sizes(object, entry, function);
+    return is_filled(&own, entry) ? NULL : next;
+}
+
+/* The program's calls were made for the library behind a preload, which has its arguments. The
+ * preload's own code may tell that it has others. */
+static int width_of_preload(uint32_t entry, void *function, void *next)
+{
+    const int width = accel_provider_width(entry, next);
+    const struct accel_sizes own = own_sizes(accel_object_of(function), entry, function);
+    const bool differs = (own.integer && own.integer != width) ||
+                         accel_sizes_fit(&own, accel_name_routine(entry)) == 0;
+    return differs ? 0 : width;
+}
+
+int accel_provider_width(uint32_t entry, void *function)
+{
+    const struct link_map *object = accel_object_of(function);
+    void *next = next_one(entry, object);
+    if (next)
+        return width_of_preload(entry, function, next);
+    if (!may_be_library(entry, function))
         return 0;
     const struct accel_sizes sizes = sizes_of(object, entry, function);
     return accel_sizes_fit(&sizes, accel_name_routine(entry)) > 0 ? sizes.integer : 0;
@@ -287,8 +340,7 @@ int accel_provider_width(uint32_t entry, void *function)
 
 bool accel_provider_may_be(uint32_t entry, void *function)
 {
-    const struct link_map *object = object_by_names(entry, function);
-    return object && (accel_name_mangling(entry)->width || is_library_of(object, entry));
+    return may_be_library(entry, function) || next_one(entry, accel_object_of(function));
 }
 
 /* Returns whether a library, or what it is linked to, has a function of this mangling that every

@@ -81,8 +81,9 @@ static int reserved;
 
 static bool is_same(const struct accel_original *a, const struct accel_original *b)
 {
-    return a->function == b->function && a->width == b->width && a->layout == b->layout &&
-           a->global == b->global && a->wide == b->wide && a->unasked == b->unasked;
+    return a->function == b->function && a->computes == b->computes && a->width == b->width &&
+           a->layout == b->layout && a->global == b->global && a->wide == b->wide &&
+           a->unasked == b->unasked;
 }
 
 /* Under the lock. */
@@ -131,7 +132,11 @@ static const struct accel_original *make_original(uint32_t entry, void *function
                                                   const struct accel_original *wide)
 {
     const int width = accel_provider_width(entry, function), layout = layout_of(entry, function);
+    void *computes = function, *behind = accel_provider_behind(entry, function);
+    for (; behind; behind = accel_provider_behind(entry, behind))
+        computes = behind;
     const struct accel_original wanted = {.function = function,
+                                          .computes = computes,
                                           .ours = width || layout > 0,
                                           .width = width,
                                           .layout = layout,
@@ -156,7 +161,8 @@ const struct accel_original *accel_resolve_unasked(uint32_t entry, void *functio
         !(accel_provider_may_be(entry, function) ||
           (accel_op_of(routine)->accepts && dispatch_takes_library(routine))))
         return NULL;
-    const struct accel_original wanted = {.function = function, .unasked = true};
+    const struct accel_original wanted = {
+        .function = function, .computes = function, .unasked = true};
     return store_original(&wanted);
 }
 

@@ -19,9 +19,10 @@
 /* One provider's function under one name. It is never freed: another thread may hold it. An equal one is the same. */
 struct accel_original {
     void *function;
-    bool ours;  /* known to be the routine of the table; else calls only jump to it */
-    int width;  /* bits of INTEGER: 32 or 64; 0: not ours, or not of BLAS or LAPACK */
-    int layout; /* what the operation's accepts() returned; 0: not ours, or of BLAS or LAPACK;
+    void *computes; /* the same, or what it is a wrapper of: its library is the CPU's */
+    bool ours;      /* known to be the routine of the table; else calls only jump to it */
+    int width;      /* bits of INTEGER: 32 or 64; 0: not ours, or not of BLAS or LAPACK */
+    int layout;     /* what the operation's accepts() returned; 0: not ours, or of BLAS or LAPACK;
                   * negative: not ours, its own calls are */
     bool
         unasked; /* not ours yet: before their first call, programs choose what oneMKL's functions are

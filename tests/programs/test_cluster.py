@@ -50,7 +50,7 @@ for label, preloads in (("alone", []), ("before other preloads", [LIBRARY, OBSER
         decisions = {path.name: [(line["sym"], line["ran"]) for line in lines if "ran" in line] for path, lines in logs(folder).items()}
         tap.ok(done.returncode == 0 and ranks == plain and done.stderr == said, f"libaccel {label}: the same output", done.stdout, done.stderr)
         tap.ok(decisions == {"log.0": [("dgemm_", "gpu0")], "log.1": [("dgemm_", "gpu0")]}, f"libaccel {label}: each rank's product is on the GPU", decisions)
-        tap.ok(len(seen) == 2 and all(re.fullmatch(r"ranks started 1 opened [1-9]\d*", line) for line in seen), f"libaccel {label}: the other preload sees both ranks", seen)
+        tap.ok(len(seen) == 2 and all(re.fullmatch(r"ranks started 1 opened [1-9]\d* finished 1", line) for line in seen), f"libaccel {label}: the other preload sees both ranks", seen)
 
 # ---- A prolog, as Slurm's TaskProlog: what it prints as `export NAME=value' is in the task's environment ----
 
