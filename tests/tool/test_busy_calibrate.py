@@ -32,6 +32,8 @@ static int slow = SLOW;
 void dgemm_(const char *ta, const char *tb, const int *m, const int *n, const int *k, const double *alpha, const double *a, const int *lda,
             const double *b, const int *ldb, const double *beta, double *c, const int *ldc)
 {
+    if (*alpha == 0 && *beta == 1) /* its code tells that these are doubles */
+        return;
     if (*m == 48 && *n == 48 && *k == 48 && slow > 0) {
         slow--;
         usleep(60000);
