@@ -58,8 +58,7 @@ struct image {
     const ElfW(Versym) * versions; /* NULL: none */
 };
 
-/* A program's start does this for each of its libraries: so the section is read once. The vdso's
- * values are no addresses, but it has no relocations. */
+/* A program's start does this for each of its libraries: so the section is read once. */
 static inline void read_image(struct image *image, ElfW(Addr) base, const ElfW(Dyn) * dynamic)
 {
     ElfW(Addr) value[DT_JMPREL + 1] = {0}, count = 0, hash = 0, versions = 0;
@@ -74,6 +73,14 @@ static inline void read_image(struct image *image, ElfW(Addr) base, const ElfW(D
             hash = dynamic->d_un.d_ptr;
         else if (dynamic->d_tag == DT_VERSYM)
             versions = dynamic->d_un.d_ptr;
+    }
+    if (!accel_dynamic_is_relocated(base, value[DT_STRTAB])) {
+        value[DT_SYMTAB] += base;
+        value[DT_STRTAB] += base;
+        value[DT_JMPREL] += value[DT_JMPREL] ? base : 0;
+        value[DT_RELA] += value[DT_RELA] ? base : 0;
+        hash += hash ? base : 0;
+        versions += versions ? base : 0;
     }
     image->table = (const void *)value[DT_SYMTAB];
     image->names = (const void *)value[DT_STRTAB];
@@ -119,7 +126,6 @@ static int entry_of(const struct image *image, const ElfW(Sym) * symbol)
  * it has found. */
 static inline bool is_suspect(const struct image *image, const ElfW(Rela) * at)
 {
-    /* Of a library of C++ these are thousands, at each start: so they come first. */
     if (accel_relocation_is_address((uint32_t)ELF64_R_TYPE(at->r_info))) {
         const uintptr_t *place = (const uintptr_t *)(image->base + at->r_offset);
         if (!leads_to_us(*place - (uintptr_t)at->r_addend))
@@ -289,8 +295,12 @@ static int find_block(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
+/* Whether a thread's variable had no place yet when libaccel was relocated. */
+static bool threads_wait;
+
 /* A module's number and the offset within it always serve; the offset from the thread pointer,
- * for objects of the start alone: it is the same in all threads. */
+ * for objects of the start alone: it is the same in all threads. When libaccel is relocated, the
+ * first thread's blocks are not there yet. */
 static bool find_thread_value(struct place *place, const struct definition *meant, bool at_start)
 {
     struct block block = {meant->dynamic, 0, NULL};
@@ -310,6 +320,7 @@ static bool find_thread_value(struct place *place, const struct definition *mean
     place->value = (uintptr_t)block.begin + offset - accel_thread_pointer();
     if (place->kind == ACCEL_RELOCATION_TLS_PAIR)
         place->was = *++place->at;
+    threads_wait |= at_start && !block.begin;
     return at_start && block.begin;
 }
 
@@ -355,9 +366,11 @@ static void put_right(struct place *place, struct definition meant, bool at_star
         place->value = meant.value + place->addend;
         break;
     case MEANS_THREAD_VARIABLE:
-        if (is_address || !find_thread_value(place, &meant, at_start))
+        if (is_address)
             return;
         take_back(accel_names[place->entry].symbol);
+        if (!find_thread_value(place, &meant, at_start))
+            return;
         break;
     }
     write_once(place);
@@ -419,12 +432,33 @@ static void look_at_suspect(const struct image *image, const ElfW(Rela) * at,
         put_right(&place, defined_at_start(start, accel_names[place.entry].symbol), true);
 }
 
+/* Of a library of C++ there are thousands, at each start. Static linkers put those that name one
+ * symbol side by side: no constructor has run yet, so they are all alike. */
+static const ElfW(Rela) * next_suspect(const struct image *image, const ElfW(Rela) * at)
+{
+    const ElfW(Rela) *const end = image->end;
+    const uintptr_t base = image->base, begin = (uintptr_t)accel_blocks,
+                    bytes = (uintptr_t)(accel_bound_blocks - accel_blocks);
+    for (ElfW(Xword) good = 0; at < end; at++) {
+        if (at->r_info == good)
+            continue;
+        if (accel_relocation_is_address((uint32_t)ELF64_R_TYPE(at->r_info))) {
+            const uintptr_t value = *(const uintptr_t *)(base + at->r_offset);
+            if (value - (uintptr_t)at->r_addend - begin < bytes && is_suspect(image, at))
+                break;
+        } else if (is_suspect(image, at)) {
+            break;
+        }
+        good = at->r_info;
+    }
+    return at;
+}
+
 /* Behind the calls there may be descriptors of threads' variables: GNU ld puts them there. */
 static void look_at_places(const struct image *image, const struct link_map *start)
 {
-    for (const ElfW(Rela) *at = image->first; at < image->end; at++)
-        if (is_suspect(image, at))
-            look_at_suspect(image, at, start);
+    for (const ElfW(Rela) *at = image->first; (at = next_suspect(image, at)) < image->end; at++)
+        look_at_suspect(image, at, start);
     const ElfW(Rela) *at = image->calls_end;
     while (at > image->calls && !accel_relocation_is_call((uint32_t)ELF64_R_TYPE((--at)->r_info)))
         if (is_suspect(image, at))
@@ -447,7 +481,7 @@ void accel_bindings_relocate(void)
     for (const struct link_map *at = program->l_next; at; at = at->l_next) {
         relocated++;
         read_image(&image, at->l_addr, at->l_ld);
-        if (at->l_ld == _DYNAMIC || !image.first)
+        if (at->l_ld == _DYNAMIC)
             continue;
         look_at_places(&image, program);
         look_for_words(&image);
@@ -501,8 +535,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
     look->first = look->seen - 1;
     if (dynamic && dynamic != _DYNAMIC) {
         read_image(&image, info->dlpi_addr, dynamic);
-        if (image.first)
-            look_for_words(&image);
+        look_for_words(&image);
         const size_t before = (size_t)(image.end - image.first);
         if (look_at_table(look, &image, info, image.first, image.end, 0) ||
             look_at_table(look, &image, info, image.calls, image.calls_end, before))
@@ -619,8 +652,14 @@ void accel_bindings_start(void)
     struct image image;
     if (!program)
         return;
-    read_image(&image, program->l_addr, program->l_ld);
-    look_at_places(&image, program);
+    /* Those before libaccel have been relocated behind it. */
+    const struct link_map *at = program;
+    for (unsigned i = 0; i < relocated && (threads_wait || at->l_ld != _DYNAMIC); i++) {
+        read_image(&image, at->l_addr, at->l_ld);
+        if (at->l_ld != _DYNAMIC)
+            look_at_places(&image, program);
+        at = at->l_next;
+    }
     atomic_store_explicit(&loads_seen, accel_objects_loads(), memory_order_release);
     if (binds_words())
         bind_words(0);

@@ -10,11 +10,11 @@ enum { HEADERS_MOST = 4096 }; /* a page: the first segment has it */
 
 static void add_part(struct accel_code *code, const ElfW(Phdr) * header)
 {
-    if (header->p_type != PT_LOAD || (header->p_flags & (PF_R | PF_X)) != (PF_R | PF_X) ||
-        code->parts == ACCEL_CODE_PARTS)
+    if (header->p_type != PT_LOAD || !(header->p_flags & PF_R) || code->parts == ACCEL_CODE_PARTS)
         return;
     const uintptr_t begin = code->base + header->p_vaddr;
     code->part[code->parts].begin = begin;
+    code->part[code->parts].is_code = header->p_flags & PF_X;
     code->part[code->parts++].end = begin + header->p_filesz;
 }
 
@@ -49,10 +49,22 @@ static bool read_headers(struct accel_code *code, const void *begin, size_t size
     return based && code->dynamic && code->parts > 0;
 }
 
+static void take_headers(const struct dl_phdr_info *info, void *data)
+{
+    struct accel_code *code = data;
+    code->base = info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        add_part(code, &info->dlpi_phdr[i]);
+}
+
+/* The headers need not lie in the first page: the dynamic linker knows them. It tells those of
+ * another namespace to code there alone. */
 bool accel_code_of_object(struct accel_code *code, const struct link_map *object)
 {
+    *code = (struct accel_code){.is_loaded = true, .dynamic = object->l_ld};
+    if (accel_objects_headers(object->l_ld, take_headers, code))
+        return code->parts > 0;
     const void *begin = accel_object_begin(object);
-    *code = (struct accel_code){.is_loaded = true};
     return begin && read_headers(code, begin, HEADERS_MOST) && code->dynamic == object->l_ld;
 }
 
@@ -65,9 +77,19 @@ bool accel_code_of_image(struct accel_code *code, const void *begin, size_t size
 size_t accel_code_readable(const struct accel_code *code, uintptr_t at)
 {
     for (int i = 0; i < code->parts; i++)
-        if (at >= code->part[i].begin && at < code->part[i].end)
+        if (code->part[i].is_code && at >= code->part[i].begin && at < code->part[i].end)
             return code->part[i].end - at;
     return 0;
+}
+
+uintptr_t accel_code_pointer(const struct accel_code *code, uintptr_t place)
+{
+    uintptr_t pointer = 0;
+    for (int i = 0; i < code->parts; i++)
+        if (place >= code->part[i].begin && place < code->part[i].end &&
+            code->part[i].end - place >= sizeof pointer)
+            memcpy(&pointer, (const void *)place, sizeof pointer);
+    return pointer;
 }
 
 const void *accel_code_function(const struct accel_code *code, const char *name)

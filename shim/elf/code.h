@@ -10,15 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ACCEL_CODE_PARTS = 4 };
+enum { ACCEL_CODE_PARTS = 12 };
 
 struct accel_code {
     ElfW(Addr) base;
     const ElfW(Dyn) * dynamic;
     bool is_loaded; /* its pointers have been relocated */
-    int parts;      /* segments that can be read and run */
+    int parts;      /* segments that can be read */
     struct {
         uintptr_t begin, end;
+        bool is_code; /* it can be run, too */
     } part[ACCEL_CODE_PARTS];
 };
 
@@ -32,6 +33,9 @@ bool accel_code_of_image(struct accel_code *code, const void *begin, size_t size
 
 /* Returns how many bytes of code there are from an address on, 0 if that is not the object's code. */
 size_t accel_code_readable(const struct accel_code *code, uintptr_t at);
+
+/* Returns the pointer that a place of the object's has, 0 if the object has no such place. */
+uintptr_t accel_code_pointer(const struct accel_code *code, uintptr_t place);
 
 /* Returns a function that the object defines, NULL if there is none, or a function of its own
  * chooses one (STT_GNU_IFUNC). */

@@ -297,6 +297,29 @@ static int has_dynamic(struct dl_phdr_info *info, size_t size, void *data)
     return dynamic_of(info) == data;
 }
 
+struct headers {
+    const ElfW(Dyn) * dynamic;
+    void (*take)(const struct dl_phdr_info *, void *);
+    void *data;
+};
+
+static int look_for_headers(struct dl_phdr_info *info, size_t size, void *data)
+{
+    const struct headers *headers = data;
+    (void)size;
+    if (dynamic_of(info) != headers->dynamic)
+        return 0;
+    headers->take(info, headers->data);
+    return 1;
+}
+
+bool accel_objects_headers(const ElfW(Dyn) * dynamic,
+                           void (*take)(const struct dl_phdr_info *, void *), void *data)
+{
+    struct headers headers = {dynamic, take, data};
+    return iterate(look_for_headers, &headers) != 0;
+}
+
 bool accel_objects_has(const ElfW(Dyn) * dynamic)
 {
     return iterate(has_dynamic, (void *)(uintptr_t)dynamic) != 0;

@@ -80,6 +80,11 @@ int accel_objects_number(const void *address);
  * opened itself, is of the program's start, is gone, or the name is too long. */
 bool accel_objects_root(const ElfW(Dyn) * dynamic, struct accel_object *root);
 
+/* Calls take() with the base and the headers of a loaded object. False if it has gone, or is in
+ * another namespace (dlmopen). */
+bool accel_objects_headers(const ElfW(Dyn) * dynamic,
+                           void (*take)(const struct dl_phdr_info *, void *), void *data);
+
 /* Returns whether the object is still loaded. */
 bool accel_objects_has(const ElfW(Dyn) * dynamic);
 

@@ -288,10 +288,9 @@ static uintptr_t target_of_slot(const struct walk *walk, int object, uintptr_t s
     const struct accel_code *code = &walk->object[object];
     *name = accel_code_slot_name(code, slot);
     const void *own = *name && **name ? accel_code_function(code, *name) : NULL;
-    uintptr_t target = 0;
     if (own || !code->is_loaded)
         return (uintptr_t)own;
-    memcpy(&target, (const void *)slot, sizeof target);
+    const uintptr_t target = accel_code_pointer(code, slot);
     return *name && **name && accel_code_readable(code, target) ? 0 : target;
 }
 

@@ -98,10 +98,25 @@ static void *lookup_with(void *function, void *handle, const char *name)
     return found;
 }
 
+/* Another preload's dlvsym asks our dlsym for the next one at its first call, which may be ours
+ * below: until that has come back, the C library's own dlsym answers. */
+static void ask_the_c_library(void)
+{
+    const struct link_map *map = accel_object_of((const void *)dladdr1);
+    const void *real = map ? accel_object_function(map->l_addr, map->l_ld, "dlsym") : NULL;
+    atomic_store_explicit(&accel_real_dlsym, (void *)(uintptr_t)real, memory_order_release);
+    atomic_store_explicit(&accel_next_dlsym, (void *)(uintptr_t)real, memory_order_release);
+}
+
 void accel_real_init(void)
 {
+    static atomic_bool begun;
     if (atomic_load_explicit(&accel_next_dlsym, memory_order_acquire))
         return;
+    if (atomic_exchange_explicit(&begun, true, memory_order_acq_rel)) {
+        ask_the_c_library();
+        return;
+    }
     void *real = NULL;
     atomic_store_explicit(&linker_state, dlvsym(RTLD_NEXT, "_r_debug", BASELINE),
                           memory_order_release);

@@ -12,11 +12,10 @@ ElfW(Addr) accel_dynamic_value(const ElfW(Dyn) * dynamic, ElfW(Sxword) tag)
     return 0;
 }
 
-/* glibc adds the base to the values, except to the vdso's. */
 const void *accel_dynamic_address(ElfW(Addr) base, const ElfW(Dyn) * dynamic, ElfW(Sxword) tag)
 {
     const ElfW(Addr) value = accel_dynamic_value(dynamic, tag);
-    return (const void *)(value && value < base ? base + value : value);
+    return (const void *)(value && !accel_dynamic_is_relocated(base, value) ? base + value : value);
 }
 
 struct accel_symbols accel_symbols_of(ElfW(Addr) base, const ElfW(Dyn) * dynamic)

@@ -27,6 +27,14 @@ struct accel_gnu_hash {
     const uint32_t *bucket, *hash;
 };
 
+/* Whether glibc has added the base to an address of the dynamic section. It leaves the section as
+ * it is where that cannot be written: in the vdso, and in libraries that lld has linked with
+ * -z rodynamic. The base of a library that was linked for a higher address is negative. */
+static inline bool accel_dynamic_is_relocated(ElfW(Addr) base, ElfW(Addr) address)
+{
+    return address >= base || (ElfW(Sxword))base < 0;
+}
+
 /* Return the value of a dynamic tag, 0 if it is not there; and the same as an address. */
 ElfW(Addr) accel_dynamic_value(const ElfW(Dyn) * dynamic, ElfW(Sxword) tag);
 const void *accel_dynamic_address(ElfW(Addr) base, const ElfW(Dyn) * dynamic, ElfW(Sxword) tag);

@@ -2,7 +2,9 @@
 """Names that the dynamic linker would bind to libaccel by name alone: a library's variables, of all kinds, however they are reached; weak
 references that nothing defines; references to a version of a name. All is as it is without libaccel."""
 
+import os
 import re
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -65,6 +67,21 @@ for kind, flags, expected in (("a thread's variable", ["-DTEST_THREADS", "-DTEST
     reads = build(SOURCES / "program.c", here + "reads", [*flags, "-DTEST_READS"], links=[library])
     same(f"{kind}, read by the program", reads, expected=f"{expected}\n2 12 3 40\n3 12 3 40 5\n")
 
+# At fixed places from the thread pointer, which are not there yet when libaccel is relocated: such
+# a place is right from libaccel's constructor on. Other machines than x86 have descriptors anyway.
+GNU2 = ["-mtls-dialect=gnu2"] if os.uname().machine == "x86_64" else []
+for kind, model in ("initial-exec", ["-ftls-model=initial-exec"]), ("descriptors", GNU2):
+    here = f"threads_{kind}/"
+    flags = ["-DNAME=svm_train", "-UTEST_THREAD", "-DTEST_THREADS", "-DTEST_NO_CONSTRUCTOR",
+             "-DTEST_THREAD=_Thread_local", *model]
+    library = build(SOURCES / "library.c", here + "libvariable.so", flags, shared=True)
+    uses = build(SOURCES / "program.c", here + "uses", flags, links=[library])
+    same(f"a thread's variable, {kind}", uses, expected=f"{SHOWN}\n")
+    reads = build(SOURCES / "program.c", here + "reads", [*flags, "-fPIC", "-DTEST_READS"],
+                  links=[library])
+    same(f"a thread's variable, {kind}, read by the program", reads,
+         expected=f"{SHOWN}\n2 12 3 40\n3 12 3 40 5\n")
+
 # A variable that the assembler gives no type, and a number.
 Path(folder.name, "data.s").write_text("""
 .data
@@ -82,6 +99,28 @@ void library_show(void) { svm_train[0]++; printf("%d %d %lx\\n", svm_train[0], s
 library = build(Path(folder.name, "plain.c"), "plain/libvariable.so", [Path(folder.name, "data.s")], shared=True)
 same("names without a type", build(SOURCES / "program.c", "plain/uses", [], links=[library]), expected="2 4 1234\n")
 
+# ---- Objects of another form ----
+
+
+def close_dynamic_section(path):
+    """As lld does with -z rodynamic: then the dynamic linker leaves its addresses as they are."""
+    data = bytearray(path.read_bytes())
+    headers, = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    for at in range(headers, headers + size * count, size):
+        kind, = struct.unpack_from("<I", data, at)
+        if kind == 2:  # PT_DYNAMIC
+            struct.pack_into("<I", data, at + 4, 4)
+    path.write_bytes(data)
+
+
+library = build(SOURCES / "library.c", "closed/libvariable.so", ["-DNAME=dgemm_"], shared=True)
+reads = build(SOURCES / "program.c", "closed/reads", ["-DNAME=dgemm_", "-DTEST_READS"],
+              links=[library])
+close_dynamic_section(library)
+same("a dynamic section that cannot be written", reads,
+     expected=f"{SHOWN} 3\n2 12 3 40\n3 12 3 40 5 3\n")
+
 # ---- A library that is opened later ----
 
 opens = build(SOURCES / "program.c", "opens", ["-DTEST_OPENS"])
@@ -92,6 +131,11 @@ same("functions that a library keeps in variables, linked", linked, expected="1 
 train = build(SOURCES / "library.c", "libtrain.so", ["-DNAME=train"], shared=True)
 same("a variable that is a word, opened, with a constructor that writes to it", opens, train, expected=f"{SHOWN} 3\n")
 LINKER = re.search(r"interpreter: (.*)]", subprocess.run(["readelf", "-lW", linked], stdout=subprocess.PIPE, text=True).stdout)[1]
+library = build(SOURCES / "library.c", "closed/libopened.so",
+                ["-DNAME=dgemm_", "-DTEST_NO_CONSTRUCTOR"], shared=True)
+close_dynamic_section(library)
+same("a library whose dynamic section cannot be written, opened", opens, library,
+     expected=f"{SHOWN} 3\n")
 same("a program that the dynamic linker's file starts", LINKER, linked, expected="1 1\n")
 
 # ---- Weak references ----
@@ -106,6 +150,16 @@ for name in "dgemm_", "cblas_dgemm", "svm_train":
 uses = build(SOURCES / "program.c", "weak_dgemm_/linked", ["-DNAME=dgemm_", "-DTEST_WEAK", "-fPIC", "-pie"],
              links=[Path(folder.name, "weak_dgemm_/libweak.so"), "-Wl,--no-as-needed,-z,dynamic-undefined-weak", "-l:libblas.so.3"])
 same("a weak reference to a function that is there", uses, expected="there\nthere\n")
+
+# In a preload that comes before libaccel, and is relocated behind it.
+ahead = Path(folder.name, "weak_dgemm_/libweak.so")
+plain = build(SOURCES / "program.c", "weak_dgemm_/plain", ["-DNAME=dgemm_", "-DTEST_WEAK"],
+              links=[ahead])
+for mode, settings in MODES.items():
+    done = start(str(plain), env={**settings, "LD_PRELOAD": f"{ahead}:{settings['LD_PRELOAD']}"})
+    tap.ok((done.returncode, done.stdout) == (0, "not there\nnot there\n"),
+           f"a weak reference of a preload before libaccel, {mode}: empty", done.returncode,
+           done.stdout, done.stderr[-300:])
 
 # ---- Versions ----
 

@@ -73,6 +73,24 @@ def build(source, name, *flags):
     return str(path)
 
 
+# It finds the next dlvsym by dlsym, at its first call.
+ASKS = '''
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+void *dlvsym(void *handle, const char *name, const char *version)
+{
+    static void *next;
+    void *(*function)(void *, const char *, const char *);
+    if (!next)
+        next = dlsym(RTLD_NEXT, "dlvsym");
+    memcpy(&function, &next, sizeof next);
+    void *found = function(handle, name, version);
+    __asm__ volatile("" : "+r"(found));
+    return found;
+}
+'''
+
 one, two = (build(COUNTS, name, "-DNAME=counted", "-shared", "-fPIC") for name in ("libone.so", "libtwo.so"))
 program = build(PROGRAM, "program", "-Wl,-z,dynamic-undefined-weak", "-fPIC", "-pie")
 for name, before, after in (("behind libaccel", [], [one]), ("before libaccel", [one], []), ("both", [one], [two]), ("two behind libaccel", [], [one, two])):
@@ -84,4 +102,16 @@ for name, before, after in (("behind libaccel", [], [one]), ("before libaccel", 
         found, wanted = ([line for line in d.stdout.splitlines() if not before or line[:2] not in ("0 ", "1 ")] for d in (done, native))
         tap.ok(done.returncode == 0 and found == wanted and not said(done), f"{name}, {mode}: each look-up is counted once", done.returncode,
                *set(found) ^ set(wanted), done.stderr[-300:])
+asks = build(ASKS, "libasks.so", "-shared", "-fPIC")
+native = start(program, env={"LD_PRELOAD": asks})
+tap.ok(native.returncode == 0 and "2 dgemm_ 1" in native.stdout,
+       "a dlvsym that asks dlsym, without libaccel", native.returncode, native.stdout,
+       native.stderr)
+for mode, env in MODES.items():
+    ours = env["LD_PRELOAD"]
+    for name, preloads in ("behind libaccel", [ours, asks]), ("before libaccel", [asks, ours]):
+        done = start(program, env={**env, "LD_PRELOAD": ":".join(preloads)})
+        tap.ok((done.returncode, done.stdout) == (0, native.stdout),
+               f"a dlvsym that asks dlsym, {name}, {mode}", done.returncode, done.stdout,
+               done.stderr[-300:])
 tap.done()

@@ -126,6 +126,26 @@ static void test_others(void **state)
     assert_int_equal(reads.argument[1].sizes, ACCEL_READS_4);
 }
 
+/* A jump through a place that is none of the object's: bytes behind a function's end may be so. */
+static void test_no_place(void **state)
+{
+    static const uint8_t jump[] = {0xff, 0x25, 0x00, 0xf0, 0xff, 0x3f}; /* x86-64's */
+    const uintptr_t begin = (uintptr_t)jump;
+    struct accel_code code;
+    struct accel_reads reads;
+    (void)state;
+    accel_real_init();
+    assert_true(accel_code_of_object(&code, accel_object_of(jump)));
+    assert_int_equal(accel_code_pointer(&code, 8), 0);
+    code.parts = 1;
+    code.part[0].begin = begin;
+    code.part[0].end = begin + sizeof jump;
+    code.part[0].is_code = true;
+    assert_int_equal(accel_code_pointer(&code, begin + sizeof jump - 4), 0);
+    assert_true(accel_reads_of(&reads, &code, jump));
+    assert_int_equal(reads.argument[0].sizes, 0);
+}
+
 /* What is no code is not followed. */
 static void test_no_code(void **state)
 {
@@ -147,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_reference), cmocka_unit_test(test_by_value),
         cmocka_unit_test(test_long_doubles), cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_others),       cmocka_unit_test(test_no_code)};
+        cmocka_unit_test(test_others),       cmocka_unit_test(test_no_place),
+        cmocka_unit_test(test_no_code)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
