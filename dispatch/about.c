@@ -62,6 +62,7 @@ void about_process(const struct dispatch_device *device, const struct dispatch_l
         .cpu_path = library ? library->file : NULL,
         .cpu_threads = library ? threads : 0,
         .cpu_kernels = library ? library->kernels_name : NULL,
+        .cpu_is_slow = library && library->kernels != KERNELS_TUNED,
         .figures = library ? cost_figures_of_cpu(library, threads) : (struct banner_figures){0}};
     banner_program(&program);
     about_device(device);

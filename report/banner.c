@@ -265,7 +265,7 @@ static void say_program(struct accel_text *text)
     text_integer(text, program.cpu_threads);
     text_string(text, program.cpu_threads == 1 ? " thread; " : " threads; ");
     say_figures(text, &program.figures);
-    if (program.cpu_kernels && !program.figures.file) {
+    if (program.cpu_kernels && program.cpu_is_slow && !program.figures.file) {
         text_string(text, " for ");
         text_string(text, program.cpu_kernels);
         text_string(text, " kernels");

@@ -35,6 +35,7 @@ struct banner_program {
     const char *cpu_path;  /* of the library that has the first call's original; NULL: not known */
     int cpu_threads;       /* 0: the first call was none of such a library */
     const char *cpu_kernels; /* that it multiplies with, as it says itself; NULL: it does not say */
+    bool cpu_is_slow;        /* by those: texts name them then */
     struct banner_figures figures; /* of that library with these threads */
 };
 
