@@ -1,8 +1,8 @@
 /*
  * What the dynamic linker has bound to libaccel by name alone, though a variable is meant, or
  * nothing at all. It finds libaccel's functions before a library's own variable of such a name
- * (a number, or a pointer that it looks up itself), and where a weak reference would find nothing. Such
- * places get the value that they would have without libaccel.
+ * (a number, or a pointer that it looks up itself), and where a weak reference would find
+ * nothing. Such places get the value that they would have without libaccel.
  *
  * References to a version of a name are not bound to libaccel at all: see symbols.map.
  *

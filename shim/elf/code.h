@@ -31,7 +31,7 @@ bool accel_code_of_object(struct accel_code *code, const struct link_map *object
  * segments lie as its headers say. */
 bool accel_code_of_image(struct accel_code *code, const void *begin, size_t size);
 
-/* Returns how many bytes of code there are from an address on, 0 if that is not the object's code. */
+/* Returns how many bytes of code there are from an address on, 0 if it is not the object's. */
 size_t accel_code_readable(const struct accel_code *code, uintptr_t at);
 
 /* Returns the pointer that a place of the object's has, 0 if the object has no such place. */

@@ -71,8 +71,8 @@ struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintp
 {
     accel_real_init();
     int entry = accel_name_find(name);
-    /* A library that has just been opened may be bound to us by mistake. Allocators ask for the next function, perhaps while they hold
-     * locks of their own. */
+    /* A library that has just been opened may be bound to us by mistake. Allocators ask for the
+     * next function, perhaps while they hold locks of their own. */
     if (entry >= 0 || handle != RTLD_NEXT)
         accel_bindings_follow(handle);
     /* RTLD_NEXT is relative to the caller: for a caller behind us, the real dlsym's answer is never in us. */

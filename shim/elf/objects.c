@@ -125,7 +125,8 @@ static int look_for_code(struct dl_phdr_info *info, size_t size, void *address)
     return !part ? 0 : part->p_flags & PF_X ? 1 : -1;
 }
 
-/* Libraries that open BLAS themselves have variables of such names, with pointers. The assembler's symbols may have no type. */
+/* Libraries that open BLAS themselves have variables of such names, with pointers. The assembler's
+ * symbols may have no type. */
 bool accel_object_is_variable(ElfW(Addr) base, const ElfW(Sym) * symbol)
 {
     const unsigned type = ELF64_ST_TYPE(symbol->st_info);

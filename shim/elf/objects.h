@@ -43,8 +43,8 @@ void accel_objects_defining(const char *symbol, int first, struct accel_objects 
  * tell. The hash is that of .gnu.hash, here and below (ops/names.h). */
 bool accel_objects_define(bool (*is)(const char *name, uint32_t hash), unsigned first);
 
-/* Returns whether an object's dynamic symbol table defines a symbol that is no variable; true if no hash table could tell. The object must
- * stay meanwhile. */
+/* Returns whether an object's dynamic symbol table defines a symbol that is no variable; true if no
+ * hash table could tell. The object must stay meanwhile. */
 bool accel_object_defines(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char *symbol);
 
 /* Returns whether is() returns true for a name that the object refers to and does not define; true
@@ -60,7 +60,8 @@ const void *accel_object_function(ElfW(Addr) base, const ElfW(Dyn) * dynamic, co
  * none, NULL: there is no such slot. */
 const char *accel_object_slot_name(ElfW(Addr) base, const ElfW(Dyn) * dynamic, uintptr_t slot);
 
-/* Returns whether a definition is no function: by its type or, if it has none, by where it lies; a number counts as a variable. */
+/* Returns whether a definition is no function: by its type or, if it has none, by where it lies; a
+ * number counts as a variable. */
 bool accel_object_is_variable(ElfW(Addr) base, const ElfW(Sym) * symbol);
 
 struct accel_object {

@@ -23,8 +23,8 @@ void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], char real[PATH_MA
  * library of BLAS or LAPACK. Calls nothing of the library. */
 int accel_provider_width(uint32_t entry, void *function);
 
-/* Returns the function that a wrapper, such as a profiler's preload, passes its calls on to; NULL if
- * the function is no wrapper. */
+/* Returns the function that a wrapper, such as a profiler's preload, passes its calls on to; NULL
+ * if the function is no wrapper. */
 void *accel_provider_behind(uint32_t entry, void *function);
 
 /* Returns whether that could be 32 or 64, by the library's names alone. */

@@ -22,8 +22,8 @@ static _Atomic(const struct r_debug *) linker_state;
 #    define BASELINE "GLIBC_2.2.5"
 #endif
 
-/* RTLD_NEXT and dlsym's own version (dlclose's, too): glibc moved dlsym into libc.so.6 as GLIBC_2.34; before that it
- * is in libdl under the architecture's baseline. */
+/* RTLD_NEXT and dlsym's own version (dlclose's, too): glibc moved dlsym into libc.so.6 as
+ * GLIBC_2.34; before that it is in libdl under the architecture's baseline. */
 static const char *const dlsym_versions[] = {"GLIBC_2.34", BASELINE};
 
 typedef void *(*dlsym_function)(void *, const char *);

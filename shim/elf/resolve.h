@@ -24,9 +24,9 @@ struct accel_original {
     int width;      /* bits of INTEGER: 32 or 64; 0: not ours, or not of BLAS or LAPACK */
     int layout;     /* what the operation's accepts() returned; 0: not ours, or of BLAS or LAPACK;
                   * negative: not ours, its own calls are */
-    bool
-        unasked; /* not ours yet: before their first call, programs choose what oneMKL's functions are
-                   * (MKL_Set_Interface_Layer), and a look-up must be cheap */
+    /* Not ours yet: before their first call, programs choose what oneMKL's functions are
+     * (MKL_Set_Interface_Layer), and a look-up must be cheap. */
+    bool unasked;
     bool global; /* of a library of the program's start: the same for every caller */
     /* The ILP64 function, if stage 3 found both an LP64 provider, which this is, and an ILP64 one, and nothing tells which of
      * them the caller means; else NULL. An LP64 function serves both kinds of callers (the lower half of a 64-bit size comes

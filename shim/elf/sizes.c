@@ -24,7 +24,7 @@ static int integer_by_reference(const struct accel_read *read)
     return read->sizes == ACCEL_READS_4 ? 32 : read->sizes == ACCEL_READS_8 ? 64 : 0;
 }
 
-/* A compiler may keep an int in the whole of a register, and computes with a half of it somewhere. */
+/* A compiler may keep an int in a whole register, and computes with a half of it somewhere. */
 static int integer_by_value(const struct accel_read *read)
 {
     return read->half == read->whole ? 0 : read->half ? 32 : 64;

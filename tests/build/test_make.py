@@ -83,7 +83,7 @@ output, status = make("-n", f"BUILD={BUILD.relative_to(ROOT)}", *(f"-W{name}" fo
 before, _, _ = output.partition("THE-TESTS")
 words = {word.removeprefix(f"{ROOT}/") for line in before.splitlines() for word in line.split()}
 # Tests compile these themselves, at each run: with options that are their cases.
-at_each_run = ("tests/fixtures/bindings/", "tests/fixtures/providers/")
+at_each_run = tuple(f"tests/fixtures/{of}/" for of in ("bindings", "providers", "wrappers"))
 stale = [name for name in sources if name not in words and not name.startswith(at_each_run)]
 tap.ok(status == 0 and "THE-TESTS" in output and not stale, "make check compiles each source that is newer than what it tests", *stale, output[-600:] * (status != 0))
 
