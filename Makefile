@@ -267,7 +267,7 @@ help:
 	@echo 'make asan          the suite under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make tsan          the tests with threads under ThreadSanitizer'
 	@echo 'make sanitize      both'
-	@echo 'make faults        makes each CUDA call of each operation fail, and prints a table (some minutes)'
+	@echo 'make faults        makes each CUDA call of each operation fail, and prints a table (half an hour)'
 	@echo 'make clang         builds all with clang, and runs the part of the suite that depends on the compiler'
 	@echo 'make mutants       changes lines of the sources, one at a time, and says which changes no test notices'
 	@echo 'make fuzz          runs clang'\''s libFuzzer on settings, config files, calibrations and arguments'
