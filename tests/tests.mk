@@ -32,9 +32,9 @@ UNIT_SOURCES := $(filter-out tests/testgpu/%,$(wildcard tests/*/test_*.c tests/*
 unit_test     = $(addprefix $(TESTS)/,$(basename $(notdir $(1))))
 UNIT_TESTS   := $(call unit_test,$(UNIT_SOURCES))
 UNIT_LIBS     = -lcmocka -lm -ldl -lpthread
-$(foreach source,$(UNIT_SOURCES),$(eval $(call unit_test,$(source)): $(source)))
+$(foreach source,$(UNIT_SOURCES),$(eval $(call unit_test,$(source)): $(call of_obj,$(source))))
 $(UNIT_TESTS): $(TEST_LIB) $(LAYERS) | $(TESTS) $(CUDA_DRIVER)
-	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) $(filter %.a,$^) $(UNIT_LIBS)
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(UNIT_LIBS)
 $(TEST_LIB): $(call of_obj,$(wildcard tests/lib/*.c))
 	rm -f $@
 	$(AR) rcs $@ $^
