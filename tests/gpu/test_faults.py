@@ -121,6 +121,11 @@ for fault in ("cuStreamSynchronize:1", "cuStreamSynchronize:2", "cublasDgemm:1",
     done = start("zero_alpha", env={**TEST_GPU, "TESTGPU_FAIL": fault, "ACCEL_LOG": "1"})
     tap.ok(done.returncode == 0 and done.stdout == "0 wrong\n" and lines_for(done, ran="gpu0+cpu"), f"trmm and trsm by alpha = 0, {fault}", done.stdout, done.stderr[-500:])
 
+# Without memory for those zeros, the original does all of it.
+done = start("zero_alpha", env={**TEST_GPU, "TESTGPU_FAIL": "cuMemAlloc:2", "ACCEL_LOG": "1"})
+tap.ok(done.returncode == 0 and done.stdout == "0 wrong\n" and lines_for(done, sym="dtrmm_", why="no_memory"), "trmm by alpha = 0 without memory for zeros",
+       done.stdout, done.stderr[-500:])
+
 # Out of memory passes: the GPU stays in use.
 done = start("random_calls", "-c", 6, "-s", 3, "-r", "?gemm", env={**TEST_GPU, "TESTGPU_FAIL": "cuMemHostAlloc:1", "ACCEL_LOG": "1"})
 tap.ok(len(lines_for(done, why="no_memory")) == 1 and lines_for(done, ran="gpu0"), "out of memory is not for good",

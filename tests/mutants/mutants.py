@@ -4,7 +4,9 @@ A mutant is one changed line. It is known by its file, the line as it was, which
 line as it is now: so it is found again after other lines of its file have moved."""
 
 import contextlib
+import hashlib
 import io
+import json
 import random
 import sys
 from collections import namedtuple
@@ -14,8 +16,10 @@ from lib import parts
 
 HERE = Path(__file__).resolve().parent
 RULES = HERE / "mutants.rules"
+# Mutants that a test has killed: rows of what tests/mutants/run prints.
+KEPT = HERE / "kept"
 # shim/, dispatch/, the parts of gpu/ without CUDA, and the operations.
-SOURCES = ("shim/*.c", "shim/elf/*.c", "dispatch/*.c", "dispatch/cost/*.c", "gpu/*.c", "ops/*.c", "ops/*/*.c")
+SOURCES = ("shim/*.c", "shim/elf/*.c", "shim/arch/x86_64/*.c", "dispatch/*.c", "dispatch/cost/*.c", "gpu/*.c", "ops/*.c", "ops/*/*.c")
 
 Mutant = namedtuple("Mutant", "file nth before after")
 
@@ -44,13 +48,31 @@ def draw(root, seed, count, names=None):
     return random.Random(seed).sample(every, min(count, len(every)))
 
 
+def kept():
+    """[(mutant, the test that killed it)]"""
+    for line in KEPT.read_text().splitlines():
+        if not line.startswith("#"):
+            name, nth, before, after, _, by = line.split("\t")
+            yield Mutant(name, int(nth), before, after), by
+
+
+def is_there(root, mutant):
+    path = root / mutant.file
+    return path.exists() and path.read_text().splitlines().count(mutant.before) >= mutant.nth
+
+
+def line_of(root, mutant):
+    """The index of its line in the file."""
+    lines = (root / mutant.file).read_text().splitlines()
+    return [i for i, line in enumerate(lines) if line == mutant.before][mutant.nth - 1]
+
+
 def apply(root, mutant):
     """Changes the line. Returns the file's text as it was."""
     path = root / mutant.file
     text = path.read_text()
     lines = text.splitlines()
-    at = [i for i, line in enumerate(lines) if line == mutant.before][mutant.nth - 1]
-    lines[at] = mutant.after
+    lines[line_of(root, mutant)] = mutant.after
     path.write_text("\n".join(lines) + "\n")
     return text
 
@@ -76,8 +98,40 @@ def programs(root, name):
     return list(dict.fromkeys(named + beside))
 
 
-def tests_for(root, name):
-    return unit_tests(root, name) + programs(root, name)
+class Covered:
+    """Which tests run a line, and how long they take, by `make coverage`. Nothing is known of a file that has changed since."""
+
+    def __init__(self, path, root):
+        self.root = root
+        self.found = json.loads(path.read_text()) if path.exists() else {"tests": [], "seconds": [], "lines": {}, "digests": {}}
+
+    def by(self, mutant):
+        """[(seconds, test)], the shortest first; None if nothing is known. A line without code is one of the statement above it."""
+        if self.found["digests"].get(mutant.file) != digest(self.root / mutant.file):
+            return None
+        number = line_of(self.root, mutant) + 1
+        of_file = self.found["lines"][mutant.file]
+        for line in range(number, number - 6, -1):
+            if str(line) in of_file:
+                return sorted((self.found["seconds"][i], self.found["tests"][i]) for i in of_file[str(line)])
+        return None
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def tests_for(root, mutant, covered, seconds):
+    """The tests that may kill it, unit tests first. seconds: of those that run its line, how long together."""
+    known = covered.by(mutant)
+    if known is None:
+        return unit_tests(root, mutant.file) + programs(root, mutant.file)
+    tests, left = [], seconds
+    for takes, test in known:
+        left -= takes
+        if left > 0 or not tests:
+            tests.append(test)
+    return sorted(tests, key=lambda test: not test.endswith(".c"))
 
 
 def row(mutant, verdict, by):

@@ -51,6 +51,10 @@ done = run("bfloat16", {"TESTGPU_FAIL": "cublasGemmEx:1=15"})
 ran = outcomes(lines_for(done, sym="sbgemm_"))
 tap.ok(ran == [("cpu", "unsupported"), ("gpu0", "forced"), ("gpu0", "forced")], "bfloat16: a refusal is of one shape", *ran)
 
+done = run("bfloat16", {"TESTGPU_ATTRIBUTES": "75=7,76=5"})  # cuda.h's numbers of the compute capability
+ran = outcomes(lines_for(done, sym="sbgemm_"))
+tap.ok(ran == [("cpu", "unsupported")] * 3, "bfloat16: a device before 8.0 has no such products", *ran)
+
 # ---- Odd addresses, more than 2^31 elements ----
 
 done = run("odd")
