@@ -64,6 +64,7 @@ test-programs: $(TEST_PROGRAMS) reference-programs $(BUILD)/regret/replay
 include tests/reference/reference.mk
 include tests/regret/regret.mk
 include tests/fuzz/fuzz.mk
+include tests/coverage/coverage.mk
 include tests/mutants/mutants.mk
 include tests/proof/proof.mk
 include tests/faults/faults.mk
