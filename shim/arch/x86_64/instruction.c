@@ -22,12 +22,14 @@ struct reading {
     bool narrow, elsewhere, wide; /* 66; FS, GS, or half an address; REX.W or VEX.W */
     int repeat;                   /* F2, F3 or 0 */
     int reg_high, index_high, base_high, vvvv;
-    bool vector;     /* VEX or EVEX */
-    int vector_size; /* bytes of its registers */
+    bool vector;      /* VEX or EVEX */
+    bool evex;        /* an offset of one byte counts operands */
+    bool one_for_all; /* one element in memory stands for all of a vector */
+    int vector_size;  /* bytes of its registers */
     enum map map;
     uint8_t code;
     /* ModRM */
-    bool has_memory, by_ip;
+    bool has_memory, by_ip, short_offset;
     int reg, rm;
 };
 
@@ -86,7 +88,8 @@ static void read_evex(struct reading *r)
 {
     const uint8_t first = next_byte(r), second = next_byte(r), third = next_byte(r);
     const int map = first & 7;
-    r->vector = true;
+    r->vector = r->evex = true;
+    r->one_for_all = third & 0x10;
     r->reg_high = first & 0x80 ? 0 : 8;
     r->index_high = first & 0x40 ? 0 : 8;
     r->base_high = first & 0x20 ? 0 : 8;
@@ -157,6 +160,7 @@ static void read_memory(struct reading *r, struct accel_instruction *i, int mod)
     const int rm = r->rm & 7;
     int bytes = mod == 1 ? 1 : mod == 2 ? 4 : 0;
     r->has_memory = true;
+    r->short_offset = mod == 1;
     i->base = r->rm;
     if (rm == RSP) {
         const uint8_t sib = next_byte(r);
@@ -272,7 +276,7 @@ static int vector_size_0f(const struct reading *r)
     case 0xc2:
         return scalar_or_packed(r);
     case 0x12:
-        return r->repeat == 0xf3 ? r->vector_size : 8;
+        return r->repeat == 0xf3 || (r->repeat && r->vector_size > 16) ? r->vector_size : 8;
     case 0x13:
     case 0x17:
     case 0xd6:
@@ -288,13 +292,13 @@ static int vector_size_0f(const struct reading *r)
     case 0x2f:
         return r->narrow ? 8 : 4;
     case 0x5a:
-        return r->repeat == 0xf3 ? 4 : r->repeat == 0xf2 || !r->narrow ? 8 : r->vector_size;
+        return r->repeat || r->narrow ? scalar_or_packed(r) : r->vector_size / 2;
     case 0x6e:
         return r->wide ? 8 : 4;
     case 0x7e:
         return r->repeat == 0xf3 || r->wide ? 8 : 4;
     case 0xe6:
-        return r->repeat == 0xf3 ? 8 : r->vector_size;
+        return r->repeat == 0xf3 ? r->vector_size / 2 : r->vector_size;
     case 0xc4:
         return 2;
     case 0xae:
@@ -311,6 +315,10 @@ static int vector_size_0f38(const struct reading *r)
         return r->wide ? 8 : 4;
     if (code >= 0x96 && code <= 0xbf && r->vector && (code & 1) && (code & 15) >= 9)
         return r->wide ? 8 : 4; /* multiply and add of one element */
+    if ((code & 0xe8) == 0x20 && (code & 7) < 6) {
+        static const uint8_t longer[] = {2, 4, 8, 2, 4, 2}; /* by so much elements become */
+        return r->vector_size / longer[code & 7];
+    }
     switch (code) {
     case 0x18:
     case 0x58:
@@ -321,6 +329,13 @@ static int vector_size_0f38(const struct reading *r)
     case 0x1a:
     case 0x5a:
         return 16;
+    case 0x1b:
+    case 0x5b:
+        return 32;
+    case 0x78:
+        return 1;
+    case 0x79:
+        return 2;
     default:
         return r->vector_size;
     }
@@ -336,9 +351,20 @@ static int vector_size_0f3a(const struct reading *r)
     case 0x0b:
         return 8;
     case 0x14:
-    case 0x15:
     case 0x20:
         return 1;
+    case 0x15:
+        return 2;
+    case 0x18:
+    case 0x19:
+    case 0x38:
+    case 0x39:
+        return 16; /* parts of a vector */
+    case 0x1a:
+    case 0x1b:
+    case 0x3a:
+    case 0x3b:
+        return 32;
     case 0x16:
     case 0x22:
         return r->wide ? 8 : 4;
@@ -605,7 +631,7 @@ static void one_byte(struct reading *r, struct accel_instruction *i, int64_t val
 {
     const uint8_t code = r->code;
     const int low = (code & 7) | r->base_high;
-    if (code < 0x40) { /* with a constant, in rax */
+    if (code < 0x40 && (code & 7) < 6) { /* with a constant, in rax */
         use(i, RAX, (code & 7) == 5 ? general_size(r) : 1);
         if (code < 0x38)
             i->kills |= bit(RAX);
@@ -670,12 +696,16 @@ static bool general_0f(struct reading *r, struct accel_instruction *i, int64_t v
         i->kills |= bit(r->reg);
     } else if (code >= 0xc8 && code <= 0xcf) {
         i->kills |= bit((code & 7) | r->base_high);
-    } else if (code == 0x05 || code == 0x31 || code == 0xa2) {
+    } else if (code == 0x05 || code == 0x31 || code == 0xa2 || (code == 0x01 && !r->has_memory)) {
         i->kills |= bit(RAX) | bit(RBX) | bit(RCX) | bit(RDX) | bit(R11);
     } else if (code == 0x0b) {
         i->flow = ACCEL_END;
     } else if (code == 0x0d || (code >= 0x18 && code <= 0x1f)) {
         i->base = ACCEL_NO_REGISTER; /* prefetches, hints */
+    } else if (code == 0xa0 || code == 0xa8) {
+        push(i, ACCEL_NO_REGISTER); /* fs, gs */
+    } else if (code == 0xa1 || code == 0xa9) {
+        pop(i, ACCEL_NO_REGISTER);
     } else if (code == 0xc3) {
         i->action = ACCEL_STORE;
         i->from = r->reg;
@@ -683,7 +713,7 @@ static bool general_0f(struct reading *r, struct accel_instruction *i, int64_t v
     } else if (code == 0xb0 || code == 0xb1 || code == 0xc0 || code == 0xc1 || code == 0xc7 ||
                code == 0xa3 || code == 0xa4 || code == 0xa5 || code == 0xab || code == 0xac ||
                code == 0xad || code == 0xae || code == 0xb3 || code == 0xba || code == 0xbb) {
-        i->size = size;
+        i->size = code == 0xb0 || code == 0xc0 ? 1 : code == 0xc7 ? (r->wide ? 16 : 8) : size;
         i->kills |= bit(RAX) | bit(RDX) | bit(r->reg);
         kill_rm(r, i);
     } else {
@@ -698,6 +728,10 @@ static void vector(struct reading *r, struct accel_instruction *i)
     i->size = r->map == MAP_0F     ? vector_size_0f(r)
               : r->map == MAP_0F38 ? vector_size_0f38(r)
                                    : vector_size_0f3a(r);
+    if (r->one_for_all)
+        i->size = r->wide ? 8 : 4;
+    if (r->evex && r->short_offset)
+        i->offset *= i->size;
     if (r->map == MAP_0F && (code == 0x2a || code == 0x6e))
         use_rm(r, i, r->wide ? 8 : 4);
     if (r->map == MAP_0F && (code == 0x2c || code == 0x2d || code == 0x50 || code == 0xd7 ||
