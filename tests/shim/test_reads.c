@@ -7,14 +7,27 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "shim/elf/code.h"
 #include "shim/elf/reads.h"
 #include "shim/elf/real_linker.h"
 
 #define FUNCTION __attribute__((noinline, noclone, used)) static
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+/* Calls of calloc() until one fails; 0: none does. */
+static int until_short;
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return until_short && --until_short == 0 ? NULL : __real_calloc(count, size);
+}
 
 static struct accel_reads reads_of(void *function)
 {
@@ -126,6 +139,145 @@ static void test_others(void **state)
     assert_int_equal(reads.argument[1].sizes, ACCEL_READS_4);
 }
 
+/* Memory is short: nothing is told, and nothing is left over. */
+static void test_no_memory(void **state)
+{
+    struct accel_code code;
+    struct accel_reads reads;
+    void *function = (void *)(uintptr_t)by_reference;
+    (void)state;
+    accel_real_init();
+    assert_true(accel_code_of_object(&code, accel_object_of(function)));
+    for (int call = 1; call <= 2; call++) {
+        until_short = call;
+        assert_false(accel_reads_of(&reads, &code, function));
+        assert_int_equal(until_short, 0);
+        assert_int_equal(reads.argument[0].sizes, 0);
+    }
+    assert_true(accel_reads_of(&reads, &code, function));
+    assert_int_equal(reads.argument[0].sizes, ACCEL_READS_4);
+}
+
+#ifdef __x86_64__
+
+/* Memory near to libc, for code that is written by hand. It is no object's. */
+static uint8_t *code_page(void)
+{
+    void *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(page != MAP_FAILED);
+    return page;
+}
+
+/* Reads code as if it were the program's. */
+static struct accel_reads reads_at(const uint8_t *bytes, size_t length, bool is_loaded)
+{
+    struct accel_code code;
+    struct accel_reads reads;
+    accel_real_init();
+    assert_true(accel_code_of_object(&code, accel_object_of((void *)(uintptr_t)reads_at)));
+    code.is_loaded = is_loaded;
+    code.parts = 1;
+    code.part[0].begin = (uintptr_t)bytes;
+    code.part[0].end = (uintptr_t)bytes + length;
+    code.part[0].is_code = true;
+    assert_true(accel_reads_of(&reads, &code, bytes));
+    return reads;
+}
+
+/* Which argument's address is known, and its value read, by code that ends in a read of 4 bytes. */
+static void test_addresses(void **state)
+{
+#    define CODE(text) .bytes = text, .length = sizeof text - 1
+    static const struct {
+        const char *name, *bytes;
+        size_t length;
+        int argument; /* -1: none */
+    } rows[] = {
+        {"at the argument", CODE("\x8b\x07\xc3"), 0},
+        {"before it", CODE("\x8b\x47\xfc\xc3"), -1},
+        {"far behind it", CODE("\x8b\x87\x40\x9c\0\0\xc3"), -1},
+        {"far before it", CODE("\x8b\x87\xc0\x63\xff\xff\xc3"), -1},
+        {"behind what is not known", CODE("\x06\x8b\x07\xc3"), -1},
+        /* mov 8(%rsp),%rax; mov (%rax),%ecx; ret */
+        {"on the stack", CODE("\x48\x8b\x44\x24\x08\x8b\x08\xc3"), 6},
+        {"beyond the arguments", CODE("\x48\x8b\x84\x24\0\x04\0\0\x8b\x08\xc3"), -1},
+        {"far below the stack", CODE("\x48\x8b\x84\x24\0\xf8\xff\xff\x8b\x08\xc3"), -1},
+        /* mov %rdi,-8(%rsp); mov -8(%rsp),%rax, or -7; mov (%rax),%ecx; ret */
+        {"kept", CODE("\x48\x89\x7c\x24\xf8\x48\x8b\x44\x24\xf8\x8b\x08\xc3"), 0},
+        {"a part kept", CODE("\x48\x89\x7c\x24\xf8\x48\x8b\x44\x24\xf9\x8b\x08\xc3"), -1},
+        /* mov %rdi,-8(%rsp); vmovupd %xmm17,-16(%rsp), which EVEX writes as -1 operand */
+        {"beside what is overwritten",
+         CODE("\x48\x89\x7c\x24\xf8\x62\xe1\xfd\x08\x11\x4c\x24\xff\x48\x8b\x44\x24\xf8\x8b\x08"
+              "\xc3"),
+         -1},
+        /* and $-32,%rsp; mov %rdi,8(%rsp); mov 8(%rsp),%rax; mov (%rax),%ecx; ret */
+        {"kept in an aligned frame",
+         CODE("\x48\x83\xe4\xe0\x48\x89\x7c\x24\x08\x48\x8b\x44\x24\x08\x8b\x08\xc3"), 0},
+        /* mov (%rsi),%rsp; and $-32,%rsp; mov 8(%rsp),%rax; mov (%rax),%ecx; ret */
+        {"another stack", CODE("\x48\x8b\x26\x48\x83\xe4\xe0\x48\x8b\x44\x24\x08\x8b\x08\xc3"), -1},
+    };
+#    undef CODE
+    (void)state;
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        const struct accel_reads reads =
+            reads_at((const uint8_t *)rows[row].bytes, rows[row].length, true);
+        for (int i = 0; i < ACCEL_READS_ARGUMENTS; i++)
+            if ((reads.argument[i].sizes & ACCEL_READS_4 ? 4 : 0) !=
+                    (i == rows[row].argument ? 4 : 0) ||
+                (i == rows[row].argument && reads.argument[i].end != 4))
+                fail_msg("%s: argument %d, sizes %d, end %d", rows[row].name, i,
+                         reads.argument[i].sizes, reads.argument[i].end);
+    }
+}
+
+/* Jumps, each to the next one, then a read. Of many, no more than some hundreds are followed. */
+static void test_many_jumps(void **state)
+{
+    static const int counts[] = {20, 600};
+    uint8_t *code = code_page();
+    (void)state;
+    for (int row = 0; row < 2; row++) {
+        uint8_t *at = code;
+        for (int i = 0; i < counts[row]; i++, at += 2)
+            memcpy(at, "\xeb\x00", 2);
+        memcpy(at, "\x8b\x07\xc3", 3);
+        const struct accel_reads reads = reads_at(code, (size_t)(at + 3 - code), true);
+        assert_int_equal(reads.argument[0].sizes, row == 0 ? ACCEL_READS_4 : 0);
+    }
+    munmap(code, 8192);
+}
+
+/* A jump to a function of another object, which reads what its argument points to. */
+static void test_other_objects(void **state)
+{
+    uint8_t *code = code_page(), *no_object = code_page();
+    const uint8_t *targets[] = {(const uint8_t *)(uintptr_t)rand_r, no_object};
+    (void)state;
+    memcpy(no_object, "\x8b\x07\xc3", 3);
+    for (int i = 0; i < 2; i++) {
+        const int64_t far = targets[i] - (code + 5);
+        const int32_t offset = (int32_t)far;
+        assert_true(offset == far);
+        code[0] = 0xe9;
+        memcpy(code + 1, &offset, sizeof offset);
+        const struct accel_reads reads = reads_at(code, 5, true);
+        assert_int_equal(reads.argument[0].sizes, i == 0 ? ACCEL_READS_4 : 0);
+        /* Of a file that is only read, no other object is known. */
+        assert_int_equal(reads_at(code, 5, false).argument[0].sizes, 0);
+    }
+    /* Through a slot: a function, data of libc, and what counts as libaccel's. */
+    const uintptr_t through[] = {(uintptr_t)rand_r, (uintptr_t)stdout, (uintptr_t)written};
+    for (int i = 0; i < 3; i++) {
+        memcpy(code, "\xff\x25\0\0\0\0", 6);
+        memcpy(code + 6, &through[i], sizeof through[i]);
+        assert_int_equal(reads_at(code, 14, true).argument[0].sizes, i == 0 ? ACCEL_READS_4 : 0);
+    }
+    munmap(no_object, 8192);
+    munmap(code, 8192);
+}
+
+#endif
+
 /* A jump through a place that is none of the object's: bytes behind a function's end may be so. */
 static void test_no_place(void **state)
 {
@@ -165,9 +317,13 @@ static void test_no_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_reference), cmocka_unit_test(test_by_value),
-        cmocka_unit_test(test_long_doubles), cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_others),       cmocka_unit_test(test_no_place),
-        cmocka_unit_test(test_no_code)};
+        cmocka_unit_test(test_by_reference),  cmocka_unit_test(test_by_value),
+        cmocka_unit_test(test_long_doubles),  cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_others),        cmocka_unit_test(test_no_memory),
+#ifdef __x86_64__
+        cmocka_unit_test(test_addresses),     cmocka_unit_test(test_many_jumps),
+        cmocka_unit_test(test_other_objects),
+#endif
+        cmocka_unit_test(test_no_place),      cmocka_unit_test(test_no_code)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
