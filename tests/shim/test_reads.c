@@ -194,9 +194,9 @@ static void test_addresses(void **state)
         int argument; /* -1: none */
     } rows[] = {
         {"at the argument", CODE("\x8b\x07\xc3"), 0},
-        {"before it", CODE("\x8b\x47\xfc\xc3"), -1},
-        {"far behind it", CODE("\x8b\x87\x40\x9c\0\0\xc3"), -1},
-        {"far before it", CODE("\x8b\x87\xc0\x63\xff\xff\xc3"), -1},
+        {"before it", CODE("\x8b\x47\xfe\xc3"), -1},
+        {"far behind it", CODE("\x8b\x87\0\0\x01\0\xc3"), -1},
+        {"far before it", CODE("\x8b\x87\0\0\xff\xff\xc3"), -1},
         {"behind what is not known", CODE("\x06\x8b\x07\xc3"), -1},
         /* mov 8(%rsp),%rax; mov (%rax),%ecx; ret */
         {"on the stack", CODE("\x48\x8b\x44\x24\x08\x8b\x08\xc3"), 6},
@@ -205,16 +205,16 @@ static void test_addresses(void **state)
         /* mov %rdi,-8(%rsp); mov -8(%rsp),%rax, or -7; mov (%rax),%ecx; ret */
         {"kept", CODE("\x48\x89\x7c\x24\xf8\x48\x8b\x44\x24\xf8\x8b\x08\xc3"), 0},
         {"a part kept", CODE("\x48\x89\x7c\x24\xf8\x48\x8b\x44\x24\xf9\x8b\x08\xc3"), -1},
-        /* mov %rdi,-8(%rsp); vmovupd %xmm17,-16(%rsp), which EVEX writes as -1 operand */
-        {"beside what is overwritten",
-         CODE("\x48\x89\x7c\x24\xf8\x62\xe1\xfd\x08\x11\x4c\x24\xff\x48\x8b\x44\x24\xf8\x8b\x08"
+        /* mov %rdi,-24(%rsp); vmovupd %xmm17,-32(%rsp), which EVEX writes as -2 operands */
+        {"overwritten",
+         CODE("\x48\x89\x7c\x24\xe8\x62\xe1\xfd\x08\x11\x4c\x24\xfe\x48\x8b\x44\x24\xe8\x8b\x08"
               "\xc3"),
          -1},
         /* and $-32,%rsp; mov %rdi,8(%rsp); mov 8(%rsp),%rax; mov (%rax),%ecx; ret */
         {"kept in an aligned frame",
          CODE("\x48\x83\xe4\xe0\x48\x89\x7c\x24\x08\x48\x8b\x44\x24\x08\x8b\x08\xc3"), 0},
-        /* mov (%rsi),%rsp; and $-32,%rsp; mov 8(%rsp),%rax; mov (%rax),%ecx; ret */
-        {"another stack", CODE("\x48\x8b\x26\x48\x83\xe4\xe0\x48\x8b\x44\x24\x08\x8b\x08\xc3"), -1},
+        /* mov %rax,%rsp; and $-32,%rsp; mov 8(%rsp),%rax; mov (%rax),%ecx; ret */
+        {"another stack", CODE("\x48\x89\xc4\x48\x83\xe4\xe0\x48\x8b\x44\x24\x08\x8b\x08\xc3"), -1},
     };
 #    undef CODE
     (void)state;
@@ -222,9 +222,8 @@ static void test_addresses(void **state)
         const struct accel_reads reads =
             reads_at((const uint8_t *)rows[row].bytes, rows[row].length, true);
         for (int i = 0; i < ACCEL_READS_ARGUMENTS; i++)
-            if ((reads.argument[i].sizes & ACCEL_READS_4 ? 4 : 0) !=
-                    (i == rows[row].argument ? 4 : 0) ||
-                (i == rows[row].argument && reads.argument[i].end != 4))
+            if (reads.argument[i].sizes != (i == rows[row].argument ? ACCEL_READS_4 : 0) ||
+                reads.argument[i].end != (i == rows[row].argument ? 4 : 0))
                 fail_msg("%s: argument %d, sizes %d, end %d", rows[row].name, i,
                          reads.argument[i].sizes, reads.argument[i].end);
     }
