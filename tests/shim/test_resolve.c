@@ -1,0 +1,381 @@
+/* Originals of callers that no program of the tests has, and of libraries that are odd: code in no
+ * object, another namespace, both widths at once, few names, memory that has run out. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/elf/provider.h"
+#include "shim/elf/real_linker.h"
+#include "shim/elf/resolve.h"
+
+static bool memory_is_short;
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+    return memory_is_short ? NULL : __real_malloc(size);
+}
+
+/* The program is the object that the layers are part of, as libaccel is: this is not a provider. */
+void dgemm_(void);
+void dgemm_(void)
+{
+    fail_msg("dgemm_ of the test was called");
+}
+
+/* Memory that is in no object, as code is that a program has made while it runs. */
+enum { NOWHERE_BYTES = 1 << 16 };
+static char *nowhere;
+
+static uint32_t entry_of(const char *symbol)
+{
+    const int entry = accel_name_find(symbol);
+    assert_true(entry >= 0);
+    return (uint32_t)entry;
+}
+
+static void path_beside(const char *name, char path[PATH_MAX])
+{
+    char self[PATH_MAX];
+    assert_non_null(realpath("/proc/self/exe", self));
+    *strrchr(self, '/') = 0;
+    assert_true(snprintf(path, PATH_MAX, "%s/%s", self, name) < PATH_MAX);
+}
+
+static void *open_beside(const char *name)
+{
+    char path[PATH_MAX];
+    path_beside(name, path);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fail_msg("%s", dlerror());
+    return library;
+}
+
+static void *open_elsewhere(const char *name)
+{
+    char path[PATH_MAX];
+    path_beside(name, path);
+    void *library = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fail_msg("%s", dlerror());
+    return library;
+}
+
+static void *open_installed(const char *name)
+{
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fail_msg("%s", dlerror());
+    return library;
+}
+
+static void *function_of(void *library, const char *symbol)
+{
+    void *function = dlsym(library, symbol);
+    assert_non_null(function);
+    return function;
+}
+
+/* ---- Providers ---- */
+
+static void test_an_address_in_no_object_has_no_provider(void **state)
+{
+    const struct accel_provider provider = accel_resolve_provider(nowhere);
+    const uint32_t entry = entry_of("dgemm_");
+    (void)state;
+    assert_string_equal(provider.path(&provider), "");
+    assert_null(provider.symbol(&provider, "dgemm_"));
+    assert_false(provider.refers(&provider, "malloc"));
+    assert_int_equal(accel_provider_width(entry, nowhere), 0);
+    assert_false(accel_provider_may_be(entry, nowhere));
+    assert_null(accel_provider_behind(entry, nowhere));
+    assert_null(accel_resolve_unasked(entry, nowhere));
+}
+
+static void test_a_provider_has_its_own_symbols_alone(void **state)
+{
+    void *library = open_beside("libhashed_gnu.so");
+    void *function = function_of(library, "hashed_a0");
+    const struct accel_provider provider = accel_resolve_provider(function);
+    (void)state;
+    assert_string_equal(strrchr(provider.path(&provider), '/'), "/libhashed_gnu.so");
+    assert_ptr_equal(provider.symbol(&provider, "hashed_b1"), function_of(library, "hashed_b1"));
+    /* It is found by the library, and is the C library's. */
+    assert_non_null(dlsym(library, "rand"));
+    assert_null(provider.symbol(&provider, "rand"));
+    assert_null(provider.symbol(&provider, "no such name"));
+    assert_true(provider.refers(&provider, "rand"));
+    assert_false(provider.refers(&provider, "getaddrinfo"));
+    /* Another name's look-up has left no message. */
+    assert_null(dlerror());
+    dlclose(library);
+    /* The first of several objects that refer to a name. */
+    const struct accel_provider program = accel_resolve_provider((void *)(uintptr_t)open_beside);
+    assert_true(program.refers(&program, "malloc"));
+    assert_false(program.refers(&program, "no such name"));
+}
+
+static void check_name(const char *path, const char *wanted, const char *wanted_real)
+{
+    char name[ACCEL_PROVIDER_NAME_BYTES], real[PATH_MAX];
+    errno = EDOM;
+    accel_provider_name(name, real, path);
+    assert_int_equal(errno, EDOM);
+    assert_string_equal(name, wanted);
+    assert_string_equal(real, wanted_real);
+}
+
+static void test_names_of_providers(void **state)
+{
+    char self[PATH_MAX], wanted[ACCEL_PROVIDER_NAME_BYTES];
+    struct stat st;
+    (void)state;
+    assert_non_null(realpath("/proc/self/exe", self));
+    assert_int_equal(stat(self, &st), 0);
+    snprintf(wanted, sizeof wanted, "%s %lld", strrchr(self, '/') + 1, (long long)st.st_size);
+    check_name("", wanted, self);
+    check_name(self, wanted, self);
+    check_name("/no/such/libblas.so.3", "libblas.so.3 0", "/no/such/libblas.so.3");
+    check_name("linux-vdso.so.1", "linux-vdso.so.1 0", "linux-vdso.so.1");
+}
+
+static const struct accel_routine *routine_of(const char *symbol)
+{
+    return accel_name_routine(entry_of(symbol));
+}
+
+static void test_a_name_unlike_the_others_of_its_library_is_passed_over(void **state)
+{
+    void *plain = open_beside("libnames_plain.so"), *doubles = open_beside("libnames_doubles.so");
+    int width = 0;
+    (void)state;
+    assert_ptr_equal(accel_provider_find(plain, true, routine_of("dgemm_"), &width),
+                     function_of(plain, "dgemm_64_"));
+    assert_int_equal(width, 64);
+    assert_ptr_equal(accel_provider_find(doubles, true, routine_of("dgemm_"), &width),
+                     function_of(doubles, "dgemm_"));
+    assert_int_equal(width, 32);
+    dlclose(doubles);
+    dlclose(plain);
+}
+
+static void test_libaccels_own_function_is_not_a_provider(void **state)
+{
+    void *program = dlopen(NULL, RTLD_NOW);
+    int width = 0;
+    (void)state;
+    assert_ptr_equal(function_of(program, "dgemm_"), (void *)(uintptr_t)dgemm_);
+    assert_null(accel_provider_find(program, false, routine_of("dgemm_"), &width));
+    dlclose(program);
+}
+
+static void test_a_library_with_few_names_is_not_blas(void **state)
+{
+    void *library = open_beside("libnames_few.so");
+    void *function = function_of(library, "cblas_dgemm");
+    const uint32_t entry = entry_of("cblas_dgemm");
+    (void)state;
+    assert_false(accel_provider_may_be(entry, function));
+    assert_int_equal(accel_provider_width(entry, function), 0);
+    assert_null(accel_resolve_unasked(entry, function));
+    dlclose(library);
+}
+
+/* The name that a library must have beside one that others use, too. */
+static void test_a_common_name_needs_its_sibling(void **state)
+{
+    void *library = open_beside("libnames_plain.so"), *few = open_beside("libnames_few.so");
+    (void)state;
+    assert_true(accel_provider_may_be(entry_of("DGEMM"), function_of(library, "dgemm_")));
+    assert_false(accel_provider_may_be(entry_of("DGEMM"), function_of(few, "cblas_dgemm")));
+    assert_int_equal(accel_provider_width(entry_of("DGEMM"), function_of(few, "cblas_dgemm")), 0);
+    dlclose(few);
+    dlclose(library);
+}
+
+/* One whose code does not tell takes what the program's BLAS has; not in another namespace, whose
+ * libraries do not call that. */
+static void test_what_a_library_of_another_namespace_would_call(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    void *ours = open_beside("libbundled_untold.so"),
+         *other = open_elsewhere("libbundled_untold.so");
+    (void)state;
+    assert_int_equal(accel_provider_width(entry, function_of(ours, "dgemm_")), 0);
+    void *global = dlopen("libblas.so.3", RTLD_NOW | RTLD_GLOBAL);
+    assert_non_null(global);
+    assert_int_equal(accel_provider_width(entry, function_of(ours, "dgemm_")), 32);
+    assert_int_equal(accel_provider_width(entry, function_of(other, "dgemm_")), 0);
+    assert_null(accel_provider_behind(entry, function_of(other, "dgemm_")));
+    dlclose(global);
+    dlclose(other);
+    dlclose(ours);
+}
+
+/* ---- Originals ---- */
+
+static void test_a_caller_that_is_in_no_scope_of_ours(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    void *elsewhere = open_elsewhere("libhashed_gnu.so");
+    const uintptr_t callers[] = {(uintptr_t)nowhere + 1, (uintptr_t)open_beside + 1,
+                                 (uintptr_t)function_of(elsewhere, "hashed_a0") + 1};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_null(accel_resolve(entry, callers[i]));
+    void *library = open_installed("libblas.so.3");
+    for (int i = 0; i < 3; i++) {
+        const struct accel_original *original = accel_resolve(entry, callers[i]);
+        assert_non_null(original);
+        assert_ptr_equal(original->function, function_of(library, "dgemm_"));
+        assert_int_equal(original->width, 32);
+        assert_true(original->ours);
+        assert_false(original->global);
+        assert_null(original->wide);
+    }
+    assert_null(dlerror());
+    dlclose(library);
+    dlclose(elsewhere);
+}
+
+static void test_two_widths_where_nothing_tells_the_callers(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    const uintptr_t caller = (uintptr_t)nowhere + 1;
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        void *library[2] = {NULL};
+        static const char *const names[] = {"libblas.so.3", "libblas64.so.3"};
+        library[first] = open_installed(names[first]);
+        library[!first] = open_installed(names[!first]);
+        const struct accel_original *original = accel_resolve(entry, caller);
+        assert_non_null(original);
+        assert_ptr_equal(original->function, function_of(library[0], "dgemm_"));
+        assert_int_equal(original->width, 32);
+        assert_non_null(original->wide);
+        assert_ptr_equal(original->wide->function, function_of(library[1], "dgemm_"));
+        assert_int_equal(original->wide->width, 64);
+        assert_null(original->wide->wide);
+        assert_ptr_equal(accel_resolve(entry, caller), original);
+        dlclose(library[0]);
+        dlclose(library[1]);
+    }
+}
+
+/* A library that chooses another one's function (IFUNC) is not one more provider. */
+static void test_one_function_under_two_libraries(void **state)
+{
+    static const char *const names[] = {"libblas.so.3", "libblas64.so.3", "libbundled_untold.so"};
+    static const int widths[] = {32, 64, 0};
+    const uint32_t entry = entry_of("dgemm_");
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        void *library = i < 2 ? open_installed(names[i]) : open_beside(names[i]);
+        void *function = function_of(library, "dgemm_");
+        void *chosen = open_beside("libnames_chosen.so");
+        *(void **)function_of(chosen, "names_chosen") = function;
+        assert_ptr_equal(function_of(chosen, "dgemm_"), function);
+        const struct accel_original *original = accel_resolve(entry, (uintptr_t)nowhere + 1);
+        assert_non_null(original);
+        assert_ptr_equal(original->function, function);
+        assert_int_equal(original->width, widths[i]);
+        assert_null(original->wide);
+        dlclose(chosen);
+        dlclose(library);
+    }
+}
+
+static void test_a_pointer_is_unasked_until_its_first_call(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    void *library = open_beside("libbundled_untold.so");
+    void *function = function_of(library, "dgemm_");
+    (void)state;
+    const struct accel_original *unasked = accel_resolve_unasked(entry, function);
+    assert_non_null(unasked);
+    assert_true(unasked->unasked);
+    assert_ptr_equal(unasked->function, function);
+    const struct accel_original *known = accel_resolve_known(entry, function);
+    assert_non_null(known);
+    assert_false(known->unasked);
+    assert_false(known->ours);
+    assert_int_equal(known->width, 0);
+    assert_ptr_equal(accel_resolve_unasked(entry, function), unasked);
+    assert_ptr_equal(accel_resolve_known(entry, function), known);
+    dlclose(library);
+}
+
+static void test_a_pointer_to_what_has_not_the_name(void **state)
+{
+    void *library = open_beside("libhashed_gnu.so");
+    (void)state;
+    assert_null(accel_resolve_unasked(entry_of("dgemm_"), function_of(library, "hashed_a0")));
+    dlclose(library);
+}
+
+/* A call still needs its original: some hundred are kept for that. Must be the last test. */
+static void test_memory_that_has_run_out(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    const struct accel_original *first = NULL, *original = NULL;
+    int count = 0;
+    (void)state;
+    memory_is_short = true;
+    for (; count < NOWHERE_BYTES; count++) {
+        original = accel_resolve_known(entry, nowhere + count);
+        first = first ? first : original;
+        if (!original)
+            break;
+        if (original->function != nowhere + count || original->ours)
+            break;
+    }
+    const struct accel_original *again = accel_resolve_known(entry, nowhere);
+    memory_is_short = false;
+    assert_null(original);
+    assert_in_range(count, 100, NOWHERE_BYTES - 1);
+    assert_non_null(first);
+    assert_ptr_equal(again, first);
+    assert_ptr_equal(again->function, nowhere);
+    original = accel_resolve_known(entry, nowhere + count);
+    assert_non_null(original);
+    assert_ptr_equal(original->function, nowhere + count);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_address_in_no_object_has_no_provider),
+        cmocka_unit_test(test_a_provider_has_its_own_symbols_alone),
+        cmocka_unit_test(test_names_of_providers),
+        cmocka_unit_test(test_a_name_unlike_the_others_of_its_library_is_passed_over),
+        cmocka_unit_test(test_libaccels_own_function_is_not_a_provider),
+        cmocka_unit_test(test_a_library_with_few_names_is_not_blas),
+        cmocka_unit_test(test_a_common_name_needs_its_sibling),
+        cmocka_unit_test(test_what_a_library_of_another_namespace_would_call),
+        cmocka_unit_test(test_a_caller_that_is_in_no_scope_of_ours),
+        cmocka_unit_test(test_two_widths_where_nothing_tells_the_callers),
+        cmocka_unit_test(test_one_function_under_two_libraries),
+        cmocka_unit_test(test_a_pointer_is_unasked_until_its_first_call),
+        cmocka_unit_test(test_a_pointer_to_what_has_not_the_name),
+        cmocka_unit_test(test_memory_that_has_run_out),
+    };
+    nowhere = mmap(NULL, NOWHERE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (nowhere == MAP_FAILED)
+        return 1;
+    accel_real_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
