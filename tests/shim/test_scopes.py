@@ -170,4 +170,10 @@ tap.ok(done.returncode == 127 and "undefined symbol: dgemm_" in done.stderr, "no
 done = start("scopes", "original", TESTS, env={**NO_GPU, "ACCEL_ORIGINAL": "/no/such/library.so:libblas.so.3"})
 named = "ACCEL_ORIGINAL: /no/such/library.so cannot be opened" in done.stderr
 tap.ok(done.returncode == 0 and named, "ACCEL_ORIGINAL with a wrong path: named, the next is used", done.stderr)
+done = start("scopes", "original", TESTS, env={**NO_GPU, "ACCEL_ORIGINAL": "/no/such/library.so:/nor/this.so"})
+tap.ok(done.returncode == 127 and "undefined symbol: dgemm_" in done.stderr and done.stderr.count("cannot be opened") == 1,
+       "ACCEL_ORIGINAL with wrong paths alone: one is named, and there is no original", done.stderr)
+for what, before in ("a library without the function", "libm.so.6"), ("libaccel itself", str(BUILD / "libaccel.so")), ("no path, and one that is too long", "::" + "x" * 5000):
+    done = start("scopes", "original", TESTS, env={**NO_GPU, "ACCEL_ORIGINAL": before + ":libblas.so.3"})
+    tap.ok(done.returncode == 0 and "right" in done.stdout and not said(done), f"ACCEL_ORIGINAL with {what}: the next is used", done.returncode, done.stdout, done.stderr[-500:])
 tap.done()
