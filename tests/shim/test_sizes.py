@@ -123,7 +123,7 @@ for options, wanted in expected.items():
 
 # ---- Libraries whose other functions nobody may call ----
 
-OPTIONS = ["", "-O0", "-DIN_C", "-DIN_C -O0", "-DLONG_TOO", "-DJUMPS", "-DONLY_DOT"] + (["-DLAYERS"] if X86 else [])
+OPTIONS = ["", "-O0", "-DIN_C", "-DIN_C -O0", "-DLONG_TOO", "-DJUMPS", "-DONLY_DOT"] + (["-DLAYERS", "-DLAYERS -fcf-protection=full"] if X86 else [])
 for options in OPTIONS:
     for bits in 32, 64:
         name = f"a library that ends programs, {bits} bits {options}".strip()
@@ -140,10 +140,35 @@ for options in OPTIONS:
                 tap.ok(told == [(place, "96"), (place, "97")], f"{name}, {mode}: its calls are known", told, done.stderr)
 
         # Nobody has chosen a layer: the environment does.
-        if options == "-DLAYERS":
+        if "-DLAYERS" in options:
             done = start(str(folder / "strict"), env={**MODES["test GPU"], "MKL_INTERFACE_LAYER": "GNU,ILP64" if bits == 64 else "LP64"})
             told = [(f["ran"], f.get("m")) for f in lines_for(done)]
             tap.ok((done.returncode, done.stdout) == (0, "right\nright\n") and told == [("gpu0", "96"), ("gpu0", "97")], f"{name}, chosen by the environment", told, done.stdout, done.stderr)
+
+def strict(name, bits, options, library="strict", wanted=("gpu0", "96", "97"), env=()):
+    """A library in which nothing else tells, and a program that calls it: right, and its calls are known or, without what tells, passed on."""
+    flags = ["-w", "-O2", f"-DINTEGER=int{bits}_t", *options.split()]
+    if not build("gcc", *flags, "-shared", "-fPIC", SOURCES / "strict.c", "-o", f"lib{library}.so") or \
+       not build("gcc", *flags, SOURCES / "strict_calls.c", "-L.", f"-l{library}", "-Wl,-rpath," + str(folder), "-o", "strict"):
+        return
+    for mode, settings in {"without libaccel": {}, "test GPU": MODES["test GPU"]}.items():
+        done = start(str(folder / "strict"), env={**settings, **dict(env)})
+        tap.ok((done.returncode, done.stdout) == (0, "right\nright\n") and is_silent(done), f"{name}, {bits} bits, {mode}: right", done.returncode, done.stdout, done.stderr)
+    told = [(f["ran"], f.get("m")) for f in lines_for(done)]
+    place, *sizes_of_calls = wanted
+    tap.ok(told == [(place, size) for size in sizes_of_calls], f"{name}, {bits} bits: its calls are {'known' if place == 'gpu0' else 'passed on'}", told, done.stderr)
+
+
+for bits, name in (32, "flexiblas"), (64, "flexiblas64"):
+    strict(f"FlexiBLAS, lib{name}.so", bits, "-DFLEXIBLAS", name)
+for bits, name in (32, "scipy_isamax_"), (64, "scipy_isamax_64_"):
+    strict(f"plain names beside {name}", bits, f"-DADDED={name}")
+PASSED_ON = "cpu", None, None
+strict("plain names beside another one", 32, "-DADDED=isamax_of_another", wanted=PASSED_ON)
+if X86:
+    strict("a library of layers, of which none is chosen", 32, "-DLAYERS -DNOT_CHOSEN")
+    for options in "-DLAYERS -O0", "-DODD_LAYERS":
+        strict(f"a library of layers that nobody can read, {options}", 32, options, wanted=PASSED_ON)
 
 # One that passes all on to another, which it opens at its first call: nobody can tell what it takes, but the other's call is seen.
 flags = ["-w", "-O2", "-DINTEGER=int64_t"]
