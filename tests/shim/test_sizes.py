@@ -145,14 +145,14 @@ for options in OPTIONS:
             told = [(f["ran"], f.get("m")) for f in lines_for(done)]
             tap.ok((done.returncode, done.stdout) == (0, "right\nright\n") and told == [("gpu0", "96"), ("gpu0", "97")], f"{name}, chosen by the environment", told, done.stdout, done.stderr)
 
-def strict(name, bits, options, library="strict", wanted=("gpu0", "96", "97"), env=()):
+def strict(name, bits, options, library="strict", wanted=("gpu0", "96", "97"), linked=()):
     """A library in which nothing else tells, and a program that calls it: right, and its calls are known or, without what tells, passed on."""
     flags = ["-w", "-O2", f"-DINTEGER=int{bits}_t", *options.split()]
-    if not build("gcc", *flags, "-shared", "-fPIC", SOURCES / "strict.c", "-o", f"lib{library}.so") or \
+    if not build("gcc", *flags, "-shared", "-fPIC", SOURCES / "strict.c", *linked, "-o", f"lib{library}.so") or \
        not build("gcc", *flags, SOURCES / "strict_calls.c", "-L.", f"-l{library}", "-Wl,-rpath," + str(folder), "-o", "strict"):
         return
-    for mode, settings in {"without libaccel": {}, "test GPU": MODES["test GPU"]}.items():
-        done = start(str(folder / "strict"), env={**settings, **dict(env)})
+    for mode, env in {"without libaccel": {}, "test GPU": MODES["test GPU"]}.items():
+        done = start(str(folder / "strict"), env=env)
         tap.ok((done.returncode, done.stdout) == (0, "right\nright\n") and is_silent(done), f"{name}, {bits} bits, {mode}: right", done.returncode, done.stdout, done.stderr)
     told = [(f["ran"], f.get("m")) for f in lines_for(done)]
     place, *sizes_of_calls = wanted
@@ -169,6 +169,22 @@ if X86:
     strict("a library of layers, of which none is chosen", 32, "-DLAYERS -DNOT_CHOSEN")
     for options in "-DLAYERS -O0", "-DODD_LAYERS":
         strict(f"a library of layers that nobody can read, {options}", 32, options, wanted=PASSED_ON)
+
+# One that tells nothing has the sizes of the one that it is linked to.
+for bits in 32, 64:
+    if build("gcc", "-w", "-O2", f"-DINTEGER=int{bits}_t", "-shared", "-fPIC", SOURCES / "strict.c", "-o", "libreal.so"):
+        strict("a library that is linked to another one", bits, "-DADDED=isamax_of_another",
+               linked=["-Wl,--no-as-needed", "-L.", "-lreal", "-Wl,-rpath," + str(folder)])
+
+# A preload that has all of BLAS computes by itself, whatever it refers to: the library behind it is not what its calls cost.
+if build("gcc", "-w", "-O2", "-DINTEGER=int32_t", "-DASKS", "-shared", "-fPIC", SOURCES / "strict.c", "-o", "libwhole.so") and \
+   build("gcc", "-w", "-O2", "-DINTEGER=int32_t", SOURCES / "strict_calls.c", "-Wl,--no-as-needed", "-l:libblas.so.3", "-o", "strict"):
+    for mode, env in MODES.items():
+        preloads = f"{env['LD_PRELOAD']}:{folder}/libwhole.so"
+        done = start(str(folder / "strict"), env={**env, "LD_PRELOAD": preloads, "ACCEL_LOG": "0", "ACCEL_SUMMARY": "1"})
+        tap.ok((done.returncode, done.stdout) == (0, "right\nright\n"), f"a preload that is a BLAS, {mode}: right", done.returncode, done.stdout, done.stderr)
+        libraries = [line for line in done.stderr.splitlines() if line.startswith("accel: CPU ")]
+        tap.ok(all("libwhole.so" in line for line in libraries) and libraries, f"a preload that is a BLAS, {mode}: it is the CPU's", done.stderr)
 
 # One that passes all on to another, which it opens at its first call: nobody can tell what it takes, but the other's call is seen.
 flags = ["-w", "-O2", "-DINTEGER=int64_t"]

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from lib.log import lines_for
-from lib.programs import LOG, NO_GPU, ROOT, SHIM, TEST_GPU, start
+from lib.programs import DEBIAN_PYTHON, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -129,6 +129,7 @@ KINDS = {
     "its functions found at once": ["-DEARLY"],
     "a library of its own choice": ['-DOPENS="liblapack.so.3"'],
     "it reads sizes": ["-DREADS=int32_t"],
+    "dlvsym": ["-DVERSIONED"],
     "many functions": ["-DWHOLE"],
     "many functions, it reads sizes": ["-DWHOLE", "-DREADS=int32_t"],
     "two of them": [],
@@ -183,6 +184,78 @@ for kind, flags in {"few": [], "many": ["-DWHOLE"]}.items():
             seen.count("dgemm_") == wanted.count("dgemm_") == 9 and on_gpu(done)["dgemm_"] == 0,
             f"{kind} functions with other integers: each call is its own",
             seen,
+        )
+
+wide = build("libelements.so", SOURCES / "calls.c", "-DREADS=int32_t", "-DELEMENT=float")
+native, wanted = run(program, env={}, before=[wide])
+done, seen = run(program, env=MODES["test GPU"], behind=[wide])
+if same("a wrapper with other elements", done, native):
+    tap.ok(
+        seen.count("dgemm_") == wanted.count("dgemm_") == 9 and on_gpu(done)["dgemm_"] == 0,
+        "other elements: each call is its own",
+        seen,
+    )
+
+# A wrapper asks for the next one, which is libaccel's, not that of a BLAS that another preload
+# between the two is linked to.
+wrapper = build("libnext.so", SOURCES / "calls.c")
+linked = build("libbetween.so", SOURCES / "process.c", *BLAS)
+native, wanted = run(program, env={}, before=[wrapper, linked])
+done, seen = run(program, env=MODES["test GPU"], before=[wrapper, linked])
+if same("a wrapper, and a preload that is linked to BLAS, before libaccel", done, native):
+    tap.ok(seen == wanted, "and a preload that is linked to BLAS: they see all calls", seen)
+    tap.ok(
+        on_gpu(done) == {"dgemm_": 5, "dgesv_": 1},
+        "and a preload that is linked to BLAS: they reach libaccel",
+        on_gpu(done),
+    )
+
+# A program asks the wrapper for its function: it gets that, and not what is behind it.
+opens = build("libopens.so", SOURCES / "calls.c", '-DOPENS="liblapack.so.3"')
+ASKS = f"""
+import ctypes
+n, one, matrix = ctypes.c_int32(3), ctypes.c_double(1), ctypes.c_double * 9
+for i in range(2):
+    a, c = matrix(*[1] * 9), matrix()
+    ctypes.CDLL({opens!r})["dgemm_"](b"N", b"N", *[ctypes.byref(x) for x in (n, n, n, one)], a,
+                                     ctypes.byref(n), a, *[ctypes.byref(x) for x in (n, one)], c,
+                                     ctypes.byref(n), ctypes.c_size_t(1), ctypes.c_size_t(1))
+    print(list(c))
+"""
+for place, preloads in places(opens):
+    native, wanted = run(DEBIAN_PYTHON, "-c", ASKS, env={}, before=[opens])
+    tap.ok(
+        (native.stdout, wanted) == (f"{[3.0] * 9}\n" * 2, ["dgemm_"] * 2),
+        f"a wrapper that is asked itself, {place}: right without libaccel",
+        native.stdout,
+        native.stderr,
+    )
+    for mode, env in MODES.items():
+        done, seen = run(DEBIAN_PYTHON, "-c", ASKS, env=env, **preloads)
+        if same(f"a wrapper that is asked itself, {place}, {mode}", done, native):
+            tap.ok(
+                seen == wanted,
+                f"a wrapper that is asked itself, {place}, {mode}: it sees each call",
+                seen,
+            )
+
+# Calls before libaccel's constructor, of a library's, go the same way.
+early = build("libstart.so", SOURCES / "calls.c")
+native, wanted = run("start_up", "early", env={}, before=[early])
+tap.ok(
+    native.returncode == 0 and wanted.count("dgemm_") == 2,
+    "calls of a constructor: right without libaccel",
+    native.stdout,
+    wanted,
+)
+for mode, env in MODES.items():
+    done, seen = run("start_up", "early", env=env, behind=[early])
+    if same(f"calls of a constructor, {mode}", done, native):
+        tap.ok(
+            seen.count("dgemm_") == 2 - on_gpu(done)["dgemm_"],
+            f"calls of a constructor, {mode}: the wrapper sees those of the CPU",
+            seen,
+            on_gpu(done),
         )
 
 # A library of the program's own is not taken for a wrapper, whatever it imports.
