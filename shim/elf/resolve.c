@@ -168,6 +168,13 @@ const struct accel_original *accel_resolve_unasked(uint32_t entry, void *functio
 
 /* ---- The four stages ---- */
 
+/* Whether a function comes before libaccel in the global scope: another preload's, or the program's.
+ * It gets all calls itself, so one that reaches us has been passed on by it. */
+static bool is_before_us(const void *function)
+{
+    return accel_resolve_is_before_us((uintptr_t)function + 1);
+}
+
 static void *from_caller_scope(const char *name, uintptr_t ret)
 {
     /* The byte before the return address is in the call instruction; the byte at it may lie in another function or in none. */
@@ -182,7 +189,8 @@ static void *from_caller_scope(const char *name, uintptr_t ret)
         accel_keep_of_root((const void *)(ret - 1), found);
     else
         found = accel_kept_lookup(caller, name);
-    return found ? found : accel_real_lookup_in(caller, name);
+    found = found ? found : accel_real_lookup_in(caller, name);
+    return found && !is_before_us(found) ? found : NULL;
 }
 
 /* Returns the first provider of the name among the loaded objects: LP64, else ILP64, else of unknown width; in *wide the first
@@ -196,7 +204,8 @@ static void *from_loaded_objects(uint32_t entry, void **wide)
         accel_objects_defining(accel_names[entry].symbol, objects.next, &objects);
         for (size_t at = 0; at < objects.used; at += strlen(objects.text + at) + 1) {
             void *found = accel_real_lookup_named(objects.text + at, accel_names[entry].symbol);
-            if (!found || found == by_width[0] || found == by_width[1] || found == by_width[2])
+            if (!found || is_before_us(found) || found == by_width[0] || found == by_width[1] ||
+                found == by_width[2])
                 continue;
             int w = accel_provider_width(entry, found) / 32;
             if (!by_width[w])

@@ -7,7 +7,7 @@
  *      for the caller, and the caller's own scope
  *   3. the loaded objects one by one, for a function pointer that was handed out, or a tail call
  *   4. ACCEL_ORIGINAL
- * Never returns an address inside libaccel.
+ * Never returns an address inside libaccel, nor one in an object that comes before it.
  */
 #ifndef ACCEL_RESOLVE_H
 #define ACCEL_RESOLVE_H

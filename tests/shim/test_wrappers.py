@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from lib.log import lines_for
-from lib.programs import DEBIAN_PYTHON, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, start
+from lib.programs import DEBIAN_PYTHON, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -257,6 +257,29 @@ for mode, env in MODES.items():
             seen,
             on_gpu(done),
         )
+
+# One that finds libaccel's function where there was none without libaccel: what it passes on comes
+# to a BLAS that is not in the global scope, and not back to itself.
+falls_back = build(
+    "libfalls_back.so", SOURCES / "calls.c", "-DVERSIONED", '-DFALLS_BACK="liblapack.so.3"'
+)
+for case in "local", "pointer", "tail":
+    native, wanted = run("scopes", case, TESTS, env={}, before=[falls_back])
+    tap.ok(
+        native.returncode == 0 and set(wanted) == {"dgemm_"},
+        f"a wrapper without a next function, {case}: right without libaccel",
+        native.stdout,
+        native.stderr,
+    )
+    for mode, env in MODES.items():
+        done, seen = run("scopes", case, TESTS, env=env, before=[falls_back])
+        if same(f"a wrapper without a next function, {case}, {mode}", done, native):
+            tap.ok(
+                seen == wanted,
+                f"a wrapper without a next function, {case}, {mode}: it sees each call once",
+                len(seen),
+                len(wanted),
+            )
 
 # A library of the program's own is not taken for a wrapper, whatever it imports.
 linked = build("liblinked.so", SOURCES / "calls.c", "-Wl,-soname,liblinked.so")
