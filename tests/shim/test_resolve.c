@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +227,53 @@ static void test_what_a_library_of_another_namespace_would_call(void **state)
     dlclose(ours);
 }
 
+/* A copy of a library whose program headers lie at the end of the file, which is not in memory. */
+static void *open_with_headers_at_the_end(const char *name)
+{
+    static char contents[1 << 18];
+    char path[PATH_MAX], copy[64];
+    ElfW(Ehdr) header;
+    path_beside(name, path);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(contents, 1, sizeof contents / 2, file);
+    assert_true(feof(file));
+    fclose(file);
+    memcpy(&header, contents, sizeof header);
+    const size_t bytes = (size_t)header.e_phnum * header.e_phentsize, from = header.e_phoff;
+    header.e_phoff = (size + 63) / 64 * 64;
+    memcpy(contents + header.e_phoff, contents + from, bytes);
+    memset(contents + from, 0, bytes);
+    memcpy(contents, &header, sizeof header);
+    size = header.e_phoff + bytes;
+    snprintf(copy, sizeof copy, "headers_at_the_end_%d.so", (int)getpid());
+    path_beside(copy, path);
+    file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(contents, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+    void *library = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL);
+    remove(path);
+    if (!library)
+        fail_msg("%s", dlerror());
+    return library;
+}
+
+/* The dynamic linker tells where the code of another namespace's library is to code there alone,
+ * and the file's header leads nowhere. */
+static void test_code_that_cannot_be_found(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    void *readable = open_elsewhere("libnames_doubles.so"),
+         *other = open_with_headers_at_the_end("libnames_doubles.so");
+    (void)state;
+    assert_int_equal(accel_provider_width(entry, function_of(readable, "dgemm_")), 32);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(accel_provider_width(entry, function_of(other, "dgemm_")), 0);
+    dlclose(other);
+    dlclose(readable);
+}
+
 /* ---- Originals ---- */
 
 static void test_a_caller_that_is_in_no_scope_of_ours(void **state)
@@ -366,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_a_library_with_few_names_is_not_blas),
         cmocka_unit_test(test_a_common_name_needs_its_sibling),
         cmocka_unit_test(test_what_a_library_of_another_namespace_would_call),
+        cmocka_unit_test(test_code_that_cannot_be_found),
         cmocka_unit_test(test_a_caller_that_is_in_no_scope_of_ours),
         cmocka_unit_test(test_two_widths_where_nothing_tells_the_callers),
         cmocka_unit_test(test_one_function_under_two_libraries),
