@@ -23,10 +23,16 @@
 #include "shim/elf/resolve.h"
 
 static bool memory_is_short;
+static void (*interrupts)(
+    void); /* runs once, within the next allocation, as a signal handler may */
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
+    void (*handler)(void) = interrupts;
+    interrupts = NULL;
+    if (handler)
+        handler();
     return memory_is_short ? NULL : __real_malloc(size);
 }
 
@@ -375,32 +381,59 @@ static void test_a_pointer_to_what_has_not_the_name(void **state)
     dlclose(library);
 }
 
+static const struct accel_original *within[2];
+
+static void resolve_within(void)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    within[0] = accel_resolve_known(entry, nowhere + 1);
+    memory_is_short = true;
+    within[1] = accel_resolve_known(entry, nowhere + 1);
+    memory_is_short = false;
+}
+
+/* A signal handler that calls BLAS while its thread stores an original: it gets one as well, or
+ * NULL where memory is short, and does not wait for its own thread. */
+static void test_an_interrupted_call(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    (void)state;
+    interrupts = resolve_within;
+    const struct accel_original *original = accel_resolve_known(entry, nowhere);
+    assert_null(interrupts);
+    assert_non_null(original);
+    assert_ptr_equal(original->function, nowhere);
+    assert_ptr_equal(accel_resolve_known(entry, nowhere), original);
+    assert_non_null(within[0]);
+    assert_ptr_equal(within[0]->function, nowhere + 1);
+    assert_null(within[1]);
+}
+
 /* A call still needs its original: some hundred are kept for that. Must be the last test. */
 static void test_memory_that_has_run_out(void **state)
 {
     const uint32_t entry = entry_of("dgemm_");
     const struct accel_original *first = NULL, *original = NULL;
+    char *const functions = nowhere + 2; /* others than in the test before */
     int count = 0;
     (void)state;
     memory_is_short = true;
-    for (; count < NOWHERE_BYTES; count++) {
-        original = accel_resolve_known(entry, nowhere + count);
+    for (; count < NOWHERE_BYTES - 2; count++) {
+        original = accel_resolve_known(entry, functions + count);
         first = first ? first : original;
-        if (!original)
-            break;
-        if (original->function != nowhere + count || original->ours)
+        if (!original || original->function != functions + count || original->ours)
             break;
     }
-    const struct accel_original *again = accel_resolve_known(entry, nowhere);
+    const struct accel_original *again = accel_resolve_known(entry, functions);
     memory_is_short = false;
     assert_null(original);
-    assert_in_range(count, 100, NOWHERE_BYTES - 1);
+    assert_in_range(count, 100, NOWHERE_BYTES - 3);
     assert_non_null(first);
     assert_ptr_equal(again, first);
-    assert_ptr_equal(again->function, nowhere);
-    original = accel_resolve_known(entry, nowhere + count);
+    assert_ptr_equal(again->function, functions);
+    original = accel_resolve_known(entry, functions + count);
     assert_non_null(original);
-    assert_ptr_equal(original->function, nowhere + count);
+    assert_ptr_equal(original->function, functions + count);
 }
 
 int main(void)
@@ -420,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_one_function_under_two_libraries),
         cmocka_unit_test(test_a_pointer_is_unasked_until_its_first_call),
         cmocka_unit_test(test_a_pointer_to_what_has_not_the_name),
+        cmocka_unit_test(test_an_interrupted_call),
         cmocka_unit_test(test_memory_that_has_run_out),
     };
     nowhere = mmap(NULL, NOWHERE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
