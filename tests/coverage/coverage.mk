@@ -10,5 +10,5 @@ coverage:
 	$(call fetched_for,$(COVERAGE))
 	$(CC) -O1 -fPIC -c -o $(COVERAGE)/ends.o tests/coverage/ends.c
 	$(MAKE) -j$(JOBS) BUILD=$(COVERAGE) CUDA_INCLUDE=$(CUDA_INCLUDE) NVCC=$(NVCC) CFLAGS='-O0 -g --coverage' \
-	    LDFLAGS='--coverage -Wl,--wrap=_exit,--wrap=abort $(abspath $(COVERAGE))/ends.o' OWN_ARCHITECTURES=80 all test-programs testgpu
+	    LDFLAGS='-Wl,--whole-archive -lgcov -Wl,--no-whole-archive -Wl,--wrap=_exit,--wrap=abort $(abspath $(COVERAGE))/ends.o' OWN_ARCHITECTURES=80 all test-programs testgpu
 	BUILD=$(COVERAGE) tests/coverage/run $(if $(filter file,$(origin CHECK)),$(UNIT_SOURCES)) $(COVERAGE_CHECK)
