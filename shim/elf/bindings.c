@@ -24,9 +24,13 @@
 
 /* ---- The loaded objects ---- */
 
-/* Returns the first object, the program, by the list that it keeps for debuggers; NULL if it
- * keeps none. dl_iterate_phdr() is not called here: a sanitizer's own stands in front of it,
- * which is not ready when libaccel is relocated. */
+/* Weak: libaccel is linked to the C library alone. */
+extern struct r_debug _r_debug __attribute__((weak));
+
+/* Returns the first object, the program, by the list that it keeps for debuggers, or that of the
+ * dynamic linker: lld with -z rodynamic leaves out the program's entry. dl_iterate_phdr() is not
+ * called here: a sanitizer's own stands in front of it, which is not ready when libaccel is
+ * relocated. */
 static const struct link_map *program_start(void)
 {
     const ElfW(Phdr) *part = (const ElfW(Phdr) *)getauxval(AT_PHDR);
@@ -42,7 +46,7 @@ static const struct link_map *program_start(void)
     for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++)
         if (dynamic->d_tag == DT_DEBUG && dynamic->d_un.d_ptr)
             return ((const struct r_debug *)dynamic->d_un.d_ptr)->r_map;
-    return NULL;
+    return &_r_debug ? _r_debug.r_map : NULL;
 }
 
 /* ---- An object's relocations ---- */
@@ -574,8 +578,8 @@ static bool lies_in(const struct dl_phdr_info *info, uintptr_t address)
     return false;
 }
 
-/* A place with the function's address: for calls, too. One that leads back into its own object
- * has not been bound yet. */
+/* A place with the function's address: for calls, too. One of those that leads back into its own
+ * object has not been bound yet; any other place may have been set to a function there. */
 static bool takes_word(struct place *place, const struct image *image, const ElfW(Rela) * at,
                        const struct dl_phdr_info *info)
 {
@@ -585,7 +589,8 @@ static bool takes_word(struct place *place, const struct image *image, const Elf
         is_word = is_word || (name[0] == words[i].name[0] && strcmp(name, words[i].name) == 0);
     if (!is_word || accel_relocation_is_tls(kind_of(at)) || !fill_in(place, image, at))
         return false;
-    place->lazy = lies_in(info, place->was) && place->was != place->own.value;
+    place->lazy = accel_relocation_is_call((uint32_t)ELF64_R_TYPE(at->r_info)) &&
+                  lies_in(info, place->was) && place->was != place->own.value;
     return true;
 }
 

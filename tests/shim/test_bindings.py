@@ -102,23 +102,80 @@ same("names without a type", build(SOURCES / "program.c", "plain/uses", [], link
 # ---- Objects of another form ----
 
 
+def headers(data):
+    """Where each of a file's program headers begins, and its kind."""
+    first, = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    for at in range(first, first + size * count, size):
+        yield at, struct.unpack_from("<I", data, at)[0]
+
+
 def close_dynamic_section(path):
     """As lld does with -z rodynamic: then the dynamic linker leaves its addresses as they are."""
     data = bytearray(path.read_bytes())
-    headers, = struct.unpack_from("<Q", data, 32)
-    size, count = struct.unpack_from("<HH", data, 54)
-    for at in range(headers, headers + size * count, size):
-        kind, = struct.unpack_from("<I", data, at)
+    for at, kind in headers(data):
         if kind == 2:  # PT_DYNAMIC
             struct.pack_into("<I", data, at + 4, 4)
     path.write_bytes(data)
 
 
-library = build(SOURCES / "library.c", "closed/libvariable.so", ["-DNAME=dgemm_"], shared=True)
-reads = build(SOURCES / "program.c", "closed/reads", ["-DNAME=dgemm_", "-DTEST_READS"],
-              links=[library])
-close_dynamic_section(library)
-same("a dynamic section that cannot be written", reads,
+def leave_pages_open(path):
+    """Behind the pages that the dynamic linker closes (PT_GNU_RELRO), none is left."""
+    data = bytearray(path.read_bytes())
+    for at, kind in headers(data):
+        if kind == 0x6474e552:
+            begin, _, _, size = struct.unpack_from("<QQQQ", data, at + 16)
+            struct.pack_into("<QQQQ", data, at + 16, begin + size, begin + size, 0, 0)
+    path.write_bytes(data)
+
+
+def keep_no_list(path):
+    """lld with -z rodynamic leaves out the entry by which debuggers find the objects (DT_DEBUG)."""
+    data = bytearray(path.read_bytes())
+    for at, kind in headers(data):
+        if kind == 2:
+            begin, _, _, size = struct.unpack_from("<QQQQ", data, at + 8)
+            for entry in range(begin, begin + size, 16):
+                if struct.unpack_from("<Q", data, entry)[0] == 21:
+                    struct.pack_into("<Q", data, entry, 0x6ffffef0)
+    path.write_bytes(data)
+
+
+# Without versions, and with the older hash table alone.
+OLD = ["-nostdlib", "-nostartfiles", "-Wl,--hash-style=sysv"]
+for kind, flags, changes in (("closed", [], [close_dynamic_section]),
+                             ("closed, old", OLD, [close_dynamic_section]), ("old", OLD, []),
+                             ("open", ["-Wl,-z,now"], [leave_pages_open])):
+    here = kind.replace(", ", "_") + "/"
+    library = build(SOURCES / "library.c", here + "libvariable.so", ["-DNAME=dgemm_", *flags],
+                    shared=True)
+    reads = build(SOURCES / "program.c", here + "reads", ["-DNAME=dgemm_", "-DTEST_READS"],
+                  links=[library])
+    uses = build(SOURCES / "program.c", here + "uses", [], links=[library])
+    for change in changes:
+        change(library)
+    same(f"a library of another form: {kind}, by itself", uses, expected=f"{SHOWN} 3\n")
+    same(f"a library of another form: {kind}", reads,
+         expected=f"{SHOWN} 3\n2 12 3 40\n3 12 3 40 5 3\n")
+
+# Several segments that can be written to, with places in each.
+Path(folder.name, "segments.c").write_text('''
+#include <stdio.h>
+int dgemm_[4] = {1, 2, 3, 4};
+__attribute__((section(".far"))) int *far_pointer = &dgemm_[2];
+void library_show(void) { printf("%d %d\\n", *far_pointer, dgemm_[1]); }
+''')
+library = build(Path(folder.name, "segments.c"), "segments/libvariable.so",
+                ["-Wl,--section-start=.far=0x400000"], shared=True)
+same("places in two segments", build(SOURCES / "program.c", "segments/uses", [], links=[library]),
+     expected="3 2\n")
+
+# A program from lld with -z rodynamic: debuggers, and libaccel, find the objects otherwise.
+reads = build(SOURCES / "program.c", "no_list/reads", ["-DNAME=dgemm_", "-DTEST_READS"],
+              links=[build(SOURCES / "library.c", "no_list/libvariable.so", ["-DNAME=dgemm_"],
+                           shared=True)])
+keep_no_list(reads)
+same("a program without a list for debuggers", reads,
      expected=f"{SHOWN} 3\n2 12 3 40\n3 12 3 40 5 3\n")
 
 # ---- A library that is opened later ----
@@ -138,6 +195,126 @@ same("a library whose dynamic section cannot be written, opened", opens, library
      expected=f"{SHOWN} 3\n")
 same("a program that the dynamic linker's file starts", LINKER, linked, expected="1 1\n")
 
+library = build(SOURCES / "library.c", "threads_opened/libopened.so",
+                ["-DNAME=svm_train", "-UTEST_THREAD", "-DTEST_THREADS", "-DTEST_NO_CONSTRUCTOR",
+                 "-DTEST_THREAD=_Thread_local"], shared=True)
+same("a thread's variable, opened", opens, library, expected=f"{SHOWN}\n")
+same("names without a type, opened", opens, Path(folder.name, "plain/libvariable.so"),
+     expected="2 4 1234\n")
+
+# Places of an object are put right some at a time: more of them, and as many as there are at a time.
+Path(folder.name, "many.c").write_text('''
+int printf(const char *, ...);
+int dgemm_[4] = {1, 2, 3, 4};
+#define FOUR &dgemm_[0], &dgemm_[1], &dgemm_[2], &dgemm_[3]
+#define SIXTEEN FOUR, FOUR, FOUR, FOUR
+int *place[] = {SIXTEEN, SIXTEEN MORE};
+void library_show(void)
+{
+    int sum = 0;
+    for (unsigned i = 0; i < sizeof place / sizeof *place; i++)
+        sum += *place[i];
+    printf("%d\\n", sum);
+}
+''')
+for count, more in (32, ""), (80, ", SIXTEEN, SIXTEEN, SIXTEEN"):
+    library = build(Path(folder.name, "many.c"), f"many_{count}/libmany.so",
+                    [f"-DMORE={more}", "-fvisibility=default", "-nostdlib", "-nostartfiles"],
+                    shared=True)
+    same(f"{count} places, opened", opens, library, expected=f"{count // 4 * 10}\n")
+
+# ---- Functions whose names are words ----
+
+# A library that has one and the name with it is taken for the library of that name. Calls are bound
+# late; pointers may be set to other functions before libaccel looks at them.
+Path(folder.name, "words.c").write_text('''
+#ifdef TEST_OTHER
+int train(void) { return 8; }
+#else
+int train(void) { return 7; }
+int after(void) { return 9; }
+void free_and_destroy_model(void) {}
+#endif
+''')
+Path(folder.name, "user.c").write_text('''
+#include <stdio.h>
+#ifndef TEST_CHOICE
+#    define TEST_CHOICE train
+#endif
+int train(void), after(void);
+int own(void) { return 5; }
+int (*pointer)(void) = train;
+__attribute__((constructor)) static void choose(void) { pointer = TEST_CHOICE; }
+void library_show(void) { printf("%d %d\\n", train(), pointer()); }
+#ifndef TEST_LIBRARY
+int main(void) { library_show(); return 0; }
+#endif
+''')
+words = build(Path(folder.name, "words.c"), "words/libwords.so", [], shared=True)
+other = build(Path(folder.name, "words.c"), "words/libother.so", ["-DTEST_OTHER"], shared=True)
+LATE = ["-Wl,-z,lazy"]
+late = build(SOURCES / "program.c", "late", ["-DTEST_OPENS", "-DTEST_LATE"])
+for choice, shown in ("train", "7 7\n"), ("own", "7 5\n"), ("after", "7 9\n"):
+    library = build(Path(folder.name, "user.c"), f"words/libuser_{choice}.so",
+                    [*LATE, f"-DTEST_CHOICE={choice}", "-DTEST_LIBRARY"], shared=True,
+                    links=[words])
+    same(f"a word, {choice}, opened", opens, library, expected=shown)
+    same(f"a word, {choice}, opened, bound late", late, library, expected=shown)
+    for form in "no-pie", "pie":
+        same(f"a word, {choice}, {form}",
+             build(Path(folder.name, "user.c"), f"words/{form}_{choice}",
+                   [*LATE, f"-DTEST_CHOICE={choice}", f"-{form}",
+                    "-fno-pie" if form == "no-pie" else "-fPIE"], links=[words]), expected=shown)
+    linked = build(SOURCES / "program.c", f"words/linked_{choice}", [], links=[library])
+    same(f"a word, {choice}, of a library that the program is linked to", linked, expected=shown)
+same("a word that another library has, too",
+     build(Path(folder.name, "user.c"), "words/both", LATE,
+           links=["-Wl,--no-as-needed", other, words]), expected="8 8\n")
+
+library = build(Path(folder.name, "user.c"), "words/libalone.so",
+                ["-DTEST_LIBRARY", "-DTEST_CHOICE=own", Path(folder.name, "words.c")], shared=True)
+same("a word that the library itself has", opens, library, expected="7 5\n")
+
+# References of a library that is opened: weak ones that nothing defines, a call that is never made,
+# a number, a variable of each thread's, another version.
+Path(folder.name, "around.c").write_text('''
+#include <stdio.h>
+#if TEST_KIND == 0
+int train(void) __attribute__((weak));
+void library_show(void) { puts(train ? "there" : "not there"); }
+#elif TEST_KIND == 1
+int train(void);
+void library_show(void) { puts(stdout ? "not called" : "called"); if (!stdout) train(); }
+#elif TEST_KIND == 2
+extern char train[];
+void library_show(void) { printf("%lx\\n", (unsigned long)train); }
+#elif TEST_KIND == 3
+_Thread_local int train = 3;
+void library_show(void) { printf("%d\\n", train++); }
+#else
+int train(void);
+void library_show(void) { printf("%d\\n", train()); }
+#endif
+''')
+Path(folder.name, "number.s").write_text('''
+.globl train
+train = 0x1234
+.section .note.GNU-stack
+''')
+Path(folder.name, "words.map").write_text("FOO_1 { global: *; };\n")
+versioned = build(Path(folder.name, "words.c"), "words_versions/libwords.so",
+                  [f"-Wl,--version-script={folder.name}/words.map"], shared=True)
+for number, (kind, also, shown) in enumerate((("a weak reference", [], "not there\n"),
+                                              ("a call that is not made", [], "not called\n"),
+                                              ("a number", [Path(folder.name, "number.s")], "1234\n"),
+                                              ("a thread's variable", [], "3\n"),
+                                              ("a version", [versioned], "7\n"))):
+    around = build(Path(folder.name, "around.c"), f"words/libaround_{number}.so",
+                   [*LATE, f"-DTEST_KIND={number}", f"-Wl,-rpath,{versioned.parent}"], shared=True,
+                   links=also)
+    # The library of that name is there, and not for it.
+    same(f"a word, {kind}", late, around, words, expected=shown)
+
 # ---- Weak references ----
 
 WEAK = "extern void {0}(void) __attribute__((weak)); void library_show(void) {{ puts({0} ? \"there\" : \"not there\"); }}"
@@ -150,6 +327,32 @@ for name in "dgemm_", "cblas_dgemm", "svm_train":
 uses = build(SOURCES / "program.c", "weak_dgemm_/linked", ["-DNAME=dgemm_", "-DTEST_WEAK", "-fPIC", "-pie"],
              links=[Path(folder.name, "weak_dgemm_/libweak.so"), "-Wl,--no-as-needed,-z,dynamic-undefined-weak", "-l:libblas.so.3"])
 same("a weak reference to a function that is there", uses, expected="there\nthere\n")
+
+# Nothing can use such a variable: there is no word to be put right.
+Path(folder.name, "weak.c").write_text('''
+#include <stdio.h>
+extern _Thread_local int svm_train __attribute__((weak));
+int *address(void);
+int *address(void) { return &svm_train; }
+void library_show(void) { puts("shown"); }
+''')
+library = build(Path(folder.name, "weak.c"), "weak_thread/libweak.so", [], shared=True)
+same("a weak reference to a thread's variable that nothing defines",
+     build(SOURCES / "program.c", "weak_thread/uses", [], links=[library]), expected="shown\n")
+same("the same in a library that is opened", opens, library, expected="shown\n")
+
+# At a fixed place from the thread pointer, in a library that is opened: nothing is put there, as
+# there is no such place. It does no harm as long as the variable is not used.
+Path(folder.name, "unused.c").write_text('''
+#include <stdio.h>
+_Thread_local int svm_train = 3;
+int *address(void) { return &svm_train; }
+void library_show(void) { puts("shown"); }
+''')
+for kind, model in ("initial-exec", ["-ftls-model=initial-exec"]), ("descriptors", GNU2):
+    library = build(Path(folder.name, "unused.c"), f"unused_{kind}/libunused.so", model,
+                    shared=True)
+    same(f"a thread's variable, {kind}, opened and not used", opens, library, expected="shown\n")
 
 # In a preload that comes before libaccel, and is relocated behind it.
 ahead = Path(folder.name, "weak_dgemm_/libweak.so")
