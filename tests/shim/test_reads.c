@@ -313,16 +313,114 @@ static void test_no_code(void **state)
     assert_false(accel_code_of_image(&code, text, 3));
 }
 
+/* An object that nobody has loaded: its headers, and room behind them. */
+struct image {
+    ElfW(Ehdr) header;
+    ElfW(Phdr) part[ACCEL_CODE_PARTS + 4];
+    char room[64];
+};
+
+static struct image image_of(int parts)
+{
+    struct image image = {.header = {.e_ident = ELFMAG,
+                                     .e_phoff = offsetof(struct image, part),
+                                     .e_phentsize = sizeof(ElfW(Phdr)),
+                                     .e_phnum = (ElfW(Half))(parts + 1)}};
+    for (int i = 0; i < parts; i++)
+        image.part[i] = (ElfW(Phdr)){.p_type = PT_LOAD,
+                                     .p_flags = PF_R | PF_X,
+                                     .p_offset = (ElfW(Off))i * 8,
+                                     .p_vaddr = 0x1000 + (ElfW(Addr))i * 8,
+                                     .p_filesz = 8};
+    image.part[parts] = (ElfW(Phdr)){
+        .p_type = PT_DYNAMIC, .p_flags = PF_R, .p_vaddr = 0x1000 + offsetof(struct image, room)};
+    return image;
+}
+
+static bool is_read(const struct image *image, struct accel_code *code)
+{
+    return accel_code_of_image(code, image, sizeof *image);
+}
+
+static void test_image(void **state)
+{
+    struct image image = image_of(2);
+    struct accel_code code;
+    (void)state;
+    assert_true(is_read(&image, &code));
+    assert_int_equal(code.base, (uintptr_t)&image - 0x1000);
+    assert_ptr_equal(code.dynamic, image.room);
+    assert_int_equal(code.parts, 2);
+    assert_int_equal(accel_code_readable(&code, (uintptr_t)&image + 10), 6);
+    /* A segment that cannot be read is left out, and so are those for which there is no room. */
+    image.part[1].p_flags = PF_X;
+    assert_true(is_read(&image, &code));
+    assert_int_equal(code.parts, 1);
+    assert_int_equal(accel_code_readable(&code, (uintptr_t)&image + 10), 0);
+    image = image_of(ACCEL_CODE_PARTS + 2);
+    assert_true(is_read(&image, &code));
+    assert_int_equal(code.parts, ACCEL_CODE_PARTS);
+}
+
+/* Headers that are none, lie beyond what can be read, or do not tell what is needed. */
+static void test_bad_image(void **state)
+{
+    struct accel_code code;
+    struct image image;
+    (void)state;
+    image = image_of(2);
+    image.header.e_phentsize--;
+    assert_false(is_read(&image, &code));
+    image = image_of(2);
+    image.header.e_phoff = sizeof image + 1;
+    assert_false(is_read(&image, &code));
+    image = image_of(2);
+    image.header.e_phnum = UINT16_MAX;
+    assert_false(is_read(&image, &code));
+    image = image_of(2);
+    image.part[0].p_offset = image.part[1].p_offset = 8; /* none has the file's begin */
+    assert_false(is_read(&image, &code));
+    image = image_of(2);
+    image.part[2].p_type = PT_NOTE;
+    assert_false(is_read(&image, &code));
+    image = image_of(2);
+    image.part[0].p_flags = image.part[1].p_flags = PF_X;
+    assert_false(is_read(&image, &code));
+}
+
+/* An object that the dynamic linker does not list, as those of other namespaces, is known by its
+ * first page: only if that has its headers. */
+static void test_object_not_listed(void **state)
+{
+    struct link_map *own = (struct link_map *)(uintptr_t)accel_object_of(test_object_not_listed);
+    struct accel_code code;
+    ElfW(Dyn) *const dynamic = own->l_ld;
+    static ElfW(Dyn) elsewhere[2];
+    ElfW(Dyn) nowhere[2] = {{.d_tag = DT_NULL}};
+    (void)state;
+    own->l_ld = elsewhere;
+    const bool found = accel_code_of_object(&code, own);
+    own->l_ld = nowhere;
+    const bool found_nowhere = accel_code_of_object(&code, own);
+    own->l_ld = dynamic;
+    assert_false(found);
+    assert_false(found_nowhere);
+    assert_true(accel_code_of_object(&code, own));
+    assert_ptr_equal(code.dynamic, dynamic);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_reference),  cmocka_unit_test(test_by_value),
-        cmocka_unit_test(test_long_doubles),  cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_others),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_by_reference), cmocka_unit_test(test_by_value),
+        cmocka_unit_test(test_long_doubles), cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_others),       cmocka_unit_test(test_no_memory),
 #ifdef __x86_64__
-        cmocka_unit_test(test_addresses),     cmocka_unit_test(test_many_jumps),
+        cmocka_unit_test(test_addresses),    cmocka_unit_test(test_many_jumps),
         cmocka_unit_test(test_other_objects),
 #endif
-        cmocka_unit_test(test_no_place),      cmocka_unit_test(test_no_code)};
+        cmocka_unit_test(test_no_place),     cmocka_unit_test(test_no_code),
+        cmocka_unit_test(test_image),        cmocka_unit_test(test_bad_image),
+        cmocka_unit_test(test_object_not_listed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
