@@ -34,6 +34,15 @@ for what, between in IN_BETWEEN.items():
         second = [line["depth"] for line in lines if line["sym"] == "dgetrf_" and line["m"] == "100"]
         tap.ok(second == ["1"] and inner == sorted(inner, reverse=True), "and those of the second one in that", done.stderr)
 
+# Calls that are deeper than eight others count as inside eight.
+done = start("nested", "deepest", env={**ON_CPU, "ACCEL_LOG": "2"})
+lines = parse_log(done.stderr)
+seen = [line.get("depth") for line in lines if line["sym"] == "dgetrf_" and line["m"] == "100"]
+tap.ok(done.returncode == 0 and seen == ["8", "8", "8", "7", "6", "5", "4", "3", "2", "1"],
+       "deepest: the depth of each factorisation", done.returncode, *seen)
+tap.ok([line.get("depth") for line in lines if line["sym"] == "dgetrf_" and line["m"] == "200"] == [None]
+       and depths(lines, 7) == ["0", "0"], "and the others are the program's own", done.stderr[-800:])
+
 # ---- What a log has of them ----
 
 done = start("nested", "nothing", env={**ON_CPU, "ACCEL_LOG": "1"})

@@ -3,6 +3,7 @@
 with its bounds and its signals, whatever the policy; all else of the state stays, and does not keep a call from the GPU."""
 
 import json
+import os
 import signal
 
 from lib.log import lines_for, parse_log
@@ -90,6 +91,19 @@ else:
     tap.ok(native.returncode == -signal.SIGFPE, "a product that overflows, with traps: SIGFPE without libaccel", native.returncode, native.stdout)
     tap.ok((done.returncode, done.stdout) == (native.returncode, native.stdout), "and with libaccel", done.returncode, done.stdout)
     tap.ok([line.get("arithmetic") for line in parse_log(done.stderr)] == ["traps"], "the log says why it was the CPU's", done.stderr)
+
+if os.uname().machine == "x86_64":
+    for unit in "sse", "x87":
+        done = start("fp_modes", f"{unit}-traps", env=ON_GPU)
+        tap.ok(done.returncode == 0 and [line.get("arithmetic") for line in parse_log(done.stderr)] == ["traps"],
+               f"only the {unit} unit would trap, and does not: the CPU's", done.returncode, done.stdout, done.stderr)
+
+# ---- Without a log: small batches of several groups are passed over, and right ----
+
+native = start("fp_modes", env=ONE)
+for name, env in {"no GPU": NO_GPU, "test GPU": {**TEST_GPU, "ACCEL_POLICY": "auto"}}.items():
+    done = start("fp_modes", env={**env, **ONE})
+    tap.ok((done.returncode, done.stdout) == (native.returncode, native.stdout), f"no log, {name}: as without libaccel", native.stdout, done.stdout, done.stderr)
 
 # ---- ACCEL_REQUIRE=gpu: such a call is no choice of the user's ----
 

@@ -2,6 +2,9 @@
 """What must stay as it is: fork, dlsym and dlerror, bad arguments and their messages, a program's own CUDA."""
 
 import re
+import subprocess
+import tempfile
+from pathlib import Path
 
 from lib.log import lines_for, parse_log
 from lib.programs import BUILD, LOG, LONG, NO_GPU, SHIM, TESTS, TEST_GPU, start
@@ -34,6 +37,21 @@ for mode, env in {"no GPU": NO_GPU, "test GPU": TEST_GPU}.items():
 # The child calls no CUDA function: the test GPU counts that as a fault.
 done = start("forks", "after", env={**TEST_GPU, "TESTGPU_REPORT": "/dev/stderr"})
 tap.ok("fault what=forked" not in done.stderr and "testgpu" in done.stderr, "the child calls no CUDA function", done.stderr[-500:])
+
+# ---- Options of AddressSanitizer's runtime: those of a library of the program's stay ----
+
+OPTIONS = "import ctypes; ask = ctypes.CDLL(None).__asan_default_options; ask.restype = ctypes.c_char_p; print(ask().decode())"
+OURS = "verify_asan_link_order=0"
+with tempfile.TemporaryDirectory(prefix="accel-options-") as folder:
+    for name, options, expected in (("none", None, OURS), ("empty", "", OURS), ("some", "exitcode=42", OURS + ":exitcode=42"),
+                                    ("more than there is room for", 200 * "exitcode=42:", 200 * "exitcode=42:")):
+        behind = Path(folder, f"lib{len(expected)}.so")
+        if options is not None:
+            subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", behind], text=True, check=True,
+                           input=f'const char *__asan_default_options(void) {{ return "{options}"; }}')
+        also = "" if options is None else f":{behind}"
+        done = start("/usr/bin/python3", "-c", OPTIONS, env={**NO_GPU, "LD_PRELOAD": SHIM["LD_PRELOAD"] + also})
+        tap.ok(done.returncode == 0 and done.stdout == expected + "\n", f"options of a library: {name}", done.stdout[:300], done.stderr[-300:])
 
 # ---- dlsym ----
 

@@ -2,6 +2,10 @@
 """Sizes beyond 32 bits, of ILP64 libraries under plain names and under 64_ names: in the log in full, and nothing cut
 on the way to the original, which must return at once: another size is 0."""
 
+import subprocess
+import tempfile
+from pathlib import Path
+
 from lib.log import lines_for
 from lib.programs import BUILD, LOG, NO_GPU, PLAIN, TEST_GPU, start
 from lib.tap import Tap
@@ -46,4 +50,35 @@ for what, (library, prefix, suffix) in LIBRARIES.items():
                 for line in lines_for(done, ran="cpu", why="empty")]
         tap.ok(seen == [(prefix + name + suffix, key) for name, key in EXPECTED], f"{what}, {mode}: sizes in full", seen,
                done.stderr[-600:])
+
+# ---- A caller without a BLAS of its own, and libraries of both widths: sizes that only 64 bits hold are for the wide one ----
+
+BOTH = """
+import ctypes, sys
+narrow, wide, caller = (ctypes.CDLL(path) for path in sys.argv[1:])
+one, zero = ctypes.byref(ctypes.c_double(1)), ctypes.byref(ctypes.c_double(0))
+memory, x, y = (ctypes.c_double * 4)(1, 2, 3, 4), (ctypes.c_double * 2)(1, 1), (ctypes.c_double * 2)()
+def call(integer, m, n):
+    m, n, ld, inc = (ctypes.byref(integer(number)) for number in (m, n, max(m, 1), 1))
+    caller.call(b"N", m, n, one, memory, ld, x, inc, zero, y, inc)
+call(ctypes.c_int64, 2**32 + 7, 0)
+call(ctypes.c_int32, 2, 2)
+print(list(y))
+"""
+with tempfile.TemporaryDirectory(prefix="accel-wide-") as folder:
+    caller = Path(folder, "libcaller.so")
+    source = """
+void dgemv_();
+void call(const char *t, void *m, void *n, void *alpha, void *a, void *lda, void *x, void *incx, void *beta, void *y, void *incy)
+{
+    dgemv_(t, m, n, alpha, a, lda, x, incx, beta, y, incy, 1L);
+}
+"""
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", caller], input=source, text=True, check=True)
+    for mode, env in {"no GPU": NO_GPU, "test GPU": TEST_GPU}.items():
+        done = start("/usr/bin/python3", "-c", BOTH, "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3",
+                     "/usr/lib/x86_64-linux-gnu/blas64/libblas64.so.3", caller, env={**env, **LOG})
+        tap.ok(done.returncode == 0 and done.stdout == "[4.0, 6.0]\n", f"both widths, {mode}", done.stdout, done.stderr[-400:])
+        seen = [(line["m"], line["n"]) for line in lines_for(done, sym="dgemv_")]
+        tap.ok(seen == [(str(2**32 + 7), "0"), ("2", "2")], f"both widths, {mode}: sizes in full, and those of 32 bits", *seen, done.stderr[-600:])
 tap.done()

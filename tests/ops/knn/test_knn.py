@@ -138,6 +138,10 @@ with tempfile.TemporaryDirectory(prefix="accel-knn-") as folder:
         done = start("/usr/bin/python3", "-B", "-c", CLOSED, "ours" if env else "", *libraries, env=env)
         tap.ok(done.returncode == 0 and done.stdout == "41\n42\n", f"one R is closed, another one is opened, {'on the GPU' if env else 'plain'}", done.returncode, done.stdout, done.stderr)
 
+# Without any R, it says that nothing was done.
+done = start("/usr/bin/python3", "-B", "-c", "import ctypes; print(ctypes.CDLL(None).R_registerRoutines(None, None, None, None, None))", env=ON_GPU)
+tap.ok(done.returncode == 0 and done.stdout == "0\n", "a registration without any R", done.returncode, done.stdout, done.stderr)
+
 # What makes a library known: it answers 42, and the GPU the class of the nearest point.
 with tempfile.TemporaryDirectory(prefix="accel-knn-") as folder:
     library = Path(folder, "class/libs/class.so")
