@@ -225,8 +225,10 @@ static struct definition defined_later(const struct place *place)
     const struct link_map *object = address ? accel_object_of(address) : NULL;
     if (!address)
         return found;
-    if (!object || !define(&found, object->l_addr, object->l_ld, accel_names[place->entry].symbol))
-        found.meaning = MEANS_VARIABLE; /* a number, which lies in no object */
+    if (!object)
+        found.meaning = MEANS_VARIABLE; /* a number */
+    else if (!define(&found, object->l_addr, object->l_ld, accel_names[place->entry].symbol))
+        found.meaning = MEANS_FUNCTION; /* another object's, which an indirect one has chosen */
     found.value = (uintptr_t)address;
     return found;
 }

@@ -9,8 +9,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from lib.log import said
-from lib.programs import LOG, NO_GPU, ROOT, SHIM, TEST_GPU, start
+from lib.log import lines_for, said
+from lib.programs import LOG, NO_GPU, ROOT, SHIM, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
 tap = Tap()
@@ -201,6 +201,34 @@ library = build(SOURCES / "library.c", "threads_opened/libopened.so",
 same("a thread's variable, opened", opens, library, expected=f"{SHOWN}\n")
 same("names without a type, opened", opens, Path(folder.name, "plain/libvariable.so"),
      expected="2 4 1234\n")
+
+# A function that an indirect one chooses, in another library: no variable, so that calls of this
+# name in others are libaccel's as before.
+Path(folder.name, "chosen.c").write_text("int chosen(void) { return 6; }\n")
+Path(folder.name, "chooses.c").write_text('''
+int chosen(void);
+static void *choose(void) { return (void *)chosen; }
+int dgemm_(void) __attribute__((ifunc("choose")));
+''')
+Path(folder.name, "indirect.c").write_text('''
+#include <stdio.h>
+int dgemm_(void) __attribute__((weak));
+int (*pointer)(void) = dgemm_;
+void library_show(void) { printf("%d %d\\n", dgemm_ ? dgemm_() : 0, pointer()); fflush(stdout); }
+''')
+NEEDED = ["-Wl,--no-as-needed"]
+library = build(Path(folder.name, "indirect.c"), "indirect/libindirect.so", [], shared=True, links=[
+    *NEEDED, build(Path(folder.name, "chooses.c"), "indirect/libchooses.so", [], shared=True, links=[
+        *NEEDED, build(Path(folder.name, "chosen.c"), "indirect/libchosen.so", [], shared=True)])])
+same("an indirect function that chooses another library's", opens, library, expected="6 6\n")
+INDIRECT = f"""
+import ctypes
+ctypes.CDLL("{library}").library_show()
+ctypes.CDLL("{TESTS}/libcaller_lp64.so").caller_product(6)
+"""
+done = start("/usr/bin/python3", "-c", INDIRECT, env={**TEST_GPU, **LOG})
+tap.ok(done.returncode == 0 and done.stdout == "6 6\n" and [line["ran"] for line in lines_for(done, sym="dgemm_", m="6")] == ["gpu0"],
+       "and a product of another library is still seen", done.returncode, done.stdout, done.stderr[-500:])
 
 # Places of an object are put right some at a time: more of them, and as many as there are at a time.
 Path(folder.name, "many.c").write_text('''
