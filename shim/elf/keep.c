@@ -15,57 +15,82 @@
 #include "resolve.h"
 #include "slots.h"
 
-/* Each user has a handle of its own, so that a library goes with the last object that needs it. */
+/* Each user has a handle of its own, so that a library goes with the last object that needs it. Never
+ * freed, used again: they are read without the lock, also by a signal handler whose thread holds it. The
+ * user (NULL: free) is set last, and taken out first. */
 struct kept {
-    const ElfW(Dyn) * user, *provider;
-    void *handle;
+    _Atomic(const ElfW(Dyn) *) user, provider;
+    _Atomic(void *) handle;
+    _Atomic(struct kept *) next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
-static struct kept *kept;
-static size_t kept_count, kept_max;
+static _Atomic(struct kept *) kept;
 static unsigned long long unloads_seen;
 static _Atomic unsigned long long state_seen;
 
-/* Call it under the lock. */
-static struct kept *find(const ElfW(Dyn) * user, const ElfW(Dyn) * provider)
+static struct kept *first_kept(void)
 {
-    for (size_t i = 0; i < kept_count; i++)
-        if (kept[i].user == user && kept[i].provider == provider)
-            return &kept[i];
-    return NULL;
+    return atomic_load_explicit(&kept, memory_order_acquire);
+}
+
+static struct kept *next_kept(const struct kept *at)
+{
+    return atomic_load_explicit(&at->next, memory_order_acquire);
+}
+
+static const ElfW(Dyn) * user_of(const struct kept *at)
+{
+    return atomic_load_explicit(&at->user, memory_order_acquire);
+}
+
+static const ElfW(Dyn) * provider_of(const struct kept *at)
+{
+    return atomic_load_explicit(&at->provider, memory_order_relaxed);
+}
+
+static void *handle_of(const struct kept *at)
+{
+    return atomic_load_explicit(&at->handle, memory_order_relaxed);
 }
 
 static bool is_kept(const ElfW(Dyn) * user, const ElfW(Dyn) * provider)
 {
-    if (!own_lock(&lock))
-        return false;
-    bool found = find(user, provider) != NULL;
-    own_unlock(&lock);
-    return found;
+    for (const struct kept *at = first_kept(); at; at = next_kept(at))
+        if (user_of(at) == user && provider_of(at) == provider)
+            return true;
+    return false;
 }
 
-/* Takes the handle; returns false, and does not, if it is kept already or memory is short. */
-static bool remember(const struct kept *wanted)
+/* Returns a free place, NULL if memory is short. Call it under the lock. */
+static struct kept *free_place(void)
 {
-    bool added = false;
+    _Atomic(struct kept *) *end = &kept;
+    for (struct kept *at = first_kept(); at; at = next_kept(at)) {
+        if (!user_of(at))
+            return at;
+        end = &at->next;
+    }
+    struct kept *const added = calloc(1, sizeof *added);
+    atomic_store_explicit(end, added, memory_order_release);
+    return added;
+}
+
+/* Takes the handle; returns false, and does not, if it is kept already, memory is short, or this
+ * thread holds a lock: it is in a signal handler. */
+static bool remember(const ElfW(Dyn) * user, const ElfW(Dyn) * provider, void *handle)
+{
     if (!own_lock(&lock))
         return false;
-    if (kept_count == kept_max) {
-        size_t more = kept_max ? 2 * kept_max : 16;
-        struct kept *grown = realloc(kept, more * sizeof *grown);
-        if (grown) {
-            kept = grown;
-            kept_max = more;
-        }
-    }
-    if (kept_count < kept_max && !find(wanted->user, wanted->provider)) {
-        kept[kept_count++] = *wanted;
-        added = true;
+    struct kept *place = is_kept(user, provider) ? NULL : free_place();
+    if (place) {
+        atomic_store_explicit(&place->provider, provider, memory_order_relaxed);
+        atomic_store_explicit(&place->handle, handle, memory_order_relaxed);
+        atomic_store_explicit(&place->user, user, memory_order_release);
     }
     own_unlock(&lock);
-    return added;
+    return place != NULL;
 }
 
 static void keep(const ElfW(Dyn) * user, const struct accel_object *provider)
@@ -73,12 +98,11 @@ static void keep(const ElfW(Dyn) * user, const struct accel_object *provider)
     if (user == provider->dynamic || is_kept(user, provider->dynamic))
         return;
     linker_enter();
-    const struct kept wanted = {user, provider->dynamic,
-                                dlopen(provider->name, RTLD_NOLOAD | RTLD_LAZY)};
-    const struct link_map *map = wanted.handle;
+    void *handle = dlopen(provider->name, RTLD_NOLOAD | RTLD_LAZY);
+    const struct link_map *map = handle;
     /* By now, the name may lead to another library. */
-    if (wanted.handle && (map->l_ld != provider->dynamic || !remember(&wanted)))
-        accel_real_dlclose(wanted.handle);
+    if (handle && (map->l_ld != provider->dynamic || !remember(user, provider->dynamic, handle)))
+        accel_real_dlclose(handle);
     linker_leave();
 }
 
@@ -120,12 +144,11 @@ static void add_linked(struct holders *holders, const ElfW(Dyn) * held)
 
 static void add_users(struct holders *holders, const ElfW(Dyn) * held)
 {
-    if (!own_lock(&lock))
-        return;
-    for (size_t i = 0; i < kept_count; i++)
-        if (kept[i].provider == held)
-            add_holder(holders, kept[i].user);
-    own_unlock(&lock);
+    for (const struct kept *at = first_kept(); at; at = next_kept(at)) {
+        const ElfW(Dyn) *const user = user_of(at);
+        if (user && provider_of(at) == held)
+            add_holder(holders, user);
+    }
 }
 
 /* Whether one object stays loaded as long as another does: that one is linked to it, or we keep it for that one, perhaps by way of others. */
@@ -166,24 +189,13 @@ void accel_keep_of_root(const void *user, const void *function)
         keep_found(from->l_ld, function, true);
 }
 
-/* Returns the handle of the next library that is kept for a user, NULL if there is none. It stays while the user does. */
-static void *next_handle(const ElfW(Dyn) * user, size_t *next)
-{
-    void *handle = NULL;
-    if (!own_lock(&lock))
-        return NULL;
-    for (; !handle && *next < kept_count; ++*next)
-        if (kept[*next].user == user)
-            handle = kept[*next].handle;
-    own_unlock(&lock);
-    return handle;
-}
-
+/* Without the lock: a signal handler must not call another library. What is kept for a user stays while the user does. */
 void *accel_kept_lookup(const struct link_map *user, const char *name)
 {
-    void *handle, *found = NULL;
-    for (size_t next = 0; !found && (handle = next_handle(user->l_ld, &next));)
-        found = accel_real_lookup(handle, name);
+    void *found = NULL;
+    for (const struct kept *at = first_kept(); at && !found; at = next_kept(at))
+        if (user_of(at) == user->l_ld)
+            found = accel_real_lookup(handle_of(at), name);
     return found && !accel_is_own(found) ? found : NULL;
 }
 
@@ -426,28 +438,20 @@ void accel_keep_bound(void)
 /* Takes out one whose user is gone; returns its handle, NULL if there is none. */
 static void *next_unneeded(void)
 {
-    for (size_t i = 0;; i++) {
-        struct kept one;
-        if (!own_lock(&lock))
-            return NULL;
-        bool there = i < kept_count;
-        if (there)
-            one = kept[i];
-        own_unlock(&lock);
-        if (!there)
-            return NULL;
-        if (accel_objects_has(one.user))
+    for (struct kept *at = first_kept(); at; at = next_kept(at)) {
+        const ElfW(Dyn) *user = user_of(at);
+        void *const handle = handle_of(at);
+        if (!user || accel_objects_has(user))
             continue;
         if (!own_lock(&lock))
             return NULL;
-        struct kept *place = find(one.user, one.provider);
-        bool taken = place && place->handle == one.handle;
-        if (taken)
-            *place = kept[--kept_count];
+        const bool taken =
+            handle_of(at) == handle && atomic_compare_exchange_strong(&at->user, &user, NULL);
         own_unlock(&lock);
         if (taken)
-            return one.handle;
+            return handle;
     }
+    return NULL;
 }
 
 void accel_keep_release(void)
@@ -462,11 +466,3 @@ void accel_keep_release(void)
     for (void *handle = changed ? next_unneeded() : NULL; handle; handle = next_unneeded())
         accel_real_dlclose(handle);
 }
-
-/* In the child of a fork: another thread of the parent may have been in the middle of growing the array. The libraries stay. */
-static void forget_kept(void)
-{
-    kept = NULL;
-    kept_count = kept_max = 0;
-}
-FORKS_CHILD(forget_kept);

@@ -66,4 +66,15 @@ for mode, env in {} if RUNTIME else {"ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU"
     done = start("handled_calls", TESTS / "libcaller_none.so", env={**env, **REFERENCE, "LD_PRELOAD": preload})
     tap.ok((done.returncode, done.stdout) == (0, "right, 8 by the handler\n"), f"a signal before each lock is given back, {mode}: nothing waits for itself",
            done.returncode, done.stdout, done.stderr[-500:])
+
+# ---- One that closes libraries and looks names up then ----
+
+BLAS = "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3"
+native = start("handled_closes", TESTS, BLAS, env=REFERENCE)
+tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, "a handler that closes libraries: right without libaccel", native.stdout, native.stderr)
+for mode, env in {} if RUNTIME else {"ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG}, "test GPU": TEST_GPU}.items():
+    preload = f"{TESTS / 'libunlocks.so'}:{env['LD_PRELOAD']}"
+    done = start("handled_closes", TESTS, BLAS, env={**env, **REFERENCE, "LD_PRELOAD": preload})
+    tap.ok((done.returncode, done.stdout) == (0, native.stdout) and "no signal came" not in done.stderr, f"a handler that closes libraries, {mode}: the same",
+           done.returncode, done.stdout, done.stderr[-500:], "---", native.stdout)
 tap.done()
