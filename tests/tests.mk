@@ -62,6 +62,11 @@ $(TESTS)/test_timed $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_outpu
 # A library that answers as the test says.
 $(TESTS)/test_kernels: UNIT_LIBS += -Wl,--wrap=accel_real_lookup,--wrap=accel_provider_find,--wrap=accel_provider_names_threads,--wrap=accel_object_of,--wrap=accel_object_imports
 $(TESTS)/test_library: UNIT_LIBS += -Wl,--wrap=accel_real_handle,--wrap=accel_real_dlclose,--wrap=accel_provider_find,--wrap=accel_object_of,--wrap=calloc,--wrap=strdup,--wrap=dlmopen,--wrap=dlinfo
+# Lists of objects that a test has made.
+$(TESTS)/test_object_list: UNIT_LIBS += -Wl,--wrap=dl_iterate_phdr
+# A dynamic linker that does not tell all; functions that dladdr() finds.
+$(TESTS)/test_real_linker: UNIT_LIBS += -rdynamic -Wl,--wrap=dlinfo,--wrap=dlmopen
+$(TESTS)/test_real_linker: | $(HASHED)
 $(TESTS)/test_gpu $(TESTS)/test_lane: UNIT_LIBS += $(CUDA_LINK)
 
 TEST_PROGRAMS := $(PROGRAMS) $(LIBRARIES) $(UNIT_TESTS) $(TESTS)/test_testgpu
