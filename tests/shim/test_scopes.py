@@ -12,7 +12,7 @@ from lib.log import lines_for, said
 from lib.programs import BUILD, LOG, NO_GPU, RUNTIME, SHIM, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
-CASES = ["local", "two", "pointer", "pointer64", "tail", "tail-two", "dlclose", "global", "later", "later-unload", "unloads", "brought", "twin", "closed", "variadic", "asked",
+CASES = ["local", "two", "pointer", "pointer64", "pointer-two", "tail", "tail-two", "dlclose", "global", "later", "later-unload", "unloads", "brought", "twin", "closed", "variadic", "asked",
          "original"]
 MODES = {
     "ACCEL=0": {**SHIM, "ACCEL": "0"},
@@ -51,7 +51,7 @@ for mode, env in {"without libaccel": {}, **MODES}.items():
 # ---- A provider is closed while objects need it (glibc keeps it for those that are bound to it), and goes when none does ----
 
 REFERENCE = "/usr/lib/x86_64-linux-gnu/blas"
-for case in "not-called", "called", "called-lazily", "two", "again", "unneeded", "looked-up", "inner", "brought", "brought-not-called", "own", "linked-back", "each-other":
+for case in "not-called", "called", "called-lazily", "two", "again", "unneeded", "looked-up", "inner", "brought", "brought-not-called", "pieces", "own", "linked-back", "each-other":
     places = {"LD_LIBRARY_PATH": REFERENCE} if case in ("inner", "brought", "brought-not-called") else {}
     native = start("plug_ins", case, TESTS, REFERENCE + "/libblas.so.3", env=places)
     tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, f"dlclose of a provider, {case}: right without libaccel", native.stdout, native.stderr)
@@ -59,6 +59,16 @@ for case in "not-called", "called", "called-lazily", "two", "again", "unneeded",
         done = start("plug_ins", case, TESTS, REFERENCE + "/libblas.so.3", env={**env, **places})
         tap.ok((done.returncode, done.stdout) == (0, native.stdout) and not said(done), f"dlclose of a provider, {case}, {mode}: the same",
                done.returncode, done.stdout, done.stderr[-500:], "---", native.stdout)
+
+# One that is closed before libaccel's constructor has run: what comes later is kept as ever.
+EARLY = TESTS / "libcloses_early.so"
+for case in "not-called", "two":
+    native = start("plug_ins", case, TESTS, REFERENCE + "/libblas.so.3", env={"LD_PRELOAD": str(EARLY), "CLOSES_EARLY": str(TESTS / "libcaller_none.so")})
+    for mode, env in MODES.items():
+        done = start("plug_ins", case, TESTS, REFERENCE + "/libblas.so.3",
+                     env={**env, "LD_PRELOAD": f"{env['LD_PRELOAD']}:{EARLY}", "CLOSES_EARLY": str(TESTS / "libcaller_none.so")})
+        tap.ok((done.returncode, done.stdout) == (native.returncode, native.stdout) == (0, native.stdout) and not said(done),
+               f"dlclose of a provider, {case}, behind an early dlclose, {mode}: the same", done.returncode, done.stdout, done.stderr[-500:], "---", native.stdout)
 
 # ---- A dlclose where nothing has come that could be kept does not look at what all objects are bound to ----
 
