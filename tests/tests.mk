@@ -58,7 +58,7 @@ $(TESTS)/test_code_sizes: UNIT_LIBS += -Wl,--export-dynamic-symbol=drotg_
 # Machines with more CPUs than there are, on which threads cannot be started.
 $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_staging: UNIT_LIBS += -Wl,--wrap=sched_getaffinity,--wrap=sched_setaffinity,--wrap=pthread_create,--wrap=getrusage
 # A clock that is put back while somebody waits, and one of the test's own.
-$(TESTS)/test_timed $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_output $(TESTS)/test_measure: UNIT_LIBS += -Wl,--wrap=clock_gettime
+$(TESTS)/test_timed $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_output $(TESTS)/test_measure $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=clock_gettime
 # A library that answers as the test says.
 $(TESTS)/test_kernels: UNIT_LIBS += -Wl,--wrap=accel_real_lookup,--wrap=accel_provider_find,--wrap=accel_provider_names_threads,--wrap=accel_object_of,--wrap=accel_object_imports
 $(TESTS)/test_library: UNIT_LIBS += -Wl,--wrap=accel_real_handle,--wrap=accel_real_dlclose,--wrap=accel_provider_find,--wrap=accel_object_of,--wrap=calloc,--wrap=strdup,--wrap=dlmopen,--wrap=dlinfo
@@ -67,6 +67,9 @@ $(TESTS)/test_object_list: UNIT_LIBS += -Wl,--wrap=dl_iterate_phdr
 # A dynamic linker that does not tell all; functions that dladdr() finds.
 $(TESTS)/test_real_linker: UNIT_LIBS += -rdynamic -Wl,--wrap=dlinfo,--wrap=dlmopen
 $(TESTS)/test_real_linker: | $(HASHED)
+# A host without memory for what is copied, of which nothing is read; a program that was started by another path.
+$(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=pack_from_host,--wrap=pack_to_host
+$(TESTS)/test_find_cuda: UNIT_LIBS += -Wl,--wrap=getauxval,--wrap=fopen,--wrap=readlink
 $(TESTS)/test_gpu $(TESTS)/test_lane: UNIT_LIBS += $(CUDA_LINK)
 
 TEST_PROGRAMS := $(PROGRAMS) $(LIBRARIES) $(UNIT_TESTS) $(TESTS)/test_testgpu

@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -192,6 +193,15 @@ static void packages_beside_a_loaded_module(void **state)
     assert_int_equal(place(wheel), 0);
     assert_true(place("venv/lib/python3.12/site-packages/nvidia/cu13/lib") > 0);
     assert_true(place(own) > place("cuda/lib64")); /* it may be no Python */
+    /* Another one of the same folder tells nothing new; the first folder that serves ends the search. */
+    const int others = seen.count;
+    void *second = load("else where/site-packages/numpy/core/umath.so");
+    search(0);
+    assert_int_equal(seen.count, others);
+    search(1);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(place(wheel), 0);
+    munmap(second, 100);
     void *interpreter = load("lib/python3.9/select.so");
     search(0);
     assert_int_equal(place(wheel), 0);
@@ -200,6 +210,88 @@ static void packages_beside_a_loaded_module(void **state)
     search(0);
     assert_int_equal(place(wheel), -1);
     munmap(interpreter, 100);
+}
+
+/* ---- A program that was started by another path, or cannot look ---- */
+
+static const char *started_as; /* NULL: as it was */
+static bool looks_in_vain;     /* at its own maps and its own file */
+
+unsigned long __real_getauxval(unsigned long type);
+unsigned long __wrap_getauxval(unsigned long type);
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+ssize_t __real_readlink(const char *path, char *to, size_t size);
+ssize_t __wrap_readlink(const char *path, char *to, size_t size);
+
+unsigned long __wrap_getauxval(unsigned long type)
+{
+    return type == AT_EXECFN && started_as ? (unsigned long)started_as : __real_getauxval(type);
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    return looks_in_vain ? NULL : __real_fopen(path, mode);
+}
+
+ssize_t __wrap_readlink(const char *path, char *to, size_t size)
+{
+    return looks_in_vain ? -1 : __real_readlink(path, to, size);
+}
+
+/* A relative path may mean another place by now, and the system's own folders are the linker's. */
+static void paths_that_tell_no_environment(void **state)
+{
+    static const char *const paths[] = {"bin/python", "python", "/python", "/bin/python",
+                                        "/usr/bin/python"};
+    (void)state;
+    started_as = "/nowhere/bin/python";
+    search(0);
+    const int others = seen.count;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        started_as = paths[i];
+        search(0);
+        assert_int_equal(seen.count, others);
+        assert_int_equal(place("bin"), -1);
+    }
+    started_as = NULL;
+}
+
+/* In a sandbox without /proc the environment's variables still tell. */
+static void without_proc(void **state)
+{
+    (void)state;
+    set("CONDA_PREFIX", "conda");
+    looks_in_vain = true;
+    search(0);
+    looks_in_vain = false;
+    assert_int_equal(place("conda/lib"), 0);
+}
+
+static void variables_that_name_no_folder(void **state)
+{
+    static char endless[PATH_MAX + 100];
+    (void)state;
+    search(0);
+    const int others = seen.count;
+    setenv("VIRTUAL_ENV", "", 1);
+    setenv("CUDA_HOME", "", 1);
+    memset(endless, '/', sizeof endless - 1);
+    setenv("CONDA_PREFIX", endless, 1);
+    search(0);
+    assert_int_equal(seen.count, others);
+}
+
+/* Of several that match, the newest comes first; the search ends there. */
+static void the_newest_of_several_ends_the_search(void **state)
+{
+    (void)state;
+    make_folder("many/lib/python3.12/site-packages/nvidia/cu12/lib");
+    make_folder("many/lib/python3.12/site-packages/nvidia/cu13/lib");
+    set("VIRTUAL_ENV", "many");
+    search(1);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(place("many/lib/python3.12/site-packages/nvidia/cu13/lib"), 0);
 }
 
 static int remove_all(void **state)
@@ -233,6 +325,10 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(the_first_that_serves_ends_the_search, setup),
         cmocka_unit_test_setup(the_program_itself_tells_its_environment, setup),
         cmocka_unit_test_setup(packages_beside_a_loaded_module, setup),
+        cmocka_unit_test_setup(paths_that_tell_no_environment, setup),
+        cmocka_unit_test_setup(without_proc, setup),
+        cmocka_unit_test_setup(variables_that_name_no_folder, setup),
+        cmocka_unit_test_setup(the_newest_of_several_ends_the_search, setup),
     };
     if (!mkdtemp(root))
         return 1;

@@ -107,6 +107,13 @@ static cublasStatus_t create_in_vain(cublasHandle_t *handle)
     return CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
+static cublasStatus_t create_without_memory(cublasHandle_t *handle)
+{
+    (void)handle;
+    sem_post(&gate.reached);
+    return CUBLAS_STATUS_ALLOC_FAILED;
+}
+
 static CUresult no_stream(CUstream *stream, unsigned flags)
 {
     (void)stream;
@@ -153,10 +160,12 @@ static void test_a_further_lane_that_cannot_be_made_is_waited_for(void **state)
 {
     (void)state;
     lane_release(acquired(), false);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         gate_init(&gate);
         if (i == 0)
             CUDA(cublasCreate_v2) = create_in_vain;
+        else if (i == 3)
+            CUDA(cublasCreate_v2) = create_without_memory;
         else if (i == 1)
             CUDA(cuStreamCreate) = no_stream;
         else
@@ -274,6 +283,115 @@ static void test_a_lane_that_is_astray_ends(void **state)
     failure_end(&outer);
 }
 
+static CUresult no_room(CUdeviceptr *block, size_t bytes)
+{
+    (void)block;
+    (void)bytes;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Short of memory, a lane is as it was, and can be prepared later. */
+static void test_a_workspace_that_does_not_fit(void **state)
+{
+    (void)state;
+    struct gpu_lane *lane = acquired();
+    lane->made = false; /* as after a call */
+    CUDA(cuMemAlloc) = no_room;
+    assert_int_equal(lane_prepare_beside(lane), GPU_NO_MEMORY);
+    assert_true(!lane->made && !lane->workspace && !lane->beside);
+    cuda_api = real;
+    assert_int_equal(lane_prepare_beside(lane), GPU_OK);
+    assert_true(lane->made && lane->workspace && lane->beside);
+    lane_release(lane, false);
+    assert_false(gpu_has_failure(&device->common));
+}
+
+/* ---- The default stream ---- */
+
+static int records, waits;
+static CUresult capture_answer, record_answer;
+
+static CUresult ask_capture(CUstream stream, CUstreamCaptureStatus *status)
+{
+    (void)stream;
+    (void)status;
+    return capture_answer;
+}
+
+static CUresult count_record(CUevent event, CUstream stream)
+{
+    assert_true(stream == CU_STREAM_LEGACY);
+    records++;
+    return record_answer ? record_answer : real.cuEventRecord_p(event, stream);
+}
+
+static CUresult count_wait(CUstream stream, CUevent event, unsigned flags)
+{
+    waits++;
+    return real.cuStreamWaitEvent_p(stream, event, flags);
+}
+
+static enum gpu_status join(struct gpu_lane *lane)
+{
+    records = waits = 0;
+    return lane_join_default_stream(lane);
+}
+
+/* While a program captures, an attempt would break its capture. A driver that has no such question has no such captures. */
+static void test_the_default_stream_is_joined_where_it_is_open(void **state)
+{
+    struct failure outer;
+    (void)state;
+    struct gpu_lane *lane = acquired();
+    failure_begin(&outer);
+    capture_answer = record_answer = CUDA_SUCCESS;
+    CUDA(cuStreamIsCapturing) = ask_capture;
+    CUDA(cuEventRecord) = count_record;
+    CUDA(cuStreamWaitEvent) = count_wait;
+    assert_false(lane_default_stream_is_closed());
+    assert_int_equal(join(lane), GPU_OK);
+    assert_true(records == 1 && waits == 1);
+    capture_answer = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    assert_true(lane_default_stream_is_closed());
+    assert_int_equal(join(lane), GPU_OK);
+    assert_true(records == 0 && waits == 0);
+    CUDA(cuStreamIsCapturing) = NULL;
+    assert_false(lane_default_stream_is_closed());
+    assert_int_equal(join(lane), GPU_OK);
+    assert_true(records == 1 && waits == 1);
+    record_answer = CUDA_ERROR_UNKNOWN;
+    assert_int_equal(join(lane), GPU_ERROR);
+    assert_true(records == 1 && waits == 0);
+    assert_string_equal(failure_noted()->text, "cuEventRecord: CUDA_ERROR_UNKNOWN");
+    failure_end(&outer);
+    cuda_api = real;
+    lane_release(lane, false);
+}
+
+static cublasStatus_t unfit(cublasHandle_t *handle)
+{
+    (void)handle;
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+}
+
+/* With an unfit driver, cuBLAS says nothing but that it does not start: the message has both versions, also without a name of the status. */
+static void test_a_cublas_that_does_not_start_is_described(void **state)
+{
+    static const char expected[] = "cublasCreate: cuBLAS failed (cuBLAS ";
+    struct failure outer;
+    struct gpu_lane *none;
+    (void)state;
+    CUDA(cublasCreate_v2) = unfit;
+    CUDA(cublasGetStatusName) = NULL;
+    failure_begin(&outer);
+    assert_int_equal(lane_acquire(device, true, &none), GPU_ERROR);
+    const struct failure noted = *failure_noted();
+    failure_end(&outer);
+    assert_int_equal(noted.kind, FAILURE_DEVICE);
+    assert_memory_equal(noted.text, expected, sizeof expected - 1);
+    assert_non_null(strstr(noted.text, "with a driver for CUDA "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +399,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_free_lane_is_not_waited_for, begin, end),
         cmocka_unit_test_setup_teardown(test_a_lane_waits_for_what_is_beside, begin, end),
         cmocka_unit_test_setup_teardown(test_a_lane_that_is_astray_ends, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_workspace_that_does_not_fit, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_default_stream_is_joined_where_it_is_open, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_a_cublas_that_does_not_start_is_described, begin, end),
         cmocka_unit_test_setup_teardown(test_a_further_lane_that_cannot_be_made_is_waited_for,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_the_only_lane_that_cannot_be_made_is_a_failure, begin,

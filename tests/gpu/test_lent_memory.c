@@ -422,6 +422,93 @@ static void a_full_device_is_asked_again(void **state)
     assert_both_are_well();
 }
 
+/* ---- A pool by itself ---- */
+
+static enum gpu_status status_of_taking(struct lent_memory *lending)
+{
+    CUdeviceptr memory = 0;
+    const enum gpu_status status = lent_memory_take(lending, SMALL, &memory);
+    assert_true((status == GPU_OK) == (memory != 0));
+    if (memory)
+        lent_memory_give_back(lending, memory);
+    return status;
+}
+
+/* Each is younger than others: without one of them there is no such memory, and no call that could fail. */
+static void any_function_that_is_missing(void **state)
+{
+    static const size_t functions[] = {offsetof(struct cuda_api, cuDeviceCanAccessPeer_p),
+                                       offsetof(struct cuda_api, cuMemPoolCreate_p),
+                                       offsetof(struct cuda_api, cuMemPoolDestroy_p),
+                                       offsetof(struct cuda_api, cuMemPoolSetAccess_p),
+                                       offsetof(struct cuda_api, cuMemPoolTrimTo_p),
+                                       offsetof(struct cuda_api, cuMemAllocFromPoolAsync_p),
+                                       offsetof(struct cuda_api, cuMemFreeAsync_p),
+                                       offsetof(struct cuda_api, cuMemcpyDtoDAsync_p)};
+    struct gpu_scope scope;
+    (void)state;
+    count_calls();
+    const struct cuda_api all = cuda_api;
+    assert_int_equal(gpu_enter(own[0], &scope), GPU_OK);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        struct lent_memory lending = {0};
+        lent_memory_begin(&lending, own[0]->number);
+        memset((char *)&cuda_api + functions[i], 0, sizeof(void *));
+        assert_int_equal(status_of_taking(&lending), GPU_UNSUPPORTED);
+        assert_int_equal(lent_memory_open_to(&lending, own[1]->number), GPU_UNSUPPORTED);
+        cuda_api = all;
+        lent_memory_close(&lending);
+        lent_memory_end(&lending);
+    }
+    gpu_leave(&scope);
+    assert_int_equal(pools, 0);
+}
+
+static CUresult no_room_for_a_stream(CUstream *stream, unsigned flags)
+{
+    (void)stream;
+    (void)flags;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult no_room_for_a_pool(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    (void)pool;
+    (void)properties;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Short of memory for a stream, then for the pool, then for none. At each point it can be closed, which leaves nothing behind. */
+static void a_pool_is_made_step_by_step(void **state)
+{
+    struct gpu_scope scope;
+    (void)state;
+    assert_int_equal(gpu_enter(own[0], &scope), GPU_OK);
+    for (int steps = 1; steps <= 3; steps++) {
+        struct lent_memory lending = {0};
+        lent_memory_begin(&lending, own[0]->number);
+        CUDA(cuStreamCreate) = no_room_for_a_stream;
+        assert_int_equal(status_of_taking(&lending), GPU_NO_MEMORY);
+        assert_true(!lending.stream && !lending.pool);
+        cuda_api = real;
+        CUDA(cuMemPoolCreate) = no_room_for_a_pool;
+        if (steps > 1)
+            assert_int_equal(status_of_taking(&lending), GPU_NO_MEMORY);
+        assert_true(!lending.stream == (steps == 1) && !lending.pool);
+        cuda_api = real;
+        if (steps > 2) {
+            const CUstream stream = lending.stream;
+            assert_int_equal(status_of_taking(&lending), GPU_OK);
+            assert_true(lending.stream == stream && lending.pool);
+        }
+        lent_memory_close(&lending);
+        assert_true(!lending.stream && !lending.pool);
+        lent_memory_end(&lending);
+    }
+    gpu_leave(&scope);
+    assert_both_are_well();
+}
+
 /* ---- For test_lent_memory.py ---- */
 
 static int run(const char *until)
@@ -465,6 +552,8 @@ int main(int count, char **arguments)
         cmocka_unit_test_setup_teardown(a_device_without_them_says_so, begin, end),
         cmocka_unit_test_setup_teardown(a_device_that_does_not_answer_has_failed, begin, end),
         cmocka_unit_test_setup_teardown(a_full_device_is_asked_again, begin, end),
+        cmocka_unit_test_setup_teardown(any_function_that_is_missing, begin, end),
+        cmocka_unit_test_setup_teardown(a_pool_is_made_step_by_step, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,10 +28,15 @@ attempt("prohibited", "prohibited,default", "gpu1", ["gpu1 is used", "gpu0: its 
 attempt("failing", "failing,default", "gpu1", ["gpu1 is used", "gpu0: ", "CUDA_ERROR_ECC_UNCORRECTABLE"])
 attempt("no memory for a context", "full,default", "gpu1", ["gpu1 is used", "gpu0: ", "out of memory"])
 attempt("nearly all memory taken", "default,default", "gpu1", ["gpu1 is used", "gpu0: ", "others have all but"], {"TESTGPU_TAKEN": "1000M"})
+for function in ("cuDeviceTotalMem", "cuMemGetInfo", "cuCtxPushCurrent"):
+    attempt(f"{function} fails", "default,default", "gpu1", ["gpu1 is used", f"gpu0: {function}: CUDA_ERROR_UNKNOWN"], {"TESTGPU_FAIL": f"{function}:1=CUDA_ERROR_UNKNOWN"})
+    attempt(f"{function} fails, of one device", "default", "cpu", ["no GPU is used", f"gpu0: {function}: CUDA_ERROR_UNKNOWN"],
+            {"TESTGPU_FAIL": f"{function}:1+=CUDA_ERROR_UNKNOWN"})
 attempt("several", "taken,prohibited,failing,default", "gpu3", ["gpu3 is used", "gpu0", "gpu1", "gpu2"])
 attempt("nearly all memory of both taken", "default,default", "gpu0", ["gpu0 is used", "gpu0: ", "gpu1: "], {"TESTGPU_TAKEN": "1000M,1000M"})
 attempt("all", "taken,prohibited,failing", "cpu", ["no GPU is used", "gpu0: ", "gpu1: ", "gpu2: ", "CUDA_ERROR_DEVICE_UNAVAILABLE", "prohibited", "ECC"])
 attempt("the only one", "taken", "cpu", ["no GPU is used", "CUDA_ERROR_DEVICE_UNAVAILABLE"])
+attempt("no memory for a context of both", "full,full", "cpu", ["no GPU is used", "gpu0: ", "gpu1: ", "out of memory"])
 attempt("in the order of the list", "default,default,taken", "gpu1", ["gpu1 is used", "gpu2: "], {"ACCEL_DEVICES": "2,1,0"})
 attempt("one of the list alone", "default,taken", "cpu", ["no GPU is used", "gpu1: "], {"ACCEL_DEVICES": "1"})
 attempt("one that is not there", "default,default", "gpu1", ["gpu1 is used", "gpu7: there is no device 7"], {"ACCEL_DEVICES": "7,1"})

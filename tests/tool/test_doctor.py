@@ -114,13 +114,24 @@ with tempfile.TemporaryDirectory() as folder:
         is_so("no driver", 1, "FAIL", "driver", "libcuda.so.1 (the NVIDIA driver) was not found", "install NVIDIA's driver", libraries(libcuda=None))
         is_so("a damaged driver", 1, "FAIL", "driver", "libcuda.so.1 (the NVIDIA driver) was not found", "install NVIDIA's driver", libraries(libcuda=b"no library\n"))
     is_so("an old driver", 1, "FAIL", "driver", "libcuda.so.1 has no cuEventRecord: the driver is too old", "install a driver of CUDA 12", libraries(libcuda=old))
+    without = driver.replace(b"\0cuDriverGetVersion\0", b"\0cuDriverGetVersio~\0")
+    is_so("a driver without a version", 1, "FAIL", "driver", "libcuda.so.1 has no cuDriverGetVersion: the driver is too old", "install a driver of CUDA 12", libraries(libcuda=without))
     if is_there(FILES[1], "libcublas.so.12"):
         tap.skip("no cuBLAS", "this machine has one")
     else:
         is_so("no cuBLAS", 1, "FAIL", "cuBLAS", "was not found", "install", libraries(libcublas=None))
+        # cuBLAS 13 has no code for a device of 7.0 (75 and 76: its compute capability), nor for a driver that does not say its version.
+        is_so("a device that cuBLAS has no code for", 1, "FAIL", "cuBLAS", "fit for the device", "install", {**GPU, "TESTGPU_ATTRIBUTES": "75=7,76=0"})
+        is_so("a driver that does not tell its version", 1, "FAIL", "cuBLAS", "was not found", "install", {**GPU, "TESTGPU_FAIL": "cuDriverGetVersion:1+"})
     lacking = (TESTGPU / FILES[1]).read_bytes().replace(b"\0cublasDgeam\0", b"\0cublasDgea~\0")
     is_so("a cuBLAS that lacks a function", 1, "FAIL", "cuBLAS", "libcublas has no cublasDgeam", "install", libraries(libcublas=lacking))
     is_so("no cuSOLVER", 0, "WARN", "cuSOLVER", "LAPACK stays on the CPU", "install", libraries(libcusolver=None))
+    no_solver = libraries(libcusolver=(TESTGPU / FILES[2]).read_bytes().replace(b"\0cusolverDnXpotrf\0", b"\0cusolverDnXpotr~\0"))
+    is_so("a cuSOLVER that lacks a function", 0, "WARN", "cuSOLVER", "LAPACK stays on the CPU", "install", no_solver)
+    for name, env in ("no cuSOLVER", libraries(libcusolver=None)), ("a cuSOLVER that lacks a function", no_solver):
+        ran = start("steps", "solve:100:2", "dgemm:100:1", env={**QUICK, **TEST_GPU, "ACCEL_LOG": "1", "HOME": folder, **env})
+        tap.ok(ran.returncode == 0 and ran.stdout.count(" 0 wrong") == 2 and len(lines_for(ran, sym="dgesv_", ran="cpu")) == 2 and
+               len(lines_for(ran, sym="dgemm_", ran="gpu0")) == 1, f"{name}: a program's LAPACK is right, on the CPU, and its BLAS on the GPU", ran.stdout, ran.stderr)
     is_so("no device", 1, "FAIL", "devices", "CUDA_ERROR_NO_DEVICE; set is CUDA_VISIBLE_DEVICES=-1", "unset that variable", {**GPU, "CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]})
     is_so("one of two devices", 0, "WARN", "devices", "passed over: gpu0: its compute mode is prohibited", "ACCEL_DEVICES",
           {**GPU, "TESTGPU_DEVICES": "2", "TESTGPU_MODES": "prohibited,default"})
