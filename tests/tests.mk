@@ -69,6 +69,7 @@ $(TESTS)/test_real_linker: UNIT_LIBS += -rdynamic -Wl,--wrap=dlinfo,--wrap=dlmop
 $(TESTS)/test_real_linker: | $(HASHED)
 # A host without memory for what is copied, of which nothing is read; a program that was started by another path.
 $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=pack_from_host,--wrap=pack_to_host
+$(TESTS)/test_device_start: UNIT_LIBS += -Wl,--wrap=calloc
 $(TESTS)/test_find_cuda: UNIT_LIBS += -Wl,--wrap=getauxval,--wrap=fopen,--wrap=readlink
 $(TESTS)/test_gpu $(TESTS)/test_lane: UNIT_LIBS += $(CUDA_LINK)
 
