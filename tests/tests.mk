@@ -72,6 +72,8 @@ $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--w
 $(TESTS)/test_device_start: UNIT_LIBS += -Wl,--wrap=calloc
 $(TESTS)/test_find_cuda: UNIT_LIBS += -Wl,--wrap=getauxval,--wrap=fopen,--wrap=readlink
 $(TESTS)/test_gpu $(TESTS)/test_lane: UNIT_LIBS += $(CUDA_LINK)
+# Who waits for what the driver frees.
+$(TESTS)/test_pool: UNIT_LIBS += -Wl,--wrap=pthread_cond_wait
 # Host memory that is short.
 $(TESTS)/test_flow_ends: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 

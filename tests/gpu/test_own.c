@@ -8,11 +8,13 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/own.h"
 #include "tests/lib/device_work.h"
+#include "tests/lib/gate.h"
 
 enum { ROWS = 37, COLUMNS = 50, LD = 53 };
 
@@ -208,6 +210,133 @@ static void test_a_driver_without_launches_is_unsupported(void **state)
     assert_int_equal(norms_on_device(norms), GPU_UNSUPPORTED);
 }
 
+static void test_a_driver_that_lacks_one_function_is_unsupported(void **state)
+{
+    void *lacking[] = {&CUDA(cuModuleLoadData),
+                       &CUDA(cuModuleUnload),
+                       &CUDA(cuModuleGetFunction),
+                       &CUDA(cuLaunchKernel),
+                       &CUDA(cuLaunchCooperativeKernel),
+                       &CUDA(cuFuncGetAttribute),
+                       &CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor)};
+    (void)state;
+    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
+        memset(lacking[i], 0, sizeof(void *));
+        assert_false(gpu_own_is_here(&work));
+        cuda_api = real;
+    }
+    assert_true(gpu_own_is_here(&work));
+}
+
+/* ---- The load ---- */
+
+static int loads, unloads;
+static struct gate gate;
+
+static CUresult load_slowly(CUmodule *module, const void *image)
+{
+    loads++;
+    gate_pass(&gate);
+    return real.cuModuleLoadData_p(module, image);
+}
+static CUresult load_without_memory(CUmodule *module, const void *image)
+{
+    (void)module;
+    (void)image;
+    loads++;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+static CUresult no_wait(CUstream stream)
+{
+    (void)stream;
+    return CUDA_ERROR_UNKNOWN;
+}
+static CUresult count_unload(CUmodule module)
+{
+    (void)module;
+    unloads++;
+    return CUDA_SUCCESS;
+}
+static CUresult no_context(CUcontext context)
+{
+    (void)context;
+    return CUDA_ERROR_UNKNOWN;
+}
+
+/* A call of another thread. */
+static void *fit_on_lane(void *lane)
+{
+    struct gpu_work other = work;
+    struct gpu_scope entered;
+    struct gpu_fit fit;
+    other.lane = lane;
+    if (gpu_enter(device, &entered) != GPU_OK)
+        return NULL;
+    const enum gpu_status status = gpu_own_fit(&other, "own_row_norms", 64, 0, &fit);
+    gpu_leave(&entered);
+    return status == GPU_OK ? lane : NULL;
+}
+
+static void test_threads_load_once(void **state)
+{
+    pthread_t first, second;
+    struct gpu_lane *lane;
+    void *done[2];
+    (void)state;
+    unload();
+    loads = 0;
+    gate_init(&gate);
+    assert_int_equal(lane_acquire(device, true, &lane), GPU_OK);
+    lane->made = false;
+    CUDA(cuModuleLoadData) = load_slowly;
+    assert_int_equal(pthread_create(&first, NULL, fit_on_lane, work.lane), 0);
+    sem_wait(&gate.reached);
+    assert_int_equal(pthread_create(&second, NULL, fit_on_lane, lane), 0);
+    /* It has seen that nothing is loaded. A test that fails has an end. */
+    for (int i = 0; i < 10000 && !*(volatile bool *)&lane->made; i++)
+        pause_ms(1);
+    sem_post(&gate.open);
+    assert_int_equal(pthread_join(first, &done[0]), 0);
+    assert_int_equal(pthread_join(second, &done[1]), 0);
+    assert_true(done[0] == work.lane && done[1] == lane);
+    assert_int_equal(loads, 1);
+    lane_release(lane, false);
+}
+
+/* Work that is under way may use all memory: if it cannot be waited for, another attempt is of no use. */
+static void test_a_load_waits_for_memory(void **state)
+{
+    struct gpu_fit fit;
+    (void)state;
+    unload();
+    loads = 0;
+    work.lane->quiet = false;
+    CUDA(cuModuleLoadData) = load_without_memory;
+    CUDA(cuStreamSynchronize) = no_wait;
+    assert_int_equal(gpu_own_fit(&work, "own_row_norms", 64, 0, &fit), GPU_NO_MEMORY);
+    assert_int_equal(loads, 1);
+    CUDA(cuStreamSynchronize) = real.cuStreamSynchronize_p;
+    assert_int_equal(gpu_own_fit(&work, "own_row_norms", 64, 0, &fit), GPU_NO_MEMORY);
+    assert_int_equal(loads, 3);
+}
+
+/* The driver takes them down with the context then. */
+static void test_a_device_that_cannot_be_entered_keeps_its_kernels(void **state)
+{
+    static struct cuda_device other;
+    (void)state;
+    CUDA(cuModuleUnload) = count_unload;
+    for (int i = 0; i < 2; i++) {
+        unloads = 0;
+        other.context = device->context;
+        other.own.module = (CUmodule)&other;
+        own_begin(&other);
+        CUDA(cuCtxPushCurrent) = i ? no_context : real.cuCtxPushCurrent_p;
+        own_end(&other);
+        assert_int_equal(unloads, i == 0);
+    }
+}
+
 extern const uint64_t own_image_bytes;
 
 /* A build without nvcc. */
@@ -232,6 +361,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_unfit_image_is_unsupported, begin_work, end_work),
         cmocka_unit_test_setup_teardown(test_a_driver_without_launches_is_unsupported, begin_work,
                                         end_work),
+        cmocka_unit_test_setup_teardown(test_a_driver_that_lacks_one_function_is_unsupported,
+                                        begin_work, end_work),
+        cmocka_unit_test_setup_teardown(test_threads_load_once, begin_work, end_work),
+        cmocka_unit_test_setup_teardown(test_a_load_waits_for_memory, begin_work, end_work),
+        cmocka_unit_test_setup_teardown(test_a_device_that_cannot_be_entered_keeps_its_kernels,
+                                        begin_work, end_work),
     };
     const struct CMUnitTest without_image[] = {cmocka_unit_test_setup_teardown(
         test_nothing_is_here_without_an_image, begin_work, end_work)};

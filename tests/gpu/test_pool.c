@@ -335,6 +335,126 @@ static void what_is_lent_counts_and_gives_way(void **state)
     assert_int_equal(device->pool.total, 0);
 }
 
+/* ---- What others do while the driver refuses ---- */
+
+static CUdeviceptr of_another;
+static int refusals;
+
+/* Another call takes a block meanwhile and puts it back. */
+static CUresult refuse_beside_another(CUdeviceptr *block, size_t bytes)
+{
+    if (refusals++ > 0)
+        return real.cuMemAlloc_p(block, bytes);
+    pool_put(device, get(SMALL));
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* It has what was put back in the meantime given back, and so has room. */
+static void what_is_put_back_meanwhile_gives_way(void **state)
+{
+    (void)state;
+    refusals = 0;
+    CUDA(cuMemAlloc) = refuse_beside_another;
+    const CUdeviceptr block = get(LARGE);
+    assert_int_not_equal(block, 0);
+    assert_int_equal(refusals, 3);
+    assert_int_equal(device->pool.count, 1);
+    pool_put(device, block);
+}
+
+static pthread_t giver;
+
+static void *put_and_trim(void *unused)
+{
+    struct gpu_scope scope;
+    if (gpu_enter(device, &scope) == GPU_OK) {
+        pool_put(device, get(SMALL));
+        pool_trim(device);
+        gpu_leave(&scope);
+    }
+    return unused;
+}
+
+/* Another thread gives one back, which the driver is slow to free. */
+static CUresult refuse_beside_a_free(CUdeviceptr *block, size_t bytes)
+{
+    if (refusals++ > 0)
+        return real.cuMemAlloc_p(block, bytes);
+    giver = begin_thread(put_and_trim, NULL);
+    sem_wait(&gate.reached);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The gate opens when somebody waits for what leaves: the linker sends calls here. */
+static bool waiting_opens;
+int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    if (waiting_opens)
+        sem_post(&gate.open);
+    return __real_pthread_cond_wait(condition, mutex);
+}
+
+static void what_is_leaving_meanwhile_is_waited_for(void **state)
+{
+    (void)state;
+    refusals = 0;
+    waiting_opens = true;
+    CUDA(cuMemAlloc) = refuse_beside_a_free;
+    CUDA(cuMemFree) = free_slowly;
+    const CUdeviceptr block = get(LARGE);
+    waiting_opens = false;
+    assert_int_equal(pthread_join(giver, NULL), 0);
+    CUDA(cuMemFree) = real.cuMemFree_p;
+    assert_true(block && atomic_load(&gate.passed));
+    pool_put(device, block);
+}
+
+static CUresult refuse_once(CUdeviceptr *block, size_t bytes)
+{
+    return refusals++ > 0 ? real.cuMemAlloc_p(block, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult take_while_it_frees(CUdeviceptr block)
+{
+    CUDA(cuMemFree) = real.cuMemFree_p;
+    of_another = get(LARGE);
+    return real.cuMemFree_p(block);
+}
+
+/* What the driver frees for one call, another one gets: they have no more than the budget. */
+static void the_budget_holds_while_the_driver_frees(void **state)
+{
+    (void)state;
+    pool_put(device, get(SMALL));
+    refusals = 0;
+    CUDA(cuMemAlloc) = refuse_once;
+    CUDA(cuMemFree) = take_while_it_frees;
+    assert_int_equal(get(LARGE), 0);
+    assert_int_not_equal(of_another, 0);
+    assert_in_range(device->pool.total, LARGE, BUDGET);
+    pool_put(device, of_another);
+}
+
+static void a_pool_has_so_many_blocks(void **state)
+{
+    const int64_t budget = device->budget;
+    static CUdeviceptr block[POOL_BLOCKS];
+    (void)state;
+    device->budget = INT64_C(64) << 20;
+    for (int i = 0; i < POOL_BLOCKS; i++)
+        assert_int_not_equal(block[i] = get(4096), 0);
+    assert_int_equal(get(4096), 0);
+    pool_put(device, block[7]);
+    assert_int_equal(get(4096), block[7]);
+    pool_put(device, block[7]); /* a larger one takes its place */
+    assert_int_not_equal(block[7] = get(LARGE), 0);
+    for (int i = 0; i < POOL_BLOCKS; i++)
+        pool_put(device, block[i]);
+    device->budget = budget;
+}
+
 static int start(void **state)
 {
     *state = start_device(tested_gpu(), (struct gpu_config){.memory_bytes = BUDGET});
@@ -357,6 +477,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_kept_stays_for_seconds, begin, end),
         cmocka_unit_test_setup_teardown(what_is_lent_is_for_lending, begin, end),
         cmocka_unit_test_setup_teardown(what_is_lent_counts_and_gives_way, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_put_back_meanwhile_gives_way, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_leaving_meanwhile_is_waited_for, begin, end),
+        cmocka_unit_test_setup_teardown(the_budget_holds_while_the_driver_frees, begin, end),
+        cmocka_unit_test_setup_teardown(a_pool_has_so_many_blocks, begin, end),
     };
     return cmocka_run_group_tests(tests, start, stop_device);
 }
