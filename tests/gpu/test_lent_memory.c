@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gpu/cuda/device.h"
 #include "ops/names.h"
@@ -281,6 +283,78 @@ static void an_old_driver(void **state)
     assert_no_rate(0);
 }
 
+static void without_a_clock(void **state)
+{
+    (void)state;
+    CUDA(cuEventElapsedTime) = NULL;
+    assert_no_rate(0);
+}
+
+static CUresult pin_nothing(void **memory, size_t bytes, unsigned flags)
+{
+    (void)memory;
+    (void)bytes;
+    (void)flags;
+    return CUDA_ERROR_UNKNOWN;
+}
+
+static void without_pinned_memory(void **state)
+{
+    (void)state;
+    count_calls();
+    CUDA(cuMemHostAlloc) = pin_nothing;
+    assert_no_rate(0);
+}
+
+static CUresult make_one_pool(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    return pools++ == 0 ? real.cuMemPoolCreate_p(pool, properties) : CUDA_ERROR_UNKNOWN;
+}
+
+/* The owner has a pool, and the reader cannot have one. */
+static void without_the_reader_s_pool(void **state)
+{
+    (void)state;
+    count_calls();
+    CUDA(cuMemPoolCreate) = make_one_pool;
+    assert_no_rate(0);
+    assert_true(pools >= 2);
+}
+
+/* CUDA does not work there. */
+static void in_a_fork_s_child(void **state)
+{
+    int status;
+    (void)state;
+    assert_true(gpu_peer_gbps(device[0], device[1]) == expected);
+    const pid_t child = fork();
+    if (child == 0) {
+        gpu_fork_child();
+        _exit(gpu_peer_gbps(device[0], device[1]) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static CUresult end_the_driver(CUevent *event, unsigned flags)
+{
+    struct failure outer;
+    failure_begin(&outer);
+    gpu_check_final(CUDA_ERROR_DEINITIALIZED, "cuEventQuery"); /* as in another thread */
+    failure_end(&outer);
+    return real.cuEventCreate_p(event, flags);
+}
+
+/* exit() waits for us: no further copy begins. */
+static void as_the_program_ends(void **state)
+{
+    (void)state;
+    count_calls();
+    CUDA(cuEventCreate) = end_the_driver;
+    assert_true(gpu_peer_gbps(device[0], device[1]) == 0);
+    assert_int_equal(copies, 0);
+}
+
 static void nothing_arrives(void **state)
 {
     (void)state;
@@ -546,6 +620,10 @@ int main(int count, char **arguments)
         cmocka_unit_test_setup_teardown(without_pools, begin, end),
         cmocka_unit_test_setup_teardown(an_old_driver, begin, end),
         cmocka_unit_test_setup_teardown(nothing_arrives, begin, end),
+        cmocka_unit_test_setup_teardown(without_a_clock, begin, end),
+        cmocka_unit_test_setup_teardown(without_pinned_memory, begin, end),
+        cmocka_unit_test_setup_teardown(without_the_reader_s_pool, begin, end),
+        cmocka_unit_test_setup_teardown(in_a_fork_s_child, begin, end),
         cmocka_unit_test_setup_teardown(not_all_arrives, begin, end),
         cmocka_unit_test_setup_teardown(they_count_and_go_back, begin, end),
         cmocka_unit_test_setup_teardown(a_call_takes_them, begin, end),
@@ -554,6 +632,7 @@ int main(int count, char **arguments)
         cmocka_unit_test_setup_teardown(a_full_device_is_asked_again, begin, end),
         cmocka_unit_test_setup_teardown(any_function_that_is_missing, begin, end),
         cmocka_unit_test_setup_teardown(a_pool_is_made_step_by_step, begin, end),
+        cmocka_unit_test_setup_teardown(as_the_program_ends, begin, end), /* the last */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

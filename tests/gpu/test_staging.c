@@ -467,6 +467,41 @@ static struct gpu_key digest_of(struct lane_rectangle from, char *host, int64_t 
     return staging_digest_cells(&from, &cells);
 }
 
+/* Twelve parts each of twelve pieces: more than a job may have open. */
+static void copy_many_parts(void)
+{
+    enum { ROWS = 37500, COLS = 80 };
+    const int64_t bytes = (int64_t)ROWS * COLS * 8;
+    char *sent = bytes_of(bytes, 3), *there = bytes_of(bytes, 4);
+    const struct lane_rectangle from = lane_whole(sent, ROWS, COLS, ROWS, 8),
+                                to = lane_whole(there, ROWS, COLS, ROWS, 8);
+    struct gpu_scope scope;
+    struct gpu_lane *lane;
+    CUdeviceptr memory;
+    int64_t cols, rows;
+    bool grew;
+    undisturbed = true;
+    must(gpu_enter(device, &scope) == GPU_OK);
+    must(lane_acquire(device, true, &lane) == GPU_OK);
+    must(pool_get(device, bytes, &memory, &grew) == GPU_OK);
+    gpu_set_piece(&device->common, gpu_piece_sizes[GPU_PIECES - 1]);
+    must(lane_upload(lane, memory, ROWS, &from) == GPU_OK);
+    gpu_set_piece(&device->common, gpu_piece_sizes[0]);
+    must(lane_download(lane, &to, memory, ROWS, &cols, &rows) == GPU_OK);
+    must(memcmp(there, sent, (size_t)bytes) == 0);
+    pool_put(device, memory);
+    lane_release(lane, false);
+    gpu_leave(&scope);
+    free(sent);
+    free(there);
+}
+
+static void more_parts_than_items_go_up(void **state)
+{
+    (void)state;
+    with_device(copy_many_parts, 16, 1000);
+}
+
 static bool is_same(struct gpu_key x, struct gpu_key y)
 {
     return gpu_key_is(&x, &y);
@@ -523,6 +558,7 @@ int main(void)
         cmocka_unit_test(little_pinned_memory_is_enough),
         cmocka_unit_test(an_upload_begins_before_its_first_piece_is_packed),
         cmocka_unit_test(threads_copy_at_once_beside_forks),
+        cmocka_unit_test(more_parts_than_items_go_up),
         cmocka_unit_test(every_number_is_looked_at),
         cmocka_unit_test(every_byte_of_a_cell_is_digested),
     };
