@@ -57,6 +57,8 @@ $(TESTS)/test_reads $(TESTS)/test_code_sizes: UNIT_LIBS += -Wl,--wrap=calloc
 $(TESTS)/test_code_sizes: UNIT_LIBS += -Wl,--export-dynamic-symbol=drotg_
 # Machines with more CPUs than there are, on which threads cannot be started.
 $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_staging: UNIT_LIBS += -Wl,--wrap=sched_getaffinity,--wrap=sched_setaffinity,--wrap=pthread_create,--wrap=getrusage
+# Threads that are slow to unpack.
+$(TESTS)/test_staging: UNIT_LIBS += -Wl,--wrap=pack_to_host,--wrap=crew_attend
 # A clock that is put back while somebody waits, and one of the test's own.
 $(TESTS)/test_timed $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_output $(TESTS)/test_measure $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=clock_gettime
 # A library that answers as the test says.
