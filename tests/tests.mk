@@ -73,7 +73,6 @@ $(TESTS)/test_real_linker: | $(HASHED)
 $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=pack_from_host,--wrap=pack_to_host
 $(TESTS)/test_device_start: UNIT_LIBS += -Wl,--wrap=calloc
 $(TESTS)/test_find_cuda: UNIT_LIBS += -Wl,--wrap=getauxval,--wrap=fopen,--wrap=readlink
-$(TESTS)/test_timed $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_output $(TESTS)/test_measure: UNIT_LIBS += -Wl,--wrap=clock_gettime
 $(TESTS)/test_gpu $(TESTS)/test_lane $(TESTS)/test_place: UNIT_LIBS += $(CUDA_LINK)
 # Old drivers, and machines with and without a device.
 $(TESTS)/test_place: UNIT_LIBS += -Wl,--wrap=access,--wrap=dlsym

@@ -411,16 +411,21 @@ static void test_object_not_listed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_reference), cmocka_unit_test(test_by_value),
-        cmocka_unit_test(test_long_doubles), cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_others),       cmocka_unit_test(test_no_memory),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_reference),
+                                       cmocka_unit_test(test_by_value),
+                                       cmocka_unit_test(test_long_doubles),
+                                       cmocka_unit_test(test_kept),
+                                       cmocka_unit_test(test_others),
+                                       cmocka_unit_test(test_no_memory),
 #ifdef __x86_64__
-        cmocka_unit_test(test_addresses),    cmocka_unit_test(test_many_jumps),
-        cmocka_unit_test(test_other_objects),
+                                       cmocka_unit_test(test_addresses),
+                                       cmocka_unit_test(test_many_jumps),
+                                       cmocka_unit_test(test_other_objects),
 #endif
-        cmocka_unit_test(test_no_place),     cmocka_unit_test(test_no_code),
-        cmocka_unit_test(test_image),        cmocka_unit_test(test_bad_image),
-        cmocka_unit_test(test_object_not_listed)};
+                                       cmocka_unit_test(test_no_place),
+                                       cmocka_unit_test(test_no_code),
+                                       cmocka_unit_test(test_image),
+                                       cmocka_unit_test(test_bad_image),
+                                       cmocka_unit_test(test_object_not_listed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
