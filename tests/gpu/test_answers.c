@@ -150,7 +150,8 @@ static void large_downloads_come_whole(void **state)
             up = staging_digest(&from, rows);
             to.digest = &down;
             if (!wide) { /* there is no memory for the wide ring */
-                assert_int_equal(lane_wait(work.lane), GPU_OK); /* the upload still reads the ring */
+                assert_int_equal(lane_wait(work.lane),
+                                 GPU_OK); /* the upload still reads the ring */
                 if (work.lane->wide.memory)
                     CUDA(cuMemFreeHost)(work.lane->wide.memory);
                 work.lane->wide.memory = NULL;
