@@ -489,6 +489,25 @@ static void remembered_as_found(void **state)
     }
 }
 
+/* A batch has no schedule whose sizes would tell two calls apart. */
+static void batches_are_remembered_by_their_sizes(void **state)
+{
+    const struct split_device device[] = {split_device_of(2000, 25), split_device_of(3000, 25)};
+    const int64_t sizes[] = {512, 640, 512};
+    double ms[3];
+    (void)state;
+    for (int n = 0; n < 3; n++) {
+        struct accel_call call;
+        struct split once, again;
+        call_of(&call, "dgemm_batch_strided", sizes[n], sizes[n], sizes[n]);
+        split_make(&once, &call, device, 2, no_limit);
+        splits_make(&again, &call, device, 2, no_limit);
+        assert_true(again.ms == once.ms);
+        ms[n] = again.ms;
+    }
+    assert_true(ms[1] > ms[0] && ms[2] == ms[0]);
+}
+
 /* No part is copied faster than its share of what the host packs. */
 static void host_is_shared(void **state)
 {
@@ -593,6 +612,7 @@ int main(void)
                                        cmocka_unit_test(whole_where_that_is_faster),
                                        cmocka_unit_test(unequal_parts),
                                        cmocka_unit_test(remembered_as_found),
+                                       cmocka_unit_test(batches_are_remembered_by_their_sizes),
                                        cmocka_unit_test(host_is_shared),
                                        cmocka_unit_test(port_is_shared),
                                        cmocka_unit_test(little_memory),

@@ -139,6 +139,38 @@ static void what_one_member_needs_is_nobodys(void **state)
     peers_free(peers);
 }
 
+/* The memory of a member that has left, whether well or not, is nobody's any more. */
+static void what_a_member_has_lent_goes_with_it(void **state)
+{
+    const double up_gbps[] = {20, 20};
+    (void)state;
+    for (int well = 0; well < 2; well++) {
+        struct parts parts;
+        int borrowed[2] = {0, 0};
+        struct peers *peers = peers_new(2);
+        make_parts(&parts, 2, up_gbps, peers);
+        assert_int_equal(peers_deal(peers), 64);
+        for (int pass = 0; pass < 2; pass++) {
+            for (int n = 0; n < parts.schedule[0].count; n++) {
+                const struct schedule_step *step = &parts.schedule[0].step[n];
+                if (step->engine != SCHEDULE_UP || step->operand != SCHEDULE_A)
+                    continue;
+                const struct peers_cell cell =
+                    peers_cell_of(&parts.scheduled[0], &parts.schedule[0], step);
+                if (pass == 0)
+                    peers_lend(peers, 1, &cell, 1);
+                borrowed[pass] += peers_find(peers, 0, &cell) != 0;
+            }
+            if (pass == 0)
+                peers_leave(peers, 1, well);
+        }
+        assert_true(borrowed[0] > 0);
+        assert_int_equal(borrowed[1], 0);
+        free_parts(&parts);
+        peers_free(peers);
+    }
+}
+
 /* The schedule that a member runs by has the order that the plan simulates: before another one's cell it has begun its own ones with numbers that are less than
  * `ahead` larger. */
 static void members_run_in_the_planned_order(void **state)
@@ -413,6 +445,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(cells_are_dealt_out),
                                        cmocka_unit_test(what_one_member_needs_is_nobodys),
+                                       cmocka_unit_test(what_a_member_has_lent_goes_with_it),
                                        cmocka_unit_test(members_run_in_the_planned_order),
                                        cmocka_unit_test(each_cell_comes_up_once),
                                        cmocka_unit_test(nobody_waits_for_those_who_have_left),

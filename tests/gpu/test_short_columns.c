@@ -33,6 +33,16 @@ static void what_was_measured_comes_out(void **state)
     assert_true(short_columns_ms(&x, 6000) == 0 && short_columns_ms(&x, 1e9) == 0);
 }
 
+/* However little the longer columns gain, the line counts as far as 64 KB. */
+static void a_line_that_falls_slowly(void **state)
+{
+    const double ms[2] = {4e-5, 3.7e-5};
+    const struct short_columns x = short_columns_by(bytes, ms);
+    (void)state;
+    assert_true(is_about(x.bytes, 42000));
+    assert_true(is_about(short_columns_ms(&x, 22000), 2e-5));
+}
+
 /* Longer columns that seem to take less than nothing, take nothing; nor do those between, then, that are as long. */
 static void no_column_takes_less_than_nothing(void **state)
 {
@@ -95,6 +105,7 @@ static void cells_have_short_columns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_measured_comes_out),
+                                       cmocka_unit_test(a_line_that_falls_slowly),
                                        cmocka_unit_test(no_column_takes_less_than_nothing),
                                        cmocka_unit_test(columns_that_all_take_the_same),
                                        cmocka_unit_test(cells_have_short_columns)};

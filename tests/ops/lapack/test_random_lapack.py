@@ -145,6 +145,7 @@ for seed, (name, lapack) in enumerate(LAPACKS.items(), 1):
 
 OPENBLAS = LAPACKS["OpenBLAS"]
 for name, arguments, extra in (
+    ("of order 1", ["-m", 1, "-n", 1, "-c", 4], {}),
     ("larger", ["-n", 160, "-c", 1, "-r", "[dc]*"], {}),
     ("memory for a part", ["-n", 40, "-c", 3], {"ACCEL_MEMORY": "20K"}),
     ("a small device", ["-n", 200, "-c", 2, "-r", "z@(getrf|posv|geqrf|syevd)"], {"TESTGPU_MEMORY": "13M"}),
