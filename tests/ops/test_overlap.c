@@ -1,0 +1,123 @@
+/* Operands that have elements in common, compared with a list of all their elements. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ops/op.h"
+#include "ops/overlap.h"
+#include "tests/lib/routine.h"
+
+enum { ELEMENTS = 400, BATCH = 4, ROUNDS = 30000 };
+
+static double memory[ELEMENTS];
+static unsigned random_state = 1;
+
+static int64_t below(int64_t n)
+{
+    random_state = random_state * 1664525 + 1013904223;
+    return (random_state >> 8) % (unsigned)n;
+}
+
+static struct accel_span matrix(int64_t ld, int64_t most_rows, enum accel_access access)
+{
+    return (struct accel_span){.ptr = memory + below(ELEMENTS / 4),
+                               .rows = 1 + below(most_rows),
+                               .cols = 1 + below(3),
+                               .ld = ld,
+                               .dtype = ACCEL_FLOAT64,
+                               .access = access};
+}
+
+static double *matrix_of(const struct accel_span *x, int64_t i)
+{
+    return x->array ? x->array[i] : (double *)x->ptr + i * x->stride;
+}
+
+/* Counts into `times` how often each element belongs to a matrix of the batch. */
+static void count_elements(const struct accel_span *x, int64_t batch, int times[ELEMENTS])
+{
+    for (int64_t i = 0; i < (x->array || x->stride ? batch : 1); i++)
+        for (int64_t col = 0; col < x->cols; col++)
+            for (int64_t row = 0; row < x->rows; row++)
+                times[matrix_of(x, i) - memory + col * x->ld + row]++;
+}
+
+static bool common(const struct accel_span *x, const struct accel_span *y, int64_t batch)
+{
+    int of_x[ELEMENTS] = {0}, of_y[ELEMENTS] = {0};
+    count_elements(x, batch, of_x);
+    count_elements(y, batch, of_y);
+    for (int i = 0; i < ELEMENTS; i++)
+        if (of_x[i] && of_y[i])
+            return true;
+    return false;
+}
+
+static bool shares_with_itself(const struct accel_span *x, int64_t batch)
+{
+    int times[ELEMENTS] = {0};
+    count_elements(x, batch, times);
+    for (int i = 0; i < ELEMENTS; i++)
+        if (times[i] > 1)
+            return true;
+    return false;
+}
+
+/* C of a product, written, and A, which has the same stride or none. */
+static void batches_with_strides(void **state)
+{
+    int shared = 0;
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t ld = 2 + below(8);
+        struct accel_call call = {.routine = routine("dgemm_batch_strided"),
+                                  .batch = 1 + below(BATCH)};
+        struct accel_span *a = &call.span[ACCEL_a], *c = &call.span[ACCEL_c];
+        *a = matrix(ld, ld, ACCEL_READ);
+        *c = matrix(ld, ld, ACCEL_READ | ACCEL_WRITE);
+        c->stride = 1 + below(30);
+        a->stride = below(2) ? c->stride : 0;
+        const bool expected = common(a, c, call.batch);
+        assert_int_equal(overlap_in_call(&call), expected);
+        assert_int_equal(overlap_in_strides(c, call.batch), shares_with_itself(c, call.batch));
+        shared += expected;
+    }
+    assert_in_range(shared, ROUNDS / 10, ROUNDS * 9 / 10);
+}
+
+/* The same in arrays of pointers, in any order. */
+static void batches_in_arrays(void **state)
+{
+    int shared = 0;
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t ld = 2 + below(8);
+        void *of_a[BATCH], *of_c[BATCH];
+        struct accel_call call = {.routine = routine("dgemm_batch"), .batch = 1 + below(BATCH)};
+        struct accel_span *a = &call.span[ACCEL_a], *c = &call.span[ACCEL_c];
+        *a = matrix(ld, ld, ACCEL_READ);
+        *c = matrix(ld, ld, ACCEL_READ | ACCEL_WRITE);
+        for (int i = 0; i < BATCH; i++) {
+            of_a[i] = memory + below(ELEMENTS / 2);
+            of_c[i] = memory + below(ELEMENTS / 2);
+        }
+        a->array = of_a;
+        c->array = of_c;
+        const bool expected = common(a, c, call.batch) || shares_with_itself(c, call.batch);
+        assert_int_equal(overlap_in_call(&call), expected);
+        shared += expected;
+    }
+    assert_in_range(shared, ROUNDS / 10, ROUNDS * 9 / 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(batches_with_strides),
+                                       cmocka_unit_test(batches_in_arrays)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
