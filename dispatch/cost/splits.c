@@ -22,8 +22,8 @@ FORKS_LOCK(lock);
 
 /* All that a split depends on. */
 struct facts {
-    int64_t routine, batch, cuts, size[ACCEL_DIMENSIONS], dtype[ACCEL_SPANS], read[ACCEL_SPANS];
-    int64_t shape[13], operand[SCHEDULE_OPERANDS]; /* of the whole call's schedule */
+    int64_t routine, batch, cuts, dtype[ACCEL_SPANS], read[ACCEL_SPANS];
+    int64_t shape[13], operand[SCHEDULE_OPERANDS]; /* of the whole schedule, which has the sizes */
     struct schedule_sharing sharing[SCHEDULE_OPERANDS];
     double per_term;
     int64_t memory[SPLIT_MOST], port[SPLIT_MOST];
@@ -59,7 +59,6 @@ static struct gpu_key key_of(const struct accel_call *call, const struct split_d
     facts.batch = call->batch;
     facts.cuts = accel_cuts_of(call);
     facts.host_gbps = host_gbps;
-    memcpy(facts.size, accel_sizes(call), sizeof facts.size);
     for (int i = 0; i < ACCEL_SPANS; i++) {
         facts.dtype[i] = call->span[i].dtype;
         facts.read[i] = call->span[i].ptr && accel_is_read(call, &call->span[i]);

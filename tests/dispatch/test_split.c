@@ -489,7 +489,7 @@ static void remembered_as_found(void **state)
     }
 }
 
-/* A batch has no schedule whose sizes would tell two calls apart. */
+/* The schedule of a whole batch has the sizes of its matrices. */
 static void batches_are_remembered_by_their_sizes(void **state)
 {
     const struct split_device device[] = {split_device_of(2000, 25), split_device_of(3000, 25)};
