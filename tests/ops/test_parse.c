@@ -573,6 +573,37 @@ static void a_range_by_numbers_has_so_many_values(void **state)
         }
 }
 
+/* In the order of the documentation: R a real scalar's address, C a complex one's, I an integer's, i an integer, . another word. A real
+ * scalar that is passed by value is in another register. */
+static void words_of_an_interface(void **state)
+{
+    static const struct {
+        const char *name;
+        enum accel_abi abi;
+        const char *words;
+    } of[] = {
+        {"dgemm_", ACCEL_ABI_FORTRAN, "..IIIR.I.IR.I"},
+        {"zgemm_", ACCEL_ABI_FORTRAN, "..IIIC.I.IC.I"},
+        {"zherk_", ACCEL_ABI_FORTRAN, "..IIR.IR.I"},
+        {"dgetrf_", ACCEL_ABI_FORTRAN, "II.I.I"},
+        {"cblas_dgemm", ACCEL_ABI_CBLAS, "...iii.i.i.i"},
+        {"cblas_zgemm", ACCEL_ABI_CBLAS, "...iiiC.i.iC.i"},
+        {"cblas_dger", ACCEL_ABI_CBLAS, ".ii.i.i.i"},
+    };
+    (void)state;
+    for (size_t n = 0; n < sizeof of / sizeof *of; n++) {
+        enum blas_word word[32];
+        char words[33] = "";
+        const struct accel_routine *const routine =
+            accel_name_routine((uint32_t)accel_name_find(of[n].name));
+        const int count = blas_words(word, 32, of[n].abi, routine);
+        for (int i = 0; i < count; i++)
+            words[i] = ".IiRC"[word[i]];
+        assert_string_equal(words, of[n].words);
+        assert_int_equal(blas_words(word, 3, of[n].abi, routine), 3); /* no more than asked for */
+    }
+}
+
 static void widths_are_told_apart_only_beyond_32_bits(void **state)
 {
     static char matrix[8];
@@ -640,6 +671,7 @@ int main(void)
         cmocka_unit_test(groups_of_a_batch),
         cmocka_unit_test(without_vectors_none_has_failed),
         cmocka_unit_test(a_range_by_numbers_has_so_many_values),
+        cmocka_unit_test(words_of_an_interface),
         cmocka_unit_test(bounds_count_only_for_a_range_of_values),
         cmocka_unit_test(widths_are_told_apart_only_beyond_32_bits),
     };
