@@ -48,7 +48,7 @@ $(TESTS)/test_survey $(TESTS)/test_solve_survey $(TESTS)/test_elf_file: UNIT_LIB
 $(TESTS)/test_log_file $(TESTS)/test_told_call: UNIT_LIBS += $(JSON_C_LIBS)
 $(TESTS)/test_objects: | $(HASHED)
 # Its own dgemm_ is libaccel's there, and its memory runs out. It needs none of the assembler's entries.
-$(TESTS)/test_resolve: | $(HASHED) $(NAMES) $(TESTS)/libbundled_untold.so
+$(TESTS)/test_resolve: | $(HASHED) $(NAMES)
 $(TESTS)/test_resolve: UNIT_LIBS += -Wl,--export-dynamic-symbol=dgemm_,--wrap=malloc,--unresolved-symbols=ignore-in-object-files
 # Calls of libc are counted. The compiler's own checks of memory take their place.
 $(TESTS)/test_pack: UNIT_LIBS += -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset

@@ -219,8 +219,7 @@ static void test_a_common_name_needs_its_sibling(void **state)
 static void test_what_a_library_of_another_namespace_would_call(void **state)
 {
     const uint32_t entry = entry_of("dgemm_");
-    void *ours = open_beside("libbundled_untold.so"),
-         *other = open_elsewhere("libbundled_untold.so");
+    void *ours = open_beside("libnames_untold.so"), *other = open_elsewhere("libnames_untold.so");
     (void)state;
     assert_int_equal(accel_provider_width(entry, function_of(ours, "dgemm_")), 0);
     void *global = dlopen("libblas.so.3", RTLD_NOW | RTLD_GLOBAL);
@@ -333,7 +332,7 @@ static void test_two_widths_where_nothing_tells_the_callers(void **state)
 /* A library that chooses another one's function (IFUNC) is not one more provider. */
 static void test_one_function_under_two_libraries(void **state)
 {
-    static const char *const names[] = {"libblas.so.3", "libblas64.so.3", "libbundled_untold.so"};
+    static const char *const names[] = {"libblas.so.3", "libblas64.so.3", "libnames_untold.so"};
     static const int widths[] = {32, 64, 0};
     const uint32_t entry = entry_of("dgemm_");
     (void)state;
@@ -356,7 +355,7 @@ static void test_one_function_under_two_libraries(void **state)
 static void test_a_pointer_is_unasked_until_its_first_call(void **state)
 {
     const uint32_t entry = entry_of("dgemm_");
-    void *library = open_beside("libbundled_untold.so");
+    void *library = open_beside("libnames_untold.so");
     void *function = function_of(library, "dgemm_");
     (void)state;
     const struct accel_original *unasked = accel_resolve_unasked(entry, function);
