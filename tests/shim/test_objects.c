@@ -14,24 +14,7 @@
 
 #include "ops/names.h"
 #include "shim/elf/objects.h"
-
-static void path_beside(const char *name, char path[PATH_MAX])
-{
-    char self[PATH_MAX];
-    assert_non_null(realpath("/proc/self/exe", self));
-    *strrchr(self, '/') = 0;
-    assert_true(snprintf(path, PATH_MAX, "%s/%s", self, name) < PATH_MAX);
-}
-
-/* A library beside the test. */
-static void *open_beside(const char *name)
-{
-    char path[PATH_MAX];
-    path_beside(name, path);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    assert_non_null(library);
-    return library;
-}
+#include "tests/lib/beside.h"
 
 /* The same library once more: an object of its own, whose name has 200 letters and more. */
 static void *open_copy(const char *name, int number)

@@ -21,6 +21,7 @@
 #include "shim/elf/provider.h"
 #include "shim/elf/real_linker.h"
 #include "shim/elf/resolve.h"
+#include "tests/lib/beside.h"
 
 static bool memory_is_short;
 static void (*interrupts)(
@@ -52,24 +53,6 @@ static uint32_t entry_of(const char *symbol)
     const int entry = accel_name_find(symbol);
     assert_true(entry >= 0);
     return (uint32_t)entry;
-}
-
-static void path_beside(const char *name, char path[PATH_MAX])
-{
-    char self[PATH_MAX];
-    assert_non_null(realpath("/proc/self/exe", self));
-    *strrchr(self, '/') = 0;
-    assert_true(snprintf(path, PATH_MAX, "%s/%s", self, name) < PATH_MAX);
-}
-
-static void *open_beside(const char *name)
-{
-    char path[PATH_MAX];
-    path_beside(name, path);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        fail_msg("%s", dlerror());
-    return library;
 }
 
 static void *open_elsewhere(const char *name)
