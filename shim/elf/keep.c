@@ -15,9 +15,9 @@
 #include "resolve.h"
 #include "slots.h"
 
-/* Each user has a handle of its own, so that a library goes with the last object that needs it. Never
- * freed, used again: they are read without the lock, also by a signal handler whose thread holds it. The
- * user (NULL: free) is set last, and taken out first. */
+/* Each user has a handle of its own, so that a library goes with the last object that needs it.
+ * Places are used again and never freed: they are read without the lock, also by a signal handler
+ * whose thread holds it. The user (NULL: a free place) is set last, and taken out first. */
 struct kept {
     _Atomic(const ElfW(Dyn) *) user, provider;
     _Atomic(void *) handle;
@@ -189,7 +189,8 @@ void accel_keep_of_root(const void *user, const void *function)
         keep_found(from->l_ld, function, true);
 }
 
-/* Without the lock: a signal handler must not call another library. What is kept for a user stays while the user does. */
+/* Takes no lock: a signal handler that interrupts its holder must find the same library. A library
+ * that is kept for an object stays loaded as long as that object. */
 void *accel_kept_lookup(const struct link_map *user, const char *name)
 {
     void *found = NULL;

@@ -224,7 +224,8 @@ static void no_pinned_memory_is_no_memory(void **state)
     assert_int_equal(lane_upload(work.lane, memory, 8, &to), GPU_OK);
 }
 
-/* One column of many pieces. What has come before the failure is there, the rest is as it was. */
+/* One column of many pieces. The program's memory has the pieces that came before the failure; the
+ * others are as they were. */
 static void an_event_that_does_not_answer_ends_a_copy(void **state)
 {
     enum { BYTES = 24 << 20, ROWS = BYTES / 8 };
