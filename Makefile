@@ -64,17 +64,18 @@ OPS_EXTRA ?=
 
 # The layers: see docs/architecture.md.
 sources           = $(wildcard $(foreach folder,$(1),$(folder)/*.c $(folder)/*.S))
-BASE_SOURCES     := $(call sources,base)
-GPU_SOURCES      := $(call sources,gpu gpu/cuda)
-OPS_SOURCES      := $(call sources,ops ops/blas ops/lapack $(OPS_LIBRARIES) $(OPS_EXTRA))
-DISPATCH_SOURCES := $(call sources,report dispatch dispatch/cost)
+BASE_SOURCES     := $(call sources,$(addprefix base/,text file thread memory host output math))
+CALL_SOURCES     := $(call sources,call)
+GPU_SOURCES      := $(call sources,$(addprefix gpu/,pack plan device cache exec/blas exec/lapack exec/ml cuda))
+OPS_SOURCES      := $(call sources,ops ops/rules ops/blas ops/lapack $(OPS_LIBRARIES) $(OPS_EXTRA))
+DISPATCH_SOURCES := $(call sources,report dispatch/settings dispatch/cost dispatch)
 SHIM_SOURCES     := $(call sources,shim shim/elf shim/arch/$(ARCH))
 CPU_REF_SOURCES  := $(call sources,cpu_ref)
 object_of         = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 # What a program's start touches comes first, of gpu/ and ops/ these files: see shim/start.ld.
-STARTING := gpu/cuda/place.c gpu/precision.c ops/names.c
+STARTING := gpu/cuda/place.c gpu/plan/precision.c ops/names.c
 OBJECTS  := $(call object_of,$(BASE_SOURCES) $(SHIM_SOURCES) $(DISPATCH_SOURCES) $(STARTING) \
-              $(filter-out $(STARTING),$(GPU_SOURCES) $(OPS_SOURCES)) $(CPU_REF_SOURCES))
+              $(CALL_SOURCES) $(filter-out $(STARTING),$(GPU_SOURCES) $(OPS_SOURCES)) $(CPU_REF_SOURCES))
 # All objects that export nothing, for the tool and the tests.
 LAYERS  := $(BUILD)/layers.a
 EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/$(ARCH)/entry.o)
@@ -129,8 +130,8 @@ $(BUILD)/gpu/own/own.fatbin: $(OWN_SOURCES) $(wildcard gpu/own/*.h gpu/own/*.cuh
 	WERROR='$(WERROR)' scripts/compile-kernels '$(NVCC)' '$(OWN_ARCHITECTURES)' $@ $(OWN_SOURCES)
 $(BUILD)/gpu/cuda/own_image.o: $(BUILD)/gpu/own/own.fatbin
 
-$(BUILD)/base/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"' -DACCEL_COMMIT='"$(COMMIT)"'
-$(BUILD)/base/version.o: $(BUILD)/version.flags
+$(BUILD)/base/host/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"' -DACCEL_COMMIT='"$(COMMIT)"'
+$(BUILD)/base/host/version.o: $(BUILD)/version.flags
 
 # With -fno-math-errno an optimising compiler takes an instruction for a square root, so that libm is not needed. -O3: loops over
 # columns gain from vectors.
@@ -140,7 +141,7 @@ $(call object_of,$(OPS_SOURCES) $(CPU_REF_SOURCES)): SHIM_CFLAGS += -fno-math-er
 
 # What the dynamic linker calls when it relocates the library: other functions' addresses are there by then, the table for calls may not be
 # (LD_AUDIT).
-$(addprefix $(BUILD)/,shim/elf/bindings.o shim/elf/objects.o shim/elf/symbols.o base/linker.o ops/names.o): SHIM_CFLAGS += -fno-plt
+$(addprefix $(BUILD)/,shim/elf/bindings.o shim/elf/objects.o shim/elf/symbols.o base/thread/linker.o ops/names.o): SHIM_CFLAGS += -fno-plt
 
 # $(call tables,FOLDER,EXTRA): rules for the files that are made from the tables and from those of the folders EXTRA, in
 # $(BUILD)/FOLDER (empty, or with a slash at its end).

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/call.h"
+#include "call/call.h"
 
 typedef long double complex value;
 

@@ -7,7 +7,7 @@
 
 #include "checks.h"
 #include "element.h"
-#include "ops/op.h"
+#include "call/operation.h"
 
 /* A matrix in memory: element (row, col) is ptr[row * row_step + col * col_step]. */
 struct stored {

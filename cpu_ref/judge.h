@@ -7,7 +7,7 @@
 #ifndef ACCEL_CPU_REF_JUDGE_H
 #define ACCEL_CPU_REF_JUDGE_H
 
-#include "ops/call.h"
+#include "call/call.h"
 
 /* The reference BLAS test programs fail a result whose ratio is above this (dblat3.f, THRESH). */
 #define CPU_REF_THRESHOLD 16.0

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "ops/liblinear/vectors.h"
-#include "ops/series.h"
+#include "base/math/vectors.h"
+#include "base/math/series.h"
 #include "vectors.h"
 
 #define ROUNDOFF 0x1p-53

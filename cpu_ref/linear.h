@@ -5,7 +5,10 @@
 #ifndef ACCEL_CPU_REF_LINEAR_H
 #define ACCEL_CPU_REF_LINEAR_H
 
-#include "ops/liblinear/library.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "call/linear.h"
 
 /* min |w|^2 / 2 + the sum of c_i loss(y_i, w . x_i), w, and what the method says of w. */
 struct cpu_ref_linear {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/series.h"
+#include "base/math/series.h"
 #include "vectors.h"
 
 static double hyperbolic_tangent(double x)

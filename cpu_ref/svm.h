@@ -5,7 +5,7 @@
 #ifndef ACCEL_CPU_REF_SVM_H
 #define ACCEL_CPU_REF_SVM_H
 
-#include "ops/svm/problem.h"
+#include "call/svm.h"
 
 /* min 1/2 a'Qa + p'a,  y'a = sum_y,  0 <= a_i <= c_i,  Q_ij = y_i y_j K(row of i, row of j), and its solution. */
 struct cpu_ref_svm {

@@ -321,7 +321,7 @@ static double judge_products(const struct accel_call *call, const void *before, 
                              double input_error)
 {
     struct test test = {.dtype = call->routine->dtype, .input_error = input_error};
-    const bool batch = accel_is_batch(call->routine);
+    const bool batch = call->op->group == ACCEL_BATCH;
     double worst = 0;
     int64_t longest = accel_max(accel_max(call->blas.size[ACCEL_m], call->blas.size[ACCEL_n]),
                                 call->blas.size[ACCEL_k]);
@@ -387,13 +387,13 @@ static double judge_all(const struct accel_call *call, const void *before, uint6
 double cpu_ref_verify(const struct accel_call *call, const void *const before[ACCEL_SPANS],
                       uint64_t seed, double input_error)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
+    const struct accel_op *op = call->op;
     if (op->judge)
         return op->judge(call);
     if (!op->equation)
         return cpu_ref_verify_lapack(call, before, seed);
     const void *old = before[equation_output(call->routine)];
-    if (accel_is_level2(call->routine))
+    if (op->group == ACCEL_LEVEL_2)
         return judge_all(call, old, seed);
     return judge_products(call, old, seed, input_error);
 }

@@ -7,7 +7,7 @@
 #ifndef ACCEL_CPU_REF_VERIFY_H
 #define ACCEL_CPU_REF_VERIFY_H
 
-#include "ops/call.h"
+#include "call/call.h"
 
 /* The value for a result that cannot be judged. */
 #define CPU_REF_NOT_JUDGED (-1.0)

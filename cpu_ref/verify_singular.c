@@ -1,6 +1,6 @@
 #include "verify_test.h"
 
-#include "ops/lapack/shape.h"
+#include "call/lapack_shape.h"
 
 void singular_judge_order(struct test *t, int64_t count, double size)
 {

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/say.h"
-#include "base/text.h"
+#include "base/output/say.h"
+#include "base/text/text.h"
 #include "dispatch/cost/cost.h"
 #include "report/banner.h"
 #include "report/report.h"

@@ -1,9 +1,9 @@
 #include "c2c.h"
 
-#include "gpu/kernels.h"
-#include "gpu/scheduled.h"
+#include "gpu/device/kernels.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 
 bool c2c_is_aligned(const struct accel_span *x, int64_t batch)
 {

@@ -6,7 +6,7 @@
 #define ACCEL_C2C_H
 
 #include "decide.h"
-#include "settings.h"
+#include "dispatch/settings/settings.h"
 
 struct c2c_choice {
     unsigned placed; /* spans, as bits 1 << enum accel_matrix */

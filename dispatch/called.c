@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/forks.h"
-#include "base/held_signals.h"
-#include "base/text.h"
+#include "base/thread/forks.h"
+#include "base/thread/held_signals.h"
+#include "base/text/text.h"
 
 static const char *file; /* constant after the start */
 

@@ -11,7 +11,7 @@
 #define ACCEL_CALLED_H
 
 #include "dispatch.h"
-#include "settings.h"
+#include "dispatch/settings/settings.h"
 
 /* settings->called is the file, NULL: nothing is noted. */
 void called_start(const struct accel_settings *settings);

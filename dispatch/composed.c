@@ -1,11 +1,11 @@
 #include "composed.h"
 
 #include "verify.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "dispatch/cost/cost.h"
-#include "gpu/work.h"
+#include "gpu/device/work.h"
 #include "ops/compose.h"
-#include "ops/lapack/rules.h"
+#include "ops/rules/lapack_rules.h"
 #include "ops/op.h"
 
 /* A composition under way, or its estimate. */

@@ -6,7 +6,7 @@
 #define ACCEL_COPIES_H
 
 #include "dispatch.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 /* Whether the host can read and write an operand, or all operands of a call, at the place that gpu_locate() has found. */
 bool copies_host_can_reach(const struct accel_span *x);

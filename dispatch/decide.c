@@ -4,11 +4,11 @@
 
 #include "c2c.h"
 #include "small.h"
-#include "gpu/scheduled.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/lapack/in_panels.h"
-#include "ops/lapack/rules.h"
+#include "ops/rules/lapack_rules.h"
 #include "ops/overlap.h"
-#include "ops/rules.h"
+#include "ops/rules/rules.h"
 
 void accel_machine_init(struct accel_machine *machine, const struct model_curve *cpu_curve,
                         const struct model_curve *gpu_curve)

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 
 /* A program has a few such places; of more than fit, the first ones are known. */
 enum { PLACES = 256, PROBES = 8 };

@@ -3,7 +3,7 @@
 
 #include <sys/mman.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 
 static struct dispatch_device first;
 static struct dispatch_device *others; /* DEVICES_MOST - 1; NULL: this process uses one device */

@@ -12,14 +12,14 @@
 #include "run.h"
 #include "small.h"
 #include "survey.h"
-#include "base/cpu.h"
-#include "base/forks.h"
-#include "base/output.h"
+#include "base/host/cpu.h"
+#include "base/thread/forks.h"
+#include "base/output/output.h"
 #include "dispatch/cost/cost.h"
-#include "gpu/ending.h"
+#include "gpu/device/ending.h"
 #include "ops/blas/pass.h"
 #include "ops/op.h"
-#include "ops/rules.h"
+#include "ops/rules/rules.h"
 #include "report/estimate.h"
 #include "report/log.h"
 #include "report/metrics.h"
@@ -280,7 +280,7 @@ bool dispatch_takes_library(const struct accel_routine *routine)
 void dispatch_not_known(const struct accel_routine *routine, const struct dispatch_caller *caller)
 {
     static const struct accel_routine no_routine = {.args = 0};
-    const struct accel_call call = {.routine = &no_routine};
+    const struct accel_call call = {.routine = &no_routine, .op = accel_op_of(&no_routine)};
     const struct accel_decision decision = {
         .why = dispatch_takes_library(routine) ? ACCEL_UNSUPPORTED : ACCEL_USER};
     struct accel_record record = record_of(&call, caller->symbol, 0, decision);

@@ -8,9 +8,9 @@
 #ifndef ACCEL_DISPATCH_H
 #define ACCEL_DISPATCH_H
 
-#include "dispatch/cost/cpu_kernels.h"
-#include "ops/call.h"
-#include "ops/passing.h"
+#include "dispatch/cost/cpu_library.h"
+#include "call/call.h"
+#include "call/passing.h"
 
 enum dispatch_level {
     DISPATCH_SEE_NOTHING, /* nothing to decide and nothing to report: calls bypass the dispatcher */
@@ -22,19 +22,6 @@ struct dispatch_attention {
     enum dispatch_level level;
     uint64_t gate; /* elements; for DISPATCH_SEE_LARGE */
     bool matrices; /* so are calls of Level 2 whose matrix may be on the device, or come there */
-};
-
-/* A CPU library: the one that has the originals of its callers. Constant, except for threads(); thread-safe. */
-struct dispatch_library {
-    const char *name; /* in a calibration: its file's name and size */
-    const char *path; /* from the dynamic linker; empty: the program itself, NULL: not known */
-    const char *file; /* the same without symbolic links */
-    /* Returns the number of threads that it is set to now; at least 1. */
-    int (*threads)(const struct dispatch_library *library);
-    /* Runs a call of BLAS. False if it has no such routine. */
-    bool (*run)(const struct dispatch_library *library, const struct accel_call *call);
-    enum cpu_kernels kernels;
-    const char *kernels_name; /* as the library says it ("CORE2"); NULL: it does not say */
 };
 
 /* The caller of a routine, and the functions by which the dispatcher reaches back to it. */

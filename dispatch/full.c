@@ -2,9 +2,9 @@
 
 #include <stdatomic.h>
 
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "dispatch/cost/model.h"
-#include "ops/rules.h"
+#include "ops/rules/rules.h"
 
 enum { FULL_MS = 1000 };
 

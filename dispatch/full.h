@@ -5,7 +5,7 @@
 #ifndef ACCEL_FULL_H
 #define ACCEL_FULL_H
 
-#include "ops/call.h"
+#include "call/call.h"
 
 /* Of one device: until when calls of how many bytes are not tried. Zero at first. */
 struct full {

@@ -1,10 +1,11 @@
 #include "guided.h"
 
 #include "about.h"
-#include "pattern.h"
+#include "dispatch/settings/pattern.h"
 #include "refusals.h"
 #include "survey.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
+#include "ops/guide.h"
 #include "ops/op.h"
 #include "report/report.h"
 

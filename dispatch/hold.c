@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "about.h"
-#include "gpu/gpu.h"
-#include "base/linker.h"
+#include "gpu/device/gpu.h"
+#include "base/thread/linker.h"
 #include "report/banner.h"
 #include "report/summary.h"
 #include "report/totals.h"

@@ -6,7 +6,7 @@
 #define ACCEL_HOLD_H
 
 #include "dispatch.h"
-#include "settings.h"
+#include "dispatch/settings/settings.h"
 
 /* Whether libaccel must not start CUDA in this process now. With ACCEL_START=program: until the program has a context of its own. If
  * ACCEL_START is not given: as long as a CUDA library is loaded that the program has not initialised, and the program probably

@@ -2,8 +2,8 @@
 
 #include <stdatomic.h>
 
-#include "base/say.h"
-#include "base/text.h"
+#include "base/output/say.h"
+#include "base/text/text.h"
 #include "devices.h"
 #include "ops/op.h"
 

@@ -4,7 +4,7 @@
 #ifndef ACCEL_LEFT_ALONE_H
 #define ACCEL_LEFT_ALONE_H
 
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 enum left_reason {
     LEFT_WRONG,  /* a result was wrong */

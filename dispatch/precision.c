@@ -1,6 +1,6 @@
 #include "precision.h"
 
-#include "base/say.h"
+#include "base/output/say.h"
 #include "dispatch/cost/cost.h"
 #include "ops/op.h"
 

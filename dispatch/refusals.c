@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "complaints.h"
-#include "base/forks.h"
-#include "base/say.h"
+#include "dispatch/settings/complaints.h"
+#include "base/thread/forks.h"
+#include "base/output/say.h"
 #include "dispatch/cost/cost.h"
 
 _Noreturn void refuse_wrong_result(const struct dispatch_device *device,

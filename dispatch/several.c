@@ -3,13 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "devices.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/cost/lending.h"
 #include "dispatch/cost/splits.h"
 #include "ops/lapack/in_panels.h"
-#include "ops/lapack/rules.h"
+#include "ops/rules/lapack_rules.h"
 #include "precision.h"
 
 static const struct accel_settings *settings;

@@ -4,7 +4,7 @@
 
 #include "dispatch/cost/model.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 
 static uint64_t find_gate(void)
 {

@@ -5,7 +5,7 @@
 #ifndef ACCEL_SMALL_H
 #define ACCEL_SMALL_H
 
-#include "ops/call.h"
+#include "call/call.h"
 
 /* Returns the gate, a power of two: a complex product of smaller matrices takes one thread of the CPU less time than the GPU, at
  * nominal rates. Constant, cheap. */

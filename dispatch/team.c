@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/held_signals.h"
-#include "base/text.h"
-#include "base/workers.h"
-#include "base/forks.h"
-#include "gpu/peers.h"
-#include "gpu/scheduled.h"
-#include "gpu/solver_shared.h"
+#include "base/thread/held_signals.h"
+#include "base/text/text.h"
+#include "base/thread/workers.h"
+#include "base/thread/forks.h"
+#include "gpu/exec/blas/peers.h"
+#include "gpu/plan/scheduled.h"
+#include "gpu/exec/lapack/solver_shared.h"
 #include "report/report.h"
 
 struct team;

@@ -8,8 +8,8 @@
 #include "copies.h"
 #include "cpu_ref/verify.h"
 #include "ops/op.h"
-#include "ops/shape.h"
-#include "base/say.h"
+#include "call/shape.h"
+#include "base/output/say.h"
 #include "report/record.h"
 
 static _Atomic uint64_t calls; /* on the GPU, with ACCEL_VERIFY set */

@@ -4,8 +4,8 @@
 #ifndef ACCEL_VERIFY_H
 #define ACCEL_VERIFY_H
 
-#include "gpu/gpu.h"
-#include "settings.h"
+#include "gpu/device/gpu.h"
+#include "dispatch/settings/settings.h"
 
 /* The verification of one call, with the operands that it overwrites as they were before. */
 struct verification {

@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-#include "call.h"
-#include "gpu/gpu.h"
+#include "call/call.h"
+#include "gpu/device/gpu.h"
 
 struct composition {
     /* Runs an inner call, a valid one. GPU_OK, or its operands are lost; with GPU_NO_MEMORY and GPU_UNSUPPORTED of LAPACK they are as they

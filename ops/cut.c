@@ -1,7 +1,7 @@
 #include "cut.h"
 
 #include "op.h"
-#include "shape.h"
+#include "call/shape.h"
 
 unsigned accel_cuts_of(const struct accel_call *call)
 {

@@ -4,8 +4,8 @@
 #ifndef ACCEL_CUT_H
 #define ACCEL_CUT_H
 
-#include "call.h"
-#include "gpu/schedule.h"
+#include "call/call.h"
+#include "gpu/plan/schedule.h"
 
 /* Where an operation says that calls may be cut (op->cuts): so that no part needs what another one writes. */
 enum accel_cuts {

@@ -6,8 +6,8 @@
 static bool parse(struct accel_call *call, const struct accel_routine *routine,
                   const struct accel_passed *passed)
 {
-    *call = (struct accel_call){.routine = routine, .batch = 1, .parts = 1};
-    return accel_op_of(routine)->parse(call, passed);
+    *call = accel_call_of(routine);
+    return call->op->parse(call, passed);
 }
 
 static struct accel_passed repeat(struct accel_words *words, const struct accel_routine *routine,
@@ -22,7 +22,7 @@ static struct accel_passed repeat(struct accel_words *words, const struct accel_
 static struct accel_passed pass(struct accel_words *words, const struct accel_call *call,
                                 const struct accel_passed *passed)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
+    const struct accel_op *op = call->op;
     struct accel_passed again = repeat(words, call->routine, passed);
     uint64_t word;
     const int place = op->instead ? op->instead(call, &word) : -1;
@@ -42,7 +42,7 @@ static void complete(const struct accel_call *call, const struct accel_passed *p
 {
     (void)passed;
     (void)answers;
-    accel_op_of(call->routine)->complete(call, result);
+    call->op->complete(call, result);
 }
 
 const struct accel_convention function_convention = {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "op.h"
 
 void guide_name_device(struct guide *guide, int number)

@@ -6,18 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "call.h"
-#include "passing.h"
-
-/* What there is to report of a call. */
-enum guide_news {
-    GUIDE_NOTHING,     /* no decision was made */
-    GUIDE_ON_GPU,      /* the library has been told to use the device */
-    GUIDE_NO_DEVICE,   /* device() has answered that there is none */
-    GUIDE_UNSUPPORTED, /* the library cannot use a GPU here */
-    GUIDE_FAILED,      /* the library has failed on the GPU, and has computed on the CPU instead */
-    GUIDE_NO_MEMORY /* the same for lack of memory, or libaccel had none to tell the library with */
-};
+#include "call/operation.h"
 
 /* One call on its way. */
 struct guide {

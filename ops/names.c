@@ -1,8 +1,8 @@
 #include "names.h"
 
 #include "op.h"
-#include "shape.h"
-#include "ops/lapack/shape.h"
+#include "call/shape.h"
+#include "call/lapack_shape.h"
 
 #include "manglings.def"
 

@@ -4,8 +4,8 @@
 #ifndef ACCEL_NAMES_H
 #define ACCEL_NAMES_H
 
-#include "call.h"
-#include "passing.h"
+#include "call/call.h"
+#include "call/passing.h"
 
 /* A row of manglings.def. */
 struct accel_mangling {

@@ -1,18 +1,12 @@
 #include "op.h"
 
-#include "ops/blas/describe.h"
+#include "describe.h"
 
 const struct accel_op *const accel_ops[] = {
 #define OP(name) &op_##name,
 #include "ops.def"
 #undef OP
 };
-
-const int64_t *accel_sizes(const struct accel_call *call)
-{
-    const struct accel_op *op = accel_op_of(call->routine);
-    return op->sizes ? op->sizes(call) : call->blas.size;
-}
 
 void accel_describe(const struct accel_call *call, const struct accel_fields *fields)
 {

@@ -5,7 +5,7 @@
 #ifndef ACCEL_OVERLAP_H
 #define ACCEL_OVERLAP_H
 
-#include "call.h"
+#include "call/call.h"
 
 /* Returns whether matrices of a batch, strides >= 0 apart, have elements in common. */
 bool overlap_in_strides(const struct accel_span *x, int64_t batch);

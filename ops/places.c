@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 
 /* In a list, the newest first: programs have few at a time, and mostly use the newest. */
 struct object {

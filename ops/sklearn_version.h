@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "passing.h"
+#include "call/passing.h"
 
 /* Returns whether the provider is an object of sklearn/svm/ whose name begins with `object`, in a folder of packages where, by its
  * metadata, scikit-learn is of a known version. */

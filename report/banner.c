@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/forks.h"
-#include "base/version.h"
-#include "base/written.h"
+#include "base/thread/forks.h"
+#include "base/host/version.h"
+#include "base/memory/written.h"
 
 /* ---- What is known ---- */
 

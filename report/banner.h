@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "line.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 enum { BANNER_GPUS = 8 };
 enum banner_part {

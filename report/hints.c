@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "ops/op.h"
 
 /* Below this share of a run, or these seconds, a hint is not worth its line. */

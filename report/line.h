@@ -4,7 +4,7 @@
 #ifndef ACCEL_LINE_H
 #define ACCEL_LINE_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* Of the longest line of JSON, with all operands, a fourth is used. */
 enum { LINE_BYTES = 4096 };

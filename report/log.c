@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "base/forks.h"
-#include "base/output.h"
-#include "base/say.h"
+#include "base/thread/forks.h"
+#include "base/output/output.h"
+#include "base/output/say.h"
 #include "ops/op.h"
 #include "banner.h"
 #include "line.h"

@@ -5,7 +5,7 @@
 #ifndef ACCEL_LOG_H
 #define ACCEL_LOG_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "record.h"
 
 enum accel_log_level { ACCEL_LOG_OFF, ACCEL_LOG_DECISIONS, ACCEL_LOG_MOVES, ACCEL_LOG_JSON };

@@ -5,8 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/host.h"
-#include "base/ranks.h"
+#include "base/host/host.h"
+#include "base/host/ranks.h"
 #include "ops/op.h"
 
 /* Constant after the start. */

@@ -12,16 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/error_text.h"
-#include "base/file.h"
-#include "base/forks.h"
-#include "base/held_signals.h"
-#include "base/host.h"
-#include "base/quiet_thread.h"
-#include "base/say.h"
-#include "base/text.h"
-#include "base/timed.h"
+#include "base/thread/clock.h"
+#include "base/text/error_text.h"
+#include "base/file/file.h"
+#include "base/thread/forks.h"
+#include "base/thread/held_signals.h"
+#include "base/host/host.h"
+#include "base/thread/quiet_thread.h"
+#include "base/output/say.h"
+#include "base/text/text.h"
+#include "base/thread/timed.h"
 #include "report.h"
 #include "totals.h"
 

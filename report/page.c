@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/output.h"
-#include "base/text.h"
+#include "base/output/output.h"
+#include "base/text/text.h"
 
 enum { SHOWN = 20, LINE = 80 }; /* rows of the text; columns of a hint's words */
 

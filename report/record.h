@@ -5,8 +5,8 @@
 #ifndef ACCEL_RECORD_H
 #define ACCEL_RECORD_H
 
-#include "gpu/gpu.h"
-#include "ops/call.h"
+#include "gpu/device/gpu.h"
+#include "call/call.h"
 
 /* The values of the log's `why`. */
 enum accel_why {

@@ -7,7 +7,7 @@
 #ifndef ACCEL_REPORT_H
 #define ACCEL_REPORT_H
 
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "record.h"
 
 /* A sink's functions for each kind of report. NULL, except for decision(): it takes none. */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/forks.h"
-#include "base/say.h"
+#include "base/file/file.h"
+#include "base/thread/forks.h"
+#include "base/output/say.h"
 #include "banner.h"
 #include "hints.h"
 #include "page.h"

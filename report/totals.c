@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/thread/clock.h"
+#include "base/file/file.h"
+#include "base/text/text.h"
 #include "ops/op.h"
 
 /* ---- The table ---- */

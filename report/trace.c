@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/forks.h"
-#include "base/text.h"
+#include "base/thread/clock.h"
+#include "base/thread/forks.h"
+#include "base/text/text.h"
 #include "log.h"
 #include "report.h"
 #include "trace_file.h"

@@ -10,15 +10,15 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/error_text.h"
-#include "base/file_identity.h"
-#include "base/forks.h"
-#include "base/held_signals.h"
-#include "base/host.h"
-#include "base/output.h"
-#include "base/say.h"
-#include "base/text.h"
-#include "base/version.h"
+#include "base/text/error_text.h"
+#include "base/file/file_identity.h"
+#include "base/thread/forks.h"
+#include "base/thread/held_signals.h"
+#include "base/host/host.h"
+#include "base/output/output.h"
+#include "base/output/say.h"
+#include "base/text/text.h"
+#include "base/host/version.h"
 
 static const char *pattern; /* constant after the start, as `most` */
 static int64_t most;

@@ -10,13 +10,13 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 #include "dispatch/dispatch.h"
 #include "ops/blas/parse.h"
 #include "ops/convention.h"
-#include "ops/lapack/rules.h"
-#include "gpu/ending.h"
-#include "base/linker.h"
+#include "ops/rules/lapack_rules.h"
+#include "gpu/device/ending.h"
+#include "base/thread/linker.h"
 #include "shim/elf/bindings.h"
 #include "shim/elf/keep.h"
 #include "shim/elf/library.h"

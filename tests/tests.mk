@@ -20,9 +20,7 @@ TEST_LIB := $(BUILD)/obj/tests/lib.a
 # fetched_for(folder): what scripts/install-deps has fetched serves another build folder, too.
 define fetched_for
 	mkdir -p $(1)
-	ln -sfn $(abspath $(BUILD))/venv $(1)/venv
-	ln -sfn $(abspath $(BUILD))/lapack $(1)/lapack
-	ln -sfn $(abspath $(BUILD))/liblinear $(1)/liblinear
+	for part in venv lapack liblinear libsvm sklearn promtool; do ln -sfn $(abspath $(BUILD))/$$part $(1)/$$part; done
 endef
 
 include tests/fixtures/fixtures.mk

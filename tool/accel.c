@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/output.h"
-#include "base/version.h"
+#include "base/output/output.h"
+#include "base/host/version.h"
 #include "commands.h"
-#include "gpu/gpu.h"
-#include "gpu/own.h"
+#include "gpu/device/gpu.h"
+#include "gpu/device/own.h"
 #include "stream.h"
 
 static const char doc[] = "The tool that goes with libaccel.so.\v"

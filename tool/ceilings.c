@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 
 /* Returns the best rate that was measured of a product; 0: none was. */
 static double best_gflops(const struct calibration_section *section, enum accel_dtype dtype,

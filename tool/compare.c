@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file/file.h"
 
 const char *const run_names[RUNS] = {
     "the run without libaccel", "the run with another number of threads", "the run with libaccel"};

@@ -12,7 +12,7 @@
 
 #include "compare.h"
 #include "compare_text.h"
-#include "base/grown.h"
+#include "base/text/grown.h"
 
 enum { DEPTH_MAX = 1000 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "complain.h"
-#include "dispatch/complaints.h"
+#include "dispatch/settings/complaints.h"
 #include "dispatch/cost/in_use.h"
 #include "in_force.h"
 #include "stream.h"

@@ -11,8 +11,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/grown.h"
+#include "base/file/file.h"
+#include "base/text/grown.h"
 #include "elf_file.h"
 #include "elf_image.h"
 #include "find_program.h"

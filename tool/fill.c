@@ -1,7 +1,7 @@
 #include "fill.h"
 
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 
 /* Returns a number in [-0.5, 0.5): the upper half of Knuth's linear congruential generator (MMIX). */
 static double next_random(uint64_t *state)

@@ -4,7 +4,7 @@
 #ifndef ACCEL_TOOL_FILL_H
 #define ACCEL_TOOL_FILL_H
 
-#include "ops/call.h"
+#include "call/call.h"
 
 /* Fills what the call reads of an operand, and the gaps between its columns. */
 void fill_operand(const struct accel_call *call, enum accel_matrix which);

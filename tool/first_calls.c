@@ -1,7 +1,7 @@
 #include "first_calls.h"
 
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 
 #include <math.h>
 
@@ -18,7 +18,7 @@ static double excess_ms(struct gpu_device *device, const struct accel_routine *r
     enum gpu_status status;
     int64_t size[ACCEL_DIMENSIONS];
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        size[i] = accel_has_size(routine, (enum accel_size)i) ? ORDER : 0;
+        size[i] = accel_has_dimension(routine, i) ? ORDER : 0;
     if (!workload_make(&workload, memory, routine, size, NULL))
         return -1;
     double first = workload_gpu_ms(&workload, device, &host, &status);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "dispatch/cost/known_gpus.h"
-#include "base/spelling.h"
-#include "base/text.h"
+#include "base/text/spelling.h"
+#include "base/text/text.h"
 
 enum { NEAR_MOST = 6 };
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 static const char *entity_of(char c)
 {

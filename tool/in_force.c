@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/ranks.h"
+#include "base/host/ranks.h"
 #include "ops/op.h"
 
 static void take_value(void *context, const struct setting_found *found)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "dispatch/setting.h"
+#include "dispatch/settings/setting.h"
 
 struct in_force_value {
     char *text;               /* as it was found; NULL: the setting is set nowhere */
@@ -28,7 +28,7 @@ struct in_force {
     int files;
 };
 
-/* Reads them; the complaints wait then (dispatch/complaints.h). Not thread-safe. */
+/* Reads them; the complaints wait then (dispatch/settings/complaints.h). Not thread-safe. */
 void in_force_read(struct in_force *in_force);
 void in_force_free(struct in_force *in_force);
 

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/host.h"
+#include "base/thread/clock.h"
+#include "base/host/host.h"
 #include "complain.h"
 
 static bool cannot(const struct junit *junit, int error)

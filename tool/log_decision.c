@@ -7,7 +7,8 @@
 
 #include "ops/names.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 #include "dispatch/cost/model.h"
 #include "report/record.h"
 

@@ -5,7 +5,7 @@
 #define ACCEL_TOOL_LOG_DECISION_H
 
 #include "log_file.h"
-#include "ops/call.h"
+#include "call/call.h"
 
 /* LOG_BOTH: failed on the GPU, finished on the CPU */
 enum log_side { LOG_CPU, LOG_GPU, LOG_BOTH, LOG_SIDES };

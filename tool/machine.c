@@ -10,16 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/ranks.h"
-#include "base/tracking.h"
-#include "base/version.h"
-#include "dispatch/complaints.h"
+#include "base/file/file.h"
+#include "base/host/ranks.h"
+#include "base/memory/tracking.h"
+#include "base/host/version.h"
+#include "dispatch/settings/complaints.h"
 #include "dispatch/cost/calibration.h"
-#include "gpu/gpu.h"
-#include "gpu/own.h"
+#include "gpu/device/gpu.h"
+#include "gpu/device/own.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "preload.h"
 #include "workload.h"
 
@@ -305,7 +305,7 @@ static void try_product(struct rows *rows, struct gpu_device *device)
     enum gpu_status status;
     double ms = -1;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        size[i] = accel_has_size(routine, (enum accel_size)i) ? 256 : 0;
+        size[i] = accel_has_dimension(routine, i) ? 256 : 0;
     if (!workload_memory_open(&memory, 16 << 20))
         return;
     if (workload_make(&workload, &memory, routine, size, NULL))

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "dispatch/cost/model.h"
 #include "ops/convention.h"
 #include "ops/names.h"

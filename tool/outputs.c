@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "complain.h"
-#include "base/file.h"
+#include "base/file/file.h"
 
 bool output_name(struct output *output, const char *text)
 {

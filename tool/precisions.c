@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 
 enum { SMALLEST = 256, LARGEST = 4096, RUNS = 3 };
 /* A product that takes so long in native precision tells the rate. */
@@ -18,7 +18,7 @@ static double product_ms(struct gpu_device *device, struct workload_memory *memo
     int64_t size[ACCEL_DIMENSIONS];
     double least = -1;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        size[i] = accel_has_size(routine, (enum accel_size)i) ? order : 0;
+        size[i] = accel_has_dimension(routine, i) ? order : 0;
     if (!workload_make(&workload, memory, routine, size, NULL))
         return -1;
     for (int run = 0; run <= RUNS; run++) { /* the first warms up */

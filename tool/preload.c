@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "complain.h"
 #include "elf_file.h"
 #include "find_program.h"

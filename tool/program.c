@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "complain.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "preload.h"
 
 /* ---- The program ---- */

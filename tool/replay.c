@@ -11,15 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "complain.h"
 #include "cpu_ref/verify.h"
-#include "dispatch/complaints.h"
-#include "dispatch/settings.h"
+#include "dispatch/settings/complaints.h"
+#include "dispatch/settings/settings.h"
 #include "log_file.h"
 #include "ops/op.h"
-#include "ops/rules.h"
-#include "ops/shape.h"
+#include "ops/rules/rules.h"
+#include "call/shape.h"
 #include "stream.h"
 #include "terminal.h"
 #include "told_call.h"

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "complain.h"
-#include "dispatch/complaints.h"
-#include "dispatch/settings.h"
+#include "dispatch/settings/complaints.h"
+#include "dispatch/settings/settings.h"
 #include "model_file.h"
 #include "report_page.h"
 #include "stream.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/version.h"
+#include "base/host/version.h"
 #include "findings.h"
 #include "html.h"
 

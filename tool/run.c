@@ -11,11 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/held_signals.h"
-#include "base/output.h"
+#include "base/thread/clock.h"
+#include "base/thread/held_signals.h"
+#include "base/output/output.h"
 #include "complain.h"
-#include "dispatch/setting.h"
+#include "dispatch/settings/setting.h"
 #include "preload.h"
 #include "report/page.h"
 #include "stand_by.h"

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "complain.h"
-#include "base/clock.h"
-#include "base/cpu.h"
-#include "base/file.h"
+#include "base/thread/clock.h"
+#include "base/host/cpu.h"
+#include "base/file/file.h"
 #include "preload.h"
 
 /* ---- Signals ---- */

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "sections.h"
 
-#include "ops/shape.h"
+#include "ops/typical.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void put_shape(FILE *to, const struct survey_track *track, const struct s
 {
     char mark = ' ';
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        if (accel_has_size(track->routine, (enum accel_size)i)) {
+        if (accel_has_dimension(track->routine, i)) {
             fprintf(to, "%c%lld", mark, (long long)shape->size[i]);
             mark = 'x';
         }

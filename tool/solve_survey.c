@@ -6,7 +6,6 @@
 
 #include "cpu_ref/verify.h"
 #include "ops/op.h"
-#include "ops/shape.h"
 
 /* After one that warms up, which loads kernels. */
 enum { RUNS = 4 };

@@ -1,5 +1,5 @@
 /*
- * Measures how fast the GPU solves by a triangle, for each real type, by its BLAS and by a kernel of our own (gpu/triangle_solve.h). That kernel
+ * Measures how fast the GPU solves by a triangle, for each real type, by its BLAS and by a kernel of our own (gpu/exec/blas/triangle_solve.h). That kernel
  * counts only if its results pass the tests of ACCEL_VERIFY in forms that stand for all, and if it gains a twentieth.
  */
 #ifndef ACCEL_TOOL_SOLVE_SURVEY_H

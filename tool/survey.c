@@ -7,10 +7,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "gpu/scheduled.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/op.h"
-#include "ops/shape.h"
-#include "base/clock.h"
+#include "ops/typical.h"
+#include "base/thread/clock.h"
 
 /* ---- Shapes ---- */
 
@@ -32,7 +32,8 @@ static void sizes_of(int64_t size[ACCEL_DIMENSIONS], const struct accel_routine 
 {
     int64_t s = orders[order], part = s / 32;
     int64_t inner = accel_max(LEAST_INNER, part), sides = accel_max(1, part);
-    bool has_m = accel_has_size(routine, ACCEL_m), has_k = accel_has_size(routine, ACCEL_k);
+    bool has_m = accel_has_dimension(routine, ACCEL_m),
+         has_k = accel_has_dimension(routine, ACCEL_k);
     const int64_t sizes[SURVEY_KINDS][ACCEL_DIMENSIONS] = {
         [SURVEY_SQUARE] = {s, s, s, s},
         [SURVEY_SKINNY] = {s, s, inner, sides},
@@ -40,7 +41,7 @@ static void sizes_of(int64_t size[ACCEL_DIMENSIONS], const struct accel_routine 
                          has_m && order % 2 ? inner : 1},
     };
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        size[i] = accel_has_size(routine, (enum accel_size)i) ? sizes[kind][i] : 0;
+        size[i] = accel_has_dimension(routine, i) ? sizes[kind][i] : 0;
 }
 
 /* Adds a shape, unless another kind gives the same sizes. */

@@ -7,10 +7,10 @@
 
 #include "cpu_ref/verify.h"
 #include "dispatch/cost/calibration.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 #include "ops/op.h"
 #include "fill.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "survey.h"
 
 static const int64_t orders[SVD_ORDERS] = {48, 192, 800, 1600};

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/plan/precision.h"
 #include "ops/blas/abi.h"
 #include "ops/blas/row_major.h"
 #include "ops/names.h"
 #include "ops/op.h"
-#include "ops/rules.h"
-#include "ops/shape.h"
+#include "ops/rules/rules.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 
 static void assume(struct told_call *told, const char *what)
 {

@@ -5,8 +5,8 @@
 #define ACCEL_TOOL_TOLD_CALL_H
 
 #include "log_file.h"
-#include "ops/call.h"
-#include "ops/passing.h"
+#include "call/call.h"
+#include "call/passing.h"
 
 struct told_call {
     struct accel_call call; /* with shapes and leading dimensions, without memory */

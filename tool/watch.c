@@ -14,7 +14,7 @@
 
 #include "bound.h"
 #include "elf_file.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "preload.h"
 
 /* ---- What a process has ---- */

@@ -6,11 +6,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "gpu/scheduled.h"
-#include "ops/lapack/rules.h"
-#include "ops/shape.h"
+#include "gpu/plan/scheduled.h"
+#include "ops/rules/lapack_rules.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 #include "fill.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "ops/blas/pass.h"
 #include "shim/arch/entry.h"
 

@@ -5,7 +5,7 @@
 #ifndef ACCEL_TOOL_WORKLOAD_H
 #define ACCEL_TOOL_WORKLOAD_H
 
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "libraries.h"
 
 struct solve_survey;

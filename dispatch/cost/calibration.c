@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "base/text.h"
+#include "base/host/cpu.h"
+#include "base/text/text.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 
 /* ---- Keys ---- */
 
@@ -239,7 +239,7 @@ static bool take_call(struct calibration_line *line, const struct accel_routine 
     int64_t size[ACCEL_DIMENSIONS] = {0};
     bool first = true;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++) {
-        if (!accel_has_size(routine, (enum accel_size)i))
+        if (!accel_has_dimension(routine, i))
             continue;
         if ((!first && !take_char(line, 'x')) || !take_integer(line, &size[i]) || size[i] < 1 ||
             size[i] > INT32_MAX)
@@ -422,7 +422,7 @@ static void put_point(struct grown *body, const struct accel_routine *routine,
     text_start(&text, buffer, sizeof buffer);
     text_char(&text, ' ');
     for (int i = 0; i < ACCEL_DIMENSIONS; i++) {
-        if (!accel_has_size(routine, (enum accel_size)i))
+        if (!accel_has_dimension(routine, i))
             continue;
         size[i] = size_at(point->place[i]);
         if (text.length > 1)

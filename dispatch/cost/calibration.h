@@ -29,13 +29,13 @@
  * count are another section, and sections of several machines stand side by side. Its lines are values, and for a
  * routine the calls that were measured: the sizes m, n, k, nrhs that the routine has, and milliseconds (on the GPU
  * without the copies of operands). `piece_kb` is the size of pieces with which copies are the fastest.
- * `short_` values, each way, are what columns of fewer bytes take besides (gpu/short_columns.h), of one byte: none does. `kernels_ms` is the time in which a
+ * `short_` values, each way, are what columns of fewer bytes take besides (gpu/plan/short_columns.h), of one byte: none does. `kernels_ms` is the time in which a
  * routine's first call loads its kernels, `solver_ms` that in which the first call of LAPACK opens cuSOLVER; `schedule_ratio` is by how much
- * calls of Level 3 take longer than their schedules say (gpu/schedule.h); `gain_` values, by how much products are faster in other
+ * calls of Level 3 take longer than their schedules say (gpu/plan/schedule.h); `gain_` values, by how much products are faster in other
  * precisions. `solve_` values, of a type (s d), are what solving by a triangle takes apart
  * from the operations, by cuBLAS and by a kernel of our own: 10^9 bytes of right-hand sides a second, where there are many, and where there are few, the
  * time of each row. Those of our own are there only if it is right, and faster, from so many right-hand sides on. `pace_` lines say how fast blocks of so many rows are
- * multiplied, in a type (s d c z), over those of 3200 rows (gpu/block_paces.h). `svd_` lines name the fastest accurate algorithm at each order, for a type
+ * multiplied, in a type (s d c z), over those of 3200 rows (gpu/plan/block_paces.h). `svd_` lines name the fastest accurate algorithm at each order, for a type
  * (s d c z), with singular vectors or for the values alone. The checksum is XXH3, 64 bits, of all before its line.
  *
  * Not thread-safe, except for different files.
@@ -43,8 +43,8 @@
 #ifndef ACCEL_CALIBRATION_H
 #define ACCEL_CALIBRATION_H
 
-#include "gpu/gpu.h"
-#include "base/grown.h"
+#include "gpu/device/gpu.h"
+#include "base/text/grown.h"
 #include "calibration_file.h"
 #include "model.h"
 

@@ -16,10 +16,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/file.h"
-#include "base/grown.h"
-#include "base/held_signals.h"
-#include "base/text.h"
+#include "base/file/file.h"
+#include "base/text/grown.h"
+#include "base/thread/held_signals.h"
+#include "base/text/text.h"
 
 static const char version_line[] = "accel-model 1\n";
 static const char checksum_name[] = "checksum=";

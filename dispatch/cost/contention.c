@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/forks.h"
-#include "base/held_signals.h"
-#include "base/text.h"
+#include "base/thread/clock.h"
+#include "base/thread/forks.h"
+#include "base/thread/held_signals.h"
+#include "base/text/text.h"
 
 enum { PAGE = CONTENTION_ENTRIES * sizeof(struct contention_entry) };
 

@@ -2,11 +2,12 @@
 #include "cost.h"
 
 #include "curves.h"
-#include "gpu/scheduled.h"
+#include "gpu/plan/scheduled.h"
 #include "in_use.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 
 void cost_start(const struct accel_settings *settings, int cores, bool learning, bool quiet)
 {
@@ -86,7 +87,7 @@ static void measured_call(struct cost_curves *device, const struct accel_call *c
     if (call->batch > 1 || !is_calibrated(device, index) || !scheduled_describe(call, &scheduled))
         return;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        has |= accel_has_size(call->routine, (enum accel_size)i) ? 1u << i : 0;
+        has |= accel_has_dimension(call->routine, i) ? 1u << i : 0;
     pthread_rwlock_rdlock(&curves_lock);
     const int64_t order = model_largest_square(curve, has);
     pthread_rwlock_unlock(&curves_lock);

@@ -10,9 +10,10 @@
 #ifndef ACCEL_COST_H
 #define ACCEL_COST_H
 
-#include "dispatch/decide.h"
-#include "dispatch/dispatch.h"
-#include "gpu/gpu.h"
+#include "cpu_library.h"
+#include "dispatch/settings/settings.h"
+#include "gpu/device/gpu.h"
+#include "machine.h"
 #include "report/banner.h"
 
 /* Call it once, before anything else; it reads no file yet. learning: measured calls refine the curves that no calibration has,
@@ -71,7 +72,7 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
                                           enum gpu_precision precision);
 
 /* How long a call took on the CPU; and what of that the calling thread computed for certain, less
- * if others took its CPU (base/spent.h). */
+ * if others took its CPU (base/thread/spent.h). */
 struct cost_time {
     double ms, sure_ms;
 };

@@ -3,11 +3,11 @@
 
 #include <sys/mman.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 #include "in_use.h"
 #include "ops/names.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 
 struct cost_with cost_with;
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/crew.h"
-#include "gpu/own.h"
+#include "base/thread/crew.h"
+#include "gpu/device/own.h"
 #include "in_use.h"
 #include "known_gpus.h"
 #include "ops/op.h"

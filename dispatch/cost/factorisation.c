@@ -2,7 +2,7 @@
 
 #include <float.h>
 
-#include "gpu/solver_panels.h"
+#include "gpu/exec/lapack/solver_panels.h"
 #include "ops/op.h"
 
 bool factorisation_is_shared(const struct accel_call *call)

@@ -1,11 +1,11 @@
 /*
- * How a factorisation that is too large for one device is divided over several (gpu/panels_shared.h), and whether that is faster than on one of
+ * How a factorisation that is too large for one device is divided over several (gpu/plan/panels_shared.h), and whether that is faster than on one of
  * them, in panels. A pure function.
  */
 #ifndef ACCEL_FACTORISATION_H
 #define ACCEL_FACTORISATION_H
 
-#include "gpu/panels_shared.h"
+#include "gpu/plan/panels_shared.h"
 #include "split.h"
 
 /* Returns whether several devices can share a valid call with operands in host memory if its matrix is too large for one: Cholesky and LU, and

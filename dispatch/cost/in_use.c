@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "base/say.h"
+#include "base/output/say.h"
 #include "calibration.h"
 #include "cost.h"
 

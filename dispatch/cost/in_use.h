@@ -6,7 +6,7 @@
 #define ACCEL_IN_USE_H
 
 #include "calibration_file.h"
-#include "dispatch/settings.h"
+#include "dispatch/settings/settings.h"
 
 /* Call it once, before anything else. quiet: nothing is said. The settings stay. Needs no lock. */
 void in_use_start(const struct accel_settings *settings, bool quiet);

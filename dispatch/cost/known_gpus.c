@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/text.h"
-#include "gpu/nominal.h"
+#include "base/text/text.h"
+#include "gpu/plan/nominal.h"
 
 /*
  * NVIDIA's data sheets and white papers: dense, no sparsity; double precision by tensor cores if there are any (cuBLAS uses them), single

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error_text.h"
-#include "base/grown.h"
-#include "base/say.h"
+#include "base/text/error_text.h"
+#include "base/text/grown.h"
+#include "base/output/say.h"
 #include "curves.h"
-#include "gpu/scheduled.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/lapack/in_panels.h"
-#include "ops/lapack/rules.h"
+#include "ops/rules/lapack_rules.h"
 #include "probe.h"
 
 /* Returns the call's work if the curves of its routine may learn. Part of a spectrum takes a part of the time, which the model does not know. */

@@ -3,9 +3,9 @@
 #include <float.h>
 #include <string.h>
 
-#include "gpu/choices.h"
-#include "gpu/schedule_plan.h"
-#include "gpu/scheduled.h"
+#include "gpu/plan/choices.h"
+#include "gpu/plan/schedule_plan.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/op.h"
 #include "part_ms.h"
 

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "gpu/scheduled.h"
-#include "ops/lapack/rules.h"
+#include "gpu/plan/scheduled.h"
+#include "ops/rules/lapack_rules.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 
 /* ---- Logarithms ---- */
 

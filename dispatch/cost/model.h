@@ -14,7 +14,7 @@
 #define ACCEL_MODEL_H
 
 #include "cpu_kernels.h"
-#include "ops/call.h"
+#include "call/call.h"
 
 enum model_term { MODEL_CALL, MODEL_STEP, MODEL_ELEMENT, MODEL_OPERATION, MODEL_TERMS };
 

@@ -3,9 +3,9 @@
 #include <float.h>
 #include <string.h>
 
-#include "gpu/choices.h"
-#include "gpu/schedule_plan.h"
-#include "gpu/scheduled.h"
+#include "gpu/plan/choices.h"
+#include "gpu/plan/schedule_plan.h"
+#include "gpu/plan/scheduled.h"
 
 double part_floor_ms(const struct accel_call *call, const struct schedule_rates *rates,
                      const double lent[SCHEDULE_OPERANDS])

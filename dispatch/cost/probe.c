@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "base/spent.h"
+#include "base/thread/spent.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 
 /* A run that takes longer than this is the last. */
 #define PROBE_MOST_MS 5.0

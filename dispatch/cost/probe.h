@@ -4,7 +4,7 @@
 #ifndef ACCEL_PROBE_H
 #define ACCEL_PROBE_H
 
-#include "dispatch/dispatch.h"
+#include "cpu_library.h"
 
 /* Times products in double precision, for some milliseconds. Returns 10^9 operations a second, 0 if the library has no products
  * or there is no memory. Thread-safe. */

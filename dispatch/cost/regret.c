@@ -2,8 +2,8 @@
 
 #include <pthread.h>
 
-#include "base/forks.h"
-#include "ops/op.h"
+#include "base/thread/forks.h"
+#include "call/shape.h"
 
 enum { PROBES = 8 };
 

@@ -4,7 +4,6 @@
 
 #include "lending.h"
 #include "ops/op.h"
-#include "ops/shape.h"
 #include "part_ms.h"
 #include "together.h"
 #include "triangle.h"

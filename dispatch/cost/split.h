@@ -2,7 +2,7 @@
  * How a call is divided over several devices: which part of the result each of them computes, and when all are done, in virtual time. Pure
  * functions: the same call, rates and devices have the same split each time.
  *
- * Every device runs its part by a schedule of its own (gpu/schedule.h). Their copies share what the host's threads can pack and unpack, so
+ * Every device runs its part by a schedule of its own (gpu/plan/schedule.h). Their copies share what the host's threads can pack and unpack, so
  * each device copies at its own rate, or at its share of the host's. Every operand of a part crosses the host's memory once for each
  * device that needs it; or once in all, where devices copy from each other faster: then one of them brings each cell up, and the others have
  * it from there (lending.h).
@@ -10,7 +10,7 @@
 #ifndef ACCEL_SPLIT_H
 #define ACCEL_SPLIT_H
 
-#include "gpu/schedule.h"
+#include "gpu/plan/schedule.h"
 #include "ops/cut.h"
 
 enum { SPLIT_MOST = 16 };

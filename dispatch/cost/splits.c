@@ -3,11 +3,11 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/forks.h"
-#include "gpu/digest.h"
-#include "gpu/scheduled.h"
+#include "base/thread/forks.h"
+#include "gpu/pack/digest.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 
 enum { KEPT = 32 };
 

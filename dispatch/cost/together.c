@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/choices.h"
-#include "gpu/peers.h"
-#include "gpu/schedule_engines.h"
-#include "gpu/schedule_plan.h"
+#include "gpu/plan/choices.h"
+#include "gpu/exec/blas/peers.h"
+#include "gpu/plan/schedule_engines.h"
+#include "gpu/plan/schedule_plan.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 

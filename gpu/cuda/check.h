@@ -1,11 +1,11 @@
 /*
- * Makes our statuses of those of CUDA, cuBLAS and cuSOLVER, and notes failures (gpu/failure.h).
+ * Makes our statuses of those of CUDA, cuBLAS and cuSOLVER, and notes failures (gpu/device/failure.h).
  */
 #ifndef ACCEL_CHECK_H
 #define ACCEL_CHECK_H
 
 #include "cuda_api.h"
-#include "gpu/failure.h"
+#include "gpu/device/failure.h"
 
 /* Returns our status for a result: GPU_NO_MEMORY, which may pass, or GPU_ERROR, which is noted. */
 enum gpu_status gpu_check(CUresult result, const char *function);

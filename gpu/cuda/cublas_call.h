@@ -5,7 +5,7 @@
 #define ACCEL_CUBLAS_CALL_H
 
 #include "device.h"
-#include "gpu/kernels.h"
+#include "gpu/device/kernels.h"
 
 static inline cublasOperation_t operation(char flag)
 {

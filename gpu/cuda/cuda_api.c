@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/linker.h"
+#include "base/thread/linker.h"
 #include "find_cuda.h"
-#include "gpu/ending.h"
-#include "gpu/gpu.h"
+#include "gpu/device/ending.h"
+#include "gpu/device/gpu.h"
 
 struct cuda_api cuda_api;
 

@@ -1,12 +1,12 @@
 /*
- * cuSOLVER's functions as the steps of gpu/solver.h. GENERIC() calls a function for all types with its two workspaces;
+ * cuSOLVER's functions as the steps of gpu/exec/lapack/solver.h. GENERIC() calls a function for all types with its two workspaces;
  * LEGACY() calls one of four, by type, whose sizes are 32 bits; SOLVE() passes its arguments after the handle. A function
  * that this cuSOLVER lacks is GPU_UNSUPPORTED.
  */
 #include <limits.h>
 
 #include "cublas_call.h"
-#include "gpu/solver.h"
+#include "gpu/exec/lapack/solver.h"
 
 #define PARAMS s->work->lane->params
 #define INFO   (int *)(uintptr_t)s->info

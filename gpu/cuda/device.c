@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pci.h"
-#include "base/crew.h"
-#include "gpu/choose.h"
-#include "gpu/ending.h"
+#include "base/host/pci.h"
+#include "base/thread/crew.h"
+#include "gpu/device/choose.h"
+#include "gpu/device/ending.h"
 #include "idle.h"
 #include "mps.h"
 #include "precision.h"

@@ -7,8 +7,8 @@
 #define ACCEL_CUDA_DEVICE_H
 
 #include "check.h"
-#include "gpu/choose.h"
-#include "gpu/device.h"
+#include "gpu/device/choose.h"
+#include "gpu/device/device.h"
 #include "lane.h"
 #include "own.h"
 #include "pool.h"

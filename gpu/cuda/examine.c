@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cuda_api.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "mps.h"
 
 /* Sets the path of the library that has a function. */

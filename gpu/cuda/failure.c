@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/ending.h"
+#include "gpu/device/ending.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all devices' gpu_failures */
 

@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "find_cuda.h"
 
 /* How NVIDIA names the machine: in the CUDA Toolkit (Arm servers are "sbsa", the Server Base System Architecture), and in the HPC SDK. */

@@ -1,7 +1,7 @@
-#include "gpu/flow.h"
+#include "gpu/device/flow.h"
 
-#include "base/clock.h"
-#include "base/crew.h"
+#include "base/thread/clock.h"
+#include "base/thread/crew.h"
 #include "check.h"
 #include "lane.h"
 

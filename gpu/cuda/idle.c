@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "base/quiet_thread.h"
+#include "base/thread/quiet_thread.h"
 
 /* Milliseconds from one look at idle memory to the next. */
 #define LOOK_MS 200

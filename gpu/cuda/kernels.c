@@ -1,6 +1,6 @@
 #include "cublas_call.h"
 
-#include "ops/op.h"
+#include "call/operation.h"
 
 #include <limits.h>
 
@@ -54,8 +54,7 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c)
 {
     const union scalar al = make_scalar(work, alpha), be = make_scalar(work, beta);
-    bool by_three = accel_op_of(work->call->routine)->three_products && CUDA(cublasCgemm3m) &&
-                    CUDA(cublasZgemm3m);
+    bool by_three = work->call->op->three_products && CUDA(cublasCgemm3m) && CUDA(cublasZgemm3m);
     if (work->call->span[ACCEL_a].dtype == ACCEL_BFLOAT16) { /* all else is in single precision */
 #define TYPED(tile, type) (void *)(uintptr_t)(tile).ptr, type, (tile).ld
         RETURN_CALL(WIDEST(cublasGemmEx, operation(transa), operation(transb), m, n, k, SCALAR(al),

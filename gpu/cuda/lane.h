@@ -10,14 +10,14 @@
 #include <stdatomic.h>
 
 #include "cuda_api.h"
-#include "gpu/pieces.h"
-#include "gpu/schedule.h"
-#include "gpu/staging.h"
+#include "gpu/pack/pieces.h"
+#include "gpu/plan/schedule.h"
+#include "gpu/device/staging.h"
 #include "timing.h"
 
 struct cuda_device;
 
-/* A thread alone packs into the narrow ring. The wide ring serves the crew (base/crew.h), as many slots of it as there are threads for, and panels
+/* A thread alone packs into the narrow ring. The wide ring serves the crew (base/thread/crew.h), as many slots of it as there are threads for, and panels
  * that must arrive at once, in whole lines (tiles_panel()). */
 #define LANE_NARROW_SLOTS  4
 #define LANE_WIDE_SLOTS    12

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "cuda_api.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 /* What a device has for its lent memory. lent_memory.c uses these members; peer_rate.c uses the stream, too, for its copies. */
 struct lent_memory {

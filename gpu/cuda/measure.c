@@ -1,5 +1,5 @@
 /* Measures how fast operands come up to the device and go back, by which pieces, and what short columns take besides. */
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "device.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Measures how fast the device multiplies blocks of some numbers of rows. */
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "device.h"
-#include "gpu/kernels.h"
-#include "gpu/pack.h"
+#include "gpu/device/kernels.h"
+#include "gpu/pack/pack.h"
 
 #include <stdlib.h>
 #include <string.h>

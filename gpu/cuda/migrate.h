@@ -5,7 +5,7 @@
 #ifndef ACCEL_MIGRATE_H
 #define ACCEL_MIGRATE_H
 
-#include "gpu/work.h"
+#include "gpu/device/work.h"
 
 /* Asks for the pages of the call's placed operands, in stream order. A driver that cannot move them leaves them where they are, and kernels
  * read them there. */

@@ -6,7 +6,7 @@
 #define ACCEL_MPS_H
 
 #include "cuda_api.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 /* Returns the folder of the service's pipes: a variable's, or its default. */
 const char *mps_folder(void);

@@ -1,4 +1,4 @@
-#include "gpu/own.h"
+#include "gpu/device/own.h"
 
 #include "cublas_call.h"
 

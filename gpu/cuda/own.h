@@ -1,5 +1,5 @@
 /*
- * The kernels of our own on one device: see gpu/own.h.
+ * The kernels of our own on one device: see gpu/device/own.h.
  */
 #ifndef ACCEL_CUDA_OWN_H
 #define ACCEL_CUDA_OWN_H

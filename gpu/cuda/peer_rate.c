@@ -1,7 +1,7 @@
 /* How fast one device reads another one's lent memory (lent_memory.h), and whether what arrives is right. */
 #define _GNU_SOURCE
-#include "base/clock.h"
-#include "base/forks.h"
+#include "base/thread/clock.h"
+#include "base/thread/forks.h"
 #include "device.h"
 
 #include <pthread.h>

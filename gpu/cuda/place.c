@@ -1,7 +1,7 @@
 /* Whether the program itself uses CUDA, and where its operands are. */
 #define _GNU_SOURCE
-#include "base/forks.h"
-#include "base/written.h"
+#include "base/thread/forks.h"
+#include "base/memory/written.h"
 #include "device.h"
 
 #include <dlfcn.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpu/ending.h"
-#include "gpu/scheduled.h"
+#include "gpu/device/ending.h"
+#include "gpu/plan/scheduled.h"
 
 static atomic_bool devices_seen;
 

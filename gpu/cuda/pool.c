@@ -1,10 +1,10 @@
 #define _GNU_SOURCE
 #include "pool.h"
 
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "device.h"
 #include "idle.h"
-#include "gpu/sightings.h"
+#include "gpu/cache/sightings.h"
 
 /* A block that has been idle for so long goes back to the driver, by the idle thread. */
 #define IDLE_MS 1000

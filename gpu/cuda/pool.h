@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "cuda_api.h"
-#include "gpu/work.h"
+#include "gpu/device/work.h"
 #include "lent_memory.h"
 
 struct cuda_device;

@@ -1,7 +1,7 @@
 #include "precision.h"
 
-#include "gpu/staging.h"
-#include "ops/op.h"
+#include "gpu/device/staging.h"
+#include "call/operation.h"
 
 /* cuBLAS, "Floating Point Emulation": the emulation of double precision is in cuBLAS of CUDA 13.0 update 2, for compute
  * capabilities from 8.0 on; that of single precision in 12.9, for 10.0 and 10.3. Those are of gemm. Of syrk, herk, syr2k and her2k that of single
@@ -49,7 +49,7 @@ static struct sizes sizes_of(const struct accel_call *call)
     const int64_t *size = call->blas.size;
     const bool rank_k = accel_product_kind(call) == GPU_RANK_K;
     return (struct sizes){rank_k ? size[ACCEL_n] : size[ACCEL_m], size[ACCEL_n], size[ACCEL_k],
-                          accel_is_batch(call->routine) ? call->batch : 1};
+                          call->op->group == ACCEL_BATCH ? call->batch : 1};
 }
 
 /* Returns the most bytes of workspace for a call: half of the memory there is; of a batch no more than eight times its matrices, or 1 GB: small
@@ -57,7 +57,7 @@ static struct sizes sizes_of(const struct accel_call *call)
 static int64_t most_bytes(struct gpu_work *work, const struct sizes *s)
 {
     const int64_t half = gpu_work_available(work) / 2;
-    if (!accel_is_batch(work->call->routine))
+    if (work->call->op->group != ACCEL_BATCH)
         return half;
     const int64_t elements = (s->m * s->k + s->k * s->n + s->m * s->n) * s->batch;
     const int64_t modest = 8 * elements * (int64_t)accel_dtype_size(work->call->routine->dtype);
@@ -73,7 +73,7 @@ static int64_t fitting_bytes(struct gpu_work *work)
     const int64_t largest_size = accel_max(s.m, accel_max(s.n, s.k));
     const bool is_complex = accel_is_complex(work->call->routine->dtype);
     const bool in_tiles =
-        accel_product_kind(work->call) == GPU_GEMM && !accel_is_batch(work->call->routine);
+        accel_product_kind(work->call) == GPU_GEMM && work->call->op->group != ACCEL_BATCH;
     if (s.batch > allowed >> 20) /* each needs more than a megabyte */
         return 0;
     if (!in_tiles && (s.m > largest || s.n > largest || s.k > largest))

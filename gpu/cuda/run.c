@@ -1,9 +1,9 @@
 #include "device.h"
 #include "migrate.h"
 #include "precision.h"
-#include "gpu/solver_shared.h"
-#include "ops/op.h"
-#include "ops/shape.h"
+#include "gpu/exec/lapack/solver_shared.h"
+#include "call/operation.h"
+#include "call/shape.h"
 
 #include <string.h>
 
@@ -143,7 +143,7 @@ static enum gpu_status run_steps(struct gpu_work *work, const struct accel_op *o
 
 static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
-    const struct accel_op *op = accel_op_of(work->call->routine);
+    const struct accel_op *op = work->call->op;
     struct precision precision;
     enum gpu_status status = lane_acquire(device, !work->host->hurries, &work->lane);
     *well = false;
@@ -177,7 +177,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
     struct gpu_scope scope;
     struct failure outer;
     bool well = false;
-    if (!accel_op_of(call->routine)->run && !accel_op_of(call->routine)->steps)
+    if (!call->op->run && !call->op->steps)
         return GPU_UNSUPPORTED;
     failure_begin(&outer);
     enum gpu_status status = gpu_enter(own, &scope);

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-#include "base/crew.h"
-#include "base/host_memory.h"
+#include "base/thread/crew.h"
+#include "base/memory/host_memory.h"
 #include "check.h"
 #include "lane.h"
 
@@ -643,9 +643,4 @@ enum gpu_status lane_copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, 
     if ((from_ld | to_ld) > INT_MAX / 16) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
         return GPU_UNSUPPORTED;
     return GPU_CHECK(cuMemcpy2DAsync, &plane, lane_stream(lane));
-}
-
-bool lane_column_fits(int64_t device_ld, int64_t size)
-{
-    return device_ld <= LANE_SLOT_BYTES / size;
 }

@@ -1,6 +1,6 @@
 #include "timing.h"
 
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "device.h"
 
 /* Failures of these events are none of the call's: a step is not timed then. */

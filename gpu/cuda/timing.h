@@ -6,7 +6,7 @@
 #define ACCEL_TIMING_H
 
 #include "cuda_api.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 struct gpu_lane;
 

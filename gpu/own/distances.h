@@ -1,5 +1,5 @@
 /*
- * What gpu/distances.c and the kernel of gpu/own/distances.cu tell each other.
+ * What gpu/exec/ml/distances.c and the kernel of gpu/own/distances.cu tell each other.
  */
 #ifndef ACCEL_OWN_DISTANCES_H
 #define ACCEL_OWN_DISTANCES_H

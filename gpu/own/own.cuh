@@ -25,7 +25,7 @@
         extern __shared__ __align__(16) unsigned char own_shared_bytes[];                          \
         type *const name = (type *)own_shared_bytes
 
-/* Waits for all threads of all blocks, which then see what each has written. For grids whose blocks are together (gpu/own.h).
+/* Waits for all threads of all blocks, which then see what each has written. For grids whose blocks are together (gpu/device/own.h).
  * arrived: a number in device memory, 0 before the launch. */
 static __device__ inline void own_grid_barrier(unsigned long long *arrived)
 {

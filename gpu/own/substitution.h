@@ -1,5 +1,5 @@
 /*
- * What gpu/triangle_solve.c and the kernels of gpu/own/substitution.cu tell each other.
+ * What gpu/exec/blas/triangle_solve.c and the kernels of gpu/own/substitution.cu tell each other.
  */
 #ifndef ACCEL_OWN_SUBSTITUTION_H
 #define ACCEL_OWN_SUBSTITUTION_H

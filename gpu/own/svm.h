@@ -1,5 +1,5 @@
 /*
- * What gpu/smo.c and the kernels of gpu/own/svm*.cu and smo*.cu tell each other: plain data in device memory.
+ * What gpu/exec/ml/smo.c and the kernels of gpu/own/svm*.cu and smo*.cu tell each other: plain data in device memory.
  */
 #ifndef ACCEL_OWN_SVM_H
 #define ACCEL_OWN_SVM_H

@@ -4,8 +4,8 @@
 #ifndef ACCEL_BLAS_ABI_H
 #define ACCEL_BLAS_ABI_H
 
-#include "ops/call.h"
-#include "ops/passing.h"
+#include "call/call.h"
+#include "call/passing.h"
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102 };
 

@@ -7,7 +7,7 @@
 #include "cpu_ref/checks.h"
 #include "ops/cut.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 
 /* gemm's op->scheduled, also of a batch's one product. */
 void gemm_describe(const struct accel_call *call, struct scheduled *scheduled);

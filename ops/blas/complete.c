@@ -7,7 +7,7 @@
 
 #include "abi.h"
 #include "ops/op.h"
-#include "ops/rules.h"
+#include "ops/rules/rules.h"
 #include "pass.h"
 
 /* Returns the length that a workspace tells in its first element, as its slot; 0: none. */

@@ -2,7 +2,7 @@
  * gemm, gemm3m: C := alpha op(A) op(B) + beta C, by a schedule: blocks of C, each a sum over blocks of k.
  */
 #include "blas.h"
-#include "gpu/blocks.h"
+#include "gpu/exec/blas/blocks.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 

@@ -3,7 +3,7 @@
  */
 #include "abi.h"
 #include "blas.h"
-#include "gpu/products.h"
+#include "gpu/exec/blas/products.h"
 #include "parse.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };

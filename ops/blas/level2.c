@@ -6,7 +6,7 @@
  * strip by strip, in an order in which the original can do the rest by one call.
  */
 #include "blas.h"
-#include "gpu/tiles.h"
+#include "gpu/exec/blas/tiles.h"
 
 /* The operands' parts. */
 enum { A, X, Y };

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "abi.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "ops/op.h"
-#include "ops/rules.h"
-#include "ops/shape.h"
+#include "ops/rules/rules.h"
+#include "call/shape.h"
 #include "row_major.h"
 
 static bool is_trans(int flag)
@@ -250,6 +250,7 @@ static void read_shapes(struct accel_call *call, struct arguments *p)
 {
     memset(call, 0, sizeof *call);
     call->routine = p->routine;
+    call->op = accel_op_of(p->routine);
     call->blas.layout = ACCEL_COLUMN_MAJOR;
     call->blas.width = p->passed->width;
     call->blas.has_work = p->passed->abi == ACCEL_ABI_FORTRAN;

@@ -5,8 +5,8 @@
 #ifndef ACCEL_PARSE_H
 #define ACCEL_PARSE_H
 
-#include "ops/call.h"
-#include "ops/passing.h"
+#include "call/call.h"
+#include "call/passing.h"
 
 /* Reads the caller's arguments. Leaves wrong flags and sizes as they are: see accel_call_fault(). */
 void blas_parse(struct accel_call *call, const struct accel_routine *routine,

@@ -5,7 +5,7 @@
 #include <limits.h>
 
 #include "blas.h"
-#include "gpu/blocks.h"
+#include "gpu/exec/blas/blocks.h"
 
 /* cuBLAS has no gemmt. Its triangles are halved down to blocks of this order, which are computed whole. */
 #define WHOLE_BLOCK 256

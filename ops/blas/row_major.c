@@ -1,7 +1,7 @@
 #include "row_major.h"
 
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 
 /* Exchanges m and n, if the routine has both. */
 static void exchange_sizes(struct accel_call *call)

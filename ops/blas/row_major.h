@@ -4,7 +4,7 @@
 #ifndef ACCEL_ROW_MAJOR_H
 #define ACCEL_ROW_MAJOR_H
 
-#include "ops/call.h"
+#include "call/call.h"
 
 /* Exchanges sizes, flags and operands. Twice is the identity, except that C becomes T in real types. Leaves scalars: parse.c
  * conjugates the alpha of her2k. */

@@ -3,7 +3,7 @@
  * blocks of A's order. Those of A beyond the diagonal are those of the stored triangle, transposed.
  */
 #include "blas.h"
-#include "gpu/blocks.h"
+#include "gpu/exec/blas/blocks.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 

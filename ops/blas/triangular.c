@@ -4,8 +4,8 @@
  * depend on each other.
  */
 #include "blas.h"
-#include "gpu/blocks.h"
-#include "gpu/triangle_solve.h"
+#include "gpu/exec/blas/blocks.h"
+#include "gpu/exec/blas/triangle_solve.h"
 
 enum { A = SCHEDULE_A, OUT = SCHEDULE_C };
 

@@ -4,7 +4,7 @@
 #ifndef GSL_GSL_H
 #define GSL_GSL_H
 
-#include "gpu/solver.h"
+#include "gpu/exec/lapack/solver.h"
 #include "ops/op.h"
 
 /* Rows of size2 elements, tda apart. Of complex ones size1, size2, tda and stride count elements, too. */

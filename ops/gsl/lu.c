@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cpu_ref/verify_test.h"
-#include "gpu/work.h"
+#include "gpu/device/work.h"
 #include "gsl.h"
 
 enum { PERMUTATION = GSL_ARGUMENT, SIGN };

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 
 enum { BYTES = sizeof(double) };
 

@@ -5,7 +5,7 @@
 #ifndef ACCEL_KNN_H
 #define ACCEL_KNN_H
 
-#include "gpu/distances.h"
+#include "gpu/exec/ml/distances.h"
 #include "ops/op.h"
 
 /* What a scan has found for a query. */

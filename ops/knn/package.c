@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "knn.h"
 
 /* 4096^2 + (1 + 2^-30)^2 = 2^24 + 1 + 2^-29 + 2^-60: the square without its last bit makes a sum that lies in the middle between two

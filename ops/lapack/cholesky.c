@@ -3,9 +3,9 @@
  */
 #include "cpu_ref/checks.h"
 #include "diagonal.h"
-#include "gpu/solver_in_core.h"
+#include "gpu/exec/lapack/solver_in_core.h"
 #include "in_panels.h"
-#include "rules.h"
+#include "ops/rules/lapack_rules.h"
 
 static void solve_right_sides(struct solver *s, struct array factored)
 {

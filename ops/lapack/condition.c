@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "cpu_ref/verify_test.h"
-#include "gpu/solver.h"
-#include "rules.h"
+#include "gpu/exec/lapack/solver.h"
+#include "ops/rules/lapack_rules.h"
 
 /* A factor of the matrix, up to exchanges of rows, which do not change these norms of the inverse. */
 struct triangular_factor {

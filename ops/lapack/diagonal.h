@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "ops/call.h"
+#include "call/call.h"
 
 /* Returns whether a triangular matrix has a zero on its diagonal. */
 bool lapack_has_zero_diagonal(const struct accel_span *x);

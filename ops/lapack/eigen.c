@@ -3,8 +3,8 @@
  */
 #include "cpu_ref/checks.h"
 #include "diagonal.h"
-#include "gpu/solver.h"
-#include "rules.h"
+#include "gpu/exec/lapack/solver.h"
+#include "ops/rules/lapack_rules.h"
 #include "spectral.h"
 
 #include <float.h>

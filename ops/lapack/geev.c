@@ -2,8 +2,8 @@
  * geev: eigenvalues and eigenvectors of a matrix without symmetry. cuSOLVER does not have the left vectors.
  */
 #include "cpu_ref/verify_test.h"
-#include "gpu/solver.h"
-#include "rules.h"
+#include "gpu/exec/lapack/solver.h"
+#include "ops/rules/lapack_rules.h"
 
 /* ---- Rules ---- */
 

@@ -1,7 +1,7 @@
 #include "in_panels.h"
 
-#include "gpu/solver_panels.h"
-#include "rules.h"
+#include "gpu/exec/lapack/solver_panels.h"
+#include "ops/rules/lapack_rules.h"
 
 /* ---- Times ---- */
 

@@ -1,11 +1,11 @@
 /*
- * LAPACK's calls that can go through the device in panels (gpu/panels.h): factorisations, and what is made of their factors, of a matrix that
+ * LAPACK's calls that can go through the device in panels (gpu/plan/panels.h): factorisations, and what is made of their factors, of a matrix that
  * is larger than its memory; factorisations of one that fits. Pure functions, except the steps.
  */
 #ifndef ACCEL_LAPACK_IN_PANELS_H
 #define ACCEL_LAPACK_IN_PANELS_H
 
-#include "gpu/panels.h"
+#include "gpu/plan/panels.h"
 #include "ops/op.h"
 
 /* Returns whether a call may go in panels: cheap. */

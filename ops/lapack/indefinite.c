@@ -3,8 +3,8 @@
  * hetrf, hetrs, hesv of a Hermitian one, where cuSOLVER has functions for it.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/solver.h"
-#include "rules.h"
+#include "gpu/exec/lapack/solver.h"
+#include "ops/rules/lapack_rules.h"
 
 #include <stdlib.h>
 

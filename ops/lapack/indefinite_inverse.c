@@ -8,8 +8,8 @@
  * M = V^-1 P^T is the inverse of U, and M' D^-1 M that of A.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/solver.h"
-#include "rules.h"
+#include "gpu/exec/lapack/solver.h"
+#include "ops/rules/lapack_rules.h"
 
 #include <complex.h>
 #include <float.h>

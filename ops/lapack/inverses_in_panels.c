@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/exchange.h"
+#include "gpu/pack/exchange.h"
 #include "panel_jobs.h"
 
 /* ---- Which jobs ---- */

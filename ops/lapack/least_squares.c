@@ -3,9 +3,9 @@
  * gelsd go on with the singular values of R. gelsy has no steps: cuSOLVER has no QR with column pivoting.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/solver_in_core.h"
+#include "gpu/exec/lapack/solver_in_core.h"
 #include "in_panels.h"
-#include "rules.h"
+#include "ops/rules/lapack_rules.h"
 #include "svd_algorithm.h"
 
 #include <float.h>

@@ -3,9 +3,9 @@
  */
 #include "cpu_ref/checks.h"
 #include "diagonal.h"
-#include "gpu/solver_in_core.h"
+#include "gpu/exec/lapack/solver_in_core.h"
 #include "in_panels.h"
-#include "rules.h"
+#include "ops/rules/lapack_rules.h"
 
 /* Uploads the factors and pivots that the program has. */
 static struct array upload_factors(struct solver *s, struct array *pivots)

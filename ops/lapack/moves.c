@@ -2,8 +2,8 @@
  * lacpy, laswp: a chain of calls on the device needs them between its steps. Data in device memory does not leave it.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/solver.h"
-#include "rules.h"
+#include "gpu/exec/lapack/solver.h"
+#include "ops/rules/lapack_rules.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "base/host_memory.h"
+#include "base/memory/host_memory.h"
 
 static int64_t size_of(enum accel_dtype dtype)
 {

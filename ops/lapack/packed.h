@@ -5,7 +5,7 @@
 #ifndef ACCEL_LAPACK_PACKED_H
 #define ACCEL_LAPACK_PACKED_H
 
-#include "ops/call.h"
+#include "call/call.h"
 
 /* rows x cols elements, ld from one column to the next. It does not own its memory. */
 struct packed {

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "gpu/solver_panels.h"
+#include "gpu/exec/lapack/solver_panels.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 
 /* ---- Descriptions ---- */
 

@@ -5,7 +5,7 @@
 #ifndef ACCEL_LAPACK_PANEL_JOBS_H
 #define ACCEL_LAPACK_PANEL_JOBS_H
 
-#include "gpu/solver_shared.h"
+#include "gpu/exec/lapack/solver_shared.h"
 #include "in_panels.h"
 
 /* ---- Descriptions ---- */

@@ -2,9 +2,9 @@
  * geqrf, orgqr (ungqr), ormqr (unmqr): Q is a product of elementary reflectors, stored as LAPACK's.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/solver_in_core.h"
+#include "gpu/exec/lapack/solver_in_core.h"
 #include "in_panels.h"
-#include "rules.h"
+#include "ops/rules/lapack_rules.h"
 
 static void run_geqrf(struct solver *s)
 {

@@ -6,8 +6,8 @@
  * solutions from both sides does. Small parts are the host's.
  */
 #include "cpu_ref/checks.h"
-#include "gpu/solver.h"
-#include "rules.h"
+#include "gpu/exec/lapack/solver.h"
+#include "ops/rules/lapack_rules.h"
 
 #include <complex.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/adjoint.h"
+#include "gpu/pack/adjoint.h"
 #include "panel_jobs.h"
 
 /* ---- Which jobs ---- */

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "gpu/exchange.h"
+#include "gpu/pack/exchange.h"
 #include "panel_jobs.h"
 
 /* ---- Which jobs ---- */

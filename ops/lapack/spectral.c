@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/host_memory.h"
-#include "ops/shape.h"
+#include "base/memory/host_memory.h"
+#include "call/shape.h"
 #include "spectral_steps.h"
 
 static struct packed_memory take(struct spectral *s, int64_t order)

@@ -2,9 +2,10 @@
 
 #include <math.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "ops/names.h"
-#include "ops/shape.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 
 /* ---- Inner calls ---- */
 

@@ -3,7 +3,7 @@
  * wide is first reduced to its R, as in LAPACK: R's bidiagonal form costs less.
  */
 #include "cpu_ref/checks.h"
-#include "rules.h"
+#include "ops/rules/lapack_rules.h"
 #include "svd_algorithm.h"
 
 struct vectors {

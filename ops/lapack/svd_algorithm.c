@@ -7,7 +7,7 @@
 
 #include <float.h>
 
-#include "gpu/failure.h"
+#include "gpu/device/failure.h"
 
 struct svd {
     char jobu, jobvt;

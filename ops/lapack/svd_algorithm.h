@@ -4,7 +4,7 @@
 #ifndef ACCEL_SVD_ALGORITHM_H
 #define ACCEL_SVD_ALGORITHM_H
 
-#include "gpu/solver.h"
+#include "gpu/exec/lapack/solver.h"
 
 /* Computes what solver_gesvd() does, by the algorithm that gpu_svd_choose() has set. */
 void svd_of(struct solver *s, char jobu, char jobvt, struct array a, struct array values,

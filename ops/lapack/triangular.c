@@ -3,9 +3,9 @@
  */
 #include "cpu_ref/checks.h"
 #include "diagonal.h"
-#include "gpu/solver.h"
+#include "gpu/exec/lapack/solver.h"
 #include "in_panels.h"
-#include "rules.h"
+#include "ops/rules/lapack_rules.h"
 
 /* Returns the triangle as a part of a matrix: without a unit diagonal. */
 static char triangle(const struct accel_call *call)

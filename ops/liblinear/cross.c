@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/work.h"
+#include "gpu/device/work.h"
 #include "validate.h"
 
 static bool parse(struct accel_call *call, const struct accel_passed *passed)

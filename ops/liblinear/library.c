@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 #include "ops/print_variable.h"
 #include "ops/sklearn_version.h"
 

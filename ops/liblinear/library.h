@@ -9,19 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ops/passing.h"
-
-/* liblinear's numbers of the solvers that run on the device. */
-enum { LINEAR_LR = 0, LINEAR_L2_SVC = 2, LINEAR_L2_SVR = 11 };
+#include "call/linear.h"
+#include "call/passing.h"
 
 /* Directions that a program's training is expected to try, rather too few and rather too many. */
 enum { LINEAR_DIRECTIONS = 20, LINEAR_DIRECTIONS_MOST = 100 };
-
-/* The last of a row has index -1. */
-struct linear_node {
-    int index; /* from 1 */
-    double value;
-};
 
 struct linear_problem {
     int rows, columns; /* columns: the bias's, too, which is in the rows */

@@ -6,7 +6,7 @@
 #ifndef ACCEL_LIBLINEAR_LOSS_H
 #define ACCEL_LIBLINEAR_LOSS_H
 
-#include "gpu/own.h"
+#include "gpu/device/own.h"
 #include "library.h"
 
 /* A list of sparse vectors on the device: see gpu/own/linear.cu. */

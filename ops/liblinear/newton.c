@@ -2,7 +2,7 @@
  * L. Galli and C.-J. Lin: Truncated Newton methods for linear classification (2022).
  */
 #include "solve.h"
-#include "vectors.h"
+#include "base/math/vectors.h"
 
 /* Sets s to a step and r to the residual after it. Returns the iterations. */
 static int conjugate_gradients(struct linear_solve *s)

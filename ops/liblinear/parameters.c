@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/work.h"
-#include "ops/series.h"
+#include "gpu/device/work.h"
+#include "base/math/series.h"
 #include "validate.h"
 
 enum { BEST_C, BEST_P, BEST_SCORE, OUTPUTS };

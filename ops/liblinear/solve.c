@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vectors.h"
+#include "base/math/vectors.h"
 
 bool linear_solve_make(struct linear_solve *s, int64_t n)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "fit.h"
-#include "gpu/work.h"
+#include "gpu/device/work.h"
 
 struct linear_training linear_training_in(const struct accel_call *call)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "solve.h"
-#include "vectors.h"
+#include "base/math/vectors.h"
 
 struct region {
     double radius;

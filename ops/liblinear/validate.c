@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/work.h"
+#include "gpu/device/work.h"
 
 /* All folds are there at once, where the library has one after the other. Returns whether they take little beside the rows. */
 static bool is_small(const struct accel_call *call, int folds)

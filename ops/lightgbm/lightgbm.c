@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "ops/op.h"
+#include "base/text/text.h"
+#include "ops/guide.h"
 #include "ops/places.h"
 
 enum layout { NO_CUDA = 1, WITH_CUDA };

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "gpu/work.h"
+#include "gpu/device/work.h"
 #include "libsvm.h"
 #include "train.h"
 

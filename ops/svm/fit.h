@@ -4,8 +4,8 @@
 #ifndef ACCEL_SVM_FIT_H
 #define ACCEL_SVM_FIT_H
 
-#include "gpu/smo.h"
-#include "problem.h"
+#include "gpu/exec/ml/smo.h"
+#include "call/svm.h"
 
 /* Makes the problem of two classes i < j, or (0, 0) the only one, at its start. Returns false without memory; the caller frees
  * q->alpha, with which all its arrays go. */

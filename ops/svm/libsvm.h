@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ops/folds.h"
-#include "ops/passing.h"
+#include "call/passing.h"
 #include "fit.h"
 
 struct libsvm_node {

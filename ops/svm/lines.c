@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "libsvm.h"
 
 void libsvm_say(const struct libsvm *library, const char *format, ...)

@@ -11,9 +11,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "cpu_ref/svm.h"
-#include "gpu/work.h"
+#include "gpu/device/work.h"
 #include "train.h"
 
 /* Where svm_train() has its problem and its parameters. */

@@ -4,7 +4,7 @@
 #ifndef ACCEL_SVM_PREDICT_H
 #define ACCEL_SVM_PREDICT_H
 
-#include "gpu/smo.h"
+#include "gpu/exec/ml/smo.h"
 #include "libsvm.h"
 #include "sklearn.h"
 

@@ -4,7 +4,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "predict.h"
 
 /* A part is so large that a thread is busy with it for longer than it takes to call one; less is not worth a call. */

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 #include "predict.h"
 
 enum { MODELS = 64 };

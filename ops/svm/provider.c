@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 #include "libsvm.h"
 #include "ops/print_variable.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "libsvm.h"
-#include "ops/series.h"
+#include "base/math/series.h"
 
 /* What Newton's method minimizes, of one value: t is its target. */
 static double loss(double f, double t)

@@ -8,8 +8,8 @@
 
 #include "fit.h"
 #include "libsvm.h"
-#include "ops/passing.h"
-#include "problem.h"
+#include "call/passing.h"
+#include "call/svm.h"
 
 struct sklearn_node {
     int features;

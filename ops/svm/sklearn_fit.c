@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/call.h"
+#include "call/call.h"
 #include "sklearn.h"
 
 /* ---- Memory that lives as long as the fit ---- */

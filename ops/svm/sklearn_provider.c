@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 #include "ops/sklearn_version.h"
 #include "sklearn.h"
 

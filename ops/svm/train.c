@@ -1,6 +1,6 @@
 #include "train.h"
 
-#include "gpu/work.h"
+#include "gpu/device/work.h"
 
 /* In the order in which they are asked. */
 static const struct svm_dialect *const dialects[] = {&svm_dialect_libsvm, &svm_dialect_sklearn};

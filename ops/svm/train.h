@@ -5,7 +5,7 @@
 #define ACCEL_SVM_TRAIN_H
 
 #include "ops/op.h"
-#include "problem.h"
+#include "call/svm.h"
 
 /* call->own of svm_train(). A dialect's parse() fills in all but SVM_RESULT. */
 enum {

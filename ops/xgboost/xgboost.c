@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "ops/op.h"
+#include "ops/guide.h"
 #include "ops/places.h"
 
 enum layout { NO_CUDA = 1, WITH_CUDA };

@@ -47,7 +47,7 @@
  * for others. */
 #define ACCEL_SITE_ENTRY_SHIFT 48
 
-/* GPU_STAYS_BYTES of gpu/gpu.h */
+/* GPU_STAYS_BYTES of gpu/device/gpu.h */
 #define ACCEL_STAYS_BYTES 0x100000
 
 /* struct accel_passed */
@@ -69,12 +69,12 @@
 #    include <stdint.h>
 #    include <string.h>
 
-#    include "ops/passing.h"
+#    include "call/passing.h"
 
 #    ifdef __aarch64__
-#        include "aarch64/frame.h"
+#        include "frame_aarch64.h"
 #    else
-#        include "x86_64/frame.h"
+#        include "frame_x86_64.h"
 #    endif
 
 /* Of a bound entry. slots.c writes them under its lock; the stubs read them without one. */

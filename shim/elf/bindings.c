@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/linker.h"
+#include "base/thread/linker.h"
 #include "dispatch/dispatch.h"
 #include "objects.h"
 #include "ops/names.h"

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "bindings.h"
 #include "dispatch/dispatch.h"
-#include "gpu/ending.h"
+#include "gpu/device/ending.h"
 #include "keep.h"
 #include "real_linker.h"
 #include "registration.h"

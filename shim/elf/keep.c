@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/forks.h"
-#include "base/linker.h"
+#include "base/thread/forks.h"
+#include "base/thread/linker.h"
 #include "objects.h"
 #include "own_lock.h"
 #include "real_linker.h"

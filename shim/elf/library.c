@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 #include "ops/blas/pass.h"
 #include "shim/arch/entry.h"
-#include "base/linker.h"
+#include "base/thread/linker.h"
 #include "kernels.h"
 #include "provider.h"
 #include "real_linker.h"

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/linker.h"
+#include "base/thread/linker.h"
 #include "ops/names.h"
 #include "symbols.h"
 

@@ -5,8 +5,8 @@
 #ifndef ACCEL_OUTER_H
 #define ACCEL_OUTER_H
 
-#include "ops/call.h"
-#include "ops/passing.h"
+#include "call/call.h"
+#include "call/passing.h"
 
 /* Returns the row, without exported names, of the provider's function that the code at return address ret lies in; `routine`, if there is
  * none. Takes the dynamic linker's locks: hold none of ours. Thread-safe. */

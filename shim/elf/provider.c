@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 #include "code.h"
 #include "objects.h"
 #include "own_lock.h"

@@ -5,8 +5,8 @@
 #include <link.h>
 #include <string.h>
 
-#include "base/linker.h"
-#include "gpu/ending.h"
+#include "base/thread/linker.h"
+#include "gpu/device/ending.h"
 #include "objects.h"
 #include "shim/arch/entry.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/forks.h"
-#include "base/linker.h"
-#include "base/say.h"
+#include "base/thread/forks.h"
+#include "base/thread/linker.h"
+#include "base/output/say.h"
 #include "keep.h"
 #include "objects.h"
 #include "ops/op.h"

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/forks.h"
-#include "base/say.h"
+#include "base/thread/forks.h"
+#include "base/output/say.h"
+#include "gpu/device/gpu.h"
 #include "objects.h"
 #include "own_lock.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "real_linker.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/crew.h"
-#include "base/forks.h"
+#include "base/thread/crew.h"
+#include "base/thread/forks.h"
 #include "tests/lib/in_child.h"
 #include "tests/lib/set_back.h"
 

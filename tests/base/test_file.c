@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file/file.h"
 
 /* A pipe gives what is in it, not what is asked for. */
 static void test_read_goes_on_to_the_end(void **state)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/give_way.h"
+#include "base/thread/give_way.h"
 
 /* Adds so many rounds of samples: in each one of every helper that may work, which got this share of its CPU. Moves the clock on. */
 static void work(struct give_way *g, int rounds, double share, double *now_ms)

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/host_memory.h"
+#include "base/memory/host_memory.h"
 
 static char root[] = "/tmp/accel-host-memory-XXXXXX";
 

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/forks.h"
-#include "base/host_memory.h"
-#include "base/kept_block.h"
+#include "base/thread/forks.h"
+#include "base/memory/host_memory.h"
+#include "base/memory/kept_block.h"
 
 #define LARGE (KEPT_BLOCK_LEAST + 12345)
 

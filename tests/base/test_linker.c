@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/linker.h"
+#include "base/thread/linker.h"
 
 /* ---- A thread that is inside until it is told to leave ---- */
 

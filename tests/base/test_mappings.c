@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/mappings.h"
+#include "base/memory/mappings.h"
 
 /* ---- The kernel's answers ---- */
 

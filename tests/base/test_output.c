@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/output.h"
+#include "base/file/file.h"
+#include "base/output/output.h"
 #include "tests/lib/set_back.h"
 
 enum { PIPE = 4096, LINE = 4 * PIPE };

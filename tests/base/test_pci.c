@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/pci.h"
+#include "base/host/pci.h"
 
 static char folder[] = "/tmp/test-pci-XXXXXX";
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/pins.h"
+#include "base/memory/pins.h"
 
 static void ordinary_files_hold_none(void **state)
 {

@@ -16,9 +16,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/host_memory.h"
-#include "base/populate.h"
+#include "base/thread/clock.h"
+#include "base/memory/host_memory.h"
+#include "base/memory/populate.h"
 
 enum { BYTES = 48 << 20, COLUMN = 96 << 10, USED = 40 << 10 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/ranks.h"
+#include "base/host/ranks.h"
 #include "tests/lib/environment.h"
 
 /* The ranks in an environment of these variables alone: NAME=value, separated by spaces. */

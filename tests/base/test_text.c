@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-#include "base/error_text.h"
-#include "base/text.h"
+#include "base/text/error_text.h"
+#include "base/text/text.h"
 
 static const char *decimal(double value)
 {

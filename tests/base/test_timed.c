@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/timed.h"
+#include "base/thread/clock.h"
+#include "base/thread/timed.h"
 #include "tests/lib/pause.h"
 #include "tests/lib/set_back.h"
 

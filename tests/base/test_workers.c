@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/forks.h"
-#include "base/workers.h"
+#include "base/thread/forks.h"
+#include "base/thread/workers.h"
 #include "tests/lib/in_child.h"
 #include "tests/lib/pause.h"
 #include "tests/lib/set_back.h"

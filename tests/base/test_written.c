@@ -25,9 +25,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/forks.h"
-#include "base/mappings.h"
-#include "base/tracking.h"
+#include "base/thread/forks.h"
+#include "base/memory/mappings.h"
+#include "base/memory/tracking.h"
 #include "tests/lib/watches.h"
 
 enum { PAGES = 64 };

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/crew.h"
-#include "gpu/pack.h"
+#include "base/thread/crew.h"
+#include "gpu/pack/pack.h"
 
 enum { SLOT_BYTES = 1 << 20, SLOTS = 32, HOST_BYTES = 6 * SLOT_BYTES, PAIRS = 61, REPEATS = 24 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu/panels.h"
+#include "gpu/plan/panels.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/op.h"
 #include "tests/lib/schedule_cases.h"

@@ -78,7 +78,7 @@ tap.ok("export WERROR=-Werror" in (ROOT / ".ci/run").read_text() and len(ours) >
 
 # ---- What is edited is built before it is tested ----
 
-sources = sources_of("gpu/own/*.cu", *(f"{layer}/**/*.[cS]" for layer in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool")), "tests/**/*.c")
+sources = sources_of("gpu/own/*.cu", *(f"{layer}/**/*.[cS]" for layer in ("base", "call", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool")), "tests/**/*.c")
 output, status = make("-n", f"BUILD={BUILD.relative_to(ROOT)}", *(f"-W{name}" for name in sources), "check", "CHECK=THE-TESTS")
 before, _, _ = output.partition("THE-TESTS")
 words = {word.removeprefix(f"{ROOT}/") for line in before.splitlines() for word in line.split()}
@@ -134,7 +134,7 @@ try:
            *(target for target, line in ours if "-DMARK_C" not in line))
 
     # A build folder whose objects, and their times, are ours.
-    for part in ("base", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool"):
+    for part in ("base", "call", "gpu", "ops", "report", "dispatch", "shim", "cpu_ref", "tool"):
         shutil.copytree(BUILD / part, scratch / part)
     for name in ("symbols.map", "names_places.inc", "compiler.flags", "glibc.flags", "layers.flags", "link.flags", "install.flags", "version.flags",
                  "objects.flags", "tool.flags", "own.flags", "extra.flags", "functions.def", "other_ops.def"):

@@ -9,7 +9,8 @@
 
 #include "cpu_ref/apply.h"
 #include "cpu_ref/verify.h"
-#include "ops/shape.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/routine.h"
 
 enum { MOST = 12 };

@@ -12,7 +12,8 @@
 
 #include "cpu_ref/verify.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/routine.h"
 
 /* SPOILT: the line of an operand's element that is no number. */

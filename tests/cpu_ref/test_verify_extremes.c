@@ -15,7 +15,8 @@
 #include "cpu_ref/element.h"
 #include "cpu_ref/verify.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/routine.h"
 
 enum { N = 12, SPACE = 2 * N * N };

@@ -7,9 +7,9 @@
 #include "dispatch/decide.h"
 #include "dispatch/small.h"
 #include "ops/lapack/in_panels.h"
-#include "ops/lapack/rules.h"
-#include "ops/rules.h"
-#include "ops/shape.h"
+#include "ops/rules/lapack_rules.h"
+#include "ops/rules/rules.h"
+#include "ops/typical.h"
 #include "tests/lib/decide_cases.h"
 
 static void sizes(void **state)
@@ -266,6 +266,7 @@ static void no_memory(void **state)
 static struct accel_call factorisation(const char *name, int64_t m, int64_t n)
 {
     struct accel_call call = {.routine = routine(name),
+                              .op = accel_op_of(routine(name)),
                               .blas.size = {[ACCEL_m] = m, [ACCEL_n] = n},
                               .blas.flag = {[ACCEL_jobz] = 'V'},
                               .blas.has_work = true,

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/decide_cases.h"
 
 /* A slim product pays if its matrix is on the device, unless it takes as long to see that it is unchanged. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "ops/op.h"
 #include "tests/lib/decide_cases.h"
 
 enum { PLACED_A = 1 << ACCEL_a, PLACED_B = 1 << ACCEL_b };
@@ -113,6 +114,7 @@ static void what_is_never_read_in_place(void **state)
     /* A result that is read, too: trmm and trsm overwrite B. */
     call = product_somewhere(300, 300, 300);
     call.routine = routine("dtrsm");
+    call.op = accel_op_of(call.routine);
     call.span[ACCEL_b].access = ACCEL_READWRITE;
     call.span[ACCEL_c] = (struct accel_span){.ptr = NULL};
     memcpy(call.blas.flag,
@@ -165,6 +167,7 @@ static void batches_in_place(void **state)
     settings.c2c = ACCEL_C2C_PLACE;
     settings.policy = ACCEL_POLICY_GPU;
     call.routine = routine("dgemm_batch");
+    call.op = accel_op_of(call.routine);
     call.batch = 3;
     call.span[ACCEL_a].array = matrices;
     call.span[ACCEL_b].stride = call.span[ACCEL_c].stride = 900;

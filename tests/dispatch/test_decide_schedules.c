@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "gpu/scheduled.h"
+#include "gpu/plan/scheduled.h"
 #include "tests/lib/decide_cases.h"
 
 /* A link of 10 GB/s, and the rate of model_gpu_rates(): the same figures as for a sum of copies and kernels. */

@@ -11,15 +11,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "dispatch/cost/curves.h"
 #include "dispatch/cost/split.h"
-#include "gpu/nominal.h"
+#include "dispatch/decide.h"
+#include "gpu/plan/nominal.h"
 #include "dispatch/run.h"
-#include "gpu/device.h"
-#include "gpu/scheduled.h"
+#include "gpu/device/device.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/lapack/in_panels.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 
 enum { N = 512 };
 static const uintptr_t site = 4711;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "dispatch/verify.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/routine.h"
 
 enum { N = 8, COUNT = 4 };

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "dispatch/cost/splits.h"
-#include "gpu/scheduled.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 #include "tests/lib/lent_parts.h"
 #include "tests/lib/long.h"
 #include "tests/lib/split_cases.h"

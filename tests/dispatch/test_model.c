@@ -9,7 +9,8 @@
 #include "dispatch/decide.h"
 #include "dispatch/cost/known_gpus.h"
 #include "dispatch/cost/model.h"
-#include "ops/shape.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 #include "ops/op.h"
 #include "tests/lib/routine.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "dispatch/pattern.h"
+#include "dispatch/settings/pattern.h"
 #include "ops/names.h"
 #include "ops/op.h"
 #include "tests/lib/routine.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dispatch/setting.h"
+#include "dispatch/settings/setting.h"
 #include "ops/names.h"
 #include "ops/op.h"
 

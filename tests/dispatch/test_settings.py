@@ -217,7 +217,7 @@ print("went on")"""
 
 # ---- The table of docs/settings.md and the program's ----
 
-source = (ROOT / "dispatch/setting_table.c").read_text()
+source = (ROOT / "dispatch/settings/setting_table.c").read_text()
 rows = dict(re.findall(r'^    \{"(ACCEL\w*)",.*?\b(ANYWHERE|ENVIRONMENT|INTERNAL)\b', source, re.M | re.S))
 table = re.search(r"^\| variable \|.*?\n\n", (ROOT / "docs/settings.md").read_text(), re.M | re.S)[0]
 documented = [name for row in table.strip().splitlines() for name in re.findall(r"`(ACCEL\w*)`", row.split("|")[1])]

@@ -11,12 +11,13 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "base/spent.h"
+#include "base/thread/spent.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/cost/curves.h"
 #include "dispatch/cost/slow_library.h"
+#include "dispatch/decide.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/routine.h"
 
 static struct accel_settings settings = {.on = true};

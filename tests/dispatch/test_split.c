@@ -14,9 +14,9 @@
 
 #include "dispatch/cost/splits.h"
 #include "dispatch/cost/triangle.h"
-#include "gpu/scheduled.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "call/shape.h"
 #include "tests/lib/split_cases.h"
 
 static const double no_limit = SPLIT_NO_LIMIT;

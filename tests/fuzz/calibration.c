@@ -13,7 +13,7 @@
 
 #include "dispatch/decide.h"
 #include "dispatch/cost/calibration.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "fuzz.h"
 
 static char folder[32], path[64];

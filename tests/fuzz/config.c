@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dispatch/config.h"
-#include "dispatch/complaints.h"
-#include "dispatch/settings.h"
+#include "dispatch/settings/config.h"
+#include "dispatch/settings/complaints.h"
+#include "dispatch/settings/settings.h"
 #include "fuzz.h"
 
 /* A file in memory that has the bytes, by a path. */

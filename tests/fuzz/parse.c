@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "dispatch/decide.h"
-#include "ops/lapack/rules.h"
+#include "ops/rules/lapack_rules.h"
 #include "report/log.h"
 #include "report/report.h"
 #include "dispatch/cost/regret.h"
@@ -15,7 +15,7 @@
 #include "ops/blas/parse.h"
 #include "ops/blas/pass.h"
 #include "ops/names.h"
-#include "ops/rules.h"
+#include "ops/rules/rules.h"
 #include "shim/arch/entry.h"
 
 /* ---- The bytes, one after the other; 0 behind the last ---- */

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/ranks.h"
-#include "dispatch/complaints.h"
-#include "dispatch/settings.h"
+#include "base/host/ranks.h"
+#include "dispatch/settings/complaints.h"
+#include "dispatch/settings/settings.h"
 #include "fuzz.h"
 
 /* Variables that lead to files: what is read there is not of this test. */

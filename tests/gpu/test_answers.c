@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "gpu/cuda/precision.h"
-#include "gpu/solver.h"
-#include "gpu/precision.h"
+#include "gpu/exec/lapack/solver.h"
+#include "gpu/plan/precision.h"
 #include "ops/op.h"
 #include "tests/lib/device_work.h"
 #include "tests/lib/routine.h"
@@ -306,7 +306,7 @@ static void a_function_without_steps_is_unsupported(void **state)
     (void)state;
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const struct accel_op *op = accel_op_of(&accel_routines[i]);
-        struct accel_call none = {.routine = &accel_routines[i], .batch = 1, .parts = 1};
+        struct accel_call none = accel_call_of(&accel_routines[i]);
         struct gpu_host nobody = {0};
         if (op->run || op->steps)
             continue;
@@ -744,6 +744,7 @@ static bool begin_product(const char *name, int64_t m, int64_t n, int64_t k, int
 {
     struct precision precision;
     call.routine = routine(name);
+    call.op = accel_op_of(call.routine);
     call.batch = batch;
     call.span[ACCEL_a].dtype = ACCEL_FLOAT64;
     call.blas.size[ACCEL_m] = m;

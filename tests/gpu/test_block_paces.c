@@ -11,10 +11,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "gpu/block_paces.h"
-#include "gpu/schedule_plan.h"
+#include "gpu/plan/block_paces.h"
+#include "gpu/plan/schedule_plan.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/rates.h"
 

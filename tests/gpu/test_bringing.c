@@ -11,10 +11,10 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 
-#include "base/forks.h"
-#include "gpu/bringing.h"
-#include "gpu/sightings.h"
-#include "ops/shape.h"
+#include "base/thread/forks.h"
+#include "gpu/cache/bringing.h"
+#include "gpu/cache/sightings.h"
+#include "ops/typical.h"
 #include "tests/lib/routine.h"
 #include "tests/lib/watches.h"
 

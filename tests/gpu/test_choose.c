@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "gpu/choose.h"
+#include "gpu/device/choose.h"
 
 static bool all_can(int device)
 {

@@ -1,4 +1,4 @@
-/* CUDA's libraries are not called while a fork is under way that began before they were loaded: see base/linker.h. */
+/* CUDA's libraries are not called while a fork is under way that began before they were loaded: see base/thread/linker.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "gpu/cuda/cuda_api.h"
-#include "base/linker.h"
+#include "base/thread/linker.h"
 #include "tests/lib/devices.h"
 
 static atomic_bool forked;

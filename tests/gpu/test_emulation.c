@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "gpu/precision.h"
+#include "gpu/plan/precision.h"
 
 static void its_end_is_aligned(void **state)
 {

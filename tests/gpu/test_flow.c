@@ -13,11 +13,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "cpu_ref/judge.h"
 #include "gpu/cuda/cuda_api.h"
 #include "gpu/cuda/device.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
+#include "ops/op.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/products.h"
 #include "tests/lib/rates.h"
@@ -258,6 +259,7 @@ static void make_batch(struct product *p, void **array[3], int repeat, int disti
 {
     make_product(p, ACCEL_FLOAT64, 'T', 'N', ROWS, COLS, DEPTH, 0.5);
     p->call.routine = routine(pointers ? "dgemm_batch" : "dgemm_batch_strided");
+    p->call.op = accel_op_of(p->call.routine);
     p->call.batch = BATCH;
     for (int x = 0; x < 3; x++) {
         struct accel_span *span = &p->call.span[x];

@@ -1,5 +1,5 @@
 /*
- * How a flow of copies and kernels ends (gpu/flow.h) where the driver refuses, memory is short, or those that it waits for fail: its status,
+ * How a flow of copies and kernels ends (gpu/device/flow.h) where the driver refuses, memory is short, or those that it waits for fail: its status,
  * what is written then, and who is told. And what a call says that has ended so.
  */
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/flow.h"
+#include "gpu/device/flow.h"
 #include "tests/lib/device_work.h"
 #include "tests/lib/products.h"
 #include "tests/lib/rates.h"

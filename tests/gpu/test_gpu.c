@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "gpu/cuda/cuda_api.h"
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 #include "gpu/cuda/device.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/products.h"

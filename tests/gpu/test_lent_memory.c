@@ -18,7 +18,7 @@
 
 #include "gpu/cuda/device.h"
 #include "ops/names.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/devices.h"
 
 enum { N = 48, BUDGET = 16 << 20, SMALL = 1 << 20, LARGE = 4 << 20 };

@@ -14,9 +14,9 @@
 #include <time.h>
 
 #include "gpu/cuda/device.h"
-#include "gpu/pack.h"
+#include "gpu/pack/pack.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/devices.h"
 
 static struct gpu_device *device;

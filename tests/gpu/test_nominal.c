@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "gpu/nominal.h"
+#include "gpu/plan/nominal.h"
 
 static const struct {
     const char *name;

@@ -1,5 +1,5 @@
 /*
- * Kernels of our own (gpu/own.h): a launch, what fits, and failures. With TEST_REAL_GPU set, on whatever GPU is found.
+ * Kernels of our own (gpu/device/own.h): a launch, what fits, and failures. With TEST_REAL_GPU set, on whatever GPU is found.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/own.h"
+#include "gpu/device/own.h"
 #include "tests/lib/device_work.h"
 #include "tests/lib/gate.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "gpu/own_first.h"
+#include "gpu/plan/own_first.h"
 #include "tests/lib/rates.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };

@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/cpu.h"
-#include "gpu/pack.h"
+#include "base/host/cpu.h"
+#include "gpu/pack/pack.h"
 
-/* The linker sends the calls of gpu/pack.c here. */
+/* The linker sends the calls of gpu/pack/pack.c here. */
 static long libc_calls;
 void *__real_memcpy(void *to, const void *from, size_t bytes);
 void *__wrap_memcpy(void *to, const void *from, size_t bytes);

@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/pack.h"
-#include "gpu/panels.h"
-#include "ops/call.h"
+#include "gpu/pack/pack.h"
+#include "gpu/plan/panels.h"
+#include "call/call.h"
 #include "tests/lib/rates.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };

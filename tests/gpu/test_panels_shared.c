@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "dispatch/cost/factorisation.h"
-#include "gpu/pack.h"
+#include "gpu/pack/pack.h"
 #include "ops/op.h"
 #include "tests/lib/split_cases.h"
 

@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "gpu/peers.h"
+#include "gpu/exec/blas/peers.h"
 #include "ops/cut.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/routine.h"
 #include "tests/lib/rates.h"
 

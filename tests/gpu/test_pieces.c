@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#include "gpu/pieces.h"
+#include "gpu/pack/pieces.h"
 
 static struct lane_rectangle triangle_of(int64_t rows, int64_t cols, int64_t size, char uplo)
 {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "gpu/cuda/device.h"
-#include "gpu/ending.h"
+#include "gpu/device/ending.h"
 #include "tests/lib/devices.h"
 
 /* libaccel calls no such function: this one is linked. Its prototype is that of CUDA's driver API. */

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/adjoint.h"
-#include "gpu/exchange.h"
+#include "gpu/pack/adjoint.h"
+#include "gpu/pack/exchange.h"
 
 static uint64_t state = 1;
 

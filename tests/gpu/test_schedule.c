@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/choices.h"
+#include "gpu/plan/choices.h"
 #include "tests/lib/schedule_cases.h"
 #include "tests/lib/rates.h"
 

@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-#include "gpu/schedule_engines.h"
-#include "gpu/schedule_plan.h"
+#include "gpu/plan/schedule_engines.h"
+#include "gpu/plan/schedule_plan.h"
 #include "tests/lib/rates.h"
 #include "tests/lib/schedule_cases.h"
 

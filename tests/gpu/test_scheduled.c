@@ -9,10 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "gpu/choices.h"
-#include "gpu/scheduled.h"
+#include "gpu/plan/choices.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/routine.h"
 #include "tests/lib/rates.h"
 

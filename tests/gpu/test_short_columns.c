@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-#include "gpu/schedule_plan.h"
-#include "gpu/short_columns.h"
+#include "gpu/plan/schedule_plan.h"
+#include "gpu/plan/short_columns.h"
 #include "tests/lib/rates.h"
 
 static bool is_about(double x, double expected)

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/forks.h"
-#include "gpu/sightings.h"
+#include "base/thread/forks.h"
+#include "gpu/cache/sightings.h"
 
 static struct accel_span matrix_at(uintptr_t address)
 {

@@ -1,5 +1,5 @@
 /*
- * Quadratic problems of support vector machines (gpu/smo.h) against a solver on the CPU: all types of problems and kernels, memory that
+ * Quadratic problems of support vector machines (gpu/exec/ml/smo.h) against a solver on the CPU: all types of problems and kernels, memory that
  * is short, launches, failures. With TEST_REAL_GPU set, on whatever GPU is found.
  */
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/smo_steps.h"
+#include "gpu/exec/ml/smo_steps.h"
 #include "tests/lib/device_work.h"
 #include "tests/lib/long.h"
 #include "tests/lib/smo_reference.h"

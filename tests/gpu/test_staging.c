@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "gpu/cuda/device.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/in_child.h"

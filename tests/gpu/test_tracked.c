@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gpu/tracked.h"
+#include "gpu/cache/tracked.h"
 #include "tests/lib/watches.h"
 
 /* Columns are shorter than a page and have gaps between them; neither end is at a page's edge. */

@@ -1,5 +1,5 @@
 /*
- * Solving by a triangle with the kernel of our own (gpu/triangle_solve.h): every side, triangle, operation and type, orders around the kernel's
+ * Solving by a triangle with the kernel of our own (gpu/exec/blas/triangle_solve.h): every side, triangle, operation and type, orders around the kernel's
  * own, what is read and written, and failures. With TEST_REAL_GPU set, on whatever GPU is found.
  */
 #include <setjmp.h>
@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/own.h"
+#include "gpu/device/own.h"
 #include "gpu/own/substitution.h"
-#include "gpu/triangle_solve.h"
+#include "gpu/exec/blas/triangle_solve.h"
+#include "ops/op.h"
 #include "tests/lib/device_work.h"
 #include "tests/lib/long.h"
 
@@ -162,6 +163,7 @@ static enum gpu_status run(struct problem *p)
 {
     call.routine = accel_name_routine(
         (uint32_t)accel_name_find(p->dtype == ACCEL_FLOAT32 ? "strsm_" : "dtrsm_"));
+    call.op = accel_op_of(call.routine);
     CUDA(cuLaunchKernel) = count_launch;
     CUDA(cublasDtrsm_v2_64) = count_solve;
     kernels = solves = 0;

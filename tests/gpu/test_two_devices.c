@@ -16,7 +16,7 @@
 
 #include "gpu/cuda/device.h"
 #include "ops/names.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/devices.h"
 
 enum { N = 48, CALLS = 40 };

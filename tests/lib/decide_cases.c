@@ -1,10 +1,12 @@
 #include "decide_cases.h"
+#include "ops/op.h"
 
 const struct accel_settings defaults = {.on = true, .memory_share = 0.8};
 
 struct accel_call product(const char *name, int64_t m, int64_t n, int64_t k)
 {
     struct accel_call call = {.routine = routine(name),
+                              .op = accel_op_of(routine(name)),
                               .blas.size = {m, n, k},
                               .blas.flag = {'N', 'N'},
                               .batch = 1,
@@ -24,6 +26,7 @@ struct accel_call product(const char *name, int64_t m, int64_t n, int64_t k)
 struct accel_call times_vector(int64_t m, int64_t n)
 {
     struct accel_call call = {.routine = routine("dgemv"),
+                              .op = accel_op_of(routine("dgemv")),
                               .blas.size = {m, n, 0},
                               .blas.flag = {[ACCEL_trans] = 'N'},
                               .batch = 1,

@@ -6,6 +6,7 @@
 
 #include "gpu/cuda/device.h"
 #include "ops/names.h"
+#include "ops/op.h"
 #include "tests/lib/devices.h"
 
 static struct cuda_device *device;
@@ -31,8 +32,7 @@ static int begin_work(void **state)
     real = cuda_api;
     failure_begin(&outer);
     host = (struct gpu_host){0};
-    call = (struct accel_call){
-        .routine = accel_name_routine((uint32_t)accel_name_find("dgemm_")), .batch = 1, .parts = 1};
+    call = accel_call_of(accel_name_routine((uint32_t)accel_name_find("dgemm_")));
     work = (struct gpu_work){.call = &call, .host = &host, .device = &device->common};
     return gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, true, &work.lane) == GPU_OK
                ? 0

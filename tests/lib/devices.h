@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "gpu/gpu.h"
+#include "gpu/device/gpu.h"
 
 bool is_real_gpu(void);
 

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 
 void broken(const char *condition, int line)
 {

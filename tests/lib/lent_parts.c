@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/peers.h"
-#include "gpu/schedule_plan.h"
+#include "gpu/exec/blas/peers.h"
+#include "gpu/plan/schedule_plan.h"
 #include "ops/cut.h"
 
 enum { UP = SCHEDULE_UP };

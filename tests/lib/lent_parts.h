@@ -1,6 +1,6 @@
 /*
  * The parts of a divided call that lend each other cells, all at the same time in virtual time: by the schedules and with the owners that the run has
- * (gpu/peers.h). A copy of another part's cell begins when that has come up, and not before what the copying device brings up before it. Knows nothing of how
+ * (gpu/exec/blas/peers.h). A copy of another part's cell begins when that has come up, and not before what the copying device brings up before it. Knows nothing of how
  * the plan finds that out (dispatch/cost/together.h).
  */
 #ifndef LENT_PARTS_H

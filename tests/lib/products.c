@@ -54,8 +54,7 @@ void make_product(struct product *p, enum accel_dtype dtype, char ta, char tb, i
 {
     memset(p, 0, sizeof *p);
     struct accel_call *call = &p->call;
-    call->routine = gemm_of(dtype);
-    call->batch = call->parts = 1;
+    *call = accel_call_of(gemm_of(dtype));
     call->blas.flag[ACCEL_transa] = ta;
     call->blas.flag[ACCEL_transb] = tb;
     call->blas.size[ACCEL_m] = m;

@@ -4,8 +4,8 @@
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
 
-#include "gpu/gpu.h"
-#include "ops/call.h"
+#include "gpu/device/gpu.h"
+#include "call/call.h"
 
 struct product {
     struct accel_call call;

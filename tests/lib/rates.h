@@ -2,7 +2,7 @@
 #ifndef RATES_H
 #define RATES_H
 
-#include "gpu/schedule.h"
+#include "gpu/plan/schedule.h"
 
 #define RATES(up_gbps, down_gbps, gflops, half_size, of_copy, of_kernel, of_wait)                  \
     {                                                                                              \

@@ -4,7 +4,7 @@
 #ifndef ROUTINE_H
 #define ROUTINE_H
 
-#include "ops/call.h"
+#include "call/call.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

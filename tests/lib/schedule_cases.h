@@ -2,7 +2,7 @@
 #ifndef SCHEDULE_CASES_H
 #define SCHEDULE_CASES_H
 
-#include "gpu/schedule.h"
+#include "gpu/plan/schedule.h"
 
 struct schedule_case {
     const char *name;

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/output.h"
-#include "dispatch/complaints.h"
+#include "base/output/output.h"
+#include "dispatch/settings/complaints.h"
 #include "tests/lib/environment.h"
 
 char folder[] = "/tmp/accel-settings-XXXXXX";

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "dispatch/settings.h"
+#include "dispatch/settings/settings.h"
 
 extern char folder[];
 extern char named[PATH_MAX], users_own[PATH_MAX], systems[PATH_MAX]; /* the files' paths */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 
 const struct split_machine split_machines[] = {
     {"two RTX", 2, {1300}, 25},

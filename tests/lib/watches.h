@@ -1,10 +1,10 @@
 /*
- * For unit tests of memory that is watched for writes (base/written.h).
+ * For unit tests of memory that is watched for writes (base/memory/written.h).
  */
 #ifndef ACCEL_TEST_WATCHES_H
 #define ACCEL_TEST_WATCHES_H
 
-#include "base/written.h"
+#include "base/memory/written.h"
 
 /* Returns what a test's setup returns where such memory gave this watch, which it ends: 0, or -1 for a failure. Skips the test where the
  * kernel cannot watch memory at all. */

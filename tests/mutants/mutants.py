@@ -19,7 +19,8 @@ RULES = HERE / "mutants.rules"
 # Mutants that a test has killed: rows of what tests/mutants/run prints.
 KEPT = HERE / "kept"
 # shim/, dispatch/, the parts of gpu/ without CUDA, and the operations.
-SOURCES = ("shim/*.c", "shim/elf/*.c", "shim/arch/x86_64/*.c", "dispatch/*.c", "dispatch/cost/*.c", "gpu/*.c", "ops/*.c", "ops/*/*.c")
+SOURCES = ("shim/*.c", "shim/elf/*.c", "shim/arch/x86_64/*.c", "dispatch/*.c", "dispatch/*/*.c", *(f"gpu/{room}/*.c" for room in ("pack", "plan", "device", "cache", "exec/*")),
+           "ops/*.c", "ops/*/*.c")
 
 Mutant = namedtuple("Mutant", "file nth before after")
 
@@ -50,10 +51,16 @@ def draw(root, seed, count, names=None):
 
 def kept():
     """[(mutant, the test that killed it)]"""
-    for line in KEPT.read_text().splitlines():
+    for mutant, _, by in rows_of(KEPT):
+        yield mutant, by
+
+
+def rows_of(path):
+    """[(mutant, verdict, the test that killed it)] of what tests/mutants/run has printed."""
+    for line in path.read_text().splitlines():
         if not line.startswith("#"):
-            name, nth, before, after, _, by = line.split("\t")
-            yield Mutant(name, int(nth), before, after), by
+            name, nth, before, after, verdict, by = line.split("\t")
+            yield Mutant(name, int(nth), before, after), verdict, by
 
 
 def is_there(root, mutant):
@@ -121,14 +128,21 @@ def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+# Seconds that a unit test takes to be linked.
+LINK = 1
+
+
 def tests_for(root, mutant, covered, seconds):
-    """The tests that may kill it, unit tests first. seconds: of those that run its line, how long together."""
+    """The tests that may kill it, unit tests first, then those of its folder, the shortest first. seconds: of those that run its line, how long
+    together."""
     known = covered.by(mutant)
     if known is None:
         return unit_tests(root, mutant.file) + programs(root, mutant.file)
+    own, folder = unit_tests(root, mutant.file), f"tests/{Path(mutant.file).parent}/"
+    known.sort(key=lambda row: (row[1] not in own, not row[1].startswith(folder), row[0]))
     tests, left = [], seconds
     for takes, test in known:
-        left -= takes
+        left -= takes + (LINK if test.endswith(".c") else 0)
         if left > 0 or not tests:
             tests.append(test)
     return sorted(tests, key=lambda test: not test.endswith(".c"))

@@ -75,8 +75,8 @@ static void batches_with_strides(void **state)
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         const int64_t ld = 2 + below(8);
-        struct accel_call call = {.routine = routine("dgemm_batch_strided"),
-                                  .batch = 1 + below(BATCH)};
+        struct accel_call call = accel_call_of(routine("dgemm_batch_strided"));
+        call.batch = 1 + below(BATCH);
         struct accel_span *a = &call.span[ACCEL_a], *c = &call.span[ACCEL_c];
         *a = matrix(ld, ld, ACCEL_READ);
         *c = matrix(ld, ld, ACCEL_READ | ACCEL_WRITE);
@@ -98,7 +98,8 @@ static void batches_in_arrays(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         const int64_t ld = 2 + below(8);
         void *of_a[BATCH], *of_c[BATCH];
-        struct accel_call call = {.routine = routine("dgemm_batch"), .batch = 1 + below(BATCH)};
+        struct accel_call call = accel_call_of(routine("dgemm_batch"));
+        call.batch = 1 + below(BATCH);
         struct accel_span *a = &call.span[ACCEL_a], *c = &call.span[ACCEL_c];
         *a = matrix(ld, ld, ACCEL_READ);
         *c = matrix(ld, ld, ACCEL_READ | ACCEL_WRITE);

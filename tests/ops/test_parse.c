@@ -13,12 +13,12 @@
 #include "ops/blas/abi.h"
 #include "ops/blas/parse.h"
 #include "ops/blas/pass.h"
-#include "ops/lapack/rules.h"
+#include "ops/rules/lapack_rules.h"
 #include "ops/names.h"
 #include "ops/overlap.h"
 #include "ops/op.h"
-#include "ops/shape.h"
-#include "ops/rules.h"
+#include "call/shape.h"
+#include "ops/rules/rules.h"
 #include "shim/arch/entry.h"
 
 /* Stands in for a BLAS function: keeps what it was called with. The frame has the entry's layout,
@@ -127,6 +127,7 @@ static bool is_unread(const struct accel_call *call, const struct accel_arg *arg
 static struct accel_call sample(const struct accel_routine *routine, enum accel_abi abi, int width)
 {
     struct accel_call call = {.routine = routine,
+                              .op = accel_op_of(routine),
                               .blas.layout = ACCEL_COLUMN_MAJOR,
                               .batch = 1,
                               .parts = 1,

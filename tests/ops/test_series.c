@@ -1,4 +1,4 @@
-/* ops/series.h: as libm's functions, over the whole range. */
+/* base/math/series.h: as libm's functions, over the whole range. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "ops/series.h"
+#include "base/math/series.h"
 
 /* Returns the difference in units of the last place of the right value; of a value below the normal ones, of the smallest number. */
 static double units(double value, double right)

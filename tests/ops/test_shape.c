@@ -8,7 +8,8 @@
 #include <cmocka.h>
 
 #include "ops/names.h"
-#include "ops/shape.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 
 static char memory[1 << 16];
 

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "driver.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
 
 void report(const char *name, double value, const char *unit)
 {

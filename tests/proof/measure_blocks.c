@@ -1,9 +1,9 @@
 /*
- * What the device computes of the blocks that schedules have (gpu/schedule.h): products one after the other, on one stream and on two in turn; products by a few
+ * What the device computes of the blocks that schedules have (gpu/plan/schedule.h): products one after the other, on one stream and on two in turn; products by a few
  * columns, which the memory limits; triangles of products by a transpose, as wholes and divided; and triangles that are solved, whose steps wait for each other, alone and beside products.
  */
 #include "driver.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "measure.h"
 
 #include <stdio.h>

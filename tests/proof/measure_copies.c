@@ -1,9 +1,9 @@
 /*
- * Copies between host and device: of pinned memory, one way and both, and by columns, as those of triangles are (gpu/pieces.h); of pageable
+ * Copies between host and device: of pinned memory, one way and both, and by columns, as those of triangles are (gpu/pack/pieces.h); of pageable
  * memory as the driver makes them, and what pinning costs. And a copy within the device, for the rate of its memory.
  */
 #include "driver.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "measure.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * What the device computes: the cost of launches, and the peaks of products in the three types that matter most.
  */
 #include "driver.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "measure.h"
 
 #include <stdio.h>

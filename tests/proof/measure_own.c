@@ -1,9 +1,9 @@
 /*
- * libaccel's own copies of operands in the program's memory (gpu/staging.h), with the threads that help: beside pinned copies, and
+ * libaccel's own copies of operands in the program's memory (gpu/device/staging.h), with the threads that help: beside pinned copies, and
  * beside those of measure_staged.c. Also one way by one calling thread, and the other way by another one at the same time: what both get together
  * is what the threads that help can pack and unpack, if the link has more.
  */
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "gpu/cuda/device.h"
 #include "measure.h"
 

@@ -4,7 +4,7 @@
  * all memory of contexts that may use each other's: peer_A_B. That access stays, so it comes last.
  */
 #include "driver.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "measure.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * the link: what there is to send.
  */
 #include "driver.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "measure.h"
 
 #include <pthread.h>

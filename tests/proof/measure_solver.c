@@ -3,7 +3,7 @@
  * libaccel's are compared with.
  */
 #include "driver.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "measure.h"
 
 #include <stdint.h>

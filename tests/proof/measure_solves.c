@@ -1,12 +1,13 @@
 /*
- * Solutions by a triangle as libaccel makes them (gpu/triangle_solve.h), by the device's BLAS and by our own kernel: how long one takes, of a few in a
+ * Solutions by a triangle as libaccel makes them (gpu/exec/blas/triangle_solve.h), by the device's BLAS and by our own kernel: how long one takes, of a few in a
  * row, for orders and right-hand sides that schedules have, and how far both results differ.
  */
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "gpu/cuda/device.h"
-#include "gpu/triangle_solve.h"
+#include "gpu/exec/blas/triangle_solve.h"
 #include "measure.h"
 #include "ops/names.h"
+#include "ops/op.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -140,8 +141,8 @@ static void measure_on(struct gpu_device *device, bool quick)
                                        {960, 8192}, {1152, 16384}, {2752, 2752}, {2752, 4096}};
     const int shapes = sizeof shape / sizeof *shape;
     struct gpu_host host = {.keeps = false};
-    const struct accel_call call = {
-        .routine = accel_name_routine((uint32_t)accel_name_find("dtrsm_")), .batch = 1, .parts = 1};
+    const struct accel_call call =
+        accel_call_of(accel_name_routine((uint32_t)accel_name_find("dtrsm_")));
     struct gpu_work work = {.call = &call, .host = &host, .device = device};
     struct gpu_scope scope;
     struct failure outer;

@@ -5,7 +5,7 @@
  * and with slots in huge pages, which the processor and the bus find sooner.
  */
 #include "driver.h"
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "measure.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /*
- * Whether this kernel can prove that memory was not written (base/tracking.h), by that file's own test, and what it costs.
+ * Whether this kernel can prove that memory was not written (base/memory/tracking.h), by that file's own test, and what it costs.
  */
-#include "base/clock.h"
-#include "base/tracking.h"
+#include "base/thread/clock.h"
+#include "base/memory/tracking.h"
 #include "measure.h"
 
 #include <errno.h>

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "products.h"
 #include "time_calls.h"
 

@@ -24,7 +24,7 @@
 #include <string.h>
 #include <svm.h>
 
-#include "base/clock.h"
+#include "base/thread/clock.h"
 
 static _Noreturn void fail(const char *what)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/thread/clock.h"
 #include "products.h"
 
 /* Behind the last argument: the hidden lengths of CHARACTER arguments. */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "dispatch/cost/model.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 #include "tool/survey.h"
 #include "tool/workload.h"
 
@@ -44,9 +44,9 @@ static void size_of(int64_t size[ACCEL_DIMENSIONS], int shape, int64_t s)
 /* Shapes that are the same for a routine are recorded once. */
 static bool is_new(const struct accel_routine *routine, int shape)
 {
-    bool m = accel_has_size(routine, ACCEL_m);
-    bool inner = accel_has_size(routine, ACCEL_k) || accel_has_size(routine, ACCEL_nrhs);
-    return shape == 0 || (shape == 1 ? inner : m || accel_has_size(routine, ACCEL_nrhs));
+    bool m = accel_has_dimension(routine, ACCEL_m);
+    bool inner = accel_has_dimension(routine, ACCEL_k) || accel_has_dimension(routine, ACCEL_nrhs);
+    return shape == 0 || (shape == 1 ? inner : m || accel_has_dimension(routine, ACCEL_nrhs));
 }
 
 /* The best of a few runs after one that warms up; negative where it fails. kernel_ms: of a call whose copies and kernels overlap, else 0. */
@@ -142,7 +142,7 @@ static void record_shapes(struct recorder *r, const struct accel_routine *routin
             size_of(size, shape, s);
             printf("%s", routine->name);
             for (int d = 0; d < ACCEL_DIMENSIONS; d++)
-                if (accel_has_size(routine, (enum accel_size)d)) {
+                if (accel_has_dimension(routine, d)) {
                     printf("%c%lld", mark, (long long)size[d]);
                     mark = 'x';
                 }

@@ -11,9 +11,9 @@
 #include "dispatch/decide.h"
 #include "dispatch/cost/calibration.h"
 #include "dispatch/cost/cost.h"
-#include "gpu/scheduled.h"
+#include "gpu/plan/scheduled.h"
 #include "ops/lapack/in_panels.h"
-#include "ops/shape.h"
+#include "ops/typical.h"
 
 static const double most_sum = 1.05, most_call = 1.5;
 static long scheduled_calls;
@@ -71,7 +71,7 @@ static bool read_sizes(const char *text, const struct accel_routine *routine,
     memset(size, 0, ACCEL_DIMENSIONS * sizeof *size);
     for (int i = 0; i < ACCEL_DIMENSIONS; i++) {
         char *end;
-        if (!accel_has_size(routine, (enum accel_size)i))
+        if (!accel_has_dimension(routine, i))
             continue;
         size[i] = strtoll(text, &end, 10);
         if (end == text)

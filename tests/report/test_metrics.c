@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/forks.h"
+#include "base/thread/forks.h"
 #include "report/metrics.h"
 #include "report/report.h"
 

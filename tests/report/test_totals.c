@@ -158,6 +158,7 @@ static void sizes_of_a_row(void **state)
     (void)state;
     begin();
     product.routine = routine("dgemm");
+    product.op = accel_op_of(product.routine);
     struct accel_record record = record_of(&product, "dgemm_", 0, (struct accel_decision){0});
     static const int64_t sizes[] = {300, 1023, 256, 1024, 4095};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

@@ -9,8 +9,9 @@
 #include <cmocka.h>
 
 #include "ops/op.h"
-#include "ops/rules.h"
-#include "ops/shape.h"
+#include "ops/rules/rules.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 #include "tests/lib/routine.h"
 #include "tool/told_call.h"
 

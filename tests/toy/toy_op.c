@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gpu/tiles.h"
+#include "gpu/exec/blas/tiles.h"
 #include "ops/op.h"
 
 static int accepts(const struct accel_provider *provider)

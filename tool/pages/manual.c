@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/version.h"
-#include "dispatch/setting.h"
+#include "base/host/version.h"
+#include "dispatch/settings/setting.h"
 #include "tool/commands.h"
 
 /* ---- Text for troff ---- */
@@ -157,7 +157,8 @@ static bool put_settings(const char *path)
             good = put_setting(line, seen);
     good = good && are_whole(seen);
     if (!good)
-        fprintf(stderr, "pages: %s: its table is not that of dispatch/setting_table.c\n", path);
+        fprintf(stderr, "pages: %s: its table is not that of dispatch/settings/setting_table.c\n",
+                path);
     if (file)
         fclose(file);
     free(line);

@@ -8,7 +8,7 @@
  * Architecture Reference Manual for A-profile, DDI 0487, B2.3).
  */
 #include "shim/arch/aarch64/assembler.inc"
-#include "shim/arch/aarch64/frame.h"
+#include "shim/arch/frame_aarch64.h"
 #include "shim/arch/entry.h"
 
 .macro load register, symbol:vararg

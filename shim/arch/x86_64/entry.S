@@ -4,7 +4,7 @@
  * changes rax, which has an argument only if the function is variadic; on the way to what may be another library's function, to 8.
  */
 #include "shim/arch/entry.h"
-#include "shim/arch/x86_64/frame.h"
+#include "shim/arch/frame_x86_64.h"
 
 /* ---- The gate ORs the sizes into r11. ---- */
 

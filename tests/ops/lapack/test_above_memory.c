@@ -12,9 +12,10 @@
 #include <string.h>
 
 #include "ops/lapack/in_panels.h"
-#include "ops/lapack/rules.h"
+#include "ops/rules/lapack_rules.h"
 #include "ops/names.h"
-#include "ops/shape.h"
+#include "call/shape.h"
+#include "ops/typical.h"
 
 static char page[1 << 20]; /* docs/limits.md */
 static char memory[64];    /* nobody reads it */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "gpu/cuda/device.h"
-#include "gpu/solver.h"
+#include "gpu/exec/lapack/solver.h"
 #include "ops/names.h"
 #include "tests/lib/devices.h"
 

@@ -1,0 +1,69 @@
+#include "bringing.h"
+
+#include "base/memory/written.h"
+#include "sightings.h"
+
+/* What it costs to begin a watch, measured in pages of 4 KiB: a time, and 10^9 bytes a second. */
+#define ARM_MS   0.1
+#define ARM_GBPS 25.0
+
+int gpu_operand_to_bring(const struct accel_call *call)
+{
+    int largest = -1;
+    for (int i = 0; call->batch == 1 && i < ACCEL_SPANS; i++)
+        if (resident_may(call, &call->span[i]) &&
+            (largest < 0 || accel_bytes(&call->span[i]) > accel_bytes(&call->span[largest])))
+            largest = i;
+    return largest;
+}
+
+static void begin_watch(const struct accel_span *x)
+{
+    const struct sighting_watch w = {.watch = tracked_begin(x)};
+    if (w.watch)
+        sightings_watched(x, &w);
+    else
+        sightings_not_watched(x);
+}
+
+bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double bring_ms)
+{
+    const int operand = gpu_operand_to_bring(call);
+    uint64_t watch;
+    if (operand < 0)
+        return false;
+    const struct accel_span part = resident_part(call, &call->span[operand]), *x = &part;
+    const double arm_ms = ARM_MS + (double)accel_bytes(x) / ARM_GBPS * 1e-6;
+    switch (sightings_miss(x, gain_ms, arm_ms, bring_ms, &watch)) {
+    case SIGHTING_ARM:
+        begin_watch(x);
+        return false;
+    case SIGHTING_PROVE:
+        if (written_unchanged(watch)) {
+            sightings_unchanged(x, watch);
+            return true;
+        }
+        sightings_written(x, watch);
+        return false;
+    default:
+        return false;
+    }
+}
+
+/* ---- On the way up ---- */
+
+struct bringing bringing_begin(const struct resident *r)
+{
+    struct bringing bringing = {.proves = r->watch != 0};
+    if (bringing.proves)
+        tracked_prove(&r->part, &bringing.proof);
+    return bringing;
+}
+
+void bringing_end(struct bringing *bringing, struct resident *r)
+{
+    if (!bringing->proves)
+        return;
+    r->edges = bringing->proof.edges;
+    r->proved = tracked_is_proved(&bringing->proof);
+}

@@ -1,0 +1,185 @@
+#include "factors.h"
+
+#include "bringing.h"
+#include "gpu/plan/choices.h"
+#include "gpu/device/kernels.h"
+#include "gpu/pack/pieces.h"
+
+enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
+
+static const struct accel_span *operand_of(const struct factors *f, int i)
+{
+    return f->scheduled->operand[i].x;
+}
+
+static int64_t memory_bytes(const struct factors *f)
+{
+    return gpu_info(f->work->device)->memory_bytes;
+}
+
+/* ---- What is worth while ---- */
+
+struct worth {
+    bool look; /* a look for it: a call gains that finds it there */
+    /* Its way up as a whole: so much that this is at least what the call loses that brings it */
+    bool bring;
+};
+
+/* Returns the bytes that cross the link if it goes up as a whole, to stay. */
+static int64_t sent(const struct accel_span *part)
+{
+    const struct lane_rectangle r = resident_rectangle(part);
+    return pieces_matrix_sent(&r, gpu_device_ld(part->rows, part->dtype));
+}
+
+/* The schedule may hide an operand's upload behind kernels. But nothing hides the look at it, nor its way up as a whole. */
+static struct worth worth_of(const struct factors *f, const struct schedule_rates *rates, int i,
+                             const struct accel_span *part)
+{
+    struct schedule s = {.count = 0};
+    double without = 0;
+    const struct gpu_host *host = f->work->host;
+    const struct accel_span *x = operand_of(f, i);
+    const double bytes = (double)sent(part);
+    const bool is_there = resident_is_proved(f->work, part);
+    if (!host->weighs || host->brings & 1u << (x - f->work->call->span))
+        return (struct worth){true, true};
+    bool made = choices_make(&s, &f->scheduled->call, rates,
+                             scheduled_memory(f->scheduled, memory_bytes(f)));
+    const double with = s.ms;
+    made = made && schedule_leave_out(&s, i);
+    if (made)
+        without = schedule_simulate(&s, rates).ms;
+    schedule_free(&s);
+    const double loss = is_there ? 0 : without + bytes / rates->up * 1e-6 - with;
+    const double look_gbps = is_there ? gpu_scan_gbps() : gpu_digest_gbps();
+    const double gain = with - without - bytes / look_gbps * 1e-6;
+    const bool brings = made && gain > 0 && loss <= gain;
+    return (struct worth){brings || (made && gain > 0 && resident_is_result(f->work, part)),
+                          brings};
+}
+
+/* ---- Memory ---- */
+
+/* Returns whether A has stayed, or is to stay, and B is the same matrix: it is there once. */
+static bool is_again(const struct factors *f, const struct accel_span *part, int i)
+{
+    const struct factor *a = &f->factor[A];
+    const struct accel_span *x = &a->resident.part;
+    return i > A && a->stays && !x->triangle && !part->triangle && x->ptr == part->ptr &&
+           x->rows == part->rows && x->cols == part->cols && x->ld == part->ld;
+}
+
+static enum gpu_status bring(struct factors *f, const struct accel_span *part, struct worth worth,
+                             int i)
+{
+    struct factor *factor = &f->factor[i];
+    const int64_t ld = gpu_device_ld(part->rows, part->dtype);
+    enum gpu_status status = GPU_OK;
+    if (is_again(f, part, i)) {
+        *factor = f->factor[A];
+        factor->resident.digests = false;
+        return GPU_OK;
+    }
+    factor->at.ld = ld;
+    factor->resident = resident_look(f->work, operand_of(f, i), part, &factor->at.ptr);
+    factor->resident.digests = factor->resident.digests && worth.bring;
+    if (factor->resident.digests)
+        status = gpu_work_take(f->work, ld * part->cols * gpu_size_of(part), &factor->at.ptr);
+    factor->stays = status == GPU_OK && (factor->resident.here || factor->resident.digests);
+    return status;
+}
+
+/* Returns whether all operands are on the device at once, if the factors are there as a whole. */
+static bool all_fit(const struct factors *f)
+{
+    double bytes = 0;
+    for (int i = A; i < OPERANDS; i++) {
+        const struct accel_span *x = operand_of(f, i);
+        const int64_t matrices =
+            f->scheduled->call.products > 0 ? f->scheduled->call.sharing[i].distinct : 1;
+        bytes += x ? (double)accel_bytes(x) * (double)matrices : 0;
+    }
+    return bytes <= (double)memory_bytes(f);
+}
+
+/* One that is to be kept goes up as a whole, before the schedule begins: what a call keeps is digested in one piece. */
+enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *rates)
+{
+    enum gpu_status status = GPU_OK;
+    if (!f->work->host->keeps || !all_fit(f))
+        return GPU_OK;
+    for (int i = A; status == GPU_OK && i < C; i++) {
+        const struct accel_span *x = operand_of(f, i);
+        if (!x || gpu_in_place(x) || !resident_may(f->work->call, x) ||
+            !kernels_fit(gpu_device_ld(x->rows, x->dtype)))
+            continue;
+        const struct accel_span part = resident_part(f->work->call, x);
+        const struct worth worth = worth_of(f, rates, i, &part);
+        if (worth.look)
+            status = bring(f, &part, worth, i);
+    }
+    return status;
+}
+
+/* Waits: a part of what is there may be on its way to its own place. */
+enum gpu_status factors_leave(struct factors *f)
+{
+    for (int i = A; i < C; i++)
+        f->factor[i] = (struct factor){.stays = false};
+    const enum gpu_status status = gpu_work_give_back(f->work);
+    return status == GPU_OK ? GPU_NO_MEMORY : status;
+}
+
+bool factors_leave_out(const struct factors *f, struct schedule *s)
+{
+    bool left = true;
+    for (int i = A; left && i < C; i++)
+        left = !f->factor[i].stays || schedule_leave_out(s, i);
+    return left;
+}
+
+/* ---- The call ---- */
+
+static enum gpu_status send(struct factors *f, struct factor *factor)
+{
+    struct resident *r = &factor->resident;
+    struct lane_rectangle from = resident_rectangle(&r->part);
+    const int64_t bytes = sent(&r->part);
+    from.digest = &r->key;
+    struct bringing bringing = bringing_begin(r);
+    const enum gpu_status status = gpu_work_upload(f->work, factor->at, &from);
+    bringing_end(&bringing, r);
+    r->digested = status == GPU_OK;
+    if (!r->digested)
+        return status;
+    f->work->host->up_bytes += bytes;
+    gpu_work_event(f->work, GPU_EVENT_H2D, &r->part, r->part.rows, r->part.cols, bytes);
+    return status;
+}
+
+static void note_kept(struct factors *f, const struct accel_span *part)
+{
+    f->work->host->kept_bytes += accel_bytes(part);
+    gpu_work_event(f->work, GPU_EVENT_KEPT, part, part->rows, part->cols, accel_bytes(part));
+}
+
+enum gpu_status factors_send(struct factors *f)
+{
+    enum gpu_status status = GPU_OK;
+    for (int i = A; status == GPU_OK && i < C; i++) {
+        struct factor *factor = &f->factor[i];
+        if (factor->stays && factor->resident.here)
+            note_kept(f, &factor->resident.part);
+        if (factor->stays && factor->resident.digests)
+            status = send(f, factor);
+    }
+    return status;
+}
+
+void factors_keep(struct factors *f)
+{
+    for (int i = A; i < C; i++)
+        if (f->factor[i].resident.digested)
+            resident_keep(f->work, f->factor[i].at.ptr, &f->factor[i].resident);
+}

@@ -1,0 +1,37 @@
+/*
+ * The factors of a call of Level 3, A and B, that stay on the device for later calls, or have stayed there (resident.h): each as one matrix there, those of
+ * a batch with their matrices side by side. The schedule computes with them as if they had come up by it, so that the results are the same.
+ */
+#ifndef ACCEL_GPU_FACTORS_H
+#define ACCEL_GPU_FACTORS_H
+
+#include "resident.h"
+#include "gpu/plan/scheduled.h"
+
+struct factors {
+    struct gpu_work *work;
+    const struct scheduled *scheduled;
+    struct factor {
+        bool stays; /* it is on the device, or goes there as a whole: */
+        struct gpu_tile at;
+        struct resident resident;
+    } factor[SCHEDULE_C];
+};
+
+/* Finds the factors that are there, and takes memory for those that are to stay, as far as either is worth while by the call's rates. Returns
+ * GPU_NO_MEMORY, or what a look at them has met. */
+enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *rates);
+
+/* Goes on without them, as memory is short: gives back all that the call has taken. Returns GPU_NO_MEMORY, or what has failed. */
+enum gpu_status factors_leave(struct factors *f);
+
+/* Leaves out their uploads. Returns false without host memory. */
+bool factors_leave_out(const struct factors *f, struct schedule *s);
+
+/* Sends up those that are to stay, and are not there. */
+enum gpu_status factors_send(struct factors *f);
+
+/* Keeps them, after the call. A failure to do so is the device's, and the next call's. */
+void factors_keep(struct factors *f);
+
+#endif

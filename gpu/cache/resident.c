@@ -1,0 +1,521 @@
+#include "resident.h"
+
+#include <stdatomic.h>
+
+#include "base/thread/clock.h"
+#include "base/thread/crew.h"
+#include "base/memory/written.h"
+#include "gpu/device/device.h"
+#include "call/operation.h"
+#include "call/shape.h"
+#include "gpu/pack/pieces.h"
+#include "gpu/plan/scheduled.h"
+#include "sightings.h"
+#include "tracked.h"
+
+/* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's rate. */
+#define THREAD_GBPS 12.0
+#define MEMORY_GBPS 100.0
+/* The kernel tells of so many, in pages of 4 KiB. */
+#define SCAN_GBPS 300.0
+
+/* Columns with fewer bytes, and gaps between them, say nothing of a rate. */
+enum { MEASURED_COLUMN = 1024 };
+
+/* Measured rates, in 10^9 bytes a second; 0: not yet. */
+static _Atomic double digests, scans;
+
+static double rate_of(const _Atomic double *rate, double nominal)
+{
+    const double gbps = atomic_load_explicit(rate, memory_order_relaxed);
+    return gbps > 0 ? gbps : nominal;
+}
+
+double gpu_digest_gbps(void)
+{
+    const double nominal = THREAD_GBPS * (1 + crew_size());
+    return rate_of(&digests, nominal < MEMORY_GBPS ? nominal : MEMORY_GBPS);
+}
+
+double gpu_scan_gbps(void)
+{
+    return rate_of(&scans, SCAN_GBPS);
+}
+
+/* Either is slow for many reasons, and fast only because it can be. */
+static void measure(_Atomic double *rate, double known, int64_t bytes, double ms)
+{
+    const double slowly = 0.125;
+    const double gbps = (double)bytes / (ms > 1e-3 ? ms : 1e-3) * 1e-6;
+    atomic_store_explicit(rate, gbps > known ? gbps : known + slowly * (gbps - known),
+                          memory_order_relaxed);
+}
+
+/* ---- What may stay ---- */
+
+/* An operand, of which a triangle alone may count. */
+static struct accel_span part_of(const struct accel_span *x, char uplo)
+{
+    struct accel_span part = *x;
+    part.triangle = uplo;
+    return part;
+}
+
+/* Returns the triangle that a call of BLAS reads of an operand, if it reads no more of it; else 0. */
+static char triangle_of(const struct accel_call *call, const struct accel_span *x)
+{
+    const char uplo = call->blas.flag[ACCEL_uplo];
+    const bool reads_triangle =
+        x == &call->span[ACCEL_a] && x->rows == x->cols && call->op->triangles == 0;
+    return reads_triangle && (uplo == 'L' || uplo == 'U') ? uplo : 0;
+}
+
+struct accel_span resident_part(const struct accel_call *call, const struct accel_span *x)
+{
+    const enum accel_op_group group = call->op->group;
+    struct accel_span part = {.ptr = NULL};
+    if (!x->ptr || x->inc != 0 || x->place != ACCEL_HOST)
+        return part;
+    if (group == ACCEL_LEVEL_3 || group == ACCEL_LEVEL_2)
+        return part_of(x, triangle_of(call, x));
+    if (group == ACCEL_BATCH && call->batch > 1) /* not one of its products, by itself */
+        scheduled_side_by_side(x, call->batch, &part);
+    return part;
+}
+
+struct lane_rectangle resident_rectangle(const struct accel_span *part)
+{
+    struct lane_rectangle r =
+        lane_whole(part->ptr, part->rows, part->cols, part->ld, gpu_size_of(part));
+    r.name = part->name;
+    r.uplo = part->triangle;
+    r.trimmed = r.uplo && pieces_trim(r.rows, r.cols, r.size);
+    return r;
+}
+
+bool resident_may(const struct accel_call *call, const struct accel_span *x)
+{
+    if (!x->ptr || x->access != ACCEL_READ || !accel_is_read(call, x) || accel_adds_nothing(call) ||
+        (double)accel_bytes(x) * (double)call->batch < (double)GPU_STAYS_BYTES)
+        return false;
+    const struct accel_span part = resident_part(call, x);
+    return part.ptr && accel_bytes(&part) >= GPU_STAYS_BYTES;
+}
+
+/* ---- Looks ---- */
+
+/* from: the operand, or its triangle, perhaps with a scan, which takes longer. */
+static struct gpu_key digest_of(const struct accel_span *x, const struct lane_rectangle *from)
+{
+    const double start = accel_now_ms();
+    const struct gpu_cells cells = sightings_cells(x);
+    const struct gpu_key key = cells.cols > 0
+                                   ? staging_digest_cells(from, &cells)
+                                   : staging_digest(from, gpu_device_ld(x->rows, x->dtype));
+    if (!from->scan && !from->uplo &&
+        (x->ld == x->rows || x->rows * gpu_size_of(x) >= MEASURED_COLUMN))
+        measure(&digests, gpu_digest_gbps(), accel_bytes(x), accel_now_ms() - start);
+    return key;
+}
+
+/* Returns whether a kernel may begin before the scan: its result is in memory of the call's own, and nothing has been trusted in vain. */
+static bool may_trust(const struct gpu_work *work)
+{
+    const struct accel_call *call = work->call;
+    if (work->trust.given || work->trust.broken)
+        return false;
+    if (call->op->group != ACCEL_LEVEL_2)
+        return work->trust.may;
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (call->span[i].ptr && call->span[i].access != ACCEL_READ &&
+            (gpu_in_place(&call->span[i]) || !call->span[i].inc))
+            return false;
+    return true;
+}
+
+/* Asks the watch. */
+static bool is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_edges *edges)
+{
+    const double start = accel_now_ms();
+    if (!tracked_is_unchanged(x, watch, edges))
+        return false;
+    measure(&scans, gpu_scan_gbps(), accel_bytes(x), accel_now_ms() - start);
+    sightings_unchanged(x, watch);
+    return true;
+}
+
+static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
+                            const struct sighting_watch *w, gpu_address *memory)
+{
+    if (!w->proved)
+        return false;
+    if (may_trust(work)) {
+        if (!gpu_work_find(work, &w->key, memory))
+            return false;
+        work->trust = (struct gpu_trust){
+            .may = true, .given = true, .x = *x, .watch = w->watch, .edges = w->edges};
+        return true;
+    }
+    if (is_unchanged(x, w->watch, &w->edges))
+        return gpu_work_find(work, &w->key, memory);
+    sightings_written(x, w->watch);
+    return false;
+}
+
+bool resident_keeps_trust(struct gpu_work *work)
+{
+    struct gpu_trust *trust = &work->trust;
+    const bool keeps = !trust->given || is_unchanged(&trust->x, trust->watch, &trust->edges);
+    trust->given = trust->given && keeps; /* the call that begins anew has nothing to prove */
+    trust->broken = trust->broken || !keeps;
+    return keeps;
+}
+
+bool resident_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status)
+{
+    if (*status != GPU_CHANGED || !work->trust.broken)
+        return false;
+    work->host->kept_bytes = kept_bytes;
+    work->host->set_up = true; /* its time says nothing of other calls */
+    *status = gpu_work_give_back(work);
+    return *status == GPU_OK;
+}
+
+/* Digests an operand that is watched, which ties the watch to its contents. */
+static struct gpu_key digest_and_prove(const struct accel_span *x,
+                                       const struct lane_rectangle *from, struct sighting_watch *w)
+{
+    struct tracked_proof proof;
+    tracked_prove(x, &proof);
+    w->key = digest_of(x, from);
+    w->scanned = from->scan != NULL;
+    if (w->scanned)
+        w->seen = *from->scan;
+    w->edges = proof.edges;
+    w->proved = tracked_is_proved(&proof);
+    return w->key;
+}
+
+/* Looks for its contents. Begins to watch it before, so that the digest proves what is in it: unless it has changed of late, or its watch
+ * has just shown that it was written to; then behind the digest that finds it, so that the next one proves something. */
+static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
+                            const struct lane_rectangle *from, bool written, gpu_address *memory)
+{
+    bool may;
+    struct gpu_key expected;
+    struct sighting_watch w = sightings_watch(x, &may);
+    may = may && work->host->tracks && x->access == ACCEL_READ;
+    const bool begins = may && !w.watch && !written && sightings_expect(x, &expected);
+    if (begins)
+        w.watch = tracked_begin(x);
+    const bool lacks = !w.proved || (from->scan && !w.scanned);
+    const bool proves = w.watch && lacks && work->host->tracks;
+    const struct sighting_watch before = w;
+    const struct gpu_key key = proves ? digest_and_prove(x, from, &w) : digest_of(x, from);
+    /* Another device may have what this one lacks. */
+    const bool unchanged = before.proved && gpu_key_is(&key, &before.key);
+    const bool found = gpu_work_find(work, &key, memory);
+    if (found && (begins ? w.watch != 0 : proves && w.proved))
+        sightings_watched(x, &w);
+    else if (begins)
+        written_leave(w.watch);
+    else if (w.watch && !unchanged)
+        sightings_written(x, w.watch);
+    else if (found && may && (w.watch = tracked_begin(x)))
+        sightings_watched(x, &w);
+    return found;
+}
+
+/* A part of a matrix that is there is copied to a place of its own, where it is as if it had come up: so kernels give the same results, bit
+ * for bit. */
+static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, gpu_address *memory)
+{
+    struct accel_span larger;
+    int64_t row, col;
+    gpu_address all;
+    const struct sighting_watch w = sightings_around(x, &larger, &row, &col);
+    const int64_t ld = gpu_device_ld(x->rows, x->dtype), size = gpu_size_of(x);
+    if (!w.watch)
+        return false;
+    if (!tracked_part_is_unchanged(&larger, x, w.watch, &w.edges)) {
+        sightings_written(&larger, w.watch);
+        return false;
+    }
+    const int64_t larger_ld = gpu_device_ld(larger.rows, x->dtype);
+    if (!gpu_work_find(work, &w.key, &all) ||
+        gpu_work_take(work, ld * x->cols * size, memory) != GPU_OK)
+        return false;
+    sightings_unchanged(&larger, w.watch);
+    return lane_copy(work->lane, *memory, ld, all + (gpu_address)((row + col * larger_ld) * size),
+                     larger_ld, x->rows, x->cols, size) == GPU_OK;
+}
+
+/* By its watch; else by a digest, unless that takes as long as the call is to take. */
+static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address *memory)
+{
+    bool may;
+    const struct sighting_watch w = sightings_watch(x, &may);
+    const struct lane_rectangle all = resident_rectangle(x);
+    if (work->host->tracks && found_unchanged(work, x, &w, memory))
+        return true;
+    return work->host->digests && !work->host->relies &&
+           found_by_digest(work, x, &all, w.proved, memory);
+}
+
+/* Returns whether something is on the device that is probably what an operand, or its triangle, has now: a result is, unless the program has changed it. */
+static bool is_expected(struct gpu_device *device, const struct accel_span *part,
+                        struct gpu_key *key)
+{
+    return (sightings_expect(part, key) || sightings_expect_result(part, key)) &&
+           device->functions->has_kept(device, key);
+}
+
+/* An earlier call may have left all of a matrix of which this one reads a triangle; unless the triangle is known more cheaply. */
+static bool is_expected_as_all(struct gpu_device *device, const struct accel_span *part,
+                               const struct accel_span *all)
+{
+    struct gpu_key key;
+    bool may;
+    return part->triangle && is_expected(device, all, &key) &&
+           (sightings_watch(all, &may).proved || !sightings_watch(part, &may).proved);
+}
+
+static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
+                         const struct accel_span *all, gpu_address *memory)
+{
+    bool may;
+    if (!is_expected_as_all(work->device, part, all) ||
+        (!work->host->digests && !(work->host->tracks && sightings_watch(all, &may).proved)) ||
+        sightings_see(all) != SIGHTING_LOOK)
+        return false;
+    const bool here = found(work, all, memory);
+    sightings_looked(all, here);
+    return here;
+}
+
+bool resident_is_result(const struct gpu_work *work, const struct accel_span *part)
+{
+    const struct accel_span all = part_of(part, 0);
+    struct gpu_key key;
+    return work->host->digests &&
+           (sightings_expect_result(&all, &key) || sightings_expect_result(part, &key)) &&
+           work->device->functions->has_kept(work->device, &key);
+}
+
+/* Returns the watch of an operand that is about to go up. That of a product with a vector begins now, as no digest is taken later. */
+static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
+{
+    bool may;
+    struct sighting_watch w = sightings_watch(x, &may);
+    if (w.watch || !may || !work->host->tracks || !work->call->op->moves)
+        return work->host->tracks ? w.watch : 0;
+    w.watch = tracked_begin(x);
+    if (w.watch)
+        sightings_watched(x, &w);
+    return w.watch;
+}
+
+bool resident_is_proved(const struct gpu_work *work, const struct accel_span *part)
+{
+    const struct accel_span all = part_of(part, 0);
+    bool may;
+    return work->host->tracks &&
+           (sightings_watch(part, &may).proved || sightings_watch(&all, &may).proved);
+}
+
+struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
+                              const struct accel_span *part, gpu_address *memory)
+{
+    struct resident r = {.part = *part};
+    enum sighting how = SIGHTING_KEEP;
+    const struct accel_span all = part_of(part, 0);
+    if (!work->host->keeps)
+        return r;
+    if ((work->host->tracks && found_in_larger(work, &all, memory)) ||
+        found_as_all(work, &r.part, &all, memory))
+        return (struct resident){.part = all, .here = true};
+    if (work->host->brings & 1u << (x - work->call->span))
+        sightings_bring(&r.part);
+    else if (work->host->digests || resident_is_proved(work, part) || work->call->op->moves)
+        how = sightings_see(&r.part);
+    else
+        return r; /* no later call would find it */
+    if (how == SIGHTING_LOOK) {
+        r.here = found(work, &r.part, memory);
+        how = sightings_looked(&r.part, r.here);
+    }
+    r.digests = how == SIGHTING_KEEP && !work->host->relies;
+    r.watch = r.digests ? watch_of(work, &r.part) : 0;
+    return r;
+}
+
+enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const struct resident *r)
+{
+    const struct sighting_watch proved = {
+        .watch = r->watch, .proved = true, .key = r->key, .edges = r->edges};
+    const enum gpu_status status = gpu_work_keep(work, memory, &r->key);
+    if (status == GPU_OK)
+        sightings_kept(&r->part, &r->key);
+    if (status == GPU_OK && r->proved)
+        sightings_watched(&r->part, &proved);
+    return status;
+}
+
+/* Of a Hermitian matrix, zeros go up as the imaginary parts of the diagonal: its digest is that of the program's memory if they are zeros there. */
+static bool has_real_diagonal(const struct accel_span *x)
+{
+    static const char zeros[8];
+    const int64_t half = gpu_size_of(x) / 2;
+    bool is_real = true;
+    for (int64_t i = 0; is_real && i < accel_min(x->rows, x->cols); i++)
+        is_real = memcmp((const char *)gpu_element(x, i, i) + half, zeros, (size_t)half) == 0;
+    return is_real;
+}
+
+/* A scan reads the numbers where they are. */
+static bool may_at(const struct accel_call *call, const struct accel_span *x,
+                   const struct lane_rectangle *from)
+{
+    return (call->op->group == ACCEL_LAPACK && !call->op->moves) && x->inc == 0 &&
+           x->place == ACCEL_HOST && (!from->hermitian || has_real_diagonal(x)) &&
+           from->rows == x->rows && from->cols == x->cols &&
+           (uintptr_t)x->ptr % accel_dtype_size(accel_real_dtype(x->dtype)) == 0 &&
+           accel_bytes(x) >= GPU_STAYS_BYTES;
+}
+
+/* If a matrix's watch has proved it unchanged, a scan would see again what it has seen. Those that calls overwrite are not watched. */
+static bool found_at(struct gpu_work *work, const struct accel_span *part,
+                     const struct lane_rectangle *from, gpu_address *memory)
+{
+    bool may;
+    const struct sighting_watch w = sightings_watch(part, &may);
+    if (work->host->tracks && w.scanned && found_unchanged(work, part, &w, memory)) {
+        gpu_scan_add(from->scan, &w.seen);
+        return true;
+    }
+    return found_by_digest(work, part, from, w.proved && w.scanned, memory);
+}
+
+struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
+                                 const struct lane_rectangle *from, gpu_address *memory)
+{
+    struct resident r = {.here = false};
+    if (!work->host->digests || !may_at(work->call, x, from))
+        return r;
+    r.part = part_of(x, from->uplo);
+    enum sighting how = sightings_see(&r.part);
+    if (how == SIGHTING_LOOK) {
+        r.here = found_at(work, &r.part, from, memory);
+        how = sightings_looked(&r.part, r.here);
+    }
+    r.digests = how == SIGHTING_KEEP;
+    return r;
+}
+
+/* Of Level 3 and LAPACK, a matrix in host memory. */
+static bool result_may(const struct accel_call *call, const struct accel_span *x)
+{
+    const enum accel_op_group group = call->op->group;
+    return (group == ACCEL_LEVEL_3 || (group == ACCEL_LAPACK && !call->op->moves)) && x->inc == 0 &&
+           x->place == ACCEL_HOST && call->batch == 1 && accel_bytes(x) >= GPU_STAYS_BYTES;
+}
+
+/* LAPACK's inputs, which its results overwrite, may come again. */
+void resident_forget(struct gpu_work *work, const struct accel_span *x)
+{
+    static const char triangles[] = {0, 'L', 'U'};
+    struct accel_span all = *x;
+    struct gpu_key old;
+    const bool is_batch = work->call->op->group == ACCEL_BATCH;
+    if (!work->host->digests || work->call->op->group == ACCEL_LAPACK || !all.ptr ||
+        all.place != ACCEL_HOST || (!is_batch && !result_may(work->call, x)) ||
+        (is_batch && !scheduled_side_by_side(x, work->call->batch, &all)))
+        return;
+    for (size_t i = 0; i < sizeof triangles; i++) {
+        const struct accel_span part = part_of(&all, triangles[i]);
+        if (sightings_write(&part, &old))
+            gpu_work_forget(work, &old);
+    }
+}
+
+struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x)
+{
+    struct resident r = {.here = false};
+    if (!work->host->digests || !result_may(work->call, x))
+        return r;
+    resident_forget(work, x);
+    r.digests = sightings_want_results();
+    return r;
+}
+
+enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_span *x,
+                                     gpu_address memory, struct gpu_cells cells,
+                                     const struct resident *r)
+{
+    const enum gpu_status status = gpu_work_keep(work, memory, &r->key);
+    if (status == GPU_OK)
+        sightings_kept_result(x, &r->key, cells);
+    return status;
+}
+
+/* Adds an operand, of which a part is there. */
+static void add_kept(struct gpu_kept *kept, int operand, const struct accel_span *part,
+                     bool watched)
+{
+    const int64_t bytes = accel_bytes(part);
+    *(watched ? &kept->watched_bytes : &kept->digested_bytes) += bytes;
+    if (!watched && operand == ACCEL_a && part->triangle && part->rows == part->cols)
+        kept->beside_bytes = part->rows * (part->rows - 1) / 2 * gpu_size_of(part);
+    kept->operands |= 1u << operand;
+}
+
+/* Adds an operand of LAPACK that a call reads: all of it, or a triangle, as an earlier call has left it there. */
+static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
+                        const struct accel_call *call, int operand)
+{
+    static const char triangles[] = {0, 'L', 'U', 'l', 'u'};
+    const struct accel_span *x = &call->span[operand];
+    struct gpu_key key;
+    bool may;
+    if (!x->ptr || x->access == ACCEL_WRITE || x->inc || x->place != ACCEL_HOST ||
+        accel_bytes(x) < GPU_STAYS_BYTES)
+        return;
+    for (size_t i = 0; i < sizeof triangles; i++) {
+        const struct accel_span part = part_of(x, triangles[i]);
+        if (!is_expected(device, &part, &key))
+            continue;
+        add_kept(kept, operand, &part, sightings_watch(&part, &may).proved);
+        return;
+    }
+}
+
+/* Adds one of Level 2 or 3, or of a batch, as the call would find it. */
+static void add_kept_of(struct gpu_kept *kept, struct gpu_device *device,
+                        const struct accel_call *call, int operand)
+{
+    const struct accel_span part = resident_part(call, &call->span[operand]),
+                            all = part_of(&part, 0);
+    struct accel_span larger;
+    struct gpu_key key;
+    int64_t row, col;
+    bool may;
+    const struct sighting_watch around = sightings_around(&all, &larger, &row, &col);
+    if (around.watch && device->functions->has_kept(device, &around.key))
+        add_kept(kept, operand, &all, true);
+    else if (is_expected_as_all(device, &part, &all))
+        add_kept(kept, operand, &all, sightings_watch(&all, &may).proved);
+    else if (is_expected(device, &part, &key))
+        add_kept(kept, operand, &part, sightings_watch(&part, &may).proved);
+}
+
+struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *call)
+{
+    struct gpu_kept kept = {.operands = 0};
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        if (call->op->group == ACCEL_LAPACK && !call->op->moves)
+            add_kept_at(&kept, device, call, i);
+        if (resident_may(call, &call->span[i]))
+            add_kept_of(&kept, device, call, i);
+    }
+    return kept;
+}

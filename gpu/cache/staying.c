@@ -1,0 +1,104 @@
+#include "staying.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "gpu/device/kernels.h"
+
+/* A copy for later calls leaves the call this many times its memory, at least. */
+enum { ROOM = 4 };
+
+/* The order of the largest cell on the diagonal. */
+static int64_t order_of(const struct staying *s)
+{
+    return s->cells.rows > 0 ? accel_min(s->cells.rows, s->all.rows) : s->all.rows;
+}
+
+/* Returns whether the copies of cells are within the sizes that lane_copy() and kernel_pack_triangle() take. */
+static bool can_copy(const struct staying *s, int64_t ld)
+{
+    const int64_t widest = INT_MAX / 16, longest = 65535;
+    return ld <= widest && (!s->all.uplo || (s->all.rows == s->all.cols && order_of(s) <= longest));
+}
+
+/* Takes the memory for copies of cells. Without it, the result does not stay. */
+static enum gpu_status take_memory(struct staying *s, struct gpu_work *work)
+{
+    const int64_t ld = gpu_device_ld(s->all.rows, s->x.dtype),
+                  bytes = ld * s->all.cols * s->all.size;
+    const int64_t order = order_of(s), packed = order * (order + 1) / 2 * s->all.size;
+    enum gpu_status status = GPU_NO_MEMORY;
+    if (can_copy(s, ld) && gpu_work_available(work) / ROOM >= bytes)
+        status = gpu_work_take(work, bytes, &s->memory);
+    if (status == GPU_OK && s->all.uplo)
+        status = gpu_work_take(work, packed, &s->packed);
+    s->resident.digests = status == GPU_OK;
+    if (status == GPU_OK && s->all.uplo)
+        return gpu_work_zero(work, s->memory, bytes);
+    return status == GPU_NO_MEMORY || status == GPU_UNSUPPORTED ? GPU_OK : status;
+}
+
+enum gpu_status staying_begin(struct staying *s, struct gpu_work *work, const struct accel_span *x,
+                              char uplo, struct gpu_cells cells, gpu_address there)
+{
+    enum gpu_status status = GPU_OK;
+    *s = (struct staying){.x = *x, .cells = cells, .memory = there, .gathers = !there || uplo};
+    s->x.triangle = uplo;
+    s->all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
+    s->all.uplo = uplo;
+    s->resident = resident_begin_result(work, &s->x);
+    if (s->resident.digests && s->cells.rows > 0) {
+        s->cell = calloc((size_t)cells_count(&s->all, &s->cells), sizeof *s->cell);
+        s->resident.digests = s->cell != NULL;
+    }
+    if (s->resident.digests && s->gathers)
+        status = take_memory(s, work);
+    s->gathers = s->gathers && s->resident.digests;
+    return status;
+}
+
+struct gpu_key *staying_digest(struct staying *s, int64_t row, int64_t col)
+{
+    if (!s->resident.digests)
+        return NULL;
+    return s->cell ? &s->cell[cells_number(&s->all, &s->cells, row, col)] : &s->resident.key;
+}
+
+/* Copies the triangle of a cell on the diagonal, and nothing beside it. */
+static enum gpu_status add_triangle(const struct staying *s, struct gpu_work *work, int64_t n,
+                                    struct gpu_tile from, struct gpu_tile to)
+{
+    const enum gpu_status status = kernel_pack_triangle(work, s->all.uplo, n, from, s->packed);
+    return status == GPU_OK ? kernel_unpack_triangle(work, s->all.uplo, n, s->packed, to) : status;
+}
+
+enum gpu_status staying_add(const struct staying *s, struct gpu_work *work, int64_t row,
+                            int64_t col, struct gpu_tile tile)
+{
+    if (!s->gathers)
+        return GPU_OK;
+    const int64_t ld = gpu_device_ld(s->all.rows, s->x.dtype);
+    const struct gpu_tile to = {s->memory + (gpu_address)((row + col * ld) * s->all.size), ld};
+    const struct lane_rectangle cell =
+        s->cell ? cells_at(&s->all, &s->cells, cells_number(&s->all, &s->cells, row, col)) : s->all;
+    if (cell.uplo)
+        return add_triangle(s, work, cell.cols, tile, to);
+    return lane_copy(work->lane, to.ptr, to.ld, tile.ptr, tile.ld, cell.rows, cell.cols, cell.size);
+}
+
+void staying_keep(struct staying *s, struct gpu_work *work)
+{
+    if (!s->resident.digests)
+        return;
+    const int64_t count = s->cell ? cells_count(&s->all, &s->cells) : 0;
+    if (s->cell)
+        s->resident.key = cells_shape(&s->all, &s->cells);
+    for (int64_t i = 0; i < count; i++)
+        s->resident.key = gpu_digest_join(s->resident.key, s->cell[i]);
+    resident_keep_result(work, &s->x, s->memory, s->cells, &s->resident);
+}
+
+void staying_end(struct staying *s)
+{
+    free(s->cell);
+}

@@ -1,0 +1,102 @@
+/*
+ * One call under way on a lane of a device. The operations' GPU functions (op->run and op->steps, ops/op.h) compose it of
+ * steps that gpu/ declares, for any kind of device: staging.h, kernels.h, solver.h, and above them blocks.h and tiles.h. gpu_run() gives
+ * back the memory that they take.
+ */
+#ifndef ACCEL_WORK_H
+#define ACCEL_WORK_H
+
+#include "gpu.h"
+#include "staging.h"
+
+#define WORK_BLOCKS 32
+
+/* An input that a kernel may use before it is proved that it is still what is on the device: until the first result leaves the call's own memory, which
+ * resident_keeps_trust() must allow. */
+struct gpu_trust {
+    bool may; /* Level 3: the call asks before a result leaves the device */
+    bool given;
+    /* Somebody has written to it: the call's results are worthless, and it begins anew with nothing trusted */
+    bool broken;
+    struct accel_span x;
+    uint64_t watch;
+    struct gpu_edges edges;
+};
+
+struct gpu_work {
+    const struct accel_call *call;
+    struct gpu_host *host;
+    struct gpu_device *device;
+    struct gpu_lane *lane;
+    gpu_address block[WORK_BLOCKS];
+    int blocks;
+    int64_t largest; /* size of a product: the workspace of another precision is enough for it */
+    struct gpu_trust trust;
+    /* A kernel is on the stream whose result is not settled yet: see gpu_work_settle() */
+    bool launched;
+};
+
+/* A part of an operand on the device. */
+struct gpu_tile {
+    gpu_address ptr;
+    int64_t ld;
+};
+
+/* Returns the part of a tile that begins at element (row, col). */
+struct gpu_tile gpu_tile_from(const struct gpu_work *work, struct gpu_tile tile, int64_t row,
+                              int64_t col);
+
+/* Takes device memory for the call. Returns GPU_NO_MEMORY if there is too little, GPU_UNSUPPORTED beyond WORK_BLOCKS blocks. */
+enum gpu_status gpu_work_take(struct gpu_work *work, int64_t bytes, gpu_address *memory);
+/* The same of memory that other devices of the process may read: those for which gpu_peer_gbps() has said so, and until the call gives it
+ * back. Returns GPU_UNSUPPORTED, too, if the device has no such memory. gpu_work_keep() does nothing with it. */
+enum gpu_status gpu_work_take_lent(struct gpu_work *work, int64_t bytes, gpu_address *memory);
+/* Puts zeros in device memory, in stream order. */
+enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t bytes);
+
+/* Copies a rectangle up, in stream order; of a triangle, there are zeros beside it then. A trimmed one's zeros are set on the device. */
+static inline enum gpu_status gpu_work_upload(struct gpu_work *work, struct gpu_tile to,
+                                              const struct lane_rectangle *from)
+{
+    const int64_t bytes = ((from->cols - 1) * to.ld + from->rows) * from->size;
+    const enum gpu_status status = from->trimmed ? gpu_work_zero(work, to.ptr, bytes) : GPU_OK;
+    return status == GPU_OK ? lane_upload(work->lane, to.ptr, to.ld, from) : status;
+}
+
+/* Finds device memory that has been kept under a key, for reading, and holds it for this call. Returns false if there is none. */
+bool gpu_work_find(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory);
+/* Keeps memory that the call has taken, under a key that tells its contents: waits until they are there. It stays until memory is
+ * short, or nobody has asked for it for some seconds. */
+enum gpu_status gpu_work_keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key);
+
+/* Does not keep any more what is kept under a key: nobody will ask for it. */
+void gpu_work_forget(struct gpu_work *work, const struct gpu_key *key);
+
+/* Returns how many bytes a call should try to take: at its first attempt those of `before`, without asking the driver how much is free; then
+ * what is available, less an eighth, by which the pool may round a block up. That may fail because an idle block is larger than needed,
+ * so the third attempt is the same without idle blocks. Other threads and programs take memory meanwhile, and of small blocks the
+ * pool rounds up more: then three quarters of `before`, the attempt's before this one. No kernel or copy may use what an attempt took when
+ * that is dropped. */
+enum { WORK_ATTEMPTS = 12 };
+int64_t gpu_work_room(const struct gpu_work *work, int attempt, int64_t before);
+
+/* Return the bytes that could be taken; free the blocks that other calls have left. */
+int64_t gpu_work_available(const struct gpu_work *work);
+void gpu_work_trim(const struct gpu_work *work);
+
+/* Gives back the device memory of a call's part, once its work is done. */
+enum gpu_status gpu_work_give_back(struct gpu_work *work);
+/* Gives it back without waiting: nothing uses it. */
+void gpu_work_drop(struct gpu_work *work);
+
+/* Waits until the results so far are in the program's own memory: that part is finished. */
+enum gpu_status gpu_work_settle(struct gpu_work *work);
+
+/* Runs a part of the call by the original. Returns false on a failure. */
+bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *part);
+
+/* Reports an event; x: NULL if it is of no operand. */
+void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_span *x,
+                    int64_t rows, int64_t cols, int64_t bytes);
+
+#endif

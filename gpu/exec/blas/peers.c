@@ -1,0 +1,391 @@
+#define _GNU_SOURCE
+#include "peers.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/thread/timed.h"
+#include "gpu/plan/own_first.h"
+#include "gpu/device/work.h"
+
+#define WAIT_MS 0.1
+
+/* That a member's schedule brings a cell up. */
+struct wish {
+    struct peers_cell key;
+    int64_t bytes;
+    int member, position; /* among the member's */
+};
+
+struct cell {
+    struct peers_cell key;
+    int64_t bytes;
+    unsigned members; /* as bits */
+    int position;     /* the first among those of its members: cells are numbered by it */
+    int number, owner;
+    bool begun;         /* its owner brings it up */
+    gpu_address memory; /* its owner's; 0: it is not lent yet */
+};
+
+enum state {
+    BEFORE, /* the member has not begun */
+    INSIDE, /* it may wait for others, and others for it */
+    ENDING, /* it waits for those inside, which may read from its memory */
+    GONE
+};
+
+struct peers {
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+    int members, ahead;
+    double up_gbps[PEERS_MOST];
+    struct schedule_choice by[PEERS_MOST];
+    double lent[PEERS_MOST][SCHEDULE_OPERANDS];
+    struct wish *wish;
+    int wishes, room;
+    struct cell *cell; /* by their keys */
+    int cells;
+    /* With the lock: the cells' `begun` and `memory`, and */
+    bool stopped;
+    enum state state[PEERS_MOST];
+    bool failed[PEERS_MOST]; /* its memory is not to be read */
+    /* For which a member waits, or has waited; NULL: none */
+    const struct cell *awaited[PEERS_MOST];
+};
+
+struct peers *peers_new(int members)
+{
+    struct peers *peers = calloc(1, sizeof *peers);
+    if (!peers)
+        return NULL;
+    peers->members = peers->ahead = members;
+    pthread_mutex_init(&peers->lock, NULL);
+    timed_condition(&peers->news);
+    return peers;
+}
+
+void peers_free(struct peers *peers)
+{
+    pthread_cond_destroy(&peers->news);
+    pthread_mutex_destroy(&peers->lock);
+    free(peers->wish);
+    free(peers->cell);
+    free(peers);
+}
+
+/* ---- Before the members run ---- */
+
+static int compare(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_keys(const struct peers_cell *a, const struct peers_cell *b)
+{
+    const int by_host = compare((int64_t)(intptr_t)a->host, (int64_t)(intptr_t)b->host);
+    const int by_rows = compare(a->rows, b->rows), by_cols = compare(a->cols, b->cols);
+    return by_host ? by_host : by_rows ? by_rows : by_cols ? by_cols : compare(a->ld, b->ld);
+}
+
+static int compare_wishes(const void *a, const void *b)
+{
+    const struct wish *x = a, *y = b;
+    const int by_key = compare_keys(&x->key, &y->key);
+    return by_key ? by_key : compare(x->member, y->member);
+}
+
+static int compare_positions(const void *a, const void *b)
+{
+    const struct cell *x = *(struct cell *const *)a, *y = *(struct cell *const *)b;
+    const int by_position = compare(x->position, y->position);
+    return by_position ? by_position : compare_keys(&x->key, &y->key);
+}
+
+static bool add_wish(struct peers *peers, const struct wish *wish)
+{
+    if (peers->wishes == peers->room) {
+        const int room = 2 * peers->room + 64;
+        struct wish *more = realloc(peers->wish, (size_t)room * sizeof *more);
+        if (!more)
+            return false;
+        peers->wish = more;
+        peers->room = room;
+    }
+    peers->wish[peers->wishes++] = *wish;
+    return true;
+}
+
+struct peers_cell peers_cell_of(const struct scheduled *part, const struct schedule *s,
+                                const struct schedule_step *step)
+{
+    const struct accel_span *x = part->operand[step->operand].x;
+    const struct schedule_cell cell = scheduled_stored(part, s, step->operand, step->i, step->j);
+    return (struct peers_cell){gpu_element(x, cell.row, cell.col), cell.rows, cell.cols, x->ld};
+}
+
+bool peers_have(const struct peers *peers, int member, int operand)
+{
+    return peers->lent[member][operand] > 0;
+}
+
+bool peers_add(struct peers *peers, int member, const struct scheduled *part,
+               const struct schedule *s, double up_gbps)
+{
+    int position = 0;
+    peers->up_gbps[member] = up_gbps;
+    peers->by[member] = s->by;
+    memcpy(peers->lent[member], s->call.lent, sizeof peers->lent[member]);
+    for (int n = 0; n < s->count; n++) {
+        const struct schedule_step *step = &s->step[n];
+        if (step->engine != SCHEDULE_UP || !peers_have(peers, member, step->operand))
+            continue;
+        const struct peers_cell cell = peers_cell_of(part, s, step);
+        const struct wish wish = {cell,
+                                  (int64_t)schedule_cell_bytes(s, step->operand, step->i, step->j),
+                                  member, position++};
+        if (!add_wish(peers, &wish))
+            return false;
+    }
+    return true;
+}
+
+/* Joins the members' wishes for the same cell, and leaves out those of one member alone. */
+static void find_cells(struct peers *peers)
+{
+    qsort(peers->wish, (size_t)peers->wishes, sizeof *peers->wish, compare_wishes);
+    for (int n = 0, end; n < peers->wishes; n = end) {
+        const struct wish *first = &peers->wish[n];
+        struct cell cell = {.key = first->key, .bytes = first->bytes, .position = first->position};
+        for (end = n; end < peers->wishes && compare_keys(&first->key, &peers->wish[end].key) == 0;
+             end++) {
+            cell.members |= 1u << peers->wish[end].member;
+            if (peers->wish[end].position < cell.position)
+                cell.position = peers->wish[end].position;
+        }
+        if ((cell.members & (cell.members - 1)) != 0)
+            peers->cell[peers->cells++] = cell;
+    }
+}
+
+/* Returns the member that would have brought up its own cells first, with this one. */
+static int next_owner(const struct peers *peers, const struct cell *cell,
+                      const double busy[PEERS_MOST])
+{
+    int owner = -1;
+    double earliest = 0;
+    for (int m = 0; m < peers->members; m++) {
+        const double end = busy[m] + (double)cell->bytes / peers->up_gbps[m];
+        if (!(cell->members & 1u << m) || (owner >= 0 && end >= earliest))
+            continue;
+        owner = m;
+        earliest = end;
+    }
+    return owner;
+}
+
+int peers_deal(struct peers *peers)
+{
+    double busy[PEERS_MOST] = {0};
+    if (peers->wishes == 0)
+        return 0;
+    struct cell **order = malloc((size_t)peers->wishes * sizeof *order);
+    peers->cell = malloc((size_t)peers->wishes * sizeof *peers->cell);
+    if (order && peers->cell)
+        find_cells(peers);
+    for (int n = 0; n < peers->cells; n++)
+        order[n] = &peers->cell[n];
+    if (peers->cells > 0)
+        qsort(order, (size_t)peers->cells, sizeof *order, compare_positions);
+    for (int n = 0; n < peers->cells; n++) {
+        struct cell *cell = order[n];
+        cell->number = n;
+        cell->owner = next_owner(peers, cell, busy);
+        busy[cell->owner] += (double)cell->bytes / peers->up_gbps[cell->owner];
+    }
+    free(order);
+    return peers->cells;
+}
+
+/* ---- A member's schedule ---- */
+
+/* Returns NULL if other members do not have it. The cell that it finds stays where it is. */
+static struct cell *find(const struct peers *peers, const struct peers_cell *key)
+{
+    int low = 0, high = peers->cells;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (compare_keys(&peers->cell[middle].key, key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < peers->cells && compare_keys(&peers->cell[low].key, key) == 0 ? &peers->cell[low]
+                                                                               : NULL;
+}
+
+int peers_number(const struct peers *peers, const struct peers_cell *key, int *owner)
+{
+    const struct cell *cell = find(peers, key);
+    *owner = cell ? cell->owner : -1;
+    return cell ? cell->number : -1;
+}
+
+bool peers_order(const struct peers *peers, int member, const struct scheduled *part,
+                 struct schedule *s, int ahead)
+{
+    struct own_first *cell = malloc((size_t)(s->steps[SCHEDULE_UP] + 1) * sizeof *cell);
+    int uploads = 0;
+    for (int n = 0; cell && n < s->count; n++) {
+        int owner = -1;
+        if (s->step[n].engine != SCHEDULE_UP)
+            continue;
+        const struct peers_cell key = peers_cell_of(part, s, &s->step[n]);
+        const int number =
+            peers_have(peers, member, s->step[n].operand) ? peers_number(peers, &key, &owner) : -1;
+        cell[uploads++] = (struct own_first){number, owner == member};
+    }
+    const bool done = cell && own_first_order(s, cell, ahead);
+    free(cell);
+    return done;
+}
+
+bool peers_schedule(const struct peers *peers, int member, const struct scheduled *part,
+                    const struct schedule_rates *rates, int64_t memory_bytes, struct schedule *s)
+{
+    struct schedule_call call = part->call;
+    memcpy(call.lent, peers->lent[member], sizeof call.lent);
+    if (!schedule_make_by(s, &peers->by[member], &call, rates, memory_bytes))
+        return false;
+    if (peers_order(peers, member, part, s, peers->ahead))
+        return true;
+    schedule_free(s);
+    return false;
+}
+
+void peers_set_ahead(struct peers *peers, int ahead)
+{
+    peers->ahead = ahead;
+}
+
+/* ---- Beginning and end ---- */
+
+static bool any_in(const struct peers *peers, int but, enum state state)
+{
+    for (int m = 0; m < peers->members; m++)
+        if (m != but && peers->state[m] == state)
+            return true;
+    return false;
+}
+
+static void enter_state(struct peers *peers, int member, enum state state)
+{
+    peers->state[member] = state;
+    pthread_cond_broadcast(&peers->news);
+}
+
+void peers_stop(struct peers *peers)
+{
+    pthread_mutex_lock(&peers->lock);
+    peers->stopped |= any_in(peers, -1, BEFORE);
+    pthread_cond_broadcast(&peers->news);
+    pthread_mutex_unlock(&peers->lock);
+}
+
+bool peers_join(struct peers *peers, int member)
+{
+    pthread_mutex_lock(&peers->lock);
+    const bool may = peers->state[member] == BEFORE && !peers->stopped;
+    if (may)
+        enter_state(peers, member, INSIDE);
+    while (may && any_in(peers, member, BEFORE) && !peers->stopped)
+        pthread_cond_wait(&peers->news, &peers->lock);
+    const bool together = may && any_in(peers, member, INSIDE) && !peers->stopped;
+    pthread_mutex_unlock(&peers->lock);
+    return together;
+}
+
+void peers_leave(struct peers *peers, int member, bool well)
+{
+    pthread_mutex_lock(&peers->lock);
+    peers->failed[member] |= !well;
+    if (peers->state[member] == INSIDE) {
+        enter_state(peers, member, ENDING);
+        while (any_in(peers, member, INSIDE) && !peers->stopped)
+            pthread_cond_wait(&peers->news, &peers->lock);
+    }
+    enter_state(peers, member, GONE);
+    pthread_mutex_unlock(&peers->lock);
+}
+
+/* ---- Cells, while members run ---- */
+
+/* With the lock. */
+static bool is_lent(const struct peers *peers, const struct cell *cell)
+{
+    return cell->memory && !peers->failed[cell->owner] && peers->state[cell->owner] != GONE;
+}
+
+/* With the lock: whether it will be lent, if its owner waits for nobody. */
+static bool is_coming(const struct peers *peers, const struct cell *cell)
+{
+    return !is_lent(peers, cell) && peers->state[cell->owner] == INSIDE &&
+           !peers->failed[cell->owner] && !peers->stopped;
+}
+
+/* With the lock: whether a member may wait for a cell: its owner does not wait for this member, nor for one that does. */
+static bool may_wait(const struct peers *peers, int member, const struct cell *cell)
+{
+    while (cell && is_coming(peers, cell) && !cell->begun) {
+        if (cell->owner == member)
+            return false;
+        cell = peers->awaited[cell->owner];
+    }
+    return true;
+}
+
+bool peers_may_have(struct peers *peers, int member, const struct peers_cell *key)
+{
+    const struct cell *cell = find(peers, key);
+    if (!cell || cell->owner == member)
+        return true;
+    pthread_mutex_lock(&peers->lock);
+    const bool waits = is_coming(peers, cell) && may_wait(peers, member, cell);
+    peers->awaited[member] = waits ? cell : NULL;
+    pthread_mutex_unlock(&peers->lock);
+    return !waits;
+}
+
+gpu_address peers_find(struct peers *peers, int member, const struct peers_cell *key)
+{
+    struct cell *cell = find(peers, key);
+    gpu_address memory = 0;
+    if (!cell)
+        return 0;
+    pthread_mutex_lock(&peers->lock);
+    if (cell->owner == member)
+        cell->begun = true;
+    else if (is_lent(peers, cell))
+        memory = cell->memory;
+    pthread_mutex_unlock(&peers->lock);
+    return memory;
+}
+
+void peers_lend(struct peers *peers, int member, const struct peers_cell *key, gpu_address memory)
+{
+    struct cell *cell = find(peers, key);
+    if (!cell || cell->owner != member)
+        return;
+    pthread_mutex_lock(&peers->lock);
+    cell->memory = memory;
+    pthread_cond_broadcast(&peers->news);
+    pthread_mutex_unlock(&peers->lock);
+}
+
+void peers_wait(struct peers *peers)
+{
+    const struct timespec until = timed_until(WAIT_MS);
+    pthread_mutex_lock(&peers->lock);
+    pthread_cond_timedwait(&peers->news, &peers->lock, &until);
+    pthread_mutex_unlock(&peers->lock);
+}

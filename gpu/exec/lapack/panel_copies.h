@@ -1,0 +1,60 @@
+/*
+ * The copies of a schedule in panels (panels.h): of panels, blocks and lists between host memory and where the kernels are (panel_steps.h).
+ */
+#ifndef ACCEL_PANEL_COPIES_H
+#define ACCEL_PANEL_COPIES_H
+
+#include "gpu/device/flow.h"
+#include "panel_steps.h"
+
+/* A matrix that goes through the device in panels. */
+struct panels_job {
+    struct panels_call call;
+    /* The matrix in panels: its operand, where it comes from, and where the result goes. */
+    const struct accel_span *x;
+    const char *from;
+    int64_t from_ld;
+    char *to;
+    /* A result of LU: min(m, n) pivots as LAPACK's, int64_t; of QR: as many scalars of reflectors. */
+    void *list;
+    /* Apply: the other matrix; of LU without transposition its pivots, whose exchanges come first; of QR the scalars. reads: what is read
+     * of a block, from its diagonal on: U, L, u, l as struct lane_rectangle has them; 0: all of it. scans: numbers that are not finite end
+     * the call. */
+    const struct accel_span *other;
+    const char *factors;
+    int64_t factors_ld;
+    char reads;
+    bool scans;
+    const int64_t *pivots;
+    const void *scalars;
+    struct panels_action action[PANELS_SWEEPS];
+};
+
+struct panel_copies {
+    struct solver *s;
+    const struct panels_job *job;
+    const struct panel_steps *steps;
+    struct solver_outcome *outcome; /* of each panel, once it has come down */
+    struct gpu_scan scan;
+};
+
+/* Says what a step copies, and counts what goes up. */
+void panel_copies_of(struct panel_copies *c, const struct schedule_step *step,
+                     struct flow_copy *copy);
+/* Returns where the result of a panel goes in host memory. */
+struct lane_rectangle panel_copies_result(const struct panel_copies *c, int j);
+
+/* Counts what has come down. */
+void panel_copies_arrived(struct panel_copies *c, const struct schedule_step *step);
+
+/* The operand for pivots or scalars of reflectors; NULL: the call has none. */
+const struct accel_span *panel_copies_list_operand(const struct solver *s);
+
+/* Counts a copy of so many elements. */
+void panel_copies_note(struct solver *s, const struct accel_span *x, bool up, int64_t rows,
+                       int64_t cols, int64_t size);
+
+/* Makes LAPACK's result of LU's panels in host memory. first: of each panel the first column, then n. */
+void panel_copies_end_lu(const struct panels_job *job, const int64_t *first, int count);
+
+#endif
