@@ -110,7 +110,7 @@ struct model_rates {
  * about 3 GHz with 256-bit vectors at half its peak), 10 GB/s each up to 200. */
 struct model_rates model_cpu_rates(int threads);
 
-/* Returns the same for a library with such kernels (docs/internals.md, "Slow CPU libraries"). */
+/* Returns the same for a library with such kernels (docs/internals-cpu-library.md). */
 struct model_rates model_kernels_rates(enum cpu_kernels kernels, int threads);
 
 /* Return the rates of a GPU: from its peaks, 10^9 operations a second, [0] in single, [1] in double precision; large products reach
