@@ -196,13 +196,13 @@ struct accel_op {
     bool (*is_hopeless)(const struct accel_call *call);
     /* Returns whether the GPU's libraries can do it with these flags and sizes. NULL: with all. */
     bool (*is_supported)(const struct accel_call *call);
-    /* Runs a valid, non-empty call on a lane, and returns when the result is in place: see gpu/work.h. NULL: `steps` does, or
+    /* Runs a valid, non-empty call on a lane, and returns when the result is in place: see gpu/device/work.h. NULL: `steps` does, or
      * the GPU's libraries cannot. */
     enum gpu_status (*run)(struct gpu_work *work);
     /* Level 3, and a batch of one product: fills in the kind of the schedule, its sizes, operations and operands, and device memory that the kernels need besides
-     * (gpu/scheduled.h), for a valid call. NULL: it has no schedule. */
+     * (gpu/plan/scheduled.h), for a valid call. NULL: it has no schedule. */
     void (*scheduled)(const struct accel_call *call, struct scheduled *scheduled);
-    /* LAPACK: makes the steps of gpu/solver.h that solver_run() takes. NULL: the GPU's libraries cannot. */
+    /* LAPACK: makes the steps of gpu/exec/lapack/solver.h that solver_run() takes. NULL: the GPU's libraries cannot. */
     void (*steps)(struct solver *s);
     /* NULL: what exceeds the device's memory stays on the CPU */
     const struct lapack_panels *in_panels;

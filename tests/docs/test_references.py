@@ -36,11 +36,11 @@ def faults_of(page, text):
 
 PAGE = ROOT / "docs/architecture.md"
 for what, text, fault in (
-    ("all that is there", "# A `b`: c\n[x](#a-b-c) `base/text.c:text_start()` `gpu/` `tests/NAME/x.c`", None),
+    ("all that is there", "# A `b`: c\n[x](#a-b-c) `base/text/text.c:text_start()` `gpu/` `tests/NAME/x.c`", None),
     ("a heading of another page", "[x](limits.md#the-device)", None),
     ("a heading that is not there", "# A\n[x](#b)", "#b: there is no such heading"),
     ("a heading that another page does not have", "[x](limits.md#the-devil)", "limits.md#the-devil: there is no such heading"),
-    ("a function that is not there", "`base/text.c:text_begin()`", "base/text.c:text_begin: it is not there"),
+    ("a function that is not there", "`base/text/text.c:text_begin()`", "base/text/text.c:text_begin: it is not there"),
     ("a source of a function that is not there", "`base/test.c:text_start()`", "base/test.c:text_start: it is not there"),
     ("a folder that is not there", "`gpu/hip/`", "gpu/hip/ is not there"),
 ):
