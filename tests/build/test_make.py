@@ -24,7 +24,7 @@ VERSION = (ROOT / "VERSION").read_text().strip()
 # make check has none of them: measurements, and what make fuzz and make regret alone build.
 NOT_CHECKED = r"tests/bench/|tests/regret/record\.c|tests/fuzz/fuzz\.h"
 # Other machines' own files.
-ELSEWHERE = rf"shim/arch/(?!{os.uname().machine}/)\w+/"
+ELSEWHERE = rf"shim/arch/(?!{os.uname().machine}/|frame_{os.uname().machine}\.h)(\w+/|frame_\w+\.h)"
 tap = Tap()
 
 
