@@ -686,6 +686,10 @@ static void each_version_has_its_precisions(void **state)
         assert_int_equal(all[GPU_GEMM], 1 << GPU_NATIVE | cases[i].gemm);
         assert_int_equal(all[GPU_RANK_K], 1 << GPU_NATIVE | cases[i].rank_k);
     }
+    CUDA(cublasSetFixedPointEmulationMantissaBitCountPointer) = NULL;
+    precision_all(all, device->number, 130300);
+    assert_false(all[GPU_GEMM] & EMULATED || all[GPU_RANK_K] & EMULATED);
+    CUDA(cublasSetFixedPointEmulationMantissaBitCountPointer) = set_bits;
     CUDA(cublasSetWorkspace_v2) = NULL;
     precision_all(all, device->number, 130300);
     assert_false(all[GPU_GEMM] & EMULATED || all[GPU_RANK_K] & EMULATED);

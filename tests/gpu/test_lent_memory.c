@@ -321,6 +321,24 @@ static void without_the_reader_s_pool(void **state)
     assert_true(pools >= 2);
 }
 
+static CUresult have_room_for_one_pool(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    return pools++ == 0 ? real.cuMemPoolCreate_p(pool, properties) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Then that is measured again later. */
+static void without_memory_for_the_reader_s_pool(void **state)
+{
+    (void)state;
+    count_calls();
+    CUDA(cuMemPoolCreate) = have_room_for_one_pool;
+    copies = 0;
+    assert_true(gpu_peer_gbps(device[0], device[1]) == 0);
+    assert_true(pools >= 2);
+    assert_int_equal(copies, 0);
+    assert_both_are_well();
+}
+
 /* CUDA does not work there. */
 static void in_a_fork_s_child(void **state)
 {
@@ -623,6 +641,7 @@ int main(int count, char **arguments)
         cmocka_unit_test_setup_teardown(without_a_clock, begin, end),
         cmocka_unit_test_setup_teardown(without_pinned_memory, begin, end),
         cmocka_unit_test_setup_teardown(without_the_reader_s_pool, begin, end),
+        cmocka_unit_test_setup_teardown(without_memory_for_the_reader_s_pool, begin, end),
         cmocka_unit_test_setup_teardown(in_a_fork_s_child, begin, end),
         cmocka_unit_test_setup_teardown(not_all_arrives, begin, end),
         cmocka_unit_test_setup_teardown(they_count_and_go_back, begin, end),
