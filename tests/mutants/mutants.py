@@ -18,8 +18,8 @@ HERE = Path(__file__).resolve().parent
 RULES = HERE / "mutants.rules"
 # Mutants that a test has killed: rows of what tests/mutants/run prints.
 KEPT = HERE / "kept"
-# shim/, dispatch/, the parts of gpu/ without CUDA, and the operations.
-SOURCES = ("shim/*.c", "shim/elf/*.c", "shim/arch/x86_64/*.c", "dispatch/*.c", "dispatch/*/*.c", *(f"gpu/{room}/*.c" for room in ("pack", "plan", "device", "cache", "exec/*")),
+# call/, shim/, dispatch/, the parts of gpu/ without CUDA, and the operations.
+SOURCES = ("call/*.c", "shim/*.c", "shim/elf/*.c", "shim/arch/x86_64/*.c", "dispatch/*.c", "dispatch/*/*.c", *(f"gpu/{room}/*.c" for room in ("pack", "plan", "device", "cache", "exec/*")),
            "ops/*.c", "ops/*/*.c")
 
 Mutant = namedtuple("Mutant", "file nth before after")
