@@ -16,9 +16,7 @@ static double excess_ms(struct gpu_device *device, const struct accel_routine *r
     struct workload workload;
     struct gpu_host host;
     enum gpu_status status;
-    int64_t size[ACCEL_DIMENSIONS];
-    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        size[i] = accel_has_dimension(routine, i) ? ORDER : 0;
+    const int64_t size[ACCEL_DIMENSIONS] = {ORDER, ORDER, ORDER, ORDER};
     if (!workload_make(&workload, memory, routine, size, NULL))
         return -1;
     double first = workload_gpu_ms(&workload, device, &host, &status);

@@ -298,14 +298,12 @@ static void examine_tracking(struct rows *rows)
 static void try_product(struct rows *rows, struct gpu_device *device)
 {
     const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
-    int64_t size[ACCEL_DIMENSIONS];
+    const int64_t size[ACCEL_DIMENSIONS] = {256, 256, 256};
     struct workload_memory memory;
     struct workload workload;
     struct gpu_host host;
     enum gpu_status status;
     double ms = -1;
-    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        size[i] = accel_has_dimension(routine, i) ? 256 : 0;
     if (!workload_memory_open(&memory, 16 << 20))
         return;
     if (workload_make(&workload, &memory, routine, size, NULL))

@@ -1,11 +1,8 @@
 #include "precisions.h"
 
-#include <math.h>
-
 #include "ops/op.h"
-#include "ops/typical.h"
 
-enum { SMALLEST = 256, LARGEST = 4096, RUNS = 3 };
+enum { SMALLEST = 256, LARGEST = 4096 };
 /* A product that takes so long in native precision tells the rate. */
 #define ENOUGH_MS 2.0
 
@@ -14,21 +11,14 @@ static double product_ms(struct gpu_device *device, struct workload_memory *memo
                          const struct accel_routine *routine, int64_t order,
                          enum gpu_precision precision)
 {
+    const int64_t size[ACCEL_DIMENSIONS] = {order, order, order};
     struct workload workload;
-    int64_t size[ACCEL_DIMENSIONS];
-    double least = -1;
-    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        size[i] = accel_has_dimension(routine, i) ? order : 0;
+    struct timing timing = {.warm = 1, .most = 3};
     if (!workload_make(&workload, memory, routine, size, NULL))
         return -1;
-    for (int run = 0; run <= RUNS; run++) { /* the first warms up */
-        const double ms = workload_compute_ms(&workload, device, precision);
-        if (!(ms > 0))
-            return -1;
-        if (run > 0)
-            least = least < 0 ? ms : fmin(least, ms);
-    }
-    return least;
+    while (timing_add(&timing, workload_compute_ms(&workload, device, precision)))
+        ;
+    return timing.best_ms;
 }
 
 struct precision_gains precisions_measure(struct gpu_device *device, struct workload_memory *memory)

@@ -153,23 +153,23 @@ struct side {
     char fault[100]; /* it could not run the call; empty: it could */
 };
 
-enum { RUNS = 3 };
-#define ENOUGH_MS 1000
-
 /* Runs a call some times on one side: run(), which returns the milliseconds, or says in *side what is wrong. */
 static void run_side(struct workload *workload, struct side *side, const struct before *before,
                      double (*run)(struct workload *, struct gpu_device *, struct side *),
                      struct gpu_device *device)
 {
     const double start = accel_now_ms();
-    *side = (struct side){.ms = INFINITY, .error = CPU_REF_NOT_JUDGED};
-    for (int i = 0; i < RUNS && (i < 2 || accel_now_ms() - start < ENOUGH_MS); i++) {
+    struct timing timing = {.least = 2, .most = 3, .enough_ms = 1000};
+    double ms;
+    *side = (struct side){.error = CPU_REF_NOT_JUDGED};
+    do {
         workload->filled = false;
-        const double ms = run(workload, device, side);
-        if (side->fault[0])
-            return;
-        side->ms = fmin(side->ms, ms);
-    }
+        ms = run(workload, device, side);
+        timing.spent_ms = accel_now_ms() - start - ms; /* to fill operands takes time, too */
+    } while (timing_add(&timing, ms));
+    side->ms = timing.best_ms;
+    if (side->fault[0])
+        return;
     workload_fill_inputs(workload); /* LAPACK may have used them as workspace */
     side->error = judge(workload, before);
 }

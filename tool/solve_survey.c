@@ -7,10 +7,6 @@
 #include "cpu_ref/verify.h"
 #include "ops/op.h"
 
-/* After one that warms up, which loads kernels. */
-enum { RUNS = 4 };
-#define ENOUGH_MS 50.0
-
 /* The first one is small: it tells whether our own kernel is right, and too slow to be measured at all (on a device that is emulated, say). Others are those of a
  * schedule's cells. */
 const struct solve_shape solve_shapes[SOLVE_SHAPES] = {[SOLVE_SMALL] = {'L', 64, 256},
@@ -65,15 +61,10 @@ static bool make_product(struct workload *workload, struct workload_memory *memo
 /* Returns the least milliseconds of some runs; infinity if one fails. */
 static double time_of(struct workload *workload, struct gpu_device *device)
 {
-    double least = INFINITY, spent = 0;
-    for (int run = 0; run <= RUNS && spent < ENOUGH_MS; run++) {
-        const double ms = workload_compute_ms(workload, device, GPU_NATIVE);
-        if (!(ms > 0))
-            return INFINITY;
-        least = run > 0 ? fmin(least, ms) : least;
-        spent += run > 0 ? ms : 0;
-    }
-    return least;
+    struct timing timing = {.warm = 1, .most = 4, .enough_ms = 50}; /* the first loads kernels */
+    while (timing_add(&timing, workload_compute_ms(workload, device, GPU_NATIVE)))
+        ;
+    return timing.best_ms < 0 ? INFINITY : timing.best_ms;
 }
 
 /* Returns whether a run's result passes the tests. */

@@ -186,29 +186,30 @@ static void measure(struct survey *survey, struct survey_track *track, struct su
         survey->progress(survey, track, shape);
     struct workload workload;
     struct gpu_host host;
-    double best = 0, sum = 0;
-    bool is_short = expected_ms <= limit_ms, doubtful = false;
+    struct timing timing = {.most = RUNS, .enough_ms = limit_ms};
+    bool is_short = expected_ms <= limit_ms;
+    double ms;
+    long before;
     if (!workload_make(&workload, &survey->memory, track->routine, shape->size,
                        track->gpu ? NULL : &track->function) ||
         (is_short && run_once(survey, track, &workload, &host) < 0)) /* warms up */
         return;
     if (track->gpu)
         measure_kernel(survey, shape, &workload, is_short ? 2 : 1);
-    for (int i = 0; i < RUNS && (i == 0 || sum < limit_ms ||
-                                 (doubtful && (i < 3 || (is_short && sum < 3 * limit_ms))));
-         i++) {
-        long before = preemptions();
-        double ms = run_once(survey, track, &workload, &host);
-        if (ms < 0)
-            return;
-        sum += ms;
-        if (i > 0 && ms >= best)
+    do {
+        before = preemptions();
+        ms = run_once(survey, track, &workload, &host);
+        if (timing.runs > 0 && ms >= timing.best_ms)
             continue;
-        best = ms;
-        doubtful = survey_now() < survey->deadline &&
-                   (preemptions() > before || (best > 1.5 * expected_ms && expected_ms > 0));
-    }
-    best = fmax(best, 1e-6); /* the clock's resolution */
+        const bool doubtful =
+            survey_now() < survey->deadline &&
+            (preemptions() > before || (ms > 1.5 * expected_ms && expected_ms > 0));
+        timing.least = doubtful ? 3 : 1;
+        timing.enough_ms = doubtful && is_short ? 3 * limit_ms : limit_ms;
+    } while (timing_add(&timing, ms));
+    if (timing.best_ms < 0)
+        return;
+    const double best = fmax(timing.best_ms, 1e-6); /* the clock's resolution */
     shape->ms = shape->ms > 0 ? fmin(shape->ms, best) : best;
     if (track->gpu)
         shape->copies_ms = 1e-6 * ((double)host.up_bytes / survey->copies.up_gbps +

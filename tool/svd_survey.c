@@ -17,8 +17,6 @@ static const int64_t orders[SVD_ORDERS] = {48, 192, 800, 1600};
 
 enum content { CONTENT_RANDOM, CONTENT_SINGULAR, CONTENT_GRADED, CONTENTS };
 
-enum { RUNS = 3 }; /* after one that warms up */
-
 /* A call that is timed and judged with several algorithms and matrices. */
 struct trial {
     struct gpu_device *device;
@@ -139,12 +137,12 @@ static bool is_accurate(struct trial *trial, bool vectors, enum gpu_svd algorith
 /* Returns the best of some runs. An algorithm that is far behind has one run. */
 static double time_of(struct trial *trial, bool vectors, enum gpu_svd algorithm, double best)
 {
-    double least = INFINITY;
+    struct timing timing = {.most = 3};
     use(trial, vectors, algorithm);
-    run(trial, CONTENT_RANDOM);
-    for (int i = 0; i < RUNS && (i == 0 || least < 3 * best); i++)
-        least = fmin(least, run(trial, CONTENT_RANDOM));
-    return least;
+    run(trial, CONTENT_RANDOM); /* warms up */
+    while (timing_add(&timing, run(trial, CONTENT_RANDOM)) && timing.best_ms < 3 * best)
+        ;
+    return timing.best_ms;
 }
 
 static enum gpu_svd fastest(struct trial *trial, bool vectors)

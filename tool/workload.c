@@ -192,6 +192,18 @@ bool workload_place(struct workload *workload, struct workload_memory *memory,
     return !function || make_workspace(workload, memory);
 }
 
+bool timing_add(struct timing *timing, double ms)
+{
+    if (ms < 0)
+        timing->best_ms = ms;
+    if (ms < 0 || timing->warm-- > 0)
+        return ms >= 0;
+    timing->best_ms = timing->runs++ > 0 ? fmin(timing->best_ms, ms) : ms;
+    timing->spent_ms += ms;
+    return timing->runs < timing->most && (timing->runs < timing->least || timing->enough_ms == 0 ||
+                                           timing->spent_ms < timing->enough_ms);
+}
+
 /* Fills the operands that a run overwrites. destroyed: fills all, as LAPACK may use a matrix as workspace that the table, which
  * tells what the caller gets back, calls only read. */
 static void refill(struct workload *workload, bool destroyed)
@@ -253,7 +265,7 @@ static void add_kernels(void *context, const struct gpu_steps *steps)
             *sum += steps->step[i].end_ms - steps->step[i].start_ms;
 }
 
-/* Runs the call; returns the milliseconds of its kernels, negative if it fails. */
+/* Runs the call; returns the milliseconds of its kernels, negative if it fails or has none. */
 static double kernels_ms(struct workload *workload, struct gpu_device *device,
                          struct gpu_host *host)
 {
@@ -262,7 +274,7 @@ static double kernels_ms(struct workload *workload, struct gpu_device *device,
     host->steps = add_kernels;
     host->context = &sum;
     refill(workload, false);
-    return gpu_run(device, &workload->call, host) == GPU_OK ? sum : -1;
+    return gpu_run(device, &workload->call, host) == GPU_OK && sum > 0 ? sum : -1;
 }
 
 double workload_in_place_ms(struct workload *workload, struct gpu_device *device)
@@ -307,17 +319,17 @@ double workload_kernel_ms(struct workload *workload, struct gpu_device *device,
                           const struct workload_device *measured, int runs)
 {
     struct scheduled scheduled;
-    double least = 0;
+    struct timing timing = {.most = runs};
+    double ms;
     if (!scheduled_is_divided(&workload->call, &scheduled))
         return 0;
-    for (int i = 0; i < runs; i++) {
-        const double ms = workload_compute_ms(workload, device, GPU_NATIVE);
-        if (ms > 0 && (least == 0 || ms < least))
-            least = ms;
-    }
-    if (least > 0)
-        workload->rates = rates_of(&workload->call, &scheduled, measured, least);
-    return least;
+    do
+        ms = workload_compute_ms(workload, device, GPU_NATIVE);
+    while (timing_add(&timing, ms < 0 ? INFINITY : ms));
+    if (isinf(timing.best_ms))
+        return 0;
+    workload->rates = rates_of(&workload->call, &scheduled, measured, timing.best_ms);
+    return timing.best_ms;
 }
 
 double workload_schedule_ms(const struct accel_call *call, struct gpu_device *device,

@@ -30,6 +30,26 @@ struct workload {
     struct schedule_rates rates;
 };
 
+/* The one timing loop:
+ *
+ *     struct timing timing = {.most = 4};
+ *     while (timing_add(&timing, workload_cpu_ms(&workload)))
+ *         ;
+ *
+ * The least time counts: other work makes a time longer, never shorter. */
+struct timing {
+    int warm;         /* so many runs come first, and do not count */
+    int least, most;  /* runs that count */
+    double enough_ms; /* after the least, runs end when they have taken so long; 0: with the most */
+    int runs;         /* that have counted */
+    double best_ms;   /* negative: a run has failed */
+    double spent_ms;
+};
+
+/* Adds a run that took so long; negative: it failed, and so have all. Returns whether another run
+ * is due. */
+bool timing_add(struct timing *timing, double ms);
+
 /* Whether the GPU can run such calls, and can gain by them. */
 bool workload_is_for(const struct accel_routine *routine);
 
@@ -54,12 +74,12 @@ double workload_cpu_ms(struct workload *workload);
 double workload_gpu_ms(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
                        enum gpu_status *status);
 
-/* Returns the milliseconds of the kernels alone, which read the call's inputs in host memory; negative if the call fails. The device must be one
- * with host_page_tables, the call one of BLAS. */
+/* Returns the milliseconds of the kernels alone, which read the call's inputs in host memory; negative if the call fails, or has no kernel. The
+ * device must be one with host_page_tables, the call one of BLAS. */
 double workload_in_place_ms(struct workload *workload, struct gpu_device *device);
 
-/* Returns the milliseconds of the kernels alone, in this precision; negative if the call fails, or was computed in another one. A call of
- * Level 3 is one kernel then, if memory allows. */
+/* Returns the milliseconds of the kernels alone, in this precision; negative if the call fails, has no kernel, or was computed in another
+ * precision. A call of Level 3 is one kernel then, if memory allows. */
 double workload_compute_ms(struct workload *workload, struct gpu_device *device,
                            enum gpu_precision precision);
 
