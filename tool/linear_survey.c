@@ -43,22 +43,16 @@ static double time_of(const struct ml_library *liblinear, const struct linear_pr
 }
 
 /* Of two classes, the faster one of the two solvers: the estimate is to be too small rather than too large. */
-static bool measure(const struct ml_library *liblinear, struct survey_shape *shape)
+static double measure(const struct ml_library *liblinear, const struct ml_survey_rows *made,
+                      const int64_t size[ACCEL_DIMENSIONS])
 {
-    const int rows = (int)shape->size[0], features = (int)shape->size[1];
-    struct ml_survey_rows made;
-    const bool there = ml_survey_make(&made, rows, features);
     const struct linear_problem problem = {
-        .rows = rows, .columns = features, .target = made.y, .x = made.x, .bias = -1};
-    if (there && shape->size[3] == 1) {
-        shape->ms = time_of(liblinear, &problem, LINEAR_L2_SVR);
-    } else if (there) {
-        const double lr = time_of(liblinear, &problem, LINEAR_LR);
-        const double svc = time_of(liblinear, &problem, LINEAR_L2_SVC);
-        shape->ms = lr < svc ? lr : svc;
-    }
-    ml_survey_free(&made);
-    return there;
+        .rows = made->rows, .columns = made->features, .target = made->y, .x = made->x, .bias = -1};
+    if (size[3] == 1)
+        return time_of(liblinear, &problem, LINEAR_L2_SVR);
+    const double lr = time_of(liblinear, &problem, LINEAR_LR);
+    const double svc = time_of(liblinear, &problem, LINEAR_L2_SVC);
+    return lr < svc ? lr : svc;
 }
 
 static double work_of(const int64_t size[ACCEL_DIMENSIONS])

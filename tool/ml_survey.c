@@ -18,31 +18,22 @@ static double now(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* The device's failure is not to be measured. */
-static bool refuse(void *context, const struct accel_call *part)
-{
-    (void)context;
-    (void)part;
-    return false;
-}
-
 static double train_on(struct ml_device *on, const void *problem, const void *parameter)
 {
     const uint64_t gpr[6] = {(uintptr_t)problem, (uintptr_t)parameter};
     const struct accel_passed passed = {.gpr = gpr, .abi = ACCEL_ABI_OWN, .layout = on->layout};
-    struct gpu_host host = {.original = refuse};
+    struct gpu_host host = {0};
+    enum gpu_status status;
     struct accel_call call;
     struct model_work work;
     if (!accel_convention_of(on->routine)->parse(&call, on->routine, &passed))
         return 0;
     model_work_of(&call, true, &work);
     on->copies_ms = model_copies_ms(&work, on->up_gbps, on->down_gbps);
-    const double start = accel_now_ms();
-    const bool trained = gpu_run(on->device, &call, &host) == GPU_OK;
-    const double ms = accel_now_ms() - start;
-    if (trained)
+    const double ms = workload_run_ms(on->device, &call, &host, &status);
+    if (status == GPU_OK)
         accel_op_of(on->routine)->discard(&call);
-    return trained ? ms : 0;
+    return fmax(ms, 0);
 }
 
 double ml_survey_train(const struct ml_library *library, const void *problem, const void *parameter)
@@ -56,12 +47,15 @@ double ml_survey_train(const struct ml_library *library, const void *problem, co
     return ms;
 }
 
-bool ml_survey_make(struct ml_survey_rows *made, int rows, int features)
+/* False without memory. The caller frees them, whatever is returned. */
+static bool make_rows(struct ml_survey_rows *made, int rows, int features)
 {
     const double apart = 0.7 / sqrt(features); /* in each feature */
     const size_t length = (size_t)features + 1;
     struct libsvm_node **x = malloc((size_t)rows * sizeof *x);
-    *made = (struct ml_survey_rows){.nodes = malloc((size_t)rows * length * sizeof *made->nodes),
+    *made = (struct ml_survey_rows){.rows = rows,
+                                    .features = features,
+                                    .nodes = malloc((size_t)rows * length * sizeof *made->nodes),
                                     .x = x,
                                     .y = malloc((size_t)rows * sizeof(double))};
     if (!made->nodes || !x || !made->y)
@@ -79,11 +73,20 @@ bool ml_survey_make(struct ml_survey_rows *made, int rows, int features)
     return true;
 }
 
-void ml_survey_free(struct ml_survey_rows *made)
+/* Sets the milliseconds of a training of this size. False without memory. */
+static bool measure(const struct ml_survey *one, const struct ml_library *library,
+                    struct survey_shape *shape, const int64_t size[ACCEL_DIMENSIONS])
 {
-    free(made->nodes);
-    free(made->x);
-    free(made->y);
+    struct ml_survey_rows made;
+    const bool there = make_rows(&made, (int)size[0], (int)size[1]);
+    *shape = (struct survey_shape){.kind = SURVEY_SQUARE};
+    memcpy(shape->size, size, sizeof shape->size);
+    if (there)
+        shape->ms = one->measure(library, &made, size);
+    free(made.nodes);
+    free(made.x);
+    free(made.y);
+    return there;
 }
 
 /* Finds the library's other functions. Returns false if one is missing. */
@@ -109,12 +112,10 @@ static bool measure_all(const struct ml_survey *one, const struct ml_library *li
     for (int i = 0; i < one->sizes && track->shapes < SURVEY_SHAPES; i++) {
         const double work = one->work(one->size[i]);
         struct survey_shape *shape = &track->shape[track->shapes];
-        *shape = (struct survey_shape){.kind = SURVEY_SQUARE};
-        memcpy(shape->size, one->size[i], sizeof shape->size);
         if (accel_now_ms() - start + last_ms * work / last_work > seconds * 1e3)
             continue;
         const double before = accel_now_ms();
-        if (!one->measure(library, shape))
+        if (!measure(one, library, shape, one->size[i]))
             return false;
         if (shape->ms <= 0 && library->device)
             return true;
@@ -198,8 +199,7 @@ bool ml_survey_run_on(const struct ml_survey *one, struct gpu_device *device, do
     if (on.layout <= 0)
         return true;
     library.device = &on;
-    /* The first training loads the kernels. */
-    struct survey_shape first = {.kind = SURVEY_SQUARE};
-    memcpy(first.size, one->size[0], sizeof first.size);
-    return one->measure(&library, &first) && measure_all(one, &library, track, seconds);
+    struct survey_shape first; /* loads the kernels */
+    return measure(one, &library, &first, one->size[0]) &&
+           measure_all(one, &library, track, seconds);
 }

@@ -24,13 +24,22 @@ struct ml_library {
     struct ml_device *device; /* NULL: the library itself trains */
 };
 
+/* Rows of two classes, 1 and -1, that overlap so that a third of them or so lie between. The nodes of both libraries are alike. */
+struct ml_survey_rows {
+    int rows, features;
+    struct libsvm_node *nodes;
+    void *x; /* pointers to the rows */
+    double *y;
+};
+
 /* A function that trains. */
 struct ml_survey {
     const char *routine, *library;
     const char *version, *destroy, *set_print; /* what the library must have besides */
     void (*print)(const char *text);           /* gets the library's lines */
-    /* Measures the training of a shape's size; shape->ms: 0: the device cannot. Returns false if memory runs out. */
-    bool (*measure)(const struct ml_library *library, struct survey_shape *shape);
+    /* Returns the milliseconds of a training of the size, which has these rows; 0: the device cannot. */
+    double (*measure)(const struct ml_library *library, const struct ml_survey_rows *made,
+                      const int64_t size[ACCEL_DIMENSIONS]);
     const int64_t (*size)[ACCEL_DIMENSIONS]; /* by work */
     int sizes;
     double (*work)(const int64_t size[ACCEL_DIMENSIONS]);
@@ -50,16 +59,5 @@ bool ml_survey_run_on(const struct ml_survey *one, struct gpu_device *device, do
  * count; of a device's all of it. 0: the device cannot. */
 double ml_survey_train(const struct ml_library *library, const void *problem,
                        const void *parameter);
-
-/* Rows of two classes, 1 and -1, that overlap so that a third of them or so lie between. The nodes of both libraries are alike. */
-struct ml_survey_rows {
-    struct libsvm_node *nodes;
-    void *x; /* pointers to the rows */
-    double *y;
-};
-
-/* False without memory. The caller frees them, whatever is returned. */
-bool ml_survey_make(struct ml_survey_rows *made, int rows, int features);
-void ml_survey_free(struct ml_survey_rows *made);
 
 #endif

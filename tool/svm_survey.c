@@ -7,24 +7,19 @@ static void print_nothing(const char *text)
     (void)text;
 }
 
-static bool measure(const struct ml_library *libsvm, struct survey_shape *shape)
+static double measure(const struct ml_library *libsvm, const struct ml_survey_rows *made,
+                      const int64_t size[ACCEL_DIMENSIONS])
 {
-    const int rows = (int)shape->size[0], features = (int)shape->size[1];
-    struct ml_survey_rows made;
+    (void)size;
     const struct libsvm_parameter parameter = {.svm_type = SVM_C_SVC,
                                                .kernel_type = SVM_RBF,
-                                               .gamma = 1.0 / features,
+                                               .gamma = 1.0 / made->features,
                                                .cache_size = 100,
                                                .eps = 1e-3,
                                                .C = 1,
                                                .shrinking = 1};
-    const bool there = ml_survey_make(&made, rows, features);
-    if (there) {
-        const struct libsvm_problem problem = {.l = rows, .y = made.y, .x = made.x};
-        shape->ms = ml_survey_train(libsvm, &problem, &parameter);
-    }
-    ml_survey_free(&made);
-    return there;
+    const struct libsvm_problem problem = {.l = made->rows, .y = made->y, .x = made->x};
+    return ml_survey_train(libsvm, &problem, &parameter);
 }
 
 static double work_of(const int64_t size[ACCEL_DIMENSIONS])

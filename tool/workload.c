@@ -237,7 +237,7 @@ double workload_cpu_ms(struct workload *workload)
     return good ? ms : -1;
 }
 
-/* The original of a part: refuses, so that the CPU's time does not count for the GPU if that fails. */
+/* The original of a part. */
 static bool refuse(void *context, const struct accel_call *part)
 {
     (void)context;
@@ -245,15 +245,22 @@ static bool refuse(void *context, const struct accel_call *part)
     return false;
 }
 
+double workload_run_ms(struct gpu_device *device, const struct accel_call *call,
+                       struct gpu_host *host, enum gpu_status *status)
+{
+    host->original = refuse;
+    const double start = accel_now_ms();
+    *status = gpu_run(device, call, host);
+    const double ms = accel_now_ms() - start;
+    return *status == GPU_OK ? ms : -1;
+}
+
 double workload_gpu_ms(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
                        enum gpu_status *status)
 {
-    *host = (struct gpu_host){.original = refuse, .rates = workload->rates};
+    *host = (struct gpu_host){.rates = workload->rates};
     refill(workload, false);
-    double start = accel_now_ms();
-    *status = gpu_run(device, &workload->call, host);
-    double ms = accel_now_ms() - start;
-    return *status == GPU_OK ? ms : -1;
+    return workload_run_ms(device, &workload->call, host, status);
 }
 
 /* Adds what kernels have taken; context is the sum. */

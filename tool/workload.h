@@ -70,7 +70,12 @@ void workload_fill_inputs(struct workload *workload);
 /* Returns the milliseconds of one run; negative if it fails. First restores the inputs that a run overwrites. */
 double workload_cpu_ms(struct workload *workload);
 
-/* The same on a GPU, copies included; sets host's numbers of bytes. */
+/* Runs a call on a GPU: copies included. Returns the milliseconds; negative if it fails. No part goes
+ * to the CPU: its time is not to count. Sets host's numbers of bytes. */
+double workload_run_ms(struct gpu_device *device, const struct accel_call *call,
+                       struct gpu_host *host, enum gpu_status *status);
+
+/* The same for a workload, by its rates. First restores the inputs that a run overwrites. */
 double workload_gpu_ms(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
                        enum gpu_status *status);
 
