@@ -24,20 +24,38 @@ static const char *entity_of(char c)
     }
 }
 
-void html_text(FILE *to, const char *text)
+/* A string of JSON within a script: `<` could end that. */
+static const char *escape_of(char c)
+{
+    return c == '"' ? "\\\"" : c == '\\' ? "\\\\" : c == '<' ? "\\u003c" : NULL;
+}
+
+static void put_text(FILE *to, const char *text, const char *(*instead)(char c))
 {
     while (*text) {
         const int length = utf8_length(text);
-        const char *entity = entity_of(*text);
+        const char *other = instead(*text);
         const bool control = (unsigned char)*text < ' ' || *text == 127;
-        if (entity)
-            fputs(entity, to);
+        if (other)
+            fputs(other, to);
         else if (length == 0 || control)
             fputc('?', to);
         else
             fwrite(text, 1, (size_t)length, to);
         text += length > 0 ? length : 1;
     }
+}
+
+void html_text(FILE *to, const char *text)
+{
+    put_text(to, text, entity_of);
+}
+
+void html_json(FILE *to, const char *text)
+{
+    fputc('"', to);
+    put_text(to, text, escape_of);
+    fputc('"', to);
 }
 
 void html_template(FILE *to, const char *text, const struct html_part *parts, int count,

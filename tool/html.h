@@ -1,5 +1,5 @@
 /*
- * Writes HTML and SVG. A log may hold any bytes: its words go through html_text().
+ * Writes HTML, and the JSON of its script. A log may hold any bytes: its words go through html_text(), or html_json().
  */
 #ifndef ACCEL_TOOL_HTML_H
 #define ACCEL_TOOL_HTML_H
@@ -9,6 +9,9 @@
 
 /* Writes text, in an element or within the quotes of an attribute: as UTF-8, with `?` for what is none and for control characters. */
 void html_text(FILE *to, const char *text);
+
+/* Writes a string of JSON, of the same characters, in a script element. */
+void html_json(FILE *to, const char *text);
 
 /* A place "@NAME@" of a template, and what is written there. */
 struct html_part {

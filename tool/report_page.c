@@ -13,6 +13,7 @@ extern const char report_html[]; /* report_html.S */
 
 enum { ROWS_SHOWN = 250, LOST_SHOWN = 6 };
 
+/* As the script has them, too. */
 static const char *const side_classes[LOG_SIDES] = {"cpu", "gpu", "both"};
 
 static const char *plural(double count)
@@ -110,16 +111,14 @@ static void write_findings(FILE *to, const void *context)
 
 /* ---- Charts ---- */
 
-static void write_key(FILE *to, const struct log_sums *sums)
+/* The page's script draws it. */
+static void write_chart(FILE *to, const char *id, const char *title)
 {
-    static const char *const says[LOG_SIDES] = {
-        "on the CPU (diamonds)", "on the GPU (circles)",
-        "begun on the GPU, finished on the CPU after a failure (squares)"};
-    fputs("<ul class=\"key\">", to);
-    for (int side = LOG_SIDES - 1; side >= 0; side--)
-        if (sums->side[side].is.calls)
-            fprintf(to, "<li class=\"%s\"><i></i>%s</li>", side_classes[side], says[side]);
-    fputs("</ul>\n", to);
+    fprintf(to,
+            "<figure><noscript>This page's own script draws the chart. The table of routines has "
+            "the numbers.</noscript><svg id=\"%s\" role=\"img\" aria-labelledby=\"%s-t\">"
+            "<title id=\"%s-t\">%s</title></svg></figure>\n",
+            id, id, id, title);
 }
 
 static void write_left_out(FILE *to, double left_out)
@@ -135,13 +134,6 @@ static void write_scatter(FILE *to, const void *context)
 {
     const struct report_page *page = context;
     const struct scatter *sizes = &page->seen->sizes;
-    const struct scatter_words words = {"scatter",
-                                        "The time of each call by its size, on the CPU and on the "
-                                        "GPU. The table of routines has the numbers",
-                                        "size: geometric mean of the call's sizes, such as m, n, k",
-                                        "milliseconds of a call",
-                                        " in size",
-                                        ""};
     if (sizes->marks == 0) {
         fputs("<p>No call has both a time and a size.</p>\n", to);
         return;
@@ -150,46 +142,10 @@ static void write_scatter(FILE *to, const void *context)
         "<p class=\"soft\">Calls of one routine that fall on the same spot share a mark, which is "
         "larger for more of them. Point at one to read it.</p>\n",
         to);
-    write_key(to, &page->seen->sums);
-    scatter_write(to, sizes, &words, NULL, 0);
+    write_chart(to, "scatter",
+                "The time of each call by its size, on the CPU and on the GPU. The table of "
+                "routines has the numbers");
     write_left_out(to, sizes->left_out);
-}
-
-static void add_roof(struct scatter_roof *roof, int *count, double value, int slope,
-                     const char *kind, const char *label, bool single)
-{
-    if (value <= 0)
-        return;
-    roof[*count] = (struct scatter_roof){.kind = kind,
-                                         .value = value,
-                                         .slope = slope,
-                                         .label_left = single,
-                                         .label_below = strcmp(kind, "cpu") == 0};
-    snprintf(roof[*count].label, sizeof roof->label, "%s: %.*g %s", label, slope ? 3 : 2,
-             slope          ? value
-             : value >= 1e3 ? value * 1e-3
-                            : value,
-             slope          ? "GB/s"
-             : value >= 1e3 ? "Tflop/s"
-                            : "Gflop/s");
-    ++*count;
-}
-
-/* Only of the types that there are calls of. */
-static int roofs_of(struct scatter_roof roof[5], const struct report_page *page)
-{
-    static const char *const cpu[] = {"CPU, single precision", "CPU, double precision"},
-                             *const gpu[] = {"GPU, single precision", "GPU, double precision"};
-    const struct ceilings *ceilings = page->ceilings;
-    int count = 0;
-    for (int i = 0; i < 2; i++) {
-        if (!page->seen->has_rate[i])
-            continue;
-        add_roof(roof, &count, ceilings->cpu_gflops[i], 0, "cpu", cpu[i], i == 0);
-        add_roof(roof, &count, ceilings->gpu_gflops[i], 0, "gpu", gpu[i], i == 0);
-    }
-    add_roof(roof, &count, ceilings->up_gbps, 1, "copies", "operands copied to the GPU", false);
-    return count;
 }
 
 static void write_origin(FILE *to, const struct report_page *page)
@@ -225,16 +181,6 @@ static void write_roofline(FILE *to, const void *context)
 {
     const struct report_page *page = context;
     const struct scatter *rates = &page->seen->rates;
-    const struct scatter_words words = {
-        "roofline",
-        "The rate of each call by its operations for each byte of its operands, below what the "
-        "CPU, "
-        "the GPU and copies can do at most. The table of routines has the numbers",
-        "operations for each byte of operands",
-        "Gflop/s of a call",
-        " operations a byte",
-        " Gflop/s"};
-    struct scatter_roof roof[5];
     if (rates->marks == 0) {
         fputs(
             "<p>No call has both a time and a known count of operations: those of BLAS and LAPACK "
@@ -247,8 +193,10 @@ static void write_roofline(FILE *to, const void *context)
           "of its operands counts once for reading and once for writing.</p>\n",
           to);
     write_origin(to, page);
-    write_key(to, &page->seen->sums);
-    scatter_write(to, rates, &words, roof, roofs_of(roof, page));
+    write_chart(to, "roofline",
+                "The rate of each call by its operations for each byte of its operands, below what "
+                "the CPU, the GPU and copies can do at most. The table of routines has the "
+                "numbers");
     write_left_out(to, rates->left_out);
 }
 
@@ -256,7 +204,7 @@ static void write_timeline(FILE *to, const void *context)
 {
     const struct report_page *page = context;
     const struct timeline *timeline = &page->seen->timeline;
-    char text[HTML_NUMBER_BYTES];
+    char text[HTML_NUMBER_BYTES], title[100];
     if (timeline->lanes == 0) {
         fputs("<p>The log has no times of day: <code>ACCEL_LOG=json</code> writes them.</p>\n", to);
         return;
@@ -267,8 +215,9 @@ static void write_timeline(FILE *to, const void *context)
         "inside others belong to those. A column is %s wide. The %d longest calls can be pointed "
         "at.</p>\n",
         html_ms(text, timeline->bin_s * 1e3), timeline->kept);
-    write_key(to, &page->seen->sums);
-    timeline_write(to, timeline);
+    snprintf(title, sizeof title, "The calls of %d threads and devices over %.3g seconds",
+             timeline->lanes, timeline_span_s(timeline));
+    write_chart(to, "timeline", title);
     if (timeline->left_out > 0)
         fprintf(to, "<p class=\"soft\">Further threads have no lane: %s calls.</p>\n",
                 html_count(text, timeline->left_out));
@@ -440,12 +389,67 @@ static void write_notes(FILE *to, const void *context)
                 html_count(text, (double)seen->sums.all.is.untimed));
 }
 
+/* ---- What the script draws ---- */
+
+/* From end to end of the chart: y = value * x^slope; slope is 0 or 1. */
+static void write_roof(FILE *to, bool *first, double value, int slope, const char *kind,
+                       const char *name)
+{
+    const bool large = !slope && value >= 1e3;
+    char label[96];
+    if (value <= 0)
+        return;
+    snprintf(label, sizeof label, "%s: %.*g %s", name, slope ? 3 : 2, large ? value * 1e-3 : value,
+             slope   ? "GB/s"
+             : large ? "Tflop/s"
+                     : "Gflop/s");
+    fprintf(to, "%s[\"%s\",%.9g,%d,", *first ? "" : ",", kind, value, slope);
+    html_json(to, label);
+    fputc(']', to);
+    *first = false;
+}
+
+/* Only of the types that there are calls of. */
+static void write_roofs(FILE *to, const struct report_page *page)
+{
+    const struct ceilings *ceilings = page->ceilings;
+    const bool *has = page->seen->has_rate;
+    bool first = true;
+    if (has[0]) {
+        write_roof(to, &first, ceilings->cpu_gflops[0], 0, "cpu", "CPU, single precision");
+        write_roof(to, &first, ceilings->gpu_gflops[0], 0, "gpu", "GPU, single precision");
+    }
+    if (has[1]) {
+        write_roof(to, &first, ceilings->cpu_gflops[1], 0, "cpu", "CPU, double precision");
+        write_roof(to, &first, ceilings->gpu_gflops[1], 0, "gpu", "GPU, double precision");
+    }
+    write_roof(to, &first, ceilings->up_gbps, 1, "copies", "operands copied to the GPU");
+}
+
+static void write_data(FILE *to, const void *context)
+{
+    const struct report_page *page = context;
+    const struct log_seen *seen = page->seen;
+    fputs("{\"sides\":[", to);
+    for (int side = 0; side < LOG_SIDES; side++)
+        fprintf(to, "%s%d", side ? "," : "", seen->sums.side[side].is.calls > 0);
+    fputs("],\n\"scatter\":{\"roofs\":[],\"marks\":[", to);
+    scatter_write(to, &seen->sizes, " in size", "");
+    fputs("]},\n\"roofline\":{\"roofs\":[", to);
+    write_roofs(to, page);
+    fputs("],\"marks\":[", to);
+    scatter_write(to, &seen->rates, " operations a byte", " Gflop/s");
+    fputs("]},\n\"timeline\":", to);
+    timeline_write(to, &seen->timeline);
+    fputs("}", to);
+}
+
 void report_page_write(FILE *to, const struct report_page *page)
 {
     static const struct html_part parts[] = {
         {"TITLE", write_title},       {"SUBTITLE", write_subtitle}, {"TILES", write_tiles},
         {"FINDINGS", write_findings}, {"SCATTER", write_scatter},   {"ROOFLINE", write_roofline},
         {"TIMELINE", write_timeline}, {"ROUTINES", write_routines}, {"SETTINGS", write_settings},
-        {"NOTES", write_notes}};
+        {"NOTES", write_notes},       {"DATA", write_data}};
     html_template(to, report_html, parts, sizeof parts / sizeof *parts, page);
 }

@@ -31,23 +31,8 @@ struct scatter {
 /* All zero at first. Adds `calls` equal calls at (x, y), both positive; other ones are ignored. ms: their time. */
 void scatter_add(struct scatter *scatter, const struct log_decision *decision, double x, double y);
 
-/* A line from end to end of the chart, y = value * x^slope; slope is 0 or 1. */
-struct scatter_roof {
-    char label[96];
-    const char *kind; /* its class: cpu, gpu, copies */
-    double value;
-    int slope;
-    bool label_left, label_below; /* where it is level, so that labels do not meet */
-};
-
-/* What a chart says; constant text, without what needs escaping. */
-struct scatter_words {
-    const char *id, *title, *x, *y;
-    const char *x_unit, *y_unit; /* behind a mark's values; y_unit empty: that is its time */
-};
-
-/* Writes it as SVG; nothing if there are no marks. */
-void scatter_write(FILE *to, const struct scatter *scatter, const struct scatter_words *words,
-                   const struct scatter_roof *roofs, int count);
+/* Writes the marks as the items of a list of JSON: side, decimal logarithms of x and y, calls, and
+ * what the mark says, with these units behind its x and y; y_unit: empty: that is its time. */
+void scatter_write(FILE *to, const struct scatter *scatter, const char *x_unit, const char *y_unit);
 
 #endif

@@ -126,125 +126,73 @@ void timeline_add(struct timeline *timeline, const struct log_decision *decision
 
 /* ---- The chart ---- */
 
-enum { WIDTH = 960, LEFT = 230, RIGHT = 20, TOP = 8, LANE = 30, BAR = 20, BOTTOM = 42 };
-
-struct scale {
-    double first_s, px_per_s;
-};
-
-static double x_of(const struct scale *scale, double s)
+/* Returns the hundredths of a bin that are busy; one at least if any is. */
+static int hundredths(const struct timeline *timeline, float busy_ms)
 {
-    return LEFT + (s - scale->first_s) * scale->px_per_s;
+    const long share = lround(0.1 * busy_ms / timeline->bin_s);
+    return busy_ms > 0 && share == 0 ? 1 : (int)share;
 }
 
-/* Returns 1, 2 or 5 times a power of ten, so that the span has five to twelve steps. */
-static double step_of(double span)
+/* Writes how many bins follow each other that are as busy, and how busy they are, in turn. */
+static void write_busy(FILE *to, const struct timeline *timeline, const float bin[TIMELINE_BINS])
 {
-    const double power = pow(10, floor(log10(span / 5)));
-    const double steps = span / 5 / power;
-    return power * (steps >= 5 ? 5 : steps >= 2 ? 2 : 1);
-}
-
-static void put_ticks(FILE *to, const struct scale *scale, double span, int bottom)
-{
-    const double step = step_of(span);
-    for (int i = 0; i * step <= span * 1.0001; i++) {
-        const double x = x_of(scale, scale->first_s + i * step);
-        fprintf(to,
-                "<path class=\"grid\" d=\"M%.1f %dV%d\"/><text x=\"%.1f\" y=\"%d\" "
-                "text-anchor=\"middle\">%.6g</text>\n",
-                x, TOP, bottom, x, bottom + 17, i * step);
-    }
-}
-
-/* The height is the share of each bin's time, on top of what the sides before have. Bins of one height are one piece. */
-static void put_busy(FILE *to, const struct timeline *timeline, const struct timeline_lane *lane,
-                     enum log_side side, const struct scale *scale, int bottom)
-{
-    static const char *const classes[] = {"cpu", "gpu", "both"};
-    const double bin_ms = timeline->bin_s * 1e3;
-    bool any = false;
     for (int i = 0, next; i < TIMELINE_BINS; i = next) {
-        int height = 0, below = 0;
-        for (next = i; next < TIMELINE_BINS; next++) {
-            double under = 0;
-            for (int s = 0; s < (int)side; s++)
-                under += lane->busy_ms[s][next];
-            const int u = (int)lround(fmin(1, under / bin_ms) * BAR),
-                      t = (int)lround(fmin(1, (under + lane->busy_ms[side][next]) / bin_ms) * BAR),
-                      h = lane->busy_ms[side][next] > 0 && u < BAR && t == u ? 1 : t - u;
-            if (next > i && (h != height || u != below))
-                break;
-            height = h;
-            below = u;
-        }
-        if (height == 0)
-            continue;
-        const double x = fmax(LEFT, x_of(scale, timeline->start_s + i * timeline->bin_s)),
-                     end = fmin(WIDTH - RIGHT,
-                                x_of(scale, timeline->start_s + next * timeline->bin_s));
-        if (!any)
-            fprintf(to, "<path class=\"%s\" d=\"", classes[side]);
-        fprintf(to, "M%.1f %dH%.1fv-%dH%.1fz", x, bottom - below, fmax(end, x + 0.6), height, x);
-        any = true;
+        const int share = hundredths(timeline, bin[i]);
+        for (next = i + 1; next < TIMELINE_BINS && hundredths(timeline, bin[next]) == share;)
+            next++;
+        fprintf(to, "%s%d,%d", i ? "," : "", next - i, share);
     }
-    if (any)
-        fputs("\"/>\n", to);
 }
 
-static void put_lane(FILE *to, const struct timeline *timeline, int at, const struct scale *scale,
-                     int top)
+static void write_lane(FILE *to, const struct timeline *timeline, int at)
 {
     const struct timeline_lane *lane = &timeline->lane[at];
-    char calls[HTML_NUMBER_BYTES], ms[HTML_NUMBER_BYTES];
-    const int bar = top + (LANE - BAR) / 2;
-    fprintf(to, "<text class=\"name\" x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 10, bar + 14);
-    html_text(to, lane->name);
-    fprintf(to, "<title>");
-    html_text(to, lane->name);
-    fprintf(to, ": %s calls, %s</title></text>\n", html_count(calls, lane->calls),
-            html_ms(ms, lane->ms));
-    fprintf(to, "<rect class=\"lane\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", LEFT, bar,
-            WIDTH - RIGHT - LEFT, BAR);
-    for (int side = 0; side < LOG_SIDES; side++)
-        put_busy(to, timeline, lane, side, scale, bar + BAR);
+    char says[256], calls[HTML_NUMBER_BYTES], ms[HTML_NUMBER_BYTES];
+    bool first = true;
+    fputs("{\"name\":", to);
+    html_json(to, lane->name);
+    snprintf(says, sizeof says, "%s: %s calls, %s", lane->name, html_count(calls, lane->calls),
+             html_ms(ms, lane->ms));
+    fputs(",\"says\":", to);
+    html_json(to, says);
+    for (int side = 0; side < LOG_SIDES; side++) {
+        fputs(side ? "],[" : ",\"busy\":[[", to);
+        write_busy(to, timeline, lane->busy_ms[side]);
+    }
+    fputs("]],\"calls\":[", to);
     for (int i = 0; i < timeline->kept; i++) {
         const struct timeline_call *call = &timeline->longest[i];
-        const double x = x_of(scale, call->start_s);
+        const double start_s = call->start_s - timeline->first_s;
         if (call->lane != at)
             continue;
-        fprintf(to, "<rect class=\"call\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"><title>",
-                x, bar, fmax(1, call->ms * 1e-3 * scale->px_per_s), BAR);
-        html_text(to, call->name);
-        fprintf(to, ": %s, from %.4g s on</title></rect>\n", html_ms(ms, call->ms),
-                call->start_s - scale->first_s);
+        snprintf(says, sizeof says, "%s: %s, from %.4g s on", call->name, html_ms(ms, call->ms),
+                 start_s);
+        fprintf(to, "%s[%.9g,%.9g,", first ? "" : ",", start_s, call->ms * 1e-3);
+        html_json(to, says);
+        fputc(']', to);
+        first = false;
     }
+    fputs("]}", to);
 }
 
 /* Threads first, each kind in the order of its first calls. */
 void timeline_write(FILE *to, const struct timeline *timeline)
 {
-    const double span = fmax(1e-6, timeline->last_s - timeline->first_s);
-    const struct scale scale = {timeline->first_s, (WIDTH - RIGHT - LEFT) / span};
-    const int bottom = TOP + LANE * timeline->lanes;
-    int top = TOP;
-    if (timeline->lanes == 0)
-        return;
-    fprintf(to,
-            "<figure><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"timeline-t\">\n"
-            "<title id=\"timeline-t\">The calls of %d threads and devices over %.3g "
-            "seconds</title>\n",
-            WIDTH, bottom + BOTTOM, timeline->lanes, span);
-    put_ticks(to, &scale, span, bottom);
+    bool first = true;
+    fprintf(to, "{\"start\":%.9g,\"bin\":%.9g,\"span\":%.9g,\"lanes\":[",
+            timeline->start_s - timeline->first_s, timeline->bin_s, timeline_span_s(timeline));
     for (int device = 0; device < 2; device++)
         for (int i = 0; i < timeline->lanes; i++) {
             if (timeline->lane[i].device != device)
                 continue;
-            put_lane(to, timeline, i, &scale, top);
-            top += LANE;
+            fputs(first ? "" : ",\n", to);
+            write_lane(to, timeline, i);
+            first = false;
         }
-    fprintf(to,
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">seconds since the first call</text>\n"
-            "</svg></figure>\n",
-            (LEFT + WIDTH - RIGHT) / 2, bottom + BOTTOM - 6);
+    fputs("]}", to);
+}
+
+double timeline_span_s(const struct timeline *timeline)
+{
+    return fmax(1e-6, timeline->last_s - timeline->first_s);
 }

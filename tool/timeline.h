@@ -40,7 +40,11 @@ struct timeline {
 void timeline_add(struct timeline *timeline, const struct log_decision *decision, double end_s,
                   const char *thread, const char *host);
 
-/* Writes it as SVG; nothing if it has no calls. */
+/* Writes it as JSON, in seconds since its first call. The bins of each side: how many follow each
+ * other that are as busy, and by how many hundredths, in turn. */
 void timeline_write(FILE *to, const struct timeline *timeline);
+
+/* Returns the seconds from the first call's beginning to the last one's end; never 0. */
+double timeline_span_s(const struct timeline *timeline);
 
 #endif

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""accel report --html: the page has the log's numbers, is whole by itself, gives nothing that a log says to the browser as HTML, and stays small."""
+"""accel report --html: the page has the log's numbers, is whole by itself, gives nothing that a log says to the browser as HTML, and stays small.
+tests/browser/test_report.py looks at what its script draws."""
 
 import base64
 import hashlib
@@ -40,10 +41,15 @@ def table_of(page):
     return [([cell.text() for cell in row], [cell.attributes.get("data-value") for cell in row]) for row in rows]
 
 
+def data_of(page):
+    """What the page's script draws."""
+    return [json.loads(e.text()) for e in page.root.all("script", id="data")][0]
+
+
 def is_sound(page, text, name):
-    """The page's own promises: closed elements, nothing from elsewhere, one script, which the policy knows by its hash, and texts for the charts."""
+    """The page's own promises: closed elements, nothing from elsewhere, one script, which the policy knows by its hash, its data, and texts for the charts."""
     elements = list(page.root.all())
-    scripts = [e.text() for e in elements if e.name == "script"]
+    scripts = [e.text() for e in elements if e.name == "script" and e.attributes.get("type") != "application/json"]
     policy = [e.attributes["content"] for e in elements if e.name == "meta" and e.attributes.get("http-equiv") == "Content-Security-Policy"]
     digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode() if scripts else ""
     outside = [e.name for e in elements if {"src", "href", "xlink:href", "srcset", "action"} & set(e.attributes)] + re.findall(r"url\(|@import|https?://", text)
@@ -51,6 +57,7 @@ def is_sound(page, text, name):
     places = re.findall(r"@[A-Z]+@", text)
     charts = [e for e in elements if e.name == "svg"]
     told = all(any(t.attributes.get("id") == c.attributes["aria-labelledby"] and t.text() for t in c.all("title")) and c.attributes["role"] == "img" for c in charts)
+    told = told and all("The table of routines has the numbers" in e.text() for e in elements if e.name == "figure") and data_of(page)["sides"]
     tap.ok(not page.wrong and not outside and not handlers and not places and told and len(scripts) == 1 and len(policy) == 1 and
            policy[0] == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'", f"{name}: the page is sound", page.wrong, outside, handlers, places, policy, digest)
     return charts
@@ -99,12 +106,16 @@ with tempfile.TemporaryDirectory() as folder:
     none = page_of(folder, write(f"{folder}/idle", idle))
     tap.ok(len(table_of(none[2])) == 3 and all(not row[0][10] for row in table_of(none[2])) and "No call has both a time and a known count of operations" in none[1],
            "calls that compute nothing have no rate", *(row[0] for row in table_of(none[2])))
-    lanes = [e.children[0] for e in charts[2].all("text", **{"class": "name"})]
+    timeline = data_of(page)["timeline"]
+    lanes = [lane["name"] for lane in timeline["lanes"]]
     threads = list(dict.fromkeys(f"node17 pid {line['pid']} thread {line['tid']}" for line in lines))
     tap.ok(lanes == threads + ["node17 gpu0"], "a lane for each thread, and one for the device", lanes)
+    spent = [sum(line["ms"] * 1e-3 for line in lines if thread.endswith(f"pid {line['pid']} thread {line['tid']}")) for thread in threads]
+    drawn = [sum(n * share for side in lane["busy"] for n, share in zip(side[::2], side[1::2])) * timeline["bin"] / 100 for lane in timeline["lanes"]]
+    tap.ok(all(abs(a - b) < 0.01 * timeline["span"] for a, b in zip(spent, drawn)) and all(sum(side[::2]) == 1024 for lane in timeline["lanes"] for side in lane["busy"]),
+           "the lanes of threads have the time of their calls", spent, drawn)
     shared = [{**biggest, "ran": ran} for ran in ("gpu0+gpu11", "gpu11", "gpu0+gpu11+gpu2+cpu", "cpu")]
-    seen = {e.children[0]: title.text().split(": ")[1].split(",")[0] for chart in page_of(folder, write(f"{folder}/shared", shared))[2].root.all("svg")
-            for e in chart.all("text", **{"class": "name"}) for title in e.all("title")}
+    seen = {lane["name"]: lane["says"].split(": ")[1].split(",")[0] for lane in data_of(page_of(folder, write(f"{folder}/shared", shared))[2])["timeline"]["lanes"]}
     tap.ok({k: v for k, v in seen.items() if "gpu" in k} == {"node17 gpu0": "2 calls", "node17 gpu11": "3 calls", "node17 gpu2": "1 calls"},
            "a call that devices share is on the lane of each of them", seen)
 
@@ -129,13 +140,13 @@ with tempfile.TemporaryDirectory() as folder:
                 '[gpu "Other GPU" cuda=13.0 cublas=130100]': "up_gbps=99\ndgemm 100x100x100:0.01\n",
                 '[gpu "NVIDIA H100 80GB HBM3" cuda=13.0 cublas=130100]': "up_gbps=21.5\ndgemm 100x100x100:0.05 2000x2000x2000:1.6\n"})
     shown, text, page = page_of(folder, "--model", model, log)
-    roofs = [e.text() for e in page.root.all("text") if "roof-name" in e.attributes.get("class", "")]
+    roofs = [says for _, _, _, says in data_of(page)["roofline"]["roofs"]]
     rates = {name: (float(number), unit) for name, number, unit in (re.fullmatch(r"(.*): (\S+) (\S+)", roof).groups() for roof in roofs)}
     near = [(name, unit) for name, number, unit in (("CPU, double precision", 50, "Gflop/s"), ("GPU, double precision", 10, "Tflop/s"), ("operands copied to the GPU", 21.5, "GB/s"))
             if rates.get(name, (0, ""))[1] == unit and abs(rates[name][0] / number - 1) < 0.02]
     tap.ok(len(near) == len(roofs) == 3 and model in text and text.count("NVIDIA H100 80GB HBM3") == 2, "the ceilings are the calibration's, and the page says so", roofs)
     shown, text, page = page_of(folder, log)
-    tap.ok("There are no ceilings: no calibration is there" in text and not [e for e in page.root.all("path") if "roof" in e.attributes.get("class", "")], "without a calibration there are none")
+    tap.ok("There are no ceilings: no calibration is there" in text and not data_of(page)["roofline"]["roofs"], "without a calibration there are none")
 
     # ---- A log that is not to be trusted ----
 
@@ -163,7 +174,7 @@ with tempfile.TemporaryDirectory() as folder:
             to.write(f"accel pid={i % 300} tid={i % 7000} sym={rng.choice('sdcz')}gemm_ args=N,T m={m} n={m} k={k} ran={ran} why=forced ms={rng.lognormvariate(0, 3):.6f}\n")
         to.writelines(json.dumps(decision(rng.uniform(0, 1e6), sym=f"f{i}", pid=i, ms=rng.uniform(0, 1e4))) + "\n" for i in range(6000))
     shown, text, page = page_of(folder, many)
-    marks = [e for e in page.root.all() if "mark" in e.attributes.get("class", "").split()]
+    marks = data_of(page)["scatter"]["marks"] + data_of(page)["roofline"]["marks"]
     tap.ok(shown.returncode == 0 and len(text) < 2_000_000 and 1000 < len(marks) <= 8000 and len(table_of(page)) == 250 and "All other rows" in text and "Further threads have no lane" in text and
            "66 k calls of" in text, "many calls, of many kinds: the page stays small, and says what is not on it", shown, len(text), len(marks))
 
