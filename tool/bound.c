@@ -22,19 +22,14 @@ enum { SLOT = R_X86_64_JUMP_SLOT, DATA = R_X86_64_GLOB_DAT, POINTER = R_X86_64_6
 
 /* ---- What a process has mapped ---- */
 
-struct mapping {
-    uint64_t from, to, offset; /* addresses, and where in the file that is */
-    char path[PATH_MAX];
-};
-
-static FILE *open_maps(pid_t pid)
+FILE *bound_maps(pid_t pid)
 {
     char name[64];
     snprintf(name, sizeof name, "/proc/%d/maps", (int)pid);
     return fopen(name, "re");
 }
 
-static bool next_mapping(FILE *maps, struct mapping *mapping)
+bool bound_next(FILE *maps, struct bound_mapping *mapping)
 {
     char line[PATH_MAX + 200];
     while (fgets(line, sizeof line, maps)) {
@@ -51,10 +46,10 @@ static bool next_mapping(FILE *maps, struct mapping *mapping)
 /* Whether the process has this file at an address. */
 static bool has_at(pid_t pid, const char *path, uint64_t address)
 {
-    struct mapping mapping;
+    struct bound_mapping mapping;
     bool found = false;
-    FILE *maps = open_maps(pid);
-    while (maps && !found && next_mapping(maps, &mapping))
+    FILE *maps = bound_maps(pid);
+    while (maps && !found && bound_next(maps, &mapping))
         found = address >= mapping.from && address < mapping.to && strcmp(mapping.path, path) == 0;
     if (maps)
         fclose(maps);
@@ -142,7 +137,7 @@ static bool has_slot(const struct asked *asked, const struct object *object)
     return false;
 }
 
-static bool calls_it(const struct asked *asked, const struct mapping *mapping)
+static bool calls_it(const struct asked *asked, const struct bound_mapping *mapping)
 {
     struct stat st;
     struct object object = {.at = MAP_FAILED};
@@ -164,13 +159,13 @@ static bool calls_it(const struct asked *asked, const struct mapping *mapping)
 void bound_past(char path[PATH_MAX], pid_t pid, const char *library)
 {
     char name[64];
-    struct mapping mapping;
+    struct bound_mapping mapping;
     snprintf(name, sizeof name, "/proc/%d/mem", (int)pid);
     const struct asked asked = {pid, open(name, O_RDONLY | O_CLOEXEC), library};
-    FILE *maps = asked.memory < 0 ? NULL : open_maps(pid);
+    FILE *maps = asked.memory < 0 ? NULL : bound_maps(pid);
     bool is_blas = true;
     *path = 0;
-    while (maps && is_blas && next_mapping(maps, &mapping)) {
+    while (maps && is_blas && bound_next(maps, &mapping)) {
         struct elf_file file;
         if (mapping.offset > 0 || strcmp(mapping.path, library) == 0 || !calls_it(&asked, &mapping))
             continue;

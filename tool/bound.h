@@ -6,7 +6,22 @@
 #define ACCEL_TOOL_BOUND_H
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
+
+/* A part of a file that a process has mapped. */
+struct bound_mapping {
+    uint64_t from, to, offset; /* addresses, and where in the file that is */
+    char path[PATH_MAX];
+};
+
+/* Opens the list of them; NULL if it cannot be read. The caller closes it. */
+FILE *bound_maps(pid_t pid);
+
+/* Reads the next one. False at the list's end. */
+bool bound_next(FILE *maps, struct bound_mapping *mapping);
 
 /* Gets the path of an object, other than the library itself, whose slot for a name of BLAS or
  * LAPACK has an address in the library: if possible, of one that is no such library, too. Empty:

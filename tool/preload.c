@@ -120,9 +120,8 @@ bool preload_set(const char *shim, const char *program)
     return set;
 }
 
-/* In the child: starts the program, which closes the pipe, or writes the errno to it. */
-static _Noreturn void become(char **program, const char *shim, void (*prepare)(const void *),
-                             const void *context, int pipe)
+void preload_become(char **program, const char *shim, void (*prepare)(const void *),
+                    const void *context, int pipe)
 {
     if (preload_set(shim, program[0])) {
         prepare(context);
@@ -146,7 +145,7 @@ int preload_run(char **program, const char *shim, void (*prepare)(const void *co
         error = errno;
     if (pid == 0) {
         stand_by_child(&before);
-        become(program, shim, prepare, context, ends[1]);
+        preload_become(program, shim, prepare, context, ends[1]);
     }
     close(ends[1]);
     if (pid > 0 && read(ends[0], &error, sizeof error) != sizeof error)

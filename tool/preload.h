@@ -37,6 +37,10 @@ struct preload_end {
 int preload_run(char **program, const char *shim, void (*prepare)(const void *context),
                 const void *context, struct preload_end *end);
 
+/* In a child: starts the program, which closes the pipe, or writes the errno to it. */
+_Noreturn void preload_become(char **program, const char *shim,
+                              void (*prepare)(const void *context), const void *context, int pipe);
+
 /* Takes every libaccel.so out of LD_PRELOAD. */
 void preload_remove(void);
 

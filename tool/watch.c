@@ -50,32 +50,13 @@ static bool same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Reads the next file that a process has mapped, each once where its parts follow each other. */
-static bool next_mapped(FILE *maps, char path[PATH_MAX])
-{
-    char line[PATH_MAX + 200], last[PATH_MAX];
-    strcpy(last, path);
-    while (fgets(line, sizeof line, maps)) {
-        char *at = strchr(line, '/');
-        if (!at)
-            continue;
-        at[strcspn(at, "\n")] = 0;
-        if (strlen(at) >= PATH_MAX || strcmp(at, last) == 0)
-            continue;
-        strcpy(path, at);
-        return true;
-    }
-    return false;
-}
-
 static bool has_mapped(pid_t pid, const char *shim)
 {
-    char name[64], path[PATH_MAX] = "";
+    struct bound_mapping mapping;
     bool found = false;
-    snprintf(name, sizeof name, "/proc/%d/maps", (int)pid);
-    FILE *maps = fopen(name, "re");
-    while (maps && !found && next_mapped(maps, path))
-        found = same_file(path, shim);
+    FILE *maps = bound_maps(pid);
+    while (maps && !found && bound_next(maps, &mapping))
+        found = mapping.offset == 0 && same_file(mapping.path, shim);
     if (maps)
         fclose(maps);
     return found;
@@ -84,12 +65,12 @@ static bool has_mapped(pid_t pid, const char *shim)
 static void add_libraries(struct watch *watch, pid_t pid, const struct watch_program *program,
                           const char *shim)
 {
-    char name[64], path[PATH_MAX] = "";
+    struct bound_mapping mapping;
     struct elf_file file;
-    snprintf(name, sizeof name, "/proc/%d/maps", (int)pid);
-    FILE *maps = fopen(name, "re");
-    while (maps && next_mapped(maps, path)) {
-        if (strcmp(path, program->path) == 0 || same_file(path, shim))
+    const char *const path = mapping.path;
+    FILE *maps = bound_maps(pid);
+    while (maps && bound_next(maps, &mapping)) {
+        if (mapping.offset > 0 || strcmp(path, program->path) == 0 || same_file(path, shim))
             continue;
         if (gpu_is_cuda_library(path))
             add_library(watch->cuda, &watch->cudas, path, program->path);
@@ -165,21 +146,16 @@ static void follow(struct watch *watch, pid_t pid, const char *shim)
     }
 }
 
-/* In the child: waits until it is watched, then becomes the program, or writes the errno to the pipe. */
+/* In the child: waits until it is watched. */
 static _Noreturn void become(char **program, const char *shim, void (*prepare)(const void *),
                              const void *context, const int go[2], int failed)
 {
     char byte;
     close(go[1]);
-    if (read(go[0], &byte, 1) == 1 && preload_set(shim, program[0])) {
-        prepare(context);
-        preload_add_option("LSAN_OPTIONS",
-                           "detect_leaks=0"); /* it ends where a process is traced */
-        execvp(program[0], program);
-    }
-    int error = errno;
-    ssize_t written = write(failed, &error, sizeof error);
-    _exit(written == sizeof error ? 127 : 126);
+    if (read(go[0], &byte, 1) != 1) /* nobody is there any more */
+        _exit(126);
+    preload_add_option("LSAN_OPTIONS", "detect_leaks=0"); /* it ends where a process is traced */
+    preload_become(program, shim, prepare, context, failed);
 }
 
 static void watch_child(struct watch *watch, pid_t pid, const char *shim, int go)
