@@ -6,9 +6,10 @@
 
 #include "base/text/utf8.h"
 
-static const char *entity_of(char c)
+/* Returns what stands for a character in HTML, NULL for itself. */
+static const char *entity_of(const char *at)
 {
-    switch (c) {
+    switch (*at) {
     case '&':
         return "&amp;";
     case '<':
@@ -20,26 +21,33 @@ static const char *entity_of(char c)
     case '\'':
         return "&#39;";
     default:
-        return NULL;
+        return (unsigned char)*at < ' ' || *at == 127 ? "?" : NULL;
     }
 }
 
-/* A string of JSON within a script: `<` could end that. */
-static const char *escape_of(char c)
+/* XML allows tabs and newlines, and no U+FFFE and U+FFFF. */
+static const char *in_xml(const char *at)
 {
-    return c == '"' ? "\\\"" : c == '\\' ? "\\\\" : c == '<' ? "\\u003c" : NULL;
+    if (strncmp(at, "\xef\xbf\xbe", 3) == 0 || strncmp(at, "\xef\xbf\xbf", 3) == 0)
+        return "???"; /* each byte */
+    return strchr("\t\n'\x7f", *at) ? NULL : entity_of(at);
 }
 
-static void put_text(FILE *to, const char *text, const char *(*instead)(char c))
+/* A string of JSON within a script: `<` could end that. */
+static const char *in_json(const char *at)
+{
+    if (strchr("&>'", *at))
+        return NULL;
+    return *at == '"' ? "\\\"" : *at == '\\' ? "\\\\" : *at == '<' ? "\\u003c" : entity_of(at);
+}
+
+static void put_text(FILE *to, const char *text, const char *(*instead)(const char *at))
 {
     while (*text) {
         const int length = utf8_length(text);
-        const char *other = instead(*text);
-        const bool control = (unsigned char)*text < ' ' || *text == 127;
+        const char *other = length > 0 ? instead(text) : "?";
         if (other)
             fputs(other, to);
-        else if (length == 0 || control)
-            fputc('?', to);
         else
             fwrite(text, 1, (size_t)length, to);
         text += length > 0 ? length : 1;
@@ -51,10 +59,15 @@ void html_text(FILE *to, const char *text)
     put_text(to, text, entity_of);
 }
 
+void html_xml(FILE *to, const char *text)
+{
+    put_text(to, text, in_xml);
+}
+
 void html_json(FILE *to, const char *text)
 {
     fputc('"', to);
-    put_text(to, text, escape_of);
+    put_text(to, text, in_json);
     fputc('"', to);
 }
 

@@ -10,6 +10,9 @@
 /* Writes text, in an element or within the quotes of an attribute: as UTF-8, with `?` for what is none and for control characters. */
 void html_text(FILE *to, const char *text);
 
+/* The same in XML, which may have tabs and newlines. */
+void html_xml(FILE *to, const char *text);
+
 /* Writes a string of JSON, of the same characters, in a script element. */
 void html_json(FILE *to, const char *text);
 

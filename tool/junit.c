@@ -10,6 +10,7 @@
 #include "base/thread/clock.h"
 #include "base/host/host.h"
 #include "complain.h"
+#include "html.h"
 
 static bool cannot(const struct junit *junit, int error)
 {
@@ -28,49 +29,10 @@ bool junit_open(struct junit *junit, const char *path, const char *group)
     return junit->cases || cannot(junit, errno);
 }
 
-/* Returns the bytes of the character that begins here if XML allows it, else 0. RFC 3629 has the forms of UTF-8: no longer ones than
- * needed, no surrogates, none beyond U+10FFFF. XML leaves out most control characters, U+FFFE and U+FFFF. */
-static size_t character_length(const unsigned char *c)
-{
-    if (*c < 0x80)
-        return *c >= 0x20 || *c == '\t' || *c == '\n';
-    size_t length = *c >= 0xf0 ? 4 : *c >= 0xe0 ? 3 : 2;
-    unsigned long code = *c & (0xffU >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((c[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (c[i] & 0x3f);
-    }
-    static const unsigned long least[] = {0, 0, 0x80, 0x800, 0x10000};
-    bool allowed = *c >= 0xc0 && *c < 0xf8 && code >= least[length] && code <= 0x10ffff &&
-                   (code < 0xd800 || code > 0xdfff) && code != 0xfffe && code != 0xffff;
-    return allowed ? length : 0;
-}
-
-static void put_text(FILE *file, const char *text)
-{
-    static const struct {
-        char character;
-        const char *name;
-    } escaped[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
-    while (*text) {
-        size_t length = character_length((const unsigned char *)text);
-        const char *name = NULL;
-        for (size_t i = 0; i < sizeof escaped / sizeof *escaped; i++)
-            if (*text == escaped[i].character)
-                name = escaped[i].name;
-        if (name || length == 0)
-            fputs(name ? name : "?", file);
-        else
-            fwrite(text, 1, length, file);
-        text += length ? length : 1;
-    }
-}
-
 static void put_attribute(FILE *file, const char *name, const char *value)
 {
     fprintf(file, " %s=\"", name);
-    put_text(file, value);
+    html_xml(file, value);
     fputc('"', file);
 }
 
@@ -92,7 +54,7 @@ void junit_case(struct junit *junit, const char *name, double seconds, enum juni
     fprintf(junit->cases, ">\n    <%s type=\"accel.diff\"", element);
     put_attribute(junit->cases, "message", message);
     fputc('>', junit->cases);
-    put_text(junit->cases, details);
+    html_xml(junit->cases, details);
     fprintf(junit->cases, "</%s>\n  </testcase>\n", element);
 }
 
