@@ -11,6 +11,7 @@
 #include "dispatch/cost/in_use.h"
 #include "in_force.h"
 #include "stream.h"
+#include "terminal.h"
 
 static const char *origin(const struct in_force_value *value)
 {
@@ -28,9 +29,9 @@ static void print_setting(const struct in_force *in_force, int i)
     if (setting_table[i].scope == INTERNAL && !value->text)
         return;
     snprintf(shown, sizeof shown, "%s", in_force_shown(in_force, i));
-    for (char *c = shown; *c; c++) /* a damaged file may have control characters */
-        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
-    printf("%-19s  %-28s  %s%s\n", setting_table[i].name, shown, origin(value), value->from);
+    printf("%-19s  %-28s  %s%s\n", setting_table[i].name,
+           terminal_plain(shown), /* a damaged file may have control characters */
+           origin(value), value->from);
 }
 
 static void print_file(const struct in_force_file *file)

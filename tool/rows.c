@@ -23,14 +23,6 @@ static _Noreturn void no_memory(void)
     exit(complain(2, "accel doctor: %s\n", strerror(ENOMEM)));
 }
 
-/* Values may come from damaged files: control characters are not for a terminal. */
-static char *clean(char *text)
-{
-    for (char *c = text; *c; c++)
-        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
-    return text;
-}
-
 void rows_add(struct rows *rows, enum row_state state, const char *what, const char *fix,
               const char *format, ...)
 {
@@ -43,8 +35,8 @@ void rows_add(struct rows *rows, enum row_state state, const char *what, const c
     if (vasprintf(&row->says, format, arguments) < 0 || !row->fix)
         no_memory();
     va_end(arguments);
-    clean(row->says);
-    clean(row->fix);
+    terminal_plain(row->says); /* values may come from damaged files */
+    terminal_plain(row->fix);
     rows->count++;
 }
 

@@ -18,3 +18,10 @@ const char *terminal_clean(char *text, size_t size, const char *word)
         *c = (unsigned char)*c < ' ' || (unsigned char)*c > 126 ? '?' : *c;
     return text;
 }
+
+char *terminal_plain(char *text)
+{
+    for (char *c = text; *c; c++)
+        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
+    return text;
+}

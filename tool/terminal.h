@@ -13,4 +13,7 @@ bool terminal_is_coloured(int fd);
 /* Copies a log's word, which may have any characters, with `?` for those that do not print; returns text. */
 const char *terminal_clean(char *text, size_t size, const char *word);
 
+/* Replaces control characters by `?`, in place; returns text. */
+char *terminal_plain(char *text);
+
 #endif
