@@ -97,16 +97,18 @@ static void write_item(void *context, const char *sentence)
     fputs("</li>\n", to);
 }
 
-static void write_findings(FILE *to, const void *context)
+static void write_hints(FILE *to, const void *context)
 {
     const struct report_page *page = context;
-    fputs("<ul class=\"findings\">\n", to);
     if (!findings_hints(page->seen, write_item, to))
         fputs("<li>Nothing that a setting would bring.</li>\n", to);
-    fputs("</ul>\n<h3>Where time was lost</h3>\n<ul>\n", to);
+}
+
+static void write_lost(FILE *to, const void *context)
+{
+    const struct report_page *page = context;
     if (!findings_lost(page->seen, LOST_SHOWN, write_item, to))
         fputs("<li>Nowhere, by the estimates.</li>\n", to);
-    fputs("</ul>\n", to);
 }
 
 /* ---- Charts ---- */
@@ -298,27 +300,13 @@ static void write_last_row(FILE *to, const char *name, const struct log_row *sum
     fputs("</tr>\n", to);
 }
 
+/* The template has the table's head. */
 static void write_routines(FILE *to, const void *context)
 {
-    static const char *const heads[] = {"Routine",    "Largest size", "Ran",    "Why",
-                                        "Calls",      "Time",         "Share",  "A call",
-                                        "Other side", "Saved",        "Gflop/s"};
     const struct report_page *page = context;
     const struct log_sums *sums = &page->seen->sums;
     struct log_row further = sums->left_out;
     const double all_s = sums->all.is.seconds;
-    fputs("<p class=\"soft\">Longest time first; a click on a heading sorts by it. <i>Other "
-          "side</i> is the "
-          "time that the calls were expected to take there, and <i>saved</i> what they gained on "
-          "it by "
-          "running where they did, as estimated.</p>\n<div class=\"scroll\"><table "
-          "class=\"sorts\"><thead><tr>",
-          to);
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        fprintf(to, "<th scope=\"col\"%s%s>%s</th>",
-                i == 0 || i == 2 || i == 3 ? " class=\"text\"" : "",
-                i == 5 ? " aria-sort=\"descending\"" : "", heads[i]);
-    fputs("</tr></thead>\n<tbody>\n", to);
     for (int i = 0; i < sums->rows; i++)
         if (i < ROWS_SHOWN)
             write_row(to, &sums->row[i], all_s);
@@ -328,7 +316,6 @@ static void write_routines(FILE *to, const void *context)
     if (further.is.calls)
         write_last_row(to, "All other rows", &further, all_s);
     write_last_row(to, "All", &sums->all, all_s);
-    fputs("</tfoot></table></div>\n", to);
 }
 
 /* ---- Processes, and what else is to be said ---- */
@@ -448,8 +435,8 @@ void report_page_write(FILE *to, const struct report_page *page)
 {
     static const struct html_part parts[] = {
         {"TITLE", write_title},       {"SUBTITLE", write_subtitle}, {"TILES", write_tiles},
-        {"FINDINGS", write_findings}, {"SCATTER", write_scatter},   {"ROOFLINE", write_roofline},
-        {"TIMELINE", write_timeline}, {"ROUTINES", write_routines}, {"SETTINGS", write_settings},
-        {"NOTES", write_notes},       {"DATA", write_data}};
+        {"HINTS", write_hints},       {"LOST", write_lost},         {"SCATTER", write_scatter},
+        {"ROOFLINE", write_roofline}, {"TIMELINE", write_timeline}, {"ROUTINES", write_routines},
+        {"SETTINGS", write_settings}, {"NOTES", write_notes},       {"DATA", write_data}};
     html_template(to, report_html, parts, sizeof parts / sizeof *parts, page);
 }
