@@ -27,16 +27,24 @@ static const struct form forms[] = {
     {'L', 'N', 'N', 1}, {'U', 'N', 'U', -0.75}, {'L', 'T', 'N', 1.5}, {'U', 'T', 'N', 1}};
 enum { FORMS = sizeof forms / sizeof *forms };
 
+/* Makes a call of this shape; a product is one with a square of the triangle's order. */
+static bool make(struct workload *workload, struct workload_memory *memory,
+                 enum accel_sample sample, enum accel_dtype dtype, const struct solve_shape *shape)
+{
+    const struct accel_routine *routine = accel_sample_of(sample, dtype);
+    const bool left = shape->side == 'L';
+    const int64_t size[ACCEL_DIMENSIONS] = {[ACCEL_m] = left ? shape->order : shape->nrhs,
+                                            [ACCEL_n] = left ? shape->nrhs : shape->order,
+                                            [ACCEL_k] = shape->order};
+    return routine && workload_make(workload, memory, routine, size, NULL);
+}
+
 static bool make_solution(struct workload *workload, struct workload_memory *memory,
                           enum accel_dtype dtype, const struct solve_shape *shape,
                           const struct form *form)
 {
-    const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_SOLVE, dtype);
-    const bool left = shape->side == 'L';
-    const int64_t size[ACCEL_DIMENSIONS] = {[ACCEL_m] = left ? shape->order : shape->nrhs,
-                                            [ACCEL_n] = left ? shape->nrhs : shape->order};
     struct blas_arguments *x = &workload->call.blas;
-    if (!routine || !workload_make(workload, memory, routine, size, NULL))
+    if (!make(workload, memory, ACCEL_SAMPLE_SOLVE, dtype, shape))
         return false;
     x->flag[ACCEL_side] = shape->side;
     x->flag[ACCEL_uplo] = form->uplo;
@@ -44,18 +52,6 @@ static bool make_solution(struct workload *workload, struct workload_memory *mem
     x->flag[ACCEL_diag] = form->diag;
     x->scalar[ACCEL_alpha] = (struct accel_complex){form->alpha, 0};
     return workload_place(workload, memory, NULL);
-}
-
-/* A product with a square of the triangle's order. */
-static bool make_product(struct workload *workload, struct workload_memory *memory,
-                         enum accel_dtype dtype, const struct solve_shape *shape)
-{
-    const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype);
-    const bool left = shape->side == 'L';
-    const int64_t size[ACCEL_DIMENSIONS] = {[ACCEL_m] = left ? shape->order : shape->nrhs,
-                                            [ACCEL_n] = left ? shape->nrhs : shape->order,
-                                            [ACCEL_k] = shape->order};
-    return routine && workload_make(workload, memory, routine, size, NULL);
 }
 
 /* Returns the least milliseconds of some runs; infinity if one fails. */
@@ -111,7 +107,7 @@ static struct solve_times measure(struct gpu_device *device, struct workload_mem
 {
     struct solve_times times = {INFINITY, INFINITY, INFINITY};
     struct workload workload;
-    if (make_product(&workload, memory, dtype, shape))
+    if (make(&workload, memory, ACCEL_SAMPLE_PRODUCT, dtype, shape))
         times.product = time_of(&workload, device);
     if (!make_solution(&workload, memory, dtype, shape, &typical))
         return times;
