@@ -230,14 +230,12 @@ static void write_timeline(FILE *to, const void *context)
 
 /* ---- The table ---- */
 
-static void cell(FILE *to, double value, const char *text)
+static void cell(FILE *to, bool known, double value, const char *text)
 {
-    fprintf(to, "<td data-value=\"%.9g\">%s</td>", value, text);
-}
-
-static void no_cell(FILE *to)
-{
-    fputs("<td></td>", to);
+    if (known)
+        fprintf(to, "<td data-value=\"%.9g\">%s</td>", value, text);
+    else
+        fputs("<td></td>", to);
 }
 
 /* The columns of numbers of a row, or of the sum of several. */
@@ -245,33 +243,20 @@ static void write_numbers(FILE *to, const struct log_row *row, double all_s)
 {
     const struct totals_row *is = &row->is;
     const int64_t timed = is->calls - is->untimed;
+    const bool estimated = *is->name && is->estimated > 0;
+    const double mean_s = timed > 0 ? is->seconds / (double)timed : 0,
+                 saved_s = is->instead - is->estimated,
+                 gflops = row->operations_s > 0 ? row->operations / row->operations_s * 1e-9 : 0;
     char text[HTML_NUMBER_BYTES];
-    cell(to, (double)is->calls, html_count(text, (double)is->calls));
-    cell(to, is->seconds, html_ms(text, is->seconds * 1e3));
-    if (is->inner) {
-        no_cell(to);
-    } else {
-        snprintf(text, sizeof text, "%.1f %%", all_s > 0 ? 100 * is->seconds / all_s : 0);
-        cell(to, is->seconds, text);
-    }
-    if (timed > 0)
-        cell(to, is->seconds / (double)timed, html_ms(text, is->seconds * 1e3 / (double)timed));
-    else
-        no_cell(to);
-    if (*is->name && is->estimated > 0) {
-        cell(to, is->instead, html_ms(text, is->instead * 1e3));
-        cell(to, is->instead - is->estimated, html_ms(text, (is->instead - is->estimated) * 1e3));
-    } else {
-        no_cell(to);
-        no_cell(to);
-    }
-    if (row->operations_s > 0) {
-        const double gflops = row->operations / row->operations_s * 1e-9;
-        snprintf(text, sizeof text, gflops < 1000 ? "%.3g" : "%.0f", gflops);
-        cell(to, gflops, text);
-    } else {
-        no_cell(to);
-    }
+    cell(to, true, (double)is->calls, html_count(text, (double)is->calls));
+    cell(to, true, is->seconds, html_ms(text, is->seconds * 1e3));
+    snprintf(text, sizeof text, "%.1f %%", all_s > 0 ? 100 * is->seconds / all_s : 0);
+    cell(to, !is->inner, is->seconds, text);
+    cell(to, timed > 0, mean_s, html_ms(text, mean_s * 1e3));
+    cell(to, estimated, is->instead, html_ms(text, is->instead * 1e3));
+    cell(to, estimated, saved_s, html_ms(text, saved_s * 1e3));
+    snprintf(text, sizeof text, gflops < 1000 ? "%.3g" : "%.0f", gflops);
+    cell(to, row->operations_s > 0, gflops, text);
 }
 
 static void write_row(FILE *to, const struct log_row *row, double all_s)
