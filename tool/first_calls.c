@@ -1,7 +1,6 @@
 #include "first_calls.h"
 
 #include "ops/op.h"
-#include "ops/typical.h"
 
 #include <math.h>
 

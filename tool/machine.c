@@ -19,7 +19,6 @@
 #include "gpu/device/gpu.h"
 #include "gpu/device/own.h"
 #include "ops/op.h"
-#include "ops/typical.h"
 #include "preload.h"
 #include "workload.h"
 

@@ -4,7 +4,6 @@
 #include <argp.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <math.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>

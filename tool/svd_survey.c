@@ -10,7 +10,6 @@
 #include "call/shape.h"
 #include "ops/op.h"
 #include "fill.h"
-#include "base/thread/clock.h"
 #include "survey.h"
 
 static const int64_t orders[SVD_ORDERS] = {48, 192, 800, 1600};
@@ -91,9 +90,10 @@ static double run(struct trial *trial, enum content content)
 {
     const struct accel_call *call = &trial->workload.call;
     struct gpu_host host = {0};
+    enum gpu_status status;
     fill(trial, content);
-    double start = accel_now_ms();
-    return gpu_run(trial->device, call, &host) == GPU_OK ? accel_now_ms() - start : INFINITY;
+    const double ms = workload_run_ms(trial->device, call, &host, &status);
+    return ms < 0 ? INFINITY : ms;
 }
 
 static double value_at(const void *values, enum accel_dtype dtype, int64_t i)
