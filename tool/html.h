@@ -1,5 +1,6 @@
 /*
- * Writes HTML, and the JSON of its script. A log may hold any bytes: its words go through html_text(), or html_json().
+ * Writes HTML, XML, and the JSON of a page's script. A log may hold any bytes: its words go through
+ * html_text(), html_xml() or html_json().
  */
 #ifndef ACCEL_TOOL_HTML_H
 #define ACCEL_TOOL_HTML_H

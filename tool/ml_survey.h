@@ -24,7 +24,8 @@ struct ml_library {
     struct ml_device *device; /* NULL: the library itself trains */
 };
 
-/* Rows of two classes, 1 and -1, that overlap so that a third of them or so lie between. The nodes of both libraries are alike. */
+/* Rows of two classes, 1 and -1, that overlap so that a third of them or so lie between. The
+ * nodes of both libraries are alike. */
 struct ml_survey_rows {
     int rows, features;
     struct libsvm_node *nodes;
@@ -37,7 +38,8 @@ struct ml_survey {
     const char *routine, *library;
     const char *version, *destroy, *set_print; /* what the library must have besides */
     void (*print)(const char *text);           /* gets the library's lines */
-    /* Returns the milliseconds of a training of the size, which has these rows; 0: the device cannot. */
+    /* Returns the milliseconds of a training of the size, which has these rows; 0: the device
+     * cannot. */
     double (*measure)(const struct ml_library *library, const struct ml_survey_rows *made,
                       const int64_t size[ACCEL_DIMENSIONS]);
     const int64_t (*size)[ACCEL_DIMENSIONS]; /* by work */

@@ -70,8 +70,8 @@ void workload_fill_inputs(struct workload *workload);
 /* Returns the milliseconds of one run; negative if it fails. First restores the inputs that a run overwrites. */
 double workload_cpu_ms(struct workload *workload);
 
-/* Runs a call on a GPU: copies included. Returns the milliseconds; negative if it fails. No part goes
- * to the CPU: its time is not to count. Sets host's numbers of bytes. */
+/* Runs a call on a GPU, copies included, and sets host's numbers of bytes. Returns the
+ * milliseconds; negative if it fails: no part goes to the CPU, whose time is not to count. */
 double workload_run_ms(struct gpu_device *device, const struct accel_call *call,
                        struct gpu_host *host, enum gpu_status *status);
 
@@ -79,12 +79,14 @@ double workload_run_ms(struct gpu_device *device, const struct accel_call *call,
 double workload_gpu_ms(struct workload *workload, struct gpu_device *device, struct gpu_host *host,
                        enum gpu_status *status);
 
-/* Returns the milliseconds of the kernels alone, which read the call's inputs in host memory; negative if the call fails, or has no kernel. The
- * device must be one with host_page_tables, the call one of BLAS. */
+/* Returns the milliseconds of the kernels alone, which read the call's inputs in host memory;
+ * negative if the call fails, or has no kernel. The device must be one with host_page_tables, the
+ * call one of BLAS. */
 double workload_in_place_ms(struct workload *workload, struct gpu_device *device);
 
-/* Returns the milliseconds of the kernels alone, in this precision; negative if the call fails, has no kernel, or was computed in another
- * precision. A call of Level 3 is one kernel then, if memory allows. */
+/* Returns the milliseconds of the kernels alone, in this precision; negative if the call fails,
+ * has no kernel, or was computed in another precision. A call of Level 3 is one kernel then, if
+ * memory allows. */
 double workload_compute_ms(struct workload *workload, struct gpu_device *device,
                            enum gpu_precision precision);
 
