@@ -2,6 +2,7 @@
  * accel: the command-line tool for users. Each command reads its own options.
  */
 #define _GNU_SOURCE
+#include <argp.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static char *list_commands(int key, const char *text, void *input)
         return (char *)text;
     fputs("Commands:\n", stream);
     for (int i = 0; i < COMMANDS; i++)
-        fprintf(stream, "  %-10s  %s\n", commands[i].name, commands[i].does);
+        fprintf(stream, "  %-10s  %s\n", commands[i]->name, commands[i]->does);
     fprintf(stream, "\n%s", text);
     return fclose(stream) == 0 ? list : (char *)text;
 }
@@ -38,7 +39,7 @@ static _Noreturn void refuse(const char *what, const char *wrong)
 {
     fprintf(stderr, "accel: %s%s; allowed:", what, wrong);
     for (int i = 0; i < COMMANDS; i++)
-        fprintf(stderr, " %s", commands[i].name);
+        fprintf(stderr, " %s", commands[i]->name);
     fputc('\n', stderr);
     exit(2);
 }
@@ -54,8 +55,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_ARG:
         for (int i = 0; i < COMMANDS; i++)
-            if (strcmp(arg, commands[i].name) == 0)
-                choice->command = &commands[i];
+            if (strcmp(arg, commands[i]->name) == 0)
+                choice->command = commands[i];
         if (!choice->command)
             refuse(arg, ": no such command");
         choice->at = state->next - 1;
@@ -110,5 +111,5 @@ int main(int argc, char **argv)
         return 2;
     snprintf(name, sizeof name, "accel %s", choice.command->name);
     argv[choice.at] = name;
-    return choice.command->run(argc - choice.at, argv + choice.at);
+    return choice.command->run(choice.command, argc - choice.at, argv + choice.at);
 }

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "commands.h"
 
-#include <argp.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -37,19 +36,6 @@ struct options {
 static const double least_seconds = 1, most_seconds = 3600;
 static const double least_memory = 16 << 20, most_memory = 1ull << 40;
 
-static const struct argp_option known[] = {
-    {"seconds", 's', "N", 0, "time to spend (50); 1 to 3600", 0},
-    {"memory", 'm', "SIZE", 0, "most memory for operands (512M); 16M to 1024G", 0},
-    {"library", 'l', "PATH[,PATH]", 0,
-     "the BLAS and LAPACK to measure (libblas.so.3,liblapack.so.3 as the dynamic linker finds "
-     "them)",
-     0},
-    {"output", 'o', "PATH", 0,
-     "the file to write (ACCEL_MODEL, or accel/model in XDG_CACHE_HOME or ~/.cache); sections of "
-     "other libraries and machines in it stay",
-     0},
-    {0}};
-
 static const char doc[] =
     "Measures how long the CPU and the GPU take for each routine, and writes a file that libaccel "
     "decides by.\v"
@@ -64,9 +50,9 @@ static const char doc[] =
     "many, and serves programs that have as many. Without a GPU, only the libraries are measured. "
     "CUDA is looked for first in ACCEL_CUDA_DIR.";
 
-static _Noreturn void refuse(const char *option, const char *value, const char *allowed)
+static bool refuse(const char *option, const char *value, const char *allowed)
 {
-    exit(complain(2, "accel: --%s=%s: allowed is %s\n", option, value, allowed));
+    return complain(false, "accel: --%s=%s: allowed is %s\n", option, value, allowed);
 }
 
 /* Reads a plain decimal: strtod(3) alone would take exponents and words. */
@@ -76,17 +62,18 @@ static bool read_number(const char *text, double *number, char **end)
     return *end != text && strspn(text, "0123456789.") == (size_t)(*end - text);
 }
 
-static double read_seconds(const char *text)
+static bool read_seconds(void *seconds, const char *text, const struct option_row *row)
 {
     char *end;
     double number;
     if (!read_number(text, &number, &end) || *end || number < least_seconds ||
         number > most_seconds)
-        refuse("seconds", text, "a number from 1 to 3600");
-    return number;
+        return refuse(row->name, text, "a number from 1 to 3600");
+    *(double *)seconds = number;
+    return true;
 }
 
-static size_t read_memory(const char *text)
+static bool read_memory(void *memory, const char *text, const struct option_row *row)
 {
     static const char units[] = "KMG";
     char *end;
@@ -96,44 +83,42 @@ static size_t read_memory(const char *text)
     for (const char *u = units; unit && u <= unit; u++)
         number *= 1024;
     if (!plain || (*end && (!unit || end[1])) || number < least_memory || number > most_memory)
-        refuse("memory", text, "a size from 16M to 1024G, such as 512M or 2G");
-    return (size_t)number;
+        return refuse(row->name, text, "a size from 16M to 1024G, such as 512M or 2G");
+    *(size_t *)memory = (size_t)number;
+    return true;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static bool read_output(void *output, const char *text, const struct option_row *row)
 {
-    struct options *options = state->input;
-    switch (key) {
-    case 's':
-        options->seconds = read_seconds(arg);
-        return 0;
-    case 'm':
-        options->memory = read_memory(arg);
-        return 0;
-    case 'l':
-        options->library = arg;
-        return 0;
-    case 'o':
-        if (!*arg)
-            refuse("output", arg, "a path");
-        options->output = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (!state->quoted)
-            exit(complain(
-                2, "accel: %s: calibrate takes options, and a program after --; see --help\n",
-                arg));
-        options->program = command_program(state);
-        return 0;
-    case ARGP_KEY_END:
-        if (options->program && options->library)
-            refuse("library", options->library, "a library without a program");
-        if (state->quoted && !options->program)
-            exit(complain(2, "accel: no program is given after --; see --help\n"));
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    return *text ? option_text(output, text, row) : refuse(row->name, text, "a path");
+}
+
+static const struct option_row rows[] = {
+    {"seconds", 's', "N", "time to spend (50); 1 to 3600", SETS(read_seconds, seconds)},
+    {"memory", 'm', "SIZE", "most memory for operands (512M); 16M to 1024G",
+     SETS(read_memory, memory)},
+    {"library", 'l', "PATH[,PATH]",
+     "the BLAS and LAPACK to measure (libblas.so.3,liblapack.so.3 as the dynamic linker finds "
+     "them)",
+     SETS(option_text, library)},
+    {"output", 'o', "PATH",
+     "the file to write (ACCEL_MODEL, or accel/model in XDG_CACHE_HOME or ~/.cache); sections of "
+     "other libraries and machines in it stay",
+     SETS(read_output, output)},
+    {0}};
+
+/* Takes the program. False if it has said what is wrong. */
+static bool take_program(struct options *options, const struct words *words)
+{
+    options->program = words->word;
+    if (words->word && !words->quoted)
+        return complain(false,
+                        "accel: %s: calibrate takes options, and a program after --; see --help\n",
+                        words->word[0]);
+    if (words->word && options->library)
+        return refuse("library", options->library, "a library without a program");
+    return words->word || !words->quoted ||
+           complain(false, "accel: no program is given after --; see --help\n");
 }
 
 /* ---- The file ---- */
@@ -436,10 +421,7 @@ static int calibrate(struct measuring *measuring, const struct options *options,
     return status;
 }
 
-const struct argp calibrate_argp = {
-    .options = known, .parser = parse, .args_doc = "[-- PROGRAM [ARGUMENT...]]", .doc = doc};
-
-int calibrate_command(int argc, char **argv)
+static int calibrate_machine(const struct command *command, int argc, char **argv)
 {
     struct options options = {.seconds = 50, .memory = 512 << 20};
     struct accel_settings settings;
@@ -447,7 +429,8 @@ int calibrate_command(int argc, char **argv)
     struct measuring measuring = {.count = 0};
     const struct sections none = {.count = 0};
     double start = survey_now();
-    if (argp_parse(&calibrate_argp, argc, argv, 0, NULL, &options) != 0)
+    const struct words words = options_read(command, argc, argv, &options);
+    if (!take_program(&options, &words))
         return 2;
     settings_read_whole(&settings, NULL);
     complaints_say();
@@ -468,3 +451,11 @@ int calibrate_command(int argc, char **argv)
     close_all(&measuring);
     return status;
 }
+
+const struct command calibrate_command = {
+    .name = "calibrate",
+    .does = "measure this machine's libraries and GPU, so that libaccel decides by them",
+    .options = rows,
+    .arguments = "[-- PROGRAM [ARGUMENT...]]",
+    .doc = doc,
+    .run = calibrate_machine};

@@ -1,23 +1,70 @@
 #include "commands.h"
 
-const struct command commands[] = {
-    {"calibrate", "measure this machine's libraries and GPU, so that libaccel decides by them",
-     &calibrate_argp, calibrate_command},
-    {"config", "print the settings in force, and where each comes from", &config_argp,
-     config_command},
-    {"diff", "run a program with and without libaccel, and compare what it writes", &diff_argp,
-     diff_command},
-    {"doctor", "say what keeps calls from the GPU, and what mends it", &doctor_argp,
-     doctor_command},
-    {"estimate", "run a program on the CPU, and say which calls a GPU would have run",
-     &estimate_argp, estimate_command},
-    {"explain", "say where the time of a log's calls went, where it was lost, and what to change",
-     &explain_argp, explain_command},
-    {"jupyter", "give Jupyter a kernel that runs Python with libaccel", &jupyter_argp,
-     jupyter_command},
-    {"replay", "run the calls of a log again, on the CPU and on the GPU, and compare", &replay_argp,
-     replay_command},
-    {"report", "make a page of charts and tables from logs", &report_argp, report_command},
-    {"run", "run a program with libaccel", &run_argp, run_command},
+#include <argp.h>
+#include <stdlib.h>
+
+const struct command *const commands[COMMANDS] = {
+    &calibrate_command, &config_command,  &diff_command,   &doctor_command, &estimate_command,
+    &explain_command,   &jupyter_command, &replay_command, &report_command, &run_command,
 };
-_Static_assert(sizeof commands / sizeof *commands == COMMANDS, "COMMANDS counts the table");
+
+enum { ROWS_MAX = 32, NAMED_KEY = 0x100 };
+
+struct parsing {
+    const struct command *command;
+    void *options;
+    struct words words;
+};
+
+bool option_flag(void *member, const char *text, const struct option_row *row)
+{
+    (void)text, (void)row;
+    return *(bool *)member = true;
+}
+
+bool option_text(void *member, const char *text, const struct option_row *row)
+{
+    (void)row;
+    *(const char **)member = text;
+    return true;
+}
+
+static int key_of(const struct command *command, const struct option_row *row)
+{
+    return row->letter ? row->letter : NAMED_KEY + (int)(row - command->options);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct parsing *parsing = state->input;
+    const struct command *command = parsing->command;
+    const int words = state->argc - state->next;
+    if (key == ARGP_KEY_ARGS && command->arguments &&
+        (!command->words_most || words <= command->words_most)) {
+        parsing->words = (struct words){state->argv + state->next, words, false};
+        return 0;
+    }
+    if (key == ARGP_KEY_END)
+        parsing->words.quoted = state->quoted;
+    for (const struct option_row *row = command->options; row && row->name; row++)
+        if (key == key_of(command, row)) {
+            if (!row->read((char *)parsing->options + row->at, arg, row))
+                exit(argp_err_exit_status);
+            return 0;
+        }
+    return ARGP_ERR_UNKNOWN;
+}
+
+struct words options_read(const struct command *command, int argc, char **argv, void *options)
+{
+    struct argp_option rows[ROWS_MAX] = {{0}};
+    struct parsing parsing = {.command = command, .options = options};
+    const struct argp argp = {
+        .options = rows, .parser = parse, .args_doc = command->arguments, .doc = command->doc};
+    for (const struct option_row *row = command->options; row && row->name; row++)
+        rows[row - command->options] = (struct argp_option){
+            row->name, key_of(command, row), row->argument, 0, row->help, row->group};
+    if (argp_parse(&argp, argc, argv, command->in_order ? ARGP_IN_ORDER : 0, NULL, &parsing) != 0)
+        exit(argp_err_exit_status);
+    return parsing.words;
+}

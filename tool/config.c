@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "commands.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,18 +41,10 @@ static void print_file(const struct in_force_file *file)
                           : " read");
 }
 
-const struct argp config_argp = {
-    .doc = "Prints each setting in force in this environment, and where it comes from.\v"
-           "accel config reads the environment, the file that ACCEL_CONFIG names, the user's "
-           "accel.conf and /etc/accel.conf, as libaccel does. If a setting is wrong, or names a "
-           "calibration, folder or library that is not there, a line on stderr says why, and the "
-           "exit status is 1."};
-
-int config_command(int argc, char **argv)
+static int config(const struct command *command, int argc, char **argv)
 {
     struct in_force in_force;
-    if (argp_parse(&config_argp, argc, argv, 0, NULL, NULL) != 0)
-        return 2;
+    options_read(command, argc, argv, NULL);
     in_force_read(&in_force);
     const bool wrong = complaints_wait(), missed = in_use_is_missed(&in_force.settings);
     for (int i = 0; i < SETTINGS; i++)
@@ -69,3 +60,14 @@ int config_command(int argc, char **argv)
         in_use_say_missed(&in_force.settings);
     return wrong || missed;
 }
+
+/* Returns 1 if a setting is wrong, 2 for wrong options or a full disk. */
+const struct command config_command = {
+    .name = "config",
+    .does = "print the settings in force, and where each comes from",
+    .doc = "Prints each setting in force in this environment, and where it comes from.\v"
+           "accel config reads the environment, the file that ACCEL_CONFIG names, the user's "
+           "accel.conf and /etc/accel.conf, as libaccel does. If a setting is wrong, or names a "
+           "calibration, folder or library that is not there, a line on stderr says why, and the "
+           "exit status is 1.",
+    .run = config};

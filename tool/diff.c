@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "commands.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,43 +37,6 @@ struct options {
 };
 
 /* ---- Options ---- */
-
-enum { SHIM_KEY = 0x100, STDOUT_KEY, NOISE_KEY, NO_NUMBERS_KEY, JUNIT_KEY };
-
-static const struct argp_option rows[] = {
-    {"output", 'o', "[FORMAT:]FILE", 0,
-     "compares a file that each run writes; FORMAT: text, csv, json, npy, mtx (Matrix Market), "
-     "bytes (default: by its first bytes, then by its name). A name with a colon begins with a "
-     "folder: ./a:b. May be given again",
-     0},
-    {"stdout", STDOUT_KEY, "FORMAT", 0, "the format of stdout (default: text); none: not compared",
-     0},
-    {"ignore", 'i', "REGEX", 0,
-     "leaves out matching lines of text, and members of JSON with a matching path (.a.b[3]). POSIX "
-     "extended. May be given again",
-     0},
-    {"expect", 'e', "EXPECTATION", 0,
-     "expects decisions: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N', as in "
-     "'*gemm* on gpu >= 1'. SYMBOL is a name that is called, or a glob; OP one of >= <= == != > <. "
-     "May be given again",
-     0},
-    {"rtol", 'r', "X", 0, "allows a difference of X times the larger number", 1},
-    {"atol", 'a', "X", 0, "allows a difference of X", 1},
-    {"ulp", 'u', "N", 0,
-     "allows a difference of N units in the last place (of a double, in text; of an array's own "
-     "type)",
-     1},
-    {"noise", NOISE_KEY, "X", 0, "allows X times the noise floor (default: 10)", 1},
-    {"allow-no-numbers", NO_NUMBERS_KEY, NULL, 0,
-     "passes even if no compared output has a number; without it, that is status 2", 1},
-    {"threads", 't', "N", 0,
-     "BLAS threads of the second run (default: 1, or 2 if the first run has one)", 2},
-    {"show", 'n', "N", 0, "prints the first N differences of each file (default: 5)", 2},
-    {"keep", 'k', "FOLDER", 0, "keeps what the runs have written, and the decisions", 2},
-    {"junit", JUNIT_KEY, "FILE", 0,
-     "also writes the result as JUnit's XML: a test case for each run, output and expectation", 2},
-    {"shim", SHIM_KEY, "PATH", 0, "libaccel.so (default: the one that belongs to this tool)", 2},
-    {0}};
 
 static const char doc[] =
     "Runs a program without libaccel, again with another number of BLAS threads, and with "
@@ -113,24 +75,24 @@ static const char doc[] =
     "repeatable, files that cannot be read, no number in any compared output (files of FORMAT "
     "bytes need none).";
 
-static error_t read_tolerance(const char *option, const char *text, double *value)
+static bool read_tolerance(void *value, const char *text, const struct option_row *row)
 {
     char *end;
-    *value = strtod(text, &end);
-    if (end != text && !*end && isfinite(*value) && *value >= 0)
-        return 0;
-    return complain(EINVAL, "accel diff: %s %s: allowed: a number, 0 or more\n", option, text);
+    const double number = strtod(text, &end);
+    *(double *)value = number;
+    return (end != text && !*end && isfinite(number) && number >= 0) ||
+           complain(false, "accel diff: --%s %s: allowed: a number, 0 or more\n", row->name, text);
 }
 
-static error_t read_count(const char *option, const char *text, int least, int *value)
+static bool read_count(void *value, const char *text, const struct option_row *row)
 {
     char *end;
     errno = 0;
-    long n = strtol(text, &end, 10);
-    *value = (int)n;
-    if (end != text && !*end && !errno && n >= least && n <= 100000)
-        return 0;
-    return complain(EINVAL, "accel diff: %s %s: allowed: %d to 100000\n", option, text, least);
+    const long n = strtol(text, &end, 10);
+    *(int *)value = (int)n;
+    return (end != text && !*end && !errno && n >= row->least && n <= 100000) ||
+           complain(false, "accel diff: --%s %s: allowed: %d to 100000\n", row->name, text,
+                    row->least);
 }
 
 /* Makes room for one more element of an array. Ends the process if memory runs out. */
@@ -142,86 +104,93 @@ static void *grow(void *array, int count, size_t size)
     return more;
 }
 
-static error_t add_output(struct options *options, const char *text)
+static bool add_output(void *all, const char *text, const struct option_row *row)
 {
+    struct options *options = all;
+    (void)row;
     options->outputs = grow(options->outputs, options->output_count, sizeof *options->outputs);
-    return output_name(&options->outputs[options->output_count++], text) ? 0 : EINVAL;
+    return output_name(&options->outputs[options->output_count++], text);
 }
 
-static error_t add_ignored(struct options *options, const char *text)
+static bool add_ignored(void *all, const char *text, const struct option_row *row)
 {
+    struct options *options = all;
     char why[200];
     options->ignored = grow(options->ignored, options->ignored_count, sizeof *options->ignored);
     regex_t *expression = &options->ignored[options->ignored_count];
     int error = regcomp(expression, text, REG_EXTENDED | REG_NOSUB);
+    (void)row;
     if (!error) {
         options->ignored_count++;
-        return 0;
+        return true;
     }
     regerror(error, NULL, why, sizeof why);
-    return complain(EINVAL,
+    return complain(false,
                     "accel diff: --ignore %s: %s; allowed: a POSIX extended regular expression\n",
                     text, why);
 }
 
-static error_t add_expectation(struct options *options, const char *text)
+static bool add_expectation(void *all, const char *text, const struct option_row *row)
 {
+    struct options *options = all;
+    (void)row;
     options->expectations =
         grow(options->expectations, options->expectation_count, sizeof *options->expectations);
-    return expect_parse(&options->expectations[options->expectation_count++], text) ? 0 : EINVAL;
+    return expect_parse(&options->expectations[options->expectation_count++], text);
 }
 
-static error_t read_stdout_format(struct options *options, const char *text)
+static bool read_format(void *format, const char *text, const struct option_row *row)
 {
-    options->stdout_format = format_find(text, strlen(text));
-    if (options->stdout_format || strcmp(text, "none") == 0)
-        return 0;
-    return complain(EINVAL, "accel diff: --stdout %s: allowed: %s, none\n", text, format_list());
+    const struct format *found = format_find(text, strlen(text));
+    *(const struct format **)format = found;
+    return found || strcmp(text, "none") == 0 ||
+           complain(false, "accel diff: --%s %s: allowed: %s, none\n", row->name, text,
+                    format_list());
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-    switch (key) {
-    case 'o':
-        return add_output(options, arg);
-    case STDOUT_KEY:
-        return read_stdout_format(options, arg);
-    case 'i':
-        return add_ignored(options, arg);
-    case 'e':
-        return add_expectation(options, arg);
-    case 'r':
-        return read_tolerance("--rtol", arg, &options->allowed.relative);
-    case 'a':
-        return read_tolerance("--atol", arg, &options->allowed.absolute);
-    case 'u':
-        return read_tolerance("--ulp", arg, &options->allowed.ulp);
-    case NOISE_KEY:
-        return read_tolerance("--noise", arg, &options->allowed.noise);
-    case NO_NUMBERS_KEY:
-        options->no_numbers = true;
-        return 0;
-    case 't':
-        return read_count("--threads", arg, 1, &options->threads);
-    case 'n':
-        return read_count("--show", arg, 0, &options->show);
-    case 'k':
-        options->keep = arg;
-        return 0;
-    case JUNIT_KEY:
-        options->report = arg;
-        return 0;
-    case SHIM_KEY:
-        options->shim = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        options->program = command_program(state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+static const struct option_row rows[] = {
+    {"output", 'o', "[FORMAT:]FILE",
+     "compares a file that each run writes; FORMAT: text, csv, json, npy, mtx (Matrix Market), "
+     "bytes (default: by its first bytes, then by its name). A name with a colon begins with a "
+     "folder: ./a:b. May be given again",
+     .read = add_output},
+    {"stdout", 0, "FORMAT", "the format of stdout (default: text); none: not compared",
+     SETS(read_format, stdout_format)},
+    {"ignore", 'i', "REGEX",
+     "leaves out matching lines of text, and members of JSON with a matching path (.a.b[3]). POSIX "
+     "extended. May be given again",
+     .read = add_ignored},
+    {"expect", 'e', "EXPECTATION",
+     "expects decisions: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N', as in "
+     "'*gemm* on gpu >= 1'. SYMBOL is a name that is called, or a glob; OP one of >= <= == != > <. "
+     "May be given again",
+     .read = add_expectation},
+    {"rtol", 'r', "X", "allows a difference of X times the larger number",
+     SETS(read_tolerance, allowed.relative), .group = 1},
+    {"atol", 'a', "X", "allows a difference of X", SETS(read_tolerance, allowed.absolute),
+     .group = 1},
+    {"ulp", 'u', "N",
+     "allows a difference of N units in the last place (of a double, in text; of an array's own "
+     "type)",
+     SETS(read_tolerance, allowed.ulp), .group = 1},
+    {"noise", 0, "X", "allows X times the noise floor (default: 10)",
+     SETS(read_tolerance, allowed.noise), .group = 1},
+    {"allow-no-numbers", 0, NULL,
+     "passes even if no compared output has a number; without it, that is status 2",
+     SETS(option_flag, no_numbers), .group = 1},
+    {"threads", 't', "N",
+     "BLAS threads of the second run (default: 1, or 2 if the first run has one)",
+     SETS(read_count, threads), .group = 2, .least = 1},
+    {"show", 'n', "N", "prints the first N differences of each file (default: 5)",
+     SETS(read_count, show), .group = 2},
+    {"keep", 'k', "FOLDER", "keeps what the runs have written, and the decisions",
+     SETS(option_text, keep), 2},
+    {"junit", 0, "FILE",
+     "also writes the result as JUnit's XML: a test case for each run, output and expectation",
+     SETS(option_text, report), .group = 2},
+    {"shim", 0, "PATH", "libaccel.so (default: the one that belongs to this tool)",
+     SETS(option_text, shim), .group = 2},
+    {0}};
 
 static void free_options(struct options *options)
 {
@@ -484,21 +453,16 @@ static int diff(struct options *options)
     return result;
 }
 
-const struct argp diff_argp = {
-    .options = rows, .parser = parse, .args_doc = "-- PROGRAM [ARGUMENT...]", .doc = doc};
-
-int diff_command(int argc, char **argv)
+static int diff_program(const struct command *command, int argc, char **argv)
 {
     struct options options = {
         .allowed = {-1, -1, -1, 10}, .stdout_format = format_find("text", 4), .show = 5};
     int result = FAILED;
-    if (argp_parse(&diff_argp, argc, argv, ARGP_IN_ORDER, NULL, &options) == 0) {
-        if (options.program)
-            result = junit_open(&options.junit, options.report, options.program[0]) ? diff(&options)
-                                                                                    : FAILED;
-        else
-            complain(0, "accel diff: no program is given: accel diff [OPTION...] -- PROGRAM\n");
-    }
+    options.program = options_read(command, argc, argv, &options).word;
+    if (!options.program)
+        complain(0, "accel diff: no program is given: accel diff [OPTION...] -- PROGRAM\n");
+    else if (junit_open(&options.junit, options.report, options.program[0]))
+        result = diff(&options);
     if (result == FAILED && options.junit.count[JUNIT_ERROR] == 0)
         junit_case(&options.junit, "the comparison", 0, JUNIT_ERROR, "nothing can be said",
                    "What accel diff writes to its stderr says why.");
@@ -507,3 +471,15 @@ int diff_command(int argc, char **argv)
     free_options(&options);
     return result;
 }
+
+/* Returns 0 if all differences are allowed and every expectation is met, 1 if not, 2 if that cannot
+ * be told: wrong options, a program that fails without libaccel, unreadable files. If a signal that
+ * ends programs came, ends this process by it. */
+const struct command diff_command = {
+    .name = "diff",
+    .does = "run a program with and without libaccel, and compare what it writes",
+    .options = rows,
+    .arguments = "-- PROGRAM [ARGUMENT...]",
+    .in_order = true,
+    .doc = doc,
+    .run = diff_program};

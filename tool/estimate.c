@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "commands.h"
 
-#include <argp.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -36,37 +35,16 @@ struct options {
 
 /* ---- Options ---- */
 
-enum { SHIM_KEY = 0x100 };
-
-static const struct argp_option rows[] = {
-    {"gpu", 'g', "NAME", 0,
+static const struct option_row rows[] = {
+    {"gpu", 'g', "NAME",
      "the GPU, such as RTX4090: one that accel knows, or one of the calibration; list: prints all "
      "names, and runs nothing",
-     0},
-    {"model", 'm', "PATH", 0, "the calibration to use (default: ACCEL_MODEL's)", 0},
-    {"shim", SHIM_KEY, "PATH", 0, "libaccel.so (default: the one that belongs to this tool)", 0},
+     SETS(option_text, gpu)},
+    {"model", 'm', "PATH", "the calibration to use (default: ACCEL_MODEL's)",
+     SETS(option_text, model)},
+    {"shim", 0, "PATH", "libaccel.so (default: the one that belongs to this tool)",
+     SETS(option_text, shim)},
     {0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-    switch (key) {
-    case 'g':
-        options->gpu = arg;
-        return 0;
-    case 'm':
-        options->model = arg;
-        return 0;
-    case SHIM_KEY:
-        options->shim = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        options->program = command_program(state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
 
 /* "?" is for users; a shell leaves it as it is if no file has a name of one character. */
 static bool is_list(const char *gpu)
@@ -317,24 +295,13 @@ static int estimate(struct options *options, const struct calibration *file)
     return run_and_print(options, calibration_find_gpu(file, gpu, &section) ? &section : NULL);
 }
 
-const struct argp estimate_argp = {
-    .options = rows,
-    .parser = parse,
-    .args_doc = "-- PROGRAM [ARGUMENT...]",
-    .doc = "Runs a program on the CPU, and prints on stderr which calls a GPU would have run, "
-           "and the time that this would have saved.\v"
-           "The exit status is the program's own; 128 and the signal's number if a signal has "
-           "ended it; 127 if it is not found, 126 if it cannot be run or its calls cannot be "
-           "counted; 2 for wrong options."};
-
-int estimate_command(int argc, char **argv)
+static int estimate_program(const struct command *command, int argc, char **argv)
 {
     struct accel_settings settings;
     struct options options = {.precision = settings.precision};
     struct calibration file;
     char model[PATH_MAX];
-    if (argp_parse(&estimate_argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
-        return 2;
+    options.program = options_read(command, argc, argv, &options).word;
     settings_read_whole(&settings, NULL);
     complaints_say();
     const bool named = options.model;
@@ -351,3 +318,18 @@ int estimate_command(int argc, char **argv)
     calibration_close(&file);
     return status;
 }
+
+/* Returns the program's exit status; 128 and the number of the signal that ended it; 127 if it
+ * cannot be started; 126 if its counts have no place; 2 for wrong options. */
+const struct command estimate_command = {
+    .name = "estimate",
+    .does = "run a program on the CPU, and say which calls a GPU would have run",
+    .options = rows,
+    .arguments = "-- PROGRAM [ARGUMENT...]",
+    .in_order = true,
+    .doc = "Runs a program on the CPU, and prints on stderr which calls a GPU would have run, "
+           "and the time that this would have saved.\v"
+           "The exit status is the program's own; 128 and the signal's number if a signal has "
+           "ended it; 127 if it is not found, 126 if it cannot be run or its calls cannot be "
+           "counted; 2 for wrong options.",
+    .run = estimate_program};

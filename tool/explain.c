@@ -17,44 +17,8 @@
 
 enum { ROUTINES_SHOWN = 10, ROWS_SHOWN = 15, LOST_SHOWN = 10 };
 
-struct options {
-    bool json;
-    char **logs;
-    int count;
-};
-
-enum { JSON_KEY = 0x100 };
-
-static const struct argp_option rows[] = {{"json", JSON_KEY, NULL, 0, "JSON, for programs", 0},
-                                          {0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-    (void)arg;
-    switch (key) {
-    case JSON_KEY:
-        options->json = true;
-        return 0;
-    case ARGP_KEY_ARGS:
-        options->logs = state->argv + state->next;
-        options->count = state->argc - state->next;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-const struct argp explain_argp = {
-    .options = rows,
-    .parser = parse,
-    .args_doc = "LOG...",
-    .doc = "Says what logs that ACCEL_LOG=1 or json has written mean: where the time went, where "
-           "it was "
-           "lost and why, and what to change. Logs of several processes are read as one.\v"
-           "The log - is stdin. The exit status is 1 if a log cannot be read or has no line of "
-           "libaccel's, or if no log has a call; 2 for wrong options, or if stdout cannot be "
-           "written."};
+static const struct option_row option_rows[] = {
+    {"json", 0, NULL, "JSON, for programs", .read = option_flag}, {0}};
 
 /* ---- By routine ---- */
 
@@ -291,18 +255,18 @@ static void print_json(const struct log_seen *seen, const struct log_counts *cou
 
 /* ---- The command ---- */
 
-static int explain(const struct options *options)
+static int explain(const struct words *logs, bool json)
 {
     struct log_seen *seen = log_seen_open();
     struct log_counts counts;
     const int read =
-        log_read_all("accel explain", options->logs, options->count, log_seen_take, seen, &counts);
-    int status = read == options->count && counts.decisions > 0 ? 0 : 1;
+        log_read_all("accel explain", logs->word, logs->count, log_seen_take, seen, &counts);
+    int status = read == logs->count && counts.decisions > 0 ? 0 : 1;
     log_sums_sort(&seen->sums);
     if (counts.decisions == 0)
         complain(0, "accel explain: no call in %s\n",
-                 options->count == 1 ? "the log" : "any of the logs");
-    else if (options->json)
+                 logs->count == 1 ? "the log" : "any of the logs");
+    else if (json)
         print_json(seen, &counts);
     else
         print_text(seen);
@@ -312,12 +276,25 @@ static int explain(const struct options *options)
     return status;
 }
 
-int explain_command(int argc, char **argv)
+static int explain_logs(const struct command *command, int argc, char **argv)
 {
-    struct options options = {.json = false};
-    if (argp_parse(&explain_argp, argc, argv, 0, NULL, &options) != 0)
-        return 2;
-    if (options.count == 0)
+    bool json = false;
+    const struct words logs = options_read(command, argc, argv, &json);
+    if (logs.count == 0)
         return complain(2, "accel explain: no log is given: accel explain LOG\n");
-    return explain(&options);
+    return explain(&logs, json);
 }
+
+/* Returns 0; 1 if a log cannot be read, or none has a call; 2 for wrong options, or if stdout
+ * cannot be written. */
+const struct command explain_command = {
+    .name = "explain",
+    .does = "say where the time of a log's calls went, where it was lost, and what to change",
+    .options = option_rows,
+    .arguments = "LOG...",
+    .doc = "Says what logs that ACCEL_LOG=1 or json has written mean: where the time went, where "
+           "it was lost and why, and what to change. Logs of several processes are read as one.\v"
+           "The log - is stdin. The exit status is 1 if a log cannot be read or has no line of "
+           "libaccel's, or if no log has a call; 2 for wrong options, or if stdout cannot be "
+           "written.",
+    .run = explain_logs};

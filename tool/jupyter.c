@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "commands.h"
 
-#include <argp.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,61 +19,22 @@
 #include "stream.h"
 #include "utf8_json.h"
 
-enum { PREFIX_KEY = 0x100, USER_KEY, NAME_KEY, DISPLAY_KEY };
-
-static const struct argp_option rows[] = {
-    {"name", NAME_KEY, "NAME", 0,
-     "the kernel's name: letters, digits, '.', '_', '-' (default: accel)", 0},
-    {"display-name", DISPLAY_KEY, "TEXT", 0, "what Jupyter shows (default: Python (accel))", 0},
-    {"user", USER_KEY, NULL, 0,
-     "for this user: in JUPYTER_DATA_DIR, or jupyter in XDG_DATA_HOME or ~/.local/share (default)",
-     0},
-    {"prefix", PREFIX_KEY, "FOLDER", 0,
-     "in FOLDER/share/jupyter, such as the folder of an environment of conda or venv", 0},
-    {0}};
-
 struct options {
-    const char *action, *python, *name, *display, *prefix;
+    const char *python, *name, *display, *prefix;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct options *options = state->input;
-    switch (key) {
-    case NAME_KEY:
-        options->name = arg;
-        return 0;
-    case DISPLAY_KEY:
-        options->display = arg;
-        return 0;
-    case USER_KEY:
-        options->prefix = NULL;
-        return 0;
-    case PREFIX_KEY:
-        options->prefix = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 1)
-            return ARGP_ERR_UNKNOWN;
-        *(state->arg_num == 0 ? &options->action : &options->python) = arg;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-const struct argp jupyter_argp = {
-    .options = rows,
-    .parser = parse,
-    .args_doc = "install|uninstall [PYTHON]",
-    .doc =
-        "Gives Jupyter a kernel that runs Python with libaccel, or takes it away again.\v"
-        "The kernel is a file, kernels/NAME/kernel.json in Jupyter's folder, that starts PYTHON's "
-        "ipykernel by `accel run'. PYTHON is a program's name or path (default: python3). It must "
-        "have ipykernel; Jupyter itself may be another Python's. Settings go into the file as "
-        "`\"env\": {\"ACCEL_LOG\": \"1\"}', and stay when it is installed again. A kernel of this "
-        "name that accel has not made stays as "
-        "it is, and the exit status is 1."};
+static const struct option_row rows[] = {
+    {"name", 0, "NAME", "the kernel's name: letters, digits, '.', '_', '-' (default: accel)",
+     SETS(option_text, name)},
+    {"display-name", 0, "TEXT", "what Jupyter shows (default: Python (accel))",
+     SETS(option_text, display)},
+    {"user", 0, NULL,
+     "for this user: in JUPYTER_DATA_DIR, or jupyter in XDG_DATA_HOME or ~/.local/share (default)",
+     SETS(option_text, prefix)}, /* no argument: NULL */
+    {"prefix", 0, "FOLDER",
+     "in FOLDER/share/jupyter, such as the folder of an environment of conda or venv",
+     SETS(option_text, prefix)},
+    {0}};
 
 /* ---- Paths ---- */
 
@@ -275,16 +235,17 @@ static int uninstall(char *file)
     return 0;
 }
 
-int jupyter_command(int argc, char **argv)
+static int jupyter(const struct command *command, int argc, char **argv)
 {
     struct options options = {.python = "python3", .name = "accel", .display = "Python (accel)"};
     char file[PATH_MAX + sizeof "/kernel.json"];
-    if (argp_parse(&jupyter_argp, argc, argv, 0, NULL, &options) != 0)
-        return 2;
-    const bool installs = options.action && strcmp(options.action, "install") == 0;
-    if (!installs && !(options.action && strcmp(options.action, "uninstall") == 0))
-        return complain(2, "accel jupyter: %s: allowed: install, uninstall\n",
-                        options.action ? options.action : "no action");
+    const struct words words = options_read(command, argc, argv, &options);
+    const char *const action = words.count > 0 ? words.word[0] : "no action";
+    const bool installs = strcmp(action, "install") == 0;
+    if (words.count > 1)
+        options.python = words.word[1];
+    if (!installs && strcmp(action, "uninstall") != 0)
+        return complain(2, "accel jupyter: %s: allowed: install, uninstall\n", action);
     if (!name_is_allowed(options.name))
         return complain(2, "accel jupyter: --name=%s: allowed: letters, digits, '.', '_', '-'\n",
                         options.name);
@@ -298,3 +259,19 @@ int jupyter_command(int argc, char **argv)
     const int error = stream_flush(stdout);
     return error ? complain(1, "accel jupyter: stdout: %s\n", strerror(error)) : status;
 }
+
+/* Returns 1 if the kernel cannot be written or removed, 2 for wrong options. */
+const struct command jupyter_command = {
+    .name = "jupyter",
+    .does = "give Jupyter a kernel that runs Python with libaccel",
+    .options = rows,
+    .arguments = "install|uninstall [PYTHON]",
+    .words_most = 2,
+    .doc =
+        "Gives Jupyter a kernel that runs Python with libaccel, or takes it away again.\v"
+        "The kernel is a file, kernels/NAME/kernel.json in Jupyter's folder, that starts PYTHON's "
+        "ipykernel by `accel run'. PYTHON is a program's name or path (default: python3). It must "
+        "have ipykernel; Jupyter itself may be another Python's. Settings go into the file as "
+        "`\"env\": {\"ACCEL_LOG\": \"1\"}', and stay when it is installed again. A kernel of this "
+        "name that accel has not made stays as it is, and the exit status is 1.",
+    .run = jupyter};

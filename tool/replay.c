@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "commands.h"
 
-#include <argp.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <search.h>
@@ -26,67 +25,31 @@
 
 struct options {
     const char *library;
-    char *log;
     long long line; /* 0: not one alone */
     bool all;
 };
 
-static const struct argp_option known[] = {
-    {"line", 'n', "N", 0, "run only the call of this line; the first line is 1", 0},
-    {"all", 'a', NULL, 0, "run each line; otherwise, of equal calls the first", 0},
-    {"library", 'l', "PATH[,PATH]", 0,
-     "the BLAS and LAPACK of the CPU (libblas.so.3,liblapack.so.3 as the dynamic linker finds "
-     "them)",
-     0},
-    {0}};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static bool read_line(void *line, const char *text, const struct option_row *row)
 {
-    struct options *options = state->input;
     char *end;
-    switch (key) {
-    case 'n':
-        errno = 0;
-        options->line = strtoll(arg, &end, 10);
-        if (errno || *end || end == arg || options->line < 1)
-            exit(complain(2, "accel replay: --line=%s: allowed is the number of a line\n", arg));
-        return 0;
-    case 'a':
-        options->all = true;
-        return 0;
-    case 'l':
-        options->library = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (options->log)
-            exit(complain(2, "accel replay: one log at a time\n"));
-        options->log = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!options->log)
-            exit(complain(2, "accel replay: no log is given: accel replay LOG\n"));
-        if (options->line && options->all)
-            exit(complain(2, "accel replay: --line and --all: allowed is one of them\n"));
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    (void)row;
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+    *(long long *)line = number;
+    return (!errno && !*end && end != text && number > 0) ||
+           complain(false, "accel replay: --line=%s: allowed is the number of a line\n", text);
 }
 
-const struct argp replay_argp = {
-    .options = known,
-    .parser = parse,
-    .args_doc = "LOG",
-    .doc =
-        "Runs the calls of a log again, on the CPU and on the GPU, and compares.\v"
-        "Each call runs with the routine, letters and sizes of its line, and with random numbers "
-        "of the program's type that suit the routine, the same each time. It prints the time "
-        "of the line, the best time on each side, and how far each result is from exact, "
-        "as a part of the bound of ACCEL_VERIFY. What the line does not say it names. The exit "
-        "status is 0 if all results are within the bound, 1 if one is not, or if no "
-        "call could be run again, 2 for wrong options. LOG may be -, for stdin. Without a GPU, "
-        "only the CPU runs "
-        "calls."};
+static const struct option_row rows[] = {
+    {"line", 'n', "N", "run only the call of this line; the first line is 1",
+     SETS(read_line, line)},
+    {"all", 'a', NULL, "run each line; otherwise, of equal calls the first",
+     SETS(option_flag, all)},
+    {"library", 'l', "PATH[,PATH]",
+     "the BLAS and LAPACK of the CPU (libblas.so.3,liblapack.so.3 as the dynamic linker finds "
+     "them)",
+     SETS(option_text, library)},
+    {0}};
 
 /* ---- One call ---- */
 
@@ -373,19 +336,23 @@ static bool open_machine(struct replay *replay)
     return true;
 }
 
-int replay_command(int argc, char **argv)
+static int replay_log(const struct command *command, int argc, char **argv)
 {
     struct options options = {.line = 0};
     struct replay replay = {.options = &options};
-    if (argp_parse(&replay_argp, argc, argv, 0, NULL, &options) != 0)
-        return 2;
+    const struct words logs = options_read(command, argc, argv, &options);
+    if (logs.count != 1)
+        return complain(2, logs.count ? "accel replay: one log at a time\n"
+                                      : "accel replay: no log is given: accel replay LOG\n");
+    if (options.line && options.all)
+        return complain(2, "accel replay: --line and --all: allowed is one of them\n");
     if (dlopen("libaccel.so", RTLD_NOLOAD | RTLD_LAZY))
         return complain(1,
                         "accel replay: libaccel is preloaded here: run this command without it\n");
     if (!open_machine(&replay))
         return 1;
     struct log_counts counts;
-    const int read = log_read_all("accel replay", &options.log, 1, take, &replay, &counts);
+    const int read = log_read_all("accel replay", logs.word, 1, take, &replay, &counts);
     tdestroy(replay.seen, free);
     workload_memory_close(&replay.memory);
     flush(&replay);
@@ -394,7 +361,25 @@ int replay_command(int argc, char **argv)
     if (read == 1 && counts.decisions == 0)
         return complain(1, "accel replay: no call in the log\n");
     if (options.line && replay.run + replay.left_out == 0)
-        return complain(1, "accel replay: %s: line %lld is no decision\n", options.log,
+        return complain(1, "accel replay: %s: line %lld is no decision\n", logs.word[0],
                         options.line);
     return replay.run == 0 || replay.wrong > 0;
 }
+
+/* Returns 0 if all results are right, 1 if one is not, or no call could be run again, 2 for wrong
+ * options. */
+const struct command replay_command = {
+    .name = "replay",
+    .does = "run the calls of a log again, on the CPU and on the GPU, and compare",
+    .options = rows,
+    .arguments = "LOG",
+    .doc =
+        "Runs the calls of a log again, on the CPU and on the GPU, and compares.\v"
+        "Each call runs with the routine, letters and sizes of its line, and with random numbers "
+        "of the program's type that suit the routine, the same each time. It prints the time "
+        "of the line, the best time on each side, and how far each result is from exact, "
+        "as a part of the bound of ACCEL_VERIFY. What the line does not say it names. The exit "
+        "status is 0 if all results are within the bound, 1 if one is not, or if no "
+        "call could be run again, 2 for wrong options. LOG may be -, for stdin. Without a GPU, "
+        "only the CPU runs calls.",
+    .run = replay_log};

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "commands.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,27 +19,9 @@
 #include "report/page.h"
 #include "stand_by.h"
 
-enum { SUMMARY_KEY = 0x100, TRACE_KEY, POLICY_KEY, REQUIRE_KEY, SHIM_KEY };
-
-static const struct argp_option rows[] = {
-    {"verbose", 'v', NULL, 0, "log each decision on stderr (ACCEL_LOG=1)", 0},
-    {"trace", TRACE_KEY, "FILE", 0,
-     "write a trace of the calls, for Perfetto or chrome://tracing (ACCEL_TRACE); an older FILE is "
-     "removed",
-     0},
-    {"summary", SUMMARY_KEY, NULL, 0,
-     "print a table of the calls of all processes after the program's end, whatever that is", 0},
-    {"policy", POLICY_KEY, "auto|gpu|cpu", 0,
-     "gpu: every supported call goes to the GPU; cpu: none does (ACCEL_POLICY)", 0},
-    {"require-gpu", REQUIRE_KEY, NULL, 0,
-     "end the program at a fallback to the CPU (ACCEL_REQUIRE=gpu)", 0},
-    {"shim", SHIM_KEY, "PATH", 0, "libaccel.so (default: the one that belongs to this tool)", 0},
-    {0}};
-
 struct options {
     const char *shim;
     bool summary;
-    char **program;
 };
 
 /* Sets the variable of a setting for the program. Ends this process if the value is none of the setting's. */
@@ -65,53 +46,42 @@ static void remove_old(const char *trace)
         unlink(trace);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static bool read_setting(void *unused, const char *text, const struct option_row *row)
 {
-    struct options *options = state->input;
-    switch (key) {
-    case 'v':
-        set("ACCEL_LOG", "verbose", "1");
-        return 0;
-    case SUMMARY_KEY:
-        options->summary = true;
-        return 0;
-    case TRACE_KEY:
-        set("ACCEL_TRACE", "trace", arg);
-        remove_old(arg);
-        return 0;
-    case POLICY_KEY:
-        set("ACCEL_POLICY", "policy", arg);
-        return 0;
-    case REQUIRE_KEY:
-        set("ACCEL_REQUIRE", "require-gpu", "gpu");
-        return 0;
-    case SHIM_KEY:
-        options->shim = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        options->program = command_program(state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    (void)unused;
+    set(row->setting, row->name, row->argument ? text : row->value);
+    return true;
 }
 
-const struct argp run_argp = {
-    .options = rows,
-    .parser = parse,
-    .args_doc = "[--] PROGRAM [ARGUMENT...]",
-    .doc =
-        "Runs a program with libaccel.so preloaded.\v"
-        "The program takes this process's place: exit status and signals are its own. With "
-        "--summary this process stays as the program's parent, passes signals on, and ends as the "
-        "program has ended. The options override the variables that they name. LD_PRELOAD keeps "
-        "what it has. If the program is not found, the exit status is 127, if it cannot be run, "
-        "126."};
-
-static int cannot_run(const struct options *options, int error)
+static bool read_trace(void *unused, const char *text, const struct option_row *row)
 {
-    return complain(error == ENOENT ? 127 : 126, "accel run: %s: %s\n", options->program[0],
-                    strerror(error));
+    read_setting(unused, text, row);
+    remove_old(text);
+    return true;
+}
+
+static const struct option_row rows[] = {
+    {"verbose", 'v', NULL, "log each decision on stderr (ACCEL_LOG=1)", .read = read_setting,
+     .setting = "ACCEL_LOG", .value = "1"},
+    {"trace", 0, "FILE",
+     "write a trace of the calls, for Perfetto or chrome://tracing (ACCEL_TRACE); an older FILE is "
+     "removed",
+     .read = read_trace, .setting = "ACCEL_TRACE"},
+    {"summary", 0, NULL,
+     "print a table of the calls of all processes after the program's end, whatever that is",
+     SETS(option_flag, summary)},
+    {"policy", 0, "auto|gpu|cpu",
+     "gpu: every supported call goes to the GPU; cpu: none does (ACCEL_POLICY)",
+     .read = read_setting, .setting = "ACCEL_POLICY"},
+    {"require-gpu", 0, NULL, "end the program at a fallback to the CPU (ACCEL_REQUIRE=gpu)",
+     .read = read_setting, .setting = "ACCEL_REQUIRE", .value = "gpu"},
+    {"shim", 0, "PATH", "libaccel.so (default: the one that belongs to this tool)",
+     SETS(option_text, shim)},
+    {0}};
+
+static int cannot_run(const char *program, int error)
+{
+    return complain(error == ENOENT ? 127 : 126, "accel run: %s: %s\n", program, strerror(error));
 }
 
 /* ---- With a summary ---- */
@@ -133,7 +103,7 @@ static void name_table(const void *path)
     setenv("ACCEL_SUMMARY_TABLE", path, 1);
 }
 
-static int run_and_sum_up(const struct options *options, const char *shim)
+static int run_and_sum_up(char **program, const char *shim)
 {
     struct accel_settings settings;
     char path[64];
@@ -146,10 +116,10 @@ static int run_and_sum_up(const struct options *options, const char *shim)
         set("ACCEL_SUMMARY", "summary", "1");
     output_start();
     const double start_ms = accel_now_ms();
-    const int error = preload_run(options->program, shim, name_table, path, &end);
+    const int error = preload_run(program, shim, name_table, path, &end);
     if (error)
-        return cannot_run(options, error);
-    const struct page page = {.program = options->program[0],
+        return cannot_run(program[0], error);
+    const struct page page = {.program = program[0],
                               .seconds = 1e-3 * (accel_now_ms() - start_ms),
                               .json = settings.summary == ACCEL_SUMMARY_JSON ||
                                       settings.log == ACCEL_LOG_JSON,
@@ -159,21 +129,38 @@ static int run_and_sum_up(const struct options *options, const char *shim)
     return stand_by_end(end.status);
 }
 
-int run_command(int argc, char **argv)
+static int run(const struct command *command, int argc, char **argv)
 {
-    struct options options = {NULL, false, NULL};
+    struct options options = {NULL, false};
     char shim[PATH_MAX];
-    if (argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &options) != 0)
-        return 2;
-    if (!options.program)
+    char **const program = options_read(command, argc, argv, &options).word;
+    if (!program)
         return complain(2, "accel run: no program is given: accel run -- PROGRAM\n");
     const char *const wrong = preload_find(shim, options.shim);
     if (wrong)
         return preload_complain(126, "accel run", options.shim, shim, wrong);
     if (options.summary)
-        return run_and_sum_up(&options, shim);
-    if (!preload_set(shim, options.program[0]))
+        return run_and_sum_up(program, shim);
+    if (!preload_set(shim, program[0]))
         return complain(126, "accel run: %s: %s\n", shim, strerror(errno));
-    execvp(options.program[0], options.program);
-    return cannot_run(&options, errno);
+    execvp(program[0], program);
+    return cannot_run(program[0], errno);
 }
+
+/* Makes this process the program; with a summary, stands by it, and ends by the signal that has
+ * ended it. Returns the program's exit status, or if that fails: 127 if there is no such program,
+ * 126 if it cannot be run, 2 for wrong options. */
+const struct command run_command = {
+    .name = "run",
+    .does = "run a program with libaccel",
+    .options = rows,
+    .arguments = "[--] PROGRAM [ARGUMENT...]",
+    .in_order = true,
+    .doc =
+        "Runs a program with libaccel.so preloaded.\v"
+        "The program takes this process's place: exit status and signals are its own. With "
+        "--summary this process stays as the program's parent, passes signals on, and ends as the "
+        "program has ended. The options override the variables that they name. LD_PRELOAD keeps "
+        "what it has. If the program is not found, the exit status is 127, if it cannot be run, "
+        "126.",
+    .run = run};

@@ -1,28 +1,27 @@
 #define _GNU_SOURCE
 #include "pages.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tool/commands.h"
 
 /* argp's own options, which every command has. */
-static const struct argp_option usual[] = {{"help", '?', NULL, 0, "print help", 0},
-                                           {"usage", 0x100, NULL, 0, "print the options", 0},
-                                           {"version", 'V', NULL, 0, "print the version", 0},
-                                           {0}};
+static const struct option_row usual[] = {{"help", '?', NULL, .help = "print help"},
+                                          {"usage", 0, NULL, .help = "print the options"},
+                                          {"version", 'V', NULL, .help = "print the version"},
+                                          {0}};
 
-static const struct argp_option none[] = {{0}};
+static const struct option_row none[] = {{0}};
 
-static const struct argp_option *options_of(const struct command *command)
+static const struct option_row *options_of(const struct command *command)
 {
-    return command && command->argp->options ? command->argp->options : none;
+    return command->options ? command->options : none;
 }
 
 static bool runs_program(const struct command *command)
 {
-    return command->argp->args_doc && strstr(command->argp->args_doc, "PROGRAM");
+    return command->arguments && strstr(command->arguments, "PROGRAM");
 }
 
 static bool is_path(const char *arg)
@@ -51,10 +50,10 @@ static void put_choices(const char *arg)
 
 /* ---- bash ---- */
 
-static void put_names(const struct argp_option *option)
+static void put_names(const struct option_row *option)
 {
     for (; option->name; option++)
-        printf("--%s%s ", option->name, option->arg ? "=" : "");
+        printf("--%s%s ", option->name, option->argument ? "=" : "");
 }
 
 static void bash_command(const struct command *command)
@@ -63,16 +62,16 @@ static void bash_command(const struct command *command)
     put_names(options_of(command));
     put_names(usual);
     printf("'\n            program=%d\n            case $option in\n", runs_program(command));
-    for (const struct argp_option *option = options_of(command); option->name; option++) {
-        if (!option->arg)
+    for (const struct option_row *option = options_of(command); option->name; option++) {
+        if (!option->argument)
             continue;
         printf("                --%s", option->name);
-        if (isprint(option->key))
-            printf("|-%c", option->key);
+        if (option->letter)
+            printf("|-%c", option->letter);
         printf(") values='");
-        if (strchr(option->arg, '|'))
-            put_choices(option->arg);
-        printf("' files=%d ;;\n", is_path(option->arg));
+        if (strchr(option->argument, '|'))
+            put_choices(option->argument);
+        printf("' files=%d ;;\n", is_path(option->argument));
     }
     puts("            esac\n            ;;");
 }
@@ -88,7 +87,7 @@ void complete_bash(void)
          "    if ((COMP_CWORD == 1)); then");
     printf("        mapfile -t COMPREPLY < <(compgen -W '");
     for (int i = 0; i < COMMANDS; i++)
-        printf("%s ", commands[i].name);
+        printf("%s ", commands[i]->name);
     put_names(usual);
     puts("' -- \"$word\")\n"
          "        return\n"
@@ -98,7 +97,7 @@ void complete_bash(void)
          "    [ \"$option\" != = ] || option=${COMP_WORDS[COMP_CWORD - 2]}\n"
          "    case ${COMP_WORDS[1]} in");
     for (int i = 0; i < COMMANDS; i++)
-        bash_command(&commands[i]);
+        bash_command(commands[i]);
     puts("    esac\n"
          "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
          "        if [ \"${COMP_WORDS[i]}\" = -- ]; then\n"
@@ -124,21 +123,21 @@ void complete_bash(void)
 
 /* ---- zsh ---- */
 
-static void zsh_option(const struct argp_option *option)
+static void zsh_option(const struct option_row *option)
 {
-    if (isprint(option->key))
-        printf(" '(-%c --%s)'{'-%c%s','--%s%s'}'[", option->key, option->name, option->key,
-               option->arg ? "+" : "", option->name, option->arg ? "=" : "");
+    if (option->letter)
+        printf(" '(-%c --%s)'{'-%c%s','--%s%s'}'[", option->letter, option->name, option->letter,
+               option->argument ? "+" : "", option->name, option->argument ? "=" : "");
     else
-        printf(" '--%s%s[", option->name, option->arg ? "=" : "");
-    put_quoted(option->doc, "[]\\:");
+        printf(" '--%s%s[", option->name, option->argument ? "=" : "");
+    put_quoted(option->help, "[]\\:");
     putchar(']');
-    if (option->arg && strchr(option->arg, '|')) {
+    if (option->argument && strchr(option->argument, '|')) {
         printf(":value:(");
-        put_choices(option->arg);
+        put_choices(option->argument);
         putchar(')');
-    } else if (option->arg) {
-        printf(":value:%s", is_path(option->arg) ? "_files" : " ");
+    } else if (option->argument) {
+        printf(":value:%s", is_path(option->argument) ? "_files" : " ");
     }
     puts("' \\");
 }
@@ -151,8 +150,8 @@ void complete_zsh(void)
          "    local -a accel_commands\n"
          "    accel_commands=(");
     for (int i = 0; i < COMMANDS; i++) {
-        printf("        '%s:", commands[i].name);
-        put_quoted(commands[i].does, ":\\");
+        printf("        '%s:", commands[i]->name);
+        put_quoted(commands[i]->does, ":\\");
         puts("'");
     }
     puts("    )\n"
@@ -164,13 +163,13 @@ void complete_zsh(void)
          "    ((CURRENT--))\n"
          "    case $words[1] in");
     for (int i = 0; i < COMMANDS; i++) {
-        printf("        %s)\n            _arguments -S -A '-*' \\\n", commands[i].name);
-        for (const struct argp_option *option = options_of(&commands[i]); option->name; option++)
+        printf("        %s)\n            _arguments -S -A '-*' \\\n", commands[i]->name);
+        for (const struct option_row *option = options_of(commands[i]); option->name; option++)
             zsh_option(option);
-        for (const struct argp_option *option = usual; option->name; option++)
+        for (const struct option_row *option = usual; option->name; option++)
             zsh_option(option);
         printf("                %s\n            ;;\n",
-               runs_program(&commands[i]) ? "'*::program:_normal'" : "");
+               runs_program(commands[i]) ? "'*::program:_normal'" : "");
     }
     puts("    esac\n"
          "}\n"
@@ -179,20 +178,20 @@ void complete_zsh(void)
 
 /* ---- fish ---- */
 
-static void fish_option(const struct argp_option *option, const char *command)
+static void fish_option(const struct option_row *option, const char *command)
 {
     printf("complete -c accel -n '__fish_seen_subcommand_from %s' -l %s", command, option->name);
-    if (isprint(option->key))
-        printf(" -s '%c'", option->key);
-    if (option->arg && strchr(option->arg, '|')) {
+    if (option->letter)
+        printf(" -s '%c'", option->letter);
+    if (option->argument && strchr(option->argument, '|')) {
         printf(" -x -a '");
-        put_choices(option->arg);
+        put_choices(option->argument);
         putchar('\'');
-    } else if (option->arg) {
-        printf(is_path(option->arg) ? " -r -F" : " -x");
+    } else if (option->argument) {
+        printf(is_path(option->argument) ? " -r -F" : " -x");
     }
     printf(" -d '");
-    put_quoted(option->doc, "\\");
+    put_quoted(option->help, "\\");
     puts("'");
 }
 
@@ -201,16 +200,16 @@ void complete_fish(void)
     puts("# fish completion for accel. Made from the tool's tables: see tool/pages/.\n"
          "complete -c accel -f");
     for (int i = 0; i < COMMANDS; i++) {
-        printf("complete -c accel -n __fish_use_subcommand -a %s -d '", commands[i].name);
-        put_quoted(commands[i].does, "\\");
+        printf("complete -c accel -n __fish_use_subcommand -a %s -d '", commands[i]->name);
+        put_quoted(commands[i]->does, "\\");
         puts("'");
-        for (const struct argp_option *option = options_of(&commands[i]); option->name; option++)
-            fish_option(option, commands[i].name);
-        for (const struct argp_option *option = usual; option->name; option++)
-            fish_option(option, commands[i].name);
-        if (runs_program(&commands[i]))
+        for (const struct option_row *option = options_of(commands[i]); option->name; option++)
+            fish_option(option, commands[i]->name);
+        for (const struct option_row *option = usual; option->name; option++)
+            fish_option(option, commands[i]->name);
+        if (runs_program(commands[i]))
             printf("complete -c accel -n '__fish_seen_subcommand_from %s' -x -a "
                    "'(__fish_complete_subcommand --fcs-skip=2)'\n",
-                   commands[i].name);
+                   commands[i]->name);
     }
 }

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "pages.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,34 +66,34 @@ static void put_text(const char *text)
 
 /* ---- The commands ---- */
 
-static void put_option(const struct argp_option *option)
+static void put_option(const struct option_row *option)
 {
     printf(".TP\n");
-    if (isprint(option->key))
-        printf("\\fB\\-%c\\fR, ", option->key);
+    if (option->letter)
+        printf("\\fB\\-%c\\fR, ", option->letter);
     fputs("\\fB\\-\\-", stdout);
     put_text(option->name);
     fputs("\\fR", stdout);
-    if (option->arg) {
+    if (option->argument) {
         fputs("=\\fI", stdout);
-        put_text(option->arg);
+        put_text(option->argument);
         fputs("\\fR", stdout);
     }
     putchar('\n');
-    put_text(option->doc);
+    put_text(option->help);
     putchar('\n');
 }
 
 static void put_command(const struct command *command)
 {
-    const struct argp *argp = command->argp;
-    const char *behind = strchr(argp->doc, '\v'); /* the text that --help has behind the options */
-    printf(".SS accel %s %s", command->name, argp->options ? "[\\fIoption\\fR...] " : "");
-    put_text(argp->args_doc ? argp->args_doc : "");
+    const char *behind =
+        strchr(command->doc, '\v'); /* the text that --help has behind the options */
+    printf(".SS accel %s %s", command->name, command->options ? "[\\fIoption\\fR...] " : "");
+    put_text(command->arguments ? command->arguments : "");
     putchar('\n');
-    put_line(argp->doc, behind ? (size_t)(behind - argp->doc) : strlen(argp->doc));
+    put_line(command->doc, behind ? (size_t)(behind - command->doc) : strlen(command->doc));
     putchar('\n');
-    for (const struct argp_option *option = argp->options; option && option->name; option++)
+    for (const struct option_row *option = command->options; option && option->name; option++)
         put_option(option);
     if (behind)
         put_paragraphs(behind + 1);
@@ -191,7 +190,7 @@ bool manual_print(const char *template, const char *settings)
     while (getline(&line, &size, file) > 0) {
         if (strcmp(line, "@COMMANDS@\n") == 0)
             for (int i = 0; i < COMMANDS; i++)
-                put_command(&commands[i]);
+                put_command(commands[i]);
         else if (strcmp(line, "@SETTINGS@\n") == 0)
             good = put_settings(settings) && good;
         else
