@@ -12,14 +12,203 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file/file.h"
-
 const char *const run_names[RUNS] = {
     "the run without libaccel", "the run with another number of threads", "the run with libaccel"};
 
+/* ---- Files ---- */
+
+bool contents_fault(const struct contents *contents, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "accel diff: %s of %s: ", contents->compared->name, run_names[contents->run]);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return false;
+}
+
+bool compared_ignores(const struct compared *compared, const char *line, size_t length)
+{
+    regmatch_t part = {0, (regoff_t)length};
+    for (size_t i = 0; i < compared->ignored_count; i++)
+        if (regexec(&compared->ignored[i], line, 0, &part, REG_STARTEND) == 0)
+            return true;
+    return false;
+}
+
+long long contents_line(const struct contents *contents, size_t at)
+{
+    long long line = 1;
+    for (size_t i = 0; i < at && i < contents->length; i++)
+        line += contents->bytes[i] == '\n';
+    return line;
+}
+
+/* Maps the file over zeros, of which at least one stays behind it. */
+static bool map(struct contents *contents, int fd)
+{
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) != 0)
+        return false;
+    contents->length = (size_t)status.st_size;
+    char *bytes = mmap(NULL, contents->length + 1, PROT_READ,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (bytes == MAP_FAILED)
+        return false;
+    contents->bytes = bytes;
+    return contents->length == 0 ||
+           mmap(bytes, contents->length, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) != MAP_FAILED;
+}
+
+static bool contents_open(struct contents *contents, const struct format *format)
+{
+    const int fd = open(contents->compared->path[contents->run], O_RDONLY | O_CLOEXEC);
+    const bool mapped = map(contents, fd);
+    const int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (!mapped)
+        return contents_fault(contents, "%s", strerror(error));
+    return !format->read || format->read(contents);
+}
+
+static void contents_close(struct contents *contents, const struct format *format)
+{
+    if (contents->read)
+        format->free(contents->read);
+    if (contents->bytes)
+        munmap(contents->bytes, contents->length + 1);
+}
+
+bool compare_files(struct tally *tally, const struct compared *compared,
+                   const struct format *format)
+{
+    struct contents run[RUNS] = {{.run = 0}};
+    bool good = true;
+    for (int i = 0; i < RUNS && good; i++) {
+        run[i] = (struct contents){.compared = compared, .run = i};
+        good = contents_open(&run[i], format);
+    }
+    good = good && format->compare(tally, &run[RUN_PLAIN], &run[RUN_THREADS], NULL);
+    tally->measures_noise = false;
+    good = good && format->compare(tally, &run[RUN_PLAIN], &run[RUN_SHIM], &run[RUN_THREADS]);
+    for (int i = 0; i < RUNS; i++)
+        contents_close(&run[i], format);
+    return good;
+}
+
+/* ---- Bytes ---- */
+
+static bool compare_bytes(struct tally *tally, const struct contents *a, const struct contents *b,
+                          const struct contents *noise)
+{
+    const size_t n = a->length < b->length ? a->length : b->length;
+    size_t at = 0;
+    (void)noise;
+    while (at < n && a->bytes[at] == b->bytes[at])
+        at++;
+    if (at < n || a->length != b->length)
+        tally_text(tally, "byte %zu is the first that differs; %zu bytes, %s %zu", at + 1,
+                   a->length, tally_second(tally), b->length);
+    return true;
+}
+
+/* ---- Arrays ---- */
+
+/* Where an array is read: its next number, or a place behind all others. */
+struct cursor {
+    const struct array *array, *like;
+    size_t next;
+    struct place place;
+    struct number number;
+};
+
+static bool is_before(const struct place *a, const struct place *b)
+{
+    return a->column != b->column ? a->column < b->column : a->row < b->row;
+}
+
+static void step(struct cursor *cursor)
+{
+    if (cursor->next < cursor->array->count)
+        cursor->array->at(cursor->array, cursor->like, cursor->next++, &cursor->place,
+                          &cursor->number);
+    else
+        cursor->place = (struct place){UINT64_MAX, UINT64_MAX};
+}
+
+/* Reads the number at `place`. The cursor moves behind it. */
+static struct number take(struct cursor *cursor, const struct place *place)
+{
+    struct number number = cursor->array->zero;
+    while (is_before(&cursor->place, place))
+        step(cursor);
+    if (!is_before(place, &cursor->place)) {
+        number = cursor->number;
+        step(cursor);
+    }
+    return number;
+}
+
+/* Compares two arrays of one shape, at each place that one of them has. */
+static void compare_numbers(struct tally *tally, const struct array *a, const struct array *b,
+                            const struct array *noise)
+{
+    struct cursor x = {.array = a, .like = a}, y = {.array = b, .like = a},
+                  z = {.array = noise, .like = a};
+    step(&x);
+    step(&y);
+    if (noise)
+        step(&z);
+    for (;;) {
+        const struct place place = is_before(&y.place, &x.place) ? y.place : x.place;
+        if (place.column == UINT64_MAX)
+            return;
+        const struct number p = take(&x, &place), q = take(&y, &place),
+                            r = noise ? take(&z, &place) : p;
+        if (tally_number(tally, &p, &q, noise ? &r : NULL)) {
+            char text[SHAPE_BYTES];
+            a->print(text, a, &place);
+            tally_show_values(tally, text, &p, &q);
+        }
+    }
+}
+
+/* Sets the tally's measures by the numbers of the first run. */
+static void measure(struct tally *tally, const struct array *array)
+{
+    tally->precision = array->precision;
+    for (size_t i = 0; !array->zero.integer && i < array->count; i++) {
+        struct place place;
+        struct number number;
+        array->at(array, array, i, &place, &number);
+        tally_widen(tally, &number);
+    }
+}
+
+static bool compare_arrays(struct tally *tally, const struct contents *a, const struct contents *b,
+                           const struct contents *noise)
+{
+    const struct array *x = a->read, *y = b->read, *z = noise ? noise->read : NULL;
+    if (!noise)
+        measure(tally, x);
+    if (strcmp(x->shape, y->shape) != 0)
+        tally_text(tally, "%s, %s %s", x->shape, tally_second(tally), y->shape);
+    else
+        compare_numbers(tally, x, y, z && strcmp(x->shape, z->shape) == 0 ? z : NULL);
+    return true;
+}
+
+/* ---- Formats ---- */
+
 static const struct format formats[] = {
-    {"text", compare_text}, {"csv", compare_text},          {"json", compare_json},
-    {"npy", compare_npy},   {"mtx", compare_matrix_market}, {"bytes", compare_bytes},
+    {"text", NULL, NULL, compare_text},
+    {"csv", NULL, NULL, compare_text},
+    {"json", json_read, json_free, compare_json},
+    {"npy", npy_read, free, compare_arrays},
+    {"mtx", matrix_market_read, matrix_market_free, compare_arrays},
+    {"bytes", NULL, NULL, compare_bytes},
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
@@ -57,106 +246,7 @@ const struct format *format_guess(const char *name, const char *path)
     return &formats[0];
 }
 
-bool compared_fault(const struct compared *compared, enum run run, const char *format, ...)
+bool format_has_numbers(const struct format *format)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "accel diff: %s of %s: ", compared->name, run_names[run]);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    return false;
-}
-
-bool compared_ignores(const struct compared *compared, const char *line)
-{
-    for (size_t i = 0; i < compared->ignored_count; i++)
-        if (regexec(&compared->ignored[i], line, 0, NULL, 0) == 0)
-            return true;
-    return false;
-}
-
-/* Maps the file, so that a large one costs no memory. Reads it if it fills its last page: the NUL must fit. */
-bool contents_open(struct contents *contents, const struct compared *compared, enum run run)
-{
-    struct stat status;
-    *contents = (struct contents){NULL, 0, false};
-    int fd = open(compared->path[run], O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status) != 0)
-        goto failed;
-    contents->length = (size_t)status.st_size;
-    if (contents->length % (size_t)sysconf(_SC_PAGESIZE) != 0) {
-        contents->bytes = mmap(NULL, contents->length, PROT_READ, MAP_PRIVATE, fd, 0);
-        contents->mapped = contents->bytes != MAP_FAILED;
-    }
-    if (!contents->mapped) {
-        contents->bytes = malloc(contents->length + 1);
-        ssize_t length = contents->bytes ? file_read(fd, contents->bytes, contents->length) : -1;
-        if (length != (ssize_t)contents->length) {
-            if (length >= 0)
-                errno = EIO; /* the file has become shorter */
-            free(contents->bytes);
-            contents->bytes = NULL;
-            goto failed;
-        }
-        contents->bytes[contents->length] = 0;
-    }
-    close(fd);
-    return true;
-failed:
-    compared_fault(compared, run, "%s", strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return false;
-}
-
-long long contents_line(const struct contents *contents, size_t at)
-{
-    long long line = 1;
-    for (size_t i = 0; i < at && i < contents->length; i++)
-        line += contents->bytes[i] == '\n';
-    return line;
-}
-
-void contents_close(struct contents *contents)
-{
-    if (contents->mapped)
-        munmap(contents->bytes, contents->length);
-    else
-        free(contents->bytes);
-    *contents = (struct contents){NULL, 0, false};
-}
-
-/* Sets *at to the first byte that differs, or to the end of the shorter file. False if the files are the same. */
-static bool find_difference(const struct contents *a, const struct contents *b, size_t *at)
-{
-    size_t n = a->length < b->length ? a->length : b->length;
-    for (*at = 0; *at < n && a->bytes[*at] == b->bytes[*at];)
-        ++*at;
-    return *at < n || a->length != b->length;
-}
-
-static void compare_contents(struct tally *tally, const struct contents *a,
-                             const struct contents *b)
-{
-    size_t at;
-    if (find_difference(a, b, &at) && tally_text(tally))
-        tally_show(tally, "byte %zu is the first that differs; %zu bytes, %s %zu", at + 1,
-                   a->length, tally_second(tally), b->length);
-}
-
-bool compare_bytes(struct tally *tally, const struct compared *compared)
-{
-    struct contents run[RUNS] = {{NULL, 0, false}};
-    bool good = true;
-    for (int i = 0; i < RUNS && good; i++)
-        good = contents_open(&run[i], compared, i);
-    if (good) {
-        compare_contents(tally, &run[RUN_PLAIN], &run[RUN_THREADS]);
-        tally->measures_noise = false;
-        compare_contents(tally, &run[RUN_PLAIN], &run[RUN_SHIM]);
-    }
-    for (int i = 0; i < RUNS; i++)
-        contents_close(&run[i]);
-    return good;
+    return format->compare != compare_bytes;
 }

@@ -18,42 +18,42 @@ enum { DEPTH_MAX = 1000 };
 
 /* ---- Reading ---- */
 
-static bool read_json(struct json_object **root, const struct compared *compared, enum run run)
+bool json_read(struct contents *contents)
 {
-    struct contents contents;
     bool good = false;
-    if (!contents_open(&contents, compared, run))
-        return false;
     struct json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
-    if (contents.length >= INT_MAX) {
-        compared_fault(compared, run, "%zu bytes; allowed: less than %d", contents.length, INT_MAX);
+    if (contents->length >= INT_MAX) {
+        contents_fault(contents, "%zu bytes; allowed: less than %d", contents->length, INT_MAX);
     } else if (!tokener) {
-        compared_fault(compared, run, "%s", strerror(ENOMEM));
+        contents_fault(contents, "%s", strerror(ENOMEM));
     } else {
         json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
         /* The NUL behind the text ends a number. */
-        *root = json_tokener_parse_ex(tokener, contents.bytes, (int)contents.length + 1);
+        contents->read = json_tokener_parse_ex(tokener, contents->bytes, (int)contents->length + 1);
         enum json_tokener_error error = json_tokener_get_error(tokener);
         good = error == json_tokener_success;
-        if (!good && json_tokener_get_parse_end(tokener) == contents.length)
-            compared_fault(compared, run, "the JSON is cut short");
+        if (!good && json_tokener_get_parse_end(tokener) == contents->length)
+            contents_fault(contents, "the JSON is cut short");
         else if (!good)
-            compared_fault(compared, run, "line %lld: not JSON: %s",
-                           contents_line(&contents, json_tokener_get_parse_end(tokener)),
+            contents_fault(contents, "line %lld: not JSON: %s",
+                           contents_line(contents, json_tokener_get_parse_end(tokener)),
                            json_tokener_error_desc(error));
     }
     if (tokener)
         json_tokener_free(tokener);
-    contents_close(&contents);
     return good;
+}
+
+void json_free(void *read)
+{
+    json_object_put(read);
 }
 
 /* ---- Comparing ---- */
 
 struct walk {
     struct tally *tally;
-    const struct compared *compared;
-    enum run second;   /* the run that the first is compared with */
+    const struct contents *first, *second;
     struct grown path; /* of the values that are compared: .a[3].b */
     bool failed;       /* no memory, or a number that cannot be compared; a message is on stderr */
 };
@@ -61,7 +61,7 @@ struct walk {
 static void no_memory(struct walk *walk)
 {
     if (!walk->failed)
-        compared_fault(walk->compared, walk->second, "%s", strerror(ENOMEM));
+        contents_fault(walk->second, "%s", strerror(ENOMEM));
     walk->failed = true;
 }
 
@@ -111,7 +111,7 @@ static void compare_numbers(struct walk *walk, struct json_object *a, struct jso
     char x_text[NUMBER_TEXT_BYTES], y_text[NUMBER_TEXT_BYTES], z_text[NUMBER_TEXT_BYTES];
     if (is_too_long(a) || is_too_long(b)) {
         walk->failed = true;
-        compared_fault(walk->compared, is_too_long(a) ? RUN_PLAIN : walk->second,
+        contents_fault(is_too_long(a) ? walk->first : walk->second,
                        "%s: an integer of 64 bits or more; allowed: shorter ones", path_of(walk));
         return;
     }
@@ -169,11 +169,11 @@ static void step(struct walk *walk, const char *name, bool quoted, struct json_o
     grown_string(&walk->path, quoted ? "" : "]");
     if (walk->path.failed)
         no_memory(walk);
-    else if (!compared_ignores(walk->compared, walk->path.text)) {
+    else if (!compared_ignores(walk->first->compared, walk->path.text, walk->path.length)) {
         if (has_a && has_b)
             compare_values(walk, a, b, noise);
-        else if (tally_text(walk->tally))
-            tally_show(walk->tally, "%s is there %s alone", path_of(walk),
+        else
+            tally_text(walk->tally, "%s is there %s alone", path_of(walk),
                        has_a ? tally_first(walk->tally) : tally_second(walk->tally));
     }
     if (!walk->path.failed) {
@@ -210,50 +210,39 @@ static void compare_arrays(struct walk *walk, struct json_object *a, struct json
         step(walk, name, false, json_object_array_get_idx(a, i), json_object_array_get_idx(b, i),
              element(noise, i), true, true);
     }
-    if (a_length != b_length && tally_text(walk->tally))
-        tally_show(walk->tally, "%s: %zu elements, %s %zu", path_of(walk), a_length,
+    if (a_length != b_length)
+        tally_text(walk->tally, "%s: %zu elements, %s %zu", path_of(walk), a_length,
                    tally_second(walk->tally), b_length);
+}
+
+static void show_values(struct walk *walk, const char *a, const char *b)
+{
+    tally_text(walk->tally, "%s: %s, %s %s", path_of(walk), a, tally_second(walk->tally), b);
 }
 
 static void compare_values(struct walk *walk, struct json_object *a, struct json_object *b,
                            struct json_object *noise)
 {
-    enum json_type type = json_object_get_type(a);
+    enum json_type type = json_object_get_type(a), other = json_object_get_type(b);
     if (is_number(a) && is_number(b))
         compare_numbers(walk, a, b, noise);
-    else if (type != json_object_get_type(b)) {
-        if (tally_text(walk->tally))
-            tally_show(walk->tally, "%s: %s, %s %s", path_of(walk), json_type_to_name(type),
-                       tally_second(walk->tally), json_type_to_name(json_object_get_type(b)));
-    } else if (type == json_type_object)
+    else if (type != other)
+        show_values(walk, json_type_to_name(type), json_type_to_name(other));
+    else if (type == json_type_object)
         compare_objects(walk, a, b, noise);
     else if (type == json_type_array)
         compare_arrays(walk, a, b, noise);
     else if (type == json_type_string)
         compare_strings(walk, a, b, noise);
-    else if (type == json_type_boolean &&
-             json_object_get_boolean(a) != json_object_get_boolean(b) && tally_text(walk->tally))
-        tally_show(walk->tally, "%s: %s, %s %s", path_of(walk),
-                   json_object_get_boolean(a) ? "true" : "false", tally_second(walk->tally),
-                   json_object_get_boolean(b) ? "true" : "false");
+    else if (type == json_type_boolean && json_object_get_boolean(a) != json_object_get_boolean(b))
+        show_values(walk, json_object_get_string(a), json_object_get_string(b));
 }
 
-bool compare_json(struct tally *tally, const struct compared *compared)
+bool compare_json(struct tally *tally, const struct contents *a, const struct contents *b,
+                  const struct contents *noise)
 {
-    struct json_object *root[RUNS] = {NULL};
-    struct walk walk = {.tally = tally, .compared = compared, .second = RUN_THREADS};
-    bool good = true;
-    for (int i = 0; i < RUNS && good; i++)
-        good = read_json(&root[i], compared, i);
-    if (good)
-        compare_values(&walk, root[RUN_PLAIN], root[RUN_THREADS], NULL);
-    if (good && !walk.failed) {
-        tally->measures_noise = false;
-        walk.second = RUN_SHIM;
-        compare_values(&walk, root[RUN_PLAIN], root[RUN_SHIM], root[RUN_THREADS]);
-    }
-    for (int i = 0; i < RUNS; i++)
-        json_object_put(root[i]);
+    struct walk walk = {.tally = tally, .first = a, .second = b};
+    compare_values(&walk, a->read, b->read, noise ? noise->read : NULL);
     free(walk.path.text);
-    return good && !walk.failed;
+    return !walk.failed;
 }

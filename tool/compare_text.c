@@ -118,7 +118,7 @@ static void show_text(struct tally *tally, const char *place, const struct text_
     char x[4 * SHOWN_MAX + 1], y[4 * SHOWN_MAX + 1];
     size_t before = a_at < b_at ? a_at : b_at;
     before = before < SHOWN_MAX / 2 ? before : SHOWN_MAX / 2;
-    tally_show(tally, "%s, column %zu: \"%s\", %s \"%s\"", place, a_at + 1,
+    tally_text(tally, "%s, column %zu: \"%s\", %s \"%s\"", place, a_at + 1,
                visible(x, a, a_at - before), tally_second(tally), visible(y, b, b_at - before));
 }
 
@@ -143,8 +143,7 @@ void text_line_compare(struct tally *tally, const struct text_line *a, const str
     if (noise && !same_structure(a, noise, &a_at, &b_at))
         noise = NULL;
     if (!same_structure(a, b, &a_at, &b_at)) {
-        if (tally_text(tally))
-            show_text(tally, place, a, b, a_at, b_at);
+        show_text(tally, place, a, b, a_at, b_at);
         return;
     }
     for (size_t i = 0; i < a->numbers; i++) {
@@ -157,120 +156,70 @@ void text_line_compare(struct tally *tally, const struct text_line *a, const str
 
 /* ---- A file ---- */
 
+/* Reads a file line by line. */
 struct reader {
-    const struct compared *compared;
-    enum run run;
-    FILE *file;
-    char *line;
-    size_t size;
-    int64_t at; /* the line's number, from 1 */
-    struct text_line scanned;
-    bool ended, failed;
+    const struct contents *contents; /* NULL: there is none */
+    size_t next;                     /* where the next line begins */
+    int64_t at;                      /* the line's number, from 1 */
+    struct text_line line;
+    bool failed;
 };
 
-static void reader_close(struct reader *reader)
-{
-    if (reader->file)
-        fclose(reader->file);
-    free(reader->line);
-    text_line_free(&reader->scanned);
-}
-
-static bool reader_open(struct reader *reader, const struct compared *compared, enum run run)
-{
-    *reader = (struct reader){.compared = compared, .run = run};
-    reader->file = fopen(compared->path[run], "re");
-    return reader->file || compared_fault(compared, run, "%s", strerror(errno));
-}
-
-/* Whether --ignore leaves out the line. Hides the line's end from the expression. */
-static bool is_ignored(const struct reader *reader, size_t length)
-{
-    bool ends = length && reader->line[length - 1] == '\n';
-    if (ends)
-        reader->line[length - 1] = 0;
-    bool ignored = compared_ignores(reader->compared, reader->line);
-    if (ends)
-        reader->line[length - 1] = '\n';
-    return ignored;
-}
-
-/* Reads and scans the next line that is not ignored. False at the file's end, or (failed) with a message on stderr. */
+/* Finds the next line that is not ignored, and its numbers. False at the file's end, or (failed)
+ * with a message on stderr. */
 static bool reader_next(struct reader *reader)
 {
-    ssize_t length;
-    if (reader->ended || reader->failed)
-        return false;
+    const struct contents *contents = reader->contents;
+    const char *line;
+    size_t length;
     do {
-        errno = 0;
-        length = getline(&reader->line, &reader->size, reader->file);
-        if (length < 0) {
-            reader->ended = feof(reader->file);
-            reader->failed = !reader->ended;
-            if (reader->failed)
-                compared_fault(reader->compared, reader->run, "line %lld: %s",
-                               (long long)reader->at + 1, strerror(errno));
+        if (!contents || reader->next == contents->length)
             return false;
-        }
+        line = contents->bytes + reader->next;
+        length = contents->length - reader->next;
+        const char *end = memchr(line, '\n', length);
+        if (end)
+            length = (size_t)(end + 1 - line);
+        reader->next += length;
         reader->at++;
-        if (memchr(reader->line, 0, (size_t)length)) {
-            reader->failed = true;
-            return compared_fault(
-                reader->compared, reader->run,
+        reader->failed = memchr(line, 0, length);
+        if (reader->failed)
+            return contents_fault(
+                contents,
                 "line %lld: there is a NUL: this is not text; allowed: FORMAT:FILE with one of %s",
                 (long long)reader->at, format_list());
-        }
-    } while (reader->compared->ignored_count && is_ignored(reader, (size_t)length));
-    if (!text_line_scan(&reader->scanned, reader->line, (size_t)length)) {
-        reader->failed = true;
-        return compared_fault(reader->compared, reader->run, "%s", strerror(ENOMEM));
-    }
-    return true;
+    } while (compared_ignores(contents->compared, line, length - (line[length - 1] == '\n')));
+    reader->failed = !text_line_scan(&reader->line, line, length);
+    return !reader->failed || contents_fault(contents, "%s", strerror(ENOMEM));
 }
 
-static void compare_ends(struct tally *tally, const struct reader *a, const struct reader *b)
+static void show_end(struct tally *tally, const struct reader *longer, const char *run)
 {
-    const struct reader *longer = a->ended ? b : a;
     char shown[4 * SHOWN_MAX + 1];
-    if (tally_text(tally))
-        tally_show(tally, "line %lld: \"%s\" is there %s alone", (long long)longer->at,
-                   visible(shown, &longer->scanned, 0),
-                   longer == a ? tally_first(tally) : tally_second(tally));
+    tally_text(tally, "line %lld: \"%s\" is there %s alone", (long long)longer->at,
+               visible(shown, &longer->line, 0), run);
 }
 
-/* Compares two files in one pass. noise: reads the second run's file beside them. */
-static bool pass(struct tally *tally, const struct compared *compared, enum run second, bool noise)
+bool compare_text(struct tally *tally, const struct contents *a, const struct contents *b,
+                  const struct contents *noise)
 {
-    struct reader a, b, c = {.ended = true};
-    bool good = reader_open(&a, compared, RUN_PLAIN);
-    good = reader_open(&b, compared, second) && good;
-    if (noise)
-        good = reader_open(&c, compared, RUN_THREADS) && good;
-    while (good) {
-        bool has_a = reader_next(&a), has_b = reader_next(&b);
-        bool has_c = noise && reader_next(&c);
-        good = !a.failed && !b.failed && !c.failed;
-        if (!good)
+    struct reader x = {.contents = a}, y = {.contents = b}, z = {.contents = noise};
+    for (;;) {
+        const bool has_x = reader_next(&x), has_y = reader_next(&y), has_z = reader_next(&z);
+        if (x.failed || y.failed || z.failed)
             break;
-        if (has_a != has_b)
-            compare_ends(tally, &a, &b);
-        if (!has_a || !has_b)
+        if (has_x && !has_y)
+            show_end(tally, &x, tally_first(tally));
+        if (has_y && !has_x)
+            show_end(tally, &y, tally_second(tally));
+        if (!has_x || !has_y)
             break;
         char place[64];
-        snprintf(place, sizeof place, "line %lld", (long long)a.at);
-        text_line_compare(tally, &a.scanned, &b.scanned, has_c ? &c.scanned : NULL, place);
+        snprintf(place, sizeof place, "line %lld", (long long)x.at);
+        text_line_compare(tally, &x.line, &y.line, has_z ? &z.line : NULL, place);
     }
-    reader_close(&a);
-    reader_close(&b);
-    if (noise)
-        reader_close(&c);
-    return good;
-}
-
-bool compare_text(struct tally *tally, const struct compared *compared)
-{
-    if (!pass(tally, compared, RUN_THREADS, false))
-        return false;
-    tally->measures_noise = false;
-    return pass(tally, compared, RUN_SHIM, true);
+    text_line_free(&x.line);
+    text_line_free(&y.line);
+    text_line_free(&z.line);
+    return !x.failed && !y.failed && !z.failed;
 }

@@ -238,11 +238,16 @@ bool tally_number(struct tally *tally, const struct number *a, const struct numb
     return is_shown(tally, sum);
 }
 
-bool tally_text(struct tally *tally)
+void tally_text(struct tally *tally, const char *format, ...)
 {
     struct tally_sum *sum = sum_of(tally);
+    char *line = NULL;
+    va_list arguments;
+    va_start(arguments, format);
     sum->texts++;
-    return is_shown(tally, sum);
+    if (is_shown(tally, sum) && vasprintf(&line, format, arguments) >= 0)
+        sum->shown[sum->shown_count++] = line;
+    va_end(arguments);
 }
 
 void tally_same(struct tally *tally, int64_t count)
@@ -250,21 +255,14 @@ void tally_same(struct tally *tally, int64_t count)
     sum_of(tally)->numbers += count;
 }
 
-void tally_show(struct tally *tally, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    struct tally_sum *sum = sum_of(tally);
-    char *line = NULL;
-    if (vasprintf(&line, format, arguments) >= 0)
-        sum->shown[sum->shown_count++] = line;
-    va_end(arguments);
-}
-
 void tally_show_number(struct tally *tally, const char *place, const char *a, const char *b)
 {
-    tally_show(tally, "%s: %s, %s %s (absolute %.3Lg, relative %.3Lg, %.3Lg ULP)", place, a,
-               tally_second(tally), b, tally->last.absolute, tally->last.relative, tally->last.ulp);
+    struct tally_sum *sum = sum_of(tally);
+    char *line = NULL;
+    if (asprintf(&line, "%s: %s, %s %s (absolute %.3Lg, relative %.3Lg, %.3Lg ULP)", place, a,
+                 tally_second(tally), b, tally->last.absolute, tally->last.relative,
+                 tally->last.ulp) >= 0)
+        sum->shown[sum->shown_count++] = line;
 }
 
 void tally_show_values(struct tally *tally, const char *place, const struct number *a,

@@ -78,9 +78,8 @@ void tally_show_number(struct tally *tally, const char *place, const char *a, co
 void tally_show_values(struct tally *tally, const char *place, const struct number *a,
                        const struct number *b);
 
-/* Counts a difference that is none of numbers. True if the caller must call tally_show(). */
-bool tally_text(struct tally *tally);
-__attribute__((format(printf, 2, 3))) void tally_show(struct tally *tally, const char *format, ...);
+/* Counts a difference that is none of numbers, and shows this line of it. */
+__attribute__((format(printf, 2, 3))) void tally_text(struct tally *tally, const char *format, ...);
 
 /* Return how the two runs were made, for such lines: "1, with libaccel 2". */
 const char *tally_first(const struct tally *tally);
