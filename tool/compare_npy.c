@@ -26,66 +26,47 @@ struct npy {
 
 /* ---- The header: a dictionary in Python's notation ---- */
 
-static void skip_blanks(const char **at)
+/* Skips blanks, then this text. False if another one is there. */
+static bool skip(const char **at, const char *text)
 {
+    const size_t length = strlen(text);
     *at += strspn(*at, " \t\n");
-}
-
-static bool skip(const char **at, char c)
-{
-    skip_blanks(at);
-    if (**at != c)
+    if (strncmp(*at, text, length) != 0)
         return false;
-    ++*at;
+    *at += length;
     return true;
 }
 
 /* Reads a string in quotes, which has no escapes. */
 static bool read_string(const char **at, char *string, size_t size)
 {
-    skip_blanks(at);
-    char quote = **at;
-    if (quote != '\'' && quote != '"')
+    const char *quote = skip(at, "'") ? "'" : "\"";
+    if (*quote == '"' && !skip(at, quote))
         return false;
-    const char *end = strchr(*at + 1, quote);
-    if (!end || (size_t)(end - *at) > size)
+    const size_t length = strcspn(*at, quote);
+    if (!(*at)[length] || length >= size)
         return false;
-    memcpy(string, *at + 1, (size_t)(end - *at - 1));
-    string[end - *at - 1] = 0;
-    *at = end + 1;
-    return true;
-}
-
-static bool read_bool(const char **at, bool *value)
-{
-    skip_blanks(at);
-    *value = strncmp(*at, "True", 4) == 0;
-    if (!*value && strncmp(*at, "False", 5) != 0)
-        return false;
-    *at += *value ? 4 : 5;
+    memcpy(string, *at, length);
+    string[length] = 0;
+    *at += length + 1;
     return true;
 }
 
 static bool read_shape(const char **at, struct npy *npy)
 {
-    if (!skip(at, '('))
+    if (!skip(at, "("))
         return false;
     npy->array.count = 1;
-    while (!skip(at, ')')) {
+    while (!skip(at, ")")) {
         char *end;
-        skip_blanks(at);
         if (**at < '0' || **at > '9' || npy->dimensions == DIMENSIONS_MAX)
             return false;
-        unsigned long long n = strtoull(*at, &end, 10);
+        const size_t n = strtoull(*at, &end, 10);
         *at = end + (*end == 'L'); /* Python 2's long integers */
-        npy->shape[npy->dimensions++] = (size_t)n;
-        if (__builtin_mul_overflow(npy->array.count, (size_t)n, &npy->array.count))
+        npy->shape[npy->dimensions++] = n;
+        if (__builtin_mul_overflow(npy->array.count, n, &npy->array.count) ||
+            (!skip(at, ",") && **at != ')'))
             return false;
-        if (!skip(at, ',')) {
-            skip_blanks(at);
-            if (**at != ')')
-                return false;
-        }
     }
     return true;
 }
@@ -93,27 +74,27 @@ static bool read_shape(const char **at, struct npy *npy)
 static bool read_header(const char *at, struct npy *npy, char type[16])
 {
     bool has_type = false, has_order = false, has_shape = false;
-    if (!skip(&at, '{'))
+    if (!skip(&at, "{"))
         return false;
-    while (!skip(&at, '}')) {
+    while (!skip(&at, "}")) {
         char key[32];
-        if (!read_string(&at, key, sizeof key) || !skip(&at, ':'))
+        if (!read_string(&at, key, sizeof key) || !skip(&at, ":"))
             return false;
         if (strcmp(key, "descr") == 0) {
-            skip_blanks(&at);
-            if (*at == '[') { /* several fields: read_type() refuses this type */
+            if (skip(&at, "[")) { /* several fields: read_type() refuses this type */
                 strcpy(type, "[...]");
                 return true;
             }
             has_type = read_string(&at, type, 16);
         } else if (strcmp(key, "fortran_order") == 0) {
-            has_order = read_bool(&at, &npy->fortran);
+            npy->fortran = skip(&at, "True");
+            has_order = npy->fortran || skip(&at, "False");
         } else if (strcmp(key, "shape") == 0) {
             has_shape = npy->dimensions == 0 && read_shape(&at, npy);
         } else {
             return false;
         }
-        skip(&at, ',');
+        skip(&at, ",");
     }
     return has_type && has_order && has_shape;
 }
