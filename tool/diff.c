@@ -288,14 +288,14 @@ static int worse(int a, int b)
 }
 
 /* Prints what a comparison has found, and adds it to the report. */
-static void report_tally(struct options *options, const struct tally *tally,
-                         const struct compared *compared, const struct format *format, int result)
+static void report_tally(struct options *options, const struct tally *tally, const char *name,
+                         const struct format *format, int result)
 {
     char message[300], *text = NULL;
     size_t length;
     FILE *file = open_memstream(&text, &length);
     if (file)
-        tally_print(file, tally, compared->name, format->name);
+        tally_print(file, tally, name, format->name);
     if (!file || fclose(file) != 0)
         exit(complain(FAILED, "accel diff: %s\n", strerror(ENOMEM)));
     fputs(text, stdout);
@@ -306,49 +306,36 @@ static void report_tally(struct options *options, const struct tally *tally,
              result == FAILED ? "not repeatable without libaccel: " : "", (long long)sum->beyond,
              (long long)sum->numbers, (long long)sum->texts, sum->worst.absolute,
              sum->worst.relative, sum->worst.ulp);
-    junit_case(&options->junit, compared->name, 0, (enum junit_outcome)result, message, text);
+    junit_case(&options->junit, name, 0, (enum junit_outcome)result, message, text);
     free(text);
 }
 
-/* Compares one output and prints the result. Adds the compared numbers to *numbers; files compared as bytes count as one. */
-static int compare(struct options *options, const struct compared *compared,
+/* Compares one output and prints the result. Adds the compared numbers to *numbers; files compared
+ * as bytes count as one. */
+static int compare(struct options *options, const char *name, const char (*path)[PATH_MAX],
                    const struct format *format, int64_t *numbers)
 {
+    const struct compared compared = {.name = name,
+                                      .path = {path[0], path[1], path[2]},
+                                      .ignored = options->ignored,
+                                      .ignored_count = (size_t)options->ignored_count};
     struct tally tally;
     tally_start(&tally, &options->allowed, options->show);
-    bool good = compare_files(&tally, compared, format);
+    bool good = compare_files(&tally, &compared, format);
     int result = !good || !tally_repeatable(&tally) ? FAILED
                  : tally_failed(&tally)             ? DIFFERS
                                                     : SAME;
     if (good)
-        report_tally(options, &tally, compared, format, result);
+        report_tally(options, &tally, name, format, result);
     else
-        junit_case(&options->junit, compared->name, 0, JUNIT_ERROR, "it cannot be read", "");
+        junit_case(&options->junit, name, 0, JUNIT_ERROR, "it cannot be read", "");
     *numbers += tally.with.numbers + !format_has_numbers(format);
     tally_free(&tally);
     return result;
 }
 
-static struct compared compared_of(const struct options *options, const char *name,
-                                   const char (*path)[PATH_MAX])
-{
-    return (struct compared){.name = name,
-                             .path = {path[0], path[1], path[2]},
-                             .ignored = options->ignored,
-                             .ignored_count = (size_t)options->ignored_count};
-}
-
-static int compare_stdout(struct options *options, const struct runs *runs, int64_t *numbers)
-{
-    if (!options->stdout_format)
-        return SAME;
-    const struct compared compared = compared_of(options, "stdout", runs->output);
-    return compare(options, &compared, options->stdout_format, numbers);
-}
-
 static int compare_output(struct options *options, const struct output *output, int64_t *numbers)
 {
-    const struct compared compared = compared_of(options, output->name, output->path);
     for (enum run run = 0; run < RUN_SHIM; run++)
         if (!output->written[run]) {
             complain(0, "accel diff: %s of %s: not written\n", output->name, run_names[run]);
@@ -362,7 +349,7 @@ static int compare_output(struct options *options, const struct output *output, 
                    "");
         return DIFFERS;
     }
-    return compare(options, &compared,
+    return compare(options, output->name, output->path,
                    output->format ? output->format
                                   : format_guess(output->name, output->path[RUN_PLAIN]),
                    numbers);
@@ -395,7 +382,9 @@ static int compare_all(struct options *options, const struct runs *runs)
         return FAILED;
     print_decisions(&decisions);
     int64_t numbers = 0;
-    int result = compare_stdout(options, runs, &numbers);
+    int result = SAME;
+    if (options->stdout_format)
+        result = compare(options, "stdout", runs->output, options->stdout_format, &numbers);
     for (int i = 0; i < options->output_count; i++)
         result = worse(result, compare_output(options, &options->outputs[i], &numbers));
     if (result == SAME && numbers == 0 && !options->no_numbers) {
