@@ -98,6 +98,10 @@ def text():
     differs("text: a line less", plain, plain, "n = 12\n", says=("is there without libaccel alone",))
     same("text: --ignore", "took 5 s\nx 1\n", "took 5 s\nx 1\n", "took 77777 s\nx 1\n", options=("--ignore", "^took [0-9]+"))
     same("text: ignored lines need not be there", "took 5 s\nx 1\n", "x 1\n", "x 1\ntook\ntook\n", options=("-i", "^took", "-i", "never"))
+    same("text: --ignore sees where a line ends", *["5 took\nx 1\ntook 5"] * 2, "5 took\nx 1\ngave 5", options=("--ignore", "^[a-z]+ 5$"))
+    differs("text: and where it begins", *["5 took 5\nx 1\n"] * 2, "5 gave 5\nx 1\n", options=("--ignore", "^[a-z]+ 5$"))
+    page = "x" * 4092 + " 1.5"
+    differs("text: a number ends the file, and a page", *[page] * 2, page[:-1] + "6", says=("1 number, 1 differs", "line 1, column 4094: 1.5, with libaccel 1.6"))
     same("text: a NaN is a NaN, 0 is -0", "nan -nan 0.0 inf\n", "nan -nan 0.0 inf\n", "NaN nan -0.0 Infinity\n")
     differs("text: a NaN is no number", "1.0\n", "1.0\n", "nan\n", options=("--rtol", "10"), says=("relative inf",))
     differs("text: an infinity is no number", "inf\n", "inf\n", "-inf\n")
