@@ -124,7 +124,7 @@ struct cursor {
     struct number number;
 };
 
-static bool is_before(const struct place *a, const struct place *b)
+bool place_is_before(const struct place *a, const struct place *b)
 {
     return a->column != b->column ? a->column < b->column : a->row < b->row;
 }
@@ -142,9 +142,9 @@ static void step(struct cursor *cursor)
 static struct number take(struct cursor *cursor, const struct place *place)
 {
     struct number number = cursor->array->zero;
-    while (is_before(&cursor->place, place))
+    while (place_is_before(&cursor->place, place))
         step(cursor);
-    if (!is_before(place, &cursor->place)) {
+    if (!place_is_before(place, &cursor->place)) {
         number = cursor->number;
         step(cursor);
     }
@@ -162,7 +162,7 @@ static void compare_numbers(struct tally *tally, const struct array *a, const st
     if (noise)
         step(&z);
     for (;;) {
-        const struct place place = is_before(&y.place, &x.place) ? y.place : x.place;
+        const struct place place = place_is_before(&y.place, &x.place) ? y.place : x.place;
         if (place.column == UINT64_MAX)
             return;
         const struct number p = take(&x, &place), q = take(&y, &place),

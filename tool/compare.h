@@ -70,10 +70,11 @@ long long contents_line(const struct contents *contents, size_t at);
 /* Whether --ignore leaves out this line of text, or this path of JSON. */
 bool compared_ignores(const struct compared *compared, const char *line, size_t length);
 
-/* An order of places: by columns. */
+/* Places are in order by columns. */
 struct place {
     uint64_t column, row;
 };
+bool place_is_before(const struct place *a, const struct place *b);
 
 enum { SHAPE_BYTES = 1600 };
 

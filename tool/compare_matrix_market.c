@@ -203,9 +203,7 @@ static int by_place(const void *a, const void *b)
 {
     const struct place *x = &((const struct entry *)a)->place,
                        *y = &((const struct entry *)b)->place;
-    if (x->column != y->column)
-        return x->column < y->column ? -1 : 1;
-    return (x->row > y->row) - (x->row < y->row);
+    return place_is_before(y, x) - place_is_before(x, y);
 }
 
 /* Sorts the entries. Adds up those of one place, as other readers of such files do. */

@@ -8,13 +8,14 @@
 
 /* A line and its numbers. Starts as all zero. */
 struct text_line {
-    const char *text; /* borrowed; a NUL ends it */
+    const char *text; /* borrowed; its newline or a NUL ends it */
     size_t length;
     struct number *number; /* allocated */
     size_t numbers, size;
 };
 
-/* Finds the numbers of a text. False if memory runs out. */
+/* Finds the numbers of a text, behind which is a NUL or, if it ends with a newline, anything.
+ * False if memory runs out. */
 bool text_line_scan(struct text_line *line, const char *text, size_t length);
 void text_line_free(struct text_line *line);
 

@@ -25,7 +25,8 @@ struct number {
     struct number_part part[2]; /* real, imaginary */
 };
 
-/* Finds the first number that begins at `from` or later. text[length] must be a NUL. False if there is none. */
+/* Finds the first number that begins at `from` or later. The text must end with a newline, or a NUL
+ * must follow it. False if there is none. */
 bool number_find(const char *text, size_t length, size_t from, struct number *number);
 
 /* Whether the whole text is one number, which is read. text[length] must be a NUL. */

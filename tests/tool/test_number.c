@@ -137,6 +137,37 @@ static void any_text(void **state)
     }
 }
 
+/* The numbers of a line are the same whatever the next line is. */
+static void a_line_ends(void **state)
+{
+    static const char letters[] = "0123456789..--++eEdDxXpinfjam _,()";
+    char text[64], alone[64];
+    (void)state;
+    srand(1);
+    for (int i = 0; i < 200000; i++) {
+        const size_t length = 1 + (size_t)rand() % 16;
+        for (size_t j = 0; j < sizeof text - 1; j++)
+            text[j] = letters[(size_t)rand() % (sizeof letters - 1)];
+        text[sizeof text - 1] = 0;
+        text[length - 1] = '\n';
+        memcpy(alone, text, length);
+        alone[length] = 0;
+        struct number a, b;
+        bool found_a, found_b;
+        size_t at = 0;
+        do {
+            found_a = number_find(alone, length, at, &a);
+            found_b = number_find(text, length, at, &b);
+            assert_true(found_a == found_b);
+            if (!found_a)
+                continue;
+            assert_true(a.start == b.start && a.length == b.length && a.complex == b.complex);
+            assert_true(a.part[0].value == b.part[0].value || isnan(a.part[0].value));
+            at = a.start + a.length;
+        } while (found_a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +175,7 @@ int main(void)
         cmocka_unit_test(exponents),       cmocka_unit_test(special_values),
         cmocka_unit_test(complex_numbers), cmocka_unit_test(digits),
         cmocka_unit_test(long_integers),   cmocka_unit_test(any_text),
+        cmocka_unit_test(a_line_ends),
     };
     return cmocka_run_group_tests_name("number", tests, NULL, NULL);
 }
