@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file/file.h"
+
 const char *const run_names[RUNS] = {
     "the run without libaccel", "the run with another number of threads", "the run with libaccel"};
 
@@ -57,8 +59,16 @@ static bool map(struct contents *contents, int fd)
     if (bytes == MAP_FAILED)
         return false;
     contents->bytes = bytes;
-    return contents->length == 0 ||
-           mmap(bytes, contents->length, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) != MAP_FAILED;
+    if (contents->length == 0 ||
+        mmap(bytes, contents->length, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) != MAP_FAILED)
+        return true;
+    /* A file system that maps no files. */
+    if (mprotect(bytes, contents->length, PROT_READ | PROT_WRITE) != 0)
+        return false;
+    const ssize_t length = file_read(fd, bytes, contents->length);
+    if (length >= 0 && (size_t)length < contents->length)
+        errno = EIO; /* the file has become shorter */
+    return length == (ssize_t)contents->length;
 }
 
 static bool contents_open(struct contents *contents, const struct format *format)
