@@ -14,7 +14,7 @@
 #include "commands.h"
 #include "gpu/device/gpu.h"
 #include "gpu/device/own.h"
-#include "stream.h"
+#include "tool/util/stream.h"
 
 static const char doc[] = "The tool that goes with libaccel.so.\v"
                           "`accel COMMAND --help` prints a command's options.";

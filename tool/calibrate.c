@@ -12,17 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "complain.h"
-#include "busy.h"
+#include "tool/util/complain.h"
+#include "tool/measure/busy.h"
 #include "dispatch/settings/complaints.h"
 #include "dispatch/settings/settings.h"
-#include "in_place.h"
-#include "ml_survey.h"
+#include "tool/measure/in_place.h"
+#include "tool/measure/ml_survey.h"
 #include "ops/op.h"
 #include "ops/typical.h"
-#include "program.h"
-#include "stream.h"
-#include "calibrated.h"
+#include "tool/measure/program.h"
+#include "tool/util/stream.h"
+#include "tool/measure/calibrated.h"
 
 /* ---- Options ---- */
 

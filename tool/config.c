@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "dispatch/settings/complaints.h"
 #include "dispatch/cost/in_use.h"
 #include "in_force.h"
-#include "stream.h"
-#include "terminal.h"
+#include "tool/util/stream.h"
+#include "tool/util/terminal.h"
 
 static const char *origin(const struct in_force_value *value)
 {

@@ -8,14 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "complain.h"
-#include "expect.h"
-#include "junit.h"
-#include "kept_runs.h"
-#include "outputs.h"
-#include "preload.h"
-#include "runs.h"
-#include "stream.h"
+#include "tool/util/complain.h"
+#include "tool/log/expect.h"
+#include "tool/compare/junit.h"
+#include "tool/compare/kept_runs.h"
+#include "tool/compare/outputs.h"
+#include "tool/process/preload.h"
+#include "tool/compare/runs.h"
+#include "tool/util/stream.h"
 
 enum { SAME = JUNIT_PASSED, DIFFERS = JUNIT_FAILURE, FAILED = JUNIT_ERROR };
 _Static_assert(SAME == 0 && DIFFERS == 1 && FAILED == 2, "the exit status");

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "doctor_program.h"
 #include "in_force.h"
 #include "machine.h"

@@ -13,14 +13,14 @@
 
 #include "base/file/file.h"
 #include "base/text/grown.h"
-#include "elf_file.h"
-#include "elf_image.h"
-#include "find_program.h"
+#include "tool/process/elf_file.h"
+#include "tool/process/elf_image.h"
+#include "tool/util/find_program.h"
 #include "ops/op.h"
-#include "preload.h"
-#include "program.h"
+#include "tool/process/preload.h"
+#include "tool/measure/program.h"
 #include "shim/elf/sizes.h"
-#include "watch.h"
+#include "tool/process/watch.h"
 
 #ifdef __aarch64__
 #    define MACHINE "64-bit Arm"

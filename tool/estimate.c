@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "report/estimate.h"
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "dispatch/cost/calibration.h"
 #include "dispatch/settings/complaints.h"
 #include "dispatch/cost/known_gpus.h"
@@ -23,9 +23,9 @@
 #include "base/thread/clock.h"
 #include "gpu_names.h"
 #include "base/file/file.h"
-#include "model_file.h"
-#include "preload.h"
-#include "stream.h"
+#include "tool/util/model_file.h"
+#include "tool/process/preload.h"
+#include "tool/util/stream.h"
 
 struct options {
     const char *gpu, *model, *shim;

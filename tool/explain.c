@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "complain.h"
-#include "findings.h"
-#include "terminal.h"
-#include "stream.h"
-#include "utf8_json.h"
+#include "tool/util/complain.h"
+#include "tool/report/findings.h"
+#include "tool/util/terminal.h"
+#include "tool/util/stream.h"
+#include "tool/util/utf8_json.h"
 
 enum { ROUTINES_SHOWN = 10, ROWS_SHOWN = 15, LOST_SHOWN = 10 };
 

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/file/file.h"
-#include "complain.h"
-#include "stream.h"
-#include "utf8_json.h"
+#include "tool/util/complain.h"
+#include "tool/util/stream.h"
+#include "tool/util/utf8_json.h"
 
 struct options {
     const char *python, *name, *display, *prefix;

@@ -19,8 +19,8 @@
 #include "gpu/device/gpu.h"
 #include "gpu/device/own.h"
 #include "ops/op.h"
-#include "preload.h"
-#include "workload.h"
+#include "tool/process/preload.h"
+#include "tool/measure/workload.h"
 
 /* ---- The library and the settings ---- */
 

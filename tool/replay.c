@@ -10,18 +10,18 @@
 #include <unistd.h>
 
 #include "base/thread/clock.h"
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "cpu_ref/verify.h"
 #include "dispatch/settings/complaints.h"
 #include "dispatch/settings/settings.h"
-#include "log_file.h"
+#include "tool/log/log_file.h"
 #include "ops/op.h"
 #include "ops/rules/rules.h"
 #include "call/shape.h"
-#include "stream.h"
-#include "terminal.h"
-#include "told_call.h"
-#include "workload.h"
+#include "tool/util/stream.h"
+#include "tool/util/terminal.h"
+#include "tool/log/told_call.h"
+#include "tool/measure/workload.h"
 
 struct options {
     const char *library;

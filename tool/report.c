@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "dispatch/settings/complaints.h"
 #include "dispatch/settings/settings.h"
-#include "model_file.h"
-#include "report_page.h"
-#include "stream.h"
+#include "tool/util/model_file.h"
+#include "tool/report/report_page.h"
+#include "tool/util/stream.h"
 
 struct options {
     bool html;

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "complain.h"
-#include "stream.h"
-#include "terminal.h"
-#include "utf8_json.h"
+#include "tool/util/complain.h"
+#include "tool/util/stream.h"
+#include "tool/util/terminal.h"
+#include "tool/util/utf8_json.h"
 
 static const struct {
     const char *word, *colour, *json;

@@ -13,11 +13,11 @@
 #include "base/thread/clock.h"
 #include "base/thread/held_signals.h"
 #include "base/output/output.h"
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "dispatch/settings/setting.h"
-#include "preload.h"
+#include "tool/process/preload.h"
 #include "report/page.h"
-#include "stand_by.h"
+#include "tool/process/stand_by.h"
 
 struct options {
     const char *shim;

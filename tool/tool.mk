@@ -1,12 +1,12 @@
 # build/accel: the command-line tool.
 
-TOOL_OBJECTS := $(call object_of,$(call sources,tool))
-$(BUILD)/tool/report_html.o: tool/report.html
+TOOL_OBJECTS := $(call object_of,$(call sources,$(addprefix tool/,util process log compare measure report) tool))
+$(BUILD)/tool/report/report_html.o: tool/report/report.html
 # The tool looks for the library beside itself, then in libdir: as seen from bindir, so that both may be moved together, and by its path.
 LIBDIR_FROM_BINDIR := $(shell realpath -ms --relative-to='$(bindir)' '$(libdir)')
 $(eval $(call flags,install,$(libdir) $(LIBDIR_FROM_BINDIR)))
-$(BUILD)/tool/preload.o: $(BUILD)/install.flags
-$(BUILD)/tool/preload.o: INCLUDES += -DACCEL_LIBDIR='"$(libdir)"' -DACCEL_LIBDIR_FROM_BINDIR='"$(LIBDIR_FROM_BINDIR)"'
+$(BUILD)/tool/process/preload.o: $(BUILD)/install.flags
+$(BUILD)/tool/process/preload.o: INCLUDES += -DACCEL_LIBDIR='"$(libdir)"' -DACCEL_LIBDIR_FROM_BINDIR='"$(LIBDIR_FROM_BINDIR)"'
 
 # json-c reads JSON. It is linked statically: the tool needs only libc, like the library.
 JSON_C_LIBS ?= -l:libjson-c.a

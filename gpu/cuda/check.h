@@ -4,7 +4,7 @@
 #ifndef ACCEL_CHECK_H
 #define ACCEL_CHECK_H
 
-#include "cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 #include "gpu/device/failure.h"
 
 /* Returns our status for a result: GPU_NO_MEMORY, which may pass, or GPU_ERROR, which is noted. */

@@ -11,7 +11,7 @@
 #include "gpu/device/choose.h"
 #include "gpu/device/ending.h"
 #include "idle.h"
-#include "mps.h"
+#include "gpu/cuda/api/mps.h"
 #include "precision.h"
 
 static atomic_int started; /* devices in use */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 #include "gpu/device/gpu.h"
-#include "mps.h"
+#include "gpu/cuda/api/mps.h"
 
 /* Sets the path of the library that has a function. */
 static void find_part(struct gpu_part *part, const void *function)

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 #include "gpu/pack/pieces.h"
 #include "gpu/plan/schedule.h"
 #include "gpu/device/staging.h"

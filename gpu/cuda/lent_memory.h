@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 #include "gpu/device/gpu.h"
 
 /* What a device has for its lent memory. lent_memory.c uses these members; peer_rate.c uses the stream, too, for its copies. */

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 
 struct cuda_device;
 

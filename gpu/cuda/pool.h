@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#include "cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 #include "gpu/device/work.h"
 #include "lent_memory.h"
 

@@ -5,7 +5,7 @@
 #ifndef ACCEL_TIMING_H
 #define ACCEL_TIMING_H
 
-#include "cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 #include "gpu/device/gpu.h"
 
 struct gpu_lane;

@@ -32,7 +32,7 @@ struct gpu_config {
 
 enum { GPU_FAILURE_BYTES = 512 };
 
-/* The versions of CUDA whose interface this was written for (gpu/cuda/abi.h): "12 and 13". Constant. */
+/* The versions of CUDA whose interface this was written for (gpu/cuda/api/abi.h): "12 and 13". Constant. */
 extern const char gpu_interface[];
 
 struct gpu_info {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""gpu/cuda/abi.h and the prototypes of gpu/cuda/cuda_functions.def are those of NVIDIA's headers, the oldest of CUDA 12 and the newest of CUDA 13: each
+"""gpu/cuda/api/abi.h and the prototypes of gpu/cuda/api/cuda_functions.def are those of NVIDIA's headers, the oldest of CUDA 12 and the newest of CUDA 13: each
 function's type, each constant, each type's size and layout. libaccel is compiled without NVIDIA's headers; what of the tests sees them compiles
 with both generations. They are fetched once."""
 
@@ -22,7 +22,7 @@ SETS = {"oldest": (BUILD / "cuda-oldest/include", "12000", {"cusolverDnXgeev", "
 # Constants that old headers do not have.
 LATER = {"CUBLAS_FP32_EMULATED_BF16X9_MATH", "CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH", "CU_DEVICE_ATTRIBUTE_MPS_ENABLED"}
 NVIDIAS = "#include <cuda.h>\n#include <cublas_v2.h>\n#include <cusolverDn.h>\n"
-ABI, FUNCTIONS = ROOT / "gpu/cuda/abi.h", ROOT / "gpu/cuda/cuda_functions.def"
+ABI, FUNCTIONS = ROOT / "gpu/cuda/api/abi.h", ROOT / "gpu/cuda/api/cuda_functions.def"
 tap = Tap()
 
 

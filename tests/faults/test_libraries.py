@@ -17,7 +17,7 @@ tap = Tap()
 LAPACK = ["-f", "tyesmv", "-k", "@(uniform|well)", "-c", 1, "-n", 20, "-s", 5, "-r", "d@(gesv|potrf|geqrf)"]
 FILES = {"DRIVER": "libcuda.so.1", "CUBLAS": "libcublas.so.13", "CUSOLVER": "libcusolver.so.12"}
 SONAME = {"DRIVER": "libcuda.so.1", "CUBLAS": "libcublas", "CUSOLVER": "libcusolver"}
-rows = subprocess.run(["gcc", "-E", "-P", "-x", "c", ROOT / "gpu/cuda/cuda_functions.def"], text=True, check=True, stdout=subprocess.PIPE).stdout
+rows = subprocess.run(["gcc", "-E", "-P", "-x", "c", ROOT / "gpu/cuda/api/cuda_functions.def"], text=True, check=True, stdout=subprocess.PIPE).stdout
 TABLE = re.findall(r"(DRIVER|CUBLAS|CUSOLVER)\((\w+), (REQUIRED|OPTIONAL),", rows)
 bytes_of = {kind: (BUILD / "testgpu" / file).read_bytes() for kind, file in FILES.items()}
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpu/cuda/cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 #include "base/thread/linker.h"
 #include "tests/lib/devices.h"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "gpu/cuda/cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 #include "tests/lib/devices.h"
 
 static struct gpu_config config;

@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gpu/cuda/find_cuda.h"
+#include "gpu/cuda/api/find_cuda.h"
 
 static char root[] = "/tmp/accel-find-cuda-XXXXXX";
 

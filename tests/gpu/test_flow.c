@@ -15,7 +15,7 @@
 
 #include "base/thread/crew.h"
 #include "cpu_ref/judge.h"
-#include "gpu/cuda/cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 #include "gpu/cuda/device.h"
 #include "gpu/device/gpu.h"
 #include "ops/op.h"

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/cuda/cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 #include "gpu/device/gpu.h"
 #include "gpu/cuda/device.h"
 #include "tests/lib/devices.h"

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/cuda/cuda_api.h"
+#include "gpu/cuda/api/cuda_api.h"
 
 #include "tests/lib/devices.h"
 

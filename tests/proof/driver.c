@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 #include "driver.h"
-#include "gpu/cuda/find_cuda.h"
+#include "gpu/cuda/api/find_cuda.h"
 
 #include <dlfcn.h>
 #include <limits.h>

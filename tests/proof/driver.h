@@ -92,7 +92,7 @@ struct cuda {
 /* Filled by driver_open() and driver_open_cublas(); read only afterwards. */
 extern struct cuda cuda;
 
-/* Open libcuda.so.1, and the newest libcublas and libcusolver, where libaccel does (gpu/cuda/find_cuda.h), ACCEL_CUDA_DIR first. They stay
+/* Open libcuda.so.1, and the newest libcublas and libcusolver, where libaccel does (gpu/cuda/api/find_cuda.h), ACCEL_CUDA_DIR first. They stay
  * open. False, with driver_failure() set, where one is not there or lacks a function. Once each, before any thread is
  * started. */
 bool driver_open(void);

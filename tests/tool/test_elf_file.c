@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "tool/elf_file.h"
+#include "tool/process/elf_file.h"
 
 static void machines(void **state)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "tool/log_file.h"
+#include "tool/log/log_file.h"
 
 #define TEXT                                                                                       \
     "accel pid=7 tid=8 sym=dgemm_ args=N,T m=40 n=50 k=60 ran=gpu0 why=faster est_cpu_ms=112 "     \

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "tool/number.h"
+#include "tool/compare/number.h"
 
 /* Returns the numbers of a text: "1i -2.5 (3,4)"; an i marks an integer. */
 static const char *found(const char *text)

@@ -13,8 +13,8 @@
 
 #include "tests/lib/devices.h"
 #include "tests/lib/routine.h"
-#include "tool/sections.h"
-#include "tool/survey.h"
+#include "tool/measure/sections.h"
+#include "tool/measure/survey.h"
 
 enum { N = 800, GFLOPS = 50 };
 static const double gbps = 1, seconds = 2;

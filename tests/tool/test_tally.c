@@ -8,7 +8,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "tool/tally.h"
+#include "tool/compare/tally.h"
 
 static struct number real(long double value)
 {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "tool/workload.h"
+#include "tool/measure/workload.h"
 
 /* Adds runs of these times until no further one is due; returns how many it took. */
 static int take(struct timing *timing, const double *ms)

@@ -13,7 +13,7 @@
 #include "call/shape.h"
 #include "ops/typical.h"
 #include "tests/lib/routine.h"
-#include "tool/told_call.h"
+#include "tool/log/told_call.h"
 
 /* A line that is made as the log makes it. */
 struct made {

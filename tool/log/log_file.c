@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "complain.h"
+#include "tool/util/complain.h"
 
 /* A longer line is none of ours, nor what stands behind so many objects that do not end: each may be read up to the line's end. */
 enum { LINE_MAX_BYTES = 1 << 20, BROKEN_MAX = 64, FIELDS_MAX = 128, JSON_DEPTH = 16, VERSION = 1 };

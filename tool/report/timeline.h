@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "log_decision.h"
+#include "tool/log/log_decision.h"
 
 enum { TIMELINE_LANES = 48, TIMELINE_BINS = 1024, TIMELINE_LONGEST = 400 };
 

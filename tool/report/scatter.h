@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "log_decision.h"
+#include "tool/log/log_decision.h"
 
 enum { SCATTER_MARKS = 4000 };
 

@@ -2,6 +2,6 @@
         .section .rodata, "a", @progbits
         .globl report_html
 report_html:
-        .incbin "tool/report.html"
+        .incbin "tool/report/report.html"
         .byte 0
         .section .note.GNU-stack, "", @progbits

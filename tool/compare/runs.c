@@ -10,11 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "base/thread/clock.h"
 #include "base/host/cpu.h"
 #include "base/file/file.h"
-#include "preload.h"
+#include "tool/process/preload.h"
 
 /* ---- Signals ---- */
 

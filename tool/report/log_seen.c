@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "complain.h"
+#include "tool/util/complain.h"
 
 static void *must(void *memory)
 {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "base/file/file.h"
 
 bool output_name(struct output *output, const char *text)

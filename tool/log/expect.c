@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "ops/names.h"
 
 /* ---- Reading an expectation ---- */

@@ -9,8 +9,8 @@
 
 #include "base/thread/clock.h"
 #include "base/host/host.h"
-#include "complain.h"
-#include "html.h"
+#include "tool/util/complain.h"
+#include "tool/util/html.h"
 
 static bool cannot(const struct junit *junit, int error)
 {

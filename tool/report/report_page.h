@@ -1,11 +1,11 @@
 /*
- * The page of `accel report --html`: the template tool/report.html, filled in from what logs have said. It refers to nothing outside of
+ * The page of `accel report --html`: the template tool/report/report.html, filled in from what logs have said. It refers to nothing outside of
  * itself.
  */
 #ifndef ACCEL_TOOL_REPORT_PAGE_H
 #define ACCEL_TOOL_REPORT_PAGE_H
 
-#include "ceilings.h"
+#include "tool/measure/ceilings.h"
 #include "log_seen.h"
 
 struct report_page {

@@ -4,7 +4,7 @@
 #ifndef ACCEL_TOOL_LOG_SEEN_H
 #define ACCEL_TOOL_LOG_SEEN_H
 
-#include "log_sums.h"
+#include "tool/log/log_sums.h"
 #include "scatter.h"
 #include "timeline.h"
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/file/file.h"
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "elf_file.h"
-#include "find_program.h"
+#include "tool/util/find_program.h"
 #include "stand_by.h"
 
 const char preload_missing[] = "is not there";

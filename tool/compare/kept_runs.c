@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "complain.h"
+#include "tool/util/complain.h"
 
 static const char *const run_folders[RUNS] = {"1-without", "2-threads", "3-with"};
 

@@ -7,7 +7,7 @@
 
 #include "base/host/version.h"
 #include "findings.h"
-#include "html.h"
+#include "tool/util/html.h"
 
 extern const char report_html[]; /* report_html.S */
 

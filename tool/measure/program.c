@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "complain.h"
+#include "tool/util/complain.h"
 #include "base/file/file.h"
-#include "preload.h"
+#include "tool/process/preload.h"
 
 /* ---- The program ---- */
 

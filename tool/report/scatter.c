@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "html.h"
+#include "tool/util/html.h"
 
 /* ---- Marks ---- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "html.h"
+#include "tool/util/html.h"
 
 /* ---- Bins ---- */
 
