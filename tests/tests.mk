@@ -78,6 +78,7 @@ $(TESTS)/test_place: UNIT_LIBS += -Wl,--wrap=access,--wrap=dlsym
 $(TESTS)/test_pool: UNIT_LIBS += -Wl,--wrap=pthread_cond_wait
 # Host memory that is short.
 $(TESTS)/test_flow_ends: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc
+$(TESTS)/test_linear_calls $(TESTS)/test_svm_calls: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 
 TEST_PROGRAMS := $(PROGRAMS) $(LIBRARIES) $(UNIT_TESTS) $(TESTS)/test_testgpu
 $(TEST_PROGRAMS): tests/fixtures/fixtures.mk
