@@ -859,6 +859,7 @@ static void a_launch_may_fail(void **state)
         of->destroy(&own);
         for (int place = 1;; place += 1 + place / 4) {
             struct failure before;
+            assert_true(place < 5000);
             failure_begin(&before);
             listen_to(of);
             assert_true(is_read(&op_liblinear_train, &one, of->of_train));
@@ -912,6 +913,7 @@ static void assert_memory_may_be_short(const struct accel_op *op, struct one *on
         failure_end(&before);
         srand(1);
         assert_int_equal(next, rand()); /* nothing has been drawn */
+        assert_true(place < 2000);
         if (live != 0)
             fail_msg("%d blocks are left after request %d of memory has failed", live, place);
         if (done)
