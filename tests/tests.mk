@@ -72,6 +72,8 @@ $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--w
 $(TESTS)/test_device_start: UNIT_LIBS += -Wl,--wrap=calloc
 $(TESTS)/test_find_cuda: UNIT_LIBS += -Wl,--wrap=getauxval,--wrap=fopen,--wrap=readlink
 $(TESTS)/test_gpu $(TESTS)/test_lane $(TESTS)/test_place: UNIT_LIBS += $(CUDA_LINK)
+# LAPACK's reference reports to the test.
+$(TESTS)/test_least_lengths: UNIT_LIBS += -Wl,--export-dynamic-symbol=xerbla_
 # Old drivers, and machines with and without a device.
 $(TESTS)/test_place: UNIT_LIBS += -Wl,--wrap=access,--wrap=dlsym
 # Who waits for what the driver frees.
