@@ -1,0 +1,178 @@
+/*
+ * Level 3 on the device: each operation as plain loops compute it, to the last bit, as a whole and in blocks; after a failure, the finished blocks and the original's
+ * rest are the same result.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/lib/level3.h"
+#include "tests/lib/rates.h"
+
+static const struct schedule_rates balanced = RATES(2, 2, 120, 16, 1e-4, 1e-4, 1e-4);
+
+static const char *const names[] = {"dgemm_",  "zgemm_",  "sgemmt_", "zgemmt_", "dsymm_",
+                                    "csymm_",  "zhemm_",  "dsyrk_",  "zsyrk_",  "cherk_",
+                                    "zsyr2k_", "dsyr2k_", "zher2k_", "dtrmm_",  "ztrmm_",
+                                    "strmm_",  "dtrsm_",  "ztrsm_",  "ctrsm_",  "strsm_"};
+enum { NAMES = sizeof names / sizeof *names, WAYS = 16 };
+
+/* The flags by their bits, where the routine has them. Returns false if others say the same. */
+static bool set_flags(struct accel_call *c, int way)
+{
+    const char *allowed = is_hermitian(c) || way & 1 ? "C" : "T";
+    const struct {
+        enum accel_flag flag;
+        char other;
+    } flags[] = {{ACCEL_uplo, 'U'},
+                 {c->blas.flag[ACCEL_trans] ? ACCEL_trans : ACCEL_transa,
+                  accel_is_complex(c->routine->dtype) && !is_kind(c, "syrk") && !is_kind(c, "syr2k")
+                      ? *allowed
+                      : 'T'},
+                 {c->blas.flag[ACCEL_side] ? ACCEL_side : ACCEL_transb,
+                  c->blas.flag[ACCEL_side] ? 'R' : 'T'},
+                 {ACCEL_diag, 'U'}};
+    bool differs = true;
+    for (int i = 0; i < 4; i++)
+        if (way >> i & 1) {
+            differs = differs && c->blas.flag[flags[i].flag];
+            c->blas.flag[flags[i].flag] = flags[i].other;
+        }
+    return differs;
+}
+
+static bool make_way(struct level3 *l, int which, int way, int64_t m, int64_t n, int64_t k)
+{
+    level3_make(l, names[which], m, n, k);
+    if (!set_flags(&l->call, way))
+        return false;
+    level3_fill(l);
+    return true;
+}
+
+static void as_plain_loops(void **state)
+{
+    struct level3 l;
+    (void)state;
+    for (int which = 0; which < NAMES; which++)
+        for (int way = 0; way < WAYS; way++) {
+            if (!make_way(&l, which, way, 23, 17, 20))
+                continue;
+            level3_succeeds(&l);
+            if (way == 0 && l.call.span[ACCEL_c].ptr) { /* beta = 0: C is not read */
+                l.call.blas.scalar[ACCEL_beta] = (struct accel_complex){0, 0};
+                level3_succeeds(&l);
+            }
+            level3_end(&l);
+        }
+}
+
+/* The operands are some times the memory. */
+enum { M = 72, N = 64, K = 68, BUDGET = 64 << 10 };
+
+static void leave_memory(struct level3 *l)
+{
+    gpu_trim(&device->common);
+    device->budget = BUDGET / 8 * (int64_t)accel_dtype_size(l->call.routine->dtype);
+    l->host.rates = balanced;
+}
+
+static void in_blocks(void **state)
+{
+    const int64_t budget = device->budget;
+    struct level3 l;
+    (void)state;
+    for (int which = 0; which < NAMES; which++)
+        for (int way = 0; way < WAYS; way++) {
+            if (!make_way(&l, which, way, M, N, K))
+                continue;
+            leave_memory(&l);
+            level3_succeeds(&l);
+            level3_end(&l);
+        }
+    device->budget = budget;
+}
+
+/* ---- After a failure ---- */
+
+static int ups_left, downs_left;
+static CUresult some_up(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    return ups_left-- > 0 ? real.cuMemcpyHtoDAsync_p(to, from, bytes, stream)
+                          : CUDA_ERROR_OUT_OF_MEMORY;
+}
+static CUresult some_down(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return downs_left-- > 0 ? real.cuMemcpyDtoHAsync_p(to, from, bytes, stream)
+                            : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Memory that is short says nothing of the device, which goes on. */
+static enum gpu_status run_some(struct level3 *l, int ups, int downs)
+{
+    ups_left = ups;
+    downs_left = downs;
+    CUDA(cuMemcpyHtoDAsync) = some_up;
+    CUDA(cuMemcpyDtoHAsync) = some_down;
+    level3_again(l);
+    const enum gpu_status status = level3_run(l);
+    cuda_api = real;
+    return status;
+}
+
+/* Some copies go well, down or up; all, in the end. Counts how often the original has done the rest, and how often nothing was done. */
+static void fail_in_turn(struct level3 *l, bool down, int *finished, int *begun)
+{
+    enum { ALL = 1 << 20 };
+    struct accel_call expected;
+    enum gpu_status status = GPU_ERROR;
+    level3_expect(l, &expected);
+    for (int copies = 0; status != GPU_OK; copies += 1 + copies / 2) {
+        status = run_some(l, down ? ALL : copies, down ? copies : ALL);
+        assert_true(status == GPU_OK || status == GPU_NO_MEMORY || status == GPU_SHORT_ELSE);
+        assert_true((l->originals > 0) == (status == GPU_SHORT_ELSE));
+        if (status == GPU_NO_MEMORY)
+            level3_assert_untouched(l);
+        else
+            level3_assert(l, &expected);
+        *finished += status == GPU_SHORT_ELSE;
+        *begun += status == GPU_NO_MEMORY;
+    }
+    level3_end_expected(&expected);
+}
+
+static void the_original_does_the_rest(void **state)
+{
+    const int64_t budget = device->budget;
+    int finished[NAMES] = {0}, begun = 0;
+    struct level3 l;
+    (void)state;
+    for (int which = 0; which < NAMES; which++) {
+        for (int way = 0; way < WAYS; way++) {
+            if (!make_way(&l, which, way, M, N, K))
+                continue;
+            leave_memory(&l);
+            fail_in_turn(&l, way % 4 != 1, &finished[which], &begun);
+            level3_end(&l);
+        }
+        if (finished[which] == 0)
+            fail_msg("%s: never in part", names[which]);
+    }
+    device->budget = budget;
+    assert_true(begun > 10);
+}
+
+int main(void)
+{
+    setenv("TESTGPU_DELAY_US", "10", 0); /* the library, which is not loaded yet, reads it */
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin_work, end_work)
+    const struct CMUnitTest tests[] = {
+        TEST(as_plain_loops),
+        TEST(in_blocks),
+        TEST(the_original_does_the_rest),
+    };
+    return cmocka_run_group_tests(tests, start_work, stop_device);
+}
