@@ -76,7 +76,9 @@ enum { M = 72, N = 64, K = 68, BUDGET = 64 << 10 };
 static void leave_memory(struct level3 *l)
 {
     gpu_trim(&device->common);
-    device->budget = BUDGET / 8 * (int64_t)accel_dtype_size(l->call.routine->dtype);
+    /* a triangle is in cells where it does not fit */
+    device->budget = BUDGET / 8 * (int64_t)accel_dtype_size(l->call.routine->dtype) /
+                     (has_triangular_a(&l->call) ? 2 : 1);
     l->host.rates = balanced;
 }
 
@@ -123,14 +125,14 @@ static enum gpu_status run_some(struct level3 *l, int ups, int downs)
     return status;
 }
 
-/* Some copies go well, down or up; all, in the end. Counts how often the original has done the rest, and how often nothing was done. */
-static void fail_in_turn(struct level3 *l, bool down, int *finished, int *begun)
+/* Some copies go well, down or up; all, in the end. all: with more numbers of copies. Counts how often the original has done the rest, and how often nothing was done. */
+static void fail_in_turn(struct level3 *l, bool down, bool all, int *finished, int *begun)
 {
     enum { ALL = 1 << 20 };
     struct accel_call expected;
     enum gpu_status status = GPU_ERROR;
     level3_expect(l, &expected);
-    for (int copies = 0; status != GPU_OK; copies += 1 + copies / 2) {
+    for (int copies = 0; status != GPU_OK; copies += 1 + copies / (all ? 3 : 1)) {
         status = run_some(l, down ? ALL : copies, down ? copies : ALL);
         assert_true(status == GPU_OK || status == GPU_NO_MEMORY || status == GPU_SHORT_ELSE);
         assert_true((l->originals > 0) == (status == GPU_SHORT_ELSE));
@@ -155,7 +157,7 @@ static void the_original_does_the_rest(void **state)
             if (!make_way(&l, which, way, M, N, K))
                 continue;
             leave_memory(&l);
-            fail_in_turn(&l, way % 4 != 1, &finished[which], &begun);
+            fail_in_turn(&l, way % 4 != 1, false, &finished[which], &begun);
             level3_end(&l);
         }
         if (finished[which] == 0)
@@ -163,6 +165,36 @@ static void the_original_does_the_rest(void **state)
     }
     device->budget = budget;
     assert_true(begun > 10);
+}
+
+/* Cells of some megabytes, which come down in pieces: a part of one has come. */
+static void a_part_of_a_block_has_come(void **state)
+{
+    static const struct {
+        const char *name;
+        char side, uplo, trans;
+        int64_t m, n, k;
+    } cases[] = {{"dtrmm_", 'R', 'L', 'N', 9000, 64, 0}, {"dtrsm_", 'R', 'U', 'N', 9000, 64, 0},
+                 {"dtrmm_", 'L', 'U', 'T', 64, 9000, 0}, {"dtrsm_", 'L', 'L', 'N', 64, 9000, 0},
+                 {"dgemm_", 0, 0, 0, 9000, 64, 4},       {"dsyrk_", 0, 'L', 'N', 0, 1000, 4},
+                 {"dsyrk_", 0, 'U', 'T', 0, 1000, 4}};
+    int finished = 0, begun = 0;
+    struct level3 l;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        level3_make(&l, cases[i].name, cases[i].m, cases[i].n, cases[i].k);
+        if (cases[i].side)
+            l.call.blas.flag[ACCEL_side] = cases[i].side;
+        if (cases[i].uplo)
+            l.call.blas.flag[ACCEL_uplo] = cases[i].uplo;
+        if (cases[i].trans)
+            l.call.blas.flag[ACCEL_trans] = cases[i].trans;
+        level3_fill(&l);
+        l.host.rates = balanced;
+        fail_in_turn(&l, true, true, &finished, &begun);
+        level3_end(&l);
+    }
+    assert_true(finished > 20);
 }
 
 int main(void)
@@ -173,6 +205,7 @@ int main(void)
         TEST(as_plain_loops),
         TEST(in_blocks),
         TEST(the_original_does_the_rest),
+        TEST(a_part_of_a_block_has_come),
     };
     return cmocka_run_group_tests(tests, start_work, stop_device);
 }
