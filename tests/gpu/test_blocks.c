@@ -89,7 +89,7 @@ static void in_blocks(void **state)
     (void)state;
     for (int which = 0; which < NAMES; which++)
         for (int way = 0; way < WAYS; way++) {
-            if (!make_way(&l, which, way, M, N, K))
+            if ((way + which) % 2 != 0 || !make_way(&l, which, way, M, N, K))
                 continue;
             leave_memory(&l);
             level3_succeeds(&l);
@@ -154,7 +154,7 @@ static void the_original_does_the_rest(void **state)
     (void)state;
     for (int which = 0; which < NAMES; which++) {
         for (int way = 0; way < WAYS; way++) {
-            if (!make_way(&l, which, way, M, N, K))
+            if ((way + which) % 2 != 0 || !make_way(&l, which, way, M, N, K))
                 continue;
             leave_memory(&l);
             fail_in_turn(&l, way % 4 != 1, false, &finished[which], &begun);
@@ -174,9 +174,9 @@ static void a_part_of_a_block_has_come(void **state)
         const char *name;
         char side, uplo, trans;
         int64_t m, n, k;
-    } cases[] = {{"dtrmm_", 'R', 'L', 'N', 9000, 64, 0}, {"dtrsm_", 'R', 'U', 'N', 9000, 64, 0},
-                 {"dtrmm_", 'L', 'U', 'T', 64, 9000, 0}, {"dtrsm_", 'L', 'L', 'N', 64, 9000, 0},
-                 {"dgemm_", 0, 0, 0, 9000, 64, 4},       {"dsyrk_", 0, 'L', 'N', 0, 1000, 4},
+    } cases[] = {{"dtrmm_", 'R', 'L', 'N', 36000, 16, 0}, {"dtrsm_", 'R', 'U', 'N', 36000, 16, 0},
+                 {"dtrmm_", 'L', 'U', 'T', 16, 36000, 0}, {"dtrsm_", 'L', 'L', 'N', 16, 36000, 0},
+                 {"dgemm_", 0, 0, 0, 9000, 64, 4},        {"dsyrk_", 0, 'L', 'N', 0, 1000, 4},
                  {"dsyrk_", 0, 'U', 'T', 0, 1000, 4}};
     int finished = 0, begun = 0;
     struct level3 l;
