@@ -149,22 +149,19 @@ static void fail_in_turn(struct level3 *l, bool down, bool all, int *finished, i
 static void the_original_does_the_rest(void **state)
 {
     const int64_t budget = device->budget;
-    int finished[NAMES] = {0}, begun = 0;
+    int finished = 0, begun = 0;
     struct level3 l;
     (void)state;
-    for (int which = 0; which < NAMES; which++) {
+    for (int which = 0; which < NAMES; which++)
         for (int way = 0; way < WAYS; way++) {
             if ((way + which) % 2 != 0 || !make_way(&l, which, way, M, N, K))
                 continue;
             leave_memory(&l);
-            fail_in_turn(&l, way % 4 != 1, false, &finished[which], &begun);
+            fail_in_turn(&l, way % 4 != 1, false, &finished, &begun);
             level3_end(&l);
         }
-        if (finished[which] == 0)
-            fail_msg("%s: never in part", names[which]);
-    }
     device->budget = budget;
-    assert_true(begun > 10);
+    assert_true(finished > 30 && begun > 10);
 }
 
 /* Cells of some megabytes, which come down in pieces: a part of one has come. */

@@ -161,6 +161,26 @@ static void an_edge_that_is_written_to_meanwhile_proves_nothing(void **state)
     written_leave(watch);
 }
 
+/* One end is where a page ends: the other is an edge. */
+static void one_edge_counts(void **state)
+{
+    const int64_t page = 512;
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        struct tracked_proof proof;
+        x.ptr = memory + (first ? page / 2 : page);
+        x.rows = x.ld = 4 * page + (first ? page / 2 : page / 4);
+        x.cols = 1;
+        tracked_prove(&x, &proof);
+        assert_true(tracked_is_proved(&proof));
+        tracked_prove(&x, &proof);
+        volatile double *one = (double *)x.ptr + (first ? 0 : x.rows - 1);
+        *one += 1;
+        *one -= 1;
+        assert_false(tracked_is_proved(&proof));
+    }
+}
+
 /* Of a part, its own elements count, also those at an edge of the whole. */
 static void a_part_is_known_by_its_own_pages(void **state)
 {
@@ -259,6 +279,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(neighbours_may_write, begin, end),
         cmocka_unit_test_setup_teardown(an_edge_that_is_written_to_meanwhile_proves_nothing, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(one_edge_counts, begin, end),
         cmocka_unit_test_setup_teardown(a_part_is_known_by_its_own_pages, begin, end),
         cmocka_unit_test_setup_teardown(memory_behind_a_part_may_be_gone, begin, end),
         cmocka_unit_test_setup_teardown(at_the_end_of_the_heap, begin, end),
