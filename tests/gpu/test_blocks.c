@@ -1,6 +1,7 @@
 /*
- * Level 3 on the device: each operation as plain loops compute it, to the last bit, as a whole and in blocks; after a failure, the finished blocks and the original's
- * rest are the same result.
+ * Level 3 on the device: each operation as plain loops compute it, to the last bit, as a whole
+ * and in blocks; after a failure, the finished blocks and the original's rest are the same
+ * result.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -125,7 +126,8 @@ static enum gpu_status run_some(struct level3 *l, int ups, int downs)
     return status;
 }
 
-/* Some copies go well, down or up; all, in the end. all: with more numbers of copies. Counts how often the original has done the rest, and how often nothing was done. */
+/* Some copies go well, down or up; all, in the end. all: with more numbers of copies. Counts how
+ * often the original has done the rest, and how often nothing was done. */
 static void fail_in_turn(struct level3 *l, bool down, bool all, int *finished, int *begun)
 {
     enum { ALL = 1 << 20 };

@@ -1,6 +1,7 @@
 /*
- * Operands of Level 3 that stay on the device: the third call finds them there, if they have not changed; a result is found at once; what is said of them before a
- * call. Results are those of plain loops, to the last bit.
+ * Operands of Level 3 that stay on the device: the third call finds them there, if they have not
+ * changed; a result is found at once; what is said of them before a call. Results are those of
+ * plain loops, to the last bit.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -12,7 +13,8 @@
 #include "base/thread/crew.h"
 #include "tests/lib/level3.h"
 
-/* Each test has a shape of its own: what has been seen at an address is not forgotten. A has more than a megabyte, B and C less. */
+/* Each test has a shape of its own: what has been seen at an address is not forgotten. A has
+ * more than a megabyte, B and C less. */
 enum { ROWS = 400, THIN = 20 };
 
 static void keep_all(struct level3 *l)

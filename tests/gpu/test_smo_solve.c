@@ -1,6 +1,7 @@
 /*
- * Quadratic problems of support vector machines (gpu/exec/ml/smo.h) where the kernel matrix fits, against a solver on the CPU; how a solution is checked; what ends
- * one; vectors that stay on the device.
+ * Quadratic problems of support vector machines (gpu/exec/ml/smo.h) where the kernel matrix fits,
+ * against a solver on the CPU; how a solution is checked; what ends one; vectors that stay on the
+ * device.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +41,8 @@ static void all_kinds_and_kernels(void **state)
         }
 }
 
-/* From a C that hardly binds to one that separates, from a kernel that tells no vectors apart to one that tells all. */
+/* From a C that hardly binds to one that separates, from a kernel that tells no vectors apart to
+ * one that tells all. */
 static void hard_values(void **state)
 {
     const double cs[] = {0.1, 100, 1e5}, gammas[] = {1e-4, 0.1, 10};
@@ -110,7 +112,8 @@ static void an_end_by_a_cap_is_checked(void **state)
     free_data(d);
 }
 
-/* A kernel value beyond float, in the whole matrix and in rows: the original decides what that means. */
+/* A kernel value beyond float, in the whole matrix and in rows: the original decides what that
+ * means. */
 static void values_must_be_finite(void **state)
 {
     const struct smo_kernel kernel = {SMO_POLY, 40, 50, 1};
@@ -127,7 +130,8 @@ static void values_must_be_finite(void **state)
     free_data(d);
 }
 
-/* Problems over rows that others have, too, two variables with one row, and a start that is not zero. */
+/* Problems over rows that others have, too, two variables with one row, and a start that is not
+ * zero. */
 static void several_problems_of_shared_rows(void **state)
 {
     enum { COUNT = 3, ROWS = 36 };
@@ -188,7 +192,8 @@ static void a_problem_of_nothing_is_refused(void **state)
 
 /* ---- How a solution is checked ---- */
 
-/* A solution whose variables at a bound, of one sign or on one side, are not what they should be: the gap is that of the changed problem. */
+/* A solution whose variables at a bound, of one sign or on one side, are not what they should
+ * be: the gap is that of the changed problem. */
 static void what_is_no_solution_is_seen(void **state)
 {
     struct data *d = make_data(40, 4);

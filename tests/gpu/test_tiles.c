@@ -1,6 +1,7 @@
 /*
- * Level 2 on the device: each operation as a plain loop computes it, to the last bit, with its matrix as a whole and in strips; after a failure, the finished
- * strips and the original's rest are the same result; a matrix that stays on the device is known by what it has now.
+ * Level 2 on the device: each operation as a plain loop computes it, to the last bit, with its
+ * matrix as a whole and in strips; after a failure, the finished strips and the original's rest
+ * are the same result; a matrix that stays on the device is known by what it has now.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -140,7 +141,8 @@ static double *copy_of(const double *from, size_t count)
     return copy;
 }
 
-/* Pages of its own, which nobody else writes to; the operand begins behind the first one's begin. */
+/* Pages of its own, which nobody else writes to; the operand begins behind the first one's
+ * begin. */
 static size_t mapped(size_t count)
 {
     return (count + 2) * sizeof(double);
@@ -438,7 +440,8 @@ static void the_original_does_the_rest(void **state)
 
 /* ---- Matrices that stay ---- */
 
-/* 1.28 MB and more. Each test has a shape of its own: what has been seen at an address is not forgotten. */
+/* 1.28 MB and more. Each test has a shape of its own: what has been seen at an address is not
+ * forgotten. */
 enum { LARGE = 400 };
 
 static void expect(struct made *m, bool found)
@@ -533,7 +536,8 @@ static void a_watch_knows_it(void **state)
     end_made(&m);
 }
 
-/* One that is told to bring a matrix, which calls on the CPU have missed, has it there for the next one. */
+/* One that is told to bring a matrix, which calls on the CPU have missed, has it there for the
+ * next one. */
 static void a_call_brings_it(void **state)
 {
     struct made m;

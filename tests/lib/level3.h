@@ -1,6 +1,7 @@
 /*
- * Calls of Level 3 with small integers for unit tests of gpu/, and plain loops that compute them, exactly, in any type: so that every order of operations
- * gives the same bits. What a call must not read is no number.
+ * Calls of Level 3 with small integers for unit tests of gpu/, and plain loops that compute them,
+ * exactly, in any type: so that every order of operations gives the same bits. What a call must
+ * not read is no number.
  */
 #ifndef ACCEL_TEST_LEVEL3_H
 #define ACCEL_TEST_LEVEL3_H
@@ -249,7 +250,8 @@ static inline void level3_make(struct level3 *l, const char *name, int64_t m, in
         (struct accel_complex){3, is_complex && !is_hermitian(&l->call) ? -1 : 0};
 }
 
-/* The bytes of a span with the gaps between its columns, and of memory before it: so it does not begin with a page. */
+/* The bytes of a span with the gaps between its columns, and of memory before it: so it does not
+ * begin with a page. */
 enum { LEVEL3_GAP = 3, LEVEL3_BEFORE = 64 };
 static inline size_t level3_bytes(const struct accel_span *x)
 {
@@ -336,7 +338,8 @@ static inline bool is_same_number(number a, number b)
            (cimag(a) == cimag(b) || (isnan(cimag(a)) && isnan(cimag(b))));
 }
 
-/* Leaves the memory as plain loops do, from what it was at the start: *expected has operands of its own then. */
+/* Leaves the memory as plain loops do, from what it was at the start: *expected has operands of
+ * its own then. */
 static inline void level3_expect(const struct level3 *l, struct accel_call *expected)
 {
     *expected = l->call;

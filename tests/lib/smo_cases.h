@@ -1,5 +1,6 @@
 /*
- * Quadratic problems of support vector machines (gpu/exec/ml/smo.h) for unit tests: random data, problems as libsvm starts them, and what a solution must be.
+ * Quadratic problems of support vector machines (gpu/exec/ml/smo.h) for unit tests: random data,
+ * problems as libsvm starts them, and what a solution must be.
  */
 #ifndef ACCEL_TEST_SMO_CASES_H
 #define ACCEL_TEST_SMO_CASES_H
