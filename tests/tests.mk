@@ -62,6 +62,10 @@ $(TESTS)/test_timed $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_outpu
 # A library that answers as the test says.
 $(TESTS)/test_kernels: UNIT_LIBS += -Wl,--wrap=accel_real_lookup,--wrap=accel_provider_find,--wrap=accel_provider_names_threads,--wrap=accel_object_of,--wrap=accel_object_imports
 $(TESTS)/test_library: UNIT_LIBS += -Wl,--wrap=accel_real_handle,--wrap=accel_real_dlclose,--wrap=accel_provider_find,--wrap=accel_object_of,--wrap=calloc,--wrap=strdup,--wrap=dlmopen,--wrap=dlinfo
+# A clock of the test's own, and who learns from its times.
+$(TESTS)/test_decided_run: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=cost_learn_cpu,--wrap=cost_learn_gpu
+# A device, its thread and the clock, which the test plays.
+$(TESTS)/test_device_life: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=gpu_is_gone,--wrap=quiet_thread,--wrap=timed_lock,--wrap=clock_gettime
 # Lists of objects that a test has made.
 $(TESTS)/test_object_list: UNIT_LIBS += -Wl,--wrap=dl_iterate_phdr
 # A dynamic linker that does not tell all; functions that dladdr() finds.
