@@ -5,6 +5,7 @@
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -456,6 +457,29 @@ static void factorisations(void **state)
     }
 }
 
+static size_t bytes_in_use(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static void nothing_stays(void **state)
+{
+    enum { RUNS = 300 };
+    size_t before = 0;
+    (void)state;
+    for (int i = 0; i < 2 * RUNS; i++) {
+        struct team_plan plan;
+        prepare(&plan, 2);
+        plan.factors = i % 2;
+        outcome[0].status = i % 4 == 0 ? GPU_OK : GPU_UNSUPPORTED;
+        run_plan(&plan, true);
+        if (i == RUNS)
+            before = bytes_in_use();
+    }
+    assert_true(bytes_in_use() < before + RUNS / 2 * sizeof(void *));
+}
+
 static int start(void **state)
 {
     static const struct report_sink sink = {
@@ -474,6 +498,7 @@ int main(void)
         cmocka_unit_test(parts_that_end_in_any_way),
         cmocka_unit_test(what_is_lost_in_the_end),
         cmocka_unit_test(factorisations),
+        cmocka_unit_test(nothing_stays),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

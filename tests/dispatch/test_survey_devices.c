@@ -1,0 +1,609 @@
+/*
+ * Which device has a call, and when: several that the test plays, busy or idle, cold or warm, with the call's operands or without.
+ */
+#include "tests/lib/played_device.h"
+#include "tests/lib/routine.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory/written.h"
+#include "base/output/say.h"
+#include "base/thread/forks.h"
+#include "dispatch/cost/cost.h"
+#include "dispatch/devices.h"
+#include "dispatch/small.h"
+#include "dispatch/survey.h"
+#include "ops/typical.h"
+
+enum { DEVICES = 3 };
+
+static struct accel_settings settings = {.on = true, .memory_share = 0.8};
+static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
+static struct played_device played[DEVICES];
+static char own[DEVICES][4096];
+
+/* ---- What the program is linked with --wrap for: threads, and the start of a device ---- */
+
+static int threads, starts;
+static bool has_threads;
+static void *(*thread_run)(void *context);
+static void *thread_context;
+
+bool __wrap_quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes);
+struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES]);
+
+bool __wrap_quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes)
+{
+    (void)stack_bytes;
+    threads++;
+    thread_run = run;
+    thread_context = context;
+    return has_threads;
+}
+
+struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES])
+{
+    (void)with;
+    strcpy(why, "told not to be there");
+    starts++;
+    return NULL;
+}
+
+/* ---- The caller ---- */
+
+static int pauses;
+
+static int four_threads(const struct dispatch_library *library)
+{
+    (void)library;
+    return 4;
+}
+
+static bool run_nothing(const struct dispatch_library *library, const struct accel_call *call)
+{
+    (void)library;
+    (void)call;
+    return false;
+}
+
+static const struct dispatch_library *library_of(void *context)
+{
+    static const struct dispatch_library library = {
+        .name = "library", .threads = four_threads, .run = run_nothing};
+    (void)context;
+    return &library;
+}
+
+static unsigned long long no_loads(void)
+{
+    return 0;
+}
+
+static bool nothing_loaded(bool (*is)(const char *path))
+{
+    (void)is;
+    return false;
+}
+
+/* The start ends meanwhile. */
+static void pause_here(void *context, void (*wait)(void *argument), void *argument)
+{
+    (void)context;
+    (void)wait;
+    (void)argument;
+    pauses++;
+    atomic_store(&devices_at(0)->state, DEVICE_READY);
+}
+
+static const struct dispatch_caller caller = {.symbol = "dgemm_",
+                                              .site = 1,
+                                              .library = library_of,
+                                              .loads = no_loads,
+                                              .loaded = nothing_loaded,
+                                              .pause = pause_here};
+
+static struct situation situation;
+static struct accel_call call;
+
+static void make_product(int64_t n)
+{
+    const int64_t size[ACCEL_DIMENSIONS] = {n, n, n, 0};
+    shape_typical(&call, routine("dgemm"), size);
+    for (int i = 0; i < 3; i++)
+        call.span[i].ptr = (void *)((uintptr_t)(i + 1) << 40); /* nobody reads it */
+}
+
+static void survey_product(int64_t n)
+{
+    make_product(n);
+    situation = (struct situation){.device = devices_first()};
+    survey(&call, &caller, &situation);
+}
+
+#define assert_goes(n, on_gpu, reason, number)                                                     \
+    do {                                                                                           \
+        survey_product(n);                                                                         \
+        assert_string_equal(accel_why_name(situation.decision.why), accel_why_name(reason));       \
+        assert_int_equal(situation.decision.gpu, on_gpu);                                          \
+        assert_ptr_equal(situation.device, devices_at(number));                                    \
+        situation_drop_plan(&situation);                                                           \
+    } while (0)
+
+enum { MEDIUM = 512, LARGE = 4096, HUGE_ORDER = 40000 };
+
+static void play(int share)
+{
+    for (int i = 0; i < share; i++) {
+        play_device(&played[i], devices_at(i), i);
+        played[i].gpu.info.share = share;
+        played[i].own = own[i];
+        played[i].own_bytes = sizeof own[i];
+        warm_note(devices_at(i), routine("dgemm"));
+    }
+    for (int i = 0; i < share; i++) { /* the others' memory, each in one piece */
+        played[i].remote = own[0];
+        played[i].remote_bytes = sizeof own;
+    }
+    threads = starts = pauses = 0;
+    has_threads = true;
+}
+
+static int play_all(void **state)
+{
+    (void)state;
+    settings = (struct accel_settings){.on = true, .memory_share = 0.8};
+    settings.devices.kind = ACCEL_DEVICES_ALL;
+    survey_start(&settings, 8, true);
+    play(DEVICES);
+    return 0;
+}
+
+/* ---- One device ---- */
+
+static int play_one(void **state)
+{
+    play_all(state);
+    played[0].gpu.info.share = 1;
+    return 0;
+}
+
+static void one_device_by_default(void **state)
+{
+    (void)state;
+    settings.devices.kind = ACCEL_DEVICES_AUTO;
+    devices_prepare(&settings, &ranks);
+    play_device(&played[0], devices_at(0), 0);
+    played[0].gpu.info.share = 3;
+    assert_int_equal(devices_count(), 1);
+    assert_ptr_equal(devices_first(), devices_at(0));
+    assert_ptr_equal(devices_of_thread(), devices_at(0));
+    settings.devices = (struct accel_devices){.kind = ACCEL_DEVICES_LIST, .count = 1};
+    devices_prepare(&settings, &ranks);
+    assert_int_equal(devices_count(), 1);
+    settings.devices.kind = ACCEL_DEVICES_ALL;
+    devices_prepare(&settings, &ranks);
+    assert_int_equal(devices_count(), 3);
+    atomic_store(&devices_at(0)->gpu, NULL); /* not known before it has been started */
+    assert_int_equal(devices_count(), 1);
+    atomic_store(&devices_at(0)->gpu, &played[0].gpu);
+    played[0].gpu.info.share = DEVICES_MOST + 4;
+    assert_int_equal(devices_count(), DEVICES_MOST);
+}
+
+static void what_stays_on_the_device(void **state)
+{
+    const bool tracks = !written_why_not();
+    (void)state;
+    settings.resident = ACCEL_RESIDENT_OFF;
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
+    assert_false(situation.keeps || situation.digests || situation.tracks);
+    settings.resident = ACCEL_RESIDENT_HASH;
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
+    assert_true(situation.keeps && situation.digests && !situation.tracks);
+    settings.resident = ACCEL_RESIDENT_AUTO;
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
+    assert_int_equal(situation.tracks, tracks);
+    assert_true(situation.keeps || !tracks);
+}
+
+static void states_of_one(void **state)
+{
+    static const struct {
+        enum device_state is;
+        enum accel_why why;
+    } expected[] = {{DEVICE_ABSENT, ACCEL_NO_GPU},
+                    {DEVICE_FAILED, ACCEL_ERROR},
+                    {DEVICE_FORKED, ACCEL_FORKED},
+                    {DEVICE_STARTING, ACCEL_WARMING}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        play_one(state);
+        atomic_store(&devices_at(0)->state, expected[i].is);
+        assert_goes(MEDIUM, false, expected[i].why, 0);
+        assert_false(situation.fallback);
+        assert_goes(4, false, expected[i].is == DEVICE_STARTING ? ACCEL_SMALL : expected[i].why, 0);
+        settings.require_gpu = true;
+        if (expected[i].is == DEVICE_STARTING)
+            continue;
+        assert_goes(MEDIUM, false, expected[i].why, 0);
+        assert_true(situation.fallback);
+        settings.policy = ACCEL_POLICY_CPU;
+        survey_product(MEDIUM);
+        assert_int_equal(situation.decision.why, ACCEL_USER);
+        assert_false(situation.fallback);
+    }
+    assert_int_equal(threads + starts, 0);
+}
+
+/* A call that would gain has the device started on a thread, and runs on the CPU meanwhile. */
+static void one_that_is_to_start(void **state)
+{
+    (void)state;
+    atomic_store(&devices_at(0)->state, DEVICE_UNTRIED);
+    assert_goes(4, false, ACCEL_SMALL, 0);
+    assert_int_equal(threads, 0);
+    assert_goes(LARGE, false, ACCEL_WARMING, 0);
+    assert_int_equal(threads, 1);
+    assert_int_equal(device_state(devices_at(0)), DEVICE_STARTING);
+    assert_int_equal(pauses, 0);
+    /* One that would gain seconds waits. */
+    assert_goes(HUGE_ORDER, true, ACCEL_FASTER, 0);
+    assert_int_equal(pauses, 1);
+    /* No thread can be made. */
+    play_one(state);
+    has_threads = false;
+    atomic_store(&devices_at(0)->state, DEVICE_UNTRIED);
+    assert_goes(LARGE, false, ACCEL_NO_GPU, 0);
+    /* It was started by the process that this one was forked from. */
+    play_one(state);
+    atomic_store(&devices_at(0)->state, DEVICE_STARTING);
+    atomic_store(&devices_at(0)->starter, getpid() + 1);
+    survey_product(LARGE);
+    assert_false(situation.decision.gpu);
+    assert_int_equal(situation.decision.why, ACCEL_FORKED);
+    /* Who must have it starts it here. */
+    for (int i = 0; i < 3; i++) {
+        play_one(state);
+        settings.policy = i == 0 ? ACCEL_POLICY_GPU : ACCEL_POLICY_AUTO;
+        settings.require_gpu = i == 1;
+        survey_start(&settings, 8, i != 2);
+        atomic_store(&devices_at(0)->state, DEVICE_UNTRIED);
+        assert_goes(LARGE, false, ACCEL_NO_GPU, 0);
+        assert_int_equal(starts, 1);
+        assert_int_equal(device_state(devices_at(0)), DEVICE_ABSENT);
+        assert_int_equal(threads, 0);
+        assert_int_equal(situation.fallback, i == 1);
+    }
+}
+
+/* The first call of a routine has its kernels loaded on a thread; one that gains more than that costs does not wait for them. */
+static void cold_kernels(void **state)
+{
+    (void)state;
+    memset(&devices_at(0)->warm, 0, sizeof devices_at(0)->warm);
+    for (int i = 0; i < 2; i++) {
+        assert_goes(MEDIUM, false, ACCEL_WARMING, 0);
+        assert_int_equal(threads, 1);
+    }
+    assert_goes(HUGE_ORDER, true, ACCEL_FASTER, 0);
+    thread_run(thread_context);
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
+    assert_int_equal(threads, 1);
+    /* Without a thread, it is loaded by the call. */
+    play_one(state);
+    memset(&devices_at(0)->warm, 0, sizeof devices_at(0)->warm);
+    has_threads = false;
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
+    /* So where the GPU is required. */
+    play_one(state);
+    memset(&devices_at(0)->warm, 0, sizeof devices_at(0)->warm);
+    settings.require_gpu = true;
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
+    assert_int_equal(threads, 0);
+    /* Where nothing may depend on a thread, gains that are missed pay for it. */
+    play_one(state);
+    memset(&devices_at(0)->warm, 0, sizeof devices_at(0)->warm);
+    survey_start(&settings, 8, false);
+    settings.require_gpu = false;
+    const double cost = warm_counted_ms(devices_at(0), routine("dgemm"));
+    assert_goes(MEDIUM, false, ACCEL_SLOWER, 0);
+    const double missed = cost - warm_counted_ms(devices_at(0), routine("dgemm"));
+    assert_true(cost > 0 && missed > 0);
+    int calls = 1;
+    do {
+        survey_product(MEDIUM);
+        calls++;
+    } while (!situation.decision.gpu && calls < 10000);
+    assert_int_equal(situation.decision.why, ACCEL_FASTER);
+    assert_in_range(calls, 3, 10 + (int)(cost / missed));
+    assert_int_equal(threads, 0);
+}
+
+static void arithmetic_of_the_caller(void **state)
+{
+    struct dispatch_caller rounding = caller;
+    (void)state;
+    rounding.arithmetic = "rounds_up";
+    make_product(MEDIUM);
+    situation = (struct situation){.device = devices_first()};
+    survey(&call, &rounding, &situation);
+    assert_int_equal(situation.decision.why, ACCEL_UNSUPPORTED);
+    assert_string_equal(situation.arithmetic, "rounds_up");
+    assert_int_equal(situation.threads, 4);
+    assert_true(situation.site != 0);
+}
+
+/* ---- Several devices ---- */
+
+/* Threads have devices in turn, and keep them. */
+static void *device_of_thread(void *context)
+{
+    struct dispatch_device **const mine = context;
+    mine[0] = devices_of_thread();
+    mine[1] = devices_of_thread();
+    return NULL;
+}
+
+static void devices_of_threads(void **state)
+{
+    struct dispatch_device *mine[DEVICES][2];
+    bool has[DEVICES] = {false};
+    (void)state;
+    for (int i = 0; i < DEVICES; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, device_of_thread, mine[i]), 0);
+        pthread_join(thread, NULL);
+        assert_ptr_equal(mine[i][0], mine[i][1]);
+        for (int k = 0; k < DEVICES; k++)
+            has[k] |= mine[i][0] == devices_at(k);
+    }
+    assert_true(has[0] && has[1] && has[2]);
+    struct dispatch_device *const here = devices_of_thread();
+    assert_ptr_equal(devices_of_thread(), here);
+    atomic_store(&here->state, DEVICE_FAILED);
+    assert_ptr_not_equal(devices_of_thread(), here);
+    assert_ptr_equal(devices_of_thread(), devices_first());
+    atomic_store(&here->state, DEVICE_READY);
+    /* Where nothing may depend on the course of the program, calls go there. */
+    survey_start(&settings, 8, false);
+    survey_product(MEDIUM);
+    assert_ptr_equal(situation.device, here);
+    situation_drop_plan(&situation);
+}
+
+static void devices_that_are_left(void **state)
+{
+    const struct accel_routine *const dgemm = routine("dgemm");
+    (void)state;
+    assert_ptr_equal(devices_another(devices_at(0), dgemm), devices_at(1));
+    assert_ptr_equal(devices_another(devices_at(1), dgemm), devices_at(0));
+    left_alone_add(&devices_at(1)->left_alone, dgemm, LEFT_FAILED);
+    assert_ptr_equal(devices_another(devices_at(0), dgemm), devices_at(2));
+    assert_ptr_equal(devices_another(devices_at(0), NULL), devices_at(1));
+    assert_false(devices_may_grow(devices_at(0)));
+    atomic_store(&devices_at(2)->state, DEVICE_UNTRIED);
+    assert_null(devices_another(devices_at(0), dgemm));
+    assert_true(devices_may_grow(devices_at(0)));
+    assert_false(devices_may_grow(devices_at(2)));
+    assert_ptr_equal(devices_first(), devices_at(0));
+    atomic_store(&devices_at(0)->state, DEVICE_FAILED);
+    assert_ptr_equal(devices_first(), devices_at(1));
+    atomic_store(&devices_at(1)->state, DEVICE_FAILED);
+    atomic_store(&devices_at(2)->state, DEVICE_ABSENT);
+    assert_ptr_equal(devices_first(), devices_at(0));
+    /* As the child of a vfork(2) sees them: one that another process has started, in this memory. */
+    assert_false(devices_are_inherited() || devices_are_borrowed());
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&devices_at(i)->starter, getpid() + 1);
+        assert_true(devices_are_inherited() && devices_are_borrowed());
+        atomic_store(&devices_at(i)->starter, getpid());
+    }
+}
+
+/* A child has no device if any was begun. */
+static void children_of_several(void **state)
+{
+    for (int begun = 0; begun < 2; begun++) {
+        int status;
+        play_all(state);
+        atomic_store(&devices_at(0)->state, DEVICE_ABSENT);
+        atomic_store(&devices_at(1)->state, DEVICE_UNTRIED);
+        atomic_store(&devices_at(2)->state, begun ? DEVICE_READY : DEVICE_UNTRIED);
+        const pid_t child = fork();
+        if (child == 0) {
+            forks_child();
+            _exit(device_state(devices_at(0)) != DEVICE_ABSENT ||
+                  device_state(devices_at(1)) != (begun ? DEVICE_FORKED : DEVICE_UNTRIED) ||
+                  device_state(devices_at(2)) != device_state(devices_at(1)));
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
+static void *first_call_of_thread(void *unused)
+{
+    survey_product(MEDIUM);
+    return unused;
+}
+
+/* A call goes where it would be done first; of equal ones, where its thread's last call was. */
+static void the_first_one_to_be_done(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
+    int number = contention_enter_gpu(&devices_at(0)->contention, 60000);
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 1);
+    contention_leave_gpu(&devices_at(0)->contention, number);
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 1);
+    assert_int_equal(pthread_create(&thread, NULL, first_call_of_thread, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_ptr_equal(situation.device, devices_at(0)); /* it has had none */
+    number = contention_enter_gpu(&devices_at(1)->contention, 60000);
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
+    const int other = contention_enter_gpu(&devices_at(0)->contention, 60000);
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 2);
+    atomic_store(&devices_at(2)->state, DEVICE_FAILED);
+    assert_goes(MEDIUM, false, ACCEL_BUSY, 0);
+    contention_leave_gpu(&devices_at(0)->contention, other);
+    contention_leave_gpu(&devices_at(1)->contention, number);
+    assert_goes(4, false, ACCEL_SMALL, 0);
+    /* One that the first device may not do. */
+    left_alone_add(&devices_at(0)->left_alone, routine("dgemm"), LEFT_FAILED);
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 1);
+    left_alone_add(&devices_at(1)->left_alone, routine("dgemm"), LEFT_WRONG);
+    survey_product(MEDIUM);
+    assert_false(situation.decision.gpu);
+}
+
+/* One that is cold is warmed up, while another one has the call. */
+static void a_cold_one_meanwhile(void **state)
+{
+    struct dispatch_device *const cold = devices_at(1);
+    (void)state;
+    atomic_store(&devices_at(2)->state, DEVICE_FAILED);
+    memset(&cold->warm, 0, sizeof cold->warm);
+    survey_product(MEDIUM);
+    const double gain_ms = situation.decision.est_cpu_ms - situation.decision.est_own_ms;
+    const int number = contention_enter_gpu(&devices_at(0)->contention, gain_ms / 2);
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
+    contention_leave_gpu(&devices_at(0)->contention, number);
+    assert_int_equal(threads, 1);
+    assert_ptr_equal(thread_context, cold);
+    thread_run(thread_context);
+    const int next = contention_enter_gpu(&devices_at(0)->contention, 60000);
+    assert_goes(MEDIUM, true, ACCEL_FASTER, 1);
+    contention_leave_gpu(&devices_at(0)->contention, next);
+}
+
+/* What calls wait for those that are there is noted as what one more would gain. */
+static void waits_start_one_more(void **state)
+{
+    (void)state;
+    atomic_store(&devices_at(1)->state, DEVICE_FAILED);
+    atomic_store(&devices_at(2)->state, DEVICE_UNTRIED);
+    survey_product(MEDIUM);
+    assert_int_equal(devices_at(2)->gain_us, 0);
+    const int number = contention_enter_gpu(&devices_at(0)->contention, 60000);
+    survey_product(MEDIUM);
+    contention_leave_gpu(&devices_at(0)->contention, number);
+    assert_in_range(devices_at(2)->gain_us, 50000000, 60000000);
+    assert_int_equal(threads, 1);
+    assert_int_equal(device_state(devices_at(2)), DEVICE_STARTING);
+    assert_int_equal(devices_at(0)->gain_us, 0);
+}
+
+/* ---- Where operands are; these come last, since what they show stays known ---- */
+
+static void who_sees_which_calls(void **state)
+{
+    struct dispatch_device *const device = devices_at(0);
+    (void)state;
+    survey_product(MEDIUM); /* all in host memory */
+    struct dispatch_attention attention = survey_attention(device);
+    assert_int_equal(attention.level, DISPATCH_SEE_LARGE);
+    assert_int_equal(attention.gate, small_gate());
+    assert_int_equal(attention.matrices, !written_why_not());
+    settings.resident = ACCEL_RESIDENT_HASH;
+    assert_false(survey_attention(device).matrices);
+    settings.resident = ACCEL_RESIDENT_AUTO;
+    survey_start(&settings, 8, false);
+    assert_false(survey_attention(device).matrices);
+    settings.policy = ACCEL_POLICY_CPU;
+    assert_int_equal(survey_attention(device).level, DISPATCH_SEE_NOTHING);
+    settings.broken_promise = true;
+    assert_int_equal(survey_attention(device).level, DISPATCH_SEE_ALL);
+    settings.broken_promise = false;
+    settings.policy = ACCEL_POLICY_GPU;
+    assert_int_equal(survey_attention(device).level, DISPATCH_SEE_ALL);
+    settings.policy = ACCEL_POLICY_AUTO;
+    settings.gpu_routines.text = "dgemm";
+    assert_int_equal(survey_attention(device).level, DISPATCH_SEE_ALL);
+    settings.gpu_routines.text = NULL;
+    for (int failed = 0; failed < 2; failed++) {
+        atomic_store(&device->state, failed ? DEVICE_FAILED : DEVICE_ABSENT);
+        assert_int_equal(survey_attention(device).level, DISPATCH_SEE_NOTHING);
+        settings.require_gpu = true;
+        assert_int_equal(survey_attention(device).level, DISPATCH_SEE_LARGE);
+        settings.require_gpu = false;
+    }
+}
+
+static void operands_on_any_device(void **state)
+{
+    for (int i = 0; i < DEVICES; i++) {
+        play_all(state);
+        make_product(4);
+        call.span[ACCEL_b].ptr = own[i];
+        situation = (struct situation){.device = devices_first()};
+        survey(&call, &caller, &situation);
+        assert_ptr_equal(situation.device, devices_at(i));
+        assert_true(situation.decision.gpu);
+        assert_int_equal(situation.decision.why, ACCEL_DEVICE_DATA);
+        assert_int_equal(call.span[ACCEL_b].place, ACCEL_DEVICE);
+        assert_int_equal(call.span[ACCEL_a].place, ACCEL_HOST);
+    }
+    /* The device that has it has failed: it can be copied alone. */
+    play_all(state);
+    atomic_store(&devices_at(1)->state, DEVICE_FAILED);
+    make_product(4);
+    call.span[ACCEL_b].ptr = own[1];
+    situation = (struct situation){.device = devices_first()};
+    survey(&call, &caller, &situation);
+    assert_int_equal(call.span[ACCEL_b].place, ACCEL_REMOTE);
+    assert_int_equal(situation.decision.why, ACCEL_UNSUPPORTED);
+    /* From here on, any call may have such operands, and the program may write to pinned memory. */
+    assert_int_equal(survey_attention(devices_at(0)).level, DISPATCH_SEE_ALL);
+    atomic_store(&devices_at(0)->state, DEVICE_FAILED);
+    assert_int_equal(survey_attention(devices_at(0)).level, DISPATCH_SEE_ALL);
+    atomic_store(&devices_at(0)->state, DEVICE_ABSENT);
+    assert_int_equal(survey_attention(devices_at(0)).level, DISPATCH_SEE_NOTHING);
+    play_one(state);
+    survey_product(MEDIUM);
+    assert_false(situation.tracks);
+}
+
+static bool take_message(const char *message)
+{
+    (void)message;
+    return true;
+}
+
+static int start(void **state)
+{
+    (void)state;
+    say_to(take_message);
+    forks_begin();
+    contention_prepare();
+    cost_start(&settings, 8, true, true);
+    devices_prepare(&settings, &ranks);
+    survey_start(&settings, 8, true);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define ONE(test)     cmocka_unit_test_setup(test, play_one)
+#define SEVERAL(test) cmocka_unit_test_setup(test, play_all)
+        cmocka_unit_test(one_device_by_default),
+        ONE(what_stays_on_the_device),
+        ONE(states_of_one),
+        ONE(one_that_is_to_start),
+        ONE(cold_kernels),
+        ONE(arithmetic_of_the_caller),
+        SEVERAL(devices_of_threads),
+        SEVERAL(devices_that_are_left), /* behind one that has begun a device */
+        SEVERAL(children_of_several),
+        SEVERAL(the_first_one_to_be_done),
+        SEVERAL(a_cold_one_meanwhile),
+        SEVERAL(waits_start_one_more),
+        ONE(who_sees_which_calls),
+        SEVERAL(operands_on_any_device),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
