@@ -1,12 +1,14 @@
 /* The config files: which counts, what their lines may be, and what is said of those that are not. */
 #include "tests/lib/settings_fixture.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dispatch/settings/config.h"
 #include "ops/names.h"
 
 static void precedence(void **state)
@@ -232,6 +234,31 @@ static void bad_files(void **state)
     assert_int_equal(lines_of(complaints()), 1);
 }
 
+/* A file is at fault by itself, or by an error of the system's: never by an earlier one. */
+static void errors_of_files(void **state)
+{
+    int error = -1;
+    (void)state;
+    write_file(named, "");
+    errno = EIO;
+    assert_null(config_load(named, &error));
+    assert_int_equal(error, 0);
+    assert_true(config_is_known());
+    chmod(named, 0646);
+    errno = EIO;
+    assert_string_equal(config_load(named, &error), "may be written by all");
+    assert_int_equal(error, 0);
+    assert_true(config_is_known());
+    assert_string_equal(config_load(folder, &error), "is not a regular file");
+    assert_int_equal(error, 0);
+    assert_false(config_is_known());
+    assert_string_equal(config_load("/dev/null/x", &error), "cannot be opened");
+    assert_int_equal(error, ENOTDIR);
+    assert_string_equal(config_load("/proc/self/mem", &error), "cannot be read");
+    assert_int_equal(error, EIO);
+    assert_false(config_is_known());
+}
+
 /* A file that the user names and that has no effect: a promise that may be in it is not dropped. */
 static void promises_lost(void **state)
 {
@@ -372,9 +399,13 @@ static void damaged_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(precedence, clear),    cmocka_unit_test_setup(forms, clear),
-        cmocka_unit_test_setup(bad_lines, clear),     cmocka_unit_test_setup(bad_files, clear),
-        cmocka_unit_test_setup(promises_lost, clear), cmocka_unit_test_setup(others_files, clear),
+        cmocka_unit_test_setup(precedence, clear),
+        cmocka_unit_test_setup(forms, clear),
+        cmocka_unit_test_setup(bad_lines, clear),
+        cmocka_unit_test_setup(bad_files, clear),
+        cmocka_unit_test_setup(errors_of_files, clear),
+        cmocka_unit_test_setup(promises_lost, clear),
+        cmocka_unit_test_setup(others_files, clear),
         cmocka_unit_test_setup(damaged_files, clear),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

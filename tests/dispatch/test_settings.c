@@ -10,6 +10,18 @@
 #include "ops/names.h"
 #include "ops/op.h"
 
+/* The file that this process runs, as the system says it; NULL: it is asked. This program is linked with --wrap=file_program. */
+static const char *program;
+bool __wrap_file_program(char path[PATH_MAX]);
+bool __real_file_program(char path[PATH_MAX]);
+bool __wrap_file_program(char path[PATH_MAX])
+{
+    if (!program)
+        return __real_file_program(path);
+    strcpy(path, program);
+    return true;
+}
+
 static bool same_settings(const struct accel_settings *a, const struct accel_settings *b)
 {
     return a->on == b->on && a->log == b->log && !a->log_file == !b->log_file &&
@@ -650,7 +662,24 @@ static void real_sources(void **state)
     setenv("ACCEL_EXCLUDE", "test_settings", 1);
     settings_read(&s);
     assert_false(s.on);
+    /* As the system names a program whose file is gone. */
+    static const char *const names[][2] = {{"/opt/some_program (deleted)", "some_program"},
+                                           {"/opt/p (deleted)", "p"},
+                                           {"some_program (deleted)", "some_program"},
+                                           {"/opt/ (deleted)", "?(deleted)"},
+                                           {"/opt (deleted)/program", "program"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        program = names[i][0];
+        setenv("ACCEL_EXCLUDE", names[i][1], 1);
+        settings_read(&s);
+        assert_false(s.on);
+        setenv("ACCEL_EXCLUDE", "another_program", 1);
+        settings_read(&s);
+        assert_true(s.on);
+    }
+    program = NULL;
 }
+
 static void routines(void **state)
 {
     char expected[1000];

@@ -321,11 +321,10 @@ static void rows_that_pivots_name(void **state)
     struct accel_call call;
     (void)state;
     shape_typical(&call, routine("dlaswp"), size);
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        if (call.span[i].access && call.span[i].dtype != ACCEL_FLOAT64) {
-            call.span[i].ptr = pivots;
-            call.span[i].dtype = ACCEL_INT32;
-        }
+    call.blas.size[ACCEL_k1] = call.blas.size[ACCEL_incx] = 1;
+    call.blas.size[ACCEL_k2] = 2;
+    call.span[ACCEL_x].ptr = pivots;
+    call.span[ACCEL_x].dtype = ACCEL_INT32;
     call.span[ACCEL_a].ptr = a;
     call.span[ACCEL_a].ld = LD;
     call.span[ACCEL_a].place = ACCEL_DEVICE;
@@ -346,14 +345,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define PREPARED(test) cmocka_unit_test_setup(test, prepare)
-        PREPARED(judges_each_product),
-        PREPARED(an_error_without_bounds),
-        PREPARED(what_is_not_verified),
-        PREPARED(results_in_other_memory),
-        PREPARED(who_reaches_what),
-        PREPARED(shapes_of_copies),
-        PREPARED(originals_on_copies),
-        PREPARED(rows_that_pivots_name),
+        PREPARED(judges_each_product),  PREPARED(an_error_without_bounds),
+        PREPARED(what_is_not_verified), PREPARED(results_in_other_memory),
+        PREPARED(who_reaches_what),     PREPARED(shapes_of_copies),
+        PREPARED(originals_on_copies),  PREPARED(rows_that_pivots_name),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

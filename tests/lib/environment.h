@@ -7,16 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Removes all variables except cmocka's, which sets the form of its results. */
+/* Removes all variables except cmocka's, which sets the form of its results, and those by which `make coverage` finds what this test has
+ * run. */
 static inline void clear_environment(void)
 {
-    static char format[16];
-    const char *wanted = getenv("CMOCKA_MESSAGE_OUTPUT");
-    if (wanted)
-        strncpy(format, wanted, sizeof format - 1);
+    static const char *const names[] = {"CMOCKA_MESSAGE_OUTPUT", "GCOV_PREFIX",
+                                        "GCOV_PREFIX_STRIP"};
+    enum { NAMES = sizeof names / sizeof *names };
+    char *kept[NAMES];
+    for (int i = 0; i < NAMES; i++) {
+        const char *value = getenv(names[i]);
+        kept[i] = value ? strdup(value) : NULL;
+    }
     clearenv();
-    if (format[0])
-        setenv("CMOCKA_MESSAGE_OUTPUT", format, 1);
+    for (int i = 0; i < NAMES; i++)
+        if (kept[i]) {
+            setenv(names[i], kept[i], 1);
+            free(kept[i]);
+        }
 }
 
 #endif
