@@ -19,6 +19,7 @@
 #include "base/output/say.h"
 #include "base/thread/forks.h"
 #include "dispatch/cost/cost.h"
+#include "dispatch/device.h"
 #include "dispatch/dispatch.h"
 #include "ops/op.h"
 

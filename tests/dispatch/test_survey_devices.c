@@ -14,6 +14,7 @@
 #include "base/output/say.h"
 #include "base/thread/forks.h"
 #include "dispatch/cost/cost.h"
+#include "dispatch/device.h"
 #include "dispatch/devices.h"
 #include "dispatch/small.h"
 #include "dispatch/survey.h"
