@@ -66,6 +66,7 @@ $(TESTS)/test_library: UNIT_LIBS += -Wl,--wrap=accel_real_handle,--wrap=accel_re
 $(TESTS)/test_decided_run: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=cost_learn_cpu,--wrap=cost_learn_gpu
 # A device, its thread and the clock, which the test plays.
 $(TESTS)/test_device_life: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=gpu_is_gone,--wrap=quiet_thread,--wrap=timed_lock,--wrap=clock_gettime
+$(TESTS)/test_composed: UNIT_LIBS += -Wl,--wrap=spectral_compose,--wrap=verify_apart
 $(TESTS)/test_device_notes: UNIT_LIBS += -Wl,--wrap=gpu_is_gone,--wrap=clock_gettime
 $(TESTS)/test_survey_devices: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=quiet_thread
 # A program whose file is gone.
