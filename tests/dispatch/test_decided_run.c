@@ -521,6 +521,11 @@ static void results_that_are_verified(void **state)
     assert_true(record.verify >= 0 && record.verify <= 1);
     assert_int_equal(messages, 0);
     memcpy(c, before, sizeof c);
+    next.status = GPU_NO_MEMORY; /* there is no result to verify */
+    assert_false(run_product());
+    assert_true(record.verify == VERIFY_NOT_ASKED && record.why == ACCEL_NO_MEMORY);
+    assert_int_equal(messages, 0);
+    next.status = GPU_OK;
     next.is_wrong = true;
     settings.verify_action = ACCEL_VERIFY_WARN;
     assert_true(run_product());

@@ -601,9 +601,22 @@ static void how_long_a_start_is_waited_for(void **state)
     assert_int_equal(timed, 0);
 }
 
+/* For the page in which processes see each other's calls. */
+static char folder[] = "/tmp/accel-life-XXXXXX";
+
+static int remove_folder(void **state)
+{
+    char path[100];
+    (void)state;
+    snprintf(path, sizeof path, "%s/accel-%d-played", folder, (int)geteuid());
+    unlink(path);
+    return rmdir(folder);
+}
+
 static int start(void **state)
 {
     (void)state;
+    setenv("XDG_RUNTIME_DIR", mkdtemp(folder), 1);
     sem_init(&inside, 0, 0);
     sem_init(&go_on, 0, 0);
     say_to(take_message);
@@ -635,5 +648,5 @@ int main(void)
         PREPARED(one_that_is_pretended),
         PREPARED(how_long_a_start_is_waited_for),
     };
-    return cmocka_run_group_tests(tests, start, NULL);
+    return cmocka_run_group_tests(tests, start, remove_folder);
 }

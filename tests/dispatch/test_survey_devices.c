@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory/written.h"
@@ -27,7 +28,16 @@ static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
 static struct played_device played[DEVICES];
 static char own[DEVICES][4096];
 
-/* ---- What the program is linked with --wrap for: threads, and the start of a device ---- */
+/* ---- What the program is linked with --wrap for: the clock, which stands still, threads, and the start of a device ---- */
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *t);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *t)
+{
+    (void)id;
+    *t = (struct timespec){.tv_sec = 1000};
+    return 0;
+}
 
 static int threads, starts;
 static bool has_threads;

@@ -67,7 +67,8 @@ struct outcome {
 };
 static struct outcome outcome[MOST];
 static const double *part_of[MOST]; /* the part of each; NULL: the first call is its own */
-static bool has_load[MOST], signals_are_held;
+static bool has_load[MOST];
+static atomic_bool signals_are_held;
 static enum gpu_precision asked[MOST];
 
 static void tell(struct gpu_host *host, int number)
@@ -188,7 +189,7 @@ static void prepare(struct team_plan *plan, int count)
         played[i].run = run;
         /* Part i is on the device behind: numbers of parts are not those of devices. */
         plan->split.part[i] = (struct split_part){
-            .device = i, .region = {.col = i * cols, .rows = ROWS, .cols = cols}, .ms = 1000};
+            .device = i, .region = {.col = i * cols, .rows = ROWS, .cols = cols}, .ms = 1e9};
     }
     for (int i = 0; i < count; i++) {
         plan->device[i] = &device[count - 1 - i];

@@ -88,6 +88,7 @@ void play_device(struct played_device *played, struct dispatch_device *device, i
     played->gpu.info = (struct gpu_info){
         .index = index, .sharers = 1, .share = 1, .memory_bytes = (int64_t)1 << 37};
     snprintf(played->gpu.info.name, sizeof played->gpu.info.name, "Played");
+    strcpy(played->gpu.info.id, "played");
     snprintf(device->name, sizeof device->name, "gpu%d", index);
     snprintf(device->cpu_name, sizeof device->cpu_name, "gpu%d+cpu", index);
     device->memory_bytes = played->gpu.info.memory_bytes;
