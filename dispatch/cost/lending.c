@@ -169,8 +169,10 @@ unsigned lending_ms(struct split_part *part, const struct accel_call *call, int6
         *common = s.by;
         schedule_free(&s);
     }
+    if (common->rows == 0) /* the device has no memory for any */
+        return lent;
     part->by = agree(*common, shape);
-    if (common->rows == 0 || !schedule_make_by(&s, &part->by, shape, &part->rates, cells_bytes))
+    if (!schedule_make_by(&s, &part->by, shape, &part->rates, cells_bytes))
         return lent;
     unsigned never = s.steps[SCHEDULE_COMPUTE] == 1 ? lent : 0;
     for (int x = 0; x < OPERANDS; x++)
