@@ -239,9 +239,9 @@ static void faults_say_what_is_wrong(void **state)
         "H100 MIG 1x.10gb", "H100 MIG 10g.10gb", "H100 MIG 1g 10gb x"};
     static const char *const words[] = {"H100 foo", "H100 me", "H100 all",
                                         "H100 1c",  "H100 7",  "H100 zz"};
-    static const char *const good[] = {"H100 MIG 1c.2g.20gb", "H100 MIG 7g.80gb",
+    static const char *const good[] = {"H100 MIG 1c.2g.20gb",  "H100 MIG 7g.80gb",
                                        "H100 MIG 1g.10gb+gfx", "H100 MIG 1g.10gb.all",
-                                       "H100 MIG 1g.10g"};
+                                       "H100 MIG 1g.10g",      "H100 MIG 1g.1gb"};
     (void)state;
     for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++) {
         const char *const fault = known_gpu_fault(profiles[i]);
@@ -294,6 +294,71 @@ static void figures(void **state)
     }
 }
 
+/* Whether a figure is so many times another one, but for what their last digits leave open. */
+static bool is_times(double figure, double times, double other)
+{
+    return fabs(figure / (times * other) - 1) < 0.0125;
+}
+
+/* A generation's chips do everything at fixed ratios; cards that may not be sold everywhere, and Blackwell Ultra, have less in double precision. */
+static void ratios_of_chips(void **state)
+{
+    static const char *const less[] = {"GB300", "B300", "H800", "H20"};
+    static const char *const geforce[] = {"RTX 5090", "RTX 4090", "RTX 3090"};
+    static const char *const large[] = {"GB300",     "B300",     "GB200", "B200",
+                                        "GH200",     "H200 NVL", "H200",  "H100 NVL",
+                                        "H100 PCIe", "H100",     "H800",  "H20"};
+    (void)state;
+    for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++) {
+        const double single = gpu->tflops[0], integers = gpu->tensor[0], tf32 = gpu->tensor[1];
+        const bool same = is_times(gpu->tflops[1], 1, single),
+                   half = is_times(gpu->tflops[1], 0.5, single) ||
+                          is_times(gpu->tflops[1], 37 / 75.0, single);
+        if (is_one_of(gpu->name, less, 4))
+            assert_true(gpu->tflops[1] < 1.5);
+        else if (!same && !half && strcmp(gpu->name, "T4") != 0)
+            assert_true(is_times(gpu->tflops[1], 1.0 / 64, single));
+        else
+            assert_true(same || half || is_times(gpu->tflops[1], 1.0 / 32, single));
+        if (tf32 == 0)
+            continue;
+        if (integers > 0)
+            assert_true(is_times(integers, is_one_of(gpu->name, geforce, 3) ? 8 : 4, tf32));
+        if (!is_one_of(gpu->name, large, 12))
+            assert_true(is_times(tf32, 1, single) || is_times(tf32, 2, single) ||
+                        is_times(tf32, 8, single));
+    }
+}
+
+/* The width of a memory's bus, in bits, and what each of them brings in a second. */
+static void rates_of_memories(void **state)
+{
+    static const struct {
+        const char *name;
+        double bits, gbit;
+        int gigabytes;
+    } cards[] = {{"RTX 5090", 512, 28, 32},      {"RTX 4090", 384, 21, 24},
+                 {"RTX 3090", 384, 19.5, 24},    {"RTX PRO 6000", 512, 28, 96},
+                 {"RTX 6000 Ada", 384, 20, 48},  {"RTX A6000", 384, 16, 48},
+                 {"L40S", 384, 18, 48},          {"L40", 384, 18, 48},
+                 {"L4", 192, 12.5, 24},          {"A40", 384, 14.5, 48},
+                 {"A10", 384, 12.5, 24},         {"T4", 256, 10, 16},
+                 {"Orin", 256, 6.4, 64},         {"GB10", 256, 8.533, 128},
+                 {"Thor", 256, 8.533, 128},      {"A100 40GB", 5120, 2.43, 40},
+                 {"A100 80GB", 5120, 3.024, 80}, {"A100", 5120, 2.43, 40},
+                 {"A30", 3072, 2.43, 24},        {"V100", 4096, 1.758, 16},
+                 {"V100 PCIe", 4096, 1.758, 16}, {"P100", 4096, 1.43, 16},
+                 {"P100 PCIe", 4096, 1.43, 16}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        const struct known_gpu *const gpu = known_gpu_find(cards[i].name);
+        assert_non_null(gpu);
+        if (fabs(gpu->memory_gbps - cards[i].bits * cards[i].gbit / 8) > 0.5)
+            fail_msg("%s: %g", gpu->name, gpu->memory_gbps);
+        assert_true(gpu->memory_gb == cards[i].gigabytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +368,8 @@ int main(void)
         cmocka_unit_test(no_instance),
         cmocka_unit_test(faults_say_what_is_wrong),
         cmocka_unit_test(figures),
+        cmocka_unit_test(ratios_of_chips),
+        cmocka_unit_test(rates_of_memories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
