@@ -20,7 +20,7 @@
 #include "base/output/say.h"
 #include "dispatch/cost/curves.h"
 #include "dispatch/cost/in_use.h"
-#include "dispatch/cost/known_gpus.h"
+#include "dispatch/decide.h"
 #include "ops/op.h"
 #include "ops/typical.h"
 
@@ -388,6 +388,56 @@ static void calibrated_gpus_there(void)
 }
 IN_CHILD(calibrated_gpus)
 
+/* What a calibration says is in the rates of schedules; but what solves by a kernel of our own, and the pace of blocks, are of native precision. */
+static void rates_of_schedules_there(void)
+{
+    int64_t bytes;
+    put("[gpu \"Foo 1\" cuda=13.0 cublas=1]",
+        "up_gbps=0.5\ndown_gbps=7\nshort_up_bytes=1\nshort_down_bytes=4000\nshort_down_ms=0.002\n"
+        "solve_d_blas_gbps=70\nsolve_d_own_gbps=300\nsolve_d_own_nrhs=1024\npace_d 640:1.5\n");
+    start();
+    struct cost_curves *const p = cost_curves_named("Foo 1", &bytes);
+    const struct accel_call product = call_of("dgemm", 2000), solve = call_of("dtrsm", 2000),
+                            other = call_of("strsm", 2000);
+    const struct schedule_rates rates = cost_schedule_rates(p, &solve, GPU_NATIVE);
+    must(rates.up == 0.5 && rates.down == 7 && rates.short_up.bytes == 1 &&
+         rates.short_down.ms == 0.002 && rates.own_nrhs == 1024);
+    must(cost_schedule_rates(p, &solve, GPU_EMULATED).own_nrhs == 0);
+    must(cost_schedule_rates(p, &other, GPU_NATIVE).own_nrhs == 0);
+    must(cost_schedule_rates(p, &product, GPU_NATIVE).own_nrhs == 0);
+    const struct schedule_rates native = cost_schedule_rates(p, &product, GPU_NATIVE),
+                                emulated = cost_schedule_rates(p, &product, GPU_EMULATED);
+    must(block_pace(&native.paces, 640) == 1.5 && block_pace(&emulated.paces, 640) == 1);
+}
+IN_CHILD(rates_of_schedules)
+
+/* A decision gets the curves of its routine, and the device's rates. */
+static void what_a_decision_gets_there(void)
+{
+    int64_t bytes;
+    struct accel_machine machine;
+    start();
+    struct cost_curves *const p = cost_curves_named("GB10", &bytes);
+    accel_machine_init(&machine, NULL, NULL);
+    cost_borrow(&machine, p, routine("dgemm"), &libraries[0], 2);
+    cost_give_back();
+    must(machine.cpu_curve == curves_routine(curves_of_cpu(&libraries[0], 2), index_of("dgemm")));
+    must(machine.gpu_curve == curves_routine(p, index_of("dgemm")));
+    must(machine.schedule_curve == &p->schedule[index_of("dgemm")]);
+    must(machine.up_gbps == 15 && machine.down_gbps == 15 && machine.place_gbps == 273 &&
+         machine.one_memory);
+    must(p->schedule[index_of("dgemm")].ms[MODEL_CALL] == 1);
+    accel_machine_init(&machine, NULL, NULL);
+    cost_borrow(&machine, NULL, routine("dgetri"), &libraries[0], 2);
+    cost_give_back();
+    must(machine.gpu_curve == curves_routine(curves_of_device(NULL), index_of("dgetri")));
+    must(machine.up_gbps == curves_of_device(NULL)->up_gbps && !machine.one_memory);
+    /* The lock is free again */
+    must(pthread_rwlock_trywrlock(&curves_lock) == 0);
+    pthread_rwlock_unlock(&curves_lock);
+}
+IN_CHILD(what_a_decision_gets)
+
 static void rates_of_products_there(void)
 {
     int64_t bytes;
@@ -547,6 +597,8 @@ int main(void)
         cmocka_unit_test(many_libraries),
         cmocka_unit_test(gpus_of_the_list),
         cmocka_unit_test(calibrated_gpus),
+        cmocka_unit_test(rates_of_schedules),
+        cmocka_unit_test(what_a_decision_gets),
         cmocka_unit_test(rates_of_products),
         cmocka_unit_test(calls_teach),
         cmocka_unit_test(calls_teach_of_a_gpu),
