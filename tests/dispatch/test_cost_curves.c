@@ -543,6 +543,54 @@ static void what_was_learned_is_kept_there(void)
 }
 IN_CHILD(what_was_learned_is_kept)
 
+/* What calibrations alone measure stays, each line once, beside what was learned. */
+static void what_was_measured_stays_there(void)
+{
+    static const char *const key = "[gpu \"Foo 1\" cuda=13.0 cublas=1]";
+    static const char *const kept[] = {"calibrated=1790000001",
+                                       "svd_d_values 48:gesvdj",
+                                       "pace_d 640:1.5",
+                                       "short_up_bytes=1",
+                                       "up_gbps=20",
+                                       "down_gbps=10",
+                                       "piece_kb=512",
+                                       "kernels_ms=31.2",
+                                       "solver_ms=740",
+                                       "gain_tf32=3",
+                                       "solve_s_blas_gbps=30",
+                                       "solve_d_blas_gbps=70",
+                                       "solve_d_blas_row_ms=0.0004",
+                                       "solve_d_own_gbps=300",
+                                       "solve_d_own_row_ms=0.0002",
+                                       "solve_d_own_nrhs=1024",
+                                       "schedule_ratio=1.25",
+                                       "dsyrk 512x512:1"};
+    enum { KEPT = sizeof kept / sizeof *kept };
+    char body[1000] = "";
+    int64_t bytes;
+    for (int i = 0; i < KEPT; i++)
+        strcat(strcat(body, kept[i]), "\n");
+    put(key, body);
+    settings.learn = true;
+    start();
+    struct cost_curves *device[] = {cost_curves_named("Foo 1", &bytes)};
+    strcpy(device[0]->key, key);
+    learn_some(device[0]);
+    cost_end(device, 1);
+    char *const text = read_text();
+    must(!strstr(said, "not kept") && strstr(text, "\ndgetri 100:"));
+    for (int i = 0; i < KEPT; i++) {
+        char line[100];
+        snprintf(line, sizeof line, "\n%s\n", kept[i]);
+        const char *const there = strstr(text, line);
+        if (!there || strstr(there + 1, line))
+            broken(kept[i], __LINE__);
+    }
+    must(!strstr(text, "gain_emulated") && !strstr(text, "gain_bf16x9") &&
+         !strstr(text, "place_gbps"));
+}
+IN_CHILD(what_was_measured_stays)
+
 /* Only with ACCEL_LEARN=1; and not what points of another number of threads say. */
 static void what_is_not_kept_there(void)
 {
@@ -603,6 +651,7 @@ int main(void)
         cmocka_unit_test(calls_teach),
         cmocka_unit_test(calls_teach_of_a_gpu),
         cmocka_unit_test(what_was_learned_is_kept),
+        cmocka_unit_test(what_was_measured_stays),
         cmocka_unit_test(what_is_not_kept),
         cmocka_unit_test(why_it_is_not_kept),
     };
