@@ -1,0 +1,362 @@
+/*
+ * What threads pack: the parts of pieces, matrices of a batch, digests and scans of what is packed, by their definitions; and the pieces of
+ * rectangles.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "gpu/pack/pieces.h"
+
+static unsigned random_state = 1;
+
+static int64_t below(int64_t n)
+{
+    random_state = random_state * 1664525 + 1013904223;
+    return (random_state >> 8) % (unsigned)n;
+}
+
+static const int64_t sizes[] = {2, 4, 8, 16};
+
+/* ---- Parts ---- */
+
+static bool overlap(const struct pack_piece *x, const struct pack_piece *y)
+{
+    return x->col < y->col + y->cols && y->col < x->col + x->cols && x->row < y->row + y->rows &&
+           y->row < x->row + x->rows;
+}
+
+static bool is_inside(const struct pack_piece *part, const struct pack_piece *piece)
+{
+    return part->col >= piece->col && part->col + part->cols <= piece->col + piece->cols &&
+           part->row >= piece->row && part->row + part->rows <= piece->row + piece->rows;
+}
+
+/* Returns how many parts of a piece have elements. Each of its elements is in one of them. */
+static int parts_of(const struct lane_rectangle *r, int64_t ld, int64_t piece_bytes,
+                    const struct pack_piece *piece)
+{
+    enum { MOST = 128 };
+    const int64_t count = pack_parts(r, ld, piece_bytes), slot_ld = pack_slot_ld(r, piece, ld);
+    struct pack_piece seen[MOST];
+    int64_t elements = 0;
+    int parts = 0;
+    assert_in_range(count, 1, MOST);
+    for (int64_t i = 0; i < count; i++) {
+        const struct pack_piece part = pack_part(r, ld, piece_bytes, piece, i);
+        assert_true(part.cols >= 0 && part.rows >= 0);
+        if (part.cols == 0)
+            continue;
+        assert_true(part.rows > 0 && is_inside(&part, piece));
+        /* Some whole columns, or a part of one; never twice as many bytes as are meant. */
+        assert_true(part.cols == 1 || part.rows == piece->rows);
+        assert_true(part.cols == 1 || part.cols * ld * r->size < 2 * PACK_PART_BYTES);
+        assert_true(part.rows * r->size < 2 * PACK_PART_BYTES);
+        assert_int_equal(pack_part_offset(r, piece, &part, slot_ld),
+                         ((part.col - piece->col) * slot_ld + (part.row - piece->row)) * r->size);
+        for (int k = 0; k < parts; k++)
+            assert_false(overlap(&part, &seen[k]));
+        seen[parts++] = part;
+        elements += part.rows * part.cols;
+    }
+    assert_int_equal(elements, piece->rows * piece->cols);
+    assert_int_equal(pack_part(r, ld, piece_bytes, piece, count).cols, 0);
+    return parts;
+}
+
+static void parts_have_all_of_a_piece(void **state)
+{
+    int in_several = 0, in_columns = 0;
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        const int64_t size = sizes[below(4)], rows = 1 + below(below(2) ? 3000000 : 3000),
+                      cols = 1 + below(200), ld = below(2) ? rows : pack_ld(rows, size);
+        struct lane_rectangle r = lane_whole(NULL, rows, cols, rows + below(3), size);
+        const int64_t bytes = below(2) ? LANE_SLOT_BYTES : pieces_of_matrix(&r, ld);
+        r.uplo = "\0LU"[below(3)];
+        r.trimmed = r.uplo && pieces_trim(rows, cols, size) && ld * size <= bytes;
+        const int64_t pieces = pack_count(&r, ld, bytes), number = below(pieces);
+        for (int last = 0; last < 2; last++) {
+            const struct pack_piece piece =
+                pack_piece(&r, ld, bytes, last ? pieces - 1 : number / 2);
+            const int parts = piece.rows > 0 ? parts_of(&r, ld, bytes, &piece) : 0;
+            assert_int_equal(pack_bytes(&piece, &r, ld),
+                             ((piece.cols - 1) * ld + piece.rows) * size);
+            assert_int_equal(pack_offset(&piece, &r, ld), (piece.col * ld + piece.row) * size);
+            in_several += parts > 1 && piece.cols > 1;
+            in_columns += parts > 1 && piece.cols == 1;
+        }
+        /* The first piece has as many parts as any. */
+        const struct pack_piece first = pack_piece(&r, ld, bytes, 0);
+        if (!r.trimmed && ld == rows)
+            assert_int_equal(parts_of(&r, ld, bytes, &first), pack_parts(&r, ld, bytes));
+    }
+    assert_true(in_several > 300 && in_columns > 300);
+}
+
+/* A piece of less than a part is one; one of many parts has about as many as its bytes. */
+static void parts_have_about_their_bytes(void **state)
+{
+    (void)state;
+    for (int64_t rows = 1; rows <= 250000; rows = rows * 3 + 1)
+        for (int s = 0; s < 4; s++) {
+            const int64_t cols = LANE_SLOT_BYTES / sizes[s] / rows;
+            const struct lane_rectangle one = lane_whole(NULL, rows, 1, rows, sizes[s]),
+                                        all = lane_whole(NULL, rows, cols, rows, sizes[s]);
+            if (rows * sizes[s] <= PACK_PART_BYTES)
+                assert_int_equal(pack_parts(&one, rows, LANE_SLOT_BYTES), 1);
+            const double parts = (double)pack_parts(&all, rows, LANE_SLOT_BYTES);
+            const double meant = (double)(rows * cols * sizes[s]) / PACK_PART_BYTES;
+            assert_true(parts > 0.5 * meant && parts < 2 * meant + 1);
+        }
+}
+
+/* ---- Columns on the device ---- */
+
+static void columns_are_whole_lines(void **state)
+{
+    (void)state;
+    for (int s = 0; s < 4; s++)
+        for (int64_t rows = 1; rows < 200; rows++) {
+            const int64_t size = sizes[s], ld = pack_ld(rows, size);
+            if (rows * size < 64)
+                assert_int_equal(ld, rows);
+            else
+                assert_true(ld * size % 64 == 0 && ld >= rows && (ld - rows) * size < 64);
+        }
+    for (int64_t rows = 1; rows < 100; rows++)
+        assert_int_equal(gpu_device_ld(rows, ACCEL_COMPLEX64), pack_ld(rows, 8));
+    for (int s = 0; s < 4; s++) {
+        assert_true(lane_column_fits(LANE_SLOT_BYTES / sizes[s], sizes[s]));
+        assert_false(lane_column_fits(LANE_SLOT_BYTES / sizes[s] + 1, sizes[s]));
+    }
+}
+
+/* ---- Batches ---- */
+
+enum { MATRICES = 6, ROWS = 7, COLS = 5, LD = 8, ROOM = 64 };
+
+/* Matrices a stride apart, or at every second pointer, both ways; what is beside them stays. */
+static void matrices_of_a_batch(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        double from[MATRICES * ROOM], to[MATRICES * ROOM], before[MATRICES * ROOM];
+        double slot[MATRICES * COLS * LD];
+        void *of_from[2 * MATRICES] = {NULL}, *of_to[2 * MATRICES] = {NULL};
+        const bool pointers = below(2);
+        const int64_t packed_ld = below(2) ? ROWS : LD, step = pointers ? 1 + below(2) : 0;
+        const int64_t bytes = (1 + below(COLS * MATRICES)) * packed_ld * 8;
+        struct lane_rectangle r = lane_whole(from, ROWS, MATRICES * COLS, LD, 8);
+        r.each = COLS;
+        r.stride = ROOM;
+        r.step = step;
+        r.streamed = below(2);
+        for (int i = 0; i < MATRICES * ROOM; i++) {
+            from[i] = (double)below(1 << 20);
+            to[i] = before[i] = -1 - i;
+        }
+        for (int i = 0; i < MATRICES; i++) { /* in another order than in memory */
+            const int at = pointers ? (i + 2) % MATRICES : i;
+            of_from[i * step] = from + at * ROOM;
+            of_to[i * step] = to + at * ROOM;
+        }
+        struct lane_rectangle back = r;
+        back.host = (char *)to;
+        r.array = pointers ? of_from : NULL;
+        back.array = pointers ? of_to : NULL;
+        for (int64_t n = 0; n < pack_count(&r, packed_ld, bytes); n++) {
+            const struct pack_piece piece = pack_piece(&r, packed_ld, bytes, n);
+            pack_from_host((char *)slot, &r, &piece, packed_ld);
+            for (int64_t col = 0; col < piece.cols; col++) {
+                const int64_t all = piece.col + col, matrix = all / COLS;
+                const double *x =
+                    from + (pointers ? (matrix + 2) % MATRICES : matrix) * ROOM + all % COLS * LD;
+                assert_memory_equal(slot + col * packed_ld, x, ROWS * 8);
+            }
+            pack_to_host(&back, &piece, (char *)slot, packed_ld);
+        }
+        for (int i = 0; i < MATRICES * ROOM; i++) {
+            const bool is_element = i % ROOM < COLS * LD && i % LD < ROWS;
+            assert_true(to[i] == (is_element ? from[i] : before[i]));
+        }
+    }
+}
+
+/* ---- Fresh pages ---- */
+
+static void pages_that_nobody_has_touched(void **state)
+{
+    enum { PAGE = 4096, PAGES = 64 };
+    char *memory =
+        mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct lane_rectangle r = lane_whole(memory, PAGE / 8, PAGES, PAGE / 8, 8);
+    struct pack_piece piece = {.col = 20, .cols = 4, .rows = PAGE / 8};
+    (void)state;
+    assert_true(memory != MAP_FAILED && madvise(memory, PAGES * PAGE, MADV_NOHUGEPAGE) == 0);
+    assert_true(pack_is_fresh(&r, &piece));
+    memory[20 * PAGE] = 1;
+    assert_false(pack_is_fresh(&r, &piece));
+    piece.col = 21;
+    assert_true(pack_is_fresh(&r, &piece));
+    r.each = 1;
+    assert_false(pack_is_fresh(&r, &piece)); /* of a batch */
+    munmap(memory, PAGES * PAGE);
+}
+
+/* ---- Digests and scans ---- */
+
+enum { ORDER = 20 };
+
+static bool is_stored(const struct lane_rectangle *r, int64_t row, int64_t col)
+{
+    const int64_t diagonal = col + r->diagonal;
+    switch (r->uplo) {
+    case 'U':
+        return row <= diagonal;
+    case 'u':
+        return row < diagonal;
+    case 'L':
+        return row >= diagonal;
+    case 'l':
+        return row > diagonal;
+    default:
+        return true;
+    }
+}
+
+/* A piece's digest tells all of its elements that are stored and no others, wherever its columns are. */
+static void digests_of_pieces(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        double x[ORDER * ORDER], y[ORDER * (ORDER + 3)];
+        struct lane_rectangle r = lane_whole(x, ORDER, ORDER, ORDER, 8);
+        const struct pack_piece piece = {
+            .col = below(ORDER / 2), .cols = 1 + below(ORDER / 2), .row = 0, .rows = ORDER};
+        r.uplo = "\0ULul"[below(5)];
+        r.diagonal = below(2) ? below(5) - 2 : 0;
+        for (int i = 0; i < ORDER * ORDER; i++)
+            x[i] = (double)below(1000);
+        for (int i = 0; i < ORDER * ORDER; i++)
+            y[i / ORDER * (ORDER + 3) + i % ORDER] = x[i];
+        const char *first = pack_host(&r, &piece);
+        const struct gpu_key digest = pack_digest(&r, &piece, first, ORDER);
+        struct gpu_key other =
+            pack_digest(&r, &piece, (char *)(y + piece.col * (ORDER + 3)), ORDER + 3);
+        assert_true(gpu_key_is(&digest, &other));
+        const int64_t row = below(ORDER), col = piece.col + below(piece.cols);
+        x[col * ORDER + row] += 1;
+        other = pack_digest(&r, &piece, first, ORDER);
+        assert_int_equal(gpu_key_is(&digest, &other), !is_stored(&r, row, col));
+    }
+}
+
+/* Scans the elements that are packed, however they come, and no others. */
+static void scans_of_what_is_packed(void **state)
+{
+    int infinite = 0;
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        enum { LD_OF_SLOT = ORDER + 2 };
+        double x[ORDER * ORDER], slot[ORDER * LD_OF_SLOT], largest = 0;
+        float single[ORDER * ORDER];
+        const bool is_double = below(2);
+        struct gpu_scan scan = gpu_scan_begin(is_double);
+        struct lane_rectangle r =
+            lane_whole(is_double ? (void *)x : single, ORDER - 1, ORDER, ORDER, is_double ? 8 : 4);
+        const struct pack_piece piece = {.cols = 1 + below(ORDER), .rows = ORDER - 1};
+        bool finite = true;
+        r.uplo = "\0\0ULul"[below(6)];
+        r.scan = &scan;
+        for (int i = 0; i < ORDER * ORDER; i++) {
+            const int64_t special = below(600);
+            x[i] = special == 0   ? NAN
+                   : special == 1 ? INFINITY
+                   : special == 2 ? -INFINITY
+                                  : (double)(below(2000) - 1000);
+            single[i] = (float)x[i];
+            if (i % ORDER == ORDER - 1 || i / ORDER >= piece.cols ||
+                !is_stored(&r, i % ORDER, i / ORDER))
+                continue;
+            finite = finite && isfinite(x[i]);
+            largest = isfinite(x[i]) ? fmax(largest, fabs(x[i])) : largest;
+        }
+        pack_from_host((char *)slot, &r, &piece, below(2) ? ORDER - 1 : LD_OF_SLOT);
+        assert_int_equal(scan.finite, finite);
+        assert_true(!finite || scan.largest == largest);
+        infinite += !finite;
+    }
+    assert_in_range(infinite, 300, 2700);
+}
+
+/* ---- Pieces of rectangles ---- */
+
+static int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* As many pieces as are asked for, each of whole columns and of at least so many bytes if the copy has these, of about the same length. */
+static void pieces_of_rectangles(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        const int64_t size = sizes[below(4)], rows = 1 + below(below(2) ? 100000 : 300),
+                      cols = 1 + below(2000), ld = pack_ld(rows, size), least = 1 + below(1 << 20);
+        const int wanted = 1 + (int)below(40);
+        const struct lane_rectangle r = lane_whole(NULL, rows, cols, rows, size);
+        const int64_t bytes = pieces_bytes(&r, ld, wanted, least), column = ld * size;
+        const int64_t count = pack_count(&r, ld, bytes), each = bytes / column;
+        assert_true(bytes <= LANE_SLOT_BYTES && bytes % column == 0);
+        /* No piece could have been left out, and none is shorter than the others by a column for each of them. */
+        const int64_t fit =
+            least_of(LANE_SLOT_BYTES,
+                     least > column * cols / wanted ? least : column * cols / wanted) /
+            column;
+        assert_int_equal(count, (cols + (fit > 0 ? fit : 1) - 1) / (fit > 0 ? fit : 1));
+        assert_true((cols - (count - 1) * each) > each - count);
+        for (int64_t i = 0; i < count; i++)
+            assert_int_equal(pack_piece(&r, ld, bytes, i).cols, least_of(each, cols - i * each));
+    }
+}
+
+/* Triangles' pieces begin with whole lines of columns, where these fit. */
+static void pieces_of_triangles(void **state)
+{
+    (void)state;
+    for (int64_t order = 100; order < 200000; order += order / 3)
+        for (int64_t size = 4; size <= 16; size *= 2) {
+            struct lane_rectangle r = lane_whole(NULL, order, order, order, size);
+            const int64_t ld = pack_ld(order, size), line = 64 / size * ld * size;
+            r.uplo = 'L';
+            const int64_t bytes = pieces_of_cell(&r, ld);
+            assert_true(bytes <= LANE_SLOT_BYTES && bytes >= least_of(ld * size, LANE_SLOT_BYTES));
+            assert_true(bytes % line == 0 || bytes < line);
+            r.trimmed = true;
+            assert_int_equal(pieces_of_cell(&r, ld), bytes);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_have_all_of_a_piece),
+        cmocka_unit_test(parts_have_about_their_bytes),
+        cmocka_unit_test(columns_are_whole_lines),
+        cmocka_unit_test(matrices_of_a_batch),
+        cmocka_unit_test(pages_that_nobody_has_touched),
+        cmocka_unit_test(digests_of_pieces),
+        cmocka_unit_test(scans_of_what_is_packed),
+        cmocka_unit_test(pieces_of_rectangles),
+        cmocka_unit_test(pieces_of_triangles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
