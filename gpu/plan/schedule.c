@@ -402,6 +402,8 @@ struct schedule_times schedule_simulate(const struct schedule *s,
 {
     const struct timed timed = {s, rates};
     struct schedule_times times = schedule_time(s, step_ms, &timed, rates);
+    if (times.first < 0)
+        return times;
     const double lag = schedule_lag_ms(s, rates);
     times.first += lag;
     times.ms += lag;

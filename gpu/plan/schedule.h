@@ -187,6 +187,7 @@ struct schedule_times {
     double bytes[SCHEDULE_ENGINES];    /* up: from host memory */
     double lent_bytes;                 /* from other devices' memory */
 };
+/* Without host memory, `first` is negative, and the others are 0. */
 struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates);
 

@@ -212,8 +212,11 @@ bool schedule_make_groups(struct schedule *s, const struct schedule_rates *rates
         return false;
     for (int group = 0; group < groups; group++)
         add_group(s, group);
-    s->ms = schedule_simulate(s, rates).ms;
-    return true;
+    const struct schedule_times times = schedule_simulate(s, rates);
+    s->ms = times.ms;
+    if (times.first < 0)
+        schedule_free(s);
+    return times.first >= 0;
 }
 
 /* ---- The search ---- */
