@@ -215,6 +215,49 @@ static void sizes_without_end(void **state)
     }
 }
 
+/* Of a matrix that is solved from the right, a panel's old values are kept: 64 MB of them, in multiples of 64 columns, or one column. */
+static void panels_with_old_values(void **state)
+{
+    static const struct {
+        int64_t order, widest;
+    } known[] = {{1000, 8384}, {8192, 1024}, {131071, 64}, {131072, 64},
+                 {131073, 63}, {300000, 27}, {8388608, 1}, {10000000, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const int64_t size[ACCEL_DIMENSIONS] = {500, known[i].order, 0, 0};
+        struct accel_call call;
+        struct scheduled scheduled;
+        shape_typical(&call, routine("dtrsm"), size);
+        assert_true(scheduled_describe(&call, &scheduled));
+        assert_false(scheduled.keeps_old);
+        call.blas.flag[ACCEL_side] = 'R';
+        call.span[ACCEL_a].rows = call.span[ACCEL_a].cols = call.span[ACCEL_a].ld = known[i].order;
+        assert_true(scheduled_describe(&call, &scheduled));
+        assert_true(scheduled.keeps_old && scheduled.call.m == known[i].order);
+        assert_int_equal(scheduled.call.widest, known[i].widest);
+        call.span[ACCEL_b].place = ACCEL_MANAGED;
+        assert_true(scheduled_describe(&call, &scheduled) && !scheduled.keeps_old);
+    }
+}
+
+/* Products that are one kernel each have no schedules of their own: without memory for a batch's, there is none. */
+static void small_products_together(void **state)
+{
+    const int64_t size[ACCEL_DIMENSIONS] = {300, 300, 300, 0};
+    const int64_t one = 3 * INT64_C(304) * 300 * 8;
+    struct accel_call call;
+    struct scheduled scheduled;
+    (void)state;
+    shape_typical(&call, routine("dgemm_batch_strided"), size);
+    call.batch = 40;
+    for (int x = 0; x < ACCEL_SPANS; x++)
+        call.span[x].stride = 300 * 300;
+    assert_true(scheduled_describe(&call, &scheduled));
+    assert_true(scheduled_ms(&call, &scheduled, &rates, one, 0) < 0);
+    assert_false(scheduled_runs_alone(&scheduled, &rates, one));
+    assert_true(scheduled_ms(&call, &scheduled, &rates, 2 * one, 0) > 0);
+}
+
 /* A rate says how long a kernel takes, and the time of a kernel which rate it has. */
 static void rates_and_times(void **state)
 {
@@ -277,6 +320,8 @@ int main(void)
         cmocka_unit_test(times_of_batches),
         cmocka_unit_test(some_calls_are_not_divided),
         cmocka_unit_test(sizes_without_end),
+        cmocka_unit_test(panels_with_old_values),
+        cmocka_unit_test(small_products_together),
         cmocka_unit_test(rates_and_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
