@@ -539,12 +539,58 @@ static void least_times(void **state)
     }
 }
 
+/* ---- The order ---- */
+
+/* Returns the sum of times over their bounds, of 60 schedules of one kind in cells of any size, which have places for all cells or few. */
+static double over_bound(enum schedule_kind kind, bool ample)
+{
+    static const struct schedule_rates rates = RATES(5, 4, 900, 64, 0.002, 0.005, 0.01);
+    double sum = 0;
+    int made = 0;
+    random_state = 1;
+    while (made < 60) {
+        struct schedule s = any_cells(2000);
+        const struct schedule_choice by = s.by;
+        const struct schedule_call call = s.call;
+        const double floor = schedule_floor(&call, &rates);
+        if (call.kind != kind || call.k == 0 || call.in_place[C] || floor == 0)
+            continue;
+        const int64_t memory = (call.m * call.k + call.k * call.n + call.m * call.n) * 6;
+        if (!schedule_make_by(&s, &by, &call, &rates, ample ? INT64_MAX : memory) ||
+            s.whole != ample) {
+            schedule_free(&s);
+            continue;
+        }
+        sum += s.ms / floor;
+        made++;
+        schedule_free(&s);
+    }
+    return sum;
+}
+
+/* As fast as they are: if one is slower, the order of its steps has got worse. */
+static void orders_are_no_worse(void **state)
+{
+    static const double most[][2] = {{104.243399, 97.079426},
+                                     {117.922270, 108.338202},
+                                     {101.002807, 108.609831},
+                                     {109.017438, 133.697548},
+                                     {107.957488, 110.657216}};
+    (void)state;
+    for (int kind = 0; kind < SCHEDULE_BATCH; kind++)
+        for (int ample = 0; ample < 2; ample++) {
+            const double over = over_bound((enum schedule_kind)kind, ample);
+            if (over > most[kind][ample])
+                fail_msg("kind %d, %d: %.6f", kind, ample, over);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_cover_operands), cmocka_unit_test(places_fit),
         cmocka_unit_test(times_of_steps),       cmocka_unit_test(times_of_schedules),
-        cmocka_unit_test(least_times),
+        cmocka_unit_test(least_times),          cmocka_unit_test(orders_are_no_worse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
