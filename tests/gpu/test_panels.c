@@ -286,6 +286,9 @@ static void random_calls(void **unused)
         assert_true(fits);
         assert_true(panels_ms(&call, &rates, memory) == p.schedule.ms);
         assert_true(p.buffers * p.panel_bytes + 2 * p.block_bytes <= memory);
+        /* No more than the whole matrix would have. */
+        const struct schedule_cell all = {0, 0, call.m, call.n};
+        assert_true(p.panel_bytes <= bytes_of(&call, call.across, all));
         replay(&p);
         made++;
         in_several += p.count > 2;

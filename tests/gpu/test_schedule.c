@@ -587,12 +587,13 @@ static void few_kernels_of_few_columns(void **state)
     (void)state;
     rates.up = rates.down = 50;
     rates.compute = 60000;
-    for (int way = 0; way < 3; way++) {
+    for (int way = 0; way < 4; way++) {
+        call.n = way == 3 ? 64 : 16;
         call.across[SCHEDULE_A] = way == 1;
         call.size[SCHEDULE_A] = call.size[SCHEDULE_B] = call.size[SCHEDULE_C] = way == 2 ? 4 : 8;
         assert_true(schedule_make(&s, &call, &rates, INT64_MAX));
         assert_in_range(s.steps[SCHEDULE_COMPUTE], 2, 4);
-        assert_true(s.ms < 1.03 * schedule_floor(&call, &rates));
+        assert_true(s.ms < (way == 3 ? 1.06 : 1.03) * schedule_floor(&call, &rates));
         schedule_free(&s);
     }
 }
