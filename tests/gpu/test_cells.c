@@ -1,6 +1,6 @@
 /*
- * The cells of a matrix, and digests, by their definitions: every element that is stored is in one cell; a digest tells contents, whatever the
- * step between columns.
+ * The cells of a matrix, and digests, by their definitions: every element that is stored is in
+ * one cell; a digest tells contents, whatever the step between columns.
  */
 #include <setjmp.h>
 #include <stdarg.h>

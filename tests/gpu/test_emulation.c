@@ -1,6 +1,6 @@
 /*
- * Precisions: which there are, and the memory that cuBLAS gets for its emulation of double precision: what is behind it is a number that cuBLAS
- * writes.
+ * Precisions: which there are, and the memory that cuBLAS gets for its emulation of double
+ * precision: what is behind it is a number that cuBLAS writes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,8 @@ static void its_end_is_aligned(void **state)
                 gpu_emulation_bytes(size[i][0], size[i][1], size[i][2], 3, is_complex) % 256, 0);
 }
 
-/* By hand, of cuBLAS's formula: the inputs' slices and the sums of the result, or the scan where that is more; a quarter, and 128 MB, besides. */
+/* By hand, of cuBLAS's formula: the inputs' slices and the sums of the result, or the scan where
+ * that is more; a quarter, and 128 MB, besides. */
 static void its_bytes(void **state)
 {
     static const struct {

@@ -1,4 +1,5 @@
-/* What is remembered for keys: the latest value of each, as long as it is asked for more often than some 256 others are. */
+/* What is remembered for keys: the latest value of each, as long as it is asked for more often
+ * than some 256 others are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +51,8 @@ static void latest_value(void **state)
     assert_memory_equal(found, all, sizeof all);
 }
 
-/* One that is asked for stays, whatever comes; one that nobody asks for goes. Of few keys, none goes. */
+/* One that is asked for stays, whatever comes; one that nobody asks for goes. Of few keys, none
+ * goes. */
 static void who_is_asked_for_stays(void **state)
 {
     enum { MANY = 10000, FEW = 200, SETS = 64, WAYS = 4 };

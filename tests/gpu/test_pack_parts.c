@@ -1,6 +1,6 @@
 /*
- * What threads pack: the parts of pieces, matrices of a batch, digests and scans of what is packed, by their definitions; and the pieces of
- * rectangles.
+ * What threads pack: the parts of pieces, matrices of a batch, digests and scans of what is
+ * packed, by their definitions; and the pieces of rectangles.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -232,7 +232,8 @@ static bool is_stored(const struct lane_rectangle *r, int64_t row, int64_t col)
     }
 }
 
-/* A piece's digest tells all of its elements that are stored and no others, wherever its columns are. */
+/* A piece's digest tells all of its elements that are stored and no others, wherever its columns
+ * are. */
 static void digests_of_pieces(void **state)
 {
     (void)state;
@@ -304,7 +305,8 @@ static int64_t least_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* As many pieces as are asked for, each of whole columns and of at least so many bytes if the copy has these, of about the same length. */
+/* As many pieces as are asked for, each of whole columns and of at least so many bytes if the
+ * copy has these, of about the same length. */
 static void pieces_of_rectangles(void **state)
 {
     (void)state;
@@ -316,7 +318,8 @@ static void pieces_of_rectangles(void **state)
         const int64_t bytes = pieces_bytes(&r, ld, wanted, least), column = ld * size;
         const int64_t count = pack_count(&r, ld, bytes), each = bytes / column;
         assert_true(bytes <= LANE_SLOT_BYTES && bytes % column == 0);
-        /* No piece could have been left out, and none is shorter than the others by a column for each of them. */
+        /* No piece could have been left out, and none is shorter than the others by a column for
+         * each of them. */
         const int64_t fit =
             least_of(LANE_SLOT_BYTES,
                      least > column * cols / wanted ? least : column * cols / wanted) /

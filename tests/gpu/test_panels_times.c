@@ -1,5 +1,6 @@
 /*
- * The times of panels, by plain versions: bounds, kernels, copies, and schedules; and what comes down of a panel.
+ * The times of panels, by plain versions: bounds, kernels, copies, and schedules; and what comes
+ * down of a panel.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,14 +81,15 @@ static struct schedule_rates plain = {.up = 3,
                                       .piece_share = 0.2,
                                       .launch_ms = 0.003};
 
-/* Returns the milliseconds of so many multiply-adds, by the rate, and half of it for products as short as 7. */
+/* Returns the milliseconds of so many multiply-adds, by the rate, and half of it for products as
+ * short as 7. */
 static double product_ms(double terms, double shortest)
 {
     return 2 * terms * (shortest + 7) / shortest / (plain.compute * 1e6);
 }
 
-/* Of `wide` columns that are factored: the sum of what each does to those behind it, where `most` is the other size. QR does twice as much, Cholesky solves below its
- * triangle. */
+/* Of `wide` columns that are factored: the sum of what each does to those behind it, where
+ * `most` is the other size. QR does twice as much, Cholesky solves below its triangle. */
 static double factor_ms(const struct panels_call *call, double rows, double cols)
 {
     const double wide = fmin(rows, cols), most = fmax(rows, cols);
@@ -116,8 +118,9 @@ static void whole_matrices(void **state)
     }
 }
 
-/* Returns the multiply-adds of one sweep, column by column: a column of the other matrix meets the columns of the panels on its side, in the rows from its diagonal on; a
- * triangle's product or solution half of them. */
+/* Returns the multiply-adds of one sweep, column by column: a column of the other matrix meets
+ * the columns of the panels on its side, in the rows from its diagonal on; a triangle's product
+ * or solution half of them. */
 static double terms_of(const struct panels_call *call, const struct panels_sweep *sweep)
 {
     const double m = (double)call->m, n = (double)call->n, k = (double)call->order;
@@ -239,7 +242,8 @@ static void replay(const struct panels *p)
         free(end[e]);
 }
 
-/* A panel comes down once, and what has been factored with its pivots or scalars, unless it is Cholesky's, and its state. First and last kernels are marked. */
+/* A panel comes down once, and what has been factored with its pivots or scalars, unless it is
+ * Cholesky's, and its state. First and last kernels are marked. */
 static void comes_down(const struct panels *p)
 {
     for (int j = 0; j < p->count; j++) {

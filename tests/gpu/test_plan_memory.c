@@ -1,6 +1,6 @@
 /*
- * Host memory that is short while schedules are made: whoever makes one says so, keeps nothing, and makes the same one as ever when there is memory
- * again.
+ * Host memory that is short while schedules are made: whoever makes one says so, keeps nothing,
+ * and makes the same one as ever when there is memory again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,10 +69,12 @@ void __wrap_free(void *memory)
 
 static const struct schedule_rates rates = RATES_WITH(0.001, 0, 2, 2, 900, 128, 0.002, 0.005, 0.01);
 
-/* Something that may fail for want of memory. Returns whether it did not, having given all of it back. */
+/* Something that may fail for want of memory. Returns whether it did not, having given all of it
+ * back. */
 typedef bool attempt(void *context);
 
-/* Lets each allocation fail that an attempt makes, one after the other. Returns how many there are. */
+/* Lets each allocation fail that an attempt makes, one after the other. Returns how many there
+ * are. */
 static long fail_each(attempt *try, void *context, bool must_fail)
 {
     for (long n = 0;; n++) {
@@ -158,7 +160,8 @@ static void schedules(void **state)
         }
 }
 
-/* Another schedule may take the place of one for which there was no memory; where there is none at all, there is none. */
+/* Another schedule may take the place of one for which there was no memory; where there is none
+ * at all, there is none. */
 static void the_search(void **state)
 {
     (void)state;
@@ -177,7 +180,8 @@ static void the_search(void **state)
     }
 }
 
-/* Of a call whose choice is remembered, but not its time without a factor: that is said, or that it is not known, and the next time it is. */
+/* Of a call whose choice is remembered, but not its time without a factor: that is said, or that
+ * it is not known, and the next time it is. */
 static void times(void **state)
 {
     int unknown = 0;

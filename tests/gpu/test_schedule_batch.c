@@ -1,6 +1,6 @@
 /*
- * The groups of a batch, without a device: how long they are, which of their matrices stay on the device, by a plain version; and how many the search
- * tries.
+ * The groups of a batch, without a device: how long they are, which of their matrices stay on the
+ * device, by a plain version; and how many the search tries.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,8 @@ static struct schedule_call any_batch(void)
     return call;
 }
 
-/* Sets where groups begin: some at either end are a half, a quarter … of the others. Returns their number; 0: the ends are all. */
+/* Sets where groups begin: some at either end are a half, a quarter … of the others. Returns
+ * their number; 0: the ends are all. */
 static int groups_of(const struct schedule_call *call, const struct schedule_choice *by,
                      int64_t *start)
 {
@@ -84,7 +85,8 @@ static int64_t matrix_bytes(const struct schedule_call *call, int x)
            call->size[x];
 }
 
-/* Returns the most matrices of an operand that so many products in a row use, wherever they begin. */
+/* Returns the most matrices of an operand that so many products in a row use, wherever they
+ * begin. */
 static int64_t most_used(const struct schedule_sharing *x, int64_t products)
 {
     int64_t most = 0;
@@ -95,7 +97,8 @@ static int64_t most_used(const struct schedule_sharing *x, int64_t products)
     return least(most, x->distinct);
 }
 
-/* Returns the bytes if the operands of `stays` have all of their matrices on the device, and others so many groups. */
+/* Returns the bytes if the operands of `stays` have all of their matrices on the device, and
+ * others so many groups. */
 static int64_t bytes_if(const struct schedule_call *call, int64_t group, int groups, unsigned stays,
                         int buffers)
 {
@@ -198,7 +201,8 @@ static struct schedule_call large_batch(int64_t products)
                                   .sharing = {{1, products}, {1, products}, {1, products}}};
 }
 
-/* The search tries no more groups than it may, and no more than it has time for; a call that stays whole is one. */
+/* The search tries no more groups than it may, and no more than it has time for; a call that
+ * stays whole is one. */
 static void groups_that_are_tried(void **state)
 {
     const struct schedule_rates light = RATES(20, 15, 5e3, 128, 0, 0, 0);
@@ -255,7 +259,8 @@ static void sizes_of_cells(void **state)
     assert_int_equal(schedule_cell_rows(&product, 2048), 2048);
 }
 
-/* Calls of less than 4 MB, unless devices lend each other something, and those whose result is in place. */
+/* Calls of less than 4 MB, unless devices lend each other something, and those whose result is
+ * in place. */
 static void calls_that_stay_whole(void **state)
 {
     struct schedule_call call = {

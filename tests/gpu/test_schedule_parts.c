@@ -1,6 +1,6 @@
 /*
- * The parts of which schedules are made, by their definitions: cells, what kernels read, places, times, and bounds. Each is compared with a plain
- * version.
+ * The parts of which schedules are made, by their definitions: cells, what kernels read, places,
+ * times, and bounds. Each is compared with a plain version.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,8 @@ static struct schedule any_cells(int64_t most)
 
 /* ---- Cells ---- */
 
-/* Whether the cells of an extent are those that begin every `step` elements, and anew at an edge. */
+/* Whether the cells of an extent are those that begin every `step` elements, and anew at an
+ * edge. */
 static void follow(const struct schedule *s, int operand, bool along_rows, int64_t all,
                    int64_t edge, int64_t step)
 {
@@ -272,7 +273,8 @@ static int64_t largest_cell(const struct schedule *s, int x)
            s->call.size[x];
 }
 
-/* Memory is taken to the last byte, and never more: all cells that are used if they fit, else at least what kernels need. */
+/* Memory is taken to the last byte, and never more: all cells that are used if they fit, else at
+ * least what kernels need. */
 static void places_fit(void **state)
 {
     int whole = 0, part = 0;
@@ -331,7 +333,8 @@ static void places_fit(void **state)
 
 static const struct schedule_rates plain = RATES(3, 2, 5, 7, 0.002, 0.005, 0.01);
 
-/* A copy takes what its bytes take, a kernel its operations: half of them on a diagonal, twice as many with two factors. */
+/* A copy takes what its bytes take, a kernel its operations: half of them on a diagonal, twice
+ * as many with two factors. */
 static void times_of_steps(void **state)
 {
     (void)state;
@@ -382,7 +385,8 @@ static void times_of_steps(void **state)
     }
 }
 
-/* Replays a schedule's steps: each begins behind those of its engine, those that it waits for, and the calling thread's work. */
+/* Replays a schedule's steps: each begins behind those of its engine, those that it waits for,
+ * and the calling thread's work. */
 static void replay(const struct schedule *s, const struct schedule_rates *rates)
 {
     double *end[SCHEDULE_ENGINES], busy[SCHEDULE_ENGINES] = {0}, bytes[SCHEDULE_ENGINES] = {0};
@@ -541,7 +545,8 @@ static void least_times(void **state)
 
 /* ---- The order ---- */
 
-/* Returns the sum of times over their bounds, of 60 schedules of one kind in cells of any size, which have places for all cells or few. */
+/* Returns the sum of times over their bounds, of 60 schedules of one kind in cells of any size,
+ * which have places for all cells or few. */
 static double over_bound(enum schedule_kind kind, bool ample)
 {
     static const struct schedule_rates rates = RATES(5, 4, 900, 64, 0.002, 0.005, 0.01);

@@ -215,7 +215,8 @@ static void sizes_without_end(void **state)
     }
 }
 
-/* Of a matrix that is solved from the right, a panel's old values are kept: 64 MB of them, in multiples of 64 columns, or one column. */
+/* Of a matrix that is solved from the right, a panel's old values are kept: 64 MB of them, in
+ * multiples of 64 columns, or one column. */
 static void panels_with_old_values(void **state)
 {
     static const struct {
@@ -240,7 +241,8 @@ static void panels_with_old_values(void **state)
     }
 }
 
-/* Products that are one kernel each have no schedules of their own: without memory for a batch's, there is none. */
+/* Products that are one kernel each have no schedules of their own: without memory for a batch's,
+ * there is none. */
 static void small_products_together(void **state)
 {
     const int64_t size[ACCEL_DIMENSIONS] = {300, 300, 300, 0};
