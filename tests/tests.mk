@@ -87,6 +87,8 @@ $(TESTS)/test_least_lengths: UNIT_LIBS += -Wl,--export-dynamic-symbol=xerbla_
 $(TESTS)/test_place: UNIT_LIBS += -Wl,--wrap=access,--wrap=dlsym
 # Who waits for what the driver frees.
 $(TESTS)/test_pool: UNIT_LIBS += -Wl,--wrap=pthread_cond_wait
+# Memory that is short, and counted.
+$(TESTS)/test_guided_objects: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=free
 # Host memory that is short.
 $(TESTS)/test_flow_ends: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 $(TESTS)/test_linear_calls $(TESTS)/test_svm_calls: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
