@@ -22,9 +22,10 @@ static int64_t swaps(const struct accel_call *call)
     int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2],
             inc = call->blas.size[ACCEL_incx], length;
     if (inc == 0 || k1 < 1 || k2 < k1 || inc == INT64_MIN ||
-        __builtin_mul_overflow(k2 - k1, inc < 0 ? -inc : inc, &length))
+        __builtin_mul_overflow(k2 - k1, inc < 0 ? -inc : inc, &length) ||
+        __builtin_add_overflow(length, k1, &length))
         return 0;
-    return length < INT64_MAX - k1 ? k1 + length : 0;
+    return length;
 }
 
 int64_t lapack_range_length(const struct accel_call *call)
@@ -60,7 +61,7 @@ int64_t lapack_size(const struct accel_call *call, int which)
     case ACCEL_zcols:
         return !wantz ? 0 : call->blas.flag[ACCEL_range] == 'I' ? lapack_range_length(call) : n;
     case ACCEL_supports:
-        return lapack_size(call, ACCEL_zcols) == n && n > 0 && n < INT64_MAX / 2 &&
+        return lapack_size(call, ACCEL_zcols) == n && n > 0 && n <= INT64_MAX / 2 &&
                        call->blas.flag[ACCEL_range] != 'V'
                    ? 2 * n
                    : 0;
