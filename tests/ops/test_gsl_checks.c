@@ -107,6 +107,36 @@ static void lu(void **state)
     inputs_that_are_no_numbers(&tried, 1);
 }
 
+/* A is a permutation itself: L and U are identities. Its sign is that of its inversions. */
+static void permutations(void **state)
+{
+    static const size_t rows[][N] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    (void)state;
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        double a[N * TDA] = {0};
+        size_t p[N];
+        int sign = 1;
+        const struct gsl_matrix matrix = {N, N, TDA, a};
+        const struct gsl_permutation permutation = {N, p};
+        memcpy(p, rows[row], sizeof p);
+        for (size_t i = 0; i < N; i++) {
+            a[p[i] * TDA + i] = 1;
+            for (size_t j = 0; j < i; j++)
+                sign = p[j] > p[i] ? -sign : sign;
+        }
+        const struct tried tried = parse("gsl_lu", &matrix, &permutation, &sign, NULL);
+        memset(a, 0, sizeof a);
+        for (size_t i = 0; i < N; i++)
+            a[i * TDA + i] = 1;
+        assert_right(&tried);
+        sign = -sign;
+        assert_wrong(&tried);
+        sign = 0;
+        assert_wrong(&tried);
+    }
+}
+
 /* A = L L': what is above the diagonal goes in unread, and is A's lower triangle afterwards. */
 static void cholesky(void **state)
 {
@@ -199,8 +229,9 @@ static void tridiagonal(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lu), cmocka_unit_test(cholesky),
-                                       cmocka_unit_test(singular_values),
-                                       cmocka_unit_test(qr_and_lq), cmocka_unit_test(tridiagonal)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lu),        cmocka_unit_test(permutations),
+        cmocka_unit_test(cholesky),  cmocka_unit_test(singular_values),
+        cmocka_unit_test(qr_and_lq), cmocka_unit_test(tridiagonal)};
     return cmocka_run_group_tests_name("ops/gsl", tests, NULL, NULL);
 }

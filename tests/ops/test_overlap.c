@@ -74,7 +74,7 @@ static void batches_with_strides(void **state)
     int shared = 0;
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        const int64_t ld = 2 + below(8);
+        const int64_t ld = 1 + below(9);
         struct accel_call call = accel_call_of(routine("dgemm_batch_strided"));
         call.batch = 1 + below(BATCH);
         struct accel_span *a = &call.span[ACCEL_a], *c = &call.span[ACCEL_c];
@@ -96,7 +96,7 @@ static void batches_in_arrays(void **state)
     int shared = 0;
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        const int64_t ld = 2 + below(8);
+        const int64_t ld = 1 + below(9);
         void *of_a[BATCH], *of_c[BATCH];
         struct accel_call call = accel_call_of(routine("dgemm_batch"));
         call.batch = 1 + below(BATCH);
@@ -116,9 +116,60 @@ static void batches_in_arrays(void **state)
     assert_in_range(shared, ROUNDS / 10, ROUNDS * 9 / 10);
 }
 
+/* Matrices with other leading dimensions may count as overlapping, but never the other way round. */
+static void other_leading_dimensions(void **state)
+{
+    int apart = 0;
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t ld_a = 1 + below(8), ld_c = 1 + below(8);
+        struct accel_call call = accel_call_of(routine("dgemm"));
+        call.batch = 1;
+        struct accel_span *a = &call.span[ACCEL_a], *c = &call.span[ACCEL_c];
+        *a = matrix(ld_a, ld_a, ACCEL_READ);
+        *c = matrix(ld_c, ld_c, ACCEL_READ | ACCEL_WRITE);
+        const bool is = overlap_in_call(&call);
+        assert_true(is || !common(a, c, 1));
+        apart += !is;
+    }
+    assert_in_range(apart, ROUNDS / 10, ROUNDS * 9 / 10);
+}
+
+/* Many are not compared: they count as overlapping. So many still are. */
+static void as_many_as_are_compared(void **state)
+{
+    enum { MANY = 65536, FAR = 1 << 20 };
+    struct accel_span x = {.ptr = memory,
+                           .rows = 1,
+                           .cols = 2,
+                           .ld = FAR,
+                           .stride = 1,
+                           .dtype = ACCEL_FLOAT64,
+                           .access = ACCEL_WRITE};
+    (void)state;
+    assert_false(overlap_in_strides(&x, MANY + 1)); /* each is compared with MANY behind it */
+    assert_true(overlap_in_strides(&x, MANY + 2));
+    struct accel_call call = accel_call_of(routine("dgemm_batch_strided"));
+    x.stride = 2;
+    call.span[ACCEL_c] = x;
+    x.ptr = memory + 1;
+    x.access = ACCEL_READ;
+    call.span[ACCEL_a] = x;
+    call.batch = MANY;
+    assert_false(overlap_in_call(&call));
+    call.span[ACCEL_a].stride = 4; /* two strides are not compared, either */
+    assert_true(overlap_in_call(&call));
+    call.span[ACCEL_a].stride = 2;
+    call.batch = MANY + 1;
+    assert_true(overlap_in_call(&call));
+    call.span[ACCEL_c].ptr = (void *)((uintptr_t)memory + 8 * (4 * MANY + FAR)); /* behind A */
+    assert_false(overlap_in_call(&call));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(batches_with_strides),
-                                       cmocka_unit_test(batches_in_arrays)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches_with_strides), cmocka_unit_test(batches_in_arrays),
+        cmocka_unit_test(other_leading_dimensions), cmocka_unit_test(as_many_as_are_compared)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
