@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ops/op.h"
@@ -143,6 +145,168 @@ static void test_elements(void **state)
     }
 }
 
+/* ---- One function of a library that has no other ---- */
+
+enum { ARGUMENTS = 7 };
+
+/* Read one argument by reference, 8 bytes; or compute with it as with a number of 8 bytes. */
+#define READER(i)                                                                                  \
+    FUNCTION void reads_##i(const volatile int64_t *a0, const volatile int64_t *a1,                \
+                            const volatile int64_t *a2, const volatile int64_t *a3,                \
+                            const volatile int64_t *a4, const volatile int64_t *a5,                \
+                            const volatile int64_t *a6)                                            \
+    {                                                                                              \
+        (void)a0, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6;                      \
+        (void)*a##i;                                                                               \
+    }                                                                                              \
+    FUNCTION int computes_with_##i(int64_t a0, int64_t a1, int64_t a2, int64_t a3, int64_t a4,     \
+                                   int64_t a5)                                                     \
+    {                                                                                              \
+        (void)a0, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5;                                \
+        return a##i > 7 ? 1 : 2;                                                                   \
+    }
+READER(0)
+READER(1)
+READER(2)
+READER(3)
+READER(4)
+READER(5)
+FUNCTION void reads_6(const int64_t *a0, const int64_t *a1, const int64_t *a2, const int64_t *a3,
+                      const int64_t *a4, const int64_t *a5, const volatile int64_t *a6)
+{
+    (void)a0, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5;
+    (void)*a6;
+}
+
+static void *const readers[ARGUMENTS] = {(void *)reads_0, (void *)reads_1, (void *)reads_2,
+                                         (void *)reads_3, (void *)reads_4, (void *)reads_5,
+                                         (void *)reads_6};
+static void *const computers[ARGUMENTS - 1] = {(void *)computes_with_0, (void *)computes_with_1,
+                                               (void *)computes_with_2, (void *)computes_with_3,
+                                               (void *)computes_with_4, (void *)computes_with_5};
+
+/* What is told of dgemm_'s library by a function of this name alone. */
+static struct accel_sizes told_by(const char *entry, const char *name, void *function)
+{
+    static const uint32_t hash[] = {1, 2, 1, 0, 0}; /* one bucket, one symbol */
+    struct accel_code code = own_code();
+    struct accel_sizes sizes = {.integer = 0};
+    const int number = accel_name_find(entry);
+    char names[64] = "";
+    const ElfW(Sym) table[] = {{0},
+                               {.st_name = 1,
+                                .st_shndx = 3,
+                                .st_value = (uintptr_t)function,
+                                .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)}};
+    ElfW(Dyn) dynamic[4] = {
+        {.d_tag = DT_SYMTAB}, {.d_tag = DT_STRTAB}, {.d_tag = DT_HASH}, {.d_tag = DT_NULL}};
+    dynamic[0].d_un.d_ptr = (uintptr_t)table;
+    dynamic[1].d_un.d_ptr = (uintptr_t)names;
+    dynamic[2].d_un.d_ptr = (uintptr_t)hash;
+    assert_true(number >= 0);
+    snprintf(names + 1, sizeof names - 1, "%s", name);
+    code.base = 0;
+    code.dynamic = dynamic;
+    accel_sizes_add(&sizes, &code, (uint32_t)number, NULL);
+    return sizes;
+}
+
+/* Of each argument of a helper: i, an INTEGER; r, a scalar of its type; v, neither; x: it may be
+ * either. CBLAS's scalars are not among the arguments in general registers. */
+static const struct {
+    const char *real, *double_precision; /* names */
+    const char *arguments, *of_cblas;    /* "": CBLAS's is not asked */
+} helpers[] = {
+    {"srotg", "drotg", "rrxxvvv", "rrxxvv"},   {"sscal", "dscal", "irvivvv", "ivivvv"},
+    {"saxpy", "daxpy", "irviviv", "iviviv"},   {"srot", "drot", "ivivirr", "iviviv"},
+    {"csscal", "zdscal", "irvivvv", "ivivvv"}, {"csrot", "zdrot", "ivivirr", ""},
+    {"isamax", "idamax", "ivivvvv", "ivivvv"}, {"snrm2", "dnrm2", "ivivvvv", "ivivvv"},
+    {"sdot", "ddot", "ivivivv", "iviviv"},     {"scopy", "dcopy", "ivivivv", "iviviv"},
+    {"slartg", "dlartg", "rrrrrvv", ""},       {"slapy2", "dlapy2", "rrvvvvv", ""},
+    {"slarfg", "dlarfg", "irvixvv", ""},       {"slaset", "dlaset", "viirrvi", ""},
+};
+
+static void assert_told(const char *name, char argument, int place, const struct accel_sizes *sizes,
+                        bool is_double, bool by_reference)
+{
+    const int size = is_double ? sizes->double_precision : sizes->real,
+              other = is_double ? sizes->real : sizes->double_precision;
+    if (argument == 'x')
+        return;
+    if (sizes->integer != (argument == 'i' ? 64 : 0) ||
+        size != (argument == 'r' && by_reference ? 8 : 0) || other)
+        fail_msg("%s, argument %d: INTEGER of %d, REAL of %d, DOUBLE PRECISION of %d", name, place,
+                 sizes->integer, sizes->real, sizes->double_precision);
+}
+
+static void test_helpers(void **state)
+{
+    char name[64];
+    (void)state;
+    for (size_t row = 0; row < sizeof helpers / sizeof *helpers; row++)
+        for (int is_double = 0; is_double < 2; is_double++) {
+            const char *helper = is_double ? helpers[row].double_precision : helpers[row].real;
+            snprintf(name, sizeof name, "%s_", helper);
+            for (int i = 0; i < ARGUMENTS; i++) {
+                const struct accel_sizes sizes = told_by("dgemm_", name, readers[i]);
+                assert_told(name, helpers[row].arguments[i], i, &sizes, is_double, true);
+            }
+            snprintf(name, sizeof name, "cblas_%s", helper);
+            for (int i = 0; helpers[row].of_cblas[i]; i++) {
+                struct accel_sizes sizes = told_by("cblas_dgemm", name, readers[i]);
+                const char by_reference = helpers[row].of_cblas[i];
+                assert_told(name, by_reference == 'i' ? 'v' : by_reference, i, &sizes, is_double,
+                            true);
+                sizes = told_by("cblas_dgemm", name, computers[i]);
+                assert_told(name, helpers[row].of_cblas[i], i, &sizes, is_double, false);
+            }
+        }
+    for (int i = 0; i < ARGUMENTS; i++) {
+        const struct accel_sizes sizes = told_by("dgemm_", "ilaver_", readers[i]);
+        assert_told("ilaver_", i < 3 ? 'i' : 'v', i, &sizes, true, true);
+    }
+}
+
+/* A function of another mangling, or of another name, is not asked. */
+static void test_names_of_helpers(void **state)
+{
+    static const struct {
+        const char *entry, *name;
+        int integer;
+    } rows[] = {{"dgemm_", "idamax_", 64},
+                {"dgemm_", "idamax", 0},
+                {"dgemm_", "scipy_idamax_", 0},
+                {"scipy_dgemm_64_", "scipy_idamax_64_", 64},
+                {"scipy_dgemm_64_", "idamax_64_", 0},
+                {"dgemm_64_", "idamax_64_", 64},
+                {"dgemm_", "izamax_", 0},
+                {"dgemm_", "idamin_", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct accel_sizes sizes = told_by(rows[i].entry, rows[i].name, readers[0]);
+        if (sizes.integer != rows[i].integer)
+            fail_msg("%s, by %s: %d", rows[i].entry, rows[i].name, sizes.integer);
+    }
+}
+
+static void test_fit(void **state)
+{
+    static const struct {
+        const char *name;
+        int real, double_precision, fit;
+    } rows[] = {{"sgemm_", 4, 16, 1}, {"sgemm_", 8, 8, 0},  {"sgemm_", 0, 8, -1},
+                {"cgemm_", 4, 0, 1},  {"cgemm_", 8, 0, 0},  {"cgemm_", 0, 8, -1},
+                {"dgemm_", 4, 8, 1},  {"dgemm_", 8, 16, 0}, {"dgemm_", 4, 0, -1},
+                {"dgemm_", 4, 4, 0},  {"zgemm_", 0, 8, 1},  {"zgemm_", 0, 10, 0},
+                {"zgemm_", 4, 0, -1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct accel_sizes sizes = {0, rows[i].real, rows[i].double_precision};
+        const uint32_t entry = (uint32_t)accel_name_find(rows[i].name);
+        assert_int_equal(accel_sizes_fit(&sizes, accel_name_routine(entry)), rows[i].fit);
+    }
+}
+
 /* ---- Other functions of the library ---- */
 
 /* What a program has of a BLAS beside its products. The link exports it. */
@@ -176,8 +340,9 @@ static void test_no_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_integers),
-                                       cmocka_unit_test(test_elements),
-                                       cmocka_unit_test(test_no_memory)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_integers), cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_helpers),  cmocka_unit_test(test_names_of_helpers),
+        cmocka_unit_test(test_fit),      cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

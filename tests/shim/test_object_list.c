@@ -314,6 +314,31 @@ static void test_slots(void **state)
     assert_null(accel_object_slot_name(0, none, 8));
 }
 
+/* Names of which some still fit where others do not: the list stays in the order of the objects. */
+static void test_names_that_do_not_fit(void **state)
+{
+    enum { LISTED = 60, LONG = 3000 };
+    static char text[LISTED][LONG];
+    const ElfW(Dyn) tags[] = {POINTER(DT_SYMTAB, symbols), POINTER(DT_STRTAB, names),
+                              POINTER(DT_HASH, hash), END};
+    struct accel_objects objects = {.next = 0};
+    int found = 0, parts = 0;
+    (void)state;
+    for (int i = 0; i < LISTED; i++) {
+        const int length = i % 3 == 2 ? 5 : LONG - 1;
+        snprintf(text[i], sizeof text[i], "%0*d", length, i);
+        add_dynamic(text[i], tags);
+    }
+    do {
+        accel_objects_defining("two", objects.next, &objects);
+        for (size_t at = 0; at < objects.used; at += strlen(objects.text + at) + 1)
+            assert_string_equal(objects.text + at, text[found++]);
+        parts++;
+    } while (objects.used > 0);
+    assert_int_equal(found, LISTED);
+    assert_int_equal(parts, 21); /* each has three names, 6006 of 8192 bytes; the last is empty */
+}
+
 /* More objects than one part has: none is lost, none comes twice. */
 static void test_many_users(void **state)
 {
@@ -465,6 +490,7 @@ int main(void)
         OF_LIST(test_hash_tables_that_are_missing),
         OF_LIST(test_functions_by_type),
         OF_LIST(test_slots),
+        OF_LIST(test_names_that_do_not_fit),
         OF_LIST(test_many_users),
         OF_LIST(test_uses_that_have_no_names),
         OF_LIST(test_roots_and_needs),
