@@ -288,6 +288,33 @@ static void lengths_that_are_left(void **state)
     }
 }
 
+/* What routines of LAPACK 3.11 leave where a query answered `work`, and 3.12, whose answers for the
+ * other workspaces of a matrix of order 1 are 1. */
+static void lengths_that_routines_leave(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t m, n, work, iwork, left;
+    } rows[] = {
+        {"dgeqrf", 300, 300, 9600, 0, 9600}, {"dgeqrf", 128, 300, 9600, 0, 300},
+        {"dgeqrf", 300, 128, 4096, 0, 128},  {"dgetrf", 300, 300, 77, 0, 77}, /* it has no rule */
+        {"dsyev", 0, 1, 34, 0, 2},           {"zheev", 0, 1, 33, 0, 1},
+        {"dsyev", 0, 2, 68, 0, 68},          {"dsyev", 0, 1, 0, 0, 0}, /* no answer */
+        {"dsyevr", 0, 1, 26, 10, 7},         {"dsyevr", 0, 1, 26, 1, 1},
+        {"ssyevr", 0, 1, 26, 10, 26},        {"zheevr", 0, 1, 2, 10, 2},
+        {"zheevr", 0, 1, 2, 1, 1},           {"dsyevr", 0, 2, 52, 20, 52},
+        {"dsygvd", 0, 10, 261, 53, 340},     {"zhegvd", 0, 10, 120, 53, 330},
+        {"dsygvd", 0, 10, 500, 53, 500},     {"dsygvd", 0, 1, 1, 1, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct accel_call call = call_of(rows[i].name, rows[i].m, rows[i].n, 0);
+        struct accel_lengths lengths = {rows[i].work, 11, rows[i].iwork};
+        lapack_lengths_left(&call, &lengths);
+        if (lengths.work != rows[i].left || lengths.rwork != 11 || lengths.iwork != rows[i].iwork)
+            fail_msg("%s, row %zu: %lld", rows[i].name, i, (long long)lengths.work);
+    }
+}
+
 /* ISPEC = 6: INT( REAL( MIN( N1, N2 ) ) * 1.6E0 ). */
 static void tall_matrices(void **state)
 {
@@ -308,6 +335,7 @@ int main(void)
                                        cmocka_unit_test(bytes_of_eigenvalues),
                                        cmocka_unit_test(bytes_on_the_device),
                                        cmocka_unit_test(lengths_that_are_left),
+                                       cmocka_unit_test(lengths_that_routines_leave),
                                        cmocka_unit_test(tall_matrices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,14 @@ static void batches_in_arrays(void **state)
     assert_in_range(shared, ROUNDS / 10, ROUNDS * 9 / 10);
 }
 
-/* Matrices with other leading dimensions may count as overlapping, but never the other way round. */
+/* Whether an operand is a single column, of no more rows than the other's columns are apart. */
+static bool fits_column(const struct accel_span *x, const struct accel_span *other)
+{
+    return x->cols == 1 && (x->rows <= other->ld || other->cols == 1);
+}
+
+/* Matrices with other leading dimensions may count as overlapping, but never the other way round. A
+ * single column has none. */
 static void other_leading_dimensions(void **state)
 {
     int apart = 0;
@@ -130,6 +137,8 @@ static void other_leading_dimensions(void **state)
         *c = matrix(ld_c, ld_c, ACCEL_READ | ACCEL_WRITE);
         const bool is = overlap_in_call(&call);
         assert_true(is || !common(a, c, 1));
+        if (fits_column(a, c) || fits_column(c, a))
+            assert_int_equal(is, common(a, c, 1));
         apart += !is;
     }
     assert_in_range(apart, ROUNDS / 10, ROUNDS * 9 / 10);
@@ -162,8 +171,17 @@ static void as_many_as_are_compared(void **state)
     call.span[ACCEL_a].stride = 2;
     call.batch = MANY + 1;
     assert_true(overlap_in_call(&call));
-    call.span[ACCEL_c].ptr = (void *)((uintptr_t)memory + 8 * (4 * MANY + FAR)); /* behind A */
+    /* But those of which one ends where the other begins: each has FAR + 1 + 2 * MANY elements. */
+    const uintptr_t end = (uintptr_t)call.span[ACCEL_a].ptr + 8 * (FAR + 1 + 2 * MANY);
+    call.span[ACCEL_c].ptr = (void *)end;
     assert_false(overlap_in_call(&call));
+    call.span[ACCEL_c].ptr = (void *)(end - 8);
+    assert_true(overlap_in_call(&call));
+    call.span[ACCEL_c].ptr = call.span[ACCEL_a].ptr;
+    call.span[ACCEL_a].ptr = (void *)end;
+    assert_false(overlap_in_call(&call));
+    call.span[ACCEL_a].ptr = (void *)(end - 8);
+    assert_true(overlap_in_call(&call));
 }
 
 int main(void)
