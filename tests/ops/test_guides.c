@@ -1,5 +1,6 @@
 /* How XGBoost's boosters and LightGBM's data and boosters are guided to the GPU (ops/xgboost/,
  * ops/lightgbm/): libraries of this test's, which note what they are told. */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -421,6 +422,39 @@ static void data_and_boosters(void **state)
     assert_done("original;");
 }
 
+/* Each function has its parameters, other data and the place of the handle at other arguments. */
+static void functions_that_make_data(void **state)
+{
+    static const struct {
+        const char *name, *expected;
+        int parameters;
+    } rows[] = {{"lightgbm_file", "original 1:p device_type=cuda gpu_device_id=0;", 1},
+                {"lightgbm_dense", "original 5:p device_type=cuda gpu_device_id=0;", 5},
+                {"lightgbm_sparse", "original 8:p device_type=cuda gpu_device_id=0;", 8}};
+    void *made = &dataset;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t words[ACCEL_WORD_REGISTERS + 8] = {0};
+        words[rows[i].parameters] = (uintptr_t) "p";
+        words[rows[i].parameters + 2] = (uintptr_t)&made;
+        assert_int_equal(guided(rows[i].name, WITH_CUDA, words), GUIDE_NOTHING);
+        assert_done(rows[i].expected);
+        assert_int_equal(place_of(&dataset), PLACE_ON_GPU);
+        forget_data(&dataset);
+    }
+    /* A subset: argument 0 is the whole, 4 the place of the subset's handle. */
+    void *subset = &other_dataset;
+    const uint64_t words[ACCEL_WORD_REGISTERS] = {(uintptr_t)&dataset, 0, 0, 0, (uintptr_t)&subset};
+    for (int on_gpu = 0; on_gpu < 2; on_gpu++) {
+        place_add(&dataset, on_gpu ? PLACE_ON_GPU : PLACE_LEFT);
+        assert_int_equal(guided("lightgbm_subset", WITH_CUDA, words), GUIDE_NOTHING);
+        assert_done("original;");
+        assert_int_equal(place_of(&other_dataset), on_gpu ? PLACE_ON_GPU : PLACE_UNKNOWN);
+    }
+    forget_data(&dataset);
+    forget_data(&other_dataset);
+}
+
 static void what_keeps_lightgbm_on_the_cpu(void **state)
 {
     void *made = &dataset;
@@ -517,8 +551,10 @@ int main(void)
                                        OF_LIBRARY(choices_of_the_program),
                                        OF_LIBRARY(builds_of_xgboost),
                                        OF_LIBRARY(data_and_boosters),
+                                       OF_LIBRARY(functions_that_make_data),
                                        OF_LIBRARY(what_keeps_lightgbm_on_the_cpu),
                                        OF_LIBRARY(choices_in_parameters),
                                        OF_LIBRARY(builds_of_lightgbm)};
+    mallopt(M_PERTURB, 0x5a); /* new memory is not all 0 */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

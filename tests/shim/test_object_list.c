@@ -459,6 +459,62 @@ static void test_preloaded(void **state)
     assert_false(accel_objects_preloaded(later));
 }
 
+struct taken {
+    int count, parts;
+};
+
+static void take_headers(const struct dl_phdr_info *info, void *data)
+{
+    struct taken *taken = data;
+    taken->count++;
+    taken->parts = info->dlpi_phnum;
+}
+
+/* The headers of one object, by its dynamic section; of one that is not there, none. */
+static void test_headers(void **state)
+{
+    static const char memory[8];
+    static const ElfW(Dyn) none[] = {END}, elsewhere[] = {END};
+    struct taken taken = {0, 0};
+    (void)state;
+    const ElfW(Dyn) *two = add_dynamic("/lib/two.so", none);
+    add_part(&made[count - 1], PT_LOAD, PF_R, memory, sizeof memory);
+    add_dynamic("/lib/behind.so", none);
+    assert_true(accel_objects_headers(two, take_headers, &taken));
+    assert_int_equal(taken.count, 1);
+    assert_int_equal(taken.parts, 2);
+    assert_true(accel_objects_headers(made[0].dynamic, take_headers, &taken));
+    assert_int_equal(taken.count, 2);
+    assert_int_equal(taken.parts, 1);
+    assert_false(accel_objects_headers(elsewhere, take_headers, &taken));
+    assert_int_equal(taken.count, 2);
+}
+
+/* Where an object lies, and which one: none has the bytes beside its segments. */
+static void test_places(void **state)
+{
+    static const char memory[32];
+    static const ElfW(Dyn) none[] = {END};
+    struct accel_object object;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        add_dynamic(i ? "/lib/b.so" : "/lib/a.so", none);
+        add_part(&made[count - 1], PT_LOAD, PF_R, memory + 16 * i, 8);
+        add_part(&made[count - 1], PT_NOTE, PF_R, memory + 16 * i + 8, 8);
+    }
+    for (int at = 0; at < 32; at++) {
+        const bool lies = at % 16 < 8;
+        const int number = lies ? 2 + at / 16 : -1;
+        assert_int_equal(accel_objects_number(memory + at), number);
+        assert_int_equal(accel_objects_at(memory + at, &object), lies);
+        if (!lies)
+            continue;
+        assert_int_equal(object.number, number);
+        assert_ptr_equal(object.dynamic, made[number].dynamic);
+        assert_string_equal(object.name, made[number].name);
+    }
+}
+
 static bool is_lib_path(const char *path)
 {
     return strcmp(path, "/lib/first.so") == 0;
@@ -495,6 +551,8 @@ int main(void)
         OF_LIST(test_uses_that_have_no_names),
         OF_LIST(test_roots_and_needs),
         OF_LIST(test_preloaded),
+        OF_LIST(test_headers),
+        OF_LIST(test_places),
         OF_LIST(test_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
