@@ -288,6 +288,58 @@ static void test_a_caller_that_is_in_no_scope_of_ours(void **state)
     dlclose(elsewhere);
 }
 
+/* What a caller is linked to goes before a library that is loaded, and nothing else has. */
+static void test_a_caller_with_a_scope_of_its_own(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    void *other = open_beside("libnames_doubles.so"), *lapack = open_installed("liblapack.so.3");
+    void *own = function_of(lapack, "dgemm_"), *others = function_of(other, "dgemm_");
+    const uintptr_t caller = (uintptr_t)function_of(lapack, "dsytrd_") + 1;
+    (void)state;
+    assert_ptr_not_equal(own, others);
+    assert_ptr_equal(accel_resolve_scopes(entry, caller), own);
+    assert_null(accel_resolve_scopes(entry, (uintptr_t)nowhere + 1));
+    assert_null(accel_resolve_scopes(entry, 0));
+    const struct accel_original *original = accel_resolve(entry, caller);
+    assert_non_null(original);
+    assert_ptr_equal(original->function, own);
+    assert_false(original->global);
+    assert_int_equal(original->width, 32);
+    /* Code in no scope has the first one that was loaded. */
+    original = accel_resolve(entry, (uintptr_t)nowhere + 1);
+    assert_non_null(original);
+    assert_ptr_equal(original->function, others);
+    dlclose(lapack);
+    dlclose(other);
+}
+
+/* The global scope goes before both, and all callers have the same. */
+static void test_a_library_of_the_global_scope(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    void *lapack = open_installed("liblapack.so.3"), *beside = open_beside("libnames_doubles.so");
+    void *function = function_of(beside, "dgemm_");
+    const uintptr_t callers[] = {(uintptr_t)nowhere + 1, (uintptr_t)open_beside + 1,
+                                 (uintptr_t)function_of(lapack, "dsytrd_") + 1};
+    char path[PATH_MAX];
+    path_beside("libnames_doubles.so", path);
+    void *global = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    (void)state;
+    assert_non_null(global);
+    for (int i = 0; i < 3; i++) {
+        assert_ptr_equal(accel_resolve_scopes(entry, callers[i]), function);
+        const struct accel_original *original = accel_resolve(entry, callers[i]);
+        assert_non_null(original);
+        assert_ptr_equal(original->function, function);
+        assert_true(original->global);
+        assert_null(original->wide);
+    }
+    assert_ptr_equal(accel_resolve_scopes(entry, 0), function);
+    dlclose(global);
+    dlclose(beside);
+    dlclose(lapack);
+}
+
 static void test_two_widths_where_nothing_tells_the_callers(void **state)
 {
     const uint32_t entry = entry_of("dgemm_");
@@ -431,6 +483,8 @@ int main(void)
         cmocka_unit_test(test_what_a_library_of_another_namespace_would_call),
         cmocka_unit_test(test_code_that_cannot_be_found),
         cmocka_unit_test(test_a_caller_that_is_in_no_scope_of_ours),
+        cmocka_unit_test(test_a_caller_with_a_scope_of_its_own),
+        cmocka_unit_test(test_a_library_of_the_global_scope),
         cmocka_unit_test(test_two_widths_where_nothing_tells_the_callers),
         cmocka_unit_test(test_one_function_under_two_libraries),
         cmocka_unit_test(test_a_pointer_is_unasked_until_its_first_call),
