@@ -26,9 +26,19 @@ static const char *path_of(const struct accel_provider *provider)
 
 static const struct accel_provider provider = {.path = path_of};
 
+static int free_file; /* the number that the next file gets: none stays open */
+
+static int next_file(void)
+{
+    const int file = dup(STDERR_FILENO);
+    close(file);
+    return file;
+}
+
 static int set_up(void **state)
 {
     (void)state;
+    free_file = next_file();
     memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
     return mkdtemp(folder) ? 0 : -1;
 }
@@ -36,6 +46,7 @@ static int set_up(void **state)
 static int leave(void **state)
 {
     (void)state;
+    assert_int_equal(next_file(), free_file);
     return rmdir(folder);
 }
 

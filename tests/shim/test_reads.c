@@ -229,6 +229,80 @@ static void test_addresses(void **state)
     }
 }
 
+/* Which halves of the first two arguments' values code computes with, wherever they have been meanwhile. */
+static void test_values(void **state)
+{
+#    define CODE(text) .bytes = text, .length = sizeof text - 1
+    enum { NOT, HALF, WHOLE };
+    static const struct {
+        const char *name, *bytes;
+        size_t length;
+        int first, second;
+    } rows[] = {
+        {"test %edi,%edi", CODE("\x85\xff\xc3"), HALF, NOT},
+        {"test %rsi,%rsi", CODE("\x48\x85\xf6\xc3"), NOT, WHOLE},
+        /* push %rdi, then: */
+        {"moved back", CODE("\x57\x48\x8b\x04\x24\xc3"), NOT, NOT},
+        {"a half moved back", CODE("\x57\x8b\x04\x24\xc3"), HALF, NOT},
+        {"compared there", CODE("\x57\x48\x83\x3c\x24\x05\xc3"), WHOLE, NOT},
+        {"a half compared there", CODE("\x57\x83\x3c\x24\x05\xc3"), HALF, NOT},
+        {"another place compared", CODE("\x57\x83\x7c\x24\xf8\x05\xc3"), NOT, NOT},
+        /* pop %rax; push %rdi; mov (%r10),%eax */
+        {"a place that is not known", CODE("\x58\x57\x41\x8b\x02\xc3"), NOT, NOT},
+        {"far below", CODE("\x57\x8b\x84\x24\0\xf0\xff\xff\xc3"), NOT, NOT},
+        {"far above", CODE("\x57\x8b\x84\x24\0\x10\0\0\xc3"), NOT, NOT},
+        {"push %rdi; pop %rax; cmp $5,%eax", CODE("\x57\x58\x83\xf8\x05\xc3"), HALF, NOT},
+        {"push %rdi; push %rsi; pop %rax; pop %rcx; test %rcx,%rcx",
+         CODE("\x57\x56\x58\x59\x48\x85\xc9\xc3"), WHOLE, NOT},
+        {"mov %rdi,%rax; test %eax,%eax", CODE("\x48\x89\xf8\x85\xc0\xc3"), HALF, NOT},
+        {"mov %rdi,%rax; xor %eax,%eax; test %eax,%eax", CODE("\x48\x89\xf8\x31\xc0\x85\xc0\xc3"),
+         NOT, NOT},
+        {"add $8,%rsi; test %esi,%esi: another number", CODE("\x48\x83\xc6\x08\x85\xf6\xc3"), NOT,
+         WHOLE},
+        /* push %rbp; mov %rsp,%rbp; push %rdi; mov -8(%rbp),%eax; leave */
+        {"in a frame", CODE("\x55\x48\x89\xe5\x57\x8b\x45\xf8\xc9\xc3"), HALF, NOT},
+        {"mov %rdi,%rbp; push %rbp; mov %rsp,%rbp; leave; test %ebp,%ebp",
+         CODE("\x48\x89\xfd\x55\x48\x89\xe5\xc9\x85\xed\xc3"), HALF, NOT},
+        {"a call keeps rbx", CODE("\x48\x89\xfb\xe8\x03\0\0\0\x85\xdb\xc3\xc3"), HALF, NOT},
+        {"a call changes rdi", CODE("\xe8\x03\0\0\0\x85\xff\xc3\xc3"), NOT, NOT},
+        {"what is called computes", CODE("\xe8\x01\0\0\0\xc3\x85\xff\xc3"), HALF, NOT},
+        {"both sides of a branch", CODE("\x75\x03\x85\xff\xc3\x48\x85\xf6\xc3"), HALF, WHOLE},
+        {"jumped over", CODE("\xeb\x02\x85\xff\xc3"), NOT, NOT},
+        {"behind the end", CODE("\xc3\x85\xff\xc3"), NOT, NOT},
+        {"behind ud2", CODE("\x0f\x0b\x85\xff\xc3"), NOT, NOT},
+        {"a loop", CODE("\x85\xff\x75\xfc\x48\x85\xf6\xc3"), HALF, WHOLE},
+    };
+#    undef CODE
+    (void)state;
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        const struct accel_reads reads =
+            reads_at((const uint8_t *)rows[row].bytes, rows[row].length, true);
+        const int wanted[] = {rows[row].first, rows[row].second};
+        for (int i = 0; i < ACCEL_READS_ARGUMENTS; i++) {
+            const struct accel_read *read = &reads.argument[i];
+            const int value = i < 2 ? wanted[i] : NOT;
+            if (read->half != (value == HALF) || read->whole != (value == WHOLE) || read->sizes)
+                fail_msg("%s: argument %d, half %d, whole %d", rows[row].name, i, read->half,
+                         read->whole);
+        }
+    }
+}
+
+/* Behind a call of a function that does not come back, there is another's code. */
+void reads_behind_rand(void), reads_behind_abort(void), reads_behind_exit(void);
+__asm__(".text\n"
+        "reads_behind_rand: mov %rdi, %rbx\n call rand@PLT\n mov (%rbx), %eax\n ret\n"
+        "reads_behind_abort: mov %rdi, %rbx\n call abort@PLT\n mov (%rbx), %eax\n ret\n"
+        "reads_behind_exit: mov %rdi, %rbx\n call exit@PLT\n mov (%rbx), %eax\n ret\n");
+
+static void test_calls_that_do_not_come_back(void **state)
+{
+    (void)state;
+    assert_int_equal(reads_of((void *)reads_behind_rand).argument[0].sizes, ACCEL_READS_4);
+    assert_int_equal(reads_of((void *)reads_behind_abort).argument[0].sizes, 0);
+    assert_int_equal(reads_of((void *)reads_behind_exit).argument[0].sizes, 0);
+}
+
 /* Jumps, each to the next one, then a read. Of many, no more than some hundreds are followed. */
 static void test_many_jumps(void **state)
 {
@@ -419,6 +493,8 @@ int main(void)
                                        cmocka_unit_test(test_no_memory),
 #ifdef __x86_64__
                                        cmocka_unit_test(test_addresses),
+                                       cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_calls_that_do_not_come_back),
                                        cmocka_unit_test(test_many_jumps),
                                        cmocka_unit_test(test_other_objects),
 #endif
