@@ -1,0 +1,188 @@
+/* Libraries that stay loaded as long as the objects that call them (shim/elf/keep.h). */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdlib.h>
+
+#include "shim/elf/keep.h"
+#include "shim/elf/objects.h"
+#include "shim/elf/real_linker.h"
+#include "tests/lib/beside.h"
+
+static void *function_of(void *library, const char *symbol)
+{
+    void *function = dlsym(library, symbol);
+    assert_non_null(function);
+    return function;
+}
+
+static bool is_loaded(const char *name)
+{
+    char path[PATH_MAX];
+    path_beside(name, path);
+    void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    if (library)
+        dlclose(library);
+    return library;
+}
+
+static const struct link_map *map_of(void *library)
+{
+    return library; /* glibc's handles are link maps */
+}
+
+static const char user_name[] = "libhashed_gnu.so", other_name[] = "libhashed_sysv.so",
+                  provider_name[] = "libnames_doubles.so", third_name[] = "libnames_plain.so";
+
+static void a_library_goes_with_its_user(void **state)
+{
+    void *user = open_beside(user_name), *provider = open_beside(provider_name);
+    const void *const caller = function_of(user, "hashed_a0");
+    void *const function = function_of(provider, "dgemm_");
+    (void)state;
+    assert_null(accel_kept_lookup(map_of(user), "dgemm_"));
+    for (int i = 0; i < 3; i++) /* once is enough */
+        accel_keep(caller, function);
+    assert_ptr_equal(accel_kept_lookup(map_of(user), "dgemm_"), function);
+    assert_null(accel_kept_lookup(map_of(provider), "dgemm_"));
+    assert_null(accel_kept_lookup(map_of(user), "no such name"));
+    dlerror();
+    dlclose(provider);
+    accel_keep_release();
+    assert_true(is_loaded(provider_name));
+    assert_ptr_equal(accel_kept_lookup(map_of(user), "dgemm_"), function);
+    dlclose(user);
+    accel_keep_release();
+    assert_false(is_loaded(user_name));
+    assert_false(is_loaded(provider_name));
+}
+
+/* What nobody has closed stays, whoever has used it. */
+static void a_library_that_the_program_has_open(void **state)
+{
+    void *user = open_beside(user_name), *provider = open_beside(provider_name);
+    (void)state;
+    accel_keep(function_of(user, "hashed_a0"), function_of(provider, "dgemm_"));
+    dlclose(user);
+    accel_keep_release();
+    assert_true(is_loaded(provider_name));
+    dlclose(provider);
+    assert_false(is_loaded(provider_name));
+}
+
+static void a_library_with_two_users(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        void *user[] = {open_beside(user_name), open_beside(other_name)},
+             *provider = open_beside(provider_name);
+        for (int i = 0; i < 2; i++)
+            accel_keep(function_of(user[i], "hashed_a0"), function_of(provider, "dgemm_"));
+        dlclose(provider);
+        dlclose(user[first]);
+        accel_keep_release();
+        assert_true(is_loaded(provider_name));
+        assert_non_null(accel_kept_lookup(map_of(user[!first]), "dgemm_"));
+        dlclose(user[!first]);
+        accel_keep_release();
+        assert_false(is_loaded(provider_name));
+    }
+}
+
+static void a_user_of_two_libraries(void **state)
+{
+    void *user = open_beside(user_name), *one = open_beside(provider_name),
+         *two = open_beside(third_name);
+    const void *const caller = function_of(user, "hashed_a0");
+    (void)state;
+    accel_keep(caller, function_of(one, "dgemm_"));
+    accel_keep(caller, function_of(two, "dgemm_64_"));
+    dlclose(one);
+    dlclose(two);
+    accel_keep_release();
+    assert_true(is_loaded(provider_name) && is_loaded(third_name));
+    assert_non_null(accel_kept_lookup(map_of(user), "dgemm_"));
+    assert_non_null(accel_kept_lookup(map_of(user), "dgemm_64_"));
+    dlclose(user);
+    accel_keep_release();
+    assert_false(is_loaded(provider_name) || is_loaded(third_name));
+}
+
+/* A library that is kept may itself keep one: all go. */
+static void a_chain(void **state)
+{
+    void *user = open_beside(user_name), *one = open_beside(provider_name),
+         *two = open_beside(third_name);
+    (void)state;
+    accel_keep(function_of(user, "hashed_a0"), function_of(one, "dgemm_"));
+    accel_keep(function_of(one, "dgemm_"), function_of(two, "dgemm_64_"));
+    dlclose(one);
+    dlclose(two);
+    accel_keep_release();
+    assert_true(is_loaded(provider_name) && is_loaded(third_name));
+    dlclose(user);
+    accel_keep_release();
+    assert_false(is_loaded(provider_name) || is_loaded(third_name));
+}
+
+/* An object does not keep itself, nor what is of the program's start, nor memory of no object. */
+static void what_is_not_kept(void **state)
+{
+    static const char nowhere[1];
+    void *user = open_beside(user_name), *provider = open_beside(provider_name);
+    void *memory = malloc(1);
+    const void *const caller = function_of(user, "hashed_a0");
+    (void)state;
+    assert_non_null(memory);
+    accel_keep(caller, function_of(user, "hashed_b1"));
+    accel_keep(caller, (const void *)(uintptr_t)qsort);
+    accel_keep(caller, nowhere);
+    accel_keep(caller, memory);
+    accel_keep(memory, function_of(provider, "dgemm_"));
+    assert_null(accel_kept_lookup(map_of(user), "qsort"));
+    assert_null(accel_kept_lookup(map_of(user), "hashed_b1"));
+    dlclose(user);
+    dlclose(provider);
+    assert_false(is_loaded(user_name) || is_loaded(provider_name));
+    free(memory);
+}
+
+/* Of two that bring each other in, neither keeps the other: both would stay. */
+static void what_would_hold_each_other(void **state)
+{
+    void *user = open_beside(user_name), *provider = open_beside(provider_name);
+    const void *const caller = function_of(user, "hashed_a0"), *const function =
+                                                                   function_of(provider, "dgemm_");
+    (void)state;
+    accel_keep_of_root(caller, function);
+    accel_keep_of_root(function, caller);
+    dlclose(provider);
+    accel_keep_release();
+    assert_true(is_loaded(provider_name));
+    dlclose(user);
+    accel_keep_release();
+    assert_false(is_loaded(user_name) || is_loaded(provider_name));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_library_goes_with_its_user),
+        cmocka_unit_test(a_library_that_the_program_has_open),
+        cmocka_unit_test(a_library_with_two_users),
+        cmocka_unit_test(a_user_of_two_libraries),
+        cmocka_unit_test(a_chain),
+        cmocka_unit_test(what_is_not_kept),
+        cmocka_unit_test(what_would_hold_each_other),
+    };
+    accel_real_init();
+    accel_objects_start();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
