@@ -188,6 +188,26 @@ static void work_of_calls(void **state)
     }
 }
 
+static int64_t described[2];
+
+static void put_integer(const struct accel_fields *fields, const char *name, int64_t value)
+{
+    (void)fields;
+    described[strcmp(name, "m") != 0] = value;
+}
+
+static void descriptions(void **state)
+{
+    const struct accel_fields fields = {.integer = put_integer};
+    const struct arguments x = of_sizes("gsl_qr", 7, 5);
+    struct accel_call call;
+    (void)state;
+    assert_true(is_known("gsl_qr", &x, &call));
+    accel_describe(&call, &fields);
+    assert_int_equal(described[0], 7);
+    assert_int_equal(described[1], 5);
+}
+
 /* ---- Versions ---- */
 
 static char *version;
@@ -216,8 +236,11 @@ static void versions(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shapes), cmocka_unit_test(wrong_arguments),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shapes),
+                                       cmocka_unit_test(wrong_arguments),
                                        cmocka_unit_test(wrong_permutations),
-                                       cmocka_unit_test(work_of_calls), cmocka_unit_test(versions)};
+                                       cmocka_unit_test(work_of_calls),
+                                       cmocka_unit_test(descriptions),
+                                       cmocka_unit_test(versions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,6 +171,44 @@ static void what_would_hold_each_other(void **state)
     assert_false(is_loaded(user_name) || is_loaded(provider_name));
 }
 
+static void *open_with(const char *name, int flags)
+{
+    char path[PATH_MAX];
+    path_beside(name, path);
+    void *library = dlopen(path, flags);
+    if (!library)
+        fail_msg("%s", dlerror());
+    return library;
+}
+
+/* To a library of the global scope, if they use its names. */
+static void what_objects_are_bound_to(void **state)
+{
+    void *provider = open_with(provider_name, RTLD_NOW | RTLD_GLOBAL),
+         *unused = open_with(third_name, RTLD_NOW | RTLD_GLOBAL), *after[2];
+    void *const function = function_of(provider, "dgemm_");
+    (void)state;
+    accel_keep_bound();
+    after[0] = open_with("libcaller_none_too.so", RTLD_LAZY);
+    accel_keep_bound();
+    after[1] = open_with("libcaller_none64.so", RTLD_LAZY); /* seen by itself */
+    accel_keep_bound();
+    for (int i = 0; i < 2; i++)
+        assert_ptr_equal(accel_kept_lookup(map_of(after[i]), "dgemm_"), function);
+    dlerror();
+    dlclose(unused);
+    dlclose(provider);
+    accel_keep_release();
+    assert_true(is_loaded(provider_name));
+    assert_false(is_loaded(third_name));
+    dlclose(after[0]);
+    accel_keep_release();
+    assert_true(is_loaded(provider_name));
+    dlclose(after[1]);
+    accel_keep_release();
+    assert_false(is_loaded(provider_name));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +219,7 @@ int main(void)
         cmocka_unit_test(a_chain),
         cmocka_unit_test(what_is_not_kept),
         cmocka_unit_test(what_would_hold_each_other),
+        cmocka_unit_test(what_objects_are_bound_to),
     };
     accel_real_init();
     accel_objects_start();
