@@ -734,7 +734,8 @@ static void test_flow(void **state)
         const uintptr_t target =
             rows[row].target == UNKNOWN ? 0 : (uintptr_t)(code + rows[row].target);
         check_length(rows[row].name, rows[row].bytes, rows[row].length);
-        if (i.flow != rows[row].flow || i.target != target || i.by_slot != rows[row].by_slot)
+        if (i.flow != rows[row].flow || i.target != target || i.by_slot != rows[row].by_slot ||
+            i.base != NONE || i.size)
             fail_msg("%s: flow %d%s", rows[row].name, (int)i.flow, i.by_slot ? ", by a slot" : "");
     }
 }
