@@ -1,6 +1,7 @@
 # libaccel. See README.md; `make help` lists the targets.
 #
-# The build needs nothing of CUDA, except nvcc for the kernels of gpu/own/: libaccel opens CUDA's libraries at run time.
+# The build needs nothing of CUDA, except nvcc for the kernels of gpu/own/: libaccel opens CUDA's
+# libraries at run time.
 
 BUILD     ?= build
 VERSION   := $(file <VERSION)
@@ -15,7 +16,8 @@ libdir      ?= $(LIBDIR)
 datarootdir ?= $(prefix)/share
 docdir      ?= $(datarootdir)/doc/libaccel
 mandir      ?= $(datarootdir)/man
-# What to put before the tools' names to build for another machine: CROSS=aarch64-linux-gnu- with Debian's gcc-aarch64-linux-gnu.
+# What to put before the tools' names to build for another machine: CROSS=aarch64-linux-gnu- with
+# Debian's gcc-aarch64-linux-gnu.
 CROSS     ?=
 ifeq ($(origin CC),default)
 CC := $(CROSS)gcc
@@ -27,7 +29,8 @@ endif
 ARCH      := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 NVCC_ON_PATH := $(shell command -v nvcc 2>/dev/null)
 CUDA_HOME ?= $(firstword $(patsubst %/bin/,%,$(dir $(NVCC_ON_PATH))) $(wildcard /usr/local/cuda))
-# Compiles gpu/own/: the toolkit's, or the one that scripts/install-deps has fetched. Empty: these kernels are left out.
+# Compiles gpu/own/: the toolkit's, or the one that scripts/install-deps has fetched. Empty: these
+# kernels are left out.
 NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) $(NVCC_ON_PATH) $(wildcard $(BUILD)/cuda-compiler/bin/nvcc))
 
 # Only CI (.ci/run) sets -Werror: a new compiler's new warnings must not stop a build.
@@ -39,27 +42,31 @@ CPPFLAGS ?=
 LDFLAGS  ?=
 # Compilers at a time when make builds for a test.
 JOBS     ?= $(shell nproc)
-# On AArch64, char has no sign and a product and a sum may become one operation, unless told otherwise: results are to be as on x86-64.
+# On AArch64, char has no sign and a product and a sum may become one operation, unless told
+# otherwise: results are to be as on x86-64.
 ARCH_FLAGS_aarch64 := -mbranch-protection=standard -fsigned-char -ffp-contract=off
 # Static thread-local storage: the library is loaded at start, so an access costs one instruction.
-# shim/start.ld needs each function and each variable in its own section. The constants of a file stay together.
+# shim/start.ld needs each function and each variable in its own section. The constants of a file
+# stay together.
 CODE_FLAGS  := -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-semantic-interposition $(if $(findstring clang,$(CC)),,-fno-merge-constants) -ffunction-sections -fdata-sections -pthread $(ARCH_FLAGS_$(ARCH))
 SHIM_CFLAGS := $(WARN) $(CFLAGS) $(CODE_FLAGS)
 # See tests/sanitize/sanitize.mk.
 SANITIZE       ?=
 SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 INCLUDES := -I. -I$(BUILD)
-# Empty if the linker does not take the script: gold does not know INSERT. Then a program's start touches some more pages.
+# Empty if the linker does not take the script: gold does not know INSERT. Then a program's start
+# touches some more pages.
 START_LD := $(shell echo 'int x;' | $(CC) $(LDFLAGS) -shared -fPIC -xc - -o /dev/null -Wl,-T,shim/start.ld 2>/dev/null && echo -Wl,-T,shim/start.ld)
-# A program's start and end must touch few pages: shim/start.ld lists the functions that they run, also glibc's pthread_atfork().
-# -fini with a name that does not exist leaves out _fini, which does nothing and would lie behind all other code.
+# A program's start and end must touch few pages: shim/start.ld lists the functions that they run,
+# also glibc's pthread_atfork(). -fini with a name that does not exist leaves out _fini, which does
+# nothing and would lie behind all other code.
 SHIM_LDFLAGS := -shared -Wl,-soname,libaccel.so -Wl,-z,relro -Wl,-z,now -Wl,-z,defs \
                 -Wl,-z,noexecstack -Wl,--as-needed -Wl,-fini=no_fini $(START_LD)
 
 # Libraries that are no BLAS.
 OPS_LIBRARIES := ops/svm ops/liblinear ops/xgboost ops/lightgbm ops/gsl ops/knn
-# Folders of further libraries to build in. Each has sources, functions.def with rows of FUNCTION (ops/routines.def), and ops.def
-# with its operations (ops/ops.def).
+# Folders of further libraries to build in. Each has sources, functions.def with rows of FUNCTION
+# (ops/routines.def), and ops.def with its operations (ops/ops.def).
 OPS_EXTRA ?=
 
 # The layers: see docs/architecture.md.
@@ -83,12 +90,12 @@ EXPORTS := $(addprefix $(BUILD)/shim/,shim.o elf/hooks.o arch/$(ARCH)/entry.o)
 .PHONY: all shared build-deps demo test test-all check bench install uninstall dist clean help format format-check
 .DEFAULT_GOAL := all
 
-# Completion and manual pages come from a program that is run: not with sanitizers, which a build need not be able to run, nor for another
-# machine.
+# Completion and manual pages come from a program that is run: not with sanitizers, which a build
+# need not be able to run, nor for another machine.
 all: $(BUILD)/libaccel.so $(BUILD)/accel $(if $(SANITIZE)$(CROSS),,shared)
 
-# $(call flags,NAME,TEXT): a rule for NAME.flags, which holds TEXT; make rebuilds its dependents when TEXT changes. A new file gets
-# an old date: nothing has been built with another text yet.
+# $(call flags,NAME,TEXT): a rule for NAME.flags, which holds TEXT; make rebuilds its dependents
+# when TEXT changes. A new file gets an old date: nothing has been built with another text yet.
 same = $(and $(findstring x$(1)x,x$(2)x),$(findstring x$(2)x,x$(1)x))
 define flags
 $(BUILD)/$(1).flags: export FLAGS_TEXT = $(strip $(2))
@@ -123,7 +130,8 @@ $(LAYERS): $(LAYER_OBJECTS) $(BUILD)/layers.flags
 	$(AR) rcsT $@ $(LAYER_OBJECTS)
 
 OWN_SOURCES := $(wildcard gpu/own/*.cu)
-# Code for 8.0 runs on 8.6 and 8.9, too, that for 10.0 on 10.3, and so on; each architecture takes the compiler some seconds.
+# Code for 8.0 runs on 8.6 and 8.9, too, that for 10.0 on 10.3, and so on; each architecture takes
+# the compiler some seconds.
 OWN_ARCHITECTURES ?= 70 75 80 90 100 120
 $(eval $(call flags,own,$(NVCC) $(OWN_ARCHITECTURES) $(OWN_SOURCES)))
 $(BUILD)/gpu/own/own.fatbin: $(OWN_SOURCES) $(wildcard gpu/own/*.h gpu/own/*.cuh) scripts/compile-kernels $(BUILD)/own.flags
@@ -133,18 +141,18 @@ $(BUILD)/gpu/cuda/own_image.o: $(BUILD)/gpu/own/own.fatbin
 $(BUILD)/base/host/version.o: INCLUDES += -DACCEL_VERSION='"$(VERSION)"' -DACCEL_COMMIT='"$(COMMIT)"'
 $(BUILD)/base/host/version.o: $(BUILD)/version.flags
 
-# With -fno-math-errno an optimising compiler takes an instruction for a square root, so that libm is not needed. -O3: loops over
-# columns gain from vectors.
+# With -fno-math-errno an optimising compiler takes an instruction for a square root, so that libm
+# is not needed. -O3: loops over columns gain from vectors.
 $(call object_of,$(CPU_REF_SOURCES)): SHIM_CFLAGS += -O3
 $(call object_of,$(foreach library,$(OPS_LIBRARIES),$(call sources,$(library))) $(wildcard ops/lapack/spectral*.c)): SHIM_CFLAGS += -O2
 $(call object_of,$(OPS_SOURCES) $(CPU_REF_SOURCES)): SHIM_CFLAGS += -fno-math-errno
 
-# What the dynamic linker calls when it relocates the library: other functions' addresses are there by then, the table for calls may not be
-# (LD_AUDIT).
+# What the dynamic linker calls when it relocates the library: other functions' addresses are there
+# by then, the table for calls may not be (LD_AUDIT).
 $(addprefix $(BUILD)/,shim/elf/bindings.o shim/elf/objects.o shim/elf/symbols.o base/thread/linker.o ops/names.o): SHIM_CFLAGS += -fno-plt
 
-# $(call tables,FOLDER,EXTRA): rules for the files that are made from the tables and from those of the folders EXTRA, in
-# $(BUILD)/FOLDER (empty, or with a slash at its end).
+# $(call tables,FOLDER,EXTRA): rules for the files that are made from the tables and from those of
+# the folders EXTRA, in $(BUILD)/FOLDER (empty, or with a slash at its end).
 TABLES := ops/routines.def ops/blas/blas.def ops/lapack/lapack.def ops/manglings.def
 define tables
 $(eval $(call flags,$(1)extra,$(2)))
@@ -195,7 +203,8 @@ test-all:
 	$(MAKE) test TEST_LONG=1
 	$(MAKE) check-packages
 
-# Runs programs of the test suite and some more, and prints a table of their numbers. REGRESS=... chooses some.
+# Runs programs of the test suite and some more, and prints a table of their numbers. REGRESS=...
+# chooses some.
 REGRESS ?=
 .PHONY: regress
 regress:
@@ -208,7 +217,8 @@ bench:
 	$(MAKE) all bench-programs testgpu
 	tests/bench/bench
 
-# The files that install puts there and uninstall removes. uninstall removes no folder except its own.
+# The files that install puts there and uninstall removes. uninstall removes no folder except its
+# own.
 INSTALLED = $(addprefix $(DESTDIR)$(libdir)/,libaccel.so $(PRELOAD_FILES)) \
             $(DESTDIR)$(bindir)/accel $(addprefix $(DESTDIR)$(docdir)/,$(DOCUMENTS) $(PAGES)) \
             $(addprefix $(DESTDIR)$(datarootdir)/,$(COMPLETIONS)) $(addprefix $(DESTDIR)$(mandir)/,$(MANUAL))

@@ -1,6 +1,6 @@
 /*
- * The arguments of BLAS and LAPACK, in the routine table and in a call: column-major, 64-bit sizes, flags as upper-case letters.
- * Plain data.
+ * The arguments of BLAS and LAPACK, in the routine table and in a call: column-major, 64-bit sizes,
+ * flags as upper-case letters. Plain data.
  */
 #ifndef ACCEL_ARGUMENTS_H
 #define ACCEL_ARGUMENTS_H
@@ -37,8 +37,9 @@ enum accel_size {
     ACCEL_zrows, /* eigenvectors in Z */
     ACCEL_zcols,
     ACCEL_supports, /* where vectors are not zero: two numbers for each */
-    ACCEL_failures, /* a number for each eigenvector; without vectors, LAPACK does not reference the array */
-    ACCEL_vlorder, /* of the left and the right eigenvectors */
+    ACCEL_failures, /* a number for each eigenvector; without vectors, LAPACK does not reference the
+                       array */
+    ACCEL_vlorder,  /* of the left and the right eigenvectors */
     ACCEL_vrorder,
     ACCEL_lda_,  /* rows in laswp, whose arguments do not tell them */
     ACCEL_swaps, /* laswp's exchanges, with the gaps between them */
@@ -124,10 +125,10 @@ enum accel_row_major {
                          other triangle */
     ACCEL_FLIP_SIDE,  /* C' = B' A': the other side and triangle, exchange m with n */
     ACCEL_FLIP_TRANS, /* C' = C: the other triangle and transposition; C = C^H: alpha conjugated */
-    ACCEL_TRANSPOSE, /* Level 2: A' for A: exchange m with n, the other triangle and transposition; C
-                         becomes R, a Hermitian A `conjugated` */
-    ACCEL_SWAP_X_Y,  /* A' = y x': exchange the vectors, m with n; A = x y^H: conjugated */
-    ACCEL_TO_FORTRAN /* LAPACKE: the original transposes, and calls the Fortran name */
+    ACCEL_TRANSPOSE,  /* Level 2: A' for A: exchange m with n, the other triangle and transposition;
+                         C  becomes R, a Hermitian A `conjugated` */
+    ACCEL_SWAP_X_Y,   /* A' = y x': exchange the vectors, m with n; A = x y^H: conjugated */
+    ACCEL_TO_FORTRAN  /* LAPACKE: the original transposes, and calls the Fortran name */
 };
 
 enum accel_layout {
@@ -147,25 +148,27 @@ struct blas_arguments {
     int width;                 /* bits of the provider's INTEGER */
     bool has_work;             /* LAPACK: the caller passes workspace */
     int64_t size[ACCEL_SIZES]; /* 0 if the routine has no such size */
-    /* A letter of those allowed; '*': any other, if allowed; 'R': only in OpenBLAS, conjugated and not
-     * transposed; '?': wrong; 0: no such flag. */
+    /* A letter of those allowed; '*': any other, if allowed; 'R': only in OpenBLAS, conjugated and
+     * not transposed; '?': wrong; 0: no such flag. */
     char flag[ACCEL_FLAGS];
-    /* Level 2, row-major calls: A stands for its conjugate; if A is written, products of x and y stand
-     * for theirs. (gemv, trmv and trsv have trans = 'R' instead.) */
+    /* Level 2, row-major calls: A stands for its conjugate; if A is written, products of x and y
+     * stand for theirs. (gemv, trmv and trsv have trans = 'R' instead.) */
     bool conjugated;
     struct accel_complex scalar[ACCEL_SCALARS];
     int64_t before; /* products in the groups before this one */
-    /* A part that cut.h makes of a triangular result: its rows, and so its columns, are the first `head` ones and those behind `gap` further
-     * ones; between these two groups, the blocks `omits` (bits of enum schedule_blocks) are other parts', and are not written. No original has
-     * such arguments. Else 0. */
+    /* A part that cut.h makes of a triangular result: its rows, and so its columns, are the first
+     * `head` ones and those behind `gap` further ones; between these two groups, the blocks `omits`
+     * (bits of enum schedule_blocks) are other parts', and are not written. No original has such
+     * arguments. Else 0. */
     int64_t head, gap;
     unsigned omits;
-    /* The caller's value, by argument: a number or a flag's letter, in arrays this group's; the address
-     * of workspace and INFO. */
+    /* The caller's value, by argument: a number or a flag's letter, in arrays this group's; the
+     * address of workspace and INFO. */
     int64_t given[ACCEL_ARGS_MAX];
 };
 
-/* Returns the span that an argument is or describes; 0 for other arguments, so that an index is always valid. */
+/* Returns the span that an argument is or describes; 0 for other arguments, so that an index is
+ * always valid. */
 static inline int accel_span_of(const struct accel_arg *arg)
 {
     return arg->slot < ACCEL_SPANS ? arg->slot : 0;

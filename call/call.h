@@ -1,6 +1,7 @@
 /*
- * The canonical call: the form in which every layer sees a call, whatever its ABI. Memory, devices and verification see its
- * spans; its operation alone reads the arguments. Plain data; nothing here knows ELF or CUDA.
+ * The canonical call: the form in which every layer sees a call, whatever its ABI. Memory, devices
+ * and verification see its spans; its operation alone reads the arguments. Plain data; nothing here
+ * knows ELF or CUDA.
  */
 #ifndef ACCEL_CALL_H
 #define ACCEL_CALL_H
@@ -64,12 +65,13 @@ struct accel_routine {
     uint8_t op;    /* its operation's place in ops.def: accel_op_of() */
     enum accel_dtype dtype;
     enum accel_row_major row_major;
-    int small; /* another library's: a struct whose count is below this cannot pay: see op->count_at */
+    int small; /* another library's: below this count a struct cannot pay (op->count_at) */
     int args;
     struct accel_arg arg[ACCEL_ARGS_MAX];
 };
 
-/* All routines, in the order of the table. Without pointers: the dynamic linker writes to no page of it. */
+/* All routines, in the order of the table. Without pointers: the dynamic linker writes to no page
+ * of it. */
 extern const struct accel_routine accel_routines[];
 extern const uint32_t accel_routine_count;
 enum { ACCEL_ROUTINES_MOST = 512 }; /* at least that */
@@ -79,13 +81,15 @@ enum accel_place {
     ACCEL_HOST,    /* only the host may touch it; pinned host memory too */
     ACCEL_DEVICE,  /* memory of the device in use: kernels may, the host may not */
     ACCEL_MANAGED, /* both may */
-    ACCEL_PLACED, /* host memory that this call's kernels read where it is: gpu_host.placed in gpu/device/gpu.h */
-    ACCEL_REMOTE /* memory of another device or context: can be copied, not used */
+    ACCEL_PLACED,  /* host memory that this call's kernels read where it is: gpu_host.placed in
+                      gpu/device/gpu.h */
+    ACCEL_REMOTE   /* memory of another device or context: can be copied, not used */
 };
 
-/* A matrix as it is stored: column-major, rows x cols elements, ld elements from one column to the next (LAPACK's leading
- * dimension, ld >= max(1, rows)). The caller owns the memory. A vector is a matrix of one row with ld = |inc|. In a batch,
- * ptr is the first matrix; the others follow by stride, or `array` points to them. */
+/* A matrix as it is stored: column-major, rows x cols elements, ld elements from one column to the
+ * next (LAPACK's leading dimension, ld >= max(1, rows)). The caller owns the memory. A vector is a
+ * matrix of one row with ld = |inc|. In a batch, ptr is the first matrix; the others follow by
+ * stride, or `array` points to them. */
 struct accel_span {
     const char *name; /* of the argument, in the routine's documentation */
     void *ptr;
@@ -156,7 +160,8 @@ static inline void *gpu_element(const struct accel_span *x, int64_t row, int64_t
     return (char *)x->ptr + (col * x->ld + row) * gpu_size_of(x);
 }
 
-/* Returns element i of an array of INT32 or INT64 at any address. The CPU must be able to read it. */
+/* Returns element i of an array of INT32 or INT64 at any address. The CPU must be able to read
+ * it. */
 static inline int64_t accel_integer_at(enum accel_dtype dtype, const void *array, int64_t i)
 {
     int64_t wide;
@@ -187,8 +192,9 @@ static inline bool accel_mul(int64_t a, int64_t b, int64_t *product)
     return !__builtin_mul_overflow(a, b, product);
 }
 
-/* Returns the bytes from an operand's first element to the end of its last; of `array`, those of one matrix. batch: the call's
- * products. Returns -1 if the bytes of one matrix, or of all, overflow; 0 in an empty batch. */
+/* Returns the bytes from an operand's first element to the end of its last; of `array`, those of
+ * one matrix. batch: the call's products. Returns -1 if the bytes of one matrix, or of all,
+ * overflow; 0 in an empty batch. */
 static inline int64_t accel_extent(const struct accel_span *x, int64_t batch)
 {
     int64_t last, bytes, before = 0;
@@ -202,7 +208,8 @@ static inline int64_t accel_extent(const struct accel_span *x, int64_t batch)
     return batch > 0 ? bytes : 0;
 }
 
-/* Returns the bytes of one matrix's elements, without gaps between columns. Fits if accel_extent() does. */
+/* Returns the bytes of one matrix's elements, without gaps between columns. Fits if accel_extent()
+ * does. */
 static inline int64_t accel_bytes(const struct accel_span *x)
 {
     return x->rows * x->cols * (int64_t)accel_dtype_size(x->dtype);

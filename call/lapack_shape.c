@@ -16,7 +16,8 @@ int64_t lapack_vectors(char job, int64_t all, int64_t values)
     return job == 'A' ? all : job == 'S' ? values : 0;
 }
 
-/* Returns the length of laswp's IPIV; 0 if the arguments are wrong, or it has nothing to exchange. */
+/* Returns the length of laswp's IPIV; 0 if the arguments are wrong, or it has nothing to
+ * exchange. */
 static int64_t swaps(const struct accel_call *call)
 {
     int64_t k1 = call->blas.size[ACCEL_k1], k2 = call->blas.size[ACCEL_k2],

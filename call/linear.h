@@ -1,5 +1,6 @@
 /*
- * liblinear's numbers and the rows of its problems, which all of its versions and scikit-learn's copy have alike. Plain data.
+ * liblinear's numbers and the rows of its problems, which all of its versions and scikit-learn's
+ * copy have alike. Plain data.
  */
 #ifndef ACCEL_CALL_LINEAR_H
 #define ACCEL_CALL_LINEAR_H

@@ -1,7 +1,8 @@
 /*
- * What an operation is: what the routines of several types do alike, as a struct of properties and functions. Each is defined in a
- * file of its library's folder (ops/blas/, ops/lapack/, ...), and a call carries its own (call->op). Constant data; the functions are
- * pure, except `run`, `steps`, `guide` and `discard`. What they take of other layers is declared here alone.
+ * What an operation is: what the routines of several types do alike, as a struct of properties and
+ * functions. Each is defined in a file of its library's folder (ops/blas/, ops/lapack/, ...), and a
+ * call carries its own (call->op). Constant data; the functions are pure, except `run`, `steps`,
+ * `guide` and `discard`. What they take of other layers is declared here alone.
  */
 #ifndef ACCEL_OPERATION_H
 #define ACCEL_OPERATION_H
@@ -30,7 +31,8 @@ enum gpu_products {
     GPU_PRODUCTS
 };
 
-/* What there is to report of a call of a library that computes on the GPU by itself (ops/guide.h). */
+/* What there is to report of a call of a library that computes on the GPU by itself
+ * (ops/guide.h). */
 enum guide_news {
     GUIDE_NOTHING,     /* no decision was made */
     GUIDE_ON_GPU,      /* the library has been told to use the device */
@@ -68,7 +70,8 @@ enum accel_sample {
     ACCEL_SAMPLE_SOLVE    /* for all that solve by a triangle */
 };
 
-/* The least LWORK, LRWORK and LIWORK. Where RWORK has no argument for its length, rwork is set only if it grows with a square. */
+/* The least LWORK, LRWORK and LIWORK. Where RWORK has no argument for its length, rwork is set only
+ * if it grows with a square. */
 struct accel_lengths {
     int64_t work, rwork, iwork;
 };
@@ -79,8 +82,9 @@ struct accel_fields {
     void (*string)(const struct accel_fields *fields, const char *name, const char *value);
 };
 
-/* For machines without a calibration: the share of a large product's rate that the operation reaches, and milliseconds for each of
- * its steps (struct accel_effort). Those of BLAS and LAPACK are the order's, because panels wait for each other. */
+/* For machines without a calibration: the share of a large product's rate that the operation
+ * reaches, and milliseconds for each of its steps (struct accel_effort). Those of BLAS and LAPACK
+ * are the order's, because panels wait for each other. */
 struct accel_nominal {
     double cpu_share, gpu_share, gpu_step_ms, cpu_step_ms;
 };
@@ -90,7 +94,8 @@ struct accel_effort {
     double operations, steps;
 };
 
-/* LAPACK: how a call goes through a device whose memory is too small for its operands: see ops/lapack/in_panels.h. */
+/* LAPACK: how a call goes through a device whose memory is too small for its operands: see
+ * ops/lapack/in_panels.h. */
 struct lapack_panels {
     /* Describes the call's jobs, two at most, and returns how many there are; 0: it cannot. */
     int (*calls)(const struct accel_call *call, struct panels_call *panels);
@@ -118,8 +123,8 @@ struct accel_op {
     /* ---- A call in parts, each decided for itself; NULL: calls are whole ---- */
     /* Turns a part into the next one, from the caller's arguments. Returns false after the last. */
     bool (*next)(struct accel_call *part, const struct accel_passed *passed);
-    /* Returns the largest of all parts' sizes that the entries' gate compares; the call has not been read yet. Negative: a size
-     * is negative, or the call is whole. */
+    /* Returns the largest of all parts' sizes that the entries' gate compares; the call has not
+     * been read yet. Negative: a size is negative, or the call is whole. */
     int64_t (*largest)(const struct accel_routine *routine, const struct accel_passed *passed);
 
     /* ---- Over several devices; NULL: a call runs on one ---- */
@@ -128,48 +133,57 @@ struct accel_op {
 
     /* ---- A function of another library; NULL in BLAS and LAPACK ---- */
     enum accel_ml ml;
-    /* Returns a number greater than 0 if the operation knows the provider's function, such as by its version: that of its
-     * layout of structs and arguments, which calls have in passed->layout. NULL: it knows none. Other calls go to the original,
-     * untouched. Negative: so do these, and nothing is said of them, because the function's own calls are decided. */
+    /* Returns a number greater than 0 if the operation knows the provider's function, such as by
+     * its version: that of its layout of structs and arguments, which calls have in passed->layout.
+     * NULL: it knows none. Other calls go to the original, untouched. Negative: so do these, and
+     * nothing is said of them, because the function's own calls are decided. */
     int (*accepts)(const struct accel_provider *provider);
     bool nests; /* the original's own calls are decided for themselves */
-    /* The library can compute on the GPU by itself: tells it to, before or instead of the original's run. NULL: it cannot, or need
-     * not be told. Then there is no decision, and nothing of what follows counts but parse() and describe(). */
+    /* The library can compute on the GPU by itself: tells it to, before or instead of the
+     * original's run. NULL: it cannot, or need not be told. Then there is no decision, and nothing
+     * of what follows counts but parse() and describe(). */
     enum guide_news (*guide)(struct guide *guide);
-    /* Stores in *word what the original gets in place of one of the caller's arguments, and returns the number of that argument, from
+    /* Stores in *word what the original gets in place of one of the caller's arguments, and returns
+     * the number of that argument, from
      * 0. Negative: the original gets the caller's arguments as they are. NULL: as negative. */
     int (*instead)(const struct accel_call *call, uint64_t *word);
-    /* Returns, of a layout, the offset of an int in the struct that the first argument points to, which says how large a call is: the
-     * entries forward calls in which it is below routine->small. sizes()[0] must be that int, and the original
-     * read the struct unless the pointer is NULL. Negative: the entries cannot tell. NULL: as negative. */
+    /* Returns, of a layout, the offset of an int in the struct that the first argument points to,
+     * which says how large a call is: the entries forward calls in which it is below
+     * routine->small. sizes()[0] must be that int, and the original read the struct unless the
+     * pointer is NULL. Negative: the entries cannot tell. NULL: as negative. */
     int (*count_at)(int layout);
     /* Arguments that are integers or pointers; 0: none of them is on the stack. */
     size_t words;
-    /* Fills in the spans and call->own; all else is set for a single product. Returns false if it does not understand the
-     * arguments: the original gets the call, untouched. */
+    /* Fills in the spans and call->own; all else is set for a single product. Returns false if it
+     * does not understand the arguments: the original gets the call, untouched. */
     bool (*parse)(struct accel_call *call, const struct accel_passed *passed);
     /* Returns the ACCEL_DIMENSIONS sizes that the cost depends on; 0: no such size. */
     const int64_t *(*sizes)(const struct accel_call *call);
     /* Returns the call's real floating-point operations. */
     double (*flops)(const struct accel_call *call);
-    /* Returns the expected work on the CPU, or on the device, if they differ: one may compute what the other leaves out. Of the
-     * CPU rather too little, of the device rather too much. NULL: flops() on both, and no steps. */
+    /* Returns the expected work on the CPU, or on the device, if they differ: one may compute what
+     * the other leaves out. Of the CPU rather too little, of the device rather too much. NULL:
+     * flops() on both, and no steps. */
     struct accel_effort (*effort)(const struct accel_call *call, bool device);
-    /* Fills in call->own and the shapes of the spans for a call of these sizes, its other arguments as programs mostly pass them. All
-     * else is set as for parse(). `dimensions` tells how many sizes there are. NULL: a calibration has no lines of the function. */
+    /* Fills in call->own and the shapes of the spans for a call of these sizes, its other arguments
+     * as programs mostly pass them. All else is set as for parse(). `dimensions` tells how many
+     * sizes there are. NULL: a calibration has no lines of the function. */
     void (*typical)(struct accel_call *call, const int64_t size[ACCEL_DIMENSIONS]);
     int dimensions;
-    /* The exported name of the function whose measured elements and steps take as long as this operation's. NULL: there is none. */
+    /* The exported name of the function whose measured elements and steps take as long as this
+     * operation's. NULL: there is none. */
     const char *measured_as;
     /* Gives the log the fields that say what was called. */
     void (*describe)(const struct accel_call *call, const struct accel_fields *fields);
     /* Fills in the result registers after a call that the GPU has done. */
     void (*complete)(const struct accel_call *call, struct accel_result *result);
-    /* In place of complete(): frees what run() has left, because the result was wrong. NULL: nothing is left. */
+    /* In place of complete(): frees what run() has left, because the result was wrong. NULL:
+     * nothing is left. */
     void (*discard)(const struct accel_call *call);
 
     /* ---- LAPACK's rules; NULL: no such rule ---- */
-    /* Returns the name of an argument that contradicts another one, or NULL: see lapack_shape_fault(). */
+    /* Returns the name of an argument that contradicts another one, or NULL: see
+     * lapack_shape_fault(). */
     const char *(*fault)(const struct accel_call *call);
     /* Returns whether the routine has nothing to do. NULL: if any size is 0. */
     bool (*is_empty)(const struct accel_call *call);
@@ -182,12 +196,14 @@ struct accel_op {
     /* ---- Shapes that only operands tell; NULL: the arguments do ---- */
     /* Returns the first span's rows, if the other spans are in host memory. */
     int64_t (*rows)(const struct accel_call *call);
-    /* Cuts the spans down to the results found, if the last span, which counts them, is in host memory. */
+    /* Cuts the spans down to the results found, if the last span, which counts them, is in host
+     * memory. */
     void (*trim)(struct accel_call *call);
-    /* Operands, as bits 1 << enum accel_matrix, for which the program may have room as long as these results alone. */
+    /* Operands, as bits 1 << enum accel_matrix, for which the program may have room as long as
+     * these results alone. */
     unsigned may_be_short;
-    /* Cuts the spans down to the results that the arguments ask for, where a routine's documentation wants more room for them: on the GPU, a call
-     * writes no more. */
+    /* Cuts the spans down to the results that the arguments ask for, where a routine's
+     * documentation wants more room for them: on the GPU, a call writes no more. */
     void (*narrow)(struct accel_call *call);
 
     /* ---- The GPU ---- */
@@ -196,32 +212,37 @@ struct accel_op {
     bool (*is_hopeless)(const struct accel_call *call);
     /* Returns whether the GPU's libraries can do it with these flags and sizes. NULL: with all. */
     bool (*is_supported)(const struct accel_call *call);
-    /* Runs a valid, non-empty call on a lane, and returns when the result is in place: see gpu/device/work.h. NULL: `steps` does, or
-     * the GPU's libraries cannot. */
+    /* Runs a valid, non-empty call on a lane, and returns when the result is in place: see
+     * gpu/device/work.h. NULL: `steps` does, or the GPU's libraries cannot. */
     enum gpu_status (*run)(struct gpu_work *work);
-    /* Level 3, and a batch of one product: fills in the kind of the schedule, its sizes, operations and operands, and device memory that the kernels need besides
-     * (gpu/plan/scheduled.h), for a valid call. NULL: it has no schedule. */
+    /* Level 3, and a batch of one product: fills in the kind of the schedule, its sizes, operations
+     * and operands, and device memory that the kernels need besides (gpu/plan/scheduled.h), for a
+     * valid call. NULL: it has no schedule. */
     void (*scheduled)(const struct accel_call *call, struct scheduled *scheduled);
-    /* LAPACK: makes the steps of gpu/exec/lapack/solver.h that solver_run() takes. NULL: the GPU's libraries cannot. */
+    /* LAPACK: makes the steps of gpu/exec/lapack/solver.h that solver_run() takes. NULL: the GPU's
+     * libraries cannot. */
     void (*steps)(struct solver *s);
     /* NULL: what exceeds the device's memory stays on the CPU */
     const struct lapack_panels *in_panels;
-    /* Why the device must have the whole matrix at once, as docs/limits.md has it; NULL: there is in_panels or compose, or `moves`, or no `steps`. */
+    /* Why the device must have the whole matrix at once, as docs/limits.md has it; NULL: there is
+     * in_panels or compose, or `moves`, or no `steps`. */
     const char *whole;
-    /* LAPACK: what exceeds that, all operands in host memory, by inner calls (compose.h). *done: the call with results in memory of its own, which
-     * composition_free() frees; the operands are only read. NULL: not so. */
+    /* LAPACK: what exceeds that, all operands in host memory, by inner calls (compose.h). *done:
+     * the call with results in memory of its own, which composition_free() frees; the operands are
+     * only read. NULL: not so. */
     enum gpu_status (*compose)(struct composition *c, const struct accel_call *call,
                                struct accel_call *done);
 
     /* ---- Judging a result: cpu_ref/ ---- */
     void (*equation)(struct equation *e, const struct equation_source *from); /* BLAS */
     void (*check)(struct test *test); /* LAPACK, and GSL's factorisations; NULL: not judged */
-    /* Another library; NULL: by check(). Returns the error of what run() has left divided by its bound; negative: it cannot be judged. */
+    /* Another library; NULL: by check(). Returns the error of what run() has left divided by its
+     * bound; negative: it cannot be judged. */
     double (*judge)(const struct accel_call *call);
 };
 
-/* Returns the kind of products by which a device computes the call in a precision that the user asks for: none if inputs are narrower
- * than the routine's type. */
+/* Returns the kind of products by which a device computes the call in a precision that the user
+ * asks for: none if inputs are narrower than the routine's type. */
 static inline enum gpu_products accel_product_kind(const struct accel_call *call)
 {
     return call->span[0].dtype == call->routine->dtype ? call->op->products : GPU_NO_PRODUCTS;

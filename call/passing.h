@@ -1,7 +1,8 @@
 /*
- * How arguments and results are passed: by the System V ABI for x86-64 (https://gitlab.com/x86-psABIs/x86-64-ABI, section 3.2.3), and by
- * the Procedure Call Standard for the Arm 64-bit Architecture (https://github.com/ARM-software/abi-aa, aapcs64, sections 6.8.2 and 6.9).
- * Plain data.
+ * How arguments and results are passed: by the System V ABI for x86-64
+ * (https://gitlab.com/x86-psABIs/x86-64-ABI, section 3.2.3), and by the Procedure Call Standard for
+ * the Arm 64-bit Architecture (https://github.com/ARM-software/abi-aa, aapcs64, sections 6.8.2 and
+ * 6.9). Plain data.
  */
 #ifndef ACCEL_PASSING_H
 #define ACCEL_PASSING_H
@@ -10,35 +11,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The library that defines a function which the program has called: lets an operation tell whether it knows that library, and find
- * what else it needs of it. */
+/* The library that defines a function which the program has called: lets an operation tell whether
+ * it knows that library, and find what else it needs of it. */
 struct accel_provider {
     void *function;
-    /* Returns the address of a name that the same object defines, or NULL. Takes the dynamic linker's locks. */
+    /* Returns the address of a name that the same object defines, or NULL. Takes the dynamic
+     * linker's locks. */
     void *(*symbol)(const struct accel_provider *provider, const char *name);
     /* Returns the path that its object was loaded from; "" if it has none. */
     const char *(*path)(const struct accel_provider *provider);
-    /* Returns whether its object calls, or refers to, a function or variable of this name through the dynamic linker. */
+    /* Returns whether its object calls, or refers to, a function or variable of this name through
+     * the dynamic linker. */
     bool (*refers)(const struct accel_provider *provider, const char *name);
 };
 
 enum accel_abi {
     ACCEL_ABI_FORTRAN, /* by reference; one hidden size_t length per CHARACTER argument, last */
     ACCEL_ABI_CBLAS,   /* layout first; integers, enums and real scalars by value */
-    ACCEL_ABI_LAPACKE, /* the same with char for CHARACTER; neither workspace nor INFO, which is returned */
-    ACCEL_ABI_OWN /* another library: the operation alone knows the arguments */
+    ACCEL_ABI_LAPACKE, /* the same with char for CHARACTER; neither workspace nor INFO, which is
+                          returned */
+    ACCEL_ABI_OWN      /* another library: the operation alone knows the arguments */
 };
 
-/* Registers that carry words (integers and pointers), and vector registers that carry a result: on AArch64 one has up to four equal
- * members. Both have eight vector registers for arguments, and eight bytes for each argument on the stack. */
+/* Registers that carry words (integers and pointers), and vector registers that carry a result: on
+ * AArch64 one has up to four equal members. Both have eight vector registers for arguments, and
+ * eight bytes for each argument on the stack. */
 #ifdef __aarch64__
 enum { ACCEL_WORD_REGISTERS = 8, ACCEL_RESULT_VECTORS = 4 };
 #else
 enum { ACCEL_WORD_REGISTERS = 6, ACCEL_RESULT_VECTORS = 2 };
 #endif
 
-/* A call's arguments. Words: the registers rdi rsi rdx rcx r8 r9, or x0 to x7, then the words of the stack; real numbers: xmm0 to xmm7,
- * or v0 to v7. A caller's stack is its own memory. */
+/* A call's arguments. Words: the registers rdi rsi rdx rcx r8 r9, or x0 to x7, then the words of
+ * the stack; real numbers: xmm0 to xmm7, or v0 to v7. A caller's stack is its own memory. */
 struct accel_passed {
     const uint64_t *gpr;
     const double (*fpr)[2];

@@ -13,9 +13,10 @@ enum gpu_status {
     GPU_CHANGED, /* nothing was written; an input is not on the device any more (gpu_host.relies) */
     GPU_BUSY,    /* nothing was written; other calls have all lanes (gpu_host.hurries) */
     GPU_ERROR,   /* nothing was written; use no more what gpu_host.blame names */
-    GPU_FINISHED_ELSE, /* failed on the way, and the original did the rest: the result is complete; blame as before */
-    GPU_SHORT_ELSE, /* the same, for lack of memory, which may pass */
-    GPU_LOST        /* failed, and what had been overwritten cannot be made right */
+    GPU_FINISHED_ELSE, /* failed on the way, and the original did the rest: the result is complete;
+                          blame as before */
+    GPU_SHORT_ELSE,    /* the same, for lack of memory, which may pass */
+    GPU_LOST           /* failed, and what had been overwritten cannot be made right */
 };
 
 /* Whether the result is complete, by the device alone or with the original's help. */

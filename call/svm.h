@@ -1,6 +1,6 @@
 /*
- * A support vector machine's problem and its solution, for libsvm's structs (libsvm.c) and for scikit-learn's.
- * Numbers of types and kernels are libsvm's. Plain data.
+ * A support vector machine's problem and its solution, for libsvm's structs (libsvm.c) and for
+ * scikit-learn's. Numbers of types and kernels are libsvm's. Plain data.
  */
 #ifndef ACCEL_CALL_SVM_H
 #define ACCEL_CALL_SVM_H
@@ -25,8 +25,9 @@ struct svm_kernel {
     double gamma, coef0;
 };
 
-/* Vectors, one a row. Dense and row-major, or in CSR: row i has the elements start[i] to start[i + 1] - 1, whose columns
- * ascend. Precomputed: dense, and element (i, j) is the kernel of row i and row j. */
+/* Vectors, one a row. Dense and row-major, or in CSR: row i has the elements start[i] to start[i +
+ * 1] - 1, whose columns ascend. Precomputed: dense, and element (i, j) is the kernel of row i and
+ * row j. */
 struct svm_matrix {
     int64_t rows, features;
     const double *dense;   /* rows * features; NULL: CSR */
@@ -35,8 +36,8 @@ struct svm_matrix {
     const double *value;
 };
 
-/* The rows in the order in which the library groups them: those of class c are row[start[c]] to row[start[c] + number[c] - 1]. One
- * group of all rows: one-class and regression. */
+/* The rows in the order in which the library groups them: those of class c are row[start[c]] to
+ * row[start[c] + number[c] - 1]. One group of all rows: one-class and regression. */
 struct svm_classes {
     int count;
     int *label, *start, *number; /* of each class */
@@ -54,7 +55,8 @@ struct svm_training {
     bool shrinking;
 };
 
-/* The solution of one problem: of two classes i < j, in the order (0,1), (0,2), ..., (1,2), ...; else the only one. */
+/* The solution of one problem: of two classes i < j, in the order (0,1), (0,2), ..., (1,2), ...;
+ * else the only one. */
 struct svm_function {
     int rows;            /* of the groups: those of class i, then those of class j */
     double *coefficient; /* of each row, as sv_coef has it, with its sign; 0: no support vector */
@@ -63,8 +65,8 @@ struct svm_function {
     double sum;           /* of the variables; of regression: of the coefficients' magnitudes */
     int support, bounded; /* libsvm's nSV and nBSV */
     int64_t iterations;
-    /* Of a training that the caller's cap has ended: the problem's variables, of regression two for each row, which the coefficients do
-     * not tell. NULL: it has converged. */
+    /* Of a training that the caller's cap has ended: the problem's variables, of regression two for
+     * each row, which the coefficients do not tell. NULL: it has converged. */
     double *variables;
 };
 

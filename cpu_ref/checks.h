@@ -15,7 +15,8 @@ cpu_ref_equation equation_gemm, equation_symm, equation_trmm, equation_trsm, equ
     equation_syr2k, equation_gemv, equation_symv, equation_trmv, equation_trsv, equation_ger,
     equation_syr, equation_syr2;
 
-/* The error of a LAPACK call's results, noted in the test (verify_test.h): op->check. cpu_ref_verify() alone calls these. */
+/* The error of a LAPACK call's results, noted in the test (verify_test.h): op->check.
+ * cpu_ref_verify() alone calls these. */
 typedef void cpu_ref_check(struct test *t);
 
 /* LU factors, and solutions and inverses from them (verify_factored.c). */
@@ -36,17 +37,19 @@ cpu_ref_check check_sytrf, check_sysv, check_sytrs, check_sytri;
 /* A = Q R; the columns of Q that the reflectors make; op(Q) C or C op(Q) (verify_qr.c). */
 cpu_ref_check check_geqrf, check_orgqr, check_ormqr;
 
-/* op(A)^H (b - op(A) x) = 0, or b - op(A) x = 0 if the system has a solution. gelss: the singular values too; those that count as
- * zero leave an error of rcond |A| |b|. */
+/* op(A)^H (b - op(A) x) = 0, or b - op(A) x = 0 if the system has a solution. gelss: the singular
+ * values too; those that count as zero leave an error of rcond |A| |b|. */
 cpu_ref_check check_gels, check_gelss;
 
 /* A Z = Z W (verify_eigen.c). */
 cpu_ref_check check_syev;
 
-/* A Z = B Z W, A B Z = Z W, B A Z = Z W; Z^H B Z = 1, or Z Z^H = B. Without vectors only B's factor is judged. */
+/* A Z = B Z W, A B Z = Z W, B A Z = Z W; Z^H B Z = 1, or Z Z^H = B. Without vectors only B's factor
+ * is judged. */
 cpu_ref_check check_sygv;
 
-/* A V = U S; with vectors of one side only A A^H U = U S^2 or A^H A V = V S^2 (verify_singular.c). */
+/* A V = U S; with vectors of one side only A A^H U = U S^2 or A^H A V = V S^2
+ * (verify_singular.c). */
 cpu_ref_check check_gesvd;
 
 /* B = A, or a triangle of it (verify_lapack.c). */

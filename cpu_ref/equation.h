@@ -1,6 +1,6 @@
 /*
- * The equation that a BLAS routine computes, in one form: out = sum of alpha op(X) op(Y) + beta out. A vector is a matrix of one
- * row. Pure functions, thread-safe.
+ * The equation that a BLAS routine computes, in one form: out = sum of alpha op(X) op(Y) + beta
+ * out. A vector is a matrix of one row. Pure functions, thread-safe.
  */
 #ifndef ACCEL_CPU_REF_EQUATION_H
 #define ACCEL_CPU_REF_EQUATION_H
@@ -45,7 +45,8 @@ struct equation {
     bool real_diagonal;
 };
 
-/* Makes the equation of product `index` of a call (0 unless it is a batch). `layout` and `before`: see judge.h. */
+/* Makes the equation of product `index` of a call (0 unless it is a batch). `layout` and `before`:
+ * see judge.h. */
 struct equation equation_of(const struct accel_call *call, enum accel_layout layout,
                             const void *before, int64_t index);
 

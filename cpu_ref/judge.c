@@ -15,7 +15,8 @@ struct sum {
     bool left_open;     /* a zero of the other triangle is multiplied with NaN or Inf */
 };
 
-/* Elements are judged in tiles: what a tile needs of a factor is read once, a piece of its lines (rows of X, columns of Y) at a time. */
+/* Elements are judged in tiles: what a tile needs of a factor is read once, a piece of its lines
+ * (rows of X, columns of Y) at a time. */
 enum { TILE = 8, PIECE = 16 };
 
 struct line {
@@ -102,8 +103,9 @@ static void add_product(struct tile *tile, const struct product *product, int64_
         }
 }
 
-/* A product below the smallest normal number has an absolute error of up to eps times that number (the distance of two subnormal
- * numbers). The multiplications with alpha and beta have the same. */
+/* A product below the smallest normal number has an absolute error of up to eps times that number
+ * (the distance of two subnormal numbers). The multiplications with alpha and beta have the
+ * same. */
 static long double underflow_of(const struct equation *e)
 {
     long double steps = 2;
@@ -112,7 +114,8 @@ static long double underflow_of(const struct equation *e)
     return steps * smallest_normal(e->out.dtype);
 }
 
-/* The same holds for alpha X or alpha Y, and for a solution, which are rounded before they are multiplied. */
+/* The same holds for alpha X or alpha Y, and for a solution, which are rounded before they are
+ * multiplied. */
 static long double rounded_before(const struct equation *e, const struct product *product)
 {
     return e->solve || product->alpha != 1 ? smallest_normal(e->out.dtype) : 0;

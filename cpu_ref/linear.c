@@ -32,8 +32,8 @@ static struct row_loss loss_of(const struct cpu_ref_linear *q, double y, double 
     return (struct row_loss){far > 0 ? far * far : 0, far > 0 ? 2 * far * sign : 0, 2};
 }
 
-/* Adds a row to the place, to the gradient and to what rounding may change each element of it. roundings: of each product of the
- * method's, in units of ROUNDOFF. */
+/* Adds a row to the place, to the gradient and to what rounding may change each element of it.
+ * roundings: of each product of the method's, in units of ROUNDOFF. */
 static void add_row(const struct cpu_ref_linear *q, int64_t i, const double *w, double roundings,
                     struct place *place, double *gradient, double *rounding)
 {

@@ -1,6 +1,6 @@
 /*
- * Judges a trained linear model on the CPU: the objective, its gradient and whether the method was right to end, recomputed in double
- * precision from the rows. Pure functions, thread-safe.
+ * Judges a trained linear model on the CPU: the objective, its gradient and whether the method was
+ * right to end, recomputed in double precision from the rows. Pure functions, thread-safe.
  */
 #ifndef ACCEL_CPU_REF_LINEAR_H
 #define ACCEL_CPU_REF_LINEAR_H
@@ -26,11 +26,14 @@ struct cpu_ref_linear {
 };
 
 /*
- * Returns the worst error divided by its bound: above 1, or infinite, the solution is wrong. The bounds, on top of what rounding explains:
+ * Returns the worst error divided by its bound: above 1, or infinite, the solution is wrong. The
+ * bounds, on top of what rounding explains:
  *     objective                   10^-6 of it
- *     norm of the gradient        10^-6 of the norm at 0; where the method had enough, also eps of the norm at 0
- * CPU_REF_NOT_JUDGED (verify.h) without memory, for numbers beyond the range of a double, and for a solution with which the method could
- * go no further: its numbers are right, but how near the optimum it is nobody has promised.
+ *     norm of the gradient        10^-6 of the norm at 0; where the method had enough, also eps of
+ *                                 the norm at 0
+ * CPU_REF_NOT_JUDGED (verify.h) without memory, for numbers beyond the range of a double, and for a
+ * solution with which the method could go no further: its numbers are right, but how near the
+ * optimum it is nobody has promised.
  */
 double cpu_ref_linear(const struct cpu_ref_linear *q);
 

@@ -177,7 +177,8 @@ static double judge(const struct rows *rows, const struct cpu_ref_svm *q)
     for (int64_t i = 0; i < q->n; i++) {
         const double gradient = q->y[i] * rows->sum[q->row[i]] + q->p[i], a = q->alpha[i];
         struct bounds *b = &bounds[q->nu && q->y[i] < 0];
-        /* Of a nu problem a sign's variables are compared among themselves: their gradients as they are. */
+        /* Of a nu problem a sign's variables are compared among themselves: their gradients as they
+         * are. */
         const double value = q->nu ? -gradient : -q->y[i] * gradient;
         const bool grows = q->nu || q->y[i] > 0 ? !is_full(q, i) : a > 0,
                    shrinks = q->nu || q->y[i] > 0 ? a > 0 : !is_full(q, i);
@@ -226,7 +227,8 @@ double cpu_ref_svm(const struct svm_matrix *x, const struct svm_kernel *kernel,
 
 /* ---- One vector ---- */
 
-/* What a row and a vector make together: the product, or the square of the distance; and the sum of its terms' magnitudes. */
+/* What a row and a vector make together: the product, or the square of the distance; and the sum of
+ * its terms' magnitudes. */
 struct meeting {
     double value, magnitude;
 };

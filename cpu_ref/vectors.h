@@ -45,7 +45,8 @@ static inline double *vector_zero(struct vectors *v, int64_t n)
     return x;
 }
 
-/* Uniform in [0, 1): xorshift64* (S. Vigna, An experimental exploration of Marsaglia's xorshift generators). */
+/* Uniform in [0, 1): xorshift64* (S. Vigna, An experimental exploration of Marsaglia's xorshift
+ * generators). */
 static inline double random_next(struct vectors *v)
 {
     v->random ^= v->random >> 12;
@@ -90,7 +91,8 @@ static inline bool is_number(double x)
     return x - x == 0;
 }
 
-/* Whether products of matrices with this norm, and the squares of the products, keep full precision. */
+/* Whether products of matrices with this norm, and the squares of the products, keep full
+ * precision. */
 static inline double least_moderate(enum accel_dtype dtype)
 {
     return accel_is_double(dtype) ? 1e-60 : 1e-25;
@@ -102,13 +104,15 @@ static inline bool is_moderate(enum accel_dtype dtype, double norm)
     return norm == 0 || (norm < 1 / least && norm > least);
 }
 
-/* Whether the norm of a result, or the scale of its residual, is beyond what is judged: NaN, infinite or very large. */
+/* Whether the norm of a result, or the scale of its residual, is beyond what is judged: NaN,
+ * infinite or very large. */
 static inline bool is_huge(enum accel_dtype dtype, double size)
 {
     return !(size < 1 / least_moderate(dtype));
 }
 
-/* Judges a result that is huge: it is wrong if the scale that is due is far from that. Else it may be beyond the range of its type. */
+/* Judges a result that is huge: it is wrong if the scale that is due is far from that. Else it may
+ * be beyond the range of its type. */
 static inline double judge_huge(enum accel_dtype dtype, double due)
 {
     const double margin = 1e6; /* `due` is an estimate */
@@ -121,13 +125,15 @@ static inline double least_precise(enum accel_dtype dtype)
     return smallest_normal(dtype) / unit_roundoff(dtype);
 }
 
-/* The norm by which rounding counts where a call factors a matrix: the elements of the factors err by what underflows, besides. */
+/* The norm by which rounding counts where a call factors a matrix: the elements of the factors err
+ * by what underflows, besides. */
 static inline double factored_size(enum accel_dtype dtype, double norm)
 {
     return norm == 0 ? 0 : norm + least_precise(dtype);
 }
 
-/* The scale of A X = B, by norms. Elements of a solution may have vanished, unless all of it is 0 as its right-hand sides are. */
+/* The scale of A X = B, by norms. Elements of a solution may have vanished, unless all of it is 0
+ * as its right-hand sides are. */
 static inline double solution_scale(enum accel_dtype dtype, double a, double x, double b)
 {
     return a * (x + (x + b == 0 ? 0 : least_precise(dtype))) + b;

@@ -21,7 +21,8 @@ static struct view view_of_stored(const struct stored *x, int64_t rows, int64_t 
     return (struct view){x->ptr, rows, cols, x->col_step, x->dtype, GENERAL, 0};
 }
 
-/* If the routine writes a triangle of a symmetric or Hermitian result, the triangle stands for the whole. */
+/* If the routine writes a triangle of a symmetric or Hermitian result, the triangle stands for the
+ * whole. */
 static struct view result_view(const struct equation *e, const struct stored *x)
 {
     struct view view = view_of_stored(x, e->rows, e->cols);
@@ -53,7 +54,8 @@ static double length(value z)
     return length_of((double)creall(z), (double)cimagl(z));
 }
 
-/* How large anything may get on the way to a product: libraries differ in the order of the factors. All arguments are squares but alpha. */
+/* How large anything may get on the way to a product: libraries differ in the order of the factors.
+ * All arguments are squares but alpha. */
 static double product_reach(value alpha, double norm_x, double norm_y)
 {
     return greater_of(length(alpha), 1) * sqrt(greater_of(norm_x, 1)) * sqrt(greater_of(norm_y, 1));
@@ -155,8 +157,9 @@ static void subtract_before(struct test *test, const struct equation *e)
     test->vectors.used = used;
 }
 
-/* The rounding error for each unit of the bound's norms: an element has at most k roundings, and the errors of a row enter the
- * result with random signs. The test's own rounding in double precision comes on top. */
+/* The rounding error for each unit of the bound's norms: an element has at most k roundings, and
+ * the errors of a row enter the result with random signs. The test's own rounding in double
+ * precision comes on top. */
 static double tolerance(const struct test *test, int64_t inner, int64_t cols)
 {
     const double deviations = 6, k = (double)inner + 16, n = (double)cols + 1;
@@ -184,8 +187,8 @@ static double worst_of(struct test *test, const struct equation *e)
     return e->solve ? ratio_of_squares(errors, bounds) : worst;
 }
 
-/* About the scale that is due to a solution: its matrix solves the right-hand sides times a random vector, which is about as long as
- * all of it. */
+/* About the scale that is due to a solution: its matrix solves the right-hand sides times a random
+ * vector, which is about as long as all of it. */
 static double due_scale(struct vectors *vectors, const struct equation *e)
 {
     static const char ops[] = "NTCR", transposed[] = "TNRC";
@@ -300,7 +303,8 @@ static struct equation block_of(const struct equation *e, int64_t row, int64_t r
     return block;
 }
 
-/* Splits a triangle into a square beside the diagonal and two smaller triangles, down to single elements. */
+/* Splits a triangle into a square beside the diagonal and two smaller triangles, down to single
+ * elements. */
 static double judge_triangle(struct test *test, const struct equation *e, int64_t from, int64_t n)
 {
     if (n <= 1) {
@@ -348,8 +352,8 @@ static double judge_broken_solution(const struct equation *e, enum accel_dtype d
     return ratio;
 }
 
-/* The largest ratio that rounding explains. A sum of k products has at most about k roundings of half an epsilon each, and all of
- * them may err to the same side. */
+/* The largest ratio that rounding explains. A sum of k products has at most about k roundings of
+ * half an epsilon each, and all of them may err to the same side. */
 static double most_of_ratio(const struct equation *e)
 {
     return greater_of(CPU_REF_THRESHOLD, ((double)e->inner + 16) / 2);

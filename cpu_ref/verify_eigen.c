@@ -11,7 +11,8 @@ static int64_t found(const struct test *t)
                : n;
 }
 
-/* All have been found, or those whose numbers the call names. How many are in an interval is not known. */
+/* All have been found, or those whose numbers the call names. How many are in an interval is not
+ * known. */
 static void judge_number_found(struct test *t)
 {
     const struct accel_span *m = &t->call->span[ACCEL_found];
@@ -25,7 +26,8 @@ static void judge_number_found(struct test *t)
         test_note(t, INFINITY);
 }
 
-/* They ascend, and are in (vl, vu] if the call asks for those. Rounding may break both by a little. */
+/* They ascend, and are in (vl, vu] if the call asks for those. Rounding may break both by a
+ * little. */
 static void judge_values(struct test *t, double size)
 {
     const struct accel_span *w = &t->call->span[ACCEL_x];
@@ -139,7 +141,8 @@ static double largest_value(const struct test *t)
 static void judge_pairs(struct test *t, const struct pencil *p, const struct view *z,
                         const double *r, const double *zr)
 {
-    /* Of a part of the spectrum, rounding counts by all of it: the method reduces the whole pencil to one matrix. */
+    /* Of a part of the spectrum, rounding counts by all of it: the method reduces the whole pencil
+     * to one matrix. */
     const bool part = z->cols < z->rows;
     const double of_all = p->norm_a * (p->itype == 1 ? p->inverse : p->norm_b),
                  of_columns = sqrt((double)z->cols * (p->itype == 3 ? p->norm_b : p->inverse)),

@@ -102,8 +102,8 @@ void factored_open_cholesky(struct test *t, struct factored *f, struct view fact
     *f = (struct factored){factor, NULL, cholesky_times, cholesky_solve, plain_reciprocal, square};
 }
 
-/* Visits the blocks of D, of one or two columns, in the order of elimination (back: in reverse). Takes the block at column k; returns
- * the column of the next block, or one beyond the matrix. */
+/* Visits the blocks of D, of one or two columns, in the order of elimination (back: in reverse).
+ * Takes the block at column k; returns the column of the next block, or one beyond the matrix. */
 struct block {
     int64_t first, size, exchange;
 };
@@ -244,7 +244,8 @@ static bool open_ldl(struct test *t, struct factored *f, struct view factor)
         test_note(t, INFINITY);
         return false;
     }
-    /* The norm of U D U', which is not stored as a matrix: about |A| times the length of a random element. */
+    /* The norm of U D U', which is not stored as a matrix: about |A| times the length of a random
+     * element. */
     const int64_t used = t->vectors.used;
     const double *y = ldl_times(t, f, 'N', test_random_vector(t, factor.cols));
     f->norm = view_norm(&factor) + sqrt(dot_self(y, factor.rows * t->parts));
@@ -283,8 +284,9 @@ double factored_inverse_norm(struct test *t, const struct factored *f)
 
 /* ---- Equations ---- */
 
-/* The size by which the rounding of an elimination counts: that of the matrix, or of its factors where these have grown far beyond it, as Wilkinson's
- * matrices let those of LU grow. Of other matrices, |L| |U| is below 4 n |A|. */
+/* The size by which the rounding of an elimination counts: that of the matrix, or of its factors
+ * where these have grown far beyond it, as Wilkinson's matrices let those of LU grow. Of other
+ * matrices, |L| |U| is below 4 n |A|. */
 static double eliminated_size(const struct factored *given, const struct factored *made)
 {
     return greater_of(given->norm, made->norm / (4 * ((double)given->lu.rows + 1)));
@@ -305,7 +307,8 @@ void factored_judge_same(struct test *t, const struct factored *given, const str
     t->vectors.used = used;
 }
 
-/* op(A) X = B, which the factors solve: their X r is about as long as X. The call has made the factors, unless they are all that it has of A. */
+/* op(A) X = B, which the factors solve: their X r is about as long as X. The call has made the
+ * factors, unless they are all that it has of A. */
 static void judge_solution(struct test *t, const struct factored *a, const struct factored *factors,
                            char op)
 {
@@ -390,7 +393,8 @@ void check_getri(struct test *t)
 
 /* ---- Cholesky ---- */
 
-/* As every factor has. Of another triangle's diagonal, ?lauum takes the real parts alone (?lauu2) or not, as its blocks lie. */
+/* As every factor has. Of another triangle's diagonal, ?lauum takes the real parts alone (?lauu2)
+ * or not, as its blocks lie. */
 static bool has_real_diagonal(const struct view *factor)
 {
     for (int64_t i = 0; i < factor->cols; i++)

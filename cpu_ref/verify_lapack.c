@@ -49,8 +49,8 @@ static struct view read_part(const struct test *t, enum accel_matrix which)
     return view_shaped(x, call->blas.flag[ACCEL_diag] == 'U' ? UNIT_TRIANGULAR : SYMMETRIC, uplo);
 }
 
-/* NaN and very large inputs are not judged: the original computes those calls. Another library's check looks itself: the table does not
- * say which elements its function reads. */
+/* NaN and very large inputs are not judged: the original computes those calls. Another library's
+ * check looks itself: the table does not say which elements its function reads. */
 static bool are_inputs_numbers(const struct test *t)
 {
     if (t->call->op->group == ACCEL_NO_BLAS)

@@ -82,8 +82,8 @@ void check_ormqr(struct test *t)
 
 /* ---- Least squares ---- */
 
-/* A solution that is huge. Where the call returns singular values, that is because of the least one that counts; else of R or L, in A's
- * place, whose norm is A's. */
+/* A solution that is huge. Where the call returns singular values, that is because of the least one
+ * that counts; else of R or L, in A's place, whose norm is A's. */
 static void judge_huge_solution(struct test *t, const struct view *a, double size_of_b)
 {
     const struct view factors = test_result(t, ACCEL_a);

@@ -20,7 +20,8 @@ void singular_judge_values(struct test *t, const struct view *a)
     singular_judge_order(t, count, sqrt(square));
 }
 
-/* The left or right vectors of a job: in their own matrix, or in A's place; no rows if the job asks for none. */
+/* The left or right vectors of a job: in their own matrix, or in A's place; no rows if the job asks
+ * for none. */
 static struct view singular_vectors(const struct test *t, enum accel_flag job,
                                     enum accel_matrix own, int64_t values)
 {

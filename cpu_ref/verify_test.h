@@ -1,11 +1,12 @@
 /*
- * For the checks of LAPACK's results (checks.h): a call under test, the products and comparisons for it, and the checks of each kind
- * of result. Residuals are multiplied with a random vector r.
+ * For the checks of LAPACK's results (checks.h): a call under test, the products and comparisons
+ * for it, and the checks of each kind of result. Residuals are multiplied with a random vector r.
  *
- * Matrices are column-major views of the call's memory, or of its contents before the call; they are never written. The test owns its
- * vectors (vectors.h; `parts` doubles for each element): they end with it, or earlier if `vectors.used` is set back. There is room for
- * as many as cpu_ref_verify_lapack() opens. A test belongs to one thread. A function without a test, or with a const one, changes only the
- * vector that it is given.
+ * Matrices are column-major views of the call's memory, or of its contents before the call; they
+ * are never written. The test owns its vectors (vectors.h; `parts` doubles for each element): they
+ * end with it, or earlier if `vectors.used` is set back. There is room for as many as
+ * cpu_ref_verify_lapack() opens. A test belongs to one thread. A function without a test, or with a
+ * const one, changes only the vector that it is given.
  */
 #ifndef ACCEL_CPU_REF_VERIFY_TEST_H
 #define ACCEL_CPU_REF_VERIFY_TEST_H
@@ -32,7 +33,8 @@ struct view test_result(const struct test *t, enum accel_matrix which);
 /* The matrix before the call; as it is, if the call does not write it. */
 struct view test_input(const struct test *t, enum accel_matrix which);
 
-/* A square matrix of which the call's triangle is stored: symmetric, or Hermitian if the type or the routine is. */
+/* A square matrix of which the call's triangle is stored: symmetric, or Hermitian if the type or
+ * the routine is. */
 struct view test_mirrored(const struct test *t, struct view x);
 
 /* The same memory with another structure. */
@@ -56,7 +58,8 @@ double *test_random_vector(struct test *t, int64_t n);
 /* op(X) in, a new vector. op: as apply()'s. */
 double *test_times(struct test *t, const struct view *x, char op, const double *in);
 
-/* The n elements times those of a real vector of the call, or their squares (power 2): a new vector. */
+/* The n elements times those of a real vector of the call, or their squares (power 2): a new
+ * vector. */
 double *test_times_values(struct test *t, const struct accel_span *values, const double *in,
                           int64_t n, int power);
 
@@ -65,7 +68,8 @@ void test_subtract(const struct test *t, double *x, const double *y, int64_t n);
 
 /* ---- Judging (verify_test.c) ---- */
 
-/* Returns whether a matrix that goes into the call has no NaN and no very large numbers: results of others are not judged. */
+/* Returns whether a matrix that goes into the call has no NaN and no very large numbers: results of
+ * others are not judged. */
 bool test_takes(const struct test *t, const struct view *x);
 
 /* The result is not judged if one part cannot be, unless another part is wrong. */
@@ -74,8 +78,8 @@ void test_note(struct test *t, double ratio);
 /* The rounding bound for each unit of a scale. */
 double test_tolerance(const struct test *t);
 
-/* The length of a residual of n elements divided by its bound for a scale. CPU_REF_NOT_JUDGED if the norm is too large. A NaN is wrong,
- * because the inputs have none. */
+/* The length of a residual of n elements divided by its bound for a scale. CPU_REF_NOT_JUDGED if
+ * the norm is too large. A NaN is wrong, because the inputs have none. */
 double test_ratio_of(const struct test *t, const double *residual, int64_t n, double scale);
 
 /* The same, noted in the test. */
@@ -87,7 +91,8 @@ double test_root(double square);
 /* Compares one number with another. */
 void test_judge_number(struct test *t, double error, double scale);
 
-/* Judges whether `lower` is at most `upper`. Rounding may put it above by a little, for numbers of the size `scale`. */
+/* Judges whether `lower` is at most `upper`. Rounding may put it above by a little, for numbers of
+ * the size `scale`. */
 void test_judge_ascent(struct test *t, double lower, double upper, double scale);
 
 /* Q^H Q r = r for the columns of Q, Q Q^H r = r for its rows. */
@@ -125,8 +130,9 @@ void factored_judge_same(struct test *t, const struct factored *given, const str
 
 /* ---- Elementary reflectors (verify_qr.c) ---- */
 
-/* Q = H(0) ... H(count - 1), each 1 - tau v v^H with tau in the call's operand x. v of H(i) is 0 up to element i + shift, which is 1; the
- * elements behind it are stored in column i, or, by rows, in row i. */
+/* Q = H(0) ... H(count - 1), each 1 - tau v v^H with tau in the call's operand x. v of H(i) is 0 up
+ * to element i + shift, which is 1; the elements behind it are stored in column i, or, by rows, in
+ * row i. */
 struct reflectors {
     struct view stored;
     int64_t count, shift;
@@ -138,10 +144,12 @@ void reflectors_apply(struct test *t, const struct reflectors *q, char op, doubl
 
 /* ---- Singular values (verify_singular.c) ---- */
 
-/* The min(rows, cols) values of A alone: their order, and that their squares add up to that of the matrix. */
+/* The min(rows, cols) values of A alone: their order, and that their squares add up to that of the
+ * matrix. */
 void singular_judge_values(struct test *t, const struct view *a);
 
-/* The `count` values of a matrix of norm `size` descend, and none is negative. Rounding may break both by a little. */
+/* The `count` values of a matrix of norm `size` descend, and none is negative. Rounding may break
+ * both by a little. */
 void singular_judge_order(struct test *t, int64_t count, double size);
 
 #endif

@@ -10,8 +10,8 @@
 /* Call it once. The settings stay. */
 void about_start(const struct accel_settings *settings);
 
-/* Call it before a decision is reported: the first one tells of the process. library: that has the call's original, with so many threads; NULL:
- * it computes without one of the CPU's. */
+/* Call it before a decision is reported: the first one tells of the process. library: that has the
+ * call's original, with so many threads; NULL: it computes without one of the CPU's. */
 void about_process(const struct dispatch_device *device, const struct dispatch_library *library,
                    int threads);
 

@@ -26,8 +26,9 @@ static bool may_be_placed(const struct accel_call *call, const struct accel_span
            x->rows > 0 && x->cols > 0 && x->ld <= INT32_MAX && c2c_is_aligned(x, call->batch);
 }
 
-/* A product's kernels compute the result in tiles of this order, and read a factor once for each row or column of tiles: the tiles of
- * cuBLAS have 64 to 256 (NVIDIA, "Matrix Multiplication Background User's Guide"). */
+/* A product's kernels compute the result in tiles of this order, and read a factor once for each
+ * row or column of tiles: the tiles of cuBLAS have 64 to 256 (NVIDIA, "Matrix Multiplication
+ * Background User's Guide"). */
 enum { TILE = 128 };
 
 /* Returns how many times kernels read each element. */
@@ -39,7 +40,8 @@ static double reads_of(const struct accel_call *call, const struct accel_span *x
     return uses > TILE ? uses / TILE : 1;
 }
 
-/* Returns the milliseconds that kernels take longer for an operand that is not in the device's memory. */
+/* Returns the milliseconds that kernels take longer for an operand that is not in the device's
+ * memory. */
 static double ms_in_place(const struct accel_call *call, const struct accel_machine *machine,
                           const struct accel_span *x, double bytes, enum accel_c2c policy)
 {

@@ -1,6 +1,6 @@
 /*
- * Operands in host memory, on a device whose kernels reach it by the host's page tables (NVLink-C2C of Grace; one memory): which of them
- * kernels read where they are. Pure.
+ * Operands in host memory, on a device whose kernels reach it by the host's page tables (NVLink-C2C
+ * of Grace; one memory): which of them kernels read where they are. Pure.
  */
 #ifndef ACCEL_C2C_H
 #define ACCEL_C2C_H
@@ -14,12 +14,14 @@ struct c2c_choice {
     double ms;       /* that the device's kernels take longer for it */
 };
 
-/* Chooses among the operands that a supported call of BLAS reads and does not write, in host memory, aligned to their elements. A result
- * always comes down as a copy: kernels that fail would leave it half written. */
+/* Chooses among the operands that a supported call of BLAS reads and does not write, in host
+ * memory, aligned to their elements. A result always comes down as a copy: kernels that fail would
+ * leave it half written. */
 struct c2c_choice c2c_choose(const struct accel_call *call, const struct accel_machine *machine,
                              enum accel_c2c policy);
 
-/* Returns whether an operand's matrices begin at multiples of their elements' size, which kernels need. */
+/* Returns whether an operand's matrices begin at multiples of their elements' size, which kernels
+ * need. */
 bool c2c_is_aligned(const struct accel_span *x, int64_t batch);
 
 #endif

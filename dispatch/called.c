@@ -35,8 +35,8 @@ bool called_is_on(void)
     return file;
 }
 
-/* Returns the path in a form that is right in another folder and another process. Links in an absolute path stay: a library looks
- * for other libraries beside the name that it was found by. */
+/* Returns the path in a form that is right in another folder and another process. Links in an
+ * absolute path stay: a library looks for other libraries beside the name that it was found by. */
 static const char *whole_path(const char *path, char whole[PATH_MAX])
 {
     if (!*path)

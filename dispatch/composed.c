@@ -68,7 +68,8 @@ static enum gpu_status estimate_inner(void *context, const struct accel_call *in
     return obstacle(&situation.decision);
 }
 
-/* Of the passes of one thread over memory; and passes over the matrix that the judgement of its results takes. */
+/* Of the passes of one thread over memory; and passes over the matrix that the judgement of its
+ * results takes. */
 #define HOST_GBPS     2.0
 #define JUDGED_PASSES 8.0
 

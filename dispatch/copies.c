@@ -26,8 +26,9 @@ void copies_put(struct accel_span *x, void *memory)
     x->inc = (x->inc > 0) - (x->inc < 0);
 }
 
-/* Makes x a packed copy; the caller frees it. NULL without memory, or if the device fails. An operand that is only written is fetched, too, since the
- * original may leave it as it is; but not one that may have fewer elements than its span. */
+/* Makes x a packed copy; the caller frees it. NULL without memory, or if the device fails. An
+ * operand that is only written is fetched, too, since the original may leave it as it is; but not
+ * one that may have fewer elements than its span. */
 static void *make_copy(struct gpu_device *gpu, struct accel_span *x, bool may_be_short)
 {
     void *memory = calloc((size_t)accel_bytes(x) + 1, 1);

@@ -43,7 +43,8 @@ static bool suits_gpu(const struct accel_call *call)
     return !overlap_in_call(call);
 }
 
-/* Returns whether no operand extends over 2^63 bytes. Where the original judges sizes (LAPACKE's rows), they may be any. */
+/* Returns whether no operand extends over 2^63 bytes. Where the original judges sizes (LAPACKE's
+ * rows), they may be any. */
 static bool extents_fit(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_SPANS; i++) {
@@ -86,8 +87,8 @@ static double corrected_ms(const struct accel_machine *machine, const struct mod
                                    : time.term[MODEL_CALL];
 }
 
-/* Returns the time of the call's schedule, in blocks or in panels, or a time that no schedule is below, if that is not less than less_ms;
- * negative: the call has no schedule. */
+/* Returns the time of the call's schedule, in blocks or in panels, or a time that no schedule is
+ * below, if that is not less than less_ms; negative: the call has no schedule. */
 static double simulated_ms(const struct accel_call *call, const struct accel_machine *machine,
                            const struct model_work *work, unsigned there, double less_ms)
 {
@@ -108,8 +109,9 @@ static double simulated_ms(const struct accel_call *call, const struct accel_mac
     return ms > 0 ? corrected_ms(machine, work, ms) : -1;
 }
 
-/* Returns the milliseconds on the device, alone there and with nothing to load. less_ms: with less, the call goes there. A schedule is not
- * looked for if none can take so little. there: operands that need no copy, as bits 1 << enum accel_matrix. */
+/* Returns the milliseconds on the device, alone there and with nothing to load. less_ms: with less,
+ * the call goes there. A schedule is not looked for if none can take so little. there: operands
+ * that need no copy, as bits 1 << enum accel_matrix. */
 static double device_ms(const struct accel_call *call, const struct accel_machine *machine,
                         const struct model_work *work, unsigned there, double less_ms)
 {
@@ -131,8 +133,8 @@ static double kept_bytes(const struct accel_call *call, const struct gpu_kept *k
     return bytes;
 }
 
-/* Returns the milliseconds on the device, without a wait for others. work: the call's there. cpu_ms: the CPU's; infinity: the time is
- * wanted, whatever that is. */
+/* Returns the milliseconds on the device, without a wait for others. work: the call's there.
+ * cpu_ms: the CPU's; infinity: the time is wanted, whatever that is. */
 static double own_ms(const struct accel_call *call, const struct accel_machine *machine,
                      struct model_work work, const struct c2c_choice *choice, double cpu_ms)
 {
@@ -188,14 +190,16 @@ static void estimate(struct accel_decision *decision, const struct accel_call *c
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 
-/* To bring a matrix to the device, or only to read it for a digest, takes as long as the CPU needs for the call. */
+/* To bring a matrix to the device, or only to read it for a digest, takes as long as the CPU needs
+ * for the call. */
 static bool must_move(const struct accel_call *call, const struct accel_machine *machine)
 {
     return accel_only_moves(call->routine) && call->span[0].place == ACCEL_HOST &&
            machine->kept.watched_bytes < accel_bytes(&call->span[0]);
 }
 
-/* A kept matrix is idle memory, of which the device's pool leaves no more than a quarter of what is free. */
+/* A kept matrix is idle memory, of which the device's pool leaves no more than a quarter of what is
+ * free. */
 enum { BROUGHT_PART = 5 };
 
 /* Returns est_there_ms of a call that is slower on the device. */
@@ -243,7 +247,8 @@ static struct accel_decision on_gpu(struct accel_decision decision, enum accel_w
     return decision;
 }
 
-/* Returns the reason that keeps a valid call from the GPU, whatever it would gain; ACCEL_WHYS: none. */
+/* Returns the reason that keeps a valid call from the GPU, whatever it would gain; ACCEL_WHYS:
+ * none. */
 static enum accel_why obstacle(const struct accel_call *call, const struct accel_machine *machine)
 {
     switch (machine->gpu) {

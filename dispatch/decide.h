@@ -17,11 +17,13 @@ struct accel_decision accel_decide(const struct accel_call *call,
                                    const struct accel_machine *machine,
                                    const struct accel_settings *settings);
 
-/* Returns the milliseconds that a valid call is estimated to take on the GPU, without a wait for others. */
+/* Returns the milliseconds that a valid call is estimated to take on the GPU, without a wait for
+ * others. */
 double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_machine *machine,
                              const struct accel_settings *settings);
 
-/* Whether a call stays on the CPU for reason `why` although it should run on the GPU: ACCEL_REQUIRE=gpu forbids that. */
+/* Whether a call stays on the CPU for reason `why` although it should run on the GPU:
+ * ACCEL_REQUIRE=gpu forbids that. */
 bool accel_is_fallback(const struct accel_call *call, const struct accel_machine *machine,
                        const struct accel_settings *settings, enum accel_why why);
 

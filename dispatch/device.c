@@ -118,8 +118,9 @@ static bool lock_start(enum device_patience patience)
     return locked;
 }
 
-/* The first product of a type loads cuBLAS's kernels, which takes longer than most calls: it is run here, so that no call waits
- * for it or is judged by it. Other routines are warmed up when they are called (warm.h). */
+/* The first product of a type loads cuBLAS's kernels, which takes longer than most calls: it is run
+ * here, so that no call waits for it or is judged by it. Other routines are warmed up when they are
+ * called (warm.h). */
 static void warm_products(struct dispatch_device *device)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)
@@ -128,8 +129,8 @@ static void warm_products(struct dispatch_device *device)
             warm_up(device, &accel_routines[i]);
 }
 
-/* 1 in the process that made it, and in the child of a vfork(2), which runs in the same memory; the kernel wipes it in the child
- * of a fork(2). Made once, before CUDA starts. */
+/* 1 in the process that made it, and in the child of a vfork(2), which runs in the same memory; the
+ * kernel wipes it in the child of a fork(2). Made once, before CUDA starts. */
 static _Atomic(atomic_int *) mark;
 
 static void make_mark(void)
@@ -173,7 +174,8 @@ static void describe(struct dispatch_device *device, const struct gpu_info *info
 
 static atomic_bool any_is_used;
 
-/* Says that the user has asked for what the device cannot do. The rank that is told speaks for the others. */
+/* Says that the user has asked for what the device cannot do. The rank that is told speaks for the
+ * others. */
 static void complain_of_c2c(const struct dispatch_device *device, const struct gpu_info *info)
 {
     const bool asked = settings->c2c == ACCEL_C2C_PLACE || settings->c2c == ACCEL_C2C_MIGRATE;
@@ -218,9 +220,10 @@ static void start_cuda(struct dispatch_device *device, bool background)
     }
 }
 
-/* CUDA's threads inherit this thread's signal mask; it blocks all signals meanwhile, so that they do not take the program's. A
- * thread that starts CUDA already may need the dynamic linker's lock. This thread holds that lock if a constructor calls BLAS:
- * so it does not wait without end unless it must. */
+/* CUDA's threads inherit this thread's signal mask; it blocks all signals meanwhile, so that they
+ * do not take the program's. A thread that starts CUDA already may need the dynamic linker's lock.
+ * This thread holds that lock if a constructor calls BLAS: so it does not wait without end unless
+ * it must. */
 void device_start_now(struct dispatch_device *device, enum device_patience patience)
 {
     sigset_t all, before;
@@ -285,18 +288,21 @@ struct nap {
     struct timespec most;
 };
 
-/* By the system call, since BLAS is no place where a thread is cancelled, unless it may be at any time. No arithmetic: the program's traps may be on. */
+/* By the system call, since BLAS is no place where a thread is cancelled, unless it may be at any
+ * time. No arithmetic: the program's traps may be on. */
 static void take_nap(void *argument)
 {
     const struct nap *nap = argument;
     syscall(SYS_futex, nap->state, FUTEX_WAIT_PRIVATE, nap->while_it_is, &nap->most, NULL, 0);
 }
 
-/* A nap that takes longer than any load explains: the process was stopped (SIGSTOP, a debugger), and so was the thread that starts CUDA. */
+/* A nap that takes longer than any load explains: the process was stopped (SIGSTOP, a debugger),
+ * and so was the thread that starts CUDA. */
 #define NAP_MS     50.0
 #define STOPPED_MS 1000
 
-/* A constructor that calls BLAS may hold the dynamic linker's lock, which the start needs: then this ends as late as it may. */
+/* A constructor that calls BLAS may hold the dynamic linker's lock, which the start needs: then
+ * this ends as late as it may. */
 void device_await(struct dispatch_device *device, double most_ms,
                   const struct dispatch_caller *caller)
 {

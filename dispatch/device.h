@@ -1,7 +1,9 @@
 /*
- * A device as the dispatcher knows it, and its life: not tried, starting, ready, absent, failed. CUDA takes a second or so to
- * start. So that no program waits for that, but with a call that would gain seconds, it starts on a thread of its own, once the calls seen so far would
- * have gained enough. A process may have several devices, which fail independently. All functions are thread-safe unless said otherwise.
+ * A device as the dispatcher knows it, and its life: not tried, starting, ready, absent, failed.
+ * CUDA takes a second or so to start. So that no program waits for that, but with a call that would
+ * gain seconds, it starts on a thread of its own, once the calls seen so far would have gained
+ * enough. A process may have several devices, which fail independently. All functions are
+ * thread-safe unless said otherwise.
  */
 #ifndef ACCEL_DISPATCH_DEVICE_H
 #define ACCEL_DISPATCH_DEVICE_H
@@ -20,7 +22,8 @@
 
 struct dispatch_caller;
 
-/* All zero at first. What each program's start and end, and a fork's child, look at comes first: it is in one page. */
+/* All zero at first. What each program's start and end, and a fork's child, look at comes first: it
+ * is in one page. */
 struct dispatch_device {
     _Atomic int state;                  /* enum device_state */
     struct gpu_device *_Atomic gpu;     /* NULL: none has been started. It stays. */
@@ -45,51 +48,61 @@ struct dispatch_device {
 /* Call it once, for all devices. The arguments stay. */
 void device_prepare(const struct accel_settings *settings, const struct accel_ranks *ranks);
 
-/* Returns its state at this moment. Thread-safe; what another thread wrote before it set the state can be read. */
+/* Returns its state at this moment. Thread-safe; what another thread wrote before it set the state
+ * can be read. */
 enum device_state device_state(const struct dispatch_device *device);
 
-/* accel estimate: from here on, calls are decided as if the GPU of settings->estimate were there. If none of that name is known,
- * says so and returns false. Call it before the first call of BLAS. */
+/* accel estimate: from here on, calls are decided as if the GPU of settings->estimate were there.
+ * If none of that name is known, says so and returns false. Call it before the first call of
+ * BLAS. */
 bool device_pretend(struct dispatch_device *device);
 
 /* Returns NULL if it has not been started. */
 struct gpu_device *device_gpu(const struct dispatch_device *device);
 
-/* Returns why it could not be started, or why it or a routine on it was given up: one line, which stays. */
+/* Returns why it could not be started, or why it or a routine on it was given up: one line, which
+ * stays. */
 const char *device_failure(const struct dispatch_device *device);
 /* Whether it could not be started, or has failed. */
 bool device_has_failure(const struct dispatch_device *device);
 
-/* Notes that a call would have gained gain_ms. Starts CUDA on its own thread once the calls together would have gained
- * DEVICE_GAIN_MS: a program with less is not worth a start. */
+/* Notes that a call would have gained gain_ms. Starts CUDA on its own thread once the calls
+ * together would have gained DEVICE_GAIN_MS: a program with less is not worth a start. */
 #define DEVICE_GAIN_MS 50.0
 void device_note_gain(struct dispatch_device *device, double gain_ms);
 
-/* Waits for a start on that thread until it has ended, for so many milliseconds at most, or until the process begins to end. Once somebody has waited
- * in vain, nobody waits. The program may leave the wait (caller->pause). */
+/* Waits for a start on that thread until it has ended, for so many milliseconds at most, or until
+ * the process begins to end. Once somebody has waited in vain, nobody waits. The program may leave
+ * the wait (caller->pause). */
 void device_await(struct dispatch_device *device, double most_ms,
                   const struct dispatch_caller *caller);
 
 /* Whether the thread that starts CUDA could not be made; it is not tried again. */
 bool device_has_no_thread(const struct dispatch_device *device);
 
-/* Starts CUDA on the calling thread, or waits for the thread that does. Does nothing in the child of a vfork(2). */
+/* Starts CUDA on the calling thread, or waits for the thread that does. Does nothing in the child
+ * of a vfork(2). */
 enum device_patience {
-    DEVICE_SOME_SECONDS, /* that thread may wait for the dynamic linker's lock, which this one may hold */
-    DEVICE_WITHOUT_END /* the CPU cannot run the call */
+    DEVICE_SOME_SECONDS, /* that thread may wait for the dynamic linker's lock, which this one may
+                            hold */
+    DEVICE_WITHOUT_END   /* the CPU cannot run the call */
 };
 void device_start_now(struct dispatch_device *device, enum device_patience patience);
 
-/* Makes it absent, untried: this machine has none for certain. False: it was not untried any more. */
+/* Makes it absent, untried: this machine has none for certain. False: it was not untried any
+ * more. */
 bool device_rule_out(struct dispatch_device *device);
 
-/* Makes it failed, after a failure: no call uses it any more. instead: for the message, who computes from here on. */
+/* Makes it failed, after a failure: no call uses it any more. instead: for the message, who
+ * computes from here on. */
 void device_give_up(struct dispatch_device *device, const char *instead);
 
-/* Call it after a call on the device: if that has failed meanwhile, frees the memory that the call has left idle. */
+/* Call it after a call on the device: if that has failed meanwhile, frees the memory that the call
+ * has left idle. */
 void device_tidy(struct dispatch_device *device);
 
-/* Whether it was started in the process that this one was forked from, and the handlers of fork(2) have not run. */
+/* Whether it was started in the process that this one was forked from, and the handlers of fork(2)
+ * have not run. */
 bool device_is_inherited(const struct dispatch_device *device);
 
 /* Whether this is the child of a vfork(2) of that process, and runs in its memory. */

@@ -144,7 +144,8 @@ static void tell(struct accel_record *record, const struct dispatch_caller *call
     report_decision(record);
 }
 
-/* Runs it on the CPU. False: the caller is to call the original, when our frames have left the stack. held: it is waited for, so it is to run here if it can. */
+/* Runs it on the CPU. False: the caller is to call the original, when our frames have left the
+ * stack. held: it is waited for, so it is to run here if it can. */
 static bool run_on_cpu(const struct accel_call *call, const struct situation *situation,
                        const struct dispatch_caller *caller, bool held, struct accel_record *record)
 {

@@ -3,7 +3,8 @@
  * run them, and reports. Knows neither ELF nor CUDA. All functions are thread-safe unless said
  * otherwise.
  *
- * dispatch/ is the way of a call. It includes report/, ops/, cpu_ref/, base/ and the headers of gpu/. dispatch/cost/ is the cost model.
+ * dispatch/ is the way of a call. It includes report/, ops/, cpu_ref/, base/ and the headers of
+ * gpu/. dispatch/cost/ is the cost model.
  */
 #ifndef ACCEL_DISPATCH_H
 #define ACCEL_DISPATCH_H
@@ -38,30 +39,34 @@ struct dispatch_caller {
     unsigned long long (*loads)(void);
     /* Whether is() is true of any loaded object. */
     bool (*loaded)(bool (*is)(const char *path));
-    /* Runs the original with the arguments of a part of the caller's call; NULL: with the caller's own. */
+    /* Runs the original with the arguments of a part of the caller's call; NULL: with the caller's
+     * own. */
     void (*forward)(void *context, const struct accel_call *part);
     /* Runs the original with the arguments of this call. */
     void (*original)(void *context, const struct accel_call *call);
     /* Tells the program that the GPU has done the call. */
     void (*succeed)(void *context, const struct accel_call *call);
-    /* Runs wait(argument) as it runs an original: the thread may end there, and a handler may leave it by siglongjmp(3). */
+    /* Runs wait(argument) as it runs an original: the thread may end there, and a handler may leave
+     * it by siglongjmp(3). */
     void (*pause)(void *context, void (*wait)(void *argument), void *argument);
     const struct accel_passed *passed;
     const struct accel_result *result; /* of the original's last run */
     void *context;
 };
 
-/* Reads the environment and the config files, once: from a constructor, or at the first question before that. In an
- * AT_SECURE process it reads nothing and turns everything off. */
+/* Reads the environment and the config files, once: from a constructor, or at the first question
+ * before that. In an AT_SECURE process it reads nothing and turns everything off. */
 void dispatch_start(void);
 
-/* Prints the summary and writes the calibration, if they are asked for. Called from a destructor; calls no CUDA, whose driver may be gone. */
+/* Prints the summary and writes the calibration, if they are asked for. Called from a destructor;
+ * calls no CUDA, whose driver may be gone. */
 void dispatch_end(void);
 
 /* Whether libaccel is on: ACCEL=0, ACCEL_EXCLUDE and AT_SECURE turn it off. */
 bool dispatch_is_on(void);
 
-/* Whether this is the child of a vfork(2) of a process that uses the GPU: it must not change that process's memory. */
+/* Whether this is the child of a vfork(2) of a process that uses the GPU: it must not change that
+ * process's memory. */
 bool dispatch_is_borrowed(void);
 
 /* Returns the value of ACCEL_ORIGINAL, NULL if it is not set. */
@@ -73,17 +78,17 @@ struct dispatch_attention dispatch_attention(void);
 /* Whether a call in parts may bypass the dispatcher, which the entries' gate cannot tell. Cheap. */
 bool dispatch_passes_over(const struct accel_routine *routine, const struct accel_passed *passed);
 
-/* Decides a call, or each of its parts, and runs it. Returns true if it has been done, false if the original is still to be
- * called. Ends the process with a message if a result can no longer be made right (the device was lost after it had
- * overwritten the caller's matrix). */
+/* Decides a call, or each of its parts, and runs it. Returns true if it has been done, false if the
+ * original is still to be called. Ends the process with a message if a result can no longer be made
+ * right (the device was lost after it had overwritten the caller's matrix). */
 bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller);
 
 /* Whether ACCEL_ML lets calls of this routine's library be accelerated; true of all others. */
 bool dispatch_takes_library(const struct accel_routine *routine);
 
-/* Reports a call of an exported name that is not BLAS in this program, or whose integers have an unknown width; in another
- * library, of one that is turned off or of an unknown version, or with unknown arguments. Of the
- * caller, it needs the symbol, the depth and the library. */
+/* Reports a call of an exported name that is not BLAS in this program, or whose integers have an
+ * unknown width; in another library, of one that is turned off or of an unknown version, or with
+ * unknown arguments. Of the caller, it needs the symbol, the depth and the library. */
 void dispatch_not_known(const struct accel_routine *routine, const struct dispatch_caller *caller);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Whether a device is full: after a call has found no memory there, calls that are as large are not tried for a second.
- * Thread-safe.
+ * Whether a device is full: after a call has found no memory there, calls that are as large are not
+ * tried for a second. Thread-safe.
  */
 #ifndef ACCEL_FULL_H
 #define ACCEL_FULL_H

@@ -1,6 +1,7 @@
 /*
- * Whether CUDA is left to the program. CUDA does not survive a fork: the children of a process that has started it cannot use it. If
- * the children of a program use CUDA themselves, libaccel must not start it in their parent. Thread-safe.
+ * Whether CUDA is left to the program. CUDA does not survive a fork: the children of a process that
+ * has started it cannot use it. If the children of a program use CUDA themselves, libaccel must not
+ * start it in their parent. Thread-safe.
  */
 #ifndef ACCEL_HOLD_H
 #define ACCEL_HOLD_H
@@ -8,9 +9,10 @@
 #include "dispatch.h"
 #include "dispatch/settings/settings.h"
 
-/* Whether libaccel must not start CUDA in this process now. With ACCEL_START=program: until the program has a context of its own. If
- * ACCEL_START is not given: as long as a CUDA library is loaded that the program has not initialised, and the program probably
- * computes in forked children: it has forked before, or Python's multiprocessing is loaded (as by PyTorch). */
+/* Whether libaccel must not start CUDA in this process now. With ACCEL_START=program: until the
+ * program has a context of its own. If ACCEL_START is not given: as long as a CUDA library is
+ * loaded that the program has not initialised, and the program probably computes in forked
+ * children: it has forked before, or Python's multiprocessing is loaded (as by PyTorch). */
 bool hold_applies(const struct accel_settings *settings, const struct dispatch_caller *caller);
 
 #endif

@@ -24,8 +24,9 @@ bool left_alone_add(struct left_alone *left, const struct accel_routine *routine
 bool left_alone_has(const struct left_alone *left, const struct accel_routine *routine,
                     enum left_reason reason);
 
-/* Call it after a call has run on the device, with its status. Notes that memory was short; after a failure (GPU_ERROR,
- * GPU_FINISHED_ELSE) leaves host->blame alone from here on, and says so once. */
+/* Call it after a call has run on the device, with its status. Notes that memory was short; after a
+ * failure (GPU_ERROR, GPU_FINISHED_ELSE) leaves host->blame alone from here on, and says so
+ * once. */
 struct dispatch_device;
 void left_alone_by_status(struct dispatch_device *device, const struct accel_call *call,
                           const struct gpu_host *host, enum gpu_status status);

@@ -8,8 +8,9 @@
 #include "dispatch.h"
 #include "report/record.h"
 
-/* Aborts: no right result can be had. The device has failed after it had overwritten a matrix of the program, or while a matrix is
- * only there; or CUDA could not be started, or there is no memory, for a copy of such a matrix for the CPU. */
+/* Aborts: no right result can be had. The device has failed after it had overwritten a matrix of
+ * the program, or while a matrix is only there; or CUDA could not be started, or there is no
+ * memory, for a copy of such a matrix for the CPU. */
 _Noreturn void refuse_wrong_result(const struct dispatch_device *device,
                                    const struct dispatch_caller *caller);
 
@@ -17,8 +18,9 @@ _Noreturn void refuse_wrong_result(const struct dispatch_device *device,
 _Noreturn void refuse_cpu(const struct dispatch_device *device,
                           const struct dispatch_caller *caller, enum accel_why why);
 
-/* Says what is wrong with the settings, once, and exits if a promise among them cannot be read. Called at the first call of BLAS:
- * shells, launchers and tools inherit the environment, and promise nothing. */
+/* Says what is wrong with the settings, once, and exits if a promise among them cannot be read.
+ * Called at the first call of BLAS: shells, launchers and tools inherit the environment, and
+ * promise nothing. */
 void refuse_settings(const struct accel_settings *settings);
 
 #endif

@@ -57,17 +57,20 @@ static bool run_original(void *context, const struct accel_call *part)
     return true;
 }
 
-/* Compares the time of a call that ran on the GPU because that was estimated to be faster with the estimates. */
+/* Compares the time of a call that ran on the GPU because that was estimated to be faster with the
+ * estimates. */
 static void judge(const struct accel_record *record, const struct situation *situation)
 {
     const struct accel_decision *decision = &record->decision;
     const double ms = record->ms;
     if (!adapts || decision->why != ACCEL_FASTER || report_takes_steps() || situation->brings)
-        return; /* a trace takes its own time within the call's; one that brings its matrix loses by that */
+        return; /* a trace takes its own time within the call's; one that brings its matrix loses by
+                   that */
     enum regret_verdict verdict =
         regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
-    /* The cost model knows uploads, not what takes the place of one; one device; and the times of native precision. */
+    /* The cost model knows uploads, not what takes the place of one; one device; and the times of
+     * native precision. */
     if (alone && !situation->plan && !(situation->composed_ms > 0) && record->kept_bytes == 0 &&
         decision->placed == 0 && situation->precision == GPU_NATIVE &&
         (verdict != REGRET_EARLY || ms < decision->est_own_ms))
@@ -97,7 +100,8 @@ static void distrust(const struct situation *situation, const struct accel_routi
         left_alone_add(&plan->device[plan->split.part[i].device]->left_alone, routine, LEFT_WRONG);
 }
 
-/* Verifies the result. False: it was wrong, and the operands are again as they were before the call. */
+/* Verifies the result. False: it was wrong, and the operands are again as they were before the
+ * call. */
 static bool may_stand(const struct verification *verification, const struct situation *situation,
                       const struct accel_call *call, const struct dispatch_caller *caller,
                       struct accel_record *record)
@@ -238,9 +242,9 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
 
 /* ---- By the original ---- */
 
-/* The stack frame of the call that this thread computes and has counted (contention_enter_cpu()), NULL: none. Calls from deeper
- * frames belong to it: LAPACK calls BLAS. A call from the same frame or a higher one shows that the program has left the counted
- * call by longjmp(3). */
+/* The stack frame of the call that this thread computes and has counted (contention_enter_cpu()),
+ * NULL: none. Calls from deeper frames belong to it: LAPACK calls BLAS. A call from the same frame
+ * or a higher one shows that the program has left the counted call by longjmp(3). */
 static _Thread_local const char *counted_frame __attribute__((tls_model("initial-exec")));
 
 /* Its destructor ends the count of a thread that ends within a call (pthread_cancel(3)). */
@@ -334,7 +338,8 @@ void run_on_copies(const struct accel_call *call, const struct situation *situat
 bool run_for_estimate(const struct accel_call *call, const struct situation *situation,
                       const struct dispatch_caller *caller, struct accel_record *record)
 {
-    /* The frame of the call that runs; a call from a higher one shows that the program has left it by longjmp(3). */
+    /* The frame of the call that runs; a call from a higher one shows that the program has left it
+     * by longjmp(3). */
     static _Thread_local const char *inside __attribute__((tls_model("initial-exec")));
     const char *const frame = __builtin_frame_address(0);
     if (inside && frame >= inside)

@@ -1,6 +1,6 @@
 /*
- * Runs a decided call, on the GPU or by the original, and learns from its time. Each function fills in the record.
- * Thread-safe, except for the start.
+ * Runs a decided call, on the GPU or by the original, and learns from its time. Each function fills
+ * in the record. Thread-safe, except for the start.
  */
 #ifndef ACCEL_RUN_H
 #define ACCEL_RUN_H
@@ -10,7 +10,8 @@
 /* The settings stay. adapts: see survey.h. */
 void run_start(const struct accel_settings *settings, bool adapts);
 
-/* Runs it on the GPU. True: the result is complete. False: the operands are unchanged, and the original is still to run. */
+/* Runs it on the GPU. True: the result is complete. False: the operands are unchanged, and the
+ * original is still to run. */
 bool run_on_gpu(const struct accel_call *call, const struct situation *situation,
                 const struct dispatch_caller *caller, struct accel_record *record);
 
@@ -25,8 +26,8 @@ bool run_is_worth_watching(const struct situation *situation);
 void run_on_copies(const struct accel_call *call, const struct situation *situation,
                    const struct dispatch_caller *caller, struct accel_record *record);
 
-/* accel estimate: runs the original, and times it as a whole. Calls made inside one that the GPU would have run are marked as
- * its parts (record->inner). False: it has not been run. */
+/* accel estimate: runs the original, and times it as a whole. Calls made inside one that the GPU
+ * would have run are marked as its parts (record->inner). False: it has not been run. */
 bool run_for_estimate(const struct accel_call *call, const struct situation *situation,
                       const struct dispatch_caller *caller, struct accel_record *record);
 

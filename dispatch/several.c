@@ -21,8 +21,9 @@ void several_start(const struct accel_settings *with, bool may_adapt)
     adapts = may_adapt;
 }
 
-/* Whether a device may have a part now, next to the situation's own. Of those that are ready, where decisions may depend on the course of
- * the program, only one that has nothing else to do. One whose kernels are cold is warmed up meanwhile. */
+/* Whether a device may have a part now, next to the situation's own. Of those that are ready, where
+ * decisions may depend on the course of the program, only one that has nothing else to do. One
+ * whose kernels are cold is warmed up meanwhile. */
 static bool may_have_part(const struct accel_call *call, const struct situation *situation,
                           struct dispatch_device *device)
 {
@@ -53,7 +54,8 @@ static struct split_device part_of(const struct dispatch_device *device,
     return part;
 }
 
-/* Returns a number for the device's port: that of the first one of some that has the same; 0: it has none that is known. */
+/* Returns a number for the device's port: that of the first one of some that has the same; 0: it
+ * has none that is known. */
 static int port_of(const struct dispatch_device *device, struct dispatch_device *const *others,
                    int count)
 {
@@ -64,11 +66,13 @@ static int port_of(const struct dispatch_device *device, struct dispatch_device 
     return port[0] ? i + 1 : 0;
 }
 
-/* Devices say only after a measurement how fast they copy from each other: it takes a millisecond or some for each pair, once. */
+/* Devices say only after a measurement how fast they copy from each other: it takes a millisecond
+ * or some for each pair, once. */
 #define PEERS_LEAST_MS 10
 
-/* Sets the slowest rate at which each device copies from another one. If one copies from another no faster than from the host, where all of them
- * copy, none lends anything, and no further pair is measured. */
+/* Sets the slowest rate at which each device copies from another one. If one copies from another no
+ * faster than from the host, where all of them copy, none lends anything, and no further pair is
+ * measured. */
 static void see_peers(struct split_device *device, struct dispatch_device *const *its, int count,
                       double host_gbps)
 {
@@ -88,7 +92,8 @@ static void see_peers(struct split_device *device, struct dispatch_device *const
     }
 }
 
-/* Divides the call over the devices that may have a part; also: so many more devices like the situation's own. */
+/* Divides the call over the devices that may have a part; also: so many more devices like the
+ * situation's own. */
 static void plan_parts(const struct accel_call *call, const struct situation *situation, int count,
                        int also, struct team_plan *plan)
 {
@@ -120,7 +125,8 @@ static void plan_parts(const struct accel_call *call, const struct situation *si
         splits_make(&plan->split, call, device, have, gbps);
 }
 
-/* Has further devices started if the call would gain by them: where calls wait for CUDA, at once. */
+/* Has further devices started if the call would gain by them: where calls wait for CUDA, at
+ * once. */
 static void start_others(const struct accel_call *call, const struct situation *situation,
                          int count, struct team_plan *plan)
 {

@@ -70,8 +70,8 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
 /* A digest takes the place of an upload if it is faster by this. */
 #define KEEP_GAIN 1.1
 
-/* Which operands are kept depends on the course of the program, so a decision may know of it only where it may depend on that. A call on several devices
- * keeps nothing. */
+/* Which operands are kept depends on the course of the program, so a decision may know of it only
+ * where it may depend on that. A call on several devices keeps nothing. */
 static void see_what_is_kept(const struct accel_call *call, struct situation *situation,
                              struct accel_machine *machine)
 {
@@ -202,7 +202,8 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
 
 /* ---- Which device ---- */
 
-/* Whether it matters which of several devices a call has: one that only a device keeps from the GPU, or that goes there. */
+/* Whether it matters which of several devices a call has: one that only a device keeps from the
+ * GPU, or that goes there. */
 static bool may_choose(const struct accel_decision *decision)
 {
     switch (decision->why) {
@@ -245,7 +246,8 @@ static void note_wait(const struct accel_decision *decision, int count)
         }
 }
 
-/* Gives the call to the device that would have it done first. One whose kernels are cold is warmed up meanwhile. */
+/* Gives the call to the device that would have it done first. One whose kernels are cold is warmed
+ * up meanwhile. */
 static void choose_by_time(const struct accel_call *call, struct situation *situation, int count)
 {
     const struct situation by_first = *situation;
@@ -309,8 +311,8 @@ static void consider_several(const struct accel_call *call, struct situation *si
         situation_drop_plan(&several);
 }
 
-/* Chooses among several devices, for a call whose operands are in host memory. then: the state of the device that the decision so far is
- * for. Returns that of the chosen one. */
+/* Chooses among several devices, for a call whose operands are in host memory. then: the state of
+ * the device that the decision so far is for. Returns that of the chosen one. */
 static enum device_state choose_device(struct accel_call *call, struct situation *situation,
                                        enum device_state then)
 {
@@ -373,13 +375,16 @@ static void decide_after_start(const struct accel_call *call, struct situation *
     consider_composed(call, situation);
 }
 
-/* A call that would gain seconds waits for CUDA, which starts in less than one as a rule: many programs make one large call. It waits for a third of
- * what it would gain, and for 10 s at most: estimates may be wrong, and who has waited so long does not know whether the start will ever end. */
+/* A call that would gain seconds waits for CUDA, which starts in less than one as a rule: many
+ * programs make one large call. It waits for a third of what it would gain, and for 10 s at most:
+ * estimates may be wrong, and who has waited so long does not know whether the start will ever
+ * end. */
 #define WAITS_FROM_MS  3000
 #define WAITED_SHARE   (1.0 / 3)
 #define WAITED_MOST_MS 10000
 
-/* Waits for the start, if that pays. Returns whether the call was decided anew: the GPU is ready. */
+/* Waits for the start, if that pays. Returns whether the call was decided anew: the GPU is
+ * ready. */
 static bool wait_for_start(const struct accel_call *call, const struct dispatch_caller *caller,
                            struct situation *situation, double gain_ms)
 {
@@ -419,8 +424,8 @@ static void see_to_gpu(struct accel_call *call, const struct dispatch_caller *ca
     }
 }
 
-/* With a log, small calls do not look: their lines are the same without. Threads that come before the first look has ended look for
- * themselves, so that all of their calls know. */
+/* With a log, small calls do not look: their lines are the same without. Threads that come before
+ * the first look has ended look for themselves, so that all of their calls know. */
 void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
                          const struct dispatch_caller *caller)
 {
@@ -435,7 +440,8 @@ void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call
     atomic_store(&looked, true);
 }
 
-/* Whether the program has a CUDA context, without which there are no device pointers. A thread may have none. */
+/* Whether the program has a CUDA context, without which there are no device pointers. A thread may
+ * have none. */
 static bool sees_cuda(const struct dispatch_caller *caller)
 {
     if (!atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(caller->loads()))
@@ -458,7 +464,8 @@ static bool is_on(const struct accel_call *call, enum accel_place place)
     return false;
 }
 
-/* Finds the device whose memory has the operands that are in none of the first one's, and starts it if need be. */
+/* Finds the device whose memory has the operands that are in none of the first one's, and starts it
+ * if need be. */
 static void locate_among_others(struct accel_call *call, struct situation *situation)
 {
     const int count = devices_count();
@@ -498,8 +505,9 @@ static void locate(struct situation *situation, struct accel_call *call,
     }
 }
 
-/* The first call of a routine that would gain has it warmed up, and runs on the CPU meanwhile. A call that gains more than a warm-up
- * costs runs on the GPU at once. If calls wait for CUDA (adapts is false), they run on the GPU once the missed gains exceed the cost. */
+/* The first call of a routine that would gain has it warmed up, and runs on the CPU meanwhile. A
+ * call that gains more than a warm-up costs runs on the GPU at once. If calls wait for CUDA (adapts
+ * is false), they run on the GPU once the missed gains exceed the cost. */
 static void see_to_kernels(const struct accel_call *call, struct situation *situation)
 {
     struct dispatch_device *device = situation->device;
@@ -516,8 +524,9 @@ static void see_to_kernels(const struct accel_call *call, struct situation *situ
     keep_on_cpu(situation, ACCEL_WARMING);
 }
 
-/* Of the program's own calls that stay on the CPU, one may be the one that had better bring its largest input, for later ones. (LAPACK's inner calls
- * mostly see a matrix that LAPACK is overwriting.) */
+/* Of the program's own calls that stay on the CPU, one may be the one that had better bring its
+ * largest input, for later ones. (LAPACK's inner calls mostly see a matrix that LAPACK is
+ * overwriting.) */
 static void see_to_matrix(const struct accel_call *call, const struct dispatch_caller *caller,
                           struct situation *situation)
 {
@@ -536,7 +545,8 @@ bool survey_is_held(const struct dispatch_caller *caller)
     return (!demanded || settings->start == ACCEL_START_PROGRAM) && hold_applies(settings, caller);
 }
 
-/* Whether this is the child of a vfork(2). One that has memory of its own, and was forked without the handlers (_Fork(), clone()), is told to all parts here. */
+/* Whether this is the child of a vfork(2). One that has memory of its own, and was forked without
+ * the handlers (_Fork(), clone()), is told to all parts here. */
 static bool is_in_shared_memory(void)
 {
     const bool shared = forks_memory_is_shared();

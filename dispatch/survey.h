@@ -1,6 +1,7 @@
 /*
- * Gathers all that a decision depends on: who wants to see the call, where its operands are, how busy the machine is. Decides,
- * and has CUDA started if that would pay. Thread-safe, except for the start.
+ * Gathers all that a decision depends on: who wants to see the call, where its operands are, how
+ * busy the machine is. Decides, and has CUDA started if that would pay. Thread-safe, except for the
+ * start.
  */
 #ifndef ACCEL_SURVEY_H
 #define ACCEL_SURVEY_H
@@ -31,9 +32,10 @@ struct situation {
     bool together; /* the caller of survey() passes all parts of the call to the original at once */
 };
 
-/* The settings stay. adapts: whether a decision may depend on the course of the program: how busy the machine is, how much memory
- * is free, how calls fared, what was learned. False under MPI, whose ranks may need the same results bit for bit, and with
- * ACCEL_START=wait, which makes runs repeatable: then calls wait for CUDA, and do not run on the CPU meanwhile. */
+/* The settings stay. adapts: whether a decision may depend on the course of the program: how busy
+ * the machine is, how much memory is free, how calls fared, what was learned. False under MPI,
+ * whose ranks may need the same results bit for bit, and with ACCEL_START=wait, which makes runs
+ * repeatable: then calls wait for CUDA, and do not run on the CPU meanwhile. */
 void survey_start(const struct accel_settings *settings, int cores, bool adapts);
 
 /* See dispatch_attention(). */
@@ -43,7 +45,8 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
 void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
                          const struct dispatch_caller *caller);
 
-/* Whether CUDA is left to the program (hold.h). ACCEL_POLICY=gpu and ACCEL_REQUIRE=gpu overrule that, but not ACCEL_START=program. */
+/* Whether CUDA is left to the program (hold.h). ACCEL_POLICY=gpu and ACCEL_REQUIRE=gpu overrule
+ * that, but not ACCEL_START=program. */
 bool survey_is_held(const struct dispatch_caller *caller);
 
 /* Whether a call is too little to be worth a decision. */
@@ -53,8 +56,8 @@ bool survey_is_trifle(const struct accel_call *call, const struct dispatch_calle
 void survey(struct accel_call *call, const struct dispatch_caller *caller,
             struct situation *situation);
 
-/* Decides an inner call of a composition for the situation's device, or several that share it, whose estimate is in the decision.
- * situation_drop_plan() ends what this begins. */
+/* Decides an inner call of a composition for the situation's device, or several that share it,
+ * whose estimate is in the decision. situation_drop_plan() ends what this begins. */
 void survey_inner(const struct accel_call *call, struct situation *situation);
 
 /* Frees the plan for several devices, if there is one: the call runs on one, or on the CPU. */

@@ -103,7 +103,8 @@ static void pass_on(struct team *team, struct member *m)
 
 /* ---- A device's run ---- */
 
-/* Notes what the run of a call, or of a part of one, on a member's device means for that device. On the calling thread. */
+/* Notes what the run of a call, or of a part of one, on a member's device means for that device. On
+ * the calling thread. */
 static void note_run(struct team *team, struct member *m, const struct accel_call *call,
                      const struct gpu_host *host, enum gpu_status status)
 {
@@ -246,7 +247,8 @@ static bool answer_one(struct team *team)
     return false;
 }
 
-/* Runs a part that no thread has begun. With the lock, which it releases meanwhile. Returns whether there was one. */
+/* Runs a part that no thread has begun. With the lock, which it releases meanwhile. Returns whether
+ * there was one. */
 static bool take_back_one(struct team *team)
 {
     for (int i = 1; i < team->count; i++) {
@@ -285,7 +287,8 @@ static void run_members(struct team *team)
 
 /* ---- Members that wait for each other ---- */
 
-/* Those of a factorisation, and those that lend, with a lane each: those of two calls at once could wait for each other's. */
+/* Those of a factorisation, and those that lend, with a lane each: those of two calls at once could
+ * wait for each other's. */
 static pthread_mutex_t one_waits = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(one_waits);
 
@@ -387,7 +390,8 @@ static void free_team(struct team *team)
     free(team);
 }
 
-/* Notes what has become of the parts. Returns the status of the call if no device has done anything of it; else GPU_OK. */
+/* Notes what has become of the parts. Returns the status of the call if no device has done anything
+ * of it; else GPU_OK. */
 static enum gpu_status note_parts(struct team *team)
 {
     enum gpu_status none_done = team->member[0].status;
@@ -475,8 +479,8 @@ static enum gpu_status run_alone(struct team *team, struct member *m)
     return status;
 }
 
-/* The members have left the matrix as it was: has the first device that is well do all of it, and if that fails, the next one. Returns
- * GPU_ERROR if there is none. */
+/* The members have left the matrix as it was: has the first device that is well do all of it, and
+ * if that fails, the next one. Returns GPU_ERROR if there is none. */
 static enum gpu_status run_on_any(struct team *team)
 {
     for (int i = 0; i < team->count; i++) {
@@ -490,7 +494,8 @@ static enum gpu_status run_on_any(struct team *team)
     return GPU_ERROR;
 }
 
-/* The leader has written the result if it has succeeded, whatever has become of the others since. */
+/* The leader has written the result if it has succeeded, whatever has become of the others
+ * since. */
 static enum gpu_status run_factorisation(struct team *team)
 {
     run_members(team);
@@ -521,7 +526,8 @@ static bool take_copy(struct team *team)
     return bytes == 0 || team->copy;
 }
 
-/* Where other members wait for each other, these do not: they bring all of their operands up, in the same cells, so that kernels round alike. */
+/* Where other members wait for each other, these do not: they bring all of their operands up, in
+ * the same cells, so that kernels round alike. */
 static enum gpu_status run_parts(struct team *team, const struct team_plan *plan)
 {
     plan_peers(team, plan);

@@ -32,8 +32,8 @@ static struct accel_span matrix_of(const struct accel_span *x, int64_t i)
     return y;
 }
 
-/* Returns `count` matrices of an operand, packed, one behind the other; the caller frees them. NULL without memory, or if the device
- * fails. */
+/* Returns `count` matrices of an operand, packed, one behind the other; the caller frees them. NULL
+ * without memory, or if the device fails. */
 static void *copy_of(struct gpu_device *gpu, const struct accel_span *x, int64_t count)
 {
     int64_t bytes;
@@ -68,7 +68,8 @@ static void say_no_memory(void)
             "are not verified");
 }
 
-/* Whether the rows of the matrices are known. The arguments of laswp say only how far columns are apart. */
+/* Whether the rows of the matrices are known. The arguments of laswp say only how far columns are
+ * apart. */
 static bool is_known(const struct accel_call *call)
 {
     return !accel_op_of(call->routine)->rows;
@@ -113,9 +114,10 @@ static bool fetch_span(struct gpu_device *gpu, struct accel_span *x, void **copy
     return true;
 }
 
-/* TF32 keeps 10 bits behind the point, and a tensor core cuts the others off (PTX ISA, "Alternate floating-point data formats").
- * bfloat16 in three parts keeps all bits of an input. Emulation by fixed point takes as many as double precision's own error asks
- * for (cuBLAS, "Dynamic Mantissa Control"). Both are judged by the native bound. */
+/* TF32 keeps 10 bits behind the point, and a tensor core cuts the others off (PTX ISA, "Alternate
+ * floating-point data formats"). bfloat16 in three parts keeps all bits of an input. Emulation by
+ * fixed point takes as many as double precision's own error asks for (cuBLAS, "Dynamic Mantissa
+ * Control"). Both are judged by the native bound. */
 static double input_error(enum gpu_precision precision)
 {
     return precision == GPU_TF32 ? 0x1p-10 : 0;

@@ -81,7 +81,8 @@ static void put(const struct accel_span *x, int64_t i, double value)
         *(float *)at = (float)value;
 }
 
-/* Fills matrices with the identity, which is definite, pivots with 1, 2, 3 …, which exchange nothing, other vectors with small values. */
+/* Fills matrices with the identity, which is definite, pivots with 1, 2, 3 …, which exchange
+ * nothing, other vectors with small values. */
 static void fill(const struct accel_span *x)
 {
     const bool pivots = x->dtype == ACCEL_INT32 || x->dtype == ACCEL_INT64;
@@ -136,7 +137,8 @@ static bool warm_next(struct dispatch_device *device)
     return false;
 }
 
-/* A routine asked for while the thread ends is seen by the second warm_next(), or by a new thread. */
+/* A routine asked for while the thread ends is seen by the second warm_next(), or by a new
+ * thread. */
 static void *run_thread(void *context)
 {
     struct dispatch_device *device = context;

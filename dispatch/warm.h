@@ -1,9 +1,11 @@
 /*
- * First calls. The first call of a routine loads its kernels, and the first of LAPACK opens cuSOLVER: that may take longer than
- * many calls gain. So the first call that would gain has the routine warmed up on another thread; calls run on the CPU
- * meanwhile. Under MPI and with ACCEL_START=wait, decisions must not depend on such a thread: the cost is added to the estimates
- * of the routine's calls, less the gains that they have missed so far. It is the ski-rental rule: one who does not know how
- * often he will need a thing rents it until the rent has reached the price. Thread-safe.
+ * First calls. The first call of a routine loads its kernels, and the first of LAPACK opens
+ * cuSOLVER: that may take longer than many calls gain. So the first call that would gain has the
+ * routine warmed up on another thread; calls run on the CPU meanwhile. Under MPI and with
+ * ACCEL_START=wait, decisions must not depend on such a thread: the cost is added to the estimates
+ * of the routine's calls, less the gains that they have missed so far. It is the ski-rental rule:
+ * one who does not know how often he will need a thing rents it until the rent has reached the
+ * price. Thread-safe.
  */
 #ifndef ACCEL_WARM_H
 #define ACCEL_WARM_H
@@ -30,15 +32,18 @@ bool warm_is(const struct dispatch_device *device, const struct accel_routine *r
 /* Notes that it has run. */
 void warm_note(struct dispatch_device *device, const struct accel_routine *routine);
 
-/* Returns the milliseconds that its first call takes longer than later ones, by the cost model; 0 once it is warm. */
+/* Returns the milliseconds that its first call takes longer than later ones, by the cost model; 0
+ * once it is warm. */
 double warm_cost_ms(const struct dispatch_device *device, const struct accel_routine *routine);
 
-/* warm_counted_ms() returns the part of that cost that missed gains have not paid for, which an estimate includes. A call that has
- * run on the CPU is noted with the gain that it has missed, by such an estimate. */
+/* warm_counted_ms() returns the part of that cost that missed gains have not paid for, which an
+ * estimate includes. A call that has run on the CPU is noted with the gain that it has missed, by
+ * such an estimate. */
 double warm_counted_ms(const struct dispatch_device *device, const struct accel_routine *routine);
 void warm_note_gain(struct dispatch_device *device, const struct accel_routine *routine, double ms);
 
-/* Warms it up on another thread; the device is ready. If no thread can be made, the routine counts as warm. */
+/* Warms it up on another thread; the device is ready. If no thread can be made, the routine counts
+ * as warm. */
 void warm_ask(struct dispatch_device *device, const struct accel_routine *routine);
 
 /* Warms it up on this thread. */

@@ -1,9 +1,9 @@
 #!/bin/bash
 # BLIS 0.9.0 (Debian 12's libblis4-pthread): dtrmm multiplies with the zeros of the triangle that is
 # not stored, within a block of the diagonal. B := A B with an upper triangular A of order 300: a
-# NaN in row 3 of B makes row 6 of the result NaN, though row 6 is A(6,6:) B(6:) and never sees row 3;
-# row 298, farther from the diagonal, stays a number. The reference BLAS of the same Debian leaves
-# both alone, at order 8, too.
+# NaN in row 3 of B makes row 6 of the result NaN, though row 6 is A(6,6:) B(6:) and never sees row
+# 3; row 298, farther from the diagonal, stays a number. The reference BLAS of the same Debian
+# leaves both alone, at order 8, too.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,9 +1,9 @@
 #!/bin/bash
-# intel-extension-for-pytorch 2.8.0 (PyPI): libintel-ext-pt-cpu.so exports MKL's cblas_sgemm and dgemm_
-# as ordinary functions (GLOBAL, DEFAULT), and has neither DT_SYMBOLIC nor a relocation for them: its
-# hundreds of calls of cblas_sgemm are direct. So the names cannot be interposed for the library that
-# exports them, and its dynamic section does not say so. (PyTorch's libtorch_cpu.so, which has the same
-# MKL inside, calls its own names through its PLT.)
+# intel-extension-for-pytorch 2.8.0 (PyPI): libintel-ext-pt-cpu.so exports MKL's cblas_sgemm and
+# dgemm_ as ordinary functions (GLOBAL, DEFAULT), and has neither DT_SYMBOLIC nor a relocation for
+# them: its hundreds of calls of cblas_sgemm are direct. So the names cannot be interposed for the
+# library that exports them, and its dynamic section does not say so. (PyTorch's libtorch_cpu.so,
+# which has the same MKL inside, calls its own names through its PLT.)
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

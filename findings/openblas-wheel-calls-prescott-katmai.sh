@@ -1,7 +1,8 @@
 #!/bin/bash
-# The OpenBLAS in NumPy's wheel (2.4.6, x86-64) has kernels for Prescott and no older core. Asked for
-# them (OPENBLAS_CORETYPE=Prescott), it says that its core is "Katmai", a Pentium III, whose SSE cannot
-# compute in double precision: a core that it lacks has the same table as Prescott, and comes first.
+# The OpenBLAS in NumPy's wheel (2.4.6, x86-64) has kernels for Prescott and no older core. Asked
+# for them (OPENBLAS_CORETYPE=Prescott), it says that its core is "Katmai", a Pentium III, whose SSE
+# cannot compute in double precision: a core that it lacks has the same table as Prescott, and comes
+# first.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

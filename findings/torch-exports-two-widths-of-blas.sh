@@ -1,8 +1,9 @@
 #!/bin/bash
-# PyPI's torch 2.15.0 for CPython 3.11: libtorch_cpu.so exports a hundred functions of BLAS and LAPACK in
-# both widths of INTEGER (dgemm_ and dgemm_64_) and in six spellings (dgemm, DGEMM, dgemm_64 ...), and
-# calls its own through its PLT; but it exports none of isamax_, idamax_ and ilaver_, by whose answers
-# libraries' widths are told (libblastrampoline), and of CBLAS's products the batches alone.
+# PyPI's torch 2.15.0 for CPython 3.11: libtorch_cpu.so exports a hundred functions of BLAS and
+# LAPACK in both widths of INTEGER (dgemm_ and dgemm_64_) and in six spellings (dgemm, DGEMM,
+# dgemm_64 ...), and calls its own through its PLT; but it exports none of isamax_, idamax_ and
+# ilaver_, by whose answers libraries' widths are told (libblastrampoline), and of CBLAS's products
+# the batches alone.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

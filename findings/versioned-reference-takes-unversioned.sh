@@ -1,9 +1,10 @@
 #!/bin/bash
-# A reference to a version of a symbol (answer@SECOND_1, recorded with the file that defines it) is bound by glibc's dynamic linker to an
-# unversioned function of that name in a library that comes earlier; but not to one that an earlier library defines under any version of
-# its own, of whatever name. So a library that exports names without versions takes other libraries' versioned calls, and one that gives its
-# names a version never does, while it still serves all references without a version.
-# Seen with Debian 12's glibc 2.36 and binutils 2.40. Needs gcc.
+# A reference to a version of a symbol (answer@SECOND_1, recorded with the file that defines it) is
+# bound by glibc's dynamic linker to an unversioned function of that name in a library that comes
+# earlier; but not to one that an earlier library defines under any version of its own, of whatever
+# name. So a library that exports names without versions takes other libraries' versioned calls, and
+# one that gives its names a version never does, while it still serves all references without a
+# version. Seen with Debian 12's glibc 2.36 and binutils 2.40. Needs gcc.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT

@@ -1,7 +1,8 @@
 /*
- * A call that is composed of other calls: for what no device can take as a whole. The operation (op->compose) makes inner calls of BLAS and
- * LAPACK on matrices of its own in host memory; whoever runs the composition decides where each of them runs. The caller's operands are only
- * read. The same walk without memory adds up what the calls take.
+ * A call that is composed of other calls: for what no device can take as a whole. The operation
+ * (op->compose) makes inner calls of BLAS and LAPACK on matrices of its own in host memory; whoever
+ * runs the composition decides where each of them runs. The caller's operands are only read. The
+ * same walk without memory adds up what the calls take.
  */
 #ifndef ACCEL_COMPOSE_H
 #define ACCEL_COMPOSE_H
@@ -12,8 +13,9 @@
 #include "gpu/device/gpu.h"
 
 struct composition {
-    /* Runs an inner call, a valid one. GPU_OK, or its operands are lost; with GPU_NO_MEMORY and GPU_UNSUPPORTED of LAPACK they are as they
-     * were. With `estimates`, adds its time up: its operands must not be touched. */
+    /* Runs an inner call, a valid one. GPU_OK, or its operands are lost; with GPU_NO_MEMORY and
+     * GPU_UNSUPPORTED of LAPACK they are as they were. With `estimates`, adds its time up: its
+     * operands must not be touched. */
     enum gpu_status (*run)(void *context, const struct accel_call *inner);
     /* Returns whether a device takes the call as a whole. */
     bool (*fits)(void *context, const struct accel_call *inner);

@@ -1,7 +1,7 @@
 /*
- * How a library's functions are called: reads arguments, passes them on, completes a call. BLAS and LAPACK have one
- * convention, driven by their tables (ops/blas/); a function of another library has its operation's (function.c).
- * Constant data; pure functions.
+ * How a library's functions are called: reads arguments, passes them on, completes a call. BLAS and
+ * LAPACK have one convention, driven by their tables (ops/blas/); a function of another library has
+ * its operation's (function.c). Constant data; pure functions.
  */
 #ifndef ACCEL_CONVENTION_H
 #define ACCEL_CONVENTION_H
@@ -17,7 +17,8 @@ union accel_value {
     void *matrix;
 };
 
-/* Memory for a call's arguments. word: the layout, the arguments, a hidden length for each CHARACTER. */
+/* Memory for a call's arguments. word: the layout, the arguments, a hidden length for each
+ * CHARACTER. */
 struct accel_words {
     uint64_t word[1 + 2 * ACCEL_ARGS_MAX];
     double fpr[8][2];
@@ -25,13 +26,15 @@ struct accel_words {
 };
 
 struct accel_convention {
-    /* Reads a caller's call. Returns false if it does not understand the arguments: the original gets the call, untouched. */
+    /* Reads a caller's call. Returns false if it does not understand the arguments: the original
+     * gets the call, untouched. */
     bool (*parse)(struct accel_call *call, const struct accel_routine *routine,
                   const struct accel_passed *passed);
     /* Returns the caller's own arguments once more; may use *words for them. */
     struct accel_passed (*repeat)(struct accel_words *words, const struct accel_routine *routine,
                                   const struct accel_passed *passed);
-    /* Returns the arguments of a call like the caller's, such as a part of it; may use *words for them. */
+    /* Returns the arguments of a call like the caller's, such as a part of it; may use *words for
+     * them. */
     struct accel_passed (*pass)(struct accel_words *words, const struct accel_call *call,
                                 const struct accel_passed *passed);
     /* Makes the question that the original answers before complete(): its arguments use *words,

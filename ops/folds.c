@@ -27,7 +27,8 @@ int accel_fold_start(int fold, int rows, int folds)
 
 /* ---- rand() ---- */
 
-/* The bytes of glibc's states, by their type (initstate(3)), which the first word tells: type + 5 * position. */
+/* The bytes of glibc's states, by their type (initstate(3)), which the first word tells: type + 5 *
+ * position. */
 static size_t size_of_state(const char *state)
 {
     static const uint16_t sizes[] = {8, 32, 64, 128, 256};

@@ -1,5 +1,6 @@
 /*
- * A library that can compute on the GPU by itself: libaccel only tells it which device to use. The original runs every call.
+ * A library that can compute on the GPU by itself: libaccel only tells it which device to use. The
+ * original runs every call.
  */
 #ifndef ACCEL_GUIDE_H
 #define ACCEL_GUIDE_H
@@ -12,25 +13,29 @@
 struct guide {
     struct accel_call *call; /* its operation's fields are for the log */
     const struct accel_passed *passed;
-    /* Returns CUDA's number of the device to use; negative: there is none. Starts it at the first question. */
+    /* Returns CUDA's number of the device to use; negative: there is none. Starts it at the first
+     * question. */
     int (*device)(struct guide *guide);
-    /* Runs the original with the caller's arguments, where op->instead() may replace one; returns what the original leaves in rax. If
-     * the operation does not call this, the caller's call still goes to the original. */
+    /* Runs the original with the caller's arguments, where op->instead() may replace one; returns
+     * what the original leaves in rax. If the operation does not call this, the caller's call still
+     * goes to the original. */
     uint64_t (*original)(struct guide *guide);
     char told[32]; /* room for the device's name */
 };
 
-/* call->own of a guided call, for the log: the device that the library was told, and what the library lacks. */
+/* call->own of a guided call, for the log: the device that the library was told, and what the
+ * library lacks. */
 enum { GUIDE_TOLD, GUIDE_BUILD };
 
 /* Tells the log the device's name: cuda, or cuda:2. */
 void guide_name_device(struct guide *guide, int number);
 
-/* Returns what to report of a library that was built without CUDA: one line in each process. *said is the caller's note that the
- * line has been written. */
+/* Returns what to report of a library that was built without CUDA: one line in each process. *said
+ * is the caller's note that the line has been written. */
 enum guide_news guide_lacks_cuda(const struct guide *guide, atomic_bool *said);
 
-/* Returns whether an error message of a library that computes with CUDA speaks of a lack of memory. NULL: no. */
+/* Returns whether an error message of a library that computes with CUDA speaks of a lack of memory.
+ * NULL: no. */
 bool guide_lacks_memory(const char *message);
 
 /* Of an accel_op: what the functions of all guided libraries have in common. */

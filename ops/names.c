@@ -178,7 +178,8 @@ const struct accel_routine *accel_name_routine(uint32_t entry)
     return &accel_routines[entry / MANGLINGS];
 }
 
-/* The Makefile makes it from the same table, by names_places.awk. Libraries have tens of thousands of names, few of them ours: one that is not is seldom compared. */
+/* The Makefile makes it from the same table, by names_places.awk. Libraries have tens of thousands
+ * of names, few of them ours: one that is not is seldom compared. */
 __attribute__((section("accel_tables"))) static const uint32_t places[] = {
 #include "names_places.inc"
 };
@@ -186,8 +187,8 @@ enum { PLACES = sizeof places / sizeof places[0] };
 _Static_assert(PLACES >= 2 * (sizeof accel_names / sizeof accel_names[0]),
                "names_places.inc does not match the routine table");
 
-/* strcmp() by hand: a program's own strcmp (a sanitizer's, say) may not be ready at the first dlsym, or may itself call
- * dlsym. */
+/* strcmp() by hand: a program's own strcmp (a sanitizer's, say) may not be ready at the first
+ * dlsym, or may itself call dlsym. */
 static int compare(const char *a, const char *b)
 {
     while (*a && *a == *b) {

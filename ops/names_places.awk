@@ -1,5 +1,7 @@
-# Reads the exported names in the order of their entries, one a line, and writes the table in which ops/names.c looks them up by the hash that .gnu.hash has, without
-# its lowest bit: its lower part is a name's place; there, or behind it, is its upper part with the entry's number, plus 1. 0: nobody's place.
+# Reads the exported names in the order of their entries, one a line, and writes the table in which
+# ops/names.c looks them up by the hash that .gnu.hash has, without its lowest bit: its lower part
+# is a name's place; there, or behind it, is its upper part with the entry's number, plus 1. 0:
+# nobody's place.
 function hash_of(text,    hash, i) {
     hash = 5381
     for (i = 1; i <= length(text); i++)

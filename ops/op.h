@@ -1,5 +1,6 @@
 /*
- * The table of operations (ops.def), and what is asked of a routine's operation where there is no call. Constant data, pure functions.
+ * The table of operations (ops.def), and what is asked of a routine's operation where there is no
+ * call. Constant data, pure functions.
  */
 #ifndef ACCEL_OP_H
 #define ACCEL_OP_H
@@ -10,8 +11,8 @@
 #include "ops.def"
 #undef OP
 
-/* Returns a call's real floating-point operations, 8 for a complex multiply-add, 2 for a real one: by the formula of its row (ops/names.c), which those of other libraries
- * do not have. */
+/* Returns a call's real floating-point operations, 8 for a complex multiply-add, 2 for a real one:
+ * by the formula of its row (ops/names.c), which those of other libraries do not have. */
 double accel_flops(const struct accel_call *call);
 
 /* Returns op->flops(call): for the rows of other libraries. */
@@ -84,8 +85,8 @@ static inline bool accel_uses_solver(const struct accel_routine *routine)
     return accel_is_lapack(routine) && !accel_only_moves(routine);
 }
 
-/* Returns whether this is LAPACKE in row-major order. LAPACKE transposes and calls the Fortran name, which is decided; this call
- * is the original's. */
+/* Returns whether this is LAPACKE in row-major order. LAPACKE transposes and calls the Fortran
+ * name, which is decided; this call is the original's. */
 static inline bool accel_is_rows_of_lapack(const struct accel_call *call)
 {
     return call->blas.layout == ACCEL_ROW_MAJOR && accel_is_lapack(call->routine);

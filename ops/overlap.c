@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One matrix is compared with at most so many that begin within its extent: with strides, in an array. More count as sharing. */
+/* One matrix is compared with at most so many that begin within its extent: with strides, in an
+ * array. More count as sharing. */
 enum { BESIDE_MAX = 65536, NEIGHBOURS_MAX = 256 };
 
 /* A matrix's elements. ld 0: a single column, which fits any leading dimension. */
@@ -24,8 +25,9 @@ static struct place place_of(const struct accel_span *x, const void *ptr)
                           .extent = (uint64_t)accel_extent(x, 1)};
 }
 
-/* Returns whether two matrices with elements of `size` bytes have one in common. Blocks of one large matrix have none, although
- * their extents overlap. No recursion that changes the two over: clang 14 then writes into the caller's own copies. */
+/* Returns whether two matrices with elements of `size` bytes have one in common. Blocks of one
+ * large matrix have none, although their extents overlap. No recursion that changes the two over:
+ * clang 14 then writes into the caller's own copies. */
 static bool share(const struct place *one, const struct place *other, uint64_t size)
 {
     const struct place *x = one->at <= other->at ? one : other, *y = x == one ? other : one;
@@ -146,7 +148,8 @@ static bool has_elements(const struct accel_span *x)
     return x->ptr && accel_extent(x, 1) > 0;
 }
 
-/* Returns whether x has elements in common with other operands. ordered: x's sorted array; NULL: x has strides. */
+/* Returns whether x has elements in common with other operands. ordered: x's sorted array; NULL: x
+ * has strides. */
 static bool shares_with_others(const struct accel_call *call, const struct accel_span *x,
                                void *const *ordered)
 {

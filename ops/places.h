@@ -1,6 +1,6 @@
 /*
- * The objects of guided libraries (guide.h) that the program has made, such as XGBoost's boosters, and where each computes.
- * Thread-safe.
+ * The objects of guided libraries (guide.h) that the program has made, such as XGBoost's boosters,
+ * and where each computes. Thread-safe.
  */
 #ifndef ACCEL_PLACES_H
 #define ACCEL_PLACES_H
@@ -24,7 +24,8 @@ enum place place_of(const void *object);
 /* Does nothing if the object is unknown. */
 void place_put(const void *object, enum place place);
 
-/* Moves it to `to`, if it is at `from` and tell(context) returns true. Others wait meanwhile: tell() calls nothing of this file. */
+/* Moves it to `to`, if it is at `from` and tell(context) returns true. Others wait meanwhile:
+ * tell() calls nothing of this file. */
 bool place_move(const void *object, enum place from, enum place to, bool (*tell)(void *context),
                 void *context);
 

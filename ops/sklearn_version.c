@@ -8,7 +8,8 @@
 
 enum { OLDEST_MINOR = 3, NEWEST_MINOR = 9 };
 
-/* Returns whether the name is that of scikit-learn's metadata, and then sets *known: a version with these structs. */
+/* Returns whether the name is that of scikit-learn's metadata, and then sets *known: a version with
+ * these structs. */
 static bool is_metadata(const char *name, bool *known)
 {
     static const char package[] = "scikit_learn-", folder[] = ".dist-info";

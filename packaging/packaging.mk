@@ -1,6 +1,7 @@
 # Packages, from the release tarball (make dist): see docs/packages.md. DISTDIR is where they go.
 .PHONY: deb wheel rpm check-packages
-# They have the kernels of gpu/own/, unless NVCC is given as empty: where no nvcc is found, NVIDIA's wheel of it is fetched first.
+# They have the kernels of gpu/own/, unless NVCC is given as empty: where no nvcc is found, NVIDIA's
+# wheel of it is fetched first.
 ifeq ($(origin NVCC):$(strip $(NVCC)),file:)
 FETCH_NVCC := BUILD=$(BUILD) scripts/install-deps compiler
 PACKAGES_NVCC := $(BUILD)/cuda-compiler/bin/nvcc
@@ -19,7 +20,8 @@ rpm:
 	$(FETCH_NVCC)
 	packaging/make-rpm $(DISTDIR)
 
-# Builds the packages, and installs and runs them in bare systems of their own (PACKAGES=... some of the tests). Needs root, and mount namespaces.
+# Builds the packages, and installs and runs them in bare systems of their own (PACKAGES=... some of
+# the tests). Needs root, and mount namespaces.
 PACKAGES ?= $(wildcard tests/packages/test_*.py)
 MAY_MOUNT := unshare --mount true 2>/dev/null
 check-packages:

@@ -89,7 +89,8 @@ void banner_no_gpu(const char *why, bool said)
     know(BANNER_NO_GPU);
 }
 
-/* A call opens cuSOLVER, or begins to watch memory, and no function reports that; in the child of a fork it is of no use. */
+/* A call opens cuSOLVER, or begins to watch memory, and no function reports that; in the child of a
+ * fork it is of no use. */
 static unsigned known_now(void)
 {
     const unsigned parts = atomic_load_explicit(&known, memory_order_acquire);

@@ -1,7 +1,8 @@
 /*
- * What outputs say once of a process and its machine: libaccel, the CPU library, each GPU with its libraries, or why there is none.
- * The dispatcher tells what it knows as soon as it knows it; an output asks at each decision for the parts that it has not said yet. No
- * malloc, no stdio, no lock. Thread-safe, and allowed in signal handlers. The child of a fork begins anew.
+ * What outputs say once of a process and its machine: libaccel, the CPU library, each GPU with its
+ * libraries, or why there is none. The dispatcher tells what it knows as soon as it knows it; an
+ * output asks at each decision for the parts that it has not said yet. No malloc, no stdio, no
+ * lock. Thread-safe, and allowed in signal handlers. The child of a fork begins anew.
  */
 #ifndef ACCEL_BANNER_H
 #define ACCEL_BANNER_H
@@ -19,12 +20,13 @@ enum banner_part {
     BANNER_GPU, /* the first of BANNER_GPUS: the one of CUDA's number 0, if it is there */
     BANNER_DRIVER = BANNER_GPU + BANNER_GPUS, /* and the library of BLAS */
     BANNER_SOLVER,
-    BANNER_UNTRACKED, /* why the kernel's record of writes is not used; a summary for people does not say it */
+    BANNER_UNTRACKED, /* why the kernel's record of writes is not used; a summary for people does
+                         not say it */
     BANNER_PARTS
 };
 
-/* Where the figures come from by which times are estimated: a calibration's file, and the time of its last change in seconds since
- * 1970; NULL: they are built in. */
+/* Where the figures come from by which times are estimated: a calibration's file, and the time of
+ * its last change in seconds since 1970; NULL: they are built in. */
 struct banner_figures {
     const char *file;
     int64_t time;
@@ -62,16 +64,19 @@ void banner_no_gpu(const char *why, bool said);
 
 /* ---- For outputs ---- */
 
-/* Returns the parts that are known and not in *told, as bits 1 << enum banner_part, and adds them there. */
+/* Returns the parts that are known and not in *told, as bits 1 << enum banner_part, and adds them
+ * there. */
 unsigned banner_news(atomic_uint *told);
 
-/* Puts a part that is known into a line: its event and fields. False, and nothing is put: GPUs' lines have it. */
+/* Puts a part that is known into a line: its event and fields. False, and nothing is put: GPUs'
+ * lines have it. */
 bool banner_put(struct line *line, enum banner_part part);
 
 /* Whether a message has said the same on stderr. */
 bool banner_is_said(enum banner_part part);
 
-/* Appends a part that is known as lines for people, each with its newline and "accel: " before it. */
+/* Appends a part that is known as lines for people, each with its newline and "accel: " before
+ * it. */
 void banner_say(struct accel_text *text, enum banner_part part);
 
 /* Appends the line for a run in which no GPU was needed. */

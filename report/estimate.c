@@ -17,7 +17,8 @@ static struct estimate_sums *sums; /* by routine; NULL: no call yet, or no room 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 
-/* Opens this process's file; a process that has executed another program goes on with it. Under the lock. */
+/* Opens this process's file; a process that has executed another program goes on with it. Under the
+ * lock. */
 static struct estimate_sums *open_sums(void)
 {
     const size_t bytes = accel_routine_count * sizeof *sums;

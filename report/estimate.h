@@ -1,7 +1,8 @@
 /*
- * accel estimate: everything runs on the CPU, and the calls that a GPU would have run are counted. Each process has a file
- * named after its number: an array of struct estimate_sums, by routine of the table. It is written as the calls come, so that
- * it is complete however the process ends. The tool reads it.
+ * accel estimate: everything runs on the CPU, and the calls that a GPU would have run are counted.
+ * Each process has a file named after its number: an array of struct estimate_sums, by routine of
+ * the table. It is written as the calls come, so that it is complete however the process ends. The
+ * tool reads it.
  */
 #ifndef ACCEL_ESTIMATE_H
 #define ACCEL_ESTIMATE_H

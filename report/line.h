@@ -1,5 +1,6 @@
 /*
- * One line of the log: the same fields as text (key=value) or as JSON. No malloc, no stdio. Not thread-safe.
+ * One line of the log: the same fields as text (key=value) or as JSON. No malloc, no stdio. Not
+ * thread-safe.
  */
 #ifndef ACCEL_LINE_H
 #define ACCEL_LINE_H
@@ -21,14 +22,16 @@ void line_start(struct line *line, bool json);
 
 /* A field that does not fit is left out as a whole. */
 void line_string(struct line *line, const char *name, const char *value);
-/* The same of a value that may have blanks or control characters: text has it in quotes then, as JSON has it. */
+/* The same of a value that may have blanks or control characters: text has it in quotes then, as
+ * JSON has it. */
 void line_words(struct line *line, const char *name, const char *value);
 void line_integer(struct line *line, const char *name, int64_t value);
 void line_decimal(struct line *line, const char *name, double value);
 /* Seconds of a clock with six decimals, from nanoseconds. */
 void line_seconds(struct line *line, const char *name, int64_t nanoseconds);
 
-/* Lists of objects, in JSON alone: line_list(), then for each object line_object(), fields, line_object_end(); line_list_end(). */
+/* Lists of objects, in JSON alone: line_list(), then for each object line_object(), fields,
+ * line_object_end(); line_list_end(). */
 void line_list(struct line *line, const char *name);
 void line_object(struct line *line);
 void line_object_end(struct line *line);

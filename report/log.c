@@ -43,8 +43,9 @@ static void tell_anew(void)
 }
 FORKS_CHILD(tell_anew);
 
-/* Lines before the first decision, and before the first one after a GPU or cuSOLVER has started: CUDA may start late, or not at all. Not
- * inlined: the frame of a decision that has no news has no line but its own. */
+/* Lines before the first decision, and before the first one after a GPU or cuSOLVER has started:
+ * CUDA may start late, or not at all. Not inlined: the frame of a decision that has no news has no
+ * line but its own. */
 static __attribute__((noinline)) void put_news(unsigned news, bool json)
 {
     struct line line;
@@ -216,7 +217,8 @@ static void text_pinned(const struct accel_record *record)
     put_pinned(record, false);
 }
 
-/* A message among the lines, also where they go to a file, which then is read as a whole. True: stderr has got it as a line. */
+/* A message among the lines, also where they go to a file, which then is read as a whole. True:
+ * stderr has got it as a line. */
 static bool json_message(const char *message)
 {
     struct line line;
@@ -224,7 +226,8 @@ static bool json_message(const char *message)
     line_string(&line, "event", "message");
     line_string(&line, "text", message);
     line_end(&line);
-    /* A message while a line is written says that the log's file cannot be used: then lines may go to stderr. */
+    /* A message while a line is written says that the log's file cannot be used: then lines may go
+     * to stderr. */
     if (file && output_log_in_time(file, OUTPUT_LINES, line.text.at, line.text.length))
         return output_log_is_stderr();
     output_stderr(line.text.at, line.text.length);

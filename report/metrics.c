@@ -216,8 +216,8 @@ static int write_file(const struct work *work)
     return error;
 }
 
-/* Writes again, up to `most` times, while the sums are no longer those of the text: another process may have put a newer one in place
- * since that was made, and it is the older one that stays. */
+/* Writes again, up to `most` times, while the sums are no longer those of the text: another process
+ * may have put a newer one in place since that was made, and it is the older one that stays. */
 static int write_newest(struct work work[2], int most)
 {
     int error = 0;

@@ -333,7 +333,8 @@ static void put_nothing(struct accel_text *text, const struct page *page, const 
                       "PROGRAM, with its arguments, says why\n");
 }
 
-/* Each process tells the whole of its machine: a GPU that one uses goes before the reason why another has none. */
+/* Each process tells the whole of its machine: a GPU that one uses goes before the reason why
+ * another has none. */
 static unsigned told_parts(struct totals *totals, bool json)
 {
     unsigned parts = 0;

@@ -17,8 +17,8 @@ struct page {
     const char *file; /* of this pattern; NULL: stderr */
 };
 
-/* Takes the sums out of the table, and writes them to the log's file. Writes nothing if there are none, or no memory. One thread at a
- * time. */
+/* Takes the sums out of the table, and writes them to the log's file. Writes nothing if there are
+ * none, or no memory. One thread at a time. */
 void page_write(const struct page *page, struct totals *totals);
 
 #endif

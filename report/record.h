@@ -1,6 +1,7 @@
 /*
- * The record of a decision: the call, its site, the decision and its reason, where it ran, and how that went. The
- * dispatcher fills one for each call that it decides; log, trace, summary and estimate are made from it (report.h).
+ * The record of a decision: the call, its site, the decision and its reason, where it ran, and how
+ * that went. The dispatcher fills one for each call that it decides; log, trace, summary and
+ * estimate are made from it (report.h).
  */
 #ifndef ACCEL_RECORD_H
 #define ACCEL_RECORD_H
@@ -46,11 +47,13 @@ struct accel_decision {
     double est_cpu_ms, est_gpu_ms; /* 0: not estimated */
     double est_own_ms;             /* est_gpu_ms without the wait for others */
     unsigned placed;               /* operands that the GPU reads in host memory: see gpu_host */
-    /* est_own_ms if the call's matrix were on the device; 0: it need not be, or cannot, or that would not pay */
+    /* est_own_ms if the call's matrix were on the device; 0: it need not be, or cannot, or that
+     * would not pay */
     double est_there_ms;
 };
 
-/* A precision that the device has for the call, in which products are faster, and that nobody has asked for. */
+/* A precision that the device has for the call, in which products are faster, and that nobody has
+ * asked for. */
 struct accel_offer {
     enum gpu_precision precision; /* GPU_NATIVE: none */
     double est_gpu_ms;            /* that the call would take on the GPU in it */
@@ -87,8 +90,9 @@ struct accel_record {
     double verify;
     /* Of this process on the GPU: when it began there, with itself, and after it */
     int gpu_calls[2];
-    /* Inside how many calls whose originals this thread was running; 0: the program's own. Not counted are calls in an original
-     * that the entry has jumped to, which is not timed either, and calls of threads that an original has started. */
+    /* Inside how many calls whose originals this thread was running; 0: the program's own. Not
+     * counted are calls in an original that the entry has jumped to, which is not timed either, and
+     * calls of threads that an original has started. */
     int depth;
     struct accel_inner in;
     bool has_info; /* LAPACK has told: */
@@ -98,7 +102,8 @@ struct accel_record {
     bool inner; /* made inside a call that an estimate counts as a whole */
 };
 
-/* Returns the record of a call that has not run yet: on the CPU, with the decision's reason, not timed, not verified. */
+/* Returns the record of a call that has not run yet: on the CPU, with the decision's reason, not
+ * timed, not verified. */
 struct accel_record record_of(const struct accel_call *call, const char *symbol, uintptr_t site,
                               struct accel_decision decision);
 

@@ -46,8 +46,9 @@ bool report_takes_steps(void)
     return false;
 }
 
-/* Of the decisions reported so far inside the call that this thread runs. A call that the program leaves by longjmp(3) leaves it
- * wrong for the calls around it, which are most likely left as well; others begin anew. */
+/* Of the decisions reported so far inside the call that this thread runs. A call that the program
+ * leaves by longjmp(3) leaves it wrong for the calls around it, which are most likely left as well;
+ * others begin anew. */
 static _Thread_local struct accel_inner inner __attribute__((tls_model("initial-exec")));
 
 struct accel_inner report_begin_inner(void)

@@ -1,8 +1,10 @@
 /*
- * Reports: the dispatcher reports each decision once, to every sink that has subscribed: the log, in text or JSON (log.h),
- * the summary (summary.h), a trace (trace.h), an estimate (estimate.h). Subscribe before the first call; all else is thread-safe.
+ * Reports: the dispatcher reports each decision once, to every sink that has subscribed: the log,
+ * in text or JSON (log.h), the summary (summary.h), a trace (trace.h), an estimate (estimate.h).
+ * Subscribe before the first call; all else is thread-safe.
  *
- * report/ holds the record of a decision and its sinks. It includes base/ and the headers of gpu/ and ops/.
+ * report/ holds the record of a decision and its sinks. It includes base/ and the headers of gpu/
+ * and ops/.
  */
 #ifndef ACCEL_REPORT_H
 #define ACCEL_REPORT_H
@@ -36,11 +38,12 @@ bool report_takes(const struct accel_record *record);
 bool report_takes_events(void);
 bool report_takes_steps(void);
 
-/* Reports a decision, after its call. Its time and its calls on the GPU count in the sums of the call that encloses it. */
+/* Reports a decision, after its call. Its time and its calls on the GPU count in the sums of the
+ * call that encloses it. */
 void report_decision(const struct accel_record *record);
 
-/* Enclose the run of an original: report_end_inner() returns the sums of the decisions that this thread has reported in between, one
- * deeper. It gets what the other has returned. */
+/* Enclose the run of an original: report_end_inner() returns the sums of the decisions that this
+ * thread has reported in between, one deeper. It gets what the other has returned. */
 struct accel_inner report_begin_inner(void);
 struct accel_inner report_end_inner(struct accel_inner before);
 

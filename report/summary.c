@@ -73,8 +73,8 @@ void summary_know(unsigned facts)
         totals_know(part.totals, facts);
 }
 
-/* Notes the libraries that compute without BLAS. From the kernel's list: the dynamic linker's may be locked for good in a forked
- * child. */
+/* Notes the libraries that compute without BLAS. From the kernel's list: the dynamic linker's may
+ * be locked for good in a forked child. */
 static void note_libraries(void)
 {
     char buffer[8192];

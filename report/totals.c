@@ -17,7 +17,8 @@
 
 /* ---- The table ---- */
 
-/* What tells rows apart. Whole words, so that several processes may write the same one at the same time. */
+/* What tells rows apart. Whole words, so that several processes may write the same one at the same
+ * time. */
 union label {
     struct {
         char name[40], ran[ACCEL_RAN_BYTES];
@@ -41,8 +42,8 @@ enum sum {
     SUMS
 };
 
-/* A row belongs to the label of this digest from the first moment. A process that is killed before it has written the label leaves
- * that to the next one that counts there. */
+/* A row belongs to the label of this digest from the first moment. A process that is killed before
+ * it has written the label leaves that to the next one that counts there. */
 struct slot {
     _Atomic uint64_t digest; /* 0: free */
     atomic_bool labelled;
@@ -119,8 +120,8 @@ struct totals *totals_open(const char *path)
     return totals;
 }
 
-/* Whether the process has ended, and its parent has not waited for it yet. One whose main thread has ended alone is in the same state, but
- * has other threads. */
+/* Whether the process has ended, and its parent has not waited for it yet. One whose main thread
+ * has ended alone is in the same state, but has other threads. */
 static bool is_zombie(pid_t process)
 {
     enum { NAME = 2, THREADS = 20 }; /* fields, see proc(5) */
@@ -370,7 +371,8 @@ static void add_times(struct slot *slot, const struct accel_record *record)
     }
 }
 
-/* Counts what a call would have gained in the precision that is offered: where both the estimate and the measured time say so. */
+/* Counts what a call would have gained in the precision that is offered: where both the estimate
+ * and the measured time say so. */
 static void add_offer(struct totals *totals, const struct accel_record *record)
 {
     const struct accel_offer *offer = &record->offer;

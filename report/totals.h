@@ -1,7 +1,8 @@
 /*
- * Sums over the decisions of a process, or of several: one table in shared memory, which each call updates by atomics, so that no
- * sum is lost however a process ends. The children of a fork count in their parent's table; `accel run` makes one for all
- * processes of a run. No malloc, no stdio, no lock.
+ * Sums over the decisions of a process, or of several: one table in shared memory, which each call
+ * updates by atomics, so that no sum is lost however a process ends. The children of a fork count
+ * in their parent's table; `accel run` makes one for all processes of a run. No malloc, no stdio,
+ * no lock.
  */
 #ifndef ACCEL_TOTALS_H
 #define ACCEL_TOTALS_H
@@ -27,7 +28,8 @@ enum totals_fact {
     TOTALS_LIGHTGBM = 1 << 12
 };
 
-/* The calls of one routine, with sizes of one class, that ran in one place for one reason. Times in seconds. */
+/* The calls of one routine, with sizes of one class, that ran in one place for one reason. Times in
+ * seconds. */
 struct totals_row {
     char name[40]; /* the routine; where it is not known, the name that was called */
     char ran[ACCEL_RAN_BYTES];
@@ -60,8 +62,9 @@ struct totals_sums {
 
 enum { TOTALS_ROWS = 2048 };
 
-/* What one of the processes has told of itself and its machine, by part (banner.h) and form: the first one that has told it. Text that does
- * not fit is left out. A process tells both forms, as another one may print the summary, in the other form. */
+/* What one of the processes has told of itself and its machine, by part (banner.h) and form: the
+ * first one that has told it. Text that does not fit is left out. A process tells both forms, as
+ * another one may print the summary, in the other form. */
 enum { TOTALS_ABOUTS = 16, TOTALS_ABOUT_BYTES = 4096 };
 
 /* The table, at its place in shared memory. */
@@ -73,16 +76,19 @@ struct totals *totals_make(void);
 /* Makes the open, empty file a table, and maps it. NULL with errno. */
 struct totals *totals_make_in(int fd);
 
-/* Maps the table that another process has made in this file; NULL: it cannot be read, or is of another version. */
+/* Maps the table that another process has made in this file; NULL: it cannot be read, or is of
+ * another version. */
 struct totals *totals_open(const char *path);
 
-/* Whether this process is to report the sums: it has made the table, or the process that has is gone. */
+/* Whether this process is to report the sums: it has made the table, or the process that has is
+ * gone. */
 bool totals_is_mine(struct totals *totals);
 
 /* The process that has made the table. */
 int totals_maker(const struct totals *totals);
 
-/* One process at a time may have the table's output as its task. Whether this one has got it: nobody had it, or who had it is gone. */
+/* One process at a time may have the table's output as its task. Whether this one has got it:
+ * nobody had it, or who had it is gone. */
 bool totals_become_writer(struct totals *totals);
 
 /* Whether this process had it, and has no longer. */
@@ -113,7 +119,8 @@ const char *totals_told(struct totals *totals, int part, bool json);
 /* At the process's end: its time until now. */
 void totals_end(struct totals_part *part);
 
-/* Row i of TOTALS_ROWS; false if nothing is in it. take: the sums are the caller's, and the table's are 0. */
+/* Row i of TOTALS_ROWS; false if nothing is in it. take: the sums are the caller's, and the table's
+ * are 0. */
 bool totals_read(struct totals *totals, int i, bool take, struct totals_row *row);
 struct totals_sums totals_read_sums(struct totals *totals, bool take);
 

@@ -14,7 +14,8 @@
 #include "report.h"
 #include "trace_file.h"
 
-/* From the monotonic clock to the time of day, in microseconds: the clock of all processes of all machines. Constant after the start. */
+/* From the monotonic clock to the time of day, in microseconds: the clock of all processes of all
+ * machines. Constant after the start. */
 static int64_t day_us;
 
 /* Some events on their way to the file. */
@@ -117,7 +118,8 @@ static void put_counter(struct events *events, const char *name, double at_ms, d
 
 /* ---- The device ---- */
 
-/* Tracks of devices have numbers beyond those of threads (at most 2^22): three for each lane of each device. */
+/* Tracks of devices have numbers beyond those of threads (at most 2^22): three for each lane of
+ * each device. */
 enum {
     FIRST_TRACK = 1000000000,
     DEVICES = 64,

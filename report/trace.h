@@ -1,6 +1,7 @@
 /*
- * The trace: calls, what they did on the device, and counters, as events in Chrome's trace format, which Perfetto and
- * chrome://tracing show (ACCEL_TRACE). The format: "Trace Event Format", Google, 2016. docs/trace.md says what the events mean.
+ * The trace: calls, what they did on the device, and counters, as events in Chrome's trace format,
+ * which Perfetto and chrome://tracing show (ACCEL_TRACE). The format: "Trace Event Format", Google,
+ * 2016. docs/trace.md says what the events mean.
  */
 #ifndef ACCEL_TRACE_H
 #define ACCEL_TRACE_H

@@ -39,7 +39,8 @@ static const char *full; /* why no more events fit, or NULL */
 static const char array_end[] = "\n]\n";
 enum { ARRAY_END = sizeof array_end - 1, SLOT = 96 };
 
-/* The name that attempt number 0, 1, ... takes: the pattern's, then with the process, then with the attempt, too. */
+/* The name that attempt number 0, 1, ... takes: the pattern's, then with the process, then with the
+ * attempt, too. */
 static bool name_it(int attempt)
 {
     static const char ending[] = ".json";
@@ -61,7 +62,8 @@ static bool name_it(int attempt)
     return text_end(&text);
 }
 
-/* Makes a file that was not there, so that no process overwrites another's. Returns 0 or an errno value. */
+/* Makes a file that was not there, so that no process overwrites another's. Returns 0 or an errno
+ * value. */
 static int make_file(void)
 {
     enum { ATTEMPTS = 100 };
@@ -85,8 +87,8 @@ static int make_file(void)
     return error;
 }
 
-/* Writes `events`, a comma before them unless they are the first, and the array's end. Returns 0 or an errno value; then the file
- * is as before. */
+/* Writes `events`, a comma before them unless they are the first, and the array's end. Returns 0 or
+ * an errno value; then the file is as before. */
 static int write_events(const char *events, size_t length)
 {
     const bool first = size == 0;

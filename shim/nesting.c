@@ -6,7 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* LAPACKE, a driver, a factorisation, a product: four. A call that is deeper than all these counts as the deepest. */
+/* LAPACKE, a driver, a factorisation, a product: four. A call that is deeper than all these counts
+ * as the deepest. */
 enum { LEVELS = 8 };
 
 struct level {
@@ -17,7 +18,8 @@ struct level {
 static _Thread_local struct level levels[LEVELS] __attribute__((tls_model("initial-exec")));
 static _Thread_local volatile int open_levels __attribute__((tls_model("initial-exec")));
 
-/* Whether this thread runs a signal handler on an alternate stack, anywhere in memory, and `frame` lies outside that stack. */
+/* Whether this thread runs a signal handler on an alternate stack, anywhere in memory, and `frame`
+ * lies outside that stack. */
 static bool interrupts(const struct accel_frame *frame)
 {
     stack_t stack;
@@ -31,13 +33,15 @@ bool nesting_is_below(const struct accel_frame *frame, const struct accel_frame 
     return frame < other || interrupts(other);
 }
 
-/* A stack that the program has left may be gone. The kernel reads the signal set before it refuses the first argument. */
+/* A stack that the program has left may be gone. The kernel reads the signal set before it refuses
+ * the first argument. */
 static bool is_readable(const void *address)
 {
     return syscall(SYS_rt_sigprocmask, ~0, address, NULL, 8) == 0 || errno != EFAULT;
 }
 
-/* Whether the frame is still there. Of one that the program has left, other functions reuse the memory. */
+/* Whether the frame is still there. Of one that the program has left, other functions reuse the
+ * memory. */
 __attribute__((no_sanitize("address"))) static bool is_kept(const struct level *level)
 {
     return is_readable(&level->frame->ret) && level->frame->ret == level->ret;

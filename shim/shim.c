@@ -1,8 +1,8 @@
 /*
  * The slow path of every entry, and the library's start and end.
  *
- * Of shim/, which stands between the program and dispatch/: arch/ has the entries, elf/ finds the originals. It includes
- * dispatch/, ops/, base/ and the headers of gpu/.
+ * Of shim/, which stands between the program and dispatch/: arch/ has the entries, elf/ finds the
+ * originals. It includes dispatch/, ops/, base/ and the headers of gpu/.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,9 +27,10 @@
 #include "shim/elf/slots.h"
 #include "shim/nesting.h"
 
-/* State of the program's thread: put aside while libaccel works, put back while the program's own code runs. BLAS is no
- * cancellation point, but a log's write() is: a thread that ended there would keep our locks. Our arithmetic, and CUDA's, must
- * set no floating-point flag of the program and meet none of its traps (feenableexcept(3)). */
+/* State of the program's thread: put aside while libaccel works, put back while the program's own
+ * code runs. BLAS is no cancellation point, but a log's write() is: a thread that ended there would
+ * keep our locks. Our arithmetic, and CUDA's, must set no floating-point flag of the program and
+ * meet none of its traps (feenableexcept(3)). */
 struct program_state {
     int cancel_state, cancel_type;
     struct accel_arithmetic arithmetic;
@@ -45,9 +46,11 @@ static void put_flags_back(const struct program_state *state)
     accel_arithmetic_put_back(state->arithmetic);
 }
 
-/* Waits for the signal of a pthread_cancel() that has begun, in a thread that could be cancelled at any time and holds nothing of
- * ours yet. The signal may come late, and glibc's handler looks neither at the state again, nor at the type within a cancellation
- * point (glibc 2.36, nptl/pthread_cancel.c). A cancellation point such as fsync() waits for that signal before it returns. */
+/* Waits for the signal of a pthread_cancel() that has begun, in a thread that could be cancelled at
+ * any time and holds nothing of ours yet. The signal may come late, and glibc's handler looks
+ * neither at the state again, nor at the type within a cancellation point (glibc 2.36,
+ * nptl/pthread_cancel.c). A cancellation point such as fsync() waits for that signal before it
+ * returns. */
 static void await_cancellation(void)
 {
     fsync(-1);
@@ -85,9 +88,10 @@ struct passage {
     struct accel_result result; /* the frame gets it at the end: until then it has the arguments */
 };
 
-/* The frame of the call that this thread is deciding or running. A call that comes in deeper on the stack belongs to it (a CBLAS
- * that calls the Fortran name), or comes from a signal handler, perhaps while we hold a lock: it is not decided. The program may
- * leave a frame by longjmp: such a frame does not lie above the new one. */
+/* The frame of the call that this thread is deciding or running. A call that comes in deeper on the
+ * stack belongs to it (a CBLAS that calls the Fortran name), or comes from a signal handler,
+ * perhaps while we hold a lock: it is not decided. The program may leave a frame by longjmp: such a
+ * frame does not lie above the new one. */
 static _Thread_local const struct accel_frame *volatile current
     __attribute__((tls_model("initial-exec")));
 
@@ -159,7 +163,8 @@ static void succeed(void *context, const struct accel_call *call)
     end_inner(p);
 }
 
-/* Runs a part of the call while we hold memory and a stream for the rest: the thread is not cancelled before its end. */
+/* Runs a part of the call while we hold memory and a stream for the rest: the thread is not
+ * cancelled before its end. */
 static void call_original(void *context, const struct accel_call *call)
 {
     struct passage *p = context;
@@ -285,8 +290,9 @@ static void before_fork(void)
     linker_before_fork(accel_real_maps);
 }
 
-/* Reads variables and the config files and looks for the driver's devices, no more: most processes that inherit the preload never
- * call BLAS. Other libraries' constructors may have called BLAS before. */
+/* Reads variables and the config files and looks for the driver's devices, no more: most processes
+ * that inherit the preload never call BLAS. Other libraries' constructors may have called BLAS
+ * before. */
 __attribute__((constructor)) static void start(void)
 {
     dispatch_start();

@@ -1,7 +1,8 @@
 # What the test suite builds. `make check` runs it all under prove.
 
 TESTS    := $(BUILD)/tests
-# NVIDIA's headers, the toolkit's or those that scripts/install-deps has fetched: for programs with CUDA of their own, and the test GPU.
+# NVIDIA's headers, the toolkit's or those that scripts/install-deps has fetched: for programs with
+# CUDA of their own, and the test GPU.
 CUDA_INCLUDE ?= $(firstword $(wildcard $(CUDA_HOME)/include) $(wildcard $(BUILD)/cuda/include))
 .PHONY: cuda-headers
 cuda-headers:
@@ -10,7 +11,8 @@ cuda-headers:
 
 of_obj    = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 of_obj64  = $(patsubst %.c,$(BUILD)/obj64/%.o,$(1))
-# Headers are the compiler's to find: it writes them beside the program, or the object where a program has several sources.
+# Headers are the compiler's to find: it writes them beside the program, or the object where a
+# program has several sources.
 HEADERS_TOO = -MMD -MP -MT $@ -MF $@.headers
 TEST_FLAGS  = -std=gnu11 -Wall -Wextra $(WERROR) -O2 -g $(ARCH_FLAGS_$(ARCH)) -I. -I$(BUILD) $(addprefix -isystem ,$(CUDA_INCLUDE)) $(HEADERS_TOO) $(SANITIZE_FLAGS) $(CPPFLAGS) $(LDFLAGS)
 
@@ -25,7 +27,8 @@ endef
 
 include tests/fixtures/fixtures.mk
 
-# Unit tests, tests/FOLDER/test_X.c: with the objects of all layers, what is shared in tests/lib, and cmocka.
+# Unit tests, tests/FOLDER/test_X.c: with the objects of all layers, what is shared in tests/lib,
+# and cmocka.
 UNIT_SOURCES := $(filter-out tests/testgpu/%,$(wildcard tests/*/test_*.c tests/*/*/test_*.c))
 unit_test     = $(addprefix $(TESTS)/,$(basename $(notdir $(1))))
 UNIT_TESTS   := $(call unit_test,$(UNIT_SOURCES))
@@ -45,7 +48,8 @@ $(call unit_test,$(filter tests/tool/%,$(UNIT_SOURCES))): $(BUILD)/tool.a
 $(TESTS)/test_survey $(TESTS)/test_solve_survey $(TESTS)/test_timing $(TESTS)/test_elf_file: UNIT_LIBS := $(LAYERS) $(UNIT_LIBS)
 $(TESTS)/test_log_file $(TESTS)/test_told_call: UNIT_LIBS += $(JSON_C_LIBS)
 $(TESTS)/test_objects: | $(HASHED)
-# Its own dgemm_ is libaccel's there, and its memory runs out. It needs none of the assembler's entries.
+# Its own dgemm_ is libaccel's there, and its memory runs out. It needs none of the assembler's
+# entries.
 $(TESTS)/test_resolve: | $(HASHED) $(NAMES)
 $(TESTS)/test_resolve: UNIT_LIBS += -Wl,--export-dynamic-symbol=dgemm_,--wrap=malloc,--unresolved-symbols=ignore-in-object-files
 $(TESTS)/test_keep: | $(HASHED) $(NAMES) $(CALLERS)
@@ -78,7 +82,8 @@ $(TESTS)/test_object_list: UNIT_LIBS += -Wl,--wrap=dl_iterate_phdr
 # A dynamic linker that does not tell all; functions that dladdr() finds.
 $(TESTS)/test_real_linker: UNIT_LIBS += -rdynamic -Wl,--wrap=dlinfo,--wrap=dlmopen
 $(TESTS)/test_real_linker: | $(HASHED)
-# A host without memory for what is copied, of which nothing is read; a program that was started by another path.
+# A host without memory for what is copied, of which nothing is read; a program that was started by
+# another path.
 $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=pack_from_host,--wrap=pack_to_host
 $(TESTS)/test_device_start: UNIT_LIBS += -Wl,--wrap=calloc
 $(TESTS)/test_find_cuda: UNIT_LIBS += -Wl,--wrap=getauxval,--wrap=fopen,--wrap=readlink
@@ -130,11 +135,11 @@ $(OF_CUDA) $(call of_obj,$(FIXTURES)/calls/cuda_program.c $(wildcard tests/proof
 -include $(addsuffix .headers,$(TEST_PROGRAMS) $(PROOF_PROGRAMS) $(REGRET)/record $(REGRET)/replay) \
     $(wildcard $(foreach folder,$(BUILD)/obj/tests $(BUILD)/obj64/tests,$(addsuffix /*.headers,$(folder)/* $(folder)/*/*)))
 
-# One prove run, those that take longest first; at its end, what has failed. CHECK=... for some of it. Three at a time, for two cores: many tests wait for
-# what is slow on purpose.
-# TEST_LONG=1, which `make test-all` sets, asks tests that have a short form and a long one for the long one; tests/ci/parts
-# lists them, and which tests `make test` has not at all.
-# make faults, make regress, make browser, make check-packages, make tsan and make test-arm64 have their own.
+# One prove run, those that take longest first; at its end, what has failed. CHECK=... for some of
+# it. Three at a time, for two cores: many tests wait for what is slow on purpose. TEST_LONG=1,
+# which `make test-all` sets, asks tests that have a short form and a long one for the long one;
+# tests/ci/parts lists them, and which tests `make test` has not at all. make faults, make regress,
+# make browser, make check-packages, make tsan and make test-arm64 have their own.
 LONGEST_TESTS := tests/unit/run tests/tool/test_calibrate.py tests/dispatch/test_load.py tests/dispatch/test_start.py tests/gpu/test_resident.py tests/gpu/test_faults.py tests/tool/test_calibrate_program.py
 ALL_TESTS     := $(LONGEST_TESTS) $(filter-out $(LONGEST_TESTS) tests/faults/% tests/packages/% tests/regress/% tests/sanitize/% tests/browser/% tests/arm64/%,$(wildcard tests/*/test_*.py tests/*/*/test_*.py)) tests/style/run
 TESTS_NOT_OFTEN := $(shell awk -F ' *[|] *' '$$2 == "none" && $$3 ~ /^tests\// { print $$3 }' tests/ci/parts)

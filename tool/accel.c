@@ -83,7 +83,8 @@ static void print_version(FILE *stream, struct argp_state *state)
           stream);
 }
 
-/* Of closed standard files: what opens a file next would have their numbers, and get what is printed. For programs that are started they stay closed. */
+/* Of closed standard files: what opens a file next would have their numbers, and get what is
+ * printed. For programs that are started they stay closed. */
 static void fill_standard_files(void)
 {
     int fd;

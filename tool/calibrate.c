@@ -131,8 +131,8 @@ static bool output_path(char path[PATH_MAX], const struct options *options,
     return model && snprintf(path, PATH_MAX, "%s", model) < PATH_MAX;
 }
 
-/* A signal that ends this process waits until the file has its name: so no draft is left beside it. Handlers do this, not a mask,
- * as the libraries' threads have no mask of ours. */
+/* A signal that ends this process waits until the file has its name: so no draft is left beside it.
+ * Handlers do this, not a mask, as the libraries' threads have no mask of ours. */
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 enum { ENDING = sizeof ending / sizeof *ending };
 static volatile sig_atomic_t asked;
@@ -159,7 +159,8 @@ static void let_go(const struct sigaction before[ENDING])
         raise(asked);
 }
 
-/* Adds sections to the file. With none, only tries whether it can be written. Returns the exit status. */
+/* Adds sections to the file. With none, only tries whether it can be written. Returns the exit
+ * status. */
 static int write_sections(const char *path, const struct sections *sections)
 {
     const char *keys[SECTIONS_MAX], *bodies[SECTIONS_MAX];
@@ -254,8 +255,8 @@ static void set_threads(const struct survey *survey, const struct program_librar
                  seen->path, seen->threads, seen->threads == 1 ? "" : "s");
 }
 
-/* The algorithms for singular values come first, as the routines are measured with them. They get an eighth of the time. False if
- * memory runs out. */
+/* The algorithms for singular values come first, as the routines are measured with them. They get
+ * an eighth of the time. False if memory runs out. */
 static bool run_survey(struct measuring *measuring, int at)
 {
     struct survey *survey = &measuring->survey[at];
@@ -370,7 +371,8 @@ static void close_all(struct measuring *measuring)
     sections_free(&measuring->sections);
 }
 
-/* Each type gets a thirtieth of the time; one whose products take longer has none. Returns the seconds that it took. */
+/* Each type gets a thirtieth of the time; one whose products take longer has none. Returns the
+ * seconds that it took. */
 static double measure_paces(struct survey *survey, double seconds)
 {
     const double start = survey_now();

@@ -254,7 +254,8 @@ static void report_run(struct options *options, const struct runs *runs, enum ru
                message, "");
 }
 
-/* Makes all runs. A failure with libaccel alone is a difference; after one without it nothing can be said. */
+/* Makes all runs. A failure with libaccel alone is a difference; after one without it nothing can
+ * be said. */
 static int run_program(struct options *options, struct runs *runs)
 {
     print_program(options->program);

@@ -30,7 +30,8 @@
 
 /* ---- Whether it can be preloaded ---- */
 
-/* Whether the kernel would tell the dynamic linker to take nothing from the environment: AT_SECURE. */
+/* Whether the kernel would tell the dynamic linker to take nothing from the environment:
+ * AT_SECURE. */
 static bool is_secure(const char *path)
 {
     struct stat st;
@@ -95,7 +96,8 @@ static void examine_asan(struct rows *rows, const char *path, const struct elf_f
             path, file->asan, file->asan_options ? "accel run" : "libaccel");
 }
 
-/* Adds the row of the program's file. A script is its interpreter; of `#!/usr/bin/env NAME`, what env finds. False: the program need not be run. */
+/* Adds the row of the program's file. A script is its interpreter; of `#!/usr/bin/env NAME`, what
+ * env finds. False: the program need not be run. */
 static bool examine_file(struct rows *rows, const char *name, struct elf_file *file,
                          char path[PATH_MAX])
 {
@@ -138,7 +140,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* "sh, python3.11 (3)": the programs that libaccel was in, or was not. Returns the number of processes. */
+/* "sh, python3.11 (3)": the programs that libaccel was in, or was not. Returns the number of
+ * processes. */
 static int list(const struct watch *watch, bool reached, struct grown *names)
 {
     int processes = 0;

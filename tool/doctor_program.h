@@ -1,5 +1,6 @@
 /*
- * accel doctor's rows about a program: whether a preload can reach it and its children, which BLAS it calls and how.
+ * accel doctor's rows about a program: whether a preload can reach it and its children, which BLAS
+ * it calls and how.
  */
 #ifndef ACCEL_TOOL_DOCTOR_PROGRAM_H
 #define ACCEL_TOOL_DOCTOR_PROGRAM_H

@@ -211,7 +211,8 @@ static void print_table(struct table *table, const struct options *options, bool
             table->processes, table->processes == 1 ? "" : "es", seconds, saved);
 }
 
-/* Says what a precision as accurate as native would bring. measured: the GPU's section of the calibration, or NULL. */
+/* Says what a precision as accurate as native would bring. measured: the GPU's section of the
+ * calibration, or NULL. */
 static void print_hints(const struct table *table, const struct options *options,
                         const struct calibration_section *measured)
 {
@@ -244,7 +245,8 @@ static void print_hints(const struct table *table, const struct options *options
 
 /* ---- The command ---- */
 
-/* Runs the program, which leaves its counts in a folder, and prints the table. Returns the exit status. */
+/* Runs the program, which leaves its counts in a folder, and prints the table. Returns the exit
+ * status. */
 static int run_and_print(const struct options *options, const struct calibration_section *measured)
 {
     char shim[PATH_MAX], folder[PATH_MAX];
@@ -311,7 +313,8 @@ static int estimate_program(const struct command *command, int argc, char **argv
         options.model = model;
     if (!model_file_open(&file, "accel estimate", options.model, named))
         return 2;
-    /* The program would say that nothing is there, if it were told of a place that nobody has named. */
+    /* The program would say that nothing is there, if it were told of a place that nobody has
+     * named. */
     if (options.model && !named && !settings.model_given && access(options.model, F_OK) != 0)
         options.model = NULL;
     int status = estimate(&options, &file);

@@ -79,7 +79,8 @@ static bool matches(enum match match, const char *given, const char *name)
     }
 }
 
-/* Returns how many names match, and the first of them. A name that is both measured and known counts once. */
+/* Returns how many names match, and the first of them. A name that is both measured and known
+ * counts once. */
 static int count_matches(enum match match, const char *given, const struct calibration *file,
                          char found[NEAR_MOST][CALIBRATION_KEY_BYTES])
 {

@@ -63,7 +63,8 @@ static bool kernel_folder(char folder[PATH_MAX], const struct options *options)
            snprintf(folder, PATH_MAX, "%s%s/kernels/%s", start, below, options->name) < PATH_MAX;
 }
 
-/* Finds the program as a shell does. The path stays as it is: a venv's python is a link, which must not be followed. */
+/* Finds the program as a shell does. The path stays as it is: a venv's python is a link, which must
+ * not be followed. */
 static bool find_program(char path[PATH_MAX], const char *name)
 {
     char working[PATH_MAX] = "";

@@ -121,7 +121,8 @@ static void describe_age(char age[40], const struct stat *st)
         snprintf(age, 40, "%.0f days old", hours / 24);
 }
 
-/* Whether this user could write the file: in its folder, or in a folder where missing ones could be made. */
+/* Whether this user could write the file: in its folder, or in a folder where missing ones could be
+ * made. */
 static bool could_write(const char *path, char folder[PATH_MAX])
 {
     char part[PATH_MAX];

@@ -1,5 +1,6 @@
 /*
- * accel doctor's rows about the machine: the library, the settings, the GPU and its libraries, the calibration.
+ * accel doctor's rows about the machine: the library, the settings, the GPU and its libraries, the
+ * calibration.
  */
 #ifndef ACCEL_TOOL_MACHINE_H
 #define ACCEL_TOOL_MACHINE_H

@@ -115,7 +115,8 @@ struct side {
     char fault[100]; /* it could not run the call; empty: it could */
 };
 
-/* Runs a call some times on one side: run(), which returns the milliseconds, or says in *side what is wrong. */
+/* Runs a call some times on one side: run(), which returns the milliseconds, or says in *side what
+ * is wrong. */
 static void run_side(struct workload *workload, struct side *side, const struct before *before,
                      double (*run)(struct workload *, struct gpu_device *, struct side *),
                      struct gpu_device *device)
@@ -181,7 +182,8 @@ static bool report_side(const char *name, const struct side *side)
 
 /* ---- A line ---- */
 
-/* Writes what tells a call from others: the line's fields but those of its process, its decision and its times. */
+/* Writes what tells a call from others: the line's fields but those of its process, its decision
+ * and its times. */
 static void describe(const struct log_line *line, char *text, size_t size)
 {
     size_t length = 0;

@@ -1,5 +1,6 @@
 /*
- * The rows of accel doctor: what was looked at, how it is, and what mends it. As text for people, or as JSON.
+ * The rows of accel doctor: what was looked at, how it is, and what mends it. As text for people,
+ * or as JSON.
  */
 #ifndef ACCEL_TOOL_ROWS_H
 #define ACCEL_TOOL_ROWS_H
@@ -24,7 +25,8 @@ struct rows {
     int count;
 };
 
-/* Adds a row; further ones than ROWS_MAX are left out. fix: "" for none. Strings are copied; ends this process if there is no memory. */
+/* Adds a row; further ones than ROWS_MAX are left out. fix: "" for none. Strings are copied; ends
+ * this process if there is no memory. */
 __attribute__((format(printf, 5, 6))) void rows_add(struct rows *rows, enum row_state state,
                                                     const char *what, const char *fix,
                                                     const char *format, ...);
@@ -32,7 +34,8 @@ __attribute__((format(printf, 5, 6))) void rows_add(struct rows *rows, enum row_
 /* Returns whether no row is of this state. */
 bool rows_lack(const struct rows *rows, enum row_state state);
 
-/* Print to stdout. Return 0, or the errno if it cannot be written. Colour is for terminals, unless NO_COLOR is set (https://no-color.org). */
+/* Print to stdout. Return 0, or the errno if it cannot be written. Colour is for terminals, unless
+ * NO_COLOR is set (https://no-color.org). */
 int rows_print(const struct rows *rows);
 int rows_print_json(const struct rows *rows);
 

@@ -24,7 +24,8 @@ struct options {
     bool summary;
 };
 
-/* Sets the variable of a setting for the program. Ends this process if the value is none of the setting's. */
+/* Sets the variable of a setting for the program. Ends this process if the value is none of the
+ * setting's. */
 static void set(const char *name, const char *option, const char *value)
 {
     const struct setting *setting = &setting_table[setting_named(name)];
@@ -38,7 +39,8 @@ static void set(const char *name, const char *option, const char *value)
         exit(complain(126, "accel run: %s: %s\n", name, strerror(errno)));
 }
 
-/* Removes a trace of an earlier run; one whose name has the process's number, host or rank is not known yet. */
+/* Removes a trace of an earlier run; one whose name has the process's number, host or rank is not
+ * known yet. */
 static void remove_old(const char *trace)
 {
     struct stat st;

@@ -2,7 +2,8 @@
 
 TOOL_OBJECTS := $(call object_of,$(call sources,$(addprefix tool/,util process log compare measure report) tool))
 $(BUILD)/tool/report/report_html.o: tool/report/report.html
-# The tool looks for the library beside itself, then in libdir: as seen from bindir, so that both may be moved together, and by its path.
+# The tool looks for the library beside itself, then in libdir: as seen from bindir, so that both
+# may be moved together, and by its path.
 LIBDIR_FROM_BINDIR := $(shell realpath -ms --relative-to='$(bindir)' '$(libdir)')
 $(eval $(call flags,install,$(libdir) $(LIBDIR_FROM_BINDIR)))
 $(BUILD)/tool/process/preload.o: $(BUILD)/install.flags
@@ -23,7 +24,8 @@ PAGES_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tool/pages/*.c))
 $(BUILD)/pages: $(PAGES_OBJECTS) $(filter-out %/accel.o,$(TOOL_OBJECTS)) $(LAYERS) $(BUILD)/link.flags $(BUILD)/tool.flags
 	$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_FLAGS) -Wl,--as-needed -o $@.new $(filter %.o %.a,$^) $(JSON_C_LIBS) -lm -ldl -lpthread
 	mv $@.new $@
-# As they are installed: completions below datarootdir, manual pages below mandir. A build for another machine cannot run the program that makes them.
+# As they are installed: completions below datarootdir, manual pages below mandir. A build for
+# another machine cannot run the program that makes them.
 COMPLETIONS := $(if $(CROSS),,bash-completion/completions/accel zsh/site-functions/_accel fish/vendor_completions.d/accel.fish)
 MANUAL      := $(if $(CROSS),,man1/accel.1 man5/accel.conf.5 man7/libaccel.7)
 SHARED      := $(addprefix $(BUILD)/share/,$(COMPLETIONS) $(addprefix man/,$(MANUAL)))

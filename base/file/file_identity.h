@@ -1,6 +1,6 @@
 /*
- * Tells whether a descriptor still is the file that it was: a program may close descriptors of ours and use their numbers again.
- * Thread-safe.
+ * Tells whether a descriptor still is the file that it was: a program may close descriptors of ours
+ * and use their numbers again. Thread-safe.
  */
 #ifndef ACCEL_FILE_IDENTITY_H
 #define ACCEL_FILE_IDENTITY_H
@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A file system may reuse the inode number of a deleted file, so the birth time is part of it if the system has one. */
+/* A file system may reuse the inode number of a deleted file, so the birth time is part of it if
+ * the system has one. */
 struct file_identity {
     dev_t dev;
     ino_t ino;

@@ -17,7 +17,8 @@
 #    include "base/file/file.h"
 #    include "base/text/text.h"
 
-/* Part numbers of designs by Arm Limited (implementer 0x41), from their technical reference manuals, MIDR_EL1. */
+/* Part numbers of designs by Arm Limited (implementer 0x41), from their technical reference
+ * manuals, MIDR_EL1. */
 static const struct design {
     unsigned part;
     const char *name;
@@ -47,8 +48,9 @@ static void put_hex(struct accel_text *text, unsigned number)
         text_char(text, hex[number >> shift & 0xf]);
 }
 
-/* Reads the first processor's MIDR_EL1, also where processors differ: Documentation/arch/arm64/cpu-feature-registers.rst of Linux. The
- * thread's own, which the same document lets programs read, is for systems without that file. */
+/* Reads the first processor's MIDR_EL1, also where processors differ:
+ * Documentation/arch/arm64/cpu-feature-registers.rst of Linux. The thread's own, which the same
+ * document lets programs read, is for systems without that file. */
 static bool find_midr(uint64_t *midr)
 {
     char text[32] = "";

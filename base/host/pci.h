@@ -8,8 +8,9 @@ enum { PCI_PORT_BYTES = 24 };
 
 extern const char pci_devices[]; /* the folder of links to all devices: "/sys/bus/pci/devices" */
 
-/* Sets the name of the root port that leads to a device, as 0000:16:01.0: devices behind one have its link together. Empty if there is none
- * between the host and the device, or nobody knows. Source: the kernel's Documentation/ABI/testing/sysfs-bus-pci; a link there has the way to the
+/* Sets the name of the root port that leads to a device, as 0000:16:01.0: devices behind one have
+ * its link together. Empty if there is none between the host and the device, or nobody knows.
+ * Source: the kernel's Documentation/ABI/testing/sysfs-bus-pci; a link there has the way to the
  * device, bridge by bridge. */
 void pci_root_port(const char *folder, int domain, int bus, int device, char port[PCI_PORT_BYTES]);
 

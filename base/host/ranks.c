@@ -8,7 +8,8 @@
 /* -1: not known. */
 enum { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NODES, FIELDS };
 
-/* Innermost first: mpirun in a Slurm job starts its daemons with srun, and the ranks inherit srun's variables. */
+/* Innermost first: mpirun in a Slurm job starts its daemons with srun, and the ranks inherit srun's
+ * variables. */
 static const char *const launchers[][FIELDS] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
@@ -67,7 +68,8 @@ static int tasks_of_node(const char *list, int node)
     return -1;
 }
 
-/* A job's own shell has a PROCID too. The highest step numbers are Slurm's own: batch, extern, interactive. */
+/* A job's own shell has a PROCID too. The highest step numbers are Slurm's own: batch, extern,
+ * interactive. */
 static void read_slurm(int field[FIELDS])
 {
     int64_t step = number("SLURM_STEP_ID", UINT32_MAX);

@@ -4,7 +4,8 @@
 #ifndef ACCEL_VERSION_H
 #define ACCEL_VERSION_H
 
-/* Returns, for example, "0.1.0". Exported: a program finds it by dlsym() if libaccel is preloaded. */
+/* Returns, for example, "0.1.0". Exported: a program finds it by dlsym() if libaccel is
+ * preloaded. */
 const char *accel_version(void);
 
 /* Returns, for example, "fe55b5f3ab12"; empty: it was built outside a checkout. Constant. */

@@ -1,5 +1,6 @@
 /*
- * exp() and log() for a library without libm: within four units in the last place of a double. Pure functions.
+ * exp() and log() for a library without libm: within four units in the last place of a double. Pure
+ * functions.
  */
 #ifndef ACCEL_SERIES_H
 #define ACCEL_SERIES_H

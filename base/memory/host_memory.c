@@ -38,7 +38,8 @@ static void read_text(const char *root, const char *folder, const char *inner, c
     close(fd);
 }
 
-/* Returns the decimal number at `at`, times `unit`; INT64_MAX if there is none ("max"), or it is larger. */
+/* Returns the decimal number at `at`, times `unit`; INT64_MAX if there is none ("max"), or it is
+ * larger. */
 static int64_t number_at(const char *at, int64_t unit)
 {
     int64_t value = 0;
@@ -114,7 +115,8 @@ static int64_t left_in_groups(const char *root, const struct version *v, char *g
     }
 }
 
-/* Returns the version's group in a line "number:controllers:/group", cut off there; NULL: another version's line. */
+/* Returns the version's group in a line "number:controllers:/group", cut off there; NULL: another
+ * version's line. */
 static char *group_in(char *line, const struct version *v)
 {
     char *controllers = strchr(line, ':');

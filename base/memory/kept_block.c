@@ -70,7 +70,8 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* In the child of a fork, in which nobody watches it. Another thread may have been about to change it: the child leaves it where it is. */
+/* In the child of a fork, in which nobody watches it. Another thread may have been about to change
+ * it: the child leaves it where it is. */
 static void forget(void)
 {
     take_kept();
@@ -89,7 +90,8 @@ static struct block map(int64_t bytes)
     return (struct block){memory, whole, false};
 }
 
-/* With the lock. Returns the place of a block in use, or a free place for NULL; NULL: there is none. */
+/* With the lock. Returns the place of a block in use, or a free place for NULL; NULL: there is
+ * none. */
 static struct block *find(const void *memory)
 {
     for (int i = 0; i < MOST; i++)
@@ -129,7 +131,8 @@ void *kept_block_take(int64_t bytes)
     return memory;
 }
 
-/* Returns whether memory that the process does not use may stay with it: not if its address space is limited, or the kernel counts what is promised. */
+/* Returns whether memory that the process does not use may stay with it: not if its address space
+ * is limited, or the kernel counts what is promised. */
 static bool may_keep(void)
 {
     struct rlimit limit;

@@ -96,7 +96,8 @@ bool mappings_read(bool (*see)(void *context, const struct mapping *mapping), vo
 
 /* ---- What the kernel tells of one mapping ---- */
 
-/* Linux's include/uapi/linux/fs.h, since 6.11: struct procmap_query and PROCMAP_QUERY, under names that do not meet those of newer headers. */
+/* Linux's include/uapi/linux/fs.h, since 6.11: struct procmap_query and PROCMAP_QUERY, under names
+ * that do not meet those of newer headers. */
 struct query {
     uint64_t size, flags, address;
     uint64_t start, end, vma_flags, page_size, offset, inode;
@@ -111,8 +112,8 @@ enum { LONGEST_NAME = 1024 };
 
 static atomic_bool is_unknown; /* to this kernel: the question */
 
-/* Asks it, unless this kernel is known not to know it. Returns 0 or an errno value: ENOENT if there is no such mapping, ENOTTY for a kernel that does not know the
- * question. */
+/* Asks it, unless this kernel is known not to know it. Returns 0 or an errno value: ENOENT if there
+ * is no such mapping, ENOTTY for a kernel that does not know the question. */
 static int ask(int maps, struct query *q)
 {
     const int before = errno;

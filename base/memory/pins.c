@@ -16,7 +16,8 @@
 
 static _Atomic int64_t pinned_at_first;
 
-/* Returns the pinned memory (mm->pinned_vm) in kB, -1 if the kernel does not say. The line is among the first thousand bytes or two. */
+/* Returns the pinned memory (mm->pinned_vm) in kB, -1 if the kernel does not say. The line is among
+ * the first thousand bytes or two. */
 static int64_t pinned_kb(void)
 {
     char text[4096];
@@ -36,9 +37,11 @@ void pins_begin(void)
     atomic_store(&pinned_at_first, pinned_kb());
 }
 
-/* Files whose owners may hold pages, by how their paths begin; of devices all but those that hold none for certain. NULL: these. The first one that
- * fits counts. A driver may hold pages without a count in VmPin: that of HPE's Slingshot (/dev/cxi) does. AMD's GPUs (kfd, dri) ask for pages anew
- * when they are armed, as kernels do (mmu_notifier); what NVIDIA's have pinned, the driver tells of operands. */
+/* Files whose owners may hold pages, by how their paths begin; of devices all but those that hold
+ * none for certain. NULL: these. The first one that fits counts. A driver may hold pages without a
+ * count in VmPin: that of HPE's Slingshot (/dev/cxi) does. AMD's GPUs (kfd, dri) ask for pages anew
+ * when they are armed, as kernels do (mmu_notifier); what NVIDIA's have pinned, the driver tells of
+ * operands. */
 static const struct {
     const char *path, *what;
 } holders[] = {{"anon_inode:[io_uring]", "the program uses io_uring"},
@@ -95,7 +98,8 @@ static const char *holder_at(int folder, const char *number)
     return pins_holder(path);
 }
 
-/* Looks at some entries of the folder. Returns their bytes, 0 behind the last one, less on an error. */
+/* Looks at some entries of the folder. Returns their bytes, 0 behind the last one, less on an
+ * error. */
 static ssize_t look_at_some(int folder, int own, const char **found)
 {
     _Alignas(struct dirent) char entries[4096];
@@ -109,7 +113,8 @@ static ssize_t look_at_some(int folder, int own, const char **found)
     return bytes;
 }
 
-/* Without opendir(3): its memory may lie behind a matrix, in the last page of that, whose watch would see malloc(3) write there. */
+/* Without opendir(3): its memory may lie behind a matrix, in the last page of that, whose watch
+ * would see malloc(3) write there. */
 static const char *open_holder(int own)
 {
     const char *found = NULL;

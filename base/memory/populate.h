@@ -1,7 +1,8 @@
 /*
- * Takes the pages of large fresh memory from the kernel ahead of those who write to it. To clear a page takes as long as to write it; and threads that
- * touch the same huge page for the first time at once each clear one, of which all but one are thrown away. It is no failure if that cannot be done:
- * whoever writes takes the pages then. (Linux 5.14; MADV_POPULATE_WRITE in madvise(2).)
+ * Takes the pages of large fresh memory from the kernel ahead of those who write to it. To clear a
+ * page takes as long as to write it; and threads that touch the same huge page for the first time
+ * at once each clear one, of which all but one are thrown away. It is no failure if that cannot be
+ * done: whoever writes takes the pages then. (Linux 5.14; MADV_POPULATE_WRITE in madvise(2).)
  */
 #ifndef ACCEL_POPULATE_H
 #define ACCEL_POPULATE_H
@@ -32,9 +33,10 @@ struct populate {
 
 enum { POPULATE_MOST = 8 }; /* threads */
 
-/* Starts `threads` threads that take the pages of `sets` sets of runs, the first set first, and returns at once. Until populate_end() the calling thread
- * handles no signals, except for its own faults: a handler that jumped out of the call would leave the threads at work. The caller keeps the runs and
- * their memory until then. The contents of the memory do not change. */
+/* Starts `threads` threads that take the pages of `sets` sets of runs, the first set first, and
+ * returns at once. Until populate_end() the calling thread handles no signals, except for its own
+ * faults: a handler that jumped out of the call would leave the threads at work. The caller keeps
+ * the runs and their memory until then. The contents of the memory do not change. */
 void populate_begin(struct populate *p, const struct populate_runs *runs, int sets, int threads);
 
 /* Ends within some milliseconds, whether or not all pages are there. */

@@ -9,7 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Linux's include/uapi/linux/userfaultfd.h has these since 5.11, 6.4 and 6.7; the headers of a build may be older. */
+/* Linux's include/uapi/linux/userfaultfd.h has these since 5.11, 6.4 and 6.7; the headers of a
+ * build may be older. */
 #ifndef UFFD_USER_MODE_ONLY
 #    define UFFD_USER_MODE_ONLY 1
 #endif
@@ -20,8 +21,9 @@
 #    define UFFD_FEATURE_WP_ASYNC (1 << 15)
 #endif
 
-/* Linux's include/uapi/linux/fs.h, since 6.7: struct page_region, struct pm_scan_arg, PAGEMAP_SCAN and its categories, under names that do
- * not meet those of newer headers. Documentation/admin-guide/mm/pagemap.rst says what they mean. */
+/* Linux's include/uapi/linux/fs.h, since 6.7: struct page_region, struct pm_scan_arg, PAGEMAP_SCAN
+ * and its categories, under names that do not meet those of newer headers.
+ * Documentation/admin-guide/mm/pagemap.rst says what they mean. */
 struct scan_region {
     uint64_t start, end, categories;
 };
@@ -96,7 +98,8 @@ bool tracking_arm(const struct tracking *t, uintptr_t start, uintptr_t end, bool
     return ioctl(t->faults, UFFDIO_WRITEPROTECT, &w) == 0;
 }
 
-/* Returns whether all pages of a range have the same categories, of those in `mask`: these. A second region ends the scan. */
+/* Returns whether all pages of a range have the same categories, of those in `mask`: these. A
+ * second region ends the scan. */
 static bool scan_says(const struct tracking *t, uintptr_t start, uintptr_t end, uint64_t mask,
                       uint64_t categories)
 {

@@ -1,10 +1,12 @@
 /*
- * The kernel's own record of writes to memory: asynchronous write protection by userfaultfd(2), and ioctl(PAGEMAP_SCAN), as in Linux 6.7
- * and newer. Pages that are armed read as clean until somebody writes to them: by a store, or by a system call of any process. Memory that
- * was unmapped, dropped or mapped anew does not read as clean.
+ * The kernel's own record of writes to memory: asynchronous write protection by userfaultfd(2), and
+ * ioctl(PAGEMAP_SCAN), as in Linux 6.7 and newer. Pages that are armed read as clean until somebody
+ * writes to them: by a store, or by a system call of any process. Memory that was unmapped, dropped
+ * or mapped anew does not read as clean.
  *
- * Which memory may be watched, and who watches what, is in written.h. Addresses are multiples of the page size. Thread-safe; calls no
- * malloc. The functions return false, or say what has failed, with errno.
+ * Which memory may be watched, and who watches what, is in written.h. Addresses are multiples of
+ * the page size. Thread-safe; calls no malloc. The functions return false, or say what has failed,
+ * with errno.
  */
 #ifndef ACCEL_TRACKING_H
 #define ACCEL_TRACKING_H
@@ -17,13 +19,14 @@ struct tracking {
     int faults, pagemap;
 };
 
-/* Opens both, close-on-exec. Returns NULL, or what the kernel refuses: then both are -1. The child of a fork must not use them: they are
- * about its parent's memory. */
+/* Opens both, close-on-exec. Returns NULL, or what the kernel refuses: then both are -1. The child
+ * of a fork must not use them: they are about its parent's memory. */
 const char *tracking_open(struct tracking *t);
 void tracking_close(struct tracking *t);
 
-/* Register a mapping, which must be done before pages of it are armed, and release it: all its pages are as they were. A part of a
- * mapping becomes one of its own. Registering fails with EBUSY if another userfaultfd has it. */
+/* Register a mapping, which must be done before pages of it are armed, and release it: all its
+ * pages are as they were. A part of a mapping becomes one of its own. Registering fails with EBUSY
+ * if another userfaultfd has it. */
 bool tracking_register(const struct tracking *t, uintptr_t start, uintptr_t end);
 bool tracking_release(const struct tracking *t, uintptr_t start, uintptr_t end);
 
@@ -36,8 +39,8 @@ bool tracking_arm(const struct tracking *t, uintptr_t start, uintptr_t end, bool
 /* Returns whether it is proved that nobody has written to the pages since they were armed. */
 bool tracking_is_clean(const struct tracking *t, uintptr_t start, uintptr_t end);
 
-/* Tries all that on memory of its own, in some tenths of a millisecond. Returns NULL where the kernel does what is said above; else what
- * it does not do. */
+/* Tries all that on memory of its own, in some tenths of a millisecond. Returns NULL where the
+ * kernel does what is said above; else what it does not do. */
 const char *tracking_test(const struct tracking *t);
 
 #endif

@@ -123,8 +123,8 @@ static void end_proofs(uintptr_t start, uintptr_t end)
         watches[i].written = watches[i].written || overlaps(&watches[i], start, end);
 }
 
-/* Pages that another watch has armed stay armed while they are clean: to arm them again would hide from it who writes meanwhile. Others'
- * proofs that have come to an end are marked so. */
+/* Pages that another watch has armed stay armed while they are clean: to arm them again would hide
+ * from it who writes meanwhile. Others' proofs that have come to an end are marked so. */
 static void see_others(uintptr_t start, uintptr_t end)
 {
     for (int i = 0; i < WRITTEN_WATCHES; i++) {
@@ -137,7 +137,8 @@ static void see_others(uintptr_t start, uintptr_t end)
     }
 }
 
-/* Returns the end of the pages from `at` on that have the same watches of which nothing is known to be written: some if *watched. */
+/* Returns the end of the pages from `at` on that have the same watches of which nothing is known to
+ * be written: some if *watched. */
 static uintptr_t next_change(uintptr_t at, uintptr_t end, bool *watched)
 {
     uintptr_t next = end;
@@ -182,8 +183,9 @@ static bool may_be_watched(const struct mapping *m)
     return m->is_private && m->is_writable && !m->is_file && plain;
 }
 
-/* A mapping that was not registered is new to us, whatever was watched at its address. Another thread may have put another one in its place
- * before it was registered; it may also have become one with a neighbour. */
+/* A mapping that was not registered is new to us, whatever was watched at its address. Another
+ * thread may have put another one in its place before it was registered; it may also have become
+ * one with a neighbour. */
 static bool register_mapping(const struct mapping *m, uintptr_t page)
 {
     struct mapping after;
@@ -209,8 +211,8 @@ static bool register_range(uintptr_t start, uintptr_t end)
     return true;
 }
 
-/* Releases the mappings of a range in which nothing is watched any more; the program may have unmapped parts of it. Returns whether others are
- * left. */
+/* Releases the mappings of a range in which nothing is watched any more; the program may have
+ * unmapped parts of it. Returns whether others are left. */
 static bool release_range(uintptr_t start, uintptr_t end)
 {
     struct mapping m;
@@ -259,7 +261,8 @@ static uint64_t begin(uintptr_t start, uintptr_t end)
         return 0;
     }
     see_others(start, end);
-    /* Pages that are pinned from here on count as written to, for the kernel. Those that are pinned by now do not. */
+    /* Pages that are pinned from here on count as written to, for the kernel. Those that are pinned
+     * by now do not. */
     if (!protect(start, end, true) || is_pinned()) {
         end_proofs(start, end);
         release_range(start, end);
@@ -309,7 +312,8 @@ static bool is_clean(struct tracking of_kernel, uintptr_t start, uintptr_t end)
 
 /* ---- What watches tell ---- */
 
-/* The lock is free during the scan: others may arm the same pages, which they say before they do. */
+/* The lock is free during the scan: others may arm the same pages, which they say before they
+ * do. */
 bool written_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
 {
     pthread_mutex_lock(&lock);
@@ -323,8 +327,8 @@ bool written_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
     pthread_mutex_unlock(&lock);
     if (!unchanged)
         return false;
-    /* The kernel calls pages clean to which the program has taken access away (mprotect(2)): its handler of SIGSEGV may be about to fill them, once they are
-     * read. */
+    /* The kernel calls pages clean to which the program has taken access away (mprotect(2)): its
+     * handler of SIGSEGV may be about to fill them, once they are read. */
     unchanged = start >= end || (is_clean(now, start, end) && mappings_can_be_read(start, end));
     pthread_mutex_lock(&lock);
     w = find(number);

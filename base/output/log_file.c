@@ -30,8 +30,8 @@ static int open_folder(const char *path, const char **name)
     return open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Whether only root and this user can have made the link, and only they can replace it. Where all may write, that needs the folder's
- * sticky bit. */
+/* Whether only root and this user can have made the link, and only they can replace it. Where all
+ * may write, that needs the folder's sticky bit. */
 static bool may_follow(int folder, const char *name)
 {
     struct stat st, link;

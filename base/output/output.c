@@ -170,8 +170,8 @@ static void write_log(const char *pattern, enum output_kind kind, const char *by
     bool child = opened_by && pattern && strstr(pattern, "%p") && opened_by != getpid();
     if (child && ours)
         close(log_fd);
-    /* The program has closed it, or fork() has copied descriptors before memory: the child's memory may name a descriptor that another
-     * thread opened in between. */
+    /* The program has closed it, or fork() has copied descriptors before memory: the child's memory
+     * may name a descriptor that another thread opened in between. */
     if (!ours || child) {
         open_output(pattern);
         ours = file_is(log_fd, &log_file);

@@ -9,7 +9,8 @@
 /* Writes "accel: ..." in one write(). The format has %s and %d only. Thread-safe. */
 __attribute__((format(printf, 1, 2))) void accel_say(const char *format, ...);
 
-/* Gives each message, without "accel: ", to a function. It returns whether it has written it: then stderr does not get it. */
+/* Gives each message, without "accel: ", to a function. It returns whether it has written it: then
+ * stderr does not get it. */
 void say_to(bool (*takes)(const char *message));
 
 #endif

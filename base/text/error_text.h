@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Returns the description, in English: a constant. File systems have numbers of their own, which glibc does not know. Needs _GNU_SOURCE. */
+/* Returns the description, in English: a constant. File systems have numbers of their own, which
+ * glibc does not know. Needs _GNU_SOURCE. */
 static inline const char *error_text(int error)
 {
     const char *text = strerrordesc_np(error);

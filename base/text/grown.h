@@ -14,7 +14,8 @@ struct grown {
     bool failed; /* memory ran out: the text is not complete */
 };
 
-/* Add bytes, or a string without its NUL. Without memory they set `failed`, and keep the text as it was. */
+/* Add bytes, or a string without its NUL. Without memory they set `failed`, and keep the text as it
+ * was. */
 void grown_add(struct grown *grown, const char *bytes, size_t length);
 void grown_string(struct grown *grown, const char *string);
 

@@ -110,8 +110,9 @@ void text_fixed(struct accel_text *text, double value, int decimals)
         text_char(text, (char)('0' + size / digit % 10));
 }
 
-/* Years begin in March, so that the day that a leap year adds is their last. 400 years have 146097 days; the first day here is
- * 1 March of the year 0, which is 719468 days before 1970. Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms". */
+/* Years begin in March, so that the day that a leap year adds is their last. 400 years have 146097
+ * days; the first day here is 1 March of the year 0, which is 719468 days before 1970. Source: H.
+ * Hinnant, "chrono-Compatible Low-Level Date Algorithms". */
 void text_date(struct accel_text *text, int64_t seconds)
 {
     const int64_t days = (seconds > 0 ? seconds : 0) / 86400 + 719468;

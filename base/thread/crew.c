@@ -17,15 +17,16 @@
 #include "quiet_thread.h"
 #include "timed.h"
 
-/* A thread that has had nothing to do for so long ends. After a thread could not be started, the next try is as much later. */
+/* A thread that has had nothing to do for so long ends. After a thread could not be started, the
+ * next try is as much later. */
 #define IDLE_MS 1000.0
 
-/* To fall asleep and be woken up takes some 50 us, on a virtual machine above all: a thread first looks for more items of its job for so long, and the
- * calling thread for the end of an item. */
+/* To fall asleep and be woken up takes some 50 us, on a virtual machine above all: a thread first
+ * looks for more items of its job for so long, and the calling thread for the end of an item. */
 #define AWAKE_MS 0.05
 
-/* With so many threads, the calling one has better things to do than items (crew_attend()): it looks for so long, and after a while in vain it
- * does items nevertheless. */
+/* With so many threads, the calling one has better things to do than items (crew_attend()): it
+ * looks for so long, and after a while in vain it does items nevertheless. */
 enum { ENOUGH = 4 };
 #define LOOK_MS    0.005
 #define IN_VAIN_MS 0.2
@@ -47,8 +48,8 @@ static pthread_cond_t workers_leave = PTHREAD_COND_INITIALIZER;
 static struct crew_job *jobs[JOBS_MAX]; /* NULL: no job */
 static int turn, calls; /* calls: for threads that sleep, which these have not seen yet */
 static atomic_int job_count, threads, allowed; /* allowed: to be at work, by the last look */
-/* Threads without work, asleep or about to; those at a job, and of these the ones that look for more items; calling threads that wait until
- * workers have left their job. */
+/* Threads without work, asleep or about to; those at a job, and of these the ones that look for
+ * more items; calling threads that wait until workers have left their job. */
 static atomic_int idle, busy, looking, enders;
 static atomic_int cpus;   /* that the process may use, when the threads started; 0: not known yet */
 static double not_before; /* in milliseconds of the clock: when to start threads again */
@@ -132,7 +133,8 @@ static int left_to_allow(void)
     return most > busy ? most - busy : 0;
 }
 
-/* Returns a job with an item for one more thread, and counts that thread among its workers; or NULL. */
+/* Returns a job with an item for one more thread, and counts that thread among its workers; or
+ * NULL. */
 static struct crew_job *join_job(void)
 {
     if (job_count == 0 || busy + job_count >= cpus || left_to_allow() == 0)
@@ -175,14 +177,16 @@ static bool wait_for_call(void)
     return true;
 }
 
-/* What a thread has done since it gave its last sample, and what the kernel says of it until then. */
+/* What a thread has done since it gave its last sample, and what the kernel says of it until
+ * then. */
 struct done {
     double wall_ms, cpu_ms, queued_ms;
     long preempted;
 };
 
-/* Reads how long the thread has been ready to run, and did not: as a rule because another had its CPU. Not so what a hypervisor takes from the machine:
- * that is nobody's of this program. Returns false where the kernel does not say. */
+/* Reads how long the thread has been ready to run, and did not: as a rule because another had its
+ * CPU. Not so what a hypervisor takes from the machine: that is nobody's of this program. Returns
+ * false where the kernel does not say. */
 static bool read_queued(double *ms)
 {
     char text[96];
@@ -208,7 +212,8 @@ static bool read_kernel(struct done *done)
     return true;
 }
 
-/* Gives a sample of a thread that has been at a job for a while, and returns whether it may go on. Where the kernel says nothing, all threads help. */
+/* Gives a sample of a thread that has been at a job for a while, and returns whether it may go on.
+ * Where the kernel says nothing, all threads help. */
 static bool may_go_on(struct done *done)
 {
     struct done now = {.wall_ms = 0};
@@ -227,7 +232,8 @@ static bool may_go_on(struct done *done)
     return may;
 }
 
-/* Looks for more items of a job for a moment. Others may have jobs, too, then all share the threads in turn. */
+/* Looks for more items of a job for a moment. Others may have jobs, too, then all share the threads
+ * in turn. */
 static bool more_come(const struct crew_job *job)
 {
     const double until = accel_now_ms() + AWAKE_MS;
@@ -280,7 +286,8 @@ static void *run_thread(void *unused)
         if (bound != masks)
             sched_setaffinity(0, sizeof mask, mask);
         bound = masks;
-        /* Counted before it looks for the last time, as crew_open() looks for it behind the opening. */
+        /* Counted before it looks for the last time, as crew_open() looks for it behind the
+         * opening. */
         idle++;
         struct crew_job *job = join_job();
         if (!job)
@@ -303,8 +310,8 @@ static void *run_thread(void *unused)
     return NULL;
 }
 
-/* Reads the CPUs that the process may use: those of the calling thread and those of the first thread. OpenMP may have bound each of
- * the two to one CPU. */
+/* Reads the CPUs that the process may use: those of the calling thread and those of the first
+ * thread. OpenMP may have bound each of the two to one CPU. */
 static void read_cpus(void)
 {
     const int sharers = atomic_load(&processes);
@@ -324,7 +331,8 @@ static void read_cpus(void)
     cpus = usable > 0 ? usable : 1; /* 0: not known yet */
 }
 
-/* Looks where the process may run, which it may have changed, and starts the threads that are missing; once a second. */
+/* Looks where the process may run, which it may have changed, and starts the threads that are
+ * missing; once a second. */
 static void start_threads(void)
 {
     const double now = accel_now_ms();
@@ -515,7 +523,8 @@ void crew_end(struct crew_job *job)
 
 /* ---- Forks ---- */
 
-/* The child of a fork has none of the threads, and none of the jobs' callers: a thread that forks has no job. */
+/* The child of a fork has none of the threads, and none of the jobs' callers: a thread that forks
+ * has no job. */
 static void forget_all(void)
 {
     made = false;

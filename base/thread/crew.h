@@ -1,12 +1,14 @@
 /*
- * Threads of libaccel's own that help a calling thread with work in numbered items, such as to pack the pieces of a matrix. They start at
- * the first job that may be helped, stay awake for some microseconds between its items, and end when they have had nothing to do for a
- * while. They take no signal of the program's except those of their own faults: a handler of the program's may provide pages when they are
- * touched. A fork's child starts with none.
+ * Threads of libaccel's own that help a calling thread with work in numbered items, such as to pack
+ * the pieces of a matrix. They start at the first job that may be helped, stay awake for some
+ * microseconds between its items, and end when they have had nothing to do for a while. They take
+ * no signal of the program's except those of their own faults: a handler of the program's may
+ * provide pages when they are touched. A fork's child starts with none.
  *
- * All callers share the threads in turn. There are at most CREW_MOST. With the calling thread they are no more than the CPUs that the
- * process may use, and no more than its share of the machine's CPUs among the MPI ranks there. Fewer help, or none, while others compute on
- * these CPUs (give_way.h). If no thread can be started, the calling thread does all items.
+ * All callers share the threads in turn. There are at most CREW_MOST. With the calling thread they
+ * are no more than the CPUs that the process may use, and no more than its share of the machine's
+ * CPUs among the MPI ranks there. Fewer help, or none, while others compute on these CPUs
+ * (give_way.h). If no thread can be started, the calling thread does all items.
  */
 #ifndef ACCEL_CREW_H
 #define ACCEL_CREW_H
@@ -17,7 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* On an H100's host with 16 CPUs, calls took as long with 11 and 15 threads as with 13 (docs/measurements). */
+/* On an H100's host with 16 CPUs, calls took as long with 11 and 15 threads as with 13
+ * (docs/measurements). */
 enum { CREW_MOST = 13, CREW_ITEMS = 128 };
 
 /* The work of one calling thread. */
@@ -25,8 +28,9 @@ struct crew_job {
     /* Does an item. Several threads call it at once, for different items. */
     void (*item)(void *context, int64_t number);
     void *context;
-    /* For crew.c alone. Items below `open` may be begun, those below `claimed` have been begun, those below `done` are done, as far as the
-     * calling thread has looked. finished[i % CREW_ITEMS]: item i, from `done` on, is done. */
+    /* For crew.c alone. Items below `open` may be begun, those below `claimed` have been begun,
+     * those below `done` are done, as far as the calling thread has looked. finished[i %
+     * CREW_ITEMS]: item i, from `done` on, is done. */
     _Atomic int64_t open, claimed;
     int64_t done;
     atomic_bool finished[CREW_ITEMS];
@@ -44,12 +48,15 @@ void crew_share(int processes);
 /* Returns how many threads could help now, as far as CPUs go. Cheap. */
 int crew_size(void);
 
-/* Returns how many threads may help at the moment, so that they do not take CPUs from the program's own. */
+/* Returns how many threads may help at the moment, so that they do not take CPUs from the program's
+ * own. */
 int crew_allowed(void);
 
-/* Begin and end a job. The caller has set `item` and `context`; no item is open yet. crew_begin() returns how many threads may help; if
- * some do, the calling thread gets no signals until crew_end(), except those of its own faults: a handler must not leave while others
- * work on the program's memory. crew_end() waits until no thread works on the job, and leaves open items undone that none has begun. */
+/* Begin and end a job. The caller has set `item` and `context`; no item is open yet. crew_begin()
+ * returns how many threads may help; if some do, the calling thread gets no signals until
+ * crew_end(), except those of its own faults: a handler must not leave while others work on the
+ * program's memory. crew_end() waits until no thread works on the job, and leaves open items undone
+ * that none has begun. */
 int crew_begin(struct crew_job *job, bool helped);
 void crew_end(struct crew_job *job);
 
@@ -62,11 +69,13 @@ int64_t crew_done(struct crew_job *job);
 /* Does the next open item on the calling thread. Returns false if all open ones have been begun. */
 bool crew_help(struct crew_job *job);
 
-/* Does open items, and waits for those that other threads have begun, until the first `done` items are done. They must be open. */
+/* Does open items, and waits for those that other threads have begun, until the first `done` items
+ * are done. They must be open. */
 void crew_finish(struct crew_job *job, int64_t done);
 
-/* For a calling thread that has other things to look after, until the first `done` items are done: they are open. If few threads help, does an
- * open item, or waits. If many do, looks for some microseconds whether the items are done; after a while in vain, it does as if few helped. */
+/* For a calling thread that has other things to look after, until the first `done` items are done:
+ * they are open. If few threads help, does an open item, or waits. If many do, looks for some
+ * microseconds whether the items are done; after a while in vain, it does as if few helped. */
 void crew_attend(struct crew_job *job, int64_t done);
 
 /* Does a whole job of so many items, from its begin to its end. */

@@ -40,8 +40,9 @@ bool forks_memory_is_shared(void)
 extern const struct forks_part __start_accel_forks[] __attribute__((weak, visibility("hidden")));
 extern const struct forks_part __stop_accel_forks[] __attribute__((weak, visibility("hidden")));
 
-/* Locks are made by an ordinary mutex's initializer, here and in what FORKS_CHILD() names, as pthread_mutex_init() without attributes would make them: each page of the C library's
- * that a child needs costs it a page fault. */
+/* Locks are made by an ordinary mutex's initializer, here and in what FORKS_CHILD() names, as
+ * pthread_mutex_init() without attributes would make them: each page of the C library's that a
+ * child needs costs it a page fault. */
 void forks_child(void)
 {
     for (const struct forks_part *part = __start_accel_forks; part < __stop_accel_forks; part++)

@@ -6,7 +6,8 @@
 #include "forks.h"
 #include "clock.h"
 
-/* Counts of threads. Sequentially consistent: if one thread enters while another forks, at least one sees the other. */
+/* Counts of threads. Sequentially consistent: if one thread enters while another forks, at least
+ * one sees the other. */
 static atomic_int inside, iterating, forking;
 static atomic_bool forked;
 static _Thread_local int depth __attribute__((tls_model("initial-exec")));

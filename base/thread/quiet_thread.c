@@ -7,8 +7,10 @@
 
 #include "forks.h"
 
-/* The program's default may be less than CUDA needs (ulimit -s, pthread_setattr_default_np()). glibc takes the thread-local variables of all libraries from a
- * thread's stack, too, and refuses one that they do not leave any of: then a larger one is tried. Untouched, it costs addresses alone. */
+/* The program's default may be less than CUDA needs (ulimit -s, pthread_setattr_default_np()).
+ * glibc takes the thread-local variables of all libraries from a thread's stack, too, and refuses
+ * one that they do not leave any of: then a larger one is tried. Untouched, it costs addresses
+ * alone. */
 enum { STACK_LEAST = 2 << 20, STACK_MOST = 64 << 20 };
 
 bool quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes)

@@ -25,7 +25,8 @@ struct timespec timed_until(double ms)
     return until;
 }
 
-/* pthread_mutex_timedlock(3) goes by the clock that can be set, and pthread_mutex_clocklock(3) is newer than what OLD_GLIBC=1 may ask for. */
+/* pthread_mutex_timedlock(3) goes by the clock that can be set, and pthread_mutex_clocklock(3) is
+ * newer than what OLD_GLIBC=1 may ask for. */
 bool timed_lock(pthread_mutex_t *lock, double most_ms)
 {
     const double begun = accel_now_ms();

@@ -1,8 +1,9 @@
 /*
- * Threads of libaccel's own that each run one task of a calling thread, such as a call's part on a further device. They start when there is
- * a task and no thread is idle, and end when they have had nothing to do for a second. They take no signal of the program's except
- * those of their own faults: a handler of the program's may provide pages when they are touched. A fork's child starts with none. All
- * functions are thread-safe.
+ * Threads of libaccel's own that each run one task of a calling thread, such as a call's part on a
+ * further device. They start when there is a task and no thread is idle, and end when they have had
+ * nothing to do for a second. They take no signal of the program's except those of their own
+ * faults: a handler of the program's may provide pages when they are touched. A fork's child starts
+ * with none. All functions are thread-safe.
  */
 #ifndef ACCEL_WORKERS_H
 #define ACCEL_WORKERS_H
@@ -17,8 +18,8 @@ struct workers_task {
     struct workers_task *next;              /* for workers.c alone */
 };
 
-/* Gives a task to a thread. If none can be started, it waits until one has time, and this returns false. The caller blocks signals: a handler
- * must not leave meanwhile. */
+/* Gives a task to a thread. If none can be started, it waits until one has time, and this returns
+ * false. The caller blocks signals: a handler must not leave meanwhile. */
 bool workers_give(struct workers_task *task);
 
 /* Returns whether no thread has begun it; then none will. */

@@ -403,7 +403,8 @@ void calibration_put_value(struct grown *body, const char *name, double value)
     grown_add(body, line, text.length);
 }
 
-/* Returns a size from its logarithm, as model_work_of() makes it; at most as large as take_call() reads. */
+/* Returns a size from its logarithm, as model_work_of() makes it; at most as large as take_call()
+ * reads. */
 static int64_t size_at(float place)
 {
     int64_t whole = (int64_t)place;

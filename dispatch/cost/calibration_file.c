@@ -28,7 +28,8 @@ enum { CHECKSUM_DIGITS = 16 };
 const char calibration_missing[] = "there is no such file";
 const char calibration_closed[] = "it may not be opened";
 const char calibration_when[] = "calibrated";
-/* These are replaced by a new one; what another version has written, cannot be read now, or may be the user's for something else, is not. */
+/* These are replaced by a new one; what another version has written, cannot be read now, or may be
+ * the user's for something else, is not. */
 static const char empty[] = "it is empty",
                   wrong_checksum[] = "it is damaged: its checksum is wrong";
 
@@ -193,7 +194,8 @@ struct change {
     int count;
 };
 
-/* Returns whether `accel calibrate` measured both at the same time, or neither. b: NULL: there is none. */
+/* Returns whether `accel calibrate` measured both at the same time, or neither. b: NULL: there is
+ * none. */
 static bool is_of_one_calibration(const struct calibration_section *a,
                                   const struct calibration_section *b)
 {
@@ -270,8 +272,8 @@ static int open_draft(char aside[PATH_MAX], const char *path)
     return mkostemp(aside, O_CLOEXEC);
 }
 
-/* Writes a draft. keep: it replaces the old file; else it is a try, which leaves nothing, and has no name if the file system
- * allows that. */
+/* Writes a draft. keep: it replaces the old file; else it is a try, which leaves nothing, and has
+ * no name if the file system allows that. */
 static const char *write_aside(const char *path, int folder, const struct grown *g, bool keep)
 {
     char aside[PATH_MAX] = "";
@@ -310,7 +312,8 @@ static bool is_folder(const char *path)
     return true;
 }
 
-/* Opens the folder of a path, and makes it and those above it if they are missing. -1 with errno. */
+/* Opens the folder of a path, and makes it and those above it if they are missing. -1 with
+ * errno. */
 static int open_folder(const char *path)
 {
     char folder[PATH_MAX];
@@ -334,8 +337,8 @@ static int open_folder(const char *path)
     return fd;
 }
 
-/* Another process holds the lock while it writes the file. On file systems without locks (some network ones) the last one to
- * write wins. */
+/* Another process holds the lock while it writes the file. On file systems without locks (some
+ * network ones) the last one to write wins. */
 static bool lock_folder(int folder, bool patient)
 {
     const struct timespec pause = {0, 2000000};
@@ -348,7 +351,8 @@ static bool lock_folder(int folder, bool patient)
     return false;
 }
 
-/* Returns the path that the new file is to have: the target of a link, which may not be there yet. */
+/* Returns the path that the new file is to have: the target of a link, which may not be there
+ * yet. */
 static const char *behind_link(const char *given, char target[PATH_MAX])
 {
     char folder[PATH_MAX], link[PATH_MAX];

@@ -47,8 +47,8 @@ static void page_path(char *path, size_t size, const char *device)
     text_end(&text);
 }
 
-/* A file of another user, a link, or a file that others may write to is not trusted. A file of another length is another
- * version's. */
+/* A file of another user, a link, or a file that others may write to is not trusted. A file of
+ * another length is another version's. */
 static bool is_ours(int fd)
 {
     struct stat st;
@@ -56,7 +56,8 @@ static bool is_ours(int fd)
            (st.st_mode & 077) == 0 && (st.st_size == PAGE || st.st_size == 0);
 }
 
-/* Allocates the file now: a write into the page of a file on a full file system would end the process. */
+/* Allocates the file now: a write into the page of a file on a full file system would end the
+ * process. */
 static bool has_room(int fd)
 {
     struct held_signals held;

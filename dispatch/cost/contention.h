@@ -1,6 +1,7 @@
 /*
- * Counts the calls under way: of this process on the CPU, and of all processes of this user on a GPU. Processes see each
- * other in a page of shared memory for each device. All functions are thread-safe.
+ * Counts the calls under way: of this process on the CPU, and of all processes of this user on a
+ * GPU. Processes see each other in a page of shared memory for each device. All functions are
+ * thread-safe.
  */
 #ifndef ACCEL_CONTENTION_H
 #define ACCEL_CONTENTION_H
@@ -27,11 +28,12 @@ struct contention {
 /* Notes the folder of the pages, from the environment. Call it once, at the program's start. */
 void contention_prepare(void);
 
-/* Opens the page of the device of this name: from here on, processes that use it see each other. If that fails, this process sees
- * only itself. Call it once for each device. */
+/* Opens the page of the device of this name: from here on, processes that use it see each other. If
+ * that fails, this process sees only itself. Call it once for each device. */
 void contention_start(struct contention *load, const char *device);
 
-/* Notes that a call begins on the GPU, estimated to take `ms`. Returns its number for contention_leave_gpu(). */
+/* Notes that a call begins on the GPU, estimated to take `ms`. Returns its number for
+ * contention_leave_gpu(). */
 int contention_enter_gpu(struct contention *load, double ms);
 void contention_leave_gpu(struct contention *load, int number);
 
@@ -41,7 +43,8 @@ double contention_gpu_ms(struct contention *load);
 /* Call it in the child of a fork, which uses no device. */
 void contention_fork_child(struct contention *load);
 
-/* Count the calls of this process on the CPU. contention_enter_cpu() returns their number with the new one. */
+/* Count the calls of this process on the CPU. contention_enter_cpu() returns their number with the
+ * new one. */
 int contention_enter_cpu(void);
 void contention_leave_cpu(void);
 int contention_cpu_calls(void);

@@ -45,9 +45,10 @@ static bool is_calibrated(const struct cost_curves *device, uint32_t index)
     return atomic_load_explicit(&device->made[index], memory_order_relaxed) == CURVE_CALIBRATED;
 }
 
-/* Returns the calibrated milliseconds of a call's kernels, or nominal ones: not what was learned in their place, so that the same call has
- * the same schedule each time, and so the same result, bit for bit. With ACCEL_LEARN=1 a calibration itself changes.
- * *steps_ms: what of that the steps take; or NULL. */
+/* Returns the calibrated milliseconds of a call's kernels, or nominal ones: not what was learned in
+ * their place, so that the same call has the same schedule each time, and so the same result, bit
+ * for bit. With ACCEL_LEARN=1 a calibration itself changes. *steps_ms: what of that the steps take;
+ * or NULL. */
 static double settled_ms(struct cost_curves *device, uint32_t index, const struct model_work *work,
                          double *steps_ms)
 {
@@ -71,9 +72,11 @@ static double settled_ms(struct cost_curves *device, uint32_t index, const struc
 /* The time of a smaller square says little of the rate of large kernels. */
 #define TELLING_ORDER 768
 
-/* Makes of a call of Level 3 the one whose time tells the rate of its kernels: with the sizes of the largest square that was measured in place of larger
- * ones. Beyond it, nothing tells operations from what else takes time: a curve may say there that they take none. The kernels of a schedule are
- * hardly larger. (A factorisation does become faster with its order, up to the rate of products.) */
+/* Makes of a call of Level 3 the one whose time tells the rate of its kernels: with the sizes of
+ * the largest square that was measured in place of larger ones. Beyond it, nothing tells operations
+ * from what else takes time: a curve may say there that they take none. The kernels of a schedule
+ * are hardly larger. (A factorisation does become faster with its order, up to the rate of
+ * products.) */
 static void measured_call(struct cost_curves *device, const struct accel_call *call,
                           struct accel_call *measured)
 {
@@ -127,7 +130,8 @@ static double compute_of(const struct accel_call *call, const struct model_work 
            (shortest > 0 ? (shortest + half) / shortest : 1);
 }
 
-/* Of a call that is divided into blocks, all but the blocks on a diagonal are products; and no factorisation is faster than those. */
+/* Of a call that is divided into blocks, all but the blocks on a diagonal are products; and no
+ * factorisation is faster than those. */
 static void limit_by_products(struct schedule_rates *rates, const struct accel_call *call,
                               struct cost_curves *device, double gain)
 {

@@ -7,7 +7,8 @@
 #include "call/call.h"
 #include "cpu_kernels.h"
 
-/* A CPU library: the one that has the originals of its callers. Constant, except for threads(); thread-safe. */
+/* A CPU library: the one that has the originals of its callers. Constant, except for threads();
+ * thread-safe. */
 struct dispatch_library {
     const char *name; /* in a calibration: its file's name and size */
     const char *path; /* from the dynamic linker; empty: the program itself, NULL: not known */

@@ -15,7 +15,8 @@ pthread_rwlock_t curves_lock = PTHREAD_RWLOCK_INITIALIZER;
 /* This thread holds it for reading. */
 static _Thread_local bool holds __attribute__((tls_model("initial-exec")));
 
-/* All pairs of library and threads beyond CURVES_CPU_MOST share nominal curves, which do not learn. */
+/* All pairs of library and threads beyond CURVES_CPU_MOST share nominal curves, which do not
+ * learn. */
 static struct cost_curves *cpu_curves[CURVES_CPU_MOST], *cpu_beyond;
 static _Atomic int cpu_count;
 
@@ -33,7 +34,8 @@ struct cost_curves *curves_new(struct model_rates rates)
     return new;
 }
 
-/* Finds the section of the library with the nearest number of threads; its rates are scaled by threads_ratio. */
+/* Finds the section of the library with the nearest number of threads; its rates are scaled by
+ * threads_ratio. */
 static void find_cpu_section(struct cost_curves *p)
 {
     char prefix[CALIBRATION_KEY_BYTES];
@@ -75,7 +77,8 @@ void curves_slow_down(struct cost_curves *p, double times)
     }
 }
 
-/* Scales the rates, for routines that the section lacks, to the section's products in double precision. False if it has none. */
+/* Scales the rates, for routines that the section lacks, to the section's products in double
+ * precision. False if it has none. */
 static bool rates_of_section(struct cost_curves *p)
 {
     const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
@@ -148,8 +151,9 @@ struct cost_curves *curves_of_cpu_at(int number)
     return number < atomic_load(&cpu_count) ? cpu_curves[number] : NULL;
 }
 
-/* Of a function that is not BLAS, another library's times on this CPU will do: several programs carry a copy of libsvm. Without any,
- * leaves the curve as it is, and returns false. Under curves_lock. */
+/* Of a function that is not BLAS, another library's times on this CPU will do: several programs
+ * carry a copy of libsvm. Without any, leaves the curve as it is, and returns false. Under
+ * curves_lock. */
 static bool curve_of_another(const struct accel_routine *routine, struct model_curve *curve)
 {
     char prefix[CALIBRATION_KEY_BYTES];

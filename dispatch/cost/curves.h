@@ -1,6 +1,7 @@
 /*
- * The curves behind cost.h: one for each routine, on each CPU library with its threads and on each device. Only files of dispatch/cost/ include
- * this. Thread-safe except for the start; a curve that may change is read under curves_lock.
+ * The curves behind cost.h: one for each routine, on each CPU library with its threads and on each
+ * device. Only files of dispatch/cost/ include this. Thread-safe except for the start; a curve that
+ * may change is read under curves_lock.
  */
 #ifndef ACCEL_CURVES_H
 #define ACCEL_CURVES_H
@@ -31,7 +32,8 @@ struct cost_curves {
     double place_gbps; /* 0: its kernels do not reach the host's memory */
     bool one_memory;
     double gain[GPU_PRECISIONS]; /* in operations a second over native precision */
-    /* Of solutions by a triangle of each type, by cuBLAS and by our own kernel, 0: not measured; and schedule_rates.own_nrhs. */
+    /* Of solutions by a triangle of each type, by cuBLAS and by our own kernel, 0: not measured;
+     * and schedule_rates.own_nrhs. */
     struct schedule_solving solving[ACCEL_DTYPES][2];
     int64_t own_nrhs[ACCEL_DTYPES];
     struct block_paces paces[ACCEL_DTYPES];
@@ -49,7 +51,8 @@ struct cost_curves {
 /* Calibrated curves change only with ACCEL_LEARN=1. */
 enum curve_made { CURVE_NOT_MADE, CURVE_NOMINAL, CURVE_CALIBRATED };
 
-/* Held for writing while curves are made or changed; for reading by a borrower of curves that may change. */
+/* Held for writing while curves are made or changed; for reading by a borrower of curves that may
+ * change. */
 extern pthread_rwlock_t curves_lock;
 
 /* Take curves_lock for reading, and give it back if this thread has it so. */
@@ -66,7 +69,8 @@ extern struct cost_with {
 /* Returns new curves, which nothing frees, none of them made; NULL without memory. */
 struct cost_curves *curves_new(struct model_rates rates);
 
-/* Returns the curves of a CPU library with this number of threads; NULL without memory. At most CURVES_CPU_MOST pairs have their own. */
+/* Returns the curves of a CPU library with this number of threads; NULL without memory. At most
+ * CURVES_CPU_MOST pairs have their own. */
 enum { CURVES_CPU_MOST = 64 };
 struct cost_curves *curves_of_cpu(const struct dispatch_library *library, int threads);
 
@@ -89,8 +93,9 @@ bool curves_learn(const struct cost_curves *p, uint32_t index);
 /* Returns whether calls of a routine may have simulated times, which measured ones correct. */
 bool curves_are_simulated(const struct accel_routine *routine);
 
-/* Returns the device's curves, or if it is NULL a fast GPU's. These are not the calibration's, which may be another machine's, and must not
- * keep the device from being started. NULL without memory. */
+/* Returns the device's curves, or if it is NULL a fast GPU's. These are not the calibration's,
+ * which may be another machine's, and must not keep the device from being started. NULL without
+ * memory. */
 struct cost_curves *curves_of_device(struct cost_curves *device);
 
 /* Returns the value of the section, or `otherwise` if it has none. */

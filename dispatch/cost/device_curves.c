@@ -12,8 +12,9 @@
 
 static struct cost_curves *_Atomic fast_gpu; /* see cost.h */
 
-/* cuSOLVER is three libraries of more than 200 MB; opening them takes half a second, if they are in the page cache, to several. A
- * routine's first call loads its kernels (CUDA's lazy loading) from an open library, in some tens of milliseconds. */
+/* cuSOLVER is three libraries of more than 200 MB; opening them takes half a second, if they are in
+ * the page cache, to several. A routine's first call loads its kernels (CUDA's lazy loading) from
+ * an open library, in some tens of milliseconds. */
 static const struct cost_first nominal_first = {.kernels_ms = 50, .solver_ms = 500};
 
 static struct cost_curves *new_device(struct model_rates rates)
@@ -85,7 +86,8 @@ static void set_short(struct cost_curves *p, const struct calibration_short_name
         *x = (struct short_columns){bytes, curves_value_or(p, names->ms, 0)};
 }
 
-/* Sets what a known GPU's kernels reach. Its copies are as fast as the machine's threads stage them, wherever it is. */
+/* Sets what a known GPU's kernels reach. Its copies are as fast as the machine's threads stage
+ * them, wherever it is. */
 static void set_known(struct cost_curves *p, const struct known_gpu *known)
 {
     const double peaks[2] = {1e3 * known->tflops[0], 1e3 * known->tflops[1]};

@@ -24,7 +24,8 @@ static double alone_ms(const struct panels_call *call, const struct split_device
     return panels.schedule.ms;
 }
 
-/* Returns the numbers of the devices, the one first that would have the factorisation done first. *best_ms: what that takes. */
+/* Returns the numbers of the devices, the one first that would have the factorisation done first.
+ * *best_ms: what that takes. */
 static void sort(const struct panels_call *call, const struct split_device *device, int count,
                  int order[SPLIT_MOST], double *best_ms)
 {

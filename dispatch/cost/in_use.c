@@ -44,7 +44,8 @@ void in_use_say_missed(const struct accel_settings *of)
               of->model);
 }
 
-/* Without a GPU the file is not opened, but the user's wrong path is still worth a message, once. */
+/* Without a GPU the file is not opened, but the user's wrong path is still worth a message,
+ * once. */
 void cost_complain(void)
 {
     static atomic_bool said;

@@ -6,13 +6,16 @@
 #include "gpu/plan/nominal.h"
 
 /*
- * NVIDIA's data sheets and white papers: dense, no sparsity; double precision by tensor cores if there are any (cuBLAS uses them), single
- * precision without (TF32 is not the caller's precision). Copies staged by one thread: PCIe 3 about 8; PCIe 4 and 5 10, the
- * limit of the thread; NVLink-C2C, and a memory that GPU and CPU share (GB10 is DGX Spark's, Thor and Orin are Jetsons), 15. Of these, Orin alone does not use the
- * host's page tables (NVIDIA's blog on CUDA 13.0 for Jetson Thor).
+ * NVIDIA's data sheets and white papers: dense, no sparsity; double precision by tensor cores if
+ * there are any (cuBLAS uses them), single precision without (TF32 is not the caller's precision).
+ * Copies staged by one thread: PCIe 3 about 8; PCIe 4 and 5 10, the limit of the thread;
+ * NVLink-C2C, and a memory that GPU and CPU share (GB10 is DGX Spark's, Thor and Orin are Jetsons),
+ * 15. Of these, Orin alone does not use the host's page tables (NVIDIA's blog on CUDA 13.0 for
+ * Jetson Thor).
  */
 const struct known_gpu known_gpus[] = {
-    /* name, {single, double}, {integers, TF32, bfloat16 for bf16x9}, memory GB/s, GB, up, down, in place, integrated */
+    /* name, {single, double}, {integers, TF32, bfloat16 for bf16x9}, memory GB/s, GB, up, down, in
+     * place, integrated */
     {"GB300", {80, 1.3}, {0, 1250, 2500}, 8000, 279, 15, 15, NOMINAL_C2C_GBPS, false},
     {"B300", {75, 1.3}, {0, 1125, 2250}, 8000, 270, 10, 10, 0, false},
     {"GB200", {80, 40}, {5000, 1250, 2500}, 8000, 186, 15, 15, NOMINAL_C2C_GBPS, false},
@@ -152,7 +155,8 @@ const struct known_gpu *known_gpu_whole(const char *name)
     return gpu;
 }
 
-/* Returns the number of a word of a digit and this letter, which a point follows: "3g" in "1c.3g.40gb"; 0: it is none. */
+/* Returns the number of a word of a digit and this letter, which a point follows: "3g" in
+ * "1c.3g.40gb"; 0: it is none. */
 static int slices_of(const char *word, size_t length, char letter)
 {
     const bool is = length == 2 && word[0] >= '0' && word[0] <= '9' &&
@@ -186,8 +190,8 @@ const char *known_gpu_fault(const char *name)
     return mig == profile ? NULL : no_instance;
 }
 
-/* A profile is "3g.71gb": three of seven parts of the multiprocessors, after the cut has cost about an eighth of them, and a
- * memory of its own, with its share of the bus. */
+/* A profile is "3g.71gb": three of seven parts of the multiprocessors, after the cut has cost about
+ * an eighth of them, and a memory of its own, with its share of the bus. */
 struct known_gpu known_gpu_slice(const struct known_gpu *card, const char *name)
 {
     struct known_gpu slice = *card;

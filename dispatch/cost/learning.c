@@ -12,7 +12,8 @@
 #include "ops/rules/lapack_rules.h"
 #include "probe.h"
 
-/* Returns the call's work if the curves of its routine may learn. Part of a spectrum takes a part of the time, which the model does not know. */
+/* Returns the call's work if the curves of its routine may learn. Part of a spectrum takes a part
+ * of the time, which the model does not know. */
 static bool work_to_learn(struct cost_curves *p, const struct accel_call *call,
                           struct model_work *work)
 {
@@ -85,7 +86,8 @@ void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library
     learn(p, curve, &work, believed_ms(took, estimate));
 }
 
-/* Returns the milliseconds that the schedule of a call says; negative: copies and kernels are added. */
+/* Returns the milliseconds that the schedule of a call says; negative: copies and kernels are
+ * added. */
 static double schedule_ms(struct cost_curves *p, const struct accel_call *call,
                           int64_t memory_bytes)
 {
@@ -178,7 +180,8 @@ static bool compose(struct grown *body, struct cost_curves *p)
     return !body->failed && body->length > 0;
 }
 
-/* Whether there is something to keep. With another ratio of threads, points come from another section. */
+/* Whether there is something to keep. With another ratio of threads, points come from another
+ * section. */
 static bool has_learned(const struct cost_curves *p)
 {
     return p && p->learned && !(p->threads_ratio > 0 && p->threads_ratio != 1);

@@ -130,7 +130,8 @@ bool lending_find(struct split_part *part, int parts, const struct accel_call *w
 
 /* ---- Schedules with the same cells ---- */
 
-/* Cells of a triangle's lines are the same for all parts that have these lines if they are equally long. */
+/* Cells of a triangle's lines are the same for all parts that have these lines if they are equally
+ * long. */
 static struct schedule_choice agree(struct schedule_choice common,
                                     const struct schedule_call *shape)
 {

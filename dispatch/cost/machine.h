@@ -1,5 +1,6 @@
 /*
- * The machine at the moment of a call, as the decision sees it: the curves of both sides, rates, and the state of a device. Plain data.
+ * The machine at the moment of a call, as the decision sees it: the curves of both sides, rates,
+ * and the state of a device. Plain data.
  */
 #ifndef ACCEL_MACHINE_H
 #define ACCEL_MACHINE_H
@@ -17,16 +18,20 @@ struct accel_machine {
     double up_gbps, down_gbps; /* 10^9 bytes a second, host to device and back */
     double place_gbps;         /* kernels that read the host's memory where it is; 0: they cannot */
     bool one_memory; /* the device's memory is the host's: reading in place costs nothing more */
-    /* For a call that a schedule divides (gpu/plan/scheduled.h); up = 0: copies and kernels are added. */
+    /* For a call that a schedule divides (gpu/plan/scheduled.h); up = 0: copies and kernels are
+     * added. */
     struct schedule_rates schedule;
-    /* Corrects the time of the schedule by measured calls: see model_work_of_time(). NULL: none was measured. */
+    /* Corrects the time of the schedule by measured calls: see model_work_of_time(). NULL: none was
+     * measured. */
     const struct model_curve *schedule_curve;
-    /* The estimate of a call that certainly stays on the CPU is wanted, too, by its schedule: it is reported, or counts later. */
+    /* The estimate of a call that certainly stays on the CPU is wanted, too, by its schedule: it is
+     * reported, or counts later. */
     bool wants_all;
     struct gpu_kept kept; /* inputs that are probably on the device already */
     bool keeps;           /* the user asks that inputs are kept: they are worth a copy */
-    /* A call that would gain if its largest input were there may bring that, to be known by the kernel's record of writes (bringing.h in
-     * gpu/). The one to be brought now, whatever the call loses by that: a bit as in gpu_host.brings. */
+    /* A call that would gain if its largest input were there may bring that, to be known by the
+     * kernel's record of writes (bringing.h in gpu/). The one to be brought now, whatever the call
+     * loses by that: a bit as in gpu_host.brings. */
     bool may_bring;
     unsigned brings;
     double digest_gbps, scan_gbps; /* 10^9 bytes a second, to see that they have not changed */

@@ -9,7 +9,8 @@
 
 /* ---- Logarithms ---- */
 
-/* Of a positive number, to the base 2: exact at its powers, linear in between, which is as exact as the curve is. */
+/* Of a positive number, to the base 2: exact at its powers, linear in between, which is as exact as
+ * the curve is. */
 static float log2_of(double x)
 {
     uint64_t bits;
@@ -70,7 +71,8 @@ void model_work_of(const struct accel_call *call, bool device, struct model_work
         }
         if (x->access & ACCEL_WRITE)
             work->down_bytes += bytes;
-        /* Matrices that products share go up once. An array without a first matrix may not be read. */
+        /* Matrices that products share go up once. An array without a first matrix may not be
+         * read. */
         if (accel_is_read(call, x))
             work->up_bytes += call->batch > 1 && (!x->array || x->ptr)
                                   ? bytes / batch * (double)scheduled_distinct(x, call->batch)
@@ -104,7 +106,8 @@ double model_terms_ms(const struct model_curve *curve, const struct model_work *
     return sum;
 }
 
-/* A size this many octaves below the largest hardly matters to the time: one right-hand side or eight. */
+/* A size this many octaves below the largest hardly matters to the time: one right-hand side or
+ * eight. */
 enum { FAR_BELOW = 5 };
 
 static double largest_of(const float place[MODEL_SIZES])
@@ -130,7 +133,8 @@ static double distance2(const struct model_point *point, const struct model_work
     return sum;
 }
 
-/* The terms alone weigh as much as one point three octaves away: they count if nothing near was measured. */
+/* The terms alone weigh as much as one point three octaves away: they count if nothing near was
+ * measured. */
 static double weight_of(double distance_squared)
 {
     double d = distance_squared + 0.02;
@@ -186,7 +190,8 @@ static struct normal normal_of(const struct model_work *works, const double *ms,
     return normal;
 }
 
-/* Solves for the terms of a set by Gauss's elimination. False if they cannot be told apart, or one is negative. */
+/* Solves for the terms of a set by Gauss's elimination. False if they cannot be told apart, or one
+ * is negative. */
 static bool solve(const struct normal *normal, unsigned set, double ms[MODEL_TERMS])
 {
     double a[MODEL_TERMS][MODEL_TERMS + 1];
@@ -232,8 +237,8 @@ static double error_of(const double ms[MODEL_TERMS], const struct model_work *wo
     return sum;
 }
 
-/* Tries all sets of terms: they are few. A term that explains less than the noise of the measurements is left out, or it would
- * grow beyond the measured sizes. */
+/* Tries all sets of terms: they are few. A term that explains less than the noise of the
+ * measurements is left out, or it would grow beyond the measured sizes. */
 static bool best_terms(double best[MODEL_TERMS], const struct model_work *works,
                        const double *measured, int count)
 {
@@ -256,8 +261,8 @@ static bool best_terms(double best[MODEL_TERMS], const struct model_work *works,
     return found;
 }
 
-/* Beyond the measured sizes the ramp and the steps fade, but no CPU gets ten times as fast as the fastest measured call, and no GPU a
- * hundred times. */
+/* Beyond the measured sizes the ramp and the steps fade, but no CPU gets ten times as fast as the
+ * fastest measured call, and no GPU a hundred times. */
 static double least_ms_per_operation(const struct model_work *works, const double *measured,
                                      int count, bool device)
 {
@@ -270,8 +275,8 @@ static double least_ms_per_operation(const struct model_work *works, const doubl
     return least / (device ? 100 : 10);
 }
 
-/* Whether the calls tell the terms apart. Few calls, or calls of about one size, do not: the curve keeps its terms, and the points
- * correct them. */
+/* Whether the calls tell the terms apart. Few calls, or calls of about one size, do not: the curve
+ * keeps its terms, and the points correct them. */
 static bool tells_terms(const struct model_curve *curve, const struct model_work *works, int count)
 {
     const int least_points = 4;
@@ -361,8 +366,8 @@ static struct model_point *nearest_point(struct model_curve *curve, const struct
     return nearest;
 }
 
-/* A run is slow for many reasons, and fast only because it can be. One alone, as of a process that has been stopped meanwhile, tells nothing: two that
- * follow each other do. */
+/* A run is slow for many reasons, and fast only because it can be. One alone, as of a process that
+ * has been stopped meanwhile, tells nothing: two that follow each other do. */
 static void refine_point(struct model_point *point, float log2_ratio)
 {
     const float most = 8; /* runs that count: the machine may change */

@@ -18,7 +18,8 @@ double part_floor_ms(const struct accel_call *call, const struct schedule_rates 
     return schedule_floor(&scheduled.call, rates);
 }
 
-/* Returns the cell's size nearest to `step` that divides a size evenly, long ones as all cells. shape: of its rows; NULL: of others. */
+/* Returns the cell's size nearest to `step` that divides a size evenly, long ones as all cells.
+ * shape: of its rows; NULL: of others. */
 static int64_t fitted(int64_t all, int64_t step, const struct schedule_call *shape)
 {
     const int64_t cells = accel_max(1, (all + step / 2) / step);

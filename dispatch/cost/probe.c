@@ -9,7 +9,8 @@
 /* A run that takes longer than this is the last. */
 #define PROBE_MOST_MS 5.0
 
-/* Returns the best rate of two products of order n, in 10^9 operations a second; 0 if there is none. */
+/* Returns the best rate of two products of order n, in 10^9 operations a second; 0 if there is
+ * none. */
 static double time_product(const struct dispatch_library *library, int64_t n)
 {
     const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
@@ -41,8 +42,8 @@ static double time_product(const struct dispatch_library *library, int64_t n)
     return best;
 }
 
-/* Returns the order of a product that takes about a millisecond at the nominal rate: many threads reach their rate only at large
- * sizes. */
+/* Returns the order of a product that takes about a millisecond at the nominal rate: many threads
+ * reach their rate only at large sizes. */
 static int64_t probe_size(int threads)
 {
     int64_t n = 224;

@@ -10,10 +10,12 @@ enum { PROBES = 8 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is not atomic */
 FORKS_LOCK(lock);
 
-/* A place is judged after RUNS_LEAST runs, or a loss of long_ms; it has lost if the GPU took more than `margin` times the CPU's
- * time, as measured times are noisy. The first run does not count: it loads kernels and libraries. But long first runs of the
- * process count once they have lost setup_most_ms together. Where a run has gained, a single one that loses tells nothing, however long it was (a
- * process may be stopped), and counts for no more than `most` times the CPU's time; the next one in a row counts in full. */
+/* A place is judged after RUNS_LEAST runs, or a loss of long_ms; it has lost if the GPU took more
+ * than `margin` times the CPU's time, as measured times are noisy. The first run does not count: it
+ * loads kernels and libraries. But long first runs of the process count once they have lost
+ * setup_most_ms together. Where a run has gained, a single one that loses tells nothing, however
+ * long it was (a process may be stopped), and counts for no more than `most` times the CPU's time;
+ * the next one in a row counts in full. */
 enum { RUNS_LEAST = 3 };
 static const double margin = 1.25, long_ms = 100, setup_most_ms = 2000, most = 4;
 

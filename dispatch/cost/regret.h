@@ -1,6 +1,7 @@
 /*
- * How calls fared on the GPU, by place: a call site that calls a routine with matrices of about one shape. A place whose calls
- * lose time on the GPU stays on the CPU from then on: a wrong estimate costs a few calls, not the program's time. Thread-safe.
+ * How calls fared on the GPU, by place: a call site that calls a routine with matrices of about one
+ * shape. A place whose calls lose time on the GPU stays on the CPU from then on: a wrong estimate
+ * costs a few calls, not the program's time. Thread-safe.
  */
 #ifndef ACCEL_REGRET_H
 #define ACCEL_REGRET_H
@@ -24,7 +25,8 @@ struct regret {
     double setup_ms; /* lost in long first runs, which do not count */
 };
 
-/* Returns the key of a place: a hash of return address, routine, and the class of the shape (each size by its power of two). */
+/* Returns the key of a place: a hash of return address, routine, and the class of the shape (each
+ * size by its power of two). */
 uint64_t regret_key(uintptr_t site, const struct accel_call *call);
 
 /* Whether the place has been sent back. */

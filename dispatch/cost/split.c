@@ -163,8 +163,9 @@ static void lay_out(struct plan *p)
     }
 }
 
-/* Sets the parts' times where they lend each other operands, by schedules of which all are made by one choice. Returns the operands that may not be
- * lent, because a part's device has no room for all of their cells, as bits. */
+/* Sets the parts' times where they lend each other operands, by schedules of which all are made by
+ * one choice. Returns the operands that may not be lent, because a part's device has no room for
+ * all of their cells, as bits. */
 static unsigned take_lent_times(struct plan *p)
 {
     unsigned never = 0;
@@ -233,7 +234,8 @@ static double ms_with(const struct plan *p, int i, int64_t line)
     return p->split.part[i].ms * (1 + (double)line / have);
 }
 
-/* Moves one line of the result from the part that takes longest to the one that takes the shortest time with it. */
+/* Moves one line of the result from the part that takes longest to the one that takes the shortest
+ * time with it. */
 static void move_line(struct plan *p)
 {
     const int64_t extent = p->strips == p->parts ? p->whole.cols : p->whole.rows,
@@ -263,8 +265,8 @@ static bool is_better(struct plan *p, struct plan *best, bool exact)
     return true;
 }
 
-/* Keeps the best division of some whose parts are more and more even, and moves single lines in that: what the weights cannot tell, because
- * parts are whole lines. */
+/* Keeps the best division of some whose parts are more and more even, and moves single lines in
+ * that: what the weights cannot tell, because parts are whole lines. */
 static void balance(struct plan *p, bool exact, int rounds, int lines)
 {
     struct plan best = *p;
@@ -281,7 +283,8 @@ static void balance(struct plan *p, bool exact, int rounds, int lines)
     *p = best;
 }
 
-/* Moves the edges of a grid's groups to and fro, by shorter and shorter ways, as long as that makes the call shorter. */
+/* Moves the edges of a grid's groups to and fro, by shorter and shorter ways, as long as that makes
+ * the call shorter. */
 static void balance_grid(struct plan *p, bool exact, int64_t way, int tries)
 {
     const int64_t line = line_of(p->whole.rows, p->groups);
@@ -324,8 +327,9 @@ static double sort_devices(struct plan *p, int count)
     return ms[0];
 }
 
-/* Takes the fastest devices. Of a triangle, the slowest of them gets the first rows, which are the shortest: a small share is most of a square
- * there, and further down a few long rows, which do not fill a device. */
+/* Takes the fastest devices. Of a triangle, the slowest of them gets the first rows, which are the
+ * shortest: a small share is most of a square there, and further down a few long rows, which do not
+ * fill a device. */
 static void take_devices(struct plan *p, int parts)
 {
     p->parts = parts;
@@ -339,7 +343,8 @@ static void take_devices(struct plan *p, int parts)
     }
 }
 
-/* How often parts are made more even, and lines are moved (for each part): by floors; by schedules. */
+/* How often parts are made more even, and lines are moved (for each part): by floors; by
+ * schedules. */
 enum { ROUNDS = 16, LINES = 2, EXACT_ROUNDS = 5, EXACT_LINES = 4 };
 
 /* How often a grid's edges are moved, first by one of so many parts of the rows; by schedules. */
@@ -357,8 +362,8 @@ static void keep_shorter(struct plan *best, const struct plan *p)
         *best = *p;
 }
 
-/* Look, by floors, for the best division of a call over some of so many devices: in strips and between rows; of a triangle, in a grid.
- * *best: as all, without a division. */
+/* Look, by floors, for the best division of a call over some of so many devices: in strips and
+ * between rows; of a triangle, in a grid. *best: as all, without a division. */
 static void find_strips(struct plan *best, const struct plan *all, int count, bool by_rows,
                         bool by_cols)
 {
@@ -392,8 +397,9 @@ static void find_grid(struct plan *best, const struct plan *all, int count)
     }
 }
 
-/* Makes the parts of both kinds even by their schedules, and returns the better one: floors tell little of how soon a part's last blocks come
- * down. One whose floor is far above the other's is not looked at. */
+/* Makes the parts of both kinds even by their schedules, and returns the better one: floors tell
+ * little of how soon a part's last blocks come down. One whose floor is far above the other's is
+ * not looked at. */
 static struct plan better_by_schedules(struct plan *strips, struct plan *grid)
 {
     const bool near = strips->split.ms < FAR * grid->split.ms;
@@ -417,7 +423,8 @@ static void close_ranks(struct split *split, int parts)
     split->count = count;
 }
 
-/* Looks for the best division over so many devices. Its split has no parts if none can be worth it. */
+/* Looks for the best division over so many devices. Its split has no parts if none can be worth
+ * it. */
 static struct plan find(const struct plan *all, int count)
 {
     const unsigned cuts = accel_cuts_of(all->call);
@@ -442,9 +449,10 @@ static bool may_lend(const struct split_device *device, int count)
     return peers > 1;
 }
 
-/* Looks for a better division with loans: over some devices, and over all of them. By their floors, fewer do as well where the host's memory is the limit;
- * but each of more has less to do when the last cells have come up. A part's own schedule does not know how long it waits for others, so all are simulated
- * together. */
+/* Looks for a better division with loans: over some devices, and over all of them. By their floors,
+ * fewer do as well where the host's memory is the limit; but each of more has less to do when the
+ * last cells have come up. A part's own schedule does not know how long it waits for others, so all
+ * are simulated together. */
 static void find_with_loans(struct plan *best, const struct plan *all, int count)
 {
     for (int fewest = 2;; fewest = count) {

@@ -1,11 +1,13 @@
 /*
- * How a call is divided over several devices: which part of the result each of them computes, and when all are done, in virtual time. Pure
- * functions: the same call, rates and devices have the same split each time.
+ * How a call is divided over several devices: which part of the result each of them computes, and
+ * when all are done, in virtual time. Pure functions: the same call, rates and devices have the
+ * same split each time.
  *
- * Every device runs its part by a schedule of its own (gpu/plan/schedule.h). Their copies share what the host's threads can pack and unpack, so
- * each device copies at its own rate, or at its share of the host's. Every operand of a part crosses the host's memory once for each
- * device that needs it; or once in all, where devices copy from each other faster: then one of them brings each cell up, and the others have
- * it from there (lending.h).
+ * Every device runs its part by a schedule of its own (gpu/plan/schedule.h). Their copies share
+ * what the host's threads can pack and unpack, so each device copies at its own rate, or at its
+ * share of the host's. Every operand of a part crosses the host's memory once for each device that
+ * needs it; or once in all, where devices copy from each other faster: then one of them brings each
+ * cell up, and the others have it from there (lending.h).
  */
 #ifndef ACCEL_SPLIT_H
 #define ACCEL_SPLIT_H
@@ -16,10 +18,12 @@
 enum { SPLIT_MOST = 16 };
 
 struct split_device {
-    /* For this call: cost_schedule_rates(). rates.peer: from the memory of any other device of the call, or 0. */
+    /* For this call: cost_schedule_rates(). rates.peer: from the memory of any other device of the
+     * call, or 0. */
     struct schedule_rates rates;
     int64_t memory_bytes; /* that may be used */
-    int port; /* devices with the same one share a link, as fast as the fastest of theirs; 0: it has one of its own */
+    int port; /* devices with the same one share a link, as fast as the fastest of theirs; 0: it has
+                 one of its own */
 };
 
 struct split_part {
@@ -48,7 +52,8 @@ static inline bool split_lends(const struct split_part *part)
 struct split {
     int count; /* parts, each on a device of its own; 1: the call stays whole */
     struct split_part part[SPLIT_MOST];
-    int ahead; /* parts bring up cells that they lend so many before those that they copy: see peers_order() */
+    int ahead;       /* parts bring up cells that they lend so many before those that they copy: see
+                        peers_order() */
     double ms;       /* until the last part is done */
     double whole_ms; /* no device is faster with the whole call */
 };
@@ -65,17 +70,19 @@ static inline bool split_any_lends(const struct split *split)
 /* Another device must bring so much: the estimates are not exact. */
 #define SPLIT_GAIN 0.95
 
-/* Shorter calls stay whole; others have at most so many devices that it does not take long to look for the best division. */
+/* Shorter calls stay whole; others have at most so many devices that it does not take long to look
+ * for the best division. */
 #define SPLIT_LEAST_MS 0.5
 
-/* Divides a valid, non-empty call with operands in host memory over some of these devices, so that it is done first. count: at most SPLIT_MOST.
- * host_gbps: 10^9 bytes a second that the host packs, and unpacks, for all devices together. Leaves the call whole unless that makes it
- * faster than the best single device by SPLIT_GAIN. */
+/* Divides a valid, non-empty call with operands in host memory over some of these devices, so that
+ * it is done first. count: at most SPLIT_MOST. host_gbps: 10^9 bytes a second that the host packs,
+ * and unpacks, for all devices together. Leaves the call whole unless that makes it faster than the
+ * best single device by SPLIT_GAIN. */
 void split_make(struct split *split, const struct accel_call *call,
                 const struct split_device *device, int count, double host_gbps);
 
-/* Sets what each of some devices, device[on[0]] .. device[on[count - 1]], copies at while all of them copy: its own rate, or its share of a link
- * that several have, or of what the host packs. */
+/* Sets what each of some devices, device[on[0]] .. device[on[count - 1]], copies at while all of
+ * them copy: its own rate, or its share of a link that several have, or of what the host packs. */
 void split_links(struct schedule_rates *rates, const struct split_device *device, const int *on,
                  int count, double host_gbps);
 

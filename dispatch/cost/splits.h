@@ -1,6 +1,6 @@
 /*
- * Splits of calls like those before: what has been found for a call, its devices' rates and their memory is kept, because to look for it
- * takes as long as a short call. Thread-safe.
+ * Splits of calls like those before: what has been found for a call, its devices' rates and their
+ * memory is kept, because to look for it takes as long as a short call. Thread-safe.
  */
 #ifndef ACCEL_SPLITS_H
 #define ACCEL_SPLITS_H

@@ -91,7 +91,8 @@ static void free_all(struct parts *p)
         peers_free(p->peers);
 }
 
-/* Puts all parts at their start, with steps in the order of so many cells ahead. Returns false without memory. */
+/* Puts all parts at their start, with steps in the order of so many cells ahead. Returns false
+ * without memory. */
 static bool begin_all(struct parts *p, int ahead)
 {
     for (int i = 0; i < p->cells; i++)
@@ -110,8 +111,8 @@ static bool begin_all(struct parts *p, int ahead)
     return true;
 }
 
-/* Sets what an upload takes, and when it may begin. Returns false if another part's has not been simulated yet. *cell: the number of a shared cell that
- * the part brings up, or negative. */
+/* Sets what an upload takes, and when it may begin. Returns false if another part's has not been
+ * simulated yet. *cell: the number of a shared cell that the part brings up, or negative. */
 static bool time_upload(struct parts *p, int number, const struct schedule_step *step, int *cell,
                         struct schedule_work *work)
 {
@@ -176,7 +177,8 @@ static double run_all(struct parts *p)
     return ms;
 }
 
-/* How far ahead parts may be, in halves of as many cells as there are parts. Behind two that take longer, none is looked at. */
+/* How far ahead parts may be, in halves of as many cells as there are parts. Behind two that take
+ * longer, none is looked at. */
 static const int ways[] = {2, 3, 4, 6, 10, 20, 40};
 
 bool together_ms(struct split *split, const struct accel_call *call,

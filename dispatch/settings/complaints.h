@@ -1,6 +1,6 @@
 /*
- * Complaints about the settings: remembered while they are read, said later, in processes that call BLAS. Nothing is
- * allocated. Not thread-safe, except as said.
+ * Complaints about the settings: remembered while they are read, said later, in processes that call
+ * BLAS. Nothing is allocated. Not thread-safe, except as said.
  */
 #ifndef ACCEL_COMPLAINTS_H
 #define ACCEL_COMPLAINTS_H

@@ -37,8 +37,8 @@ static bool next_item(const char **rest, struct piece *item)
     return false;
 }
 
-/* Whether the set that starts at `*at` has the character; moves `*at` behind the set. An unclosed bracket
- * stands for itself. */
+/* Whether the set that starts at `*at` has the character; moves `*at` behind the set. An unclosed
+ * bracket stands for itself. */
 static bool matches_set(const char **at, const char *end, char c)
 {
     const char *p = *at + 1;
@@ -94,8 +94,8 @@ static bool glob(struct piece pattern, struct piece name)
 
 enum group { NO_GROUP, BLAS, BLAS2, BLAS3, LAPACK, UNKNOWN };
 
-/* An item, in lower case, without what Fortran's and C's interfaces put around a name; the name is empty if it is longer than any
- * routine's. */
+/* An item, in lower case, without what Fortran's and C's interfaces put around a name; the name is
+ * empty if it is longer than any routine's. */
 struct routine_item {
     enum group group;
     char name[64];

@@ -1,6 +1,6 @@
 /*
- * The settings by name: their table, and the functions that read their values. For settings.c, which finds the values. Not
- * thread-safe.
+ * The settings by name: their table, and the functions that read their values. For settings.c,
+ * which finds the values. Not thread-safe.
  */
 #ifndef ACCEL_SETTING_H
 #define ACCEL_SETTING_H
@@ -56,7 +56,8 @@ const char *setting_nearest(const char *name);
 
 /* ---- Reading values ---- */
 
-/* Set the setting's field. The words of a choice stand for the values 0, 1, 2 … of its enumeration. */
+/* Set the setting's field. The words of a choice stand for the values 0, 1, 2 … of its
+ * enumeration. */
 setting_reader setting_read_switch, setting_read_choice, setting_read_string, setting_read_path,
     setting_read_path_pattern, setting_read_folder, setting_read_originals, setting_read_ms;
 
@@ -68,14 +69,16 @@ setting_reader setting_read_start, setting_read_require, setting_read_ml, settin
 /* Whether a list names this program. In it, `default` stands for the programs that start others. */
 bool setting_excludes(const char *list, const char *program);
 
-/* Returns a copy that stays until setting_forget(): a program may overwrite its environment (setproctitle). NULL: no room. */
+/* Returns a copy that stays until setting_forget(): a program may overwrite its environment
+ * (setproctitle). NULL: no room. */
 const char *setting_keep(const char *value);
 void setting_forget(void);
 
 /* Writes the choices for a complaint: the first word of each. Returns `shown`. */
 const char *setting_words(const char *words, char *shown, size_t size);
 
-/* Writes " cannot be opened (No such file or directory)"; error 0: without the parentheses. Returns `to`. */
+/* Writes " cannot be opened (No such file or directory)"; error 0: without the parentheses. Returns
+ * `to`. */
 const char *setting_fault(const char *fault, int error, char *to, size_t size);
 
 #endif

@@ -152,8 +152,8 @@ enum outcome setting_read_string(struct reading *reading, const struct setting *
     return keep_string(reading, setting, setting_keep(value));
 }
 
-/* Returns a copy of the path that is right also when the program changes its folder. In a pattern, percent signs of the folder's own
- * name are doubled. NULL: no room. */
+/* Returns a copy of the path that is right also when the program changes its folder. In a pattern,
+ * percent signs of the folder's own name are doubled. NULL: no room. */
 static const char *from_here(const char *path, bool pattern)
 {
     char here[PATH_MAX], full[2 * PATH_MAX];
@@ -197,7 +197,8 @@ enum outcome setting_read_folder(struct reading *reading, const struct setting *
     return outcome;
 }
 
-/* Reads paths separated by colons. The dynamic linker finds a name without a slash, when that is needed. */
+/* Reads paths separated by colons. The dynamic linker finds a name without a slash, when that is
+ * needed. */
 enum outcome setting_read_originals(struct reading *reading, const struct setting *setting,
                                     const char *value)
 {
@@ -232,7 +233,8 @@ enum outcome setting_read_model(struct reading *reading, const struct setting *s
     return outcome;
 }
 
-/* Returns the factor of a unit: K, M, G, T, with or without "B" or "iB", are powers of 1024. 0: it is no unit. */
+/* Returns the factor of a unit: K, M, G, T, with or without "B" or "iB", are powers of 1024. 0: it
+ * is no unit. */
 static double unit_of(const char *unit)
 {
     static const char letters[] = "kmgt";
@@ -245,7 +247,8 @@ static double unit_of(const char *unit)
     return letter ? factor : !*unit;
 }
 
-/* Reads an unsigned decimal number; *end is what follows. NaN: there is none. strtod() also takes signs, spaces, hexadecimal, inf. */
+/* Reads an unsigned decimal number; *end is what follows. NaN: there is none. strtod() also takes
+ * signs, spaces, hexadecimal, inf. */
 static double number_in(const char *value, char **end)
 {
     const double number = strtod(value, end);
@@ -284,7 +287,8 @@ enum outcome setting_read_memory(struct reading *reading, const struct setting *
     return UNDERSTOOD;
 }
 
-/* Reads a list of libraries. In it, a switch stands for none, or for those that are accelerated by default. */
+/* Reads a list of libraries. In it, a switch stands for none, or for those that are accelerated by
+ * default. */
 enum outcome setting_read_ml(struct reading *reading, const struct setting *setting,
                              const char *value)
 {
@@ -316,8 +320,8 @@ enum outcome setting_read_ml(struct reading *reading, const struct setting *sett
     return UNDERSTOOD;
 }
 
-/* Sets the precision of the routine, or, without a name, of all of its type, also of those that no device computes in it: they are told of as
- * native. Returns false if it suits none. */
+/* Sets the precision of the routine, or, without a name, of all of its type, also of those that no
+ * device computes in it: they are told of as native. Returns false if it suits none. */
 static bool set_precision(unsigned char precision[ACCEL_ROUTINES_MOST], const char *routine,
                           size_t length, enum gpu_precision asked)
 {

@@ -25,7 +25,8 @@ static void complain_of_name(struct complaint_place place, const char *name, con
                                        setting_nearest(name), outcome, false});
 }
 
-/* Reads a value, unless a place of higher rank has had one. An empty value stands for the default. */
+/* Reads a value, unless a place of higher rank has had one. An empty value stands for the
+ * default. */
 static void take(struct reading *reading, int i, const char *value, struct complaint_place place)
 {
     const struct setting *setting = &setting_table[i];
@@ -81,8 +82,8 @@ static void read_environment(struct reading *reading)
 
 enum expected { NAMED_BY_USER, USERS_OWN, SYSTEMS };
 
-/* Only a file that the user has named is missed. The user's own may be closed: HOME stays another user's in programs that change the
- * user. */
+/* Only a file that the user has named is missed. The user's own may be closed: HOME stays another
+ * user's in programs that change the user. */
 static bool may_lack(enum expected expected, int error)
 {
     return expected != NAMED_BY_USER &&
@@ -95,7 +96,8 @@ static bool may_promise(int i)
     return setting_table[i].promise && !found[i];
 }
 
-/* Returns a promise that a refused file may hold: the first that it names, or the first of all if it could not be read. NULL: none. */
+/* Returns a promise that a refused file may hold: the first that it names, or the first of all if
+ * it could not be read. NULL: none. */
 static const char *promise_lost(void)
 {
     struct config_line line;
@@ -110,8 +112,9 @@ static const char *promise_lost(void)
     return NULL;
 }
 
-/* Ignores a file, and remembers why. If the user has named it (ACCEL_CONFIG), it may hold a promise, and the program must not go on
- * without that. No other file ends a program, or whoever can write such a file could end the programs of other users. */
+/* Ignores a file, and remembers why. If the user has named it (ACCEL_CONFIG), it may hold a
+ * promise, and the program must not go on without that. No other file ends a program, or whoever
+ * can write such a file could end the programs of other users. */
 static void refuse_file(struct reading *reading, const char *path, enum expected expected,
                         const char *fault, int error)
 {
@@ -172,7 +175,8 @@ static void read_file(struct reading *reading, const char *path, enum expected e
             take(reading, i, values[i], (struct complaint_place){place.file, numbers[i]});
 }
 
-/* Makes the path of `name` in the folder that `variable` names, or else in $HOME/`folder`. False: neither variable is usable. */
+/* Makes the path of `name` in the folder that `variable` names, or else in $HOME/`folder`. False:
+ * neither variable is usable. */
 static bool user_path(const char *variable, const char *folder, const char *name, char *path,
                       size_t size)
 {
@@ -210,8 +214,8 @@ static void read_files(struct reading *reading, const char *system_file)
 
 /* ---- All of it ---- */
 
-/* Whether ACCEL=0 comes from a place of lower rank than the user's wish for the GPU: a fallback that the user has not chosen. Of the user's own files,
- * both are. */
+/* Whether ACCEL=0 comes from a place of lower rank than the user's wish for the GPU: a fallback
+ * that the user has not chosen. Of the user's own files, both are. */
 static bool is_against_wish(const struct settings_sources *sources)
 {
     const char *const off = places[setting_named("ACCEL")].file,
@@ -220,7 +224,8 @@ static bool is_against_wish(const struct settings_sources *sources)
     return off && (!wish || (strcmp(off, system) == 0 && strcmp(wish, system) != 0));
 }
 
-/* Leaves nothing but what a process needs whose calls libaccel leaves alone: or which has to end. */
+/* Leaves nothing but what a process needs whose calls libaccel leaves alone: or which has to
+ * end. */
 static void switch_off(struct accel_settings *settings, const struct settings_sources *sources,
                        bool broken)
 {

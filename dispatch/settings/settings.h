@@ -34,7 +34,7 @@ enum accel_devices_kind {
 #define ACCEL_DEVICES_MAX 64
 struct accel_devices {
     enum accel_devices_kind kind;
-    int count; /* of a list: at least 1, each once, 0 to ACCEL_DEVICES_MAX - 1, in the user's order */
+    int count; /* of a list: at least 1, in the user's order, each once, below ACCEL_DEVICES_MAX */
     int number[ACCEL_DEVICES_MAX];
 };
 
@@ -65,7 +65,8 @@ struct accel_settings {
     bool model_given;     /* by the user */
     const char *cuda_dir; /* NULL: none */
     const char *original; /* NULL: none */
-    /* The value of a promise (ACCEL_REQUIRE, ACCEL_VERIFY, ACCEL_VERIFY_ACTION) cannot be read: the program must not call BLAS. */
+    /* The value of a promise (ACCEL_REQUIRE, ACCEL_VERIFY, ACCEL_VERIFY_ACTION) cannot be read: the
+     * program must not call BLAS. */
     bool broken_promise;
     /* For the tool's own use: */
     const char *estimate;      /* a GPU's name, NULL: none */
@@ -82,10 +83,12 @@ struct settings_sources {
     bool whole;  /* for the tool: ACCEL=0 and ACCEL_EXCLUDE leave the other settings as they are */
 };
 
-/* Fills `settings`, each from the first that has it: the environment, the file that ACCEL_CONFIG names, the user's file, the
- * system's. A value that cannot be read leaves the default, and is remembered (complaints.h). If `on` is false, because of ACCEL or
- * ACCEL_EXCLUDE, only `original` is set, unless all are wanted; but where ACCEL=0 is of a lower rank than the user's ACCEL_REQUIRE=gpu, that is a
- * broken promise. Not thread-safe. Strings are copied, and stay valid until the next call. Keeps errno. */
+/* Fills `settings`, each from the first that has it: the environment, the file that ACCEL_CONFIG
+ * names, the user's file, the system's. A value that cannot be read leaves the default, and is
+ * remembered (complaints.h). If `on` is false, because of ACCEL or ACCEL_EXCLUDE, only `original`
+ * is set, unless all are wanted; but where ACCEL=0 is of a lower rank than the user's
+ * ACCEL_REQUIRE=gpu, that is a broken promise. Not thread-safe. Strings are copied, and stay valid
+ * until the next call. Keeps errno. */
 void settings_read_from(struct accel_settings *settings, const struct settings_sources *sources);
 
 /* The same with /etc/accel.conf, this program, and AT_SECURE. */
@@ -101,22 +104,25 @@ struct setting_found {
 struct settings_watch {
     /* Gets the value that counts of each setting that is set somewhere. */
     void (*value)(void *context, const struct setting_found *found);
-    /* Gets each config file that is looked for: read (fault NULL), refused, or not there (error ENOENT). */
+    /* Gets each config file that is looked for: read (fault NULL), refused, or not there (error
+     * ENOENT). */
     void (*file)(void *context, const char *path, const char *fault, int error);
     void *context;
 };
 
-/* settings_read() for the tool: all settings, whatever ACCEL and ACCEL_EXCLUDE say. watch: gets what is found where; may be NULL. */
+/* settings_read() for the tool: all settings, whatever ACCEL and ACCEL_EXCLUDE say. watch: gets
+ * what is found where; may be NULL. */
 void settings_read_whole(struct accel_settings *settings, const struct settings_watch *watch);
 
-/* Whether calls wait while the GPU starts, if no call makes it another way: ranks of MPI wait for each other anyway. */
+/* Whether calls wait while the GPU starts, if no call makes it another way: ranks of MPI wait for
+ * each other anyway. */
 static inline bool settings_wait(const struct accel_settings *settings, bool mpi)
 {
     return settings->start_given ? settings->start == ACCEL_START_WAIT : mpi;
 }
 
-/* Remembers as a complaint the first item of gpu_routines, and of cpu_routines, that matches none of the `count` routines. After
- * settings_read(); not thread-safe. */
+/* Remembers as a complaint the first item of gpu_routines, and of cpu_routines, that matches none
+ * of the `count` routines. After settings_read(); not thread-safe. */
 void settings_check_routines(const struct accel_settings *settings,
                              const struct accel_routine *routines, uint32_t count);
 

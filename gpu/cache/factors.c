@@ -32,7 +32,8 @@ static int64_t sent(const struct accel_span *part)
     return pieces_matrix_sent(&r, gpu_device_ld(part->rows, part->dtype));
 }
 
-/* The schedule may hide an operand's upload behind kernels. But nothing hides the look at it, nor its way up as a whole. */
+/* The schedule may hide an operand's upload behind kernels. But nothing hides the look at it, nor
+ * its way up as a whole. */
 static struct worth worth_of(const struct factors *f, const struct schedule_rates *rates, int i,
                              const struct accel_span *part)
 {
@@ -103,7 +104,8 @@ static bool all_fit(const struct factors *f)
     return bytes <= (double)memory_bytes(f);
 }
 
-/* One that is to be kept goes up as a whole, before the schedule begins: what a call keeps is digested in one piece. */
+/* One that is to be kept goes up as a whole, before the schedule begins: what a call keeps is
+ * digested in one piece. */
 enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *rates)
 {
     enum gpu_status status = GPU_OK;

@@ -1,6 +1,8 @@
 /*
- * The factors of a call of Level 3, A and B, that stay on the device for later calls, or have stayed there (resident.h): each as one matrix there, those of
- * a batch with their matrices side by side. The schedule computes with them as if they had come up by it, so that the results are the same.
+ * The factors of a call of Level 3, A and B, that stay on the device for later calls, or have
+ * stayed there (resident.h): each as one matrix there, those of a batch with their matrices side by
+ * side. The schedule computes with them as if they had come up by it, so that the results are the
+ * same.
  */
 #ifndef ACCEL_GPU_FACTORS_H
 #define ACCEL_GPU_FACTORS_H
@@ -18,11 +20,12 @@ struct factors {
     } factor[SCHEDULE_C];
 };
 
-/* Finds the factors that are there, and takes memory for those that are to stay, as far as either is worth while by the call's rates. Returns
- * GPU_NO_MEMORY, or what a look at them has met. */
+/* Finds the factors that are there, and takes memory for those that are to stay, as far as either
+ * is worth while by the call's rates. Returns GPU_NO_MEMORY, or what a look at them has met. */
 enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *rates);
 
-/* Goes on without them, as memory is short: gives back all that the call has taken. Returns GPU_NO_MEMORY, or what has failed. */
+/* Goes on without them, as memory is short: gives back all that the call has taken. Returns
+ * GPU_NO_MEMORY, or what has failed. */
 enum gpu_status factors_leave(struct factors *f);
 
 /* Leaves out their uploads. Returns false without host memory. */

@@ -13,7 +13,8 @@
 #include "sightings.h"
 #include "tracked.h"
 
-/* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's rate. */
+/* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's
+ * rate. */
 #define THREAD_GBPS 12.0
 #define MEMORY_GBPS 100.0
 /* The kernel tells of so many, in pages of 4 KiB. */
@@ -61,7 +62,8 @@ static struct accel_span part_of(const struct accel_span *x, char uplo)
     return part;
 }
 
-/* Returns the triangle that a call of BLAS reads of an operand, if it reads no more of it; else 0. */
+/* Returns the triangle that a call of BLAS reads of an operand, if it reads no more of it; else
+ * 0. */
 static char triangle_of(const struct accel_call *call, const struct accel_span *x)
 {
     const char uplo = call->blas.flag[ACCEL_uplo];
@@ -118,7 +120,8 @@ static struct gpu_key digest_of(const struct accel_span *x, const struct lane_re
     return key;
 }
 
-/* Returns whether a kernel may begin before the scan: its result is in memory of the call's own, and nothing has been trusted in vain. */
+/* Returns whether a kernel may begin before the scan: its result is in memory of the call's own,
+ * and nothing has been trusted in vain. */
 static bool may_trust(const struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
@@ -196,8 +199,9 @@ static struct gpu_key digest_and_prove(const struct accel_span *x,
     return w->key;
 }
 
-/* Looks for its contents. Begins to watch it before, so that the digest proves what is in it: unless it has changed of late, or its watch
- * has just shown that it was written to; then behind the digest that finds it, so that the next one proves something. */
+/* Looks for its contents. Begins to watch it before, so that the digest proves what is in it:
+ * unless it has changed of late, or its watch has just shown that it was written to; then behind
+ * the digest that finds it, so that the next one proves something. */
 static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
                             const struct lane_rectangle *from, bool written, gpu_address *memory)
 {
@@ -226,8 +230,8 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
     return found;
 }
 
-/* A part of a matrix that is there is copied to a place of its own, where it is as if it had come up: so kernels give the same results, bit
- * for bit. */
+/* A part of a matrix that is there is copied to a place of its own, where it is as if it had come
+ * up: so kernels give the same results, bit for bit. */
 static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, gpu_address *memory)
 {
     struct accel_span larger;
@@ -262,7 +266,8 @@ static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address
            found_by_digest(work, x, &all, w.proved, memory);
 }
 
-/* Returns whether something is on the device that is probably what an operand, or its triangle, has now: a result is, unless the program has changed it. */
+/* Returns whether something is on the device that is probably what an operand, or its triangle, has
+ * now: a result is, unless the program has changed it. */
 static bool is_expected(struct gpu_device *device, const struct accel_span *part,
                         struct gpu_key *key)
 {
@@ -270,7 +275,8 @@ static bool is_expected(struct gpu_device *device, const struct accel_span *part
            device->functions->has_kept(device, key);
 }
 
-/* An earlier call may have left all of a matrix of which this one reads a triangle; unless the triangle is known more cheaply. */
+/* An earlier call may have left all of a matrix of which this one reads a triangle; unless the
+ * triangle is known more cheaply. */
 static bool is_expected_as_all(struct gpu_device *device, const struct accel_span *part,
                                const struct accel_span *all)
 {
@@ -302,7 +308,8 @@ bool resident_is_result(const struct gpu_work *work, const struct accel_span *pa
            work->device->functions->has_kept(work->device, &key);
 }
 
-/* Returns the watch of an operand that is about to go up. That of a product with a vector begins now, as no digest is taken later. */
+/* Returns the watch of an operand that is about to go up. That of a product with a vector begins
+ * now, as no digest is taken later. */
 static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
 {
     bool may;
@@ -361,7 +368,8 @@ enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const s
     return status;
 }
 
-/* Of a Hermitian matrix, zeros go up as the imaginary parts of the diagonal: its digest is that of the program's memory if they are zeros there. */
+/* Of a Hermitian matrix, zeros go up as the imaginary parts of the diagonal: its digest is that of
+ * the program's memory if they are zeros there. */
 static bool has_real_diagonal(const struct accel_span *x)
 {
     static const char zeros[8];
@@ -383,7 +391,8 @@ static bool may_at(const struct accel_call *call, const struct accel_span *x,
            accel_bytes(x) >= GPU_STAYS_BYTES;
 }
 
-/* If a matrix's watch has proved it unchanged, a scan would see again what it has seen. Those that calls overwrite are not watched. */
+/* If a matrix's watch has proved it unchanged, a scan would see again what it has seen. Those that
+ * calls overwrite are not watched. */
 static bool found_at(struct gpu_work *work, const struct accel_span *part,
                      const struct lane_rectangle *from, gpu_address *memory)
 {
@@ -469,7 +478,8 @@ static void add_kept(struct gpu_kept *kept, int operand, const struct accel_span
     kept->operands |= 1u << operand;
 }
 
-/* Adds an operand of LAPACK that a call reads: all of it, or a triangle, as an earlier call has left it there. */
+/* Adds an operand of LAPACK that a call reads: all of it, or a triangle, as an earlier call has
+ * left it there. */
 static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
                         const struct accel_call *call, int operand)
 {

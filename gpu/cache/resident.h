@@ -1,10 +1,13 @@
 /*
- * Inputs and results that stay in device memory from one call to the next. They are known by their content: before a copy on the device takes the
- * place of an upload, the program's memory is read and digested in the same call, so whoever has written to it, by whatever way, is
- * noticed. The key of a kept copy is the digest of the very bytes that went up, or came down (lane_rectangle.digest). See sightings.h for what is kept.
+ * Inputs and results that stay in device memory from one call to the next. They are known by their
+ * content: before a copy on the device takes the place of an upload, the program's memory is read
+ * and digested in the same call, so whoever has written to it, by whatever way, is noticed. The key
+ * of a kept copy is the digest of the very bytes that went up, or came down
+ * (lane_rectangle.digest). See sightings.h for what is kept.
  *
- * One that a digest has found unchanged is no longer read, where the kernel proves that nobody has written to its pages (tracked.h): they are
- * armed before that digest, whose contents are what stays proved. The matrix of a product with a vector is armed before it goes up (bringing.h).
+ * One that a digest has found unchanged is no longer read, where the kernel proves that nobody has
+ * written to its pages (tracked.h): they are armed before that digest, whose contents are what
+ * stays proved. The matrix of a product with a vector is armed before it goes up (bringing.h).
  */
 #ifndef ACCEL_RESIDENT_H
 #define ACCEL_RESIDENT_H
@@ -25,46 +28,57 @@ struct resident {
     struct gpu_edges edges;
 };
 
-/* Returns what may stay of an operand of Level 2 or 3 that is a matrix in host memory, as one matrix: the triangle, if the call reads no more of it
- * (accel_span.triangle); of a batch, its matrices side by side. ptr is NULL if nothing may. */
+/* Returns what may stay of an operand of Level 2 or 3 that is a matrix in host memory, as one
+ * matrix: the triangle, if the call reads no more of it (accel_span.triangle); of a batch, its
+ * matrices side by side. ptr is NULL if nothing may. */
 struct accel_span resident_part(const struct accel_call *call, const struct accel_span *x);
 
-/* Returns the rectangle that goes up of such a part; in device memory, zeros are beside a triangle: see gpu_work_upload(). */
+/* Returns the rectangle that goes up of such a part; in device memory, zeros are beside a triangle:
+ * see gpu_work_upload(). */
 struct lane_rectangle resident_rectangle(const struct accel_span *part);
 
-/* Returns whether an operand is one that could stay: a part that the call only reads, not a small one. */
+/* Returns whether an operand is one that could stay: a part that the call only reads, not a small
+ * one. */
 bool resident_may(const struct accel_call *call, const struct accel_span *x);
 
-/* The same of a part. Returns whether a watch has proved something: it is probably on the device, and a scan is enough to know. */
+/* The same of a part. Returns whether a watch has proved something: it is probably on the device,
+ * and a scan is enough to know. */
 bool resident_is_proved(const struct gpu_work *work, const struct accel_span *part);
 
-/* Returns whether it is a result that is on the device: unless the program has changed it, a look will find it. */
+/* Returns whether it is a result that is on the device: unless the program has changed it, a look
+ * will find it. */
 bool resident_is_result(const struct gpu_work *work, const struct accel_span *part);
 
-/* Looks for the part of an operand x on the device, as far as that is worth it, if resident_may(). Of a product whose result comes down, a
- * matrix that a watch has proved before is trusted: the scan of its pages is left to resident_keeps_trust(), beside the kernels. *memory: where it
- * is, with leading dimension gpu_device_ld(). The host's setting decides whether anything is kept. */
+/* Looks for the part of an operand x on the device, as far as that is worth it, if resident_may().
+ * Of a product whose result comes down, a matrix that a watch has proved before is trusted: the
+ * scan of its pages is left to resident_keeps_trust(), beside the kernels. *memory: where it is,
+ * with leading dimension gpu_device_ld(). The host's setting decides whether anything is kept. */
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
                               const struct accel_span *part, gpu_address *memory);
 
-/* Returns whether what a look has trusted (gpu_work.trust) is unchanged, or nothing was. Call this before a result leaves the call's own memory. */
+/* Returns whether what a look has trusted (gpu_work.trust) is unchanged, or nothing was. Call this
+ * before a result leaves the call's own memory. */
 bool resident_keeps_trust(struct gpu_work *work);
 
-/* Returns whether a call that has ended with *status has trusted in vain, and is ready to run again: it is known by now that somebody has written to the
- * matrix. kept_bytes: host->kept_bytes before the call. */
+/* Returns whether a call that has ended with *status has trusted in vain, and is ready to run
+ * again: it is known by now that somebody has written to the matrix. kept_bytes: host->kept_bytes
+ * before the call. */
 bool resident_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status);
 
-/* Keeps r->part of an operand, digested, which the call has brought to `memory`. The call's work is done, and it has not failed. */
+/* Keeps r->part of an operand, digested, which the call has brought to `memory`. The call's work is
+ * done, and it has not failed. */
 enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const struct resident *r);
 
-/* The same look for an operand of LAPACK, which is watched for writes if the call only reads it. `from` says what of it is meant: all of it, or a
- * triangle; if it is here, from->scan has seen it, or what it saw when the contents were proved counts. */
+/* The same look for an operand of LAPACK, which is watched for writes if the call only reads it.
+ * `from` says what of it is meant: all of it, or a triangle; if it is here, from->scan has seen it,
+ * or what it saw when the contents were proved counts. */
 struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
                                  const struct lane_rectangle *from, gpu_address *memory);
 
-/* A result of a call, of which x->triangle alone comes down, if that is not 0: forgets what had been kept for its place, all or triangles, whose memory
- * the call may need; begins it; and keeps it once the call is done. cells: in which it was digested on its way down. Its copy on the device is what the
- * program has then. */
+/* A result of a call, of which x->triangle alone comes down, if that is not 0: forgets what had
+ * been kept for its place, all or triangles, whose memory the call may need; begins it; and keeps
+ * it once the call is done. cells: in which it was digested on its way down. Its copy on the device
+ * is what the program has then. */
 void resident_forget(struct gpu_work *work, const struct accel_span *x);
 struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x);
 enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_span *x,

@@ -9,20 +9,24 @@
 /* A set holds all operands whose keys have the same hash. */
 enum { SETS = 32, WAYS = 8 };
 
-/* A miss costs a digest, for which a hit saves an upload: an operand must be found twice for each time that it is not. One that always
- * changes is digested at every 64th call in the end. */
+/* A miss costs a digest, for which a hit saves an upload: an operand must be found twice for each
+ * time that it is not. One that always changes is digested at every 64th call in the end. */
 enum { MISS = 2, DOUBT_MOST = 12 };
 
-/* One that a call overwrites before another has found it has cost a digest on its way up, which is cheaper. */
+/* One that a call overwrites before another has found it has cost a digest on its way up, which is
+ * cheaper. */
 enum { WASTED = 1 };
 
-/* Of the results that have been kept, so many more may never have been found than an eighth of those that have; then one of 64 is kept. */
+/* Of the results that have been kept, so many more may never have been found than an eighth of
+ * those that have; then one of 64 is kept. */
 enum { UNREAD_MOST = 16, READ_WORTH = 8, RESULTS_REST = 64 };
 
-/* To arm pages, and to let them be written to again, costs what this many digests cost, measured. */
+/* To arm pages, and to let them be written to again, costs what this many digests cost,
+ * measured. */
 enum { WORTH_REUSES = 11 };
 
-/* Each watch that ended early makes the next one so many times less likely, as a power of two; so often. */
+/* Each watch that ended early makes the next one so many times less likely, as a power of two; so
+ * often. */
 enum { VAIN_SHIFT = 3, VAIN_MOST = 6 };
 
 static struct seen {
@@ -114,8 +118,8 @@ static uint64_t add(const struct accel_span *x)
     return watch;
 }
 
-/* With the lock. Returns an operand that a call reads; NULL if it has not been seen before: now it has been. *left: the watch that the caller is
- * to end without the lock, or 0. */
+/* With the lock. Returns an operand that a call reads; NULL if it has not been seen before: now it
+ * has been. *left: the watch that the caller is to end without the lock, or 0. */
 static struct seen *meet(const struct accel_span *x, uint64_t *left)
 {
     struct seen *seen = find(x);

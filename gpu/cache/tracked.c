@@ -2,7 +2,8 @@
 
 #include "base/memory/written.h"
 
-/* The operand's memory [first, end), with gaps between columns, and the pages [inner, outer) that are its own. */
+/* The operand's memory [first, end), with gaps between columns, and the pages [inner, outer) that
+ * are its own. */
 struct place {
     uintptr_t first, end, inner, outer;
 };
@@ -47,7 +48,8 @@ uint64_t tracked_begin(const struct accel_span *x)
     return p.inner < p.outer ? written_watch(p.inner, p.outer) : 0;
 }
 
-/* One watch of all pages: each looks for what may be pinned, which takes longer than to scan some more pages. */
+/* One watch of all pages: each looks for what may be pinned, which takes longer than to scan some
+ * more pages. */
 void tracked_prove(const struct accel_span *x, struct tracked_proof *proof)
 {
     const struct place p = place_of(x);

@@ -1,6 +1,7 @@
 /*
- * Operands whose pages are watched for writes (base/memory/written.h): those that are the operand's alone. The pages at its two edges, which others
- * may write to, are digested each time, as far as they are the operand's. Thread-safe.
+ * Operands whose pages are watched for writes (base/memory/written.h): those that are the operand's
+ * alone. The pages at its two edges, which others may write to, are digested each time, as far as
+ * they are the operand's. Thread-safe.
  */
 #ifndef ACCEL_TRACKED_H
 #define ACCEL_TRACKED_H
@@ -11,22 +12,26 @@
 /* Begins to watch a matrix in host memory. Returns the watch, 0 if it cannot be watched. */
 uint64_t tracked_begin(const struct accel_span *x);
 
-/* Ties a digest of all of it to the watch: the edges' contents did not change while it was taken. */
+/* Ties a digest of all of it to the watch: the edges' contents did not change while it was
+ * taken. */
 struct tracked_proof {
     bool has_edges;
     uint64_t watch; /* with the pages at the edges; 0: they cannot be watched */
     struct gpu_edges edges;
 };
 
-/* Call these before and behind the digest. The second returns whether the edges have stayed what proof->edges says. */
+/* Call these before and behind the digest. The second returns whether the edges have stayed what
+ * proof->edges says. */
 void tracked_prove(const struct accel_span *x, struct tracked_proof *proof);
 bool tracked_is_proved(struct tracked_proof *proof);
 
-/* Returns whether all of it is as it was when its digest was taken, behind tracked_begin(): by that digest's edges. */
+/* Returns whether all of it is as it was when its digest was taken, behind tracked_begin(): by that
+ * digest's edges. */
 bool tracked_is_unchanged(const struct accel_span *x, uint64_t watch,
                           const struct gpu_edges *edges);
 
-/* The same of a part of it, whose memory begins and ends within x's. Nothing is read of pages that the part is not in: x's memory may be gone there. */
+/* The same of a part of it, whose memory begins and ends within x's. Nothing is read of pages that
+ * the part is not in: x's memory may be gone there. */
 bool tracked_part_is_unchanged(const struct accel_span *x, const struct accel_span *part,
                                uint64_t watch, const struct gpu_edges *edges);
 

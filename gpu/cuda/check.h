@@ -1,5 +1,6 @@
 /*
- * Makes our statuses of those of CUDA, cuBLAS and cuSOLVER, and notes failures (gpu/device/failure.h).
+ * Makes our statuses of those of CUDA, cuBLAS and cuSOLVER, and notes failures
+ * (gpu/device/failure.h).
  */
 #ifndef ACCEL_CHECK_H
 #define ACCEL_CHECK_H
@@ -9,7 +10,8 @@
 
 /* Returns our status for a result: GPU_NO_MEMORY, which may pass, or GPU_ERROR, which is noted. */
 enum gpu_status gpu_check(CUresult result, const char *function);
-/* Does the same for functions that need no memory, to wait or to enter: CUDA_ERROR_OUT_OF_MEMORY is GPU_ERROR, too. */
+/* Does the same for functions that need no memory, to wait or to enter: CUDA_ERROR_OUT_OF_MEMORY is
+ * GPU_ERROR, too. */
 enum gpu_status gpu_check_final(CUresult result, const char *function);
 enum gpu_status gpu_check_cublas(cublasStatus_t status, const char *function);
 enum gpu_status gpu_check_cusolver(cusolverStatus_t status, const char *function);

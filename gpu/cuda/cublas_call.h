@@ -1,5 +1,6 @@
 /*
- * For kernels*.c and cusolver.c: our letters and scalars in cuBLAS's terms, and calls of one cuBLAS function over the four types.
+ * For kernels*.c and cusolver.c: our letters and scalars in cuBLAS's terms, and calls of one cuBLAS
+ * function over the four types.
  */
 #ifndef ACCEL_CUBLAS_CALL_H
 #define ACCEL_CUBLAS_CALL_H
@@ -43,7 +44,8 @@ static inline union scalar make_scalar(const struct gpu_work *work, struct accel
 /* Takes the result of a call: notes in the work whether a kernel may have run. */
 enum gpu_status cublas_launched(struct gpu_work *work, cublasStatus_t result, const char *function);
 
-/* Makes room for memory that cuBLAS itself allocates: waits for our own work and frees what lies idle in our pool. */
+/* Makes room for memory that cuBLAS itself allocates: waits for our own work and frees what lies
+ * idle in our pool. */
 bool cublas_make_room(const struct gpu_work *work);
 
 /* The arguments of the functions below. T is the element type. */
@@ -79,8 +81,8 @@ case dtype: {                                                                   
     CASE(ACCEL_COMPLEX64, cuComplex, width, cublasC##op, __VA_ARGS__)                              \
     CASE(ACCEL_COMPLEX128, cuDoubleComplex, width, cublasZ##op, __VA_ARGS__)
 
-/* Return from the kernel the status of the function for the call's type: `real` or `complex` is its name without the type's
- * letter. */
+/* Return from the kernel the status of the function for the call's type: `real` or `complex` is its
+ * name without the type's letter. */
 #define RETURN_BY(width, real, complex, ...)                                                       \
     switch (work->call->routine->dtype) {                                                          \
         REAL_CASES(width, real, __VA_ARGS__)                                                       \

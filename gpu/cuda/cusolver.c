@@ -1,7 +1,8 @@
 /*
- * cuSOLVER's functions as the steps of gpu/exec/lapack/solver.h. GENERIC() calls a function for all types with its two workspaces;
- * LEGACY() calls one of four, by type, whose sizes are 32 bits; SOLVE() passes its arguments after the handle. A function
- * that this cuSOLVER lacks is GPU_UNSUPPORTED.
+ * cuSOLVER's functions as the steps of gpu/exec/lapack/solver.h. GENERIC() calls a function for all
+ * types with its two workspaces; LEGACY() calls one of four, by type, whose sizes are 32 bits;
+ * SOLVE() passes its arguments after the handle. A function that this cuSOLVER lacks is
+ * GPU_UNSUPPORTED.
  */
 #include <limits.h>
 
@@ -41,7 +42,8 @@ static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
                         GPU_CHECK_CUSOLVER(function, lane_cusolver(s->work->lane), __VA_ARGS__));  \
     } while (0)
 
-/* query: the arguments of the function that returns the workspaces' sizes; last: arguments after INFO. */
+/* query: the arguments of the function that returns the workspaces' sizes; last: arguments after
+ * INFO. */
 #define GENERIC_WITH(function, query, arguments, last)                                             \
     do {                                                                                           \
         size_t on_device = 0, on_host = 0;                                                         \
@@ -93,7 +95,8 @@ static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
         solver_require_success(s);                                                                 \
     } while (0)
 
-/* Returns whether all is well and two sizes can be passed as int; if they cannot, leaves the call to the original. */
+/* Returns whether all is well and two sizes can be passed as int; if they cannot, leaves the call
+ * to the original. */
 static bool fits_int(struct solver *s, int64_t a, int64_t b)
 {
     return a <= INT_MAX && b <= INT_MAX ? solver_is_well(s) : solver_note(s, GPU_UNSUPPORTED);
@@ -142,7 +145,8 @@ void solver_lauum(struct solver *s, char uplo, struct array a)
         LEGACY(lauum, lauum, fill(uplo), (int)a.rows, TYPED(a));
 }
 
-/* Leaves a matrix whose first pivot is 0 to the original: cuSOLVER 12.0 does not report it in INFO. */
+/* Leaves a matrix whose first pivot is 0 to the original: cuSOLVER 12.0 does not report it in
+ * INFO. */
 static void require_first_pivot(struct solver *s, struct array a, struct array pivots)
 {
     int64_t pivot = 0;
@@ -278,8 +282,9 @@ int64_t solver_syevdx(struct solver *s, char jobz, struct spectrum part, char up
     return found;
 }
 
-/* Leaves the call to the original unless B's factor and the eigenvalues are good, too: INFO alone does not tell. *found: the number of eigenvalues. cuSOLVER may write
- * it as late as INFO, so it is read behind the wait. */
+/* Leaves the call to the original unless B's factor and the eigenvalues are good, too: INFO alone
+ * does not tell. *found: the number of eigenvalues. cuSOLVER may write it as late as INFO, so it is
+ * read behind the wait. */
 static void require_pencil(struct solver *s, struct array b, struct array w, const int *found)
 {
     solver_keep_pivot(s, b);
@@ -328,7 +333,8 @@ void solver_geev(struct solver *s, char jobvr, struct array a, struct array w, s
             TYPE, MATRIX(a), TYPE, AT(w), TYPE, NULL, a.rows, TYPE, MATRIX(vr), TYPE);
 }
 
-/* ---- Singular values: after the cuSOLVER API reference, cusolverDnXgesvdp() and cusolverDn<t>gesvdj() ---- */
+/* ---- Singular values: after the cuSOLVER API reference, cusolverDnXgesvdp() and
+ * cusolverDn<t>gesvdj() ---- */
 
 void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
                   struct array u, struct array vt)

@@ -175,8 +175,8 @@ static void pass_over_out(struct gpu_info *info, const struct choice *choice, in
 
 enum { WHY_BYTES = 256 };
 
-/* Returns GPU_OK if it takes the device, else the reason in why[WHY_BYTES]. roomy: refuses a device whose memory others have
- * taken. */
+/* Returns GPU_OK if it takes the device, else the reason in why[WHY_BYTES]. roomy: refuses a device
+ * whose memory others have taken. */
 static enum gpu_status try_device(struct cuda_device *device, int ordinal, bool roomy,
                                   size_t *total, char *why)
 {
@@ -206,7 +206,8 @@ static uint64_t bit_of(int ordinal)
     return (uint64_t)1 << ordinal % CHOICE_MAX;
 }
 
-/* Takes the devices that this process uses out of the choice, and then those of other processes' shares. */
+/* Takes the devices that this process uses out of the choice, and then those of other processes'
+ * shares. */
 static void leave_out_used(struct choice *choice)
 {
     int left = 0;
@@ -218,7 +219,8 @@ static void leave_out_used(struct choice *choice)
     choice->count = left;
 }
 
-/* Takes the first device that can be had with memory left; if there is none, the first that lacked memory and can be had now. */
+/* Takes the first device that can be had with memory left; if there is none, the first that lacked
+ * memory and can be had now. */
 static bool try_devices(struct cuda_device *device, const struct choice *choice, size_t *total)
 {
     bool scarce[CHOICE_MAX] = {false}, several = choice->count > 1;
@@ -295,7 +297,8 @@ static void trim(struct gpu_device *device)
     gpu_leave(&scope);
 }
 
-/* The first device needs no malloc(): if the host is out of memory, the program's operands on the device are still found. */
+/* The first device needs no malloc(): if the host is out of memory, the program's operands on the
+ * device are still found. */
 static struct cuda_device first_place;
 static atomic_bool first_taken;
 

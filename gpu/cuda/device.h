@@ -1,7 +1,8 @@
 /*
  * gpu/cuda/: the one kind of device. It alone includes CUDA's headers.
  *
- * This header is a device of CUDA's: its context, lanes and memory, and how a thread enters and leaves CUDA for one call.
+ * This header is a device of CUDA's: its context, lanes and memory, and how a thread enters and
+ * leaves CUDA for one call.
  */
 #ifndef ACCEL_CUDA_DEVICE_H
 #define ACCEL_CUDA_DEVICE_H
@@ -46,20 +47,22 @@ struct gpu_scope {
     bool mode_exchanged;
 };
 
-/* Makes the device's context current, and relaxes this thread's capture mode, so that our calls do not disturb another
- * thread's graph capture. */
+/* Makes the device's context current, and relaxes this thread's capture mode, so that our calls do
+ * not disturb another thread's graph capture. */
 enum gpu_status gpu_enter(struct cuda_device *device, struct gpu_scope *scope);
 void gpu_leave(const struct gpu_scope *scope);
 
-/* Returns whether the driver has so little memory left that a library could fail for want of it; false if the driver does not
- * answer. Our context must be current. */
+/* Returns whether the driver has so little memory left that a library could fail for want of it;
+ * false if the driver does not answer. Our context must be current. */
 bool gpu_memory_is_short(void);
 
-/* Return whether the process has a device in use; whether it is the child of a fork, in which CUDA does not work. */
+/* Return whether the process has a device in use; whether it is the child of a fork, in which CUDA
+ * does not work. */
 bool cuda_is_started(void);
 bool cuda_is_dead(void);
 
-/* Returns a number that changes when gpu_start() begins and when it ends: odd in between, when contexts may be active that are ours. */
+/* Returns a number that changes when gpu_start() begins and when it ends: odd in between, when
+ * contexts may be active that are ours. */
 unsigned cuda_starts(void);
 
 /* For gpu_device_functions: in run.c, place.c, measure.c, measure_paces.c and peer_rate.c. */

@@ -166,7 +166,8 @@ static const char *cusolver_name(cusolverStatus_t status)
 #undef NAME
 }
 
-/* cuSOLVER leaves operands untouched if it does not take the arguments, such as sizes beyond 32 bits. */
+/* cuSOLVER leaves operands untouched if it does not take the arguments, such as sizes beyond 32
+ * bits. */
 enum gpu_status gpu_check_cusolver(cusolverStatus_t status, const char *function)
 {
     char number[32];

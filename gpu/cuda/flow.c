@@ -9,7 +9,8 @@
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
-/* After the driver has said that a copy is not done, it is not asked about that direction again for so long: a link of 50 GB/s takes that for the smallest piece. */
+/* After the driver has said that a copy is not done, it is not asked about that direction again for
+ * so long: a link of 50 GB/s takes that for the smallest piece. */
 #define ASK_MS 0.005
 
 /* What is in a slot of the ring. */
@@ -43,7 +44,8 @@ struct direction {
     CUstream stream;
     struct parcel *parcel; /* its slots */
     int64_t slots;
-    /* up: let be packed; sent; its slot is free again. down: sent for; arrived, and let be unpacked; unpacked. */
+    /* up: let be packed; sent; its slot is free again. down: sent for; arrived, and let be
+     * unpacked; unpacked. */
     int64_t begun, under_way, ended;
     double ask_ms; /* from when on to ask again whether the next copy is done */
     /* The step that is being begun, and its pieces. */
@@ -111,7 +113,8 @@ static enum gpu_status count_beside(struct run *run)
     return run->beside ? status : GPU_NO_MEMORY;
 }
 
-/* Divides a ring between the directions: the wide one if there is memory for it. A ring that few threads fill should stay in their caches. */
+/* Divides a ring between the directions: the wide one if there is memory for it. A ring that few
+ * threads fill should stay in their caches. */
 static enum gpu_status divide_ring(struct run *run)
 {
     struct gpu_lane *lane = run->lane;
@@ -162,7 +165,8 @@ static const struct schedule_step *next_step(const struct run *run, int engine)
     return step;
 }
 
-/* Returns the stream of the engine's steps, by its number: of kernels, that on which the lane is. */
+/* Returns the stream of the engine's steps, by its number: of kernels, that on which the lane
+ * is. */
 static int number_of(const struct run *run, int engine)
 {
     return engine == COMPUTE && run->lane->is_beside ? LANE_BESIDE : engine;
@@ -175,7 +179,8 @@ static CUstream stream_of(struct run *run, int engine)
                             : lane_stream(run->lane);
 }
 
-/* Makes the engine's stream wait for the first `after` steps of another stream. An event that stands for a later step by now will do. */
+/* Makes the engine's stream wait for the first `after` steps of another stream. An event that
+ * stands for a later step by now will do. */
 static enum gpu_status await_stream(struct run *run, int engine, int other, int after)
 {
     int *awaited = &run->awaited[number_of(run, engine)][other];
@@ -186,7 +191,8 @@ static enum gpu_status await_stream(struct run *run, int engine, int other, int 
                      run->lane->step[other][after % LANE_STEPS], 0);
 }
 
-/* Makes the engine's stream wait for what the step waits for: of kernels, on both of their streams, but not for those on its own. */
+/* Makes the engine's stream wait for what the step waits for: of kernels, on both of their streams,
+ * but not for those on its own. */
 static enum gpu_status await_others(struct run *run, const struct schedule_step *step)
 {
     const int engine = step->engine, own = number_of(run, engine);
@@ -272,8 +278,8 @@ static enum gpu_status put_early(struct run *run, struct parcel *parcel, int64_t
                             : status;
 }
 
-/* Puts the copy of a piece on its stream, up from its slot or down to it, and with the first and the last one what the step waits for and
- * is waited for. */
+/* Puts the copy of a piece on its stream, up from its slot or down to it, and with the first and
+ * the last one what the step waits for and is waited for. */
 static enum gpu_status put_copy(struct run *run, const struct direction *d, struct parcel *parcel)
 {
     const struct flow_copy *copy = &parcel->copy;
@@ -297,7 +303,8 @@ static enum gpu_status put_copy(struct run *run, const struct direction *d, stru
 
 /* ---- The crew's items ---- */
 
-/* Joins the digest of a part to its item's. A piece has the digest of its parts, one after the other (take_item()). */
+/* Joins the digest of a part to its item's. A piece has the digest of its parts, one after the
+ * other (take_item()). */
 static void digest_part(struct item *item, const struct lane_rectangle *r,
                         const struct pack_piece *part, const char *packed, int64_t ld)
 {
@@ -365,7 +372,8 @@ static void open_items(struct run *run, bool down, struct parcel *parcel)
     crew_open(&run->job, run->items);
 }
 
-/* Takes over what an item has seen, in the items' order. Returns whether it is its parcel's last one. */
+/* Takes over what an item has seen, in the items' order. Returns whether it is its parcel's last
+ * one. */
 static bool take_item(const struct item *item)
 {
     struct parcel *parcel = item->parcel;
@@ -385,8 +393,9 @@ static bool take_item(const struct item *item)
 
 /* ---- What each engine can do next; each returns whether it did something, or failed ---- */
 
-/* Takes over the items that are done, until a piece has all of its items done. Returns that piece's last item, or NULL if no piece is done, or a copy
- * fails. Of the first piece that goes up, sends the parts that are done: the link has nothing else to do yet. */
+/* Takes over the items that are done, until a piece has all of its items done. Returns that piece's
+ * last item, or NULL if no piece is done, or a copy fails. Of the first piece that goes up, sends
+ * the parts that are done: the link has nothing else to do yet. */
 static const struct item *next_piece_done(struct run *run, enum gpu_status *status)
 {
     const struct item *last = NULL;
@@ -424,8 +433,9 @@ static bool handle_piece(struct run *run, enum gpu_status *status)
     return true;
 }
 
-/* Returns whether the direction's copy of a piece is known to be done. Each question to the driver takes the calling thread from its other work, so after a no it
- * waits for ASK_MS before the next one. */
+/* Returns whether the direction's copy of a piece is known to be done. Each question to the driver
+ * takes the calling thread from its other work, so after a no it waits for ASK_MS before the next
+ * one. */
 static bool is_done(struct direction *d, enum gpu_status *status, const struct parcel *parcel)
 {
     const double now = accel_now_ms();
@@ -470,8 +480,9 @@ static bool feed_up(struct run *run, enum gpu_status *status)
     return true;
 }
 
-/* Returns whether one more kernel on its stream would take the event that the next download has to wait for. Kernels are there long before they
- * run: a download that waited for the last of them would come behind all of them. */
+/* Returns whether one more kernel on its stream would take the event that the next download has to
+ * wait for. Kernels are there long before they run: a download that waited for the last of them
+ * would come behind all of them. */
 static bool is_far_ahead(const struct run *run)
 {
     const struct schedule *s = run->flow->schedule;
@@ -504,7 +515,8 @@ static bool feed_compute(struct run *run, enum gpu_status *status)
     return true;
 }
 
-/* Begins the next download, if its cell is finished, and the memory for what it overwrites is no longer used. */
+/* Begins the next download, if its cell is finished, and the memory for what it overwrites is no
+ * longer used. */
 static bool begin_down(struct run *run, enum gpu_status *status)
 {
     struct direction *down = &run->down;
@@ -612,7 +624,8 @@ static enum gpu_status run_steps(struct run *run)
     while (status == GPU_OK &&
            (run->put[COMPUTE] < s->steps[COMPUTE] || run->put[DOWN] < s->steps[DOWN] ||
             run->down.ended < run->down.begun)) {
-        /* Finished items come first. Then the crew gets work, as to start a kernel may take long; then kernels: their cells are on their way. */
+        /* Finished items come first. Then the crew gets work, as to start a kernel may take long;
+         * then kernels: their cells are on their way. */
         if (feed_down(run, &status) || feed_up(run, &status) || feed_compute(run, &status) ||
             handle_piece(run, &status) || look_down(run, &status))
             continue;

@@ -12,12 +12,14 @@
 #define LOOK_MS 200
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while the thread is in CUDA */
-/* With the lock: the devices that the thread will look at again; whether it runs, and will look again. */
+/* With the lock: the devices that the thread will look at again; whether it runs, and will look
+ * again. */
 static struct cuda_device *watched;
 static bool running;
 
-/* With the lock. Returns whether the device has still idle memory. A call that leaves a block idle reads `watched`
- * afterwards, and this looks for idle blocks after it clears `watched`: one of the two sees the other. */
+/* With the lock. Returns whether the device has still idle memory. A call that leaves a block idle
+ * reads `watched` afterwards, and this looks for idle blocks after it clears `watched`: one of the
+ * two sees the other. */
 static bool look_at(struct cuda_device *device)
 {
     struct gpu_scope scope;

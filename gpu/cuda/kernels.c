@@ -41,8 +41,8 @@ bool cublas_make_room(const struct gpu_work *work)
     return true;
 }
 
-/* Devices before compute capability 8.0 refuse all products of bfloat16; others may refuse one shape, which says nothing
- * of the next. */
+/* Devices before compute capability 8.0 refuse all products of bfloat16; others may refuse one
+ * shape, which says nothing of the next. */
 bool kernels_have_bfloat16(const struct gpu_work *work)
 {
     return CUDA(cublasGemmEx) && cuda_attribute(work->lane->device->number,

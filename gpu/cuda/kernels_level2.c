@@ -5,7 +5,8 @@
 
 static const struct accel_complex one = {1, 0};
 
-/* Returns a vector as a matrix of one row, for Level 3, which conjugates operands that Level 2 does not. */
+/* Returns a vector as a matrix of one row, for Level 3, which conjugates operands that Level 2 does
+ * not. */
 static struct gpu_tile row_of(struct gpu_vector x)
 {
     return (struct gpu_tile){x.ptr, x.inc};

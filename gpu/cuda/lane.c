@@ -59,8 +59,8 @@ static void destroy(struct gpu_lane *lane)
     memset(lane, 0, sizeof *lane);
 }
 
-/* Notes that cuBLAS does not start, with its version and the driver's: with an unfit driver it answers NOT_INITIALIZED, which
- * says nothing. */
+/* Notes that cuBLAS does not start, with its version and the driver's: with an unfit driver it
+ * answers NOT_INITIALIZED, which says nothing. */
 static enum gpu_status cublas_is_broken(cublasStatus_t result)
 {
     char answer[GPU_FAILURE_BYTES], library[GPU_FAILURE_BYTES - 80];
@@ -72,8 +72,8 @@ static enum gpu_status cublas_is_broken(cublasStatus_t result)
     return GPU_ERROR;
 }
 
-/* cuBLAS answers NOT_INITIALIZED if its own allocations fail, too. If it does not start with memory to spare, the device is
- * of no use. */
+/* cuBLAS answers NOT_INITIALIZED if its own allocations fail, too. If it does not start with memory
+ * to spare, the device is of no use. */
 static enum gpu_status create_cublas(struct gpu_lane *lane)
 {
     cublasStatus_t result = CUDA(cublasCreate_v2)(&lane->cublas);
@@ -149,7 +149,8 @@ static int find_lane(const struct lanes *lanes, enum lane_state wanted)
     return -1;
 }
 
-/* With the lock, which it releases meanwhile: a handle takes long to make, and other threads may acquire or release lanes. */
+/* With the lock, which it releases meanwhile: a handle takes long to make, and other threads may
+ * acquire or release lanes. */
 static enum gpu_status create_unlocked(struct cuda_device *device, int at)
 {
     struct lanes *lanes = &device->lanes;
@@ -168,8 +169,8 @@ static bool another_will_be_free(const struct lanes *lanes)
            find_lane(lanes, LANE_CHANGING) >= 0;
 }
 
-/* Returns whether the driver still answers. After a kernel's fault no lane works any more, and a thread that has one may be
- * busy with the original for long. */
+/* Returns whether the driver still answers. After a kernel's fault no lane works any more, and a
+ * thread that has one may be busy with the original for long. */
 static bool context_answers(void)
 {
     size_t free_bytes, total;
@@ -195,8 +196,8 @@ enum gpu_status lane_acquire(struct cuda_device *device, bool waits, struct gpu_
                 failure_pass_on(&outer, &device->common);
                 break;
             }
-            /* That no further lane can be made, for want of memory or of anything else, is no failure of the device: other
-             * lanes work. */
+            /* That no further lane can be made, for want of memory or of anything else, is no
+             * failure of the device: other lanes work. */
             failure_end(&outer);
             status = GPU_OK;
             if (find_lane(lanes, LANE_IDLE) >= 0)
@@ -224,7 +225,8 @@ void lane_release(struct gpu_lane *lane, bool broken)
     const int at = (int)(lane - lanes->lane);
     const bool ends = broken || lane->astray;
     if (broken) {
-        /* Calls on a failed device only fail again, and copies under way may still use the slots. */
+        /* Calls on a failed device only fail again, and copies under way may still use the
+         * slots. */
         memset(lane, 0, sizeof *lane);
     } else if (ends) {
         destroy(lane);
@@ -287,7 +289,8 @@ static void change_streams(struct gpu_lane *lane)
     lane->is_beside = !lane->is_beside;
 }
 
-/* What NVIDIA recommends for Hopper, and for what is older (cuBLAS, cublasSetWorkspace()); on a device with little memory, a small part of that, but no less than cuBLAS needs. */
+/* What NVIDIA recommends for Hopper, and for what is older (cuBLAS, cublasSetWorkspace()); on a
+ * device with little memory, a small part of that, but no less than cuBLAS needs. */
 static int64_t workspace_bytes(const struct cuda_device *device)
 {
     enum { LEAST = 16 << 10, PART = 256 };
@@ -335,8 +338,8 @@ enum gpu_status lane_go_back(struct gpu_lane *lane)
     return status;
 }
 
-/* While another stream captures, nothing can be put on the default stream, and an attempt would break the
- * capture; this question does not (CUDA driver API, cuStreamIsCapturing). */
+/* While another stream captures, nothing can be put on the default stream, and an attempt would
+ * break the capture; this question does not (CUDA driver API, cuStreamIsCapturing). */
 bool lane_default_stream_is_closed(void)
 {
     CUstreamCaptureStatus capture;

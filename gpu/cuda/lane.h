@@ -1,7 +1,7 @@
 /*
- * A lane is all that one calling thread needs to use the device: a stream, a cuBLAS handle, and a ring of pinned slots
- * through which host memory goes up and down (staging.h). Lanes are few, and one call after the other uses them. Each device
- * has its own.
+ * A lane is all that one calling thread needs to use the device: a stream, a cuBLAS handle, and a
+ * ring of pinned slots through which host memory goes up and down (staging.h). Lanes are few, and
+ * one call after the other uses them. Each device has its own.
  */
 #ifndef ACCEL_LANE_H
 #define ACCEL_LANE_H
@@ -17,8 +17,9 @@
 
 struct cuda_device;
 
-/* A thread alone packs into the narrow ring. The wide ring serves the crew (base/thread/crew.h), as many slots of it as there are threads for, and panels
- * that must arrive at once, in whole lines (tiles_panel()). */
+/* A thread alone packs into the narrow ring. The wide ring serves the crew (base/thread/crew.h), as
+ * many slots of it as there are threads for, and panels that must arrive at once, in whole lines
+ * (tiles_panel()). */
 #define LANE_NARROW_SLOTS  4
 #define LANE_WIDE_SLOTS    12
 #define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)
@@ -26,7 +27,8 @@ struct cuda_device;
 /* Results that are larger do not stay in the caches. */
 #define LANE_STREAMED_BYTES (4 << 20)
 
-/* Events behind the last steps on each stream of a schedule. A stream that waits for an older step waits longer than it needs to. */
+/* Events behind the last steps on each stream of a schedule. A stream that waits for an older step
+ * waits longer than it needs to. */
 #define LANE_STEPS 64
 
 /* A schedule has a stream for each engine, and one more for kernels that run beside others. */
@@ -53,7 +55,8 @@ struct gpu_lane {
     cusolverDnParams_t params;
     CUevent joined; /* recorded on the program's default stream, if operands lie on the device */
     struct lane_ring narrow, wide;
-    /* For schedules, NULL until needed: the streams of copies, one of kernels, and events behind steps. */
+    /* For schedules, NULL until needed: the streams of copies, one of kernels, and events behind
+     * steps. */
     CUstream up, down, beside;
     CUevent step[LANE_STREAMS][LANE_STEPS];
     bool aside;            /* something may be on these streams that nothing waited for */
@@ -81,17 +84,19 @@ struct lanes {
     atomic_bool cusolver_is_broken; /* cuSOLVER does not start, though there is memory */
 };
 
-/* Make a new device's lanes, none yet; and end them when none is left. The device is zero elsewhere; needs no context. Not
- * thread-safe. */
+/* Make a new device's lanes, none yet; and end them when none is left. The device is zero
+ * elsewhere; needs no context. Not thread-safe. */
 void lanes_begin(struct cuda_device *device);
 void lanes_end(struct cuda_device *device);
 
-/* Acquires a free lane of a device, or makes one. Waits for a free one if LANES_MAX exist, or if no further one can be made,
- * for whatever reason; without `waits`, returns GPU_BUSY then. While another thread makes a lane, does not wait for it if one is
- * free. The device's context must be current. */
+/* Acquires a free lane of a device, or makes one. Waits for a free one if LANES_MAX exist, or if no
+ * further one can be made, for whatever reason; without `waits`, returns GPU_BUSY then. While
+ * another thread makes a lane, does not wait for it if one is free. The device's context must be
+ * current. */
 enum gpu_status lane_acquire(struct cuda_device *device, bool waits, struct gpu_lane **lane);
 
-/* Releases a lane. broken: the device has failed; leaves the lane's stream, handles and memory to the driver. */
+/* Releases a lane. broken: the device has failed; leaves the lane's stream, handles and memory to
+ * the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
 
 /* Returns the least bytes of a piece of a copy: see gpu_set_piece(). None is larger than a slot. */
@@ -105,13 +110,14 @@ enum gpu_status lane_copy_piece(CUstream stream, bool up, const struct lane_rect
                                 const struct pack_piece *piece, char *slot, CUdeviceptr device,
                                 int64_t device_ld);
 
-/* Puts the copies of a piece's parts on a stream, up from its slot, from part number *sent on to `done`, and sets *sent: before the whole piece is packed.
- * Neighbours go as one copy. */
+/* Puts the copies of a piece's parts on a stream, up from its slot, from part number *sent on to
+ * `done`, and sets *sent: before the whole piece is packed. Neighbours go as one copy. */
 enum gpu_status lane_send_parts(CUstream stream, const struct lane_rectangle *r,
                                 const struct pack_piece *piece, int64_t piece_bytes, char *slot,
                                 CUdeviceptr device, int64_t device_ld, int64_t *sent, int64_t done);
 
-/* Begin a step of the call, if it is timed: one of kernels; one that copies a rectangle of so many bytes, with its first piece. */
+/* Begin a step of the call, if it is timed: one of kernels; one that copies a rectangle of so many
+ * bytes, with its first piece. */
 static inline void lane_computes(struct gpu_lane *lane)
 {
     if (lane->timing.on)
@@ -143,18 +149,22 @@ static inline cusolverDnHandle_t lane_cusolver(struct gpu_lane *lane)
     return lane->cusolver;
 }
 
-/* Returns whether nothing can be put on the current context's default stream, because another stream captures. */
+/* Returns whether nothing can be put on the current context's default stream, because another
+ * stream captures. */
 bool lane_default_stream_is_closed(void);
 
-/* Makes the lane's stream wait for the work that the program has put on its default stream so far. */
+/* Makes the lane's stream wait for the work that the program has put on its default stream so
+ * far. */
 enum gpu_status lane_join_default_stream(struct gpu_lane *lane);
 
-/* Makes the stream beside ready, with a workspace of its own for cuBLAS: else products on two streams at once need not give the same bits each time
- * (cuBLAS, Results Reproducibility). It is as large whatever the call, so these bits depend on nothing else. Returns GPU_NO_MEMORY, or GPU_UNSUPPORTED, if
- * there is none. */
+/* Makes the stream beside ready, with a workspace of its own for cuBLAS: else products on two
+ * streams at once need not give the same bits each time (cuBLAS, Results Reproducibility). It is as
+ * large whatever the call, so these bits depend on nothing else. Returns GPU_NO_MEMORY, or
+ * GPU_UNSUPPORTED, if there is none. */
 enum gpu_status lane_prepare_beside(struct gpu_lane *lane);
 
-/* Put what follows on the stream beside, which is ready; and back. If that fails, the lane ends when it is released. */
+/* Put what follows on the stream beside, which is ready; and back. If that fails, the lane ends
+ * when it is released. */
 enum gpu_status lane_go_beside(struct gpu_lane *lane);
 enum gpu_status lane_go_back(struct gpu_lane *lane);
 

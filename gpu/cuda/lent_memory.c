@@ -22,7 +22,8 @@ static bool has_functions(void)
            CUDA(cuMemFreeAsync) && CUDA(cuMemcpyDtoDAsync);
 }
 
-/* Calls go on without such memory: what the driver answers is no failure of the device. If that is broken, the call's own functions say so. */
+/* Calls go on without such memory: what the driver answers is no failure of the device. If that is
+ * broken, the call's own functions say so. */
 static enum gpu_status status_of(CUresult result)
 {
     return result == CUDA_SUCCESS               ? GPU_OK

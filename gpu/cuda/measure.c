@@ -1,21 +1,24 @@
-/* Measures how fast operands come up to the device and go back, by which pieces, and what short columns take besides. */
+/* Measures how fast operands come up to the device and go back, by which pieces, and what short
+ * columns take besides. */
 #include "base/thread/clock.h"
 #include "device.h"
 
 #include <stdlib.h>
 
-/* Of doubles: 134 MB, some times in a row, beside which the start of a copy does not count. The size of a piece counts for copies of some megabytes: larger
- * ones have larger pieces anyway. */
+/* Of doubles: 134 MB, some times in a row, beside which the start of a copy does not count. The
+ * size of a piece counts for copies of some megabytes: larger ones have larger pieces anyway. */
 enum { ROWS = 2048, COLS = 8192, IN_A_ROW = 4, COLS_OF_SOME = 512 };
 
-/* Short columns: some rows of a matrix with this leading dimension, and as many below them in the next copy. Each kind is 63 to 67 MB in a row. */
+/* Short columns: some rows of a matrix with this leading dimension, and as many below them in the
+ * next copy. Each kind is 63 to 67 MB in a row. */
 enum { LONG_LD = 4096, LONG_COLS = ROWS * COLS / LONG_LD, KINDS = 2 };
 static const struct {
     int64_t rows;
     int times;
 } kinds[KINDS] = {{256, 8}, {640, 3}};
 
-/* The first attempt warms up. The machine's other work disturbs several in a row, so there are many, as far as they take no longer than this. */
+/* The first attempt warms up. The machine's other work disturbs several in a row, so there are
+ * many, as far as they take no longer than this. */
 enum { LEAST_ATTEMPTS = 4, MOST_ATTEMPTS = 16 };
 #define ATTEMPTS_MS 150.0
 
@@ -29,7 +32,8 @@ static bool once_more(int attempts, double begun_ms)
            (attempts < MOST_ATTEMPTS && accel_now_ms() - begun_ms < ATTEMPTS_MS);
 }
 
-/* Copies in a row: of this rectangle, and of those that begin so many elements behind each other. */
+/* Copies in a row: of this rectangle, and of those that begin so many elements behind each
+ * other. */
 struct row_of_copies {
     struct lane_rectangle first;
     int times;
@@ -134,7 +138,8 @@ static enum gpu_status measure_rates(struct gpu_lane *lane, CUdeviceptr device, 
     return status;
 }
 
-/* Of columns of each kind, what one takes longer than as much of one run of memory, copied as often: so what each copy takes besides does not count. */
+/* Of columns of each kind, what one takes longer than as much of one run of memory, copied as
+ * often: so what each copy takes besides does not count. */
 static enum gpu_status measure_short_columns(struct gpu_lane *lane, CUdeviceptr device, char *host,
                                              struct gpu_copy_rates *rates)
 {

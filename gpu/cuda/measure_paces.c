@@ -10,7 +10,8 @@
 enum {
     LEAST_ROUNDS = 3, /* after one that warms up */
     MOST_ROUNDS = 7,
-    /* Random numbers, again and again: with zeros a device draws less power, and is faster than with a program's data */
+    /* Random numbers, again and again: with zeros a device draws less power, and is faster than
+     * with a program's data */
     PATTERN_COLS = 16
 };
 
@@ -18,7 +19,8 @@ enum {
 #define ROW_MS  3.0
 #define MOST_IN 16
 
-/* The orders of products that tell whether there is time for the others: the first one takes little, however slow the device is. */
+/* The orders of products that tell whether there is time for the others: the first one takes
+ * little, however slow the device is. */
 static const int64_t probed[] = {256, 1024};
 enum { PROBED = sizeof probed / sizeof *probed };
 
@@ -35,7 +37,8 @@ static enum gpu_status multiply(struct product *x, int64_t rows, int64_t cols, i
     return kernel_gemm(x->work, 'N', 'N', rows, cols, depth, one, a, x->b, half, c);
 }
 
-/* Times the products of so many rows, all of them so many times. Sets *ms to what they take once. */
+/* Times the products of so many rows, all of them so many times. Sets *ms to what they take
+ * once. */
 static enum gpu_status time_rows(struct product *x, int64_t rows, int times, double *ms)
 {
     const double start = accel_now_ms();
@@ -82,8 +85,9 @@ static double multiply_adds(int64_t order)
     return (double)order * (double)order * (double)order;
 }
 
-/* Sets *round_ms to about what a round of all sizes takes: by a product's least time of some, of which the first one loads the kernel. One that shows that there is no
- * time for all rounds is the last. */
+/* Sets *round_ms to about what a round of all sizes takes: by a product's least time of some, of
+ * which the first one loads the kernel. One that shows that there is no time for all rounds is the
+ * last. */
 static enum gpu_status estimate_round(struct product *x, double limit_ms, double *round_ms)
 {
     enum { TIMES = 20, FAR_TOO_LONG = 20 };
@@ -117,8 +121,8 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sets what the products of each size take: the median of all rounds. In a round all sizes come in turn, so that what slows the device down for a while slows down all of
- * them. */
+/* Sets what the products of each size take: the median of all rounds. In a round all sizes come in
+ * turn, so that what slows the device down for a while slows down all of them. */
 static enum gpu_status time_sizes(struct product *x, double limit_ms, double ms[PACES])
 {
     double took[PACES][MOST_ROUNDS];

@@ -4,7 +4,8 @@
 
 #include "device.h"
 
-/* Moves whole pages of [first, first + bytes) alone: what lies beside an operand stays with the host. Returns the bytes that are asked for. */
+/* Moves whole pages of [first, first + bytes) alone: what lies beside an operand stays with the
+ * host. Returns the bytes that are asked for. */
 static int64_t move(const struct gpu_work *work, const void *first, int64_t bytes)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

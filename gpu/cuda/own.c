@@ -38,7 +38,8 @@ void own_end(struct cuda_device *device)
     pthread_mutex_destroy(&device->own.lock);
 }
 
-/* Unless the context itself is broken, as run.c finds out, a failure here is one of the routine that wanted the kernel. */
+/* Unless the context itself is broken, as run.c finds out, a failure here is one of the routine
+ * that wanted the kernel. */
 static enum gpu_status check(CUresult result, const char *function)
 {
     const char *name = NULL;

@@ -18,7 +18,8 @@ struct own {
     CUmodule module;
 };
 
-/* Make a new device's kernels, not loaded; and end them, which needs the device. The device is zero elsewhere. Not thread-safe. */
+/* Make a new device's kernels, not loaded; and end them, which needs the device. The device is zero
+ * elsewhere. Not thread-safe. */
 void own_begin(struct cuda_device *device);
 void own_end(struct cuda_device *device);
 

@@ -1,5 +1,5 @@
-/* The kernels of gpu/own/, compiled; no bytes if the build had no compiler for them. In pages of their own: a program that uses none
- * of them touches none. */
+/* The kernels of gpu/own/, compiled; no bytes if the build had no compiler for them. In pages of
+ * their own: a program that uses none of them touches none. */
         .section .accel_own, "a", @progbits
         .balign 4096
         .globl own_image, own_image_bytes

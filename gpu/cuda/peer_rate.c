@@ -1,4 +1,5 @@
-/* How fast one device reads another one's lent memory (lent_memory.h), and whether what arrives is right. */
+/* How fast one device reads another one's lent memory (lent_memory.h), and whether what arrives is
+ * right. */
 #define _GNU_SOURCE
 #include "base/thread/clock.h"
 #include "base/thread/forks.h"
@@ -54,7 +55,8 @@ static enum gpu_status mark_ends(CUdeviceptr memory, const struct way *way, unsi
     return status;
 }
 
-/* Returns whether nothing is under way any more on a stream, which work has been put on with this status: GPU_OK if that has been waited for. */
+/* Returns whether nothing is under way any more on a stream, which work has been put on with this
+ * status: GPU_OK if that has been waited for. */
 static bool is_quiet(CUstream stream, enum gpu_status status)
 {
     return status == GPU_OK || GPU_CHECK_FINAL(cuStreamSynchronize, stream) == GPU_OK;
@@ -215,7 +217,8 @@ static double rate_of(const struct way *way)
 static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER; /* one at a time is the true rate */
 FORKS_LOCK(measuring);
 
-/* With the lock. A failure here is none of a device's: the next call finds out whether one is broken. */
+/* With the lock. A failure here is none of a device's: the next call finds out whether one is
+ * broken. */
 static struct peer_rate ask(struct cuda_device *reader, struct cuda_device *owner)
 {
     struct way way = {.reader = reader, .owner = owner, .best_ms = 1e30f, .is_right = true};

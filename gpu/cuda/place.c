@@ -31,8 +31,9 @@ void gpu_look_for_devices(void)
 
 bool gpu_may_exist(const struct gpu_config *config, bool has_cuda_library)
 {
-    /* A user who says where CUDA is has a device; and a program may have loaded the driver from anywhere. Asks for the driver
-     * last: if it is not loaded, dlopen() looks through all of its folders, RTLD_NOLOAD or not, with some fifty system calls. */
+    /* A user who says where CUDA is has a device; and a program may have loaded the driver from
+     * anywhere. Asks for the driver last: if it is not loaded, dlopen() looks through all of its
+     * folders, RTLD_NOLOAD or not, with some fifty system calls. */
     return config->cuda_dir || atomic_load(&devices_seen) ||
            (has_cuda_library && cuda_api_loaded_driver());
 }
@@ -45,8 +46,8 @@ static struct {
 } program;
 static atomic_bool program_has_driver;
 
-/* Returns whether the program has loaded the driver. A look for it costs system calls: looks again only after something was
- * loaded. */
+/* Returns whether the program has loaded the driver. A look for it costs system calls: looks again
+ * only after something was loaded. */
 static bool find_program_driver(unsigned long long loads)
 {
     static _Atomic unsigned long long last = ~0ull;
@@ -144,8 +145,8 @@ bool gpu_program_pins(void)
 
 typedef CUresult pointer_attributes(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
 
-/* Asks the driver for a place; returns false if it answers with an error. ours: NULL if no device has been started; then
- * takes device 0 for the one that will be. */
+/* Asks the driver for a place; returns false if it answers with an error. ours: NULL if no device
+ * has been started; then takes device 0 for the one that will be. */
 static bool ask_place(pointer_attributes *attributes, const struct cuda_device *ours,
                       const void *ptr, enum accel_place *place)
 {
@@ -167,8 +168,8 @@ static bool ask_place(pointer_attributes *attributes, const struct cuda_device *
     if (managed)
         *place = ACCEL_MANAGED;
     else if (type == CU_MEMORYTYPE_DEVICE)
-        /* Our kernels cannot reach memory of another context, even on the same device. Memory of CUDA's pools has no context, and
-         * belongs to the device. */
+        /* Our kernels cannot reach memory of another context, even on the same device. Memory of
+         * CUDA's pools has no context, and belongs to the device. */
         *place = (!ours || context == ours->context || !context) &&
                          ordinal == (ours ? ours->common.info.index : 0)
                      ? ACCEL_DEVICE
@@ -176,9 +177,10 @@ static bool ask_place(pointer_attributes *attributes, const struct cuda_device *
     return true;
 }
 
-/* Returns where a pointer points. Enters no context for the question: the attributes do not depend on the current one, the
- * driver answers a thread without one, too, and a capture allows it. If the current context has failed, which may be the
- * program's own, the answer is an error: then asks again in ours. */
+/* Returns where a pointer points. Enters no context for the question: the attributes do not depend
+ * on the current one, the driver answers a thread without one, too, and a capture allows it. If the
+ * current context has failed, which may be the program's own, the answer is an error: then asks
+ * again in ours. */
 static enum accel_place locate(struct cuda_device *ours, const void *ptr)
 {
     struct gpu_scope scope;
@@ -193,8 +195,8 @@ static enum accel_place locate(struct cuda_device *ours, const void *ptr)
     return place;
 }
 
-/* Returns the place of two matrices of a batch taken together: the host or the device if it can use both; ACCEL_REMOTE if
- * neither can. */
+/* Returns the place of two matrices of a batch taken together: the host or the device if it can use
+ * both; ACCEL_REMOTE if neither can. */
 static enum accel_place together(enum accel_place one, enum accel_place other)
 {
     bool host = one == ACCEL_HOST || other == ACCEL_HOST;
@@ -204,9 +206,10 @@ static enum accel_place together(enum accel_place one, enum accel_place other)
     return host ? ACCEL_HOST : device ? ACCEL_DEVICE : ACCEL_MANAGED;
 }
 
-/* The program may have pinned a part of a large matrix alone, or its whole pages: looks at its end, too, and at the first and last page that are the
- * matrix's alone, as only these are watched for writes. A batch whose matrices are side by side is watched as one matrix (resident_part()); no other
- * one is watched. Asks for the ends alone, however many matrices there are. */
+/* The program may have pinned a part of a large matrix alone, or its whole pages: looks at its end,
+ * too, and at the first and last page that are the matrix's alone, as only these are watched for
+ * writes. A batch whose matrices are side by side is watched as one matrix (resident_part()); no
+ * other one is watched. Asks for the ends alone, however many matrices there are. */
 static void look_at_ends(struct cuda_device *ours, const struct accel_span *x, int64_t batch)
 {
     struct accel_span all = *x;

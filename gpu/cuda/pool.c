@@ -9,11 +9,13 @@
 /* A block that has been idle for so long goes back to the driver, by the idle thread. */
 #define IDLE_MS 1000
 #define KEPT_MS 10000
-/* Idle blocks are at most a part of the driver's free memory, so that the program's own allocations lack little. The idle
- * thread soon gives back the blocks beyond an eighth; a call gives back those beyond a quarter before it returns. */
+/* Idle blocks are at most a part of the driver's free memory, so that the program's own allocations
+ * lack little. The idle thread soon gives back the blocks beyond an eighth; a call gives back those
+ * beyond a quarter before it returns. */
 #define IDLE_PART       8
 #define IDLE_PART_LARGE 4
-/* Asks the driver for its free memory again after 50 ms, unless idle blocks are less than a 64th of the last answer. */
+/* Asks the driver for its free memory again after 50 ms, unless idle blocks are less than a 64th of
+ * the last answer. */
 #define STALE_MS   50
 #define STALE_PART 64
 
@@ -42,8 +44,8 @@ static int64_t round_size(int64_t bytes)
 
 /* ---- Giving back: with the lock, which is released while the driver frees ---- */
 
-/* Releases the lock for cuMemFree, which waits for all work of the context, the program's too: other threads need not wait
- * with it. */
+/* Releases the lock for cuMemFree, which waits for all work of the context, the program's too:
+ * other threads need not wait with it. */
 static void free_block(struct pool *pool, int i)
 {
     const struct pool_block x = pool->block[i];
@@ -66,8 +68,8 @@ static void free_block(struct pool *pool, int i)
     pthread_cond_broadcast(&pool->freed);
 }
 
-/* Returns the first block that has been idle since then or longer, or -1; -1 also if the process ends: then the driver frees
- * all. */
+/* Returns the first block that has been idle since then or longer, or -1; -1 also if the process
+ * ends: then the driver frees all. */
 static int find_idle_since(struct pool *pool, double since, double kept_since)
 {
     for (int i = 0; i < pool->count && !gpu_is_gone(); i++)
@@ -93,8 +95,9 @@ static void free_idle(struct pool *pool)
         pthread_cond_wait(&pool->freed, &pool->lock);
 }
 
-/* Whether an idle block is to be freed rather than another one: the largest first, since a new allocation costs least beside the work on
- * a large block; then kept ones, the one first that has been idle for longest. */
+/* Whether an idle block is to be freed rather than another one: the largest first, since a new
+ * allocation costs least beside the work on a large block; then kept ones, the one first that has
+ * been idle for longest. */
 static bool goes_before(const struct pool_block *a, const struct pool_block *b)
 {
     if (a->kept != b->kept)

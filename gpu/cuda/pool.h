@@ -1,8 +1,9 @@
 /*
- * Device memory, kept from call to call: an allocation costs more than a small product (LIBXSTREAM measured 6.7 times at n =
- * 4096). The program may want device memory, too, so little stays idle, and not for long. Each device has its pool.
- * Thread-safe; the device's context must be current. While one thread has the driver allocate or free, which may wait for the
- * program's work on the device, other threads can take and put back blocks.
+ * Device memory, kept from call to call: an allocation costs more than a small product (LIBXSTREAM
+ * measured 6.7 times at n = 4096). The program may want device memory, too, so little stays idle,
+ * and not for long. Each device has its pool. Thread-safe; the device's context must be current.
+ * While one thread has the driver allocate or free, which may wait for the program's work on the
+ * device, other threads can take and put back blocks.
  */
 #ifndef ACCEL_POOL_H
 #define ACCEL_POOL_H
@@ -32,37 +33,39 @@ struct pool {
         struct gpu_key key;
     } block[POOL_BLOCKS];
     int count, coming; /* coming: blocks that the driver is being asked for */
-    /* Bytes: of all blocks, with those that the driver is allocating or freeing; of idle blocks; of those that it is freeing. */
+    /* Bytes: of all blocks, with those that the driver is allocating or freeing; of idle blocks; of
+     * those that it is freeing. */
     int64_t total, idle, leaving;
     int64_t free_bytes; /* the driver's free memory when it was asked last */
     double free_at;     /* when that was, in milliseconds of the clock */
     struct lent_memory lending;
 };
 
-/* Make a new device's pool, empty; and end it when no block is left. The device is zero elsewhere; needs no context. Not
- * thread-safe. */
+/* Make a new device's pool, empty; and end it when no block is left. The device is zero elsewhere;
+ * needs no context. Not thread-safe. */
 void pool_begin(struct cuda_device *device);
 void pool_end(struct cuda_device *device);
 
-/* Takes a block of at least `bytes`, aligned for any operand. Returns GPU_NO_MEMORY beyond the budget, or if the driver has
- * no more. *grew: whether the driver was asked for a new block. */
+/* Takes a block of at least `bytes`, aligned for any operand. Returns GPU_NO_MEMORY beyond the
+ * budget, or if the driver has no more. *grew: whether the driver was asked for a new block. */
 enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr *block, bool *grew);
 
-/* The same of memory that other devices may use, those that lent_memory_open_to() has been called for. Returns GPU_UNSUPPORTED if the device has
- * none. Such a block goes to nobody who does not ask for one. */
+/* The same of memory that other devices may use, those that lent_memory_open_to() has been called
+ * for. Returns GPU_UNSUPPORTED if the device has none. Such a block goes to nobody who does not ask
+ * for one. */
 enum gpu_status pool_get_lent(struct cuda_device *device, int64_t bytes, CUdeviceptr *block,
                               bool *grew);
 
-/* Finds a block that is kept under a key, and takes it; others may have it at the same time, and none may write to it. Returns false if
- * there is none. */
+/* Finds a block that is kept under a key, and takes it; others may have it at the same time, and
+ * none may write to it. Returns false if there is none. */
 bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdeviceptr *block);
 
 /* Returns whether a block is kept under a key. Needs no context. */
 bool pool_has(struct cuda_device *device, const struct gpu_key *key);
 
-/* Keeps a block that the caller has, under a key, which tells its contents: when it is put back it stays idle for longer than others,
- * though not where memory is short, and pool_get() does not give it to anybody. Does nothing if there is one with this key,
- * nor with lent memory. */
+/* Keeps a block that the caller has, under a key, which tells its contents: when it is put back it
+ * stays idle for longer than others, though not where memory is short, and pool_get() does not give
+ * it to anybody. Does nothing if there is one with this key, nor with lent memory. */
 void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key);
 
 /* Does not keep any more what is kept under a key. */
@@ -71,24 +74,27 @@ void pool_forget(struct cuda_device *device, const struct gpu_key *key);
 /* Puts a block back. No work that uses it may be pending on any stream. */
 void pool_put(struct cuda_device *device, CUdeviceptr block);
 
-/* Returns the bytes that could be taken: idle blocks, and the driver's free memory within the budget. */
+/* Returns the bytes that could be taken: idle blocks, and the driver's free memory within the
+ * budget. */
 int64_t pool_available(struct cuda_device *device);
 
 /* Returns the bytes of all blocks, and of those that are kept. Needs no context. */
 void pool_count(struct cuda_device *device, int64_t *held, int64_t *kept);
 
-/* Call it after a call has put its blocks back. Frees idle blocks, the largest first, while they are more than a quarter of
- * the driver's free memory, which an allocation of the program's could need; the idle thread (idle.h) later frees those
- * beyond an eighth, and those that have been idle for a second, or for ten if they are kept. Kept blocks are the last, and of those the
- * one that was used last. */
+/* Call it after a call has put its blocks back. Frees idle blocks, the largest first, while they
+ * are more than a quarter of the driver's free memory, which an allocation of the program's could
+ * need; the idle thread (idle.h) later frees those beyond an eighth, and those that have been idle
+ * for a second, or for ten if they are kept. Kept blocks are the last, and of those the one that
+ * was used last. */
 void pool_settle(struct cuda_device *device);
 
-/* For the idle thread: returns whether a block is idle, in any context; frees those that the idle thread must, and returns
- * whether one is still idle. */
+/* For the idle thread: returns whether a block is idle, in any context; frees those that the idle
+ * thread must, and returns whether one is still idle. */
 bool pool_has_idle(struct cuda_device *device);
 bool pool_give_back(struct cuda_device *device);
 
-/* Gives all idle blocks back to the driver; waits for those that other threads are giving back, too. */
+/* Gives all idle blocks back to the driver; waits for those that other threads are giving back,
+ * too. */
 void pool_trim(struct cuda_device *device);
 
 #endif

@@ -3,10 +3,12 @@
 #include "gpu/device/staging.h"
 #include "call/operation.h"
 
-/* cuBLAS, "Floating Point Emulation": the emulation of double precision is in cuBLAS of CUDA 13.0 update 2, for compute
- * capabilities from 8.0 on; that of single precision in 12.9, for 10.0 and 10.3. Those are of gemm. Of syrk, herk, syr2k and her2k that of single
- * precision came with CUDA 13.0 update 2, that of double precision with 13.2, for 10.0 alone (CUDA's release notes). Of others, notes and
- * manual name none; TF32 is for all "single precision routines" (cublasMath_t). */
+/* cuBLAS, "Floating Point Emulation": the emulation of double precision is in cuBLAS of CUDA 13.0
+ * update 2, for compute capabilities from 8.0 on; that of single precision in 12.9, for 10.0 and
+ * 10.3. Those are of gemm. Of syrk, herk, syr2k and her2k that of single precision came with CUDA
+ * 13.0 update 2, that of double precision with 13.2, for 10.0 alone (CUDA's release notes). Of
+ * others, notes and manual name none; TF32 is for all "single precision routines"
+ * (cublasMath_t). */
 void precision_all(unsigned char all[GPU_PRODUCTS], CUdevice device, int cublas_version)
 {
     enum { NATIVE = 1 << GPU_NATIVE, TF32 = 1 << GPU_TF32, BF16X9 = 1 << GPU_BF16X9 };
@@ -39,7 +41,8 @@ static enum gpu_status set_math(struct gpu_lane *lane, cublasMath_t math)
     return status;
 }
 
-/* The sizes of the call's product: those of gemm, and of syrk and its relatives, whose result is n x n. */
+/* The sizes of the call's product: those of gemm, and of syrk and its relatives, whose result is n
+ * x n. */
 struct sizes {
     int64_t m, n, k, batch;
 };
@@ -52,8 +55,9 @@ static struct sizes sizes_of(const struct accel_call *call)
                           call->op->group == ACCEL_BATCH ? call->batch : 1};
 }
 
-/* Returns the most bytes of workspace for a call: half of the memory there is; of a batch no more than eight times its matrices, or 1 GB: small
- * products need as much each as one of size 1024, which would take the memory from others for little. */
+/* Returns the most bytes of workspace for a call: half of the memory there is; of a batch no more
+ * than eight times its matrices, or 1 GB: small products need as much each as one of size 1024,
+ * which would take the memory from others for little. */
 static int64_t most_bytes(struct gpu_work *work, const struct sizes *s)
 {
     const int64_t half = gpu_work_available(work) / 2;
@@ -64,8 +68,10 @@ static int64_t most_bytes(struct gpu_work *work, const struct sizes *s)
     return accel_min(half, modest > INT64_C(1) << 30 ? modest : INT64_C(1) << 30);
 }
 
-/* Returns the bytes with which the call's product is emulated, if it may have so many. One of gemm alone goes through in tiles otherwise: sets
- * the largest size whose products have theirs, or INT64_MAX: the whole product has it, and its schedule is the usual one. Sizes below 1024 need as much. 0: there is too little, or a size is too large. */
+/* Returns the bytes with which the call's product is emulated, if it may have so many. One of gemm
+ * alone goes through in tiles otherwise: sets the largest size whose products have theirs, or
+ * INT64_MAX: the whole product has it, and its schedule is the usual one. Sizes below 1024 need as
+ * much. 0: there is too little, or a size is too large. */
 static int64_t fitting_bytes(struct gpu_work *work)
 {
     const struct sizes s = sizes_of(work->call);

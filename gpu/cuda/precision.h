@@ -1,6 +1,6 @@
 /*
- * cuBLAS's math modes: they are set only where the user has asked for another precision than the caller's, and for one call.
- * For device.c and run.c. A lane belongs to one thread.
+ * cuBLAS's math modes: they are set only where the user has asked for another precision than the
+ * caller's, and for one call. For device.c and run.c. A lane belongs to one thread.
  */
 #ifndef ACCEL_CUDA_PRECISION_H
 #define ACCEL_CUDA_PRECISION_H
@@ -13,14 +13,16 @@ struct precision {
     CUdeviceptr bits;      /* an int, in the same block: what cuBLAS says of the emulation */
 };
 
-/* Sets the precisions that a device has for products of each kind, as bits 1 << enum gpu_precision, with cuBLAS of this version (130100). */
+/* Sets the precisions that a device has for products of each kind, as bits 1 << enum gpu_precision,
+ * with cuBLAS of this version (130100). */
 void precision_all(unsigned char all[GPU_PRODUCTS], CUdevice device, int cublas_version);
 
 /* Sets the lane's cuBLAS to work->host->precision, and gives it the workspace. */
 enum gpu_status precision_begin(struct precision *precision, struct gpu_work *work);
 
-/* After the call's work: if that is done, asks what cuBLAS did; takes the workspace from it. The caller puts that back to the pool, when
- * the lane is quiet. No failure here undoes the call, whose result is in place: cuBLAS then keeps the workspace for good. */
+/* After the call's work: if that is done, asks what cuBLAS did; takes the workspace from it. The
+ * caller puts that back to the pool, when the lane is quiet. No failure here undoes the call, whose
+ * result is in place: cuBLAS then keeps the workspace for good. */
 void precision_end(struct precision *precision, struct gpu_work *work, bool done);
 
 #endif

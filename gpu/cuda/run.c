@@ -77,8 +77,8 @@ void gpu_work_drop(struct gpu_work *work)
         pool_put(work->lane->device, work->block[--work->blocks]);
 }
 
-/* Waits for the call's work on the stream, then puts back its memory and its lane. If the wait fails, returns false and
- * leaves the memory alone: kernels may still use it. */
+/* Waits for the call's work on the stream, then puts back its memory and its lane. If the wait
+ * fails, returns false and leaves the memory alone: kernels may still use it. */
 static bool finish(struct gpu_work *work, struct precision *precision)
 {
     struct cuda_device *device = work->lane->device;
@@ -96,9 +96,9 @@ static bool finish(struct gpu_work *work, struct precision *precision)
     return quiet;
 }
 
-/* Returns the final status, and says in *host what a failure makes useless. well: the stream still works. Then a library that
- * has failed may have lacked memory, which it does not always say; if memory is not short, it will fail at this routine the
- * next time, too. */
+/* Returns the final status, and says in *host what a failure makes useless. well: the stream still
+ * works. Then a library that has failed may have lacked memory, which it does not always say; if
+ * memory is not short, it will fail at this routine the next time, too. */
 static enum gpu_status judge(struct cuda_device *device, enum gpu_status status, bool well,
                              struct gpu_host *host)
 {
@@ -123,7 +123,8 @@ static enum gpu_status judge(struct cuda_device *device, enum gpu_status status,
     return status;
 }
 
-/* Returns whether only the host can have written the operands: nothing on the program's streams does. */
+/* Returns whether only the host can have written the operands: nothing on the program's streams
+ * does. */
 static bool only_host_writes(const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_SPANS; i++)
@@ -239,8 +240,8 @@ static bool copy_columns(const struct passage *p)
     return copied;
 }
 
-/* Copies in the current context, in the order of its default stream, where the program may have work; if another stream
- * captures, at once, on a stream of our own. */
+/* Copies in the current context, in the order of its default stream, where the program may have
+ * work; if another stream captures, at once, on a stream of our own. */
 static bool copy_on_stream(struct passage *p)
 {
     if (!lane_default_stream_is_closed())

@@ -9,8 +9,8 @@
 
 /* ---- Slots ---- */
 
-/* The most copies of one piece each that have no event: to wait for them, wait for the stream. So a call on three small
- * operands needs no event. */
+/* The most copies of one piece each that have no event: to wait for them, wait for the stream. So a
+ * call on three small operands needs no event. */
 #define UNMARKED_MAX 3
 
 /* Sets *block to pinned memory, unless it is there already. */
@@ -59,13 +59,15 @@ static enum gpu_status wait_slot(struct gpu_lane *lane, const struct lane_ring *
 
 /* ---- A transfer ---- */
 
-/* Threads help with copies of at least this: one thread takes several times as long for it as to wake another up. */
+/* Threads help with copies of at least this: one thread takes several times as long for it as to
+ * wake another up. */
 #define HELPED_BYTES (1 << 20)
 
 /* One thread packs a piece of this while the one before is on its way. */
 #define ALONE_BYTES (LANE_SLOT_BYTES / 2)
 
-/* A copy of a rectangle to the device or back, in pieces. Threads pack and unpack their parts; the calling one alone uses CUDA. */
+/* A copy of a rectangle to the device or back, in pieces. Threads pack and unpack their parts; the
+ * calling one alone uses CUDA. */
 struct transfer {
     struct gpu_lane *lane;
     struct lane_rectangle host;
@@ -134,7 +136,8 @@ static void begin_job(struct transfer *t, void (*item)(void *, int64_t))
                    : 1;
 }
 
-/* Chooses the ring and makes it ready: the wide one if threads help, unless there is no memory for it. */
+/* Chooses the ring and makes it ready: the wide one if threads help, unless there is no memory for
+ * it. */
 static enum gpu_status choose_ring(struct transfer *t)
 {
     struct gpu_lane *lane = t->lane;
@@ -183,7 +186,8 @@ static struct gpu_scan *begin_scan(struct transfer *t, int64_t item)
     return seen;
 }
 
-/* Joins the digest of a part that begins at `first` to its item's. A piece has the digest of its parts, one after the other. */
+/* Joins the digest of a part that begins at `first` to its item's. A piece has the digest of its
+ * parts, one after the other. */
 static void digest_part(struct transfer *t, int64_t item, const struct pack_piece *part,
                         const char *first, int64_t ld)
 {
@@ -257,7 +261,8 @@ static void begin_copies(struct transfer *t, bool up)
                 pieces_matrix_sent(&t->host, t->device_ld));
 }
 
-/* Puts the copies of the first piece's parts on the stream, up to part number `done`: the link has nothing else to do yet. */
+/* Puts the copies of the first piece's parts on the stream, up to part number `done`: the link has
+ * nothing else to do yet. */
 static enum gpu_status put_early(struct transfer *t, int64_t done)
 {
     const struct pack_piece piece = piece_of(t, 0);
@@ -499,8 +504,9 @@ static enum gpu_status await(struct transfer *t, int64_t number)
                                   : wait_slot(t->lane, t->ring, slot_of(t, number));
 }
 
-/* Returns in *arrived the pieces that have come down, from the first on; they are written. A slot may still hold a piece on its way up:
- * in the stream's order it leaves before another comes down. */
+/* Returns in *arrived the pieces that have come down, from the first on; they are written. A slot
+ * may still hold a piece on its way up: in the stream's order it leaves before another comes
+ * down. */
 static enum gpu_status bring_down(struct transfer *t, int64_t *arrived)
 {
     enum gpu_status status = GPU_OK;
@@ -513,7 +519,8 @@ static enum gpu_status bring_down(struct transfer *t, int64_t *arrived)
         if (status != GPU_OK)
             break;
         const bool may_open = asked > *arrived && has_room(t, *arrived, written);
-        /* Nothing else can be done while the next piece is on the bus, if all that came before is written. */
+        /* Nothing else can be done while the next piece is on the bus, if all that came before is
+         * written. */
         if (may_open && (written == *arrived || *arrived == t->count - 1))
             status = await(t, *arrived);
         else if (!may_open || !look_at_slot(t, *arrived, &status)) {
@@ -558,7 +565,8 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
 
 /* ---- All or nothing ---- */
 
-/* Sets *landing to pinned memory in which `bytes` bytes can arrive at once, a whole ring; NULL: there is none. */
+/* Sets *landing to pinned memory in which `bytes` bytes can arrive at once, a whole ring; NULL:
+ * there is none. */
 static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, char **landing)
 {
     const bool narrow = bytes <= LANE_NARROW_SLOTS * LANE_SLOT_BYTES;

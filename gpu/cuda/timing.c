@@ -118,14 +118,16 @@ static bool read_step(const struct timing *t, int number, struct gpu_step *step)
     return any && read;
 }
 
-/* The error of the two clocks must not take a step out of the call, nor into another one of its kind. */
+/* The error of the two clocks must not take a step out of the call, nor into another one of its
+ * kind. */
 static double between(double low, double ms, double high)
 {
     return ms < low ? low : ms > high ? high : ms;
 }
 
-/* Returns when the call began on the device: after the thread asked for it, before it knew of it, and so early that the last step has ended
- * by now. A thread that is not woken up at once knows late. */
+/* Returns when the call began on the device: after the thread asked for it, before it knew of it,
+ * and so early that the last step has ended by now. A thread that is not woken up at once knows
+ * late. */
 static double begin_of(const struct timing *t, double latest_ms)
 {
     return (t->before_ms + between(t->before_ms, latest_ms, t->after_ms)) / 2;

@@ -1,6 +1,7 @@
 /*
- * When the steps of a call ran on the device, for those who ask (gpu_host.steps): an event of CUDA's before each step, and one
- * behind it. They are on the device's clock, which an event at the call's begin puts on the host's. Without a question there are no events.
+ * When the steps of a call ran on the device, for those who ask (gpu_host.steps): an event of
+ * CUDA's before each step, and one behind it. They are on the device's clock, which an event at the
+ * call's begin puts on the host's. Without a question there are no events.
  */
 #ifndef ACCEL_TIMING_H
 #define ACCEL_TIMING_H
@@ -29,16 +30,19 @@ struct timing {
     struct gpu_step step[TIMING_STEPS];
 };
 
-/* Begin to time a lane's call, whose stream is empty; and end, when all its streams are empty: the call's link gets the steps. */
+/* Begin to time a lane's call, whose stream is empty; and end, when all its streams are empty: the
+ * call's link gets the steps. */
 void timing_start(struct gpu_lane *lane);
 void timing_report(struct gpu_lane *lane, struct gpu_host *host);
 
 /* Destroys the events that were made. */
 void timing_destroy(struct timing *timing);
 
-/* Begins a step of this kind here on a stream, if none goes on; a copy ends the kernels before it. Does nothing if the call is not timed. */
+/* Begins a step of this kind here on a stream, if none goes on; a copy ends the kernels before it.
+ * Does nothing if the call is not timed. */
 void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step *step);
-/* Ends the step of this kind here. Kernels go on: further ones belong to them, until there is a copy, or a wait. */
+/* Ends the step of this kind here. Kernels go on: further ones belong to them, until there is a
+ * copy, or a wait. */
 void timing_end(struct gpu_lane *lane, CUstream stream, enum gpu_step_kind kind);
 /* Ends the kernels. */
 void timing_wait(struct gpu_lane *lane);

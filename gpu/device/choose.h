@@ -17,9 +17,10 @@ struct choice {
     int share;   /* devices for each process, at least 1; the first of device[] are this one's */
 };
 
-/* Chooses among the `there` devices of the machine. The processes of a program each start at another device, with config->several
- * behind the shares of those before, and go on in the order of the list. can_serve must say the same in each of them. A device that cannot serve, or does not exist, takes no
- * turn. */
+/* Chooses among the `there` devices of the machine. The processes of a program each start at
+ * another device, with config->several behind the shares of those before, and go on in the order of
+ * the list. can_serve must say the same in each of them. A device that cannot serve, or does not
+ * exist, takes no turn. */
 void choose_devices(struct choice *choice, const struct gpu_config *config, int there,
                     bool (*can_serve)(int device));
 

@@ -1,6 +1,7 @@
 /*
- * A device in use: its properties, its failures, and its functions, by which gpu.h's functions reach any kind of device. Each
- * kind has a structure of its own that begins with this one. Names no CUDA.
+ * A device in use: its properties, its failures, and its functions, by which gpu.h's functions
+ * reach any kind of device. Each kind has a structure of its own that begins with this one. Names
+ * no CUDA.
  */
 #ifndef ACCEL_DEVICE_H
 #define ACCEL_DEVICE_H
@@ -8,7 +9,8 @@
 #include "gpu/pack/digest.h"
 #include "gpu.h"
 
-/* Each does what gpu.h says of its namesake. has_kept(): whether a block of memory is kept under a key. */
+/* Each does what gpu.h says of its namesake. has_kept(): whether a block of memory is kept under a
+ * key. */
 struct gpu_device_functions {
     enum gpu_status (*run)(struct gpu_device *device, const struct accel_call *call,
                            struct gpu_host *host);
@@ -24,8 +26,9 @@ struct gpu_device_functions {
     void (*stop)(struct gpu_device *device); /* frees the structure, too */
 };
 
-/* The first failure of the device, and the first of a library: later ones follow from it. Each is written once, under
- * failure.c's lock. The library's is the reason that is given until the device fails. */
+/* The first failure of the device, and the first of a library: later ones follow from it. Each is
+ * written once, under failure.c's lock. The library's is the reason that is given until the device
+ * fails. */
 struct gpu_failures {
     char of_device[GPU_FAILURE_BYTES], of_library[GPU_FAILURE_BYTES];
 };

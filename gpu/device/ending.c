@@ -11,7 +11,8 @@
 #include "base/thread/clock.h"
 #include "base/thread/forks.h"
 
-/* Sequentially consistent: if one thread enters while another ends the process, one of the two sees the other. */
+/* Sequentially consistent: if one thread enters while another ends the process, one of the two sees
+ * the other. */
 static atomic_int inside, held;
 static atomic_bool begun, late; /* late: a thread has waited in vain */
 static atomic_bool watching;
@@ -90,9 +91,9 @@ bool ending_has_begun(void)
     return atomic_load(&begun);
 }
 
-/* Waits until the other threads have left, and hold no call. Returns whether nobody is inside, this thread included: it may be in a signal
- * handler that calls exit(). A child of _Fork() or clone() does not wait: it has no other threads, and ending_fork_child()
- * has not run in it. */
+/* Waits until the other threads have left, and hold no call. Returns whether nobody is inside, this
+ * thread included: it may be in a signal handler that calls exit(). A child of _Fork() or clone()
+ * does not wait: it has no other threads, and ending_fork_child() has not run in it. */
 static bool begin(void)
 {
     const struct timespec pause = {0, 50000};
@@ -117,13 +118,15 @@ struct wrapped {
     bool of_cuda;
 };
 
-/* Waits if the process ends, and not if a library is only closed. Returns whether nobody is inside. */
+/* Waits if the process ends, and not if a library is only closed. Returns whether nobody is
+ * inside. */
 static bool await_others(void)
 {
     return (closing && !ending_has_begun()) || begin();
 }
 
-/* If a thread is still inside, because CUDA hangs, leaves CUDA's library as it is: the process's end frees all. */
+/* If a thread is still inside, because CUDA hangs, leaves CUDA's library as it is: the process's
+ * end frees all. */
 static void run_wrapped(void *argument)
 {
     struct wrapped *wrapped = argument;

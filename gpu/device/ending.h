@@ -1,34 +1,39 @@
 /*
  * Keeps the process's end apart from threads that are inside CUDA's libraries.
  *
- * exit() runs the handlers that libraries have registered, newest first, and their destructors, while other threads run: a
- * thread that is inside such a library then uses what its handlers destroy. So each thread enters before it calls CUDA, and
- * whoever runs exit() waits, before the first of those handlers, until all have left; nobody enters after that. The libraries
- * register their handlers while they load and start, after ours (cuBLAS, cuBLASLt and cuSOLVER 13 through __cxa_atexit, as
- * `objdump -T` shows), and a program's own may reset the device: so each handler that is registered after ours is wrapped in
- * one that waits first. Those of atexit(3), which may be many, need no memory for that, and no program has more registrations
- * than without libaccel.
+ * exit() runs the handlers that libraries have registered, newest first, and their destructors,
+ * while other threads run: a thread that is inside such a library then uses what its handlers
+ * destroy. So each thread enters before it calls CUDA, and whoever runs exit() waits, before the
+ * first of those handlers, until all have left; nobody enters after that. The libraries register
+ * their handlers while they load and start, after ours (cuBLAS, cuBLASLt and cuSOLVER 13 through
+ * __cxa_atexit, as `objdump -T` shows), and a program's own may reset the device: so each handler
+ * that is registered after ours is wrapped in one that waits first. Those of atexit(3), which may
+ * be many, need no memory for that, and no program has more registrations than without libaccel.
  *
- * All functions are thread-safe. Nobody waits at _exit(), quick_exit() and abort(), which run no handlers of libraries.
+ * All functions are thread-safe. Nobody waits at _exit(), quick_exit() and abort(), which run no
+ * handlers of libraries.
  */
 #ifndef ACCEL_ENDING_H
 #define ACCEL_ENDING_H
 
 #include <stdbool.h>
 
-/* How long exit() waits, in milliseconds. A step that cannot be interrupted (to open a library, the driver, a context, a
- * handle) takes a second at most on the machines that we know of; a driver that hangs must not keep a program from its end. */
+/* How long exit() waits, in milliseconds. A step that cannot be interrupted (to open a library, the
+ * driver, a context, a handle) takes a second at most on the machines that we know of; a driver
+ * that hangs must not keep a program from its end. */
 #define ENDING_MS 3000
 
-/* Enclose each use of CUDA; an inner pair does nothing. ending_enter() returns false if the process ends: then CUDA must not
- * be used, and ending_leave() not be called. */
+/* Enclose each use of CUDA; an inner pair does nothing. ending_enter() returns false if the process
+ * ends: then CUDA must not be used, and ending_leave() not be called. */
 bool ending_enter(void);
 void ending_leave(void);
 
-/* Enclose a call that may use CUDA, from before that is decided; an inner pair does nothing. exit() waits for it, too: a call that has waited for CUDA in vain
- * is computed by its library, which exit() would take down meanwhile. Such a call is still held while its library computes, and only such a call. The end of a thread
- * that has been cancelled within a call ends its hold; so does its next call that is outermost, inside no other one of the thread's, if it has left
- * the one before by longjmp(3). */
+/* Enclose a call that may use CUDA, from before that is decided; an inner pair does nothing. exit()
+ * waits for it, too: a call that has waited for CUDA in vain is computed by its library, which
+ * exit() would take down meanwhile. Such a call is still held while its library computes, and only
+ * such a call. The end of a thread that has been cancelled within a call ends its hold; so does its
+ * next call that is outermost, inside no other one of the thread's, if it has left the one before
+ * by longjmp(3). */
 void ending_hold(bool outermost);
 void ending_release(void);
 
@@ -43,7 +48,8 @@ typedef int ending_register_function(void (*function)(void *), void *argument, v
 int ending_register(ending_register_function *real, void (*function)(void *), void *argument,
                     void *object);
 
-/* Enclose each dlclose(), also of CUDA's libraries: a library's handlers then run though the process does not end. */
+/* Enclose each dlclose(), also of CUDA's libraries: a library's handlers then run though the
+ * process does not end. */
 void ending_before_close(void);
 void ending_after_close(void);
 

@@ -1,6 +1,7 @@
 /*
- * Runs a schedule (schedule.h) on a lane: uploads, kernels and downloads on a stream each, or kernels on two, joined by events. The calling thread and
- * the crew (base/thread/crew.h) pack and unpack meanwhile; the calling thread alone uses the device.
+ * Runs a schedule (schedule.h) on a lane: uploads, kernels and downloads on a stream each, or
+ * kernels on two, joined by events. The calling thread and the crew (base/thread/crew.h) pack and
+ * unpack meanwhile; the calling thread alone uses the device.
  */
 #ifndef ACCEL_FLOW_H
 #define ACCEL_FLOW_H
@@ -13,49 +14,56 @@ struct flow_copy {
     struct lane_rectangle host;
     gpu_address device;
     int64_t device_ld;
-    /* Another device's memory, from which it comes, packed in the same way; 0: it comes from the host's */
+    /* Another device's memory, from which it comes, packed in the same way; 0: it comes from the
+     * host's */
     gpu_address lent;
 };
 
 struct flow {
     const struct schedule *schedule;
     int64_t result_bytes;
-    /* The kernels of schedule_goes_beside() go to a stream of their own, if there is memory for the workspace that the device's BLAS needs there; results
-     * come down. So the device has other blocks to compute where a kernel's last ones do not fill it. */
+    /* The kernels of schedule_goes_beside() go to a stream of their own, if there is memory for the
+     * workspace that the device's BLAS needs there; results come down. So the device has other
+     * blocks to compute where a kernel's last ones do not fill it. */
     bool has_sides;
     /* Uploads read what earlier downloads have written: they wait until that is in host memory. */
     bool reads_results;
     void *context;
-    /* NULL, or host memory for a cell of the result each: the old values of the cell that comes down are kept in old[], packed by
-     * columns of its rows; those of download number n in old[n % 2]. */
+    /* NULL, or host memory for a cell of the result each: the old values of the cell that comes
+     * down are kept in old[], packed by columns of its rows; those of download number n in old[n %
+     * 2]. */
     char *old[2];
-    /* Describes a step that copies a cell. copy->host.scan may look at what goes up; it has seen a cell before the step that waits for
-     * the cell is put on its stream. copy->host.digest: of what comes down; the pieces' digests are joined to what is there. */
+    /* Describes a step that copies a cell. copy->host.scan may look at what goes up; it has seen a
+     * cell before the step that waits for the cell is put on its stream. copy->host.digest: of what
+     * comes down; the pieces' digests are joined to what is there. */
     void (*copy_of)(void *context, const struct schedule_step *step, struct flow_copy *copy);
     /* The results of a step have all come down. */
     void (*arrived)(void *context, const struct schedule_step *step);
-    /* NULL, or of a flow that reads what others write: whether an upload's cell is there by now. It is asked again later. */
+    /* NULL, or of a flow that reads what others write: whether an upload's cell is there by now. It
+     * is asked again later. */
     bool (*is_there)(void *context, const struct schedule_step *step);
-    /* With is_there: waits until it may say something else. Returns false if that will not be: the flow ends with GPU_UNSUPPORTED. */
+    /* With is_there: waits until it may say something else. Returns false if that will not be: the
+     * flow ends with GPU_UNSUPPORTED. */
     bool (*wait)(void *context);
-    /* NULL, or: an upload is complete. Others wait for that, and this flow perhaps for theirs: as long as uploads are under way, it waits for
-     * nothing for longer than `wait` does. */
+    /* NULL, or: an upload is complete. Others wait for that, and this flow perhaps for theirs: as
+     * long as uploads are under way, it waits for nothing for longer than `wait` does. */
     void (*came_up)(void *context, const struct schedule_step *step);
     /* NULL, or: a step's results are in host memory. */
     void (*unpacked)(void *context, const struct schedule_step *step);
-    /* NULL, or asked once, when the kernels that the first download needs are on the stream: whether results may leave the device. Else the flow ends with
-     * what it says; nothing has been written. */
+    /* NULL, or asked once, when the kernels that the first download needs are on the stream:
+     * whether results may leave the device. Else the flow ends with what it says; nothing has been
+     * written. */
     enum gpu_status (*may_leave)(void *context);
     /* Puts the kernels of a step on the lane's stream, which may be the one beside. */
     enum gpu_status (*compute)(void *context, const struct schedule_step *step);
-    /* lane_flow()'s: how many downloads have been written to host memory, and of the next one, so many whole columns and rows of the
-     * column behind them. Nothing else has been touched. */
+    /* lane_flow()'s: how many downloads have been written to host memory, and of the next one, so
+     * many whole columns and rows of the column behind them. Nothing else has been touched. */
     int written;
     int64_t done_cols, done_rows;
 };
 
-/* Returns when the results are written, or on a failure, when nothing more is written. If nothing comes down, returns when all has come up, and
- * kernels may still run. */
+/* Returns when the results are written, or on a failure, when nothing more is written. If nothing
+ * comes down, returns when all has come up, and kernels may still run. */
 enum gpu_status lane_flow(struct gpu_lane *lane, struct flow *flow);
 
 #endif

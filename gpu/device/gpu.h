@@ -1,11 +1,12 @@
 /*
- * gpu/: devices, and the steps that operations are made of. It includes base/ and headers of ops/; gpu/cuda/ alone names
- * CUDA.
+ * gpu/: devices, and the steps that operations are made of. It includes base/ and headers of ops/;
+ * gpu/cuda/ alone names CUDA.
  *
- * This header finds a device, starts it, and runs calls on it. A process may have several, each with its own memory and
- * streams; a failure of one says nothing of the others (device.h). CUDA's are the only kind so far. Thread-safe unless said
- * otherwise. No function leaves a trace in the calling thread's CUDA state: contexts are pushed and popped, the capture mode
- * is exchanged and put back.
+ * This header finds a device, starts it, and runs calls on it. A process may have several, each
+ * with its own memory and streams; a failure of one says nothing of the others (device.h). CUDA's
+ * are the only kind so far. Thread-safe unless said otherwise. No function leaves a trace in the
+ * calling thread's CUDA state: contexts are pushed and popped, the capture mode is exchanged and
+ * put back.
  */
 #ifndef ACCEL_GPU_H
 #define ACCEL_GPU_H
@@ -21,18 +22,21 @@ struct gpu_config {
     const char *cuda_dir; /* the folder that is searched for CUDA's libraries first, or NULL */
     double memory_share;  /* of the device's memory that may be used, if memory_bytes is 0 */
     int64_t memory_bytes; /* that may be used */
-    /* CUDA's numbers of the devices that may be used, and their count; 0: all. The processes of one program on this
-     * machine take them in turn: this one is number `local_rank` of `local_size`. */
+    /* CUDA's numbers of the devices that may be used, and their count; 0: all. The processes of one
+     * program on this machine take them in turn: this one is number `local_rank` of
+     * `local_size`. */
     const int *devices;
     int device_count;
     int local_rank, local_size;
-    /* This process may use more than one: its share of them. Each start takes one that it does not use yet. */
+    /* This process may use more than one: its share of them. Each start takes one that it does not
+     * use yet. */
     bool several;
 };
 
 enum { GPU_FAILURE_BYTES = 512 };
 
-/* The versions of CUDA whose interface this was written for (gpu/cuda/api/abi.h): "12 and 13". Constant. */
+/* The versions of CUDA whose interface this was written for (gpu/cuda/api/abi.h): "12 and 13".
+ * Constant. */
 extern const char gpu_interface[];
 
 struct gpu_info {
@@ -50,10 +54,12 @@ struct gpu_info {
     unsigned char precisions[GPU_PRODUCTS];
     /* Processes use it at the same time, by CUDA's Multi-Process Service; else they take turns. */
     bool mps;
-    /* Its kernels reach the program's memory by the host's own page tables (Grace and its like): where it is, whoever allocated it. */
+    /* Its kernels reach the program's memory by the host's own page tables (Grace and its like):
+     * where it is, whoever allocated it. */
     bool host_page_tables;
     bool integrated; /* its memory is the host's */
-    /* The PCI root port that leads to it (base/host/pci.h); empty: it has a link of its own, as far as is known */
+    /* The PCI root port that leads to it (base/host/pci.h); empty: it has a link of its own, as far
+     * as is known */
     char port[PCI_PORT_BYTES];
 };
 
@@ -102,8 +108,8 @@ struct solver_shared;
 
 /* A running call's link to the layer above. */
 struct gpu_host {
-    /* Runs a part of the call on the CPU; no kernel may be writing to its operands. Returns false if that fails: the output is
-     * undefined then. */
+    /* Runs a part of the call on the CPU; no kernel may be writing to its operands. Returns false
+     * if that fails: the output is undefined then. */
     bool (*original)(void *context, const struct accel_call *part);
     /* Gets each event; NULL: none is wanted. */
     void (*event)(void *context, const struct gpu_event *event);
@@ -118,15 +124,18 @@ struct gpu_host {
     bool relies;  /* the call pays only if inputs that could be there are: else GPU_CHANGED */
     /* The operand that the call is to bring, for later ones: 1 << gpu_operand_to_bring(), or 0. */
     unsigned brings;
-    /* Spans in host memory that kernels read where they are, as bits 1 << enum accel_matrix: of a call of BLAS, on a device with
-     * host_page_tables, only those that it reads alone, aligned to their elements. A result always comes down as a copy. */
+    /* Spans in host memory that kernels read where they are, as bits 1 << enum accel_matrix: of a
+     * call of BLAS, on a device with host_page_tables, only those that it reads alone, aligned to
+     * their elements. A result always comes down as a copy. */
     unsigned placed;
     bool migrates; /* their pages are moved to the device first, and stay there */
-    /* The one that the user has asked for, of a routine with op->products. gpu_run() sets it to native if cuBLAS says that it
-     * has computed in native precision, or if there is no memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
+    /* The one that the user has asked for, of a routine with op->products. gpu_run() sets it to
+     * native if cuBLAS says that it has computed in native precision, or if there is no memory for
+     * its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;
     struct schedule_rates rates; /* of this call, by which its schedule is chosen; 0: not known */
-    /* NULL, or: several devices share the call, of LAPACK, and this one is member number `member` (solver_shared.h). */
+    /* NULL, or: several devices share the call, of LAPACK, and this one is member number `member`
+     * (solver_shared.h). */
     struct solver_shared *shared;
     /* NULL, or: of Level 3, and these lend each other cells of its operands (peers.h). */
     struct peers *peers;
@@ -135,7 +144,8 @@ struct gpu_host {
     int64_t up_bytes, down_bytes;
     int64_t peer_bytes; /* from other devices */
     int64_t kept_bytes; /* of inputs that earlier calls had left on the device */
-    /* The call made handles or copies that later ones use, waited for a library, or ran twice: its time is not a call's */
+    /* The call made handles or copies that later ones use, waited for a library, or ran twice: its
+     * time is not a call's */
     bool set_up;
     enum gpu_blame blame;            /* on GPU_ERROR, GPU_FINISHED_ELSE, GPU_LOST */
     char failure[GPU_FAILURE_BYTES]; /* the same, if the blame is not the device's */
@@ -144,11 +154,13 @@ struct gpu_host {
 /* A device in use. */
 struct gpu_device;
 
-/* Opens CUDA and takes the primary context of the first device that can be had: passes over one that is prohibited, taken by
- * another process, failing or short of memory; with config->several, one that this process uses already, without a word. Returns NULL if there is no usable GPU, with the reason in `why`, one line.
- * The device stays until gpu_stop(). Later starts use the libraries of the first, whatever cuda_dir says. From here on exit()
- * waits for threads that are inside CUDA (ending.h); a start then stops after the step that it is at, and all other functions
- * fail. Not thread-safe; the caller should block signals, since CUDA starts threads. */
+/* Opens CUDA and takes the primary context of the first device that can be had: passes over one
+ * that is prohibited, taken by another process, failing or short of memory; with config->several,
+ * one that this process uses already, without a word. Returns NULL if there is no usable GPU, with
+ * the reason in `why`, one line. The device stays until gpu_stop(). Later starts use the libraries
+ * of the first, whatever cuda_dir says. From here on exit() waits for threads that are inside CUDA
+ * (ending.h); a start then stops after the step that it is at, and all other functions fail. Not
+ * thread-safe; the caller should block signals, since CUDA starts threads. */
 struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILURE_BYTES]);
 
 /* What gpu_start() finds on this machine, for people. */
@@ -169,8 +181,8 @@ struct gpu_findings {
         char name[64];
         int64_t memory_bytes;
     } device[GPU_DEVICES_SHOWN]; /* the first */
-    /* The service by which processes share a device at the same time: whether it serves the first device; whether its pipe is there; whether a
-     * variable asks for it. */
+    /* The service by which processes share a device at the same time: whether it serves the first
+     * device; whether its pipe is there; whether a variable asks for it. */
     bool mps_serves, mps_has_pipe, mps_asked;
     char mps_folder[GPU_PATH_BYTES];
 };
@@ -182,146 +194,167 @@ void gpu_examine(struct gpu_findings *findings, const struct gpu_config *config)
 enum gpu_library { GPU_DRIVER, GPU_BLAS, GPU_SOLVER, GPU_LIBRARIES };
 struct gpu_library_file {
     char path[GPU_PATH_BYTES]; /* without symbolic links; empty: not known */
-    int version; /* the driver's: of the CUDA that it is for (13000); others: 130100 is 13.1.0; 0: not known */
+    int version; /* the driver's: of the CUDA that it is for (13000); others: 130100 is 13.1.0; 0:
+                    not known */
 };
 
-/* Returns the library that is in use, NULL before it has been opened: cuSOLVER is at the first call that needs it. Constant from then
- * on. */
+/* Returns the library that is in use, NULL before it has been opened: cuSOLVER is at the first call
+ * that needs it. Constant from then on. */
 const struct gpu_library_file *gpu_library(enum gpu_library which);
 
 /* Returns the device's properties: constant, and valid as long as the device. */
 const struct gpu_info *gpu_info(const struct gpu_device *device);
 
-/* Looks for the driver's device files. Call it when the process starts: a sandbox that the program enters later may kill the
- * process for such a look. Keeps errno. */
+/* Looks for the driver's device files. Call it when the process starts: a sandbox that the program
+ * enters later may kill the process for such a look. Keeps errno. */
 void gpu_look_for_devices(void);
 
-/* Returns false if this machine certainly has no GPU. Cheap: loads nothing, and looks for no file. has_cuda_library: a
- * library is loaded for which gpu_is_cuda_library() returns true. After gpu_look_for_devices(). */
+/* Returns false if this machine certainly has no GPU. Cheap: loads nothing, and looks for no file.
+ * has_cuda_library: a library is loaded for which gpu_is_cuda_library() returns true. After
+ * gpu_look_for_devices(). */
 bool gpu_may_exist(const struct gpu_config *config, bool has_cuda_library);
 
-/* Returns why the device was given up, or, as long as it was not, why a routine was: one line, valid as long as the device. */
+/* Returns why the device was given up, or, as long as it was not, why a routine was: one line,
+ * valid as long as the device. */
 const char *gpu_failure(const struct gpu_device *device);
 /* Returns whether the device has failed. */
 bool gpu_has_failure(const struct gpu_device *device);
 
-/* Returns whether the program itself has loaded CUDA, and has a context that device pointers could belong to. Works before
- * gpu_start(). loads: a number that changes when something is loaded; looks again for a missing driver only if it has
- * changed. */
+/* Returns whether the program itself has loaded CUDA, and has a context that device pointers could
+ * belong to. Works before gpu_start(). loads: a number that changes when something is loaded; looks
+ * again for a missing driver only if it has changed. */
 bool gpu_program_uses_cuda(unsigned long long loads);
 
-/* Returns whether an operand that has been located so far was in host memory which CUDA has pinned. That is the program's doing, perhaps in a thread that calls
- * no BLAS; its own copies write there without a page fault. Thread-safe. */
+/* Returns whether an operand that has been located so far was in host memory which CUDA has pinned.
+ * That is the program's doing, perhaps in a thread that calls no BLAS; its own copies write there
+ * without a page fault. Thread-safe. */
 bool gpu_program_pins(void);
 
-/* Returns whether the program itself has initialised CUDA, which its forked children then cannot use. Before gpu_start(). */
+/* Returns whether the program itself has initialised CUDA, which its forked children then cannot
+ * use. Before gpu_start(). */
 bool gpu_program_has_initialised(unsigned long long loads);
 
 /* Returns whether a library is the driver, or one through which programs use it. */
 bool gpu_is_cuda_library(const char *path);
 
-/* Fills in the place of each span that has a pointer, as the device sees it (of a batch: see struct accel_span). batch: the
- * number of the call's products. device: NULL if none has been started; then asks the program's own copy of the driver, and
- * without one leaves the spans as they are: in host memory. */
+/* Fills in the place of each span that has a pointer, as the device sees it (of a batch: see struct
+ * accel_span). batch: the number of the call's products. device: NULL if none has been started;
+ * then asks the program's own copy of the driver, and without one leaves the spans as they are: in
+ * host memory. */
 void gpu_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch);
 void gpu_program_locate(struct accel_span *spans, int count, int64_t batch);
 
-/* Returns whether the driver has been unloaded, or will be because the process ends: then failures are no news. */
+/* Returns whether the driver has been unloaded, or will be because the process ends: then failures
+ * are no news. */
 bool gpu_is_gone(void);
 
 /* Runs a valid, non-empty call. Returns when the result is where the caller expects it. */
 enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,
                         struct gpu_host *host);
 
-/* A call's inputs that are on the device: which, as bits 1 << enum accel_matrix; and their bytes, known by a digest of the program's memory, or
- * by the kernel's record of writes to it. */
+/* A call's inputs that are on the device: which, as bits 1 << enum accel_matrix; and their bytes,
+ * known by a digest of the program's memory, or by the kernel's record of writes to it. */
 struct gpu_kept {
     unsigned operands;
     int64_t digested_bytes, watched_bytes;
     int64_t beside_bytes; /* of A, if it is a triangle: beside that, where a digest does not read */
 };
 
-/* Returns those that gpu_run() would find of a valid call, as far as is known without a look; and the rates, in 10^9 bytes a second, at
- * which it sees that they have not changed, one way or the other: measured, or nominal before the first time. */
+/* Returns those that gpu_run() would find of a valid call, as far as is known without a look; and
+ * the rates, in 10^9 bytes a second, at which it sees that they have not changed, one way or the
+ * other: measured, or nominal before the first time. */
 struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *call);
 double gpu_digest_gbps(void);
 double gpu_scan_gbps(void);
 
-/* A matrix with fewer bytes does not stay on the device: it is up before a digest of it would be known. */
+/* A matrix with fewer bytes does not stay on the device: it is up before a digest of it would be
+ * known. */
 #define GPU_STAYS_BYTES ((int64_t)1 << 20)
 
-/* Returns a valid call's largest input that may stay on the device, an enum accel_matrix; -1: there is none, or it is a batch. */
+/* Returns a valid call's largest input that may stay on the device, an enum accel_matrix; -1: there
+ * is none, or it is a batch. */
 int gpu_operand_to_bring(const struct accel_call *call);
 
-/* Notes that a valid call runs on the CPU and would have taken gain_ms less, > 0, if that input had been on the device, known by the kernel's
- * record. Returns whether the call had better run on the device with gpu_host.brings, at a loss of bring_ms - gain_ms: see bringing.h. */
+/* Notes that a valid call runs on the CPU and would have taken gain_ms less, > 0, if that input had
+ * been on the device, known by the kernel's record. Returns whether the call had better run on the
+ * device with gpu_host.brings, at a loss of bring_ms - gain_ms: see bringing.h. */
 bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double bring_ms);
 
-/* Copy one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU, if the GPU has refused the call.
- * gpu_store() stores only the triangle of a span that has one. Return false on a failure, or if the device is NULL. */
+/* Copy one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU, if the
+ * GPU has refused the call. gpu_store() stores only the triangle of a span that has one. Return
+ * false on a failure, or if the device is NULL. */
 bool gpu_fetch(struct gpu_device *device, void *host, const struct accel_span *x);
 bool gpu_store(struct gpu_device *device, const struct accel_span *x, const void *host);
 
-/* Operands pass through pinned memory in pieces: large ones in a number of them, others in pieces of this many bytes, if they have as
- * many. Which size is the fastest depends on the machine. A new device has GPU_PIECE_USUAL; gpu_set_piece() does nothing with a size that
- * is not one of gpu_piece_sizes. Copies that are digested do not depend on it (pieces.h). */
+/* Operands pass through pinned memory in pieces: large ones in a number of them, others in pieces
+ * of this many bytes, if they have as many. Which size is the fastest depends on the machine. A new
+ * device has GPU_PIECE_USUAL; gpu_set_piece() does nothing with a size that is not one of
+ * gpu_piece_sizes. Copies that are digested do not depend on it (pieces.h). */
 enum { GPU_PIECE_USUAL = 1 << 20, GPU_PIECES = 4 };
 extern const int64_t gpu_piece_sizes[GPU_PIECES];
 void gpu_set_piece(struct gpu_device *device, int64_t bytes);
 int64_t gpu_piece(const struct gpu_device *device);
 
-/* How fast large operands in the program's memory are copied to the device and back, in 10^9 bytes a second; and what short columns of doubles take besides. */
+/* How fast large operands in the program's memory are copied to the device and back, in 10^9 bytes
+ * a second; and what short columns of doubles take besides. */
 struct gpu_copy_rates {
     double up_gbps, down_gbps;
     struct short_columns short_up, short_down;
 };
 
-/* Measures with which size of pieces copies of some megabytes are the fastest, and sets it. Then measures the rates of gpu_run()'s
- * copies: the best of some. Takes a second or two. Returns false on a failure. */
+/* Measures with which size of pieces copies of some megabytes are the fastest, and sets it. Then
+ * measures the rates of gpu_run()'s copies: the best of some. Takes a second or two. Returns false
+ * on a failure. */
 bool gpu_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates);
 
-/* Measures how fast blocks of some numbers of rows are multiplied, in native precision and the type of a call of ?gemm, of which nothing else is read. Takes about
- * limit_ms at most, and three times PACE_MOST x PACE_WIDEST elements of device memory. Returns false, with all paces 0, if something fails, or it would take far
- * longer. */
+/* Measures how fast blocks of some numbers of rows are multiplied, in native precision and the type
+ * of a call of ?gemm, of which nothing else is read. Takes about limit_ms at most, and three times
+ * PACE_MOST x PACE_WIDEST elements of device memory. Returns false, with all paces 0, if something
+ * fails, or it would take far longer. */
 bool gpu_measure_paces(struct gpu_device *device, const struct accel_call *product, double limit_ms,
                        struct block_paces *paces);
 
-/* Returns the rate, in 10^9 bytes a second, at which a device copies from another one's memory that has been taken by gpu_work_take_lent();
- * 0: it cannot, or not rightly, or something fails, which says nothing of either device. Measured at the first question (some
- * milliseconds, and at most 32 MB of each one's memory), some time later again if memory was short; then the same for as long as both
- * devices stay. Rounded to a power of 2 or sqrt(2) times one, so that runs on one machine plan alike. */
+/* Returns the rate, in 10^9 bytes a second, at which a device copies from another one's memory that
+ * has been taken by gpu_work_take_lent(); 0: it cannot, or not rightly, or something fails, which
+ * says nothing of either device. Measured at the first question (some milliseconds, and at most 32
+ * MB of each one's memory), some time later again if memory was short; then the same for as long as
+ * both devices stay. Rounded to a power of 2 or sqrt(2) times one, so that runs on one machine plan
+ * alike. */
 double gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
 
-/* cuSOLVER's algorithms for singular values: QR iteration (Xgesvd), polar decomposition (Xgesvdp), Jacobi rotations (gesvdj).
- * Which is the fastest depends on the device, the type and the order. */
+/* cuSOLVER's algorithms for singular values: QR iteration (Xgesvd), polar decomposition (Xgesvdp),
+ * Jacobi rotations (gesvdj). Which is the fastest depends on the device, the type and the order. */
 enum gpu_svd { GPU_SVD_GESVD, GPU_SVD_GESVDP, GPU_SVD_GESVDJ, GPU_SVDS };
 
 /* Their names in a calibration. */
 extern const char *const gpu_svd_names[GPU_SVDS];
 
-/* Returns the octave of an order (a matrix's smaller size): floor(log2(order)), at most the last octave. */
+/* Returns the octave of an order (a matrix's smaller size): floor(log2(order)), at most the last
+ * octave. */
 enum { GPU_SVD_OCTAVES = 32 };
 int gpu_svd_octave(int64_t order);
 
-/* Sets the algorithm for matrices of a type (one of BLAS's four) and an octave, with vectors or for their values alone; a new
- * device uses Xgesvd. If the chosen one fails, is missing in this cuSOLVER, or says that it is not accurate, Xgesvd gets the
- * matrix after all. */
+/* Sets the algorithm for matrices of a type (one of BLAS's four) and an octave, with vectors or for
+ * their values alone; a new device uses Xgesvd. If the chosen one fails, is missing in this
+ * cuSOLVER, or says that it is not accurate, Xgesvd gets the matrix after all. */
 void gpu_svd_choose(struct gpu_device *device, enum accel_dtype dtype, bool vectors, int octave,
                     enum gpu_svd algorithm);
 enum gpu_svd gpu_svd_chosen(const struct gpu_device *device, enum accel_dtype dtype, bool vectors,
                             int64_t order);
 
-/* From now on, a kernel of our own solves by triangles of this type with so many right-hand sides and more (triangle_solve.h), where the device's BLAS would; 0: never, as on
- * a new device. Whether the kernel computes rightly, and is faster, is measured by `accel calibrate`. Does nothing with types that have no such kernel; one that turns out not to
- * be there is not asked for again. gpu_solves_by_own() returns whether it is asked for if there are so many. */
+/* From now on, a kernel of our own solves by triangles of this type with so many right-hand sides
+ * and more (triangle_solve.h), where the device's BLAS would; 0: never, as on a new device. Whether
+ * the kernel computes rightly, and is faster, is measured by `accel calibrate`. Does nothing with
+ * types that have no such kernel; one that turns out not to be there is not asked for again.
+ * gpu_solves_by_own() returns whether it is asked for if there are so many. */
 void gpu_solve_by_own(struct gpu_device *device, enum accel_dtype dtype, int64_t least_nrhs);
 bool gpu_solves_by_own(const struct gpu_device *device, enum accel_dtype dtype, int64_t nrhs);
 
 /* Frees idle blocks of the memory pool, idle streams and handles. */
 void gpu_trim(struct gpu_device *device);
 
-/* Frees everything, the device too; no call may be running on it. Does nothing with NULL. For tests: a process that ends
- * leaves this to the driver, which may be gone before us. */
+/* Frees everything, the device too; no call may be running on it. Does nothing with NULL. For
+ * tests: a process that ends leaves this to the driver, which may be gone before us. */
 void gpu_stop(struct gpu_device *device);
 
 /* Makes sure, in the child of a fork, that no CUDA function is called again, of any device. */

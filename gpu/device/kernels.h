@@ -1,17 +1,18 @@
 /*
- * BLAS on the device: one function for a routine's four types. Operands are on the device; a function puts its kernel on the
- * lane's stream, and notes that in the work. Scalars are read before it returns.
+ * BLAS on the device: one function for a routine's four types. Operands are on the device; a
+ * function puts its kernel on the lane's stream, and notes that in the work. Scalars are read
+ * before it returns.
  *
- * The type is the call's. Shapes, flags and the other arguments are those of the BLAS routine of the same name, flags as
- * letters (N T C, L R, U L, N U).
+ * The type is the call's. Shapes, flags and the other arguments are those of the BLAS routine of
+ * the same name, flags as letters (N T C, L R, U L, N U).
  */
 #ifndef ACCEL_KERNELS_H
 #define ACCEL_KERNELS_H
 
 #include "work.h"
 
-/* Return whether the device's BLAS takes `size` (all, or those below 2^31); whether it takes all sizes of a call, and the leading
- * dimensions of operands that it uses in place. */
+/* Return whether the device's BLAS takes `size` (all, or those below 2^31); whether it takes all
+ * sizes of a call, and the leading dimensions of operands that it uses in place. */
 bool kernels_fit(int64_t size);
 bool kernels_fit_call(const struct accel_call *call);
 
@@ -22,18 +23,19 @@ enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int
                             int64_t k, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c);
 
-/* Compute `batch` products, at most KERNEL_BATCH_MOST (gpu/plan/scheduled.h), with the call's flags, scalars and sizes: of matrices at regular
- * distances, in elements, or of tiles that are device arrays of pointers to matrices on the device. scaling: C := beta C; A
- * is m x 1, B is 1 x n, of zeros. */
+/* Compute `batch` products, at most KERNEL_BATCH_MOST (gpu/plan/scheduled.h), with the call's
+ * flags, scalars and sizes: of matrices at regular distances, in elements, or of tiles that are
+ * device arrays of pointers to matrices on the device. scaling: C := beta C; A is m x 1, B is 1 x
+ * n, of zeros. */
 enum gpu_status kernel_gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
                                     struct gpu_tile a, int64_t stride_a, struct gpu_tile b,
                                     int64_t stride_b, struct gpu_tile c, int64_t stride_c);
 enum gpu_status kernel_gemm_array(struct gpu_work *work, bool scaling, int64_t batch,
                                   struct gpu_tile a, struct gpu_tile b, struct gpu_tile c);
 
-/* C := beta C, for k = 0 or alpha = 0. The device's BLAS does not say what it does then, so this is a product of zeros, of
- * depth 1. With beta = 0, C is not read. kernel_zeros() takes the zeros from the pool, max(m, n) of the call's type: call it
- * before anything is overwritten. */
+/* C := beta C, for k = 0 or alpha = 0. The device's BLAS does not say what it does then, so this is
+ * a product of zeros, of depth 1. With beta = 0, C is not read. kernel_zeros() takes the zeros from
+ * the pool, max(m, n) of the call's type: call it before anything is overwritten. */
 enum gpu_status kernel_zeros(struct gpu_work *work, int64_t count, gpu_address *zeros);
 enum gpu_status kernel_scale(struct gpu_work *work, int64_t m, int64_t n, struct accel_complex beta,
                              gpu_address zeros, struct gpu_tile c);
@@ -66,15 +68,16 @@ enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char tr
 enum gpu_status kernel_transpose(struct gpu_work *work, char trans, int64_t m, int64_t n,
                                  struct gpu_tile a, struct gpu_tile b);
 
-/* Copy the triangle uplo of an n x n matrix to and from LAPACK's packed storage, of n (n + 1) / 2 elements; the rest of the
- * matrix is not touched. Return GPU_UNSUPPORTED if n > 65535, or ld is beyond 32 bits. */
+/* Copy the triangle uplo of an n x n matrix to and from LAPACK's packed storage, of n (n + 1) / 2
+ * elements; the rest of the matrix is not touched. Return GPU_UNSUPPORTED if n > 65535, or ld is
+ * beyond 32 bits. */
 enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,
                                      gpu_address packed);
 enum gpu_status kernel_unpack_triangle(struct gpu_work *work, char uplo, int64_t n,
                                        gpu_address packed, struct gpu_tile a);
 
-/* ---- Level 2. It lacks conjugated forms (trans = R, and a call that is `conjugated`): Level 3 computes them, and needs
- * vectors with inc > 0. ---- */
+/* ---- Level 2. It lacks conjugated forms (trans = R, and a call that is `conjugated`): Level 3
+ * computes them, and needs vectors with inc > 0. ---- */
 
 /* A vector on the device. As in BLAS, its first element is the last in memory if inc < 0. */
 struct gpu_vector {

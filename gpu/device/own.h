@@ -1,7 +1,8 @@
 /*
- * Kernels of our own, on the call's lane like those of kernels.h: gpu/own/, CUDA C, compiled to one image in the library. A device
- * loads the image when the first of them is used. Without an image (the build had no compiler for it), or if it has no code for the
- * device, all functions return GPU_UNSUPPORTED.
+ * Kernels of our own, on the call's lane like those of kernels.h: gpu/own/, CUDA C, compiled to one
+ * image in the library. A device loads the image when the first of them is used. Without an image
+ * (the build had no compiler for it), or if it has no code for the device, all functions return
+ * GPU_UNSUPPORTED.
  */
 #ifndef ACCEL_OWN_H
 #define ACCEL_OWN_H
@@ -28,12 +29,13 @@ bool gpu_own_is_built(void);
 /* Returns whether the image is there and, as far as is known, has code for the device. */
 bool gpu_own_is_here(const struct gpu_work *work);
 
-/* Says how many blocks of at most `threads` threads, with shared_bytes each, fit the device at once. */
+/* Says how many blocks of at most `threads` threads, with shared_bytes each, fit the device at
+ * once. */
 enum gpu_status gpu_own_fit(struct gpu_work *work, const char *kernel, unsigned threads,
                             unsigned shared_bytes, struct gpu_fit *fit);
 
-/* Puts a kernel on the stream. arguments: the address of each; they are read before it returns. A failure says that nothing
- * has been launched. */
+/* Puts a kernel on the stream. arguments: the address of each; they are read before it returns. A
+ * failure says that nothing has been launched. */
 enum gpu_status gpu_own_launch(struct gpu_work *work, const char *kernel, struct gpu_grid grid,
                                void **arguments);
 

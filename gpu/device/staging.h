@@ -1,9 +1,10 @@
 /*
  * Copies host memory up to the device and back, through a lane's rings of pinned slots.
  *
- * The device never reads or writes the caller's host memory by itself: the calling thread and the crew (base/thread/crew.h) pack columns into
- * slots, or unpack them from slots that have arrived. So a copy that fails has not half overwritten anything, and no copy is pending
- * on the caller's memory after the call.
+ * The device never reads or writes the caller's host memory by itself: the calling thread and the
+ * crew (base/thread/crew.h) pack columns into slots, or unpack them from slots that have arrived.
+ * So a copy that fails has not half overwritten anything, and no copy is pending on the caller's
+ * memory after the call.
  */
 #ifndef ACCEL_STAGING_H
 #define ACCEL_STAGING_H
@@ -15,12 +16,13 @@
 /* A stream of a device, with its pinned slots. */
 struct gpu_lane;
 
-/* Waits until the stream is done, and those of a schedule that nothing waited for. Does not call the driver if nothing has been put on them
- * since the last wait. */
+/* Waits until the stream is done, and those of a schedule that nothing waited for. Does not call
+ * the driver if nothing has been put on them since the last wait. */
 enum gpu_status lane_wait(struct gpu_lane *lane);
 
-/* Makes the lane ready for the steps of solver.h. Returns GPU_UNSUPPORTED if there is no solver, or it has failed to start
- * before. The caller must not hold a lock that the freeing of idle lanes or memory takes. */
+/* Makes the lane ready for the steps of solver.h. Returns GPU_UNSUPPORTED if there is no solver, or
+ * it has failed to start before. The caller must not hold a lock that the freeing of idle lanes or
+ * memory takes. */
 enum gpu_status lane_use_solver(struct gpu_lane *lane);
 
 /* Copies a rectangle to device memory with leading dimension device_ld, in stream order. Returns
@@ -28,31 +30,34 @@ enum gpu_status lane_use_solver(struct gpu_lane *lane);
 enum gpu_status lane_upload(struct gpu_lane *lane, gpu_address device, int64_t device_ld,
                             const struct lane_rectangle *from);
 
-/* Returns the digest that lane_upload() gives for a whole rectangle with these elements, or for its triangle: from->digest. Reads them once,
- * or with from->scan, which wants them aligned, twice; the crew helps. */
+/* Returns the digest that lane_upload() gives for a whole rectangle with these elements, or for its
+ * triangle: from->digest. Reads them once, or with from->scan, which wants them aligned, twice; the
+ * crew helps. */
 struct gpu_key staging_digest(const struct lane_rectangle *from, int64_t device_ld);
 
-/* The same for a matrix that has come down in cells, each digested by lane_flow() (flow_copy.host.digest, 0 at first): their digests, by their
- * numbers, joined to cells_shape(). */
+/* The same for a matrix that has come down in cells, each digested by lane_flow()
+ * (flow_copy.host.digest, 0 at first): their digests, by their numbers, joined to cells_shape(). */
 struct gpu_key staging_digest_cells(const struct lane_rectangle *from,
                                     const struct gpu_cells *cells);
 
-/* Copies device memory to a rectangle, in stream order. Returns when the rectangle is written; to->digest is then the one that
- * lane_upload() would give for it, of what has come down. On a failure, *done_cols whole
- * columns and *done_rows rows of the next have been written; nothing else has been touched. */
+/* Copies device memory to a rectangle, in stream order. Returns when the rectangle is written;
+ * to->digest is then the one that lane_upload() would give for it, of what has come down. On a
+ * failure, *done_cols whole columns and *done_rows rows of the next have been written; nothing else
+ * has been touched. */
 enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
                               gpu_address device, int64_t device_ld, int64_t *done_cols,
                               int64_t *done_rows);
 
-/* Does the same, digest and all, all or nothing: on a failure, nothing has been touched. Only the bytes from the first to the last element
- * come down; a large rectangle costs memory of its own. */
+/* Does the same, digest and all, all or nothing: on a failure, nothing has been touched. Only the
+ * bytes from the first to the last element come down; a large rectangle costs memory of its own. */
 enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
                                     gpu_address device, int64_t device_ld);
 
 /* Writes a rectangle from its packed form in host memory. The crew helps. */
 void staging_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld);
 
-/* Copies between two places in device memory, in stream order. Returns GPU_UNSUPPORTED if a leading dimension is too large. */
+/* Copies between two places in device memory, in stream order. Returns GPU_UNSUPPORTED if a leading
+ * dimension is too large. */
 enum gpu_status lane_copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
                           int64_t from_ld, int64_t rows, int64_t cols, int64_t size);
 

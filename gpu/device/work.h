@@ -1,7 +1,7 @@
 /*
- * One call under way on a lane of a device. The operations' GPU functions (op->run and op->steps, ops/op.h) compose it of
- * steps that gpu/ declares, for any kind of device: staging.h, kernels.h, solver.h, and above them blocks.h and tiles.h. gpu_run() gives
- * back the memory that they take.
+ * One call under way on a lane of a device. The operations' GPU functions (op->run and op->steps,
+ * ops/op.h) compose it of steps that gpu/ declares, for any kind of device: staging.h, kernels.h,
+ * solver.h, and above them blocks.h and tiles.h. gpu_run() gives back the memory that they take.
  */
 #ifndef ACCEL_WORK_H
 #define ACCEL_WORK_H
@@ -11,12 +11,13 @@
 
 #define WORK_BLOCKS 32
 
-/* An input that a kernel may use before it is proved that it is still what is on the device: until the first result leaves the call's own memory, which
- * resident_keeps_trust() must allow. */
+/* An input that a kernel may use before it is proved that it is still what is on the device: until
+ * the first result leaves the call's own memory, which resident_keeps_trust() must allow. */
 struct gpu_trust {
     bool may; /* Level 3: the call asks before a result leaves the device */
     bool given;
-    /* Somebody has written to it: the call's results are worthless, and it begins anew with nothing trusted */
+    /* Somebody has written to it: the call's results are worthless, and it begins anew with nothing
+     * trusted */
     bool broken;
     struct accel_span x;
     uint64_t watch;
@@ -46,15 +47,18 @@ struct gpu_tile {
 struct gpu_tile gpu_tile_from(const struct gpu_work *work, struct gpu_tile tile, int64_t row,
                               int64_t col);
 
-/* Takes device memory for the call. Returns GPU_NO_MEMORY if there is too little, GPU_UNSUPPORTED beyond WORK_BLOCKS blocks. */
+/* Takes device memory for the call. Returns GPU_NO_MEMORY if there is too little, GPU_UNSUPPORTED
+ * beyond WORK_BLOCKS blocks. */
 enum gpu_status gpu_work_take(struct gpu_work *work, int64_t bytes, gpu_address *memory);
-/* The same of memory that other devices of the process may read: those for which gpu_peer_gbps() has said so, and until the call gives it
- * back. Returns GPU_UNSUPPORTED, too, if the device has no such memory. gpu_work_keep() does nothing with it. */
+/* The same of memory that other devices of the process may read: those for which gpu_peer_gbps()
+ * has said so, and until the call gives it back. Returns GPU_UNSUPPORTED, too, if the device has no
+ * such memory. gpu_work_keep() does nothing with it. */
 enum gpu_status gpu_work_take_lent(struct gpu_work *work, int64_t bytes, gpu_address *memory);
 /* Puts zeros in device memory, in stream order. */
 enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t bytes);
 
-/* Copies a rectangle up, in stream order; of a triangle, there are zeros beside it then. A trimmed one's zeros are set on the device. */
+/* Copies a rectangle up, in stream order; of a triangle, there are zeros beside it then. A trimmed
+ * one's zeros are set on the device. */
 static inline enum gpu_status gpu_work_upload(struct gpu_work *work, struct gpu_tile to,
                                               const struct lane_rectangle *from)
 {
@@ -63,20 +67,22 @@ static inline enum gpu_status gpu_work_upload(struct gpu_work *work, struct gpu_
     return status == GPU_OK ? lane_upload(work->lane, to.ptr, to.ld, from) : status;
 }
 
-/* Finds device memory that has been kept under a key, for reading, and holds it for this call. Returns false if there is none. */
+/* Finds device memory that has been kept under a key, for reading, and holds it for this call.
+ * Returns false if there is none. */
 bool gpu_work_find(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory);
-/* Keeps memory that the call has taken, under a key that tells its contents: waits until they are there. It stays until memory is
- * short, or nobody has asked for it for some seconds. */
+/* Keeps memory that the call has taken, under a key that tells its contents: waits until they are
+ * there. It stays until memory is short, or nobody has asked for it for some seconds. */
 enum gpu_status gpu_work_keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key);
 
 /* Does not keep any more what is kept under a key: nobody will ask for it. */
 void gpu_work_forget(struct gpu_work *work, const struct gpu_key *key);
 
-/* Returns how many bytes a call should try to take: at its first attempt those of `before`, without asking the driver how much is free; then
- * what is available, less an eighth, by which the pool may round a block up. That may fail because an idle block is larger than needed,
- * so the third attempt is the same without idle blocks. Other threads and programs take memory meanwhile, and of small blocks the
- * pool rounds up more: then three quarters of `before`, the attempt's before this one. No kernel or copy may use what an attempt took when
- * that is dropped. */
+/* Returns how many bytes a call should try to take: at its first attempt those of `before`, without
+ * asking the driver how much is free; then what is available, less an eighth, by which the pool may
+ * round a block up. That may fail because an idle block is larger than needed, so the third attempt
+ * is the same without idle blocks. Other threads and programs take memory meanwhile, and of small
+ * blocks the pool rounds up more: then three quarters of `before`, the attempt's before this one.
+ * No kernel or copy may use what an attempt took when that is dropped. */
 enum { WORK_ATTEMPTS = 12 };
 int64_t gpu_work_room(const struct gpu_work *work, int attempt, int64_t before);
 

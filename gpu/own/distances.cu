@@ -1,4 +1,5 @@
-/* Squared distances of points, each summed in the order of its features, as R's packages sum on the CPU. */
+/* Squared distances of points, each summed in the order of its features, as R's packages sum on the
+ * CPU. */
 #include "distances.h"
 
 #include "own.cuh"
@@ -9,8 +10,8 @@ struct points {
     int64_t count, point, feature;
 };
 
-/* Puts some features of some points in shared memory, a feature after the other. Neighbouring threads read neighbouring numbers: of points, or
- * of features. `width` points, a power of 2. */
+/* Puts some features of some points in shared memory, a feature after the other. Neighbouring
+ * threads read neighbouring numbers: of points, or of features. `width` points, a power of 2. */
 static __device__ inline void load(struct points x, int64_t from, int width, int64_t feature,
                                    int features, double *tile, int pitch)
 {
@@ -26,8 +27,8 @@ static __device__ inline void load(struct points x, int64_t from, int width, int
         }
 }
 
-/* distance[q * train.count + i] := the sum over all features of (query q - training point i)^2, where each operation is rounded by
- * itself: the compiler would fuse a product with a sum. */
+/* distance[q * train.count + i] := the sum over all features of (query q - training point i)^2,
+ * where each operation is rounded by itself: the compiler would fuse a product with a sum. */
 OWN_KERNEL_FOR(DISTANCES_THREADS, distances, const double *train_values, int64_t train_count,
                int64_t train_point, int64_t train_feature, const double *query_values,
                int64_t query_count, int64_t query_point, int64_t query_feature, int64_t features,

@@ -1,9 +1,11 @@
 /*
- * Linear classifiers and regression: products with a matrix of rows of examples and with its transpose, the losses of the rows, and
- * their derivatives. In fp64; sums are in an order that the grid alone decides.
+ * Linear classifiers and regression: products with a matrix of rows of examples and with its
+ * transpose, the losses of the rows, and their derivatives. In fp64; sums are in an order that the
+ * grid alone decides.
  *
- * A dense matrix lies in tiles of tile_rows rows, each in column-major order. A sparse one is a list of segments, once of its rows
- * and once of its columns: segment k has the elements first[k] to first[k + 1] - 1.
+ * A dense matrix lies in tiles of tile_rows rows, each in column-major order. A sparse one is a
+ * list of segments, once of its rows and once of its columns: segment k has the elements first[k]
+ * to first[k + 1] - 1.
  */
 #include "own.cuh"
 
@@ -12,7 +14,8 @@
 #define LINEAR_L2_SVC 2
 #define LINEAR_L2_SVR 11
 
-/* Adds up what the `group` neighbouring threads have in sums. All threads of the block come here; the first of a group has the sum. */
+/* Adds up what the `group` neighbouring threads have in sums. All threads of the block come here;
+ * the first of a group has the sum. */
 static __device__ void linear_add_up(double *sums, unsigned group)
 {
     const unsigned member = threadIdx.x % group;
@@ -40,8 +43,8 @@ OWN_KERNEL(linear_dense_rows, const double *x, int64_t tile_rows, int64_t rows, 
     }
 }
 
-/* Of each tile, a block: partial[tile * columns + j] := the tile's part of X'u, or of the squared elements if `squares`. The columns
- * are shared out to the blocks' second dimension. */
+/* Of each tile, a block: partial[tile * columns + j] := the tile's part of X'u, or of the squared
+ * elements if `squares`. The columns are shared out to the blocks' second dimension. */
 OWN_KERNEL(linear_dense_columns, const double *x, int64_t tile_rows, int64_t rows, int64_t columns,
            int squares, const double *u, double *partial)
 {
@@ -77,8 +80,9 @@ OWN_KERNEL(linear_dense_fold, const double *partial, int64_t parts, int64_t colu
     }
 }
 
-/* A group of threads for each segment at a time: out[k] := the sum of its elements, squared if `squares`, times v at their places; times
- * scale[k] unless that is NULL; segments whose scale is 0 are not read. group: a power of 2, at most a block. */
+/* A group of threads for each segment at a time: out[k] := the sum of its elements, squared if
+ * `squares`, times v at their places; times scale[k] unless that is NULL; segments whose scale is 0
+ * are not read. group: a power of 2, at most a block. */
 OWN_KERNEL(linear_sparse, int64_t segments, const int64_t *first, const int32_t *place,
            const double *value, unsigned group, int squares, const double *v, const double *scale,
            double *out)

@@ -1,9 +1,11 @@
 /*
- * Sequential minimal optimization as in libsvm: many iterations for each launch, by one block or by several blocks together, which
- * share the variables out. All blocks come to the same decisions, each by itself, from what all have written before a barrier.
+ * Sequential minimal optimization as in libsvm: many iterations for each launch, by one block or by
+ * several blocks together, which share the variables out. All blocks come to the same decisions,
+ * each by itself, from what all have written before a barrier.
  *
- * Nothing is shrunk. The variables of a block are few, and a pass over them takes little longer than the barriers; libsvm's
- * shrinking saves kernel values, which are computed already here, and it must reconstruct the gradient in the end.
+ * Nothing is shrunk. The variables of a block are few, and a pass over them takes little longer
+ * than the barriers; libsvm's shrinking saves kernel values, which are computed already here, and
+ * it must reconstruct the gradient in the end.
  */
 #include "smo_pick.cuh"
 #include "smo_rows.cuh"
@@ -150,7 +152,8 @@ static __device__ inline void go_on(struct smo_block *b, struct smo_kernel kerne
     }
 }
 
-/* Lays the block's shared memory out, and goes on. rows: there is memory for some kernel rows only, which are computed here. */
+/* Lays the block's shared memory out, and goes on. rows: there is memory for some kernel rows only,
+ * which are computed here. */
 static __device__ inline void solve(struct smo_task *tasks, struct smo_kernel kernel,
                                     const struct svm_rows *x, bool rows, int together,
                                     int64_t limit, unsigned long long *arrived,
@@ -179,7 +182,8 @@ static __device__ inline void solve(struct smo_task *tasks, struct smo_kernel ke
     go_on(&b, kernel, limit);
 }
 
-/* Go on with problems for at most `limit` iterations each: a block for each problem, or if `together` all blocks for one. */
+/* Go on with problems for at most `limit` iterations each: a block for each problem, or if
+ * `together` all blocks for one. */
 OWN_KERNEL_FOR(SMO_MATRIX_THREADS, smo_solve_matrix, struct smo_task *tasks,
                struct smo_kernel kernel, struct svm_rows x, int together, int64_t limit,
                unsigned long long *arrived)

@@ -1,5 +1,6 @@
 /*
- * What the threads of a block share while they solve a problem, and how they find the best of their values.
+ * What the threads of a block share while they solve a problem, and how they find the best of their
+ * values.
  */
 #ifndef ACCEL_OWN_SMO_BLOCK_CUH
 #define ACCEL_OWN_SMO_BLOCK_CUH
@@ -55,7 +56,8 @@ static __device__ inline const struct smo_pick *smo_first_for(const struct smo_b
     return &b->pick[b->task->nu && !positive ? SMO_UP_NEGATIVE : SMO_UP];
 }
 
-/* Returns the objective's second derivative along a pair, whose kernel value is k; as in libsvm, never 0 or less. */
+/* Returns the objective's second derivative along a pair, whose kernel value is k; as in libsvm,
+ * never 0 or less. */
 static __device__ inline double smo_curvature(double diagonal_i, double diagonal_j, double k)
 {
     const double curvature = diagonal_i + diagonal_j - 2.0 * k;
@@ -68,7 +70,8 @@ static __device__ inline bool smo_beats(double value, int at, double other, int 
     return value > other || (value == other && at > other_at);
 }
 
-/* Leaves the best of the threads' values in value[0] and at[0], the largest violation in violation[0]; a barrier ends it. */
+/* Leaves the best of the threads' values in value[0] and at[0], the largest violation in
+ * violation[0]; a barrier ends it. */
 static __device__ inline void smo_find_best(const struct smo_block *b, double value, int at,
                                             double violation)
 {

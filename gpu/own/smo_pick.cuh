@@ -1,5 +1,6 @@
 /*
- * Picks the two variables of a step, as libsvm does: each block finds the best of its own variables, then the best of all blocks.
+ * Picks the two variables of a step, as libsvm does: each block finds the best of its own
+ * variables, then the best of all blocks.
  */
 #ifndef ACCEL_OWN_SMO_PICK_CUH
 #define ACCEL_OWN_SMO_PICK_CUH
@@ -23,7 +24,8 @@ static __device__ inline struct smo_pick describe(const struct smo_block *b, dou
     return pick;
 }
 
-/* Tells all blocks what this block has picked. Rows: of the first variable for each sign; NULL: no kernel value is needed. */
+/* Tells all blocks what this block has picked. Rows: of the first variable for each sign; NULL: no
+ * kernel value is needed. */
 static __device__ inline void publish(const struct smo_block *b, enum smo_role role, double value,
                                       int at, double violation, const float *positive_row,
                                       const float *negative_row)
@@ -41,7 +43,8 @@ static __device__ inline void publish(const struct smo_block *b, enum smo_role r
         b->task->pick[role * b->blocks + b->block] = pick;
 }
 
-/* Puts the best of what the blocks have published in b->pick[role]. Before it all blocks must have come to a barrier. */
+/* Puts the best of what the blocks have published in b->pick[role]. Before it all blocks must have
+ * come to a barrier. */
 static __device__ inline void gather(const struct smo_block *b, enum smo_role role)
 {
     const struct smo_pick *all = b->task->pick + role * b->blocks;
@@ -66,7 +69,8 @@ static __device__ inline void gather(const struct smo_block *b, enum smo_role ro
 
 #define AT_ONCE 4 /* variables whose loads a thread has under way */
 
-/* Loads the states and gradients of some variables of a thread, from `first` on. Behind the block's last one the state is -1. */
+/* Loads the states and gradients of some variables of a thread, from `first` on. Behind the block's
+ * last one the state is -1. */
 static __device__ inline void load_variables(const struct smo_block *b, int first,
                                              int state[AT_ONCE], double gradient[AT_ONCE])
 {
@@ -78,7 +82,8 @@ static __device__ inline void load_variables(const struct smo_block *b, int firs
     }
 }
 
-/* Applies the last step to the gradient, and picks the first variable: the one that maximizes -y G in I_up. */
+/* Applies the last step to the gradient, and picks the first variable: the one that maximizes -y G
+ * in I_up. */
 static __device__ inline void smo_pick_first(const struct smo_block *b, struct smo_step step)
 {
     const struct smo_task *t = b->task;

@@ -1,6 +1,7 @@
 /*
- * Rows of the kernel matrix, where the device cannot keep all of them: the rows that a step needs are computed together with others
- * that later steps are likely to need, and take the place of the rows that no step has used for longest.
+ * Rows of the kernel matrix, where the device cannot keep all of them: the rows that a step needs
+ * are computed together with others that later steps are likely to need, and take the place of the
+ * rows that no step has used for longest.
  */
 #ifndef ACCEL_OWN_SMO_ROWS_CUH
 #define ACCEL_OWN_SMO_ROWS_CUH
@@ -13,7 +14,8 @@ static __device__ inline const float *smo_row_of(const struct smo_block *b, int3
     return t->k + (b->kernel ? t->slot[column] : column) * t->ld;
 }
 
-/* Returns how much a variable violates the conditions on one side: in I_up (side 0) or I_low (side 1). */
+/* Returns how much a variable violates the conditions on one side: in I_up (side 0) or I_low (side
+ * 1). */
 static __device__ inline double wish_of(const struct smo_block *b, int i, int side)
 {
     const struct smo_task *t = b->task;
@@ -144,8 +146,8 @@ static __device__ inline void place_batch(const struct smo_block *b)
     }
 }
 
-/* The first block decides on a batch: the wanted rows that are not there, and others as long as no more than twice as many rows
- * are computed as are used. */
+/* The first block decides on a batch: the wanted rows that are not there, and others as long as no
+ * more than twice as many rows are computed as are used. */
 static __device__ inline void choose_batch(const struct smo_block *b, int wanted, bool wishes)
 {
     struct smo_task *t = b->task;
@@ -197,8 +199,8 @@ static __device__ inline void compute_batch(const struct smo_block *b)
     }
 }
 
-/* Makes sure that the rows of the columns b->wanted are there, and notes that they are used. Returns false if a value does not fit
- * a float. All blocks come here. */
+/* Makes sure that the rows of the columns b->wanted are there, and notes that they are used.
+ * Returns false if a value does not fit a float. All blocks come here. */
 static __device__ inline bool smo_fetch_rows(const struct smo_block *b, int wanted, bool wishes)
 {
     struct smo_task *t = b->task;

@@ -61,7 +61,8 @@ static __device__ inline void store_alpha(const struct smo_block *b, const struc
     b->task->state[pick->at] = (unsigned char)smo_state_of(alpha, pick->c, pick->sign);
 }
 
-/* Minimizes the objective along the two variables. By one thread of each block; all compute the same. */
+/* Minimizes the objective along the two variables. By one thread of each block; all compute the
+ * same. */
 static __device__ inline void smo_make_step(const struct smo_block *b, const struct smo_pick *i,
                                             const struct smo_pick *j)
 {

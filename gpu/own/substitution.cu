@@ -1,30 +1,36 @@
 /*
- * Solves by a triangle: forward substitution, a right-hand side for each thread. The triangle comes to shared memory in blocks of SUBSTITUTION_BLOCK rows
- * and columns, which all threads read; so many elements of its right-hand side a thread has in registers. From these it subtracts what the elements above
- * contribute, which are solved already, and then it solves by the block on the diagonal. All loops over a block have the same length, so that each register is known when this
+ * Solves by a triangle: forward substitution, a right-hand side for each thread. The triangle comes
+ * to shared memory in blocks of SUBSTITUTION_BLOCK rows and columns, which all threads read; so
+ * many elements of its right-hand side a thread has in registers. From these it subtracts what the
+ * elements above contribute, which are solved already, and then it solves by the block on the
+ * diagonal. All loops over a block have the same length, so that each register is known when this
  * is compiled: where the triangle ends within a block, the identity continues it.
  *
- * Each row is multiplied by the reciprocal of its diagonal element, and its multiples are taken from the rows below. So results have the error of
- * substitution, however ill-conditioned the triangle is; a product with its inverse would not.
+ * Each row is multiplied by the reciprocal of its diagonal element, and its multiples are taken
+ * from the rows below. So results have the error of substitution, however ill-conditioned the
+ * triangle is; a product with its inverse would not.
  */
 #include "substitution.h"
 
 #include "own.cuh"
 
-/* So many rows of the right-hand sides go through shared memory at a time: 64 bytes of each. The distances of columns are such that threads which access
- * neighbours in a row do not all meet in one bank, and that blocks are read 16 bytes at a time. */
+/* So many rows of the right-hand sides go through shared memory at a time: 64 bytes of each. The
+ * distances of columns are such that threads which access neighbours in a row do not all meet in
+ * one bank, and that blocks are read 16 bytes at a time. */
 template <typename T> struct substitution_sizes {
     static const int rows = 64 / sizeof(T), tile_pitch = rows + 1,
                      pitch = SUBSTITUTION_BLOCK + 16 / sizeof(T);
 };
 
-/* In shared memory: a block of the triangle, column by column, on the triangle's diagonal with the first factors of reciprocals; their second factors; and some rows of the
- * right-hand sides of all threads, one right-hand side after the other. */
+/* In shared memory: a block of the triangle, column by column, on the triangle's diagonal with the
+ * first factors of reciprocals; their second factors; and some rows of the right-hand sides of all
+ * threads, one right-hand side after the other. */
 template <typename T> struct substitution_shared {
     T *block, *factor, *tile;
 };
 
-/* The reciprocals of numbers from `least` to its own reciprocal have no more than a rounding error. Others are multiplied by `up`, or divided by it, first. */
+/* The reciprocals of numbers from `least` to its own reciprocal have no more than a rounding error.
+ * Others are multiplied by `up`, or divided by it, first. */
 template <typename T> struct substitution_range {
     T least, up;
 };
@@ -37,8 +43,8 @@ static __device__ inline substitution_range<float> range_of(float)
     return {1e-36f, ldexpf(1.0f, 100)};
 }
 
-/* Returns the second factor of a number's reciprocal, a power of two; the first one is 1 / (d * factor). Of zeros, infinities and NaN, the reciprocal is as that of a
- * division. */
+/* Returns the second factor of a number's reciprocal, a power of two; the first one is 1 / (d *
+ * factor). Of zeros, infinities and NaN, the reciprocal is as that of a division. */
 template <typename T> static __device__ inline T factor_of(T d)
 {
     const substitution_range<T> range = range_of(d);
@@ -77,8 +83,8 @@ template <typename T> struct substitution_rhs {
     T *tile;
 };
 
-/* Returns the element that number n of a tile is, whose first row is `from`; NULL: there is none. Neighbouring numbers are neighbours in
- * memory. */
+/* Returns the element that number n of a tile is, whose first row is `from`; NULL: there is none.
+ * Neighbouring numbers are neighbours in memory. */
 template <typename T>
 static __device__ inline T *in_tile(const substitution_rhs<T> &rhs, int from, int n)
 {
@@ -88,7 +94,8 @@ static __device__ inline T *in_tile(const substitution_rhs<T> &rhs, int from, in
     return inside ? (T *)rhs.x->b + i * rhs.x->b_row + number * rhs.x->b_next : NULL;
 }
 
-/* Loads rows of all threads' right-hand sides. Where elements of a right-hand side are neighbours, each is read by another thread than that which needs it. */
+/* Loads rows of all threads' right-hand sides. Where elements of a right-hand side are neighbours,
+ * each is read by another thread than that which needs it. */
 template <typename T>
 static __device__ inline void load_tile(const substitution_rhs<T> &rhs, int from)
 {
@@ -120,8 +127,8 @@ template <typename T> static __device__ inline T *own_tile(const substitution_rh
     return rhs.tile + (int)threadIdx.x * substitution_sizes<T>::tile_pitch;
 }
 
-/* Where right-hand sides are neighbours, threads need no tile. Returns this thread's element in a row; and how many rows it has, 0 behind the last
- * right-hand side. */
+/* Where right-hand sides are neighbours, threads need no tile. Returns this thread's element in a
+ * row; and how many rows it has, 0 behind the last right-hand side. */
 template <typename T>
 static __device__ inline T *own_element(const substitution_rhs<T> &rhs, int row)
 {
@@ -132,7 +139,8 @@ template <typename T> static __device__ inline int own_rows(const substitution_r
     return rhs.first + (int)threadIdx.x < rhs.x->nrhs ? (int)rhs.x->order : 0;
 }
 
-/* Loads this thread's elements from `row` on, as many as a block has rows, and zeros behind the last one. */
+/* Loads this thread's elements from `row` on, as many as a block has rows, and zeros behind the
+ * last one. */
 template <typename T>
 static __device__ inline void load_values(const substitution_rhs<T> &rhs, int row, bool directly,
                                           T *value)
@@ -198,8 +206,8 @@ static __device__ inline void subtract(const substitution_rhs<T> &rhs,
     }
 }
 
-/* Solves by a block on the diagonal, from row K on. Not a loop, since compilers for some devices do not unroll one of that length, and then have the values in
- * memory. */
+/* Solves by a block on the diagonal, from row K on. Not a loop, since compilers for some devices do
+ * not unroll one of that length, and then have the values in memory. */
 template <int K, typename T> struct substitution_rows {
     static __device__ __forceinline__ void solve(const substitution_shared<T> &shared, T *value)
     {

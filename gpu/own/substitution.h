@@ -6,12 +6,14 @@
 
 #include <stdint.h>
 
-/* A kernel's block has at most so many threads, with a right-hand side each; blocks of the triangle have so many rows and columns. */
+/* A kernel's block has at most so many threads, with a right-hand side each; blocks of the triangle
+ * have so many rows and columns. */
 #define SUBSTITUTION_THREADS 128
 #define SUBSTITUTION_BLOCK   64
 
-/* X := alpha inv(T) B, in place of B, of a lower triangle T. Steps are in elements, and may be negative: an upper triangle is a lower one
- * whose rows and columns are counted from the last one. */
+/* X := alpha inv(T) B, in place of B, of a lower triangle T. Steps are in elements, and may be
+ * negative: an upper triangle is a lower one whose rows and columns are counted from the last
+ * one. */
 struct substitution_task {
     const void *t; /* device memory: element (0, 0) */
     int64_t t_row, t_col;

@@ -7,8 +7,8 @@
 #include "own.cuh"
 #include "svm.h"
 
-/* sum + a b, rounded twice, as libsvm is compiled: where two variables are worth the same, a last bit decides on the way of all
- * steps. The compiler would fuse the two. */
+/* sum + a b, rounded twice, as libsvm is compiled: where two variables are worth the same, a last
+ * bit decides on the way of all steps. The compiler would fuse the two. */
 static __device__ inline double svm_add_product(double sum, double a, double b)
 {
     return __dadd_rn(sum, __dmul_rn(a, b));
@@ -26,8 +26,8 @@ static __device__ inline double svm_power(double base, int degree)
     return power;
 }
 
-/* Returns K(u, v) of u.v, u.u and v.v. Rounding must not make a squared distance negative, since then u and v would be closer
- * than equal vectors are. */
+/* Returns K(u, v) of u.v, u.u and v.v. Rounding must not make a squared distance negative, since
+ * then u and v would be closer than equal vectors are. */
 static __device__ inline double svm_value(struct smo_kernel kernel, double product, double square_u,
                                           double square_v)
 {
@@ -77,8 +77,8 @@ static __device__ inline void svm_products_dense(const struct svm_rows *x, const
     }
 }
 
-/* Puts the elements of CSR rows with features below `end` in shared memory, beside zeros, and moves the places in the rows on.
- * Several threads share a row. */
+/* Puts the elements of CSR rows with features below `end` in shared memory, beside zeros, and moves
+ * the places in the rows on. Several threads share a row. */
 static __device__ inline void svm_load_sparse(const struct svm_rows *x, const int32_t *rows,
                                               int count, int64_t from, int64_t *at, int *moved,
                                               double *window)
@@ -141,8 +141,9 @@ static __device__ inline void svm_products_sparse(const struct svm_rows *x, cons
     }
 }
 
-/* value[b] := K(rows[b], own) for b < count <= SVM_BATCH; all threads of the block come here with the same rows, in shared memory,
- * and each with a row of its own, or -1. window: SVM_BATCH * SVM_WINDOW doubles in shared memory. */
+/* value[b] := K(rows[b], own) for b < count <= SVM_BATCH; all threads of the block come here with
+ * the same rows, in shared memory, and each with a row of its own, or -1. window: SVM_BATCH *
+ * SVM_WINDOW doubles in shared memory. */
 static __device__ inline void svm_batch(struct smo_kernel kernel, const struct svm_rows *x,
                                         const int32_t *rows, int count, int64_t own, double *window,
                                         double *value)

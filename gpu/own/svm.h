@@ -1,5 +1,6 @@
 /*
- * What gpu/exec/ml/smo.c and the kernels of gpu/own/svm*.cu and smo*.cu tell each other: plain data in device memory.
+ * What gpu/exec/ml/smo.c and the kernels of gpu/own/svm*.cu and smo*.cu tell each other: plain data
+ * in device memory.
  */
 #ifndef ACCEL_OWN_SVM_H
 #define ACCEL_OWN_SVM_H
@@ -21,7 +22,8 @@ struct smo_kernel {
     double gamma, coef0;
 };
 
-/* Vectors with the squares of their norms. Dense: row i from values[i * ld] on; or CSR, where columns ascend in a row. */
+/* Vectors with the squares of their norms. Dense: row i from values[i * ld] on; or CSR, where
+ * columns ascend in a row. */
 struct svm_rows {
     int64_t rows, features, ld;
     ON_DEVICE(const double) values;
@@ -48,13 +50,15 @@ struct smo_pick {
     int32_t column, sign;
 };
 
-/* The variables that blocks pick for a step: SMO_UP is the first of the pair, and SMO_LOW the second. In a nu problem both have the
- * same sign y: SMO_UP is then the first variable for y = 1, and SMO_UP_NEGATIVE the one for y = -1. */
+/* The variables that blocks pick for a step: SMO_UP is the first of the pair, and SMO_LOW the
+ * second. In a nu problem both have the same sign y: SMO_UP is then the first variable for y = 1,
+ * and SMO_UP_NEGATIVE the one for y = -1. */
 enum smo_role { SMO_UP, SMO_UP_NEGATIVE, SMO_LOW, SMO_ROLES };
 
 enum smo_end { SMO_GOES_ON, SMO_OPTIMAL, SMO_CAPPED, SMO_NOT_FINITE };
 
-/* The rows that a block would like to have computed for the variables of one side: I_up, or I_low. */
+/* The rows that a block would like to have computed for the variables of one side: I_up, or
+ * I_low. */
 #define SMO_WISHES (SVM_BATCH / 2)
 
 /* Rows to compute, and where to. */
@@ -62,8 +66,8 @@ struct smo_batch {
     int32_t count, column[SVM_BATCH], slot[SVM_BATCH];
 };
 
-/* One problem. Each of its columns is a row of the matrix, which one or more of its variables have; a kernel row has a value for
- * each column. */
+/* One problem. Each of its columns is a row of the matrix, which one or more of its variables have;
+ * a kernel row has a value for each column. */
 struct smo_task {
     int64_t n, columns;
     ON_DEVICE(const int32_t) column; /* of each variable */
@@ -90,7 +94,8 @@ struct smo_task {
     ON_DEVICE(int64_t) used;
     ON_DEVICE(struct smo_pick) pick; /* SMO_ROLES for each block */
     ON_DEVICE(struct smo_batch) batch;
-    /* Rows worth computing together with those that a step needs: SMO_WISHES of each side, of each block. */
+    /* Rows worth computing together with those that a step needs: SMO_WISHES of each side, of each
+     * block. */
     ON_DEVICE(struct smo_pick) wish;
 
     /* How it goes: */
@@ -99,8 +104,8 @@ struct smo_task {
     int bad;        /* a value does not fit a float */
 };
 
-/* The most threads of a block. Where the whole kernel matrix is there, threads wait for memory: twice as many of them are worth a
- * few registers that are spilled. */
+/* The most threads of a block. Where the whole kernel matrix is there, threads wait for memory:
+ * twice as many of them are worth a few registers that are spilled. */
 #define SMO_MATRIX_THREADS 1024
 #define SMO_ROWS_THREADS   512
 

@@ -1,4 +1,5 @@
-/* Kernel values of many vectors: from products that BLAS computes, and sums of them that check a solution. */
+/* Kernel values of many vectors: from products that BLAS computes, and sums of them that check a
+ * solution. */
 #include "svm.cuh"
 
 /* The squares of rows' norms, each summed in the order of libsvm. */
@@ -48,8 +49,9 @@ OWN_KERNEL(svm_floats, struct smo_kernel kernel, const double *product, int64_t 
         }
 }
 
-/* For each column c of each problem: sums[2 c] := sum over its support vectors s of coefficient[s] K(s, c), and sums[2 c + 1] :=
- * sum of mass[s] |K(s, c)|. A block for each part of a problem's columns. */
+/* For each column c of each problem: sums[2 c] := sum over its support vectors s of coefficient[s]
+ * K(s, c), and sums[2 c + 1] := sum of mass[s] |K(s, c)|. A block for each part of a problem's
+ * columns. */
 OWN_KERNEL(svm_sums, struct smo_kernel kernel, struct svm_rows x, const struct svm_sum *sum,
            int64_t problems)
 {

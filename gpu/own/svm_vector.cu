@@ -1,8 +1,8 @@
 /* Kernel values of one vector: what a prediction is made of. */
 #include "svm.cuh"
 
-/* What an element of a row adds to u.v, or to |u - v|^2; v: the vector's element of the same column. Of CSR, whose rows lack columns,
- * the latter is the difference to |v|^2. */
+/* What an element of a row adds to u.v, or to |u - v|^2; v: the vector's element of the same
+ * column. Of CSR, whose rows lack columns, the latter is the difference to |v|^2. */
 static __device__ inline double svm_term(int type, bool sparse, double u, double v)
 {
     if (type != SMO_RBF)
@@ -10,8 +10,8 @@ static __device__ inline double svm_term(int type, bool sparse, double u, double
     return sparse ? u * (u - 2 * v) : (u - v) * (u - v);
 }
 
-/* values[i] := K(row i, v) for a dense v. rest: of RBF, what is to be added to the rows' terms. A block sums a row, in an order that
- * depends on the size of the block alone. */
+/* values[i] := K(row i, v) for a dense v. rest: of RBF, what is to be added to the rows' terms. A
+ * block sums a row, in an order that depends on the size of the block alone. */
 OWN_KERNEL_FOR(SVM_VECTOR_THREADS, svm_vector, struct smo_kernel kernel, struct svm_rows x,
                const double *v, double rest, double *values)
 {

@@ -1,5 +1,6 @@
 /*
- * Digests of 128 bits (XXH3), which tell what memory contains: of the program's own, and of copies on their way to the device.
+ * Digests of 128 bits (XXH3), which tell what memory contains: of the program's own, and of copies
+ * on their way to the device.
  */
 #ifndef ACCEL_DIGEST_H
 #define ACCEL_DIGEST_H
@@ -22,11 +23,12 @@ struct gpu_edges {
     struct gpu_key first, last;
 };
 
-/* Returns the digest of columns of `bytes` bytes each, `step` bytes from one to the next. It depends on neither the step nor on how the
- * bytes are divided into columns. */
+/* Returns the digest of columns of `bytes` bytes each, `step` bytes from one to the next. It
+ * depends on neither the step nor on how the bytes are divided into columns. */
 struct gpu_key gpu_digest_columns(const char *first, int64_t bytes, int64_t columns, int64_t step);
 
-/* Returns the digest of parts one after the other: that of the parts before, joined with the next one's. */
+/* Returns the digest of parts one after the other: that of the parts before, joined with the next
+ * one's. */
 struct gpu_key gpu_digest_join(struct gpu_key before, struct gpu_key next);
 
 #endif

@@ -134,7 +134,8 @@ int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_piece
 
 /* ---- Runs ---- */
 
-/* Up to this, copies without libc, whose call for a short column or an element of a strided vector costs ten times the copy. */
+/* Up to this, copies without libc, whose call for a short column or an element of a strided vector
+ * costs ten times the copy. */
 #define SHORT_BYTES 512
 
 #define MOVE(bytes, to, from)                                                                      \
@@ -144,8 +145,10 @@ int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_piece
         memcpy(to, moved, bytes);                                                                  \
     } while (0)
 
-/* Returns whether a target begins less than 32 bytes farther on in its page than the source, as the memory that malloc() gives for a large matrix does beside a slot. There glibc's
- * memcpy() takes five to ten times as long on AMD's processors: it copies runs of 4 KB to about 1 MB by REP MOVSB. */
+/* Returns whether a target begins less than 32 bytes farther on in its page than the source, as the
+ * memory that malloc() gives for a large matrix does beside a slot. There glibc's memcpy() takes
+ * five to ten times as long on AMD's processors: it copies runs of 4 KB to about 1 MB by REP
+ * MOVSB. */
 static inline bool is_a_little_ahead(const char *to, const char *from)
 {
     enum { PAGE = 4096, LITTLE = 32 };
@@ -187,10 +190,12 @@ static inline void copy_run(char *to, const char *from, int64_t bytes)
     }
 }
 
-/* Writes past the caches: a line that a run covers is not read first. For shorter runs that does not pay. */
+/* Writes past the caches: a line that a run covers is not read first. For shorter runs that does
+ * not pay. */
 #define STREAMED_BYTES 1024
 
-/* Moves a line, to its address in memory, and says when all such lines are written before what comes next. */
+/* Moves a line, to its address in memory, and says when all such lines are written before what
+ * comes next. */
 #ifdef __aarch64__
 static inline void stream_line(char *to, const char *from)
 {
@@ -221,8 +226,9 @@ static inline void end_stream(void)
     _mm_sfence();
 }
 
-/* A part of a line. Other stores would have the line read first; and one in a line beside which another store has gone past the caches, would have
- * that line wait for memory: with either, runs of 2 KB take two to three times as long. */
+/* A part of a line. Other stores would have the line read first; and one in a line beside which
+ * another store has gone past the caches, would have that line wait for memory: with either, runs
+ * of 2 KB take two to three times as long. */
 static inline void stream_part(char *to, const char *from, int64_t bytes)
 {
     int64_t i = 0;

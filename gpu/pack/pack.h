@@ -1,5 +1,6 @@
 /*
- * Packs pieces of the program's matrices into memory in which they travel, and unpacks them. Knows nothing of CUDA.
+ * Packs pieces of the program's matrices into memory in which they travel, and unpacks them. Knows
+ * nothing of CUDA.
  */
 #ifndef ACCEL_PACK_H
 #define ACCEL_PACK_H
@@ -15,19 +16,22 @@ struct lane_rectangle {
     const char *name;       /* the operand's, for who looks at the copy; or NULL */
     int64_t rows, cols, ld; /* elements; ld may be negative where there is one row */
     int64_t size;           /* bytes of one */
-    /* 0: all of it; U, L: a triangle alone; u, l: without its diagonal. Packing puts zeros beside it. */
+    /* 0: all of it; U, L: a triangle alone; u, l: without its diagonal. Packing puts zeros beside
+     * it. */
     char uplo;
     bool hermitian; /* packing makes zeros of the imaginary parts of the triangle's diagonal */
     struct gpu_scan *scan; /* looks at the numbers that are packed, or NULL */
     /* Gets the digest of a whole rectangle, or of its triangle, as it is packed; or NULL */
     struct gpu_key *digest;
-    /* Of a batch: the columns of each matrix, 0: there is one. Packed, they are one behind the other; in host memory they begin `stride`
-     * elements apart, or at every step-th pointer of `array`. */
+    /* Of a batch: the columns of each matrix, 0: there is one. Packed, they are one behind the
+     * other; in host memory they begin `stride` elements apart, or at every step-th pointer of
+     * `array`. */
     int64_t each, stride, step;
     void *const *array;
     int64_t diagonal; /* the row of the triangle's diagonal in the first column */
     bool backwards;   /* the pieces begin with the last column */
-    /* Of a triangle, pieces have the rows alone that one of their columns has: what is beside them on the device stays. A column fits a piece. */
+    /* Of a triangle, pieces have the rows alone that one of their columns has: what is beside them
+     * on the device stays. A column fits a piece. */
     bool trimmed;
     bool streamed; /* unpacking writes past the caches, which do not hold so much */
 };
@@ -40,14 +44,15 @@ static inline struct lane_rectangle lane_whole(void *host, int64_t rows, int64_t
         .host = host, .rows = rows, .cols = cols, .ld = ld, .size = size};
 }
 
-/* A part of a rectangle that fits a slot: some whole columns, or a part of one that is longer than a slot. Packed, a column
- * begins packed_ld elements after the one before it, so a piece is one run of bytes. */
+/* A part of a rectangle that fits a slot: some whole columns, or a part of one that is longer than
+ * a slot. Packed, a column begins packed_ld elements after the one before it, so a piece is one run
+ * of bytes. */
 struct pack_piece {
     int64_t col, cols, row, rows;
 };
 
-/* Return the number of pieces of at most piece_bytes, and one of them; the last ones end where the rectangle does, or begin it if they go
- * backwards. packed_ld >= rows. */
+/* Return the number of pieces of at most piece_bytes, and one of them; the last ones end where the
+ * rectangle does, or begin it if they go backwards. packed_ld >= rows. */
 int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes);
 struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
                              int64_t number);
@@ -70,26 +75,30 @@ static inline char *pack_host(const struct lane_rectangle *r, const struct pack_
     return r->host + (piece->col * r->ld + piece->row) * r->size;
 }
 
-/* Returns whether the kernel has not given the pages of a piece yet, as its first element tells: threads that write to one huge page would each have
- * the kernel clear one. False of a batch. errno stays. */
+/* Returns whether the kernel has not given the pages of a piece yet, as its first element tells:
+ * threads that write to one huge page would each have the kernel clear one. False of a batch. errno
+ * stays. */
 bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_piece *piece);
 
-/* Returns the leading dimension of a piece in its slot, if it is device_ld on the device: a trimmed one's is that of its own rows. */
+/* Returns the leading dimension of a piece in its slot, if it is device_ld on the device: a trimmed
+ * one's is that of its own rows. */
 int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_piece *piece,
                      int64_t device_ld);
 
-/* Returns the leading dimension of a packed copy on the device, of elements of `size` bytes: whole 64-byte lines, except for columns that are
- * shorter than one. */
+/* Returns the leading dimension of a packed copy on the device, of elements of `size` bytes: whole
+ * 64-byte lines, except for columns that are shorter than one. */
 int64_t pack_ld(int64_t rows, int64_t size);
 
-/* Return the bytes of a packed piece, from its first to its last, and the bytes before it in the packed rectangle. */
+/* Return the bytes of a packed piece, from its first to its last, and the bytes before it in the
+ * packed rectangle. */
 int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *r,
                    int64_t packed_ld);
 int64_t pack_offset(const struct pack_piece *piece, const struct lane_rectangle *r,
                     int64_t packed_ld);
 
-/* A piece is packed in parts, by several threads: each has some whole columns, or a part of one, and so many bytes. Return the most parts that a piece
- * has, and one of them, which has no columns where the piece has fewer; and the bytes before it in the packed piece, whose columns are slot_ld
+/* A piece is packed in parts, by several threads: each has some whole columns, or a part of one,
+ * and so many bytes. Return the most parts that a piece has, and one of them, which has no columns
+ * where the piece has fewer; and the bytes before it in the packed piece, whose columns are slot_ld
  * apart there. They depend on the shape alone. */
 enum { PACK_PART_BYTES = 256 << 10 };
 int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes);
@@ -98,19 +107,21 @@ struct pack_piece pack_part(const struct lane_rectangle *r, int64_t packed_ld, i
 int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_piece *piece,
                          const struct pack_piece *part, int64_t slot_ld);
 
-/* Returns the rows [first, last) of a piece's column that belong to the triangle, if there is one. */
+/* Returns the rows [first, last) of a piece's column that belong to the triangle, if there is
+ * one. */
 struct pack_rows {
     int64_t first, last;
 };
 struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_piece *piece,
                               int64_t col);
 
-/* Returns the digest of a piece that begins at `first`, whose columns begin `ld` elements apart; of a triangle, of what is stored of it. */
+/* Returns the digest of a piece that begins at `first`, whose columns begin `ld` elements apart; of
+ * a triangle, of what is stored of it. */
 struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_piece *piece,
                            const char *first, int64_t ld);
 
-/* Copy a piece from host memory to `packed`, and back. The host memory may be aligned in any way. pack_to_host() writes only
- * elements of the triangle, if there is one. */
+/* Copy a piece from host memory to `packed`, and back. The host memory may be aligned in any way.
+ * pack_to_host() writes only elements of the triangle, if there is one. */
 void pack_from_host(char *packed, const struct lane_rectangle *r, const struct pack_piece *piece,
                     int64_t packed_ld);
 void pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,

@@ -1,7 +1,8 @@
 #include "pieces.h"
 
-/* A copy engine begins anew with each column of a 2D copy: where columns are shorter than this, or a triangle has fewer pieces, more may be lost so than
- * is saved. An H200 copies columns of 2 KB at 98 % of its rate, of 512 bytes at 90 %. */
+/* A copy engine begins anew with each column of a 2D copy: where columns are shorter than this, or
+ * a triangle has fewer pieces, more may be lost so than is saved. An H200 copies columns of 2 KB at
+ * 98 % of its rate, of 512 bytes at 90 %. */
 enum { TRIMMED_COLUMN = 2048, TRIMMED_PIECES = 4 };
 
 /* The least bytes of a piece that is digested or trimmed, and the most of one of a triangle. */

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Vectors of 16 bytes, of f64 or f32. An unordered comparison is false, so that `not less` finds NaNs, too; of a NaN and a number, the
- * larger one is the number. */
+/* Vectors of 16 bytes, of f64 or f32. An unordered comparison is false, so that `not less` finds
+ * NaNs, too; of a NaN and a number, the larger one is the number. */
 #ifdef __aarch64__
 #    include <arm_neon.h>
 #    define VECTOR_f64        float64x2_t
@@ -38,7 +38,8 @@
 #    define ANY(t, x)         (OF_##t(movemask)(x) != 0)
 #endif
 
-/* Vectors in flight: as many as hide an instruction's latency, because this stands between the memory's rate and the bus's. */
+/* Vectors in flight: as many as hide an instruction's latency, because this stands between the
+ * memory's rate and the bus's. */
 enum { VECTORS = 4 };
 
 #define LOOK(t, k, loaded)                                                                         \

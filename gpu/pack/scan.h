@@ -1,5 +1,6 @@
 /*
- * Looks at floating-point numbers on their way to the device, for those that LAPACK treats in its own way.
+ * Looks at floating-point numbers on their way to the device, for those that LAPACK treats in its
+ * own way.
  */
 #ifndef ACCEL_SCAN_H
 #define ACCEL_SCAN_H
@@ -13,7 +14,8 @@ struct gpu_scan {
     double largest; /* the largest magnitude of finite numbers so far; begins 0 */
 };
 
-/* Looks at `bytes` bytes of float or double numbers, a complex one being two; aligned as their type. */
+/* Looks at `bytes` bytes of float or double numbers, a complex one being two; aligned as their
+ * type. */
 void gpu_scan_numbers(struct gpu_scan *scan, const void *numbers, int64_t bytes);
 
 /* Returns a scan that has seen nothing, and adds to one what another has seen. */

@@ -30,7 +30,8 @@ double block_pace_highest(const struct block_paces *x)
     return x->highest > 1 ? (double)x->highest : 1;
 }
 
-/* Returns in what time products of this size are computed at the usual pace, over that of any other number of rows. */
+/* Returns in what time products of this size are computed at the usual pace, over that of any other
+ * number of rows. */
 static double even_time(int64_t rows, double half)
 {
     double sum = 0;

@@ -37,7 +37,8 @@ static struct gpu_key key_of(const struct schedule_call *call, const struct sche
     return gpu_digest_columns((const char *)&words, sizeof words, 1, sizeof words);
 }
 
-/* Where several threads see to the same call, a time may be forgotten: then it is simulated again. */
+/* Where several threads see to the same call, a time may be forgotten: then it is simulated
+ * again. */
 static void keep(struct gpu_key key, const struct schedule *s, unsigned left_out, double ms)
 {
     struct chosen chosen = {.ms = {0}};

@@ -1,6 +1,7 @@
 /*
- * Remembers what has been found out for some 256 keys; the one that nobody has asked for for longest makes room. The keys are
- * digests that nobody else's equal: of a shape, rates and memory. Thread-safe.
+ * Remembers what has been found out for some 256 keys; the one that nobody has asked for for
+ * longest makes room. The keys are digests that nobody else's equal: of a shape, rates and memory.
+ * Thread-safe.
  */
 #ifndef ACCEL_MEMO_H
 #define ACCEL_MEMO_H

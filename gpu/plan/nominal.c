@@ -1,11 +1,12 @@
 #include "nominal.h"
 
 /*
- * Multiply-adds that a multiprocessor does in a clock, by compute capability: CUDA C++ Programming Guide, table
- * "Throughput of Native Arithmetic Instructions" (32-bit and 64-bit floating-point multiply-add). If tensor cores
- * multiply matrices in double precision, which cuBLAS uses, their rate: the white papers of A100 (64), H100 (128) and
- * Blackwell (64). 10.3 is B300, which has hardly any double precision left. In integers, TF32 and bfloat16: dense rates
- * of the white papers of A100, GA102, Ada, H100 and RTX Blackwell, and of the data sheet of B200.
+ * Multiply-adds that a multiprocessor does in a clock, by compute capability: CUDA C++ Programming
+ * Guide, table "Throughput of Native Arithmetic Instructions" (32-bit and 64-bit floating-point
+ * multiply-add). If tensor cores multiply matrices in double precision, which cuBLAS uses, their
+ * rate: the white papers of A100 (64), H100 (128) and Blackwell (64). 10.3 is B300, which has
+ * hardly any double precision left. In integers, TF32 and bfloat16: dense rates of the white papers
+ * of A100, GA102, Ada, H100 and RTX Blackwell, and of the data sheet of B200.
  */
 static const struct {
     int major, minor; /* -1: all others of the major version */
@@ -25,8 +26,9 @@ struct per_clock {
     double native[2], integers, tf32, bfloat16;
 };
 
-/* Believes the driver's ratio if the capability is not in the table, or if it makes double precision far slower: cards for
- * restricted markets have the capability of H100, and a sixty-fourth of its double precision. */
+/* Believes the driver's ratio if the capability is not in the table, or if it makes double
+ * precision far slower: cards for restricted markets have the capability of H100, and a
+ * sixty-fourth of its double precision. */
 static struct per_clock multiply_adds(const struct nominal_attributes *a)
 {
     int ratio = a->single_to_double;
@@ -46,8 +48,9 @@ static struct per_clock multiply_adds(const struct nominal_attributes *a)
     return adds;
 }
 
-/* Emulation by fixed point multiplies 8 parts of 8 bits each, those that count: 36 products. (With the conversions, 13.2 times as
- * fast as native precision on an RTX PRO 6000, arXiv 2511.13778; the 36 products alone would be 14.2 times as fast.) */
+/* Emulation by fixed point multiplies 8 parts of 8 bits each, those that count: 36 products. (With
+ * the conversions, 13.2 times as fast as native precision on an RTX PRO 6000, arXiv 2511.13778; the
+ * 36 products alone would be 14.2 times as fast.) */
 void nominal_gains(double gain[GPU_PRECISIONS], const double native[2], double integers,
                    double tf32, double bfloat16)
 {
@@ -64,7 +67,8 @@ struct nominal_rates nominal_rates(const struct nominal_attributes *a)
 {
     const double slow_khz = 1.2e6, slow_gbps = 8; /* a clock; memory's, for each multiprocessor */
     const double bus_gbps = 10, own_gbps = 15;    /* of a thread: over PCIe; in one memory */
-    /* By many threads, of 16 lanes of PCIe 3, 4 and 5: staged copies reach 85 % of what pinned ones do (docs/measurements). */
+    /* By many threads, of 16 lanes of PCIe 3, 4 and 5: staged copies reach 85 % of what pinned ones
+     * do (docs/measurements). */
     const double pcie3_gbps = 10, pcie4_gbps = 21, pcie5_gbps = NOMINAL_LINK_GBPS;
     double processors = a->processors > 0 ? a->processors : 16;
     double clock_khz = a->clock_khz > 0 ? a->clock_khz : slow_khz;

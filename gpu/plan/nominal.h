@@ -1,6 +1,6 @@
 /*
- * The highest rates of a device, from its driver's attributes. A MIG instance has attributes of its own, so no name is
- * needed. Pure.
+ * The highest rates of a device, from its driver's attributes. A MIG instance has attributes of its
+ * own, so no name is needed. Pure.
  */
 #ifndef ACCEL_NOMINAL_H
 #define ACCEL_NOMINAL_H
@@ -30,8 +30,9 @@ struct nominal_rates {
     double place_gbps;
 };
 
-/* Sets the gains of a device whose large products run at these rates: native (in single, in double precision), in integers of 8
- * bits, in TF32 and in bfloat16, 10^9 operations a second; 0: the device has none. */
+/* Sets the gains of a device whose large products run at these rates: native (in single, in double
+ * precision), in integers of 8 bits, in TF32 and in bfloat16, 10^9 operations a second; 0: the
+ * device has none. */
 void nominal_gains(double gain[GPU_PRECISIONS], const double native[2], double integers,
                    double tf32, double bfloat16);
 

@@ -1,21 +1,25 @@
 /*
- * The order in which a device brings up cells that others wait for (peers.h). Each of them copies most cells of an operand from the others' memory. If all
- * kept to the order of their kernels, all would wait for the same cell, and one of them alone would bring something up. So a device brings its own cells
- * up earlier: while it copies what the others have brought up, they can go on with their next ones. A pure function.
+ * The order in which a device brings up cells that others wait for (peers.h). Each of them copies
+ * most cells of an operand from the others' memory. If all kept to the order of their kernels, all
+ * would wait for the same cell, and one of them alone would bring something up. So a device brings
+ * its own cells up earlier: while it copies what the others have brought up, they can go on with
+ * their next ones. A pure function.
  */
 #ifndef ACCEL_OWN_FIRST_H
 #define ACCEL_OWN_FIRST_H
 
 #include "schedule.h"
 
-/* What an upload's cell is among those that several devices need: its number, by which they are dealt out, or negative if nobody else needs it. */
+/* What an upload's cell is among those that several devices need: its number, by which they are
+ * dealt out, or negative if nobody else needs it. */
 struct own_first {
     int32_t number;
     bool own; /* this device brings it up */
 };
 
-/* Moves uploads of own cells before those of others' cells: before the cell number i, all own ones below i + ahead. Other uploads keep their order, and
- * kernels the cells for which they wait. cell: of each upload, in their order. Each own cell must have a place to itself. Returns false, and
+/* Moves uploads of own cells before those of others' cells: before the cell number i, all own ones
+ * below i + ahead. Other uploads keep their order, and kernels the cells for which they wait. cell:
+ * of each upload, in their order. Each own cell must have a place to itself. Returns false, and
  * changes nothing, without host memory. */
 bool own_first_order(struct schedule *s, const struct own_first *cell, int ahead);
 

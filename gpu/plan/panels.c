@@ -10,7 +10,8 @@
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
-/* Two blocks: one goes up while the other is used. More columns than these make no product faster. */
+/* Two blocks: one goes up while the other is used. More columns than these make no product
+ * faster. */
 enum { BLOCKS = 2, BLOCK_COLUMNS = 1024 };
 
 /* ---- Shapes ---- */
@@ -20,7 +21,8 @@ static int64_t bytes_of(int64_t size, bool across, int64_t rows, int64_t cols)
     return (across ? pack_ld(cols, size) * rows : pack_ld(rows, size) * cols) * size;
 }
 
-/* Returns the most columns of so many rows that fit: whole lines of what is seen transposed, and products like multiples of 64. */
+/* Returns the most columns of so many rows that fit: whole lines of what is seen transposed, and
+ * products like multiples of 64. */
 static int64_t widest(int64_t size, bool across, int64_t rows, int64_t bytes)
 {
     const int64_t line = across ? 64 / size : 1, ld = across ? rows : pack_ld(rows, size);
@@ -64,7 +66,8 @@ struct schedule_cell panels_panel(const struct panels *p, int j)
     return (struct schedule_cell){p->call.m - rows, col, rows, p->first[j + 1] - col};
 }
 
-/* Returns the columns that come up in blocks: those of panel i; or of the other matrix, those of sweep i that change panel j. */
+/* Returns the columns that come up in blocks: those of panel i; or of the other matrix, those of
+ * sweep i that change panel j. */
 static struct panels_columns source_columns(const struct panels *p, int i, int j)
 {
     if (p->call.kind != PANELS_APPLY)
@@ -75,7 +78,8 @@ static struct panels_columns source_columns(const struct panels *p, int i, int j
                                    sweep->to_panel ? accel_min(order, p->first[j + 1]) : order};
 }
 
-/* Returns the columns of a panel's blocks, as they come up for panel j; i: the panel that they are of. */
+/* Returns the columns of a panel's blocks, as they come up for panel j; i: the panel that they are
+ * of. */
 static int64_t block_columns(const struct panels *p, int i, int j)
 {
     const struct panels_call *call = &p->call;
@@ -115,8 +119,8 @@ struct panels_columns panels_changed(const struct panels *p, const struct schedu
 
 /* ---- Times ---- */
 
-/* Returns what of factor_ms() are columns that wait for each other: of Cholesky, those of the triangle on the diagonal, by which the rows below it are
- * solved then. */
+/* Returns what of factor_ms() are columns that wait for each other: of Cholesky, those of the
+ * triangle on the diagonal, by which the rows below it are solved then. */
 static double chain_of(const struct panels_call *call, const struct schedule_rates *rates,
                        double rows, double width)
 {
@@ -126,7 +130,8 @@ static double chain_of(const struct panels_call *call, const struct schedule_rat
                : (rates->column_ms + (solves ? rates->row_ms : 0)) * (width < rows ? width : rows);
 }
 
-/* Returns what of a block's kernels are rows that wait for each other: LU solves by the block's triangle. */
+/* Returns what of a block's kernels are rows that wait for each other: LU solves by the block's
+ * triangle. */
 static double block_chain_of(const struct panels_call *call, const struct schedule_rates *rates,
                              double cols)
 {
@@ -145,7 +150,8 @@ static double factor_ms(const struct panels_call *call, const struct schedule_ra
                                width);
 }
 
-/* A block changes a panel by so many kernels, at most: an exchange of rows, a solution, a product. */
+/* A block changes a panel by so many kernels, at most: an exchange of rows, a solution, a
+ * product. */
 enum { KERNELS = 3 };
 
 /* Of the triangle on a panel's diagonal, half is computed. */
@@ -202,7 +208,8 @@ static double step_ms(const void *context, const struct schedule_step *step, dou
     return t->rates->copy_ms + *bytes / (step->engine == UP ? t->rates->up : t->rates->down) * 1e-6;
 }
 
-/* Returns the multiply-adds of a sweep: a column of the panels meets all columns of the other matrix, those before it, or those from it on. */
+/* Returns the multiply-adds of a sweep: a column of the panels meets all columns of the other
+ * matrix, those before it, or those from it on. */
 static double sweep_terms(const struct panels_call *call, const struct panels_sweep *sweep)
 {
     const double m = (double)call->m, n = (double)call->n, k = (double)call->order;
@@ -383,7 +390,8 @@ static bool add_kernel(struct plan *plan, int i, int j, int number, int place, b
 
 enum { STAYS = -1 }; /* the place of a block that is where it was factored */
 
-/* A block comes up behind the kernels that read the one in its place before, and behind the download that brought it to host memory. */
+/* A block comes up behind the kernels that read the one in its place before, and behind the
+ * download that brought it to host memory. */
 static bool add_block(struct plan *plan, int i, int j, int number, bool first)
 {
     if (plan->p->in_core)
@@ -520,7 +528,8 @@ static struct gpu_key key_of(const struct panels_call *call, const struct schedu
     return gpu_digest_columns((const char *)&words, sizeof words, 1, sizeof words);
 }
 
-/* Makes the fastest schedule that takes less than less_ms. Returns its number; negative: there is none. */
+/* Makes the fastest schedule that takes less than less_ms. Returns its number; negative: there is
+ * none. */
 static int make_fastest(struct panels *p, const struct panels_call *call,
                         const struct schedule_rates *rates, int64_t memory_bytes, double less_ms)
 {
@@ -580,8 +589,9 @@ double panels_ms(const struct panels_call *call, const struct schedule_rates *ra
     return memory_bytes > 0 ? ms_of(call, rates, memory_bytes, INFINITY) : -1;
 }
 
-/* Panels are worth it if they save a part of the time that can be told from rounding, kernels of other sizes and the like, and what they save is
- * more than a few waits. Returns the time that they must take less than; negative: they cannot. */
+/* Panels are worth it if they save a part of the time that can be told from rounding, kernels of
+ * other sizes and the like, and what they save is more than a few waits. Returns the time that they
+ * must take less than; negative: they cannot. */
 static double less_than_whole(const struct panels_call *call, const struct schedule_rates *rates)
 {
     const double least_up_ms = 0.1, gain = 0.98;

@@ -137,7 +137,8 @@ static void give_out(struct trial *t)
 
 /* ---- The division ---- */
 
-/* Returns the bytes of a block if each of two gets half of what the panels leave; 0: that is too little. */
+/* Returns the bytes of a block if each of two gets half of what the panels leave; 0: that is too
+ * little. */
 static int64_t block_bytes(const struct panels_call *call, int64_t memory_bytes,
                            int64_t panels_bytes)
 {
@@ -148,7 +149,8 @@ static int64_t block_bytes(const struct panels_call *call, int64_t memory_bytes,
                : accel_min(left, bytes_of(call, call->m, columns));
 }
 
-/* Divides the columns evenly, long ones into whole lines, so that all devices have room: for two panels each if that is asked for. */
+/* Divides the columns evenly, long ones into whole lines, so that all devices have room: for two
+ * panels each if that is asked for. */
 static bool divide(struct panels_shared *shared, const struct panels_device *device, int count,
                    int buffers)
 {
@@ -172,7 +174,8 @@ static bool divide(struct panels_shared *shared, const struct panels_device *dev
     return true;
 }
 
-/* Panels for each device: more of them are busy at the same time for longer, and bring up more bytes. */
+/* Panels for each device: more of them are busy at the same time for longer, and bring up more
+ * bytes. */
 static const int panels_each[] = {2, 3, 4, 6, 8, 12, 16};
 enum { COUNTS = sizeof panels_each / sizeof *panels_each };
 
@@ -209,7 +212,8 @@ struct plan {
     int used[BLOCKS], block; /* the kernels up to the last that read a block; all blocks so far */
 };
 
-/* Steps of copies wait for so many kernels and downloads, kernels for all uploads before. Returns NULL without memory. */
+/* Steps of copies wait for so many kernels and downloads, kernels for all uploads before. Returns
+ * NULL without memory. */
 static struct schedule_step *add(struct plan *plan, int engine, int i, int j, int number)
 {
     struct schedule_step *step = schedule_add(&plan->part->schedule, &plan->room, engine);

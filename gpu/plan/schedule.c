@@ -9,10 +9,12 @@
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
-/* Of the calling thread: by a trace of calls on an H100 with 16 CPUs, each piece takes 6 us, and a product's kernel 12 to 20, above all in
- * cuBLAS. Columns of 2 KB are packed there at half the rate of long ones, of 5 KB at 9 parts of 10, which come up at 48 GB/s. By a triangle, many small kernels solve, which take as
- * long for 50 columns as for 800: 0.3 ms for 640 to 800 rows on an H200 (cuBLAS 13.1), of which an H100 solves 9 elements of double precision in a nanosecond
- * where there are 4096 columns and more. */
+/* Of the calling thread: by a trace of calls on an H100 with 16 CPUs, each piece takes 6 us, and a
+ * product's kernel 12 to 20, above all in cuBLAS. Columns of 2 KB are packed there at half the rate
+ * of long ones, of 5 KB at 9 parts of 10, which come up at 48 GB/s. By a triangle, many small
+ * kernels solve, which take as long for 50 columns as for 800: 0.3 ms for 640 to 800 rows on an
+ * H200 (cuBLAS 13.1), of which an H100 solves 9 elements of double precision in a nanosecond where
+ * there are 4096 columns and more. */
 const struct schedule_rates schedule_nominal = {
     .up = 25,
     .down = 25,
@@ -67,7 +69,8 @@ bool schedule_goes_beside(const struct schedule *s, int i, int j)
     return schedule_has_sides(s) && (i + j) % 2 == 1;
 }
 
-/* Sets where cell number i of an extent begins, and how long it is, if cells are `step` long, and a new one begins at `edge`. */
+/* Sets where cell number i of an extent begins, and how long it is, if cells are `step` long, and a
+ * new one begins at `edge`. */
 static void span_of(int64_t all, int64_t edge, int64_t step, int i, int64_t *at, int64_t *length)
 {
     const int before = edge > 0 ? pieces(edge, step) : 0;
@@ -165,7 +168,8 @@ double schedule_cell_bytes(const struct schedule *s, int operand, int i, int j)
                : whole_bytes(s, operand, i, j);
 }
 
-/* Returns what the columns in which a cell is packed, or unpacked, take besides. One with all rows of its matrix is mostly one run of memory. */
+/* Returns what the columns in which a cell is packed, or unpacked, take besides. One with all rows
+ * of its matrix is mostly one run of memory. */
 static double columns_ms(const struct schedule *s, const struct short_columns *x, int operand,
                          const struct schedule_cell *cell)
 {
@@ -213,7 +217,8 @@ double schedule_product_ms(const struct schedule_rates *rates, double terms, dou
     return terms / (rates->compute * 1e6 * shortest / (shortest + rates->half));
 }
 
-/* Returns whether a kernel has to do with a block on a diagonal, of which it computes, or reads, a triangle. */
+/* Returns whether a kernel has to do with a block on a diagonal, of which it computes, or reads, a
+ * triangle. */
 static bool is_on_diagonal(const struct schedule_call *call, int i, int j, int p)
 {
     return (schedule_in_panels(call) && i == p) || (call->kind == SCHEDULE_RANK_K && i == j);
@@ -244,7 +249,8 @@ static double even_kernel_ms(const struct schedule *s, const struct schedule_rat
            schedule_product_ms(rates, terms, (double)accel_min(accel_min(rows, cols), depth));
 }
 
-/* Returns the pace of a kernel that is one product; 1 of others. The device sees the columns of a transposed cell as rows. */
+/* Returns the pace of a kernel that is one product; 1 of others. The device sees the columns of a
+ * transposed cell as rows. */
 static double pace_of(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
                       int p)
 {

@@ -1,10 +1,11 @@
 /*
- * The schedule of a Level 3 call whose operands are in host memory: the order in which parts of them (cells) go up, kernels run, and
- * finished parts of the result come down, on three engines of a device that work at the same time. A pure function of shape, memory
- * and rates, and its simulation in virtual time. Knows neither devices nor calls; flow.h runs it.
+ * The schedule of a Level 3 call whose operands are in host memory: the order in which parts of
+ * them (cells) go up, kernels run, and finished parts of the result come down, on three engines of
+ * a device that work at the same time. A pure function of shape, memory and rates, and its
+ * simulation in virtual time. Knows neither devices nor calls; flow.h runs it.
  *
- * The schedule sees every operation as a sum over p of A(i, p) B(p, j), added to C(i, j), in blocks; what is at the right of the other
- * operand, it sees transposed.
+ * The schedule sees every operation as a sum over p of A(i, p) B(p, j), added to C(i, j), in
+ * blocks; what is at the right of the other operand, it sees transposed.
  */
 #ifndef ACCEL_SCHEDULE_H
 #define ACCEL_SCHEDULE_H
@@ -18,8 +19,9 @@
 enum schedule_engine { SCHEDULE_UP, SCHEDULE_COMPUTE, SCHEDULE_DOWN, SCHEDULE_ENGINES };
 enum schedule_operand { SCHEDULE_A, SCHEDULE_B, SCHEDULE_C, SCHEDULE_OPERANDS };
 
-/* The blocks of a triangle whose rows, and so its columns, are two groups: the triangle of the first group, the rectangle of the second
- * one's rows and the first one's columns, and the triangle of the second; all of them. */
+/* The blocks of a triangle whose rows, and so its columns, are two groups: the triangle of the
+ * first group, the rectangle of the second one's rows and the first one's columns, and the triangle
+ * of the second; all of them. */
 enum schedule_blocks {
     SCHEDULE_HEAD = 1,
     SCHEDULE_BETWEEN = 2,
@@ -30,18 +32,21 @@ enum schedule_blocks {
 enum schedule_kind {
     SCHEDULE_PRODUCT,   /* A is m x k, B is k x n, C is m x n */
     SCHEDULE_SYMMETRIC, /* A is the lower triangle of an m x m matrix, B and C are m x n; k = m */
-    SCHEDULE_RANK_K, /* A is n x k, C the lower triangle of A A', m = n; with two factors, B is n x k: C is that of A B' + B A' */
-    /* A is a triangle of order m, C is m x n, and is overwritten; k = m, and there is no B. C is divided into panels of whole columns, which do
-     * not depend on each other, and a panel into cells of rows, which do. A block of C on A's diagonal comes before the others of its row if
+    SCHEDULE_RANK_K, /* A is n x k, C the lower triangle of A A', m = n; with two factors, B is n x
+                        k: C is that of A B' + B A' */
+    /* A is a triangle of order m, C is m x n, and is overwritten; k = m, and there is no B. C is
+     * divided into panels of whole columns, which do not depend on each other, and a panel into
+     * cells of rows, which do. A block of C on A's diagonal comes before the others of its row if
      * it is multiplied, after them if it is solved. */
     SCHEDULE_MULTIPLY, /* by A C */
     SCHEDULE_SOLVE,    /* by inv(A) C */
-    /* Many products of A m x k, B k x n and C m x n, in groups: a cell is the matrices of an operand that a group brings, one behind the
-     * other. */
+    /* Many products of A m x k, B k x n and C m x n, in groups: a cell is the matrices of an
+     * operand that a group brings, one behind the other. */
     SCHEDULE_BATCH
 };
 
-/* Which matrix of an operand a batch's product number i uses: number i / repeat % distinct. Those of C are as many as the products. */
+/* Which matrix of an operand a batch's product number i uses: number i / repeat % distinct. Those
+ * of C are as many as the products. */
 struct schedule_sharing {
     int64_t repeat, distinct;
 };
@@ -53,11 +58,13 @@ struct schedule_call {
     bool up;         /* multiply and solve: A is an upper triangle; one way: C is that of B A' */
     bool reads;      /* C goes up, too: always so if it is overwritten and k > 0 */
     int64_t m, n, k; /* k = 0: only C is scaled */
-    /* Rank-k: rows come in two groups, the first `head` of them, fewer than m, and the others. Of C, blocks between these groups may not be
-     * computed, as bits. Both are 0 if C is on the device. */
+    /* Rank-k: rows come in two groups, the first `head` of them, fewer than m, and the others. Of
+     * C, blocks between these groups may not be computed, as bits. Both are 0 if C is on the
+     * device. */
     int64_t head;
     unsigned omits;
-    /* The most rows, columns and depth of a product's block, and the most columns of a panel; below 64 or a multiple of it; 0: any. */
+    /* The most rows, columns and depth of a product's block, and the most columns of a panel; below
+     * 64 or a multiple of it; 0: any. */
     int64_t most, widest;
     /* A batch: its products, a group has at most `widest` of them. */
     int64_t products;
@@ -66,8 +73,9 @@ struct schedule_call {
     int64_t size[SCHEDULE_OPERANDS];  /* bytes of an element */
     bool across[SCHEDULE_OPERANDS];   /* is stored transposed */
     bool in_place[SCHEDULE_OPERANDS]; /* on the device already */
-    /* The share of an operand's bytes that come from other devices' memory, at rates->peer; 0: none. Which cells those are, is not said here: each
-     * cell's copy takes the average, and counts as one from the host's memory. */
+    /* The share of an operand's bytes that come from other devices' memory, at rates->peer; 0:
+     * none. Which cells those are, is not said here: each cell's copy takes the average, and counts
+     * as one from the host's memory. */
     double lent[SCHEDULE_OPERANDS];
 };
 
@@ -77,63 +85,76 @@ static inline bool schedule_in_panels(const struct schedule_call *call)
     return call->kind == SCHEDULE_MULTIPLY || call->kind == SCHEDULE_SOLVE;
 }
 
-/* Returns whether a call is one kernel, if that fits: a small one, and one whose result is in place. */
+/* Returns whether a call is one kernel, if that fits: a small one, and one whose result is in
+ * place. */
 bool schedule_stays_whole(const struct schedule_call *call);
 
-/* What solving by a triangle takes apart from the operations: no more than so many 10^9 bytes of right-hand sides a second are solved, 0: there is no such bound, or it is
- * not known; and so many milliseconds for each row. */
+/* What solving by a triangle takes apart from the operations: no more than so many 10^9 bytes of
+ * right-hand sides a second are solved, 0: there is no such bound, or it is not known; and so many
+ * milliseconds for each row. */
 struct schedule_solving {
     double gbps, row_ms;
 };
 
-/* What a device does in a second: 10^9 bytes up and down, and 10^9 operations in products that fill it; one whose smallest size is d
- * reaches d / (d + half) of that. And what each copy and kernel takes besides, and an engine's wait for another one. */
+/* What a device does in a second: 10^9 bytes up and down, and 10^9 operations in products that fill
+ * it; one whose smallest size is d reaches d / (d + half) of that. And what each copy and kernel
+ * takes besides, and an engine's wait for another one. */
 struct schedule_rates {
     double up, down, compute, half;
     double copy_ms, kernel_ms, wait_ms;
-    /* What each column of a panel that is factored takes besides, and each row of a triangle by which is solved, since they wait for each other. The
-     * calling thread puts one after the other on the stream. */
+    /* What each column of a panel that is factored takes besides, and each row of a triangle by
+     * which is solved, since they wait for each other. The calling thread puts one after the other
+     * on the stream. */
     double column_ms, row_ms;
-    /* By a triangle, no more than so many 10^9 bytes a second are solved; 0: there is no such bound. */
+    /* By a triangle, no more than so many 10^9 bytes a second are solved; 0: there is no such
+     * bound. */
     double solve;
-    /* The same of our own kernel, which solves for so many right-hand sides and more (triangle_solve.h), unless the result is on the device; 0: never. It takes no longer
+    /* The same of our own kernel, which solves for so many right-hand sides and more
+     * (triangle_solve.h), unless the result is on the device; 0: never. It takes no longer
      * there. */
     double own_row_ms, own_solve;
     int64_t own_nrhs;
     double peer; /* 10^9 bytes a second from another device's memory; 0: there is no such way */
-    /* What the calling thread takes to put a cell's copy on its stream; of the time of the copy, what its pieces take from it; and what it takes to
-     * put a kernel on its stream. It does one thing after the other. */
+    /* What the calling thread takes to put a cell's copy on its stream; of the time of the copy,
+     * what its pieces take from it; and what it takes to put a kernel on its stream. It does one
+     * thing after the other. */
     double call_ms, piece_share, launch_ms;
     /* What columns of a cell take besides where the matrix has longer ones. */
     struct short_columns short_up, short_down;
     struct block_paces paces; /* of products, in these operations */
 };
 
-/* Our own kernel solves by triangles of so many rows, and products do the rest; by a triangle of fewer rows than the least, the device's BLAS solves. */
+/* Our own kernel solves by triangles of so many rows, and products do the rest; by a triangle of
+ * fewer rows than the least, the device's BLAS solves. */
 enum { SCHEDULE_OWN_ROWS = 128, SCHEDULE_OWN_LEAST = 64 };
 
 struct schedule_step {
     uint8_t engine, operand; /* of the cell that is copied */
-    /* A kernel adds the product number p to the cell (i, j) of C; in panels, one with the cell (p, j) of C, or if p is i, it multiplies or
-     * solves by A's cell on the diagonal. A copy is of the operand's cell (i, j). */
+    /* A kernel adds the product number p to the cell (i, j) of C; in panels, one with the cell (p,
+     * j) of C, or if p is i, it multiplies or solves by A's cell on the diagonal. A copy is of the
+     * operand's cell (i, j). */
     int32_t i, j, p;
     int32_t place; /* of the cell that is copied, or of C's, in the operand's memory */
     bool first;    /* the cell of C has not been computed yet */
     bool last;     /* the cell of C is finished */
-    /* So many steps of each engine must be done before this one; of its own engine, a kernel waits for those of the other side alone. */
+    /* So many steps of each engine must be done before this one; of its own engine, a kernel waits
+     * for those of the other side alone. */
     int32_t after[SCHEDULE_ENGINES];
 };
 
 /* What a schedule of a call is made by. */
 struct schedule_choice {
-    /* How many rows and columns of C, and how much of k, a cell has; the last ones may have fewer. The triangles' rows and columns are
-     * those of C's rows. A batch: `cols` products are a group. */
+    /* How many rows and columns of C, and how much of k, a cell has; the last ones may have fewer.
+     * The triangles' rows and columns are those of C's rows. A batch: `cols` products are a
+     * group. */
     int64_t rows, cols, depth;
-    /* Of the sixteenths of k, or of C's panels, that come first (short of memory: of k if C is kept); a batch: so many groups at either end are half, a quarter … of the others. */
+    /* Of the sixteenths of k, or of C's panels, that come first (short of memory: of k if C is
+     * kept); a batch: so many groups at either end are half, a quarter … of the others. */
     int share;
     bool along_rows; /* short of memory: tiles of C come by rows, not by columns */
-    int factor; /* short of memory: the operand that gets the most of it; C: tiles of it come together, while its factors go by */
-    int buffers; /* each operand has at least so many times what a kernel uses */
+    int factor;      /* short of memory: the operand that gets the most of it; C: tiles of it come
+                        together, while its factors go by */
+    int buffers;     /* each operand has at least so many times what a kernel uses */
 };
 
 struct schedule {
@@ -151,32 +172,37 @@ struct schedule {
     double ms; /* simulated */
 };
 
-/* Sets what was measured of solving: by the device's BLAS, and by our own kernel, with own_nrhs. Where the former is 0, the rate stays as it is. */
+/* Sets what was measured of solving: by the device's BLAS, and by our own kernel, with own_nrhs.
+ * Where the former is 0, the rate stays as it is. */
 void schedule_set_solving(struct schedule_rates *rates, const struct schedule_solving by[2],
                           int64_t own_nrhs);
 
-/* Of a device whose rates nobody knows; what copies, kernels and waits take besides, and `half`, are those of any device. */
+/* Of a device whose rates nobody knows; what copies, kernels and waits take besides, and `half`,
+ * are those of any device. */
 extern const struct schedule_rates schedule_nominal;
 
-/* Makes the fastest of some schedules that need at most so many bytes. Returns false if there is none, or no host memory. The caller
- * gives it back by schedule_free(). */
+/* Makes the fastest of some schedules that need at most so many bytes. Returns false if there is
+ * none, or no host memory. The caller gives it back by schedule_free(). */
 bool schedule_make(struct schedule *s, const struct schedule_call *call,
                    const struct schedule_rates *rates, int64_t memory_bytes);
-/* Makes one by a choice: the same as that which the choice is of, in a small part of the time that it took to choose. */
+/* Makes one by a choice: the same as that which the choice is of, in a small part of the time that
+ * it took to choose. */
 bool schedule_make_by(struct schedule *s, const struct schedule_choice *choice,
                       const struct schedule_call *call, const struct schedule_rates *rates,
                       int64_t memory_bytes);
 void schedule_free(struct schedule *s);
 
-/* Returns whether there is a place for each cell of an operand that is used, so that none is brought up twice. */
+/* Returns whether there is a place for each cell of an operand that is used, so that none is
+ * brought up twice. */
 bool schedule_brings_once(const struct schedule *s, int operand);
 
-/* Leaves out the uploads of an operand that is on the device as a whole. The kernels stay as they are, and so does the result, bit for
- * bit. Returns false, and changes nothing, if there is no host memory. */
+/* Leaves out the uploads of an operand that is on the device as a whole. The kernels stay as they
+ * are, and so does the result, bit for bit. Returns false, and changes nothing, if there is no host
+ * memory. */
 bool schedule_leave_out(struct schedule *s, int operand);
 
-/* Adds a step, of which only the engine is set, to a schedule that is made step by step. *room: for how many there is memory, at first 0. Returns NULL
- * if there is no more host memory. */
+/* Adds a step, of which only the engine is set, to a schedule that is made step by step. *room: for
+ * how many there is memory, at first 0. Returns NULL if there is no more host memory. */
 struct schedule_step *schedule_add(struct schedule *s, int *room, int engine);
 
 /* What a simulation tells, in milliseconds and bytes. */
@@ -191,44 +217,50 @@ struct schedule_times {
 struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates);
 
-/* Returns whether the cells of a panel are finished from the first to the last one, or from the last to the first one. */
+/* Returns whether the cells of a panel are finished from the first to the last one, or from the
+ * last to the first one. */
 bool schedule_ascends(const struct schedule_call *call);
 
-/* A batch: returns a group's first product, or for the number behind the last group, that of all; and the bytes of an operand's matrix on the
- * device. An operand with one place has all of its matrices there, and each goes up with the first group that uses it; of the others, a
- * place has those that one group uses. */
+/* A batch: returns a group's first product, or for the number behind the last group, that of all;
+ * and the bytes of an operand's matrix on the device. An operand with one place has all of its
+ * matrices there, and each goes up with the first group that uses it; of the others, a place has
+ * those that one group uses. */
 int64_t schedule_group_start(const struct schedule *s, int group);
 int64_t schedule_matrix_bytes(const struct schedule_call *call, int operand);
 
-/* A batch: returns where the matrix of product number i, of a group, is in the operand's memory, in bytes. */
+/* A batch: returns where the matrix of product number i, of a group, is in the operand's memory, in
+ * bytes. */
 int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int64_t product);
 
-/* Rank-k: returns how many rows of C's cells are those of its first group; behind it a new cell begins. */
+/* Rank-k: returns how many rows of C's cells are those of its first group; behind it a new cell
+ * begins. */
 int schedule_head(const struct schedule *s);
 
-/* Returns whether some kernels may run beside others: where all cells have places, and C is not where the program has it. Not those of a batch. Its
- * cells and places are set. */
+/* Returns whether some kernels may run beside others: where all cells have places, and C is not
+ * where the program has it. Not those of a batch. Its cells and places are set. */
 bool schedule_has_sides(const struct schedule *s);
 
-/* Returns whether the kernels of a cell of C run beside those of which this says that they do not. Kernels of one side come in their order; all on the
- * diagonal of a triangle C are on one. */
+/* Returns whether the kernels of a cell of C run beside those of which this says that they do not.
+ * Kernels of one side come in their order; all on the diagonal of a triangle C are on one. */
 bool schedule_goes_beside(const struct schedule *s, int i, int j);
 
 /* Returns whether a cell of C is computed. */
 bool schedule_computes(const struct schedule *s, int i, int j);
 
-/* Returns the place and size of an operand's cell. A batch's cell number j has the matrices from `col` on, as many as columns, with as many
- * elements as rows; matrix number r is that of product r * repeat. */
+/* Returns the place and size of an operand's cell. A batch's cell number j has the matrices from
+ * `col` on, as many as columns, with as many elements as rows; matrix number r is that of product r
+ * * repeat. */
 struct schedule_cell {
     int64_t row, col, rows, cols;
 };
 struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int i, int j);
 
-/* Returns the bytes of a cell that cross the link: of one on the diagonal of a triangle, little more than the triangle (pieces.h). From another
- * device, all of it comes. */
+/* Returns the bytes of a cell that cross the link: of one on the diagonal of a triangle, little
+ * more than the triangle (pieces.h). From another device, all of it comes. */
 double schedule_cell_bytes(const struct schedule *s, int operand, int i, int j);
 
-/* Sets the cells that a kernel reads besides the one of C that it writes: of which operand, and which. Returns their number. */
+/* Sets the cells that a kernel reads besides the one of C that it writes: of which operand, and
+ * which. Returns their number. */
 struct schedule_source {
     int operand, i, j;
 };
@@ -236,13 +268,13 @@ enum { SCHEDULE_SOURCES = 4 };
 int schedule_sources(const struct schedule *s, int i, int j, int p,
                      struct schedule_source source[SCHEDULE_SOURCES]);
 
-/* Returns the rate (schedule_rates.compute) by which one kernel of the whole call takes so many milliseconds; and of a rate, the milliseconds. Of the
- * rates, `half` and the paces count. */
+/* Returns the rate (schedule_rates.compute) by which one kernel of the whole call takes so many
+ * milliseconds; and of a rate, the milliseconds. Of the rates, `half` and the paces count. */
 double schedule_compute(const struct schedule_call *call, const struct schedule_rates *rates,
                         double ms);
 
-/* Returns the milliseconds of the longest engine, if a call is computed in one kernel and nothing is sent twice: no schedule is
- * faster. */
+/* Returns the milliseconds of the longest engine, if a call is computed in one kernel and nothing
+ * is sent twice: no schedule is faster. */
 double schedule_floor(const struct schedule_call *call, const struct schedule_rates *rates);
 
 #endif

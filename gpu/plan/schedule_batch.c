@@ -15,7 +15,8 @@ static int64_t group_of(const struct schedule *s)
     return accel_max(1, s->by.cols);
 }
 
-/* Returns the products of the groups that are shorter than the others at one end, the first `count` of them. */
+/* Returns the products of the groups that are shorter than the others at one end, the first `count`
+ * of them. */
 static int64_t short_products(const struct schedule *s, int count)
 {
     int64_t products = 0;
@@ -60,7 +61,8 @@ static bool all_are_there(const struct schedule *s, int operand)
     return s->places[operand] == 1;
 }
 
-/* Returns the number of a product's matrix, without those that come in turn. The search asks often, mostly for 1. */
+/* Returns the number of a product's matrix, without those that come in turn. The search asks often,
+ * mostly for 1. */
 static int64_t run_of(const struct schedule_sharing *x, int64_t product)
 {
     return x->repeat == 1 ? product : product / x->repeat;
@@ -102,8 +104,8 @@ int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int
 
 /* ---- Places ---- */
 
-/* Groups of each operand that are on the device at once, at most and at least: one that goes up, one that is used, and of the result one
- * that comes down. */
+/* Groups of each operand that are on the device at once, at most and at least: one that goes up,
+ * one that is used, and of the result one that comes down. */
 enum { MOST_BUFFERS = 4, LEAST_BUFFERS = 2 };
 
 static bool is_copied(const struct schedule_call *call, int operand)
@@ -142,7 +144,8 @@ static bool take_places(struct schedule *s, unsigned stays, int buffers, int64_t
     return true;
 }
 
-/* Shared matrices stay on the device if they fit, all or those of one operand: then none goes up twice. */
+/* Shared matrices stay on the device if they fit, all or those of one operand: then none goes up
+ * twice. */
 static bool choose_places(struct schedule *s, int64_t memory_bytes)
 {
     static const unsigned ways[] = {1 << A | 1 << B, 1 << A, 1 << B, 0};
@@ -221,7 +224,8 @@ bool schedule_make_groups(struct schedule *s, const struct schedule_rates *rates
 
 /* ---- The search ---- */
 
-/* Shared matrices of which a group uses the last ones, and the next group too, would go up twice where they cannot stay. */
+/* Shared matrices of which a group uses the last ones, and the next group too, would go up twice
+ * where they cannot stay. */
 static int64_t whole_runs(const struct schedule_call *call, int64_t group)
 {
     for (int x = A; x < C; x++)
@@ -251,7 +255,8 @@ static void try_group(struct schedule *best, int64_t group, const struct schedul
     }
 }
 
-/* Groups get smaller. Where one kernel is enough, or memory is so short that few fit, the largest ones are taken. */
+/* Groups get smaller. Where one kernel is enough, or memory is so short that few fit, the largest
+ * ones are taken. */
 bool schedule_make_batch(struct schedule *best, const struct schedule_call *call,
                          const struct schedule_rates *rates, int64_t memory_bytes, double most,
                          double tries)

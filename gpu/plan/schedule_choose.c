@@ -8,8 +8,9 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERA
 
 /* ---- Sizes ---- */
 
-/* A line of the caches; and a tile, by which a device's BLAS computes products (cuBLAS's have 64 to 256 rows), whole ones at the rim, too: of many rows, an H100 multiplies fewer a
- * second if they are no multiple of it (block_paces.h). In panels, rows are the order of a triangle. */
+/* A line of the caches; and a tile, by which a device's BLAS computes products (cuBLAS's have 64 to
+ * 256 rows), whole ones at the rim, too: of many rows, an H100 multiplies fewer a second if they
+ * are no multiple of it (block_paces.h). In panels, rows are the order of a triangle. */
 enum { LINE = 64, TILE = 128, MANY = 2048 };
 
 static bool has_tiles(const struct schedule_call *call)
@@ -33,8 +34,8 @@ int64_t schedule_cell_cols(int64_t cols)
     return rounded_up(cols, false);
 }
 
-/* Divides a size into equal steps of about `step`, long ones of whole lines, or of many elements of whole tiles; none is longer than `longest`, itself
- * below 64 or of whole lines. */
+/* Divides a size into equal steps of about `step`, long ones of whole lines, or of many elements of
+ * whole tiles; none is longer than `longest`, itself below 64 or of whole lines. */
 static int64_t even(int64_t all, int64_t step, int64_t longest, bool tiles)
 {
     step = accel_min(step, longest);
@@ -80,7 +81,8 @@ static void set_sizes(struct schedule *s, int64_t side, int64_t aspect, int64_t 
     schedule_set_cells(s);
 }
 
-/* Returns a time that no schedule with these cells is below: the kernels one after the other, or a copy of all cells. */
+/* Returns a time that no schedule with these cells is below: the kernels one after the other, or a
+ * copy of all cells. */
 static double bound_of(const struct schedule *s, const struct schedule_rates *rates)
 {
     const double tasks = schedule_tasks(s) * (s->call.kind == SCHEDULE_PRODUCT ? 1 : 0.9);
@@ -100,7 +102,8 @@ static double bound_of(const struct schedule *s, const struct schedule_rates *ra
     return kernels > floor + copies ? kernels : floor + copies;
 }
 
-/* A call that moves fewer bytes is one kernel: packing and copying it takes about as long as to start them. */
+/* A call that moves fewer bytes is one kernel: packing and copying it takes about as long as to
+ * start them. */
 #define DIVIDED_BYTES 4e6
 
 static double bytes_of(const struct schedule_call *call)
@@ -111,11 +114,14 @@ static double bytes_of(const struct schedule_call *call)
            (call->in_place[C] ? 0 : schedule_bytes(call, C));
 }
 
-/* A schedule has at most so many kernels for each millisecond of the floor, within limits, and where there are few, more: it must be made
- * in a small part of the call's time. Short of memory, large cells send much twice, so the call takes longer, and smaller cells may shorten it
- * by a third: more is tried. If memory is so short that none has so few, the one with the largest cells is taken. */
+/* A schedule has at most so many kernels for each millisecond of the floor, within limits, and
+ * where there are few, more: it must be made in a small part of the call's time. Short of memory,
+ * large cells send much twice, so the call takes longer, and smaller cells may shorten it by a
+ * third: more is tried. If memory is so short that none has so few, the one with the largest cells
+ * is taken. */
 enum {
-    /* Kernels and steps of all schedules that are tried: they take about a twentieth of the call's time. */
+    /* Kernels and steps of all schedules that are tried: they take about a twentieth of the call's
+     * time. */
     TRIED_EACH_MS = 1500,
     TASKS_EACH_MS = 16,
     TIMES_IF_SHORT = 3, /* more of both */
@@ -133,16 +139,19 @@ enum {
 /* The share of tries for a grid of sizes, by the floor; others refine the best of these. */
 #define IN_GRID 0.6
 
-/* Copies and kernels of a small call take about as long as to start them; but of what devices lend each other, each brings some cells up. After a failure, a result
- * in place that is computed in parts would be lost. */
+/* Copies and kernels of a small call take about as long as to start them; but of what devices lend
+ * each other, each brings some cells up. After a failure, a result in place that is computed in
+ * parts would be lost. */
 bool schedule_stays_whole(const struct schedule_call *call)
 {
     const bool lends = call->lent[A] > 0 || call->lent[B] > 0;
     return (bytes_of(call) < DIVIDED_BYTES && !lends) || call->in_place[C];
 }
 
-/* Returns whether a matrix is multiplied by few columns in a small part of the time of its upload. The kernels hide behind that, however few they are; and
- * few are better where the matrix is on the device already, on which kernels must not depend: then each begins when the one before has ended. */
+/* Returns whether a matrix is multiplied by few columns in a small part of the time of its upload.
+ * The kernels hide behind that, however few they are; and few are better where the matrix is on the
+ * device already, on which kernels must not depend: then each begins when the one before has
+ * ended. */
 static bool is_thin(const struct schedule_call *call, const struct schedule_rates *rates)
 {
     const double factors = schedule_bytes(call, A) + schedule_bytes(call, B);
@@ -214,7 +223,8 @@ static bool is_new(struct search *search, const struct schedule_choice *by)
     return true;
 }
 
-/* Makes a schedule of these cells and places, if there is time. Returns whether it is the best one, and keeps that. */
+/* Makes a schedule of these cells and places, if there is time. Returns whether it is the best one,
+ * and keeps that. */
 static bool try_places(struct search *search, struct schedule *s)
 {
     struct schedule *best = search->best;
@@ -248,7 +258,8 @@ static const struct order of_tiles[] = {{0, false, A}, {0, true, A}, {0, false, 
 static const struct order of_triangle[] = {
     {0, false, A}, {0, true, A}, {12, false, C}, {12, true, C}};
 
-/* Only small cells that would not fit else have one place: then nothing is filled while it is used. Panels have several in any case. */
+/* Only small cells that would not fit else have one place: then nothing is filled while it is used.
+ * Panels have several in any case. */
 enum { SMALL_CELL = 64 };
 
 static bool may_have_one(const struct schedule_call *call, const struct schedule_choice *by)
@@ -289,7 +300,8 @@ static void try_cells(struct search *search, const struct schedule *cells)
 /* Where so many kernels and steps may be tried, there is time for a finer grid. */
 enum { ASPECTS = 4, MANY_TRIES = 12000 };
 
-/* Tries cells of many sizes, large ones first. Where memory is scarce, more depends on which cells just fit. */
+/* Tries cells of many sizes, large ones first. Where memory is scarce, more depends on which cells
+ * just fit. */
 static void try_grid(struct search *search, const struct schedule_call *call, bool is_scarce)
 {
     const bool finer = is_scarce || search->left > MANY_TRIES;
@@ -336,7 +348,8 @@ struct scale {
     int64_t up, down;
 };
 
-/* Cells stay equally long, so that parts of a call on several devices (part_fit()) can have the same. */
+/* Cells stay equally long, so that parts of a call on several devices (part_fit()) can have the
+ * same. */
 static int64_t moved(int64_t size, int direction, struct scale scale, int64_t all, int64_t longest,
                      bool tiles)
 {
@@ -391,8 +404,9 @@ static bool try_moves(struct search *search, struct scale scale)
     return better;
 }
 
-/* Tries rows that a device multiplies faster than the best ones, wherever they are: those between them may be slower than both. Where C is stored transposed, the device's rows
- * are the cells' columns. */
+/* Tries rows that a device multiplies faster than the best ones, wherever they are: those between
+ * them may be slower than both. Where C is stored transposed, the device's rows are the cells'
+ * columns. */
 static bool try_paces(struct search *search)
 {
     enum { LEAST_PARTS = 2, MOST_PARTS = 24 };

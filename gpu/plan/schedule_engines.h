@@ -33,7 +33,8 @@ struct schedule_work {
     bool elsewhere;
 };
 
-/* Does an engine's next step. The steps that it waits for have been done. Returns when it begins and ends. */
+/* Does an engine's next step. The steps that it waits for have been done. Returns when it begins
+ * and ends. */
 struct schedule_span schedule_engines_do(struct schedule_engines *engines,
                                          const struct schedule_step *step,
                                          const struct schedule_work *work);

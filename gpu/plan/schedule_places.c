@@ -5,7 +5,8 @@
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 
-/* Returns the bytes that an operand's largest cell has on the device: the first one, or the first of the second group of rows. */
+/* Returns the bytes that an operand's largest cell has on the device: the first one, or the first
+ * of the second group of rows. */
 static int64_t cell_bytes(const struct schedule *s, int operand)
 {
     const int head = schedule_head(s);
@@ -59,7 +60,8 @@ bool schedule_brings_once(const struct schedule *s, int operand)
     return s->places[operand] >= used_cells(s, operand);
 }
 
-/* Each operand has at least `buffers` times what one kernel uses: two cells of a factor of rank-k, else one. */
+/* Each operand has at least `buffers` times what one kernel uses: two cells of a factor of rank-k,
+ * else one. */
 static int fewest_places(const struct schedule *s, int operand, int buffers)
 {
     const int64_t cells = used_cells(s, operand);
@@ -84,7 +86,8 @@ static void add_places(struct schedule *s, int operand, int64_t *left, int64_t a
     *left -= wanted * s->place_bytes[operand];
 }
 
-/* A kept C has what two lines of cells of its factors leave: they go by, one part of k after the other. */
+/* A kept C has what two lines of cells of its factors leave: they go by, one part of k after the
+ * other. */
 static void add_kept(struct schedule *s, int64_t *left)
 {
     const int64_t lines = (s->by.buffers - 1) * (int64_t)s->cells[C].rows;

@@ -19,7 +19,8 @@ struct cell {
     int left;       /* C: kernels that it lacks */
     int came_down;  /* the number of its download, from 1 on */
     int place;      /* -1: none */
-    /* The neighbours among the cells of its operand that have places, by their last use; -1: none. */
+    /* The neighbours among the cells of its operand that have places, by their last use; -1:
+     * none. */
     int older, newer;
 };
 
@@ -86,8 +87,9 @@ static void wish(struct plan *plan, int i, int j, int p)
     plan->task[plan->tasks++] = (struct task){.i = i, .j = j, .p = p, .next = -1};
 }
 
-/* Tiles of C in growing squares from its first one: with each row and column of tiles that A and B bring, as many as can be had. Of a
- * triangle of which only the rectangle between two groups is computed: that. */
+/* Tiles of C in growing squares from its first one: with each row and column of tiles that A and B
+ * bring, as many as can be had. Of a triangle of which only the rectangle between two groups is
+ * computed: that. */
 static void wish_in_squares(struct plan *plan, int from, int to)
 {
     const struct schedule_cells *c = &plan->s->cells[C];
@@ -112,8 +114,8 @@ static void wish_in_squares(struct plan *plan, int from, int to)
     }
 }
 
-/* A share of k for all of C first: that needs the least of A and B for each product, but finishes nothing. Then the rest, which
- * finishes tiles one after the other. */
+/* A share of k for all of C first: that needs the least of A and B for each product, but finishes
+ * nothing. Then the rest, which finishes tiles one after the other. */
 static void wish_for_product(struct plan *plan)
 {
     const int depths = schedule_depths(plan->s), first = depths * plan->s->by.share / 16;
@@ -122,7 +124,8 @@ static void wish_for_product(struct plan *plan)
     wish_in_squares(plan, first, depths);
 }
 
-/* Sets the tiles of C, by columns or rows, to and fro, so that the cells that were used last are used next. Returns how many there are. */
+/* Sets the tiles of C, by columns or rows, to and fro, so that the cells that were used last are
+ * used next. Returns how many there are. */
 static int number_tiles(struct plan *plan, int *tile)
 {
     const struct schedule_cells *c = &plan->s->cells[C];
@@ -139,8 +142,8 @@ static int number_tiles(struct plan *plan, int *tile)
     return tiles;
 }
 
-/* Returns how many tiles of C come together: one, or if C is kept, as many as have places, and if these are not all, less those that come
- * down meanwhile. */
+/* Returns how many tiles of C come together: one, or if C is kept, as many as have places, and if
+ * these are not all, less those that come down meanwhile. */
 static int tiles_together(const struct plan *plan, int tiles)
 {
     enum { COMING_DOWN = 2 };
@@ -152,7 +155,8 @@ static int tiles_together(const struct plan *plan, int tiles)
                                             : 1;
 }
 
-/* Of tiles that come together, a share of k first, so that A and B go by; then the rest of one tile after the other, to and fro. */
+/* Of tiles that come together, a share of k first, so that A and B go by; then the rest of one tile
+ * after the other, to and fro. */
 static void wish_in_tiles(struct plan *plan)
 {
     const int rows = plan->s->cells[C].rows, depths = schedule_depths(plan->s);
@@ -187,7 +191,8 @@ static void wish_in_row(struct plan *plan, int row, int number, int j)
     wish(plan, ascends ? row : last - row, j, ascends ? other : last - other);
 }
 
-/* A row of blocks of the first panels in growing squares, as a product's tiles: with each cell of A and of C, as many kernels as can be had. */
+/* A row of blocks of the first panels in growing squares, as a product's tiles: with each cell of A
+ * and of C, as many kernels as can be had. */
 static void wish_for_row(struct plan *plan, int row, int panels)
 {
     const int kernels = kernels_of_row(plan, row), turns = kernels > panels ? kernels : panels;
@@ -204,8 +209,8 @@ static void wish_for_row(struct plan *plan, int row, int panels)
     }
 }
 
-/* Some panels of C together, while A comes; then one panel after the other. In place, only one at a time: of others that have begun, nobody
- * would have the old values after a failure. */
+/* Some panels of C together, while A comes; then one panel after the other. In place, only one at a
+ * time: of others that have begun, nobody would have the old values after a failure. */
 static void wish_for_panels(struct plan *plan)
 {
     const int blocks = plan->s->cells[A].rows, panels = plan->s->cells[C].cols;
@@ -229,7 +234,8 @@ static double up_ms(struct plan *plan, int cell)
     return clock_copy_ms(&plan->clock, UP, operand, at % rows, at / rows);
 }
 
-/* Numbers the uploads as the tasks wish for them, and the tiles of C by when they can be finished. */
+/* Numbers the uploads as the tasks wish for them, and the tiles of C by when they can be
+ * finished. */
 static void number_uploads(struct plan *plan)
 {
     for (int t = 0; t < plan->tasks; t++) {
@@ -376,7 +382,8 @@ static struct schedule_step *add_step(const struct plan *plan, int engine)
     return step;
 }
 
-/* Returns whether a cell of C, or of a panel that is overwritten any of its cells, is not finished. */
+/* Returns whether a cell of C, or of a panel that is overwritten any of its cells, is not
+ * finished. */
 static bool is_needed(const struct plan *plan, int operand, int cell)
 {
     if (operand != C)
@@ -386,8 +393,9 @@ static bool is_needed(const struct plan *plan, int operand, int cell)
                : plan->cell[cell].left > 0;
 }
 
-/* Gives a cell a place: a free one, or that of the cell that was used longest ago, of C a finished one. Says in `after` what must be
- * done before it is overwritten. Returns false if there is none. */
+/* Gives a cell a place: a free one, or that of the cell that was used longest ago, of C a finished
+ * one. Says in `after` what must be done before it is overwritten. Returns false if there is
+ * none. */
 static bool take_place(struct plan *plan, int operand, int cell, int32_t after[SCHEDULE_ENGINES])
 {
     struct cell *x = &plan->cell[cell];
@@ -444,7 +452,8 @@ static bool bring_cell(struct plan *plan, int cell, struct schedule_step *kernel
     return true;
 }
 
-/* Says in a kernel which of the other side it waits for: those that have changed what it reads, or used what it changes. */
+/* Says in a kernel which of the other side it waits for: those that have changed what it reads, or
+ * used what it changes. */
 static void await_side(const struct plan *plan, const struct task *task,
                        struct schedule_step *kernel)
 {
@@ -533,7 +542,8 @@ static bool make_steps(struct plan *plan)
     return made;
 }
 
-/* Adds what comes behind the last kernel to what is left, and returns whether a schedule with these cells may be fast enough. */
+/* Adds what comes behind the last kernel to what is left, and returns whether a schedule with these
+ * cells may be fast enough. */
 static bool may_be_fast(struct plan *plan)
 {
     const struct schedule *s = plan->s;

@@ -1,13 +1,16 @@
 /*
- * What makes schedules (schedule.h, panels.h): one by a choice of its cells (schedule_plan.c), which have places on the device
- * (schedule_places.c); the search for the best choice (schedule_choose.c); and virtual time (schedule_engines.h; by schedule.c, and by schedule_clock.h while one is made). Pure functions.
+ * What makes schedules (schedule.h, panels.h): one by a choice of its cells (schedule_plan.c),
+ * which have places on the device (schedule_places.c); the search for the best choice
+ * (schedule_choose.c); and virtual time (schedule_engines.h; by schedule.c, and by schedule_clock.h
+ * while one is made). Pure functions.
  */
 #ifndef ACCEL_SCHEDULE_PLAN_H
 #define ACCEL_SCHEDULE_PLAN_H
 
 #include "schedule.h"
 
-/* Return the rows and columns of a cell that has so many or a few more: multiples of 64, of products with many rows of 128. */
+/* Return the rows and columns of a cell that has so many or a few more: multiples of 64, of
+ * products with many rows of 128. */
 int64_t schedule_cell_rows(const struct schedule_call *call, int64_t rows);
 int64_t schedule_cell_cols(int64_t cols);
 
@@ -23,50 +26,59 @@ double schedule_tasks(const struct schedule *s);
 /* Chooses places for the cells that are set, by s->by. Returns false if the least do not fit. */
 bool schedule_choose_places(struct schedule *s, int64_t memory_bytes);
 
-/* Return the milliseconds of a cell's copy, and of a kernel. The diagonal of a triangle costs half; of two factors, both products count. C
- * alone is scaled in no time. */
+/* Return the milliseconds of a cell's copy, and of a kernel. The diagonal of a triangle costs half;
+ * of two factors, both products count. C alone is scaled in no time. */
 double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *rates, int engine,
                         int operand, int i, int j);
 double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
                           int j, int p);
-/* The same of a cell that comes up from the host's memory, even if others of its operand are lent. */
+/* The same of a cell that comes up from the host's memory, even if others of its operand are
+ * lent. */
 double schedule_upload_ms(const struct schedule *s, const struct schedule_rates *rates, int operand,
                           int i, int j);
 
-/* Returns what of a kernel the calling thread takes to put steps that wait for each other on its stream (schedule_rates.row_ms). */
+/* Returns what of a kernel the calling thread takes to put steps that wait for each other on its
+ * stream (schedule_rates.row_ms). */
 double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
                          int p);
-/* Returns what one that solves takes besides its operations: these steps, or what it takes to go through its columns (schedule_rates.solve). */
+/* Returns what one that solves takes besides its operations: these steps, or what it takes to go
+ * through its columns (schedule_rates.solve). */
 double schedule_solve_ms(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
                          int p);
 /* Returns what all kernels that solve take besides, at least, whatever the cells. */
 double schedule_least_solve_ms(const struct schedule_call *call,
                                const struct schedule_rates *rates);
 
-/* Replays steps in virtual time. of_step(): returns a step's milliseconds, and sets the bytes of a copy, and of a kernel the milliseconds of steps
- * that wait for each other; both are 0 before. first < 0: no host memory. */
+/* Replays steps in virtual time. of_step(): returns a step's milliseconds, and sets the bytes of a
+ * copy, and of a kernel the milliseconds of steps that wait for each other; both are 0 before.
+ * first < 0: no host memory. */
 typedef double schedule_step_ms(const void *context, const struct schedule_step *step,
                                 double *bytes, double *chain_ms);
 struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *of_step,
                                     const void *context, const struct schedule_rates *rates);
 
-/* Returns what a step that takes so many milliseconds takes from the calling thread; chain_ms: of a kernel, see above. */
+/* Returns what a step that takes so many milliseconds takes from the calling thread; chain_ms: of a
+ * kernel, see above. */
 double schedule_caller_ms(const struct schedule_rates *rates, int engine, double ms,
                           double chain_ms);
 
 /* Returns the bytes of an operand as a whole matrix, or of all of a batch's matrices. */
 double schedule_bytes(const struct schedule_call *call, int operand);
 
-/* Rank-k: returns how many of a factor's lines, or cells, are needed, if there are so many in either group. */
+/* Rank-k: returns how many of a factor's lines, or cells, are needed, if there are so many in
+ * either group. */
 int64_t schedule_needed(const struct schedule_call *call, int operand, int64_t head, int64_t tail);
 
-/* Returns the milliseconds of a call that one kernel computes, on the device, whatever the pace of its rows. */
+/* Returns the milliseconds of a call that one kernel computes, on the device, whatever the pace of
+ * its rows. */
 double schedule_whole_ms(const struct schedule_call *call, const struct schedule_rates *rates);
 
-/* Returns the milliseconds of a product of so many operations whose smallest size is `shortest`, without what each kernel takes besides. */
+/* Returns the milliseconds of a product of so many operations whose smallest size is `shortest`,
+ * without what each kernel takes besides. */
 double schedule_product_ms(const struct schedule_rates *rates, double terms, double shortest);
 
-/* Looks for the best groups of a batch, with at most so many of them, and trying about so many in all. Returns as schedule_make(). */
+/* Looks for the best groups of a batch, with at most so many of them, and trying about so many in
+ * all. Returns as schedule_make(). */
 bool schedule_make_batch(struct schedule *best, const struct schedule_call *call,
                          const struct schedule_rates *rates, int64_t memory_bytes, double most,
                          double tries);
@@ -76,12 +88,14 @@ bool schedule_make_groups(struct schedule *s, const struct schedule_rates *rates
 /* Returns a batch's cell: see schedule_cell_of(). */
 struct schedule_cell schedule_group_cell(const struct schedule *s, int operand, int group);
 
-/* Returns by how much all is later where operands are lent: the first cells come from the host's memory, whoever brings them up, and before
- * another one's has come up, there is nothing to copy from it. */
+/* Returns by how much all is later where operands are lent: the first cells come from the host's
+ * memory, whoever brings them up, and before another one's has come up, there is nothing to copy
+ * from it. */
 double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *rates);
 
-/* Makes the steps for the cells and places that are set, and simulates them. Returns false, with nothing to give back, if there are too few
- * places, or no host memory, or if the schedule takes more milliseconds than so many. */
+/* Makes the steps for the cells and places that are set, and simulates them. Returns false, with
+ * nothing to give back, if there are too few places, or no host memory, or if the schedule takes
+ * more milliseconds than so many. */
 bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, double at_most);
 
 #endif

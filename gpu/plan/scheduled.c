@@ -21,8 +21,9 @@ static bool keeps_old(const struct scheduled *l)
 
 /* ---- Batches ---- */
 
-/* Returns which of an operand's matrices products use, if they follow each other with a regular pattern: one for all, each for some in a row,
- * some in turn. Other pointers count as different matrices. */
+/* Returns which of an operand's matrices products use, if they follow each other with a regular
+ * pattern: one for all, each for some in a row, some in turn. Other pointers count as different
+ * matrices. */
 static struct schedule_sharing sharing_of(const struct accel_span *x, int64_t batch)
 {
     const struct schedule_sharing none = {1, batch}, one = {1, 1};
@@ -105,7 +106,8 @@ static struct schedule_call product_of(const struct schedule_call *batch)
     return product;
 }
 
-/* Returns the milliseconds of all products by their own schedules; negative: they have none, or are one kernel each. */
+/* Returns the milliseconds of all products by their own schedules; negative: they have none, or are
+ * one kernel each. */
 static double alone_ms(const struct schedule_call *batch, const struct schedule_rates *rates,
                        int64_t device_bytes, unsigned left_out)
 {
@@ -155,7 +157,8 @@ bool scheduled_describe(const struct accel_call *call, struct scheduled *l)
     return true;
 }
 
-/* Returns whether memory could have the operands. Blocks of others cannot be counted, nor their bytes. */
+/* Returns whether memory could have the operands. Blocks of others cannot be counted, nor their
+ * bytes. */
 static bool may_exist(const struct scheduled *l)
 {
     const double longest = 1e10, most_bytes = 1e15;

@@ -8,7 +8,8 @@ double short_columns_ms(const struct short_columns *x, double bytes)
     return bytes < x->bytes ? x->ms * (1 - bytes / x->bytes) : 0;
 }
 
-/* Along the line through both, until it comes down to 0. The longer columns took no longer than by their bytes: then it ends at these. */
+/* Along the line through both, until it comes down to 0. The longer columns took no longer than by
+ * their bytes: then it ends at these. */
 struct short_columns short_columns_by(const double bytes[2], const double ms[2])
 {
     if (!(ms[0] > 0))

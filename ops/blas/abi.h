@@ -1,5 +1,6 @@
 /*
- * How BLAS's interfaces pass an argument: for parse.c, which reads a call, and pass.c, which makes one. Pure functions.
+ * How BLAS's interfaces pass an argument: for parse.c, which reads a call, and pass.c, which makes
+ * one. Pure functions.
  */
 #ifndef ACCEL_BLAS_ABI_H
 #define ACCEL_BLAS_ABI_H

@@ -1,5 +1,6 @@
 /*
- * gemm, gemm3m: C := alpha op(A) op(B) + beta C, by a schedule: blocks of C, each a sum over blocks of k.
+ * gemm, gemm3m: C := alpha op(A) op(B) + beta C, by a schedule: blocks of C, each a sum over blocks
+ * of k.
  */
 #include "blas.h"
 #include "gpu/exec/blas/blocks.h"

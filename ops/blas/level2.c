@@ -1,9 +1,10 @@
 /*
  * Level 2: a matrix and one or two vectors.
  *
- * The vectors are whole on the device, the matrix comes in strips of columns: all rows of a rectangle, or those on one side of
- * the diagonal, which are a triangle and the rectangle beside it. A result vector is written back at the end; a result matrix
- * strip by strip, in an order in which the original can do the rest by one call.
+ * The vectors are whole on the device, the matrix comes in strips of columns: all rows of a
+ * rectangle, or those on one side of the diagonal, which are a triangle and the rectangle beside
+ * it. A result vector is written back at the end; a result matrix strip by strip, in an order in
+ * which the original can do the rest by one call.
  */
 #include "blas.h"
 #include "gpu/exec/blas/tiles.h"
@@ -117,7 +118,8 @@ static enum gpu_status ger_strip(const struct level2 *g, const struct tile *s)
                       part_of(g, Y, s->col, s->cols), s->at);
 }
 
-/* The rectangle beside the triangle counts a second time, mirrored. The first strip touches all of y. */
+/* The rectangle beside the triangle counts a second time, mirrored. The first strip touches all of
+ * y. */
 static enum gpu_status symv_strip(const struct level2 *g, const struct tile *s)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha], beta = beta_of(g, s);
@@ -138,7 +140,8 @@ static enum gpu_status symv_strip(const struct level2 *g, const struct tile *s)
                        s->rectangle, x_rest, one, y);
 }
 
-/* trmv uses each element of x before it overwrites it, trsv once it has solved it: see ascending(). */
+/* trmv uses each element of x before it overwrites it, trsv once it has solved it: see
+ * ascending(). */
 static enum gpu_status triangular_strip(const struct level2 *g, const struct tile *s)
 {
     bool solve = g->solve, across = is_across(g);

@@ -45,7 +45,8 @@ struct arguments {
     uint64_t word[ACCEL_ARGS_MAX]; /* a scalar by value: the address of its register */
 };
 
-/* Finds the arguments: words fill their registers, then the stack; real scalars fill vector registers, which no BLAS routine exhausts. */
+/* Finds the arguments: words fill their registers, then the stack; real scalars fill vector
+ * registers, which no BLAS routine exhausts. */
 static void find_words(struct arguments *p)
 {
     const enum accel_abi abi = p->passed->abi;
@@ -114,8 +115,8 @@ int64_t blas_groups(const struct accel_routine *routine, const struct accel_pass
 }
 
 /*
- * The order of reading. BLAS and LAPACK read their flags and sizes first. If one of these is wrong, or there is nothing to
- * compute, they read no more, and the other references may be NULL.
+ * The order of reading. BLAS and LAPACK read their flags and sizes first. If one of these is wrong,
+ * or there is nothing to compute, they read no more, and the other references may be NULL.
  */
 enum reading {
     READ_FIRST,  /* flags, sizes, and the operands' addresses */
@@ -312,7 +313,8 @@ static bool is_integer(enum accel_kind kind)
            kind == ACCEL_ARG_INTEGER || kind == ACCEL_ARG_LWORK;
 }
 
-/* Returns whether the INTEGER is a size or tells where elements are: it is nonsense if it is read too wide. */
+/* Returns whether the INTEGER is a size or tells where elements are: it is nonsense if it is read
+ * too wide. */
 static bool is_shape(enum accel_kind kind)
 {
     return is_integer(kind) && kind != ACCEL_ARG_INTEGER && kind != ACCEL_ARG_LWORK;
@@ -326,7 +328,8 @@ static bool has_arrays(const struct accel_routine *routine)
     return false;
 }
 
-/* Returns whether 8 bytes of each INTEGER can be read: a 32-bit one may be the last before an unmapped page. */
+/* Returns whether 8 bytes of each INTEGER can be read: a 32-bit one may be the last before an
+ * unmapped page. */
 static bool can_read_wide(const struct accel_routine *routine, const struct accel_passed *passed)
 {
     int words = 0;
@@ -361,7 +364,8 @@ bool blas_is_wide(const struct accel_routine *routine, const struct accel_passed
         if (extent < 0 || extent >= address_space)
             return false;
     }
-    /* An increment or a stride does not tell: in a register, a negative one of 32 bits is large, and in memory anything may be behind a one. */
+    /* An increment or a stride does not tell: in a register, a negative one of 32 bits is large,
+     * and in memory anything may be behind a one. */
     for (int i = 0; i < routine->args; i++)
         if (is_shape(routine->arg[i].kind) && routine->arg[i].kind != ACCEL_ARG_INC &&
             routine->arg[i].kind != ACCEL_ARG_STRIDE)

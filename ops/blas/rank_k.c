@@ -1,19 +1,22 @@
 /*
- * syrk, herk, syr2k, her2k, gemmt: a triangle of C := alpha op(A) op(A)' + beta C and its relatives, by a schedule: triangles on the
- * diagonal, and rectangles below or above it, each a sum over blocks of k.
+ * syrk, herk, syr2k, her2k, gemmt: a triangle of C := alpha op(A) op(A)' + beta C and its
+ * relatives, by a schedule: triangles on the diagonal, and rectangles below or above it, each a sum
+ * over blocks of k.
  */
 #include <limits.h>
 
 #include "blas.h"
 #include "gpu/exec/blas/blocks.h"
 
-/* cuBLAS has no gemmt. Its triangles are halved down to blocks of this order, which are computed whole. */
+/* cuBLAS has no gemmt. Its triangles are halved down to blocks of this order, which are computed
+ * whole. */
 #define WHOLE_BLOCK 256
 
 /* The factors, seen as n x k, and the result. */
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
-/* Memory for gemmt in place, which computes diagonal blocks elsewhere: a block of C on the diagonal, and its triangle. */
+/* Memory for gemmt in place, which computes diagonal blocks elsewhere: a block of C on the
+ * diagonal, and its triangle. */
 enum { WHOLE, PACKED };
 
 struct rank_k {
@@ -56,8 +59,8 @@ static enum gpu_status rectangle(const struct rank_k *g, int64_t m, int64_t n, i
                        c);
 }
 
-/* Computes a block of gemmt on the diagonal. In place, C's other triangle may not be written: the block is computed elsewhere,
- * and its triangle goes there and back in packed form. */
+/* Computes a block of gemmt on the diagonal. In place, C's other triangle may not be written: the
+ * block is computed elsewhere, and its triangle goes there and back in packed form. */
 static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t depth,
                                    const struct part *a, const struct part *b,
                                    struct accel_complex beta, struct gpu_tile c)
@@ -144,7 +147,8 @@ static struct part factor_at(const struct blocks *b, int factor, int row, int p)
     return (struct part){blocks_tile(b, factor, row, p), b->scheduled.operand[factor].across};
 }
 
-/* Adds a block of k to a block of C. The schedule sees a lower triangle: an upper one is its mirror image. */
+/* Adds a block of k to a block of C. The schedule sees a lower triangle: an upper one is its mirror
+ * image. */
 static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
 {
     const struct rank_k *g = (const struct rank_k *)b;

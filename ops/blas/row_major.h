@@ -6,8 +6,8 @@
 
 #include "call/call.h"
 
-/* Exchanges sizes, flags and operands. Twice is the identity, except that C becomes T in real types. Leaves scalars: parse.c
- * conjugates the alpha of her2k. */
+/* Exchanges sizes, flags and operands. Twice is the identity, except that C becomes T in real
+ * types. Leaves scalars: parse.c conjugates the alpha of her2k. */
 void row_major_exchange(struct accel_call *call);
 
 #endif

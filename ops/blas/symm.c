@@ -1,13 +1,15 @@
 /*
- * symm, hemm: C := alpha A B + beta C or alpha B A + beta C with a symmetric or Hermitian A, by a schedule: blocks of C, each a sum over
- * blocks of A's order. Those of A beyond the diagonal are those of the stored triangle, transposed.
+ * symm, hemm: C := alpha A B + beta C or alpha B A + beta C with a symmetric or Hermitian A, by a
+ * schedule: blocks of C, each a sum over blocks of A's order. Those of A beyond the diagonal are
+ * those of the stored triangle, transposed.
  */
 #include "blas.h"
 #include "gpu/exec/blas/blocks.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
-/* The schedule has A at the left and its lower triangle. At the right, it sees B and C transposed. */
+/* The schedule has A at the left and its lower triangle. At the right, it sees B and C
+ * transposed. */
 static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
 {
     const struct accel_call *call = b->work->call;

@@ -1,7 +1,8 @@
 /*
- * trmm, trsm: a triangle A at one side of a rectangle, which is overwritten, by a schedule: panels of the rectangle, of columns if A is at
- * the left, of rows if it is at the right, divided into cells, and blocks of A; those of the other triangle are never read. Panels do not
- * depend on each other.
+ * trmm, trsm: a triangle A at one side of a rectangle, which is overwritten, by a schedule: panels
+ * of the rectangle, of columns if A is at the left, of rows if it is at the right, divided into
+ * cells, and blocks of A; those of the other triangle are never read. Panels do not depend on each
+ * other.
  */
 #include "blas.h"
 #include "gpu/exec/blas/blocks.h"
@@ -11,8 +12,8 @@ enum { A = SCHEDULE_A, OUT = SCHEDULE_C };
 
 static const struct accel_complex zero = {0, 0}, one = {1, 0}, minus_one = {-1, 0};
 
-/* Returns whether a step is the first one that changes its rows: trmm begins with the diagonal, trsm with the block of A's first row, or of
- * its last one, that is solved before all others. */
+/* Returns whether a step is the first one that changes its rows: trmm begins with the diagonal,
+ * trsm with the block of A's first row, or of its last one, that is solved before all others. */
 static bool is_first(const struct blocks *b, const struct schedule_step *step)
 {
     const int last = b->schedule.cells[A].rows - 1;
@@ -21,8 +22,8 @@ static bool is_first(const struct blocks *b, const struct schedule_step *step)
                : step->p == (b->scheduled.call.up ? last : 0);
 }
 
-/* Multiplies or solves a block of A on the diagonal and a cell of a panel, or adds the product with another cell, which trmm has not
- * overwritten yet, and trsm has solved. */
+/* Multiplies or solves a block of A on the diagonal and a cell of a panel, or adds the product with
+ * another cell, which trmm has not overwritten yet, and trsm has solved. */
 static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
 {
     const struct accel_call *call = b->work->call;

@@ -1,6 +1,7 @@
 /*
- * gsl_linalg_cholesky_decomp1(A): L in the lower triangle of A by rows, the original's lower triangle, transposed, above it. The
- * function reads the lower triangle alone. By columns that is potrf with uplo U.
+ * gsl_linalg_cholesky_decomp1(A): L in the lower triangle of A by rows, the original's lower
+ * triangle, transposed, above it. The function reads the lower triangle alone. By columns that is
+ * potrf with uplo U.
  */
 #include "cpu_ref/verify_test.h"
 #include "gsl.h"
@@ -38,7 +39,8 @@ static void factor(struct solver *s)
     solver_return(s, a, x, 'U');
 }
 
-/* GSL copies the triangle first, too, also of a matrix that turns out not to be definite: so this needs no undoing. */
+/* GSL copies the triangle first, too, also of a matrix that turns out not to be definite: so this
+ * needs no undoing. */
 static enum gpu_status run(struct gpu_work *work)
 {
     copy_triangle(&work->call->span[ACCEL_a]);

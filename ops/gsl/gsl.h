@@ -1,5 +1,6 @@
 /*
- * What the functions of GSL (2.6 to 2.8) have in common: its structs, and a call of a matrix by rows.
+ * What the functions of GSL (2.6 to 2.8) have in common: its structs, and a call of a matrix by
+ * rows.
  */
 #ifndef GSL_GSL_H
 #define GSL_GSL_H
@@ -7,7 +8,8 @@
 #include "gpu/exec/lapack/solver.h"
 #include "ops/op.h"
 
-/* Rows of size2 elements, tda apart. Of complex ones size1, size2, tda and stride count elements, too. */
+/* Rows of size2 elements, tda apart. Of complex ones size1, size2, tda and stride count elements,
+ * too. */
 struct gsl_matrix {
     size_t size1, size2, tda;
     double *data;
@@ -38,12 +40,13 @@ struct accel_span gsl_span(const struct accel_call *call, const char *name,
 /* Notes the matrix of a call. Returns false if its sizes are none. */
 bool gsl_parse(struct accel_call *call, const struct gsl_matrix *a);
 
-/* Notes a vector of the call that is written, as operand x. Returns false if it has another length, or a stride. */
+/* Notes a vector of the call that is written, as operand x. Returns false if it has another length,
+ * or a stride. */
 bool gsl_parse_vector(struct accel_call *call, const char *name, const struct gsl_vector *x,
                       size_t size);
 
-/* Factors the call's matrix on the device by one of LAPACK's steps, and returns what that makes of the matrix, by rows, and of the
- * vector, operand x. */
+/* Factors the call's matrix on the device by one of LAPACK's steps, and returns what that makes of
+ * the matrix, by rows, and of the vector, operand x. */
 void gsl_factor(struct solver *s,
                 void (*step)(struct solver *s, struct array a, struct array vector));
 

@@ -1,6 +1,7 @@
 /*
- * gsl_linalg_LQ_decomp(A, tau) of a matrix with at most as many rows as columns: A = L Q with L in the lower triangle of A, right of it
- * the vectors of elementary reflectors I - tau v v', stored and signed as LAPACK's. By columns that is geqrf of the transpose.
+ * gsl_linalg_LQ_decomp(A, tau) of a matrix with at most as many rows as columns: A = L Q with L in
+ * the lower triangle of A, right of it the vectors of elementary reflectors I - tau v v', stored
+ * and signed as LAPACK's. By columns that is geqrf of the transpose.
  */
 #include "cpu_ref/verify_test.h"
 #include "gsl.h"

@@ -1,6 +1,6 @@
 /*
- * gsl_linalg_LU_decomp(A, p, signum) of a square matrix: P A = L U with partial pivoting; row i of P A is row p[i] of A; signum is
- * the permutation's sign.
+ * gsl_linalg_LU_decomp(A, p, signum) of a square matrix: P A = L U with partial pivoting; row i of
+ * P A is row p[i] of A; signum is the permutation's sign.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,8 @@ static int sign_of(const size_t *permutation, size_t n)
     return sign;
 }
 
-/* P A = L U. By columns, L^T with its unit diagonal is in the upper triangle, U^T in the lower one. */
+/* P A = L U. By columns, L^T with its unit diagonal is in the upper triangle, U^T in the lower
+ * one. */
 static void check(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a), all = test_result(t, ACCEL_a),

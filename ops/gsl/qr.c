@@ -1,6 +1,7 @@
 /*
- * gsl_linalg_QR_decomp(A, tau) of a matrix with at least as many rows as columns: R in the upper triangle of A, below it the vectors of
- * elementary reflectors I - tau v v', stored and signed as LAPACK's. (With fewer rows, versions differ in the length of tau.)
+ * gsl_linalg_QR_decomp(A, tau) of a matrix with at least as many rows as columns: R in the upper
+ * triangle of A, below it the vectors of elementary reflectors I - tau v v', stored and signed as
+ * LAPACK's. (With fewer rows, versions differ in the length of tau.)
  */
 #include "cpu_ref/verify_test.h"
 #include "gsl.h"

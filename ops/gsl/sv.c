@@ -1,6 +1,7 @@
 /*
- * gsl_linalg_SV_decomp(A, V, S, work), of no fewer rows than columns: A = U diag(S) V^T; U replaces A, V is not transposed, S does
- * not increase, work has no meaning afterwards. gsl_linalg_SV_decomp_mod(A, X, V, S, work) does the same with more workspace, X.
+ * gsl_linalg_SV_decomp(A, V, S, work), of no fewer rows than columns: A = U diag(S) V^T; U replaces
+ * A, V is not transposed, S does not increase, work has no meaning afterwards.
+ * gsl_linalg_SV_decomp_mod(A, X, V, S, work) does the same with more workspace, X.
  */
 #include "cpu_ref/verify_test.h"
 #include "gsl.h"

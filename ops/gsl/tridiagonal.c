@@ -1,8 +1,9 @@
 /*
- * gsl_linalg_symmtd_decomp(A, tau), gsl_linalg_hermtd_decomp(A, tau): A = Q T Q' with a real tridiagonal T in the diagonal and the first
- * subdiagonal of A, below them the vectors of elementary reflectors I - tau v v', stored and signed as LAPACK's ?sytrd has them. The
- * functions read and change the lower triangle alone. gsl_eigen_symm, _symmv, _herm and _hermv call them (GSL, linalg/symmtd.c,
- * linalg/hermtd.c, eigen/).
+ * gsl_linalg_symmtd_decomp(A, tau), gsl_linalg_hermtd_decomp(A, tau): A = Q T Q' with a real
+ * tridiagonal T in the diagonal and the first subdiagonal of A, below them the vectors of
+ * elementary reflectors I - tau v v', stored and signed as LAPACK's ?sytrd has them. The functions
+ * read and change the lower triangle alone. gsl_eigen_symm, _symmv, _herm and _hermv call them
+ * (GSL, linalg/symmtd.c, linalg/hermtd.c, eigen/).
  */
 #include "cpu_ref/verify_test.h"
 #include "gsl.h"
@@ -21,8 +22,9 @@ static double flops(const struct accel_call *call)
     return n * n * n * 4 / 3 * (accel_is_complex(call->routine->dtype) ? 4 : 1);
 }
 
-/* The lower triangle by rows is the upper one by columns. Of complex numbers its adjoint is the lower triangle of A's conjugate, and what
- * is made of that, adjoint again, is that of A by rows; tau stays conjugate. */
+/* The lower triangle by rows is the upper one by columns. Of complex numbers its adjoint is the
+ * lower triangle of A's conjugate, and what is made of that, adjoint again, is that of A by rows;
+ * tau stays conjugate. */
 static void reduce(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a], *x = &s->call->span[ACCEL_x];
@@ -37,8 +39,8 @@ static void reduce(struct solver *s)
     solver_return(s, x, solver_part(tau, 0, 0, n - 1, 1), 0);
 }
 
-/* The last reflector has one element. If that is real, LAPACK leaves it (tau = 0), and GSL changes its sign (tau = 2):
- * gsl_linalg_complex_householder_transform(). */
+/* The last reflector has one element. If that is real, LAPACK leaves it (tau = 0), and GSL changes
+ * its sign (tau = 2): gsl_linalg_complex_householder_transform(). */
 static void reflect_last(const struct accel_span *a, double *tau)
 {
     const int64_t last = a->rows - 1;
@@ -85,7 +87,8 @@ static double *times_tridiagonal(struct test *t, const struct view *all, const d
     return y;
 }
 
-/* A = Q T Q'. The lower triangle by rows is the upper one of A' by columns; the reflectors are in its rows. */
+/* A = Q T Q'. The lower triangle by rows is the upper one of A' by columns; the reflectors are in
+ * its rows. */
 static void check(struct test *t)
 {
     const struct view all = test_result(t, ACCEL_a),

@@ -1,7 +1,9 @@
 /*
- * knn() of R's package class, VR_knn(k, l, points, queries, features, train, class, test, res, pr, votes, classes, cv, use_all): the nearest
- * points vote on the class of a query. Distances that differ by less than a share of 10^-4 tie. Where votes tie, and where use_all = 0
- * and the distances of the last points do, random numbers of R's decide; they are drawn when the result is certain.
+ * knn() of R's package class, VR_knn(k, l, points, queries, features, train, class, test, res, pr,
+ * votes, classes, cv, use_all): the nearest points vote on the class of a query. Distances that
+ * differ by less than a share of 10^-4 tie. Where votes tie, and where use_all = 0 and the
+ * distances of the last points do, random numbers of R's decide; they are drawn when the result is
+ * certain.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +17,8 @@
 typedef void lvq1_function(double *alpha, int *points, int *features, double *x, int *class_of_x,
                            int *codes, double *code, int *class_of_code, int *steps, int *step);
 
-/* Its functions compute distances alike. lvq1 moves the first one of the codes that are nearest to x, and draws no random number. */
+/* Its functions compute distances alike. lvq1 moves the first one of the codes that are nearest to
+ * x, and draws no random number. */
 static bool is_rounded(lvq1_function *lvq1)
 {
     double alpha = 0.5, x[2] = {0, 0}, code[4];
@@ -25,7 +28,8 @@ static bool is_rounded(lvq1_function *lvq1)
     return code[0] == knn_probe[0] / 2 && code[1] == knn_probe[1] && code[3] == knn_probe[3];
 }
 
-/* R's random numbers, and what lets a function clean up if an error of R's leaves it (R 3.5 and newer; "Writing R Extensions", 6.12). */
+/* R's random numbers, and what lets a function clean up if an error of R's leaves it (R 3.5 and
+ * newer; "Writing R Extensions", 6.12). */
 struct generator {
     void (*get)(void);
     double (*draw)(void);
@@ -63,7 +67,8 @@ static int accepts(const struct accel_provider *provider)
 
 /* ---- The call ---- */
 
-/* The arguments from the seventh on: they stay where the program has passed them until the call is complete. */
+/* The arguments from the seventh on: they stay where the program has passed them until the call is
+ * complete. */
 enum argument {
     OF_CLASS = 6,
     OF_TEST,
@@ -112,14 +117,16 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
 
 static const double tolerance = 1e-4, far = 0.99 * 1.7976931348623157e308;
 
-/* The list of the nearest points so far: ascending, a fence behind its `count` places. A place without a point is far away. */
+/* The list of the nearest points so far: ascending, a fence behind its `count` places. A place
+ * without a point is far away. */
 struct list {
     double distance[MOST + 1];
     int32_t point[MOST + 1];
     int32_t k, count;
 };
 
-/* Returns false if there are too many ties. The list grows where the point that would leave it ties with the k-th. */
+/* Returns false if there are too many ties. The list grows where the point that would leave it ties
+ * with the k-th. */
 static bool insert(struct list *list, int32_t point, double distance)
 {
     int32_t at = list->count;
@@ -220,8 +227,9 @@ struct election {
     bool use_all;
 };
 
-/* Chooses among those that tie, each with the same chance: a later one takes the seat of an earlier one. The package counts that seat from
- * the k places' start, and so beyond the seats: such a choice changes nothing. */
+/* Chooses among those that tie, each with the same chance: a later one takes the seat of an earlier
+ * one. The package counts that seat from the k places' start, and so beyond the seats: such a
+ * choice changes nothing. */
 static void vote_of_ties(const struct election *e, const struct knn_nearest *nearest, int k)
 {
     int32_t seat[MOST];
@@ -294,7 +302,8 @@ static void end_vote(void *data, int leaves)
     knn_discard(e->call);
 }
 
-/* If R's state of random numbers is broken, its error leaves us here, as it does the package: nothing is held any more. */
+/* If R's state of random numbers is broken, its error leaves us here, as it does the package:
+ * nothing is held any more. */
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
     struct election e = {.call = call,

@@ -1,13 +1,15 @@
 /*
- * FNN's brute force: get_KNNX_brute() finds the nearest points of queries, and get_KNN_brute() those of each point itself, of which it drops
- * the first. Both compute distances by annDist(), and keep the k least; of equal ones the first comes first.
+ * FNN's brute force: get_KNNX_brute() finds the nearest points of queries, and get_KNN_brute()
+ * those of each point itself, of which it drops the first. Both compute distances by annDist(), and
+ * keep the k least; of equal ones the first comes first.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "knn.h"
 
-/* The sources of 1.1 that have been read, with and without the keyword `register`, have the same functions. */
+/* The sources of 1.1 that have been read, with and without the keyword `register`, have the same
+ * functions. */
 static int accepts(const struct accel_provider *provider)
 {
     double (*distance)(int features, const double *p, const double *q);

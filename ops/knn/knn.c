@@ -68,7 +68,8 @@ double knn_flops(const struct accel_call *call)
            (double)size_of(call, KNN_FEATURES);
 }
 
-/* A step on the device is a microsecond of the program's thread, which scans the distances with the crew. */
+/* A step on the device is a microsecond of the program's thread, which scans the distances with the
+ * crew. */
 struct accel_effort knn_effort(const struct accel_call *call, bool device)
 {
     const double scan_us = 0.001, waits_us = 40;

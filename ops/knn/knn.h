@@ -1,6 +1,7 @@
 /*
- * Nearest neighbours of R's packages, by the distances to all training points. The device computes the distances, to the last bit as the
- * packages do; the package's own scan over them is made on the CPU, by its operation's `select`.
+ * Nearest neighbours of R's packages, by the distances to all training points. The device computes
+ * the distances, to the last bit as the packages do; the package's own scan over them is made on
+ * the CPU, by its operation's `select`.
  */
 #ifndef ACCEL_KNN_H
 #define ACCEL_KNN_H
@@ -18,12 +19,13 @@ struct knn_nearest {
     } neighbour[];
 };
 
-/* Returns the nearest points of a query; the caller frees them. Sets *status if there are none that the package's own code is sure to
- * find, or no memory. */
+/* Returns the nearest points of a query; the caller frees them. Sets *status if there are none that
+ * the package's own code is sure to find, or no memory. */
 typedef struct knn_nearest *knn_select(const struct accel_call *call, int64_t query,
                                        const double *distance, enum gpu_status *status);
 
-/* call->own: the sizes, in the order in which the log has them; two places for the operation; what a run has left. */
+/* call->own: the sizes, in the order in which the log has them; two places for the operation; what
+ * a run has left. */
 enum { KNN_TRAIN, KNN_TEST, KNN_FEATURES, KNN_K, KNN_MORE, KNN_BY_FEATURE = 6, KNN_RESULT };
 
 /* R passes all arguments by reference. */
@@ -36,7 +38,8 @@ static inline int64_t knn_integer(const struct accel_passed *passed, int argumen
     return accel_integer_at(ACCEL_INT32, knn_pointer(passed, argument), 0);
 }
 
-/* Notes a call's points and sizes; queries are laid out like training points. Returns false if there is nothing to find. */
+/* Notes a call's points and sizes; queries are laid out like training points. Returns false if
+ * there is nothing to find. */
 bool knn_parse(struct accel_call *call, const struct point_set *train,
                const struct point_set *queries, int64_t features, int64_t k);
 
@@ -51,21 +54,23 @@ enum gpu_status knn_run(struct gpu_work *work, knn_select *select);
 /* Returns what knn_run() has left: a result for each query. */
 struct knn_nearest *const *knn_found(const struct accel_call *call);
 void knn_discard(const struct accel_call *call);
-/* Returns 0 if distances of the CPU lead to the same points, else infinity; negative: there is no memory to tell. */
+/* Returns 0 if distances of the CPU lead to the same points, else infinity; negative: there is no
+ * memory to tell. */
 double knn_judge(const struct accel_call *call, knn_select *select);
 
-/* Returns whether the provider is the library of an R package of a known version, such as "7.3", by the file DESCRIPTION of its
- * installation. */
+/* Returns whether the provider is the library of an R package of a known version, such as "7.3", by
+ * the file DESCRIPTION of its installation. */
 bool knn_is_package(const struct accel_provider *provider, const char *package,
                     const char *version);
 
-/* Two points of two features, by feature. The first one's squared distance to 0 is KNN_PROBE_DISTANCE, as is the second one's, if a square is
- * rounded before it is added; if a compiler has fused the two, it is larger. */
+/* Two points of two features, by feature. The first one's squared distance to 0 is
+ * KNN_PROBE_DISTANCE, as is the second one's, if a square is rounded before it is added; if a
+ * compiler has fused the two, it is larger. */
 extern const double knn_probe[4];
 #define KNN_PROBE_DISTANCE 16777217
 
-/* nominal: on one core FNN takes 0.4 to 0.6 ns for a feature of a pair of points (5,000 queries of 15,000 points, 32 features: 1 to 1.5 s). On the
- * device products and sums are not fused. */
+/* nominal: on one core FNN takes 0.4 to 0.6 ns for a feature of a pair of points (5,000 queries of
+ * 15,000 points, 32 features: 1 to 1.5 s). On the device products and sums are not fused. */
 #define KNN_FUNCTION                                                                               \
     .group = ACCEL_NO_BLAS, .nominal = {.cpu_share = 0.2, .gpu_share = 0.1, .gpu_step_ms = 0.001}, \
     .nests = true, .sizes = knn_sizes, .flops = knn_flops, .effort = knn_effort,                   \

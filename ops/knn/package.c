@@ -9,8 +9,8 @@
 #include "base/file/file.h"
 #include "knn.h"
 
-/* 4096^2 + (1 + 2^-30)^2 = 2^24 + 1 + 2^-29 + 2^-60: the square without its last bit makes a sum that lies in the middle between two
- * doubles, and goes to the lower one. */
+/* 4096^2 + (1 + 2^-30)^2 = 2^24 + 1 + 2^-29 + 2^-60: the square without its last bit makes a sum
+ * that lies in the middle between two doubles, and goes to the lower one. */
 const double knn_probe[4] = {4096, 4096, 1 + 0x1p-30, 1};
 
 /* Returns whether a file of a package's fields, one a line, says that it is this one. */

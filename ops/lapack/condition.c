@@ -1,7 +1,7 @@
 /*
- * gecon, pocon: the reciprocal condition number, from the factors of getrf and potrf. Estimates the norm of the inverse like
- * LAPACK 3.11's xLACN2 (N. J. Higham, ACM TOMS 14, 1988, algorithm 674): a few solves on the device, and O(n) on the host
- * between them.
+ * gecon, pocon: the reciprocal condition number, from the factors of getrf and potrf. Estimates the
+ * norm of the inverse like LAPACK 3.11's xLACN2 (N. J. Higham, ACM TOMS 14, 1988, algorithm 674): a
+ * few solves on the device, and O(n) on the host between them.
  */
 #include <float.h>
 #include <math.h>
@@ -12,7 +12,8 @@
 #include "gpu/exec/lapack/solver.h"
 #include "ops/rules/lapack_rules.h"
 
-/* A factor of the matrix, up to exchanges of rows, which do not change these norms of the inverse. */
+/* A factor of the matrix, up to exchanges of rows, which do not change these norms of the
+ * inverse. */
 struct triangular_factor {
     char uplo, diag;
     bool adjoint;
@@ -63,7 +64,8 @@ static int64_t largest(const struct estimate *e)
     return found;
 }
 
-/* x := its elements over their magnitudes. Returns whether any sign has changed since the last call; true in complex types. */
+/* x := its elements over their magnitudes. Returns whether any sign has changed since the last
+ * call; true in complex types. */
 static bool take_signs(struct estimate *e)
 {
     bool other = e->parts == 2;
@@ -98,8 +100,8 @@ static void get_vector(struct estimate *e)
 
 /* ---- The estimate ---- */
 
-/* x := inv(A) x, or by the inverse's adjoint; returns its 1-norm. Leaves matrices to LAPACK for which it scales against overflow:
- * singular ones, and almost. */
+/* x := inv(A) x, or by the inverse's adjoint; returns its 1-norm. Leaves matrices to LAPACK for
+ * which it scales against overflow: singular ones, and almost. */
 static double solve(struct estimate *e, bool adjoint)
 {
     double norm = 0;
@@ -118,7 +120,8 @@ static double solve(struct estimate *e, bool adjoint)
     return norm;
 }
 
-/* Tries the columns of the inverse that promise to be the largest. Returns the norm of the last one. */
+/* Tries the columns of the inverse that promise to be the largest. Returns the norm of the last
+ * one. */
 static double try_columns(struct estimate *e, double norm)
 {
     const int most = 5;
@@ -169,7 +172,8 @@ static double inverse_norm(struct estimate *e)
     return other;
 }
 
-/* Writes v, whose norm is the estimate, to elements n + 1 .. 2 n of WORK: LAPACK's xLATDF reads it there after xGECON. */
+/* Writes v, whose norm is the estimate, to elements n + 1 .. 2 n of WORK: LAPACK's xLATDF reads it
+ * there after xGECON. */
 static void leave_vector(const struct estimate *e)
 {
     const struct accel_call *call = e->s->call;

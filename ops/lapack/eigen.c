@@ -1,5 +1,6 @@
 /*
- * syev, syevd, syevr, syevx (and he): all eigenvalues, or a range of them. sygv, sygvd, sygvx (and he) of two matrices.
+ * syev, syevd, syevr, syevx (and he): all eigenvalues, or a range of them. sygv, sygvd, sygvx (and
+ * he) of two matrices.
  */
 #include "cpu_ref/checks.h"
 #include "diagonal.h"
@@ -27,8 +28,8 @@ static void return_found(struct solver *s, struct array w, struct array vectors,
                       0);
 }
 
-/* Returns 1 and n for each vector: it may have elements everywhere. Not for a part of the spectrum: LAPACK does not return these
- * then, and programs have no room for them (SciPy). */
+/* Returns 1 and n for each vector: it may have elements everywhere. Not for a part of the spectrum:
+ * LAPACK does not return these then, and programs have no room for them (SciPy). */
 static void return_supports(struct solver *s, int64_t found)
 {
     if (s->call->blas.flag[ACCEL_jobz] == 'V' && s->call->blas.flag[ACCEL_range] != 'V' &&
@@ -238,7 +239,8 @@ static void trim_to_found(struct accel_call *call)
     call->span[ACCEL_x].cols = accel_min(found, call->span[ACCEL_x].cols);
 }
 
-/* LAPACK wants room for n eigenvalues. PLINK 1.9, which asks for some by their numbers, has room for these alone, and the vectors right behind it. */
+/* LAPACK wants room for n eigenvalues. PLINK 1.9, which asks for some by their numbers, has room
+ * for these alone, and the vectors right behind it. */
 static void narrow_to_range(struct accel_call *call)
 {
     if (call->blas.flag[ACCEL_range] == 'I')

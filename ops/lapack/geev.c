@@ -1,5 +1,6 @@
 /*
- * geev: eigenvalues and eigenvectors of a matrix without symmetry. cuSOLVER does not have the left vectors.
+ * geev: eigenvalues and eigenvectors of a matrix without symmetry. cuSOLVER does not have the left
+ * vectors.
  */
 #include "cpu_ref/verify_test.h"
 #include "gpu/exec/lapack/solver.h"
@@ -41,7 +42,8 @@ static void run_geev(struct solver *s)
 
 /* ---- The check: A V = V W ---- */
 
-/* Returns W r. In real types, a pair of conjugates has two columns: the real and the imaginary part. */
+/* Returns W r. In real types, a pair of conjugates has two columns: the real and the imaginary
+ * part. */
 static double *times_eigenvalues(struct test *t, const double *r, int64_t n)
 {
     const struct accel_span *w = &t->call->span[ACCEL_x], *wi = &t->call->span[ACCEL_y];
@@ -110,7 +112,8 @@ static void squares_beside(const struct view *a, const double *d, int64_t i, dou
     }
 }
 
-/* Returns a diagonal matrix D of powers of 2 with which the rows and columns of D^-1 A D are about as long, as ?gebal makes it. */
+/* Returns a diagonal matrix D of powers of 2 with which the rows and columns of D^-1 A D are about
+ * as long, as ?gebal makes it. */
 static double *balance(struct test *t, const struct view *a)
 {
     enum { PASSES = 16, FACTOR_MOST = 400 };
@@ -140,8 +143,9 @@ static double *balance(struct test *t, const struct view *a)
     return d;
 }
 
-/* LAPACK balances the matrix, whose eigenvalues are then exact for one that rounding has moved by the size of D^-1 A D: by that of D F D^-1, if F is
- * such a matrix. Of strongly graded matrices that may be much more than the rounding of A. Returns the scale. */
+/* LAPACK balances the matrix, whose eigenvalues are then exact for one that rounding has moved by
+ * the size of D^-1 A D: by that of D F D^-1, if F is such a matrix. Of strongly graded matrices
+ * that may be much more than the rounding of A. Returns the scale. */
 static double balanced_scale(struct test *t, const struct view *a, const struct view *v)
 {
     const double *d = balance(t, a);

@@ -46,8 +46,8 @@ static bool is_turned(const struct accel_call *call, const struct panels_call *j
     return job->kind != PANELS_APPLY && job->m != call->span[ACCEL_a].rows;
 }
 
-/* From the device's memory, results go to a copy in host memory. The copy is written to the program's as fast as results come down, at
- * most; and so is an adjoint made. */
+/* From the device's memory, results go to a copy in host memory. The copy is written to the
+ * program's as fast as results come down, at most; and so is an adjoint made. */
 static double above_memory_ms(const struct accel_call *call, const struct panels_call *jobs,
                               int count, const struct schedule_rates *rates, int64_t memory_bytes)
 {
@@ -61,8 +61,8 @@ static double above_memory_ms(const struct accel_call *call, const struct panels
     return sum;
 }
 
-/* The matrix comes up while the device factors it; the other jobs follow. Negative: it comes up as a whole, because panels are not faster, or
- * because the host makes its adjoint first. */
+/* The matrix comes up while the device factors it; the other jobs follow. Negative: it comes up as
+ * a whole, because panels are not faster, or because the host makes its adjoint first. */
 static double in_core_ms(const struct accel_call *call, const struct panels_call *jobs, int count,
                          const struct schedule_rates *rates)
 {

@@ -1,6 +1,7 @@
 /*
- * LAPACK's calls that can go through the device in panels (gpu/plan/panels.h): factorisations, and what is made of their factors, of a matrix that
- * is larger than its memory; factorisations of one that fits. Pure functions, except the steps.
+ * LAPACK's calls that can go through the device in panels (gpu/plan/panels.h): factorisations, and
+ * what is made of their factors, of a matrix that is larger than its memory; factorisations of one
+ * that fits. Pure functions, except the steps.
  */
 #ifndef ACCEL_LAPACK_IN_PANELS_H
 #define ACCEL_LAPACK_IN_PANELS_H
@@ -17,14 +18,14 @@ bool lapack_factors(const struct accel_call *call);
 /* Returns whether a call whose matrix is larger than the memory can go through it in panels. */
 bool lapack_fits_in_panels(const struct accel_call *call, int64_t memory_bytes);
 
-/* Returns the milliseconds that a call takes in panels, by simulation; negative: it does not go in panels. And a time that no schedule of
- * it is below. */
+/* Returns the milliseconds that a call takes in panels, by simulation; negative: it does not go in
+ * panels. And a time that no schedule of it is below. */
 double lapack_panels_ms(const struct accel_call *call, const struct schedule_rates *rates,
                         int64_t memory_bytes);
 double lapack_panels_floor_ms(const struct accel_call *call, const struct schedule_rates *rates);
 
-/* Returns whether the call has no use for panels, by which a matrix is factored while it comes up: it fits, and is there. there: operands that need no
- * copy, as bits 1 << number of the span. */
+/* Returns whether the call has no use for panels, by which a matrix is factored while it comes up:
+ * it fits, and is there. there: operands that need no copy, as bits 1 << number of the span. */
 bool lapack_is_kept_whole(const struct accel_call *call, unsigned there, int64_t memory_bytes);
 
 /* Describes the factorisation of the operand A. */

@@ -1,7 +1,8 @@
 /*
- * trtri, potri, getri, lauum above the device's memory. Inverses solve for the identity, in panels, by the program's factors, in blocks. Of a
- * triangular or symmetric result, a panel begins at the diagonal, and is changed by what is there; an upper triangle is seen transposed. So
- * each does as many operations as LAPACK's.
+ * trtri, potri, getri, lauum above the device's memory. Inverses solve for the identity, in panels,
+ * by the program's factors, in blocks. Of a triangular or symmetric result, a panel begins at the
+ * diagonal, and is changed by what is there; an upper triangle is seen transposed. So each does as
+ * many operations as LAPACK's.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /*
- * gels, gelss, gelsd. All begin with the QR factorisation of A, or of its adjoint if A is wide: the tall one is p x q. gelss and
- * gelsd go on with the singular values of R. gelsy has no steps: cuSOLVER has no QR with column pivoting.
+ * gels, gelss, gelsd. All begin with the QR factorisation of A, or of its adjoint if A is wide: the
+ * tall one is p x q. gelss and gelsd go on with the singular values of R. gelsy has no steps:
+ * cuSOLVER has no QR with column pivoting.
  */
 #include "cpu_ref/checks.h"
 #include "gpu/exec/lapack/solver_in_core.h"
@@ -34,7 +35,8 @@ static struct factors factor(struct solver *s, const struct accel_span *a)
     return f;
 }
 
-/* Uploads the right-hand sides: reads `rows` rows, leaves room for p. Their size does not count in s->largest. */
+/* Uploads the right-hand sides: reads `rows` rows, leaves room for p. Their size does not count in
+ * s->largest. */
 static struct array upload_right_sides(struct solver *s, const struct accel_span *b, int64_t p,
                                        int64_t rows)
 {
@@ -91,7 +93,8 @@ static void run_gels(struct solver *s)
 
 /* ---- gelss, gelsd ---- */
 
-/* Returns the least singular value that counts. ?gelss and ?lalsd read rcond differently, and differ in their eps. */
+/* Returns the least singular value that counts. ?gelss and ?lalsd read rcond differently, and
+ * differ in their eps. */
 static double threshold(const struct accel_call *call, bool gelss, double largest)
 {
     bool is_double = accel_is_double(call->routine->dtype);

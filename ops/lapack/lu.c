@@ -1,5 +1,6 @@
 /*
- * getrf, getrs, gesv, getri: LU with partial pivoting. cuSOLVER has no getri: getrs solves for the identity.
+ * getrf, getrs, gesv, getri: LU with partial pivoting. cuSOLVER has no getri: getrs solves for the
+ * identity.
  */
 #include "cpu_ref/checks.h"
 #include "diagonal.h"

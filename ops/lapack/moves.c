@@ -1,5 +1,6 @@
 /*
- * lacpy, laswp: a chain of calls on the device needs them between its steps. Data in device memory does not leave it.
+ * lacpy, laswp: a chain of calls on the device needs them between its steps. Data in device memory
+ * does not leave it.
  */
 #include "cpu_ref/checks.h"
 #include "gpu/exec/lapack/solver.h"
@@ -22,8 +23,9 @@ static void run_lacpy(struct solver *s)
 
 /* ---- laswp ---- */
 
-/* Returns the exchanges of rows k1 .. k2 in an array that begins with row 1's, to be freed; NULL without memory. *last: the
- * largest row that is exchanged. Notes a failure if one is out of bounds. */
+/* Returns the exchanges of rows k1 .. k2 in an array that begins with row 1's, to be freed; NULL
+ * without memory. *last: the largest row that is exchanged. Notes a failure if one is out of
+ * bounds. */
 static int32_t *read_swaps(struct solver *s, int64_t *last)
 {
     const struct accel_span *ipiv = &s->call->span[ACCEL_x];

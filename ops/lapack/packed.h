@@ -1,6 +1,6 @@
 /*
- * Matrices of our own in host memory, and passes over them: column-major, of one of BLAS's four types. Functions of their arguments,
- * thread-safe.
+ * Matrices of our own in host memory, and passes over them: column-major, of one of BLAS's four
+ * types. Functions of their arguments, thread-safe.
  */
 #ifndef ACCEL_LAPACK_PACKED_H
 #define ACCEL_LAPACK_PACKED_H
@@ -31,7 +31,8 @@ struct packed packed_at(char *ptr, int64_t rows, int64_t cols, enum accel_dtype 
 /* Returns `cols` columns from `col` on. */
 struct packed packed_columns(struct packed x, int64_t col, int64_t cols);
 
-/* Returns the real part of diagonal element i; adds to that of each, and makes their imaginary parts 0. */
+/* Returns the real part of diagonal element i; adds to that of each, and makes their imaginary
+ * parts 0. */
 double packed_diagonal(struct packed x, int64_t i);
 void packed_shift_diagonal(struct packed x, double shift);
 
@@ -41,8 +42,8 @@ double packed_trace(struct packed x);
 double packed_real(const char *reals, enum accel_dtype dtype, int64_t i);
 void packed_set_real(char *reals, enum accel_dtype dtype, int64_t i, double value);
 
-/* Makes `to` the whole Hermitian matrix whose triangle uplo is in `from`, minus `shift` on the diagonal, times `factor`. LAPACK ignores the imaginary
- * parts of the diagonal. */
+/* Makes `to` the whole Hermitian matrix whose triangle uplo is in `from`, minus `shift` on the
+ * diagonal, times `factor`. LAPACK ignores the imaginary parts of the diagonal. */
 void packed_mirror(struct packed to, struct packed from, char uplo, double shift, double factor);
 
 /* What is in a triangle. */
@@ -60,7 +61,8 @@ double packed_square(struct packed x);
 /* Copies a matrix of the same shape. */
 void packed_copy(struct packed to, struct packed from);
 
-/* Makes it the identity; fills it with random numbers in [-most, most], both parts of complex ones. */
+/* Makes it the identity; fills it with random numbers in [-most, most], both parts of complex
+ * ones. */
 void packed_identity(struct packed x);
 void packed_random(struct packed x, double most, uint64_t *state);
 

@@ -1,6 +1,7 @@
 /*
- * geqrf, orgqr, ormqr, gels above the device's memory: Q's reflectors go through in blocks, what they are applied to in panels. A wide matrix
- * of gels is factored as its adjoint, which is tall: p x q.
+ * geqrf, orgqr, ormqr, gels above the device's memory: Q's reflectors go through in blocks, what
+ * they are applied to in panels. A wide matrix of gels is factored as its adjoint, which is tall: p
+ * x q.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -161,7 +162,8 @@ static char *above_zeros(struct solver *s, int64_t rows)
     return x;
 }
 
-/* LAPACK scales B, too, if its numbers are very large or small, but zeros it does not. Their size does not count in s->largest. */
+/* LAPACK scales B, too, if its numbers are very large or small, but zeros it does not. Their size
+ * does not count in s->largest. */
 static char *solve_least_squares(struct solver *s, const char *qr, const void *scalars)
 {
     struct panels_job job = qr_solving(s->call);

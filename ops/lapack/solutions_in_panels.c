@@ -1,6 +1,6 @@
 /*
- * potrf, posv, potrs, getrf, gesv, getrs, trtrs above the device's memory: the matrix is factored in panels; then right-hand sides go through in
- * panels, and the factors in blocks.
+ * potrf, posv, potrs, getrf, gesv, getrs, trtrs above the device's memory: the matrix is factored
+ * in panels; then right-hand sides go through in panels, and the factors in blocks.
  */
 #include <stdlib.h>
 

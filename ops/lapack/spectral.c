@@ -55,18 +55,21 @@ static void solve_multiple(struct packed a, struct packed vectors, char *w)
         packed_set_real(w, a.dtype, i, mean);
 }
 
-/* So many cubes of the caller's order may be divided. One division of halves after the other takes 4/3; a spectrum that is mostly at one end takes
- * some more. */
+/* So many cubes of the caller's order may be divided. One division of halves after the other takes
+ * 4/3; a spectrum that is mostly at one end takes some more. */
 #define EFFORT_MOST 4.0
 
-/* The part that a division leaves out, as a Frobenius norm, may be so many times the unit roundoff, the order and the matrix's norm. */
+/* The part that a division leaves out, as a Frobenius norm, may be so many times the unit roundoff,
+ * the order and the matrix's norm. */
 #define BETWEEN_MOST 4.0
 
-/* sigma is beside the median by a part of the eigenvalues' deviation: many of them may be equal, and then the median is one. */
+/* sigma is beside the median by a part of the eigenvalues' deviation: many of them may be equal,
+ * and then the median is one. */
 static const double beside[] = {0.01, -0.013, 0.031};
 enum { SIGMAS = sizeof beside / sizeof *beside };
 
-/* Makes the polar factor of a - sigma in it->x. Returns how many eigenvalues are above sigma; 0: it has not been found. */
+/* Makes the polar factor of a - sigma in it->x. Returns how many eigenvalues are above sigma; 0: it
+ * has not been found. */
 static int64_t divide_spectrum(struct spectral *s, struct packed a, char uplo, double median,
                                double norm, struct spectral_iteration *it)
 {
@@ -94,7 +97,8 @@ static int64_t divide_spectrum(struct spectral *s, struct packed a, char uplo, d
     return 0;
 }
 
-/* Solves the parts of a in the bases v, those below sigma first, and returns a's vectors in `to`. room: as large as a. */
+/* Solves the parts of a in the bases v, those below sigma first, and returns a's vectors in `to`.
+ * room: as large as a. */
 static void solve_parts(struct spectral *s, struct packed a, char uplo, struct packed v,
                         int64_t below, struct packed to, char *room, char *w)
 {
@@ -123,7 +127,8 @@ static void solve_parts(struct spectral *s, struct packed a, char uplo, struct p
     spectral_multiply(s, false, v_high, high, to_high);
 }
 
-/* Returns a's vectors, without gaps, in memory that the caller frees; its eigenvalues in w. Without s->vectors, any memory, or none. */
+/* Returns a's vectors, without gaps, in memory that the caller frees; its eigenvalues in w. Without
+ * s->vectors, any memory, or none. */
 static struct packed_memory solve_divided(struct spectral *s, struct packed a, char uplo, char *w)
 {
     const int64_t n = a.cols;
@@ -156,7 +161,8 @@ static struct packed_memory solve_divided(struct spectral *s, struct packed a, c
     return memory[result];
 }
 
-/* a := its vectors, or anything without s->vectors; w: its eigenvalues. a: the lower triangle counts, without gaps. */
+/* a := its vectors, or anything without s->vectors; w: its eigenvalues. a: the lower triangle
+ * counts, without gaps. */
 static void solve(struct spectral *s, struct packed a, char *w)
 {
     struct accel_call call = spectral_begin(s, "syevd", "heevd", 0, a.cols, 0);
@@ -201,7 +207,8 @@ static void sort(const struct spectral *s, char *w, struct packed vectors)
         }
 }
 
-/* Refuses what LAPACK would scale, as solver_refuse_extremes() does, and numbers that are not finite. */
+/* Refuses what LAPACK would scale, as solver_refuse_extremes() does, and numbers that are not
+ * finite. */
 static void examine(struct spectral *s, struct packed a, char uplo)
 {
     const double smallest = accel_is_double(s->dtype) ? 6.7e-139 : 9.1e-13;

@@ -101,17 +101,20 @@ struct quintic {
 };
 
 /*
- * The first three are the polynomials that come nearest to 1 on [l, 1], for l = 0.06, 0.238, 0.711 (I. Amsel and others, The Polar Express,
- * arXiv:2505.16932, section 3). The coefficients of the first two are divided by a little more than the polynomial's largest value, so that no eigenvalue
- * passes 1. An eigenvalue far below l grows by the factor a. `keeps` has p(1) = 1 and p'(1) = 0: eigenvalues near 1 stay there, smaller ones grow.
- * `settles` is the Newton-Schulz iteration of order 3.
+ * The first three are the polynomials that come nearest to 1 on [l, 1], for l = 0.06, 0.238, 0.711
+ * (I. Amsel and others, The Polar Express, arXiv:2505.16932, section 3). The coefficients of the
+ * first two are divided by a little more than the polynomial's largest value, so that no eigenvalue
+ * passes 1. An eigenvalue far below l grows by the factor a. `keeps` has p(1) = 1 and p'(1) = 0:
+ * eigenvalues near 1 stay there, smaller ones grow. `settles` is the Newton-Schulz iteration of
+ * order 3.
  */
 static const struct quintic grows = {4.007904581244506, -10.69517922516186, 7.685278635933325},
                             nears = {3.3332097572516663, -6.373217086652549, 4.038011321416849},
                             arrives = {2.227912436960371, -2.050954069477159, 0.8260871894847561},
                             keeps = {2.9, -3.3, 1.4}, settles = {1.875, -1.25, 0.375};
 
-/* x := p(x / scale). Returns the sum of (1 - lambda^2)^2 over the eigenvalues lambda of x / scale, as they were. */
+/* x := p(x / scale). Returns the sum of (1 - lambda^2)^2 over the eigenvalues lambda of x / scale,
+ * as they were. */
 static double step(struct spectral *s, struct spectral_iteration *it, const struct quintic *p,
                    double scale)
 {
@@ -140,7 +143,8 @@ static double step(struct spectral *s, struct spectral_iteration *it, const stru
     return n - 2 * squares / square_of_scale + fourths / (square_of_scale * square_of_scale);
 }
 
-/* Returns a bound of x's two-norm: |x^4|_F^(1/4), at most n^(1/8) times that, and a little more for its rounding. */
+/* Returns a bound of x's two-norm: |x^4|_F^(1/4), at most n^(1/8) times that, and a little more for
+ * its rounding. */
 static double bound_of(struct spectral *s, const struct spectral_iteration *it)
 {
     spectral_multiply_hermitian(s, 1, it->x, 'L', it->x, 0, it->y);
@@ -151,7 +155,8 @@ static double bound_of(struct spectral *s, const struct spectral_iteration *it)
     return 1.01 * sqrt(sqrt(sqrt(packed_norms_of(it->t, 'L', 0).square)));
 }
 
-/* Returns how many steps make the eigenvalue that is probably nearest to 0 no less than `grows` keeps. */
+/* Returns how many steps make the eigenvalue that is probably nearest to 0 no less than `grows`
+ * keeps. */
 static int growing_steps(int64_t n)
 {
     int steps = 1;
@@ -160,7 +165,8 @@ static int growing_steps(int64_t n)
     return steps;
 }
 
-/* An eigenvalue of 1e-13 of the largest gets there. One that rounding alone makes differ from 0 may not. */
+/* An eigenvalue of 1e-13 of the largest gets there. One that rounding alone makes differ from 0 may
+ * not. */
 enum { STEPS_MOST = 30, STEPS_NOMINAL = 2 };
 
 bool spectral_polar(struct spectral *s, struct spectral_iteration *it)
@@ -188,7 +194,8 @@ bool spectral_polar(struct spectral *s, struct spectral_iteration *it)
 
 enum { ROUNDS_MOST = 10, ROUNDS_NOMINAL = 2, SHIFTS_MOST = 4 };
 
-/* w := the Cholesky factor of x^H x + shift. A shift that is too small for the rounding is made larger. Returns how far x^H x is from 1. */
+/* w := the Cholesky factor of x^H x + shift. A shift that is too small for the rounding is made
+ * larger. Returns how far x^H x is from 1. */
 static double factor_gram(struct spectral *s, struct packed x, struct packed w)
 {
     double distance = 0, shift = 10 * s->unit;
@@ -223,8 +230,9 @@ static void divide(struct spectral *s, struct packed w, struct packed x)
 }
 
 /*
- * Random vectors are projected on it and made orthonormal by their Cholesky factor, with a shift as long as they are ill-conditioned (T. Fukaya and others, Shifted
- * Cholesky QR for computing the QR factorization of ill-conditioned matrices, SIAM J. Sci. Comput. 42(1), 2020). That each round
+ * Random vectors are projected on it and made orthonormal by their Cholesky factor, with a shift as
+ * long as they are ill-conditioned (T. Fukaya and others, Shifted Cholesky QR for computing the QR
+ * factorization of ill-conditioned matrices, SIAM J. Sci. Comput. 42(1), 2020). That each round
  * projects them again takes away what the one before has amplified.
  */
 void spectral_basis(struct spectral *s, struct packed u, double sign, struct packed v, char *room)

@@ -1,6 +1,6 @@
 /*
- * The steps of spectral divide and conquer (spectral.h): inner calls, the polar factor, orthonormal bases. After a failure, all functions do
- * nothing.
+ * The steps of spectral divide and conquer (spectral.h): inner calls, the polar factor, orthonormal
+ * bases. After a failure, all functions do nothing.
  */
 #ifndef ACCEL_LAPACK_SPECTRAL_STEPS_H
 #define ACCEL_LAPACK_SPECTRAL_STEPS_H
@@ -43,7 +43,8 @@ static inline void spectral_note_passes(struct spectral *s, double passes, int64
     s->c->host_bytes += passes * (double)order * (double)order * (double)s->size;
 }
 
-/* Begins a call: nothing transposed, lower triangles, beta = 0. `real`, `hermitian`: the routine's name in real and complex types. */
+/* Begins a call: nothing transposed, lower triangles, beta = 0. `real`, `hermitian`: the routine's
+ * name in real and complex types. */
 struct accel_call spectral_begin(const struct spectral *s, const char *real, const char *hermitian,
                                  int64_t m, int64_t n, int64_t k);
 void spectral_put(struct accel_call *call, enum accel_matrix which, struct packed x);
@@ -63,10 +64,12 @@ struct spectral_iteration {
     struct packed x, y, t;
 };
 
-/* x := its polar factor: eigenvalues -1 and 1. Exchanges x and y. Returns whether that is reached. */
+/* x := its polar factor: eigenvalues -1 and 1. Exchanges x and y. Returns whether that is
+ * reached. */
 bool spectral_polar(struct spectral *s, struct spectral_iteration *it);
 
-/* v := an orthonormal basis of the eigenspace of u to the eigenvalue `sign`; v must have as many columns as that has dimensions. room: as large as v. */
+/* v := an orthonormal basis of the eigenspace of u to the eigenvalue `sign`; v must have as many
+ * columns as that has dimensions. room: as large as v. */
 void spectral_basis(struct spectral *s, struct packed u, double sign, struct packed v, char *room);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * gesvd, gesdd. cuSOLVER wants rows >= columns: a wide matrix is transposed, and so are its vectors. A matrix much longer than
- * wide is first reduced to its R, as in LAPACK: R's bidiagonal form costs less.
+ * gesvd, gesdd. cuSOLVER wants rows >= columns: a wide matrix is transposed, and so are its
+ * vectors. A matrix much longer than wide is first reduced to its R, as in LAPACK: R's bidiagonal
+ * form costs less.
  */
 #include "cpu_ref/checks.h"
 #include "ops/rules/lapack_rules.h"

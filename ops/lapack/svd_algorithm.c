@@ -1,7 +1,7 @@
 /*
- * The device's three algorithms for singular values; gpu_svd_choose() sets which of them a matrix gets. The polar decomposition
- * perturbs singular values close to zero; Jacobi rotations may not converge. Both then fall back to QR iteration, on a copy of
- * the matrix.
+ * The device's three algorithms for singular values; gpu_svd_choose() sets which of them a matrix
+ * gets. The polar decomposition perturbs singular values close to zero; Jacobi rotations may not
+ * converge. Both then fall back to QR iteration, on a copy of the matrix.
  */
 #include "svd_algorithm.h"
 
@@ -19,8 +19,8 @@ static bool wants_vectors(const struct svd *x)
     return x->jobu != 'N' || x->jobvt != 'N';
 }
 
-/* Returns whether LAPACK's own test would not see the perturbation: it allows 30 n eps |A|, and no norm is less than the largest
- * element. */
+/* Returns whether LAPACK's own test would not see the perturbation: it allows 30 n eps |A|, and no
+ * norm is less than the largest element. */
 static bool is_accurate(const struct solver *s, const struct svd *x, double perturbation)
 {
     double eps = accel_is_double(s->dtype) ? DBL_EPSILON : FLT_EPSILON;
@@ -39,8 +39,9 @@ static bool compute(struct solver *s, const struct svd *x, enum gpu_svd algorith
            is_accurate(s, x, perturbation);
 }
 
-/* Returns whether QR iteration can still run: only the algorithm has failed, and the stream works. After a failure of the
- * library, later matrices of this size get QR iteration at once; not after a lack of memory, or of a function. */
+/* Returns whether QR iteration can still run: only the algorithm has failed, and the stream works.
+ * After a failure of the library, later matrices of this size get QR iteration at once; not after a
+ * lack of memory, or of a function. */
 static bool can_go_on(struct solver *s, const struct svd *x)
 {
     if (s->status == GPU_OK || s->status == GPU_NO_MEMORY || s->status == GPU_UNSUPPORTED)
@@ -52,7 +53,8 @@ static bool can_go_on(struct solver *s, const struct svd *x)
     return true;
 }
 
-/* Returns whether the results are there. If not, the matrix is as it was, unless the device has failed. */
+/* Returns whether the results are there. If not, the matrix is as it was, unless the device has
+ * failed. */
 static bool by_another(struct solver *s, const struct svd *x, enum gpu_svd algorithm)
 {
     struct failure outer, own;

@@ -13,8 +13,8 @@ struct linear_classes {
     int *of_row; /* of each row that counts, its class */
 };
 
-/* Returns false if memory is short, or a weight is for a label that no row has. The rows of the problem that count: all, or those of
- * scikit-learn with a weight greater than 0. */
+/* Returns false if memory is short, or a weight is for a label that no row has. The rows of the
+ * problem that count: all, or those of scikit-learn with a weight greater than 0. */
 bool linear_classes_make(struct linear_classes *classes, const struct linear_training *training);
 /* Sets what each class costs. Returns false as above. */
 bool linear_classes_weigh(struct linear_classes *classes, const struct linear_parameter *parameter);

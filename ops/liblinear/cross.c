@@ -1,5 +1,6 @@
 /*
- * cross_validation() of the builds whose own call of train() nobody sees: PyPI's. The folds are trained one after the other, as there.
+ * cross_validation() of the builds whose own call of train() nobody sees: PyPI's. The folds are
+ * trained one after the other, as there.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -68,7 +68,8 @@ static void begin_regression(struct linear_fit *t)
     }
 }
 
-/* One class against the others. Of two classes, liblinear's positive one is the first, scikit-learn's the second. */
+/* One class against the others. Of two classes, liblinear's positive one is the first,
+ * scikit-learn's the second. */
 static void begin_class(struct linear_fit *t, int number)
 {
     const struct linear_problem *problem = t->training.problem;

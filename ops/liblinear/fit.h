@@ -44,14 +44,16 @@ static inline int linear_problems_of(int classes)
     return classes == 0 || classes == 2 ? 1 : classes;
 }
 
-/* Makes a fit with a model of zeros. Returns false if memory is short. The caller frees it, whatever is returned. */
+/* Makes a fit with a model of zeros. Returns false if memory is short. The caller frees it,
+ * whatever is returned. */
 bool linear_fit_make(struct linear_fit *t, const struct linear_training *training);
 /* Frees all but the model. */
 void linear_fit_free(struct linear_fit *t);
 /* Frees the model. */
 void linear_fit_free_model(struct linear_fit *t);
 
-/* Trains on the device. elements: those of all rows. After a failure t->solve.lines have been printed, and the model is none. */
+/* Trains on the device. elements: those of all rows. After a failure t->solve.lines have been
+ * printed, and the model is none. */
 enum gpu_status linear_fit_train(struct linear_fit *t, struct gpu_work *work, int64_t elements);
 
 /* Trains with rows that are on the device already, by f. */

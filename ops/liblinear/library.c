@@ -1,4 +1,5 @@
-/* Which liblinear it is: by its version, by what its train() makes of two rows, and for scikit-learn by the package. */
+/* Which liblinear it is: by its version, by what its train() makes of two rows, and for
+ * scikit-learn by the package. */
 #include "library.h"
 
 #include <math.h>
@@ -74,8 +75,8 @@ struct trial {
     const struct linear_library *library;
 };
 
-/* Trains with rows 1 and -1. There are copies of liblinear under the same version with weights of rows: they find theirs behind the
- * problem, and come to another result. */
+/* Trains with rows 1 and -1. There are copies of liblinear under the same version with weights of
+ * rows: they find theirs behind the problem, and come to another result. */
 static bool trains_as_expected(void *context)
 {
     const struct trial *trial = context;
@@ -117,7 +118,8 @@ static bool is_expected(const struct accel_provider *provider, const struct line
 
 /* ---- Which one it is ---- */
 
-/* 2.44 and 2.46 lie between versions that are alike. Multicore LIBLINEAR has other structs under the same version. */
+/* 2.44 and 2.46 lie between versions that are alike. Multicore LIBLINEAR has other structs under
+ * the same version. */
 static enum linear_layout layout_of(const struct accel_provider *provider)
 {
     const int *version = provider->symbol(provider, "liblinear_version");

@@ -1,6 +1,6 @@
 /*
- * The liblinears whose train() is known: liblinear's own versions, and the copy within scikit-learn. Their structs, which one a
- * program has, and what it does differently.
+ * The liblinears whose train() is known: liblinear's own versions, and the copy within
+ * scikit-learn. Their structs, which one a program has, and what it does differently.
  */
 #ifndef ACCEL_LIBLINEAR_LIBRARY_H
 #define ACCEL_LIBLINEAR_LIBRARY_H
@@ -79,7 +79,8 @@ struct linear_model_sklearn {
 enum linear_layout {
     LINEAR_230 = 1, /* trust region, preconditioned */
     LINEAR_243,     /* Newton with line search; the bias may be left out of the regularization */
-    LINEAR_SKLEARN /* trust region; weights of rows; sorted classes; of two, the second is the positive one */
+    LINEAR_SKLEARN  /* trust region; weights of rows; sorted classes; of two, the second is the
+                       positive one */
 };
 
 typedef void linear_print_function(const char *text);
@@ -95,14 +96,17 @@ struct linear_library {
     linear_print_function *const volatile *print;
 };
 
-/* Returns 1 + the number of the library that defines provider->function; 0 if it is another one, or another version. */
+/* Returns 1 + the number of the library that defines provider->function; 0 if it is another one, or
+ * another version. */
 int linear_library_of(const struct accel_provider *provider);
-/* The same of a function that trains by the library's own train(): 0 also for a layout other than LINEAR_243. Negative: it calls train()
- * through the dynamic linker, so that each of its trainings is decided. */
+/* The same of a function that trains by the library's own train(): 0 also for a layout other than
+ * LINEAR_243. Negative: it calls train() through the dynamic linker, so that each of its trainings
+ * is decided. */
 int linear_library_around(const struct accel_provider *provider);
 const struct linear_library *linear_library_numbered(int number);
 
-/* Runs the original without its first `lines` lines in this thread. Lines of other threads are printed. */
+/* Runs the original without its first `lines` lines in this thread. Lines of other threads are
+ * printed. */
 bool linear_skip_lines(const struct linear_library *library, int64_t lines,
                        bool (*original)(void *context), void *context);
 
@@ -122,9 +126,9 @@ struct linear_training linear_training_of(const struct linear_library *library,
                                           const struct linear_problem *problem,
                                           const struct linear_parameter *parameter);
 
-/* Returns the model as train() makes it, with arrays for so many weights, labels and problems, all zeros: labels = 0: none. The
- * library's own functions free it. *common: its part that all layouts have; *iterations: NULL if the layout has none. Returns NULL
- * if memory is short. */
+/* Returns the model as train() makes it, with arrays for so many weights, labels and problems, all
+ * zeros: labels = 0: none. The library's own functions free it. *common: its part that all layouts
+ * have; *iterations: NULL if the layout has none. Returns NULL if memory is short. */
 void *linear_model_make(const struct linear_training *training, size_t weights, int labels,
                         int problems, struct linear_model **common, int **iterations);
 void linear_model_free(void *model, struct linear_model *common, int *iterations);

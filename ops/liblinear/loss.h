@@ -1,7 +1,8 @@
 /*
- * One problem of train(): the weights w that make |w|^2 / 2 + the sum of c_i loss(y_i, w . x_i) least. The rows and all vectors of
- * their length are on the device; vectors of as many elements as there are columns are the host's. After a failure nothing more is
- * computed, and results are undefined: see linear_loss.failure.
+ * One problem of train(): the weights w that make |w|^2 / 2 + the sum of c_i loss(y_i, w . x_i)
+ * least. The rows and all vectors of their length are on the device; vectors of as many elements as
+ * there are columns are the host's. After a failure nothing more is computed, and results are
+ * undefined: see linear_loss.failure.
  */
 #ifndef ACCEL_LIBLINEAR_LOSS_H
 #define ACCEL_LIBLINEAR_LOSS_H
@@ -43,7 +44,8 @@ struct linear_loss {
     double partial[LINEAR_BLOCKS_MOST];
 };
 
-/* Copies `rows` rows to the device; elements: those of all. Returns GPU_UNSUPPORTED if there are no kernels. */
+/* Copies `rows` rows to the device; elements: those of all. Returns GPU_UNSUPPORTED if there are no
+ * kernels. */
 enum gpu_status linear_rows_load(struct linear_rows *x, struct gpu_work *work,
                                  struct linear_node *const *nodes, int64_t rows, int64_t columns,
                                  int64_t elements);

@@ -36,7 +36,8 @@ static int conjugate_gradients(struct linear_solve *s)
     return iteration;
 }
 
-/* Goes from w along s. *f: the objective; *ww: |w|^2. Returns the step's size; 0: none is good enough. */
+/* Goes from w along s. *f: the objective; *ww: |w|^2. Returns the step's size; 0: none is good
+ * enough. */
 static double search(struct linear_solve *s, double *f, double *ww)
 {
     enum { TRIALS = 20 };

@@ -1,6 +1,6 @@
 /*
- * find_parameters() of the builds whose own call of train() nobody sees: PyPI's. It doubles C, and in regression goes through values of p;
- * each fold begins with its weights of the C before.
+ * find_parameters() of the builds whose own call of train() nobody sees: PyPI's. It doubles C, and
+ * in regression goes through values of p; each fold begins with its weights of the C before.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -72,7 +72,8 @@ static double power_below(double c)
     return power;
 }
 
-/* Returns the first C; a number that is not normal if the library must find it. given: the caller's, if above 0. */
+/* Returns the first C; a number that is not normal if the library must find it. given: the
+ * caller's, if above 0. */
 static double first_c(const struct linear_training *t, double square, double p, double given)
 {
     const struct linear_problem *problem = t->problem;
@@ -84,7 +85,8 @@ static double first_c(const struct linear_training *t, double square, double p, 
     return c < most_c(t) ? c : most_c(t);
 }
 
-/* Returns the number of the first p, which are counted down to 0; negative: the library must find it. */
+/* Returns the number of the first p, which are counted down to 0; negative: the library must find
+ * it. */
 static int first_p(const struct linear_training *t, double given)
 {
     if (!is_regression(t))
@@ -126,7 +128,8 @@ static double flops(const struct accel_call *call)
     return linear_effort(call, false, trainings_of(call), 10, 0).operations;
 }
 
-/* The CPU's training may need no more than its start; and the search may end early. The host predicts each row for each value. */
+/* The CPU's training may need no more than its start; and the search may end early. The host
+ * predicts each row for each value. */
 static struct accel_effort effort(const struct accel_call *call, bool device)
 {
     const double predicted =
@@ -140,7 +143,8 @@ static struct accel_effort effort(const struct accel_call *call, bool device)
 struct search {
     struct linear_validation *v;
     double *before; /* a fold's weights of the C before */
-    int unchanged; /* values of C beside each other that have changed no weights; negative: this one has */
+    int unchanged; /* values of C beside each other that have changed no weights; negative: this one
+                      has */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(struct linear_validation *v,
@@ -174,7 +178,8 @@ static enum gpu_status train_fold(struct search *s, int fold, bool first)
     return status;
 }
 
-/* Says what the folds have predicted with this C. Returns the share of rows that are right; of regression, the mean squared error. */
+/* Says what the folds have predicted with this C. Returns the share of rows that are right; of
+ * regression, the mean squared error. */
 static double score(struct linear_validation *v)
 {
     const struct linear_problem *problem = v->training.problem;

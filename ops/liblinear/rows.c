@@ -4,7 +4,8 @@
 
 #include "loss.h"
 
-/* Threads of a block; elements of a segment, at most; bytes of a tile that the host packs, about. */
+/* Threads of a block; elements of a segment, at most; bytes of a tile that the host packs,
+ * about. */
 enum { THREADS = 256, SEGMENT = 4096, TILE_BYTES = 8 << 20, TILE_ROWS_MOST = 4096 };
 
 static enum gpu_status load(struct linear_rows *x, gpu_address to, const void *from, int64_t count,
@@ -23,7 +24,8 @@ static enum gpu_status take_and_load(struct linear_rows *x, gpu_address *to, con
 
 /* ---- Dense ---- */
 
-/* Returns false if a row has two elements for one column: their squares are two, which a dense matrix cannot tell. */
+/* Returns false if a row has two elements for one column: their squares are two, which a dense
+ * matrix cannot tell. */
 static bool pack_tile(double *tile, struct linear_node *const *nodes, int64_t rows,
                       int64_t tile_rows)
 {

@@ -1,6 +1,7 @@
 /*
- * liblinear's two methods for a loss. Their steps, when they end, and the lines that they print are those of the library. Products with
- * rows are the device's, those of vectors of the columns' length the host's.
+ * liblinear's two methods for a loss. Their steps, when they end, and the lines that they print are
+ * those of the library. Products with rows are the device's, those of vectors of the columns'
+ * length the host's.
  */
 #ifndef ACCEL_LIBLINEAR_SOLVE_H
 #define ACCEL_LIBLINEAR_SOLVE_H

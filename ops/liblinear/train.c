@@ -1,7 +1,9 @@
 /*
- * liblinear's train() with the solvers that work on the primal problem; the others go to the library. Debian's cross_validation() and
- * find_parameters() call train() through the dynamic linker, so that each of their problems comes here; those of other builds: cross.c
- * and parameters.c. Predictions are not here: one is a product of two vectors, which takes less time than a launch up to 30,000 elements.
+ * liblinear's train() with the solvers that work on the primal problem; the others go to the
+ * library. Debian's cross_validation() and find_parameters() call train() through the dynamic
+ * linker, so that each of their problems comes here; those of other builds: cross.c and
+ * parameters.c. Predictions are not here: one is a product of two vectors, which takes less time
+ * than a launch up to 30,000 elements.
  */
 #include "train.h"
 
@@ -55,7 +57,8 @@ static int64_t elements_of(const struct linear_node *row, int columns)
     return node ? node - row : -1;
 }
 
-/* Counts all elements. Returns false if a number is not finite, or an index is beyond the columns. */
+/* Counts all elements. Returns false if a number is not finite, or an index is beyond the
+ * columns. */
 static bool measure(const struct linear_training *t, int64_t *elements)
 {
     const struct linear_problem *problem = t->problem;
@@ -122,8 +125,9 @@ const int64_t *linear_sizes(const struct accel_call *call)
     return &call->own.integer[LINEAR_ROWS];
 }
 
-/* Two products for each direction. On the CPU a step is a row in a direction. The device waits for the host in each direction, and before
- * that the host sorts the elements, ten nanoseconds for each. */
+/* Two products for each direction. On the CPU a step is a row in a direction. The device waits for
+ * the host in each direction, and before that the host sorts the elements, ten nanoseconds for
+ * each. */
 struct accel_effort linear_effort(const struct accel_call *call, bool device, double trainings,
                                   double directions, double steps)
 {

@@ -1,6 +1,6 @@
 /*
- * What the calls of liblinear's functions have in common: train(), cross_validation() and find_parameters() begin with a problem and a
- * parameter.
+ * What the calls of liblinear's functions have in common: train(), cross_validation() and
+ * find_parameters() begin with a problem and a parameter.
  */
 #ifndef ACCEL_LIBLINEAR_TRAIN_H
 #define ACCEL_LIBLINEAR_TRAIN_H
@@ -35,18 +35,20 @@ static inline int linear_folds_of(const struct accel_call *call)
 /* The call's problem and parameter. */
 struct linear_training linear_training_in(const struct accel_call *call);
 
-/* Reads the problem and the parameter. Returns false if the library must answer. folds: 0: of train(). */
+/* Reads the problem and the parameter. Returns false if the library must answer. folds: 0: of
+ * train(). */
 bool linear_parse(struct accel_call *call, const struct accel_passed *passed, int folds);
 
 /* Milliseconds of a direction on the device that are no arithmetic. */
 #define LINEAR_STEP_MS 0.1
 
-/* Returns the work of so many trainings with the same rows, if each tries so many directions. steps: besides those, on the device. */
+/* Returns the work of so many trainings with the same rows, if each tries so many directions.
+ * steps: besides those, on the device. */
 struct accel_effort linear_effort(const struct accel_call *call, bool device, double trainings,
                                   double directions, double steps);
 
-/* After a failure on the device. If the program has seen no lines it is returned; otherwise the original has done the whole call, without
- * the lines so far. */
+/* After a failure on the device. If the program has seen no lines it is returned; otherwise the
+ * original has done the whole call, without the lines so far. */
 enum gpu_status linear_finish_else(const struct linear_library *library, int64_t lines,
                                    struct gpu_work *work, enum gpu_status failure);
 
@@ -55,8 +57,9 @@ int linear_count_at(int layout);
 const int64_t *linear_sizes(const struct accel_call *call);
 void linear_describe(const struct accel_call *call, const struct accel_fields *fields);
 
-/* What the operations have in common. nominal: liblinear's products of sparse rows reach about a GFlop a second where they come from
- * memory, and a row takes 5 ns besides; the device's are bound by its memory. */
+/* What the operations have in common. nominal: liblinear's products of sparse rows reach about a
+ * GFlop a second where they come from memory, and a row takes 5 ns besides; the device's are bound
+ * by its memory. */
 #define LINEAR_OPERATION                                                                           \
     .group = ACCEL_NO_BLAS, .ml = ACCEL_LIBLINEAR,                                                 \
     .nominal = {.cpu_share = 0.04,                                                                 \

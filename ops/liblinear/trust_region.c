@@ -1,7 +1,8 @@
 /*
- * C.-J. Lin, R. C. Weng and S. S. Keerthi: Trust region Newton method for large-scale logistic regression (2008). 2.30 measures lengths by
- * a preconditioner, M: C.-Y. Hsia, W.-L. Chiang and C.-J. Lin: Preconditioned conjugate gradient methods in truncated Newton frameworks
- * (2018). scikit-learn's is without: M = 1.
+ * C.-J. Lin, R. C. Weng and S. S. Keerthi: Trust region Newton method for large-scale logistic
+ * regression (2008). 2.30 measures lengths by a preconditioner, M: C.-Y. Hsia, W.-L. Chiang and
+ * C.-J. Lin: Preconditioned conjugate gradient methods in truncated Newton frameworks (2018).
+ * scikit-learn's is without: M = 1.
  */
 #include <string.h>
 

@@ -5,7 +5,8 @@
 
 #include "gpu/device/work.h"
 
-/* All folds are there at once, where the library has one after the other. Returns whether they take little beside the rows. */
+/* All folds are there at once, where the library has one after the other. Returns whether they take
+ * little beside the rows. */
 static bool is_small(const struct accel_call *call, int folds)
 {
     const int64_t *size = call->own.integer;
@@ -104,7 +105,8 @@ void linear_validation_free(struct linear_validation *v)
 
 /* ---- The device ---- */
 
-/* A class that a fold takes away altogether may have a weight, of which the library tells the user. */
+/* A class that a fold takes away altogether may have a weight, of which the library tells the
+ * user. */
 enum gpu_status linear_validation_begin(struct linear_validation *v, struct gpu_work *work)
 {
     *v = (struct linear_validation){.training = linear_training_in(work->call),

@@ -1,5 +1,6 @@
 /*
- * The folds of a problem: each is trained without its rows, which the model then predicts. All rows lie on the device once.
+ * The folds of a problem: each is trained without its rows, which the model then predicts. All rows
+ * lie on the device once.
  */
 #ifndef ACCEL_LIBLINEAR_VALIDATE_H
 #define ACCEL_LIBLINEAR_VALIDATE_H
@@ -32,20 +33,24 @@ struct linear_validation {
     struct accel_rand before;
 };
 
-/* Reads the call's problem, parameter and number of folds. Returns false if the library must answer. */
+/* Reads the call's problem, parameter and number of folds. Returns false if the library must
+ * answer. */
 bool linear_validates(struct accel_call *call, const struct accel_passed *passed);
 
-/* Steps of the device (struct accel_effort) for an element that the host multiplies as it predicts: two nanoseconds. */
+/* Steps of the device (struct accel_effort) for an element that the host multiplies as it predicts:
+ * two nanoseconds. */
 #define LINEAR_PREDICT_STEPS (2e-6 / LINEAR_STEP_MS)
 
-/* Draws the folds of the call, and brings the rows to the device. linear_validation_end() follows, whatever is returned. */
+/* Draws the folds of the call, and brings the rows to the device. linear_validation_end() follows,
+ * whatever is returned. */
 enum gpu_status linear_validation_begin(struct linear_validation *v, struct gpu_work *work);
 
 /* Trains a fold by v->parameter, from the weights `start` (NULL: 0), and predicts its rows. */
 enum gpu_status linear_validation_train(struct linear_validation *v, int fold, const double *start);
 
-/* Leaves the validation, which is malloc()'s, in the call's result. After a failure it is none: it is undone and freed, and the original
- * does the call if the program has seen lines of it. Returns what run() does. */
+/* Leaves the validation, which is malloc()'s, in the call's result. After a failure it is none: it
+ * is undone and freed, and the original does the call if the program has seen lines of it. Returns
+ * what run() does. */
 enum gpu_status linear_validation_end(struct linear_validation *v, struct gpu_work *work,
                                       enum gpu_status status);
 

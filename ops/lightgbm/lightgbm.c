@@ -1,7 +1,8 @@
 /*
- * LightGBM (4.0 or newer, built with CUDA) trains a booster on the GPU if the booster and its data are made with the parameter
- * device_type=cuda: then the data lie on the device. If the program has made no choice, libaccel adds the parameter to both. Subsets
- * and data for validation lie where the data lie that they refer to. LightGBM cannot move a booster that has been made.
+ * LightGBM (4.0 or newer, built with CUDA) trains a booster on the GPU if the booster and its data
+ * are made with the parameter device_type=cuda: then the data lie on the device. If the program has
+ * made no choice, libaccel adds the parameter to both. Subsets and data for validation lie where
+ * the data lie that they refer to. LightGBM cannot move a booster that has been made.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,8 +14,8 @@
 
 enum layout { NO_CUDA = 1, WITH_CUDA };
 
-/* call->own, after the log's fields: the text that the original gets in place of the program's parameters (NULL: it gets the
- * program's), and which argument that is, an integer. */
+/* call->own, after the log's fields: the text that the original gets in place of the program's
+ * parameters (NULL: it gets the program's), and which argument that is, an integer. */
 enum { PARAMETERS = GUIDE_BUILD + 1, PARAMETERS_AT };
 
 /* ---- The library ---- */
@@ -51,8 +52,9 @@ static void *pointer_at(const struct guide *guide, int argument)
     return (void *)(uintptr_t)accel_passed_word(guide->passed, argument);
 }
 
-/* Names of parameters and their aliases (src/io/config_auto.cpp); * stands for any end. They say where to compute, concern several
- * processes, belong to the CPU, or would be ignored by LightGBM's CUDA learner (src/treelearner/cuda/). */
+/* Names of parameters and their aliases (src/io/config_auto.cpp); * stands for any end. They say
+ * where to compute, concern several processes, belong to the CPU, or would be ignored by LightGBM's
+ * CUDA learner (src/treelearner/cuda/). */
 static const char *const choices[] = {"device_type",
                                       "device",
                                       "gpu_*",
@@ -90,8 +92,9 @@ static bool is_named(const char *name, size_t length, const char *choice)
     return (choice[known] ? length >= known : length == known) && strncmp(name, choice, known) == 0;
 }
 
-/* Whether a parameter, `length` characters `name` before an equals sign, is a choice. The CUDA learner ignores max_depth, too, but
- * scikit-learn's interface always sets it: -1 or 0 is no limit, and no choice. */
+/* Whether a parameter, `length` characters `name` before an equals sign, is a choice. The CUDA
+ * learner ignores max_depth, too, but scikit-learn's interface always sets it: -1 or 0 is no limit,
+ * and no choice. */
 static bool is_choice(const char *name, size_t length)
 {
     if (is_named(name, length, "max_depth"))
@@ -114,7 +117,8 @@ static bool are_chosen(const char *parameters)
 
 /* ---- Guiding ---- */
 
-/* Returns the program's parameters and the device, or NULL if memory is short. Free it with free(). */
+/* Returns the program's parameters and the device, or NULL if memory is short. Free it with
+ * free(). */
 static char *with_device(const char *parameters, int number)
 {
     const size_t length = strlen(parameters) + 64;
@@ -130,8 +134,9 @@ static char *with_device(const char *parameters, int number)
     return both;
 }
 
-/* Runs the original with the device added to the parameters, which are argument `at`; if that fails, runs it once more as the program
- * has called it. Returns GUIDE_NOTHING if that fails, too. */
+/* Runs the original with the device added to the parameters, which are argument `at`; if that
+ * fails, runs it once more as the program has called it. Returns GUIDE_NOTHING if that fails,
+ * too. */
 static enum guide_news run_with_device(struct guide *guide, int at, int number)
 {
     char *parameters = with_device(pointer_at(guide, at), number);
@@ -150,8 +155,8 @@ static enum guide_news run_with_device(struct guide *guide, int at, int number)
     return (int)guide->original(guide) == 0 ? news : GUIDE_NOTHING;
 }
 
-/* Runs a function that makes data which refer to others, and notes that they lie where those do. Argument `at` is the place where
- * the program gets the new data's handle. */
+/* Runs a function that makes data which refer to others, and notes that they lie where those do.
+ * Argument `at` is the place where the program gets the new data's handle. */
 static enum guide_news make_referring(struct guide *guide, const void *other, int at)
 {
     void *const *made = pointer_at(guide, at);
@@ -160,8 +165,9 @@ static enum guide_news make_referring(struct guide *guide, const void *other, in
     return GUIDE_NOTHING;
 }
 
-/* Makes data. Argument `at` is their parameters; the next two are the data that they refer to (NULL: none) and the place where the
- * program gets their handle. The log has a line only of a failure: boosters compute, and have lines of their own. */
+/* Makes data. Argument `at` is their parameters; the next two are the data that they refer to
+ * (NULL: none) and the place where the program gets their handle. The log has a line only of a
+ * failure: boosters compute, and have lines of their own. */
 static enum guide_news make_data(struct guide *guide, int at)
 {
     const char *parameters = pointer_at(guide, at);

@@ -1,6 +1,7 @@
 /*
- * LAPACK's rules beyond the routine table: arguments that depend on each other, the least lengths of workspace, calls with
- * nothing to do. Source: each routine's documentation (https://www.netlib.org/lapack/explore-html/). Pure functions.
+ * LAPACK's rules beyond the routine table: arguments that depend on each other, the least lengths
+ * of workspace, calls with nothing to do. Source: each routine's documentation
+ * (https://www.netlib.org/lapack/explore-html/). Pure functions.
  */
 #ifndef ACCEL_LAPACK_RULES_H
 #define ACCEL_LAPACK_RULES_H
@@ -9,15 +10,17 @@
 #include "call/shape.h"
 #include "call/lapack_shape.h"
 
-/* Returns the name of an argument that the original would complain of, or NULL. Flags, sizes and leading dimensions must be
- * right. Asks for the lengths of workspace of LAPACK 3.11, except in a workspace query. */
+/* Returns the name of an argument that the original would complain of, or NULL. Flags, sizes and
+ * leading dimensions must be right. Asks for the lengths of workspace of LAPACK 3.11, except in a
+ * workspace query. */
 const char *lapack_fault(const struct accel_call *call);
 
 /* The same without the range of eigenvalues, which it does not read. */
 const char *lapack_shape_fault(const struct accel_call *call);
 
-/* Returns whether LAPACK reads a scalar, or an INTEGER that is no size. The call has no fault in its shapes; it need not have the
- * values behind the argument. True for a value that LAPACK reads for some matrices only (rcond). */
+/* Returns whether LAPACK reads a scalar, or an INTEGER that is no size. The call has no fault in
+ * its shapes; it need not have the values behind the argument. True for a value that LAPACK reads
+ * for some matrices only (rcond). */
 bool lapack_looks_at(const struct accel_call *call, const struct accel_arg *arg);
 
 /* Returns the operation's least lengths of workspace, or 1. */
@@ -35,14 +38,17 @@ bool lapack_is_part(const struct accel_call *call);
 /* Returns whether the routine has nothing to do. */
 bool lapack_is_empty(const struct accel_call *call);
 
-/* Returns whether the operation has steps for the GPU, and the scalars are numbers. Does not ask op->is_supported. */
+/* Returns whether the operation has steps for the GPU, and the scalars are numbers. Does not ask
+ * op->is_supported. */
 bool lapack_is_supported(const struct accel_call *call);
 
-/* Returns the least bytes that the GPU needs: copies of all operands, and A once more if the operation iterates. */
+/* Returns the least bytes that the GPU needs: copies of all operands, and A once more if the
+ * operation iterates. */
 double lapack_gpu_bytes(const struct accel_call *call);
 
-/* Returns the bytes of an operand that cross the link up, or down: of A's triangle, and of a pencil's B, little more than what is stored; eigenvectors take all of
- * A's place, if they come there. */
+/* Returns the bytes of an operand that cross the link up, or down: of A's triangle, and of a
+ * pencil's B, little more than what is stored; eigenvectors take all of A's place, if they come
+ * there. */
 double lapack_sent_bytes(const struct accel_call *call, const struct accel_span *x, bool down);
 
 /* ---- For the operations ---- */
@@ -53,8 +59,8 @@ double lapack_sent_bytes(const struct accel_call *call, const struct accel_span 
 #define LAPACK_PIVOTS_BOTH_SIDES                                                                   \
     "symmetric pivoting exchanges rows and columns across the whole triangle"
 
-/* Nominal figures of operations that multiply blocks, solve for right-hand sides, reflect columns, and iterate. Half of an
- * iteration is products of a matrix with a vector. */
+/* Nominal figures of operations that multiply blocks, solve for right-hand sides, reflect columns,
+ * and iterate. Half of an iteration is products of a matrix with a vector. */
 #define LAPACK_BLOCKS                                                                              \
     .group = ACCEL_LAPACK, .nominal = {.cpu_share = 0.6, .gpu_share = 0.6, .gpu_step_ms = 0.003}
 #define LAPACK_SOLVES                                                                              \
@@ -65,7 +71,8 @@ double lapack_sent_bytes(const struct accel_call *call, const struct accel_span 
     .group = ACCEL_LAPACK, .iterates = true,                                                       \
     .nominal = {.cpu_share = 0.15, .gpu_share = 0.03, .gpu_step_ms = 0.06}
 
-/* The largest side of a square matrix, and of any, that memory could hold. Within these limits, no length overflows. */
+/* The largest side of a square matrix, and of any, that memory could hold. Within these limits, no
+ * length overflows. */
 #define LAPACK_SQUARE_MOST ((int64_t)1 << 29)
 #define LAPACK_SIDE_MOST   ((int64_t)1 << 58)
 

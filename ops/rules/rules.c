@@ -25,7 +25,8 @@ static bool is_faulty(const struct accel_call *call, int i)
     }
 }
 
-/* Returns the first argument that is wrong whatever the others are, or a wrong leading dimension. */
+/* Returns the first argument that is wrong whatever the others are, or a wrong leading
+ * dimension. */
 static const char *argument_fault(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
@@ -84,8 +85,8 @@ bool accel_call_empty(const struct accel_call *call)
     return accel_has_zero_size(call, ACCEL_SIZES) || call->batch == 0 || accel_adds_nothing(call);
 }
 
-/* Returns whether the caller passed OpenBLAS's flag R (conjugated, not transposed), which is an error elsewhere. A row-major
- * call of Level 2 may have R in flag[], but not in given[]. */
+/* Returns whether the caller passed OpenBLAS's flag R (conjugated, not transposed), which is an
+ * error elsewhere. A row-major call of Level 2 may have R in flag[], but not in given[]. */
 static bool is_extension(const struct accel_call *call)
 {
     for (int i = 0; i < call->routine->args; i++) {

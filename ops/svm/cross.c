@@ -1,6 +1,7 @@
 /*
- * svm_cross_validation() of libsvm: all folds are trained side by side, and then decide at once on the vectors that they have not seen. One
- * that estimates probabilities is libsvm's; its calls of svm_train() come here one by one.
+ * svm_cross_validation() of libsvm: all folds are trained side by side, and then decide at once on
+ * the vectors that they have not seen. One that estimates probabilities is libsvm's; its calls of
+ * svm_train() come here one by one.
  */
 #include <stdlib.h>
 

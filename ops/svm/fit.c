@@ -76,7 +76,8 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-/* nu's share of `count` upper bounds, which are all alike unless rows have weights: rounded as libsvm and scikit-learn do. */
+/* nu's share of `count` upper bounds, which are all alike unless rows have weights: rounded as
+ * libsvm and scikit-learn do. */
 static double share_of(const struct svm_training *t, const double *c, int64_t count)
 {
     double shares = 0;
@@ -179,8 +180,9 @@ static bool make_function(struct svm_function *f, const struct smo_problem *q,
     return q->converged || keep_variables(f, q);
 }
 
-/* A solution that a cap of iterations has ended depends on each step before. The library's steps are these until it shrinks for the first time: see
- * Solver::Solve() of libsvm and scikit-learn. Its own cap is so far away that rounding may have made them others. */
+/* A solution that a cap of iterations has ended depends on each step before. The library's steps
+ * are these until it shrinks for the first time: see Solver::Solve() of libsvm and scikit-learn.
+ * Its own cap is so far away that rounding may have made them others. */
 static bool has_own_steps(const struct svm_training *t, const struct smo_problem *q)
 {
     const int64_t first_shrinking = q->n < 1000 ? q->n : 1000;

@@ -56,8 +56,8 @@ static bool is_feasible(const struct svm_training *training, const struct svm_cl
     return training->nu * (least + most) / 2 <= least;
 }
 
-/* Sets the C of each class. Returns false without memory, and if a weight is for no class, or makes no sense: libsvm warns. Weights that
- * are not there are libsvm's to read. */
+/* Sets the C of each class. Returns false without memory, and if a weight is for no class, or makes
+ * no sense: libsvm warns. Weights that are not there are libsvm's to read. */
 static bool weigh_classes(const struct libsvm_parameter *p, const struct svm_classes *classes,
                           double **class_c)
 {

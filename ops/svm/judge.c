@@ -16,8 +16,9 @@ static double sum_of(const struct smo_problem *q, double *sum_y)
     return sum;
 }
 
-/* Finds the variables that the function's coefficients were made of. Regression has two for each row; only one of them is more than 0,
- * unless the tube is narrower than eps: then the conditions hold to twice eps. */
+/* Finds the variables that the function's coefficients were made of. Regression has two for each
+ * row; only one of them is more than 0, unless the tube is narrower than eps: then the conditions
+ * hold to twice eps. */
 static void set_solution(struct smo_problem *q, const struct svm_function *f, double scale)
 {
     for (int64_t i = 0; i < q->n; i++) {

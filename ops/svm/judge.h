@@ -6,8 +6,8 @@
 
 #include "fit.h"
 
-/* Returns the worst error of all functions divided by its bound (cpu_ref/svm.h); negative: not judged. Jobs without functions have
- * nothing to judge. */
+/* Returns the worst error of all functions divided by its bound (cpu_ref/svm.h); negative: not
+ * judged. Jobs without functions have nothing to judge. */
 double svm_judge_jobs(const struct svm_matrix *x, const struct svm_job *jobs, int count);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * svm_train() of libsvm itself.
  *
- * A call that estimates probabilities trains five folds of each pair of classes, or of all rows, which it draws by rand(): they are
- * trained beside the rest. If the device cannot do all of it, rand() goes back to where it was, and libsvm runs the call.
+ * A call that estimates probabilities trains five folds of each pair of classes, or of all rows,
+ * which it draws by rand(): they are trained beside the rest. If the device cannot do all of it,
+ * rand() goes back to where it was, and libsvm runs the call.
  */
 #include <stdlib.h>
 
@@ -25,7 +26,8 @@ static void discard(struct trained *t)
     free(t);
 }
 
-/* Whether the call estimates probabilities. Versions that have no marks of a density do not for one-class. */
+/* Whether the call estimates probabilities. Versions that have no marks of a density do not for
+ * one-class. */
 static bool estimates(const struct libsvm *library, const struct libsvm_parameter *p)
 {
     return p->probability && (p->svm_type != SVM_ONE_CLASS || library->model->density_marks);
@@ -159,7 +161,8 @@ static enum gpu_status run(struct gpu_work *work)
 
 /* ---- For the program ---- */
 
-/* Prints when the device and its memory have been given back: the program's function may do what it likes. */
+/* Prints when the device and its memory have been given back: the program's function may do what it
+ * likes. */
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
     struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];

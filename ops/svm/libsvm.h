@@ -1,6 +1,7 @@
 /*
- * libsvm's own structs: those that are the same from 2.89 to 3.37, and where a version's model differs. A provider's version is
- * in its libsvm_version. Trainings, folds, probabilities and lines, which scikit-learn's copy has, too.
+ * libsvm's own structs: those that are the same from 2.89 to 3.37, and where a version's model
+ * differs. A provider's version is in its libsvm_version. Trainings, folds, probabilities and
+ * lines, which scikit-learn's copy has, too.
  */
 #ifndef ACCEL_SVM_LIBSVM_H
 #define ACCEL_SVM_LIBSVM_H
@@ -73,19 +74,21 @@ struct libsvm {
     libsvm_shuffle *shuffle;       /* NULL: by random numbers that are not known */
 };
 
-/* Returns 1 + the number of the libsvm that defines provider->function; 0 if that is another library or another
- * version, or if nothing tells how it prints. */
+/* Returns 1 + the number of the libsvm that defines provider->function; 0 if that is another
+ * library or another version, or if nothing tells how it prints. */
 int libsvm_of(const struct accel_provider *provider);
 const struct libsvm *libsvm_numbered(int number);
-/* Has it train two vectors, once: not before the program trains, because a libsvm with OpenMP starts threads. Returns NULL if the model
- * is not as expected. */
+/* Has it train two vectors, once: not before the program trains, because a libsvm with OpenMP
+ * starts threads. Returns NULL if the model is not as expected. */
 const struct libsvm *libsvm_asked(int number);
 
-/* Returns where the provider keeps the function that prints its lines; NULL if that is not found. */
+/* Returns where the provider keeps the function that prints its lines; NULL if that is not
+ * found. */
 libsvm_print *volatile *libsvm_print_of(const struct accel_provider *provider);
 
-/* Whether svm_check_parameter() accepts the parameters, as far as classes do not matter, and no number is NaN. Probabilities of
- * one-class, which the function refuses in some versions, are accepted. */
+/* Whether svm_check_parameter() accepts the parameters, as far as classes do not matter, and no
+ * number is NaN. Probabilities of one-class, which the function refuses in some versions, are
+ * accepted. */
 bool libsvm_is_valid(const struct libsvm_parameter *parameter);
 
 bool libsvm_classifies(int type);
@@ -115,7 +118,8 @@ struct libsvm_size {
     int base;                 /* the lowest index is at least this: 0 or 1 */
 };
 
-/* Returns false if the vectors are not what libsvm's documentation asks for: then only libsvm itself knows what to do. */
+/* Returns false if the vectors are not what libsvm's documentation asks for: then only libsvm
+ * itself knows what to do. */
 bool libsvm_measure(const struct libsvm_problem *problem, bool precomputed,
                     struct libsvm_size *size);
 /* Whether the matrix of so many vectors is dense. */
@@ -131,12 +135,13 @@ struct libsvm_rows {
     const double *y;
 };
 
-/* Groups the rows by class, in the library's order; of regression and one-class makes one group. Returns false without memory, or if
- * there are too many classes; else the caller frees them. */
+/* Groups the rows by class, in the library's order; of regression and one-class makes one group.
+ * Returns false without memory, or if there are too many classes; else the caller frees them. */
 bool libsvm_group(const struct libsvm *library, const struct libsvm_rows *rows, bool classifies,
                   struct svm_classes *classes);
 
-/* Whether svm_train() may be done here: if so, measures the vectors and makes the call's training. */
+/* Whether svm_train() may be done here: if so, measures the vectors and makes the call's
+ * training. */
 bool libsvm_takes(const struct libsvm *library, const struct libsvm_problem *problem,
                   const struct libsvm_parameter *parameter, struct libsvm_size *size,
                   struct svm_job *job);
@@ -147,20 +152,23 @@ bool libsvm_parse(struct accel_call *call, const struct accel_passed *passed, in
 /* Judges trainings of the problem's vectors: see svm_judge_jobs(). */
 double libsvm_judge(const struct libsvm_problem *problem, const struct svm_job *jobs, int count);
 
-/* Makes a training of some rows, with empty functions. Returns false if libsvm itself must answer: without memory, for one class or too
- * many, a weight of a class that is not there, a nu that is infeasible. Then there is nothing to free. */
+/* Makes a training of some rows, with empty functions. Returns false if libsvm itself must answer:
+ * without memory, for one class or too many, a weight of a class that is not there, a nu that is
+ * infeasible. Then there is nothing to free. */
 bool libsvm_job_make(const struct libsvm_source *source, const struct libsvm_parameter *parameter,
                      const struct libsvm_rows *rows, struct svm_job *job);
 
 /* malloc(), which returns NULL for 0 elements only without memory. */
 void *libsvm_array(int64_t count, size_t size);
-/* Makes the model that svm_train() returns, which svm_free_and_destroy_model() frees. NULL without memory. */
+/* Makes the model that svm_train() returns, which svm_free_and_destroy_model() frees. NULL without
+ * memory. */
 struct libsvm_model *libsvm_model_of(const struct libsvm *library,
                                      const struct libsvm_problem *problem,
                                      const struct libsvm_parameter *parameter,
                                      const struct svm_job *job);
-/* Fills a model's arrays: row: of each support vector; counts: support vectors of each class, of all if there are no classes;
- * coefficient: an array for each class except one; rho: of each function. used: as svm_support_of() has marked it. */
+/* Fills a model's arrays: row: of each support vector; counts: support vectors of each class, of
+ * all if there are no classes; coefficient: an array for each class except one; rho: of each
+ * function. used: as svm_support_of() has marked it. */
 void libsvm_fill(const struct svm_job *job, const bool *used, int *row, int *counts,
                  double **coefficient, double *rho);
 /* Frees it; its arrays may be NULL. */
@@ -176,8 +184,8 @@ struct svm_progress svm_progress_of(const struct libsvm *library);
 /* For struct smo. context: a struct svm_progress. */
 void svm_note_progress(void *context, int64_t iterations);
 
-/* Prints what svm_train() prints; of a job without functions, nothing. `dots`: so many have been printed meanwhile; returns those that
- * are left. */
+/* Prints what svm_train() prints; of a job without functions, nothing. `dots`: so many have been
+ * printed meanwhile; returns those that are left. */
 int64_t libsvm_print_job(const struct libsvm *library, const struct svm_job *job, int64_t dots);
 /* The lines of the classes i <= j, and any line. */
 int64_t libsvm_print_function(const struct libsvm *library, const struct svm_training *training,
@@ -194,14 +202,16 @@ struct libsvm_folds {
     int *place, *start; /* those of a fold beside each other; count + 1 starts */
 };
 
-/* Shuffle as svm_cross_validation() does, classes apart if they are given. Return false without memory. */
+/* Shuffle as svm_cross_validation() does, classes apart if they are given. Return false without
+ * memory. */
 bool libsvm_fold_classes(const struct libsvm_source *source, const struct svm_classes *classes,
                          int count, struct libsvm_folds *folds);
 bool libsvm_fold_all(const struct libsvm_source *source, int places, int count,
                      struct libsvm_folds *folds);
 void libsvm_folds_free(struct libsvm_folds *folds);
 
-/* Makes the training without a fold. Places are those of `rows`. Returns false if libsvm itself must answer. */
+/* Makes the training without a fold. Places are those of `rows`. Returns false if libsvm itself
+ * must answer. */
 bool libsvm_fold_job(const struct libsvm_source *source, const struct libsvm_parameter *parameter,
                      const struct libsvm_folds *folds, int fold, const struct libsvm_rows *rows,
                      struct svm_job *job);
@@ -219,12 +229,13 @@ struct libsvm_group {
     const char *message;    /* what libsvm prints of it */
 };
 
-/* Draws the folds, and makes LIBSVM_FOLDS jobs for each group; those with a sign have no functions. jobs[-1] is the job of the call.
- * Returns false if libsvm itself must answer. */
+/* Draws the folds, and makes LIBSVM_FOLDS jobs for each group; those with a sign have no functions.
+ * jobs[-1] is the job of the call. Returns false if libsvm itself must answer. */
 bool libsvm_make_groups(const struct libsvm_source *source,
                         const struct libsvm_parameter *parameter, struct svm_job *jobs,
                         struct libsvm_group *groups);
-/* Sets a, b and message. values: of svm_decide_jobs() for the jobs from jobs[-1] on. Returns false without memory. */
+/* Sets a, b and message. values: of svm_decide_jobs() for the jobs from jobs[-1] on. Returns false
+ * without memory. */
 bool libsvm_estimate_groups(const struct libsvm_source *source, const struct svm_job *jobs,
                             const double *values, struct libsvm_group *groups);
 void libsvm_groups_free(struct libsvm_group *groups, int count);
@@ -239,7 +250,8 @@ struct libsvm_trainings {
 };
 /* Whether the decisions of the call's job and of its folds' may be in memory at once. */
 bool libsvm_may_estimate(const struct svm_job *job, int rows);
-/* Takes the call's job, in any case. Returns false without memory; libsvm_trainings_free() follows in any case. */
+/* Takes the call's job, in any case. Returns false without memory; libsvm_trainings_free() follows
+ * in any case. */
 bool libsvm_trainings_take(struct libsvm_trainings *t, struct svm_job *job, bool estimates);
 void libsvm_trainings_free(struct libsvm_trainings *t);
 int libsvm_job_count(const struct libsvm_trainings *t);
@@ -248,7 +260,8 @@ enum gpu_status libsvm_trainings_run(struct libsvm_trainings *t, struct gpu_work
                                      const struct svm_matrix *x);
 /* Prints what svm_train() prints. folds_last: the folds of a regression are trained last. */
 void libsvm_trainings_print(const struct libsvm_trainings *t, bool folds_last);
-/* Copies the estimates into arrays of their own; *b: NULL of regression. Returns false without memory; the caller frees both. */
+/* Copies the estimates into arrays of their own; *b: NULL of regression. Returns false without
+ * memory; the caller frees both. */
 bool libsvm_copy_estimates(const struct libsvm_trainings *t, double **a, double **b);
 
 /* libsvm's sigmoid_train(): 1 / (1 + exp(a f + b)) for decision values f. Returns what it prints;

@@ -1,4 +1,5 @@
-/* The lines that libsvm prints while it trains, by the function that prints them in the program's libsvm. */
+/* The lines that libsvm prints while it trains, by the function that prints them in the program's
+ * libsvm. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,8 +39,8 @@ static void print_parameter(const struct libsvm *library, const struct svm_train
     }
 }
 
-/* Returns the dots that are left. A dot is a thousand iterations, or one for each variable if these are fewer. The caller's cap comes
- * before a dot at the same iteration. */
+/* Returns the dots that are left. A dot is a thousand iterations, or one for each variable if these
+ * are fewer. The caller's cap comes before a dot at the same iteration. */
 static int64_t print_dots(const struct libsvm *library, const struct svm_training *t,
                           const struct svm_function *f, int64_t printed)
 {
@@ -84,7 +85,8 @@ struct svm_progress svm_progress_of(const struct libsvm *library)
     return (struct svm_progress){.library = library, .start = accel_now_ms()};
 }
 
-/* Programs print a dot for each thousand iterations while they train. A training that takes no second prints them at its end. */
+/* Programs print a dot for each thousand iterations while they train. A training that takes no
+ * second prints them at its end. */
 void svm_note_progress(void *context, int64_t iterations)
 {
     const double soon_ms = 1000;

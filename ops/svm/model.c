@@ -1,4 +1,5 @@
-/* The model that libsvm's svm_train() returns: each array is a malloc() of its own, and the vectors stay the caller's. */
+/* The model that libsvm's svm_train() returns: each array is a malloc() of its own, and the vectors
+ * stay the caller's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +64,8 @@ static void list_support(const struct svm_classes *classes, const bool *used, in
     }
 }
 
-/* Puts a function's coefficients of one class in their places: from `to` on, one for each used place. */
+/* Puts a function's coefficients of one class in their places: from `to` on, one for each used
+ * place. */
 static int spread(double *to, const bool *used, int number, const double *coefficient)
 {
     int count = 0;

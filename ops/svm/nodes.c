@@ -9,7 +9,8 @@
 /* A matrix is dense if it is no more than so many times as large as its elements. */
 enum { DENSE_SHARE = 8 };
 
-/* Finds the end of a vector. Returns its length, or -1 if a matrix cannot have one of its indices or values. */
+/* Finds the end of a vector. Returns its length, or -1 if a matrix cannot have one of its indices
+ * or values. */
 static int64_t length_of(const struct libsvm_node *x, struct libsvm_size *size)
 {
     int64_t length = 0;
@@ -24,7 +25,8 @@ static int64_t length_of(const struct libsvm_node *x, struct libsvm_size *size)
     return length;
 }
 
-/* Returns the place of a vector's kernel values in the others, which its first node tells; 0: none. */
+/* Returns the place of a vector's kernel values in the others, which its first node tells; 0:
+ * none. */
 static int serial_of(const struct libsvm_node *x)
 {
     return x[0].index == 0 && x[0].value >= 1 && x[0].value < INT_MAX ? (int)x[0].value : 0;

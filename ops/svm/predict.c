@@ -1,10 +1,12 @@
 /*
- * svm_predict_values() of libsvm and of scikit-learn, through which all of their predictions go: svm_predict() and
- * svm_predict_probability() call it, and make labels and probabilities of its values by themselves. The device computes the kernel
- * values of the vector with all support vectors; the sums over them, which are few operations, are made here, in libsvm's order.
+ * svm_predict_values() of libsvm and of scikit-learn, through which all of their predictions go:
+ * svm_predict() and svm_predict_probability() call it, and make labels and probabilities of its
+ * values by themselves. The device computes the kernel values of the vector with all support
+ * vectors; the sums over them, which are few operations, are made here, in libsvm's order.
  *
- * The support vectors stay on the device from call to call. The program may change or free a model at any time, so each call reads all of
- * them to see that they are those that the device has; coefficients, rho and labels are read in each call anyway.
+ * The support vectors stay on the device from call to call. The program may change or free a model
+ * at any time, so each call reads all of them to see that they are those that the device has;
+ * coefficients, rho and labels are read in each call anyway.
  */
 #include "predict.h"
 
@@ -25,7 +27,8 @@ enum {
 
 /* ---- The call ---- */
 
-/* Microseconds that come on top because the vectors are not on the device yet: in bits above those of svm_traits(). */
+/* Microseconds that come on top because the vectors are not on the device yet: in bits above those
+ * of svm_traits(). */
 static int64_t put_us_of(const struct accel_call *call)
 {
     return call->own.integer[SVM_TRAITS] >> 32;
@@ -40,8 +43,8 @@ static int64_t put_us(const struct svm_view *view, const struct svm_sighting *si
            << sighting->misses;
 }
 
-/* Elements of the vector, as a dense one, that count as elements of the call: no more than the library reads. The others are the device's
- * work alone. */
+/* Elements of the vector, as a dense one, that count as elements of the call: no more than the
+ * library reads. The others are the device's work alone. */
 static int64_t counted_features(const struct accel_call *call)
 {
     return accel_min(call->own.integer[SVM_FEATURES], call->own.integer[SVM_STORED]);
@@ -107,7 +110,8 @@ static double summed(const struct accel_call *call)
     return (double)call->own.integer[SVM_ROWS] * (classes > 1 ? classes - 1 : 1);
 }
 
-/* Where only one of two vectors has a feature, libsvm's branches are predicted wrong: an element takes up to four times as long. */
+/* Where only one of two vectors has a feature, libsvm's branches are predicted wrong: an element
+ * takes up to four times as long. */
 static double branches(const struct accel_call *call)
 {
     const double some = 6 * (double)call->own.integer[PREDICT_ALONE],
@@ -123,7 +127,8 @@ static struct accel_effort effort_of_cpu(const struct accel_call *call)
                                      5 * (double)call->own.integer[SVM_ROWS] + summed(call)};
 }
 
-/* A step is a microsecond of the program's thread: it reads the support vectors, with the crew, and sums; copies and waits. */
+/* A step is a microsecond of the program's thread: it reads the support vectors, with the crew, and
+ * sums; copies and waits. */
 static struct accel_effort effort_of_device(const struct accel_call *call)
 {
     const double bytes_in_us = 8e3, sum_us = 0.0015, waits_us = 20, zero_us = 0.002;
@@ -173,15 +178,17 @@ static struct sum add_up(const struct svm_range range[2], const double *k)
     return sum;
 }
 
-/* Rounding makes kernel values differ from the library's by less than this share. A value so near to 0 could have another sign there. */
+/* Rounding makes kernel values differ from the library's by less than this share. A value so near
+ * to 0 could have another sign there. */
 static double share_of_rounding(const struct svm_view *view, bool sparse, double rest)
 {
     const struct libsvm_parameter *p = view->parameter;
     return 1e-10 + (sparse && p->kernel_type == SVM_RBF ? 1e-14 * fabs(p->gamma) * rest : 0);
 }
 
-/* Of sparse rows the device adds differences to |v|^2 (svm_vector.cu), where the library adds squares of differences: of vectors that are
- * long for the kernel's width, the difference of the two sums is rounding. */
+/* Of sparse rows the device adds differences to |v|^2 (svm_vector.cu), where the library adds
+ * squares of differences: of vectors that are long for the kernel's width, the difference of the
+ * two sums is rounding. */
 static bool is_exact(const struct svm_view *view, bool sparse, double rest)
 {
     const struct libsvm_parameter *p = view->parameter;
@@ -254,7 +261,8 @@ static enum gpu_status decide_all(const struct svm_view *view, const double *k, 
 
 /* ---- On the device ---- */
 
-/* Vectors that change while they are copied must not stay under the key of what they were: then returns GPU_UNSUPPORTED. */
+/* Vectors that change while they are copied must not stay under the key of what they were: then
+ * returns GPU_UNSUPPORTED. */
 static enum gpu_status compare(const struct svm_view *view, const struct svm_content *content)
 {
     struct svm_content now;
@@ -286,8 +294,9 @@ static void put(struct smo *s, const struct svm_view *view, const struct svm_con
         svm_sight_put(view, put_us_of(s->work->call) == 0);
 }
 
-/* The vector goes up first: a call is no fallback if it has brought the device something, and the support vectors are then found to be
- * none that it can have, or this one none that it can judge. */
+/* The vector goes up first: a call is no fallback if it has brought the device something, and the
+ * support vectors are then found to be none that it can have, or this one none that it can
+ * judge. */
 static enum gpu_status values_of(struct gpu_work *work, const struct svm_view *view,
                                  const struct svm_content *content, bool exact, double *v,
                                  double rest, double *k)
@@ -407,7 +416,8 @@ static double judge(const struct accel_call *call)
 const struct accel_op op_svm_predict = {
     .group = ACCEL_NO_BLAS,
     .ml = ACCEL_LIBSVM,
-    /* libsvm takes 0.8 ns for an element if both vectors have it, several times as long where they differ; the device reads each once. */
+    /* libsvm takes 0.8 ns for an element if both vectors have it, several times as long where they
+     * differ; the device reads each once. */
     .nominal = {.cpu_share = 0.1, .gpu_share = 0.01, .gpu_step_ms = 0.001},
     .accepts = svm_view_layout,
     .count_at = svm_view_count_at,

@@ -1,5 +1,6 @@
 /*
- * What a prediction reads of a model, whosever it is, and how support vectors are told from others by what they contain.
+ * What a prediction reads of a model, whosever it is, and how support vectors are told from others
+ * by what they contain.
  */
 #ifndef ACCEL_SVM_PREDICT_H
 #define ACCEL_SVM_PREDICT_H
@@ -24,19 +25,22 @@ struct svm_view {
 /* Layouts: numbers of struct libsvm; these are scikit-learn's. */
 enum { SVM_VIEW_SKLEARN = 128, SVM_VIEW_SKLEARN_CSR };
 
-/* Returns the layout of the models of a provider's svm_predict_values(), 0: not known. As accel_op.accepts. */
+/* Returns the layout of the models of a provider's svm_predict_values(), 0: not known. As
+ * accel_op.accepts. */
 int svm_view_layout(const struct accel_provider *provider);
 
 /* The offset of a model's number of support vectors: accel_op.count_at. */
 int svm_view_count_at(int layout);
 
-/* Returns false if the library itself must see the model or the vector. Reads the vector, but no support vectors. */
+/* Returns false if the library itself must see the model or the vector. Reads the vector, but no
+ * support vectors. */
 bool svm_view_of(struct svm_view *view, int layout, const void *model, const void *x);
 
 /* Returns the number of decision values. */
 int64_t svm_view_functions(const struct svm_view *view);
 
-/* The support vectors of a function, in two ranges; the second may be empty. They are summed in this order. */
+/* The support vectors of a function, in two ranges; the second may be empty. They are summed in
+ * this order. */
 struct svm_range {
     const double *coefficient; /* of each vector from `first` on */
     int64_t first, count;
@@ -52,20 +56,21 @@ struct svm_content {
     struct libsvm_size size; /* as libsvm_measure() finds it, if all is well with the vectors */
 };
 
-/* Reads all support vectors, with the crew. length: of a vector, about. Returns GPU_UNSUPPORTED if a vector has no pointer, or a dense one
- * another length. */
+/* Reads all support vectors, with the crew. length: of a vector, about. Returns GPU_UNSUPPORTED if
+ * a vector has no pointer, or a dense one another length. */
 enum gpu_status svm_content_of(const struct svm_view *view, double length,
                                struct svm_content *content);
 
-/* Copies the support vectors; the caller frees the matrix. Returns GPU_UNSUPPORTED if they are not what the library's documentation asks
- * for. */
+/* Copies the support vectors; the caller frees the matrix. Returns GPU_UNSUPPORTED if they are not
+ * what the library's documentation asks for. */
 enum gpu_status svm_view_vectors(const struct svm_view *view, struct libsvm_size *size,
                                  struct svm_matrix *x);
 
 /* Whether svm_view_vectors() makes a matrix in CSR. */
 bool svm_view_is_sparse(const struct svm_view *view, const struct libsvm_size *size);
 
-/* Copies the vector x to a dense one of size->features elements. Returns the sum of the squares that smo_vector() asks for. */
+/* Copies the vector x to a dense one of size->features elements. Returns the sum of the squares
+ * that smo_vector() asks for. */
 double svm_view_vector(const struct svm_view *view, const struct libsvm_size *size, double *v);
 
 /* ---- Models that have been seen: hints, by addresses, which may be wrong ---- */
@@ -82,12 +87,14 @@ struct svm_sighting {
 
 /* Notes a call. */
 struct svm_sighting svm_sight(const struct svm_view *view);
-/* Note that a call has found the vectors on the device, or had to put them there; that they are not for the device. surprised: the call's
- * own sighting had them there. Of threads that begin to predict at once several put them, and none is surprised. */
+/* Note that a call has found the vectors on the device, or had to put them there; that they are not
+ * for the device. surprised: the call's own sighting had them there. Of threads that begin to
+ * predict at once several put them, and none is surprised. */
 void svm_sight_found(const struct svm_view *view);
 void svm_sight_put(const struct svm_view *view, bool surprised);
 void svm_sight_refused(const struct svm_view *view);
-/* Notes whether the library alone can judge a call's vector. After some in a row, the model's are not for the device. */
+/* Notes whether the library alone can judge a call's vector. After some in a row, the model's are
+ * not for the device. */
 void svm_sight_vector(const struct svm_view *view, bool far);
 
 #endif

@@ -1,4 +1,5 @@
-/* What support vectors contain, as a digest of 128 bits: XXH3 of all indices and values, which the crew reads in parts. */
+/* What support vectors contain, as a digest of 128 bits: XXH3 of all indices and values, which the
+ * crew reads in parts. */
 #include <stdlib.h>
 
 #define XXH_INLINE_ALL
@@ -7,7 +8,8 @@
 #include "base/thread/crew.h"
 #include "predict.h"
 
-/* A part is so large that a thread is busy with it for longer than it takes to call one; less is not worth a call. */
+/* A part is so large that a thread is busy with it for longer than it takes to call one; less is
+ * not worth a call. */
 enum { PART_BYTES = 128 << 10, HELPED_BYTES = 512 << 10 };
 
 enum { PACKED = 64 };
@@ -26,7 +28,8 @@ struct reading {
     int64_t count;
 };
 
-/* Nodes without their padding, where a program leaves anything. A vector ends with index -1 and value 0. */
+/* Nodes without their padding, where a program leaves anything. A vector ends with index -1 and
+ * value 0. */
 struct packed {
     double value[PACKED];
     int index[PACKED];
@@ -113,7 +116,8 @@ static void read_all(struct reading *reading, double bytes)
     crew_end(&job);
 }
 
-/* Puts the parts together. The rows of a part depend on what the first call saw of the model, so they count, too. */
+/* Puts the parts together. The rows of a part depend on what the first call saw of the model, so
+ * they count, too. */
 static bool join(const struct reading *reading, struct svm_content *content)
 {
     const struct svm_view *view = reading->view;

@@ -1,7 +1,8 @@
 /*
- * Models that have been seen, by the addresses of their first and last support vector. Whether a model's vectors are worth a place on
- * the device depends on how many predictions there will be; as many as there have been is a good guess. A wrong hint costs time, and
- * nothing else: what is on the device is known by its content (predict_content.c).
+ * Models that have been seen, by the addresses of their first and last support vector. Whether a
+ * model's vectors are worth a place on the device depends on how many predictions there will be; as
+ * many as there have been is a good guess. A wrong hint costs time, and nothing else: what is on
+ * the device is known by its content (predict_content.c).
  */
 #include <pthread.h>
 
@@ -25,7 +26,8 @@ static const void *address_of(const struct svm_view *view, int i)
     return view->dense ? (const void *)view->dense[i].values : view->nodes[i];
 }
 
-/* With the lock. Returns the model's place, or the one that has not been used for longest, emptied. */
+/* With the lock. Returns the model's place, or the one that has not been used for longest,
+ * emptied. */
 static struct model *find(const struct svm_view *view)
 {
     const void *first = address_of(view, 0), *last = address_of(view, view->vectors - 1);

@@ -1,6 +1,6 @@
 /*
- * Probabilities of svm_train(): five folds of each pair of classes, or of a regression's rows, decide on the vectors that
- * they have not seen.
+ * Probabilities of svm_train(): five folds of each pair of classes, or of a regression's rows,
+ * decide on the vectors that they have not seen.
  */
 #include <math.h>
 #include <stdlib.h>

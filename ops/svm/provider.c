@@ -1,6 +1,7 @@
 /*
- * Whether a program's libsvm is one that we know: by its version, and by what its svm_train() makes of two vectors. Programs have
- * copies of libsvm with members added under the same version number, such as a weight for each vector.
+ * Whether a program's libsvm is one that we know: by its version, and by what its svm_train() makes
+ * of two vectors. Programs have copies of libsvm with members added under the same version number,
+ * such as a weight for each vector.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -76,7 +77,8 @@ static bool is_expected(const struct libsvm_model *model, const struct libsvm_mo
            model->SV[0] == problem->x[label[0] == 1];
 }
 
-/* Trains with two vectors; the first has label -1. Behind the structs are pointers to weights, as some copies want them. */
+/* Trains with two vectors; the first has label -1. Behind the structs are pointers to weights, as
+ * some copies want them. */
 static bool try_train(train_function *train, const struct libsvm_model_layout *layout, bool *swaps)
 {
     struct libsvm_node nodes[2][2] = {{{1, -1}, {-1, 0}}, {{1, 1}, {-1, 0}}};
@@ -104,7 +106,8 @@ static bool try_train(train_function *train, const struct libsvm_model_layout *l
     return true;
 }
 
-/* Lines of a libsvm that is being asked go nowhere, those of the program's other threads to the program's function. */
+/* Lines of a libsvm that is being asked go nowhere, those of the program's other threads to the
+ * program's function. */
 static _Thread_local bool asks __attribute__((tls_model("initial-exec")));
 static libsvm_print *_Atomic print_of_program;
 

@@ -1,5 +1,6 @@
 /*
- * libsvm's sigmoid_train(): Platt's probabilities by Newton's method with backtracking (Lin, Lin, Weng, Machine Learning 68, 2007).
+ * libsvm's sigmoid_train(): Platt's probabilities by Newton's method with backtracking (Lin, Lin,
+ * Weng, Machine Learning 68, 2007).
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /*
  * svm_train() and svm_csr_train() of scikit-learn.
  *
- * A call that estimates probabilities trains five folds of each pair of classes, or of all rows, beside the rest. A training that the
- * caller's max_iter ends after scikit-learn's has shrunk is its own: what it has then depends on each step before.
+ * A call that estimates probabilities trains five folds of each pair of classes, or of all rows,
+ * beside the rest. A training that the caller's max_iter ends after scikit-learn's has shrunk is
+ * its own: what it has then depends on each step before.
  */
 #include "sklearn.h"
 
@@ -100,7 +101,8 @@ static enum gpu_status run(struct gpu_work *work)
     return status;
 }
 
-/* Whether max_iter has ended a training. Folds of a regression have a status that scikit-learn drops. */
+/* Whether max_iter has ended a training. Folds of a regression have a status that scikit-learn
+ * drops. */
 static bool is_capped(const struct libsvm_trainings *t)
 {
     const int jobs = libsvm_classifies(t->jobs[0].training.type) ? libsvm_job_count(t) : 1;

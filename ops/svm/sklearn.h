@@ -1,7 +1,7 @@
 /*
- * The libsvm within scikit-learn: sklearn/svm/_libsvm*.so and _libsvm_sparse*.so of PyPI's wheels. Each of the two defines
- * svm_train() for dense vectors and svm_csr_train() for sparse ones. From 1.3 to 1.9 structs and functions are alike
- * (sklearn/svm/src/libsvm/svm.h).
+ * The libsvm within scikit-learn: sklearn/svm/_libsvm*.so and _libsvm_sparse*.so of PyPI's wheels.
+ * Each of the two defines svm_train() for dense vectors and svm_csr_train() for sparse ones. From
+ * 1.3 to 1.9 structs and functions are alike (sklearn/svm/src/libsvm/svm.h).
  */
 #ifndef ACCEL_SVM_SKLEARN_H
 #define ACCEL_SVM_SKLEARN_H
@@ -54,8 +54,8 @@ struct sklearn {
     struct libsvm libsvm; /* how it groups classes, shuffles and prints; no model */
 };
 
-/* Returns 1 + the number of the scikit-learn that defines provider->function; 0 if that is another library, or a version that is not
- * known. */
+/* Returns 1 + the number of the scikit-learn that defines provider->function; 0 if that is another
+ * library, or a version that is not known. */
 int sklearn_of(const struct accel_provider *provider);
 const struct sklearn *sklearn_numbered(int number);
 
@@ -72,15 +72,17 @@ struct sklearn_fit {
     int owned_count;
 };
 
-/* Fills in all but the first three members, and the call's job. Returns false if memory is short, or if scikit-learn's own function must
- * see the call; then there is no job. sklearn_release() follows in any case. vectors: wants x's elements, not only their number. */
+/* Fills in all but the first three members, and the call's job. Returns false if memory is short,
+ * or if scikit-learn's own function must see the call; then there is no job. sklearn_release()
+ * follows in any case. vectors: wants x's elements, not only their number. */
 bool sklearn_read(struct sklearn_fit *fit, bool vectors, struct svm_job *job);
 void sklearn_release(struct sklearn_fit *fit);
 
 /* Shuffles by the numbers that follow the seed. */
 void sklearn_shuffle(int *place, int count, int seed);
 
-/* Returns the model that scikit-learn's function makes, each array in memory of its own; NULL if memory is short. */
+/* Returns the model that scikit-learn's function makes, each array in memory of its own; NULL if
+ * memory is short. */
 struct sklearn_model *sklearn_model_of(const struct sklearn_fit *fit,
                                        const struct libsvm_trainings *trainings);
 void sklearn_free_model(struct sklearn_model *model);

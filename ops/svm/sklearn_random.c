@@ -1,4 +1,5 @@
-/* The random numbers of sklearn/svm/src/newrand/newrand.h: those of std::mt19937 (Matsumoto, Nishimura 1998), cut to a range. */
+/* The random numbers of sklearn/svm/src/newrand/newrand.h: those of std::mt19937 (Matsumoto,
+ * Nishimura 1998), cut to a range. */
 #include "sklearn.h"
 
 enum { WORDS = 624, DISTANCE = 397 };
@@ -49,8 +50,9 @@ static uint32_t draw_below(struct numbers *random, uint32_t range)
     return (uint32_t)(product >> 32);
 }
 
-/* scikit-learn seeds before its first shuffle, and again when it trains a fold. It trains at least three of a pair's five folds: two at
- * most leave nothing to train, with all rows of a class. So each shuffle begins at the seed. */
+/* scikit-learn seeds before its first shuffle, and again when it trains a fold. It trains at least
+ * three of a pair's five folds: two at most leave nothing to train, with all rows of a class. So
+ * each shuffle begins at the seed. */
 void sklearn_shuffle(int *place, int count, int seed)
 {
     struct numbers random;

@@ -24,7 +24,8 @@ enum {
 _Static_assert(SVM_STORED - SVM_ROWS + 1 == ACCEL_DIMENSIONS,
                "as many sizes as the cost model takes");
 
-/* layout: the dialect's own number; type, kernel: libsvm's. Above them are the folds of a cross-validation. */
+/* layout: the dialect's own number; type, kernel: libsvm's. Above them are the folds of a
+ * cross-validation. */
 static inline int64_t svm_traits(int layout, int type, int kernel)
 {
     return (int64_t)layout << 16 | type << 8 | kernel;
@@ -52,7 +53,8 @@ static inline void svm_leave(const struct accel_call *call, void *result)
     memcpy(call->span[ACCEL_y].ptr, &result, sizeof result);
 }
 
-/* Fills in the spans of a call that has been read: one stands for the vectors, as many bytes as their elements, one for the result. */
+/* Fills in the spans of a call that has been read: one stands for the vectors, as many bytes as
+ * their elements, one for the result. */
 void svm_set_spans(struct accel_call *call);
 
 /* Members of struct accel_op for calls whose words are those above. */
@@ -63,8 +65,9 @@ void svm_typical(struct accel_call *call, const int64_t size[ACCEL_DIMENSIONS]);
 void svm_describe(const struct accel_call *call, const struct accel_fields *fields);
 int svm_count_at(int layout);
 
-/* What the operations have in common. nominal: libsvm's kernel takes 1.6 ns for each element on one core, a twentieth of a product's
- * rate, and a step 4 ns. An iteration on the device waits for sums over all rows. */
+/* What the operations have in common. nominal: libsvm's kernel takes 1.6 ns for each element on one
+ * core, a twentieth of a product's rate, and a step 4 ns. An iteration on the device waits for sums
+ * over all rows. */
 #define SVM_OPERATION                                                                              \
     .group = ACCEL_NO_BLAS, .ml = ACCEL_LIBSVM,                                                    \
     .nominal = {.cpu_share = 0.05, .cpu_step_ms = 4e-6, .gpu_share = 0.3, .gpu_step_ms = 0.01},    \

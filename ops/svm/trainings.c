@@ -1,4 +1,5 @@
-/* The trainings of a call of svm_train(), libsvm's or scikit-learn's, on the device: the call's own, and its folds beside it. */
+/* The trainings of a call of svm_train(), libsvm's or scikit-learn's, on the device: the call's
+ * own, and its folds beside it. */
 #include <stdlib.h>
 
 #include "libsvm.h"

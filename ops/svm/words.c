@@ -1,4 +1,5 @@
-/* What training and cross-validation have in common for those who decide and report: sizes, work, fields. */
+/* What training and cross-validation have in common for those who decide and report: sizes, work,
+ * fields. */
 #include "train.h"
 
 void svm_set_spans(struct accel_call *call)
@@ -66,8 +67,9 @@ static bool uses_blas(const struct accel_call *call)
            word[SVM_STORED] == word[SVM_ROWS] * word[SVM_FEATURES];
 }
 
-/* Easy problems compute a tenth of the kernel matrix, and take as many iterations as they have rows. An iteration computes two rows at most.
- * A step is what a row takes in an iteration, with its share of what a kernel value takes besides its elements. */
+/* Easy problems compute a tenth of the kernel matrix, and take as many iterations as they have
+ * rows. An iteration computes two rows at most. A step is what a row takes in an iteration, with
+ * its share of what a kernel value takes besides its elements. */
 static struct accel_effort effort_of_cpu(const struct accel_call *call)
 {
     const struct shape shape = shape_of(call);
@@ -78,7 +80,8 @@ static struct accel_effort effort_of_cpu(const struct accel_call *call)
                                  .steps = steps * shape.iterations};
 }
 
-/* The device computes the matrix of all rows, dense if it is not very sparse; many problems iterate at once. */
+/* The device computes the matrix of all rows, dense if it is not very sparse; many problems iterate
+ * at once. */
 static struct accel_effort effort_of_device(const struct accel_call *call)
 {
     const struct shape shape = shape_of(call);

@@ -1,8 +1,9 @@
 /*
- * XGBoost (2.0 or newer, built with CUDA) computes on the GPU when a booster's parameter `device` says so. If the program has
- * made no choice, a booster is told to use the device before it trains. It is told to use the CPU again before a function that
- * reads host data in place, which would warn about a device that the program has not asked for, and before one that copies the
- * parameters to where libaccel may not be: a pickle, another booster.
+ * XGBoost (2.0 or newer, built with CUDA) computes on the GPU when a booster's parameter `device`
+ * says so. If the program has made no choice, a booster is told to use the device before it trains.
+ * It is told to use the CPU again before a function that reads host data in place, which would warn
+ * about a device that the program has not asked for, and before one that copies the parameters to
+ * where libaccel may not be: a pickle, another booster.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -91,7 +92,8 @@ static const char *text_of(const struct guide *guide, int argument)
     return text ? text : "";
 }
 
-/* Whether a parameter says where to compute, or asks for what the GPU does not have or does otherwise. */
+/* Whether a parameter says where to compute, or asks for what the GPU does not have or does
+ * otherwise. */
 static bool is_choice(const char *name, const char *value)
 {
     static const char *const devices[] = {"device",    "gpu_id",  "n_gpus",
@@ -138,8 +140,8 @@ static bool leave_device(const struct guide *guide)
     return booster_move(guide, PLACE_ON_GPU, PLACE_ASIDE, "cpu");
 }
 
-/* Runs a call of a booster that computes on the GPU; if it fails, once more on the CPU. The booster stays there, unless the CPU
- * fails as well: then the GPU was not at fault. */
+/* Runs a call of a booster that computes on the GPU; if it fails, once more on the CPU. The booster
+ * stays there, unless the CPU fails as well: then the GPU was not at fault. */
 static enum guide_news run_on_gpu(struct guide *guide)
 {
     if ((int)guide->original(guide) == 0)

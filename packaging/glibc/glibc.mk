@@ -1,6 +1,8 @@
-# OLD_GLIBC=1: the library and the tool run with glibc 2.28 and newer ones, for packages that are built once for many systems. Otherwise they
-# need the glibc of the machine that they are built on, or 2.34. The linker finds the names of packaging/glibc/old_names in libraries that
-# have nothing else, and puts the versions that these say into what it links. What 2.28 lacks is in lacking.c and program.c.
+# OLD_GLIBC=1: the library and the tool run with glibc 2.28 and newer ones, for packages that are
+# built once for many systems. Otherwise they need the glibc of the machine that they are built on,
+# or 2.34. The linker finds the names of packaging/glibc/old_names in libraries that have nothing
+# else, and puts the versions that these say into what it links. What 2.28 lacks is in lacking.c and
+# program.c.
 OLD_GLIBC ?=
 ifeq ($(OLD_GLIBC),1)
 OLD_GLIBC_LIBRARIES := $(addprefix $(BUILD)/packaging/glibc/,libdl.so.2 libpthread.so.0)

@@ -1,6 +1,6 @@
 /*
- * What glibc 2.28 lacks of the functions that libaccel calls, for OLD_GLIBC=1. They take the place of glibc's own in what they
- * are linked into, and are seen nowhere else.
+ * What glibc 2.28 lacks of the functions that libaccel calls, for OLD_GLIBC=1. They take the place
+ * of glibc's own in what they are linked into, and are seen nowhere else.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /*
- * What programs need besides lacking.c, for OLD_GLIBC=1: their start, and functions of libm in the version that glibc 2.28 has.
+ * What programs need besides lacking.c, for OLD_GLIBC=1: their start, and functions of libm in the
+ * version that glibc 2.28 has.
  */
 #include <math.h>
 
@@ -17,7 +18,8 @@ OLD_MATH(exp2, (double x), x)
 OLD_MATH(log, (double x), x)
 OLD_MATH(pow, (double x, double y), x, y)
 
-/* A program's start: before 2.34 each program brought the function that calls its constructors along, and passed it to glibc. */
+/* A program's start: before 2.34 each program brought the function that calls its constructors
+ * along, and passed it to glibc. */
 typedef int main_function(int count, char **arguments, char **environment);
 extern main_function *__init_array_start[] LOCAL, *__init_array_end[] LOCAL;
 extern int old_start(main_function *main, int count, char **arguments, main_function *init,

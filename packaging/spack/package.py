@@ -12,7 +12,8 @@ from spack.package import *
 class Libaccel(MakefilePackage):
     """Runs the BLAS, LAPACK, libsvm and liblinear calls of existing programs on an NVIDIA GPU when that pays: accel run -- PROGRAM."""
 
-    # There is no address yet: `spack install --no-checksum libaccel` in the folder with the tarball of make dist.
+    # There is no address yet: `spack install --no-checksum libaccel` in the folder with the tarball
+    # of make dist.
     url = f"file://{os.getcwd()}/libaccel-0.1.0.tar.gz"
 
     license("MIT")

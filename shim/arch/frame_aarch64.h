@@ -1,6 +1,6 @@
 /*
- * What a slow stub saves on AArch64, and the state of floating-point arithmetic. shim/arch/entry.h includes it for the C side, entry.S for
- * its numbers.
+ * What a slow stub saves on AArch64, and the state of floating-point arithmetic. shim/arch/entry.h
+ * includes it for the C side, entry.S for its numbers.
  */
 #ifndef ACCEL_FRAME_H
 #define ACCEL_FRAME_H
@@ -49,14 +49,14 @@ static inline void accel_frame_return(struct accel_frame *frame, const struct ac
     memcpy(frame->fpr, result->fpr, sizeof result->fpr);
 }
 
-/* Traps and rounding of floating-point arithmetic, and its flags: Arm Architecture Reference Manual for A-profile (DDI 0487), FPCR and
- * FPSR. */
+/* Traps and rounding of floating-point arithmetic, and its flags: Arm Architecture Reference Manual
+ * for A-profile (DDI 0487), FPCR and FPSR. */
 struct accel_arithmetic {
     uint32_t fpcr, fpsr;
 };
 
-/* Returns the thread's, and sets a program's at its start: no traps, rounding to nearest. Most programs have that, and a write of FPCR
- * may wait for all arithmetic. */
+/* Returns the thread's, and sets a program's at its start: no traps, rounding to nearest. Most
+ * programs have that, and a write of FPCR may wait for all arithmetic. */
 static inline struct accel_arithmetic accel_arithmetic_put_aside(void)
 {
     const struct accel_arithmetic found = {__builtin_aarch64_get_fpcr(),

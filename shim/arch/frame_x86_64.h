@@ -1,6 +1,6 @@
 /*
- * What a slow stub saves on x86-64, and the state of floating-point arithmetic. shim/arch/entry.h includes it for the C side, entry.S for
- * its numbers.
+ * What a slow stub saves on x86-64, and the state of floating-point arithmetic. shim/arch/entry.h
+ * includes it for the C side, entry.S for its numbers.
  */
 #ifndef ACCEL_FRAME_H
 #define ACCEL_FRAME_H

@@ -1,10 +1,11 @@
 /*
- * The functions that libaccel stands in front of, besides BLAS: dlsym, because programs look BLAS up (ctypes, JNI, plug-ins);
- * dlclose, because an original may be unloaded; dlerror, because of the messages that dlsym leaves; the C library's
- * __cxa_atexit, because the handlers that CUDA's libraries register there must not run while a thread of ours is inside these
- * libraries; R's R_registerRoutines, because packages look their functions up so; and
- * __asan_default_options, because a program with AddressSanitizer's shared runtime does not start
- * behind a preload otherwise.
+ * The functions that libaccel stands in front of, besides BLAS: dlsym, because programs look BLAS
+ * up (ctypes, JNI, plug-ins); dlclose, because an original may be unloaded; dlerror, because of the
+ * messages that dlsym leaves; the C library's __cxa_atexit, because the handlers that CUDA's
+ * libraries register there must not run while a thread of ours is inside these libraries; R's
+ * R_registerRoutines, because packages look their functions up so; and __asan_default_options,
+ * because a program with AddressSanitizer's shared runtime does not start behind a preload
+ * otherwise.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,8 +21,9 @@
 #include "registration.h"
 #include "slots.h"
 
-/* A suffix to a name that only libaccel has. The real dlsym looks the longer name up in the program's own way, does not find
- * it, and leaves the message that there would be without libaccel, with this suffix; our dlerror removes the suffix. */
+/* A suffix to a name that only libaccel has. The real dlsym looks the longer name up in the
+ * program's own way, does not find it, and leaves the message that there would be without libaccel,
+ * with this suffix; our dlerror removes the suffix. */
 #define UNKNOWN " (seen by libaccel)"
 
 /* The longer name, until the thread's next such look-up. */
@@ -40,8 +42,8 @@ static struct accel_dlsym_answer find_nothing(const char *name)
     return (struct accel_dlsym_answer){ACCEL_DLSYM_REAL, unknown_name};
 }
 
-/* Finds what a program would find for an exported name without us. The real look-up finds functions that come before us in the
- * global scope (the program's own, another preload's). */
+/* Finds what a program would find for an exported name without us. The real look-up finds functions
+ * that come before us in the global scope (the program's own, another preload's). */
 static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
 {
     const char *name = accel_names[entry].symbol;
@@ -63,7 +65,8 @@ static void *find_without_us(void *handle, uint32_t entry, uintptr_t ret)
         if (handle != RTLD_DEFAULT)
             ret = 0; /* a handle of the global scope: the caller's own scope is no part of it */
     }
-    /* We come first in the global scope. A program that checks whether there is a BLAS at all must not find ours. */
+    /* We come first in the global scope. A program that checks whether there is a BLAS at all must
+     * not find ours. */
     return accel_resolve_scopes(entry, ret);
 }
 
@@ -75,7 +78,8 @@ struct accel_dlsym_answer accel_dlsym_hook(void *handle, const char *name, uintp
      * next function, perhaps while they hold locks of their own. */
     if (entry >= 0 || handle != RTLD_NEXT)
         accel_bindings_follow(handle);
-    /* RTLD_NEXT is relative to the caller: for a caller behind us, the real dlsym's answer is never in us. */
+    /* RTLD_NEXT is relative to the caller: for a caller behind us, the real dlsym's answer is never
+     * in us. */
     if (entry < 0 || (handle == RTLD_NEXT && !accel_resolve_is_before_us(ret)))
         return pass_on(name);
     void *found = find_without_us(handle, (uint32_t)entry, ret);

@@ -106,8 +106,8 @@ static void keep(const ElfW(Dyn) * user, const struct accel_object *provider)
     linker_leave();
 }
 
-/* Objects of the program's start are never unloaded. While constructors run there are no others that matter: to open one again would run its
- * constructor before its turn. */
+/* Objects of the program's start are never unloaded. While constructors run there are no others
+ * that matter: to open one again would run its constructor before its turn. */
 static bool may_go(const struct accel_object *object)
 {
     const unsigned at_start = accel_objects_at_start();
@@ -122,7 +122,8 @@ struct holders {
     const ElfW(Dyn) * dynamic[256];
 };
 
-/* If there are too many, the last ones count as none: then a library may stay too long, which does less harm than one that goes too early. */
+/* If there are too many, the last ones count as none: then a library may stay too long, which does
+ * less harm than one that goes too early. */
 static void add_holder(struct holders *holders, const ElfW(Dyn) * dynamic)
 {
     for (int i = 0; i < holders->count; i++)
@@ -151,7 +152,8 @@ static void add_users(struct holders *holders, const ElfW(Dyn) * held)
     }
 }
 
-/* Whether one object stays loaded as long as another does: that one is linked to it, or we keep it for that one, perhaps by way of others. */
+/* Whether one object stays loaded as long as another does: that one is linked to it, or we keep it
+ * for that one, perhaps by way of others. */
 static bool holds(const ElfW(Dyn) * holder, const ElfW(Dyn) * held)
 {
     struct holders holders = {1, {held}};
@@ -207,15 +209,17 @@ struct looked {
     _Atomic unsigned long long loads;
 };
 
-/* The number of the first object behind those that a look has seen. Objects that have gone since only make it smaller. */
+/* The number of the first object behind those that a look has seen. Objects that have gone since
+ * only make it smaller. */
 static unsigned first_unseen(const struct looked *looked, unsigned long long *loads)
 {
     return accel_objects_first_since(atomic_load_explicit(&looked->loads, memory_order_acquire),
                                      loads);
 }
 
-/* Notes a look that began at `loads` and `unloads`. If objects have gone meanwhile, their numbers have changed, and the next look sees all again;
- * so it does while there are no objects of the program's start yet. */
+/* Notes a look that began at `loads` and `unloads`. If objects have gone meanwhile, their numbers
+ * have changed, and the next look sees all again; so it does while there are no objects of the
+ * program's start yet. */
 static void note_look(struct looked *looked, unsigned long long loads, unsigned long long unloads)
 {
     if (accel_objects_at_start() > 0 && accel_objects_unloads() == unloads)
@@ -259,7 +263,8 @@ struct provider {
     struct names names;
 };
 
-/* An object that was loaded before the library can be bound to it only by a call, and accel_resolve() has seen that. */
+/* An object that was loaded before the library can be bound to it only by a call, and
+ * accel_resolve() has seen that. */
 static bool is_bound(const char *name, uint32_t hash, int object, void *data)
 {
     const struct provider *provider = data;
@@ -269,8 +274,8 @@ static bool is_bound(const char *name, uint32_t hash, int object, void *data)
     return entry >= 0 && has(&provider->names, (uint32_t)entry);
 }
 
-/* Finds the first library that defines any of the names and may go; takes out of *names its names and those that no such library
- * has. Returns false if there is no such library. */
+/* Finds the first library that defines any of the names and may go; takes out of *names its names
+ * and those that no such library has. Returns false if there is no such library. */
 static bool next_provider(struct names *names, struct provider *provider)
 {
     const struct link_map *stays = NULL, *found_map = NULL;
@@ -299,7 +304,8 @@ static bool is_ours(const char *name, uint32_t hash)
     return accel_name_find_hashed(name, hash) >= 0;
 }
 
-/* Keeps what objects from number `first` on are bound to. Reads all their relocations, which are many: call it only if there is a library that may go. */
+/* Keeps what objects from number `first` on are bound to. Reads all their relocations, which are
+ * many: call it only if there is a library that may go. */
 static void keep_bound_from(int first)
 {
     struct names names = {{0}};
@@ -366,7 +372,8 @@ static void keep_of_its_root(const ElfW(Dyn) * user)
     linker_leave();
 }
 
-/* The object that brought another one in, and what that one is bound to, stay the same: so each object is looked at once. */
+/* The object that brought another one in, and what that one is bound to, stay the same: so each
+ * object is looked at once. */
 static void keep_of_roots(void)
 {
     static struct looked looked;
@@ -384,8 +391,8 @@ static void keep_of_roots(void)
 
 /* ---- At each change ---- */
 
-/* Whether an object behind those of the program's start defines one of the names, or one that is gone has done so: each object's
- * symbols are read once. */
+/* Whether an object behind those of the program's start defines one of the names, or one that is
+ * gone has done so: each object's symbols are read once. */
 static bool is_defined(void)
 {
     static struct looked looked;
@@ -403,8 +410,8 @@ static bool is_defined(void)
     return false;
 }
 
-/* Keeps what new objects are bound to if one of them names one of ours: the others are bound to what they were. What they have called meanwhile is an original: then
- * all are looked at. */
+/* Keeps what new objects are bound to if one of them names one of ours: the others are bound to
+ * what they were. What they have called meanwhile is an original: then all are looked at. */
 static void keep_bound_of_new(void)
 {
     static struct looked looked;

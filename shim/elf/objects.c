@@ -50,7 +50,8 @@ unsigned long long accel_objects_loads(void)
 {
     static _Atomic unsigned long long last;
     struct object_counts counts = {0, 0, 0};
-    /* Each call asks, and must not wait for a program that forks again and again: the next one asks anew. */
+    /* Each call asks, and must not wait for a program that forks again and again: the next one asks
+     * anew. */
     if (!linker_enter_iteration_now())
         return atomic_load_explicit(&last, memory_order_relaxed);
     dl_iterate_phdr(first_object, &counts);
@@ -416,8 +417,8 @@ static int look_at_needs(struct dl_phdr_info *info, size_t size, void *data)
     return has_needed(needing, info, number) ? fill_in(needing->object, info, number) : 0;
 }
 
-/* Another thread may close libraries: their names stay as long as an iteration is under way, within which there may be others (glibc's lock is
- * recursive). */
+/* Another thread may close libraries: their names stay as long as an iteration is under way, within
+ * which there may be others (glibc's lock is recursive). */
 static int find_root(struct dl_phdr_info *first, size_t size, void *data)
 {
     struct needing *needing = data;
@@ -508,7 +509,8 @@ struct use {
     int seen;
 };
 
-/* Returns from which symbol on .gnu.hash has the hashes. If it is empty, nothing can be told from its header (bfd writes 1). */
+/* Returns from which symbol on .gnu.hash has the hashes. If it is empty, nothing can be told from
+ * its header (bfd writes 1). */
 static uint32_t hashed_from(const struct accel_gnu_hash *g)
 {
     for (uint32_t b = 0; b < g->buckets; b++)
@@ -517,7 +519,8 @@ static uint32_t hashed_from(const struct accel_gnu_hash *g)
     return UINT32_MAX;
 }
 
-/* Calls see() for the names in an object's relocations, of functions and of data, until it returns true. */
+/* Calls see() for the names in an object's relocations, of functions and of data, until it returns
+ * true. */
 static bool sees_a_name(const struct use *use, ElfW(Addr) base, const ElfW(Dyn) * dynamic,
                         int number)
 {

@@ -6,7 +6,8 @@
 #include "objects.h"
 #include "ops/names.h"
 
-/* The thread's last answer: a program predicts in a loop, and dladdr() looks at all symbols of the object. */
+/* The thread's last answer: a program predicts in a loop, and dladdr() looks at all symbols of the
+ * object. */
 static _Thread_local struct {
     uintptr_t ret;
     unsigned long long unloads; /* as of the look-up: later, other code may be there */

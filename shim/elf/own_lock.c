@@ -2,7 +2,8 @@
 
 #include <stdatomic.h>
 
-/* Read by handlers of this thread: true from before the lock is taken until after it is given back. */
+/* Read by handlers of this thread: true from before the lock is taken until after it is given
+ * back. */
 static _Thread_local volatile bool held __attribute__((tls_model("initial-exec")));
 
 bool own_lock(pthread_mutex_t *lock)

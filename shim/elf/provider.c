@@ -186,8 +186,8 @@ static int width_of_file(const struct link_map *object)
     return strncmp(name, "libflexiblas64", 14) == 0 ? 64 : 32;
 }
 
-/* Returns the width that the library's names in other manglings imply, else 0: scipy-openblas 0.3.31 has only plain names for its
- * batches. */
+/* Returns the width that the library's names in other manglings imply, else 0: scipy-openblas
+ * 0.3.31 has only plain names for its batches. */
 static int width_of_others(const struct link_map *object)
 {
     for (uint32_t i = 0; i < accel_mangling_count; i++) {
@@ -263,7 +263,8 @@ static struct accel_sizes sizes_of(const struct link_map *object, uint32_t entry
     return sizes;
 }
 
-/* Returns the object of a function that may be of BLAS or LAPACK by its name, and by the other names that its library has; else NULL. */
+/* Returns the object of a function that may be of BLAS or LAPACK by its name, and by the other
+ * names that its library has; else NULL. */
 static const struct link_map *object_by_names(uint32_t entry, void *function)
 {
     const struct accel_mangling *mangling = accel_name_mangling(entry);
@@ -367,7 +368,8 @@ void *accel_provider_find(void *handle, bool own, const struct accel_routine *ro
         const struct accel_mangling *mangling = accel_name_mangling(i);
         if (mangling->abi != ACCEL_ABI_FORTRAN)
             continue;
-        /* A name unlike the library's others, such as sgemm_batch_ beside scipy_sgemm_64_ in OpenBLAS 0.3.31, which fails. */
+        /* A name unlike the library's others, such as sgemm_batch_ beside scipy_sgemm_64_ in
+         * OpenBLAS 0.3.31, which fails. */
         if (!mangling->width && is_named_otherwise(handle, mangling))
             continue;
         void *function = accel_real_lookup(handle, accel_names[i].symbol);
@@ -383,9 +385,10 @@ void *accel_provider_find(void *handle, bool own, const struct accel_routine *ro
 
 /* ---- Threads ---- */
 
-/* In the order of the look-ups: first a library's own functions, then OpenMP's. get returns, and set takes, an int, or an int64
- * whose lower half is it. Sources: OpenBLAS's cblas.h with its prefixes and suffixes, oneMKL's reference, BLIS's documentation
- * of multithreading, flexiblas_api.h, OpenMP. */
+/* In the order of the look-ups: first a library's own functions, then OpenMP's. get returns, and
+ * set takes, an int, or an int64 whose lower half is it. Sources: OpenBLAS's cblas.h with its
+ * prefixes and suffixes, oneMKL's reference, BLIS's documentation of multithreading,
+ * flexiblas_api.h, OpenMP. */
 static const struct {
     const char *get, *set;
 } thread_names[] = {

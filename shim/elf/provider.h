@@ -1,6 +1,7 @@
 /*
- * A CPU library's own properties: its file, the width of its integers, its threads. The shim and the command-line tool share
- * this, so that a calibration and a program know a library by the same name. Nothing here allocates. Thread-safe.
+ * A CPU library's own properties: its file, the width of its integers, its threads. The shim and
+ * the command-line tool share this, so that a calibration and a program know a library by the same
+ * name. Nothing here allocates. Thread-safe.
  */
 #ifndef ACCEL_PROVIDER_H
 #define ACCEL_PROVIDER_H
@@ -12,9 +13,10 @@
 
 enum { ACCEL_PROVIDER_NAME_BYTES = 200 };
 
-/* Writes the library's name in a calibration, such as "libopenblasp-r0.3.21.so 36384320": the base name (its first 150 bytes)
- * and the size in bytes (0 if there is no file) of the file that the path leads to. An empty path is the program, as for the
- * dynamic linker. Also writes that file's path, without symbolic links. Keeps errno. */
+/* Writes the library's name in a calibration, such as "libopenblasp-r0.3.21.so 36384320": the base
+ * name (its first 150 bytes) and the size in bytes (0 if there is no file) of the file that the
+ * path leads to. An empty path is the program, as for the dynamic linker. Also writes that file's
+ * path, without symbolic links. Keeps errno. */
 void accel_provider_name(char name[ACCEL_PROVIDER_NAME_BYTES], char real[PATH_MAX],
                          const char *path);
 
@@ -30,8 +32,9 @@ void *accel_provider_behind(uint32_t entry, void *function);
 /* Returns whether that could be 32 or 64, by the library's names alone. */
 bool accel_provider_may_be(uint32_t entry, void *function);
 
-/* Returns a routine's Fortran function in a library, under any of its names, and the bits of its INTEGER in *width; NULL if
- * there is none, or only libaccel's. own: leaves out the libraries that it is linked to. */
+/* Returns a routine's Fortran function in a library, under any of its names, and the bits of its
+ * INTEGER in *width; NULL if there is none, or only libaccel's. own: leaves out the libraries that
+ * it is linked to. */
 void *accel_provider_find(void *handle, bool own, const struct accel_routine *routine, int *width);
 
 /* The functions that get and set a library's number of threads. NULL: it has none. */

@@ -15,7 +15,8 @@ _Atomic(void *) accel_real_dlsym, accel_next_dlsym;
 /* The linker's own r_debug: a program's copy of it, if there is one, is not up to date. */
 static _Atomic(const struct r_debug *) linker_state;
 
-/* The version of glibc's first names: that of the first glibc for an architecture (shlib-versions in glibc's sysdeps). */
+/* The version of glibc's first names: that of the first glibc for an architecture (shlib-versions
+ * in glibc's sysdeps). */
 #ifdef __aarch64__
 #    define BASELINE "GLIBC_2.17"
 #else
@@ -28,7 +29,8 @@ static const char *const dlsym_versions[] = {"GLIBC_2.34", BASELINE};
 
 typedef void *(*dlsym_function)(void *, const char *);
 
-/* _dl_find_object of glibc 2.35 and later, else NULL. dladdr also searches all of a library's symbols: 0.15 ms in OpenBLAS. */
+/* _dl_find_object of glibc 2.35 and later, else NULL. dladdr also searches all of a library's
+ * symbols: 0.15 ms in OpenBLAS. */
 static _Atomic(void *) find_object;
 
 static struct link_map *found_object(const void *address)

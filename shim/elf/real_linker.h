@@ -1,6 +1,7 @@
 /*
- * The dynamic linker for libaccel's own use: the real functions behind those of hooks.c, and the objects that addresses lie in.
- * The linker sees libaccel as the caller of these look-ups. All functions are thread-safe.
+ * The dynamic linker for libaccel's own use: the real functions behind those of hooks.c, and the
+ * objects that addresses lie in. The linker sees libaccel as the caller of these look-ups. All
+ * functions are thread-safe.
  */
 #ifndef ACCEL_REAL_LINKER_H
 #define ACCEL_REAL_LINKER_H
@@ -29,7 +30,8 @@ char *accel_real_dlerror(void);
 /* Returns whether the dynamic linker is mapping or unmapping objects now (r_debug, link.h). */
 bool accel_real_maps(void);
 
-/* Return the object that an address lies in (NULL: none); libaccel's own; whether an address lies in that. */
+/* Return the object that an address lies in (NULL: none); libaccel's own; whether an address lies
+ * in that. */
 const struct link_map *accel_object_of(const void *address);
 const struct link_map *accel_own_object(void);
 bool accel_is_own(const void *address);
@@ -39,13 +41,13 @@ bool accel_is_own(const void *address);
 const void *accel_object_begin(const struct link_map *object);
 bool accel_is_in_our_namespace(const struct link_map *object);
 
-/* Opens a loaded object again, by its name in its own namespace (dlmopen). Close the handle with accel_real_dlclose(). NULL if
- * the name leads to another object or to none, such as the vdso's. Call it within linker_enter(); the object must stay
- * meanwhile. */
+/* Opens a loaded object again, by its name in its own namespace (dlmopen). Close the handle with
+ * accel_real_dlclose(). NULL if the name leads to another object or to none, such as the vdso's.
+ * Call it within linker_enter(); the object must stay meanwhile. */
 void *accel_real_handle(const struct link_map *object);
 
-/* Look a symbol up in the scope of an object, or of the object of our namespace that has this name. NULL if there is none, or
- * only libaccel's. */
+/* Look a symbol up in the scope of an object, or of the object of our namespace that has this name.
+ * NULL if there is none, or only libaccel's. */
 void *accel_real_lookup_in(const struct link_map *object, const char *symbol);
 void *accel_real_lookup_named(const char *name, const char *symbol);
 

@@ -10,7 +10,8 @@
 #include "real_linker.h"
 #include "slots.h"
 
-/* Returns the number of methods; 0: there is none of ours, or they are of an older R, whose methods are longer. */
+/* Returns the number of methods; 0: there is none of ours, or they are of an older R, whose methods
+ * are longer. */
 static size_t count_of(const struct accel_r_method *table)
 {
     size_t count = 0;

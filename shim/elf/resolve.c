@@ -64,8 +64,8 @@ static int layout_of(uint32_t entry, void *function)
     return op->accepts && dispatch_takes_library(routine) ? op->accepts(&provider) : 0;
 }
 
-/* All that have been made. They are never freed, as another thread may hold one; an equal one serves again, or a program that opens and closes plug-ins
- * would grow with each. */
+/* All that have been made. They are never freed, as another thread may hold one; an equal one
+ * serves again, or a program that opens and closes plug-ins would grow with each. */
 static struct made {
     struct accel_original original;
     unsigned long long unloads; /* as of when it was last wanted */
@@ -168,8 +168,8 @@ const struct accel_original *accel_resolve_unasked(uint32_t entry, void *functio
 
 /* ---- The four stages ---- */
 
-/* Whether a function comes before libaccel in the global scope: another preload's, or the program's.
- * It gets all calls itself, so one that reaches us has been passed on by it. */
+/* Whether a function comes before libaccel in the global scope: another preload's, or the
+ * program's. It gets all calls itself, so one that reaches us has been passed on by it. */
 static bool is_before_us(const void *function)
 {
     return accel_resolve_is_before_us((uintptr_t)function + 1);
@@ -177,10 +177,12 @@ static bool is_before_us(const void *function)
 
 static void *from_caller_scope(const char *name, uintptr_t ret)
 {
-    /* The byte before the return address is in the call instruction; the byte at it may lie in another function or in none. */
+    /* The byte before the return address is in the call instruction; the byte at it may lie in
+     * another function or in none. */
     const struct link_map *caller = accel_object_of((const void *)(ret - 1));
     struct accel_object root;
-    /* Code of another namespace is not bound to us: it calls a pointer that code of our namespace has handed out. */
+    /* Code of another namespace is not bound to us: it calls a pointer that code of our namespace
+     * has handed out. */
     if (!caller || caller == accel_own_object() || !accel_is_in_our_namespace(caller))
         return NULL;
     void *found =
@@ -193,8 +195,8 @@ static void *from_caller_scope(const char *name, uintptr_t ret)
     return found && !is_before_us(found) ? found : NULL;
 }
 
-/* Returns the first provider of the name among the loaded objects: LP64, else ILP64, else of unknown width; in *wide the first
- * ILP64 one if there are both widths, else NULL. */
+/* Returns the first provider of the name among the loaded objects: LP64, else ILP64, else of
+ * unknown width; in *wide the first ILP64 one if there are both widths, else NULL. */
 static void *from_loaded_objects(uint32_t entry, void **wide)
 {
     struct accel_objects objects = {.next = 0};
@@ -278,8 +280,9 @@ void *accel_resolve_between(const char *name, uintptr_t ret)
     return NULL;
 }
 
-/* A library that dlopen() has added to the global scope is the original of callers that came after it, and of those that have no other. One that was
- * there before, and has BLAS in its own scope, is bound to that: for good, if its own dlopen() said RTLD_NOW, as Python's does. */
+/* A library that dlopen() has added to the global scope is the original of callers that came after
+ * it, and of those that have no other. One that was there before, and has BLAS in its own scope, is
+ * bound to that: for good, if its own dlopen() said RTLD_NOW, as Python's does. */
 static void *from_later_global_scope(const char *name, uintptr_t ret, void *global, int number)
 {
     void *const own = accel_objects_number((const void *)(ret - 1)) < number

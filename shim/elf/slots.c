@@ -21,7 +21,8 @@ FORKS_LOCK(lock);
 
 _Static_assert(ACCEL_STAYS_BYTES == GPU_STAYS_BYTES, "the gate of Level 2");
 
-/* Exported entries: whether one has been called, and its original if that is the same for all callers. */
+/* Exported entries: whether one has been called, and its original if that is the same for all
+ * callers. */
 static bool resolved[ACCEL_ENTRIES_MAX];
 static _Atomic(const struct accel_original *) global_original[ACCEL_ENTRIES_MAX];
 
@@ -84,7 +85,8 @@ static uint64_t site_key(uint32_t entry, uintptr_t ret)
     return ret + ((uint64_t)entry << ACCEL_SITE_ENTRY_SHIFT);
 }
 
-/* Of originals to which no stub may jump by itself: no entry has a number so large, so that only the slow path finds the key. */
+/* Of originals to which no stub may jump by itself: no entry has a number so large, so that only
+ * the slow path finds the key. */
 static uint64_t hidden_key(uint64_t key)
 {
     return key | 1ull << 63;
@@ -139,13 +141,15 @@ static void site_insert(uint64_t key, const struct accel_original *original)
         if (!there || there == key)
             return;
     }
-    /* All are taken: the first one gives way. A stub that is reading it sees that the key changes. */
+    /* All are taken: the first one gives way. A stub that is reading it sees that the key
+     * changes. */
     site_set(site_place(key), key, original);
 }
 
 /* ---- Gates ---- */
 
-/* Whether structs of this original have their count where those of the entry's first original have it. Under the lock. */
+/* Whether structs of this original have their count where those of the entry's first original have
+ * it. Under the lock. */
 static bool is_like_first(uint32_t exported, const struct accel_original *original)
 {
     if (exported < accel_blas_name_count)
@@ -168,8 +172,9 @@ static bool has_gate(uint32_t exported)
     return at != 0 && at != UINT32_MAX;
 }
 
-/* Whether the call-site table may lead to an original. If there is a wide one, every call is looked at. A gate behind the look-up
- * must find BLAS, or structs of the layout that it reads; a library that is turned off has no gate. Under the lock. */
+/* Whether the call-site table may lead to an original. If there is a wide one, every call is looked
+ * at. A gate behind the look-up must find BLAS, or structs of the layout that it reads; a library
+ * that is turned off has no gate. Under the lock. */
 static bool is_for_sites(uint32_t exported, const struct accel_original *original)
 {
     if (original->wide)
@@ -194,8 +199,9 @@ static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *fo
     atomic_store_explicit(enter, to, memory_order_release);
 }
 
-/* The gain of a routine that only moves data does not depend on its size, unless its matrix is on the device, or may come to be there; that of a library which is
- * turned off is none. A library that has been told to use the GPU is guided to its end. */
+/* The gain of a routine that only moves data does not depend on its size, unless its matrix is on
+ * the device, or may come to be there; that of a library which is turned off is none. A library
+ * that has been told to use the GPU is guided to its end. */
 static enum dispatch_level level_for(uint32_t exported, struct dispatch_attention attention)
 {
     const enum dispatch_level level = attention.level;
@@ -219,7 +225,8 @@ static void publish_exported(uint32_t entry, struct dispatch_attention attention
         level = level_for(entry, attention);
     else if (level != DISPATCH_SEE_ALL)
         level = DISPATCH_SEE_NOTHING;
-    /* A gate reads the arguments: if only the look-up tells that they are BLAS's, the gate comes after it. */
+    /* A gate reads the arguments: if only the look-up tells that they are BLAS's, the gate comes
+     * after it. */
     void *gate = code(global ? at->gate : at->bycaller_gate);
     if ((global && global->ours && !is_like_first(entry, global)) || !has_gate(entry))
         gate = slow_code(entry);
@@ -359,8 +366,8 @@ const struct accel_original *accel_slots_original(uint32_t entry, uintptr_t ret)
     if (original)
         return original;
 
-    /* Without our lock: the look-ups take the dynamic linker's lock, and a constructor that runs under that lock may wait for
-     * ours. */
+    /* Without our lock: the look-ups take the dynamic linker's lock, and a constructor that runs
+     * under that lock may wait for ours. */
     const void *object = accel_object_of((const void *)(ret - 1));
     original = known_caller(object, entry);
     bool known = original != NULL;
@@ -441,7 +448,8 @@ void *accel_slots_bind(uint32_t entry, void *function)
     return pointer;
 }
 
-/* In the child of a fork: another thread of the parent may have been in the middle of growing the array. */
+/* In the child of a fork: another thread of the parent may have been in the middle of growing the
+ * array. */
 static void forget_callers(void)
 {
     caller = NULL;

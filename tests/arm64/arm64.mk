@@ -1,5 +1,5 @@
-# make test-arm64: libaccel, the test GPU and tests for AArch64, compiled for Debian's arm64 tree (scripts/install-deps arm64), and run there under
-# qemu-user (tests/arm64/enter).
+# make test-arm64: libaccel, the test GPU and tests for AArch64, compiled for Debian's arm64 tree
+# (scripts/install-deps arm64), and run there under qemu-user (tests/arm64/enter).
 ARM64      := $(BUILD)/arm64
 ARM64_TREE := $(ARM64)/tree
 ARM64_MAKE  = $(MAKE) BUILD=$(ARM64) CROSS=aarch64-linux-gnu- CPPFLAGS=--sysroot=$(ARM64_TREE) LDFLAGS=--sysroot=$(ARM64_TREE) \
@@ -7,8 +7,8 @@ ARM64_MAKE  = $(MAKE) BUILD=$(ARM64) CROSS=aarch64-linux-gnu- CPPFLAGS=--sysroot
 ARM64_TESTS    := tests/ops/test_toy.py tests/arm64/test_calls.py tests/programs/test_numpy.py tests/programs/test_octave.py tests/programs/test_r.py
 # What these run.
 ARM64_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 fp_state fp_modes put_model steps) $(LACKING)
-# Those that take long under qemu are left out (crew, gpu, schedule, smo, staging ...), and test_pack.c, which counts calls of libc that a compiler
-# for AArch64 puts in for short loops.
+# Those that take long under qemu are left out (crew, gpu, schedule, smo, staging ...), and
+# test_pack.c, which counts calls of libc that a compiler for AArch64 puts in for short loops.
 ARM64_UNIT := $(addprefix tests/,base/test_ranks.c base/test_text.c cpu_ref/test_linear_judge.c cpu_ref/test_svm_judge.c cpu_ref/test_verify.c \
     dispatch/test_calibration.c dispatch/test_decide.c dispatch/test_model.c dispatch/test_settings.c gpu/test_choose.c gpu/test_lane.c gpu/test_nominal.c gpu/test_pool.c \
     gpu/test_sightings.c ops/lapack/test_triangles.c ops/test_names.c ops/test_parse.c ops/test_series.c ops/test_shape.c report/test_report.c shim/test_objects.c shim/test_reads.c tool/test_elf_file.c)

@@ -1,6 +1,7 @@
 /*
- * The crew: every item of every job is done once, whatever the number of threads; they come and go as they must; and the program's
- * signals are not theirs. Each test runs in the child of a fork, which begins without threads.
+ * The crew: every item of every job is done once, whatever the number of threads; they come and go
+ * as they must; and the program's signals are not theirs. Each test runs in the child of a fork,
+ * which begins without threads.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -239,7 +240,8 @@ static void work_on_first_cpu(void *context, int64_t number)
     do_item(context, number);
 }
 
-/* Runs jobs until so few threads may help that wanted() says so. Returns whether that has come within some minutes. */
+/* Runs jobs until so few threads may help that wanted() says so. Returns whether that has come
+ * within some minutes. */
 static bool run_until(bool (*wanted)(int allowed))
 {
     for (const time_t start = time(NULL); time(NULL) < start + 200;) {
@@ -269,7 +271,8 @@ static bool some(int allowed)
     return allowed > 0;
 }
 
-/* Helpers that share a CPU with three threads get a quarter of it at most; later one is tried again. */
+/* Helpers that share a CPU with three threads get a quarter of it at most; later one is tried
+ * again. */
 static void crowd(void)
 {
     pthread_t thread[3];

@@ -1,5 +1,6 @@
 /*
- * How many threads may help, by samples that the test makes up: independent of what this machine does.
+ * How many threads may help, by samples that the test makes up: independent of what this machine
+ * does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +10,8 @@
 
 #include "base/thread/give_way.h"
 
-/* Adds so many rounds of samples: in each one of every helper that may work, which got this share of its CPU. Moves the clock on. */
+/* Adds so many rounds of samples: in each one of every helper that may work, which got this share
+ * of its CPU. Moves the clock on. */
 static void work(struct give_way *g, int rounds, double share, double *now_ms)
 {
     for (int i = 0; i < rounds; i++) {
@@ -35,7 +37,8 @@ static void free_cpus_have_all_helpers(void **state)
     }
 }
 
-/* On CPUs that others use, fewer and fewer, soon none; then one for a moment, and more seldom the longer it lasts, up to a second. */
+/* On CPUs that others use, fewer and fewer, soon none; then one for a moment, and more seldom the
+ * longer it lasts, up to a second. */
 static void used_cpus_have_none(void **state)
 {
     struct give_way g;
@@ -82,7 +85,8 @@ static void all_come_back(void **state)
     }
 }
 
-/* Where the program uses some of the CPUs, as many help as there are others: then each gets its own. */
+/* Where the program uses some of the CPUs, as many help as there are others: then each gets its
+ * own. */
 static void as_many_as_there_is_room_for(void **state)
 {
     (void)state;
@@ -129,8 +133,8 @@ static void queued_time_is_read(void **state)
     assert_false(give_way_queued("", &ms));
 }
 
-/* What a hypervisor takes from the machine no thread of this program has; where the kernel does not say how long one was ready, that counts as taken by
- * others. */
+/* What a hypervisor takes from the machine no thread of this program has; where the kernel does not
+ * say how long one was ready, that counts as taken by others. */
 static void a_hypervisors_share_does_not_count(void **state)
 {
     struct give_way g;

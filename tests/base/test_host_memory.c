@@ -1,5 +1,6 @@
 /*
- * The memory that a process may still use: as the files of the kernel say, of both versions of control groups.
+ * The memory that a process may still use: as the files of the kernel say, of both versions of
+ * control groups.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +78,8 @@ static void of_the_machine(void **state)
     assert_true(host_memory_below(root) == INT64_MAX);
 }
 
-/* A group's limit counts, and those of the groups around it; files in the page cache are no loss. */
+/* A group's limit counts, and those of the groups around it; files in the page cache are no
+ * loss. */
 static void of_version_2(void **state)
 {
     (void)state;
@@ -119,7 +121,8 @@ static void is_taken(void **state)
     assert_null(host_memory_take(INT64_MAX / 2));
 }
 
-/* Returns whether the kernel knows that the mapping of an address wants huge pages (VmFlags of proc_pid_smaps(5)). */
+/* Returns whether the kernel knows that the mapping of an address wants huge pages (VmFlags of
+ * proc_pid_smaps(5)). */
 static bool is_huge(const void *address)
 {
     char line[512];

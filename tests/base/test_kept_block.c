@@ -1,6 +1,7 @@
 /*
- * Large blocks: the last one stays for the next call that it fits, its pages with it; other memory is not mistaken for one; a fork's child has none;
- * and after a while without a call it goes back (TEST_LONG=1).
+ * Large blocks: the last one stays for the next call that it fits, its pages with it; other memory
+ * is not mistaken for one; a fork's child has none; and after a while without a call it goes back
+ * (TEST_LONG=1).
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -124,7 +125,8 @@ static void children_have_none(void **state)
     assert_true(kept_block_bytes() > 0);
 }
 
-/* The kernel counts the pages of a block that was kept as available, even if they have been written again. */
+/* The kernel counts the pages of a block that was kept as available, even if they have been written
+ * again. */
 static void reused_memory_is_not_available(void **state)
 {
     const int64_t large = INT64_C(6) * LARGE;

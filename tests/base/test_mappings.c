@@ -106,7 +106,8 @@ static void *map(size_t bytes, int protection, int flags, int fd)
     return memory;
 }
 
-/* Shared and private memory, files with long names, memory with a name, and some to which there is no access. */
+/* Shared and private memory, files with long names, memory with a name, and some to which there is
+ * no access. */
 static void map_many(void)
 {
     char path[400];

@@ -69,7 +69,8 @@ static pthread_t write_to_full_fifo(void)
     return writing;
 }
 
-/* What has to be said waits for the line's end, but not for long, though the clock is put back meanwhile. */
+/* What has to be said waits for the line's end, but not for long, though the clock is put back
+ * meanwhile. */
 static void a_last_line_waits_for_another_thread(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Root ports, in a folder of links like Linux's: devices behind one switch have one, those with ports of their own do not share it. */
+/* Root ports, in a folder of links like Linux's: devices behind one switch have one, those with
+ * ports of their own do not share it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

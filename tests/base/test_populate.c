@@ -1,6 +1,6 @@
 /*
- * Pages of fresh memory: they are there before anybody has written to them, their contents stay, signals wait meanwhile, and what cannot be had is no
- * failure.
+ * Pages of fresh memory: they are there before anybody has written to them, their contents stay,
+ * signals wait meanwhile, and what cannot be had is no failure.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

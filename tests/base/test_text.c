@@ -109,7 +109,8 @@ static void json_strings(void **state)
     text_json_string(&text, "a\"b\\c\n");
     assert_int_equal(text.length, strlen("\"a\\\"b\\\\c\\u000a\""));
     assert_memory_equal(buffer, "\"a\\\"b\\\\c\\u000a\"", text.length);
-    /* A Latin-1 name; half a character at the end, as the kernel cuts a thread's name; a character too long for its form. */
+    /* A Latin-1 name; half a character at the end, as the kernel cuts a thread's name; a character
+     * too long for its form. */
     static const char *const odd[][2] = {{"pr\xe9", "\"pr?\""},
                                          {"\xc3\xa9t\xc3\xa9\xc3", "\"\xc3\xa9t\xc3\xa9?\""},
                                          {"\xc0\xafx", "\"??x\""},

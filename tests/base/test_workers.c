@@ -1,6 +1,7 @@
 /*
- * Threads for whole tasks: every task is run once, by a thread or by its caller; threads come and go as they must, and the program's signals
- * are not theirs. Each test runs in the child of a fork, which begins without threads.
+ * Threads for whole tasks: every task is run once, by a thread or by its caller; threads come and
+ * go as they must, and the program's signals are not theirs. Each test runs in the child of a fork,
+ * which begins without threads.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

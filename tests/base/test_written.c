@@ -1,7 +1,8 @@
 /*
- * Who writes to memory that is watched, is noticed: by stores, system calls, other threads, the child of a fork that shares it, new
- * mappings. Ranges that overlap do not hide writes from each other. Only memory that nothing else can write to is watched, and the
- * program's calls about its memory have the outcomes that they have without us.
+ * Who writes to memory that is watched, is noticed: by stores, system calls, other threads, the
+ * child of a fork that shares it, new mappings. Ranges that overlap do not hide writes from each
+ * other. Only memory that nothing else can write to is watched, and the program's calls about its
+ * memory have the outcomes that they have without us.
  */
 #define _GNU_SOURCE
 #include <errno.h>

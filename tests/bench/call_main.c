@@ -1,5 +1,5 @@
-/* Usage: call_dgemm CALLS M N K [cblas] [turns]; prints nanoseconds per call. With "turns" it does so once for each line
- * that it reads, so that two such programs can take turns on one CPU.
+/* Usage: call_dgemm CALLS M N K [cblas] [turns]; prints nanoseconds per call. With "turns" it does
+ * so once for each line that it reads, so that two such programs can take turns on one CPU.
  *
  * Built with LOCAL_SCOPE the program has no BLAS of its own: it opens libcall_dgemm.so from its own
  * folder with RTLD_LOCAL, as CPython opens extension modules, and only that library's scope has it.

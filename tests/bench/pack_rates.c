@@ -1,7 +1,8 @@
 /*
- * How fast a slot is packed and unpacked: prints for each shape its name, the direction, and the time of one byte over that of
- * contiguous memory, taken in turns with it, a line for each pair. And the same for a large matrix that the crew packs and unpacks,
- * over the time that the same threads need for memcpy().
+ * How fast a slot is packed and unpacked: prints for each shape its name, the direction, and the
+ * time of one byte over that of contiguous memory, taken in turns with it, a line for each pair.
+ * And the same for a large matrix that the crew packs and unpacks, over the time that the same
+ * threads need for memcpy().
  */
 #define _GNU_SOURCE /* CPU_SET() */
 #include <sched.h>
@@ -32,8 +33,8 @@ static double now_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Nanoseconds for each byte that is copied. The copies go through all of the HOST_BYTES in turn, whatever the shape: so each shape
- * finds the same share of them in the caches. */
+/* Nanoseconds for each byte that is copied. The copies go through all of the HOST_BYTES in turn,
+ * whatever the shape: so each shape finds the same share of them in the caches. */
 static double cost(const struct lane_rectangle *shape, char *packed, bool up)
 {
     struct lane_rectangle r = *shape;
@@ -94,7 +95,8 @@ static double crew_time(struct transfer *t)
     return now_ns() - start;
 }
 
-/* The bytes of the cache's lines that columns of doubles lie in, if they begin at lines, or are apart by less than a line. */
+/* The bytes of the cache's lines that columns of doubles lie in, if they begin at lines, or are
+ * apart by less than a line. */
 static double bytes_of_lines(const struct lane_rectangle *r)
 {
     const int64_t gap = (r->ld - r->rows) * DOUBLE, column = r->rows * DOUBLE;
@@ -102,7 +104,8 @@ static double bytes_of_lines(const struct lane_rectangle *r)
            (double)(gap < LINE ? r->ld * DOUBLE : (column + LINE - 1) / LINE * LINE);
 }
 
-/* Lets the process use the first `count` CPUs of those that it may use. Returns false if it has fewer. */
+/* Lets the process use the first `count` CPUs of those that it may use. Returns false if it has
+ * fewer. */
 static bool use_cpus(const cpu_set_t *all, int count)
 {
     cpu_set_t some;

@@ -1,8 +1,11 @@
-/* Prints, of schedules in virtual time, the link, the call, the memory, the milliseconds, and their ratios to the longest engine and to the
- * bound: tests/lib/schedule_cases.h. With the argument `splits`, of calls on several devices: the machine, the call, the devices that share
- * it, the milliseconds, and their ratio to the time at the sum of all devices' rates: tests/lib/split_cases.h. With `panels`, of LAPACK's
- * factorisations of matrices that fit: the link, the call, the milliseconds in panels, and their ratios to one copy up and one kernel, and to
- * the longest engine; and the microseconds of CPU time to choose the panels the first time, and to find the choice again. */
+/* Prints, of schedules in virtual time, the link, the call, the memory, the milliseconds, and their
+ * ratios to the longest engine and to the bound: tests/lib/schedule_cases.h. With the argument
+ * `splits`, of calls on several devices: the machine, the call, the devices that share it, the
+ * milliseconds, and their ratio to the time at the sum of all devices' rates:
+ * tests/lib/split_cases.h. With `panels`, of LAPACK's factorisations of matrices that fit: the
+ * link, the call, the milliseconds in panels, and their ratios to one copy up and one kernel, and
+ * to the longest engine; and the microseconds of CPU time to choose the panels the first time, and
+ * to find the choice again. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -1,8 +1,8 @@
 /* Usage: spawn PAIRS PRELOAD PROGRAM [ARG...]
  *
  * Runs PROGRAM in turn without and with LD_PRELOAD=PRELOAD and prints for each pair both wall times
- * in microseconds. What PROGRAM prints goes to /dev/null. In C because an interpreter's own fork costs more than what is
- * measured. */
+ * in microseconds. What PROGRAM prints goes to /dev/null. In C because an interpreter's own fork
+ * costs more than what is measured. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>

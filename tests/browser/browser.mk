@@ -1,4 +1,5 @@
-# Pages and traces in a browser, headless Chromium: a large package that nothing else needs. KEEP=FOLDER keeps the screenshots.
+# Pages and traces in a browser, headless Chromium: a large package that nothing else needs.
+# KEEP=FOLDER keeps the screenshots.
 .PHONY: browser
 browser:
 	scripts/install-deps build test browser

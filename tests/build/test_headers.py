@@ -12,8 +12,8 @@ from pathlib import Path
 from lib.programs import BUILD, ROOT
 from lib.tap import Tap
 
-# What these headers do not declare: the library may be newer; CUDA 13's have cuEventElapsedTime and cuMemPrefetchAsync under the names of their
-# second versions alone, and the driver has both.
+# What these headers do not declare: the library may be newer; CUDA 13's have cuEventElapsedTime and
+# cuMemPrefetchAsync under the names of their second versions alone, and the driver has both.
 SETS = {"oldest": (BUILD / "cuda-oldest/include", "12000", {"cusolverDnXgeev", "cusolverDnXgeev_bufferSize",
                                                           "cusolverDnXhetrf", "cusolverDnXhetrf_bufferSize",
                                                           "cusolverDnXhetrs", "cusolverDnXhetrs_bufferSize",

@@ -82,7 +82,8 @@ sources = sources_of("gpu/own/*.cu", *(f"{layer}/**/*.[cS]" for layer in ("base"
 output, status = make("-n", f"BUILD={BUILD.relative_to(ROOT)}", *(f"-W{name}" for name in sources), "check", "CHECK=THE-TESTS")
 before, _, _ = output.partition("THE-TESTS")
 words = {word.removeprefix(f"{ROOT}/") for line in before.splitlines() for word in line.split()}
-# Tests compile these themselves, at each run: with options that are their cases. make coverage compiles its own.
+# Tests compile these themselves, at each run: with options that are their cases. make coverage
+# compiles its own.
 at_each_run = (*(f"tests/fixtures/{of}/" for of in ("bindings", "providers", "wrappers")), "tests/coverage/")
 stale = [name for name in sources if name not in words and not name.startswith(at_each_run)]
 tap.ok(status == 0 and "THE-TESTS" in output and not stale, "make check compiles each source that is newer than what it tests", *stale, output[-600:] * (status != 0))

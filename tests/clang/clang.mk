@@ -1,5 +1,5 @@
-# The sources and the suite's programs by clang, in a build folder of their own, and what of the suite depends on what a compiler
-# makes of them. CHECK=... for other tests.
+# The sources and the suite's programs by clang, in a build folder of their own, and what of the
+# suite depends on what a compiler makes of them. CHECK=... for other tests.
 
 CLANG_CHECK := $(if $(filter file,$(origin CHECK)),tests/unit/run tests/shim/test_behaviour.py tests/shim/test_entry_cost.py tests/ops/test_calls.py,$(CHECK))
 

@@ -1,7 +1,8 @@
-# Which branches no test takes: the suite with a build that counts them. An hour. CHECK=... for some of it. make mutants reads
-# which test has run which line.
+# Which branches no test takes: the suite with a build that counts them. An hour. CHECK=... for some
+# of it. make mutants reads which test has run which line.
 COVERAGE := build-coverage
-# Not with such a build: what it exports, needs and how many instructions a call takes, and what builds others or no product at all.
+# Not with such a build: what it exports, needs and how many instructions a call takes, and what
+# builds others or no product at all.
 COVERAGE_CHECK = $(filter-out tests/unit/run tests/style/run tests/report/test_interface.py tests/shim/test_entry_cost.py \
     tests/shim/test_footprint.py tests/suites/% tests/docs/% tests/proof/% tests/ci/% tests/build/%,$(CHECK))
 .PHONY: coverage

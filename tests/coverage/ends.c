@@ -1,4 +1,5 @@
-/* What a process has counted is written before it ends in another way than by exit(). Linked with --wrap=_exit,--wrap=abort. */
+/* What a process has counted is written before it ends in another way than by exit(). Linked with
+ * --wrap=_exit,--wrap=abort. */
 
 void __gcov_dump(void);
 _Noreturn void __real__exit(int status);

@@ -1,4 +1,5 @@
-/* cpu_ref/linear.h: models of a plain method pass, for each loss, and those with an error do not. */
+/* cpu_ref/linear.h: models of a plain method pass, for each loss, and those with an error do
+ * not. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* cpu_ref/svm.h: solutions of a plain solver pass, for each kernel and kind of problem, and those with an error do not. */
+/* cpu_ref/svm.h: solutions of a plain solver pass, for each kernel and kind of problem, and those
+ * with an error do not. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -244,7 +245,8 @@ static void judge_all(const struct svm_kernel *kernel, int type, bool in_csr)
         assert_true(cpu_ref_svm(&x, kernel, &s.q) > 1);
 }
 
-/* A solver that has been stopped: all but the gap is right, and an error is found as in a solution. */
+/* A solver that has been stopped: all but the gap is right, and an error is found as in a
+ * solution. */
 static void judge_stopped(const struct svm_kernel *kernel, int type)
 {
     static struct solved s;

@@ -1,5 +1,6 @@
-/* The checks of results (cpu_ref/apply.h, cpu_ref/verify.h) against plain loops: what they multiply with, and that each element of a
- * right product counts. Whole routines are in tests/cpu_ref/test_verify.py. */
+/* The checks of results (cpu_ref/apply.h, cpu_ref/verify.h) against plain loops: what they multiply
+ * with, and that each element of a right product counts. Whole routines are in
+ * tests/cpu_ref/test_verify.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -108,7 +109,8 @@ static void long_columns(void **state)
                     (double)x[i] - 2.0 * (double)x[i + ROWS] + 3.0 * (double)x[i + 2 * ROWS]);
 }
 
-/* A product of doubles, and the same with one element changed by a part in 10^9: each one is noticed. */
+/* A product of doubles, and the same with one element changed by a part in 10^9: each one is
+ * noticed. */
 static void every_element_counts(void **state)
 {
     enum { N = 20 };
@@ -181,7 +183,8 @@ static void singular_triangles_are_not_judged(void **state)
     assert_true(cpu_ref_verify(&call, before, 1, 0) == CPU_REF_NOT_JUDGED);
 }
 
-/* Sums of a constant, one addition after the other: the roundings do not cancel. A wrong element is noticed all the same. */
+/* Sums of a constant, one addition after the other: the roundings do not cancel. A wrong element is
+ * noticed all the same. */
 static void long_sums_err_to_one_side(void **state)
 {
     enum { K = 20000 };

@@ -1,5 +1,6 @@
-/* What cpu_ref/verify.h says of results near and beyond the range of their type, of calls that can be judged in part, and of the order of
- * eigenvalues and singular values. Matrices are such that their factors are known. */
+/* What cpu_ref/verify.h says of results near and beyond the range of their type, of calls that can
+ * be judged in part, and of the order of eigenvalues and singular values. Matrices are such that
+ * their factors are known. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -171,7 +172,8 @@ static void right_hand_sides_of_zero(void **state)
         }
 }
 
-/* The factor of a wide matrix has no diagonal beyond its rows: nothing behind the matrix is read. */
+/* The factor of a wide matrix has no diagonal beyond its rows: nothing behind the matrix is
+ * read. */
 static void wide_factors_that_are_no_numbers(void **state)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = sizeof(double) * N * 3;
@@ -340,7 +342,8 @@ static void products_beyond_the_range_are_not_judged(void **state)
     assert_right(judged(t));
 }
 
-/* alpha x, or a solution, is rounded to a multiple of the smallest number, and then multiplied with large elements. */
+/* alpha x, or a solution, is rounded to a multiple of the smallest number, and then multiplied with
+ * large elements. */
 static void factors_that_underflow(void **state)
 {
     (void)state;

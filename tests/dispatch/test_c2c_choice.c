@@ -1,4 +1,5 @@
-/* Operands that kernels read in host memory: the bytes and the time of a choice, against a plain computation. */
+/* Operands that kernels read in host memory: the bytes and the time of a choice, against a plain
+ * computation. */
 #include "tests/lib/decide_cases.h"
 
 #include <math.h>

@@ -173,7 +173,8 @@ static void write_whole(const char *bytes, size_t length)
     close(fd);
 }
 
-/* Every byte changed in every bit, every length cut, every byte left out: the damage is always seen. */
+/* Every byte changed in every bit, every length cut, every byte left out: the damage is always
+ * seen. */
 static void every_byte_damaged(void **state)
 {
     size_t length;
@@ -228,7 +229,8 @@ static void other_files(void **state)
     unlink(path);
 }
 
-/* A damaged file and an empty one are replaced, folders are made; where nothing can be written the old file stays. */
+/* A damaged file and an empty one are replaced, folders are made; where nothing can be written the
+ * old file stays. */
 static void putting(void **state)
 {
     struct calibration file;
@@ -275,7 +277,8 @@ static void putting(void **state)
     assert_int_not_equal(system(deep), 0); /* nothing is left aside */
 }
 
-/* A link stays; no device, no file of another version, none that is something else, and none that may not be read gives way. */
+/* A link stays; no device, no file of another version, none that is something else, and none that
+ * may not be read gives way. */
 static void what_is_not_replaced(void **state)
 {
     struct calibration file;
@@ -320,7 +323,8 @@ static void what_is_not_replaced(void **state)
     unlink(path);
 }
 
-/* What `accel calibrate` has written since this process read the file stays; what others have learned from the same calibration does not. */
+/* What `accel calibrate` has written since this process read the file stays; what others have
+ * learned from the same calibration does not. */
 static void newer_sections_stay(void **state)
 {
     static const char *const old = "calibrated=1790000001\ndgemm 64x64x64:1\n",

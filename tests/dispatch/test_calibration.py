@@ -71,7 +71,8 @@ with tempfile.TemporaryDirectory() as folder:
             times.append([float(line.get(f"est_{side}_ms", 0)) for side in ("cpu", "gpu")])
         tap.ok(all(few > 500 and abs(many / few / 20 - 1) < 0.1 for few, many in zip(*times)) and times[0][1] > 5 * times[0][0], f"{name}: by trainings that are measured", times, done.stderr)
 
-    # A training takes time for each element, and for each kernel value or row besides: what is measured with many features tells both.
+    # A training takes time for each element, and for each kernel value or row besides: what is
+    # measured with many features tells both.
     few = Path(folder, "few")
     few.write_text("".join(f"{i % 2} 1:{i % 17 / 17} 2:{i * i % 23 / 23}\n" for i in range(1000)))
     shapes = {"svm_train": [(200, 20), (200, 200), (400, 50), (400, 400), (800, 20), (800, 100), (1600, 400), (3200, 100)],
@@ -88,8 +89,9 @@ with tempfile.TemporaryDirectory() as folder:
             ratio = float(line.get("est_cpu_ms", 0)) / times[routine](1000, 2, each, besides)
             tap.ok(0.75 < ratio < 1.33, f"{routine}: two features, {each} ns for each element and {besides} besides", ratio, line, done.stderr)
 
-    # Without a calibration, what the table of docs/costs.md measured: a kernel value of two features takes 10 to 20 ns, and a third of the rows are
-    # support vectors; a row in each of 20 directions takes 5 ns, and its one element 0.9 to 7 on one thread.
+    # Without a calibration, what the table of docs/costs.md measured: a kernel value of two
+    # features takes 10 to 20 ns, and a third of the rows are support vectors; a row in each of 20
+    # directions takes 5 ns, and its one element 0.9 to 7 on one thread.
     one = Path(folder, "one")
     one.write_text("".join(f"{i % 2} 1:{i % 17 / 17 + 1}\n" for i in range(1000)))
     for program, data, least, most in (["svm-train"], few, 3.3, 6.7), (["liblinear-train", "-s", "0"], one, 20000 * 5.9e-6, 20000 * 12e-6):
@@ -145,9 +147,9 @@ with tempfile.TemporaryDirectory() as folder:
 
     # ---- Copies and kernels that overlap ----
 
-    # 1.6 ms up, 1 ms for the kernel, 0.8 ms down: more than the CPU's 3 ms together, and less by a schedule. A call of less than 4 MB has no
-    # schedule: 0.24 ms up, 0.2 for the kernel, 0.12 down stay a sum beside the CPU's 0.5.
-    # One that gains much has the GPU started.
+    # 1.6 ms up, 1 ms for the kernel, 0.8 ms down: more than the CPU's 3 ms together, and less by a
+    # schedule. A call of less than 4 MB has no schedule: 0.24 ms up, 0.2 for the kernel, 0.12 down
+    # stay a sum beside the CPU's 0.5. One that gains much has the GPU started.
     orders = {2000: (1000, 8), 1000: (3, 1), 390: (0.5, 0.2)}
     cpu, gpu = ("dgemm " + " ".join(f"{n}x{n}x{n}:{ms[i]}" for n, ms in orders.items()) + "\n" for i in (0, 1))
     put(model, {known["blas"]: cpu, known["gpu"]: f"up_gbps=10\ndown_gbps=10\nkernels_ms=0.001\n{gpu}"})
@@ -157,7 +159,8 @@ with tempfile.TemporaryDirectory() as folder:
            "a call whose copies and kernels pay because they overlap", found[1000], said(done))
     tap.ok(len(found[390]) == 3 and all(why == "slower" and 0.5 < ms < 0.7 for why, ms in found[390]), "and one that is too small to", found[390])
 
-    # Blocks of rows of a matrix are short columns: what these take as measured counts, 2 ms each here, and none if none are short.
+    # Blocks of rows of a matrix are short columns: what these take as measured counts, 2 ms each
+    # here, and none if none are short.
     cpu, gpu = ("dgemm " + " ".join(f"{n}x{n}x{n}:{ms}" for n, ms in sizes.items()) + "\n" for sizes in ({2000: 1000, 1000: 300}, {2000: 8, 1000: 1}))
     est = {}
     for name, values in ("known", ""), ("none", "short_up_bytes=1\nshort_down_bytes=1\n"), ("up", "short_up_bytes=65536\nshort_up_ms=2\n"), ("down", "short_down_bytes=65536\nshort_down_ms=2\n"):
@@ -166,7 +169,8 @@ with tempfile.TemporaryDirectory() as folder:
         est[name] = float(lines_for(done, n="2000")[0]["est_gpu_ms"])
     tap.ok(est["none"] <= est["known"] <= 1.05 * est["none"] and all(1.02 * est["none"] < est[way] for way in ("up", "down")), "what short columns take is in estimates", est)
 
-    # So does the pace of its blocks, beside that of the call whose time was measured: faster ones are taken, and none that are slower. That of another type counts nothing.
+    # So does the pace of its blocks, beside that of the call whose time was measured: faster ones
+    # are taken, and none that are slower. That of another type counts nothing.
     for name, kind, pace in ("slow", "d", 0.5), ("fast", "d", 2), ("other", "s", 0.5):
         paces = " ".join(f"{rows}:{1 if rows == 2048 else pace}" for rows in range(640, 4097, 128))
         put(model, {known["blas"]: cpu, known["gpu"]: f"up_gbps=1000\ndown_gbps=1000\nkernels_ms=0.001\npace_{kind} {paces}\n{gpu}"})
@@ -193,7 +197,8 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(all(f"\n{known[k]}\n" in text for k in known) and text.count("\n[") == 3 and
                all(re.fullmatch(r"accel-model 1|\[.*\]|\w+=[\w.]+|[a-z]+( \d+(x\d+)*:\d+(\.\d+)?)+", line) for line in text.splitlines()),
                f"with what the calls took, {times}", text)
-    # Copies and kernels of a product of order 500 overlap: by how much it takes longer than its schedule says is learned, not its kernel.
+    # Copies and kernels of a product of order 500 overlap: by how much it takes longer than its
+    # schedule says is learned, not its kernel.
     section = text.split(known["gpu"])[1].split("\n[")[0]
     ratio = re.search(r"^schedule_ratio=([\d.]+)$", section, re.M)
     tap.ok(ratio and float(ratio.group(1)) not in (0, 1) and not re.search(r"^dgemm .*\b500x500x500:", section, re.M),

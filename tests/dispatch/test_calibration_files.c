@@ -1,6 +1,7 @@
 /*
- * A calibration's file where the system refuses: each call of libc that fails leaves the old file as it was, no draft, no open file and no memory,
- * and is told. For a program that is linked with these calls wrapped (tests/tests.mk).
+ * A calibration's file where the system refuses: each call of libc that fails leaves the old file
+ * as it was, no draft, no open file and no memory, and is told. For a program that is linked with
+ * these calls wrapped (tests/tests.mk).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -189,7 +190,8 @@ static void a_failure_leaves_the_old_file(void **state)
     assert_int_equal(next_fd(), fd);
 }
 
-/* A try finds what would fail, also where files without a name cannot be made, and leaves nothing. */
+/* A try finds what would fail, also where files without a name cannot be made, and leaves
+ * nothing. */
 static void a_try_leaves_nothing(void **state)
 {
     (void)state;
@@ -318,7 +320,8 @@ static void the_whole_file(void **state)
     calibration_close(&file);
 }
 
-/* A section stays if it was calibrated at another time than the one that was seen: at a time, or not at all. */
+/* A section stays if it was calibrated at another time than the one that was seen: at a time, or
+ * not at all. */
 static void only_what_was_seen_is_replaced(void **state)
 {
     static const char *const times[] = {"", "calibrated=1790000001\n", "calibrated=1790000002\n",

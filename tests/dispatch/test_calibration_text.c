@@ -1,4 +1,5 @@
-/* The lines of a calibration: what is written is read again, and how sections, values and names are found, compared with plain versions. */
+/* The lines of a calibration: what is written is read again, and how sections, values and names are
+ * found, compared with plain versions. */
 #include <ctype.h>
 #include <math.h>
 #include <setjmp.h>
@@ -221,7 +222,8 @@ static void cpus_by_library_and_threads(void **state)
     assert_false(calibration_next_cpu(&rest, prefix, "three", &threads, &section));
 }
 
-/* A key is found by what it was made of; characters that would end a name or its line are others there. */
+/* A key is found by what it was made of; characters that would end a name or its line are others
+ * there. */
 static void keys_are_found(void **state)
 {
     static const char *const libraries[] = {"libx.so 12", "a\"b",    "tab\there",

@@ -1,6 +1,6 @@
 /*
- * A call that is composed of inner ones, by a composition that the test makes itself, on a device that it plays: the estimate, where inner
- * calls run, what is added up, and what the program gets.
+ * A call that is composed of inner ones, by a composition that the test makes itself, on a device
+ * that it plays: the estimate, where inner calls run, what is added up, and what the program gets.
  */
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
@@ -30,7 +30,8 @@ static struct gpu_host host;
 static struct accel_record record;
 static int originals, events, runs;
 
-/* ---- The composition, and the judgement of its results: this program is linked with --wrap for both ---- */
+/* ---- The composition, and the judgement of its results: this program is linked with --wrap for
+ * both ---- */
 
 static struct {
     int inner;
@@ -193,7 +194,8 @@ static void what_may_be_composed(void **state)
     assert_false(composed_may_be(&call));
 }
 
-/* The inner calls' estimates; passes of one thread over the host's memory, and eight over what is judged, at 2 GB/s. */
+/* The inner calls' estimates; passes of one thread over the host's memory, and eight over what is
+ * judged, at 2 GB/s. */
 static void estimates(void **state)
 {
     const struct accel_call call = spectral(), inner = inner_call("dgemm", 512);

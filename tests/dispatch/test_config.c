@@ -1,4 +1,5 @@
-/* The config files: which counts, what their lines may be, and what is said of those that are not. */
+/* The config files: which counts, what their lines may be, and what is said of those that are
+ * not. */
 #include "tests/lib/settings_fixture.h"
 
 #include <errno.h>
@@ -340,7 +341,8 @@ static void others_files(void **state)
     assert_string_equal(complaints(), expected);
 }
 
-/* Whatever a damaged file has in it: every line of complaint is one, and no value is out of its set. */
+/* Whatever a damaged file has in it: every line of complaint is one, and no value is out of its
+ * set. */
 static void check_damaged(const char *text, size_t size)
 {
     write_bytes(systems, text, size);

@@ -31,7 +31,8 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-/* In a process of its own: 0 where it does what is right, with files of this length at most; a signal's number. */
+/* In a process of its own: 0 where it does what is right, with files of this length at most; a
+ * signal's number. */
 static int with_limit(rlim_t bytes)
 {
     int status;

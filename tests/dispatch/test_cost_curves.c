@@ -1,6 +1,7 @@
 /*
- * The curves behind cost.h, from files that each test writes: what the calibration gives to a CPU library and to a GPU, what is said of it, and what is
- * written back. Each test is a process of its own, as a file is opened once.
+ * The curves behind cost.h, from files that each test writes: what the calibration gives to a CPU
+ * library and to a GPU, what is said of it, and what is written back. Each test is a process of its
+ * own, as a file is opened once.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -276,7 +277,8 @@ static void the_nearest_number_of_threads_there(void)
 }
 IN_CHILD(the_nearest_number_of_threads)
 
-/* Its products say how fast the library is at routines that were not measured; a probe says no more. */
+/* Its products say how fast the library is at routines that were not measured; a probe says no
+ * more. */
 static void rates_of_a_section_there(void)
 {
     /* 10^9 operations a second: 512^3 take 268 ms */
@@ -388,7 +390,8 @@ static void calibrated_gpus_there(void)
 }
 IN_CHILD(calibrated_gpus)
 
-/* What a calibration says is in the rates of schedules; but what solves by a kernel of our own, and the pace of blocks, are of native precision. */
+/* What a calibration says is in the rates of schedules; but what solves by a kernel of our own, and
+ * the pace of blocks, are of native precision. */
 static void rates_of_schedules_there(void)
 {
     int64_t bytes;
@@ -472,7 +475,8 @@ static void calls_teach_there(void)
     must(!p->learned);
     cost_learn_cpu(&call, &libraries[0], 1, &(struct cost_time){0.5 * before, 0.5 * before});
     must(p->learned && near(ms_by(p, "dgemm", 100), 0.5 * before, 0.05));
-    /* What others had of the CPU does not count, and what took no longer than the estimate counts as it is. */
+    /* What others had of the CPU does not count, and what took no longer than the estimate counts
+     * as it is. */
     for (int i = 0; i < 30; i++)
         cost_learn_cpu(&call, &libraries[0], 1, &(struct cost_time){50 * before, 0.1 * before});
     must(near(ms_by(p, "dgemm", 100), 0.5 * before, 0.05));

@@ -287,8 +287,8 @@ static struct accel_call factorisation(const char *name, int64_t m, int64_t n)
     return call;
 }
 
-/* A matrix above the device's memory is factored there in panels, if it is not above it by too much, and lies in host memory. Most of it
- * comes up several times: that takes its time. */
+/* A matrix above the device's memory is factored there in panels, if it is not above it by too
+ * much, and lies in host memory. Most of it comes up several times: that takes its time. */
 static void lapack_above_the_memory(void **state)
 {
     static const char *const names[] = {"dpotrf", "dgetrf", "dgeqrf", "zpotrf", "sgetrf", "cgeqrf"};
@@ -335,8 +335,8 @@ static void lapack_above_the_memory(void **state)
     assert_true(!slower.gpu && slower.why == ACCEL_SLOWER);
 }
 
-/* A matrix that fits comes up while it is factored: its estimate is less than the sum of copies and kernels, where the copies take long enough,
- * and no more than that where they do not. */
+/* A matrix that fits comes up while it is factored: its estimate is less than the sum of copies and
+ * kernels, where the copies take long enough, and no more than that where they do not. */
 static void lapack_while_it_comes_up(void **state)
 {
     static const char *const names[] = {"dpotrf", "dgetrf", "dgeqrf", "zpotrf", "sgetrf", "cgeqrf"};
@@ -363,7 +363,8 @@ static void lapack_while_it_comes_up(void **state)
     assert_true(saved >= 4);
 }
 
-/* What the gate lets pass without a look must be what the decision would call small, and lose little by it. */
+/* What the gate lets pass without a look must be what the decision would call small, and lose
+ * little by it. */
 static void gate_agrees_with_decision(void **state)
 {
     struct accel_machine ready = machine(DEVICE_READY);
@@ -389,7 +390,8 @@ static void gate_agrees_with_decision(void **state)
     }
 }
 
-/* A busy device, a place whose calls have lost, a device without room: the CPU, unless the GPU is required. */
+/* A busy device, a place whose calls have lost, a device without room: the CPU, unless the GPU is
+ * required. */
 static void circumstances(void **state)
 {
     static const struct {
@@ -450,7 +452,8 @@ static void routines_by_name(void **state)
     assert_decision(&tiny, &ready, &s, false, ACCEL_USER);
 }
 
-/* What ACCEL_REQUIRE forbids: that a call which belongs on the GPU stays away from it, other than by the user's wish. */
+/* What ACCEL_REQUIRE forbids: that a call which belongs on the GPU stays away from it, other than
+ * by the user's wish. */
 static void fallbacks(void **state)
 {
     static const enum accel_why fallback[] = {ACCEL_NO_GPU,     ACCEL_WARMING, ACCEL_NO_MEMORY,

@@ -8,7 +8,8 @@
 #include "ops/typical.h"
 #include "tests/lib/decide_cases.h"
 
-/* A slim product pays if its matrix is on the device, unless it takes as long to see that it is unchanged. */
+/* A slim product pays if its matrix is on the device, unless it takes as long to see that it is
+ * unchanged. */
 static void kept_inputs(void **state)
 {
     struct accel_machine m = machine(DEVICE_READY);
@@ -49,7 +50,8 @@ static struct accel_call solver_call(const char *name, int64_t nrhs, struct acce
     return call;
 }
 
-/* Factors that are there need no schedule of panels: what is decided does not depend on a log, and the copy does not count. */
+/* Factors that are there need no schedule of panels: what is decided does not depend on a log, and
+ * the copy does not count. */
 static void kept_factors(void **state)
 {
     static const char *const names[] = {"dpotrs", "dgetrs", "dtrtrs", "dpotri",
@@ -73,8 +75,8 @@ static void kept_factors(void **state)
             }
 }
 
-/* A matrix that the kernel knows to be unchanged is not even read: then a product by a vector pays, as it does not by a digest, which reads
- * what the CPU would. */
+/* A matrix that the kernel knows to be unchanged is not even read: then a product by a vector pays,
+ * as it does not by a digest, which reads what the CPU would. */
 static void watched_inputs(void **state)
 {
     struct accel_machine m = machine(DEVICE_READY);
@@ -97,7 +99,8 @@ static void watched_inputs(void **state)
     assert_decision(&vector, &m, &defaults, false, ACCEL_SLOWER);
 }
 
-/* A call that would gain if its largest input were there says so, and by how much; one that is to bring it runs on the GPU at a loss. */
+/* A call that would gain if its largest input were there says so, and by how much; one that is to
+ * bring it runs on the GPU at a loss. */
 static void inputs_that_are_worth_bringing(void **state)
 {
     struct accel_machine able = machine(DEVICE_READY);

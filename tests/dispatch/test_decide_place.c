@@ -36,7 +36,8 @@ static void reads_host_memory_in_place(void **state)
     const struct accel_machine host = grace();
     struct accel_settings settings = defaults;
     (void)state;
-    /* Each element is read once for each 128 columns or rows of the result: 30 times as often as it is copied, in as much time. */
+    /* Each element is read once for each 128 columns or rows of the result: 30 times as often as it
+     * is copied, in as much time. */
     struct accel_call call = product_somewhere(2000, 2000, 2000);
     assert_int_equal(decide_with(&call, &host, &settings, 4).placed, PLACED_A | PLACED_B);
     call = product_somewhere(8192, 8192, 8192);
@@ -135,7 +136,8 @@ static void what_is_never_read_in_place(void **state)
     assert_int_equal(decide_with(&call, &host, &settings, 4).placed, PLACED_A);
 }
 
-/* The schedule of a call whose kernels read operands in place is that of such a call: one kernel, if all are there. */
+/* The schedule of a call whose kernels read operands in place is that of such a call: one kernel,
+ * if all are there. */
 static void schedules_in_place(void **state)
 {
     struct accel_machine host = grace();

@@ -8,7 +8,8 @@
 #include "gpu/plan/scheduled.h"
 #include "tests/lib/decide_cases.h"
 
-/* A link of 10 GB/s, and the rate of model_gpu_rates(): the same figures as for a sum of copies and kernels. */
+/* A link of 10 GB/s, and the rate of model_gpu_rates(): the same figures as for a sum of copies and
+ * kernels. */
 static struct accel_machine with_schedules(void)
 {
     struct accel_machine m = machine(DEVICE_READY);
@@ -26,7 +27,8 @@ static double expected_ms(const struct accel_call *call, const struct accel_mach
            scheduled_ms(call, &scheduled, &m->schedule, m->gpu_memory, m->kept.operands);
 }
 
-/* The sum of copies and kernels is longer than the CPU's time; the schedule, in which they overlap, is not. */
+/* The sum of copies and kernels is longer than the CPU's time; the schedule, in which they overlap,
+ * is not. */
 static void overlap_pays(void **state)
 {
     const struct accel_machine adds = machine(DEVICE_READY), overlaps = with_schedules();
@@ -116,7 +118,8 @@ static void batches_have_schedules(void **state)
     assert_true(decide_with(&call, &m, &defaults, 4).est_own_ms < 0.6 * overlapping);
 }
 
-/* A call that no schedule makes fast enough stays on the CPU without one; a decision is the same where the estimate is wanted. */
+/* A call that no schedule makes fast enough stays on the CPU without one; a decision is the same
+ * where the estimate is wanted. */
 static void bounds_decide_the_same(void **state)
 {
     static const char *const names[] = {"dgemm", "sgemm", "zgemm"};

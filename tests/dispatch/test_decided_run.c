@@ -1,6 +1,6 @@
 /*
- * How a decided call is run, on a device that the test plays and by its clock: what the device is told, what becomes of each status, which
- * runs are learned from, what a verification does.
+ * How a decided call is run, on a device that the test plays and by its clock: what the device is
+ * told, what becomes of each status, which runs are learned from, what a verification does.
  */
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
@@ -379,7 +379,8 @@ static void precision_is_told_where_it_was_asked_for(void **state)
     assert_null(record.precision);
 }
 
-/* A matrix that no device can do: known before anything goes up. A place that has had two on the device, which looked at them, is held. */
+/* A matrix that no device can do: known before anything goes up. A place that has had two on the
+ * device, which looked at them, is held. */
 static void matrices_that_are_refused(void **state)
 {
     struct accel_call call = factorisation();
@@ -417,7 +418,8 @@ static void matrices_that_are_refused(void **state)
 
 /* ---- Which runs on the device are learned from ---- */
 
-/* Runs one call that takes so long, at a place of its own unless told otherwise. Returns whether it was learned from. */
+/* Runs one call that takes so long, at a place of its own unless told otherwise. Returns whether it
+ * was learned from. */
 static bool learns(double ms)
 {
     const int before = gpu_lessons;
@@ -569,7 +571,8 @@ static void one_of_some_is_verified(void **state)
     assert_int_equal(verified, 3);
 }
 
-/* Nothing stays of the copies of what a call overwrites, large enough to have pages of their own. */
+/* Nothing stays of the copies of what a call overwrites, large enough to have pages of their
+ * own. */
 static void copies_are_freed(void **state)
 {
     enum { LARGE = 512 };

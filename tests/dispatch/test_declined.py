@@ -35,7 +35,8 @@ with tempfile.TemporaryDirectory() as folder:
         tap.ok(done.returncode == 0 and "0 wrong" in done.stdout and not said(done), f"{letters}, {sym}: INFO is LAPACK's", done.stdout, *said(done))
         return calls, outcomes(calls)
 
-    # The GPU is ready and the routine's kernels are loaded once the first call, from another place, is done.
+    # The GPU is ready and the routine's kernels are loaded once the first call, from another place,
+    # is done.
     calls, seen = run("W" + 20 * "i")
     tap.ok(seen[1:] == 2 * [BACK] + 18 * [HELD] and ups(calls[1:]) == 2, "20 indefinite matrices: two have gone up", *seen)
     calls, seen = run("W" + 20 * "i" + 6 * "d")

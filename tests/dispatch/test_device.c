@@ -1,6 +1,6 @@
 /*
- * Two devices of the dispatcher in one process, on the test GPU: what is learned of one, and what becomes of it, is nothing to the
- * other.
+ * Two devices of the dispatcher in one process, on the test GPU: what is learned of one, and what
+ * becomes of it, is nothing to the other.
  */
 #include "tests/lib/devices.h"
 #include "tests/lib/routine.h"
@@ -274,8 +274,8 @@ static double estimate_on(struct dispatch_device *on, const struct accel_call *c
     return ms;
 }
 
-/* A call of 6 MB is divided by a schedule: copies and kernels overlap. Its estimate becomes what its calls take, be that less than the copies
- * are thought to take, or more than all together. */
+/* A call of 6 MB is divided by a schedule: copies and kernels overlap. Its estimate becomes what
+ * its calls take, be that less than the copies are thought to take, or more than all together. */
 static void schedules_learn_their_times(void **state)
 {
     static const double times[] = {0.2, 1, 7, 3};
@@ -298,7 +298,8 @@ static void schedules_learn_their_times(void **state)
     assert_memory_equal(&rates, &after, sizeof rates);
 }
 
-/* What one kernel of the whole call takes is what the device's curve says, which has measured calls, whatever the pace of its rows. Only native precision has paces. */
+/* What one kernel of the whole call takes is what the device's curve says, which has measured
+ * calls, whatever the pace of its rows. Only native precision has paces. */
 static void a_whole_kernel_takes_what_was_measured(void **state)
 {
     const struct accel_call call = product();
@@ -322,7 +323,8 @@ static void a_whole_kernel_takes_what_was_measured(void **state)
     assert_true(ms[0] > 0 && fabs(ms[1] / ms[0] - 1) < 1e-6 && emulated[1] == emulated[0]);
 }
 
-/* So are those of LAPACK in panels: of a matrix that fits and comes up while it is factored, and of one above the memory. */
+/* So are those of LAPACK in panels: of a matrix that fits and comes up while it is factored, and of
+ * one above the memory. */
 static void panels_learn_their_times(void **state)
 {
     static const char *const names[] = {"dpotrf", "dgetrf", "dgeqrf", "dgesv"};

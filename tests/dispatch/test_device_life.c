@@ -1,6 +1,6 @@
 /*
- * The life of a device as the dispatcher knows it: who starts it, who waits for that, what is said, what a child of a fork has of it. The test plays
- * the device, its thread and the clock.
+ * The life of a device as the dispatcher knows it: who starts it, who waits for that, what is said,
+ * what a child of a fork has of it. The test plays the device, its thread and the clock.
  */
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"

@@ -1,5 +1,6 @@
 /*
- * What is noted of a device, which the test plays: routines that are warm or left alone, memory that was short, precisions that it lacks.
+ * What is noted of a device, which the test plays: routines that are warm or left alone, memory
+ * that was short, precisions that it lacks.
  */
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
@@ -58,7 +59,8 @@ static double element(const struct accel_span *x, int64_t i)
     return accel_is_double(x->dtype) ? *(const double *)at : (double)*(const float *)at;
 }
 
-/* A call that computes next to nothing: the identity, pivots that exchange nothing, small vectors. */
+/* A call that computes next to nothing: the identity, pivots that exchange nothing, small
+ * vectors. */
 static enum gpu_status run(struct played_device *on, const struct accel_call *call,
                            struct gpu_host *host)
 {
@@ -125,7 +127,8 @@ static void costs_that_gains_pay_for(void **state)
     const double cost = warm_cost_ms(&device, dgemm);
     (void)state;
     assert_true(warm_counted_ms(&device, dgemm) == cost);
-    /* By estimates that count what is not paid yet: a call that lost 1 ms with it has missed the rest. */
+    /* By estimates that count what is not paid yet: a call that lost 1 ms with it has missed the
+     * rest. */
     warm_note_gain(&device, dgemm, -1);
     assert_true(warm_counted_ms(&device, dgemm) > 0.99 && warm_counted_ms(&device, dgemm) < 1.01);
     assert_true(warm_counted_ms(&device, sgemm) == cost);

@@ -111,7 +111,8 @@ with tempfile.TemporaryDirectory() as folder:
         done = start("steps", "dgemm:400:2", "solve:300:1", env={**env, **rank_env(rank, 2), "ACCEL_MODEL": folder + "/damaged"})
         tap.ok(right(done) and len(said(done)) == (rank == 0), f"a damaged calibration, rank {rank}: the first one names it", *said(done))
 
-    # 80 % of 40 MB is room for a matrix of 23 MB, 40 % is not: there it goes through in panels, some of which come up several times.
+    # 80 % of 40 MB is room for a matrix of 23 MB, 40 % is not: there it goes through in panels,
+    # some of which come up several times.
     for size, at_once in {1: True, 2: False}.items():
         done = start("steps", "solve:1700:1", env={**env, **rank_env(0, size), "ACCEL_START": "wait", "TESTGPU_MEMORY": "40M"})
         up = [float(f["up_mb"]) for f in lines_for(done, sym="dgesv_")]

@@ -13,7 +13,8 @@ tap = Tap()
 PYTHON = "/usr/bin/python3"
 CUDA = str(BUILD / "testgpu" / "libcuda.so.1")
 
-# A parent of real multiprocessing: products, then children that start CUDA, then a product. Loads libraries; "own" starts CUDA.
+# A parent of real multiprocessing: products, then children that start CUDA, then a product. Loads
+# libraries; "own" starts CUDA.
 PROGRAM = """
 import ctypes, importlib, sys, time
 import numpy

@@ -1,4 +1,5 @@
-/* verify_judge() of a batch (dispatch/verify.h): each product is judged, also beside one that cannot be. */
+/* verify_judge() of a batch (dispatch/verify.h): each product is judged, also beside one that
+ * cannot be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

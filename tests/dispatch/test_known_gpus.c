@@ -1,4 +1,5 @@
-/* Known GPUs by any name, compared with a plain version that makes lists of words; and what their figures have in common. */
+/* Known GPUs by any name, compared with a plain version that makes lists of words; and what their
+ * figures have in common. */
 #include <ctype.h>
 #include <math.h>
 #include <setjmp.h>
@@ -160,7 +161,8 @@ static void any_names(void **state)
     assert_true(whole > 5000 && part > 2000 && unknown > 500);
 }
 
-/* Variants of a card count as the card where the user asks for it, not where CUDA says what there is. */
+/* Variants of a card count as the card where the user asks for it, not where CUDA says what there
+ * is. */
 static void variants_for_the_user(void **state)
 {
     static const char *const variants[] = {
@@ -183,7 +185,8 @@ static void assert_near(double a, double b)
         fail_msg("%.9g is not %.9g", a, b);
 }
 
-/* So many eighths of the multiprocessors, but all for seven; and the bus by the memory, which is not more than the card's. */
+/* So many eighths of the multiprocessors, but all for seven; and the bus by the memory, which is
+ * not more than the card's. */
 static void any_instance(void **state)
 {
     static const char *const tails[] = {"g.%dgb", "G.%dGB", "g.%dg", "g.%dgb+me"};
@@ -268,7 +271,8 @@ static bool is_one_of(const char *name, const char *const *names, size_t count)
     return false;
 }
 
-/* What is the same for all: a card with NVLink-C2C has it at one rate and copies by it; the host's own memory serves the others that read it in place. */
+/* What is the same for all: a card with NVLink-C2C has it at one rate and copies by it; the host's
+ * own memory serves the others that read it in place. */
 static void figures(void **state)
 {
     static const char *const c2c[] = {"GB300", "GB200", "GH200"},
@@ -300,7 +304,8 @@ static bool is_times(double figure, double times, double other)
     return fabs(figure / (times * other) - 1) < 0.0125;
 }
 
-/* A generation's chips do everything at fixed ratios; cards that may not be sold everywhere, and Blackwell Ultra, have less in double precision. */
+/* A generation's chips do everything at fixed ratios; cards that may not be sold everywhere, and
+ * Blackwell Ultra, have less in double precision. */
 static void ratios_of_chips(void **state)
 {
     static const char *const less[] = {"GB300", "B300", "H800", "H20"};

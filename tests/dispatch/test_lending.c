@@ -1,4 +1,5 @@
-/* What parts of a call can lend each other, compared with a plain version that knows the rows and columns of each; and who has a part of a factorisation. */
+/* What parts of a call can lend each other, compared with a plain version that knows the rows and
+ * columns of each; and who has a part of a factorisation. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -37,7 +38,8 @@ static bool is_fast(const struct split_part *part)
     return part->rates.peer > 1.25 * part->rates.up;
 }
 
-/* Lines [from, from + count) of a part, of which others bring up their share if they have the same ones. */
+/* Lines [from, from + count) of a part, of which others bring up their share if they have the same
+ * ones. */
 struct range {
     int64_t from, count;
 };
@@ -70,7 +72,8 @@ static double lent_of(const struct split_part *part, struct range (*lines)[2], i
     return all > 0 ? lent / all : 0;
 }
 
-/* A product in a grid: parts of the same rows have the same lines of A, and those of the same columns of B. */
+/* A product in a grid: parts of the same rows have the same lines of A, and those of the same
+ * columns of B. */
 static void products_in_grids(void **state)
 {
     int lent = 0, none = 0;
@@ -181,7 +184,8 @@ static void nobody_lends(void **state)
     assert_false(lending_find(part, 2, &call, 0));
 }
 
-/* Loans shorten a part where its link is what it waits for; where there is no room for each cell, the operands are told. */
+/* Loans shorten a part where its link is what it waits for; where there is no room for each cell,
+ * the operands are told. */
 static void times_of_parts(void **state)
 {
     struct split_part part = {.region = {0, 0, 4096, 8192, 0}}, own;
@@ -211,7 +215,8 @@ static void times_of_parts(void **state)
 
 /* ---- Factorisations ---- */
 
-/* Each part has a panel at least, all panels are some part's, and the first part is that of the device that would be the fastest alone. */
+/* Each part has a panel at least, all panels are some part's, and the first part is that of the
+ * device that would be the fastest alone. */
 static void each_part_has_a_panel(void **state)
 {
     static const char *const names[] = {"dgetrf", "dpotrf", "dgesv", "dposv"};

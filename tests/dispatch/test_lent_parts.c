@@ -1,6 +1,7 @@
 /*
- * Calls over several devices that lend each other what several of their parts need, in virtual time: all parts at the same time take as long as the plan
- * says, each operand crosses the host's memory once, and no call is slower than without loans, nor than on the best device alone.
+ * Calls over several devices that lend each other what several of their parts need, in virtual
+ * time: all parts at the same time take as long as the plan says, each operand crosses the host's
+ * memory once, and no call is slower than without loans, nor than on the best device alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +98,8 @@ static struct outcome judge(const char *machine, const struct accel_call *call,
     return o;
 }
 
-/* Equal and unequal devices, behind links that the host can keep busy, and behind those that it cannot. */
+/* Equal and unequal devices, behind links that the host can keep busy, and behind those that it
+ * cannot. */
 static const struct machine {
     const char *name;
     int count;
@@ -154,10 +156,12 @@ static void as_planned(void **state)
     assert_true(test_is_long() ? lent > 200 && shorter > 75 : lent > 66 && shorter > 25);
 }
 
-/* Eight H100 with NVLink, whose links the host keeps busy: what is reached of the sum of the rates that they reach alone, at least with loans, and at most
- * without them. Nine tenths need order 32768, or more work for each byte; a panel of ?trmm's triangle is too narrow for eight even then. Below that, the first
- * cells of all come up before anything is computed, and products of small cells do not fill a device: of dgemm of order 16384, cells of order 2048 reach
- * 0.94 of its peak, two of them take 1.3 ms to come up and one 0.7 to come down, of 27 ms in all. */
+/* Eight H100 with NVLink, whose links the host keeps busy: what is reached of the sum of the rates
+ * that they reach alone, at least with loans, and at most without them. Nine tenths need order
+ * 32768, or more work for each byte; a panel of ?trmm's triangle is too narrow for eight even then.
+ * Below that, the first cells of all come up before anything is computed, and products of small
+ * cells do not fill a device: of dgemm of order 16384, cells of order 2048 reach 0.94 of its peak,
+ * two of them take 1.3 ms to come up and one 0.7 to come down, of 27 ms in all. */
 static void reached(void **state)
 {
     static const struct {
@@ -185,7 +189,8 @@ static void reached(void **state)
     }
 }
 
-/* All shapes and sides, and devices of any rates: whatever is lent, the parts do not wait for each other for ever, and take as long as planned. */
+/* All shapes and sides, and devices of any rates: whatever is lent, the parts do not wait for each
+ * other for ever, and take as long as planned. */
 static void any_shape(void **state)
 {
     int lent = 0;
@@ -211,7 +216,8 @@ static void any_shape(void **state)
     assert_true(lent > (test_is_long() ? 75 : 30));
 }
 
-/* Memory in which an operand's cells do not all have places: they would have to be brought up again after another device has let go of them. */
+/* Memory in which an operand's cells do not all have places: they would have to be brought up again
+ * after another device has let go of them. */
 static void little_memory(void **state)
 {
     struct split_device device[SPLIT_MOST];
@@ -232,7 +238,8 @@ static void little_memory(void **state)
     judge("some memory", &call, device, count, 45);
 }
 
-/* A way from device to device that is hardly faster than that from the host is not worth its trouble; nor is one that not all have. */
+/* A way from device to device that is hardly faster than that from the host is not worth its
+ * trouble; nor is one that not all have. */
 static void slow_peers(void **state)
 {
     struct split_device device[SPLIT_MOST];

@@ -56,7 +56,8 @@ static void work_of_a_product(void **state)
     assert_near(work.down_bytes, 8 * 64 * 32, 0);
 }
 
-/* Of a triangle of LAPACK's, little more than what is stored goes up, and comes down; eigenvectors take all of its place. */
+/* Of a triangle of LAPACK's, little more than what is stored goes up, and comes down; eigenvectors
+ * take all of its place. */
 static void triangles_of_lapack(void **state)
 {
     const int64_t size[ACCEL_DIMENSIONS] = {4000, 4000, 4000, 10};
@@ -82,7 +83,8 @@ static void triangles_of_lapack(void **state)
     assert_near(work.up_bytes, whole, 0);
 }
 
-/* A matrix that all products read goes up once: with a stride of 0, or one pointer again and again. */
+/* A matrix that all products read goes up once: with a stride of 0, or one pointer again and
+ * again. */
 static void shared_matrices_go_up_once(void **state)
 {
     static double a[1];
@@ -162,7 +164,8 @@ static void curve_passes_through_the_points(void **state)
     }
 }
 
-/* The rate of operations is never thought to be more than ten times what was measured: beyond the measured sizes it decides. */
+/* The rate of operations is never thought to be more than ten times what was measured: beyond the
+ * measured sizes it decides. */
 static void rates_are_not_made_up(void **state)
 {
     struct model_work works[3];
@@ -177,7 +180,8 @@ static void rates_are_not_made_up(void **state)
     assert_true(model_ms(&curve, &large) >= 0.99 * large.term[MODEL_OPERATION] / (10 * measured));
 }
 
-/* A tenth more or less in what was measured of times that grow with the order says nothing of the operations. */
+/* A tenth more or less in what was measured of times that grow with the order says nothing of the
+ * operations. */
 static void noise_is_no_rate(void **state)
 {
     struct model_work works[5];
@@ -239,7 +243,8 @@ static void learning(void **state)
     assert_memory_equal(&same, &curve, sizeof curve);
 }
 
-/* Few points, or points of one size, leave the terms as they were: what is far from them is not made up. */
+/* Few points, or points of one size, leave the terms as they were: what is far from them is not
+ * made up. */
 static void few_points_correct(void **state)
 {
     const struct model_rates rates = model_gpu_rates();
@@ -254,7 +259,8 @@ static void few_points_correct(void **state)
     assert_true(model_ms(&curve, &large) < 3 * before);
 }
 
-/* Every routine of BLAS and LAPACK, at sizes from 1 to 2^20, on both sides: finite, positive, and not less for more. */
+/* Every routine of BLAS and LAPACK, at sizes from 1 to 2^20, on both sides: finite, positive, and
+ * not less for more. */
 static void nominal_times_grow(void **state)
 {
     const struct model_rates cpu = model_cpu_rates(16), gpu = model_gpu_rates();
@@ -283,7 +289,8 @@ static void nominal_times_grow(void **state)
     }
 }
 
-/* Each routine of BLAS and LAPACK has a size, an operand, and flags of its own letters in the call that is typical for it. */
+/* Each routine of BLAS and LAPACK has a size, an operand, and flags of its own letters in the call
+ * that is typical for it. */
 static void typical_calls_are_right(void **state)
 {
     const int64_t size[ACCEL_DIMENSIONS] = {7, 7, 7, 7};

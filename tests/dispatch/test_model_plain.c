@@ -1,6 +1,7 @@
 /*
- * The cost model, compared with a plain version of what its header says: logarithms by frexp(3), sums in double precision, points in a list that
- * only grows; and its small functions by numbers that can be worked out by hand.
+ * The cost model, compared with a plain version of what its header says: logarithms by frexp(3),
+ * sums in double precision, points in a list that only grows; and its small functions by numbers
+ * that can be worked out by hand.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -60,7 +61,8 @@ static double plain_sum(const double ms[MODEL_TERMS], const struct model_work *w
            ms[3] * work->term[3];
 }
 
-/* Sizes that differ count as no smaller than five octaves below the largest one of their call. The products of a batch count as they are. */
+/* Sizes that differ count as no smaller than five octaves below the largest one of their call. The
+ * products of a batch count as they are. */
 static double plain_distance2(const float a[MODEL_SIZES], const float b[MODEL_SIZES])
 {
     double most_a = 0, most_b = 0,
@@ -139,7 +141,8 @@ struct known {
     int runs;
 };
 
-/* A time below the estimate is believed at once; one above it as far as the call before was as slow, and as one of at most eight. */
+/* A time below the estimate is believed at once; one above it as far as the call before was as
+ * slow, and as one of at most eight. */
 static void plain_refine(struct known *known, double ratio)
 {
     const double sure = fmin(ratio, known->last);
@@ -246,7 +249,8 @@ static void as_many_points_as_there_is_room_for(void **state)
     }
 }
 
-/* Fits calls of dgemm of m rows, one for each, that take 3 ms and 5 for each 10^9 operations. Returns whether the curve has those terms now; else it has its own. */
+/* Fits calls of dgemm of m rows, one for each, that take 3 ms and 5 for each 10^9 operations.
+ * Returns whether the curve has those terms now; else it has its own. */
 static bool takes_terms(const int64_t *rows, int count, double own_ms)
 {
     struct model_work works[8];
@@ -268,7 +272,8 @@ static bool takes_terms(const int64_t *rows, int count, double own_ms)
     return true;
 }
 
-/* Four calls do if one has fifty times the operations of another, in any order. A curve without terms takes what there is. */
+/* Four calls do if one has fifty times the operations of another, in any order. A curve without
+ * terms takes what there is. */
 static void few_calls_do_not_tell_terms(void **state)
 {
     (void)state;
@@ -279,7 +284,8 @@ static void few_calls_do_not_tell_terms(void **state)
     assert_true(takes_terms((const int64_t[]){2000, 40000, 400000}, 3, 0));
 }
 
-/* Times that do not depend on the size give a rate of operations all the same: ten times the fastest that was measured, a hundred times on a GPU. */
+/* Times that do not depend on the size give a rate of operations all the same: ten times the
+ * fastest that was measured, a hundred times on a GPU. */
 static void no_rate_is_without_end(void **state)
 {
     (void)state;

@@ -31,7 +31,8 @@ static void what_lasts_is_seen(void **state)
     free(regret);
 }
 
-/* Notes runs at one place, of the CPU's time 100 ms. Returns the number of the run that sends it back; 0: none. */
+/* Notes runs at one place, of the CPU's time 100 ms. Returns the number of the run that sends it
+ * back; 0: none. */
 static int runs(const double *gpu_ms, int count)
 {
     struct regret *const regret = calloc(1, sizeof *regret);

@@ -14,7 +14,8 @@ tap = Tap()
 GPU = {**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0", "TESTGPU_MEMORY": "2G"}
 BLACKWELL = {"TESTGPU_ATTRIBUTES": "75=10,76=0"}  # cuda.h's numbers of the compute capability
 
-# For each type: a digest of the product's bytes, and its error in units of (|A| |B|) of each element, against long double.
+# For each type: a digest of the product's bytes, and its error in units of (|A| |B|) of each
+# element, against long double.
 PROGRAM = """
 import hashlib, sys, numpy as np
 from scipy.linalg import blas, lapack
@@ -118,7 +119,8 @@ for precision, mode, bound, env in (("tf32", "3", 2.1 * 2.0**-10, {}), ("bf16x9"
     _, done, _ = products("s", "small", ACCEL_PRECISION=precision, ACCEL_VERIFY="all", TESTGPU_WRONG=f"gemm_{precision}:1", **env)
     tap.ok("wrong" in "".join(said(done)), f"{precision}: a wrong element is found", done.stderr[-300:])
 
-# ---- Other products: each by the precisions that cuBLAS's notes name for it, the rest in native precision ----
+# ---- Other products: each by the precisions that cuBLAS's notes name for it, the rest in native
+# precision ----
 
 B200 = {**BLACKWELL, "TESTGPU_CUBLAS_MINOR": "3"}  # of CUDA 13.2
 GEMM, RANK_K, OTHERS = "gemm|gemm_batch|gemm_batch_strided", "syrk|herk|syr2k|her2k", "symm|hemm|trmm|trsm|gemmt"

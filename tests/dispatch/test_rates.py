@@ -43,7 +43,8 @@ with tempfile.TemporaryDirectory() as folder:
     # The first piece may go up in up to four parts.
     tap.ok(sent[256] > sent[512] > max(sent[1024], sent[300]) and min(sent[1024], sent[300]) > 0 and abs(sent[1024] - sent[300]) <= 3, "the calibration says in which pieces operands are copied", sent)
 
-    # A calibration that has not this machine is named where it is used, and is not read where there is no GPU.
+    # A calibration that has not this machine is named where it is used, and is not read where there
+    # is no GPU.
     put(model, {'[cpu "other" threads=1 library="x 1"]': lines(1)})
     done = start("steps", "dgemm:500:3", env={**NO_GPU, "ACCEL_MODEL": model})
     tap.ok(done.returncode == 0 and done.stderr == "", "without a GPU nothing is said of a calibration", done.stderr)
@@ -94,8 +95,8 @@ with tempfile.TemporaryDirectory() as folder:
     sample = product_ms(400, "NVIDIA Sample", none)
     tap.ok(abs(named - sample) < 0.04 * sample, f"the threads copy as fast for a card that is known by its name: {named:.3f} ms, else {sample:.3f}")
 
-    # A call of 4 MB and more has the time of its schedule: the result comes down while others go up and are multiplied. Not less than what
-    # goes up, or the kernels, and less than all together.
+    # A call of 4 MB and more has the time of its schedule: the result comes down while others go up
+    # and are multiplied. Not less than what goes up, or the kernels, and less than all together.
     up, down = 2 * 8 * 3000**2 * 1e-6 / gbps, 8 * 3000**2 * 1e-6 / gbps
     overlapped = product_ms(3000, "NVIDIA Sample", none)
     tap.ok(up < overlapped < up + whole + 0.7 * down, f"copies and kernels overlap: {overlapped:.2f} ms, of {up:.2f} up, {whole:.2f}, {down:.2f} down")

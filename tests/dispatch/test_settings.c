@@ -10,7 +10,8 @@
 #include "ops/names.h"
 #include "ops/op.h"
 
-/* The file that this process runs, as the system says it; NULL: it is asked. This program is linked with --wrap=file_program. */
+/* The file that this process runs, as the system says it; NULL: it is asked. This program is linked
+ * with --wrap=file_program. */
 static const char *program;
 bool __wrap_file_program(char path[PATH_MAX]);
 bool __real_file_program(char path[PATH_MAX]);
@@ -353,7 +354,8 @@ static void paths(void **state)
     assert_string_equal(read_with("ACCEL_MODEL", "/tmp/x.%p").model, "/tmp/x.%p");
     assert_true(read_with("ACCEL_MODEL", "/tmp/x.%p").model_given);
     assert_string_equal(read_with("ACCEL_ESTIMATE_DIR", "/tmp/x").estimate_dir, "/tmp/x");
-    /* The program may change its folder before anything is written. That of a pattern stays itself. */
+    /* The program may change its folder before anything is written. That of a pattern stays
+     * itself. */
     assert_non_null(getcwd(here, sizeof here));
     print(odd, sizeof odd, "%s/50%%p", folder);
     mkdir(odd, 0700);
@@ -517,7 +519,8 @@ static void bad_values(void **state)
         print(expected, sizeof expected, "accel: %s=%s is not understood; allowed: %s; %s\n",
               bad[i].name, bad[i].value, bad[i].allowed, outcome);
         assert_string_equal(complaints(), expected);
-        /* The same in a file, whose name and line are said. Blanks around a value mean nothing there. */
+        /* The same in a file, whose name and line are said. Blanks around a value mean nothing
+         * there. */
         print(text, sizeof text, "# here:\n%s = \"%s\"\n", bad[i].name, bad[i].value);
         s = read_file(text);
         assert_true(same_settings(&s, &unread));

@@ -134,7 +134,8 @@ print("went on")"""
     done = start("/usr/bin/python3", "-c", by_lookup, env=promise)
     tap.ok(done.returncode == 1 and done.stdout == "" and len(said(done)) == 2, "a small call that is bound by dlsym ends the program, too",
            done.returncode, done.stdout, done.stderr)
-    # Two threads' first calls: one cannot write its message yet, and the other must not end the program without it.
+    # Two threads' first calls: one cannot write its message yet, and the other must not end the
+    # program without it.
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     while True:

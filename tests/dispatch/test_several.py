@@ -20,7 +20,8 @@ def places(done):
 
 with tempfile.TemporaryDirectory() as folder:
     known = keys(folder)
-    # By these figures a call of order 500 takes a quarter of a second. A product that takes a quarter of a millisecond is not divided.
+    # By these figures a call of order 500 takes a quarter of a second. A product that takes a
+    # quarter of a millisecond is not divided.
     calibrate(folder + "/model", known, 100000, 250)
     calibrate(folder + "/short", known, 100000, 0.2)
     env = {**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "TESTGPU_DEVICES": "2", "TESTGPU_GFLOPS": "2", "XDG_CACHE_HOME": folder, "XDG_RUNTIME_DIR": folder,

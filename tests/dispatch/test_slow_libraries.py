@@ -25,7 +25,8 @@ def estimates(done, sym="dgemm_"):
 with tempfile.TemporaryDirectory() as folder:
     model = f"{folder}/model"
     env = {**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "ACCEL_MODEL": model}
-    # A GPU on which products of order 500 take 25 ms: slower than a tuned CPU library with its 10 ms.
+    # A GPU on which products of order 500 take 25 ms: slower than a tuned CPU library with its 10
+    # ms.
     put(model, {keys(folder)["gpu"]: gpu_lines(25)})
 
     # ---- What a library says ----

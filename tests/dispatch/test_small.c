@@ -16,7 +16,8 @@ static void gate(void **state)
     const struct model_rates cpu = model_cpu_rates(1);
     const int64_t n = (int64_t)small_gate();
     (void)state;
-    /* Products of complex matrices of up to twice that order; the GPU computes them at once, and copies four matrices. */
+    /* Products of complex matrices of up to twice that order; the GPU computes them at once, and
+     * copies four matrices. */
     for (int64_t order = n; order <= 2 * n; order *= 2) {
         const double size = (double)order, bytes = 16 * size * size;
         const double cpu_ms = 8 * size * size * size / cpu.gflops[ACCEL_COMPLEX128] * 1e-6;

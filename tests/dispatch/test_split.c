@@ -1,6 +1,7 @@
 /*
- * Calls over several devices, in virtual time: parts cover the result once, unequal devices get unequal parts, the devices' rates add up
- * where the link allows, and no split is slower than the best device alone.
+ * Calls over several devices, in virtual time: parts cover the result once, unequal devices get
+ * unequal parts, the devices' rates add up where the link allows, and no split is slower than the
+ * best device alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,8 +62,8 @@ static bool has_element(const struct accel_region *r, int64_t i, int64_t j)
            (i_tail && j_tail && r->blocks & SCHEDULE_TAIL);
 }
 
-/* The parts of a triangle are calls on the lines that they have, and have as many elements as the whole; random elements, and those at the parts'
- * corners, are in one part each. */
+/* The parts of a triangle are calls on the lines that they have, and have as many elements as the
+ * whole; random elements, and those at the parts' corners, are in one part each. */
 static void covers_triangle(const struct accel_call *call, const struct split *split)
 {
     const int64_t n = call->blas.size[ACCEL_n];
@@ -157,8 +158,9 @@ static double alone(const struct accel_call *call, const struct split_device *de
     return s.ms;
 }
 
-/* Returns the bytes of an operand that a part needs. A triangle's result has beta = 0, so its factors alone; those of gemmt, which is A B', at the
- * rows of the part's elements and at their columns. */
+/* Returns the bytes of an operand that a part needs. A triangle's result has beta = 0, so its
+ * factors alone; those of gemmt, which is A B', at the rows of the part's elements and at their
+ * columns. */
 static double needed_bytes(const struct accel_call *part, int operand, const struct accel_region *r)
 {
     const struct accel_span *x = &part->span[operand];
@@ -175,8 +177,8 @@ static double needed_bytes(const struct accel_call *part, int operand, const str
     return (double)(lines * part->blas.size[ACCEL_k] * (int64_t)accel_dtype_size(x->dtype));
 }
 
-/* Returns when all parts are done. *link_ms: what the longest upload takes at its link's rate. Checks that each part sends up the bytes of
- * the operands that it needs, once. */
+/* Returns when all parts are done. *link_ms: what the longest upload takes at its link's rate.
+ * Checks that each part sends up the bytes of the operands that it needs, once. */
 static double run(const struct accel_call *call, const struct split *split,
                   const struct split_device *device, double *link_ms)
 {
@@ -203,8 +205,8 @@ static double run(const struct accel_call *call, const struct split *split,
 
 /* ---- The rates add up ---- */
 
-/* Returns the part of the result that has so many of its rows and columns, with the fewest bytes for its share: the first rows of a
- * triangle, columns, or a block. *share: of the work. */
+/* Returns the part of the result that has so many of its rows and columns, with the fewest bytes
+ * for its share: the first rows of a triangle, columns, or a block. *share: of the work. */
 static struct accel_region region_of(const struct accel_call *call, double extent, double *share)
 {
     const unsigned cuts = accel_cuts_of(call);
@@ -217,8 +219,9 @@ static struct accel_region region_of(const struct accel_call *call, double exten
     return r;
 }
 
-/* Returns a time that no schedule of a part is below: of its links and its kernels, at what products of that width reach; of panels of
- * whole columns, also until the first has come up, and behind the last kernel. */
+/* Returns a time that no schedule of a part is below: of its links and its kernels, at what
+ * products of that width reach; of panels of whole columns, also until the first has come up, and
+ * behind the last kernel. */
 static double least_of_part(const struct schedule_call *shape, const struct schedule_rates *rates)
 {
     const double floor_ms = schedule_floor(shape, rates);
@@ -235,7 +238,8 @@ static double least_of_part(const struct schedule_call *shape, const struct sche
     return floor_ms > panels_ms ? floor_ms : panels_ms;
 }
 
-/* The same of gemmt: so many lines of either factor are enough for the last rows of the first columns. */
+/* The same of gemmt: so many lines of either factor are enough for the last rows of the first
+ * columns. */
 static double share_of_lines(const struct accel_call *call, const struct split_device *device,
                              double ms)
 {
@@ -276,8 +280,9 @@ static double factor_bytes(const struct accel_call *call)
     return bytes;
 }
 
-/* The least share of a triangle's lines that one of so many devices must have if each pair of lines is to be on one of them (W. H. Mills, Covering
- * designs I, 1979: the greatest ratios for up to eight sets are 1, 1, 3/2, 5/3, 9/5, 2, 7/3, 12/5). */
+/* The least share of a triangle's lines that one of so many devices must have if each pair of lines
+ * is to be on one of them (W. H. Mills, Covering designs I, 1979: the greatest ratios for up to
+ * eight sets are 1, 1, 3/2, 5/3, 9/5, 2, 7/3, 12/5). */
 static const double lines_of[] = {1, 1, 1, 2.0 / 3, 3.0 / 5, 5.0 / 9, 1.0 / 2, 3.0 / 7, 5.0 / 12};
 
 /* Returns a time that no division of the call is below. */
@@ -300,11 +305,14 @@ static double least_ms(const struct accel_call *call, const struct split_device 
     return low > last ? low : last;
 }
 
-/* The bound of a triangle does not know that what the last lines bring must be computed and come down when the link has nothing to do any more. */
+/* The bound of a triangle does not know that what the last lines bring must be computed and come
+ * down when the link has nothing to do any more. */
 #define BUSY_LINK 0.7
 
-/* The rates that the devices reach alone add up to nine tenths, wherever the bound is above that by a thirtieth, and no triangle keeps a link busy. Nowhere does a division take much
- * longer than the bound. Of products, the devices' peaks add up to nine tenths, too, unless a link is busy for half of the time. */
+/* The rates that the devices reach alone add up to nine tenths, wherever the bound is above that by
+ * a thirtieth, and no triangle keeps a link busy. Nowhere does a division take much longer than the
+ * bound. Of products, the devices' peaks add up to nine tenths, too, unless a link is busy for half
+ * of the time. */
 static void rates_add_up(void **state)
 {
     static const char *const names[] = {"dgemm",  "dsymm", "dsyrk", "dsyr2k",
@@ -348,8 +356,9 @@ static void rates_add_up(void **state)
     assert_true(allowed >= 55);
 }
 
-/* Behind links that are slow for them, the parts of a triangle's grid need few lines of the factors, and so the devices reach this much of the
- * sum of their rates. Cut between rows, four of them would reach 0.54, and eight 0.27. */
+/* Behind links that are slow for them, the parts of a triangle's grid need few lines of the
+ * factors, and so the devices reach this much of the sum of their rates. Cut between rows, four of
+ * them would reach 0.54, and eight 0.27. */
 static void triangles_need_few_lines(void **state)
 {
     static const struct {
@@ -444,7 +453,8 @@ static void whole_where_that_is_faster(void **state)
     assert_false(is_whole("dgemm_batch_strided", 512, 512, 512, 2, 1e3, no_limit));
 }
 
-/* A device that is no help has no part; the order in which they are given does not matter to their parts. */
+/* A device that is no help has no part; the order in which they are given does not matter to their
+ * parts. */
 static void unequal_parts(void **state)
 {
     const struct split_device device[] = {split_device_of(1, 25), split_device_of(3000, 25),
@@ -544,7 +554,8 @@ static void port_is_shared(void **state)
                 rates[0].up + rates[2].up + rates[3].up < 25.01 && rates[2].up == rates[3].up);
     split_links(rates, device, on, 4, 20);
     assert_true(rates[0].up + rates[1].up + rates[2].up + rates[3].up < 20.01);
-    /* What two copy in the same time as one stays on one; with links of their own, they share it. */
+    /* What two copy in the same time as one stays on one; with links of their own, they share
+     * it. */
     call_of(&call, "dgemm", 16384, 16384, 64);
     split_make(&split, &call, device, 2, no_limit);
     assert_int_equal(split.count, 1);
@@ -554,7 +565,8 @@ static void port_is_shared(void **state)
     assert_true(split.count == 1 && apart.count == 2);
 }
 
-/* A device with little memory gets what it can do in tiles; where it can do nothing, the others do it. */
+/* A device with little memory gets what it can do in tiles; where it can do nothing, the others do
+ * it. */
 static void little_memory(void **state)
 {
     struct split_device device[] = {split_device_of(2000, 25), split_device_of(2000, 25),

@@ -28,7 +28,8 @@ static double ms_of(const struct accel_call *call, struct accel_region region,
     return part_ms(&one, device, &device->rates, &choice);
 }
 
-/* Returns the best time of two devices, the first of which has the first columns or rows, or the last ones. */
+/* Returns the best time of two devices, the first of which has the first columns or rows, or the
+ * last ones. */
 static double best_of_two(const struct accel_call *call, const struct split_device *device)
 {
     const struct accel_region whole = accel_cut_whole(call);
@@ -56,7 +57,8 @@ static double best_of_two(const struct accel_call *call, const struct split_devi
     return best + HAND_MS;
 }
 
-/* Wherever two devices gain more than a twentieth, they do, and what is found takes no longer than the best by a fiftieth; elsewhere the call stays whole. */
+/* Wherever two devices gain more than a twentieth, they do, and what is found takes no longer than
+ * the best by a fiftieth; elsewhere the call stays whole. */
 static void two_devices(void **state)
 {
     static const char *const names[] = {"dgemm", "dsymm", "dtrmm", "dtrsm", "zgemm"};

@@ -52,7 +52,8 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(ok(done) and runs(seen) == [("cpu", "warming"), ("gpu0", "faster")],
            "calls run on the CPU while CUDA starts, then on the GPU", runs(seen), done.stdout, said(done))
     tap.ok(seen.count(("cpu", "warming")) == 12, "and do not wait: all are done meanwhile", seen.count(("cpu", "warming")))
-    # By built-in figures, each of these calls would gain some milliseconds, so that they start CUDA together.
+    # By built-in figures, each of these calls would gain some milliseconds, so that they start CUDA
+    # together.
     done = beside_start(12, 1000, "dgemm:1000:3", env={**AUTO, **QUICK, **LOG, "XDG_CACHE_HOME": folder})
     seen = reasons(done)
     tap.ok(ok(done) and seen.count(("cpu", "warming")) >= 12 and ("gpu0", "faster") in seen and not said(done),
@@ -76,14 +77,16 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(ok(done, 7) and reasons(done) == 10 * [("cpu", "warming")], "one waits in vain for a start that takes long, and those after it do not wait",
            reasons(done), done.stdout)
 
-    # A thread that must have the GPU waits 30 s for one that starts CUDA already. (TEST_LONG=1: it takes them.)
+    # A thread that must have the GPU waits 30 s for one that starts CUDA already. (TEST_LONG=1: it
+    # takes them.)
     if LONG:
         put_back = {**env, "ACCEL_POLICY": "gpu", "LD_PRELOAD": f"{TESTS / 'libset_back.so'}:{env['LD_PRELOAD']}"}
         done = start("steps", "threads:2:300:1", env={**put_back, "TESTGPU_START_MS": "45000"})
         tap.ok(ok(done) and sorted(reasons(done)) == [("cpu", "warming"), ("gpu0", "forced")], "a thread gives up waiting for another one's start, though the clock is put back",
                reasons(done), done.stdout)
 
-    # Threads of ours have stacks that are large enough, whatever those of the program's threads are. (OpenBLAS's threads overflow such ones by themselves.)
+    # Threads of ours have stacks that are large enough, whatever those of the program's threads
+    # are. (OpenBLAS's threads overflow such ones by themselves.)
     Path(go).unlink(missing_ok=True)
     steps = f"{TESTS}/steps dgemm:300:4 opened write:{go} started dgemm:300:3"
     done = start("/bin/bash", "-c", f"ulimit -s 64 && exec {steps}", env={**env, **REFERENCE, "TESTGPU_START_FILE": go})
@@ -166,7 +169,8 @@ with tempfile.TemporaryDirectory() as folder:
     if RUNTIME:
         tap.skip("forks", "a child that is forked beside other threads finds AddressSanitizer's allocator locked, and ThreadSanitizer lost")
     else:
-        # OpenBLAS may not be in use on another thread when the process forks: the child finds its locks taken.
+        # OpenBLAS may not be in use on another thread when the process forks: the child finds its
+        # locks taken.
         reference = calibrated_env("reference", {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas"})
         for mode, blas in {"main": calibrated_env("two", {"OPENBLAS_NUM_THREADS": "2"}), "thread": reference}.items():
             done = start("forks_anytime", 200, 60, mode, 5000, env={**blas, "TESTGPU_START_MS": "300", "TESTGPU_LOAD_MS": "300"})
@@ -181,13 +185,15 @@ with tempfile.TemporaryDirectory() as folder:
             tap.ok(runs(reasons(done, parent)) == [("cpu", "warming"), ("gpu0", "faster")], f"from the {mode} thread: the parent goes on to the GPU",
                    runs(reasons(done, parent)))
 
-        # A child's descriptors are copied before its memory is: the log that another thread opens meanwhile may be in one of them alone.
+        # A child's descriptors are copied before its memory is: the log that another thread opens
+        # meanwhile may be in one of them alone.
         crowds = [start("forks_anytime", 100, 12, "crowd", 0, env=reference) for _ in range(30)]
         bad = [done for done in crowds if done.returncode != 0 or
                sorted(collections.Counter(f["pid"] for f in lines_for(done)).values())[:12] != 12 * [2]]
         tap.ok(not bad, "a crowd of children, some forked while the log is opened: each of their calls is in it",
                len(bad), *[done.stderr for done in bad[:1]])
-        # glibc 2.36's dl_iterate_phdr() hangs in a child that was forked in the middle of another thread's.
+        # glibc 2.36's dl_iterate_phdr() hangs in a child that was forked in the middle of another
+        # thread's.
         done = start("forks_anytime", 8, 400, "crowd", 0, env={**reference, "ACCEL_LOG": "0", "ACCEL_SUMMARY": "1"})
         tap.ok(done.returncode == 0, "a crowd of 400, while calls come as fast as they can", done.stdout, done.stderr[-500:])
 tap.done()

@@ -1,5 +1,6 @@
 /*
- * Which device has a call, and when: several that the test plays, busy or idle, cold or warm, with the call's operands or without.
+ * Which device has a call, and when: several that the test plays, busy or idle, cold or warm, with
+ * the call's operands or without.
  */
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
@@ -28,7 +29,8 @@ static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
 static struct played_device played[DEVICES];
 static char own[DEVICES][4096];
 
-/* ---- What the program is linked with --wrap for: the clock, which stands still, threads, and the start of a device ---- */
+/* ---- What the program is linked with --wrap for: the clock, which stands still, threads, and the
+ * start of a device ---- */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 
@@ -290,7 +292,8 @@ static void one_that_is_to_start(void **state)
     }
 }
 
-/* The first call of a routine has its kernels loaded on a thread; one that gains more than that costs does not wait for them. */
+/* The first call of a routine has its kernels loaded on a thread; one that gains more than that
+ * costs does not wait for them. */
 static void cold_kernels(void **state)
 {
     (void)state;
@@ -405,7 +408,8 @@ static void devices_that_are_left(void **state)
     atomic_store(&devices_at(1)->state, DEVICE_FAILED);
     atomic_store(&devices_at(2)->state, DEVICE_ABSENT);
     assert_ptr_equal(devices_first(), devices_at(0));
-    /* As the child of a vfork(2) sees them: one that another process has started, in this memory. */
+    /* As the child of a vfork(2) sees them: one that another process has started, in this
+     * memory. */
     assert_false(devices_are_inherited() || devices_are_borrowed());
     for (int i = 0; i < 2; i++) {
         atomic_store(&devices_at(i)->starter, getpid() + 1);

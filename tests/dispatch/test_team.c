@@ -1,6 +1,7 @@
 /*
- * A call on several devices that the test plays: what has become of the parts decides who computes what, what the status is, and what is
- * reported. Random outcomes, compared with what team.h says of them.
+ * A call on several devices that the test plays: what has become of the parts decides who computes
+ * what, what the status is, and what is reported. Random outcomes, compared with what team.h says
+ * of them.
  */
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
@@ -254,7 +255,8 @@ static void assert_names(int count, const bool *did, bool on_cpu)
         }
 }
 
-/* What team.h and run.h promise of parts that have ended so. The member number i is device count - 1 - i. */
+/* What team.h and run.h promise of parts that have ended so. The member number i is device count -
+ * 1 - i. */
 static void check_parts(int count, enum gpu_status status)
 {
     const struct accel_routine *dgemm = routine("dgemm");
@@ -369,7 +371,8 @@ static void parts_that_end_in_any_way(void **state)
     }
 }
 
-/* A device that loses a part which it does for another one, or an original that fails: the result cannot be made right. */
+/* A device that loses a part which it does for another one, or an original that fails: the result
+ * cannot be made right. */
 static void what_is_lost_in_the_end(void **state)
 {
     struct team_plan plan;
@@ -412,7 +415,8 @@ static void run_factors(int count, enum gpu_status *status)
     *status = run_plan(&plan, true);
 }
 
-/* All or nothing: the leader has the result, or the first device that is well does all of it. The leader is the last device. */
+/* All or nothing: the leader has the result, or the first device that is well does all of it. The
+ * leader is the last device. */
 static void factorisations(void **state)
 {
     static const enum gpu_status statuses[] = {GPU_OK, GPU_NO_MEMORY, GPU_ERROR, GPU_UNSUPPORTED};

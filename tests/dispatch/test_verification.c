@@ -1,6 +1,6 @@
 /*
- * Verification and copies on a device that the test plays: what is saved, judged and restored, and how an original runs on copies of what
- * the host cannot reach.
+ * Verification and copies on a device that the test plays: what is saved, judged and restored, and
+ * how an original runs on copies of what the host cannot reach.
  */
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
@@ -304,7 +304,8 @@ static void originals_on_copies(void **state)
         }
 }
 
-/* laswp exchanges the rows that its pivots name, which may be any of the matrix: they tell how many a copy needs. */
+/* laswp exchanges the rows that its pivots name, which may be any of the matrix: they tell how many
+ * a copy needs. */
 static int64_t rows_seen;
 static void look_at_rows(void *context, const struct accel_call *call)
 {

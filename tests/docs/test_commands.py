@@ -14,7 +14,8 @@ from lib.tap import Tap
 
 PROGRAMS = ROOT / "tests/docs/programs"
 ASSIGNMENT = r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*) +)*"
-# What dynamic linkers and libaccel say of a wrong path or setting; the command goes on, and ends with 0.
+# What dynamic linkers and libaccel say of a wrong path or setting; the command goes on, and ends
+# with 0.
 WARNED = re.compile(r"^(?:ERROR: ld\.so: |accel: .* is (?:no setting|not understood)).*", re.M)
 tap = Tap()
 

@@ -25,11 +25,13 @@ from lib.table import routine_table
 QUICK = {"OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
 GPU = {**TEST_GPU, **QUICK, "ACCEL_LOG": "1"}
 
-# `lasting`: it goes on failing. `function`: what is made to fail; "async" for an operation while it runs.
+# `lasting`: it goes on failing. `function`: what is made to fail; "async" for an operation while it
+# runs.
 Fault = namedtuple("Fault", "kind plant function lasting")
 Outcome = namedtuple("Outcome", "fault what detail kept")
 
-# What cannot be given back once these fail: what they should have freed, and what may still be in use.
+# What cannot be given back once these fail: what they should have freed, and what may still be in
+# use.
 KEEPING = re.compile(r"cuStreamSynchronize|Destroy|Free")
 STOPPED = "cannot be made right"
 

@@ -72,7 +72,8 @@ for name, (program, arguments, env, function) in WORKLOADS.items():
 
     report_on(tap, name, "host memory", sweep(faults, attempt), least=2 if function == "mmap" else 10)
 
-# A process that may have no more threads: what would have waited for CUDA goes on with the CPU, and the log says why.
+# A process that may have no more threads: what would have waited for CUDA goes on with the CPU, and
+# the log says why.
 env = {**TEST_GPU, **QUICK, **PRELOAD, **HOME, "ACCEL_POLICY": "auto", "ACCEL_LOG": "1"}
 done, _ = run("steps", ["dgemm:400:100", "started", "dgemm:400:2"], {**env, "ACCEL_GPU": ""})
 fault = Fault("threads", "pthread_create:1", "pthread_create", True)

@@ -24,7 +24,8 @@ if neighbours.check(tap):
 
 # ---- R's prompt ----
 
-# R looks at the signal when the package has returned: at the latest while it sleeps. Then the next line of its input comes.
+# R looks at the signal when the package has returned: at the latest while it sleeps. Then the next
+# line of its input comes.
 SESSION = """suppressPackageStartupMessages({library(FNN); library(class)})
 data <- matrix(sin(1:8000), 400)
 classes <- factor(rep(1:4, 100))

@@ -21,20 +21,23 @@ Workload = namedtuple("Workload", "program arguments env")
 # What OpenBLAS 0.3.21 itself gets wrong: calls.c, cases.h.
 BLAS_OF = ["-l", TESTS / "liblacking.so", "-f", "y"]
 LAPACK_OF = ["-f", "tyesmv", "-k", "@(uniform|well)"]
-# More than fits on the device at once: operands go through in tiles, panels, strips or loads. Too little for less than two of them,
-# enough for one.
+# More than fits on the device at once: operands go through in tiles, panels, strips or loads. Too
+# little for less than two of them, enough for one.
 TILES = {"gemm_batch": (60, "60K"), **dict.fromkeys("gemv symv hemv trmv trsv ger gerc syr her syr2 her2".split(), (150, "40K"))}
-# LAPACK's operations whose matrix comes up in panels while it is factored, if the link is slow: calibrate_in_core().
+# LAPACK's operations whose matrix comes up in panels while it is factored, if the link is slow:
+# calibrate_in_core().
 IN_CORE = ("potrf", "posv", "getrf", "gesv", "geqrf", "gels")
-# LAPACK's operations that take a matrix above the device's memory in panels: the least and the greatest size, and the memory in KB, in
-# single precision.
+# LAPACK's operations that take a matrix above the device's memory in panels: the least and the
+# greatest size, and the memory in KB, in single precision.
 PANELS = {**dict.fromkeys("potrf posv potrs getrf gesv getrs trtrs potri trtri getri lauum".split(), (105, 125, 38)),
           **dict.fromkeys("geqrf orgqr ormqr gels".split(), (170, 190, 108))}
-# Of Level 3, whose blocks are computed beside each other where memory is ample: products, and panels, whose blocks need each other.
+# Of Level 3, whose blocks are computed beside each other where memory is ample: products, and
+# panels, whose blocks need each other.
 BESIDE = ("gemm", "trsm")
 # Wide matrices go another way than others.
 WIDE = ("gels",)
-# Whose calls with operands in device memory, in device_lapack.c, are the CPU's alone, and why: there is nothing to fail.
+# Whose calls with operands in device memory, in device_lapack.c, are the CPU's alone, and why:
+# there is nothing to fail.
 ON_CPU_ALONE = {"sygv": "unsupported", "gesvd": "empty"}
 SEEDS = range(1, 60)
 
@@ -188,7 +191,8 @@ def lapack_op_in_panels(tap, op, routine, wide=False):
             float(f["up_mb"]) for f in mine) * 1e3 > PANELS[op][2]
     found = pick(in_panels(routine, op), several)
     if tap.ok(found[0], f"{op}: {routine} runs on the GPU in panels{', wide' * wide}"):
-        # Where the first ring cannot be had, its job uses the other one, and the next job has the first: both stay, as they may.
+        # Where the first ring cannot be had, its job uses the other one, and the next job has the
+        # first: both stay, as they may.
         both = found[2]
         both.text = re.sub(r"(testgpu leaked .*)host_allocations=\d+(.*) events=\d+", rf"\1host_allocations=2\2 events={23 + 3 * STEPS}", both.text)
         check(tap, f"{op} in panels, {routine}{', wide' * wide}", op, found, 3, expected=found[1].stdout.splitlines()[-1])

@@ -12,7 +12,8 @@ from shared_calls import break_each
 
 tap = Tap()
 links = tempfile.TemporaryDirectory()
-# Products, whose factors come up in cells; panels; a symmetric matrix, of which cells are read twice; a triangle's grid.
+# Products, whose factors come up in cells; panels; a symmetric matrix, of which cells are read
+# twice; a triangle's grid.
 WORKLOADS = {"products": (2, "steps", ["dgemm:512:3"]), "panels": (3, "columns", ["dtrsm-L"]), "grids": (3, "steps", ["dsyrk:384:3"])}
 if LONG:
     WORKLOADS |= {"products on three": (3, "steps", ["dgemm:700:2"]), "panels at the right": (2, "columns", ["dtrmm-R"]), "a symmetric matrix": (2, "columns", ["dsymm-L"])}

@@ -16,7 +16,8 @@ from shared_calls import break_each, env_of
 tap = Tap()
 BLAS_OF = ["-l", TESTS / "liblacking.so", "-f", "y"]
 LAPACK = ["-f", "yemv", "-m", 110, "-n", 130, "-k", "@(uniform|well)"]
-# One routine of each kind; of a product, parts that come up and down in several blocks, and results whose old values are read.
+# One routine of each kind; of a product, parts that come up and down in several blocks, and results
+# whose old values are read.
 WORKLOADS = {"products": ("random_calls", [*BLAS_OF, "-n", 60, "-s", 11, "-r", "[dz]gemm", "-c", 3, 1], {}),
              "in tiles": ("random_calls", [*BLAS_OF, "-n", 110, "-s", 21, "-r", "dgemm", "-c", 5, 1], {"ACCEL_MEMORY": "100K"}),
              "panels in tiles": ("random_calls", [*BLAS_OF, "-n", 110, "-s", 23, "-r", "ztrsm", "-c", 5, 1], {"ACCEL_MEMORY": "100K"}),

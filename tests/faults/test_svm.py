@@ -12,7 +12,8 @@ from training import OUTPUT, Training
 
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 ROWS = 100
-# What stands behind -b 1 depends on rand(): a training that was given up must leave it where it was.
+# What stands behind -b 1 depends on rand(): a training that was given up must leave it where it
+# was.
 CASES = {"svm-train": [], "svm-train -b 1": ["-b", "1"], "svm-train -v 3": ["-v", "3"], "svm-train -s 4": ["-s", "4"]}
 
 tap = Tap()
@@ -34,7 +35,8 @@ def is_same(training, done, _):
 
 
 trainings = [Training(name, "libsvm", ["/usr/bin/svm-train", *options, data, OUTPUT], is_same) for name, options in CASES.items()]
-# Predictions, of which the first puts the support vectors on the device. Of regression: each value is in the file.
+# Predictions, of which the first puts the support vectors on the device. Of regression: each value
+# is in the file.
 model, few = Path(folder.name, "model"), Path(folder.name, "few")
 few.write_text("".join(Path(HEART).read_text().splitlines(keepends=True)[:12]))
 start("/usr/bin/svm-train", "-q", "-s", "3", "-p", "0.01", HEART, model)

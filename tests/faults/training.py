@@ -95,7 +95,8 @@ class Training:
 
     def signals(self, tap):
         for ends in signal.SIGTERM, signal.SIGINT, signal.SIGKILL:
-            # Each operation takes long enough for the signal to come in the midst of the training. Who runs the tests may ignore SIGINT.
+            # Each operation takes long enough for the signal to come in the midst of the training.
+            # Who runs the tests may ignore SIGINT.
             process = subprocess.Popen(["/usr/bin/env", "--default-signal", *self.arguments(new_path())], env={**clean_env(_folder.name), **GPU, "TESTGPU_DELAY_US": "200000"},
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             time.sleep(0.5)

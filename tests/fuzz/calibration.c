@@ -1,6 +1,7 @@
 /*
- * A calibration, as bytes: as they are, and with the right checksum behind them, which brings them to the parser. What
- * it finds must make estimates that are numbers, and a file that is changed must keep them.
+ * A calibration, as bytes: as they are, and with the right checksum behind them, which brings them
+ * to the parser. What it finds must make estimates that are numbers, and a file that is changed
+ * must keep them.
  */
 #define _GNU_SOURCE
 #include <math.h>

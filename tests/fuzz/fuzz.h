@@ -1,6 +1,6 @@
 /*
- * A fuzz target: what it is about takes any bytes there are. The fuzzer (clang's libFuzzer) and the replay of what it has
- * found (replay.c) call it; it aborts where something is wrong.
+ * A fuzz target: what it is about takes any bytes there are. The fuzzer (clang's libFuzzer) and the
+ * replay of what it has found (replay.c) call it; it aborts where something is wrong.
  */
 #ifndef FUZZ_H
 #define FUZZ_H

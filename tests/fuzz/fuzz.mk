@@ -1,4 +1,5 @@
-# Fuzzers: `make fuzz` lets clang's libFuzzer look for inputs; what it has found is replayed by the ordinary tests.
+# Fuzzers: `make fuzz` lets clang's libFuzzer look for inputs; what it has found is replayed by the
+# ordinary tests.
 
 FUZZ_SECONDS ?= 60
 FUZZ_SEED    ?= 0

@@ -1,7 +1,8 @@
 /*
- * The reading of arguments and the decision, with any arguments of any exported name: what is passed by reference lies in
- * memory of exactly its size, matrices and workspace nowhere. So what reads or writes anything that the routine itself
- * would not touch, or touches a matrix at all, is caught.
+ * The reading of arguments and the decision, with any arguments of any exported name: what is
+ * passed by reference lies in memory of exactly its size, matrices and workspace nowhere. So what
+ * reads or writes anything that the routine itself would not touch, or touches a matrix at all, is
+ * caught.
  */
 #include <math.h>
 #include <string.h>
@@ -223,7 +224,8 @@ static void put_argument(struct fuzz_call *f, const struct accel_arg *arg)
     }
 }
 
-/* Groups of a batch, and the products of each; arrays have no elements where a count is not positive. */
+/* Groups of a batch, and the products of each; arrays have no elements where a count is not
+ * positive. */
 static void choose_groups(struct fuzz_call *f)
 {
     f->groups = take_byte() % 8 ? (int64_t)(take_byte() % GROUPS_MAX) : take_integer(f->width);

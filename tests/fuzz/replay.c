@@ -1,6 +1,6 @@
 /*
- * replay FILE...: gives each file to a fuzz target, without a fuzzer. Prints a file's name when it is through, so that
- * the one that ends the program is the first that is missing.
+ * replay FILE...: gives each file to a fuzz target, without a fuzzer. Prints a file's name when it
+ * is through, so that the one that ends the program is the first that is missing.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /*
- * The settings, as an environment has them: lines NAME=value, each a variable. Launchers' variables among them.
+ * The settings, as an environment has them: lines NAME=value, each a variable. Launchers' variables
+ * among them.
  */
 #define _GNU_SOURCE
 #include <string.h>

@@ -1,6 +1,7 @@
 /*
- * What the steps of gpu/cuda/ say where the driver or a library refuses, lacks a function, or has no memory; and what they do with
- * shapes and sizes that few calls have. A step that fails leaves the program's memory as its header says.
+ * What the steps of gpu/cuda/ say where the driver or a library refuses, lacks a function, or has
+ * no memory; and what they do with shapes and sizes that few calls have. A step that fails leaves
+ * the program's memory as its header says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,8 @@ static CUresult copy_here(CUdeviceptr to, const void *from, size_t bytes, CUstre
     return CUDA_SUCCESS;
 }
 
-/* Sends a piece's parts, `step` more each time, whether there are so many or not. Each byte of it comes to its place once. */
+/* Sends a piece's parts, `step` more each time, whether there are so many or not. Each byte of it
+ * comes to its place once. */
 static void send_by(const struct lane_rectangle *r, int64_t ld, int64_t piece_bytes, int64_t number,
                     int64_t step)
 {
@@ -826,7 +828,8 @@ static void the_driver_s_failure_is_the_device_s(void **state)
 
 int main(void)
 {
-    /* The library, which is not loaded yet, reads it as it comes: the CPU's access is to the program's own memory. */
+    /* The library, which is not loaded yet, reads it as it comes: the CPU's access is to the
+     * program's own memory. */
     setenv("TESTGPU_PAGEABLE", "1", 1);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_work, end_work)
     const struct CMUnitTest tests[] = {

@@ -28,7 +28,8 @@ static int number_of(int rows)
     return (rows - PACE_LEAST) / PACE_STEP;
 }
 
-/* Sets the times of products that reach d / (d + half) of a rate, where d is their smallest size, at the same pace. */
+/* Sets the times of products that reach d / (d + half) of a rate, where d is their smallest size,
+ * at the same pace. */
 static void set_even_times(double ms[PACES], double half)
 {
     for (int i = 0; i < PACES; i++) {
@@ -42,7 +43,8 @@ static void set_even_times(double ms[PACES], double half)
     }
 }
 
-/* Products that are slower as smaller ones are, have the same pace. One that takes twice as long, has half of it; all are over that of the usual size. */
+/* Products that are slower as smaller ones are, have the same pace. One that takes twice as long,
+ * has half of it; all are over that of the usual size. */
 static void times_tell_paces(void **state)
 {
     struct block_paces x;
@@ -83,7 +85,8 @@ static void a_time_that_is_missing(void **state)
     }
 }
 
-/* Rows between sizes have the next larger one's pace, whose tiles they fill in part. Beyond the sizes, the smallest one's counts, and the mean. */
+/* Rows between sizes have the next larger one's pace, whose tiles they fill in part. Beyond the
+ * sizes, the smallest one's counts, and the mean. */
 static void rows_between_sizes(void **state)
 {
     struct block_paces x = {.highest = 0};
@@ -106,8 +109,9 @@ static void rows_between_sizes(void **state)
     assert_true(block_pace(&x, 100000) == 1.5 && block_pace_highest(&x) == 1.5);
 }
 
-/* Half the pace doubles the time of a kernel's operations; what a kernel takes whatever its size stays the same. A block on a diagonal has no pace, for its kernel is no product. At
- * the right side of a matrix, the columns of a cell are the rows that the device multiplies. */
+/* Half the pace doubles the time of a kernel's operations; what a kernel takes whatever its size
+ * stays the same. A block on a diagonal has no pace, for its kernel is no product. At the right
+ * side of a matrix, the columns of a cell are the rows that the device multiplies. */
 static void kernels_have_the_pace_of_their_rows(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e3, 0, 0, 0.25, 0), even = rates;
@@ -149,7 +153,8 @@ static struct schedule_call large_product(void)
                                   .size = {8, 8, 8}};
 }
 
-/* Makes a schedule by a device that multiplies blocks of one number of rows the fastest; `others` is the pace of all others. */
+/* Makes a schedule by a device that multiplies blocks of one number of rows the fastest; `others`
+ * is the pace of all others. */
 static void make_with_fast(struct schedule *s, const struct schedule_call *call, double gflops,
                            int rows, float others)
 {
@@ -162,7 +167,8 @@ static void make_with_fast(struct schedule *s, const struct schedule_call *call,
     assert_true(schedule_make(s, call, &rates, INT64_C(60) << 30));
 }
 
-/* A large product's blocks have the number of rows that a device multiplies the fastest, whichever that is. */
+/* A large product's blocks have the number of rows that a device multiplies the fastest, whichever
+ * that is. */
 static void schedules_take_fast_blocks(void **state)
 {
     static const int fast[] = {1408, 1536, 2048, 2560, 3072};
@@ -176,7 +182,8 @@ static void schedules_take_fast_blocks(void **state)
     }
 }
 
-/* Blocks of products have multiples of a tile's rows where these are many, else of a line's, as their columns and depth. */
+/* Blocks of products have multiples of a tile's rows where these are many, else of a line's, as
+ * their columns and depth. */
 static void blocks_are_whole_tiles(void **state)
 {
     static const enum schedule_kind kinds[] = {SCHEDULE_PRODUCT, SCHEDULE_RANK_K};
@@ -202,7 +209,8 @@ static void blocks_are_whole_tiles(void **state)
     assert_true(large >= 5);
 }
 
-/* At the right side of a triangle, the columns of a block are the rows that the device multiplies. */
+/* At the right side of a triangle, the columns of a block are the rows that the device
+ * multiplies. */
 static void columns_at_the_right_are_fast(void **state)
 {
     static const int fast[] = {1536, 2048, 3072};
@@ -219,7 +227,8 @@ static void columns_at_the_right_are_fast(void **state)
     }
 }
 
-/* No schedule is below the floor, whatever the paces, where some blocks are faster than the usual ones. */
+/* No schedule is below the floor, whatever the paces, where some blocks are faster than the usual
+ * ones. */
 static void the_floor_is_below_all(void **state)
 {
     const struct schedule_call call = large_product();
@@ -245,7 +254,8 @@ static int start(void **state)
     return *state ? 0 : -1;
 }
 
-/* All sizes are measured, unless products take long: those of complex doubles, on this test GPU. What else the machine does may make others seem so, too. */
+/* All sizes are measured, unless products take long: those of complex doubles, on this test GPU.
+ * What else the machine does may make others seem so, too. */
 static void a_device_is_measured(void **state)
 {
     static const enum accel_dtype types[] = {ACCEL_FLOAT32, ACCEL_FLOAT64, ACCEL_COMPLEX128};

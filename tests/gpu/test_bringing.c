@@ -1,6 +1,7 @@
 /*
- * Calls on the CPU bring their matrix to the device once they have missed as much time as its copy costs, if nobody has written to the matrix
- * since its watch began. After a write, calls must miss eight times as much. The watch proves what goes up, unless somebody writes to an edge of the
+ * Calls on the CPU bring their matrix to the device once they have missed as much time as its copy
+ * costs, if nobody has written to the matrix since its watch began. After a write, calls must miss
+ * eight times as much. The watch proves what goes up, unless somebody writes to an edge of the
  * matrix while it goes up.
  */
 #include <setjmp.h>

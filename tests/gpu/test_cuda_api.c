@@ -1,4 +1,5 @@
-/* CUDA's libraries are not called while a fork is under way that began before they were loaded: see base/thread/linker.h. */
+/* CUDA's libraries are not called while a fork is under way that began before they were loaded: see
+ * base/thread/linker.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,8 @@ static bool is_loading(void)
     return found;
 }
 
-/* The fork comes in the middle of cuBLAS's load, does not wait for its constructor, and lasts longer. */
+/* The fork comes in the middle of cuBLAS's load, does not wait for its constructor, and lasts
+ * longer. */
 static void test_a_loaded_library_waits_for_forks(void **state)
 {
     (void)state;

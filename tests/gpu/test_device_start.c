@@ -1,6 +1,6 @@
 /*
- * Devices that start and are entered where something is missing: memory of the host or of the device, functions of an older driver, a device that is
- * free. On the test GPU.
+ * Devices that start and are entered where something is missing: memory of the host or of the
+ * device, functions of an older driver, a device that is free. On the test GPU.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /*
- * What gpu_examine() says of a machine where something is not known, or does not answer: it says the rest. On the test GPU.
+ * What gpu_examine() says of a machine where something is not known, or does not answer: it says
+ * the rest. On the test GPU.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -39,7 +39,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     ends("CUDA loads and starts", ["dgemm:300:1"], {}, 400, PROGRAMS)
     ends("cuSOLVER is opened", ["dgemm:300:1", "solve:300:1", "sleep:150", "solve:300:1"], {}, 400, PROGRAMS // 2)
-    # One call, which is on its way all the while: after exit() has begun, the CPU computes, and exit() waits for that, too.
+    # One call, which is on its way all the while: after exit() has begun, the CPU computes, and
+    # exit() waits for that, too.
     ends("a thread is in a call", ["beside:20:1"], {"ACCEL_POLICY": "gpu", "TESTGPU_LAUNCH_US": "100000"}, 500, PROGRAMS // 2)
 
     slow = {"LD_PRELOAD": f"{env['LD_PRELOAD']}:{TESTS / 'libslow.so'}", "ACCEL_POLICY": "gpu", "TESTGPU_START_MS": "200"}
@@ -47,12 +48,14 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(done.returncode == 7 and done.stdout.count("computed to the end") == 1 and not done.stderr,
            "a call that has waited for CUDA when exit() began: its library is not ended before it has computed", done.returncode, done.stdout, done.stderr)
 
-    # A driver that hangs keeps no program from its end: exit() gives up waiting after some seconds, and says nothing.
+    # A driver that hangs keeps no program from its end: exit() gives up waiting after some seconds,
+    # and says nothing.
     done = start("steps", "dgemm:300:1", "opened", "sleep:500", "end:return", env={**env, "TESTGPU_START_MS": "1000000"})
     said = [line for line in done.stderr.splitlines() if "what=exit_while_called where=- detail=\"libcuda:" not in line]
     tap.ok(done.returncode == 7 and not said, "a driver that hangs: the program ends all the same", done.returncode, *said)
 
-# ---- The program's own handlers: they run, newest first, and the C library has no more of them than without libaccel ----
+# ---- The program's own handlers: they run, newest first, and the C library has no more of them
+# than without libaccel ----
 
 MANY = 100000
 with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +70,8 @@ with tempfile.TemporaryDirectory() as folder:
     more = counts["GPU"] - counts["without libaccel"]
     tap.ok(counts["without libaccel"] > MANY and 0 < more < 30, f"{more} registrations are not the program's", counts)
 
-# ---- A library that comes and goes inside a call of cuBLAS: its handler runs, and that is no end of the process ----
+# ---- A library that comes and goes inside a call of cuBLAS: its handler runs, and that is no end
+# of the process ----
 
 done = start("steps", "dgemm:64:5", "solve:64:2", "end:return", env={**TEST_GPU, **LOG, "TESTGPU_HELPER": str(TESTS / "libhandled.so")})
 ran = [line["ran"] for line in lines_for(done)]

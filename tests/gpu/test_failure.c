@@ -1,6 +1,6 @@
 /*
- * What the statuses of CUDA's libraries mean, and which failures are told: see gpu/cuda/failure.c. Without a device, or a driver: the functions
- * of the table are the test's own.
+ * What the statuses of CUDA's libraries mean, and which failures are told: see gpu/cuda/failure.c.
+ * Without a device, or a driver: the functions of the table are the test's own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,8 @@ static void assert_noted(enum failure_kind kind, const char *text)
     assert_string_equal(failure_noted()->text, text);
 }
 
-/* What a library does not do, and memory that it lacks, is no failure: the call goes elsewhere, and nothing is told. */
+/* What a library does not do, and memory that it lacks, is no failure: the call goes elsewhere, and
+ * nothing is told. */
 static void a_cublas_that_lacks_something_has_not_failed(void **state)
 {
     (void)state;

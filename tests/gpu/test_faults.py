@@ -15,8 +15,9 @@ tap = Tap()
 PROVIDER = ["-f", "y"]  # what OpenBLAS 0.3.21 itself gets wrong: calls.c
 LACKING = ["-l", TESTS / "liblacking.so", *PROVIDER]
 WORKLOADS = {
-    # Few and small, so that the sweep is short; operands in one piece, then in tiles and panels. The last number:
-    # every which call is made to fail, with TEST_LONG=1; else each SPARSER-th of those.
+    # Few and small, so that the sweep is short; operands in one piece, then in tiles and panels.
+    # The last number: every which call is made to fail, with TEST_LONG=1; else each SPARSER-th of
+    # those.
     "gemm": (["-c", 1, "-n", 60, "-s", 5, "-r", "?gemm"], {}, 1),
     "gemm in tiles": (["-c", 1, "-n", 160, "-s", 19, "-r", "?gemm"], {"ACCEL_MEMORY": "40K"}, 1),
     "Level 3 by a schedule, short of memory": (["-c", 1, "-n", 200, "-s", 17, "-r", "@(dgemm|zsymm|dsyrk|zher2k|dtrmm|ztrsm)"],
@@ -84,8 +85,9 @@ for first, (workload, (arguments, extra, step)) in enumerate(WORKLOADS.items()):
               [f"async:{n}={code}" for n in range(1, operations + 5, step)])
 tap.ok(begun > 0, "some calls were begun on the GPU and finished on the CPU")
 
-# A program whose operands are in device and managed memory, or in part. Short of memory, every result is right and
-# nothing stops the program; where the device fails, it is right, or the program is stopped.
+# A program whose operands are in device and managed memory, or in part. Short of memory, every
+# result is right and nothing stops the program; where the device fails, it is right, or the program
+# is stopped.
 for name, arguments, extra in (
     ("Level 3", ["-n", 40, "-r", "[dz]@(gemm|symm|syrk|her2k|trsm|trmm)"], {"ACCEL_MEMORY": "60K"}),
     ("Level 2", ["-n", 40, "-r", "[dz]@(gemv|hemv|trsv|ger|her2)", "-i", "cblas-row"], {}),

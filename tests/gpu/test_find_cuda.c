@@ -193,7 +193,8 @@ static void packages_beside_a_loaded_module(void **state)
     assert_int_equal(place(wheel), 0);
     assert_true(place("venv/lib/python3.12/site-packages/nvidia/cu13/lib") > 0);
     assert_true(place(own) > place("cuda/lib64")); /* it may be no Python */
-    /* Another one of the same folder tells nothing new; the first folder that serves ends the search. */
+    /* Another one of the same folder tells nothing new; the first folder that serves ends the
+     * search. */
     const int others = seen.count;
     void *second = load("else where/site-packages/numpy/core/umath.so");
     search(0);

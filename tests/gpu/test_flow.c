@@ -1,6 +1,7 @@
 /*
- * What a call puts on the streams: copies and kernels at the same time, each byte once. With TEST_REAL_GPU set, on whatever GPU is found, in
- * ACCEL_CUDA_DIR first: results alone then, as there is no trace.
+ * What a call puts on the streams: copies and kernels at the same time, each byte once. With
+ * TEST_REAL_GPU set, on whatever GPU is found, in ACCEL_CUDA_DIR first: results alone then, as
+ * there is no trace.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -93,8 +94,8 @@ static long trace_length(void)
 /* The link takes about as long as the kernels. */
 static const struct schedule_rates balanced = RATES(2, 2, 120, 16, 1e-4, 1e-4, 1e-4);
 
-/* As long as the link takes about as long as the kernels, each by rates that say so: the first kernel comes with the first cells, and
- * results go down between kernels. Each byte moves once. */
+/* As long as the link takes about as long as the kernels, each by rates that say so: the first
+ * kernel comes with the first cells, and results go down between kernels. Each byte moves once. */
 static void copies_and_kernels_overlap(void **state)
 {
     struct product p;
@@ -131,8 +132,8 @@ static CUresult note_upload(CUdeviceptr to, const void *from, size_t bytes, CUst
     return real_upload(to, from, bytes, stream);
 }
 
-/* The link does not wait until a piece of some megabytes is packed. A thread that is held up may find it packed, and for a second there may be nobody to help: then a later
- * attempt tells. */
+/* The link does not wait until a piece of some megabytes is packed. A thread that is held up may
+ * find it packed, and for a second there may be nobody to help: then a later attempt tells. */
 static void the_first_piece_goes_up_in_parts(void **state)
 {
     struct product p;
@@ -178,8 +179,9 @@ static int downloads_before_last_kernel(long from, int *kernels)
     return before;
 }
 
-/* All kernels are put on their stream long before they run. A finished block comes down at once nevertheless, not behind kernels that it does
- * not depend on: there are more of them than events. */
+/* All kernels are put on their stream long before they run. A finished block comes down at once
+ * nevertheless, not behind kernels that it does not depend on: there are more of them than
+ * events. */
 static void results_do_not_wait_for_later_kernels(void **state)
 {
     struct product p;
@@ -222,8 +224,8 @@ static int kernels_by_stream(long from, int kernels[2])
     return streams;
 }
 
-/* The last blocks of a kernel do not fill the device: kernels of other cells are there meanwhile, on a stream of their own, if cuBLAS has a workspace for
- * that. */
+/* The last blocks of a kernel do not fill the device: kernels of other cells are there meanwhile,
+ * on a stream of their own, if cuBLAS has a workspace for that. */
 static void kernels_run_beside_each_other(void **state)
 {
     enum { N = 512 };
@@ -254,7 +256,8 @@ static void kernels_run_beside_each_other(void **state)
 
 enum { BATCH = 120, ROWS = 96, COLS = 40, DEPTH = 104 };
 
-/* Products of matrices that a stride leads to, or of pointers to them: those of product number i are number i / repeat % distinct. */
+/* Products of matrices that a stride leads to, or of pointers to them: those of product number i
+ * are number i / repeat % distinct. */
 static void make_batch(struct product *p, void **array[3], int repeat, int distinct, bool pointers)
 {
     make_product(p, ACCEL_FLOAT64, 'T', 'N', ROWS, COLS, DEPTH, 0.5);
@@ -298,8 +301,8 @@ static void right_batch(const struct product *p)
     assert_int_equal(p->original_calls, 0);
 }
 
-/* Runs it in groups, then in one kernel: the results are the same, bit for bit. Each byte moves once, a matrix of A for all products that
- * use it. */
+/* Runs it in groups, then in one kernel: the results are the same, bit for bit. Each byte moves
+ * once, a matrix of A for all products that use it. */
 static void check_batch(int repeat, int distinct, bool pointers)
 {
     const struct schedule_rates rates = RATES(2, 2, 120, 16, 1e-4, 1e-4, 1e-4);
@@ -351,7 +354,8 @@ static void batches_overlap(void **state)
     check_batch(3, 5, true);
 }
 
-/* Memory for some products, for one, and for none: for less than a tenth, the shared matrices stay, and so nothing goes up twice. */
+/* Memory for some products, for one, and for none: for less than a tenth, the shared matrices stay,
+ * and so nothing goes up twice. */
 static void batches_short_of_memory(void **state)
 {
     const int64_t budget = own->budget;

@@ -1,6 +1,7 @@
 /*
- * How a flow of copies and kernels ends (gpu/device/flow.h) where the driver refuses, memory is short, or those that it waits for fail: its status,
- * what is written then, and who is told. And what a call says that has ended so.
+ * How a flow of copies and kernels ends (gpu/device/flow.h) where the driver refuses, memory is
+ * short, or those that it waits for fail: its status, what is written then, and who is told. And
+ * what a call says that has ended so.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -310,7 +311,8 @@ static void a_wait_in_vain_ends_a_flow(void **state)
     end_flow();
 }
 
-/* The driver has not said of an upload that it is done when the last download is: that is known, then, all the same. */
+/* The driver has not said of an upload that it is done when the last download is: that is known,
+ * then, all the same. */
 static void all_uploads_are_told(void **state)
 {
     (void)state;
@@ -385,7 +387,8 @@ static enum gpu_status run_some(struct product *p, int downs, int kernels)
     return status;
 }
 
-/* The original does the rest. If the device's memory is short, cuBLAS may have lacked some: it is not given up for that. */
+/* The original does the rest. If the device's memory is short, cuBLAS may have lacked some: it is
+ * not given up for that. */
 static void a_call_that_ends_early_says_why(void **state)
 {
     struct product p;

@@ -1,6 +1,6 @@
 /*
- * gpu/ by itself, on the test GPU: results, tiles, places, memory that is kept and given back. With TEST_REAL_GPU set, on
- * whatever GPU is found, in ACCEL_CUDA_DIR first.
+ * gpu/ by itself, on the test GPU: results, tiles, places, memory that is kept and given back. With
+ * TEST_REAL_GPU set, on whatever GPU is found, in ACCEL_CUDA_DIR first.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -20,7 +20,8 @@
 #include "tests/lib/devices.h"
 #include "tests/lib/products.h"
 
-/* libaccel calls no such functions: these are linked. Their prototypes are those of CUDA's driver API. */
+/* libaccel calls no such functions: these are linked. Their prototypes are those of CUDA's driver
+ * API. */
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags);
 CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void *address);
@@ -305,7 +306,8 @@ static bool is_pinned_end_seen(const struct pinned *p)
     return right;
 }
 
-/* Who has pinned a part of an operand copies to it without our notice. Each case has a process of its own, as what has been seen is not forgotten. */
+/* Who has pinned a part of an operand copies to it without our notice. Each case has a process of
+ * its own, as what has been seen is not forgotten. */
 static void pinned_operands(void **state)
 {
     (void)state;

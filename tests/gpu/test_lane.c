@@ -1,7 +1,8 @@
 /*
- * Lanes that are slow to be made, or cannot be made: see gpu/cuda/lane.c. A thread for which a lane is free does not wait until another
- * thread's has been made; a further one that cannot be made is no failure of the device. And their stream beside: a wait for the lane is one for
- * that, and a lane whose cuBLAS does not come back from there ends.
+ * Lanes that are slow to be made, or cannot be made: see gpu/cuda/lane.c. A thread for which a lane
+ * is free does not wait until another thread's has been made; a further one that cannot be made is
+ * no failure of the device. And their stream beside: a wait for the lane is one for that, and a
+ * lane whose cuBLAS does not come back from there ends.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -19,7 +20,8 @@
 #include "tests/lib/devices.h"
 #include "tests/lib/gate.h"
 
-/* libaccel calls no such function: this one is linked. Its prototype is that of CUDA's driver API. */
+/* libaccel calls no such function: this one is linked. Its prototype is that of CUDA's driver
+ * API. */
 CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *data);
 
 static struct cuda_device *device;
@@ -46,7 +48,8 @@ static void *acquire(void *unused)
     return lane;
 }
 
-/* No lane is there yet. A test that fails keeps its lane, for which the next one would wait for ever. */
+/* No lane is there yet. A test that fails keeps its lane, for which the next one would wait for
+ * ever. */
 static int begin(void **state)
 {
     (void)state;
@@ -130,7 +133,8 @@ static CUresult no_event(CUevent *event, unsigned flags)
     return CUDA_ERROR_NOT_PERMITTED;
 }
 
-/* A call that may not wait for others gets none where all are in use and no further one can be made. */
+/* A call that may not wait for others gets none where all are in use and no further one can be
+ * made. */
 static void test_who_hurries_does_not_wait(void **state)
 {
     struct gpu_lane *only = acquired(), *none;
@@ -143,7 +147,8 @@ static void test_who_hurries_does_not_wait(void **state)
     lane_release(none, false);
 }
 
-/* One thread has the only lane; another one's cannot be made, though there is memory: it gets the first, once that is free. */
+/* One thread has the only lane; another one's cannot be made, though there is memory: it gets the
+ * first, once that is free. */
 static void wait_for_the_only_lane(void)
 {
     void *other;
@@ -175,7 +180,8 @@ static void test_a_further_lane_that_cannot_be_made_is_waited_for(void **state)
     }
 }
 
-/* The only one is another matter. The failure stays: the tests behind this one have a device that failed. */
+/* The only one is another matter. The failure stays: the tests behind this one have a device that
+ * failed. */
 static void test_the_only_lane_that_cannot_be_made_is_a_failure(void **state)
 {
     struct gpu_lane *lane;
@@ -200,7 +206,8 @@ static CUresult no_answer(size_t *free_bytes, size_t *total)
     return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-/* After a kernel's fault, say: whoever has a lane may be long at the original, and its lane is of no use to others. */
+/* After a kernel's fault, say: whoever has a lane may be long at the original, and its lane is of
+ * no use to others. */
 static void test_a_lane_of_a_broken_device_is_not_waited_for(void **state)
 {
     void *other;
@@ -337,7 +344,8 @@ static enum gpu_status join(struct gpu_lane *lane)
     return lane_join_default_stream(lane);
 }
 
-/* While a program captures, an attempt would break its capture. A driver that has no such question has no such captures. */
+/* While a program captures, an attempt would break its capture. A driver that has no such question
+ * has no such captures. */
 static void test_the_default_stream_is_joined_where_it_is_open(void **state)
 {
     struct failure outer;
@@ -374,7 +382,8 @@ static cublasStatus_t unfit(cublasHandle_t *handle)
     return CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
-/* With an unfit driver, cuBLAS says nothing but that it does not start: the message has both versions, also without a name of the status. */
+/* With an unfit driver, cuBLAS says nothing but that it does not start: the message has both
+ * versions, also without a name of the status. */
 static void test_a_cublas_that_does_not_start_is_described(void **state)
 {
     static const char expected[] = "cublasCreate: cuBLAS failed (cuBLAS ";

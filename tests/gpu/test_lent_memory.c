@@ -1,6 +1,7 @@
 /*
- * Memory that other devices may use, and how fast they read it, on the test GPU: see gpu/cuda/lent_memory.h. With an argument the program is
- * what test_lent_memory.py runs: both rates, then a product on each device.
+ * Memory that other devices may use, and how fast they read it, on the test GPU: see
+ * gpu/cuda/lent_memory.h. With an argument the program is what test_lent_memory.py runs: both
+ * rates, then a product on each device.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -526,7 +527,8 @@ static enum gpu_status status_of_taking(struct lent_memory *lending)
     return status;
 }
 
-/* Each is younger than others: without one of them there is no such memory, and no call that could fail. */
+/* Each is younger than others: without one of them there is no such memory, and no call that could
+ * fail. */
 static void any_function_that_is_missing(void **state)
 {
     static const size_t functions[] = {offsetof(struct cuda_api, cuDeviceCanAccessPeer_p),
@@ -570,7 +572,8 @@ static CUresult no_room_for_a_pool(CUmemoryPool *pool, const CUmemPoolProps *pro
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Short of memory for a stream, then for the pool, then for none. At each point it can be closed, which leaves nothing behind. */
+/* Short of memory for a stream, then for the pool, then for none. At each point it can be closed,
+ * which leaves nothing behind. */
 static void a_pool_is_made_step_by_step(void **state)
 {
     struct gpu_scope scope;

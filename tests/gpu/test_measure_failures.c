@@ -1,6 +1,7 @@
 /*
- * Measurements of a device that fails meanwhile, at any call, or that lacks memory: they say so and leave no rates, and it is told which function
- * failed. And of devices that are very slow or very fast. On the test GPU, which moves no data here, by a clock of the test's own.
+ * Measurements of a device that fails meanwhile, at any call, or that lacks memory: they say so and
+ * leave no rates, and it is told which function failed. And of devices that are very slow or very
+ * fast. On the test GPU, which moves no data here, by a clock of the test's own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +91,8 @@ enum kind { ENTER, STREAM, MEMORY, UP, DOWN, WAIT, PRODUCT, KINDS };
 static const char *const names[KINDS] = {
     "cuCtxPushCurrent",  "cuStreamCreate",      "cuMemAlloc", "cuMemcpyHtoDAsync",
     "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cublasDgemm"};
-/* Their number, of copies their bytes; so many are right. How many copies there are depends on what else the machine does. */
+/* Their number, of copies their bytes; so many are right. How many copies there are depends on what
+ * else the machine does. */
 static _Atomic int64_t calls[KINDS], right[KINDS];
 static double ns_for_each_product;
 
@@ -212,7 +214,8 @@ static void assert_told(enum kind kind)
         fail_msg("%s fails: the device says %s", names[kind], gpu_failure(device));
 }
 
-/* Each kind of call fails from the first on; copies also while the pieces are chosen, while the rates are measured, and short columns. */
+/* Each kind of call fails from the first on; copies also while the pieces are chosen, while the
+ * rates are measured, and short columns. */
 static void copies_that_fail(void **state)
 {
     static const double parts[] = {0, 0.02, 0.3, 0.9};
@@ -322,7 +325,8 @@ static double multiply_adds(void)
     return all;
 }
 
-/* A device that is far too slow: it is not kept busy for as long as it takes to find that out well. */
+/* A device that is far too slow: it is not kept busy for as long as it takes to find that out
+ * well. */
 static void a_device_that_is_far_too_slow(void **state)
 {
     struct block_paces paces;
@@ -345,7 +349,8 @@ static void a_device_that_is_slow(void **state)
     assert_true(spent_ms > 3 * round_ms && spent_ms < 4.5 * round_ms);
 }
 
-/* One whose products the clock does not see: rows of them have an end, and the paces are those of a device whose products take no time at all. */
+/* One whose products the clock does not see: rows of them have an end, and the paces are those of a
+ * device whose products take no time at all. */
 static void a_device_without_time(void **state)
 {
     struct block_paces paces;

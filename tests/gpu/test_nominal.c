@@ -94,7 +94,8 @@ static void copies_in_one_memory(void **state)
     assert_true(nominal_rates(&nano).copy_gbps > 6.3 && nominal_rates(&nano).copy_gbps < 6.5);
 }
 
-/* Kernels read the host's memory in place where the host's page tables are the device's: by NVLink-C2C, or in one memory. */
+/* Kernels read the host's memory in place where the host's page tables are the device's: by
+ * NVLink-C2C, or in one memory. */
 static void reads_of_host_memory(void **state)
 {
     (void)state;
@@ -106,7 +107,8 @@ static void reads_of_host_memory(void **state)
     assert_true(nominal_rates(&grace).place_gbps == 0);
 }
 
-/* Only where the other precision's units are faster. The emulation on RTX PRO 6000 was measured: 13.2 times (arXiv 2511.13778). */
+/* Only where the other precision's units are faster. The emulation on RTX PRO 6000 was measured:
+ * 13.2 times (arXiv 2511.13778). */
 static void gains_of_precisions(void **state)
 {
     (void)state;

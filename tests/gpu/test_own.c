@@ -1,5 +1,6 @@
 /*
- * Kernels of our own (gpu/device/own.h): a launch, what fits, and failures. With TEST_REAL_GPU set, on whatever GPU is found.
+ * Kernels of our own (gpu/device/own.h): a launch, what fits, and failures. With TEST_REAL_GPU set,
+ * on whatever GPU is found.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -303,7 +304,8 @@ static void test_threads_load_once(void **state)
     lane_release(lane, false);
 }
 
-/* Work that is under way may use all memory: if it cannot be waited for, another attempt is of no use. */
+/* Work that is under way may use all memory: if it cannot be waited for, another attempt is of no
+ * use. */
 static void test_a_load_waits_for_memory(void **state)
 {
     struct gpu_fit fit;

@@ -1,6 +1,7 @@
 /*
- * A device's own cells are brought up before those that it copies: whoever has which cells, each cell still comes up once, kernels have what they read, and
- * no member waits for another one's cell before it has begun all of its own with smaller numbers.
+ * A device's own cells are brought up before those that it copies: whoever has which cells, each
+ * cell still comes up once, kernels have what they read, and no member waits for another one's cell
+ * before it has begun all of its own with smaller numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +46,8 @@ static bool make_any(struct schedule *s)
     return schedule_make_by(s, &by, &call, &rates, rand() % 2 ? INT64_MAX : 8 << 20);
 }
 
-/* Deals out the cells of operands that are brought up once, some of them to this device. Two devices may have them in other orders. */
+/* Deals out the cells of operands that are brought up once, some of them to this device. Two
+ * devices may have them in other orders. */
 static struct own_first *deal(const struct schedule *s)
 {
     struct own_first *cell = malloc((size_t)(s->steps[UP] + 1) * sizeof *cell);
@@ -72,7 +74,8 @@ static bool is_same(const struct schedule_step *a, const struct schedule_step *b
            a->after[SCHEDULE_DOWN] == b->after[SCHEDULE_DOWN];
 }
 
-/* Returns the number of the old upload behind each new one, from new to old. An upload may occur again, in another place or at another time. */
+/* Returns the number of the old upload behind each new one, from new to old. An upload may occur
+ * again, in another place or at another time. */
 static int *find_old(const struct schedule *old, const struct schedule *now)
 {
     int *from = malloc((size_t)(now->steps[UP] + 1) * sizeof *from);
@@ -96,7 +99,8 @@ static int *find_old(const struct schedule *old, const struct schedule *now)
     return from;
 }
 
-/* No kernel starts before the uploads for which it has waited, and all other steps are as they were. */
+/* No kernel starts before the uploads for which it has waited, and all other steps are as they
+ * were. */
 static void kernels_wait(const struct schedule *old, const struct schedule *now, const int *from)
 {
     int *at = malloc((size_t)(old->steps[UP] + 1) * sizeof *at); /* of each old upload */

@@ -1,6 +1,7 @@
 /*
- * Packing for the way to the device, and unpacking: every element comes to its place, nothing else is touched, whatever the
- * shape, the triangle, the alignment; and short columns and strided vectors cost no call of libc each.
+ * Packing for the way to the device, and unpacking: every element comes to its place, nothing else
+ * is touched, whatever the shape, the triangle, the alignment; and short columns and strided
+ * vectors cost no call of libc each.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,7 +86,8 @@ static bool packed_is_right(const struct lane_rectangle *r, const struct pack_pi
     return true;
 }
 
-/* Both ways, with memory around the rectangle that must stay. offset: of the host memory, in bytes. */
+/* Both ways, with memory around the rectangle that must stay. offset: of the host memory, in
+ * bytes. */
 static void round_trip(int64_t rows, int64_t cols, int64_t ld, int64_t packed_ld, int64_t size,
                        char uplo, int64_t diagonal, bool backwards, int64_t slot_bytes,
                        int64_t offset)
@@ -183,7 +185,8 @@ static void a_vector_from_its_end(void **state)
         assert_true(x[i] == (i % 3 == 0 ? 106 - i / 3 : i));
 }
 
-/* The pieces of a download that runs backwards end with the first column: what is left is always the first ones. */
+/* The pieces of a download that runs backwards end with the first column: what is left is always
+ * the first ones. */
 static void backwards_leaves_the_first_columns(void **state)
 {
     struct lane_rectangle r = lane_whole(NULL, 10, 25, 10, 8);
@@ -218,7 +221,8 @@ static long calls_of(int64_t rows, int64_t cols, int64_t ld, char uplo)
     return calls;
 }
 
-/* Targets at any place in a page beside the source's: every byte comes there, and none beside it is touched. Where libc would be slow on this processor, it is not called. */
+/* Targets at any place in a page beside the source's: every byte comes there, and none beside it is
+ * touched. Where libc would be slow on this processor, it is not called. */
 static void targets_at_all_places_in_a_page(void **state)
 {
     static const int64_t lengths[] = {520, 576, 640, 4096, 5008, 70000};

@@ -1,7 +1,7 @@
 /*
- * Schedules in panels, without a device: each column is factored once, after all that comes before it; nothing is read before it is there,
- * and no place overwritten while it is used; the memory is enough; and in virtual time, a large matrix is near a bound that no schedule is
- * below.
+ * Schedules in panels, without a device: each column is factored once, after all that comes before
+ * it; nothing is read before it is there, and no place overwritten while it is used; the memory is
+ * enough; and in virtual time, a large matrix is near a bound that no schedule is below.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,7 +103,8 @@ static bool sweep_is_over(const struct replay *r, int i, int j)
            (r->p->call.sweep[i].backwards ? sweep_first(r->p, i, j) : sweep_end(r->p, i, j));
 }
 
-/* Blocks come in the order of the columns, and from the diagonal on: for Cholesky, from the panel's. */
+/* Blocks come in the order of the columns, and from the diagonal on: for Cholesky, from the
+ * panel's. */
 static void block_is_next(struct replay *r, const struct schedule_step *step)
 {
     const struct panels_call *call = &r->p->call;
@@ -134,13 +135,15 @@ static void block_is_next(struct replay *r, const struct schedule_step *step)
     r->next[0] += block.cols;
 }
 
-/* Returns how many columns of the matrix come up to change panel j: all columns to its left. Without those of panel j - 1, if that is still on the device. */
+/* Returns how many columns of the matrix come up to change panel j: all columns to its left.
+ * Without those of panel j - 1, if that is still on the device. */
 static int64_t columns_up(const struct panels *p, int j)
 {
     return accel_min(p->first[p->stays && j > 0 ? j - 1 : j], accel_min(p->call.m, p->call.n));
 }
 
-/* The panel before is where it was factored. It comes in the order of the columns; for Cholesky first. */
+/* The panel before is where it was factored. It comes in the order of the columns; for Cholesky
+ * first. */
 static void changed_by_before(struct replay *r, const struct schedule_step *step)
 {
     const struct panels *p = r->p;
@@ -227,7 +230,8 @@ static int64_t random_below(int64_t n)
     return (int64_t)((state >> 33) % (uint64_t)n);
 }
 
-/* The panels of a matrix with more columns than the other one may have no column in common with it: then all of that changes them. */
+/* The panels of a matrix with more columns than the other one may have no column in common with it:
+ * then all of that changes them. */
 static struct panels_sweep random_sweep(const struct panels_call *call)
 {
     struct panels_sweep sweep = {.backwards = random_below(2), .reflects = random_below(2)};
@@ -375,7 +379,8 @@ static void too_little_memory(void **unused)
 
 /* ---- The whole matrix on the device ---- */
 
-/* Each panel comes up once, and waits for nothing; it is changed by all before it, each of which is finished, and then factored. */
+/* Each panel comes up once, and waits for nothing; it is changed by all before it, each of which is
+ * finished, and then factored. */
 static void replay_in_core(const struct panels *p)
 {
     const struct schedule *s = &p->schedule;
@@ -413,8 +418,8 @@ static void replay_in_core(const struct panels *p)
         assert_int_equal(done[j], panels_factored(p, j) > 0);
 }
 
-/* By random rates: either the schedule is faster than one copy and one kernel, or there is none; and it is the same, and takes the time that
- * the estimate has. */
+/* By random rates: either the schedule is faster than one copy and one kernel, or there is none;
+ * and it is the same, and takes the time that the estimate has. */
 static void in_core(void **unused)
 {
     int made = 0, whole = 0, wide = 0;
@@ -451,8 +456,8 @@ static void in_core(void **unused)
     assert_true(made > 500 && whole > 500 && wide > 20);
 }
 
-/* What a panel adds are rows that wait for each other: Cholesky solves the rows below each panel by its triangle. Where they take longer than is hidden, the
- * matrix comes up as a whole. */
+/* What a panel adds are rows that wait for each other: Cholesky solves the rows below each panel by
+ * its triangle. Where they take longer than is hidden, the matrix comes up as a whole. */
 static void rows_that_wait(void **unused)
 {
     const struct panels_call cholesky = {
@@ -467,7 +472,8 @@ static void rows_that_wait(void **unused)
     assert_true(panels_whole_ms(&cholesky, &rates) == whole);
 }
 
-/* Behind a fast link, or of a small matrix, there is nothing to hide; behind a slow one, what is left is hardly more than the upload. */
+/* Behind a fast link, or of a small matrix, there is nothing to hide; behind a slow one, what is
+ * left is hardly more than the upload. */
 static void pays_in_core(void **unused)
 {
     const struct panels_call lu = {
@@ -488,7 +494,8 @@ static void pays_in_core(void **unused)
 
 /* ---- Virtual time ---- */
 
-/* A matrix of twice the memory, on devices whose links and kernels differ, takes at most this times the bound of one kernel. */
+/* A matrix of twice the memory, on devices whose links and kernels differ, takes at most this times
+ * the bound of one kernel. */
 #define MOST 1.27
 /* A panel of the identity comes up, too. */
 #define MOST_INVERSE 1.3
@@ -550,7 +557,8 @@ static void near_the_bound(void **unused)
         }
 }
 
-/* No time is below the bound, whatever the shape is: all at once, in panels where that is possible. */
+/* No time is below the bound, whatever the shape is: all at once, in panels where that is
+ * possible. */
 static void wide_matrices(void **unused)
 {
     struct schedule_rates rates = schedule_nominal;

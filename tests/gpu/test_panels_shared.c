@@ -1,7 +1,8 @@
 /*
- * Factorisations that several devices share, without devices: each panel is one device's; what a device's steps read is there, whoever has
- * finished it, and no place is overwritten while it is used; the devices never wait for each other for ever; the memory is enough; and in
- * virtual time, their rates add up where the links allow.
+ * Factorisations that several devices share, without devices: each panel is one device's; what a
+ * device's steps read is there, whoever has finished it, and no place is overwritten while it is
+ * used; the devices never wait for each other for ever; the memory is enough; and in virtual time,
+ * their rates add up where the links allow.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,8 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
 /* ---- The order ---- */
 
-/* A device, and how far it is. Its steps run in an order that only their dependences restrict: the engine that is tried first changes. */
+/* A device, and how far it is. Its steps run in an order that only their dependences restrict: the
+ * engine that is tried first changes. */
 struct device {
     struct panels part;
     int next[SCHEDULE_ENGINES], done[SCHEDULE_ENGINES];
@@ -94,7 +96,8 @@ static void download(struct device *d, const struct schedule_step *step)
     }
 }
 
-/* Runs the engine's next step if it may. Cells of other devices are waited for, as flow.h does it. */
+/* Runs the engine's next step if it may. Cells of other devices are waited for, as flow.h does
+ * it. */
 static bool advance(struct device *d, const struct panels_shared *shared, int me, int engine)
 {
     const struct schedule *s = &d->part.schedule;
@@ -219,8 +222,8 @@ static double upload_ms(const struct panels_shared *shared, int device,
     return bytes / rates->up * 1e-6;
 }
 
-/* Of matrices of one and a half to three times a device's memory. Not where what goes up takes a link longer than six tenths of the products: the first
- * panels have nothing to hide behind. */
+/* Of matrices of one and a half to three times a device's memory. Not where what goes up takes a
+ * link longer than six tenths of the products: the first panels have nothing to hide behind. */
 static void rates_add_up(void **state)
 {
     static const char *const names[] = {"dgetrf", "dpotrf", "zgetrf", "spotrf"};

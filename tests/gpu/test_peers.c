@@ -1,6 +1,7 @@
 /*
- * Cells that several devices of a call lend each other: each has one owner, they are dealt out evenly, and members that go through their schedules at
- * any pace, leave early or fail neither wait for each other for ever nor read memory that its owner no longer has.
+ * Cells that several devices of a call lend each other: each has one owner, they are dealt out
+ * evenly, and members that go through their schedules at any pace, leave early or fail neither wait
+ * for each other for ever nor read memory that its owner no longer has.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -59,7 +60,8 @@ static void free_parts(struct parts *parts)
 
 /* ---- Dealing ---- */
 
-/* Of whom each of A's cells is, by the order in which the first member brings them up. Fails if somebody brings up what is another one's. */
+/* Of whom each of A's cells is, by the order in which the first member brings them up. Fails if
+ * somebody brings up what is another one's. */
 static int owners_of(const struct parts *parts, struct peers *peers, int *owner)
 {
     int cells = 0;
@@ -171,8 +173,8 @@ static void what_a_member_has_lent_goes_with_it(void **state)
     }
 }
 
-/* The schedule that a member runs by has the order that the plan simulates: before another one's cell it has begun its own ones with numbers that are less than
- * `ahead` larger. */
+/* The schedule that a member runs by has the order that the plan simulates: before another one's
+ * cell it has begun its own ones with numbers that are less than `ahead` larger. */
 static void members_run_in_the_planned_order(void **state)
 {
     enum { AHEAD = 8 };
@@ -225,7 +227,7 @@ struct runner {
     const struct parts *parts;
     int member;
     unsigned random;
-    int leaves_at; /* after so many uploads it fails; -1: it never begins; INT32_MAX: it ends well */
+    int leaves_at; /* it fails after so many uploads; -1: never begins; INT32_MAX: ends well */
     char *memory;
     atomic_int *wrong;
     int brought, borrowed;
@@ -302,7 +304,8 @@ static void *run_member(void *runner)
     return NULL;
 }
 
-/* Runs all members to their ends. Returns the cells that were brought up by any, or -1 if one read what was not lent any more. */
+/* Runs all members to their ends. Returns the cells that were brought up by any, or -1 if one read
+ * what was not lent any more. */
 static int run_all(unsigned random, int count, const int leaves_at[MEMBERS], int borrowed[MEMBERS])
 {
     const double up_gbps[] = {20, 10, 20, 15};

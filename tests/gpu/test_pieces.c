@@ -1,6 +1,7 @@
 /*
- * The pieces of copies: those of a trimmed triangle have each of its elements once, fit slots, begin where those of the whole square do, and cross
- * the link with little besides; and what the schedules count is what is sent.
+ * The pieces of copies: those of a trimmed triangle have each of its elements once, fit slots,
+ * begin where those of the whole square do, and cross the link with little besides; and what the
+ * schedules count is what is sent.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /*
- * Whether the program itself uses CUDA, and where its operands are (gpu/cuda/place.c): drivers that lack functions, a process that ends, the child of
- * a fork, and the places of a batch's matrices taken together. This program has loaded the driver itself.
+ * Whether the program itself uses CUDA, and where its operands are (gpu/cuda/place.c): drivers that
+ * lack functions, a process that ends, the child of a fork, and the places of a batch's matrices
+ * taken together. This program has loaded the driver itself.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,8 @@
 #include "gpu/device/ending.h"
 #include "tests/lib/devices.h"
 
-/* libaccel calls no such function: this one is linked. Its prototype is that of CUDA's driver API. */
+/* libaccel calls no such function: this one is linked. Its prototype is that of CUDA's driver
+ * API. */
 CUresult cuInit(unsigned flags);
 
 static struct gpu_device *device;

@@ -1,6 +1,7 @@
 /*
- * What the pool of device memory does while the driver is slow, which frees only when all work of the context is done: see
- * gpu/cuda/pool.c. Who asks for what is there does not wait for that; who needs what is being freed does.
+ * What the pool of device memory does while the driver is slow, which frees only when all work of
+ * the context is done: see gpu/cuda/pool.c. Who asks for what is there does not wait for that; who
+ * needs what is being freed does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,7 +85,8 @@ static int begin(void **state)
     (void)state;
     real = cuda_api;
     gate_init(&gate);
-    /* Whoever leaves idle memory takes the idle thread to look after it: tests do what that does by themselves, when they want. */
+    /* Whoever leaves idle memory takes the idle thread to look after it: tests do what that does by
+     * themselves, when they want. */
     atomic_store(&device->watched, true);
     return gpu_enter(device, &scope) == GPU_OK ? 0 : -1;
 }
@@ -250,7 +252,8 @@ static void what_is_kept_gives_way(void **state)
     assert_int_equal(find(1), 0);
 }
 
-/* The largest block without contents goes first, then the kept one that nobody has asked for for longest; two are less than a quarter. */
+/* The largest block without contents goes first, then the kept one that nobody has asked for for
+ * longest; two are less than a quarter. */
 static void the_last_used_stay(void **state)
 {
     (void)state;

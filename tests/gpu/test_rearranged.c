@@ -1,6 +1,6 @@
 /*
- * Matrices in host memory that are rearranged: columns exchanged, the adjoint made. Each element is where it should be, whatever the shape, and
- * with help as without.
+ * Matrices in host memory that are rearranged: columns exchanged, the adjoint made. Each element is
+ * where it should be, whatever the shape, and with help as without.
  */
 #include <setjmp.h>
 #include <stdarg.h>

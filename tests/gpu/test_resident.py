@@ -118,8 +118,9 @@ for how, env in (("hash", HASH), ("auto", AUTO)):
     tap.ok(done.returncode == 0 and done.stdout.endswith("0 calls wrong\n"), f"{how}: batches", done.stdout[-300:], done.stderr[-500:])
     lines, plainly = lines_for(done), lines_for(without)
     tap.ok(done.stdout == without.stdout and not kept(plainly) and [f["ran"] for f in lines + plainly] == ["gpu0"] * 10 * rounds, "the same results, bit for bit, as those without", done.stdout[-300:])
-    # Matrices of the first operand side by side; of the second one, that of the call before, as the first one's have gaps; both; one matrix for all; of the first
-    # one, transposed. The first operand changes in the fourth and eighth round, the second one in each, before the first call.
+    # Matrices of the first operand side by side; of the second one, that of the call before, as the
+    # first one's have gaps; both; one matrix for all; of the first one, transposed. The first
+    # operand changes in the fourth and eighth round, the second one in each, before the first call.
     for i, found in enumerate((3.6864, 3.6864, 1.8432 + 3.6864, 1.5488, 3.19488)):
         expected = [k for k in range(2, rounds) if i == 1 or k % 4 != 3]
         bad = [lines[5 * k + i] for k in expected if abs(number(lines[5 * k + i], "kept_mb") - found) > 0.01 or
@@ -146,7 +147,8 @@ for how, env in (("hash", HASH), ("auto", AUTO)):
     calls = lines_for(done)
     found = ["".join("-+"[number(f, "kept_mb") > 1.5] for f in calls[i::6]) for i in range(6)]
     names = [f["sym"] for f in calls[:6]]
-    # The matrix is the same three times, then changes; the factors of LU are a result that stays, those of Cholesky and QR come up as a triangle.
+    # The matrix is the same three times, then changes; the factors of LU are a result that stays,
+    # those of Cholesky and QR come up as a triangle.
     tap.ok(len(calls) == 36 and [call[2] for call in found] == ["+"] * 6, f"{how}: inputs that come a third time are found", *zip(names, found))
     tap.ok(found[3] == "++++++", f"{how}: getrs finds the factors that getrf has left", found[3])
     tap.ok(all(number(f, "up_mb") < 0.1 for f in calls[12:18]), f"{how}: nothing but right-hand sides goes up", *calls[12:18])
@@ -157,7 +159,8 @@ for how, env in (("hash", HASH), ("auto", AUTO)):
     lines = lines_for(done)
     tap.ok(done.stdout == without.stdout and len(lines) == 30 and not kept(lines_for(without)), "results are the same, bit for bit, as those without", done.stdout[-300:])
     found = ["".join("-+"[number(f, "kept_mb") > 1.4 and number(f, "up_mb") < 0.5] for f in lines[i::5]) for i in range(5)]
-    # The fourth time, the factor changes behind its factorisation, and the imaginary part of a number on the diagonal of the Hermitian result.
+    # The fourth time, the factor changes behind its factorisation, and the imaginary part of a
+    # number on the diagonal of the Hermitian result.
     tap.ok([found[i][:4] for i in (1, 4)] == ["+++-"] * 2 and found[2][:3] == "+++", "the factors of a triangle are found from the first time on, and a Hermitian result", *found)
 
 done = start("again", "nan", 4, env=HASH)
@@ -194,7 +197,8 @@ else:
            [f["ran"] for f in lines_for(done, sym="dgemm_")], *events(done.stderr, "untracked"))
     sent = ["-+"[number(f, "up_mb") > 1.5] + "-+"[number(f, "kept_mb") > 1.5] for f in lines_for(done, sym="dgemv_", ran="gpu0")]
     tap.ok(sent == ["-+"] * 6 + ["+-"] + ["-+"] * 3, "with the copy that is there", *sent)
-    # The same without a log, whose lines need every call: the entry lets calls with a vector through as long as there is such a matrix.
+    # The same without a log, whose lines need every call: the entry lets calls with a vector
+    # through as long as there is such a matrix.
     done = start("again", "vector", 12, env={**AUTO, "ACCEL_POLICY": "auto", "ACCEL_LOG": "0", "TESTGPU_REPORT": f"{folder.name}/report"})
     fine(done, "the same without a log")
     tap.ok(re.search(r"kernels .*gemv=11\b", Path(f"{folder.name}/report").read_text()), "ten run on the GPU, and one in vain: the kernel runs beside the scan that finds the change", Path(f"{folder.name}/report").read_text()[-600:])
@@ -226,7 +230,8 @@ else:
         if name != "dormqr_":  # whose estimate has no copies here
             tap.ok(number(calls[5], "est_gpu_ms") < number(calls[7], "est_gpu_ms") - 0.5, f"{name}: the estimate knows that they are there, and when it does not",
                    *[f["est_gpu_ms"] for f in calls])
-    # A call that finds no room for a copy of what it reads, goes on in panels: what was to stay has gone.
+    # A call that finds no room for a copy of what it reads, goes on in panels: what was to stay has
+    # gone.
     done = start("again", "crowded", 3, env={**HASH, "ACCEL_MEMORY": "10M"})
     fine(done, "solutions in panels, and then with few right-hand sides")
     calls = lines_for(done, sym="dpotrs_")
@@ -273,7 +278,8 @@ else:
     fine(done, "panels of a watched matrix")
     tap.ok(done.stdout == without.stdout, "results are the same, bit for bit, as those without", done.stdout)
     panels = ["-+"[number(f, "kept_mb") > 1.3 and number(f, "up_mb") < 0.1] for f in lines_for(done)[6:]]
-    # The fifth time, an element of the matrix changes in a page that the panel has no part of; the ninth time, one of the panel's.
+    # The fifth time, an element of the matrix changes in a page that the panel has no part of; the
+    # ninth time, one of the panel's.
     tap.ok("".join(panels[:9]) == "++++++++-", "they are found within the matrix that is there, as long as they have not changed", *panels)
 
 # ---- Kernels and sandboxes without it ----
@@ -306,7 +312,8 @@ done = start("again", "calls", CALLS, env={**HASH, "ACCEL_MEMORY": "1M"})
 small = start("again", "calls", CALLS, env={**OFF, "ACCEL_MEMORY": "1M"})
 tap.ok(done.returncode == 0 and done.stdout == small.stdout and not kept(lines_for(done)), "operands that do not fit go through in tiles as ever, bit for bit",
        done.stderr[-300:])
-# The fourth call finds its matrix, and then no memory for its result; what it has found goes back, too, before it tries again.
+# The fourth call finds its matrix, and then no memory for its result; what it has found goes back,
+# too, before it tries again.
 with tempfile.TemporaryDirectory() as folder:
     trace = Path(folder, "trace")
     said_there = start("again", "skinny", 3, env={**HASH, "ACCEL_LOG": "2", "TESTGPU_TRACE": str(trace)}).stderr

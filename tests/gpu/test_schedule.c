@@ -1,6 +1,7 @@
 /*
- * Schedules, without a device: every one is complete and in an order that its own steps allow; nothing is sent twice where memory is
- * ample; and in virtual time it is near a bound that no schedule is below.
+ * Schedules, without a device: every one is complete and in an order that its own steps allow;
+ * nothing is sent twice where memory is ample; and in virtual time it is near a bound that no
+ * schedule is below.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,7 +106,8 @@ static void other_cell(const struct replay *r, const struct schedule_step *step)
                          s->call.kind == SCHEDULE_SOLVE ? products_of(s, step->i) - 1 : 0);
 }
 
-/* Of a panel that is overwritten in place, nobody has the old values: the one before it is finished. */
+/* Of a panel that is overwritten in place, nobody has the old values: the one before it is
+ * finished. */
 static void one_panel_in_place(const struct replay *r, const struct schedule_step *step)
 {
     for (int i = 0; step->j > 0 && i < r->s->cells[SCHEDULE_C].rows; i++)
@@ -177,7 +179,8 @@ static int64_t slot_at(const struct schedule *s, int x, int group, int64_t produ
     return at / bytes;
 }
 
-/* Puts a matrix in its slot. What the slot held must have been used and brought down, as far as the step waits. */
+/* Puts a matrix in its slot. What the slot held must have been used and brought down, as far as the
+ * step waits. */
 static void put_matrix(struct held *held, int64_t slot, int64_t matrix,
                        const struct schedule_step *step, int number)
 {
@@ -390,7 +393,8 @@ static void leave_out(struct schedule *s, int operand)
     replay(s);
 }
 
-/* The cells of A are C's rows, one behind the other, and a new one begins with the second group of rows. */
+/* The cells of A are C's rows, one behind the other, and a new one begins with the second group of
+ * rows. */
 static void rows_are_covered(const struct schedule *s)
 {
     int64_t next = 0;
@@ -420,8 +424,8 @@ static void make_batch(struct schedule_call *call)
     }
 }
 
-/* Of small calls, all kinds, odd sizes, two factors, upper triangles, with and without C, operands on the device, in much memory and very
- * little. */
+/* Of small calls, all kinds, odd sizes, two factors, upper triangles, with and without C, operands
+ * on the device, in much memory and very little. */
 static void odd_shapes(void **state)
 {
     static const int64_t sizes[] = {1, 7, 64, 65, 300, 1111};
@@ -515,7 +519,8 @@ static void check_choices(const struct schedule_call *call, const struct schedul
     schedule_free(&once);
 }
 
-/* A call has the same schedule again, and one that differs from it in one thing has its own. More calls than are remembered. */
+/* A call has the same schedule again, and one that differs from it in one thing has its own. More
+ * calls than are remembered. */
 static void a_choice_makes_the_same_schedule(void **state)
 {
     const struct schedule_rates slower = RATES(25, 12, 900, 128, 0.002, 0.005, 0.01);
@@ -572,8 +577,8 @@ static void one_kernel(void **state)
     schedule_free(&s);
 }
 
-/* Of a matrix that stays on the device, each kernel of a few columns begins when the one before has ended: there are few. Where all goes up, they are
- * still hidden. */
+/* Of a matrix that stays on the device, each kernel of a few columns begins when the one before has
+ * ended: there are few. Where all goes up, they are still hidden. */
 static void few_kernels_of_few_columns(void **state)
 {
     struct schedule_rates rates = schedule_links[0].rates;
@@ -601,8 +606,9 @@ static void few_kernels_of_few_columns(void **state)
 /* ---- The time ---- */
 
 struct farther {
-    int from_bound; /* than 1.05 times a bound that no schedule is below, and the first and the last tile */
-    int in_panels;    /* of these, the calls that are overwritten in panels */
+    int from_bound; /* than 1.05 times a bound that no schedule is below, and the first and the last
+                       tile */
+    int in_panels;  /* of these, the calls that are overwritten in panels */
     int from_longest; /* than 1.20 times the longest engine, of order 2048 and more */
     double over;      /* the mean of times over the bound of one that sends nothing twice */
 };
@@ -629,9 +635,10 @@ static struct farther count_far(double part)
     return far;
 }
 
-/* Of 124, as many as there are: if there is one more, a schedule has got worse. Those of the bound are at most 1.07 times as far, in panels
- * 1.17 times: there the bound knows nothing of the kernels that wait for each other. Of the longest engine's, uploads and kernels take about
- * equally long, or a result of order 2048 comes in few and small kernels. */
+/* Of 124, as many as there are: if there is one more, a schedule has got worse. Those of the bound
+ * are at most 1.07 times as far, in panels 1.17 times: there the bound knows nothing of the kernels
+ * that wait for each other. Of the longest engine's, uploads and kernels take about equally long,
+ * or a result of order 2048 comes in few and small kernels. */
 static void ample_memory(void **state)
 {
     const struct farther far = count_far(0);
@@ -642,8 +649,8 @@ static void ample_memory(void **state)
     assert_true(far.over < 1.114);
 }
 
-/* Here the first two are by what a schedule sends: one that sends less is faster, and may be farther from that. The last one tells how fast
- * they are. */
+/* Here the first two are by what a schedule sends: one that sends less is faster, and may be
+ * farther from that. The last one tells how fast they are. */
 static void short_of_memory(void **state)
 {
     const struct farther far = count_far(0.4);

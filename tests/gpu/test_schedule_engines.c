@@ -62,7 +62,8 @@ static void the_calling_thread_does_one_thing(void **state)
     ends_at(&engines, UP, 2, 9, 11);
 }
 
-/* A copy from another device waits for that device, and takes nothing from the calling thread but its start. */
+/* A copy from another device waits for that device, and takes nothing from the calling thread but
+ * its start. */
 static void from_another_device(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e3, 0, 0, 0, 0);
@@ -79,8 +80,9 @@ static void from_another_device(void **state)
     ends_at(&engines, UP, 3, 7, 10);
 }
 
-/* A triangle of order 100 solves 100 rows. Rows of 1000 doubles take 0.4 us each, because one waits for another; rows of 10000 doubles take what 80 KB take at 72 GB/s,
- * which is longer. A product by the triangle takes neither. */
+/* A triangle of order 100 solves 100 rows. Rows of 1000 doubles take 0.4 us each, because one waits
+ * for another; rows of 10000 doubles take what 80 KB take at 72 GB/s, which is longer. A product by
+ * the triangle takes neither. */
 static void triangles_are_solved(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e12, 0, 0, 0, 0);
@@ -127,7 +129,8 @@ static bool is_about(double ms, double expected)
     return fabs(ms - expected) < 1e-3 * expected + 1e-6;
 }
 
-/* Our own kernel has rates of its own where it solves: with 2000 right-hand sides and more, and not where the result is on the device. */
+/* Our own kernel has rates of its own where it solves: with 2000 right-hand sides and more, and not
+ * where the result is on the device. */
 static void our_own_kernel_solves_wide_cells(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e12, 0, 0, 0, 0);
@@ -145,7 +148,8 @@ static void our_own_kernel_solves_wide_cells(void **state)
     assert_true(is_about(solving_ms(&rates, 10000, false), 100 * 80e3 / 72e6));
 }
 
-/* No division into cells solves in less time than the bound by which the search leaves divisions out. */
+/* No division into cells solves in less time than the bound by which the search leaves divisions
+ * out. */
 static void solving_has_a_least_time(void **state)
 {
     static const double own_row_ms[] = {1e-4, 4e-3}, own_solve[] = {20, 360};

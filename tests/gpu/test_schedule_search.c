@@ -1,6 +1,6 @@
 /*
- * The search for a schedule, without a device, against a much longer one: from what it has chosen, a hill climb by a fixed sequence of random changes. It
- * may find little.
+ * The search for a schedule, without a device, against a much longer one: from what it has chosen,
+ * a hill climb by a fixed sequence of random changes. It may find little.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * Calls of Level 3 as their schedules see them: every routine is described, and the time that is said without a schedule is that of the
- * one that is made.
+ * Calls of Level 3 as their schedules see them: every routine is described, and the time that is
+ * said without a schedule is that of the one that is made.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,8 @@ static void every_routine_is_described(void **state)
         assert_true(scheduled.call.reads);
         assert_int_equal(scheduled.call.m * scheduled.call.n, c->rows * c->cols);
         assert_true(scheduled.operand[SCHEDULE_A].x->access == ACCEL_READ);
-        /* One kernel of the whole has the call's operations; of a triangle, those without its diagonal. */
+        /* One kernel of the whole has the call's operations; of a triangle, those without its
+         * diagonal. */
         const double whole =
             schedule_compute(&scheduled.call, &(struct schedule_rates){0}, 1) * 1e6;
         assert_true(whole > 0.99 * accel_flops(&call) && whole < 1.01 * accel_flops(&call));
@@ -85,7 +86,8 @@ static void every_routine_is_described(void **state)
     assert_true(described > 30);
 }
 
-/* Products number i use matrix number i / repeat % distinct, of those that a pattern of letters names. */
+/* Products number i use matrix number i / repeat % distinct, of those that a pattern of letters
+ * names. */
 static struct schedule_sharing sharing_of(const char *pattern)
 {
     static char letters[256];
@@ -137,7 +139,8 @@ static void products_share_matrices(void **state)
     assert_int_equal(scheduled.own_bytes[0], 0);
 }
 
-/* The time of a batch is that of its schedule, or where that is less, of its products' own ones, one after the other. */
+/* The time of a batch is that of its schedule, or where that is less, of its products' own ones,
+ * one after the other. */
 static void times_of_batches(void **state)
 {
     static const struct {
@@ -193,7 +196,8 @@ static void some_calls_are_not_divided(void **state)
     assert_false(scheduled_is_divided(&call, &scheduled));
 }
 
-/* Sizes that no memory has, of calls that are decided all the same, before it is seen that their operands do not exist. */
+/* Sizes that no memory has, of calls that are decided all the same, before it is seen that their
+ * operands do not exist. */
 static void sizes_without_end(void **state)
 {
     static const char *const names[] = {"dgemm", "dtrsm", "ztrmm", "dsyrk", "dsymm"};
@@ -272,7 +276,8 @@ static void rates_and_times(void **state)
     assert_true(rate > rates.compute * (1 - 1e-9) && rate < rates.compute * (1 + 1e-9));
 }
 
-/* Matrices of a batch that are one matrix in memory: a stride apart, behind each other's pointers, or one for all. */
+/* Matrices of a batch that are one matrix in memory: a stride apart, behind each other's pointers,
+ * or one for all. */
 static void matrices_side_by_side(void **state)
 {
     enum { PRODUCTS = 6, ROWS = 3, COLS = 2, LD = 4, STEP = COLS * LD };

@@ -20,7 +20,8 @@ static bool is_about(double x, double expected)
 
 static const double bytes[2] = {2000, 5000};
 
-/* Measured at two lengths, the same comes out there again; between and beyond them it is on the line. */
+/* Measured at two lengths, the same comes out there again; between and beyond them it is on the
+ * line. */
 static void what_was_measured_comes_out(void **state)
 {
     const double ms[2] = {4e-5, 1e-5};
@@ -43,7 +44,8 @@ static void a_line_that_falls_slowly(void **state)
     assert_true(is_about(short_columns_ms(&x, 22000), 2e-5));
 }
 
-/* Longer columns that seem to take less than nothing, take nothing; nor do those between, then, that are as long. */
+/* Longer columns that seem to take less than nothing, take nothing; nor do those between, then,
+ * that are as long. */
 static void no_column_takes_less_than_nothing(void **state)
 {
     const double longer[2] = {3e-5, -2e-6}, none[2] = {-1e-6, 5e-6}, zero[2] = {0, 0};
@@ -57,7 +59,8 @@ static void no_column_takes_less_than_nothing(void **state)
     }
 }
 
-/* Where threads pack more slowly than the link takes it, each column takes about the same, up to 64 KB. */
+/* Where threads pack more slowly than the link takes it, each column takes about the same, up to 64
+ * KB. */
 static void columns_that_all_take_the_same(void **state)
 {
     const double same[2] = {3e-5, 3e-5}, more[2] = {3e-5, 4e-5};
@@ -69,8 +72,9 @@ static void columns_that_all_take_the_same(void **state)
     }
 }
 
-/* Of a call's copies: cells of 250 rows and 100 columns of a matrix of 1000 rows take 100 short columns besides, each way by its own figure. Cells with all rows do
- * not, nor do those of a batch. A matrix that is stored transposed has its columns along the cell's rows. */
+/* Of a call's copies: cells of 250 rows and 100 columns of a matrix of 1000 rows take 100 short
+ * columns besides, each way by its own figure. Cells with all rows do not, nor do those of a batch.
+ * A matrix that is stored transposed has its columns along the cell's rows. */
 static void cells_have_short_columns(void **state)
 {
     struct schedule_rates rates = RATES(10, 20, 1e3, 0, 0, 0, 0);

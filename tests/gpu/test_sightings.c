@@ -1,6 +1,7 @@
 /*
- * Which operands are kept, and which are looked for: the second sighting keeps, the third looks; what changes often is left alone for
- * longer and longer; the table has room for what is seen often; a fork's child has seen nothing.
+ * Which operands are kept, and which are looked for: the second sighting keeps, the third looks;
+ * what changes often is left alone for longer and longer; the table has room for what is seen
+ * often; a fork's child has seen nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -222,7 +223,8 @@ static void what_is_read_again_is_no_news(void **state)
     assert_false(sightings_want_results());
 }
 
-/* One that is written and read in turn, but whose result is not kept, costs digests on its way up. */
+/* One that is written and read in turn, but whose result is not kept, costs digests on its way
+ * up. */
 static void what_calls_overwrite_is_left_alone(void **state)
 {
     const struct accel_span x = matrix_at(4096);

@@ -1,6 +1,7 @@
 /*
- * Quadratic problems of support vector machines (gpu/exec/ml/smo.h) against a solver on the CPU: all types of problems and kernels, memory that
- * is short, launches, failures. With TEST_REAL_GPU set, on whatever GPU is found.
+ * Quadratic problems of support vector machines (gpu/exec/ml/smo.h) against a solver on the CPU:
+ * all types of problems and kernels, memory that is short, launches, failures. With TEST_REAL_GPU
+ * set, on whatever GPU is found.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +41,8 @@ static void rows_come_and_go(void **state)
         free(theirs);
         free_data(d);
     }
-    /* The memory is for the test GPU's ways: another device takes other steps, and may need no row twice. */
+    /* The memory is for the test GPU's ways: another device takes other steps, and may need no row
+     * twice. */
     assert_true(evicted > 0 || is_real_gpu());
 }
 
@@ -68,7 +70,8 @@ static void solve_parts(int64_t left, struct smo_problem solved[PARTS], struct m
     free_data(d);
 }
 
-/* Over one matrix, over rows of each problem's own that all fit, and one after the other: the answer is the same, each time. */
+/* Over one matrix, over rows of each problem's own that all fit, and one after the other: the
+ * answer is the same, each time. */
 static void several_problems(void **state)
 {
     const int64_t left[] = {0, 0, 300000, 200000, 180000};
@@ -261,7 +264,8 @@ static void few_launches(void **state)
 
 enum { PIXELS = 784, HEADS = 16, LABEL_HEADS = 8 };
 
-/* Reads a file of Debian's dataset-fashion-mnist, or of the folder TEST_IMAGES, without its heading. Returns how many bytes there are; 0: no such file. */
+/* Reads a file of Debian's dataset-fashion-mnist, or of the folder TEST_IMAGES, without its
+ * heading. Returns how many bytes there are; 0: no such file. */
 static size_t read_fashion(const char *name, int heading, unsigned char *to, size_t most)
 {
     static const char usual[] = "/usr/share/datasets/fashion-mnist";
@@ -277,7 +281,8 @@ static size_t read_fashion(const char *name, int heading, unsigned char *to, siz
     return bytes;
 }
 
-/* The first rows of two classes that are hard to tell apart, T-shirts and shirts. Returns NULL if there are no such data. */
+/* The first rows of two classes that are hard to tell apart, T-shirts and shirts. Returns NULL if
+ * there are no such data. */
 static struct data *fashion_data(int64_t rows)
 {
     enum { ALL = 60000 };
@@ -303,7 +308,8 @@ static struct data *fashion_data(int64_t rows)
     return NULL;
 }
 
-/* Fashion-MNIST, where the kernel matrix does not fit: few rows are computed in vain, and the host does little. */
+/* Fashion-MNIST, where the kernel matrix does not fit: few rows are computed in vain, and the host
+ * does little. */
 static void rows_of_fashion(void **state)
 {
     enum { ROWS = 160 };

@@ -1,7 +1,7 @@
 /*
- * Copies to the device and back: every byte comes to its place and none beside it, whatever the shape, and however many threads help;
- * what a failed copy says that it has written is written, and nothing else. Each test runs in the child of a fork, which begins without
- * threads.
+ * Copies to the device and back: every byte comes to its place and none beside it, whatever the
+ * shape, and however many threads help; what a failed copy says that it has written is written, and
+ * nothing else. Each test runs in the child of a fork, which begins without threads.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -51,7 +51,8 @@ struct shape {
     int64_t device_ld, bytes; /* of the host's memory */
 };
 
-/* Some are small, some just larger than what threads help with, some many slots; columns shorter than a piece, and longer. */
+/* Some are small, some just larger than what threads help with, some many slots; columns shorter
+ * than a piece, and longer. */
 static struct shape choose_shape(unsigned *seed)
 {
     static const int64_t most[] = {1 << 10, 3 << 20, 40 << 20};
@@ -73,7 +74,8 @@ static bool belongs(const struct lane_rectangle *r, int64_t row, int64_t col)
     return r->uplo == 'U' ? row <= col : r->uplo == 'L' ? row >= col : true;
 }
 
-/* Of the columns in the order of a download, `cols` and of the next one `rows` rows must have come, and nothing else. */
+/* Of the columns in the order of a download, `cols` and of the next one `rows` rows must have come,
+ * and nothing else. */
 static void check(const struct shape *s, const char *sent, const char *before, const char *there,
                   int64_t cols, int64_t rows)
 {
@@ -281,8 +283,9 @@ static struct {
     int fails_at;
 } uploads;
 
-/* A page of the first piece, near its end. A helper that is to pack it waits until others' parts are on their way: whichever thread the machine lets run
- * when, one part is late then. The calling thread does not wait for itself. */
+/* A page of the first piece, near its end. A helper that is to pack it waits until others' parts
+ * are on their way: whichever thread the machine lets run when, one part is late then. The calling
+ * thread does not wait for itself. */
 static struct {
     char *page;
     size_t bytes;
@@ -325,7 +328,8 @@ static CUresult count_upload(CUdeviceptr to, const void *from, size_t bytes, CUs
     return real.cuMemcpyHtoDAsync_p(to, from, bytes, stream);
 }
 
-/* Returns the status of an upload; after a success, what is there is compared. late: a part of the first piece is. */
+/* Returns the status of an upload; after a success, what is there is compared. late: a part of the
+ * first piece is. */
 static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *sent, char *there,
                               bool late)
 {
@@ -468,7 +472,8 @@ static struct gpu_key digest_of(struct lane_rectangle from, char *host, int64_t 
     return staging_digest_cells(&from, &cells);
 }
 
-/* Threads unpack nothing before the calling thread has nothing else to do than to attend to them. The linker sends calls here. */
+/* Threads unpack nothing before the calling thread has nothing else to do than to attend to them.
+ * The linker sends calls here. */
 static atomic_bool is_held;
 void __real_pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,
                          const char *packed, int64_t packed_ld);

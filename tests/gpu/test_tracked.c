@@ -1,6 +1,7 @@
 /*
- * A matrix whose pages are watched: a write to any of its elements is noticed, at its edges by their contents; what lies beside it in the
- * same pages may be written to. A digest proves nothing if an edge was written to while it was taken.
+ * A matrix whose pages are watched: a write to any of its elements is noticed, at its edges by
+ * their contents; what lies beside it in the same pages may be written to. A digest proves nothing
+ * if an edge was written to while it was taken.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -83,7 +84,8 @@ static void few_looks_at_open_files(void **state)
     written_leave(watch);
 }
 
-/* Where something is open that may hold pages, there is one look, before any page is armed, from the second try on. */
+/* Where something is open that may hold pages, there is one look, before any page is armed, from
+ * the second try on. */
 static void no_arming_in_vain(void **state)
 {
     const int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | 1);
@@ -203,7 +205,8 @@ static void a_part_is_known_by_its_own_pages(void **state)
     written_leave(watch);
 }
 
-/* realloc() has given the end back: of what is left, the pages are there, and nothing else is read. */
+/* realloc() has given the end back: of what is left, the pages are there, and nothing else is
+ * read. */
 static void memory_behind_a_part_may_be_gone(void **state)
 {
     struct gpu_edges edges;
@@ -246,7 +249,8 @@ static void less_than_a_page_is_not_watched(void **state)
     assert_true(tracked_begin(&x) == 0);
 }
 
-/* What malloc(3) has not given out lies behind the matrix, in its last page: libaccel does not write there while it proves something. */
+/* What malloc(3) has not given out lies behind the matrix, in its last page: libaccel does not
+ * write there while it proves something. */
 static void at_the_end_of_the_heap(void **state)
 {
     enum { SMALL = 256, SMALL_BYTES = 1 << 16 };

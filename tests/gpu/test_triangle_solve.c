@@ -1,6 +1,7 @@
 /*
- * Solving by a triangle with the kernel of our own (gpu/exec/blas/triangle_solve.h): every side, triangle, operation and type, orders around the kernel's
- * own, what is read and written, and failures. With TEST_REAL_GPU set, on whatever GPU is found.
+ * Solving by a triangle with the kernel of our own (gpu/exec/blas/triangle_solve.h): every side,
+ * triangle, operation and type, orders around the kernel's own, what is read and written, and
+ * failures. With TEST_REAL_GPU set, on whatever GPU is found.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +52,8 @@ static cublasStatus_t count_solve(cublasHandle_t handle, cublasSideMode_t side,
 
 /* ---- A solution ---- */
 
-/* Elements in double precision, whatever the type; `nrhs` right-hand sides, rows or columns of B. */
+/* Elements in double precision, whatever the type; `nrhs` right-hand sides, rows or columns of
+ * B. */
 struct problem {
     enum accel_dtype dtype;
     char side, uplo, trans, diag;
@@ -70,7 +72,8 @@ static int64_t cols_of(const struct problem *p)
     return p->side == 'L' ? p->nrhs : p->order;
 }
 
-/* Returns element (i, k) of the triangle T of T X = alpha B, for right-hand nrhs that are columns. */
+/* Returns element (i, k) of the triangle T of T X = alpha B, for right-hand nrhs that are
+ * columns. */
 static double t_of(const struct problem *p, int64_t i, int64_t k)
 {
     const bool as_stored = (p->side == 'L') == (p->trans == 'N');
@@ -96,7 +99,8 @@ static double rounded(const struct problem *p, double x)
     return p->dtype == ACCEL_FLOAT32 ? (double)(float)x : x;
 }
 
-/* Everything that must not be read is no number. The triangle is so ill-conditioned that its inverse would not do. */
+/* Everything that must not be read is no number. The triangle is so ill-conditioned that its
+ * inverse would not do. */
 static void make(struct problem *p)
 {
     p->lda = p->order + 3;
@@ -180,8 +184,9 @@ static enum gpu_status run(struct problem *p)
 }
 
 /*
- * The bound of substitution, row by row (Higham, Accuracy and Stability of Numerical Algorithms, theorem 8.5), and what reciprocals add. NVIDIA's own solver
- * need not keep it, as one does not that inverts blocks of the diagonal: nothing is claimed of what it has solved.
+ * The bound of substitution, row by row (Higham, Accuracy and Stability of Numerical Algorithms,
+ * theorem 8.5), and what reciprocals add. NVIDIA's own solver need not keep it, as one does not
+ * that inverts blocks of the diagonal: nothing is claimed of what it has solved.
  */
 static void check_bound(const struct problem *p)
 {
@@ -255,7 +260,8 @@ static void it_solves_every_form(void **state)
     }
 }
 
-/* Each alone on the diagonal: their reciprocals are no normal numbers, or none. Quotients are those of a division, up to a rounding error. */
+/* Each alone on the diagonal: their reciprocals are no normal numbers, or none. Quotients are those
+ * of a division, up to a rounding error. */
 static void a_diagonal_may_be_extreme(void **state)
 {
     static const double in_double[] = {DBL_MIN / 4, DBL_MAX, -DBL_MIN, INFINITY, -INFINITY,
@@ -289,7 +295,8 @@ static void a_diagonal_may_be_extreme(void **state)
             for (int64_t i = 0; i < COUNT; i++) {
                 const double quotient = rounded(&p, p.b[i + side * p.ldb] / p.a[i + i * p.lda]),
                              x = p.x[i + side * p.ldb];
-                /* What is not a number, or infinite, makes all rows below no numbers: 0 times it. */
+                /* What is not a number, or infinite, makes all rows below no numbers: 0 times
+                 * it. */
                 if (i > 5)
                     assert_true(isnan(x));
                 else if (i == 5)

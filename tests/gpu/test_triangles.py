@@ -60,7 +60,8 @@ with tempfile.TemporaryDirectory() as folder:
         in_cells += squares[ways[0]] > 1
         copied = dict(re.findall(r"(h2d|d2h)_bytes=(\d+)", report.read_text()))
         for way, key in ("h2d", "up_mb"), ("d2h", "down_mb"):
-            # Of cells that are no triangle, also what lies between the columns. The log has four digits.
+            # Of cells that are no triangle, also what lies between the columns. The log has four
+            # digits.
             logged, seen = float(line.get(key, 0)) * 1e6, int(copied[way])
             tap.ok(-6e-4 * logged < seen - logged < gaps[way] + 6e-4 * logged, f"{case}: {key} is what the device has seen", logged, seen, gaps)
         faults = [line for line in report.read_text().splitlines() if line.startswith("testgpu fault ")]

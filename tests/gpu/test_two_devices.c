@@ -1,6 +1,7 @@
 /*
- * Two devices in one process, on the test GPU: each has its own memory, streams, failures and choices, and the end of one is nothing to
- * the other. And a device of another kind: gpu/ knows its table of functions alone.
+ * Two devices in one process, on the test GPU: each has its own memory, streams, failures and
+ * choices, and the end of one is nothing to the other. And a device of another kind: gpu/ knows its
+ * table of functions alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -284,7 +285,8 @@ static void a_failure_of_one_leaves_the_other(void **state)
     }
 }
 
-/* Its memory lies idle until then, and the thread that gives such memory back looks at the other alone afterwards. */
+/* Its memory lies idle until then, and the thread that gives such memory back looks at the other
+ * alone afterwards. */
 static void a_stop_of_one_leaves_the_other(void **state)
 {
     const struct timespec looks = {0, 500000000};

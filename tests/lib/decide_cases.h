@@ -1,5 +1,6 @@
 /*
- * Calls, machines and decisions for the tests of dispatch/decide.h. The files that include it have included cmocka.h.
+ * Calls, machines and decisions for the tests of dispatch/decide.h. The files that include it have
+ * included cmocka.h.
  */
 #ifndef TESTS_DECIDE_CASES_H
 #define TESTS_DECIDE_CASES_H

@@ -1,6 +1,6 @@
 /*
- * For the sources of the residuals: matrices in long double, their norms, and the scaled ratios of LAPACK's tests. The caller
- * frees `at`. If memory is short, the test program ends.
+ * For the sources of the residuals: matrices in long double, their norms, and the scaled ratios of
+ * LAPACK's tests. The caller frees `at`. If memory is short, the test program ends.
  */
 #ifndef ACCEL_DENSE_H
 #define ACCEL_DENSE_H
@@ -66,7 +66,8 @@ static inline struct dense adjoint(const struct dense *x)
     return y;
 }
 
-/* Zeros at the ends of columns, as triangles have them, are passed over; a real number takes half the work of a complex one. */
+/* Zeros at the ends of columns, as triangles have them, are passed over; a real number takes half
+ * the work of a complex one. */
 static inline struct dense multiply(const struct dense *x, const struct dense *y)
 {
     struct dense z = dense_new(x->rows, y->cols);

@@ -1,5 +1,6 @@
 /*
- * A device for a group of unit tests, and for each test the work of a call on one of the device's lanes.
+ * A device for a group of unit tests, and for each test the work of a call on one of the device's
+ * lanes.
  */
 #ifndef ACCEL_TEST_DEVICE_WORK_H
 #define ACCEL_TEST_DEVICE_WORK_H

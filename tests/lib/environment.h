@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Removes all variables except cmocka's, which sets the form of its results, and those by which `make coverage` finds what this test has
- * run. */
+/* Removes all variables except cmocka's, which sets the form of its results, and those by which
+ * `make coverage` finds what this test has run. */
 static inline void clear_environment(void)
 {
     static const char *const names[] = {"CMOCKA_MESSAGE_OUTPUT", "GCOV_PREFIX",

@@ -1,5 +1,6 @@
 /*
- * A gate in a function that replaces one of the driver's: the test sees that a thread has come there, and lets it go on.
+ * A gate in a function that replaces one of the driver's: the test sees that a thread has come
+ * there, and lets it go on.
  */
 #ifndef ACCEL_TEST_GATE_H
 #define ACCEL_TEST_GATE_H
@@ -21,8 +22,8 @@ static inline void gate_init(struct gate *gate)
     atomic_store(&gate->passed, false);
 }
 
-/* Waits until the test opens the gate; at most some seconds, so that a failing test ends. Looks again and again: ThreadSanitizer does not know
- * sem_clockwait(3). */
+/* Waits until the test opens the gate; at most some seconds, so that a failing test ends. Looks
+ * again and again: ThreadSanitizer does not know sem_clockwait(3). */
 static inline void gate_pass(struct gate *gate)
 {
     sem_post(&gate->reached);

@@ -91,8 +91,8 @@ static double end_of(struct running *r, const struct schedule_step *step, double
     return start + rates->copy_ms + bytes_of(s, step, true) * 1e-6 / rates->peer;
 }
 
-/* Simulates a part, if the cells of the others are there when the last round says so. Sets when its own are. Returns its end; negative: no
- * memory. */
+/* Simulates a part, if the cells of the others are there when the last round says so. Sets when its
+ * own are. Returns its end; negative: no memory. */
 static double run_alone(struct running *r, double *up_at)
 {
     const struct schedule *s = &r->m->schedule;
@@ -120,8 +120,9 @@ static double run_alone(struct running *r, double *up_at)
     return memory ? ms : -1;
 }
 
-/* Repeats all parts until no cell comes up later than in the round before: then each was copied when it was there. A round settles at least the
- * first cell that is not, so parts that wait for each other never settle. */
+/* Repeats all parts until no cell comes up later than in the round before: then each was copied
+ * when it was there. A round settles at least the first cell that is not, so parts that wait for
+ * each other never settle. */
 static double settle(struct running *r, int count, int cells, double *there, double *up_at)
 {
     for (int round = 0; round < cells + 2; round++) {

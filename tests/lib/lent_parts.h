@@ -1,7 +1,8 @@
 /*
- * The parts of a divided call that lend each other cells, all at the same time in virtual time: by the schedules and with the owners that the run has
- * (gpu/exec/blas/peers.h). A copy of another part's cell begins when that has come up, and not before what the copying device brings up before it. Knows nothing of how
- * the plan finds that out (dispatch/cost/together.h).
+ * The parts of a divided call that lend each other cells, all at the same time in virtual time: by
+ * the schedules and with the owners that the run has (gpu/exec/blas/peers.h). A copy of another
+ * part's cell begins when that has come up, and not before what the copying device brings up before
+ * it. Knows nothing of how the plan finds that out (dispatch/cost/together.h).
  */
 #ifndef LENT_PARTS_H
 #define LENT_PARTS_H
@@ -9,7 +10,8 @@
 #include "dispatch/cost/split.h"
 
 struct lent_times {
-    /* Until the last part is done, without what it takes to hand parts out; negative: no part can go on */
+    /* Until the last part is done, without what it takes to hand parts out; negative: no part can
+     * go on */
     double ms;
     double host_bytes, lent_bytes; /* up */
     int cells;                     /* that several parts need */

@@ -1,5 +1,6 @@
 /*
- * For programs that use CUDA themselves: calls that must succeed. If one fails, the program ends with status 3.
+ * For programs that use CUDA themselves: calls that must succeed. If one fails, the program ends
+ * with status 3.
  */
 #ifndef ACCEL_TEST_MUST_H
 #define ACCEL_TEST_MUST_H

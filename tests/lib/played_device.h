@@ -1,5 +1,6 @@
 /*
- * A device that a test plays itself, on the host and without a driver: it says what becomes of each call. For unit tests of dispatch/.
+ * A device that a test plays itself, on the host and without a driver: it says what becomes of each
+ * call. For unit tests of dispatch/.
  */
 #ifndef ACCEL_TEST_PLAYED_DEVICE_H
 #define ACCEL_TEST_PLAYED_DEVICE_H
@@ -10,7 +11,8 @@
 struct played_device {
     struct gpu_device gpu; /* first: its functions get a pointer to it */
     struct dispatch_device *device;
-    /* Runs a call; NULL: nothing is written, and the status is GPU_OK. Called on the caller's thread, or a worker's. */
+    /* Runs a call; NULL: nothing is written, and the status is GPU_OK. Called on the caller's
+     * thread, or a worker's. */
     enum gpu_status (*run)(struct played_device *played, const struct accel_call *call,
                            struct gpu_host *host);
     /* Memory of this device, and of another one: the host can reach both here. */
@@ -21,7 +23,8 @@ struct played_device {
     int number;                   /* for the test */
 };
 
-/* Makes the device ready, as number `index` of those that can be had, with an eighth of a terabyte and no curves of its own. */
+/* Makes the device ready, as number `index` of those that can be had, with an eighth of a terabyte
+ * and no curves of its own. */
 void play_device(struct played_device *played, struct dispatch_device *device, int index);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Products of random matrices for unit tests of gpu/: C := -1.25 op(A) op(B) + beta C, column-major, each matrix without a gap between its columns.
+ * Products of random matrices for unit tests of gpu/: C := -1.25 op(A) op(B) + beta C,
+ * column-major, each matrix without a gap between its columns.
  */
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
@@ -17,7 +18,8 @@ struct product {
 /* Returns a matrix of values between -1 and 1, which the caller frees. */
 void *random_matrix(int64_t rows, int64_t cols, enum accel_dtype dtype);
 
-/* Makes a product with matrices, and a host that counts the calls of its original and events; destroy_product() ends it. ta, tb: N, T or C. */
+/* Makes a product with matrices, and a host that counts the calls of its original and events;
+ * destroy_product() ends it. ta, tb: N, T or C. */
 void make_product(struct product *p, enum accel_dtype dtype, char ta, char tb, int64_t m, int64_t n,
                   int64_t k, double beta);
 void destroy_product(struct product *p);

@@ -22,7 +22,8 @@ VENV_PYTHON = str(BUILD / "venv/bin/python")
 # Programs that are to crash leave no file behind.
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
-# Programs do not ignore the signals that the caller of the tests ignores, as nohup(1) and shells in the background do.
+# Programs do not ignore the signals that the caller of the tests ignores, as nohup(1) and shells in
+# the background do.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -30,7 +31,8 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
 # Set by `make test-all`: tests that have a short form and a long one take the long one.
 LONG = os.environ.get("TEST_LONG") == "1"
 
-# A sanitizer's runtime comes before all others, with libaccel and without it: see tests/sanitize/run.
+# A sanitizer's runtime comes before all others, with libaccel and without it: see
+# tests/sanitize/run.
 RUNTIME = [*filter(None, [os.environ.get("SANITIZER_RUNTIME")])]
 UNDER_TSAN = any("libtsan" in path for path in RUNTIME)
 SHIM = {"LD_PRELOAD": ":".join([*RUNTIME, str(BUILD / "libaccel.so")])}
@@ -44,7 +46,8 @@ LOG = {"ACCEL_LOG": "1"}
 
 Run = namedtuple("Run", "rc stdout stderr files log")
 
-# Processes on a device tell each other how busy it is. Those of tests that run at the same time must not.
+# Processes on a device tell each other how busy it is. Those of tests that run at the same time
+# must not.
 BUSY = tempfile.TemporaryDirectory(prefix="accel-busy-")
 
 
@@ -61,7 +64,8 @@ def clean_env(home):
     env.update(HOME=home, XDG_RUNTIME_DIR=BUSY.name, LC_ALL="C.UTF-8", PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
     # Two threads everywhere: the number of threads changes the rounding.
     env.update(OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2")
-    # Threads that wait for work sleep. By default they spin, for milliseconds behind each product, and take the CPUs from other tests.
+    # Threads that wait for work sleep. By default they spin, for milliseconds behind each product,
+    # and take the CPUs from other tests.
     env.update(OPENBLAS_THREAD_TIMEOUT="4", OMP_WAIT_POLICY="passive")
     return env
 

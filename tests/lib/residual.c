@@ -59,7 +59,8 @@ double residual_triangle_square(const struct view *before, const struct view *af
     return r;
 }
 
-/* The diagonal blocks of D, in reverse order of the factorization: for uplo = 'U' from the first column on, for 'L' from the last. */
+/* The diagonal blocks of D, in reverse order of the factorization: for uplo = 'U' from the first
+ * column on, for 'L' from the last. */
 struct block {
     int64_t first, size; /* its columns */
     int64_t exchange;    /* the row that was exchanged with the pivot's */

@@ -1,11 +1,13 @@
 /*
- * Judges the results of LAPACK routines on the CPU by the scaled residuals of LAPACK's own test programs, in long double. Pure
- * functions, thread-safe.
+ * Judges the results of LAPACK routines on the CPU by the scaled residuals of LAPACK's own test
+ * programs, in long double. Pure functions, thread-safe.
  *
- * A ratio is |error| / (eps * scale), eps = 2^-24 or 2^-53. The comment of each function has the scale, and the program of
- * LAPACK's TESTING/LIN or TESTING/EIG that it comes from (https://www.netlib.org/lapack/). Norms are one-norms unless the comment
- * names another. The ratio is infinite if a result is NaN or Inf, if pivots name no row, or if an order is not as documented; 0 if
- * there is nothing to judge. Inputs are finite. Elements that the routine does not read are not read here.
+ * A ratio is |error| / (eps * scale), eps = 2^-24 or 2^-53. The comment of each function has the
+ * scale, and the program of LAPACK's TESTING/LIN or TESTING/EIG that it comes from
+ * (https://www.netlib.org/lapack/). Norms are one-norms unless the comment names another. The ratio
+ * is infinite if a result is NaN or Inf, if pivots name no row, or if an order is not as
+ * documented; 0 if there is nothing to judge. Inputs are finite. Elements that the routine does not
+ * read are not read here.
  */
 #ifndef TESTS_RESIDUAL_H
 #define TESTS_RESIDUAL_H
@@ -15,8 +17,8 @@
 /* LAPACK's test programs fail a result whose ratio is not below this (TESTING/dtest.in). */
 #define CPU_REF_RESIDUAL_THRESHOLD 30.0
 
-/* Vectors are contiguous: tau of the routine's type, w and s of its real type. Pivots count from 1, as in LAPACK. op: 'N', 'T' or
- * 'C'. */
+/* Vectors are contiguous: tau of the routine's type, w and s of its real type. Pivots count from 1,
+ * as in LAPACK. op: 'N', 'T' or 'C'. */
 
 /* ---- Factorizations, solutions, inverses ---- */
 
@@ -95,8 +97,9 @@ double residual_values(enum accel_dtype dtype, int64_t n, const void *got,
 double residual_least_squares(const struct view *a, char op, const struct view *x,
                               const struct view *b);
 
-/* The distance of x from the range of op(A)^H, whose rank is known: |x - P x| / (max(m, n) |x|) in the two-norm. For
- * well-conditioned matrices only: a solver's range is that of a matrix eps away. dqrt14 */
+/* The distance of x from the range of op(A)^H, whose rank is known: |x - P x| / (max(m, n) |x|) in
+ * the two-norm. For well-conditioned matrices only: a solver's range is that of a matrix eps away.
+ * dqrt14 */
 double residual_minimum_norm(const struct view *a, char op, int64_t rank, const struct view *x);
 
 #endif

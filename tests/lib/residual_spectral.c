@@ -188,7 +188,8 @@ static struct dense collect_vectors(const struct view *v, const struct dense *w)
     return x;
 }
 
-/* The distance of a column from length 1 with its largest element real. An element that is nearly as large may be the real one. */
+/* The distance of a column from length 1 with its largest element real. An element that is nearly
+ * as large may be the real one. */
 static long double away_from_unit(const struct dense *v, int64_t col)
 {
     long double square = 0, largest = 0, imaginary = INFINITY;

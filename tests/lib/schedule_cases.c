@@ -81,18 +81,20 @@ static double larger(double a, double b)
 }
 
 /*
- * No schedule is faster than this, however small its cells and whatever its order. Of one that takes `all` ms, at any time so much of C
- * must be finished that the rest can still come down, and so much computed that the rest still can be; and what has come up by then must
- * allow both.
+ * No schedule is faster than this, however small its cells and whatever its order. Of one that
+ * takes `all` ms, at any time so much of C must be finished that the rest can still come down, and
+ * so much computed that the rest still can be; and what has come up by then must allow both.
  *
- * A finished part `rows` by `cols` of C needs these rows of A and columns of B (and itself, if C goes up). Of the rest, each block
- * of k has a rows of A and b columns of B, and a b of its products can be computed: over many blocks the average is at most what the
- * corners of [rows, 1] x [cols, 1] span. If C goes up, at most sqrt(a b c) of the work is possible with such shares of A, B and C
- * (Loomis and Whitney, "An inequality related to the isoperimetric inequality", 1949).
+ * A finished part `rows` by `cols` of C needs these rows of A and columns of B (and itself, if C
+ * goes up). Of the rest, each block of k has a rows of A and b columns of B, and a b of its
+ * products can be computed: over many blocks the average is at most what the corners of [rows, 1] x
+ * [cols, 1] span. If C goes up, at most sqrt(a b c) of the work is possible with such shares of A,
+ * B and C (Loomis and Whitney, "An inequality related to the isoperimetric inequality", 1949).
  *
- * Of what is overwritten by a triangle, the first rows that are solved need the triangle above them and themselves; the rows that are
- * multiplied first need the longest rows of A, and whole columns of C. Such a share of the work needs at least the same share of A; and of
- * each column of C more than that share, since a kernel needs its own rows and the other factor's.
+ * Of what is overwritten by a triangle, the first rows that are solved need the triangle above them
+ * and themselves; the rows that are multiplied first need the longest rows of A, and whole columns
+ * of C. Such a share of the work needs at least the same share of A; and of each column of C more
+ * than that share, since a kernel needs its own rows and the other factor's.
  */
 struct lanes {
     enum schedule_kind kind;
@@ -105,7 +107,8 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/* Returns the largest average of y over a mixture of points whose average of x is at most so much. */
+/* Returns the largest average of y over a mixture of points whose average of x is at most so
+ * much. */
 static double mixed(const double x[4], const double y[4], double most)
 {
     double best = 0;
@@ -133,7 +136,8 @@ static double possible_work(const struct lanes *l, double now, double rows, doub
     return mixed(ms, work, now);
 }
 
-/* Returns whether so much of C can be finished, and so much computed, when uploads have gone on for so long. */
+/* Returns whether so much of C can be finished, and so much computed, when uploads have gone on for
+ * so long. */
 static bool is_possible(const struct lanes *l, double now, double finished, double computed)
 {
     enum { STEPS = 32 };

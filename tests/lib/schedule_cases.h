@@ -1,4 +1,5 @@
-/* Calls and links by which schedules are judged in virtual time: by a unit test, and in the table of `make bench`. */
+/* Calls and links by which schedules are judged in virtual time: by a unit test, and in the table
+ * of `make bench`. */
 #ifndef SCHEDULE_CASES_H
 #define SCHEDULE_CASES_H
 
@@ -26,14 +27,16 @@ struct schedule_judged {
     struct schedule_rates rates;
     int64_t memory_bytes;
     struct schedule_times times;
-    /* Of the engines: bytes up, down, and operations at the rate of the whole call; bytes as sent where memory is short */
+    /* Of the engines: bytes up, down, and operations at the rate of the whole call; bytes as sent
+     * where memory is short */
     double longest;
     /* Longest or more: no schedule is faster, or where memory is short, none that sends so much */
     double bound;
     double once; /* no schedule is faster, whatever the memory */
 };
 
-/* Makes the schedule of a case. part: the memory over the operands' bytes; 0: as much as it likes. Returns false on a failure. */
+/* Makes the schedule of a case. part: the memory over the operands' bytes; 0: as much as it likes.
+ * Returns false on a failure. */
 bool schedule_judge(const struct schedule_case *c, const struct schedule_link *link, double part,
                     struct schedule_judged *judged);
 

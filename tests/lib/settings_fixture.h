@@ -1,6 +1,6 @@
 /*
- * Settings in a test: an empty environment, a folder with config files, and the messages about them. For one thread; a failure
- * here fails the test.
+ * Settings in a test: an empty environment, a folder with config files, and the messages about
+ * them. For one thread; a failure here fails the test.
  */
 #ifndef SETTINGS_FIXTURE_H
 #define SETTINGS_FIXTURE_H
@@ -28,7 +28,8 @@ __attribute__((format(printf, 3, 4))) void print(char *to, size_t size, const ch
 void write_bytes(const char *path, const void *bytes, size_t size);
 void write_file(const char *path, const char *text);
 
-/* Return the settings: as they are; with only this variable; with only this system's file. Keep errno. */
+/* Return the settings: as they are; with only this variable; with only this system's file. Keep
+ * errno. */
 struct accel_settings read_now(void);
 struct accel_settings read_with(const char *name, const char *value);
 struct accel_settings read_file(const char *text);

@@ -192,8 +192,8 @@ static inline void is_as_good(struct smo_kernel kernel, const struct reference_v
     assert_true(fabs(gap - p->gap) <= 1e-7 * (1 + fabs(theirs)));
     assert_true(gap < 1.01 * most);
     assert_true(fabs(p->objective - reference->objective) <= 1e-6 * fabs(reference->objective));
-    /* A device rounds a product and its sum once. Linear one-class problems have an objective of 0, and rounding is more than 1e-6
-     * of that: here is what sums of n products may differ by. */
+    /* A device rounds a product and its sum once. Linear one-class problems have an objective of 0,
+     * and rounding is more than 1e-6 of that: here is what sums of n products may differ by. */
     const double rounding = is_real_gpu() ? DBL_EPSILON * (double)p->n * mass * mass * largest : 0;
     assert_true(fabs(ours - theirs) <= 1e-6 * fabs(theirs) + rounding);
     assert_true(fabs(p->rho - reference->rho) <= 3 * most);

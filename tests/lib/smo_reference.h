@@ -1,5 +1,6 @@
 /*
- * The quadratic problems of gpu/exec/ml/smo.h solved on the CPU, one variable pair after the other, as libsvm does without shrinking.
+ * The quadratic problems of gpu/exec/ml/smo.h solved on the CPU, one variable pair after the other,
+ * as libsvm does without shrinking.
  */
 #ifndef ACCEL_TEST_SMO_REFERENCE_H
 #define ACCEL_TEST_SMO_REFERENCE_H

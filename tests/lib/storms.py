@@ -41,7 +41,8 @@ def one_way(tap, how, env, rounds, arguments, number, untracked):
         tap.skip(way, done.stdout[9:].strip())
         return
     found = [line for line in lines_for(done) if float(line.get("kept_mb", 0)) > 0]
-    # What changes, the CPU gets, until it has not changed for some calls; nobody knows that of shared memory.
+    # What changes, the CPU gets, until it has not changed for some calls; nobody knows that of
+    # shared memory.
     least = rounds // 2 if how != "brought" else 0 if way == "shared" or untracked else rounds // 4
     tap.ok(done.returncode == 0 and done.stdout.endswith(" 0 wrong\n") and len(found) >= least and not said(done),
            f"{way}, {how}: {done.stdout.strip()}, an operand was found {len(found)} times", done.stdout, done.stderr[-300:])

@@ -1,6 +1,7 @@
 /*
- * For a unit test that is linked with --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free: in this thread, while it is watched, memory runs
- * out at a request, and what is not freed is counted. Libraries that are loaded have their own.
+ * For a unit test that is linked with --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free: in
+ * this thread, while it is watched, memory runs out at a request, and what is not freed is counted.
+ * Libraries that are loaded have their own.
  */
 #ifndef ACCEL_TEST_WATCHED_MEMORY_H
 #define ACCEL_TEST_WATCHED_MEMORY_H

@@ -6,8 +6,8 @@
 
 #include "base/memory/written.h"
 
-/* Returns what a test's setup returns where such memory gave this watch, which it ends: 0, or -1 for a failure. Skips the test where the
- * kernel cannot watch memory at all. */
+/* Returns what a test's setup returns where such memory gave this watch, which it ends: 0, or -1
+ * for a failure. Skips the test where the kernel cannot watch memory at all. */
 static inline int need_watch(uint64_t watch)
 {
     written_leave(watch);

@@ -121,7 +121,8 @@ for name, interface, source in TILED if LONG else (("ACCEL_MEMORY", "fortran", "
     blas = OTHERS["BLIS"] if source == "BLIS" else LACKING["LP64"]
     right(f"tiles, {name}, {interface}, {source}", blas, ["-i", interface, "-n", 200], 8 if LONG else 3, TEST_GPU, SMALL[name])
 
-# A cuBLAS without the 64-bit functions; a device that does everything at once, and one that is slow.
+# A cuBLAS without the 64-bit functions; a device that does everything at once, and one that is
+# slow.
 for name, extra in {"CUDA 12, 32-bit functions alone": {"ACCEL_CUDA_DIR": str(BUILD / "testgpu-cuda12")},
                     "no delays": {"TESTGPU_DELAY_US": "0"}, "long delays": {"TESTGPU_DELAY_US": "2000"}}.items():
     right(name, LACKING["LP64"], ["-n", 40], 5, TEST_GPU, extra)

@@ -160,8 +160,8 @@ static void wrong_permutations(void **state)
     assert_unknown("gsl_lu", &x, "no place for the sign");
 }
 
-/* LAPACK's routines of the same factorisations have the same work; LQ that of QR of the transpose. A
- * reduction to tridiagonal form has 4/3 n^3 operations, complex ones four times as many. */
+/* LAPACK's routines of the same factorisations have the same work; LQ that of QR of the transpose.
+ * A reduction to tridiagonal form has 4/3 n^3 operations, complex ones four times as many. */
 static void work_of_calls(void **state)
 {
     static const struct {

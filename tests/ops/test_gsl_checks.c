@@ -1,5 +1,6 @@
-/* The checks of GSL's factorisations (ops/gsl/): right results pass; a wrong number in any place that the function writes does not, nor a wrong
- * permutation, sign or order. Matrices that are no numbers are not judged. */
+/* The checks of GSL's factorisations (ops/gsl/): right results pass; a wrong number in any place
+ * that the function writes does not, nor a wrong permutation, sign or order. Matrices that are no
+ * numbers are not judged. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Which calls of LAPACK have a fault, ask, do nothing, or can go to the GPU (ops/rules/lapack_rules.h),
- * by the documentation of its routines. */
+/* Which calls of LAPACK have a fault, ask, do nothing, or can go to the GPU
+ * (ops/rules/lapack_rules.h), by the documentation of its routines. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -261,8 +261,8 @@ static void bytes_on_the_device(void **state)
     assert_true(lapack_gpu_bytes(&call) == 2 * square + 8 * N);
 }
 
-/* ilaenv: geqrf and its kin use no blocks for up to 128 reflectors, or where less than two columns of
- * a block have room. */
+/* ilaenv: geqrf and its kin use no blocks for up to 128 reflectors, or where less than two columns
+ * of a block have room. */
 static void lengths_that_are_left(void **state)
 {
     static const struct {

@@ -66,8 +66,8 @@ static void smaller_and_larger_sides(void **state)
     }
 }
 
-/* U is m x m, m x min(m, n) or not there; VT is n x n, min(m, n) x n or not there. Of gesdd, JOBZ = O
- * has the vectors of the longer side in A, and all of the others. */
+/* U is m x m, m x min(m, n) or not there; VT is n x n, min(m, n) x n or not there. Of gesdd, JOBZ =
+ * O has the vectors of the longer side in A, and all of the others. */
 static void singular_vectors(void **state)
 {
     static const struct {

@@ -86,7 +86,8 @@ tap.ok(native[1] > 2 * native[0] and abs(other[1] / other[0] - 1) < 0.01, "in an
 
 # ---- Failures ----
 
-# Before a kernel is launched, cuBLAS takes its place: the image has nothing for this device, or its memory is short, or the driver fails.
+# Before a kernel is launched, cuBLAS takes its place: the image has nothing for this device, or its
+# memory is short, or the driver fails.
 case = "dtrsm:LUNN:200:500:3"
 expected = start("triangles", case).stdout
 for call in ("cuModuleLoadData:1=200", "cuModuleLoadData:1+=2", "cuModuleGetFunction:1", "cuFuncGetAttribute:1", "cuOccupancyMaxActiveBlocksPerMultiprocessor:1") if IS_BUILT else ():

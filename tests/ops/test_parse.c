@@ -1,6 +1,6 @@
 /*
- * For every exported name, a canonical call goes out through blas_pass() to a function that records its registers and stack,
- * comes back in through blas_parse(), and must be the same.
+ * For every exported name, a canonical call goes out through blas_pass() to a function that records
+ * its registers and stack, comes back in through blas_parse(), and must be the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -527,7 +527,8 @@ static void groups_of_a_batch(void **state)
     assert_string_equal(accel_call_fault(&call), "group_count");
 }
 
-/* LAPACK does not reference ifail without vectors, and SciPy has no room there then: what lies behind it is not the call's. */
+/* LAPACK does not reference ifail without vectors, and SciPy has no room there then: what lies
+ * behind it is not the call's. */
 static void without_vectors_none_has_failed(void **state)
 {
     static double a[4], w[2], z[4];
@@ -551,7 +552,8 @@ static void without_vectors_none_has_failed(void **state)
     }
 }
 
-/* PLINK 1.9 asks for the last eigenvalues by their numbers, and has room for no others in front of the vectors. */
+/* PLINK 1.9 asks for the last eigenvalues by their numbers, and has room for no others in front of
+ * the vectors. */
 static void a_range_by_numbers_has_so_many_values(void **state)
 {
     static double a[9], work[1], z[3 + 9];
@@ -574,8 +576,8 @@ static void a_range_by_numbers_has_so_many_values(void **state)
         }
 }
 
-/* In the order of the documentation: R a real scalar's address, C a complex one's, I an integer's, i an integer, . another word. A real
- * scalar that is passed by value is in another register. */
+/* In the order of the documentation: R a real scalar's address, C a complex one's, I an integer's,
+ * i an integer, . another word. A real scalar that is passed by value is in another register. */
 static void words_of_an_interface(void **state)
 {
     static const struct {
@@ -628,7 +630,8 @@ static void widths_are_told_apart_only_beyond_32_bits(void **state)
     ld.high = 0x7fffffff;
     assert_false(blas_is_wide(routine, &passed)); /* no such memory */
 
-    /* cblas_dger(ColMajor, 1000, 1000, 1.0, x, -1, y, 1, A, 1000): in a register, -1 of 32 bits is 2^32 - 1. */
+    /* cblas_dger(ColMajor, 1000, 1000, 1.0, x, -1, y, 1, A, 1000): in a register, -1 of 32 bits is
+     * 2^32 - 1. */
     union caller_frame g = FRAME(102, 1000, 1000, (uintptr_t)matrix, (uint32_t)-1,
                                  (uintptr_t)matrix, 1, (uintptr_t)matrix, 1000);
     const struct accel_passed by_value = passed_in(&g.frame, ACCEL_ABI_CBLAS, 0);

@@ -10,7 +10,8 @@
 
 #include "base/math/series.h"
 
-/* Returns the difference in units of the last place of the right value; of a value below the normal ones, of the smallest number. */
+/* Returns the difference in units of the last place of the right value; of a value below the normal
+ * ones, of the smallest number. */
 static double units(double value, double right)
 {
     return value == right ? 0

@@ -19,7 +19,8 @@ struct expected {
     int64_t row, col, rows, cols;
 };
 
-/* Of sizes m = 7, n = 5, k = 3, leading dimensions one larger than need be, all vectors with this increment. */
+/* Of sizes m = 7, n = 5, k = 3, leading dimensions one larger than need be, all vectors with this
+ * increment. */
 static struct accel_call call_of(const char *name, char trans, int64_t inc)
 {
     struct accel_call call;

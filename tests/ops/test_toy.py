@@ -49,8 +49,9 @@ for action, scores, whys in ("cpu", SCORES, ["forced", "verify_failed", "verify_
 for features, why in ((63, "small"), (64, "slower")):
     done = call(f"{features}", "1", TEST_GPU, LOG, {"ACCEL_POLICY": "auto"})
     tap.ok(len(lines_for(done, sym="toy_score", features=str(features), why=why)) == 3, f"{features} features: {why}, as for the entry", done.stderr)
-# Nominal times: 3 steps of a millisecond on the device; half of the 2 * 1000 operations at a tenth of 25 Gflop/s on the CPU. A
-# calibration's come first, also another library's on this CPU; so decisions follow them.
+# Nominal times: 3 steps of a millisecond on the device; half of the 2 * 1000 operations at a tenth
+# of 25 Gflop/s on the CPU. A calibration's come first, also another library's on this CPU; so
+# decisions follow them.
 AUTO = {"ACCEL_POLICY": "auto", "ACCEL_START": "wait", "XDG_CACHE_HOME": folder.name}
 line, = lines_for(call("score", "1", TEST_GPU, LOG, AUTO), sym="toy_score")[:1]
 tap.ok(3 < float(line["est_gpu_ms"]) < 53.2 and 0 < float(line["est_cpu_ms"]) < 0.01, "nominal times, of the work that each side is thought to do", line)

@@ -1,4 +1,5 @@
-/* The versions of scikit-learn and of R's packages that are known, by files beside their libraries. */
+/* The versions of scikit-learn and of R's packages that are known, by files beside their
+ * libraries. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -32,7 +32,8 @@ folder = Path(tempfile.mkdtemp(dir=BUILD, prefix="recipes-"))
 try:
     # ---- RPM ----
 
-    # Without the kernels of gpu/own/, which take minutes. Debian's rpm knows of no installed packages.
+    # Without the kernels of gpu/own/, which take minutes. Debian's rpm knows of no installed
+    # packages.
     done = run("make", f"DISTDIR={folder}", "rpm", cwd=ROOT, env={**os.environ, "NVCC": "", "RPM_OPTIONS": "--nodeps"})
     built = list(folder.glob(f"libaccel-{VERSION}-1*.x86_64.rpm"))
     if tap.ok(done.returncode == 0 and len(built) == 1, "make rpm", done.stdout[-1500:]):
@@ -66,7 +67,8 @@ try:
     tap.ok(lines[:1] == [f"{root}/bin/accel"] and lines[1].startswith(f"{root}/share/man") and f"accel {VERSION}" in lines[2] and lines.count(f"{root}/bin/accel") == 1 and "preload=" in lines
            and f"libaccel/{VERSION}" in lines, "Lmod: the module puts the tool and its manual on the paths, preloads nothing, and goes again", done.stdout)
 
-    # ---- Recipes that build from the tarball: without optimisation, which takes half of the time ----
+    # ---- Recipes that build from the tarball: without optimisation, which takes half of the time
+    # ----
 
     tarball = folder / f"libaccel-{VERSION}.tar.gz"
     done = run("make", f"DISTDIR={folder}", "dist", cwd=ROOT)

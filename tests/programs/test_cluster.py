@@ -52,7 +52,8 @@ for label, preloads in (("alone", []), ("before other preloads", [LIBRARY, OBSER
         tap.ok(decisions == {"log.0": [("dgemm_", "gpu0")], "log.1": [("dgemm_", "gpu0")]}, f"libaccel {label}: each rank's product is on the GPU", decisions)
         tap.ok(len(seen) == 2 and all(re.fullmatch(r"ranks started 1 opened [1-9]\d* finished 1", line) for line in seen), f"libaccel {label}: the other preload sees both ranks", seen)
 
-# ---- A prolog, as Slurm's TaskProlog: what it prints as `export NAME=value' is in the task's environment ----
+# ---- A prolog, as Slurm's TaskProlog: what it prints as `export NAME=value' is in the task's
+# environment ----
 
 prolog = re.search(r"(?s)cat >task_prolog.sh <<'END'\n(.*?)\n *END\n", (Path(__file__).resolve().parents[2] / "docs/hpc.md").read_text())
 with tempfile.TemporaryDirectory(prefix="accel-cluster-") as folder:

@@ -50,8 +50,9 @@ HPL.out      output file name
 # What HPL prints of its answer: these are the same in every run of the same arithmetic.
 ANSWER = re.compile(r"^(HPL_(?:RnormI|Anorm1|AnormI|Xnorm1|XnormI|BnormI)=.*|\|\|Ax-b\|\|.*(?:PASSED|FAILED))$", re.M)
 
-# HPL is column-major and its updates are as deep as a block. Without lookahead their widths do not depend on when
-# a message arrives. The suite's own test of dgemm is square, of a size that follows from N: on one rank, then on both.
+# HPL is column-major and its updates are as deep as a block. Without lookahead their widths do not
+# depend on when a message arrives. The suite's own test of dgemm is square, of a size that follows
+# from N: on one rank, then on both.
 PRODUCTS = [
     Product("cblas_dgemm", 576, 257, 64),
     Product("cblas_dgemm", 576, 320, 64),
@@ -64,7 +65,8 @@ def hpcc(ranks_env):
     # mpirun refuses to run as root otherwise, and its own folder must lie in the test's.
     env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": "@HOME@",
            "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    # Neither binding to cores nor reading another process's memory is allowed in every container. A rank that waits gives its core to others.
+    # Neither binding to cores nor reading another process's memory is allowed in every container. A
+    # rank that waits gives its core to others.
     mpirun = "mpirun --timeout 150 --oversubscribe --bind-to none --mca btl_vader_single_copy_mechanism none --mca mpi_yield_when_idle 1 -n 2"
     script = f'printf %s "$0" > hpccinf.txt; exec {mpirun} "$@"'
     done = run(["bash", "-c", script, INPUT, *exports, "hpcc"], env)

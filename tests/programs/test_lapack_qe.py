@@ -52,8 +52,9 @@ ATOMIC_POSITIONS crystal
 K_POINTS @POINTS@
 """
 
-# k-points, and what pw.x has to have solved: with complex wave functions, and at the origin with real ones. The whole
-# spectrum of the first subspace by ?hegv, the lowest states of the larger ones by ?hegvx.
+# k-points, and what pw.x has to have solved: with complex wave functions, and at the origin with
+# real ones. The whole spectrum of the first subspace by ?hegv, the lowest states of the larger ones
+# by ?hegvx.
 RUNS = (
     ("k-points", "automatic\n 2 2 2 1 1 1", ("zhegv_", "zhegvx_", "dsytrf_", "dgetrf_", "dgetri_")),
     ("gamma point", "gamma", ("dsygv_", "dsygvx_", "dsytrf_", "dgetrf_", "dgetri_")),

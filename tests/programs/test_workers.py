@@ -41,7 +41,8 @@ def on_gpu(folder):
     return sum(line.get("ran") == "gpu0" for path in Path(folder).glob("log.*") for line in parse_log(path.read_text()))
 
 
-# ---- Dask: what the page's block sets; the worker has libaccel, and the program itself has not ----
+# ---- Dask: what the page's block sets; the worker has libaccel, and the program itself has not
+# ----
 
 page = (ROOT / "docs/spark-dask-ray.md").read_text()
 block = re.search(r"(?ms)^```python\n(dask\.config\.set\(.*?)^```", page)

@@ -2,7 +2,8 @@
 
 # ---- Building ----
 
-# A driver to link to, if there is one: where the loader finds it, else in folders that it need not know, else the toolkit's stand-in for linking.
+# A driver to link to, if there is one: where the loader finds it, else in folders that it need not
+# know, else the toolkit's stand-in for linking.
 driver_to_link() {
     local name
     for name in "$(LD_PRELOAD=libcuda.so.1 ldd /bin/true 2> /dev/null | sed -n 's/.* => \(.*libcuda\.so\.1\) .*/\1/p' | head -n 1)" \
@@ -19,7 +20,8 @@ step_build() {
     local begun=$SECONDS log=$logs/build warnings link
     local -a settings=(BUILD="$build" CUDA_HOME="$cuda" CUDA_INCLUDE="$cuda/include" WERROR= CC="${CC:-gcc}")
     [ -z "$regret" ] || settings+=(regret-programs)
-    # Only the C tests are built here: those in Fortran are in the bundle, and the test GPU needs a static OpenBLAS, g++ and CUDA 13's headers.
+    # Only the C tests are built here: those in Fortran are in the bundle, and the test GPU needs a
+    # static OpenBLAS, g++ and CUDA 13's headers.
     link=$(driver_to_link)
     [ -z "$link" ] || settings+=(CUDA_DRIVER="$link")
     if limited "$make" -s -j "$cores" "${settings[@]}" all proof-programs > "$log" 2>&1; then
@@ -51,8 +53,8 @@ job_number=0
 # Most of a check's time is the CPU's, which computes what the result should be.
 jobs_at_once() { echo $((cores < 8 ? cores : 8)); }
 
-# run_jobs NAME COMMAND NAME COMMAND…: a command is a function with words, which puts its note on stdout's last line and returns 0
-# where all is right, 3 where what it needs is not here.
+# run_jobs NAME COMMAND NAME COMMAND…: a command is a function with words, which puts its note on
+# stdout's last line and returns 0 where all is right, 3 where what it needs is not here.
 run_jobs() {
     local name command
     while [ $# -gt 0 ]; do
@@ -97,13 +99,15 @@ new_folder() {
     mkdir -p "$folder"
 }
 
-# left_out_if_cut STEP CHECK BEGUN: whether the step's time has cut something short, since the folder is there; and says so.
+# left_out_if_cut STEP CHECK BEGUN: whether the step's time has cut something short, since the
+# folder is there; and says so.
 left_out_if_cut() {
     [ -e "$folder/cut" ] || return 1
     left_out "$1" "$2" "not finished after $((SECONDS - $3)) s, when the step's time was over"
 }
 
-# limited COMMAND…: for as long as the step may last; what that cuts short is marked, because it is no failure.
+# limited COMMAND…: for as long as the step may last; what that cuts short is marked, because it is
+# no failure.
 limited() {
     local status
     # Waited for, so that a signal is answered at once.
@@ -123,7 +127,8 @@ on_gpu() {
     limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_SUMMARY=json ACCEL_LOG_FILE="$folder/table" OPENBLAS_NUM_THREADS=1 "$@"
 }
 
-# The table of a run: something ran on the GPU, and nothing stayed away but what must. Prints how much, or what is wrong.
+# The table of a run: something ran on the GPU, and nothing stayed away but what must. Prints how
+# much, or what is wrong.
 all_on_gpu() {
     [ -s "$folder/table" ] || { echo "libaccel has decided nothing" && return 1; }
     grep '"event": "summary"' "$folder/table" | grep -o '{"routine": [^}]*}' |
@@ -141,7 +146,8 @@ all_on_gpu() {
 
 # ---- What a device alone can show ----
 
-# Programs that end whatever libaccel's thread is at: loading CUDA, starting it, nothing any more. A job is a subshell, which draws anew.
+# Programs that end whatever libaccel's thread is at: loading CUDA, starting it, nothing any more. A
+# job is a subshell, which draws anew.
 ending_job() {
     local ends=0 failed=0 most=3000000 number=40 i delay status
     RANDOM=$1
@@ -177,13 +183,15 @@ zero_k_job() {
                print calls + 0 " calls of " n + 0 " routines with k = 0"; exit wrong || !calls }' "$folder/log"
 }
 
-# sytrf by one and sytrs by the other, both ways; laswp; INFO. ACCEL_CPU keeps some routines on the CPU.
+# sytrf by one and sytrs by the other, both ways; laswp; INFO. ACCEL_CPU keeps some routines on the
+# CPU.
 rules_job() {
     on_gpu env ACCEL_CPU="$1" "$build/proof/lapack_rules" || return 1
     all_on_gpu
 }
 
-# The first and the second call of each routine, in ms: first-calls.tsv. Loading and compiling for a type is in the first one.
+# The first and the second call of each routine, in ms: first-calls.tsv. Loading and compiling for a
+# type is in the first one.
 first_calls_job() {
     local program log=$folder/log
     for program in "random_calls -f y -n 64 -c 2" "random_lapack -f tyesmv -n 24 -c 2 -k well"; do
@@ -229,7 +237,8 @@ unit_job() {
 step_unit() {
     local source program
     local -a list=() others
-    # If time runs out, it is not for those that use the GPU. An old build folder may have programs without a source.
+    # If time runs out, it is not for those that use the GPU. An old build folder may have programs
+    # without a source.
     mapfile -t others < <(printf '%s\n' tests/*/test_*.c tests/*/*/test_*.c | grep -v '^tests/gpu/')
     for source in tests/gpu/test_*.c "${others[@]}"; do
         program=$build/tests/$(basename "$source" .c)
@@ -255,9 +264,9 @@ random_job() {
     all_on_gpu > /dev/null
 }
 
-# Of LAPACK INFO must be what it is without libaccel, too; what the CPU's library gets wrong itself is counted, and no failure. BLAS
-# stays on the CPU: where LAPACK runs there, on matrices with infinities, the order in which BLAS adds decides which sums are NaN,
-# and so INFO.
+# Of LAPACK INFO must be what it is without libaccel, too; what the CPU's library gets wrong itself
+# is counted, and no failure. BLAS stays on the CPU: where LAPACK runs there, on matrices with
+# infinities, the order in which BLAS adds decides which sums are NaN, and so INFO.
 random_lapack_job() {
     local program=$build/tests/$1
     shift
@@ -283,8 +292,8 @@ random_lapack_job() {
     all_on_gpu > /dev/null
 }
 
-# stays_job SEED CALLS: random calls on a few matrices, whose operands stay on the device or do not: the same results, bit for bit, within the bounds of
-# verification.
+# stays_job SEED CALLS: random calls on a few matrices, whose operands stay on the device or do not:
+# the same results, bit for bit, within the bounds of verification.
 stays_job() {
     local setting
     for setting in off hash auto; do
@@ -341,8 +350,9 @@ step_random() {
 
 # ---- Other precisions, where the user asks for them ----
 
-# precision_job PRECISION ROUTINES: emulation and bf16x9 are held to the bound of native precision by the program itself, TF32 to its own by ACCEL_VERIFY.
-# 3: the machine lacks it, or cuBLAS has computed all in native precision.
+# precision_job PRECISION ROUTINES: emulation and bf16x9 are held to the bound of native precision
+# by the program itself, TF32 to its own by ACCEL_VERIFY. 3: the machine lacks it, or cuBLAS has
+# computed all in native precision.
 precision_job() {
     local precision=$1 status
     limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_PRECISION="$precision" ACCEL_VERIFY=all ACCEL_LOG=1 ACCEL_LOG_FILE="$folder/log" \
@@ -375,7 +385,8 @@ step_precision() {
 
 # ---- A GPU that several processes share; machines of other kinds ----
 
-# two_ranks SEED CALLS MPS: two ranks make random calls at the same time. MPS: 1 if it must serve them, else a dot.
+# two_ranks SEED CALLS MPS: two ranks make random calls at the same time. MPS: 1 if it must serve
+# them, else a dot.
 two_ranks() {
     local rank status=0
     local -a process=()
@@ -404,7 +415,8 @@ mps_job() {
     two_ranks "$1" "$2" 1
 }
 
-# products_on DEVICES ORDER ROUTINE: exact products, each compared. Prints where the last one ran, and its milliseconds.
+# products_on DEVICES ORDER ROUTINE: exact products, each compared. Prints where the last one ran,
+# and its milliseconds.
 products_on() {
     limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_START=wait ACCEL_DEVICES="$1" ACCEL_LOG=json ACCEL_LOG_FILE="$folder/log.$1" \
         "$build/tests/steps" "$3:$2:4" > "$folder/out" 2> "$folder/err" || { tail -n 5 "$folder/err" "$folder/out" && return 1; }
@@ -426,8 +438,9 @@ several_job() {
     esac
 }
 
-# solutions_on DEVICES ORDER: a system of a matrix of three times the memory that may be used, solved twice; the program judges the residuals.
-# Prints where the last one ran, and its milliseconds.
+# solutions_on DEVICES ORDER: a system of a matrix of three times the memory that may be used,
+# solved twice; the program judges the residuals. Prints where the last one ran, and its
+# milliseconds.
 solutions_on() {
     limited env LD_PRELOAD="$build/libaccel.so" ACCEL_POLICY=gpu ACCEL_START=wait ACCEL_DEVICES="$1" ACCEL_MEMORY=$(($2 * $2 * 8 / 3 / 1024))K ACCEL_LOG=json \
         ACCEL_LOG_FILE="$folder/log.$1" "$build/tests/steps" "solve:$2:2" > "$folder/out" 2> "$folder/err" || { tail -n 5 "$folder/err" "$folder/out" && return 1; }
@@ -449,7 +462,8 @@ factors_job() {
     esac
 }
 
-# place_job SEED CALLS: random calls whose inputs kernels read in the host's memory, or whose pages move to the GPU.
+# place_job SEED CALLS: random calls whose inputs kernels read in the host's memory, or whose pages
+# move to the GPU.
 place_job() {
     local c2c said="" status=0
     for c2c in place migrate auto; do
@@ -504,9 +518,9 @@ step_blas() {
     run_jobs "${list[@]}"
 }
 
-# Of what a LAPACK test program prints: a line for each thing that is tested, with how many tests failed and were run. Of those of
-# ?geev, some ask for the same bits with and without left vectors, which are the CPU's: they count, as run ones too, only where
-# they fail, and are left out.
+# Of what a LAPACK test program prints: a line for each thing that is tested, with how many tests
+# failed and were run. Of those of ?geev, some ask for the same bits with and without left vectors,
+# which are the CPU's: they count, as run ones too, only where they fail, and are left out.
 verdicts() {
     awk '/All tests for .* passed/ {
              what = $0; sub(/.*All tests for (the )?/, "", what); sub(/ +passed.*/, "", what); sub(/ routines$/, "", what)
@@ -523,8 +537,8 @@ verdicts() {
          END { for (what in run) print what "\t" failed[what] + 0 "\t" run[what] }' "$1" | sort
 }
 
-# With libaccel no more may fail than without, and as many tests are run. BLAS stays on the CPU: it makes nine calls of ten, and has
-# had its own tests.
+# With libaccel no more may fail than without, and as many tests are run. BLAS stays on the CPU: it
+# makes nine calls of ten, and has had its own tests.
 lapack_job() {
     local program=$kit/lapack/$1 data=$kit/lapack/$2
     (cd "$folder" && limited env OPENBLAS_NUM_THREADS=1 "$program" < "$data") > "$folder/native" 2>&1
@@ -613,7 +627,8 @@ step_measure() {
     done
 }
 
-# Solutions of up to a half, whose rounding errors are of the size of 1e-15. "nan" and "inf" have no digit at their end.
+# Solutions of up to a half, whose rounding errors are of the size of 1e-15. "nan" and "inf" have no
+# digit at their end.
 wrong_solutions() {
     awk -F '\t' '$1 ~ /^solve_.*_difference$/ && $2 != "-" && ($2 !~ /[0-9]$/ || $2 + 0 > 1e-10) { print $1 "=" $2 }' "$parts/measures.tsv"
 }
@@ -646,7 +661,8 @@ find_model() {
 # pair_value NAME TEXT: the value in "name value" pairs.
 pair_value() { sed -n "s/.*\b$1 \([^ ]*\).*/\1/p" <<< "$2"; }
 
-# note_ml NAME: the times in $native and $accelerated, the lines of time_ml without and with libaccel, as measures.
+# note_ml NAME: the times in $native and $accelerated, the lines of time_ml without and with
+# libaccel, as measures.
 note_ml() {
     local what
     for what in train predict; do
@@ -657,7 +673,8 @@ note_ml() {
 
 ran_on_gpu() { grep -Eq "sym=$1 .*ran=gpu0 " "$logs/ml-log" 2> /dev/null; }
 
-# The models of $native and $accelerated agree in size, sums and predictions, to the tolerance of training.
+# The models of $native and $accelerated agree in size, sums and predictions, to the tolerance of
+# training.
 models_agree() {
     awk -v a="$native" -v b="$accelerated" 'BEGIN {
         split(a, x, " "); n = split(b, y, " ")
@@ -672,8 +689,9 @@ models_agree() {
         exit wrong || !compared }'
 }
 
-# ml_check NAME SYMBOL LEAST ARGUMENT…: time_ml with libaccel, all on the GPU. LEAST: of its predictions, so many must be right; empty:
-# its model must agree with one that is trained without libaccel.
+# ml_check NAME SYMBOL LEAST ARGUMENT…: time_ml with libaccel, all on the GPU. LEAST: of its
+# predictions, so many must be right; empty: its model must agree with one that is trained without
+# libaccel.
 ml_check() {
     local name=$1 symbol=$2 least=$3 begun=$SECONDS native='' accelerated wrong='' right
     shift 3
@@ -708,7 +726,8 @@ ml_check() {
     fi
 }
 
-# Whole sets of R's packages, each with a C and gamma that predict well. Where $few is set, so many of their rows.
+# Whole sets of R's packages, each with a C and gamma that predict well. Where $few is set, so many
+# of their rows.
 check_sets() {
     local name rows c gamma
     while read -r name rows c gamma; do
@@ -745,7 +764,8 @@ later_ms() {
            if (n) print ms[int((n + 1) / 2)] }' <<< "$1"
 }
 
-# repeats_check ROUTINE N SETTING CPU: with ACCEL_RESIDENT=SETTING, all calls on the GPU. CPU: what time_repeats printed without libaccel.
+# repeats_check ROUTINE N SETTING CPU: with ACCEL_RESIDENT=SETTING, all calls on the GPU. CPU: what
+# time_repeats printed without libaccel.
 repeats_check() {
     local routine=$1 n=$2 setting=$3 cpu=$4 begun=$SECONDS name="$1 $2 $3" line kept ms gbps sent wrong=''
     rm -f "$logs/repeats-log"
@@ -768,7 +788,8 @@ repeats_check() {
     [ "$setting" != hash ] || [ "$kept" -ge 9 ] || wrong="$kept calls of 12 found their matrix on the GPU"
     # 1 to 6: what each call took.
     printf '%s' "$line" | awk -v name="repeated_${routine}_${n}_${setting}_call" '{ for (i = 1; i <= 6 && i < NF; i++) printf "%s_%d\t%s\tms\n", name, i, $i }' >> "$parts/measures.tsv"
-    # With the kernel's record of writes, the fourth call sends less than a hundredth of the matrix; of a small one, 16 vectors are more.
+    # With the kernel's record of writes, the fourth call sends less than a hundredth of the matrix;
+    # of a small one, 16 vectors are more.
     if [ "$setting" = auto ] && ! grep -q 'event=untracked' "$logs/repeats-log" && [ "$kept" -gt 0 ]; then
         sent=$(grep "sym=${routine}_ " "$logs/repeats-log" | awk -v n="$n" 'NR == 4 { for (i = 1; i <= NF; i++) if (sub(/^up_mb=/, "", $i)) print ($i < n * n * 8e-8 * (n < 4096 ? 10 : 1) ? "little" : $i) }')
         [ "$sent" = little ] || wrong="the fourth call sent $sent MB up"
@@ -797,8 +818,9 @@ step_repeats() {
 
 # ---- When copies and kernels ran ----
 
-# trace_figures NAME FILE: of the last call in a trace, in milliseconds from its begin, when each kind of step began and ended, and how long steps of that kind
-# were under way; the call's time; and how many steps the trace has not.
+# trace_figures NAME FILE: of the last call in a trace, in milliseconds from its begin, when each
+# kind of step began and ended, and how long steps of that kind were under way; the call's time; and
+# how many steps the trace has not.
 trace_figures() {
     awk -v name="trace_$1" '
         function field(key,    text) { text = $0; if (!sub(".*\"" key "\": ", "", text)) return 0; sub(/[,}].*/, "", text); return text + 0 }
@@ -821,7 +843,8 @@ trace_figures() {
         }' "$2" >> "$parts/measures.tsv"
 }
 
-# trace_check NAME COMMAND…: runs a program whose last call is traced, by the calibration of this run where there is one. It judges its own results.
+# trace_check NAME COMMAND…: runs a program whose last call is traced, by the calibration of this
+# run where there is one. It judges its own results.
 trace_check() {
     local name=$1 begun=$SECONDS file=$logs/trace-$1.json status
     local -a model
@@ -860,7 +883,8 @@ step_traces() {
 
 # ---- Matrices above the device's memory ----
 
-# time_forced N SETTING…: the milliseconds of the second of two calls of dpotrf on the GPU, whose decisions go to the log `panels`.
+# time_forced N SETTING…: the milliseconds of the second of two calls of dpotrf on the GPU, whose
+# decisions go to the log `panels`.
 time_forced() {
     local n=$1
     shift

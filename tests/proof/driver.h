@@ -1,5 +1,6 @@
 /*
- * CUDA for the measuring program, opened at run time and called directly: what is measured is the machine, not libaccel.
+ * CUDA for the measuring program, opened at run time and called directly: what is measured is the
+ * machine, not libaccel.
  */
 #ifndef ACCEL_PROOF_DRIVER_H
 #define ACCEL_PROOF_DRIVER_H
@@ -10,7 +11,8 @@
 #include <cublas_v2.h>
 #include <cusolverDn.h>
 
-/* cuda.h maps the names to the versions that it describes (cuMemAlloc to cuMemAlloc_v2), here too. */
+/* cuda.h maps the names to the versions that it describes (cuMemAlloc to cuMemAlloc_v2), here
+ * too. */
 #define DRIVER_REQUIRED(F)                                                                         \
     F(cuInit)                                                                                      \
     F(cuDriverGetVersion)                                                                          \
@@ -92,9 +94,9 @@ struct cuda {
 /* Filled by driver_open() and driver_open_cublas(); read only afterwards. */
 extern struct cuda cuda;
 
-/* Open libcuda.so.1, and the newest libcublas and libcusolver, where libaccel does (gpu/cuda/api/find_cuda.h), ACCEL_CUDA_DIR first. They stay
- * open. False, with driver_failure() set, where one is not there or lacks a function. Once each, before any thread is
- * started. */
+/* Open libcuda.so.1, and the newest libcublas and libcusolver, where libaccel does
+ * (gpu/cuda/api/find_cuda.h), ACCEL_CUDA_DIR first. They stay open. False, with driver_failure()
+ * set, where one is not there or lacks a function. Once each, before any thread is started. */
 bool driver_open(void);
 bool driver_open_cublas(void);
 bool driver_open_cusolver(void);
@@ -102,12 +104,13 @@ bool driver_open_cusolver(void);
 /* The file that driver_open() has opened; in static memory. */
 const char *driver_path(void);
 
-/* Makes the device's primary context (of device 0, as CUDA_VISIBLE_DEVICES has it) the calling thread's. Thread-safe after
- * the first call; driver_stop() gives it back. */
+/* Makes the device's primary context (of device 0, as CUDA_VISIBLE_DEVICES has it) the calling
+ * thread's. Thread-safe after the first call; driver_stop() gives it back. */
 bool driver_enter(void);
 void driver_stop(void);
 
-/* Whether a call went well; if not, driver_failure() says so of the function named. Thread-safe: the first failure is kept. */
+/* Whether a call went well; if not, driver_failure() says so of the function named. Thread-safe:
+ * the first failure is kept. */
 bool driver_is_ok(CUresult result, const char *function);
 bool cublas_is_ok(cublasStatus_t status, const char *function);
 bool cusolver_is_ok(cusolverStatus_t status, const char *function);

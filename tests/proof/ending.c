@@ -1,4 +1,5 @@
-/* Computes for MICROSECONDS and ends, whatever a thread of libaccel is at then: loading CUDA, starting it, or nothing. */
+/* Computes for MICROSECONDS and ends, whatever a thread of libaccel is at then: loading CUDA,
+ * starting it, or nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

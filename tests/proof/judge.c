@@ -1,5 +1,6 @@
 /*
- * Judges the results of time_calls. u is a vector of 1 and -1: where A = B C, it compares u A with (u B) C, or A u with B (C u).
+ * Judges the results of time_calls. u is a vector of 1 and -1: where A = B C, it compares u A with
+ * (u B) C, or A u with B (C u).
  */
 #include "products.h"
 #include "time_calls.h"
@@ -45,8 +46,9 @@ static void product_by_symmetric(struct matrix *lower, const double *u, double *
 }
 
 /*
- * Of complex numbers, u has the real parts, and the imaginary parts with the other sign: a product with pairs of rows is then the real part of that with
- * complex columns. `between` is such a vector, too, and takes the imaginary part from u times the imaginary unit.
+ * Of complex numbers, u has the real parts, and the imaginary parts with the other sign: a product
+ * with pairs of rows is then the real part of that with complex columns. `between` is such a
+ * vector, too, and takes the imaginary part from u times the imaginary unit.
  */
 static void complex_between(struct matrix *a, struct vectors *v)
 {
@@ -79,7 +81,8 @@ double judge_product(const struct data *d)
     return off(d, &v, a.squares, b.longest);
 }
 
-/* x x^T is the symmetric matrix of this lower triangle. The rows of x are as long as its columns. */
+/* x x^T is the symmetric matrix of this lower triangle. The rows of x are as long as its
+ * columns. */
 static double judge_times_itself(const struct data *d, enum part of_x, const char *lower)
 {
     struct vectors v = draw(d);
@@ -137,7 +140,8 @@ double judge_cholesky(const struct data *d)
     return judge_times_itself(d, LOWER, d->source);
 }
 
-/* Q R is what x was. Q is reflections, one after the other, each by a column below the diagonal, and a factor. */
+/* Q R is what x was. Q is reflections, one after the other, each by a column below the diagonal,
+ * and a factor. */
 double judge_qr(const struct data *d)
 {
     const size_t n = (size_t)d->n;

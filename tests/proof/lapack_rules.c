@@ -1,10 +1,10 @@
 /*
- * What LAPACK's documents say of results beyond their accuracy, tried on whatever computes: a line for each thing that is not so, and how
- * many were tried. Exit status 1 if there is one.
+ * What LAPACK's documents say of results beyond their accuracy, tried on whatever computes: a line
+ * for each thing that is not so, and how many were tried. Exit status 1 if there is one.
  *
- * ?sytrf, ?hetrf: its factors are in LAPACK's storage if ?sytrs of another library solves with
- * them (ACCEL_CPU sends one of both to the CPU).
- * ?laswp: rows are exchanged in the order that incx tells. INFO: which pivot, minor or diagonal element it names.
+ * ?sytrf, ?hetrf: its factors are in LAPACK's storage if ?sytrs of another library solves with them
+ * (ACCEL_CPU sends one of both to the CPU). ?laswp: rows are exchanged in the order that incx
+ * tells. INFO: which pivot, minor or diagonal element it names.
  */
 #include <math.h>
 #include <stdbool.h>

@@ -1,8 +1,9 @@
 /*
- * measure [--quick]: what this machine and its GPU do, beside libaccel: start-up, copies (libaccel's own, too), launches, products, and
- * whether the kernel can tell which pages were written. A line for each figure on stdout: name, value, unit, separated by tabs; a
- * value "-" stands for one that cannot be had, and is followed by the reason. Exit status 1 where there is no GPU.
- * measure --name prints the GPU's name alone, measure --driver the driver's file.
+ * measure [--quick]: what this machine and its GPU do, beside libaccel: start-up, copies
+ * (libaccel's own, too), launches, products, and whether the kernel can tell which pages were
+ * written. A line for each figure on stdout: name, value, unit, separated by tabs; a value "-"
+ * stands for one that cannot be had, and is followed by the reason. Exit status 1 where there is no
+ * GPU. measure --name prints the GPU's name alone, measure --driver the driver's file.
  */
 #define _GNU_SOURCE
 #include "measure.h"

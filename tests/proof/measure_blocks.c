@@ -1,6 +1,8 @@
 /*
- * What the device computes of the blocks that schedules have (gpu/plan/schedule.h): products one after the other, on one stream and on two in turn; products by a few
- * columns, which the memory limits; triangles of products by a transpose, as wholes and divided; and triangles that are solved, whose steps wait for each other, alone and beside products.
+ * What the device computes of the blocks that schedules have (gpu/plan/schedule.h): products one
+ * after the other, on one stream and on two in turn; products by a few columns, which the memory
+ * limits; triangles of products by a transpose, as wholes and divided; and triangles that are
+ * solved, whose steps wait for each other, alone and beside products.
  */
 #include "driver.h"
 #include "base/thread/clock.h"
@@ -49,7 +51,8 @@ static bool wait_for_all(const struct blocks *x)
 
 /* ---- Memory ---- */
 
-/* A little of each number, so that sums stay finite, and a triangle whose diagonal is larger than what is beside it. */
+/* A little of each number, so that sums stay finite, and a triangle whose diagonal is larger than
+ * what is beside it. */
 static bool fill(CUdeviceptr device, size_t bytes, size_t diagonal)
 {
     const size_t part = bytes < 8 << 20 ? bytes : 8 << 20, count = part / sizeof(double);
@@ -107,7 +110,8 @@ static bool solve(const struct blocks *x, const struct lane *lane, int result)
                      x->m, (double *)(x->c + bytes_of(x->m, x->n, result)), x->m);
 }
 
-/* Of the n rows from `row` on, adds the lower triangle of A times its transpose: by one kernel, or of either half of the rows and what is between, so many times over. */
+/* Of the n rows from `row` on, adds the lower triangle of A times its transpose: by one kernel, or
+ * of either half of the rows and what is between, so many times over. */
 static bool add_rank_k(const struct blocks *x, const struct lane *lane, CUdeviceptr c, int row,
                        int n, int divisions)
 {
@@ -123,7 +127,8 @@ static bool add_rank_k(const struct blocks *x, const struct lane *lane, CUdevice
            add_rank_k(x, lane, c, row + top, n - top, divisions - 1);
 }
 
-/* Results are computed in turn on so many streams, and of two in a row, so many are solved; or they are triangles, divided so many times. */
+/* Results are computed in turn on so many streams, and of two in a row, so many are solved; or they
+ * are triangles, divided so many times. */
 struct way {
     const char *name;
     int streams, solves;
@@ -182,7 +187,8 @@ static void measure_ways(struct blocks *x, const char *name, const struct way *w
     give_back(x);
 }
 
-/* beyond: see struct blocks. Columns whose distance is a power of 2 may meet in the same places of the device's caches. */
+/* beyond: see struct blocks. Columns whose distance is a power of 2 may meet in the same places of
+ * the device's caches. */
 static void measure_block(struct blocks *x, int m, int n, int k, int beyond)
 {
     static const struct way ways[] = {{.name = "1_stream", .streams = 1},

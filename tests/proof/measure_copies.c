@@ -1,6 +1,7 @@
 /*
- * Copies between host and device: of pinned memory, one way and both, and by columns, as those of triangles are (gpu/pack/pieces.h); of pageable
- * memory as the driver makes them, and what pinning costs. And a copy within the device, for the rate of its memory.
+ * Copies between host and device: of pinned memory, one way and both, and by columns, as those of
+ * triangles are (gpu/pack/pieces.h); of pageable memory as the driver makes them, and what pinning
+ * costs. And a copy within the device, for the rate of its memory.
  */
 #include "driver.h"
 #include "base/thread/clock.h"
@@ -44,7 +45,8 @@ static void close_pair(struct pair *p)
     }
 }
 
-/* Milliseconds of the best of some copies of `size` bytes, in the directions; negative for a failure. */
+/* Milliseconds of the best of some copies of `size` bytes, in the directions; negative for a
+ * failure. */
 static double copy_ms(struct pair *p, int directions, size_t size)
 {
     double best = -1;
@@ -93,7 +95,8 @@ static double pitched_ms(struct pair *p, bool up, size_t column)
     return best;
 }
 
-/* How short a column may be, so that a triangle's copies without what is beside it are the shorter ones. */
+/* How short a column may be, so that a triangle's copies without what is beside it are the shorter
+ * ones. */
 static void measure_pitched(struct pair *p)
 {
     char name[64];

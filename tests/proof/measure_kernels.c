@@ -1,5 +1,6 @@
 /*
- * What the device computes: the cost of launches, and the peaks of products in the three types that matter most.
+ * What the device computes: the cost of launches, and the peaks of products in the three types that
+ * matter most.
  */
 #include "driver.h"
 #include "base/thread/clock.h"

@@ -1,7 +1,8 @@
 /*
- * libaccel's own copies of operands in the program's memory (gpu/device/staging.h), with the threads that help: beside pinned copies, and
- * beside those of measure_staged.c. Also one way by one calling thread, and the other way by another one at the same time: what both get together
- * is what the threads that help can pack and unpack, if the link has more.
+ * libaccel's own copies of operands in the program's memory (gpu/device/staging.h), with the
+ * threads that help: beside pinned copies, and beside those of measure_staged.c. Also one way by
+ * one calling thread, and the other way by another one at the same time: what both get together is
+ * what the threads that help can pack and unpack, if the link has more.
  */
 #include "base/thread/clock.h"
 #include "gpu/cuda/device.h"
@@ -44,7 +45,8 @@ static void time_copies(struct gpu_lane *lane, CUdeviceptr memory,
 
 /* ---- Both ways at once ---- */
 
-/* One way, by a thread of its own. Both threads go through every pass, so that neither waits for one that has failed. */
+/* One way, by a thread of its own. Both threads go through every pass, so that neither waits for
+ * one that has failed. */
 struct way {
     struct cuda_device *device;
     struct lane_rectangle host;

@@ -1,7 +1,9 @@
 /*
- * Copies from one GPU to another that may use its memory: what they take says whether such copies are worth more than a second one from the host.
- * First of memory in pools that the other GPU may use, as libaccel copies (gpu/cuda/lent_memory.h): peer_pool_A_B, from A to B by B's stream. Then of
- * all memory of contexts that may use each other's: peer_A_B. That access stays, so it comes last.
+ * Copies from one GPU to another that may use its memory: what they take says whether such copies
+ * are worth more than a second one from the host. First of memory in pools that the other GPU may
+ * use, as libaccel copies (gpu/cuda/lent_memory.h): peer_pool_A_B, from A to B by B's stream. Then
+ * of all memory of contexts that may use each other's: peer_A_B. That access stays, so it comes
+ * last.
  */
 #include "driver.h"
 #include "base/thread/clock.h"
@@ -98,7 +100,8 @@ struct pools {
     CUstream stream[2];
 };
 
-/* A pool of one device that the other one may use, and memory of it, all of whose bytes are `value`. */
+/* A pool of one device that the other one may use, and memory of it, all of whose bytes are
+ * `value`. */
 static bool open_pool(struct pools *p, int i, size_t size, unsigned char value)
 {
     struct ends *e = &p->ends;
@@ -151,7 +154,8 @@ static double pool_copy_ms(const struct pools *p, size_t size)
     return best;
 }
 
-/* Returns whether all bytes of the second one's memory are `value`: drivers are known that copy nothing (gpu/cuda/lent_memory.h). */
+/* Returns whether all bytes of the second one's memory are `value`: drivers are known that copy
+ * nothing (gpu/cuda/lent_memory.h). */
 static bool has_arrived(const struct pools *p, size_t size, unsigned char value)
 {
     unsigned char *seen = malloc(size);

@@ -1,8 +1,9 @@
 /*
- * What keeps copies through slots from the link's rate? Pinned slots go up or down piece by piece, as libaccel's do, each with an event behind
- * it, by one stream and by two in turn, and nothing is packed: what the link gives to pieces of such a size. The same beside threads that copy
- * pageable memory to slots of their own, or back: what the link loses to their use of the memory. And what these threads copy by themselves, and beside
- * the link: what there is to send.
+ * What keeps copies through slots from the link's rate? Pinned slots go up or down piece by piece,
+ * as libaccel's do, each with an event behind it, by one stream and by two in turn, and nothing is
+ * packed: what the link gives to pieces of such a size. The same beside threads that copy pageable
+ * memory to slots of their own, or back: what the link loses to their use of the memory. And what
+ * these threads copy by themselves, and beside the link: what there is to send.
  */
 #include "driver.h"
 #include "base/thread/clock.h"
@@ -172,7 +173,8 @@ static void stop_crowd(struct crowd *c, struct member *member, int threads)
     }
 }
 
-/* What the threads copy while nothing is on the link, in bytes for each millisecond: some pieces each, also on a machine of few CPUs. */
+/* What the threads copy while nothing is on the link, in bytes for each millisecond: some pieces
+ * each, also on a machine of few CPUs. */
 static double crowd_rate(struct crowd *c)
 {
     enum { DURING_MS = 50 };

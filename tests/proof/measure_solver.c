@@ -1,6 +1,6 @@
 /*
- * What cuSOLVER takes for factorisations of matrices that are on the device already: with the copies up and down, the time that
- * libaccel's are compared with.
+ * What cuSOLVER takes for factorisations of matrices that are on the device already: with the
+ * copies up and down, the time that libaccel's are compared with.
  */
 #include "driver.h"
 #include "base/thread/clock.h"

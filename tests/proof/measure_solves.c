@@ -1,6 +1,7 @@
 /*
- * Solutions by a triangle as libaccel makes them (gpu/exec/blas/triangle_solve.h), by the device's BLAS and by our own kernel: how long one takes, of a few in a
- * row, for orders and right-hand sides that schedules have, and how far both results differ.
+ * Solutions by a triangle as libaccel makes them (gpu/exec/blas/triangle_solve.h), by the device's
+ * BLAS and by our own kernel: how long one takes, of a few in a row, for orders and right-hand
+ * sides that schedules have, and how far both results differ.
  */
 #include "base/thread/clock.h"
 #include "gpu/cuda/device.h"

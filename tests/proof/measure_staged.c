@@ -1,8 +1,9 @@
 /*
- * Copies of pageable memory through small pinned buffers, by 1 to 16 threads: each packs a chunk into a slot while its
- * last ones are on the bus: 1 MiB chunks, three slots a thread. By 8 threads also with chunks of other sizes, with stores that go past
- * the caches, and with lines of the pageable memory fetched for one use (PREFETCHNTA), which then leave the shared caches to the slots,
- * and with slots in huge pages, which the processor and the bus find sooner.
+ * Copies of pageable memory through small pinned buffers, by 1 to 16 threads: each packs a chunk
+ * into a slot while its last ones are on the bus: 1 MiB chunks, three slots a thread. By 8 threads
+ * also with chunks of other sizes, with stores that go past the caches, and with lines of the
+ * pageable memory fetched for one use (PREFETCHNTA), which then leave the shared caches to the
+ * slots, and with slots in huge pages, which the processor and the bus find sooner.
  */
 #include "driver.h"
 #include "base/thread/clock.h"

@@ -1,5 +1,6 @@
 /*
- * Whether this kernel can prove that memory was not written (base/memory/tracking.h), by that file's own test, and what it costs.
+ * Whether this kernel can prove that memory was not written (base/memory/tracking.h), by that
+ * file's own test, and what it costs.
  */
 #include "base/thread/clock.h"
 #include "base/memory/tracking.h"

@@ -175,9 +175,11 @@ void draw_signs(double *x, size_t count)
 }
 
 /*
- * An element of a product of P and Q has errors of the size of u |p| |q|, p a row and q a column, because the sums on the way are so large and
- * the errors of the single additions have any sign; so have the factors that LAPACK finds, seen backwards. With signs by chance, a
- * sum of a column's has u |P| |q|. The most of some ten thousand is below five times that, and 32 leaves room for other orders of adding.
+ * An element of a product of P and Q has errors of the size of u |p| |q|, p a row and q a column,
+ * because the sums on the way are so large and the errors of the single additions have any sign; so
+ * have the factors that LAPACK finds, seen backwards. With signs by chance, a sum of a column's has
+ * u |P| |q|. The most of some ten thousand is below five times that, and 32 leaves room for other
+ * orders of adding.
  */
 double distance(const double *x, const double *y, size_t count, int item, double squares,
                 double longest)

@@ -1,4 +1,5 @@
-# What scripts/gpu-proof runs beside libaccel: the C tests, which are built on the machine itself, and its own programs.
+# What scripts/gpu-proof runs beside libaccel: the C tests, which are built on the machine itself,
+# and its own programs.
 
 PROOF          := $(BUILD)/proof
 PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls time_repeats time_ml ending lapack_rules libR.so)

@@ -1,5 +1,6 @@
 /*
- * libR.so, as far as R's package FNN needs it: scripts/gpu-proof runs the package's own code on machines without R.
+ * libR.so, as far as R's package FNN needs it: scripts/gpu-proof runs the package's own code on
+ * machines without R.
  */
 #include <stdio.h>
 #include <stdlib.h>

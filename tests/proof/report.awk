@@ -6,10 +6,13 @@
 #   timings.tsv  routine, n, player, round, ms, operations, bytes in, bytes out, ran, why
 # -v format=json|markdown|ratios (the table of times alone, for people at a terminal).
 #
-# The time of a player is the median of its rounds. The player libaccel_gpu, "forced", is the one whose operands all cross the link in each call. The floor of a call is what no program could be faster than on this machine: the longest
-# of the bytes that it reads over the measured rate of pinned copies up, those that it writes over the rate down, and its
-# operations over the peak of products that the device was measured to have in the call's type. What a factorisation is compared with besides is
-# cuSOLVER's time on a matrix that is on the device already, and the copies up and down, one after the other.
+# The time of a player is the median of its rounds. The player libaccel_gpu, "forced", is the one
+# whose operands all cross the link in each call. The floor of a call is what no program could be
+# faster than on this machine: the longest of the bytes that it reads over the measured rate of
+# pinned copies up, those that it writes over the rate down, and its operations over the peak of
+# products that the device was measured to have in the call's type. What a factorisation is compared
+# with besides is cuSOLVER's time on a matrix that is on the device already, and the copies up and
+# down, one after the other.
 
 BEGIN { FS = "\t" }
 

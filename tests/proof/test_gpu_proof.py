@@ -20,7 +20,8 @@ from lib.tap import Tap
 STEPS = ("build device unit measure random precision shared blas lapack sanitizer calibrate ml repeats traces panels timings" if LONG
          else "build measure blas traces panels timings").split()
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
-# Of an order n: operations over n cubed, elements read and written over n squared, bytes of an element.
+# Of an order n: operations over n cubed, elements read and written over n squared, bytes of an
+# element.
 WORK = {"dgemm": (2, 2, 1, 8), "sgemm": (2, 2, 1, 4), "zgemm": (8, 2, 1, 16), "dsyrk": (1, 1, 0.5, 8), "dgetrf": (2 / 3, 1, 1, 8)}
 MEASURES = ["start_driver", "start_context", "start_cublas_load", "start_cublas_handle", "pinned_up", "pinned_down", "pinned_both",
             "pageable_up", "pageable_down", "device_memory", "pin_small_pages", "pin_huge_pages", "fill_and_wait", "sgemm_peak", "dgemm_peak",

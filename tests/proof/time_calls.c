@@ -1,13 +1,16 @@
 /*
- * time_calls: an ordinary program that calls BLAS and LAPACK on host memory. For each line "ROUTINE N [CALLS]" on stdin it calls
- * the routine on square matrices of order N: CALLS times, or as often as fits into 30 ms, at most nine times. It answers with a
- * line on stdout:
+ * time_calls: an ordinary program that calls BLAS and LAPACK on host memory. For each line "ROUTINE
+ * N [CALLS]" on stdin it calls the routine on square matrices of order N: CALLS times, or as often
+ * as fits into 30 ms, at most nine times. It answers with a line on stdout:
  *     milliseconds figure operations bytes_in bytes_out calls
- * milliseconds: the median of the calls. figure: a sum, or a logarithm of a determinant; all libraries give the same number up to
- * rounding. The first result of an order is judged as a whole, and "error" is the answer if it is wrong (time_calls.h). operations: the least that the usual algorithm needs. bytes_in, bytes_out: the least that the call must read and write.
- * Inputs are made once for a routine and an order, and copied before each call that overwrites them; "prepare ROUTINE N" makes them,
- * and is answered by "ready". "memory ROUTINE N" is answered by the bytes of their matrices. "error WHY" answers a line that is not understood, or a lack of memory. "quit" and the end of stdin
- * end the program.
+ * milliseconds: the median of the calls. figure: a sum, or a logarithm of a determinant; all
+ * libraries give the same number up to rounding. The first result of an order is judged as a whole,
+ * and "error" is the answer if it is wrong (time_calls.h). operations: the least that the usual
+ * algorithm needs. bytes_in, bytes_out: the least that the call must read and write. Inputs are
+ * made once for a routine and an order, and copied before each call that overwrites them; "prepare
+ * ROUTINE N" makes them, and is answered by "ready". "memory ROUTINE N" is answered by the bytes of
+ * their matrices. "error WHY" answers a line that is not understood, or a lack of memory. "quit"
+ * and the end of stdin end the program.
  *
  * The process stays, so that processes with other libraries in LD_PRELOAD can take turns.
  */
@@ -122,7 +125,8 @@ static double *diagonal(const struct data *d, char *matrix, int i)
     return (double *)(void *)matrix + (size_t)i * (size_t)d->n + i;
 }
 
-/* The diagonal outweighs the rest: well-conditioned, and with a symmetric triangle positive definite. */
+/* The diagonal outweighs the rest: well-conditioned, and with a symmetric triangle positive
+ * definite. */
 static void strengthen(const struct data *d, char *matrix)
 {
     for (int i = 0; i < d->n; i++)
@@ -295,7 +299,8 @@ static double sum_of_values(const struct data *d)
     return sum;
 }
 
-/* Of the eigenvalue problem: 4/3 for the tridiagonal matrix, 2 for the vectors; of the singular values: 8/3 and 4. */
+/* Of the eigenvalue problem: 4/3 for the tridiagonal matrix, 2 for the vectors; of the singular
+ * values: 8/3 and 4. */
 static const struct routine routines[] = {
     {"sgemm", 4, 3, 2, 2, 1, product, sgemm, sum_of_z, judge_product},
     {"dgemm", 8, 3, 2, 2, 1, product, dgemm, sum_of_z, judge_product},
@@ -324,7 +329,8 @@ static void discard(struct data *d)
     memset(d, 0, sizeof *d);
 }
 
-/* Memory that is written once, as a program's is: what the call would find untouched costs it page faults. */
+/* Memory that is written once, as a program's is: what the call would find untouched costs it page
+ * faults. */
 static char *new_matrix(const struct data *d)
 {
     char *matrix = malloc(d->bytes);

@@ -36,8 +36,8 @@ struct routine {
 };
 
 /*
- * How far the result of a call is off, by distance() of products.h: at most 1, where it is right. From the inputs, or the source that is kept
- * of what is overwritten, and all of the result.
+ * How far the result of a call is off, by distance() of products.h: at most 1, where it is right.
+ * From the inputs, or the source that is kept of what is overwritten, and all of the result.
  */
 double judge_product(const struct data *);
 double judge_square(const struct data *);

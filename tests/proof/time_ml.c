@@ -1,18 +1,22 @@
 /*
- * time_ml: an ordinary program that trains and predicts with libsvm or liblinear, or finds nearest neighbours with FNN.
+ * time_ml: an ordinary program that trains and predicts with libsvm or liblinear, or finds nearest
+ * neighbours with FNN.
  *     time_ml svm IMAGES LABELS COUNT PREDICTED [C [GAMMA]]
- *         COUNT samples of two IDX files (http://yann.lecun.com/exdb/mnist: big-endian, after headers of 16 and 8 bytes), pixels divided by
- *         255: svm_train by RBF, then svm_predict_values and its label for the first PREDICTED samples.
+ *         COUNT samples of two IDX files (http://yann.lecun.com/exdb/mnist: big-endian, after
+ *         headers of 16 and 8 bytes), pixels divided by 255: svm_train by RBF, then
+ *         svm_predict_values and its label for the first PREDICTED samples.
  *     time_ml text FILE COUNT PREDICTED [C [GAMMA]]
- *         the same with COUNT rows of a file in libsvm's format, taken evenly (0: all), and without libsvm's shrinking: the device takes the
- *         same steps as libsvm without it, so that models agree in their support vectors, too.
+ *         the same with COUNT rows of a file in libsvm's format, taken evenly (0: all), and without
+ *         libsvm's shrinking: the device takes the same steps as libsvm without it, so that models
+ *         agree in their support vectors, too.
  *     time_ml linear ROWS FEATURES SOLVER
  *         dense random rows with two classes: train.
  *     time_ml knn IMAGES COUNT QUERIES K FNN LIBR
- *         the K nearest of COUNT samples to each of the first QUERIES, by get_KNNX_brute() of R's package FNN, whose object FNN is; LIBR: a
- *         libR.so.
- * Prints one line of "name value" pairs: train_ms, what the model is like, predict_ms, and sums that tell models apart. Exit status 1,
- * with a line on stderr, if a file cannot be read or memory is short.
+ *         the K nearest of COUNT samples to each of the first QUERIES, by get_KNNX_brute() of R's
+ *         package FNN, whose object FNN is; LIBR: a libR.so.
+ * Prints one line of "name value" pairs: train_ms, what the model is like, predict_ms, and sums
+ * that tell models apart. Exit status 1, with a line on stderr, if a file cannot be read or memory
+ * is short.
  */
 #include <dlfcn.h>
 #include <linear.h>

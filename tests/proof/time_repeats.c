@@ -1,8 +1,10 @@
 /*
- * time_repeats ROUTINE N CALLS: an ordinary program that multiplies by the same matrix again and again. ROUTINE is dgemv (a vector) or
- * dgemm (16 vectors at once); the matrix is square, of order N, in host memory, and nobody writes to it. Each call has other vectors.
- * Prints one line: the milliseconds of each call, and a sum of all results, which is the same with any library up to rounding. Exit
- * status 1, with a line on stderr, if memory is short or the last result is wrong; 2 if an argument is wrong.
+ * time_repeats ROUTINE N CALLS: an ordinary program that multiplies by the same matrix again and
+ * again. ROUTINE is dgemv (a vector) or dgemm (16 vectors at once); the matrix is square, of order
+ * N, in host memory, and nobody writes to it. Each call has other vectors. Prints one line: the
+ * milliseconds of each call, and a sum of all results, which is the same with any library up to
+ * rounding. Exit status 1, with a line on stderr, if memory is short or the last result is wrong; 2
+ * if an argument is wrong.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -52,7 +54,8 @@ static double one_call(bool thin, int n, const double *a, const double *x, doubl
     return accel_now_ms() - start;
 }
 
-/* How far y = A x is off, by distance() of products.h: at most 1, where it is right. NaN: no memory. */
+/* How far y = A x is off, by distance() of products.h: at most 1, where it is right. NaN: no
+ * memory. */
 static double judge(const double *a, const double *x, const double *y, size_t n, size_t columns)
 {
     struct matrix by = {a, sizeof *a, n, n, WHOLE, 0, 0},

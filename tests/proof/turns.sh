@@ -1,12 +1,14 @@
-# Times calls by processes that take turns: sourced by scripts/gpu-proof, whose `now`, `check` and `left_out` it uses.
+# Times calls by processes that take turns: sourced by scripts/gpu-proof, whose `now`, `check` and
+# `left_out` it uses.
 #
-# Each player is build/proof/time_calls, with another library in LD_PRELOAD or none. Per routine and order: all make their
-# inputs, each has a turn that warms up and is not counted, then one after the other, as often as the time allows; who
-# begins changes from round to round. A player that would take too long for a call sits it out, and where memory is short, libaccel_gpu plays
-# alone. Each player judges its first result of a call and an order (time_calls); the figures of its others must be that of the first, and
-# all players'. The player libaccel_log writes a log,
-# and is not timed: on the CPU a routine of LAPACK makes thousands of calls, each a line. It repeats libaccel's calls, whose number
-# libaccel's decisions depend on.
+# Each player is build/proof/time_calls, with another library in LD_PRELOAD or none. Per routine and
+# order: all make their inputs, each has a turn that warms up and is not counted, then one after the
+# other, as often as the time allows; who begins changes from round to round. A player that would
+# take too long for a call sits it out, and where memory is short, libaccel_gpu plays alone. Each
+# player judges its first result of a call and an order (time_calls); the figures of its others must
+# be that of the first, and all players'. The player libaccel_log writes a log, and is not timed: on
+# the CPU a routine of LAPACK makes thousands of calls, each a line. It repeats libaccel's calls,
+# whose number libaccel's decisions depend on.
 
 declare -A player_to player_from player_pid player_lost player_command player_restarted
 
@@ -38,8 +40,8 @@ lose_player() {
     player_failed "$name" "$why; $(tail -n 2 "$turns/$name.err" | tr '\n\t' '  ')"
 }
 
-# restart_gpu: libaccel_gpu, without which no call is timed, has a second try after a failure; what it does not depend on calls before, as libaccel's
-# decisions do.
+# restart_gpu: libaccel_gpu, without which no call is timed, has a second try after a failure; what
+# it does not depend on calls before, as libaccel's decisions do.
 restart_gpu() {
     local name=libaccel_gpu to from
     [ -z "${player_restarted[$name]:-}" ] && ! time_is_over || return 1
@@ -51,8 +53,8 @@ restart_gpu() {
     eval "start_player $name ${player_command[$name]}"
 }
 
-# tell NAME REQUEST, then hear NAME SECONDS: the answer is in $answer. False where the player is lost. One that the end of the step's time cuts
-# short has not failed.
+# tell NAME REQUEST, then hear NAME SECONDS: the answer is in $answer. False where the player is
+# lost. One that the end of the step's time cuts short has not failed.
 tell() {
     [ -z "${player_lost[$1]:-}" ] && printf '%s\n' "$2" >&"${player_to[$1]}"
 }
@@ -98,7 +100,8 @@ decision_of() {
     grep -F "sym=${2}_ " "$log" | tail -n 1 | sed -n 's/.* ran=\([^ ]*\) why=\([^ ]*\).*/\1 \2/p'
 }
 
-# Whether two figures agree: to 8 digits, to 6 in single precision. They are sums, in which errors of rounding cancel.
+# Whether two figures agree: to 8 digits, to 6 in single precision. They are sums, in which errors
+# of rounding cancel.
 figures_agree() {
     awk -v a="$1" -v b="$2" -v single="$3" 'BEGIN {
         d = a - b; if (d < 0) d = -d
@@ -113,8 +116,9 @@ declare -A last_ms last_n
 # A call of this order tells how long larger ones take.
 probed=512
 
-# estimated PLAYER ROUTINE N: the seconds of a call; 0 where nothing is known. By the cube of the order, but by a small call on the GPU, which takes most of its
-# time to start, by the square. libaccel has the call where it is fastest.
+# estimated PLAYER ROUTINE N: the seconds of a call; 0 where nothing is known. By the cube of the
+# order, but by a small call on the GPU, which takes most of its time to start, by the square.
+# libaccel has the call where it is fastest.
 estimated() {
     local player known=
     for player in "$1" $([ "$1" != libaccel ] || echo cpu libaccel_gpu); do
@@ -137,9 +141,10 @@ probe() {
 
 is_over() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b) }'; }
 
-# probe_first PLAYER ROUTINE N: sees to it that something is known of the player's calls: above twice the order $probed, it first makes small ones. What
-# small ones take is too much of a guess to leave a player out, unless it is far too slow: then larger ones tell, which take no longer than half
-# of what a call may.
+# probe_first PLAYER ROUTINE N: sees to it that something is known of the player's calls: above
+# twice the order $probed, it first makes small ones. What small ones take is too much of a guess to
+# leave a player out, unless it is far too slow: then larger ones tell, which take no longer than
+# half of what a call may.
 probe_first() {
     local part seconds
     [ "$1" != libaccel_log ] && [ "$3" -gt $((2 * probed)) ] || return 0
@@ -159,8 +164,9 @@ plays() {
     [ -z "${player_lost[$1]:-}" ] && { [ "$3" -lt "$alone" ] || [ "$1" = libaccel_gpu ]; }
 }
 
-# choose_players ROUTINE N: sets $chosen to those that can make the call soon enough, and in the memory that there is, $seconds_each to what
-# a round of theirs takes, and $bytes to the memory of each. False where nobody can; says who cannot.
+# choose_players ROUTINE N: sets $chosen to those that can make the call soon enough, and in the
+# memory that there is, $seconds_each to what a round of theirs takes, and $bytes to the memory of
+# each. False where nobody can; says who cannot.
 choose_players() {
     local name seconds slow=''
     chosen=() seconds_each=0 bytes=''
@@ -201,7 +207,8 @@ choose_players() {
     fi
 }
 
-# time_call ROUTINE N: all rounds of $chosen. Returns 1 where nobody can make the call, 2 where time has run out.
+# time_call ROUTINE N: all rounds of $chosen. Returns 1 where nobody can make the call, 2 where time
+# has run out.
 time_call() {
     local routine=$1 n=$2 name round rounds figure first at ms operations in out calls reference='' reference_of='' wrong='' limit line
     local -a preparing=() playing=() timed=() decision
@@ -252,7 +259,8 @@ time_call() {
     return 0
 }
 
-# time_calls SIZES…: the routines of $calls at the sizes, the small ones of all first. What would take too long is left out.
+# time_calls SIZES…: the routines of $calls at the sizes, the small ones of all first. What would
+# take too long is left out.
 time_calls() {
     local n routine left
     local -a chosen
@@ -265,7 +273,8 @@ time_calls() {
             fi
             choose_players "$routine" "$n" || continue
             left=$((step_end - $(now)))
-            # All make and fill their matrices first, and copy and read them beside the calls: some 2e9 bytes a second.
+            # All make and fill their matrices first, and copy and read them beside the calls: some
+            # 2e9 bytes a second.
             if awk -v left="$left" -v s="$seconds_each" -v bytes="$bytes" -v players=${#chosen[@]} 'BEGIN { exit left >= 4 + 2 * s + bytes * players / 2e9 }'; then
                 left_out "timings" "$routine $n" "no time is left"
                 continue

@@ -1,5 +1,6 @@
-# The reference BLAS and CBLAS test programs of Levels 2 and 3, and those of LAPACK (scripts/fetch-reference-tests),
-# linked to the system's shared BLAS and LAPACK as users' programs are.
+# The reference BLAS and CBLAS test programs of Levels 2 and 3, and those of LAPACK
+# (scripts/fetch-reference-tests), linked to the system's shared BLAS and LAPACK as users' programs
+# are.
 
 REFERENCE        := $(BUILD)/lapack
 REFERENCE_TESTS  := $(TESTS)/reference
@@ -9,7 +10,8 @@ REFERENCE_FLAGS  := -O1 -w -std=legacy
 REFERENCE_PROGRAMS := $(foreach l,$(REFERENCE_LEVELS),$(foreach t,s d c z, \
                         $(REFERENCE_TESTS)/x$(t)blat$(l) $(REFERENCE_TESTS)/cblas_x$(t)blat$(l)))
 
-# Made by LAPACK's own makefiles, of what is in TESTING alone: the routines are the shared library's.
+# Made by LAPACK's own makefiles, of what is in TESTING alone: the routines are the shared
+# library's.
 REFERENCE_LAPACK := $(foreach t,s d c z,$(addprefix $(REFERENCE)/TESTING/,LIN/xlintst$(t) LIN/xlintstrf$(t) EIG/xeigtst$(t)))
 REFERENCE_MAKE   := $(MAKE) FC=gfortran FFLAGS='$(REFERENCE_FLAGS) -frecursive' FFLAGS_DRV='$(REFERENCE_FLAGS)' \
                       FFLAGS_NOOPT='-O0 -w -std=legacy' TMGLIB=../../libtmglib.a AR=ar ARFLAGS=cr RANLIB=ranlib \

@@ -48,7 +48,8 @@ def tested(output):
     return {name.lower().removeprefix("cblas_") for name in re.findall(r"(\w+)\s+PASSED THE", output)}
 
 
-# Level 3 on test GPUs that share what can be divided: three, three of unequal speed, and two. Results are those of the same bounds.
+# Level 3 on test GPUs that share what can be divided: three, three of unequal speed, and two.
+# Results are those of the same bounds.
 UNEQUAL = {"TESTGPU_ATTRIBUTES": "16=1,13=3/1/2"}
 for (devices, how), interface, letter in itertools.product(((3, {}), (3, UNEQUAL), (2, {})), ("Fortran", "CBLAS"), "sdcz") if LONG else (((3, UNEQUAL), "CBLAS", "s"),):
     path = {"LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/{LIBRARIES['OpenBLAS']}"}

@@ -70,7 +70,8 @@ jobs = []
 SHARED = "getrf gesv"  # the triangles of so small matrices are often not worth it
 for letter in "sdcz" if LONG else "d":
     little = {"ACCEL_MEMORY": f"{116 * SIZES[letter] // 8}K", "ACCEL_LOG": "1"}
-    # In single precision, so little memory leaves too little beside cuSOLVER's workspaces and what each block takes.
+    # In single precision, so little memory leaves too little beside cuSOLVER's workspaces and what
+    # each block takes.
     for devices, speeds in ((2, "1"), (3, "3/1/2")) if LONG and letter != "s" else ():
         jobs.append((letter, SOLVING, {**several(devices), "TESTGPU_ATTRIBUTES": f"16=1,13={speeds}", **little}))
     jobs += [(letter, SOLVING, little),

@@ -6,8 +6,9 @@ from collections import namedtuple
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?(?![\w.])")
 
-# numbers: how many there are. worst: the largest relative difference; digits: the largest one in units of the last digit printed,
-# of those that are beyond `bound`. where: the line that has it, or that is another text.
+# numbers: how many there are. worst: the largest relative difference; digits: the largest one in
+# units of the last digit printed, of those that are beyond `bound`. where: the line that has it, or
+# that is another text.
 Comparison = namedtuple("Comparison", "numbers worst good where")
 
 

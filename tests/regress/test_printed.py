@@ -85,7 +85,8 @@ def printed(done):
     return done.stdout
 
 
-# name, argv, what of its output is compared, routines of which some call must be on the GPU, at least so many numbers
+# name, argv, what of its output is compared, routines of which some call must be on the GPU, at
+# least so many numbers
 PROGRAMS = (
     ("MOPAC", [*shell("mopac m.mop", "PM7 1SCF GRADIENTS VECTORS THREADS=1\nethanol\n\n" + FREE), "m.mop"], mopac, {"dgemm_", "dsyevd_"}, 200),
     ("xtb", [*shell("xtb m.xyz --gfn 2", "9\nethanol\n" + ATOMS), "m.xyz"], xtb, {"dgemm_", "dsygvd_", "dsysv_"}, 40),

@@ -1,9 +1,11 @@
 /* Usage: record cpu|gpu [SECONDS [ROUTINE]]
  *
- * Times every routine that the GPU has (or one), in three shapes with sizes from 8 to 16384, by the system's libraries or by
- * libaccel's GPU side, and prints a line for each: routine, sizes, milliseconds (on the GPU with the copies). A time that
- * begins with ~ was not measured, because one call would take longer than SECONDS (0.15) or more memory than there is: it is
- * what the two largest measured ones say of the operations and the steps, and what its copies take, or what its schedule says of them. */
+ * Times every routine that the GPU has (or one), in three shapes with sizes from 8 to 16384, by the
+ * system's libraries or by libaccel's GPU side, and prints a line for each: routine, sizes,
+ * milliseconds (on the GPU with the copies). A time that begins with ~ was not measured, because
+ * one call would take longer than SECONDS (0.15) or more memory than there is: it is what the two
+ * largest measured ones say of the operations and the steps, and what its copies take, or what its
+ * schedule says of them. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -18,8 +20,8 @@
 
 enum { LEAST = 8, MOST = 16384, SHAPES = 3, RUNS = 12 };
 
-/* The last two calls of one shape of a routine that were measured on one side: operations, and milliseconds without the
- * copies. */
+/* The last two calls of one shape of a routine that were measured on one side: operations, and
+ * milliseconds without the copies. */
 struct last {
     double flops[2], ms[2];
     bool failed; /* it cannot be had */
@@ -49,7 +51,8 @@ static bool is_new(const struct accel_routine *routine, int shape)
     return shape == 0 || (shape == 1 ? inner : m || accel_has_dimension(routine, ACCEL_nrhs));
 }
 
-/* The best of a few runs after one that warms up; negative where it fails. kernel_ms: of a call whose copies and kernels overlap, else 0. */
+/* The best of a few runs after one that warms up; negative where it fails. kernel_ms: of a call
+ * whose copies and kernels overlap, else 0. */
 static double best_ms(struct recorder *r, const struct accel_routine *routine,
                       const int64_t size[ACCEL_DIMENSIONS], const struct library_function *function,
                       double *kernel_ms)
@@ -75,8 +78,8 @@ static double best_ms(struct recorder *r, const struct accel_routine *routine,
     return best;
 }
 
-/* Part of the time grows with the operations, and part with the order, as steps that wait for each other do: what the last two
- * say of both. */
+/* Part of the time grows with the operations, and part with the order, as steps that wait for each
+ * other do: what the last two say of both. */
 static double extrapolated_ms(const struct last *last, double flops)
 {
     double steps[2] = {cbrt(last->flops[0]), cbrt(last->flops[1])};

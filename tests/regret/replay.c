@@ -1,9 +1,10 @@
 /* Usage: replay TIMES MODEL
  *
- * Decides every call of a recording (record.c) with the figures of a model file, as libaccel would with a GPU that has
- * nothing else to do, and adds up what the chosen sides took. Prints a table, and each call that was measured on both sides and
- * took more than 1.5 times its better side. Exit status 1 where there is one, or where the sum is more than 1.05 times that of the
- * better sides, with the times that were extrapolated or without. */
+ * Decides every call of a recording (record.c) with the figures of a model file, as libaccel would
+ * with a GPU that has nothing else to do, and adds up what the chosen sides took. Prints a table,
+ * and each call that was measured on both sides and took more than 1.5 times its better side. Exit
+ * status 1 where there is one, or where the sum is more than 1.05 times that of the better sides,
+ * with the times that were extrapolated or without. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +40,8 @@ static const struct accel_routine *routine_of(const char *name)
     return NULL;
 }
 
-/* Whether the recording's first line says that calls of Level 3 ran by schedules: copies and kernels of older ones did not overlap, and are
- * added. */
+/* Whether the recording's first line says that calls of Level 3 ran by schedules: copies and
+ * kernels of older ones did not overlap, and are added. */
 static bool has_schedules(FILE *times)
 {
     char line[256];

@@ -1,4 +1,5 @@
-/* Each hint comes when the sums call for it, once, with their numbers; not when the advice is followed, nor for trifles. */
+/* Each hint comes when the sums call for it, once, with their numbers; not when the advice is
+ * followed, nor for trifles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

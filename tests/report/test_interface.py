@@ -139,7 +139,8 @@ if os.geteuid() == 0:
         program.write_bytes((TESTS / "random_calls").read_bytes())
         library = Path("/usr/lib/x86_64-linux-gnu/libaccel-at-secure-test.so")
         try:
-            # The linker preloads into a setuid program only from its own folders, and only setuid libraries.
+            # The linker preloads into a setuid program only from its own folders, and only setuid
+            # libraries.
             library.write_bytes((BUILD / "libaccel.so").read_bytes())
             library.chmod(0o4755)
             program.chmod(0o4755)

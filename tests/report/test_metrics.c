@@ -1,4 +1,5 @@
-/* Processes that end together: the file has the calls of all, whichever puts its text in place last. */
+/* Processes that end together: the file has the calls of all, whichever puts its text in place
+ * last. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,8 @@
 static pid_t other;
 static int begin_other = -1; /* closed: it begins */
 
-/* In place of libc's: before this process puts its first text in place, the other one calls, writes and ends. */
+/* In place of libc's: before this process puts its first text in place, the other one calls, writes
+ * and ends. */
 int rename(const char *from, const char *to)
 {
     if (begin_other >= 0) {

@@ -77,7 +77,8 @@ with tempfile.TemporaryDirectory() as folder:
     _, values, processes = read(folder)
     tap.ok(calls(values) == 3 and len(processes) == 1, "a child that outlives its parent goes on with its file", *values.items())
 
-# While the program runs: a second after the first call, and with TEST_LONG=1 fifteen seconds later; a child takes the place of a parent that is killed.
+# While the program runs: a second after the first call, and with TEST_LONG=1 fifteen seconds later;
+# a child takes the place of a parent that is killed.
 with tempfile.TemporaryDirectory() as folder:
     env = {**clean_env(tempfile.gettempdir()), **TEST_GPU, "ACCEL_METRICS_DIR": folder}
     with subprocess.Popen([DEBIAN_PYTHON, "-c", CALLS + "print(flush=True); input(); call(); print(flush=True); input()"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -1,5 +1,5 @@
-/* The summary as people see it: columns hold for the longest names, rows that have no place are added up, several threads and
- * processes are told, hints are broken into lines. */
+/* The summary as people see it: columns hold for the longest names, rows that have no place are
+ * added up, several threads and processes are told, hints are broken into lines. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,7 +175,8 @@ static void several_processes(void **state)
     assert_non_null(strstr(page_of(10, false), ": 2 processes made calls, and ran 0."));
 }
 
-/* Times of threads that compute at the same time add up to more than there was: no share is told. */
+/* Times of threads that compute at the same time add up to more than there was: no share is
+ * told. */
 static void several_threads(void **state)
 {
     (void)state;

@@ -180,7 +180,8 @@ static void an_estimate_counts_whole_calls(void **state)
     assert_true(of_call->est_gpu_ms == 6 && of_call->lost_ms == 1);
 }
 
-/* The longest line of a routine: every number has as many digits as it can have, and no field is left out. */
+/* The longest line of a routine: every number has as many digits as it can have, and no field is
+ * left out. */
 static struct accel_record longest_of(struct accel_call *longest,
                                       const struct accel_routine *routine)
 {

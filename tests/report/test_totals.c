@@ -1,5 +1,5 @@
-/* Sums in shared memory: rows, sizes, times; threads, forked children and processes that open the table's file; what a killed process
- * leaves half done; a table that is full. */
+/* Sums in shared memory: rows, sizes, times; threads, forked children and processes that open the
+ * table's file; what a killed process leaves half done; a table that is full. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +56,8 @@ static struct totals_row sum_of(const char *name, enum accel_why why, bool take)
     return sum;
 }
 
-/* The seconds that a precision would have saved in a call that is estimated to take 2 ms on the GPU. */
+/* The seconds that a precision would have saved in a call that is estimated to take 2 ms on the
+ * GPU. */
 static double offered_s(const char *ran, enum accel_why why, double ms, double offered_ms)
 {
     const struct accel_decision decision = {.why = why, .est_cpu_ms = 8, .est_own_ms = 2};
@@ -68,7 +69,8 @@ static double offered_s(const char *ran, enum accel_why why, double ms, double o
     return totals_read_sums(part.totals, true).precision[GPU_EMULATED].saved;
 }
 
-/* By the lesser of estimate and measured time; of calls that run on the CPU, only where the GPU was too slow. */
+/* By the lesser of estimate and measured time; of calls that run on the CPU, only where the GPU was
+ * too slow. */
 static void other_precisions_save_time(void **state)
 {
     (void)state;

@@ -219,7 +219,8 @@ with tempfile.TemporaryDirectory() as folder:
     left_out = [int(n) for e in events if e["name"] == "process_labels" for n in re.findall(r"; (\d+) events left out: File too large$", e["args"]["labels"])]
     tap.ok(done.returncode == 0 and left_out and left_out[0] + len(calls_of(events)) == 80, "a full file says how many events are not in it", left_out, len(events), done.returncode)
 
-    # No byte may be written: no trace, no file, and no signal for the program. Without stdout and with few descriptors, the trace takes neither's place.
+    # No byte may be written: no trace, no file, and no signal for the program. Without stdout and
+    # with few descriptors, the trace takes neither's place.
     path.unlink()
     multiply = [DEBIAN_PYTHON, "-c", "import numpy as n, os\na = n.ones((300, 300)); a @ a\ntry: os.write(1, b'output')\nexcept OSError: os._exit(7)"]
     done = start("/bin/sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *multiply, env={**NO_GPU, "ACCEL_POLICY": "cpu", "ACCEL_TRACE": str(path)})

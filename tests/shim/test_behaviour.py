@@ -85,7 +85,8 @@ for program in ("bad_arguments", "bad_arguments_longjmp"):
     # After ten longjmps out of the original, the right call is still seen.
     tap.ok(len(lines_for(done, ran="gpu0")) == 1, f"{program}: the right call still runs on the GPU", done.stderr)
 
-# ---- A program that uses CUDA itself: host, device and managed operands mixed; its state; a capture ----
+# ---- A program that uses CUDA itself: host, device and managed operands mixed; its state; a
+# capture ----
 
 for mode, env in {"auto": {"ACCEL_POLICY": "auto"}, "gpu": {}, "delays": {"TESTGPU_DELAY_US": "1000"},
                   "tiles": {"ACCEL_MEMORY": "100K"}, "silent": {"ACCEL_LOG": "0", "ACCEL_POLICY": "auto"}}.items():
@@ -99,7 +100,8 @@ done = start("cuda_program", "-c", 1, env={**TEST_GPU, "ACCEL_POLICY": "auto", "
 tap.ok(lines_for(done, why="device_data"), "calls on device memory go where it is")
 tap.ok(re.search(r"event=in_place operand=[abc]", done.stderr), "and it is used in place")
 
-# The GPU fails under a program that keeps its operands there: copies for the CPU where that is still possible.
+# The GPU fails under a program that keeps its operands there: copies for the CPU where that is
+# still possible.
 recovered = stopped = 0
 bad = []
 for function, n in [(function, n) for function in ("cublasDgemm", "cublasZgemm") for n in (range(1, 16) if LONG else (6, 15))]:

@@ -230,7 +230,8 @@ done = start("/usr/bin/python3", "-c", INDIRECT, env={**TEST_GPU, **LOG})
 tap.ok(done.returncode == 0 and done.stdout == "6 6\n" and [line["ran"] for line in lines_for(done, sym="dgemm_", m="6")] == ["gpu0"],
        "and a product of another library is still seen", done.returncode, done.stdout, done.stderr[-500:])
 
-# Places of an object are put right some at a time: more of them, and as many as there are at a time.
+# Places of an object are put right some at a time: more of them, and as many as there are at a
+# time.
 Path(folder.name, "many.c").write_text('''
 int printf(const char *, ...);
 int dgemm_[4] = {1, 2, 3, 4};

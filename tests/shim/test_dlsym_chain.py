@@ -98,7 +98,8 @@ for name, before, after in (("behind libaccel", [], [one]), ("before libaccel", 
     tap.ok(native.returncode == 0 and "counted 1018" in native.stdout, f"{name}: counted without libaccel", native.stdout, native.stderr)
     for mode, env in MODES.items():
         done = start(program, env={**env, "LD_PRELOAD": ":".join([*before, env["LD_PRELOAD"], *after])})
-        # One that comes first asks the C library itself: in the global scope that finds libaccel's functions, also where there is no BLAS.
+        # One that comes first asks the C library itself: in the global scope that finds libaccel's
+        # functions, also where there is no BLAS.
         found, wanted = ([line for line in d.stdout.splitlines() if not before or line[:2] not in ("0 ", "1 ")] for d in (done, native))
         tap.ok(done.returncode == 0 and found == wanted and not said(done), f"{name}, {mode}: each look-up is counted once", done.returncode,
                *set(found) ^ set(wanted), done.stderr[-300:])

@@ -11,7 +11,8 @@ from lib.tap import Tap
 tap = Tap()
 LIMIT = 20
 PROVIDER = TESTS / "libentry_provider.so"
-# Opened by an interpreter with RTLD_LOCAL, as extension modules are; the provider comes with it or was there before.
+# Opened by an interpreter with RTLD_LOCAL, as extension modules are; the provider comes with it or
+# was there before.
 OPEN = f"import ctypes; ctypes.CDLL('{TESTS / 'libentry_cost.so'}').%s"
 GLOBAL = {"LD_PRELOAD": f"{BUILD / 'libaccel.so'} {PROVIDER}"}
 GPU = {**TEST_GPU, "ACCEL_POLICY": "auto"}
@@ -44,7 +45,8 @@ for name, (env, bound, limit) in CONFIGURATIONS.items():
     count(f"{name}, all names", f"entry_cost({bound})", env, limit, 300)
     count(f"{name}, many places that call one", "call_site_cost()", env, limit, 256)
 
-# A function of another library, by the count in its struct; at the last of 65 places a pointer from dlsym.
+# A function of another library, by the count in its struct; at the last of 65 places a pointer from
+# dlsym.
 TOY = BUILD / "tests/toy"
 TOY_GLOBAL = {"LD_PRELOAD": f"{TOY / 'libaccel.so'} {TOY / '1/libtoy.so'}"}
 TOY_ALONE = {"LD_PRELOAD": str(TOY / "libaccel.so")}
@@ -60,7 +62,8 @@ def toy_counts(env, *calls):
     return [[int(line.split()[1]) for line in block.splitlines()] for block in done.stdout.split("\n\n")[:-1]]
 
 
-# Each its own: two more than of BLAS, as the function may take any number of arguments (see jump_site in entry.S).
+# Each its own: two more than of BLAS, as the function may take any number of arguments (see
+# jump_site in entry.S).
 FOUND = 15
 for name, env, least, most in (("one library for all callers", {**GPU, **TOY_GLOBAL}, 65, 11), ("each caller its own", {**GPU, **TOY_ALONE}, 64, LIMIT),
                                ("no GPU, each its own", {**NO_GPU, **TOY_ALONE}, 64, FOUND),

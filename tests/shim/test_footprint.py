@@ -59,7 +59,8 @@ if section:
 else:
     tap.skip("the functions that a start runs lie together", "the linker does not take shim/start.ld")
 
-# What the child of a fork writes to, and runs, lies together, too: configure scripts, servers and pools of processes fork often.
+# What the child of a fork writes to, and runs, lies together, too: configure scripts, servers and
+# pools of processes fork often.
 FORKS, MOST_FAULTS = 50, 8
 FORK = f"""
 import os, resource

@@ -215,7 +215,8 @@ for mode, env in MODES.items():
         tap.ok((done.returncode, done.stdout, own) == (0, native.stdout, []), f"the same with it, {mode}, {logged}",
                done.returncode, *[line for line in done.stdout.splitlines() if "WRONG" in line], done.stderr)
 
-# ---- Threads, fork, dlopen, dlclose: with the reference BLAS, for the child of a fork may wait for OpenBLAS's locks for ever ----
+# ---- Threads, fork, dlopen, dlclose: with the reference BLAS, for the child of a fork may wait for
+# OpenBLAS's locks for ever ----
 
 REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas:/usr/lib/x86_64-linux-gnu/blas64"}
 for mode, env in {"without libaccel": {}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG, "ACCEL_POLICY": "cpu"}, "test GPU": MODES["test GPU"],

@@ -34,7 +34,8 @@ with tempfile.TemporaryDirectory() as folder:
             tap.ok(len(lines) >= COUNT // 2, f"{name}, {mode}: the log is whole", len(lines))
             if what != "async":
                 continue
-            # Threads that have ended within a call do not count as computing: these would be many times what a core does alone.
+            # Threads that have ended within a call do not count as computing: these would be many
+            # times what a core does alone.
             estimates = [float(line["est_cpu_ms"]) for line in lines if "est_cpu_ms" in line and line["m"] == "48"]
             tap.ok(estimates[-1] < 10 * statistics.median(estimates), f"{name}, {mode}: nor are they thought to compute on",
                    estimates[-1], statistics.median(estimates))
@@ -57,7 +58,8 @@ with tempfile.TemporaryDirectory() as folder:
                 ran = "gpu0" if "test GPU" in mode else "cpu"
                 tap.ok(len(calls) > COUNT // 3 and set(calls) == {("gsl_linalg_cholesky_decomp1", ran)}, f"GSL, {name}, {mode}: {len(calls)} calls: {ran}", *set(calls))
 
-# ---- A handler that calls a name for the first time, while the thread that it has interrupted holds a lock of libaccel's ----
+# ---- A handler that calls a name for the first time, while the thread that it has interrupted
+# holds a lock of libaccel's ----
 
 if RUNTIME:
     tap.skip("a signal before each lock is given back", "a sanitizer's locks are its own")

@@ -51,7 +51,8 @@ compare("IFUNC, preloaded", ["linked", *LOCAL], after=[TESTS / "libifunc.so"])
 compare("an auditor", ["linked", *LOCAL], {"LD_AUDIT": str(TESTS / "libauditor.so")})
 compare("an auditor that sees what dgemm_ returns", ["linked", *LOCAL], {"LD_AUDIT": str(TESTS / "libauditor.so"), "TEST_PLTEXIT": "1"})
 
-# The auditor and its libraries are objects of another namespace, and none of those that the program has started with.
+# The auditor and its libraries are objects of another namespace, and none of those that the program
+# has started with.
 for case in "not-called", "called", "unneeded":
     steps, audit = (case, TESTS, LIBRARIES / "blas/libblas.so.3"), {"LD_AUDIT": str(TESTS / "libauditor.so")}
     native = start("plug_ins", *steps, env=audit)
@@ -103,7 +104,8 @@ else:
 # ---- Providers that come and go, and two at once, while threads call ----
 
 compare("two providers at once", [f"load:{5 * COUNT}"])
-# With BLIS's OpenMP build, which libblis.so.4 may name, this crashes without libaccel: OpenMP's threads stay behind when it goes.
+# With BLIS's OpenMP build, which libblis.so.4 may name, this crashes without libaccel: OpenMP's
+# threads stay behind when it goes.
 compare("a provider is closed and opened again", [f"reopen:{COUNT}:{LIBRARIES}/blas/libblas.so.3:{LIBRARIES}/blis-pthread/libblis.so.4"])
 
 tap.done()

@@ -54,7 +54,8 @@ static void calls_inside_calls(void **state)
     }
 }
 
-/* By longjmp(3): the next call comes from above the one that has been left, or from the same place. */
+/* By longjmp(3): the next call comes from above the one that has been left, or from the same
+ * place. */
 static void calls_that_the_program_has_left(void **state)
 {
     (void)state;

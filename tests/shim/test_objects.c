@@ -172,7 +172,8 @@ static void test_loads_and_unloads_are_counted(void **state)
     assert_int_equal(accel_objects_unloads(), unloads + 1);
 }
 
-/* The names in the relocations of one object or all: how many there are, and whether one is "rand". */
+/* The names in the relocations of one object or all: how many there are, and whether one is
+ * "rand". */
 struct names_seen {
     int count;
     bool has_rand;

@@ -229,7 +229,8 @@ static void test_addresses(void **state)
     }
 }
 
-/* Which halves of the first two arguments' values code computes with, wherever they have been meanwhile. */
+/* Which halves of the first two arguments' values code computes with, wherever they have been
+ * meanwhile. */
 static void test_values(void **state)
 {
 #    define CODE(text) .bytes = text, .length = sizeof text - 1

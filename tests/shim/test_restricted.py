@@ -54,7 +54,8 @@ for limit, name in (("forbid", "seccomp"), ("files:3", "RLIMIT_NOFILE=3")):
             done = surroundings(*steps, env=fresh(env))
             tap.ok(done.returncode == 0, f"{name} {when}, {mode}, a log of its own: results are right", done.returncode, done.stderr[:500])
 
-# ---- seccomp that ends the process for anything else, from before the first call on: without a GPU, libaccel asks the system for nothing ----
+# ---- seccomp that ends the process for anything else, from before the first call on: without a
+# GPU, libaccel asks the system for nothing ----
 
 for mode, env in {"without libaccel": {}, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU}.items():
     if mode == "no GPU" and (RUNTIME or glob.glob("/dev/nvidia*") + glob.glob("/dev/dxg")):
@@ -73,7 +74,8 @@ for mode, env in MODES.items():
     done = surroundings("multiply", "vfork", "multiply:2", env=fresh(env))
     tap.ok(done.returncode == 0 and count() >= 5, f"vfork, {mode}: child, program, and parent", done.returncode, count(), done.stderr)
     tap.ok(count(ran=ran) >= 5, f"vfork, {mode}: the parent keeps its GPU", Path(log).read_text())
-    # A child that is the first to call BLAS shares the memory, and must not start CUDA there: the parent's never starts then.
+    # A child that is the first to call BLAS shares the memory, and must not start CUDA there: the
+    # parent's never starts then.
     done = surroundings("vfork", "multiply:2", env=fresh(env))
     tap.ok(done.returncode == 0 and count() == 5 and count(ran=ran) >= 4, f"vfork before the first call, {mode}: the parent has its GPU", done.returncode, Path(log).read_text())
     done = surroundings("clone", "multiply:2", env=fresh(env))
@@ -112,7 +114,8 @@ for mode, env in MODES.items():
     tap.ok(program.returncode == 0 and stdout == "0 pending, 0 blocked, 0 handled\n", f"a FIFO whose reader goes away, {mode}: no SIGPIPE",
            program.returncode, stdout)
     tap.ok(own == [f"accel: ACCEL_LOG_FILE: {fifo} cannot be written (Broken pipe); lines of the log are lost"], f"{mode}: said once", stderr)
-# A pipe as stderr, full and non-blocking: lines are lost, whole ones are left, and the program goes on.
+# A pipe as stderr, full and non-blocking: lines are lost, whole ones are left, and the program goes
+# on.
 ends = os.pipe()
 os.set_blocking(ends[1], False)
 done = surroundings("multiply:2000", env={**NO_GPU, **LOG}, stderr=ends[1])

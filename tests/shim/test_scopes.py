@@ -49,7 +49,8 @@ for mode, env in {"without libaccel": {}, **MODES}.items():
     done = start("ordered", env=env)
     tap.ok((done.returncode, done.stdout) == (0, "found, second\n") and not said(done), f"the order of constructors, {mode}", done.stdout, done.stderr)
 
-# ---- A provider is closed while objects need it (glibc keeps it for those that are bound to it), and goes when none does ----
+# ---- A provider is closed while objects need it (glibc keeps it for those that are bound to it),
+# and goes when none does ----
 
 REFERENCE = "/usr/lib/x86_64-linux-gnu/blas"
 for case in "not-called", "called", "called-lazily", "two", "again", "unneeded", "looked-up", "inner", "brought", "brought-not-called", "pieces", "own", "linked-back", "each-other":
@@ -71,7 +72,8 @@ for case in "not-called", "two":
         tap.ok((done.returncode, done.stdout) == (native.returncode, native.stdout) == (0, native.stdout) and not said(done),
                f"dlclose of a provider, {case}, behind an early dlclose, {mode}: the same", done.returncode, done.stdout, done.stderr[-500:], "---", native.stdout)
 
-# ---- A dlclose where nothing has come that could be kept does not look at what all objects are bound to ----
+# ---- A dlclose where nothing has come that could be kept does not look at what all objects are
+# bound to ----
 
 CLOSES = 10
 
@@ -95,7 +97,8 @@ else:
     BLAS = f"_ctypes.dlopen('{TESTS}/libcaller_lp64.so', 2)"
     once, often = (instructions_of("accel_keep_bound", closes, BLAS) for closes in (1, 1 + CLOSES))
     tap.ok(100 < (often - once) // CLOSES < 50000, f"each dlclose after the first one, beside a plug-in's BLAS: {(often - once) // CLOSES} instructions")
-    # A BLAS has tens of thousands of relocations by names. Its names' hashes are there: few names are read.
+    # A BLAS has tens of thousands of relocations by names. Its names' hashes are there: few names
+    # are read.
     LARGE = "libopenblas.so.0"
     path = re.search(r"(?m)^\s*%s .*=> (/.*)$" % re.escape(LARGE), subprocess.run(["/sbin/ldconfig", "-p"], stdout=subprocess.PIPE, text=True).stdout)
     named = len(re.findall(r"(?m)^[0-9a-f]{16} .* R_\w+ +[0-9a-f]{16} \w", subprocess.run(["readelf", "-rW", path[1] if path else "/nonexistent"], stdout=subprocess.PIPE, text=True).stdout))
@@ -111,7 +114,8 @@ else:
     once, often = (instructions_of("accel_objects_uses_of", closes, BRINGING) for closes in (1, CLOSES))
     tap.ok(0 < once == often, f"{CLOSES} dlcloses look as often as one at what plug-ins have brought in: {once} and {often} instructions")
 
-# ---- dlmopen: a provider in a namespace of its own, beside one whose integers are of another width ----
+# ---- dlmopen: a provider in a namespace of its own, beside one whose integers are of another width
+# ----
 
 LP64, ILP64 = "libopenblas.so.0", "libopenblas64.so.0"
 for base, space, width in ((LP64, ILP64, 64), (ILP64, LP64, 32), (LP64, LP64, 32), (ILP64, ILP64, 64), ("-", LP64, 32), ("-", ILP64, 64)):
@@ -153,7 +157,8 @@ for width in "lp64", "ilp64":
             tap.ok([(f["sym"], f["ran"], f["m"]) for f in lines_for(done)] == [(name, place, "96") for name in INTERNAL],
                    f"NVPL's names, {width}, {mode}: each is a call of BLAS", done.stderr[-500:])
 
-# ---- A library that has in itself the part of BLAS that it calls: the functions for double precision tell the width ----
+# ---- A library that has in itself the part of BLAS that it calls: the functions for double
+# precision tell the width ----
 
 for width in "lp64", "ilp64":
     for mode, env in {"without libaccel": {}, **MODES}.items():
@@ -163,7 +168,8 @@ for width in "lp64", "ilp64":
             place = "gpu0" if mode == "test GPU" else "cpu"
             tap.ok([(f["sym"], f["ran"], f.get("m")) for f in lines_for(done)] == [("dgemm_", place, "96")], f"double precision alone, {width}, {mode}: a call of BLAS", done.stderr[-500:])
 
-# Their own, before that of a library that they are linked to; and the library can be measured as others.
+# Their own, before that of a library that they are linked to; and the library can be measured as
+# others.
 with tempfile.TemporaryDirectory() as folder:
     for name, bits in ("lp64", 32), ("ilp64", 64), ("linked", 64):
         program, library, log = TESTS / f"internal_calls_doubles_{name}", TESTS / f"libinternal_doubles_{name}.so", Path(folder, name)

@@ -7,7 +7,8 @@ from lib.log import lines_for
 from lib.programs import LOG, NO_GPU, SHIM, TEST_GPU, TESTS, start
 from lib.tap import Tap
 
-# The call puts nine words on the stack, six into registers; the table's places are ACCEL_SITE_HASH's (shim/arch/entry.h).
+# The call puts nine words on the stack, six into registers; the table's places are
+# ACCEL_SITE_HASH's (shim/arch/entry.h).
 CALLS = """
 import ctypes, mmap, struct, sys
 SITES, HASH, BITS, SIZE = 40, 0x9e3779b1, 14, 2 << 20

@@ -176,7 +176,8 @@ for bits in 32, 64:
         strict("a library that is linked to another one", bits, "-DADDED=isamax_of_another",
                linked=["-Wl,--no-as-needed", "-L.", "-lreal", "-Wl,-rpath," + str(folder)])
 
-# A preload that has all of BLAS computes by itself, whatever it refers to: the library behind it is not what its calls cost.
+# A preload that has all of BLAS computes by itself, whatever it refers to: the library behind it is
+# not what its calls cost.
 if build("gcc", "-w", "-O2", "-DINTEGER=int32_t", "-DASKS", "-shared", "-fPIC", SOURCES / "strict.c", "-o", "libwhole.so") and \
    build("gcc", "-w", "-O2", "-DINTEGER=int32_t", SOURCES / "strict_calls.c", "-Wl,--no-as-needed", "-l:libblas.so.3", "-o", "strict"):
     for mode, env in MODES.items():
@@ -186,7 +187,8 @@ if build("gcc", "-w", "-O2", "-DINTEGER=int32_t", "-DASKS", "-shared", "-fPIC", 
         libraries = [line for line in done.stderr.splitlines() if line.startswith("accel: CPU ")]
         tap.ok(all("libwhole.so" in line for line in libraries) and libraries, f"a preload that is a BLAS, {mode}: it is the CPU's", done.stderr)
 
-# One that passes all on to another, which it opens at its first call: nobody can tell what it takes, but the other's call is seen.
+# One that passes all on to another, which it opens at its first call: nobody can tell what it
+# takes, but the other's call is seen.
 flags = ["-w", "-O2", "-DINTEGER=int64_t"]
 if build("gcc", *flags, "-shared", "-fPIC", SOURCES / "strict.c", "-o", "libreal.so") and \
    build("gcc", *flags, "-DLAZY", "-shared", "-fPIC", SOURCES / "strict.c", "-o", "libstrict.so") and \

@@ -51,7 +51,8 @@ for what, (library, prefix, suffix) in LIBRARIES.items():
         tap.ok(seen == [(prefix + name + suffix, key) for name, key in EXPECTED], f"{what}, {mode}: sizes in full", seen,
                done.stderr[-600:])
 
-# ---- A caller without a BLAS of its own, and libraries of both widths: sizes that only 64 bits hold are for the wide one ----
+# ---- A caller without a BLAS of its own, and libraries of both widths: sizes that only 64 bits
+# hold are for the wide one ----
 
 BOTH = """
 import ctypes, sys

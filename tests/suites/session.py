@@ -25,8 +25,9 @@ MODES = {
                  "TESTGPU_MEMORY": "8G"},  # SciPy asks for all singular vectors of a long matrix
 }
 SAME = {
-    # One thread to a product, so that results do not depend on what else the machine does, and the runs, which go at
-    # once, do not wait for each other. scikit-learn's tests set OpenBLAS's number of threads to that of joblib's CPUs.
+    # One thread to a product, so that results do not depend on what else the machine does, and the
+    # runs, which go at once, do not wait for each other. scikit-learn's tests set OpenBLAS's number
+    # of threads to that of joblib's CPUs.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "LOKY_MAX_CPU_COUNT": "1",
@@ -36,8 +37,9 @@ SAME = {
     "SKLEARN_SEED": "0",
 }
 
-# outcomes: id -> outcome. listed: every id that was collected. gpu: routine -> calls that ran on the GPU.
-# bad: rows of the summary that a healthy GPU does not give, and misuse of it. output: what pytest printed.
+# outcomes: id -> outcome. listed: every id that was collected. gpu: routine -> calls that ran on
+# the GPU. bad: rows of the summary that a healthy GPU does not give, and misuse of it. output: what
+# pytest printed.
 Session = collections.namedtuple("Session", "outcomes listed gpu bad output")
 
 
@@ -131,8 +133,8 @@ def run_session(mode, paths, folder, options=(), only=None, limit=600, root=SITE
         crashes.update({name: name_of_end(code) for name in unfinished})
         if not unfinished:
             break
-    # The end itself counts as a test: a crash in a destructor, or before the first test. 1: some tests failed;
-    # 5: nothing was left.
+    # The end itself counts as a test: a crash in a destructor, or before the first test. 1: some
+    # tests failed; 5: nothing was left.
     end = "clean" if code in (0, 1, 5) else name_of_end(code)
     gpu, bad = read_summaries(folder)
     return Session({**outcomes, **crashes, "the end of pytest": end}, listed, gpu, bad, output)

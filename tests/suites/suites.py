@@ -1,7 +1,9 @@
 """What is run of each suite. Paths are below site-packages."""
 
-# For `make test`: every routine of LAPACK that NumPy has, and each way to a product; not those that take most (norms and condition numbers, which
-# are made of these routines, and dot products of 2^31 elements). Of the tests of stacked matrices, which make ten thousand calls each, that of one routine.
+# For `make test`: every routine of LAPACK that NumPy has, and each way to a product; not those that
+# take most (norms and condition numbers, which are made of these routines, and dot products of 2^31
+# elements). Of the tests of stacked matrices, which make ten thousand calls each, that of one
+# routine.
 NOT_STACKED = ("test_sq_cases", "test_empty_sq_cases", "test_generalized_empty_sq_cases", "test_types")
 SHORT = {
     "numpy": [

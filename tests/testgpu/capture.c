@@ -59,8 +59,8 @@ bool capture_forbids(void)
     return forbidden;
 }
 
-/* The next blocking stream of the context, from *at on, that is being captured: work on the legacy stream would be
- * ordered with it. */
+/* The next blocking stream of the context, from *at on, that is being captured: work on the legacy
+ * stream would be ordered with it. */
 static CUstream captured_blocking(CUcontext context, size_t *at)
 {
     while (capturing > 0 && *at < streams.used) {

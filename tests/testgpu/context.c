@@ -34,7 +34,8 @@ CUresult context_error(CUcontext context)
     return context->error;
 }
 
-/* Why there can be no context on a device (CUDA driver API, cuDevicePrimaryCtxRetain, CUDA_ERROR_DEVICE_UNAVAILABLE). */
+/* Why there can be no context on a device (CUDA driver API, cuDevicePrimaryCtxRetain,
+ * CUDA_ERROR_DEVICE_UNAVAILABLE). */
 static CUresult refused(int device)
 {
     switch (card_of(device)->mode) {

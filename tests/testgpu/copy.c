@@ -170,8 +170,8 @@ static bool is_told_pageable(const struct copy *copy)
     return has;
 }
 
-/* Inside the device every byte is read and written. Copies of pageable memory are slower by as much as on an H100 (docs/measurements):
- * 9.3 GB/s up and 15.3 down, in place of 55. */
+/* Inside the device every byte is read and written. Copies of pageable memory are slower by as much
+ * as on an H100 (docs/measurements): 9.3 GB/s up and 15.3 down, in place of 55. */
 static void set_speed(struct operation *operation, const struct copy *copy, bool pageable)
 {
     size_t bytes = copy->width * copy->rows;
@@ -204,7 +204,8 @@ static struct operation *copy_operation(const struct copy *copy, bool pageable)
     return operation;
 }
 
-/* A device may write the target as soon as the copy is put on the stream: it has no contents from then on, unless what came before uses it. With the lock. */
+/* A device may write the target as soon as the copy is put on the stream: it has no contents from
+ * then on, unless what came before uses it. With the lock. */
 static void spoil_target(const struct copy *copy)
 {
     const uintptr_t address = copy->to.address,

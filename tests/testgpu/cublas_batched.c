@@ -58,7 +58,8 @@ static int by_address(const void *one, const void *other)
     return (x->matrix.address > y->matrix.address) - (x->matrix.address < y->matrix.address);
 }
 
-/* Inputs may overlap each other, and all entries may have the same ones: an input is compared with results alone. */
+/* Inputs may overlap each other, and all entries may have the same ones: an input is compared with
+ * results alone. */
 static void check_extents(struct extent *extents, size_t count)
 {
     for (size_t i = count, next = count; i-- > 0;) {
@@ -103,7 +104,8 @@ static void check_entries_apart(const struct blas_call *x, const struct arrays *
     free(extents);
 }
 
-/* Entries are a dimension of the grid, which has no more. What cuBLAS makes of more it does not say. */
+/* Entries are a dimension of the grid, which has no more. What cuBLAS makes of more it does not
+ * say. */
 bool is_batch_too_long(const struct blas_call *x)
 {
     return has(x, BATCHED) && x->batch > 65535;

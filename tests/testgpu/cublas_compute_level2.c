@@ -38,7 +38,8 @@ void compute_gemv(const struct blas_call *call, const void *a, const void *x, vo
               call->beta, y, &w.ldc, 1);
 }
 
-/* OpenBLAS 0.3.21's ssymv reads memory that it has not written where uplo is L: NaN may be there. */
+/* OpenBLAS 0.3.21's ssymv reads memory that it has not written where uplo is L: NaN may be
+ * there. */
 static float *as_upper(const float *lower, int n, int lda)
 {
     float *upper = calloc((size_t)n * (size_t)n + 1, sizeof *upper);

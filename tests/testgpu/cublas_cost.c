@@ -1,4 +1,5 @@
-/* What the routines cost: multiplications and additions of the type's numbers, two for each pair. */
+/* What the routines cost: multiplications and additions of the type's numbers, two for each
+ * pair. */
 #include "cublas_cost.h"
 #include "cublas_precision.h"
 

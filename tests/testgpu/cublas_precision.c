@@ -1,8 +1,10 @@
 /*
- * Level 3 in the precisions that a handle's math mode asks for: TF32, single precision by nine products of bfloat16, double precision
- * by a fixed point (the Ozaki scheme). Each is really computed by its parts, so that results differ from native ones as they do on
- * a device. As the documentation has it, the fixed point takes as many bits as double precision's own error asks for; with more
- * than 79, with Inf or NaN, or with too small a workspace, the product is native, and nothing is said but by the count of bits.
+ * Level 3 in the precisions that a handle's math mode asks for: TF32, single precision by nine
+ * products of bfloat16, double precision by a fixed point (the Ozaki scheme). Each is really
+ * computed by its parts, so that results differ from native ones as they do on a device. As the
+ * documentation has it, the fixed point takes as many bits as double precision's own error asks
+ * for; with more than 79, with Inf or NaN, or with too small a workspace, the product is native,
+ * and nothing is said but by the count of bits.
  */
 #include <limits.h>
 #include <math.h>
@@ -14,7 +16,8 @@
 
 enum { MOST_BITS = 79, BF16_PARTS = 3, PARTS_MOST = 10 };
 
-/* The values of CUBLAS_FP32_EMULATED_BF16X9_MATH and CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH, which older headers lack. */
+/* The values of CUBLAS_FP32_EMULATED_BF16X9_MATH and CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH, which
+ * older headers lack. */
 enum { BF16X9_MATH = 4, FIXED_MATH = 8 };
 
 /* ---- An operand in parts, whose sum it is ---- */
@@ -86,7 +89,8 @@ static int *exponents_of(const struct blas_call *x, const struct operand *o, int
     return exponents;
 }
 
-/* By how many bits the greatest product of an element's sum is below the product of the greatest of its row and its column. */
+/* By how many bits the greatest product of an element's sum is below the product of the greatest of
+ * its row and its column. */
 static int lost_bits(const struct blas_call *x, const struct operand *a, const struct operand *b)
 {
     int most = 0;
@@ -186,7 +190,8 @@ static struct operand right_of(const struct blas_call *x, const void *b)
                             (x->precision == COMPLEX || x->precision == DOUBLE_COMPLEX ? 2 : 1)};
 }
 
-/* C := alpha (sum of A_i B_j) + beta C, over i + j < diagonals, the least products first. False without memory. */
+/* C := alpha (sum of A_i B_j) + beta C, over i + j < diagonals, the least products first. False
+ * without memory. */
 static bool sum_of_parts(const struct blas_call *x, const void *a, const void *b, void *c,
                          take_function *take, int parts, int width, int diagonals)
 {
@@ -256,7 +261,8 @@ static void compute_tf32(const struct blas_call *x, const void *a, const void *b
     free(bs);
 }
 
-/* The triangle of C := alpha X Y + beta C, where op(X) is n x k and op(Y) k x n, as a product of its own. */
+/* The triangle of C := alpha X Y + beta C, where op(X) is n x k and op(Y) k x n, as a product of
+ * its own. */
 static void add_product(const struct blas_call *x, const void *left, const void *right,
                         const unsigned char alpha[16], const unsigned char beta[16], void *c,
                         void (*product)(const struct blas_call *, const void *, const void *,

@@ -84,7 +84,8 @@ static CUresult reach_input(struct testgpu_run *run, const struct blas_call *x,
     return code;
 }
 
-/* Of what adds nothing to its result: see TESTGPU_SCALES. geam's factors may be zero, says its documentation. */
+/* Of what adds nothing to its result: see TESTGPU_SCALES. geam's factors may be zero, says its
+ * documentation. */
 static bool does_nothing(const struct blas_call *x)
 {
     bool sum = has(x, NO_ALPHA) || has(x, BETA_OF_B);

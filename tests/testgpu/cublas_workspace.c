@@ -1,6 +1,7 @@
 /*
- * Who works in which workspace: a handle's own, or the one that it was given. Products on two streams at once that share one need not give the same
- * bits each time, or spoil what is the other one's (cuBLAS, Results Reproducibility and cublasSetWorkspace()): that is a fault here, even
+ * Who works in which workspace: a handle's own, or the one that it was given. Products on two
+ * streams at once that share one need not give the same bits each time, or spoil what is the other
+ * one's (cuBLAS, Results Reproducibility and cublasSetWorkspace()): that is a fault here, even
  * where events keep them apart, as nothing here follows those.
  */
 #include "cublas_workspace.h"

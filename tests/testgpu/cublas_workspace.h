@@ -6,8 +6,8 @@
 
 struct use;
 
-/* Notes that a kernel is put on the handle's stream, and that it has ended. NULL: too many are on their way, of which a device that has failed runs
- * none any more. */
+/* Notes that a kernel is put on the handle's stream, and that it has ended. NULL: too many are on
+ * their way, of which a device that has failed runs none any more. */
 struct use *workspace_take(cublasHandle_t handle);
 void workspace_give(struct use *use);
 

@@ -140,7 +140,8 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
     TESTGPU_RETURN(CUDA_SUCCESS);
 }
 
-/* CU_DEVICE_ATTRIBUTE_MPS_ENABLED, which older headers lack. As a driver does, looks for the control daemon's pipe. */
+/* CU_DEVICE_ATTRIBUTE_MPS_ENABLED, which older headers lack. As a driver does, looks for the
+ * control daemon's pipe. */
 enum { MPS_ENABLED = 133 };
 static int is_served_by_mps(void)
 {

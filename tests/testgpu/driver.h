@@ -94,7 +94,8 @@ void random_delay(void);
 void wake_up_late(void);
 
 /* entry.c */
-/* Waits as long as the first call of the function that this thread is in should take, if this is it. Without the lock. */
+/* Waits as long as the first call of the function that this thread is in should take, if this is
+ * it. Without the lock. */
 void entry_load_kernels(void);
 
 /* fault.c */
@@ -130,14 +131,15 @@ extern struct copied copied;
 
 /* speed.c */
 void pause_ms(unsigned ms);
-/* What a call of the host takes by the settings, without the lock: one that takes memory or gives it back, one that pins so many bytes
- * besides, one that asks how much there is. */
+/* What a call of the host takes by the settings, without the lock: one that takes memory or gives
+ * it back, one that pins so many bytes besides, one that asks how much there is. */
 enum call_cost { COST_MEMORY, COST_PINNING, COST_INFO, COSTS };
 extern _Atomic uint64_t call_costs[COSTS]; /* nanoseconds, of all calls */
 void cost_of_memory(size_t pinned_bytes);
 void cost_of_info(void);
-/* With the lock, which is let go meanwhile. Where speeds are set the waiting thread watches for a while before it sleeps, as
- * CUDA's own do: a thread that sleeps is woken later than a call lasts. */
+/* With the lock, which is let go meanwhile. Where speeds are set the waiting thread watches for a
+ * while before it sleeps, as CUDA's own do: a thread that sleeps is woken later than a call
+ * lasts. */
 void progress_made(void);
 void progress_await(void);
 enum engine { ENGINE_NONE, ENGINE_KERNELS, ENGINE_UP, ENGINE_DOWN, ENGINES };
@@ -146,7 +148,8 @@ struct operation;
 /* On this device. */
 void speed_of_copy(CUdevice device, struct operation *operation, enum engine engine, size_t bytes);
 void speed_of_kernel(CUdevice device, struct operation *operation, const struct testgpu_cost *cost);
-/* From another device; straight: not by way of the host, which takes the time of a copy up and one down. */
+/* From another device; straight: not by way of the host, which takes the time of a copy up and one
+ * down. */
 void speed_of_peer_copy(CUdevice device, struct operation *operation, size_t bytes, bool straight);
 /* With the lock, which is let go meanwhile: wait until the engine is there, which gives the
  * operation's start, and until the operation has lasted as long as it should. */
@@ -230,12 +233,14 @@ struct allocation {
 };
 extern struct allocation *allocations;
 struct allocation *allocation_at(uintptr_t address);
-/* With the lock. Memory of a device, and of a pool unless that is NULL; NULL: there is none. Its end, which waits for what runs. */
+/* With the lock. Memory of a device, and of a pool unless that is NULL; NULL: there is none. Its
+ * end, which waits for what runs. */
 struct allocation *memory_allocate(int device, size_t bytes, CUmemoryPool pool);
 void memory_end(struct allocation *a);
 /* The device that an address of device memory is of; -1: it is of none. */
 int memory_device_of(uintptr_t address);
-/* Whether kernels reach the host's memory there by the host's page tables alone. Without the lock. */
+/* Whether kernels reach the host's memory there by the host's page tables alone. Without the
+ * lock. */
 struct testgpu_run;
 bool memory_is_hosts(const struct testgpu_run *run, uintptr_t address);
 void memory_reserve(struct device *device, size_t memory);

@@ -1,7 +1,8 @@
 /*
- * Runs a kernel of gpu/own/: blocks one after the other in random order, or all by turns if they are launched together; the threads of
- * a block by turns, in random order between barriers, each on a stack of its own. What a device leaves undefined is a fault here: a
- * barrier at which not all threads of a block arrive.
+ * Runs a kernel of gpu/own/: blocks one after the other in random order, or all by turns if they
+ * are launched together; the threads of a block by turns, in random order between barriers, each on
+ * a stack of its own. What a device leaves undefined is a fault here: a barrier at which not all
+ * threads of a block arrive.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 /* Keeps the registers that a function keeps, and goes on where another stack was left. */
 void testgpu_switch(void **from, void *to);
 #ifdef __aarch64__
-/* x19 to x30 and the lower halves of v8 to v15: aapcs64, sections 6.1.1 and 6.1.2. x30 is where it returns to. */
+/* x19 to x30 and the lower halves of v8 to v15: aapcs64, sections 6.1.1 and 6.1.2. x30 is where it
+ * returns to. */
 enum { REGISTERS = 20, RETURN_REGISTER = 11 };
 __asm__(".text\n"
         ".type testgpu_switch, %function\n"

@@ -1,6 +1,7 @@
 /*
- * CUDA C for the C++ compiler: what gpu/own/own.cuh gives the sources of gpu/own/ on the test GPU. Threads of a block take turns, one
- * kernel of the process at a time; the compiler's instrumentation (-fsanitize=thread) reports each access to memory (kernel_memory.c).
+ * CUDA C for the C++ compiler: what gpu/own/own.cuh gives the sources of gpu/own/ on the test GPU.
+ * Threads of a block take turns, one kernel of the process at a time; the compiler's
+ * instrumentation (-fsanitize=thread) reports each access to memory (kernel_memory.c).
  */
 #ifndef TESTGPU_KERNEL_H
 #define TESTGPU_KERNEL_H
@@ -18,7 +19,8 @@ struct testgpu_index {
     unsigned x, y, z;
 };
 
-/* A kernel of the test GPU, in the section own_kernels: aligned so that no compiler leaves gaps there. */
+/* A kernel of the test GPU, in the section own_kernels: aligned so that no compiler leaves gaps
+ * there. */
 struct __attribute__((aligned(64))) testgpu_kernel {
     const char *name;
     void (*run)(void **arguments);

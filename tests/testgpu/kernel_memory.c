@@ -1,8 +1,10 @@
 /*
- * What the threads of a kernel read and write, each access before it happens. Faults are: an address outside of the allocations, a
- * misaligned one, shared memory that is read before it is written, and races: two accesses by two threads, one of them a write, one of them
- * neither atomic nor volatile, with nothing between them that orders them. In order are: what a barrier of the block separates, or one of the grid; and
- * between two blocks, what the first did before a __threadfence().
+ * What the threads of a kernel read and write, each access before it happens. Faults are: an
+ * address outside of the allocations, a misaligned one, shared memory that is read before it is
+ * written, and races: two accesses by two threads, one of them a write, one of them neither atomic
+ * nor volatile, with nothing between them that orders them. In order are: what a barrier of the
+ * block separates, or one of the grid; and between two blocks, what the first did before a
+ * __threadfence().
  */
 #include <stdlib.h>
 #include <string.h>

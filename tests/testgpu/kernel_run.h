@@ -1,4 +1,5 @@
-/* A kernel of gpu/own/ while it runs: one at a time in the process. Inside the stand-in for libcuda.so.1. */
+/* A kernel of gpu/own/ while it runs: one at a time in the process. Inside the stand-in for
+ * libcuda.so.1. */
 #ifndef TESTGPU_KERNEL_RUN_H
 #define TESTGPU_KERNEL_RUN_H
 

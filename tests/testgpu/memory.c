@@ -106,9 +106,9 @@ static char *map_poisoned(size_t bytes)
     return start;
 }
 
-/* Before and behind an allocation there is memory to be read: kernels of OpenBLAS 0.3.21 (symv of a lower triangle,
- * cgemv_n_PRESCOTT) read some bytes more than the matrix has, and do nothing with them. What a caller gives us that is not its
- * own is told by its address, which is another one. */
+/* Before and behind an allocation there is memory to be read: kernels of OpenBLAS 0.3.21 (symv of a
+ * lower triangle, cgemv_n_PRESCOTT) read some bytes more than the matrix has, and do nothing with
+ * them. What a caller gives us that is not its own is told by its address, which is another one. */
 enum { PAGE = 4096, MARGIN = PAGE };
 
 static size_t offset_in_page(uintptr_t address)
@@ -298,7 +298,8 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
     TESTGPU_RETURN(a != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-/* Waits for all queued work of the context, as CUDA does. Work that is queued on this memory and has not begun finds it gone. */
+/* Waits for all queued work of the context, as CUDA does. Work that is queued on this memory and
+ * has not begun finds it gone. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr address)
 {
     DRIVER_ENTER(TESTGPU_CONTEXT | TESTGPU_UNSAFE, "address=%#llx", address);
@@ -456,8 +457,9 @@ static bool has_pages(uintptr_t address, size_t bytes)
     return true;
 }
 
-/* The first version, which CUDA 13's headers do not declare under its name. Its pages move to the device, here in the report alone: of managed
- * memory, and of the host's where the device uses the host's page tables. */
+/* The first version, which CUDA 13's headers do not declare under its name. Its pages move to the
+ * device, here in the report alone: of managed memory, and of the host's where the device uses the
+ * host's page tables. */
 #undef cuMemPrefetchAsync
 CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr from, size_t bytes, CUdevice to, CUstream stream);
 CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr from, size_t bytes, CUdevice to, CUstream stream)
@@ -567,8 +569,8 @@ CUresult testgpu_reach_elements(struct testgpu_run *run, CUdeviceptr address, si
 
 /* ---- Kernels of gpu/own/ ---- */
 
-/* With the lock. Puts the bytes in memory that can be seen at a second place, the address that the program knows, where nobody
- * may read or write them as long as no kernel does. */
+/* With the lock. Puts the bytes in memory that can be seen at a second place, the address that the
+ * program knows, where nobody may read or write them as long as no kernel does. */
 static void make_view(struct allocation *a)
 {
     int file = memfd_create("testgpu memory", MFD_CLOEXEC);

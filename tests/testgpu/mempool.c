@@ -1,8 +1,10 @@
 /*
- * Memory pools of the driver. An allocation from a pool, and its end, have their place in a stream. Devices to which the pool is open may use its
- * memory. This is stricter than a driver: an operation fails if it touches memory whose allocation has not run yet, or whose end is on a
- * stream already, or if its device has no access. A pool keeps the memory that the program has freed, which the device lacks meanwhile, until the program
- * waits for work of the device, or trims the pool.
+ * Memory pools of the driver. An allocation from a pool, and its end, have their place in a stream.
+ * Devices to which the pool is open may use its memory. This is stricter than a driver: an
+ * operation fails if it touches memory whose allocation has not run yet, or whose end is on a
+ * stream already, or if its device has no access. A pool keeps the memory that the program has
+ * freed, which the device lacks meanwhile, until the program waits for work of the device, or trims
+ * the pool.
  */
 #include <string.h>
 #include "driver.h"
@@ -46,7 +48,8 @@ static bool is_zero(const unsigned char *byte, size_t bytes)
     return bytes == 0;
 }
 
-/* Without the lock. The bytes of the structure behind `location` must be zero: in CUDA 12.0 they are reserved, later versions give some of them names. */
+/* Without the lock. The bytes of the structure behind `location` must be zero: in CUDA 12.0 they
+ * are reserved, later versions give some of them names. */
 static CUresult check_properties(const CUmemPoolProps *properties)
 {
     if (properties == NULL || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
@@ -156,7 +159,8 @@ static struct allocation *of_number(unsigned long long id)
     return a;
 }
 
-/* Both run in their streams, without the lock, and late, so that who does not wait for them meets them. */
+/* Both run in their streams, without the lock, and late, so that who does not wait for them meets
+ * them. */
 static CUresult run_allocation(struct testgpu_run *run, void *argument)
 {
     (void)run;

@@ -136,7 +136,8 @@ MISTAKE(waits_elsewhere)
     room.x[blockIdx.x * blockDim.x + threadIdx.x] = 1;
 }
 
-/* Each thread adds the numbers of all, which it writes anew: that needs a barrier before it and one behind it. */
+/* Each thread adds the numbers of all, which it writes anew: that needs a barrier before it and one
+ * behind it. */
 static __device__ inline void add_thrice(const struct room *room, bool right)
 {
     const unsigned threads = gridDim.x * blockDim.x, own = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,4 +1,5 @@
-/* Modules and launches: the kernels are those of gpu/own/, compiled into this library, whatever image is loaded. */
+/* Modules and launches: the kernels are those of gpu/own/, compiled into this library, whatever
+ * image is loaded. */
 #include <stdlib.h>
 #include <string.h>
 #include "kernel_run.h"

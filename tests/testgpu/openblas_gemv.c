@@ -1,7 +1,8 @@
 /*
- * OpenBLAS's gemv of complex numbers, for LAPACK's calls and the stand-ins' own. OpenBLAS 0.3.21 (zgemv_n_HASWELL and those made of
- * it, cgemv_n_PRESCOTT) loads one element of x more than there are, which lies a whole increment behind the last: W of lasyf ends
- * before it. Where that matters x is packed, with room for one more.
+ * OpenBLAS's gemv of complex numbers, for LAPACK's calls and the stand-ins' own. OpenBLAS 0.3.21
+ * (zgemv_n_HASWELL and those made of it, cgemv_n_PRESCOTT) loads one element of x more than there
+ * are, which lies a whole increment behind the last: W of lasyf ends before it. Where that matters
+ * x is packed, with room for one more.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /*
- * Whether what uses memory is in order: two operations on two streams, one of which writes what the other one reads or writes, must have an
- * event or a wait of the host between them, however they happen to run. Each operation has a clock: of each stream, up to which of its operations
- * all are done before this one begins. All threads of the host count as one.
+ * Whether what uses memory is in order: two operations on two streams, one of which writes what the
+ * other one reads or writes, must have an event or a wait of the host between them, however they
+ * happen to run. Each operation has a clock: of each stream, up to which of its operations all are
+ * done before this one begins. All threads of the host count as one.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -37,7 +37,8 @@ CUresult CUDAAPI cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attri
 
 /* ---- Access ---- */
 
-/* Returns the place of a peer among those whose memory a context may use; their number: it is none of them. With the lock. */
+/* Returns the place of a peer among those whose memory a context may use; their number: it is none
+ * of them. With the lock. */
 static int place_of(const struct CUctx_st *context, CUcontext peer)
 {
     int at = 0;
@@ -130,7 +131,8 @@ static CUresult run_copy(struct testgpu_run *run, void *argument)
     return CUDA_SUCCESS;
 }
 
-/* With the lock. A copy goes straight where either side may use the other's memory, else by way of the host. */
+/* With the lock. A copy goes straight where either side may use the other's memory, else by way of
+ * the host. */
 static CUresult put_copy(const struct peer_copy *copy, CUstream handle)
 {
     CUresult code;

@@ -5,12 +5,13 @@
  *   TESTGPU_DEVICES     how many, default 1; CUDA_VISIBLE_DEVICES chooses among them by number
  *   TESTGPU_MEMORY      bytes,...: of device 0, 1, ..., with K, M or G; default 1G
  *   TESTGPU_NAME        name,...: of device 0, 1, ..., default "Test GPU"
- *   TESTGPU_ATTRIBUTES  NUMBER=VALUE[/VALUE...],...: what cuDeviceGetAttribute() answers of these, rather than
- *                       what an H100 has; the numbers are cuda.h's, the values of device 0, 1, ...: the last
- *                       one holds for all further devices, too
+ *   TESTGPU_ATTRIBUTES  NUMBER=VALUE[/VALUE...],...: what cuDeviceGetAttribute() answers of these,
+ *                       rather than what an H100 has; the numbers are cuda.h's, the values of
+ *                       device 0, 1, ...: the last one holds for all further devices, too
  *   TESTGPU_CUBLAS_MINOR  1 to 99: the minor version of cuBLAS, and what that version can do
- *   TESTGPU_MODES       MODE,...: of device 0, 1, ...: default; exclusive; taken (exclusive, and another
- *                       process has it); prohibited; failing; full (there is no memory for a context)
+ *   TESTGPU_MODES       MODE,...: of device 0, 1, ...: default; exclusive; taken (exclusive, and
+ *                       another process has it); prohibited; failing; full (there is no memory for
+ *                       a context)
  *   TESTGPU_TAKEN       bytes,...: of device 0, 1, ..., the memory that other processes have
  *   TESTGPU_THREADS     the most threads in a block of a kernel of gpu/own/, up to 1024; default 16
  *   TESTGPU_DELAY_US    each copy and kernel starts up to so much later, default 200; 0: at once
@@ -18,9 +19,10 @@
  *   TESTGPU_SEED        of the delays; the report says which was used
  *   TESTGPU_FAIL        FUNCTION:N[+][=CODE],...: the N-th call (+: and all after it) fails; *:N
  *                       counts all calls, async:N copies and kernels as they run
- *   TESTGPU_WRONG       [ROUTINE:]N[+]: the N-th kernel that runs, of whatever kind or of that routine
- *                       (gemm, gesvdp), has 1 added to one element of its result. A kernel of
- *                       gpu/own/ counts if it is named: what its last argument points to is a double
+ *   TESTGPU_WRONG       [ROUTINE:]N[+]: the N-th kernel that runs, of whatever kind or of that
+ *                       routine (gemm, gesvdp), has 1 added to one element of its result. A kernel
+ *                       of gpu/own/ counts if it is named: what its last argument points to is a
+ *                       double
  *   TESTGPU_REPORT      a path, %p is the process id: the report at exit is appended
  *   TESTGPU_TRACE       a path: a line for every call, and for every operation that runs
  *   TESTGPU_EXIT_EARLY  1: the driver is gone when exit() begins, not with its own destructor
@@ -29,20 +31,23 @@
  * into the time; the rest is waited. Kernels, copies up and copies down each have an engine of the
  * device, whatever their stream. The report has a line with what each engine's operations lasted.
  *
- * Of TESTGPU_MEMORY, _NAME, _UP_GBPS, _DOWN_GBPS and _GFLOPS the last value holds for all further devices, too.
+ * Of TESTGPU_MEMORY, _NAME, _UP_GBPS, _DOWN_GBPS and _GFLOPS the last value holds for all further
+ * devices, too.
  *
- *   TESTGPU_UP_GBPS     rate,...: of device 0, 1, ..., 10^9 bytes a second from the host to the device; default 0: at once
+ *   TESTGPU_UP_GBPS     rate,...: of device 0, 1, ..., 10^9 bytes a second from the host to the
+ *                       device; default 0: at once
  *   TESTGPU_DOWN_GBPS   and back
- *   TESTGPU_LAUNCH_US   each kernel, copy and fill lasts so much longer than the rates make it, a routine of
- *                       cuSOLVER for each kernel of its chain; default 0
- *   TESTGPU_PEER_GBPS   10^9 bytes a second from one device to another that may use its memory; 0: at once. Without it, no device
- *                       can reach another one's memory. TESTGPU_ATTRIBUTES=115=0: there are no memory pools
- *   TESTGPU_GFLOPS      rate,...: of device 0, 1, ..., 10^9 operations a second on real numbers of double precision, twice as many
- *                       on those of single precision. A multiplication and an addition of complex
- *                       numbers have 8. Device memory moves a byte in the time of 4 operations: a kernel
- *                       lasts as the slower of both makes it, and what only moves (Level 2, geam,
- *                       copies and fills inside the device) by its bytes. Default 0: as fast as
- *                       the machine
+ *   TESTGPU_LAUNCH_US   each kernel, copy and fill lasts so much longer than the rates make it, a
+ *                       routine of cuSOLVER for each kernel of its chain; default 0
+ *   TESTGPU_PEER_GBPS   10^9 bytes a second from one device to another that may use its memory; 0:
+ *                       at once. Without it, no device can reach another one's memory.
+ *                       TESTGPU_ATTRIBUTES=115=0: there are no memory pools
+ *   TESTGPU_GFLOPS      rate,...: of device 0, 1, ..., 10^9 operations a second on real numbers of
+ *                       double precision, twice as many on those of single precision. A
+ *                       multiplication and an addition of complex numbers have 8. Device memory
+ *                       moves a byte in the time of 4 operations: a kernel lasts as the slower of
+ *                       both makes it, and what only moves (Level 2, geam, copies and fills inside
+ *                       the device) by its bytes. Default 0: as fast as the machine
  *   TESTGPU_HALF        a kernel whose smallest size is s computes at s / (s + HALF) of the rate;
  *                       default 256
  *   TESTGPU_BUSY        0 to 95: percent of the device's time that others have. What kernels last
@@ -52,28 +57,35 @@
  *                       context; default 0
  *   TESTGPU_START_FILE  a path: the first context is not there before this file is
  *   TESTGPU_LOAD_MS     what loading each of the three libraries takes; default 0
- *   TESTGPU_MEMORY_US   what each call takes that takes device memory, pinned memory or managed memory, or gives it back; default 0
- *   TESTGPU_PIN_MS      what pinning 10^9 bytes of host memory takes besides, at an allocation or a registration; default 0
- *   TESTGPU_INFO_US     what each cuMemGetInfo takes; default 0. The report has a line with the sums of these three
- *   TESTGPU_FIRST_MS    what the first call of each function of cuBLAS and cuSOLVER takes that puts a
- *                       kernel on a stream, or makes a handle; default 0
- *   TESTGPU_HELPER      a path: each call of cuBLAS and cuSOLVER that puts a kernel on a stream, or makes a handle,
- *                       opens this library and closes it
+ *   TESTGPU_MEMORY_US   what each call takes that takes device memory, pinned memory or managed
+ *                       memory, or gives it back; default 0
+ *   TESTGPU_PIN_MS      what pinning 10^9 bytes of host memory takes besides, at an allocation or a
+ *                       registration; default 0
+ *   TESTGPU_INFO_US     what each cuMemGetInfo takes; default 0. The report has a line with the
+ *                       sums of these three
+ *   TESTGPU_FIRST_MS    what the first call of each function of cuBLAS and cuSOLVER takes that puts
+ *                       a kernel on a stream, or makes a handle; default 0
+ *   TESTGPU_HELPER      a path: each call of cuBLAS and cuSOLVER that puts a kernel on a stream, or
+ *                       makes a handle, opens this library and closes it
  *   TESTGPU_DATA        0: kernels compute nothing but what tells of success, and copies and fills
- *                       of more than 256 KiB move nothing, between devices both ends alone, for sizes that the machine has no time or
- *                       memory for. Device and pinned memory is then zero at first; there is no image of kernels. Default 1
- *   TESTGPU_PAGEABLE    1: copies of host memory that is not pinned are slower, and none is asynchronous. 2: they are as copies of pinned
- *                       memory. Default 0: as 1, and asynchronous copies of such memory are a misuse
- *   TESTGPU_SCALES      1: cuBLAS's products scale their result where alpha or k is 0, as in BLAS. Its documentation
- *                       does not say so. Default 0: they leave it as it is
- *   TESTGPU_LAST_PIVOT  Default 1: potrf of a lower triangle says something else of some pivots that fail, those whose
- *                       number is a multiple of 64, in complex double precision of 32: INFO is one more, and 0 of the last
- *                       pivot, which is no number then (as an H100 does with CUDA 13.0: docs/measurements). 2: sygvd, too,
- *                       says INFO = 0 of the last pivot, and its eigenvalues are no numbers (an H100's says some other
- *                       INFO); 3: that its last pivot is no number, alone.
- *                       0: none of this
- *   TESTGPU_ORDER       0: memory that operations of two streams use in no order (order.c) is no misuse, nor that a copy's source in pinned
- *                       memory is written before the copy runs, and its target there keeps its contents till then. Default 1
+ *                       of more than 256 KiB move nothing, between devices both ends alone, for
+ *                       sizes that the machine has no time or memory for. Device and pinned memory
+ *                       is then zero at first; there is no image of kernels. Default 1
+ *   TESTGPU_PAGEABLE    1: copies of host memory that is not pinned are slower, and none is
+ *                       asynchronous. 2: they are as copies of pinned memory. Default 0: as 1, and
+ *                       asynchronous copies of such memory are a misuse
+ *   TESTGPU_SCALES      1: cuBLAS's products scale their result where alpha or k is 0, as in BLAS.
+ *                       Its documentation does not say so. Default 0: they leave it as it is
+ *   TESTGPU_LAST_PIVOT  Default 1: potrf of a lower triangle says something else of some pivots
+ *                       that fail, those whose number is a multiple of 64, in complex double
+ *                       precision of 32: INFO is one more, and 0 of the last pivot, which is no
+ *                       number then (as an H100 does with CUDA 13.0: docs/measurements). 2: sygvd,
+ *                       too, says INFO = 0 of the last pivot, and its eigenvalues are no numbers
+ *                       (an H100's says some other INFO); 3: that its last pivot is no number,
+ *                       alone. 0: none of this
+ *   TESTGPU_ORDER       0: memory that operations of two streams use in no order (order.c) is no
+ *                       misuse, nor that a copy's source in pinned memory is written before the
+ *                       copy runs, and its target there keeps its contents till then. Default 1
  *
  * The rates, TESTGPU_LAUNCH_US, _MEMORY_US, _PIN_MS and _INFO_US may have a decimal point.
  */

@@ -97,8 +97,9 @@ double operations_of_geev(const struct solver_call *x)
     return with_vectors(x, 10, 15) * cube(x->n);
 }
 
-/* A reduction to a condensed form is a chain of kernels, two a column at least; the QR steps of a matrix without symmetry are
- * more of them. A factorisation waits for each panel of some 32 columns. */
+/* A reduction to a condensed form is a chain of kernels, two a column at least; the QR steps of a
+ * matrix without symmetry are more of them. A factorisation waits for each panel of some 32
+ * columns. */
 static double launches_of(const struct solver_call *x, int64_t columns)
 {
     double (*operations)(const struct solver_call *) = x->routine->operations;
@@ -109,7 +110,8 @@ static double launches_of(const struct solver_call *x, int64_t columns)
     if (operations == operations_of_sytrd || operations == operations_of_syevd ||
         operations == operations_of_sygvd || operations == operations_of_gesvd)
         return 2 * (double)columns;
-    /* A matrix that fits a multiprocessor's own memory is one kernel; the sweeps of another are one for each two blocks. */
+    /* A matrix that fits a multiprocessor's own memory is one kernel; the sweeps of another are one
+     * for each two blocks. */
     if (operations == operations_of_gesvdj)
         return columns <= 32 ? 1 : 8 * (double)(columns / 32) * (double)(columns / 32);
     return 1 + (double)(columns / 32);

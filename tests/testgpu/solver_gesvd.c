@@ -34,8 +34,8 @@ static bool describe(struct solver_call *x)
            x->at[B].ld >= larger(1, x->m) && x->at[VT].ld >= larger(1, x->n);
 }
 
-/* Blocks of a bidiagonal reduction, and no second matrix: less than what U, V or a copy of a large matrix takes, so that memory may
- * suffice for this where it did not for those. */
+/* Blocks of a bidiagonal reduction, and no second matrix: less than what U, V or a copy of a large
+ * matrix takes, so that memory may suffice for this where it did not for those. */
 int64_t room_of_singular_values(const struct solver_call *x)
 {
     return 64 * (x->m + x->n);

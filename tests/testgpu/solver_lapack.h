@@ -21,8 +21,8 @@ struct words {
 struct words words_of(const struct solver_call *call);
 
 /*
- * A = U S V^H by ?gesvd: U to B, the adjoint of V to vt with leading dimension ldvt; jobs and operands are the call's. Returns
- * LAPACK's info.
+ * A = U S V^H by ?gesvd: U to B, the adjoint of V to vt with leading dimension ldvt; jobs and
+ * operands are the call's. Returns LAPACK's info.
  */
 int singular_values(const struct solver_call *call, void *const *at, void *vt, int ldvt);
 /* Elements of workspace that it takes. */

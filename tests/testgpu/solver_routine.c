@@ -90,7 +90,8 @@ static int compute(struct solver_call *x, void **at, void *work)
     return info;
 }
 
-/* An operand that has changed was written, all of it: of a triangle, the rest is not said to stay. Others were read. */
+/* An operand that has changed was written, all of it: of a triangle, the rest is not said to stay.
+ * Others were read. */
 static void touch_operand(struct testgpu_run *run, const struct matrix *operand, const void *before,
                           const void *after)
 {

@@ -40,7 +40,8 @@ struct solver_routine {
     bool (*read_pivots)(struct solver_call *call, const void *pivots);
     /* On host bytes; LAPACK's info. */
     int (*compute)(const struct solver_call *call, void *const *at);
-    /* What a success that computes nothing leaves beside its info, where a caller judges by that; NULL: nothing. */
+    /* What a success that computes nothing leaves beside its info, where a caller judges by that;
+     * NULL: nothing. */
     void (*pretend)(const struct solver_call *call, void *const *at);
     /* solver_cost.c, of the type's numbers; NULL: it lasts as long as its operands are moved. */
     double (*operations)(const struct solver_call *call);
@@ -99,7 +100,8 @@ void destroy_other(const struct matrix *matrix, void *bytes);
 /* Sets the last pivot of a Cholesky factor to a real number. */
 void set_last_pivot(const struct solver_call *call, enum operand operand, void *const *at,
                     double value);
-/* Whether pivot number `failed` of a Cholesky factor has failed, and something else is said of it. kind: 1: potrf; 2: sygvd. */
+/* Whether pivot number `failed` of a Cholesky factor has failed, and something else is said of it.
+ * kind: 1: potrf; 2: sygvd. */
 bool misses_pivot(const struct solver_call *call, unsigned kind, int64_t failed);
 
 /* Whether a call returns when its kernel has ended: the host gets something. */

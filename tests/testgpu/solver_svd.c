@@ -1,9 +1,11 @@
 /*
- * Xgesvdp and gesvdj: singular values by a polar decomposition and by Jacobi rotations. U is the call's B, V its VT. The
- * numbers are ?gesvd's; around them these are as hard to please as documented, and as far from ?gesvd as they may be:
+ * Xgesvdp and gesvdj: singular values by a polar decomposition and by Jacobi rotations. U is the
+ * call's B, V its VT. The numbers are ?gesvd's; around them these are as hard to please as
+ * documented, and as far from ?gesvd as they may be:
  *
- * Xgesvdp shifts the singular values of a matrix that has one close to zero, and says by how much (h_err_sigma).
- * gesvdj writes U and V also where no vectors are asked for; those columns are then no vectors.
+ * Xgesvdp shifts the singular values of a matrix that has one close to zero, and says by how much
+ * (h_err_sigma). gesvdj writes U and V also where no vectors are asked for; those columns are then
+ * no vectors.
  */
 #include <float.h>
 #include <stdlib.h>

@@ -116,7 +116,8 @@ static void execute(CUstream stream, struct operation *operation, int64_t start)
         context_fail(context, code);
 }
 
-/* Work for one stream is no news for the threads of the others, of which a program may have many: they sleep on. */
+/* Work for one stream is no news for the threads of the others, of which a program may have many:
+ * they sleep on. */
 static void work_await(CUstream stream)
 {
     if (speed_is_set())

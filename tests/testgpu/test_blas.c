@@ -222,7 +222,8 @@ static int gemm_of_host_memory(void)
     return 0;
 }
 
-/* Unless the device uses the host's page tables: then kernels read it when they run, and where the host has no page they fail. */
+/* Unless the device uses the host's page tables: then kernels read it when they run, and where the
+ * host has no page they fail. */
 static int gemm_by_hosts_tables(void)
 {
     struct fixture f;
@@ -315,7 +316,8 @@ static int multiply_behind(struct fixture *f, struct gate *gate, CUstream stream
     return 0;
 }
 
-/* Two products of a handle that are on two streams at the same time, by these workspaces; 0: the handle's. */
+/* Two products of a handle that are on two streams at the same time, by these workspaces; 0: the
+ * handle's. */
 static int on_two_streams(CUdeviceptr first, CUdeviceptr second)
 {
     struct fixture f;

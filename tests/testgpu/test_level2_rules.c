@@ -116,7 +116,8 @@ static int level2_out_of_bounds(void)
     return 0;
 }
 
-/* x ends where nothing can be read any more: kernels load no element behind its last, of whatever length it is. */
+/* x ends where nothing can be read any more: kernels load no element behind its last, of whatever
+ * length it is. */
 static int level2_reads_no_more(void)
 {
     enum { STEP = 40, LONGEST = 12, ROWS = 10, PAGE = 4096, PAGES = 2 };

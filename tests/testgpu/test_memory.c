@@ -222,7 +222,8 @@ static int pinned_freed_while_queued(void)
     return 0;
 }
 
-/* Pages of the host's move to a device that uses its page tables; a copy is not told that they are the device's. */
+/* Pages of the host's move to a device that uses its page tables; a copy is not told that they are
+ * the device's. */
 #undef cuMemPrefetchAsync
 CUresult cuMemPrefetchAsync(CUdeviceptr from, size_t bytes, CUdevice to, CUstream stream);
 

@@ -181,7 +181,8 @@ static int source_changed(void)
     return end_room(&room);
 }
 
-/* What is in the host's pinned memory is gone when a copy to it is asked for, but not from under a copy before that. */
+/* What is in the host's pinned memory is gone when a copy to it is asked for, but not from under a
+ * copy before that. */
 static int target_gone(void)
 {
     struct room room;

@@ -5,7 +5,8 @@
 
 enum { BYTES = 1 << 20 };
 
-/* Two devices' contexts, of which the first is current, with memory on each: on the first "from". */
+/* Two devices' contexts, of which the first is current, with memory on each: on the first
+ * "from". */
 struct two {
     CUcontext context[2];
     CUdeviceptr memory[2];
@@ -83,7 +84,8 @@ static int peer_access(void)
     return end_two(&t);
 }
 
-/* Without access, too; each stands for itself, and none is there before its stream has got to it. */
+/* Without access, too; each stands for itself, and none is there before its stream has got to
+ * it. */
 static int peer_copies(void)
 {
     const bool reach = getenv("TESTGPU_PEER_GBPS") != NULL;

@@ -192,7 +192,8 @@ static int singular_values(struct solver *s)
     return 0;
 }
 
-/* By a polar decomposition, or by Jacobi rotations: V, not its adjoint; no vectors, but both are overwritten. */
+/* By a polar decomposition, or by Jacobi rotations: V, not its adjoint; no vectors, but both are
+ * overwritten. */
 static int singular_by(struct solver *s, bool polar, bool vectors, bool economy, int m, int n)
 {
     int columns = economy ? n : m;
@@ -313,7 +314,8 @@ static int not_a_number(struct solver *s)
     return 0;
 }
 
-/* See TESTGPU_LAST_PIVOT: whether something else is said of the last pivot of an order, which fails. */
+/* See TESTGPU_LAST_PIVOT: whether something else is said of the last pivot of an order, which
+ * fails. */
 static int last_pivot(struct solver *s, int n, bool missed)
 {
     static double complex matrix[32 * 32];

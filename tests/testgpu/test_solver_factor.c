@@ -250,7 +250,8 @@ static int hermitian_indefinite(struct solver *s)
     return 0;
 }
 
-/* z := the tridiagonal matrix of a triangle's diagonal and of what is beside it: x's elements, which the lists must have, too. */
+/* z := the tridiagonal matrix of a triangle's diagonal and of what is beside it: x's elements,
+ * which the lists must have, too. */
 static int tridiagonal_of(struct solver *s, cublasFillMode_t uplo)
 {
     double diagonal[N], beside[N];
@@ -267,7 +268,8 @@ static int tridiagonal_of(struct solver *s, cublasFillMode_t uplo)
     return 0;
 }
 
-/* y := Q, whose reflectors are below the diagonal of the matrix without its first row and last column. */
+/* y := Q, whose reflectors are below the diagonal of the matrix without its first row and last
+ * column. */
 static int unitary_of_lower(struct solver *s)
 {
     CHECK(put(s, 4, x + 1, AREA - LD) == 0);

@@ -1,10 +1,10 @@
 /*
- * What the stand-in libraries share. libcuda.so.1 holds all state; libcublas and
- * libcusolver enter calls, put kernels on streams and reach device bytes through these names.
+ * What the stand-in libraries share. libcuda.so.1 holds all state; libcublas and libcusolver enter
+ * calls, put kernels on streams and reach device bytes through these names.
  *
  * A new routine needs: an exported function whose first line is TESTGPU_ENTER, its parameter
- * checks, and testgpu_enqueue() with what it costs and a closure that calls testgpu_reach_elements() for
- * each operand and computes.
+ * checks, and testgpu_enqueue() with what it costs and a closure that calls
+ * testgpu_reach_elements() for each operand and computes.
  */
 #ifndef TESTGPU_H
 #define TESTGPU_H
@@ -17,8 +17,8 @@
 #include <sys/types.h>
 #include <cuda.h>
 
-/* What of a library may not come together: its load, calls of it, and its exit handler, which the real ones register while they
- * load, and after which what they had is gone. */
+/* What of a library may not come together: its load, calls of it, and its exit handler, which the
+ * real ones register while they load, and after which what they had is gone. */
 struct testgpu_life {
     const char *name;
     atomic_int inside; /* threads */
@@ -27,8 +27,9 @@ struct testgpu_life {
     pid_t process;
 };
 
-/* From a library's constructor: registers its handler, and waits as long as loading it should take. The handler reports a load or
- * a call that another thread is in, and calls of cuBLAS and cuSOLVER after it are reported, too; the driver's own are only refused. */
+/* From a library's constructor: registers its handler, and waits as long as loading it should take.
+ * The handler reports a load or a call that another thread is in, and calls of cuBLAS and cuSOLVER
+ * after it are reported, too; the driver's own are only refused. */
 void testgpu_load(struct testgpu_life *life);
 
 /* How a library spells the refusals that any of its functions may give. */
@@ -119,7 +120,8 @@ enum testgpu_state { TESTGPU_STRAY, TESTGPU_ENDED, TESTGPU_ALIVE };
 void *testgpu_object_new(struct testgpu_pool *pool, CUcontext context);
 void *testgpu_object_at(struct testgpu_pool *pool, size_t index);
 enum testgpu_state testgpu_object_state(const struct testgpu_pool *pool, const void *object);
-/* Returns whether an object of this kind ("event") is alive; if not, notes the fault. With the lock. */
+/* Returns whether an object of this kind ("event") is alive; if not, notes the fault. With the
+ * lock. */
 bool testgpu_object_is_alive(const struct testgpu_pool *pool, const void *object, const char *kind);
 
 /* The calling thread's context, alive or not; NULL when there is none. */
@@ -160,7 +162,8 @@ int testgpu_capability(void);
 /* Whether kernels compute; without it they still check their operands and report success. */
 bool testgpu_computes(void);
 
-/* Whether products with a factor or a k of 0 scale their result, as in BLAS; without it they leave it as it is. */
+/* Whether products with a factor or a k of 0 scale their result, as in BLAS; without it they leave
+ * it as it is. */
 bool testgpu_scales(void);
 /* Which routines say something else of pivots that fail: see TESTGPU_LAST_PIVOT. */
 unsigned testgpu_last_pivot(void);
@@ -174,13 +177,13 @@ int testgpu_cublas_minor(int otherwise);
  */
 void *testgpu_reach(struct testgpu_run *run, CUdeviceptr address, size_t bytes);
 
-/* The same for a kernel, whose elements are at multiples of their size. CUDA_SUCCESS, or what the operation returns: the fault is
- * recorded. */
+/* The same for a kernel, whose elements are at multiples of their size. CUDA_SUCCESS, or what the
+ * operation returns: the fault is recorded. */
 CUresult testgpu_reach_elements(struct testgpu_run *run, CUdeviceptr address, size_t bytes,
                                 size_t element, void **reached);
 
-/* What an operation reads or writes: columns of so many bytes, which begin `pitch` bytes apart; or of a triangle in them, of elements of so many
- * bytes. */
+/* What an operation reads or writes: columns of so many bytes, which begin `pitch` bytes apart; or
+ * of a triangle in them, of elements of so many bytes. */
 enum { TESTGPU_WHOLE, TESTGPU_LOWER, TESTGPU_UPPER };
 struct testgpu_place {
     CUdeviceptr address;

@@ -3,7 +3,8 @@
 
 BUILD ?= build
 CUDA_INCLUDE ?= /usr/local/cuda/include
-# It stands in for the libraries of CUDA 13, which older headers do not describe: scripts/install-deps has fetched newer ones then.
+# It stands in for the libraries of CUDA 13, which older headers do not describe:
+# scripts/install-deps has fetched newer ones then.
 TESTGPU_CUDA_INCLUDE ?= $(if $(shell grep -sE '^.define CUDA_VERSION 1[3-9]' $(CUDA_INCLUDE)/cuda.h),$(CUDA_INCLUDE),$(BUILD)/cuda/include)
 WARN ?= -std=c11 -Wall -Wextra
 # gcc's word, whatever CC is: newer clangs do not know it.
@@ -21,8 +22,9 @@ TESTGPU_PARTS := $(filter-out test_%,$(basename $(notdir $(sort $(wildcard $(TES
 # What computes, for cuBLAS and for cuSOLVER.
 TESTGPU_COMPUTES := matrix openblas openblas_gemv
 TESTGPU_CUDA := $(patsubst %,$(BUILD)/testgpu/obj/%.o,$(filter-out cublas_% solver_% $(TESTGPU_COMPUTES),$(TESTGPU_PARTS)))
-# The kernels of gpu/own/, and some with mistakes for the test GPU's own tests. They are instrumented: each access to memory calls a
-# function of kernel_memory.c; objcopy gives it a name that no sanitizer has. Vectors would make one access of several.
+# The kernels of gpu/own/, and some with mistakes for the test GPU's own tests. They are
+# instrumented: each access to memory calls a function of kernel_memory.c; objcopy gives it a name
+# that no sanitizer has. Vectors would make one access of several.
 TESTGPU_CXX ?= $(CROSS)g++
 TESTGPU_KERNELS := $(patsubst %.cu,$(BUILD)/testgpu/obj/%.cu.o,$(wildcard gpu/own/*.cu $(TESTGPU_SRC)/*.cu))
 TESTGPU_CXXFLAGS = -std=c++14 -Wall -Wextra $(WERROR) -O2 -g -fPIC -fno-exceptions -fno-rtti -fno-gnu-unique -fno-tree-vectorize $(ARCH_FLAGS_$(ARCH)) -I. $(CPPFLAGS) \
@@ -67,8 +69,8 @@ $(BUILD)/testgpu-cuda12/libcuda.so.1: $(BUILD)/testgpu/libcuda.so.1
 	cp $< $@.new
 	mv $@.new $@
 
-# The wrapped getenv keeps the stand-in's own BLAS from reading the program's settings, the wrapped gemv from reading behind x. openblas.o is
-# linked last, so that it is the first to be ended.
+# The wrapped getenv keeps the stand-in's own BLAS from reading the program's settings, the wrapped
+# gemv from reading behind x. openblas.o is linked last, so that it is the first to be ended.
 define testgpu_link
 	@test -n "$(OPENBLAS_STATIC)" || { echo "libopenblas.a not found: set OPENBLAS_STATIC" >&2; false; }
 	$(CC) $(TESTGPU_LDFLAGS) -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags \

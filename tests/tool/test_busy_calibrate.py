@@ -15,7 +15,8 @@ from lib.tap import Tap
 
 ACCEL = str(BUILD / "accel")
 HIDDEN = {"CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]}
-# A BLAS whose products of order 48 take 60 ms for the first SLOW times. Its other names, which are not measured, make a BLAS of it.
+# A BLAS whose products of order 48 take 60 ms for the first SLOW times. Its other names, which are
+# not measured, make a BLAS of it.
 SOURCE = """
 #include <unistd.h>
 #define NOTHING(name) void name(void) {}

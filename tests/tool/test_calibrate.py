@@ -153,15 +153,17 @@ with tempfile.TemporaryDirectory() as folder:
            found.get("place_gbps"), done.stdout)
     tap.ok(cold["kernels_ms"] > 15 and cold["solver_ms"] > 200, "first calls that load much", first, cold)
 
-    # Rates of precisions: the test GPU's integers are four times as fast as its double precision, its TF32 eight times as its single.
+    # Rates of precisions: the test GPU's integers are four times as fast as its double precision,
+    # its TF32 eight times as its single.
     rated = str(Path(folder, "rated"))
     done, _ = calibrate(folder, "--output", rated, env={**GPU, "TESTGPU_GFLOPS": "1", "TESTGPU_DATA": "0", "TESTGPU_MEMORY": "2G"}, seconds=1)
     found = next((s for h, s in (read(rated) or {}).items() if h.startswith("[gpu ")), {})
     gains = {name: float(found.get(f"gain_{name}", 0)) for name in ("emulated", "tf32")}
     tap.ok(all(gain > 1 for gain in gains.values()), "precisions that are faster", gains, done.stderr)
 
-    # The pace of blocks of some numbers of rows, of a test GPU whose kernels take the time of a fast one's.
-    # Where the machine has other work, there may be no time for them: then once more, with more time.
+    # The pace of blocks of some numbers of rows, of a test GPU whose kernels take the time of a
+    # fast one's. Where the machine has other work, there may be no time for them: then once more,
+    # with more time.
     for seconds in 1, 1, 1, 15, 30, 60:
         paced = str(Path(folder, "paced"))
         done, _ = calibrate(folder, "--output", paced, env={**GPU, "TESTGPU_GFLOPS": "60000", "TESTGPU_HALF": "128", "TESTGPU_DATA": "0", "TESTGPU_MEMORY": "2G"}, seconds=seconds)
@@ -264,8 +266,9 @@ with tempfile.TemporaryDirectory() as folder:
     left = [name for name in os.listdir(model.parent) if name != "model"]
     tap.ok(not left, "nothing is left beside the file", *left)
 
-# Singular values: the fastest of the accurate algorithms at each order. Xgesvd has long chains of kernels, which are slow here: slower
-# than the other algorithms also where other processes take most of the machine.
+# Singular values: the fastest of the accurate algorithms at each order. Xgesvd has long chains of
+# kernels, which are slow here: slower than the other algorithms also where other processes take
+# most of the machine.
 SLOW_CHAINS = {**GPU, "TESTGPU_LAUNCH_US": "400", "TESTGPU_GFLOPS": "2000"}
 with tempfile.TemporaryDirectory() as folder:
     cases = [("an inaccurate gesvdp", "gesvdp:1+", {"gesvdj"}), ("an inaccurate gesvdj", "gesvdj:1+", {"gesvdp"}), ("all accurate", "", {"gesvdp", "gesvdj"})]

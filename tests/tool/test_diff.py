@@ -21,7 +21,8 @@ from lib.tap import Tap
 TOOL = str(BUILD / "accel")
 PYTHON = "/usr/bin/python3"
 TEST_GPU = {"ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "LD_LIBRARY_PATH": str(BUILD / "testgpu"), "TESTGPU_DELAY_US": "0"}
-# Sets r to the number of the run: 1 without libaccel, 2 with another number of threads, 3 with libaccel.
+# Sets r to the number of the run: 1 without libaccel, 2 with another number of threads, 3 with
+# libaccel.
 WHICH = 'case "$LD_PRELOAD" in *libaccel.so*) r=3 ;; *) r=$((3 - OPENBLAS_NUM_THREADS)) ;; esac\n'
 SAME, DIFFERS, FAILED = 0, 1, 2
 
@@ -451,7 +452,8 @@ def programs():
             tap.ok(left == ["out.txt", "tmp"] and Path(folder, "out.txt").read_text() == "precious\n", f"{name}: all is as before", *left)
             Path(folder, "out.txt").unlink()
 
-        # A signal while the runs are compared, as soon as the third one has ended: the report goes on, in a file too, and accel ends by it.
+        # A signal while the runs are compared, as soon as the third one has ended: the report goes
+        # on, in a file too, and accel ends by it.
         script = WHICH + "seq 1 2000000\nif [ $r = 3 ]; then (while kill -0 $$; do sleep 0.01; done; sleep 0.05; kill -TERM $PPID) >/dev/null 2>&1 & fi"
         with open(Path(folder, "report"), "w") as report:
             done = subprocess.run([TOOL, "diff", "--", "sh", "-c", script], cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=report, stderr=subprocess.PIPE,

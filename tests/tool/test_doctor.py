@@ -19,7 +19,8 @@ TOOL = str(BUILD / "accel")
 TESTGPU = BUILD / "testgpu"
 FILES = ("libcuda.so.1", "libcublas.so.13", "libcusolver.so.12")
 QUICK = {"TESTGPU_DELAY_US": "0", "CUDA_HOME": "/nowhere"}
-# Executes a program to which userfaultfd() is forbidden (seccomp); whether the kernel offers its asynchronous write protection.
+# Executes a program to which userfaultfd() is forbidden (seccomp); whether the kernel offers its
+# asynchronous write protection.
 CALL = {"x86_64": 323, "aarch64": 282}[os.uname().machine]
 REFUSING = f"""
 import ctypes, os, struct, sys
@@ -172,7 +173,8 @@ with tempfile.TemporaryDirectory() as folder:
     is_so("MPS, of a driver that cannot be asked", 0, "OK", "MPS", f"running ({pipes})", "", {**asked, "TESTGPU_ATTRIBUTES": "133=-1"}, program=False)
     is_so("a pipe that MPS has left", 0, "WARN", "MPS", f"has ended, or is not for this GPU: its pipe is in {pipes}", "nvidia-cuda-mps-control -d",
           {**asked, "TESTGPU_ATTRIBUTES": "133=0"}, program=False)
-    # Without the variable the pipe is looked for in its default folder, where a machine may have one: then the row is another.
+    # Without the variable the pipe is looked for in its default folder, where a machine may have
+    # one: then the row is another.
     says = dict((what, says) for _, what, says, _ in rows_of(doctor(folder, env={**GPU, "TESTGPU_ATTRIBUTES": "133=0"})))["MPS"]
     ranks = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
     alone = {**GPU, **ranks, "TESTGPU_ATTRIBUTES": "133=0"}

@@ -103,7 +103,8 @@ with tempfile.TemporaryDirectory() as folder:
         ok("one of RTLD_DEEPBIND, beside a BLAS that is called", done, rows, 0,
            ("WARN", "BLAS", rf"/libblas\.so\.3, .* first cblas_dgemm; \S+{past}"))
         tap.ok(len([row for row in rows if row[0] == "WARN"]) == 1, "no other is meant", *rows)
-    # A library that needs others which its program alone finds, as those of wheels do; its code tells, whether it is called or not.
+    # A library that needs others which its program alone finds, as those of wheels do; its code
+    # tells, whether it is called or not.
     private = compiled("libprivate.so", "int private_one(void) { return 1; }", "-shared", "-fPIC", "-Wl,-soname,libprivate.so")
     for bits in 32, 64:
         needing = compiled(f"libneeding{bits}.so", (ROOT / "tests/fixtures/providers/strict.c").read_text(), "-w", f"-DINTEGER=int{bits}_t", "-shared", "-fPIC",

@@ -63,7 +63,8 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(not report.exists(), "no CUDA was started, though it was there")
     tap.ok(os.listdir(folder) == [], "nothing is left in TMPDIR", *os.listdir(folder))
 
-    # Without a calibration, the program says nothing of the place where one would be; of one that the setting names, it does.
+    # Without a calibration, the program says nothing of the place where one would be; of one that
+    # the setting names, it does.
     LOGS = {"HOME": folder, "ACCEL_LOG": "1"}
     done = estimate("--gpu", "H200", "--", str(BUILD / "tests/steps"), "dgemm:600:1", env=LOGS)
     tap.ok(done.returncode == 0 and "sym=dgemm_" in done.stderr and "no calibration" not in done.stderr, "no calibration, and none is named", done.stderr)

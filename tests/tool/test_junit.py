@@ -81,7 +81,8 @@ with tempfile.TemporaryDirectory(prefix="accel-action-") as folder:
         values = {name: "" if value is None else str(value) for name, value in ((key, row.get("default")) for key, row in action["inputs"].items())} | given
         env = {name: text.replace("${{ inputs.", "").replace(" }}", "") for name, text in step.get("env", {}).items()}
         env = {name: values[text] for name, text in env.items()}
-        # A later step has what an earlier one has put on the PATH. MAKEFLAGS: make says what it would do.
+        # A later step has what an earlier one has put on the PATH. MAKEFLAGS: make says what it
+        # would do.
         path = Path(folder, "path")
         runner["PATH"] = ":".join([*(path.read_text().split("\n")[:-1] if path.exists() else []), os.environ["PATH"]])
         done = subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], cwd=folder, env=runner | env, stdin=subprocess.DEVNULL, text=True,

@@ -14,7 +14,8 @@ from lib.tap import Tap
 TOOL = str(BUILD / "accel")
 tap = Tap()
 
-# Runs in the Python that has Jupyter: starts the kernel of a name, runs the cells that it is given, prints what each shows.
+# Runs in the Python that has Jupyter: starts the kernel of a name, runs the cells that it is given,
+# prints what each shows.
 CLIENT = """
 import json, sys, threading
 from jupyter_client import KernelManager
@@ -26,7 +27,8 @@ client.wait_for_ready(timeout=120)
 shown = []
 ended, threads = threading.Event(), []
 def interrupt():
-    # Again and again: ipykernel may lose one that comes while it prints. Seldom: it takes its time to show one.
+    # Again and again: ipykernel may lose one that comes while it prints. Seldom: it takes its time
+    # to show one.
     pause = 1
     while not ended.wait(pause):
         manager.interrupt_kernel()

@@ -167,7 +167,8 @@ static void knows_damage(void **state)
     assert_int_equal(counts.first_damaged, 1);
 }
 
-/* A line of 3 MB is cut off, and the next one is read; a line with too many fields is damaged, as is one of many objects without an end. */
+/* A line of 3 MB is cut off, and the next one is read; a line with too many fields is damaged, as
+ * is one of many objects without an end. */
 static void bounds_lines(void **state)
 {
     enum { LONG = 3000000 };

@@ -90,7 +90,8 @@ def decisions(program, *arguments):
 LOG.unlink()
 good = all(decisions("random_calls", "-i", interface, "-c", 3, "-n", 60, "-r", "?*") for interface in ("fortran", "cblas-column", "cblas-row"))
 good = decisions("random_lapack", "-f", "tyesmv", "-c", 3, "-n", 40, "-o", Path(FOLDER.name, "report"), 1) and good
-# OpenBLAS's gesv does nothing without right-hand sides: replay says so. It lacks some routines, and calls of a few come to nothing.
+# OpenBLAS's gesv does nothing without right-hand sides: replay says so. It lacks some routines, and
+# calls of a few come to nothing.
 text = "".join(text for text in LOG.read_text().splitlines(True) if " nrhs=0 " not in text)
 text += "".join(line(sym=f"{letter}gemmt{end}_", args="L,N,T", n=30, k=20) for letter in "sdcz" for end in ("", "r"))
 text += line(sym="sbgemm_", args="N,T", m=40, n=30, k=20) + "".join(line(sym=f"{letter}pocon_", args="U", n=30) for letter in "sdcz")

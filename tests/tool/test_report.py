@@ -178,7 +178,8 @@ with tempfile.TemporaryDirectory() as folder:
     tap.ok(shown.returncode == 0 and len(text) < 2_000_000 and 1000 < len(marks) <= 8000 and len(table_of(page)) == 250 and "All other rows" in text and "Further threads have no lane" in text and
            "66 k calls of" in text, "many calls, of many kinds: the page stays small, and says what is not on it", shown, len(text), len(marks))
 
-    # Of a cluster, what its processes say is there once; of many lines that differ, the page says how many it leaves out.
+    # Of a cluster, what its processes say is there once; of many lines that differ, the page says
+    # how many it leaves out.
     def says(event, host, rank, **fields):
         return {"v": 1, "time": 1.5, "host": host, "rank": rank, "pid": 7, "tid": 7, "event": event, **fields}
 

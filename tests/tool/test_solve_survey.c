@@ -1,4 +1,5 @@
-/* What is made of the times of solutions by a triangle: when our own kernel is used, and the rates. */
+/* What is made of the times of solutions by a triangle: when our own kernel is used, and the
+ * rates. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

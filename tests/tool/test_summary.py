@@ -69,7 +69,8 @@ for name, env, form in ("the table", {}, "1"), ("JSON", {}, "json"), ("not where
     expected = ("1 call ran on the CPU while the GPU was starting, in ", "ACCEL_START=wait makes calls wait for it")
     text = " ".join(done.stderr.replace("\naccel:", "").split()) if form == "1" else "\n".join(summaries(done.stderr)[0]["hints"])
     tap.ok(all((words in text) != bool(env) for words in expected) and max(map(len, done.stderr.splitlines())) <= (100 if form == "1" else 2000), f"a hint to ACCEL_START: {name}", done.stderr)
-# A process that a program starts with another form tells what the summary has, in the summary's form.
+# A process that a program starts with another form tells what the summary has, in the summary's
+# form.
 for form, other in ("json", "1"), ("1", "json"):
     done = run(f"import os, sys; os.environ['ACCEL_SUMMARY'] = {other!r}; os.execv(sys.executable, [sys.executable, '-c', {CALLS!r}])", form)
     if form == "json":

@@ -19,7 +19,8 @@
 enum { N = 800, GFLOPS = 50 };
 static const double gbps = 1, seconds = 2;
 
-/* The file's section has the kernel's time, and by how much the call took longer than its schedule says. */
+/* The file's section has the kernel's time, and by how much the call took longer than its schedule
+ * says. */
 static void check_section(const struct survey *survey, double kernel_ms)
 {
     struct sections sections = {.count = 0};
@@ -35,7 +36,8 @@ static void check_section(const struct survey *survey, double kernel_ms)
     sections_free(&sections);
 }
 
-/* 15 MB go up in 15 ms, the kernel takes 20 ms, 5 MB come down in 5. What the copies leave of the whole is less than the kernel. */
+/* 15 MB go up in 15 ms, the kernel takes 20 ms, 5 MB come down in 5. What the copies leave of the
+ * whole is less than the kernel. */
 static void a_kernel_counts_as_a_whole(void **state)
 {
     const int64_t flops = (int64_t)2 * N * N * N;

@@ -1,4 +1,5 @@
-/* Each row of BLAS and LAPACK: a line of the log gives the call back that it tells, with every letter. */
+/* Each row of BLAS and LAPACK: a line of the log gives the call back that it tells, with every
+ * letter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

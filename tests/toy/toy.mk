@@ -1,5 +1,5 @@
-# A libaccel that knows libtoy, which is no BLAS, beside BLAS and LAPACK: test_toy.py. All objects are those of the other build, except
-# those that are made from the tables.
+# A libaccel that knows libtoy, which is no BLAS, beside BLAS and LAPACK: test_toy.py. All objects
+# are those of the other build, except those that are made from the tables.
 TOY := $(BUILD)/tests/toy
 TOY_OBJECTS := $(addprefix $(TOY)/,ops/names.o ops/op.o shim/arch/$(ARCH)/entry.o tests/toy/toy_op.o)
 $(eval $(call tables,tests/toy/,$(OPS_LIBRARIES) tests/toy))

@@ -1,6 +1,6 @@
 /*
- * Compares JSON by structure: members in any order, with any white space between them. Holds the whole of each run's JSON in
- * memory, at about a hundred bytes a number.
+ * Compares JSON by structure: members in any order, with any white space between them. Holds the
+ * whole of each run's JSON in memory, at about a hundred bytes a number.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -96,7 +96,8 @@ static void read_number(struct number *number, char text[NUMBER_TEXT_BYTES],
     number_print(text, number, &precision_double);
 }
 
-/* Whether an integer may have more than 64 bits: json-c replaces such a one by the largest or least that it has. */
+/* Whether an integer may have more than 64 bits: json-c replaces such a one by the largest or least
+ * that it has. */
 static bool is_too_long(struct json_object *value)
 {
     return json_object_is_type(value, json_type_int) &&

@@ -1,6 +1,6 @@
 /*
- * Compares Matrix Market files as matrices: entries in any order, a symmetric matrix as a triangle or in full. Holds all entries
- * in memory: 48 to 96 bytes each, twice that if a triangle is stored.
+ * Compares Matrix Market files as matrices: entries in any order, a symmetric matrix as a triangle
+ * or in full. Holds all entries in memory: 48 to 96 bytes each, twice that if a triangle is stored.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -187,7 +187,8 @@ static bool read_coordinates(struct matrix *matrix)
     return true;
 }
 
-/* Reads by columns: with a symmetry the lower triangle alone, for a skew matrix without the diagonal. */
+/* Reads by columns: with a symmetry the lower triangle alone, for a skew matrix without the
+ * diagonal. */
 static bool read_array(struct matrix *matrix)
 {
     for (int64_t column = 1; column <= matrix->columns; column++) {

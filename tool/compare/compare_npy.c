@@ -1,6 +1,6 @@
 /*
- * Compares arrays as NumPy saves them (.npy, versions 1 to 3): element by element, in any order of axes and bytes. The files are
- * mapped, so that they need not fit into memory.
+ * Compares arrays as NumPy saves them (.npy, versions 1 to 3): element by element, in any order of
+ * axes and bytes. The files are mapped, so that they need not fit into memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -37,7 +37,8 @@ void text_line_free(struct text_line *line)
     *line = (struct text_line){NULL, 0, NULL, 0, 0};
 }
 
-/* Returns the text in front of number i, or behind the last number, without the spaces beside numbers. */
+/* Returns the text in front of number i, or behind the last number, without the spaces beside
+ * numbers. */
 static const char *gap(const struct text_line *line, size_t i, size_t *length)
 {
     size_t start = 0, end = line->length;
@@ -55,7 +56,8 @@ static const char *gap(const struct text_line *line, size_t i, size_t *length)
     return line->text + start;
 }
 
-/* Whether the lines are the same, except for their numbers' values. If not, sets *a_at and *b_at to where their text parts. */
+/* Whether the lines are the same, except for their numbers' values. If not, sets *a_at and *b_at to
+ * where their text parts. */
 static bool same_structure(const struct text_line *a, const struct text_line *b, size_t *a_at,
                            size_t *b_at)
 {

@@ -19,8 +19,8 @@ struct text_line {
 bool text_line_scan(struct text_line *line, const char *text, size_t length);
 void text_line_free(struct text_line *line);
 
-/* Counts the differences of a and b. noise: the same line of the second run without libaccel, or NULL. place: begins the
- * messages. Text must be the same, except for spaces beside a number. */
+/* Counts the differences of a and b. noise: the same line of the second run without libaccel, or
+ * NULL. place: begins the messages. Text must be the same, except for spaces beside a number. */
 void text_line_compare(struct tally *tally, const struct text_line *a, const struct text_line *b,
                        const struct text_line *noise, const char *place);
 

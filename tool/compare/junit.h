@@ -1,6 +1,6 @@
 /*
- * A report in JUnit's XML, as Ant writes it and CI servers read it: one test suite, a test case for each thing that was looked at.
- * Not thread-safe.
+ * A report in JUnit's XML, as Ant writes it and CI servers read it: one test suite, a test case for
+ * each thing that was looked at. Not thread-safe.
  */
 #ifndef ACCEL_TOOL_JUNIT_H
 #define ACCEL_TOOL_JUNIT_H
@@ -21,11 +21,13 @@ struct junit {
     double began_ms;
 };
 
-/* Opens the file anew, so that no former report stays; path NULL: no report. False with a message on stderr. */
+/* Opens the file anew, so that no former report stays; path NULL: no report. False with a message
+ * on stderr. */
 bool junit_open(struct junit *junit, const char *path, const char *group);
 
-/* Adds a case. The message is one line, and the details are what a person reads below it; both count if it has not passed. They may
- * have any bytes: what XML does not allow becomes a question mark. */
+/* Adds a case. The message is one line, and the details are what a person reads below it; both
+ * count if it has not passed. They may have any bytes: what XML does not allow becomes a question
+ * mark. */
 void junit_case(struct junit *junit, const char *name, double seconds, enum junit_outcome outcome,
                 const char *message, const char *details);
 

@@ -1,6 +1,6 @@
 /*
- * Copies what the runs have written to the folder of --keep: 1-without/, 2-threads/, 3-with/. Each has stdout and the output
- * files under their own names; 3-with/ has decisions.json, too.
+ * Copies what the runs have written to the folder of --keep: 1-without/, 2-threads/, 3-with/. Each
+ * has stdout and the output files under their own names; 3-with/ has decisions.json, too.
  */
 #ifndef ACCEL_TOOL_KEPT_RUNS_H
 #define ACCEL_TOOL_KEPT_RUNS_H

@@ -102,7 +102,8 @@ static bool scan_hexadecimal(const char *text, size_t at, struct scan *scan)
     return true;
 }
 
-/* Returns where the digits of the exponent at `at` begin; 0 if there is no exponent. *start: its sign or first digit. */
+/* Returns where the digits of the exponent at `at` begin; 0 if there is no exponent. *start: its
+ * sign or first digit. */
 static size_t find_exponent(const char *text, size_t at, bool has_point, size_t *start)
 {
     char c = text[at];

@@ -1,7 +1,8 @@
 /*
- * Numbers within text, as programs print them: 12, -0.5, .5, 1e-3, 1.0D+00, 1.0-101 (Fortran's exponents of three digits),
- * 0x1.8p+3, inf, nan, 1+2j, 3 - 4i. A part of a word or of a dotted chain (x1, 1.2.3, v2) is text; so is the sign in
- * 2024-01-01. A unit may follow directly (1.5ms). Pure functions: thread-safe.
+ * Numbers within text, as programs print them: 12, -0.5, .5, 1e-3, 1.0D+00, 1.0-101 (Fortran's
+ * exponents of three digits), 0x1.8p+3, inf, nan, 1+2j, 3 - 4i. A part of a word or of a dotted
+ * chain (x1, 1.2.3, v2) is text; so is the sign in 2024-01-01. A unit may follow directly (1.5ms).
+ * Pure functions: thread-safe.
  */
 #ifndef ACCEL_TOOL_NUMBER_H
 #define ACCEL_TOOL_NUMBER_H
@@ -32,7 +33,8 @@ bool number_find(const char *text, size_t length, size_t from, struct number *nu
 /* Whether the whole text is one number, which is read. text[length] must be a NUL. */
 bool number_is(const char *text, size_t length, struct number *number);
 
-/* Whether two integers, of any length, are the same: compares their digits, without leading zeros. */
+/* Whether two integers, of any length, are the same: compares their digits, without leading
+ * zeros. */
 bool number_same_integer(const char *a, size_t a_length, const char *b, size_t b_length);
 
 #endif

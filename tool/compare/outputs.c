@@ -32,7 +32,8 @@ static bool fault(const struct output *output, const char *what)
     return complain(false, "accel diff: --output %s: %s\n", output->name, what);
 }
 
-/* Finds the path from the root on, with the folder's own path if it is there already: then two names of one file are seen. */
+/* Finds the path from the root on, with the folder's own path if it is there already: then two
+ * names of one file are seen. */
 static bool find_path(struct output *output, char path[PATH_MAX])
 {
     char folder[PATH_MAX], whole[PATH_MAX];
@@ -58,7 +59,8 @@ static bool find_path(struct output *output, char path[PATH_MAX])
     return true;
 }
 
-/* Names a run's file `.NAME.accel-diff.PID.1`, in the same folder, so that to rename it is enough. */
+/* Names a run's file `.NAME.accel-diff.PID.1`, in the same folder, so that to rename it is
+ * enough. */
 static void set_path_aside(struct output *output, enum run run)
 {
     const char *path = output->path[RUN_SHIM], *base = strrchr(path, '/') + 1;

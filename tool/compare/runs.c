@@ -23,13 +23,15 @@ enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static volatile sig_atomic_t asked, child;
 
-/* Whether the program gets it anyway: a terminal's keys send it to both. When the terminal is gone, SIGHUP comes to the session's leader alone. */
+/* Whether the program gets it anyway: a terminal's keys send it to both. When the terminal is gone,
+ * SIGHUP comes to the session's leader alone. */
 static bool comes_to_both(int number, const siginfo_t *info)
 {
     return info->si_code == SI_KERNEL && (number != SIGHUP || getsid(0) != getpid());
 }
 
-/* Passes a signal to this process on to the program. A second signal kills the program, or this process. */
+/* Passes a signal to this process on to the program. A second signal kills the program, or this
+ * process. */
 static void ask(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -75,7 +77,8 @@ static const char *const thread_variables[] = {"OPENBLAS_NUM_THREADS", "MKL_NUM_
                                                "BLIS_NUM_THREADS", "OMP_NUM_THREADS"};
 enum { THREAD_VARIABLES = sizeof thread_variables / sizeof *thread_variables };
 
-/* Returns how many threads BLAS has in the program without our doing: by the first variable that is set. */
+/* Returns how many threads BLAS has in the program without our doing: by the first variable that is
+ * set. */
 static int usual_threads(void)
 {
     for (int i = 0; i < THREAD_VARIABLES; i++) {

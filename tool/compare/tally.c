@@ -10,7 +10,8 @@
 const struct precision precision_half = {11, -13}, precision_single = {24, -125},
                        precision_double = {53, -1021}, precision_extended = {64, -16381};
 
-/* Relative noise above this, and above half of the digits, is not rounding: it comes from a time or a random number. */
+/* Relative noise above this, and above half of the digits, is not rounding: it comes from a time or
+ * a random number. */
 static const double ROUNDING_MAX = 1e-4;
 /* A unit of the last digit counts as rounding if this many digits were printed. */
 enum { DIGITS_MIN = 4 };
@@ -76,7 +77,8 @@ static bool within_given(const struct tolerances *allowed, const struct distance
            (allowed->ulp >= 0 && distance->ulp <= (long double)allowed->ulp);
 }
 
-/* Whether two printed numbers may be one number, rounded up and down. The finer one tells how many digits were printed. */
+/* Whether two printed numbers may be one number, rounded up and down. The finer one tells how many
+ * digits were printed. */
 static bool within_last_digit(const struct number_part *a, const struct number_part *b)
 {
     if (a->value == b->value)
@@ -94,8 +96,9 @@ static bool within_last_digits(const struct number *a, const struct number *b)
            within_last_digit(&a->part[1], &b->part[1]);
 }
 
-/* Whether the order of operations alone may make a real number differ this much: relative to itself or, if numbers have
- * cancelled, to those numbers. They are taken to be as large as an array's largest number; in text, where nothing tells, as 1. */
+/* Whether the order of operations alone may make a real number differ this much: relative to itself
+ * or, if numbers have cancelled, to those numbers. They are taken to be as large as an array's
+ * largest number; in text, where nothing tells, as 1. */
 static bool is_rounding(const struct tally *tally, const struct number *a, const struct number *b,
                         const struct distance *distance)
 {
@@ -151,7 +154,8 @@ static bool is_allowed(const struct tally *tally, const struct number *a, const 
     return within_default(tally, a, b, noise, distance);
 }
 
-/* Whether two runs without libaccel may differ this much: by rounding, or by what is allowed with libaccel. */
+/* Whether two runs without libaccel may differ this much: by rounding, or by what is allowed with
+ * libaccel. */
 static bool is_repeated(const struct tally *tally, const struct number *a, const struct number *b,
                         const struct distance *distance)
 {

@@ -1,7 +1,7 @@
 /*
- * Counts the numbers of two runs that differ, how far they are apart, and whether that is more than allowed. Each output is
- * compared twice: the two runs without libaccel give the noise floor; then the first of them is compared with the run with
- * libaccel. Not thread-safe.
+ * Counts the numbers of two runs that differ, how far they are apart, and whether that is more than
+ * allowed. Each output is compared twice: the two runs without libaccel give the noise floor; then
+ * the first of them is compared with the run with libaccel. Not thread-safe.
  */
 #ifndef ACCEL_TOOL_TALLY_H
 #define ACCEL_TOOL_TALLY_H
@@ -11,8 +11,8 @@
 
 #include "number.h"
 
-/* The differences that are allowed; negative: not given. If any is given, the given ones alone count; a number must meet one of
- * them. */
+/* The differences that are allowed; negative: not given. If any is given, the given ones alone
+ * count; a number must meet one of them. */
 struct tolerances {
     double relative, absolute, ulp;
     double noise; /* by default, how many times the noise floor is allowed */
@@ -33,8 +33,8 @@ struct distance {
     long double ulp; /* units in the last place of the larger number; of integers, the difference */
 };
 
-/* Returns how far apart two numbers are; complex ones by moduli. Two NaNs are the same; a NaN or an infinity is infinitely far
- * from anything else. */
+/* Returns how far apart two numbers are; complex ones by moduli. Two NaNs are the same; a NaN or an
+ * infinity is infinitely far from anything else. */
 struct distance distance_between(const struct number *a, const struct number *b,
                                  const struct precision *precision);
 
@@ -68,8 +68,8 @@ void tally_free(struct tally *tally);
 /* Raises the scale to the number's magnitude, if that is finite. */
 void tally_widen(struct tally *tally, const struct number *number);
 
-/* Compares two numbers of one place. noise: that of the second run without libaccel, or NULL. True if the caller must call
- * tally_show_number(). */
+/* Compares two numbers of one place. noise: that of the second run without libaccel, or NULL. True
+ * if the caller must call tally_show_number(). */
 bool tally_number(struct tally *tally, const struct number *a, const struct number *b,
                   const struct number *noise);
 void tally_show_number(struct tally *tally, const char *place, const char *a, const char *b);
@@ -91,10 +91,12 @@ void tally_same(struct tally *tally, int64_t count);
 /* Whether the run with libaccel differs by more than allowed. */
 bool tally_failed(const struct tally *tally);
 
-/* Whether the runs without libaccel differ by rounding alone; if not, nothing can be said of the one with it. */
+/* Whether the runs without libaccel differ by rounding alone; if not, nothing can be said of the
+ * one with it. */
 bool tally_repeatable(const struct tally *tally);
 
-/* Prints the counts, the worst beside the noise floor, what is allowed, and the kept differences. */
+/* Prints the counts, the worst beside the noise floor, what is allowed, and the kept
+ * differences. */
 void tally_print(FILE *file, const struct tally *tally, const char *name, const char *format);
 
 /* Prints a number with enough digits to be read back the same. */

@@ -1,6 +1,7 @@
 /*
- * What a user expects of the decisions: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N', counted in the JSON log. SYMBOL is
- * a called name, or a glob of such names. If the GPU failed at a call and the CPU finished it, the call ran on the CPU.
+ * What a user expects of the decisions: 'SYMBOL on gpu|cpu OP N' or 'SYMBOL why REASON OP N',
+ * counted in the JSON log. SYMBOL is a called name, or a glob of such names. If the GPU failed at a
+ * call and the CPU finished it, the call ran on the CPU.
  */
 #ifndef ACCEL_TOOL_EXPECT_H
 #define ACCEL_TOOL_EXPECT_H
@@ -36,8 +37,9 @@ struct decisions {
     int64_t inner_on_gpu, inner_on_cpu;
 };
 
-/* Counts the decisions in the log at `path`, in all and for each expectation, which inner calls count for, too. No log means no decisions. False with a message on
- * stderr if the log cannot be read. */
+/* Counts the decisions in the log at `path`, in all and for each expectation, which inner calls
+ * count for, too. No log means no decisions. False with a message on stderr if the log cannot be
+ * read. */
 bool expect_count(struct decisions *decisions, struct expectation *expectations, int count,
                   const char *path);
 

@@ -1,5 +1,6 @@
 /*
- * What a decision's line of the log says, as numbers, and what follows from its routine and sizes. Pure functions.
+ * What a decision's line of the log says, as numbers, and what follows from its routine and sizes.
+ * Pure functions.
  */
 #ifndef ACCEL_TOOL_LOG_DECISION_H
 #define ACCEL_TOOL_LOG_DECISION_H
@@ -29,8 +30,9 @@ struct log_decision {
 /* Fills it in from a line, which must be a decision. */
 void log_decision_read(struct log_decision *decision, const struct log_line *line);
 
-/* Makes the call of a decision's line, as far as the log tells it: routine, flags, sizes, and the shapes of its operands, which have no
- * memory; scalars are 1. False if the line is of no routine of BLAS or LAPACK, or has no possible sizes. */
+/* Makes the call of a decision's line, as far as the log tells it: routine, flags, sizes, and the
+ * shapes of its operands, which have no memory; scalars are 1. False if the line is of no routine
+ * of BLAS or LAPACK, or has no possible sizes. */
 bool log_call(struct accel_call *call, const struct log_line *line);
 
 #endif

@@ -9,7 +9,8 @@
 
 #include "tool/util/complain.h"
 
-/* A longer line is none of ours, nor what stands behind so many objects that do not end: each may be read up to the line's end. */
+/* A longer line is none of ours, nor what stands behind so many objects that do not end: each may
+ * be read up to the line's end. */
 enum { LINE_MAX_BYTES = 1 << 20, BROKEN_MAX = 64, FIELDS_MAX = 128, JSON_DEPTH = 16, VERSION = 1 };
 
 struct log_reader {
@@ -27,7 +28,8 @@ struct log_reader {
 
 /* ---- Lines ---- */
 
-/* Reads a line without its newline. A longer one than there is room for is cut. False at the end of the file. */
+/* Reads a line without its newline. A longer one than there is room for is cut. False at the end of
+ * the file. */
 static bool read_line(struct log_reader *reader)
 {
     int c;
@@ -59,8 +61,9 @@ double log_number(const struct log_line *line, const char *name, double otherwis
 
 /* ---- Their two forms ---- */
 
-/* Cuts a value off, and sets *rest to what is behind it; NULL: it was the last. A value in quotes loses these, and the backslashes before its
- * characters; one without its last quote is damaged: NULL. */
+/* Cuts a value off, and sets *rest to what is behind it; NULL: it was the last. A value in quotes
+ * loses these, and the backslashes before its characters; one without its last quote is damaged:
+ * NULL. */
 static char *cut_value(char *value, char **rest)
 {
     char *end = value;
@@ -79,7 +82,8 @@ static char *cut_value(char *value, char **rest)
     return ended ? value : NULL;
 }
 
-/* Cuts the fields of a text line, "name=value name=value", in place. Returns their number; -1 if a word is no field. */
+/* Cuts the fields of a text line, "name=value name=value", in place. Returns their number; -1 if a
+ * word is no field. */
 static int split_text(struct log_field field[FIELDS_MAX], char *text)
 {
     int fields = 0;
@@ -101,8 +105,8 @@ static int split_text(struct log_field field[FIELDS_MAX], char *text)
     return fields;
 }
 
-/* The same of a JSON object, which may have more behind it; its values stay with reader->object. -1 if it is no object, or none that
- * ends. */
+/* The same of a JSON object, which may have more behind it; its values stay with reader->object. -1
+ * if it is no object, or none that ends. */
 static int split_json(struct log_reader *reader, const char *text, const char *end)
 {
     int fields = 0;
@@ -133,7 +137,8 @@ static void count_damaged(struct log_reader *reader)
         reader->counts.first_damaged = reader->number;
 }
 
-/* A line of text must have its newline, or its last value may lack digits. In JSON of a later version, fields may mean something else. */
+/* A line of text must have its newline, or its last value may lack digits. In JSON of a later
+ * version, fields may mean something else. */
 static enum verdict judge(const struct log_reader *reader, struct log_line *line, bool json)
 {
     if (line->fields < 0 || !(json || reader->ended))
@@ -155,14 +160,15 @@ static enum verdict read_text(struct log_reader *reader, struct log_line *line, 
     return judge(reader, line, false);
 }
 
-/* Returns where `wanted` stands from `at` on; found: the same for a place before. Each byte is looked at once. */
+/* Returns where `wanted` stands from `at` on; found: the same for a place before. Each byte is
+ * looked at once. */
 static char *find_from(char *found, char *at, const char *wanted)
 {
     return found && found < at ? strstr(at, wanted) : found;
 }
 
-/* The JSON of another program may stand in the file, too, and before a line of ours, as may one that was cut. An object is passed over as
- * a whole: text in its strings is no line. */
+/* The JSON of another program may stand in the file, too, and before a line of ours, as may one
+ * that was cut. An object is passed over as a whole: text in its strings is no line. */
 static enum verdict read_ours(struct log_reader *reader, struct log_line *line)
 {
     enum verdict verdict = NOT_OURS;

@@ -1,7 +1,7 @@
 /*
- * Reads logs of libaccel (docs/log.md), text and JSON, one file after the other. Lines of other programs between them, and
- * messages, are passed over, also what stands before a line of ours because it had no newline. Not thread-safe, except for
- * different readers.
+ * Reads logs of libaccel (docs/log.md), text and JSON, one file after the other. Lines of other
+ * programs between them, and messages, are passed over, also what stands before a line of ours
+ * because it had no newline. Not thread-safe, except for different readers.
  */
 #ifndef ACCEL_TOOL_LOG_FILE_H
 #define ACCEL_TOOL_LOG_FILE_H
@@ -14,7 +14,8 @@ struct log_field {
     const char *name, *value;
 };
 
-/* A line: a decision, or with `event` something else that the log tells. Its strings are valid until the next one is read. */
+/* A line: a decision, or with `event` something else that the log tells. Its strings are valid
+ * until the next one is read. */
 struct log_line {
     const char *path;              /* of its file, as it was given */
     int64_t number;                /* in the file; the first is 1 */
@@ -23,7 +24,8 @@ struct log_line {
     int fields;
 };
 
-/* Returns a field's value, NULL if the line lacks it; as a number, `otherwise` if it lacks it or has no number there. */
+/* Returns a field's value, NULL if the line lacks it; as a number, `otherwise` if it lacks it or
+ * has no number there. */
 const char *log_string(const struct log_line *line, const char *name);
 double log_number(const struct log_line *line, const char *name, double otherwise);
 
@@ -45,9 +47,10 @@ bool log_next(struct log_reader *reader, struct log_line *line);
 const struct log_counts *log_counts(const struct log_reader *reader);
 void log_close(struct log_reader *reader);
 
-/* Reads all lines of several files, and tells take() of each. Prints a message "COMMAND: FILE: ..." on stderr for each file that
- * cannot be read, has no line of ours, or has damaged lines or later ones. Returns how many files could be read and had lines of ours; *sum gets the sums
- * over all of them. */
+/* Reads all lines of several files, and tells take() of each. Prints a message "COMMAND: FILE: ..."
+ * on stderr for each file that cannot be read, has no line of ours, or has damaged lines or later
+ * ones. Returns how many files could be read and had lines of ours; *sum gets the sums over all of
+ * them. */
 int log_read_all(const char *command, char *const *paths, int count,
                  void (*take)(void *context, const struct log_line *line), void *context,
                  struct log_counts *sum);

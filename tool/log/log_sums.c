@@ -84,7 +84,8 @@ static unsigned hash(unsigned h, const char *text)
     return h;
 }
 
-/* Returns the row like this one, a new one without calls if there is none; NULL if there is no room. */
+/* Returns the row like this one, a new one without calls if there is none; NULL if there is no
+ * room. */
 static struct log_row *find_row(struct log_sums *sums, const struct log_row *like)
 {
     const unsigned places = sizeof sums->place / sizeof *sums->place;

@@ -1,6 +1,7 @@
 /*
- * Sums over the decisions of logs, with the rows of the summary (report/totals.h). Bounded: what finds no row any more is summed in one of its
- * own. Calls inside others have rows, but are in no sum of several rows: the outer calls have their time. Not thread-safe.
+ * Sums over the decisions of logs, with the rows of the summary (report/totals.h). Bounded: what
+ * finds no row any more is summed in one of its own. Calls inside others have rows, but are in no
+ * sum of several rows: the outer calls have their time. Not thread-safe.
  */
 #ifndef ACCEL_TOOL_LOG_SUMS_H
 #define ACCEL_TOOL_LOG_SUMS_H

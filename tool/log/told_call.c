@@ -181,7 +181,8 @@ static const char *owner_of(const struct accel_routine *routine, const struct ac
 /* No gap of a call that ran is as large. */
 #define GAP_MAX ((int64_t)1 << 40)
 
-/* Reads what the line says of gaps between elements; 0: nothing. As the caller passed them. False if one is too large. */
+/* Reads what the line says of gaps between elements; 0: nothing. As the caller passed them. False
+ * if one is too large. */
 static bool read_gaps(struct told_call *told, const struct log_line *line,
                       struct json_object *operands)
 {
@@ -211,7 +212,8 @@ static bool read_gaps(struct told_call *told, const struct log_line *line,
     return true;
 }
 
-/* Sizes that the call's arguments do not tell (the rows of laswp) are those of a square matrix. False if an operand is too large. */
+/* Sizes that the call's arguments do not tell (the rows of laswp) are those of a square matrix.
+ * False if an operand is too large. */
 static bool fill_gaps(struct accel_call *call)
 {
     for (struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++)

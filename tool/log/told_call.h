@@ -1,5 +1,6 @@
 /*
- * The call of BLAS or LAPACK that a line of a log tells. Arguments that the line does not have are as programs mostly pass them.
+ * The call of BLAS or LAPACK that a line of a log tells. Arguments that the line does not have are
+ * as programs mostly pass them.
  */
 #ifndef ACCEL_TOOL_TOLD_CALL_H
 #define ACCEL_TOOL_TOLD_CALL_H

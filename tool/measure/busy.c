@@ -14,8 +14,8 @@ static double seconds_of(const struct timeval *time)
     return (double)time->tv_sec + 1e-6 * (double)time->tv_usec;
 }
 
-/* Reads a line of /proc/stat, "cpu3 user nice system idle iowait irq softirq steal ...". *ticks: all except idle and iowait;
- * guests are in user. False if the line is another one. */
+/* Reads a line of /proc/stat, "cpu3 user nice system idle iowait irq softirq steal ...". *ticks:
+ * all except idle and iowait; guests are in user. False if the line is another one. */
 static bool read_processor(const char *line, int *number, double *ticks)
 {
     unsigned long long user, nice, system, idle, waiting, irq, softirq, steal;

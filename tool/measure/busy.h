@@ -19,7 +19,8 @@ void busy_read(struct busy *busy);
 /* Returns how many processors others used on average between the two readings; 0 if unknown. */
 double busy_others(const struct busy *before, const struct busy *after);
 
-/* Whether others use so much that measured times become longer: a twentieth of the processors, and a quarter of one at least. */
+/* Whether others use so much that measured times become longer: a twentieth of the processors, and
+ * a quarter of one at least. */
 bool busy_is_much(double others, int processors);
 
 #endif

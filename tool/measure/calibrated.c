@@ -38,8 +38,8 @@ static void report_rate(const struct survey_track *track)
                x->flops / x->model_ms * 1e-6);
 }
 
-/* Prints the order from which on a square product is faster on the GPU, copies included: interpolates, by logarithms, between the
- * largest order that is not and the next. */
+/* Prints the order from which on a square product is faster on the GPU, copies included:
+ * interpolates, by logarithms, between the largest order that is not and the next. */
 static void report_crossover(const struct survey_track *cpu, const struct survey_track *gpu)
 {
     double limit = INFINITY, order = 0, above = 0;

@@ -6,8 +6,8 @@
 
 #include "sections.h"
 
-/* Prints the report to stdout. survey: an array of `surveys`. no_gpu: why no GPU was measured; NULL: the first survey measured
- * one. */
+/* Prints the report to stdout. survey: an array of `surveys`. no_gpu: why no GPU was measured;
+ * NULL: the first survey measured one. */
 void calibrated_print(const char *path, const struct sections *sections,
                       const struct survey *survey, int surveys, const char *no_gpu);
 

@@ -1,6 +1,6 @@
 /*
- * What a machine can do at most, as a calibration has measured it: the rates of large products on the CPU and on the GPU, and that
- * of copies.
+ * What a machine can do at most, as a calibration has measured it: the rates of large products on
+ * the CPU and on the GPU, and that of copies.
  */
 #ifndef ACCEL_TOOL_CEILINGS_H
 #define ACCEL_TOOL_CEILINGS_H
@@ -14,8 +14,8 @@ struct ceilings {
     char cpu[CALIBRATION_KEY_BYTES], gpu[CALIBRATION_KEY_BYTES]; /* the sections; empty: none */
 };
 
-/* Finds them in a calibration: the CPU's in its fastest section of this machine, the GPU's in that of this name, or in the first one
- * (NULL). */
+/* Finds them in a calibration: the CPU's in its fastest section of this machine, the GPU's in that
+ * of this name, or in the first one (NULL). */
 void ceilings_find(struct ceilings *ceilings, const struct calibration *file, const char *gpu_name);
 
 #endif

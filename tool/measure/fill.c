@@ -3,7 +3,8 @@
 #include "ops/op.h"
 #include "call/shape.h"
 
-/* Returns a number in [-0.5, 0.5): the upper half of Knuth's linear congruential generator (MMIX). */
+/* Returns a number in [-0.5, 0.5): the upper half of Knuth's linear congruential generator
+ * (MMIX). */
 static double next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -49,7 +50,8 @@ static int64_t elements_of(const struct accel_span *x)
     return accel_extent(x, 1) / (int64_t)accel_dtype_size(x->dtype);
 }
 
-/* Fills with the identity and 1 / order of random numbers: definite, well-conditioned, and so are its triangles. */
+/* Fills with the identity and 1 / order of random numbers: definite, well-conditioned, and so are
+ * its triangles. */
 static void fill_definite(const struct accel_span *x, uint64_t seed)
 {
     const int64_t order = accel_min(x->rows, x->cols);
@@ -68,7 +70,8 @@ static void fill_pivots(const struct accel_span *x)
             ((int32_t *)x->ptr)[i] = (int32_t)(i + 1);
 }
 
-/* Fills with scalars of reflectors that are so small that products of the reflectors stay bounded. */
+/* Fills with scalars of reflectors that are so small that products of the reflectors stay
+ * bounded. */
 static void fill_scalars(const struct accel_span *x, int64_t rows)
 {
     for (int64_t i = 0; i < x->rows * x->cols; i++)

@@ -1,5 +1,6 @@
 /*
- * The contents of a measured call's operands: pseudo-random numbers, the same each time, with which the call succeeds.
+ * The contents of a measured call's operands: pseudo-random numbers, the same each time, with which
+ * the call succeeds.
  */
 #ifndef ACCEL_TOOL_FILL_H
 #define ACCEL_TOOL_FILL_H

@@ -7,8 +7,8 @@
 /* Small: the call itself is short. */
 enum { ORDER = 48 };
 
-/* Returns the first of two runs' milliseconds less the second's, at least the clock's resolution; negative if a run fails.
- * *set_up: the first run made handles or waited for a library. */
+/* Returns the first of two runs' milliseconds less the second's, at least the clock's resolution;
+ * negative if a run fails. *set_up: the first run made handles or waited for a library. */
 static double excess_ms(struct gpu_device *device, const struct accel_routine *routine,
                         struct workload_memory *memory, bool *set_up)
 {

@@ -1,6 +1,7 @@
 /*
- * The extra time of first calls on this GPU: a routine's first call loads its kernels, the first call of LAPACK opens cuSOLVER.
- * Only a process that has made no call can measure it. The libraries' files may be in the page cache already.
+ * The extra time of first calls on this GPU: a routine's first call loads its kernels, the first
+ * call of LAPACK opens cuSOLVER. Only a process that has made no call can measure it. The
+ * libraries' files may be in the page cache already.
  */
 #ifndef ACCEL_TOOL_FIRST_CALLS_H
 #define ACCEL_TOOL_FIRST_CALLS_H

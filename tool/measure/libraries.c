@@ -62,8 +62,8 @@ const char *libraries_open_own(struct libraries *library, const char *path)
 
 /* ---- Finding ---- */
 
-/* Looks in the named libraries before those that they are linked to: a libblas may be linked to a library that has LAPACK, too,
- * but programs get LAPACK from the library that they name. */
+/* Looks in the named libraries before those that they are linked to: a libblas may be linked to a
+ * library that has LAPACK, too, but programs get LAPACK from the library that they name. */
 bool libraries_find(const struct libraries *library, const struct accel_routine *routine,
                     struct library_function *function)
 {

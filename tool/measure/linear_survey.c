@@ -1,6 +1,6 @@
 /*
- * train() of liblinear, whose parameters begin alike in 2.30 and later. The same problem takes more or fewer directions by chance: what
- * counts is the time of one.
+ * train() of liblinear, whose parameters begin alike in 2.30 and later. The same problem takes more
+ * or fewer directions by chance: what counts is the time of one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 
 static long directions; /* that its lines speak of */
 
-/* A line for each iteration says how many directions of conjugate gradients there were; the gradient takes as much as one. */
+/* A line for each iteration says how many directions of conjugate gradients there were; the
+ * gradient takes as much as one. */
 static void count_directions(const char *text)
 {
     const char *number = strstr(text, " CG ");
@@ -28,8 +29,9 @@ static double train_once(const struct ml_library *liblinear, const struct linear
     return ml_survey_train(liblinear, problem, &parameter);
 }
 
-/* Returns the milliseconds that so many directions take as a program's training is expected to try; 0: it has tried none. On a device the
- * rows have to be brought, too, once: a training that goes on for longer tells what a direction takes. */
+/* Returns the milliseconds that so many directions take as a program's training is expected to try;
+ * 0: it has tried none. On a device the rows have to be brought, too, once: a training that goes on
+ * for longer tells what a direction takes. */
 static double time_of(const struct ml_library *liblinear, const struct linear_problem *problem,
                       int solver)
 {
@@ -42,7 +44,8 @@ static double time_of(const struct ml_library *liblinear, const struct linear_pr
     return ms + (longer - ms) / (many - few) * (LINEAR_DIRECTIONS_MOST - few);
 }
 
-/* Of two classes, the faster one of the two solvers: the estimate is to be too small rather than too large. */
+/* Of two classes, the faster one of the two solvers: the estimate is to be too small rather than
+ * too large. */
 static double measure(const struct ml_library *liblinear, const struct ml_survey_rows *made,
                       const int64_t size[ACCEL_DIMENSIONS])
 {

@@ -1,6 +1,7 @@
 /*
- * Measures trainings of the system's libsvm and liblinear, for a calibration: what an element, a kernel value or a row takes on this CPU,
- * and the same trainings on a device. Programs with a copy of these libraries of their own are judged by it, too.
+ * Measures trainings of the system's libsvm and liblinear, for a calibration: what an element, a
+ * kernel value or a row takes on this CPU, and the same trainings on a device. Programs with a copy
+ * of these libraries of their own are judged by it, too.
  */
 #ifndef ACCEL_TOOL_ML_SURVEY_H
 #define ACCEL_TOOL_ML_SURVEY_H
@@ -49,16 +50,18 @@ struct ml_survey {
 
 extern const struct ml_survey ml_survey_svm, ml_survey_linear;
 
-/* Makes a survey of one track, of which survey_close() frees the memory: trainings of growing size, until the next one would take more
- * than the seconds left. No tracks: the library is not there. False if memory runs out. */
+/* Makes a survey of one track, of which survey_close() frees the memory: trainings of growing size,
+ * until the next one would take more than the seconds left. No tracks: the library is not there.
+ * False if memory runs out. */
 bool ml_survey_run(const struct ml_survey *one, struct survey *survey, double seconds);
 
-/* The same on a device, as a track of its own, without shapes if the library is not there, or the device cannot. */
+/* The same on a device, as a track of its own, without shapes if the library is not there, or the
+ * device cannot. */
 bool ml_survey_run_on(const struct ml_survey *one, struct gpu_device *device, double up_gbps,
                       double down_gbps, struct survey_track *track, double seconds);
 
-/* Returns the milliseconds of a training: of the library's in CPU time of this thread, which trains alone, so that what else runs does not
- * count; of a device's all of it. 0: the device cannot. */
+/* Returns the milliseconds of a training: of the library's in CPU time of this thread, which trains
+ * alone, so that what else runs does not count; of a device's all of it. 0: the device cannot. */
 double ml_survey_train(const struct ml_library *library, const void *problem,
                        const void *parameter);
 

@@ -6,7 +6,8 @@ enum { SMALLEST = 256, LARGEST = 4096 };
 /* A product that takes so long in native precision tells the rate. */
 #define ENOUGH_MS 2.0
 
-/* Returns the least milliseconds of some products of this order on the device; negative if they fail, or are not in this precision. */
+/* Returns the least milliseconds of some products of this order on the device; negative if they
+ * fail, or are not in this precision. */
 static double product_ms(struct gpu_device *device, struct workload_memory *memory,
                          const struct accel_routine *routine, int64_t order,
                          enum gpu_precision precision)

@@ -1,5 +1,6 @@
 /*
- * Finds the libraries that a program calls: runs it with libaccel, which notes them (dispatch/called.h).
+ * Finds the libraries that a program calls: runs it with libaccel, which notes them
+ * (dispatch/called.h).
  */
 #ifndef ACCEL_TOOL_PROGRAM_H
 #define ACCEL_TOOL_PROGRAM_H
@@ -32,14 +33,15 @@ struct program_libraries {
     bool whole; /* none is missing: the program did not fail, nor call more than LIBRARIES_MAX */
 };
 
-/* In a process that becomes a program: has it note its calls in a file (a path), run all on the CPU, and write its stdout to stderr. */
+/* In a process that becomes a program: has it note its calls in a file (a path), run all on the
+ * CPU, and write its stdout to stderr. */
 void program_note_calls(const void *file);
 
 /* Reads that file. False with errno. */
 bool program_read_calls(struct program_libraries *found, const char *file);
 
-/* Runs the program and its children to their end, with its stdout on stderr. Says on stderr what is wrong. False if nothing can
- * be measured. */
+/* Runs the program and its children to their end, with its stdout on stderr. Says on stderr what is
+ * wrong. False if nothing can be measured. */
 bool program_run(struct program_libraries *found, char **program);
 
 #endif

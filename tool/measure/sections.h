@@ -1,6 +1,6 @@
 /*
- * Writes measurements as sections of a calibration: one for each library (the object that a routine's function is in), and one
- * for the GPU.
+ * Writes measurements as sections of a calibration: one for each library (the object that a
+ * routine's function is in), and one for the GPU.
  */
 #ifndef ACCEL_TOOL_SECTIONS_H
 #define ACCEL_TOOL_SECTIONS_H
@@ -17,8 +17,8 @@ struct sections {
     int count;
 };
 
-/* Adds a survey's sections; *sections starts as all zero. A section that is there already stays as it is. gpu: the one that was
- * measured, or NULL. False if memory runs out. */
+/* Adds a survey's sections; *sections starts as all zero. A section that is there already stays as
+ * it is. gpu: the one that was measured, or NULL. False if memory runs out. */
 bool sections_add(struct sections *sections, const struct survey *survey,
                   const struct gpu_info *gpu);
 void sections_free(struct sections *sections);

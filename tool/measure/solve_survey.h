@@ -1,6 +1,7 @@
 /*
- * Measures how fast the GPU solves by a triangle, for each real type, by its BLAS and by a kernel of our own (gpu/exec/blas/triangle_solve.h). That kernel
- * counts only if its results pass the tests of ACCEL_VERIFY in forms that stand for all, and if it gains a twentieth.
+ * Measures how fast the GPU solves by a triangle, for each real type, by its BLAS and by a kernel
+ * of our own (gpu/exec/blas/triangle_solve.h). That kernel counts only if its results pass the
+ * tests of ACCEL_VERIFY in forms that stand for all, and if it gains a twentieth.
  */
 #ifndef ACCEL_TOOL_SOLVE_SURVEY_H
 #define ACCEL_TOOL_SOLVE_SURVEY_H
@@ -8,7 +9,8 @@
 #include "workload.h"
 
 struct solve_survey {
-    /* [0]: by cuBLAS; [1]: by our own. The bytes are measured with many right-hand sides, the time of a row with few. 0: not measured, or not to be used. */
+    /* [0]: by cuBLAS; [1]: by our own. The bytes are measured with many right-hand sides, the time
+     * of a row with few. 0: not measured, or not to be used. */
     struct schedule_solving by[ACCEL_DTYPES][2];
     /* From so many right-hand sides on our own is faster; 0: it is not, or is not right */
     int64_t own_nrhs[ACCEL_DTYPES];
@@ -27,13 +29,14 @@ struct solve_shape {
 };
 extern const struct solve_shape solve_shapes[SOLVE_SHAPES];
 
-/* Milliseconds of one shape; infinite if it failed, gave wrong results, or was not tried. product: with a square of the triangle's order, which has twice as many
- * operations. */
+/* Milliseconds of one shape; infinite if it failed, gave wrong results, or was not tried. product:
+ * with a square of the triangle's order, which has twice as many operations. */
 struct solve_times {
     double product, blas, own;
 };
 
-/* Returns whether our own kernel is not so slow at a shape that it need not be tried at larger ones. */
+/* Returns whether our own kernel is not so slow at a shape that it need not be tried at larger
+ * ones. */
 bool solve_own_is_near(const struct solve_times *times);
 
 /* Returns from how many right-hand sides on our own kernel is to be used; 0: never. */

@@ -25,8 +25,8 @@ enum {
     LEAST_INNER = 4
 };
 
-/* Skinny: inner size and right-hand sides are a part of the order. Tall: one size is long, with one right-hand side, or, for
- * every other order, with as many as a tall matrix has columns. */
+/* Skinny: inner size and right-hand sides are a part of the order. Tall: one size is long, with one
+ * right-hand side, or, for every other order, with as many as a tall matrix has columns. */
 static void sizes_of(int64_t size[ACCEL_DIMENSIONS], const struct accel_routine *routine,
                      enum survey_kind kind, int order)
 {
@@ -104,9 +104,9 @@ void survey_close(struct survey *survey)
 
 /* ---- The time that a shape will take ---- */
 
-/* Extrapolates from the last two measured shapes of the same kind: the times of small shapes grow by less than their operations,
- * and those of a larger one by a little more than before. Without such shapes: from the last one measured, by the operations. 0
- * if nothing was measured. */
+/* Extrapolates from the last two measured shapes of the same kind: the times of small shapes grow
+ * by less than their operations, and those of a larger one by a little more than before. Without
+ * such shapes: from the last one measured, by the operations. 0 if nothing was measured. */
 static double predicted_ms(const struct survey_track *track, const struct survey_shape *shape)
 {
     const struct survey_shape *last = NULL, *before = NULL, *other = NULL;
@@ -138,8 +138,8 @@ static double cost_ms(const struct survey_track *track, double limit_ms)
 
 /* ---- Measuring ---- */
 
-/* Returns the milliseconds of one run; negative if it fails. Ends the track if the GPU cannot run the routine, and the GPU's
- * measurements if the GPU itself fails. */
+/* Returns the milliseconds of one run; negative if it fails. Ends the track if the GPU cannot run
+ * the routine, and the GPU's measurements if the GPU itself fails. */
 static double run_once(struct survey *survey, struct survey_track *track, struct workload *workload,
                        struct gpu_host *host)
 {
@@ -176,9 +176,9 @@ static void measure_kernel(const struct survey *survey, struct survey_shape *sha
         shape->kernel_ms = shape->kernel_ms > 0 ? fmin(shape->kernel_ms, ms) : ms;
 }
 
-/* Sets shape->ms to the best of some runs, and of what it was: other work makes a time longer, never shorter. Runs until limit_ms
- * are spent. If the best run was interrupted, or took far longer than expected_ms, goes on within the survey's time: to three
- * runs, or to three times limit_ms. */
+/* Sets shape->ms to the best of some runs, and of what it was: other work makes a time longer,
+ * never shorter. Runs until limit_ms are spent. If the best run was interrupted, or took far longer
+ * than expected_ms, goes on within the survey's time: to three runs, or to three times limit_ms. */
 static void measure(struct survey *survey, struct survey_track *track, struct survey_shape *shape,
                     double expected_ms, double limit_ms)
 {
@@ -251,9 +251,10 @@ static void go_on(struct survey *survey, bool gpu, double limit_ms, double deadl
     }
 }
 
-/* Larger calls are estimated, and their schedules made, by a square of this order, of products and of factorisations. A smaller one comes
- * before, and tells whether there is time for it. A large GPU is not full before products are larger: the rate of those is that of all that is
- * divided into blocks. */
+/* Larger calls are estimated, and their schedules made, by a square of this order, of products and
+ * of factorisations. A smaller one comes before, and tells whether there is time for it. A large
+ * GPU is not full before products are larger: the rate of those is that of all that is divided into
+ * blocks. */
 enum { GUIDING_ORDER = 1600, BEFORE_ORDER = 192, FILLING_ORDER = PACE_USUAL };
 
 static struct survey_shape *square(struct survey_track *track, int64_t order)
@@ -315,7 +316,8 @@ static void measure_growth(struct survey *survey, struct survey_track *track, do
 typedef void measure_some(struct survey *survey, struct survey_track *track, double limit_ms,
                           double deadline);
 
-/* Measures the shapes on the GPU that tell most, before the cheap ones: these may take all the time. First those of double precision. */
+/* Measures the shapes on the GPU that tell most, before the cheap ones: these may take all the
+ * time. First those of double precision. */
 static void measure_first(struct survey *survey, measure_some *some, double limit_ms,
                           double deadline)
 {
@@ -329,8 +331,9 @@ static void measure_first(struct survey *survey, measure_some *some, double limi
         }
 }
 
-/* Returns a larger shape that took far less, as only the machine's other work can make it: half the time for a shape of the same
- * kind, a quarter beside a square, which has the best rate of all. NULL if there is none. */
+/* Returns a larger shape that took far less, as only the machine's other work can make it: half the
+ * time for a shape of the same kind, a quarter beside a square, which has the best rate of all.
+ * NULL if there is none. */
 static const struct survey_shape *faster_larger(const struct survey_track *track,
                                                 const struct survey_shape *shape)
 {
@@ -382,8 +385,8 @@ static int by_time(const void *a, const void *b)
     return (x->shape->ms > y->shape->ms) - (x->shape->ms < y->shape->ms);
 }
 
-/* Measures one side's shapes once more, some time after the first: first the short ones, which the machine's other work disturbs
- * most. */
+/* Measures one side's shapes once more, some time after the first: first the short ones, which the
+ * machine's other work disturbs most. */
 static void repeat(struct survey *survey, bool gpu, double limit_ms, double deadline)
 {
     struct measured *list = malloc((size_t)survey->tracks * SURVEY_SHAPES * sizeof *list);
@@ -415,9 +418,9 @@ static double call_ms(const struct survey_track *track)
     return 0;
 }
 
-/* Sets model_ms: the time without the copies. It is the kernel's, and the call's own, where copies and kernels overlap; else what the
- * copies leave, at the measured rates. If these take almost all of it, the difference says little: then a call takes as long as a smaller
- * one of its kind. */
+/* Sets model_ms: the time without the copies. It is the kernel's, and the call's own, where copies
+ * and kernels overlap; else what the copies leave, at the measured rates. If these take almost all
+ * of it, the difference says little: then a call takes as long as a smaller one of its kind. */
 static void leave_out_copies(struct survey_track *track)
 {
     const double call = call_ms(track);

@@ -1,8 +1,9 @@
 /*
- * The measurements of a calibration: calls of every routine in several shapes, on the CPU and on the GPU, in a given time. The
- * GPU gets half of it at most. The cheapest call comes first, of any routine: so all routines get as far as the time allows. In
- * the last quarter of the time all calls are measured again, the shortest first; the lesser time counts. A shape that takes
- * longer than a larger one of its kind is measured again before that, and is left out if it still does.
+ * The measurements of a calibration: calls of every routine in several shapes, on the CPU and on
+ * the GPU, in a given time. The GPU gets half of it at most. The cheapest call comes first, of any
+ * routine: so all routines get as far as the time allows. In the last quarter of the time all calls
+ * are measured again, the shortest first; the lesser time counts. A shape that takes longer than a
+ * larger one of its kind is measured again before that, and is left out if it still does.
  */
 #ifndef ACCEL_TOOL_SURVEY_H
 #define ACCEL_TOOL_SURVEY_H
@@ -66,7 +67,8 @@ struct survey {
 /* Returns the seconds of a monotonic clock. */
 double survey_now(void);
 
-/* Makes a track of each routine that the library has, and that the GPU can run. False if memory runs out. */
+/* Makes a track of each routine that the library has, and that the GPU can run. False if memory
+ * runs out. */
 bool survey_open(struct survey *survey);
 void survey_close(struct survey *survey);
 

@@ -36,8 +36,8 @@ static void scale_column(const struct accel_span *a, int64_t column, double by)
             ((float *)a->ptr)[i] *= (float)by;
 }
 
-/* Makes the matrix. Singular: the second half of the columns repeats the first. Graded: the columns' lengths fall to the type's
- * resolution. */
+/* Makes the matrix. Singular: the second half of the columns repeats the first. Graded: the
+ * columns' lengths fall to the type's resolution. */
 static void fill(const struct trial *trial, enum content content)
 {
     const struct accel_call *call = &trial->workload.call;
@@ -102,7 +102,8 @@ static double value_at(const void *values, enum accel_dtype dtype, int64_t i)
                                   : (double)((const float *)values)[i];
 }
 
-/* Compares like LAPACK's zdrvbd the values of two drivers: they may differ by 30 n eps times the largest. */
+/* Compares like LAPACK's zdrvbd the values of two drivers: they may differ by 30 n eps times the
+ * largest. */
 static bool values_agree(const struct trial *trial)
 {
     const struct accel_span *s = &trial->workload.call.span[ACCEL_x];

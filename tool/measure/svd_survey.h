@@ -1,6 +1,7 @@
 /*
- * Finds cuSOLVER's fastest algorithm for singular values on this GPU: for each type, with and without vectors, at some orders. An
- * algorithm counts only if its results pass LAPACK's own tests on random, singular and graded matrices.
+ * Finds cuSOLVER's fastest algorithm for singular values on this GPU: for each type, with and
+ * without vectors, at some orders. An algorithm counts only if its results pass LAPACK's own tests
+ * on random, singular and graded matrices.
  */
 #ifndef ACCEL_TOOL_SVD_SURVEY_H
 #define ACCEL_TOOL_SVD_SURVEY_H
@@ -16,8 +17,9 @@ struct svd_survey {
     enum gpu_svd algorithm[SVD_ORDERS][ACCEL_DTYPES][2]; /* [1]: with vectors */
 };
 
-/* Measures until the deadline (seconds of survey_now(); an order that has begun is finished), and sets the device's algorithms by
- * gpu_svd_choose(). progress: is told of each order; may be NULL. */
+/* Measures until the deadline (seconds of survey_now(); an order that has begun is finished), and
+ * sets the device's algorithms by gpu_svd_choose(). progress: is told of each order; may be
+ * NULL. */
 void svd_survey_run(struct svd_survey *found, struct gpu_device *device,
                     struct workload_memory *memory, double deadline,
                     void (*progress)(int64_t order));

@@ -1,4 +1,5 @@
-/* svm_train() of libsvm. The parameters and problems are the same in all versions of libsvm.so.3. */
+/* svm_train() of libsvm. The parameters and problems are the same in all versions of
+ * libsvm.so.3. */
 #include "ml_survey.h"
 #include "ops/svm/libsvm.h"
 

@@ -31,7 +31,8 @@ void workload_memory_close(struct workload_memory *memory)
     memory->base = NULL;
 }
 
-/* Returns memory for `count` elements, of at least a cache line; NULL if too little is left. count may be negative: too many. */
+/* Returns memory for `count` elements, of at least a cache line; NULL if too little is left. count
+ * may be negative: too many. */
 static void *take(struct workload_memory *memory, int64_t count, size_t element)
 {
     const int64_t line = 64;
@@ -46,8 +47,8 @@ static void *take(struct workload_memory *memory, int64_t count, size_t element)
 
 /* ---- Workspace ---- */
 
-/* Returns how many elements of 8 bytes a workspace without a length argument needs at least: by the documentation of rwork and
- * iwork in LAPACK's drivers; those of gelsd have logarithms. */
+/* Returns how many elements of 8 bytes a workspace without a length argument needs at least: by the
+ * documentation of rwork and iwork in LAPACK's drivers; those of gelsd have logarithms. */
 static int64_t fixed_length(const struct accel_call *call)
 {
     bool has_m = accel_has_size(call->routine, ACCEL_m);
@@ -57,7 +58,8 @@ static int64_t fixed_length(const struct accel_call *call)
     return 200 * mx + 1000 + lapack_least_lengths(call).rwork + (nrhs > 0 ? (mn + 75) * nrhs : 0);
 }
 
-/* Returns the length that a workspace query has written to the first element. A float may have been rounded down. */
+/* Returns the length that a workspace query has written to the first element. A float may have been
+ * rounded down. */
 static int64_t wanted_length(const struct accel_call *call, uint8_t slot, const void *work)
 {
     double real;
@@ -204,8 +206,8 @@ bool timing_add(struct timing *timing, double ms)
                                            timing->spent_ms < timing->enough_ms);
 }
 
-/* Fills the operands that a run overwrites. destroyed: fills all, as LAPACK may use a matrix as workspace that the table, which
- * tells what the caller gets back, calls only read. */
+/* Fills the operands that a run overwrites. destroyed: fills all, as LAPACK may use a matrix as
+ * workspace that the table, which tells what the caller gets back, calls only read. */
 static void refill(struct workload *workload, bool destroyed)
 {
     for (int i = 0; i < ACCEL_SPANS; i++) {

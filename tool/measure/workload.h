@@ -1,6 +1,7 @@
 /*
- * A call to be measured: a routine at given sizes, with the options that programs mostly use (shape_typical), and memory and
- * contents for its operands. A library's function runs it, or the GPU.
+ * A call to be measured: a routine at given sizes, with the options that programs mostly use
+ * (shape_typical), and memory and contents for its operands. A library's function runs it, or the
+ * GPU.
  */
 #ifndef ACCEL_TOOL_WORKLOAD_H
 #define ACCEL_TOOL_WORKLOAD_H
@@ -53,13 +54,15 @@ bool timing_add(struct timing *timing, double ms);
 /* Whether the GPU can run such calls, and can gain by them. */
 bool workload_is_for(const struct accel_routine *routine);
 
-/* Makes a call of these sizes (m n k nrhs). function: the library's; NULL: for the GPU alone. False if the operands do not fit
- * into the memory, or the function does not say what workspace it needs. */
+/* Makes a call of these sizes (m n k nrhs). function: the library's; NULL: for the GPU alone. False
+ * if the operands do not fit into the memory, or the function does not say what workspace it
+ * needs. */
 bool workload_make(struct workload *workload, struct workload_memory *memory,
                    const struct accel_routine *routine, const int64_t size[ACCEL_DIMENSIONS],
                    const struct library_function *function);
 
-/* Does the same for the workload's call, which has its arguments, and of each operand the shape and the leading dimension. */
+/* Does the same for the workload's call, which has its arguments, and of each operand the shape and
+ * the leading dimension. */
 bool workload_place(struct workload *workload, struct workload_memory *memory,
                     const struct library_function *function);
 
@@ -67,7 +70,8 @@ bool workload_place(struct workload *workload, struct workload_memory *memory,
 void workload_fill(struct workload *workload);
 void workload_fill_inputs(struct workload *workload);
 
-/* Returns the milliseconds of one run; negative if it fails. First restores the inputs that a run overwrites. */
+/* Returns the milliseconds of one run; negative if it fails. First restores the inputs that a run
+ * overwrites. */
 double workload_cpu_ms(struct workload *workload);
 
 /* Runs a call on a GPU, copies included, and sets host's numbers of bytes. Returns the
@@ -97,13 +101,14 @@ struct workload_device {
     const struct block_paces *paces; /* by type */
 };
 
-/* Of a call that a schedule divides, copies and kernels overlap: returns the least milliseconds of its kernel alone in some runs, and sets
- * the workload's rates by it, so that its further runs have the schedule that programs' calls have. Returns 0 for other calls, and if it
- * fails. */
+/* Of a call that a schedule divides, copies and kernels overlap: returns the least milliseconds of
+ * its kernel alone in some runs, and sets the workload's rates by it, so that its further runs have
+ * the schedule that programs' calls have. Returns 0 for other calls, and if it fails. */
 double workload_kernel_ms(struct workload *workload, struct gpu_device *device,
                           const struct workload_device *measured, int runs);
 
-/* Returns the milliseconds that the schedule of a call says if its kernel takes kernel_ms; 0 for calls that no schedule divides. */
+/* Returns the milliseconds that the schedule of a call says if its kernel takes kernel_ms; 0 for
+ * calls that no schedule divides. */
 double workload_schedule_ms(const struct accel_call *call, struct gpu_device *device,
                             const struct workload_device *measured, double kernel_ms);
 

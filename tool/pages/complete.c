@@ -29,7 +29,8 @@ static bool is_path(const char *arg)
     return arg && (strstr(arg, "PATH") || strstr(arg, "FILE") || strstr(arg, "FOLDER"));
 }
 
-/* Prints text for single quotes of a shell, with a backslash before each of the characters of `escaped`. */
+/* Prints text for single quotes of a shell, with a backslash before each of the characters of
+ * `escaped`. */
 static void put_quoted(const char *text, const char *escaped)
 {
     for (; *text; text++) {

@@ -1,7 +1,8 @@
 /*
- * pages bash|zsh|fish, pages man TEMPLATE SETTINGS: the shells' completion for `accel`, and its manual pages, from the tables of the tool:
- * its commands, their options, the settings. `make` runs it. A template is a page with lines @COMMANDS@ and @SETTINGS@, and with
- * @VERSION@. SETTINGS is docs/settings.md, whose table says what each setting means.
+ * pages bash|zsh|fish, pages man TEMPLATE SETTINGS: the shells' completion for `accel`, and its
+ * manual pages, from the tables of the tool: its commands, their options, the settings. `make` runs
+ * it. A template is a page with lines @COMMANDS@ and @SETTINGS@, and with @VERSION@. SETTINGS is
+ * docs/settings.md, whose table says what each setting means.
  */
 #define _GNU_SOURCE
 #include "pages.h"

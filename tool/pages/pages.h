@@ -1,5 +1,6 @@
 /*
- * tool/pages/ makes the completion of shells and the manual pages: the program pages, which make runs and does not install.
+ * tool/pages/ makes the completion of shells and the manual pages: the program pages, which make
+ * runs and does not install.
  */
 #ifndef ACCEL_TOOL_PAGES_H
 #define ACCEL_TOOL_PAGES_H
@@ -11,7 +12,8 @@ void complete_bash(void);
 void complete_zsh(void);
 void complete_fish(void);
 
-/* False with a message on stderr: an unreadable file, or settings that are not those of the table. */
+/* False with a message on stderr: an unreadable file, or settings that are not those of the
+ * table. */
 bool manual_print(const char *template, const char *settings);
 
 #endif

@@ -7,8 +7,9 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* Finds libaccel.so: the given path, or (NULL) beside this program, where `make install` puts it as seen from there, or in libdir.
- * Returns NULL, or what is wrong: preload_missing, or another constant that goes on behind the path, which is set then. */
+/* Finds libaccel.so: the given path, or (NULL) beside this program, where `make install` puts it as
+ * seen from there, or in libdir. Returns NULL, or what is wrong: preload_missing, or another
+ * constant that goes on behind the path, which is set then. */
 const char *preload_find(char path[PATH_MAX], const char *given);
 extern const char preload_missing[];
 
@@ -29,11 +30,13 @@ bool preload_add_option(const char *variable, const char *option);
 /* How a program ended. */
 struct preload_end {
     int status; /* waitpid()'s */
-    int asked; /* the first of SIGINT, SIGQUIT, SIGTERM and SIGHUP that came to this process meanwhile; 0: none */
+    int asked;  /* the first of SIGINT, SIGQUIT, SIGTERM and SIGHUP that came to this process
+                   meanwhile; 0: none */
 };
 
-/* Runs a program to its end, with the shim in front of LD_PRELOAD. This process stands by meanwhile (stand_by.h). The child calls
- * prepare(context) first, for its environment and files. Returns 0 and how it ended, or the errno if the program cannot be started. */
+/* Runs a program to its end, with the shim in front of LD_PRELOAD. This process stands by meanwhile
+ * (stand_by.h). The child calls prepare(context) first, for its environment and files. Returns 0
+ * and how it ended, or the errno if the program cannot be started. */
 int preload_run(char **program, const char *shim, void (*prepare)(const void *context),
                 const void *context, struct preload_end *end);
 

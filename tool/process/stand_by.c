@@ -39,14 +39,16 @@ void stand_by_child(const struct stand_by *before)
     sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
 
-/* A stop by SIGSTOP is the child's alone: whoever sends that continues it, and would not continue this process. */
+/* A stop by SIGSTOP is the child's alone: whoever sends that continues it, and would not continue
+ * this process. */
 static bool is_of_job_control(int number)
 {
     return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
 }
 
-/* Whether the kernel sends it to a terminal's whole foreground process group, and so to the child too. When the terminal is gone, SIGHUP
- * comes to the session's leader alone. (tty_ioctl(4), credentials(7)) */
+/* Whether the kernel sends it to a terminal's whole foreground process group, and so to the child
+ * too. When the terminal is gone, SIGHUP comes to the session's leader alone. (tty_ioctl(4),
+ * credentials(7)) */
 static bool is_of_terminal(int number)
 {
     static const int group[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGWINCH};

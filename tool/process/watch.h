@@ -1,6 +1,6 @@
 /*
- * Runs a program with libaccel, and looks at it and its children when each ends: which program it was, and what it had loaded.
- * By ptrace(2).
+ * Runs a program with libaccel, and looks at it and its children when each ends: which program it
+ * was, and what it had loaded. By ptrace(2).
  */
 #ifndef ACCEL_TOOL_WATCH_H
 #define ACCEL_TOOL_WATCH_H
@@ -33,8 +33,8 @@ struct watch {
     int status;      /* of the program that was started, as waitpid() has it */
 };
 
-/* Runs the program to its end; its children may go on behind it. prepare(context) as in preload_run(). Returns 0, or the errno if it
- * cannot be started. */
+/* Runs the program to its end; its children may go on behind it. prepare(context) as in
+ * preload_run(). Returns 0, or the errno if it cannot be started. */
 int watch_run(struct watch *watch, char **program, const char *shim,
               void (*prepare)(const void *context), const void *context);
 

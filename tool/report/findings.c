@@ -36,7 +36,8 @@ static const char *reason(enum accel_why why)
     return why < ACCEL_WHYS && words[why] ? words[why] : "for another reason";
 }
 
-/* Returns the seconds that a row's calls took longer than they would have taken on the other side. */
+/* Returns the seconds that a row's calls took longer than they would have taken on the other
+ * side. */
 static double lost_s(const struct log_row *row)
 {
     const double lost =

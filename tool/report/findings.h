@@ -8,8 +8,9 @@
 
 typedef void findings_say(void *context, const char *sentence);
 
-/* Where calls took longer than they were expected to take on the other side, or failed: a sentence for each routine, class of sizes, place and
- * reason, the largest loss first, at most `most`. Returns how many there were to say; none if the time is less than a hundredth of all. */
+/* Where calls took longer than they were expected to take on the other side, or failed: a sentence
+ * for each routine, class of sizes, place and reason, the largest loss first, at most `most`.
+ * Returns how many there were to say; none if the time is less than a hundredth of all. */
 int findings_lost(const struct log_seen *seen, int most, findings_say *say, void *context);
 
 /* What a setting would bring: the summary's hints (report/hints.h). Returns how many. */

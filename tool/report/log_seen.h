@@ -1,5 +1,6 @@
 /*
- * What the report shows of logs, collected line by line: sums, charts, processes. Bounded for logs of any length.
+ * What the report shows of logs, collected line by line: sums, charts, processes. Bounded for logs
+ * of any length.
  */
 #ifndef ACCEL_TOOL_LOG_SEEN_H
 #define ACCEL_TOOL_LOG_SEEN_H
@@ -17,8 +18,10 @@ struct seen_process {
     double first_s, last_s;
 };
 
-/* An event that processes log about themselves, such as their start. Processes whose lines differ only in process, time, machine or GPU share one. It has
- * no process and no time; a field that names machines or GPUs has a list, "node1, node2", and ends with ", ..." if SEEN_LIST_BYTES are too few for all. */
+/* An event that processes log about themselves, such as their start. Processes whose lines differ
+ * only in process, time, machine or GPU share one. It has no process and no time; a field that
+ * names machines or GPUs has a list, "node1, node2", and ends with ", ..." if SEEN_LIST_BYTES are
+ * too few for all. */
 struct seen_event {
     char *name;
     char **field; /* names and values in turn */
@@ -46,8 +49,9 @@ void log_seen_close(struct log_seen *seen);
 /* Takes a line: a function for log_read_all(). */
 void log_seen_take(void *seen, const struct log_line *line);
 
-/* Returns how long the processes ran together from their first calls to their last ones; negative: not known. outside: gets the part of that
- * outside all calls; negative: not known, also where several threads of a process made calls. */
+/* Returns how long the processes ran together from their first calls to their last ones; negative:
+ * not known. outside: gets the part of that outside all calls; negative: not known, also where
+ * several threads of a process made calls. */
 double log_seen_seconds(const struct log_seen *seen, double *outside);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The page of `accel report --html`: the template tool/report/report.html, filled in from what logs have said. It refers to nothing outside of
- * itself.
+ * The page of `accel report --html`: the template tool/report/report.html, filled in from what logs
+ * have said. It refers to nothing outside of itself.
  */
 #ifndef ACCEL_TOOL_REPORT_PAGE_H
 #define ACCEL_TOOL_REPORT_PAGE_H

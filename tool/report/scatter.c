@@ -53,7 +53,8 @@ static bool put(struct scatter *scatter, struct scatter_mark mark)
     return true;
 }
 
-/* Lets more calls share a mark: those of all routines first, then those of larger spots. False if that is at its end. */
+/* Lets more calls share a mark: those of all routines first, then those of larger spots. False if
+ * that is at its end. */
 static bool coarsen(struct scatter *scatter)
 {
     const int marks = scatter->marks;

@@ -1,6 +1,7 @@
 /*
- * A chart of calls with two logarithmic axes. Calls of one routine and side that fall on the same spot share a mark; where there are too
- * many marks, those of all routines, and of larger spots: a chart of any number of calls is bounded. Not thread-safe.
+ * A chart of calls with two logarithmic axes. Calls of one routine and side that fall on the same
+ * spot share a mark; where there are too many marks, those of all routines, and of larger spots: a
+ * chart of any number of calls is bounded. Not thread-safe.
  */
 #ifndef ACCEL_TOOL_SCATTER_H
 #define ACCEL_TOOL_SCATTER_H
@@ -28,7 +29,8 @@ struct scatter {
     int place[2 * SCATTER_MARKS]; /* hashed: 1 + a mark's index; 0: free */
 };
 
-/* All zero at first. Adds `calls` equal calls at (x, y), both positive; other ones are ignored. ms: their time. */
+/* All zero at first. Adds `calls` equal calls at (x, y), both positive; other ones are ignored. ms:
+ * their time. */
 void scatter_add(struct scatter *scatter, const struct log_decision *decision, double x, double y);
 
 /* Writes the marks as the items of a list of JSON: side, decimal logarithms of x and y, calls, and

@@ -9,7 +9,8 @@
 
 /* ---- Bins ---- */
 
-/* Makes the bins twice as wide; `back`: what they had goes to the later half, else to the earlier one. */
+/* Makes the bins twice as wide; `back`: what they had goes to the later half, else to the earlier
+ * one. */
 static void coarsen(struct timeline *timeline, bool back)
 {
     enum { HALF = TIMELINE_BINS / 2 };

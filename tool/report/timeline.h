@@ -1,6 +1,7 @@
 /*
- * When calls ran: a lane for each thread, and one for each device. The time of all lanes has the same bins, which become wider as the time
- * becomes longer: bounded for any number of calls. The longest calls are kept one by one. Not thread-safe.
+ * When calls ran: a lane for each thread, and one for each device. The time of all lanes has the
+ * same bins, which become wider as the time becomes longer: bounded for any number of calls. The
+ * longest calls are kept one by one. Not thread-safe.
  */
 #ifndef ACCEL_TOOL_TIMELINE_H
 #define ACCEL_TOOL_TIMELINE_H
@@ -34,9 +35,10 @@ struct timeline {
     double left_out, untimed; /* calls for which there is no lane; whose line has no time of day */
 };
 
-/* All zero at first. Adds a call that ended at this time of day, in seconds; NAN: not known. It is on the lane of its thread, unless it is
- * inside of another call, and on that of each device that decision->ran names. thread: the name of the thread's lane; host: what the devices'
- * names begin with. */
+/* All zero at first. Adds a call that ended at this time of day, in seconds; NAN: not known. It is
+ * on the lane of its thread, unless it is inside of another call, and on that of each device that
+ * decision->ran names. thread: the name of the thread's lane; host: what the devices' names begin
+ * with. */
 void timeline_add(struct timeline *timeline, const struct log_decision *decision, double end_s,
                   const char *thread, const char *host);
 

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes text, in an element or within the quotes of an attribute: as UTF-8, with `?` for what is none and for control characters. */
+/* Writes text, in an element or within the quotes of an attribute: as UTF-8, with `?` for what is
+ * none and for control characters. */
 void html_text(FILE *to, const char *text);
 
 /* The same in XML, which may have tabs and newlines. */
@@ -27,7 +28,8 @@ struct html_part {
 void html_template(FILE *to, const char *text, const struct html_part *parts, int count,
                    const void *context);
 
-/* Print a time, and a quantity, as people read them: "12.3 ms", "4.1 s", "2 h 5 min"; "1.2 M", "640". */
+/* Print a time, and a quantity, as people read them: "12.3 ms", "4.1 s", "2 h 5 min"; "1.2 M",
+ * "640". */
 enum { HTML_NUMBER_BYTES = 32 };
 const char *html_ms(char text[HTML_NUMBER_BYTES], double ms);
 const char *html_count(char text[HTML_NUMBER_BYTES], double count);

@@ -8,8 +8,8 @@
 
 #include "dispatch/cost/calibration_file.h"
 
-/* Opens the calibration at this path; NULL: there is none. If it cannot be read, *file has no text; that of --model (named) must be readable:
- * false with a message of the command. */
+/* Opens the calibration at this path; NULL: there is none. If it cannot be read, *file has no text;
+ * that of --model (named) must be readable: false with a message of the command. */
 bool model_file_open(struct calibration *file, const char *command, const char *path, bool named);
 
 #endif

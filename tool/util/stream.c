@@ -9,8 +9,8 @@
 
 #include "complain.h"
 
-/* A write that failed earlier has left a mark in the stream, and fflush() has nothing more to write then. Its errno is still there, unless
- * another failure has come between. */
+/* A write that failed earlier has left a mark in the stream, and fflush() has nothing more to write
+ * then. Its errno is still there, unless another failure has come between. */
 static int error_of(FILE *stream)
 {
     static const int of_writes[] = {ENOSPC, EDQUOT, EFBIG, EPIPE, EBADF, ENXIO};

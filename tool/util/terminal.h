@@ -7,10 +7,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether this descriptor is a terminal that has colour, and the user has not said NO_COLOR (https://no-color.org). */
+/* Whether this descriptor is a terminal that has colour, and the user has not said NO_COLOR
+ * (https://no-color.org). */
 bool terminal_is_coloured(int fd);
 
-/* Copies a log's word, which may have any characters, with `?` for those that do not print; returns text. */
+/* Copies a log's word, which may have any characters, with `?` for those that do not print; returns
+ * text. */
 const char *terminal_clean(char *text, size_t size, const char *word);
 
 /* Replaces control characters by `?`, in place; returns text. */

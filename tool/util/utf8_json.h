@@ -6,7 +6,8 @@
 
 #include <json-c/json.h>
 
-/* Returns a string of JSON, the caller's, with `?` for each byte that is no UTF-8; NULL if there is no memory. */
+/* Returns a string of JSON, the caller's, with `?` for each byte that is no UTF-8; NULL if there is
+ * no memory. */
 struct json_object *utf8_json(const char *text);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * The part of CUDA's binary interface that libaccel uses: types and constants of the driver API, cuBLAS and cuSOLVER, written
- * from NVIDIA's references ("CUDA Driver API", "cuBLAS", "cuSOLVER"). The functions are in cuda_functions.def. So libaccel is
- * built without a CUDA Toolkit; tests/build/test_headers.py compares types, constants and prototypes with NVIDIA's headers, the
+ * The part of CUDA's binary interface that libaccel uses: types and constants of the driver API,
+ * cuBLAS and cuSOLVER, written from NVIDIA's references ("CUDA Driver API", "cuBLAS", "cuSOLVER").
+ * The functions are in cuda_functions.def. So libaccel is built without a CUDA Toolkit;
+ * tests/build/test_headers.py compares types, constants and prototypes with NVIDIA's headers, the
  * oldest of CUDA 12 and the newest of CUDA 13. Not to be included beside these.
  */
 #ifndef ACCEL_ABI_H
@@ -22,7 +23,8 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
-/* Functions of which the driver has several versions: the one that has the types above. All drivers of CUDA 12 and 13 have it. */
+/* Functions of which the driver has several versions: the one that has the types above. All drivers
+ * of CUDA 12 and 13 have it. */
 #define cuDeviceTotalMem          cuDeviceTotalMem_v2
 #define cuDeviceGetUuid           cuDeviceGetUuid_v2
 #define cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2
@@ -176,7 +178,8 @@ typedef struct {
     CUmemAccess_flags flags;
 } CUmemAccessDesc;
 
-/* A memory pool, as CUDA 12.0 has it: newer headers name parts of what is reserved, all of which may be 0. */
+/* A memory pool, as CUDA 12.0 has it: newer headers name parts of what is reserved, all of which
+ * may be 0. */
 typedef struct {
     CUmemAllocationType allocType;
     CUmemAllocationHandleType handleTypes;

@@ -26,8 +26,8 @@ static int cublas_major;         /* of the cuBLAS in use */
 
 /* ---- The table ---- */
 
-/* Rows in the order of struct cuda_api, which has a pointer for each. They hold no pointers, which the dynamic linker would
- * have to write when a program starts. */
+/* Rows in the order of struct cuda_api, which has a pointer for each. They hold no pointers, which
+ * the dynamic linker would have to write when a program starts. */
 static const struct {
     char name[56];
     enum library { OF_DRIVER, OF_CUBLAS, OF_CUSOLVER } library;
@@ -48,7 +48,8 @@ _Static_assert(LENGTH(wanted) * sizeof(void *) == sizeof cuda_api, "one pointer 
 
 const char gpu_interface[] = "12 and 13";
 
-/* Looks up the functions of one library; returns the name of a required one that is missing, or NULL. */
+/* Looks up the functions of one library; returns the name of a required one that is missing, or
+ * NULL. */
 static const char *look_up(void *library, enum library which, void *function[])
 {
     for (size_t i = 0; i < LENGTH(wanted); i++) {
@@ -140,8 +141,8 @@ static void try_linker(struct library_search *search, int flags)
     }
 }
 
-/* Looks for a library that the program has not loaded. Tries the program's own environment before the system's copy: the
- * program may open its own later, and would get ours by its name. */
+/* Looks for a library that the program has not loaded. Tries the program's own environment before
+ * the system's copy: the program may open its own later, and would get ours by its name. */
 static void try_folders(struct library_search *search, const char *first_dir)
 {
     if (!search->library && first_dir)
@@ -164,7 +165,8 @@ const struct gpu_library_file *gpu_library(enum gpu_library which)
     return atomic_load_explicit(&is_open[which], memory_order_acquire) ? &in_use[which] : NULL;
 }
 
-/* The file that has a function of the table, given by the address of its pointer; NULL: not known. */
+/* The file that has a function of the table, given by the address of its pointer; NULL: not
+ * known. */
 static const char *path_of(const void *pointer)
 {
     Dl_info object;
@@ -232,9 +234,9 @@ static bool has_code_for_device(int cuda_major)
     return major == 0 || major * 10 + minor >= 75;
 }
 
-/* Returns the library, or NULL. A cuBLAS of one major version needs a driver of that major version (CUDA's compatibility
- * rule). libcublas finds libcublasLt beside itself only if the folder is on a search path; loaded before, libcublasLt is
- * found by its name. */
+/* Returns the library, or NULL. A cuBLAS of one major version needs a driver of that major version
+ * (CUDA's compatibility rule). libcublas finds libcublasLt beside itself only if the folder is on a
+ * search path; loaded before, libcublasLt is found by its name. */
 static void *open_cublas(const char *first_dir, int driver_version)
 {
     static const int majors[] = {13, 12}; /* the newest comes first */
@@ -358,9 +360,10 @@ static void note_cusolver(void)
     note_open(GPU_SOLVER, &CUDA(cusolverDnCreate), version_of(part));
 }
 
-/* Holds no lock while the dynamic linker works: the linker has its own, which this thread may hold already, in a constructor,
- * while another thread that opens cuSOLVER waits for it. So each thread that finds cuSOLVER unopened opens it. All get the
- * same library, the later ones once the first has loaded it, and one of them fills the table. */
+/* Holds no lock while the dynamic linker works: the linker has its own, which this thread may hold
+ * already, in a constructor, while another thread that opens cuSOLVER waits for it. So each thread
+ * that finds cuSOLVER unopened opens it. All get the same library, the later ones once the first
+ * has loaded it, and one of them fills the table. */
 bool cuda_api_open_cusolver(void)
 {
     enum { UNTRIED, MISSING, THERE };

@@ -11,7 +11,8 @@
 #include "base/file/file.h"
 #include "find_cuda.h"
 
-/* How NVIDIA names the machine: in the CUDA Toolkit (Arm servers are "sbsa", the Server Base System Architecture), and in the HPC SDK. */
+/* How NVIDIA names the machine: in the CUDA Toolkit (Arm servers are "sbsa", the Server Base System
+ * Architecture), and in the HPC SDK. */
 #ifdef __aarch64__
 #    define TARGET  "sbsa-linux"
 #    define MACHINE "aarch64"
@@ -26,7 +27,8 @@ struct search {
     bool done;
 };
 
-/* Visits the folders that match root + pattern, in reverse order of names: cuda-13 before cuda-12. */
+/* Visits the folders that match root + pattern, in reverse order of names: cuda-13 before
+ * cuda-12. */
 static void try_pattern(struct search *search, const char *root, const char *pattern)
 {
     char path[PATH_MAX];
@@ -127,7 +129,8 @@ void find_cuda_environment(bool (*visit)(const char *folder, void *context), voi
     struct search search = {visit, context, false};
     char self[PATH_MAX];
     const bool python = try_loaded_packages(&search);
-    /* The interpreter of a virtual environment is a link: the path by which it was started is inside, the file is outside. */
+    /* The interpreter of a virtual environment is a link: the path by which it was started is
+     * inside, the file is outside. */
     try_program(&search, (const char *)getauxval(AT_EXECFN));
     try_environment(&search, getenv("VIRTUAL_ENV"));
     try_environment(&search, getenv("CONDA_PREFIX"));

@@ -1,6 +1,6 @@
 /*
- * Finds CUDA's libraries that the dynamic linker does not: toolkits, PyPI wheels in the Python environment of the running
- * program, conda.
+ * Finds CUDA's libraries that the dynamic linker does not: toolkits, PyPI wheels in the Python
+ * environment of the running program, conda.
  */
 #ifndef ACCEL_FIND_CUDA_H
 #define ACCEL_FIND_CUDA_H

@@ -79,8 +79,8 @@ static int64_t aside_bytes(const struct blocks *b)
     return needs_aside(b) ? accel_bytes(b->scheduled.operand[C].x) : rest_bytes(b);
 }
 
-/* Of a triangle's cell on the diagonal, its triangle alone is copied, as far as that pays (pieces.h): what is beside it on the device is of no
- * use to any kernel. */
+/* Of a triangle's cell on the diagonal, its triangle alone is copied, as far as that pays
+ * (pieces.h): what is beside it on the device is of no use to any kernel. */
 static struct lane_rectangle rectangle_of(const struct blocks *b, int operand,
                                           const struct schedule_cell *cell)
 {
@@ -141,8 +141,9 @@ static void copy_of(void *blocks, const struct schedule_step *step, struct flow_
 
 /* ---- Steps ---- */
 
-/* Returns the blocks of C, one after the other, that make a unit: the original can compute it without the others. Those of a symmetric
- * product, and those that are overwritten in place, are panels; a triangle is one block where it is in place. */
+/* Returns the blocks of C, one after the other, that make a unit: the original can compute it
+ * without the others. Those of a symmetric product, and those that are overwritten in place, are
+ * panels; a triangle is one block where it is in place. */
 static int unit_of(const struct blocks *b)
 {
     const struct schedule_call *call = &b->scheduled.call;
@@ -175,7 +176,8 @@ static enum gpu_status compute_step(void *blocks, const struct schedule_step *st
     return status;
 }
 
-/* A factor may be used before it is proved that the program has not changed it, if that is asked before anything leaves the device. */
+/* A factor may be used before it is proved that the program has not changed it, if that is asked
+ * before anything leaves the device. */
 static bool may_trust(const struct blocks *b)
 {
     const struct schedule_call *call = &b->scheduled.call;
@@ -257,7 +259,8 @@ static bool rest_by_original(const struct blocks *b, const struct flow *flow)
     return true;
 }
 
-/* Copies what has been written of a cell to memory at `aside`, or back. Returns the end of that memory. */
+/* Copies what has been written of a cell to memory at `aside`, or back. Returns the end of that
+ * memory. */
 static char *move_cell(const struct lane_rectangle *r, int64_t cols, int64_t rows, char *aside,
                        bool back)
 {
@@ -307,8 +310,9 @@ static void undo_cell(const struct blocks *b, struct flow *flow)
     flow->done_cols = flow->done_rows = 0;
 }
 
-/* The original cannot compute one block of a triangle or of a symmetric product: it computes the whole result. Blocks that are not
- * finished have their old values still; finished blocks are kept aside meanwhile, and put back over what it computes. */
+/* The original cannot compute one block of a triangle or of a symmetric product: it computes the
+ * whole result. Blocks that are not finished have their old values still; finished blocks are kept
+ * aside meanwhile, and put back over what it computes. */
 static bool all_by_original(const struct blocks *b, const struct flow *flow)
 {
     move_written(b, flow, false);
@@ -324,9 +328,10 @@ static bool finish_by_original(const struct blocks *b, const struct flow *flow)
                             : rest_by_original(b, flow);
 }
 
-/* Returns the status for gpu_run() after a failure: nothing was written, or the original has done the rest, or neither, because a kernel
- * may have changed a result that is in place. A result that does not depend on its old values can be computed anew, once no kernel
- * writes to it. Has a stack frame of its own: the parts of calls in it are large, and a call that succeeds needs none. */
+/* Returns the status for gpu_run() after a failure: nothing was written, or the original has done
+ * the rest, or neither, because a kernel may have changed a result that is in place. A result that
+ * does not depend on its old values can be computed anew, once no kernel writes to it. Has a stack
+ * frame of its own: the parts of calls in it are large, and a call that succeeds needs none. */
 __attribute__((noinline)) static enum gpu_status
 after_failure(const struct blocks *b, struct flow *flow, enum gpu_status status)
 {
@@ -346,7 +351,8 @@ after_failure(const struct blocks *b, struct flow *flow, enum gpu_status status)
 
 /* ---- Memory ---- */
 
-/* Makes the schedule as if all operands came from the host, so that the result does not depend on what is on the device. */
+/* Makes the schedule as if all operands came from the host, so that the result does not depend on
+ * what is on the device. */
 static bool make_schedule(struct blocks *b, const struct schedule_rates *rates, int64_t available)
 {
     const int64_t memory_bytes = scheduled_memory(&b->scheduled, available);

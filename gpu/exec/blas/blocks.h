@@ -1,9 +1,11 @@
 /*
- * Runs an operation of Level 3 by a schedule (schedule.h): in one piece on the lane's stream if it is small, else in blocks while
- * operands still go up and results come down (flow.h). After a failure, finished blocks stay, and the program's original computes the
- * others; of one that was overwritten in part, the old values are put back first (blocks_rest.h, of panels).
+ * Runs an operation of Level 3 by a schedule (schedule.h): in one piece on the lane's stream if it
+ * is small, else in blocks while operands still go up and results come down (flow.h). After a
+ * failure, finished blocks stay, and the program's original computes the others; of one that was
+ * overwritten in part, the old values are put back first (blocks_rest.h, of panels).
  *
- * An operation says which kernels add a block's product; scheduled.h, what the schedule's operands are.
+ * An operation says which kernels add a block's product; scheduled.h, what the schedule's operands
+ * are.
  */
 #ifndef ACCEL_BLOCKS_H
 #define ACCEL_BLOCKS_H

@@ -122,7 +122,8 @@ static struct accel_call part_of(const struct blocks *b, const struct strip *str
                       : shape_part(b->work->call, strip->at, 0, strip->count, order);
 }
 
-/* A row of a product needs no row that is finished before it: the rest is a product of the rest of A. */
+/* A row of a product needs no row that is finished before it: the rest is a product of the rest of
+ * A. */
 static bool multiply_rest(const struct blocks *b, const struct strip *strip, int64_t row,
                           int64_t rows)
 {
@@ -188,8 +189,9 @@ static void scale_rows(const struct blocks *b, const struct strip *strip, int64_
                      left ? rows : strip->count, c->dtype, alpha);
 }
 
-/* The rest of a solution depends on its finished part. With a triangle whose finished rows are those of the identity, its original leaves
- * these values, and subtracts their products from the rest. It may leave NaN beside an infinity: so the finished part is put back. */
+/* The rest of a solution depends on its finished part. With a triangle whose finished rows are
+ * those of the identity, its original leaves these values, and subtracts their products from the
+ * rest. It may leave NaN beside an infinity: so the finished part is put back. */
 static bool solve_rest(const struct blocks *b, const struct strip *strip, int64_t row, int64_t rows)
 {
     struct accel_call part = part_of(b, strip);
@@ -225,8 +227,8 @@ static bool copy_triangle(const struct blocks *b)
     return true;
 }
 
-/* Makes the rows of the finished cell those of the identity, in the copy of A. As A stands in the equation of the call, they are columns if it is
- * transposed, or at the right. */
+/* Makes the rows of the finished cell those of the identity, in the copy of A. As A stands in the
+ * equation of the call, they are columns if it is transposed, or at the right. */
 static void make_identity(const struct blocks *b, int finished)
 {
     const int64_t order = b->schedule.call.m, size = b->schedule.call.size[A];

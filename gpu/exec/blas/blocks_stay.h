@@ -6,7 +6,8 @@
 
 #include "blocks.h"
 
-/* Begins to keep the result of a call, unless it is in place, a part of one that devices share, or comes down without a digest. */
+/* Begins to keep the result of a call, unless it is in place, a part of one that devices share, or
+ * comes down without a digest. */
 enum gpu_status stay_begin_result(struct blocks *b);
 
 #endif

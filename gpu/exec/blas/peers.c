@@ -333,7 +333,8 @@ static bool is_coming(const struct peers *peers, const struct cell *cell)
            !peers->failed[cell->owner] && !peers->stopped;
 }
 
-/* With the lock: whether a member may wait for a cell: its owner does not wait for this member, nor for one that does. */
+/* With the lock: whether a member may wait for a cell: its owner does not wait for this member, nor
+ * for one that does. */
 static bool may_wait(const struct peers *peers, int member, const struct cell *cell)
 {
     while (cell && is_coming(peers, cell) && !cell->begun) {

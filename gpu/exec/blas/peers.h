@@ -1,11 +1,13 @@
 /*
- * Cells of operands that several devices of a call need: one of these brings each of them up from host memory, its owner, and lends it to
- * the others, which copy it from there. A cell is lent once its copy is complete on the owner's device, so that nobody's stream depends on another
- * device's.
+ * Cells of operands that several devices of a call need: one of these brings each of them up from
+ * host memory, its owner, and lends it to the others, which copy it from there. A cell is lent once
+ * its copy is complete on the owner's device, so that nobody's stream depends on another device's.
  *
- * A member is one of the devices of the call, with its thread. Members begin together and end together, since a cell is lent as long as its
- * owner has its memory. Nobody waits for a member that has failed, or that goes another way: what it does not bring, the others bring up by
- * themselves. Nor do members wait for each other in a ring: the one that would close it brings its cell up by itself.
+ * A member is one of the devices of the call, with its thread. Members begin together and end
+ * together, since a cell is lent as long as its owner has its memory. Nobody waits for a member
+ * that has failed, or that goes another way: what it does not bring, the others bring up by
+ * themselves. Nor do members wait for each other in a ring: the one that would close it brings its
+ * cell up by itself.
  */
 #ifndef ACCEL_PEERS_H
 #define ACCEL_PEERS_H
@@ -27,61 +29,70 @@ struct peers_cell peers_cell_of(const struct scheduled *part, const struct sched
 
 /* Before the members run, on one thread. */
 
-/* Returns a table of no cells for so many members, at most PEERS_MOST, or NULL without memory. The caller gives it back by peers_free(), when no member uses it. */
+/* Returns a table of no cells for so many members, at most PEERS_MOST, or NULL without memory. The
+ * caller gives it back by peers_free(), when no member uses it. */
 struct peers *peers_new(int members);
 void peers_free(struct peers *peers);
 
-/* Adds the cells of a member's part of the call: those that its schedule brings up, of operands that are lent (schedule->call.lent). The
- * member runs its part by that schedule, or leaves. up_gbps: the 10^9 bytes that it brings up in a second. Returns false without memory. */
+/* Adds the cells of a member's part of the call: those that its schedule brings up, of operands
+ * that are lent (schedule->call.lent). The member runs its part by that schedule, or leaves.
+ * up_gbps: the 10^9 bytes that it brings up in a second. Returns false without memory. */
 bool peers_add(struct peers *peers, int member, const struct scheduled *part,
                const struct schedule *schedule, double up_gbps);
 
-/* Gives each cell that several members have an owner, so that all of them have brought up their own at about the same time. Returns the number of
- * such cells. No member is added any more. */
+/* Gives each cell that several members have an owner, so that all of them have brought up their own
+ * at about the same time. Returns the number of such cells. No member is added any more. */
 int peers_deal(struct peers *peers);
 
-/* Sets how far ahead members bring up their own cells: see peers_order(). If it is not set, as many as there are members. */
+/* Sets how far ahead members bring up their own cells: see peers_order(). If it is not set, as many
+ * as there are members. */
 void peers_set_ahead(struct peers *peers, int ahead);
 
-/* Has all members go another way, because one of them does not run beside the others. Members that wait for that one in peers_join() go on, and
- * peers_join() returns false. If all members have begun or left already, nobody waits, and this does nothing. Thread-safe, as what follows. */
+/* Has all members go another way, because one of them does not run beside the others. Members that
+ * wait for that one in peers_join() go on, and peers_join() returns false. If all members have
+ * begun or left already, nobody waits, and this does nothing. Thread-safe, as what follows. */
 void peers_stop(struct peers *peers);
 
 /* Of a member, on its thread: */
 
-/* Changes the order in which a member's schedule brings cells up: its own before those of others whose numbers are less than `ahead` smaller
- * (own_first.h). Also before they run. Returns false without memory. */
+/* Changes the order in which a member's schedule brings cells up: its own before those of others
+ * whose numbers are less than `ahead` smaller (own_first.h). Also before they run. Returns false
+ * without memory. */
 bool peers_order(const struct peers *peers, int member, const struct scheduled *part,
                  struct schedule *schedule, int ahead);
 
-/* Makes the schedule of its part as peers_add() has got it, for the same rates and memory, in the order for `ahead`. Returns false without
- * memory. */
+/* Makes the schedule of its part as peers_add() has got it, for the same rates and memory, in the
+ * order for `ahead`. Returns false without memory. */
 bool peers_schedule(const struct peers *peers, int member, const struct scheduled *part,
                     const struct schedule_rates *rates, int64_t memory_bytes,
                     struct schedule *schedule);
 
-/* Returns the number of a cell that several members have, and its owner; negative: it is none of these. Also before they run. */
+/* Returns the number of a cell that several members have, and its owner; negative: it is none of
+ * these. Also before they run. */
 int peers_number(const struct peers *peers, const struct peers_cell *cell, int *owner);
 
 /* Returns whether it lends or borrows an operand's cells. */
 bool peers_have(const struct peers *peers, int member, int operand);
 
-/* Begins: waits until all have begun or left. Returns whether there is anybody else; false for one that has left. A member that does not begin must
- * leave. */
+/* Begins: waits until all have begun or left. Returns whether there is anybody else; false for one
+ * that has left. A member that does not begin must leave. */
 bool peers_join(struct peers *peers, int member);
 
-/* Returns whether a member can have a cell now: it brings it up, or its owner lends it. If not, ask again after peers_wait(). */
+/* Returns whether a member can have a cell now: it brings it up, or its owner lends it. If not, ask
+ * again after peers_wait(). */
 bool peers_may_have(struct peers *peers, int member, const struct peers_cell *cell);
 
-/* Returns where another member lends a cell; 0: this one brings it up, and calls peers_lend() when it has come up. After peers_may_have(). */
+/* Returns where another member lends a cell; 0: this one brings it up, and calls peers_lend() when
+ * it has come up. After peers_may_have(). */
 gpu_address peers_find(struct peers *peers, int member, const struct peers_cell *cell);
 void peers_lend(struct peers *peers, int member, const struct peers_cell *cell, gpu_address memory);
 
 /* Waits until another member has news, for a tenth of a millisecond at most. */
 void peers_wait(struct peers *peers);
 
-/* Ends a member's part. None of its copies from other members' memory may be pending. well: the cells that it has lent are right; else nobody
- * reads them from now on. Cells that it has not lent, others bring up by themselves. Returns when nobody reads from its memory any more. Does nothing
+/* Ends a member's part. None of its copies from other members' memory may be pending. well: the
+ * cells that it has lent are right; else nobody reads them from now on. Cells that it has not lent,
+ * others bring up by themselves. Returns when nobody reads from its memory any more. Does nothing
  * the second time. */
 void peers_leave(struct peers *peers, int member, bool well);
 

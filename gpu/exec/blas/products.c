@@ -25,7 +25,8 @@ static bool stays(const struct products *p, int operand)
     return operand < C && p->factors.factor[operand].stays;
 }
 
-/* Returns where the matrix of a product is, of an operand that stays on the device, or has stayed there. */
+/* Returns where the matrix of a product is, of an operand that stays on the device, or has stayed
+ * there. */
 static struct gpu_tile kept_matrix_of(const struct products *p, int operand, int64_t product)
 {
     const struct schedule_sharing *sharing = &p->scheduled.call.sharing[operand];
@@ -62,7 +63,8 @@ static int64_t stride_of(const struct products *p, int operand)
                : schedule_matrix_bytes(&p->scheduled.call, operand) / gpu_size_of(x);
 }
 
-/* Describes matrices in host memory that go up or come down together: as one where no gap is between them. */
+/* Describes matrices in host memory that go up or come down together: as one where no gap is
+ * between them. */
 static struct lane_rectangle rectangle_of(const struct products *p, int operand,
                                           const struct schedule_cell *cell)
 {
@@ -169,7 +171,8 @@ static bool products_by_original(const struct products *p, int64_t first)
     return by_original(p, &call);
 }
 
-/* Has the original compute the rest of a product of which so many columns are there, and rows of the next. */
+/* Has the original compute the rest of a product of which so many columns are there, and rows of
+ * the next. */
 static bool rest_of_product(const struct products *p, int64_t product, int64_t cols, int64_t rows)
 {
     const struct accel_call call = accel_products_of(p->work->call, product, 1);
@@ -194,9 +197,9 @@ static bool rest_by_original(const struct products *p, const struct flow *flow)
     return products_by_original(p, first);
 }
 
-/* Returns the status for gpu_run() after a failure: nothing was written, or the original has done the rest, or neither, because a kernel
- * may have changed a result that is in place. A result that does not depend on its old values can be computed anew, once no kernel
- * writes to it. */
+/* Returns the status for gpu_run() after a failure: nothing was written, or the original has done
+ * the rest, or neither, because a kernel may have changed a result that is in place. A result that
+ * does not depend on its old values can be computed anew, once no kernel writes to it. */
 static enum gpu_status after_failure(const struct products *p, const struct flow *flow,
                                      enum gpu_status status)
 {
@@ -260,7 +263,8 @@ static enum gpu_status take_memory(struct products *p)
     return status == GPU_NO_MEMORY ? factors_leave(&p->factors) : status;
 }
 
-/* Makes a schedule as if all operands came from the host, and takes memory for it. *made: there is one. */
+/* Makes a schedule as if all operands came from the host, and takes memory for it. *made: there is
+ * one. */
 static enum gpu_status make_schedule(struct products *p, const struct schedule_rates *rates,
                                      int64_t available, bool brings, bool *made)
 {
@@ -274,7 +278,8 @@ static enum gpu_status make_schedule(struct products *p, const struct schedule_r
     return *made ? take_memory(p) : factors_leave(&p->factors);
 }
 
-/* Makes a schedule, and takes memory for it. *alone: the products are to run one by one, and nothing has been taken. */
+/* Makes a schedule, and takes memory for it. *alone: the products are to run one by one, and
+ * nothing has been taken. */
 static enum gpu_status prepare(struct products *p, bool *alone)
 {
     const struct schedule_rates *rates =

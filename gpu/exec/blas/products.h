@@ -1,7 +1,9 @@
 /*
- * Runs a batch of products by a schedule (schedule.h): in one kernel if it is small, else in groups, of which one goes up, one is computed, and
- * one comes down at the same time (flow.h). Products that are so large that two have no room, or that overlap better alone, run one after
- * the other by their own schedules. After a failure, finished columns stay, and the program's original computes the rest.
+ * Runs a batch of products by a schedule (schedule.h): in one kernel if it is small, else in
+ * groups, of which one goes up, one is computed, and one comes down at the same time (flow.h).
+ * Products that are so large that two have no room, or that overlap better alone, run one after the
+ * other by their own schedules. After a failure, finished columns stay, and the program's original
+ * computes the rest.
  */
 #ifndef ACCEL_PRODUCTS_H
 #define ACCEL_PRODUCTS_H
@@ -11,7 +13,8 @@
 
 struct products_group {
     int64_t count;
-    /* Of each operand: its first matrix, and the elements to the next one; or with pointers, a device array of where they are. */
+    /* Of each operand: its first matrix, and the elements to the next one; or with pointers, a
+     * device array of where they are. */
     struct gpu_tile at[SCHEDULE_OPERANDS];
     int64_t stride[SCHEDULE_OPERANDS];
     bool pointers;
@@ -19,7 +22,8 @@ struct products_group {
 
 struct products {
     struct gpu_work *work;
-    /* Puts the kernel of a group on the stream. Where the call only scales C, A and B are zeros: kernel_gemm_strided(). */
+    /* Puts the kernel of a group on the stream. Where the call only scales C, A and B are zeros:
+     * kernel_gemm_strided(). */
     enum gpu_status (*compute)(const struct products *p, const struct products_group *group);
     /* Runs a call of one product. */
     enum gpu_status (*alone)(struct gpu_work *work);
@@ -33,7 +37,8 @@ struct products {
     int settled;          /* groups of a result in place that are there for certain */
 };
 
-/* Runs the work's call, a batch of several products whose result is not empty. Returns the status for gpu_run(). */
+/* Runs the work's call, a batch of several products whose result is not empty. Returns the status
+ * for gpu_run(). */
 enum gpu_status products_run(struct products *p);
 
 #endif

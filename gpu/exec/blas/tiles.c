@@ -29,7 +29,8 @@ static int64_t all_bytes(const struct tiles *t)
     return bytes;
 }
 
-/* After a failure the original computes a whole panel again; and a panel must fit a landing (gpu/cuda/lane.h). */
+/* After a failure the original computes a whole panel again; and a panel must fit a landing
+ * (gpu/cuda/lane.h). */
 #define PANEL_BYTES ((int64_t)16 << 20)
 
 int64_t tiles_panel(int64_t length, int64_t size)
@@ -71,7 +72,8 @@ static void leave_residents(struct tiles *t)
         t->part[i].resident = (struct resident){.here = false};
 }
 
-/* Takes memory for all parts that are not on the device, or for none. looks: looks for those that are. */
+/* Takes memory for all parts that are not on the device, or for none. looks: looks for those that
+ * are. */
 static enum gpu_status get_memory(struct tiles *t, bool looks)
 {
     struct gpu_work *work = t->work;
@@ -93,8 +95,9 @@ static enum gpu_status get_memory(struct tiles *t, bool looks)
     return status == GPU_OK ? GPU_NO_MEMORY : status;
 }
 
-/* Chooses a size and takes device memory for the parts: the largest size first, then those for which there is memory. Nothing of the call is on
- * the stream yet. Returns GPU_NO_MEMORY if none fits. */
+/* Chooses a size and takes device memory for the parts: the largest size first, then those for
+ * which there is memory. Nothing of the call is on the stream yet. Returns GPU_NO_MEMORY if none
+ * fits. */
 static enum gpu_status prepare(struct tiles *t)
 {
     enum gpu_status status = GPU_NO_MEMORY;
@@ -112,7 +115,8 @@ static enum gpu_status prepare(struct tiles *t)
 
 /* ---- Copies ---- */
 
-/* Returns a part of a matrix; or a whole vector, in the order of its elements: one column if it is contiguous, else one row. */
+/* Returns a part of a matrix; or a whole vector, in the order of its elements: one column if it is
+ * contiguous, else one row. */
 static struct lane_rectangle rectangle_of(const struct accel_span *x, int64_t row, int64_t col,
                                           int64_t rows, int64_t cols)
 {
@@ -188,8 +192,8 @@ enum gpu_status tiles_write_vector(struct tiles *t, int part)
     return status;
 }
 
-/* Writes a tile back. If a column does not fit a slot, a part of it could be written before a failure: then writes all or
- * nothing. */
+/* Writes a tile back. If a column does not fit a slot, a part of it could be written before a
+ * failure: then writes all or nothing. */
 static enum gpu_status write_back(struct tiles *t, struct tile *tile)
 {
     const struct accel_span *x = t->part[t->out].x;
@@ -262,7 +266,8 @@ static bool by_original(const struct tiles *t, int64_t row, int64_t col, int64_t
     return gpu_work_by_original(t->work, &part);
 }
 
-/* Has the original compute the rest: a part of this tile, and all tiles after it. The rest of a triangle is a triangle. */
+/* Has the original compute the rest: a part of this tile, and all tiles after it. The rest of a
+ * triangle is a triangle. */
 static bool rest_by_original(const struct tiles *t, const struct tile *tile)
 {
     const int64_t col = tile->col + tile->done_cols, left = tile->cols - tile->done_cols;
@@ -275,9 +280,9 @@ static bool rest_by_original(const struct tiles *t, const struct tile *tile)
     return by_original(t, 0, col, t->rows, t->cols - col);
 }
 
-/* Returns the status for gpu_run() after a failure: nothing was written, or the original has done the rest, or neither,
- * because a kernel may have changed a result that is in place. A result that does not depend on its old values can be
- * computed anew, once no kernel writes to it. */
+/* Returns the status for gpu_run() after a failure: nothing was written, or the original has done
+ * the rest, or neither, because a kernel may have changed a result that is in place. A result that
+ * does not depend on its old values can be computed anew, once no kernel writes to it. */
 static enum gpu_status after_failure(const struct tiles *t, const struct tile *tile,
                                      enum gpu_status status)
 {
@@ -295,7 +300,8 @@ static enum gpu_status after_failure(const struct tiles *t, const struct tile *t
     return status == GPU_ERROR ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
 }
 
-/* Keeps the operands that are worth it, after the call. A failure to do so is the device's, and the next call's. */
+/* Keeps the operands that are worth it, after the call. A failure to do so is the device's, and the
+ * next call's. */
 static void keep_residents(struct tiles *t)
 {
     for (int i = 0; i < TILE_PARTS; i++) {

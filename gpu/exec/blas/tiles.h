@@ -1,10 +1,10 @@
 /*
  * The tile driver: one loop for Level 2, whose matrix comes in strips of columns.
  *
- * An operation says which of its operands come in parts, how large the parts may be, and which kernels compute one tile. The driver
- * chooses a size that fits the memory. Then for each tile of the result, in order, it puts
- * uploads, kernels and the download on the stream. After a failure the finished tiles stay, and the program's original
- * computes the rest.
+ * An operation says which of its operands come in parts, how large the parts may be, and which
+ * kernels compute one tile. The driver chooses a size that fits the memory. Then for each tile of
+ * the result, in order, it puts uploads, kernels and the download on the stream. After a failure
+ * the finished tiles stay, and the program's original computes the rest.
  */
 #ifndef ACCEL_TILES_H
 #define ACCEL_TILES_H
@@ -37,20 +37,21 @@ struct tile {
     int64_t row, col, rows, cols;
     bool first; /* of all tiles */
     struct gpu_tile at;
-    /* Of a triangular result: the triangle on the diagonal, and the rectangle of the `rest` other rows, which begin at row
-     * `beside`. */
+    /* Of a triangular result: the triangle on the diagonal, and the rectangle of the `rest` other
+     * rows, which begin at row `beside`. */
     int64_t beside, rest;
     struct gpu_tile triangle, rectangle;
     int64_t done_cols; /* written back so far; of an upper triangle the last ones */
 };
 
-/* The first member of each operation's structure. Must not be copied once its parts point to its size. */
+/* The first member of each operation's structure. Must not be copied once its parts point to its
+ * size. */
 struct tiles {
     struct gpu_work *work;
     int64_t most, size; /* columns that come at once: at most; chosen by the driver */
     struct tile_part part[TILE_PARTS];
-    /* The part that tiles are made of, and the one that is the result. If they differ, the result is whole on the device, and
-     * end() writes it back. */
+    /* The part that tiles are made of, and the one that is the result. If they differ, the result
+     * is whole on the device, and end() writes it back. */
     int over, out;
     int64_t rows, cols;                        /* of part[over] */
     char uplo;                                 /* the triangle of part[over], or 0: all of it */
@@ -60,19 +61,21 @@ struct tiles {
     enum gpu_status (*end)(struct tiles *t); /* after the last one; may be NULL */
 };
 
-/* Chooses a size, takes device memory for the parts, and computes all tiles. Call it before anything of the call is on the stream.
- * Returns the status for gpu_run(): GPU_NO_MEMORY if no size fits. */
+/* Chooses a size, takes device memory for the parts, and computes all tiles. Call it before
+ * anything of the call is on the stream. Returns the status for gpu_run(): GPU_NO_MEMORY if no size
+ * fits. */
 enum gpu_status tiles_run(struct tiles *t);
 
-/* Uploads the part [row, row + rows) x [col, col + cols) of an operand, unless it is on the device; *at says where it is. */
+/* Uploads the part [row, row + rows) x [col, col + cols) of an operand, unless it is on the device;
+ * *at says where it is. */
 enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, int64_t rows,
                            int64_t cols, struct gpu_tile *at);
 
 /* Copies a whole vector back from the part's memory to the program's, all or nothing. */
 enum gpu_status tiles_write_vector(struct tiles *t, int part);
 
-/* Returns how many columns of `length` elements of `size` bytes make a panel that can be written back all or nothing:
- * at least one. */
+/* Returns how many columns of `length` elements of `size` bytes make a panel that can be written
+ * back all or nothing: at least one. */
 int64_t tiles_panel(int64_t length, int64_t size);
 
 #endif

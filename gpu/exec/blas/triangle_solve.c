@@ -7,8 +7,8 @@
 #include "gpu/own/substitution.h"
 #include "gpu/device/own.h"
 
-/* To divide further than into these, the products would be so thin that they take as long; by a triangle of less than a block, the kernel takes as long as by a whole
- * one. */
+/* To divide further than into these, the products would be so thin that they take as long; by a
+ * triangle of less than a block, the kernel takes as long as by a whole one. */
 enum { LEAF = SCHEDULE_OWN_ROWS, MOST_BLOCKS = INT32_MAX /* of a grid */ };
 _Static_assert(LEAF % SUBSTITUTION_BLOCK == 0 && SCHEDULE_OWN_LEAST == SUBSTITUTION_BLOCK,
                "whole blocks of the kernel's");
@@ -35,7 +35,8 @@ bool gpu_solves_by_own(const struct gpu_device *device, enum accel_dtype dtype, 
     return least > 0 && nrhs >= least;
 }
 
-/* T X = alpha B for each right-hand side: T is op(A), or if that stands at the right, its transpose, and a right-hand side is a row of B. */
+/* T X = alpha B for each right-hand side: T is op(A), or if that stands at the right, its
+ * transpose, and a right-hand side is a row of B. */
 struct solve {
     struct gpu_work *work;
     bool left, across, unit; /* across: op() transposes */
@@ -83,7 +84,8 @@ static enum gpu_status substitute(struct solve *s, int64_t first, int64_t order,
     return gpu_own_launch(s->work, s->kernel, grid, arguments);
 }
 
-/* Subtracts from the right-hand sides' elements from `row` on, times alpha, what those from `col` on contribute. */
+/* Subtracts from the right-hand sides' elements from `row` on, times alpha, what those from `col`
+ * on contribute. */
 static enum gpu_status subtract(struct solve *s, int64_t row, int64_t rows, int64_t col,
                                 int64_t cols, struct accel_complex alpha)
 {
@@ -94,7 +96,8 @@ static enum gpu_status subtract(struct solve *s, int64_t row, int64_t rows, int6
                : kernel_gemm(s->work, 'N', trans, s->nrhs, rows, cols, minus_one, x, t, alpha, y);
 }
 
-/* Solves for the elements from `first` on, of right-hand sides that lack nothing but the factor alpha. */
+/* Solves for the elements from `first` on, of right-hand sides that lack nothing but the factor
+ * alpha. */
 static enum gpu_status solve_part(struct solve *s, int64_t first, int64_t order,
                                   struct accel_complex alpha)
 {
@@ -110,8 +113,10 @@ static enum gpu_status solve_part(struct solve *s, int64_t first, int64_t order,
     return status == GPU_OK ? solve_part(s, rest, order - before, one) : status;
 }
 
-/* Gets the kernel ready. Returns false if the device's BLAS has to solve: because this call is none for the kernel, or because the device cannot load it. The
- * function forgets that failure, so that the call does not fail by it. Unless the device only lacked memory, no later call tries the kernel. */
+/* Gets the kernel ready. Returns false if the device's BLAS has to solve: because this call is none
+ * for the kernel, or because the device cannot load it. The function forgets that failure, so that
+ * the call does not fail by it. Unless the device only lacked memory, no later call tries the
+ * kernel. */
 static bool get_ready(struct solve *s, int64_t order)
 {
     const enum accel_dtype dtype = s->work->call->routine->dtype;

@@ -137,7 +137,8 @@ void panel_copies_arrived(struct panel_copies *c, const struct schedule_step *st
                           (int64_t)accel_dtype_size(list.dtype));
 }
 
-/* The pivots of a panel count from its diagonal. A panel has the exchanges of those before it, and lacks those after it. */
+/* The pivots of a panel count from its diagonal. A panel has the exchanges of those before it, and
+ * lacks those after it. */
 void panel_copies_end_lu(const struct panels_job *job, const int64_t *first, int count)
 {
     const int64_t pivots_end = accel_min(job->call.m, job->call.n), m = job->call.m;

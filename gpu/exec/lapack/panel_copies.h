@@ -1,5 +1,6 @@
 /*
- * The copies of a schedule in panels (panels.h): of panels, blocks and lists between host memory and where the kernels are (panel_steps.h).
+ * The copies of a schedule in panels (panels.h): of panels, blocks and lists between host memory
+ * and where the kernels are (panel_steps.h).
  */
 #ifndef ACCEL_PANEL_COPIES_H
 #define ACCEL_PANEL_COPIES_H
@@ -15,11 +16,12 @@ struct panels_job {
     const char *from;
     int64_t from_ld;
     char *to;
-    /* A result of LU: min(m, n) pivots as LAPACK's, int64_t; of QR: as many scalars of reflectors. */
+    /* A result of LU: min(m, n) pivots as LAPACK's, int64_t; of QR: as many scalars of
+     * reflectors. */
     void *list;
-    /* Apply: the other matrix; of LU without transposition its pivots, whose exchanges come first; of QR the scalars. reads: what is read
-     * of a block, from its diagonal on: U, L, u, l as struct lane_rectangle has them; 0: all of it. scans: numbers that are not finite end
-     * the call. */
+    /* Apply: the other matrix; of LU without transposition its pivots, whose exchanges come first;
+     * of QR the scalars. reads: what is read of a block, from its diagonal on: U, L, u, l as struct
+     * lane_rectangle has them; 0: all of it. scans: numbers that are not finite end the call. */
     const struct accel_span *other;
     const char *factors;
     int64_t factors_ld;
@@ -54,7 +56,8 @@ const struct accel_span *panel_copies_list_operand(const struct solver *s);
 void panel_copies_note(struct solver *s, const struct accel_span *x, bool up, int64_t rows,
                        int64_t cols, int64_t size);
 
-/* Makes LAPACK's result of LU's panels in host memory. first: of each panel the first column, then n. */
+/* Makes LAPACK's result of LU's panels in host memory. first: of each panel the first column, then
+ * n. */
 void panel_copies_end_lu(const struct panels_job *job, const int64_t *first, int count);
 
 #endif

@@ -175,7 +175,8 @@ static void factor_lu(struct panel_steps *k, const struct schedule_step *step, s
 
 /* ---- What blocks of another matrix do ---- */
 
-/* The parts that a block of a triangle consists of, and those of the panel that they meet: rows, or columns if it is seen transposed. */
+/* The parts that a block of a triangle consists of, and those of the panel that they meet: rows, or
+ * columns if it is seen transposed. */
 struct meeting {
     const struct panels_action *action;
     bool across;
@@ -191,7 +192,8 @@ static struct array lines(bool across, struct array x, int64_t first, int64_t co
                   : solver_part(x, first, 0, count, x.cols);
 }
 
-/* x: some columns of the panel, which begins in row `top` of the matrix; the block begins in that of its diagonal, or in the first one. */
+/* x: some columns of the panel, which begins in row `top` of the matrix; the block begins in that
+ * of its diagonal, or in the first one. */
 static struct meeting meet(const struct panels_call *call, const struct panels_action *action,
                            struct schedule_cell block, int64_t top, struct array x, struct array t)
 {
@@ -236,7 +238,8 @@ static void solve_by_block(struct solver *s, const struct meeting *m)
     }
 }
 
-/* By a transposed lower triangle, from its first block on: what is below a block has not been multiplied yet. */
+/* By a transposed lower triangle, from its first block on: what is below a block has not been
+ * multiplied yet. */
 static void multiply_by_block(struct solver *s, const struct meeting *m)
 {
     const struct panels_action *action = m->action;

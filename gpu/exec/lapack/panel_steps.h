@@ -7,14 +7,16 @@
 #include "gpu/plan/panels_shared.h"
 #include "solver.h"
 
-/* What a sweep does with the panel, and the letters of BLAS for it. A panel that is seen transposed is on the other side of Q or the triangle. */
+/* What a sweep does with the panel, and the letters of BLAS for it. A panel that is seen transposed
+ * is on the other side of Q or the triangle. */
 enum panels_deed { PANELS_SOLVES, PANELS_MULTIPLIES, PANELS_REFLECTS };
 struct panels_action {
     enum panels_deed deed;
     char uplo, trans, diag;
 };
 
-/* The kernels take their workspaces from the solver's reserve, and do not wait: each panel's outcome is in `outcomes`. */
+/* The kernels take their workspaces from the solver's reserve, and do not wait: each panel's
+ * outcome is in `outcomes`. */
 struct panel_steps {
     struct solver *s;
     const struct panels *panels;
@@ -25,8 +27,8 @@ struct panel_steps {
     /* On the device: where the panels and blocks are; or in place of both, the whole matrix. */
     gpu_address panel, block;
     struct array whole;
-    /* list: of LU the pivots, int64_t, of QR the scalars of reflectors; swaps: pivots, int32_t. The pivots of LU count from their panel's
-     * first row, those that are applied from the matrix's. */
+    /* list: of LU the pivots, int64_t, of QR the scalars of reflectors; swaps: pivots, int32_t. The
+     * pivots of LU count from their panel's first row, those that are applied from the matrix's. */
     struct array list, swaps, outcomes;
 };
 
@@ -35,14 +37,15 @@ struct array panel_steps_panel(const struct panel_steps *k, int j);
 struct array panel_steps_block(const struct panel_steps *k, const struct schedule_step *step,
                                int place);
 
-/* Return a cell of the matrix in panels as it is stored, one of the matrix that blocks are of, and the part of the list that belongs to a
- * panel. */
+/* Return a cell of the matrix in panels as it is stored, one of the matrix that blocks are of, and
+ * the part of the list that belongs to a panel. */
 struct schedule_cell panel_steps_stored(const struct panel_steps *k, struct schedule_cell cell);
 struct schedule_cell panel_steps_stored_block(const struct panel_steps *k,
                                               struct schedule_cell cell);
 struct array panel_steps_list(const struct panel_steps *k, int j);
 
-/* Returns whether a panel whose outcome is in host memory has been factored; of one to which blocks are applied, whether all is well. */
+/* Returns whether a panel whose outcome is in host memory has been factored; of one to which blocks
+ * are applied, whether all is well. */
 bool panel_steps_succeeded(const struct panel_steps *k, const struct solver_outcome *outcome);
 
 /* Takes memory for the lists that are not there. has_scalars: some are applied. */

@@ -285,8 +285,8 @@ static double operand_bytes(const struct gpu_work *work)
     return bytes;
 }
 
-/* With workspaces, a call may need more memory than there is though its operands do not. Panels need less, unless the operands are a small part
- * of it. */
+/* With workspaces, a call may need more memory than there is though its operands do not. Panels
+ * need less, unless the operands are a small part of it. */
 #define SMALL_PART 0.25
 
 static bool would_fit_in_panels(const struct gpu_work *work)

@@ -1,9 +1,10 @@
 /*
- * The steps of LAPACK's operations. They work on copies: the program's matrices come up, the whole driver runs on the device,
- * and the results go back only if the device's library reports success. Otherwise the original runs on untouched input: for a
- * singular or indefinite matrix (then INFO is LAPACK's own), a NaN or an infinity, an iteration that does not converge, a
- * device that fails. Operands in device memory come through host memory, except in lacpy, laswp, gecon and pocon, where the
- * copies would take most of the time.
+ * The steps of LAPACK's operations. They work on copies: the program's matrices come up, the whole
+ * driver runs on the device, and the results go back only if the device's library reports success.
+ * Otherwise the original runs on untouched input: for a singular or indefinite matrix (then INFO is
+ * LAPACK's own), a NaN or an infinity, an iteration that does not converge, a device that fails.
+ * Operands in device memory come through host memory, except in lacpy, laswp, gecon and pocon,
+ * where the copies would take most of the time.
  *
  * The solver keeps the first failure as its status; after one, all functions do nothing.
  */
@@ -42,8 +43,9 @@ struct kept_input {
 
 #define RESULTS_MAX 8
 
-/* Workspaces that are taken before the steps begin, for steps that must not wait for the device. While they are measured, steps ask for
- * them and do nothing else. Then each takes its part, and its INFO stays where s->info says. */
+/* Workspaces that are taken before the steps begin, for steps that must not wait for the device.
+ * While they are measured, steps ask for them and do nothing else. Then each takes its part, and
+ * its INFO stays where s->info says. */
 struct solver_reserve {
     bool measuring;
     size_t device_bytes; /* the steps share it, in stream order */
@@ -53,8 +55,9 @@ struct solver_reserve {
     size_t host_used;
 };
 
-/* What a step leaves on the device. INFO comes first. pivot: of a Cholesky factor the last one, of the routine's precision. cuSOLVER of CUDA 13.0
- * says INFO = 0 of some that fail (docs/measurements). A NaN in an earlier pivot reaches it. */
+/* What a step leaves on the device. INFO comes first. pivot: of a Cholesky factor the last one, of
+ * the routine's precision. cuSOLVER of CUDA 13.0 says INFO = 0 of some that fail
+ * (docs/measurements). A NaN in an earlier pivot reaches it. */
 struct solver_outcome {
     int32_t info, unused;
     union {
@@ -80,8 +83,9 @@ struct solver {
     struct solver_reserve *reserve;
 };
 
-/* Runs an operation's steps, and gives the results to the program if they succeed. in_panels: others in their place, if the device's memory
- * is too small for those; NULL: there are none. Returns GPU_UNSUPPORTED without a solver library. */
+/* Runs an operation's steps, and gives the results to the program if they succeed. in_panels:
+ * others in their place, if the device's memory is too small for those; NULL: there are none.
+ * Returns GPU_UNSUPPORTED without a solver library. */
 enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s),
                            void (*in_panels)(struct solver *s));
 
@@ -92,7 +96,8 @@ static inline bool solver_is_well(const struct solver *s)
     return s->status == GPU_OK;
 }
 
-/* Take device memory for a matrix, uninitialised or with zeros; for a vector of real numbers, or of any type. */
+/* Take device memory for a matrix, uninitialised or with zeros; for a vector of real numbers, or of
+ * any type. */
 struct array solver_array(struct solver *s, int64_t rows, int64_t cols);
 struct array solver_zeros(struct solver *s, int64_t rows, int64_t cols);
 struct array solver_reals(struct solver *s, int64_t n);
@@ -110,19 +115,20 @@ static inline struct array solver_in_place(const struct accel_span *x)
     return (struct array){(gpu_address)(uintptr_t)x->ptr, x->rows, x->cols, x->ld, x->dtype};
 }
 
-/* Returns a copy of an operand. uplo: 0: all of it; U, L: a triangle with zeros beside it; u, l: the same with zeros on its
- * diagonal, too. A number that is not finite is GPU_UNSUPPORTED. */
+/* Returns a copy of an operand. uplo: 0: all of it; U, L: a triangle with zeros beside it; u, l:
+ * the same with zeros on its diagonal, too. A number that is not finite is GPU_UNSUPPORTED. */
 struct array solver_upload(struct solver *s, const struct accel_span *x, char uplo);
-/* Copies its first rows x cols elements to an array of at least that shape, whose other elements stay. */
+/* Copies its first rows x cols elements to an array of at least that shape, whose other elements
+ * stay. */
 void solver_upload_to(struct solver *s, struct array to, const struct accel_span *x, int64_t rows,
                       int64_t cols, char uplo);
 
-/* Returns a copy of a triangle of a symmetric or Hermitian matrix. LAPACK ignores the imaginary parts of the diagonal: they
- * become 0. */
+/* Returns a copy of a triangle of a symmetric or Hermitian matrix. LAPACK ignores the imaginary
+ * parts of the diagonal: they become 0. */
 struct array solver_upload_hermitian(struct solver *s, const struct accel_span *x, char uplo);
 
-/* Returns a copy of LAPACK's pivots as int64. They must be 1 .. limit (with_signs: or -limit .. -1): others are
- * GPU_UNSUPPORTED. */
+/* Returns a copy of LAPACK's pivots as int64. They must be 1 .. limit (with_signs: or -limit ..
+ * -1): others are GPU_UNSUPPORTED. */
 struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
                                   bool with_signs);
 
@@ -140,8 +146,9 @@ struct array solver_upload_packed(struct solver *s, const struct accel_span *x, 
 /* Leaves to the original a triangular matrix with a zero on its diagonal, which it reports. */
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x);
 
-/* Leaves to the original an LU factorisation with a pivot below the least normal number, which LAPACK and GSL divide by: multiplied with its
- * inverse, which is infinite, multipliers are no numbers. So does a pivot that is no number. On the device; in host memory. */
+/* Leaves to the original an LU factorisation with a pivot below the least normal number, which
+ * LAPACK and GSL divide by: multiplied with its inverse, which is infinite, multipliers are no
+ * numbers. So does a pivot that is no number. On the device; in host memory. */
 void solver_refuse_small_pivots(struct solver *s, struct array lu);
 void solver_refuse_small_pivots_of(struct solver *s, const void *lu, int64_t ld, int64_t pivots);
 
@@ -154,12 +161,13 @@ static inline char solver_adjoint(const struct solver *s)
     return accel_is_complex(s->dtype) ? 'C' : 'T';
 }
 
-/* Copy packed host memory to an array, and back, in stream order. solver_put() returns when the host memory has been read,
- * solver_get() when it is written. */
+/* Copy packed host memory to an array, and back, in stream order. solver_put() returns when the
+ * host memory has been read, solver_get() when it is written. */
 void solver_put(struct solver *s, struct array to, const void *from);
 void solver_get(struct solver *s, void *to, struct array from);
 
-/* Return a workspace of `bytes` bytes on the device; on the host, where the next one takes its place. */
+/* Return a workspace of `bytes` bytes on the device; on the host, where the next one takes its
+ * place. */
 struct array solver_work(struct solver *s, size_t bytes);
 void *solver_host_work(struct solver *s, size_t bytes);
 
@@ -176,7 +184,8 @@ void solver_require_success(struct solver *s);
 struct array solver_outcomes(struct solver *s, int64_t count);
 struct array solver_outcome_at(struct array outcomes, int64_t number);
 
-/* Puts the last pivot of a Cholesky factor beside INFO, in stream order: so that it takes no wait of its own. */
+/* Puts the last pivot of a Cholesky factor beside INFO, in stream order: so that it takes no wait
+ * of its own. */
 void solver_keep_pivot(struct solver *s, struct array factor);
 /* Returns whether a matrix whose outcome is in host memory is positive definite. */
 bool solver_is_definite(const struct solver *s, const struct solver_outcome *outcome);
@@ -187,18 +196,21 @@ void solver_require_finite(struct solver *s, struct array values);
 
 /* Give `from` to the program at the end, as the first rows and columns of `to`. */
 void solver_return(struct solver *s, const struct accel_span *to, struct array from, char uplo);
-/* Does the same with an LU factor, by solver_refuse_small_pivots(): one that is staged is looked at in host memory, which takes no wait of its own. */
+/* Does the same with an LU factor, by solver_refuse_small_pivots(): one that is staged is looked at
+ * in host memory, which takes no wait of its own. */
 void solver_return_lu(struct solver *s, const struct accel_span *to, struct array from);
 void solver_return_pivots(struct solver *s, const struct accel_span *to, struct array from);
 
-/* Gives the program, at the end, what the host has already: rows x cols elements of the span's type, packed, or int64 for an INTEGER array
- * (then rows of them). Frees them, by solver_packed_free(): memory of malloc() or solver_panels_memory(); NULL does nothing. */
+/* Gives the program, at the end, what the host has already: rows x cols elements of the span's
+ * type, packed, or int64 for an INTEGER array (then rows of them). Frees them, by
+ * solver_packed_free(): memory of malloc() or solver_panels_memory(); NULL does nothing. */
 void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t rows, int64_t cols,
                           void *packed, char uplo);
 
 void solver_packed_free(void *packed);
 
-/* Gives the program, at the end, the first `count` elements of an INTEGER array: one value at even, one at odd indexes. */
+/* Gives the program, at the end, the first `count` elements of an INTEGER array: one value at even,
+ * one at odd indexes. */
 void solver_return_integers(struct solver *s, const struct accel_span *to, int64_t count,
                             int64_t even, int64_t odd);
 
@@ -223,8 +235,8 @@ void solver_gemm(struct solver *s, char transa, char transb, struct array a, str
 void solver_trsm(struct solver *s, char uplo, char trans, char diag, struct array a,
                  struct array b);
 
-/* ---- Steps: each is a driver or a part of one in the device's library. They overwrite their operands as LAPACK's do, and
- * wait for INFO: see solver_require_success(). ---- */
+/* ---- Steps: each is a driver or a part of one in the device's library. They overwrite their
+ * operands as LAPACK's do, and wait for INFO: see solver_require_success(). ---- */
 
 void solver_potrf(struct solver *s, char uplo, struct array a);
 void solver_potrs(struct solver *s, char uplo, struct array a, struct array b);
@@ -243,7 +255,8 @@ void solver_trtri(struct solver *s, char uplo, char diag, struct array a);
 void solver_getrf(struct solver *s, struct array a, struct array pivots);
 void solver_getrs(struct solver *s, char trans, struct array a, struct array pivots,
                   struct array b);
-/* Exchanges row i with row swaps[i - 1], for i = first .. last; swaps: ACCEL_INT32. Does not wait: it has no INFO. */
+/* Exchanges row i with row swaps[i - 1], for i = first .. last; swaps: ACCEL_INT32. Does not wait:
+ * it has no INFO. */
 void solver_laswp(struct solver *s, struct array a, struct array swaps, int64_t first,
                   int64_t last);
 
@@ -253,8 +266,8 @@ void solver_orgqr(struct solver *s, struct array a, struct array tau);
 void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
                   struct array c);
 
-/* a's triangle becomes the tridiagonal matrix and the reflectors, as ?sytrd and ?hetrd have them; d, e: its real elements; tau: with room
- * for a.rows elements. */
+/* a's triangle becomes the tridiagonal matrix and the reflectors, as ?sytrd and ?hetrd have them;
+ * d, e: its real elements; tau: with room for a.rows elements. */
 void solver_sytrd(struct solver *s, char uplo, struct array a, struct array d, struct array e,
                   struct array tau);
 
@@ -273,15 +286,17 @@ void solver_sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct 
                   struct array b, struct array w);
 int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectrum part, char uplo,
                       struct array a, struct array b, struct array w);
-/* Computes the right vectors. Of a real matrix, w gets the real parts of all eigenvalues first, then the imaginary ones. */
+/* Computes the right vectors. Of a real matrix, w gets the real parts of all eigenvalues first,
+ * then the imaginary ones. */
 bool solver_has_geev(void);
 void solver_geev(struct solver *s, char jobvr, struct array a, struct array w, struct array vr);
 
 /* Decomposes a, with rows >= cols, and destroys it; jobs: N, S, A. */
 void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
                   struct array u, struct array vt);
-/* Do so by polar decomposition, which perturbs singular values close to zero, and by Jacobi rotations. economy: u has as many
- * columns as a. v is not transposed; u and v must exist even if no vectors are wanted. Return solver_has_succeeded(). */
+/* Do so by polar decomposition, which perturbs singular values close to zero, and by Jacobi
+ * rotations. economy: u has as many columns as a. v is not transposed; u and v must exist even if
+ * no vectors are wanted. Return solver_has_succeeded(). */
 bool solver_gesvdp(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
                    struct array u, struct array v, double *perturbation);
 bool solver_gesvdj(struct solver *s, bool wanted, bool economy, struct array a, struct array values,

@@ -15,7 +15,8 @@ struct run {
     struct panel_steps steps;
     struct solver_reserve reserve;
     struct gpu_scan scan;
-    /* Cholesky: panels come up to places of their own, since in the matrix a column is longer than that of a panel; 0: they do not. */
+    /* Cholesky: panels come up to places of their own, since in the matrix a column is longer than
+     * that of a panel; 0: they do not. */
     gpu_address places;
 };
 
@@ -29,7 +30,8 @@ static struct schedule_cell panel_at(const struct run *r, int j)
     return panel_steps_stored(&r->steps, panels_panel(&r->panels, j));
 }
 
-/* Returns where panel j comes up; of panel number `count`, where its place would be: the end of the others. */
+/* Returns where panel j comes up; of panel number `count`, where its place would be: the end of the
+ * others. */
 static struct array place_of(const struct run *r, int j)
 {
     const int64_t size = r->panels.call.size;
@@ -201,8 +203,8 @@ static void factor_whole(struct solver *s, const struct panels_call *call, struc
     }
 }
 
-/* Returns whether there is a schedule: only of what is in host memory, and not for cuSOLVER's laswp and ormqr beyond the sizes that they
- * take. */
+/* Returns whether there is a schedule: only of what is in host memory, and not for cuSOLVER's laswp
+ * and ormqr beyond the sizes that they take. */
 static bool make_schedule(struct run *r, const struct panels_call *call)
 {
     const struct schedule_rates *rates = &r->s->work->host->rates;

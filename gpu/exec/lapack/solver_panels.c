@@ -59,8 +59,8 @@ static void restart(struct solver *s)
     s->reserve = NULL;
 }
 
-/* Makes a schedule for so much memory, and the workspaces that it needs. With less memory, it may be one that needs larger workspaces: then they
- * get some more than that. */
+/* Makes a schedule for so much memory, and the workspaces that it needs. With less memory, it may
+ * be one that needs larger workspaces: then they get some more than that. */
 static bool plan(struct run *r, const struct schedule_rates *rates, int64_t available)
 {
     int64_t reserved = 0;
@@ -169,8 +169,9 @@ static void put_lists(struct run *r)
 /* A result in smaller memory is written as fast as its pages are given. */
 #define POPULATED_BYTES ((int64_t)64 << 20)
 
-/* While the first panel comes up and is factored, the pages of the result, which is in memory of our own, begin to be taken from the kernel. The first
- * panel comes down too soon for that: its own are last. */
+/* While the first panel comes up and is factored, the pages of the result, which is in memory of
+ * our own, begin to be taken from the kernel. The first panel comes down too soon for that: its own
+ * are last. */
 static void begin_pages(const struct run *r, struct populate *pages, struct populate_runs *runs)
 {
     const struct panels_call *call = &r->job->call;

@@ -15,9 +15,10 @@ static inline int64_t solver_element(struct array x)
 /* Returns an operand as a rectangle; a vector is one column. */
 struct lane_rectangle solver_rectangle(const struct accel_span *x);
 
-/* Uploads an operand to an array of its shape, as solver_upload() does. hermitian: LAPACK ignores the
- * imaginary parts of the diagonal, which become 0. only_to_stay: only if it is on the device
- * already, or is to stay there: it is digested then. Returns whether it has been brought, or all is lost. */
+/* Uploads an operand to an array of its shape, as solver_upload() does. hermitian: LAPACK ignores
+ * the imaginary parts of the diagonal, which become 0. only_to_stay: only if it is on the device
+ * already, or is to stay there: it is digested then. Returns whether it has been brought, or all is
+ * lost. */
 bool solver_bring(struct solver *s, struct array to, const struct accel_span *x, char uplo,
                   bool hermitian, bool only_to_stay);
 
@@ -30,7 +31,8 @@ void solver_deliver(struct solver *s);
 /* Forgets the results, of which nothing has been written. */
 void solver_drop_results(struct solver *s);
 
-/* Keeps the inputs that are to stay, after the call. A failure to do so is the device's, and the next call's. */
+/* Keeps the inputs that are to stay, after the call. A failure to do so is the device's, and the
+ * next call's. */
 void solver_keep_inputs(struct solver *s);
 
 #endif

@@ -97,7 +97,8 @@ static bool is_input(const struct result *r)
     return r->to->access != ACCEL_WRITE;
 }
 
-/* Begins a result that could stay on the device: a whole operand, or a triangle of it with its diagonal. Returns what gets its digest, or NULL. */
+/* Begins a result that could stay on the device: a whole operand, or a triangle of it with its
+ * diagonal. Returns what gets its digest, or NULL. */
 static struct gpu_key *begin_result(struct solver *s, struct result *r)
 {
     const struct array from = r->from;
@@ -113,7 +114,8 @@ static struct gpu_key *begin_result(struct solver *s, struct result *r)
     return staying_digest(&r->staying, 0, 0);
 }
 
-/* Writes a large result to its place. Results that overwrite inputs come last: until then the original can still run the call. */
+/* Writes a large result to its place. Results that overwrite inputs come last: until then the
+ * original can still run the call. */
 static void write_in_place(struct solver *s, struct result *r)
 {
     struct lane_rectangle to = place_of(r);

@@ -189,7 +189,8 @@ static void take_device_memory(struct run *r)
     r->steps.panel = solver_work(s, (size_t)(p->buffers * p->panel_bytes)).ptr;
     r->steps.block = solver_work(s, (size_t)(2 * p->block_bytes)).ptr;
     panel_steps_take_reserve(&r->steps, &r->reserve);
-    /* Panels without a diagonal are not factored. Only now: what an attempt without memory gives back must not be written any more. */
+    /* Panels without a diagonal are not factored. Only now: what an attempt without memory gives
+     * back must not be written any more. */
     if (solver_is_well(s))
         solver_note(s, gpu_work_zero(s->work, r->steps.outcomes.ptr, outcome_bytes));
 }

@@ -12,8 +12,8 @@ struct lane_rectangle solver_rectangle(const struct accel_span *x)
     return lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
 }
 
-/* Returns where the host can read an operand, and its leading dimension there: in place, or in a packed copy, which the caller
- * frees. */
+/* Returns where the host can read an operand, and its leading dimension there: in place, or in a
+ * packed copy, which the caller frees. */
 static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t *ld, void **copy)
 {
     const struct lane_rectangle there = solver_rectangle(x);
@@ -54,7 +54,8 @@ static void copy_kept(struct solver *s, struct array to, const struct accel_span
 /* An input's copy for later calls leaves the call this many times its memory, at least. */
 enum { KEEP_ROOM = 4 };
 
-/* Takes a copy of an input that has gone up, before the steps overwrite it. Without room it does not stay. */
+/* Takes a copy of an input that has gone up, before the steps overwrite it. Without room it does
+ * not stay. */
 static void copy_to_keep(struct solver *s, struct array from, const struct resident *r)
 {
     const int64_t bytes = from.ld * from.cols * solver_element(from);
@@ -69,8 +70,8 @@ static void copy_to_keep(struct solver *s, struct array from, const struct resid
         s->kept[s->inputs_kept++] = kept;
 }
 
-/* Uploads to the first columns of an array, which has as many rows as `from`; or finds the operand on the device. only_to_stay, and what it
- * returns: see solver_bring(). */
+/* Uploads to the first columns of an array, which has as many rows as `from`; or finds the operand
+ * on the device. only_to_stay, and what it returns: see solver_bring(). */
 static bool upload_columns(struct solver *s, struct array to, const struct accel_span *x,
                            struct lane_rectangle from, bool only_to_stay)
 {
@@ -234,8 +235,8 @@ static bool is_zero_at(const char *at, int64_t size)
     static const char zeros[16];
     char bits[16];
     memcpy(bits, at, (size_t)size);
-    /* Ignores signs: the highest bit of each part. (Of a double, taken for two floats, it ignores one more bit: the original
-     * then finds that the number is not zero.) */
+    /* Ignores signs: the highest bit of each part. (Of a double, taken for two floats, it ignores
+     * one more bit: the original then finds that the number is not zero.) */
     int64_t part = size == 16 ? 8 : 4;
     for (int64_t i = part; i <= size; i += part)
         bits[i - 1] = (char)(bits[i - 1] & 0x7f);
@@ -264,7 +265,8 @@ void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x)
     free(copy);
 }
 
-/* LAPACK scales a matrix whose norm is beyond sqrt(safe minimum) / eps or its inverse: ?syev, ?gesvd, ?geev, ?gels. */
+/* LAPACK scales a matrix whose norm is beyond sqrt(safe minimum) / eps or its inverse: ?syev,
+ * ?gesvd, ?geev, ?gels. */
 void solver_refuse_extremes(struct solver *s)
 {
     bool is_double = accel_is_double(s->dtype);

@@ -41,7 +41,8 @@ static void upload(struct distances *d, const struct point_set *x, int64_t first
         distances_note(d, GPU_UNSUPPORTED);
 }
 
-/* As many queries at once as leave room for others' calls, and that the caches of the host hold about. */
+/* As many queries at once as leave room for others' calls, and that the caches of the host hold
+ * about. */
 static int64_t queries_at_once(const struct distances *d)
 {
     const int64_t most_bytes = 32 << 20, each = (d->train.count + d->features) * BYTES;

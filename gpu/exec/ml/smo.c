@@ -69,7 +69,8 @@ void *smo_allocate(struct smo *s, int64_t count, int64_t size)
 
 /* ---- Matrices ---- */
 
-/* Makes a dense matrix of zeros, or uninitialised; one without features gets one of zeros, since products need some. */
+/* Makes a dense matrix of zeros, or uninitialised; one without features gets one of zeros, since
+ * products need some. */
 static struct smo_matrix dense(struct smo *s, int64_t rows, int64_t features, bool zeros)
 {
     struct smo_matrix x = {.rows = rows, .features = accel_max(features, 1)};

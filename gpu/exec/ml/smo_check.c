@@ -1,13 +1,14 @@
 /*
- * The conditions of Karush, Kuhn and Tucker for solutions, with kernel values in double from the matrix itself: a kernel sums them
- * over the support vectors, for each row of a problem.
+ * The conditions of Karush, Kuhn and Tucker for solutions, with kernel values in double from the
+ * matrix itself: a kernel sums them over the support vectors, for each row of a problem.
  */
 #include <math.h>
 #include <stdlib.h>
 
 #include "smo_steps.h"
 
-/* By how much a float differs from its kernel value, relatively, and half of that again, for sums in another order. */
+/* By how much a float differs from its kernel value, relatively, and half of that again, for sums
+ * in another order. */
 #define ROUNDING (1.5 / (1 << 24))
 
 struct check {
@@ -21,7 +22,8 @@ struct check {
     int64_t all;
 };
 
-/* Of each column, what its variables are together: the factor of its kernel values in the gradient, and the sum of alphas. */
+/* Of each column, what its variables are together: the factor of its kernel values in the gradient,
+ * and the sum of alphas. */
 static void add_columns(const struct check *check, int64_t i)
 {
     const struct smo_problem *p = &check->problem[i];
@@ -50,7 +52,8 @@ static int64_t list_support(const struct check *check, int64_t i, double *factor
     return count;
 }
 
-/* Puts the support vectors on the device; fills in the tasks, which follow them there. Returns the tasks' address. */
+/* Puts the support vectors on the device; fills in the tasks, which follow them there. Returns the
+ * tasks' address. */
 static gpu_address put_support(struct check *check)
 {
     const int64_t all = check->all;
@@ -93,7 +96,8 @@ static void add_up(struct check *check, const struct svm_rows *x)
         smo_read(s, check->sums, check->sum[0].sums, check->all * 16);
 }
 
-/* The largest violations by the variables of one sign or both (0), on both sides. slack: what rounding to float may add to them. */
+/* The largest violations by the variables of one sign or both (0), on both sides. slack: what
+ * rounding to float may add to them. */
 static double gap_of(const struct smo_problem *p, const struct smo_columns *columns,
                      const double *sums, int sign, double *slack)
 {
@@ -131,7 +135,8 @@ static bool is_solved(struct smo_problem *p, const struct smo_columns *columns, 
     return solved;
 }
 
-/* Of a problem that a cap has ended: returns whether its objective is that of its variables, within what rounding to float may add. */
+/* Of a problem that a cap has ended: returns whether its objective is that of its variables, within
+ * what rounding to float may add. */
 static bool is_consistent(const struct smo_problem *p, const struct smo_columns *columns,
                           const double *sums)
 {

@@ -1,7 +1,7 @@
 /*
- * Solves problems: where the kernel matrix of all rows fits the device, it is computed once, by BLAS, and all problems use it. Where
- * it does not, or where the rows are too sparse for that, each problem keeps rows of its own, which the kernel computes when it
- * needs them.
+ * Solves problems: where the kernel matrix of all rows fits the device, it is computed once, by
+ * BLAS, and all problems use it. Where it does not, or where the rows are too sparse for that, each
+ * problem keeps rows of its own, which the kernel computes when it needs them.
  */
 #include <math.h>
 #include <stddef.h>
@@ -22,7 +22,8 @@
 /* Columns of kernel values in double that are on the device beside the matrix of floats. */
 #define CHUNK_BYTES ((int64_t)256 << 20)
 
-/* CSR with fewer elements than one in so many is not made dense: BLAS multiplies about so much faster than svm_products_sparse(). */
+/* CSR with fewer elements than one in so many is not made dense: BLAS multiplies about so much
+ * faster than svm_products_sparse(). */
 #define SPARSE 32
 
 struct plan {
@@ -41,8 +42,8 @@ struct plan {
     int32_t *of;                 /* what columns[].of point into */
     int32_t *column_of; /* of each row, its column in the problem that is looked at, or -1 */
 
-    /* Device memory, in this order: a number for barriers, the tasks, inputs, alphas, gradients, the rest. Inputs and alphas go up at
-     * once, alphas and gradients come down. */
+    /* Device memory, in this order: a number for barriers, the tasks, inputs, alphas, gradients,
+     * the rest. Inputs and alphas go up at once, alphas and gradients come down. */
     gpu_address memory;
     char *image; /* of the memory up to the gradients */
     struct smo_task *task;
@@ -82,7 +83,8 @@ static int64_t part(int64_t *end, int64_t count, int64_t size)
     return at;
 }
 
-/* Copies an array of the host to a further part of the memory, once there is an image; returns its address. */
+/* Copies an array of the host to a further part of the memory, once there is an image; returns its
+ * address. */
 static gpu_address put(struct plan *plan, const void *from, int64_t count, int64_t size)
 {
     const int64_t at = part(&plan->end, count, size);
@@ -145,7 +147,8 @@ static void lay_rest(struct plan *plan, const struct smo_problem *p, struct smo_
     t->used = put(plan, NULL, p->n, 8);
 }
 
-/* Goes over the memory: before there is any, to find out how much; then fills in the tasks and the image. */
+/* Goes over the memory: before there is any, to find out how much; then fills in the tasks and the
+ * image. */
 static void lay_out(struct plan *plan)
 {
     plan->end = 64; /* the number for barriers */
@@ -232,7 +235,8 @@ static int64_t row_floats(const struct smo_columns *c)
     return gpu_device_ld(c->count, ACCEL_FLOAT32);
 }
 
-/* Returns how many problems from the first on can keep all their rows, or 1, which keeps as many as fit; with their places. */
+/* Returns how many problems from the first on can keep all their rows, or 1, which keeps as many as
+ * fit; with their places. */
 static int64_t place_rows(struct plan *plan, int64_t first)
 {
     int64_t floats = 0, i = first;
@@ -269,8 +273,9 @@ static int64_t quotient_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Returns how many blocks a problem gets. By estimates for an H100, in units of 0.36 microseconds of an iteration: a pass over a
- * variable for each thread takes one, a barrier between blocks 5. A problem that computes rows needs many processors for that. */
+/* Returns how many blocks a problem gets. By estimates for an H100, in units of 0.36 microseconds
+ * of an iteration: a pass over a variable for each thread takes one, a barrier between blocks 5. A
+ * problem that computes rows needs many processors for that. */
 static int64_t blocks_for(const struct plan *plan)
 {
     int64_t most = 0, in_turn = 0;
@@ -359,8 +364,8 @@ static void solve_by_rows(struct plan *plan)
 
 /* ---- Results ---- */
 
-/* The offset by the variables of one sign (1, -1) or of both (0): the mean of y G over free ones, or the middle of what the others
- * allow. nu: of G. */
+/* The offset by the variables of one sign (1, -1) or of both (0): the mean of y G over free ones,
+ * or the middle of what the others allow. nu: of G. */
 static double offset_of(const struct smo_problem *p, const double *gradient, int sign)
 {
     double upper = INFINITY, lower = -INFINITY, sum = 0;

@@ -1,11 +1,14 @@
 /*
- * Entry points for AArch64: Procedure Call Standard for the Arm 64-bit Architecture, https://github.com/ARM-software/abi-aa, aapcs64,
- * section 6.1.1. On the way to the original, an entry changes x9 to x11, x16, x17 and the flags, which carry no argument: x9 to x15
- * are temporary, x16 and x17 a linker's. Every indirect jump is through x16: a landing pad for calls takes it.
+ * Entry points for AArch64: Procedure Call Standard for the Arm 64-bit Architecture,
+ * https://github.com/ARM-software/abi-aa, aapcs64, section 6.1.1. On the way to the original, an
+ * entry changes x9 to x11, x16, x17 and the flags, which carry no argument: x9 to x15 are
+ * temporary, x16 and x17 a linker's. Every indirect jump is through x16: a landing pad for calls
+ * takes it.
  *
- * Loads are not in order by themselves. Who finds a new target in a slot must not read older data than what was there when it was
- * written: the address of that data is made of the target's, which is an order that processors keep (an address dependency: Arm
- * Architecture Reference Manual for A-profile, DDI 0487, B2.3).
+ * Loads are not in order by themselves. Who finds a new target in a slot must not read older data
+ * than what was there when it was written: the address of that data is made of the target's, which
+ * is an order that processors keep (an address dependency: Arm Architecture Reference Manual for
+ * A-profile, DDI 0487, B2.3).
  */
 #include "shim/arch/aarch64/assembler.inc"
 #include "shim/arch/frame_aarch64.h"
@@ -47,7 +50,8 @@
     .endif
 .endm
 
-/* A register is collected whole, and so is the stack's word: the gate of an LP64 name compares the lower half alone. */
+/* A register is collected whole, and so is the stack's word: the gate of an LP64 name compares the
+ * lower half alone. */
 .macro collect_argument at, by_value
     .set register, 0
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7
@@ -132,8 +136,9 @@
 .endm
 
 /*
- * ---- Loads x16 with the original of this call site, from its place in the table or the next one; goes to label 7 if neither
- * has it. Reads the target between two looks at the key: see accel_site_key in entry.h. ----
+ * ---- Loads x16 with the original of this call site, from its place in the table or the next one;
+ * goes to label 7 if neither has it. Reads the target between two looks at the key: see
+ * accel_site_key in entry.h. ----
  */
 
 /* Goes to `other` if the place at x11 has another key than x9. */
@@ -259,7 +264,8 @@ lead_to_slow_stubs:
     .cfi_endproc
     .size lead_to_slow_stubs, . - lead_to_slow_stubs
 
-/* ---- w17: the entry's number. Saves the argument registers as a struct accel_frame, and calls accel_enter(). ---- */
+/* ---- w17: the entry's number. Saves the argument registers as a struct accel_frame, and calls
+ * accel_enter(). ---- */
 
 .macro frame_registers move
     .irp n, 0, 2, 4, 6
@@ -313,8 +319,8 @@ slow_common:
     .size slow_common, . - slow_common
 
 /*
- * ---- dlsym: the real one judges its caller by the return address (RTLD_NEXT, RTLD_DEFAULT), so a look-up of a name that is
- * not ours leaves here by a tail jump. ----
+ * ---- dlsym: the real one judges its caller by the return address (RTLD_NEXT, RTLD_DEFAULT), so a
+ * look-up of a name that is not ours leaves here by a tail jump. ----
  */
 
     .balign 16

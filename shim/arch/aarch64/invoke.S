@@ -1,6 +1,6 @@
 /*
- * struct accel_result accel_invoke(fn, passed): see entry.h. x8 has the address of the result (aapcs64, section 6.9); x19 keeps it
- * during the call.
+ * struct accel_result accel_invoke(fn, passed): see entry.h. x8 has the address of the result
+ * (aapcs64, section 6.9); x19 keeps it during the call.
  */
 #include "shim/arch/aarch64/assembler.inc"
 #include "shim/arch/entry.h"

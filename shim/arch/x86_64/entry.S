@@ -1,7 +1,8 @@
 /*
  * Entry points for x86-64, System V ABI: https://gitlab.com/x86-psABIs/x86-64-ABI, section 3.2.3.
- * On the way to the original, an entry changes only r10, r11 and the flags, which carry no argument. On the way to BLAS it also
- * changes rax, which has an argument only if the function is variadic; on the way to what may be another library's function, to 8.
+ * On the way to the original, an entry changes only r10, r11 and the flags, which carry no
+ * argument. On the way to BLAS it also changes rax, which has an argument only if the function is
+ * variadic; on the way to what may be another library's function, to 8.
  */
 #include "shim/arch/entry.h"
 #include "shim/arch/frame_x86_64.h"
@@ -21,8 +22,8 @@
     .set first_size, 0
 .endm
 
-/* Collects the size that an argument has or points to. A register is collected whole: the gate of an LP64 name compares the lower
- * half alone. */
+/* Collects the size that an argument has or points to. A register is collected whole: the gate of
+ * an LP64 name compares the lower half alone. */
 .macro collect_argument at, by_value
     .set register, 0
     .irp name, rdi, rsi, rdx, rcx, r8, r9
@@ -96,8 +97,8 @@
     jae 9f
 .endm
 
-/* Goes to label 9 unless the first argument points to a struct whose count is small. Six instructions: a look-up at the second place
- * has 14. */
+/* Goes to label 9 unless the first argument points to a struct whose count is small. Six
+ * instructions: a look-up at the second place has 14. */
 .macro gate_count
     test %rdi, %rdi
     jz 9f
@@ -107,8 +108,9 @@
 .endm
 
 /*
- * ---- Loads rax with the original of this call site, from its place in the table or the next one; goes to label 7 if neither
- * has it. Reads the target between two looks at the key: see accel_site_key in entry.h. ----
+ * ---- Loads rax with the original of this call site, from its place in the table or the next one;
+ * goes to label 7 if neither has it. Reads the target between two looks at the key: see
+ * accel_site_key in entry.h. ----
  */
 
 .macro find_site
@@ -134,8 +136,8 @@
     jne 7f
 .endm
 
-/* A function that is not BLAS may be variadic: then al is at least the number of vector registers with arguments. The table leads to
- * such functions of other names than BLAS's. */
+/* A function that is not BLAS may be variadic: then al is at least the number of vector registers
+ * with arguments. The table leads to such functions of other names than BLAS's. */
 .macro jump_site
     .if from_library
         mov %rax, %r11
@@ -241,7 +243,8 @@ lead_to_slow_stubs:
     .cfi_endproc
     .size lead_to_slow_stubs, . - lead_to_slow_stubs
 
-/* ---- r11d: the entry's number. Saves the argument registers as a struct accel_frame, and calls accel_enter(). ---- */
+/* ---- r11d: the entry's number. Saves the argument registers as a struct accel_frame, and calls
+ * accel_enter(). ---- */
 
 .macro frame_registers move
     .set at, 0
@@ -288,8 +291,8 @@ slow_common:
     .size slow_common, . - slow_common
 
 /*
- * ---- dlsym: the real one judges its caller by the return address (RTLD_NEXT, RTLD_DEFAULT), so a look-up of a name that is
- * not ours leaves here by a tail jump. ----
+ * ---- dlsym: the real one judges its caller by the return address (RTLD_NEXT, RTLD_DEFAULT), so a
+ * look-up of a name that is not ours leaves here by a tail jump. ----
  */
 
     .balign 16

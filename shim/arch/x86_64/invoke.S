@@ -1,6 +1,6 @@
 /*
- * struct accel_result accel_invoke(fn, passed): see entry.h. In the System V ABI for x86-64, rdi has the address of the result;
- * rbx keeps it during the call.
+ * struct accel_result accel_invoke(fn, passed): see entry.h. In the System V ABI for x86-64, rdi
+ * has the address of the result; rbx keeps it during the call.
  */
 #include "shim/arch/entry.h"
 

@@ -99,7 +99,8 @@ for name, env in {"plain": PLAIN, "on the GPU": ON_GPU, "no GPU": {**NO_GPU, **L
     good = good and [(line["sym"], line["why"]) for line in parse_log(done.stderr)] == [(each, "unsupported") for each in NAMES if env]
     tap.ok(good, f"namesakes, {name}: registers and stack as they were", done.stdout, done.stderr)
 
-# Another package of the same process has a function of that name: R calls both from one place, whichever was loaded first.
+# Another package of the same process has a function of that name: R calls both from one place,
+# whichever was loaded first.
 BOTH = """
 path <- commandArgs(TRUE)[1]
 other <- function() {

@@ -1,6 +1,6 @@
 /*
- * LAPACK's operations on matrices above the device's memory: of the whole table, each goes through it in panels or by inner calls, or is on the list of
- * docs/limits.md with its reason.
+ * LAPACK's operations on matrices above the device's memory: of the whole table, each goes through
+ * it in panels or by inner calls, or is on the list of docs/limits.md with its reason.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,8 @@ static void in_panels_or_for_a_reason(void **unused)
     assert_true(in_panels > 40 && whole > 30);
 }
 
-/* Square, tall, and wide where that may be; with half of the memory for the operands, and with a tenth. */
+/* Square, tall, and wide where that may be; with half of the memory for the operands, and with a
+ * tenth. */
 static void fits_in_panels(void **unused)
 {
     static const int64_t sizes[][2] = {{8000, 8000}, {9000, 5000}, {5000, 9000}};

@@ -13,7 +13,8 @@ for policy in "gpu", "auto":
     for routine in "dgesv_", "dgeqrf_", "dtrtri_", "dsyevd_", "dlacpy_", "dlaswp_", "dgecon_", "dpocon_", "dsytri_", "dsygst_":
         tap.ok(lines_for(done, sym=routine, ran="gpu0", why="device_data"), f"{policy}: {routine} runs where its data are")
 
-# Copies of a whole matrix, exchanges of rows and the factors of a condition number stay on the device.
+# Copies of a whole matrix, exchanges of rows and the factors of a condition number stay on the
+# device.
 done = start("device_lapack", env={**TEST_GPU, "ACCEL_LOG": "1"})
 for symbol in "dlacpy_", "dgecon_", "dpocon_":
     still = [f for f in lines_for(done, sym=symbol, ran="gpu0", why="device_data") if not float(f.get("up_mb", 0))]

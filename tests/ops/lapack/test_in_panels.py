@@ -68,7 +68,8 @@ def same_as_native(name, program, arguments, memory, extra={}, ran=("gpu0",)):
 
 LARGE = "@(uniform|well)"
 more = 6 if LONG else 1
-# In the short form each routine in one type, or in a real and a complex one where their names or flags differ; all four types come up.
+# In the short form each routine in one type, or in a real and a complex one where their names or
+# flags differ; all four types come up.
 for name, program, memory, sizes, wanted, types in (
     ("factors", "random_lapack", 38, (105, 140), FACTORED, "dc"),
     ("factors, 64-bit integers", "random_lapack64", 38, (105, 140), FACTORED, "sz"),
@@ -136,7 +137,8 @@ for direction, key in ("h2d", "up_mb"), ("d2h", "down_mb"):
 tap.ok(float(line.get("down_mb", 0)) * 1e6 < 0.65 * n * n * 8, "of a triangle's panels, what is above the diagonal does not come down", line.get("down_mb"))
 tap.ok(not faults, "no misuse of the device", *faults[:3])
 
-# With memory for all of it, little more than the triangle goes up, in panels, and comes down; with memory for little else, too, as one piece.
+# With memory for all of it, little more than the triangle goes up, in panels, and comes down; with
+# memory for little else, too, as one piece.
 for memory, shares in ("400M", {"up_mb": (0.5, 0.7), "down_mb": (0.5, 0.52)}), ("24M", {"up_mb": (0.5, 0.52), "down_mb": (0.5, 0.52)}):
     done = start("write_back", "dpotrf", env={**TEST_GPU, **LOG, **QUICK, "ACCEL_MEMORY": memory})
     (line,) = lines_for(done, sym="dpotrf_", ran="gpu0") or [{}]

@@ -12,7 +12,8 @@ from lib.programs import LONG, PLAIN, TEST_GPU, start
 from lib.tap import Tap
 
 tap = Tap()
-# What OpenBLAS 0.3.21 itself gets wrong: cases.h. Its threads change the rounding, and here nothing else.
+# What OpenBLAS 0.3.21 itself gets wrong: cases.h. Its threads change the rounding, and here nothing
+# else.
 PROVIDER = ["-f", "tyesmv", "-c", 1, "-k", "@(uniform|well)"]
 QUICK = {"OPENBLAS_NUM_THREADS": "1", "TESTGPU_DELAY_US": "0"}
 # The last number: every which call is made to fail; in the short form each SPARSER-th of those.
@@ -52,7 +53,8 @@ def sweep(name, expected, arguments, extra, faults):
             wrong = [line for line in done.stderr.splitlines() if line.startswith("wrong: ")]
             bad.append(f"{fault}: {done.returncode} {summary(done)} {wrong[:2]}")
         given_up = lines_for(done, why="error") or lines_for(done, why="no_gpu")
-        # A library's failure is the routine's: a line for each of them. Anything else is the device's, or LAPACK's.
+        # A library's failure is the routine's: a line for each of them. Anything else is the
+        # device's, or LAPACK's.
         left = [re.match(r"accel: (\w+) is left to the CPU from here on, gpu0 goes on with other routines", line) for line in said(done)]
         right = len({m[1] for m in left}) == len(left) if all(left) else len(left) == 1
         if not right or bool(left) != bool(given_up):

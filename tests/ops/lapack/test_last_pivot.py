@@ -17,7 +17,8 @@ model = f"{folder.name}/model"
 calibrate_in_core(model, folder.name, QUICK)
 WHOLE = {**TEST_GPU, **LOG, **QUICK}
 ORDERS = 33, 32, 64
-# Of larger orders, some diagonal blocks of panels are of such an order, too. Each pivot fails in turn.
+# Of larger orders, some diagonal blocks of panels are of such an order, too. Each pivot fails in
+# turn.
 WAYS = {
     "as a whole": (ORDERS, WHOLE, "gpu0"),
     "in panels": ((128, 192), {**WHOLE, "ACCEL_LOG": "2", "ACCEL_MODEL": model}, "gpu0"),

@@ -1,6 +1,7 @@
 /*
- * The least lengths of workspaces, beside LAPACK's reference itself: it must refuse one element less, and no other argument, and accept
- * these. LAPACK reports by xerbla_, which is this program's.
+ * The least lengths of workspaces, beside LAPACK's reference itself: it must refuse one element
+ * less, and no other argument, and accept these. LAPACK reports by xerbla_, which is this
+ * program's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,8 +28,9 @@ void xerbla_(const char *name, const int *argument, size_t length)
     refused = *argument;
 }
 
-/* A routine's arguments: Z R L Y V T flags, m n r sizes, d leading dimensions, a b s u v matrices and vectors, e one that real routines alone
- * have, w x i workspaces, W X I their lengths, of which complex routines alone have x and X; o a number, f INFO. */
+/* A routine's arguments: Z R L Y V T flags, m n r sizes, d leading dimensions, a b s u v matrices
+ * and vectors, e one that real routines alone have, w x i workspaces, W X I their lengths, of which
+ * complex routines alone have x and X; o a number, f INFO. */
 struct routine {
     const char *name, *of_complex, *arguments;
 };

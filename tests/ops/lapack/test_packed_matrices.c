@@ -1,6 +1,7 @@
 /*
- * Passes over matrices in host memory (ops/lapack/packed.h), of all types and of orders around those of their blocks, beside plain loops. Numbers are
- * small integers: sums and products are exact in each type.
+ * Passes over matrices in host memory (ops/lapack/packed.h), of all types and of orders around
+ * those of their blocks, beside plain loops. Numbers are small integers: sums and products are
+ * exact in each type.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -164,8 +164,8 @@ for name, arguments, extra in (
         tap.ok(any(f["why"] == "no_memory" for f in result.decisions), f"{name}: some too large")
     tap.ok(not said(result.done), f"{name}: nothing to say", *said(result.done))
 
-# Each algorithm for singular values that a calibration can choose, on every kind of matrix: what Xgesvdp perturbs, and what
-# gesvdj does not end with, Xgesvd has.
+# Each algorithm for singular values that a calibration can choose, on every kind of matrix: what
+# Xgesvdp perturbs, and what gesvdj does not end with, Xgesvd has.
 SVD = ["-n", 40, "-c", 8 if LONG else 4, "-r", "?@(gesvd|gesdd|gelss|gelsd)"]
 SVD_KEYS = keys(tempfile.mkdtemp(dir=FOLDER.name))
 for algorithm in ("gesvdp", "gesvdj"):
@@ -190,8 +190,8 @@ for algorithm in ("gesvdp", "gesvdj"):
         tap.ok(what != "fails" or {f["ran"] for f in result.decisions if f["why"] == "forced"} == {"gpu0"} and not said(result.done),
                f"{algorithm} {what}: Xgesvd has it", *said(result.done))
 
-    # No memory for one of the blocks, whichever it is, and enough for those that come after it: the matrix is put back from its copy
-    # only where there is a copy.
+    # No memory for one of the blocks, whichever it is, and enough for those that come after it: the
+    # matrix is put back from its copy only where there is a copy.
     env = {**TEST_GPU, **LOG, **ENVIRONMENT, "ACCEL_MODEL": str(model)}
     for what, faults in (("an allocation fails", [{"TESTGPU_FAIL": f"cuMemAlloc:{nth}=2,cuMemAlloc:{nth + 1}=2"} for nth in range(1, 12, 1 if LONG else 3)]),
                          ("the budget ends", [{"ACCEL_MEMORY": f"{kilobytes}K"} for kilobytes in range(1040, 2000, 80 if LONG else 160)])):
@@ -206,7 +206,8 @@ is_right("8 threads", result)
 same_infos("8 threads", native, result)
 tap.ok(len({f["tid"] for f in result.decisions if f["ran"] == "gpu0"}) == 8, "8 threads on the GPU")
 
-# Every kernel's result spoilt: the check itself is checked, routine by routine. lacpy has no kernel.
+# Every kernel's result spoilt: the check itself is checked, routine by routine. lacpy has no
+# kernel.
 result = run(OPENBLAS, ["-n", 12, "-c", 10, "-k", "@(uniform|well)"], {**TEST_GPU, "TESTGPU_WRONG": "1+"})
 noticed = {case.split()[0] for case, outcome in result.cases.items() if "WRONG" in outcome}
 unnoticed = {r for r in TABLE if not r.endswith("lacpy")} - NOT_ON_GPU - noticed

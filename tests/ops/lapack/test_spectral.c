@@ -1,6 +1,7 @@
 /*
- * Spectral divide and conquer, whose inner calls OpenBLAS runs here: matrices of every type with spectra of all kinds, by the residuals of LAPACK's own
- * tests. What fails on the way, and what the estimate adds up.
+ * Spectral divide and conquer, whose inner calls OpenBLAS runs here: matrices of every type with
+ * spectra of all kinds, by the residuals of LAPACK's own tests. What fails on the way, and what the
+ * estimate adds up.
  */
 #include <complex.h>
 #include <dlfcn.h>
@@ -441,7 +442,8 @@ static void passes_failures_on(void **state)
             fill_spectrum(&p, 0, 3);
             status = compose(&p, &r, &done);
             const bool reached = r.calls > i;
-            /* Without memory for eigenvalues it divides further; a matrix that is not definite gets a larger shift. */
+            /* Without memory for eigenvalues it divides further; a matrix that is not definite gets
+             * a larger shift. */
             assert_true(status == failures[f] || (status == GPU_OK && (!reached || f > 0)));
             if (status == GPU_OK)
                 judge(&p, 0, &done);

@@ -48,7 +48,8 @@ def large(lines, memory):
 
 
 more = 4 if LONG else 1
-# In the short form real and complex matrices on one device, in either precision, and one type each of the rest.
+# In the short form real and complex matrices on one device, in either precision, and one type each
+# of the rest.
 for dtype in "sdcz" if LONG else "dc":
     size = SIZES[dtype]
     memory = 20 * size

@@ -1,6 +1,7 @@
 /*
- * A triangle that goes up and comes down without what is beside it. The upper triangle of a matrix on the device, whose packed form would have more elements than an int: on the test GPU, with
- * data for an order of some blocks, without for one of 65536.
+ * A triangle that goes up and comes down without what is beside it. The upper triangle of a matrix
+ * on the device, whose packed form would have more elements than an int: on the test GPU, with data
+ * for an order of some blocks, without for one of 65536.
  */
 #include <setjmp.h>
 #include <stdarg.h>

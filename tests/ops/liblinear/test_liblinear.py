@@ -65,7 +65,8 @@ for name, env in {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "ACCEL_ML
     done, ours = train("-s", 0, "-B", 1, env=env)
     tap.ok((done.stdout, ours) == (own.stdout, model), f"{name}: bit for bit the same", done.stdout, done.stderr)
 
-# A call of CUDA that fails at its n-th use: the program prints each line once, and the model is the library's own if it had the call.
+# A call of CUDA that fails at its n-th use: the program prints each line once, and the model is the
+# library's own if it had the call.
 _, on_gpu = train("-s", 0, "-B", 1, env=TEST_GPU)
 places = [1, 5, 60] if not LONG else [*range(1, 40), *range(40, 300, 7)]
 for function, why in {"cuMemAlloc": {"no_memory"}, "cuMemcpyHtoDAsync": {"error"}, "cuLaunchKernel": {"error"}, "cuMemcpyDtoHAsync": {"error"}}.items():
@@ -88,7 +89,8 @@ for options, known in ((["-s", 0], True), (["-s", 2, "-B", 1, "-w1", 3], True), 
     tap.ok(0 < float(verify) <= 1 if known else verify == "unknown" and "WARNING: actred and prered too small" in done.stdout,
            f"liblinear-train {options}: {'verified' if known else 'not judged, because it ends before the gradient is small'}", line, done.stderr)
 
-# From its eighth run on a kernel gives something else: the method cannot mend that. Its lines so far are followed by the library's own.
+# From its eighth run on a kernel gives something else: the method cannot mend that. Its lines so
+# far are followed by the library's own.
 SPOILT = {**VERIFY, "TESTGPU_WRONG": "linear_dense_fold:8+"}
 own, model = train("-s", 0)
 spoilt, ours = train("-s", 0, env={**SPOILT, "ACCEL_VERIFY_ACTION": "warn"})
@@ -100,7 +102,8 @@ tap.ok(done.returncode == 0 and ours == model and done.stdout == spoilt.stdout +
 done, ours = train("-s", 0, env={**SPOILT, "ACCEL_VERIFY_ACTION": "abort"})
 tap.ok(done.returncode < 0 and not ours, "ACCEL_VERIFY_ACTION=abort: there is no model", done.returncode, done.stderr)
 
-# ---- cross_validation() and find_parameters() of PyPI's builds, which call train() where nobody sees it ----
+# ---- cross_validation() and find_parameters() of PyPI's builds, which call train() where nobody
+# sees it ----
 
 PYPI = {"PYTHONPATH": str(OTHERS[NEWEST].parents[1])}
 CROSS = f"""import ctypes, sys
@@ -116,7 +119,8 @@ def cross(options, env, label=1, columns=13):
     return start(VENV_PYTHON, "-B", "-c", CROSS, options, label, columns, env={**PYPI, **env})
 
 
-# In the short form each function once. The search for a C begins at a large one, so that there are few.
+# In the short form each function once. The search for a C begins at a large one, so that there are
+# few.
 for options, call in {"-s 2 -v 5 -w1 2 -B 1 -R": ("cross_validation", "2", "5"), "-s 0 -C -c 256 -v 3": ("find_parameters", "0", "3"), **({
         "-s 0 -v 3": ("cross_validation", "0", "3"), "-s 0 -C -c 0.25 -v 3": ("find_parameters", "0", "3"), "-s 2 -C -q": ("find_parameters", "2", "5")} if LONG else {})}.items():
     own, done, bare = (cross(options, env) for env in (PLAIN, GPU_LOG, NO_GPU))
@@ -124,8 +128,8 @@ for options, call in {"-s 2 -v 5 -w1 2 -B 1 -R": ("cross_validation", "2", "5"),
     tap.ok(done.returncode == 0 and "rand" in own.stdout and done.stdout == bare.stdout == own.stdout and len(lines) == 1 and not lines_for(done, sym="train"),
            f"liblinear-official {options}: one call; lines, result and rand() are the library's", done.stdout, own.stdout, done.stderr, own.stderr[-500:])
 
-# Each row of its own fold; a class with a weight that a fold takes away, of which the library warns; a solver that stays; too many folds, and
-# folds that take 1.6 GB together.
+# Each row of its own fold; a class with a weight that a fold takes away, of which the library
+# warns; a solver that stays; too many folds, and folds that take 1.6 GB together.
 UNSUPPORTED = [("-s 0 -v 4 -w7 2 -q", 7, 13), ("-s 1 -v 4 -q", 1, 13), ("-s 0 -v 101 -q", 1, 13), ("-s 0 -v 10 -q", 1, 2000000), ("-s 0 -v 270 -q", 1, 13)]
 for options, label, columns in UNSUPPORTED if LONG else UNSUPPORTED[:3]:
     own, done = cross(options, PLAIN, label, columns), cross(options, GPU_LOG, label, columns)
@@ -191,7 +195,8 @@ tap.ok(done.returncode == ours.returncode == 0 and done.stdout == ours.stdout an
        and len(lines_for(ours, sym="train", ran="cpu", why="unsupported")) == 4,
        "NaN, infinite values and labels that are no integers: the library's own answer", done.stdout, ours.stdout, ours.stderr)
 
-# A library of that name and version whose models are something else. It prints while libaccel tries it, from two threads, and sets its function anew.
+# A library of that name and version whose models are something else. It prints while libaccel tries
+# it, from two threads, and sets its function anew.
 CALL = """import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
 library.train.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_long] * 5, ctypes.c_double]

@@ -1,6 +1,7 @@
 /*
- * liblinear's functions on the test GPU, beside the libraries' own in the same process: what they return, their lines, the numbers that
- * rand() gives next, failures of memory and of the device, and what is left behind. scikit-learn's copy beside a plain minimizer.
+ * liblinear's functions on the test GPU, beside the libraries' own in the same process: what they
+ * return, their lines, the numbers that rand() gives next, failures of memory and of the device,
+ * and what is left behind. scikit-learn's copy beside a plain minimizer.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -843,7 +844,8 @@ static CUresult count_launch(CUfunction function, unsigned across, unsigned down
                                        threads_z, bytes, stream, arguments, extra);
 }
 
-/* The program has seen no line: the caller runs the original. Else it has been run, without the lines that there have been. */
+/* The program has seen no line: the caller runs the original. Else it has been run, without the
+ * lines that there have been. */
 static void a_launch_may_fail(void **state)
 {
     static char own_lines[TEXT];
@@ -954,7 +956,8 @@ static void assert_close(double a, double b, double size)
         fail_msg("%.17g is not %.17g", a, b);
 }
 
-/* Without the bias's column they are dense or sparse, with rows in any order; a column of many rows is several segments. */
+/* Without the bias's column they are dense or sparse, with rows in any order; a column of many rows
+ * is several segments. */
 static void the_loss_is_the_sum_over_rows(void **state)
 {
     (void)state;

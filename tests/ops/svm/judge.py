@@ -86,7 +86,8 @@ def differences(plain, other, device, eps):
         yield "sv_indices"
     if not decision_ratio(plain, other, device, eps) <= 1:
         yield f"decisions: {decision_ratio(plain, other, device, eps)} of the bound"
-    # Where a problem has several solutions, with and without shrinking libsvm finds different ones. Each loses digits of its own.
+    # Where a problem has several solutions, with and without shrinking libsvm finds different ones.
+    # Each loses digits of its own.
     if saved_error(device) > 3 * max(saved_error(plain), saved_error(other), 1e-7):
         yield f"the saved model: {saved_error(device)}, libsvm's {saved_error(plain)} and {saved_error(other)}"
     if len(objectives(plain)) != len(objectives(device)) or not objective_ratio(plain, other, device) <= 1:

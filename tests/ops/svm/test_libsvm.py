@@ -74,7 +74,8 @@ for options in ((), ("-s", "1", "-n", "0.3")):
     tap.ok(plain.stdout == done.stdout and plain.stderr in done.stderr and "not found" in plain.stderr and lines_for(done, ran="cpu", why="unsupported"),
            f"svm-train {' '.join(options)}, a weight of a class that is not there: libsvm's own warning and answer", done.stdout, done.stderr)
 
-# Each operation is delayed, so that the training takes more than a second. The copy that fails is the one behind some 13,000 iterations.
+# Each operation is delayed, so that the training takes more than a second. The copy that fails is
+# the one behind some 13,000 iterations.
 plain = train("plain", "-t", "0", "-c", "10")
 done = train("device", "-t", "0", "-c", "10", env={**ON_GPU, "TESTGPU_DELAY_US": "15000", "TESTGPU_FAIL": "cuMemcpyDtoHAsync_v2:3"})
 tap.ok(re.fullmatch(r"\.{5,40}" + re.escape(plain.stdout), done.stdout) and lines_for(done, ran="cpu", why="error") and

@@ -81,7 +81,8 @@ stays = [line for line in range(plain.stdout.count("\n")) if line not in (0, 6)]
 tap.ok(all(plain.stdout.splitlines()[i] == device.stdout.splitlines()[i] for i in stays) and len(lines_for(device, why="unsupported")) == 18,
        "it gets libsvm's own answer", device.stdout, device.stderr)
 
-# A function under the name svm_predict that is not libsvm's: the log has the function of libsvm's that it calls.
+# A function under the name svm_predict that is not libsvm's: the log has the function of libsvm's
+# that it calls.
 for program, where in {"own_predict": "the program", "own_predict_hidden": "the program, among no dynamic symbols", "own_predict_elsewhere": "another library"}.items():
     plain, device, bits = (start(program, env=env) for env in (PLAIN, ON_GPU, {**NO_GPU, **LOG}))
     values = re.findall(r"(?m)^own (.*)\nlibsvm's (.*)\nvalue (.*)$", plain.stdout)
@@ -98,7 +99,8 @@ tap.ok(plain.stdout.splitlines()[:3] == device.stdout.splitlines()[:3] and is_ne
        and len(predictions(device, ran="cpu", why="unsupported")) == 6 and len(predictions(device, ran="gpu0")) == 2,
        "values that are 0 within rounding: libsvm's", plain.stdout, device.stdout, device.stderr)
 
-# The device adds |v|^2 to differences, of which rounding leaves little where vectors are far from 0: libsvm's.
+# The device adds |v|^2 to differences, of which rounding leaves little where vectors are far from
+# 0: libsvm's.
 plain, device = start("predict_calls", "far"), start("predict_calls", "far", env=ON_GPU)
 tap.ok(plain.stdout.count("\n") == 8 and is_near(plain.stdout, device.stdout) and not said(device), "sparse vectors far from 0: as libsvm predicts", plain.stdout, device.stdout)
 done = start("predict_calls", "far", env={**ON_GPU, "ACCEL_REQUIRE": "gpu"})
@@ -146,7 +148,8 @@ tap.ok({line["why"] for line in predictions(small)} == {"small"}, "132 support v
 off = predict([], {**ON_GPU, "ACCEL_ML": "0"})[0]
 tap.ok({line["why"] for line in predictions(off)} <= {"user"} and not lines_for(off, ran="gpu0"), "ACCEL_ML=0: libsvm's", off.stderr[-300:])
 
-# In instructions, of libsvm's svm_predict() and the svm_predict_values() that it calls: the first call finds that.
+# In instructions, of libsvm's svm_predict() and the svm_predict_values() that it calls: the first
+# call finds that.
 cost = lambda vectors, env: [int(line) for line in start("predict_calls", "cost", vectors, env=env).stdout.split()][1:]
 small, large, bare = cost(255, {**TEST_GPU, "ACCEL_POLICY": "auto"}), cost(256, {**TEST_GPU, "ACCEL_POLICY": "auto"}), cost(255, NO_GPU)
 tap.ok(len(small) == len(bare) == 2 and 0 < min(small + bare) and max(small + bare) <= 20 < min(large, default=0),
@@ -158,7 +161,8 @@ device = predict([], ON_GPU)[0]
 sent = [float(line["up_mb"]) for line in predictions(device)]
 tap.ok(len(sent) == 270 and sent[0] > 1e-2 and max(sent[1:]) < 1e-3, "support vectors are copied to the GPU once", sent[:3])
 
-# A model goes to the GPU when as many predictions as there have been would pay for the copy: each call has its share of 4 ns for an element.
+# A model goes to the GPU when as many predictions as there have been would pay for the copy: each
+# call has its share of 4 ns for an element.
 VECTORS, FEATURES, ROWS = 600, 250, 10
 row = lambda i: " ".join(f"{k}:{(i * k) % 97 / 97:.3f}" for k in range(1, FEATURES + 1))
 Path(place("large")).write_text(f"svm_type c_svc\nkernel_type rbf\ngamma 0.01\nnr_class 2\ntotal_sv {VECTORS}\nrho 0.1\nlabel 1 -1\n"
@@ -171,7 +175,8 @@ expected = [VECTORS * FEATURES * 4e-6 * (1 / call - 1 / ROWS) for call in range(
 tap.ok(len(shares) == ROWS and all(abs(a - b) < 0.01 for a, b in zip(shares, expected)), "the copy of a model is charged to the predictions so far", shares, expected,
        done.stderr[-500:])
 
-# libsvm takes up to four times as long for an element where vectors have different features: of four features all have the same one, or each has one at random.
+# libsvm takes up to four times as long for an element where vectors have different features: of
+# four features all have the same one, or each has one at random.
 def estimate_of(choose):
     line = lambda i: " ".join(f"{k}:0.5" for k in range(1, 4 * FEATURES + 1) if choose(i, k))
     Path(place("sparse")).write_text(f"svm_type c_svc\nkernel_type rbf\ngamma 0.01\nnr_class 2\ntotal_sv {VECTORS}\nrho 0.1\nlabel 1 -1\nnr_sv {VECTORS // 2} {VECTORS // 2}\nSV\n"

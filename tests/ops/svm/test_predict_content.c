@@ -1,6 +1,6 @@
 /*
- * The digest of a model's support vectors (ops/svm/predict_content.c): it changes with each element, index, length and order, and comes back
- * when all is as it was, wherever the vectors lie.
+ * The digest of a model's support vectors (ops/svm/predict_content.c): it changes with each
+ * element, index, length and order, and comes back when all is as it was, wherever the vectors lie.
  */
 #include <setjmp.h>
 #include <stdarg.h>

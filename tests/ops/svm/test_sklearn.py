@@ -134,7 +134,8 @@ tap.ok([p.name.rpartition(".")[0] for p in OTHERS] == ["1.3", "1.4", "1.5", "1.6
 for packages in OTHERS if LONG else OTHERS[:1]:
     check(packages.name, packages, FEW)
 
-# A version that is not known, and one without metadata: the newest package with other metadata beside it.
+# A version that is not known, and one without metadata: the newest package with other metadata
+# beside it.
 SITE = next(Path(VENV_PYTHON).parents[1].glob("lib/python3*/site-packages"))
 for metadata in ("scikit_learn-1.10.0.dist-info", "other-1.9.1.dist-info")[:2 if LONG else 1]:
     folder = tempfile.mkdtemp(prefix="accel-sklearn-")

@@ -1,6 +1,7 @@
 /*
- * svm_train() and svm_cross_validation() on the test GPU, beside libsvm's own in the same process: models, lines, the numbers that rand() gives
- * next, failures of memory, and what is left behind. scikit-learn's copy beside libsvm's model. Folds, shuffles and sigmoids beside plain ones.
+ * svm_train() and svm_cross_validation() on the test GPU, beside libsvm's own in the same process:
+ * models, lines, the numbers that rand() gives next, failures of memory, and what is left behind.
+ * scikit-learn's copy beside libsvm's model. Folds, shuffles and sigmoids beside plain ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,7 +134,8 @@ static void listen(void)
     print_by(note);
 }
 
-/* Words are the same, and numbers but for what eps leaves open. Iterations and support vectors are any: a solution need not be the only one. */
+/* Words are the same, and numbers but for what eps leaves open. Iterations and support vectors are
+ * any: a solution need not be the only one. */
 static void assert_same_lines(const char *a, const char *b, const char *what)
 {
     bool any = false;
@@ -175,7 +177,8 @@ struct one {
     int classes; /* 1: none */
 };
 
-/* Of each type and kernel; in some of the problems elements are missing. The first rows have a class each. */
+/* Of each type and kernel; in some of the problems elements are missing. The first rows have a
+ * class each. */
 static struct one make_problem(unsigned seed)
 {
     static const int labels[][CLASSES] = {{-1, 1, 3, 8}, {5, 2, -7, 9}, {1, 2, 3, 4}};
@@ -438,7 +441,8 @@ static void assert_same_arrays(const struct sklearn_model *a, const struct libsv
     }
 }
 
-/* Some rows do not count: libsvm's problem is without them. Labels ascend, so that neither orders them. */
+/* Some rows do not count: libsvm's problem is without them. Labels ascend, so that neither orders
+ * them. */
 static void scikit_learns_model_is_libsvms(void **state)
 {
     static const unsigned seeds[] = {10, 11, 12, 13, 14, 35, 36, 38};
@@ -575,7 +579,8 @@ static void scikit_learns_other_calls_are_its_own(void **state)
 
 /* ---- Memory ---- */
 
-/* Runs a call with each request for memory failing in turn; nothing may be left, and nothing drawn. */
+/* Runs a call with each request for memory failing in turn; nothing may be left, and nothing
+ * drawn. */
 static void assert_memory_may_be_short(const struct accel_op *op, const void *problem,
                                        const void *parameter, int of, bool draws)
 {

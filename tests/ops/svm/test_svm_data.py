@@ -14,7 +14,8 @@ EXPORT = ROOT / "tests/fixtures/svm/export.R"
 
 GRID = ["-c 0.1 -g 1e-4", "-c 10 -g 0.01", "-c 1e3 -g 1", "-c 1e5 -g 1e-4", "-c 1e5 -g 10"]
 KINDS = ["-s 1 -n 0.02 -g 0.1", "-s 2 -n 0.1", "-s 3 -c 1", "-s 4 -c 1", "-t 0 -c 1", "-t 1 -c 10 -g 0.1", "-t 3 -c 10 -g 0.01"]
-# Options that libsvm needs too many iterations for, and those that its check_parameter() refuses: nu beyond what rare classes allow.
+# Options that libsvm needs too many iterations for, and those that its check_parameter() refuses:
+# nu beyond what rare classes allow.
 LEFT_OUT = {"shuttle": ["-s 1 -n 0.02 -g 0.1"], "spam-raw": ["-c 1e5 -g 1e-4", "-t 0 -c 1", "-t 1 -c 10 -g 0.1"]}
 SHORT = {"letter": (GRID[1], GRID[4]), "shuttle": (GRID[3], KINDS[4]), "spam": (GRID[0], KINDS[2], KINDS[5]), "spam-raw": (GRID[4], KINDS[0])}
 ROWS = {"letter": 160, "shuttle": 300, "spam": 120, "spam-raw": 120}

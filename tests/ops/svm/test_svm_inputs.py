@@ -25,7 +25,8 @@ tap.ok(plain.returncode == 0 and count > 10, "libsvm survives it", plain.stderr)
 tap.ok(device.stdout == plain.stdout and len(lines_for(device, sym="svm_train", ran="cpu", why="unsupported")) == count,
        "input that it is not made for: its own answer to the last bit, and a line each", device.stdout, device.stderr)
 
-# Where a NULL stands for data: libsvm crashes by it at the same address, or answers as without libaccel.
+# Where a NULL stands for data: libsvm crashes by it at the same address, or answers as without
+# libaccel.
 names = start("null_calls").stdout.split()
 CRASH = re.compile(r"crash in libsvm\.so\.3 at \S+\n")
 crashes = 0
@@ -41,7 +42,8 @@ for name in names:
         done = start("null_calls", name, env=env)
         on_gpu = there if mode == "test GPU" else 0
         same = done.stdout == plain.stdout if not on_gpu else all(abs(a - b) < 1e-2 * max(1, abs(a)) for a, b in zip(numbers(plain.stdout), numbers(done.stdout), strict=True))
-        # libsvm validates by trainings and predictions, each of which is decided for itself, until it comes to the NULL.
+        # libsvm validates by trainings and predictions, each of which is decided for itself, until
+        # it comes to the NULL.
         ran = [line for line in lines_for(done, ran="gpu0") if not name.startswith("validate") or line["sym"] == "svm_cross_validation"]
         tap.ok((done.returncode, same, len(ran)) == (plain.returncode, True, on_gpu), f"{name}, {mode}: libsvm sees it as it is",
                done.returncode, plain.stdout, done.stdout, done.stderr)
@@ -77,13 +79,15 @@ with tempfile.TemporaryDirectory(prefix="accel-namesake-") as folder:
             done = start("svm_calls", "namesake", env={**env, "LD_LIBRARY_PATH": folder})
             good = done.stdout == "80 1 3 4 5 6 7 8.5\n42\n"
             if env is ON_GPU:
-                # Lines of the question go nowhere, those of another thread where they should; the print function that was set meanwhile has stayed.
+                # Lines of the question go nowhere, those of another thread where they should; the
+                # print function that was set meanwhile has stayed.
                 asked = ["tried beside", "tried, prints"] if name.startswith("324") else []
                 good = good and re.findall("tried.*", done.stderr) == asked and len(lines_for(done, sym="svm_train", ran="cpu", why="unsupported")) == 1
             tap.ok(good, f"a namesake, libsvm_version {name}: registers and stack as they were", done.stdout, done.stderr)
 
-# valgrind does not understand the test GPU's threads, which take turns on stacks of their own: of calls that it runs, only what is lost counts.
-# glibc's own memory of a thread (allocate_dtv) may look lost while that thread ends beside the process.
+# valgrind does not understand the test GPU's threads, which take turns on stacks of their own: of
+# calls that it runs, only what is lost counts. glibc's own memory of a thread (allocate_dtv) may
+# look lost while that thread ends beside the process.
 SOURCES = "|".join(path.name for path in (ROOT / "ops/svm").glob("*.c"))
 LOSS = re.compile(r"[\d,]+ (?:\([^)]*\) )?bytes in [\d,]+ blocks are definitely lost.*\n(?:==\d+==    .*\n)+")
 for what in ("bad", "rand") if LONG else ():

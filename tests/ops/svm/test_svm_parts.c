@@ -1,6 +1,6 @@
 /*
- * What training is made of, beside plain versions: sigmoids, folds, scikit-learn's shuffle, which parameters are valid, what a call costs and
- * says, and what decisions mean.
+ * What training is made of, beside plain versions: sigmoids, folds, scikit-learn's shuffle, which
+ * parameters are valid, what a call costs and says, and what decisions mean.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -512,7 +512,8 @@ static void the_work_is_that_of_all_pairs_and_folds(void **state)
                 assert_float_equal(gpu.steps, 2 * steps * (1 + own / 50000) * (1 + problems / 100),
                                    1e-6);
             }
-    /* A very sparse matrix stays sparse on the device; a kernel that is given has one operation a value */
+    /* A very sparse matrix stays sparse on the device; a kernel that is given has one operation a
+     * value */
     struct accel_call call = accel_call_of(&accel_routines[0]);
     svm_typical(&call, (const int64_t[]){1000, 321, 1, 10000});
     assert_true(svm_effort(&call, true).operations == 1e6 * 2 * 160);

@@ -11,7 +11,8 @@ from lib.tap import Tap
 tap = Tap()
 DOTS = 60
 
-# 41 has four vectors, and probabilities of a regression; in a fold of PyPI's 46 rounding alone decides.
+# 41 has four vectors, and probabilities of a regression; in a fold of PyPI's 46 rounding alone
+# decides.
 with tempfile.TemporaryDirectory(prefix="accel-wide-") as folder:
     compare_problems(tap, "Debian's libsvm", 140 if LONG else 4, DEBIAN_PYTHON, 1, folder + "/", DOTS, range(200) if LONG else (0, 1, 2, 3, 41), "wide", 10)
     compare_problems(tap, "PyPI's libsvm", 70 if LONG else 2, VENV_PYTHON, 1, folder + "/", DOTS, range(100) if LONG else (45, 46, 47), "wide", 11)

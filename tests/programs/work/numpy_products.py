@@ -17,7 +17,8 @@ for dtype in ("float32", "float64", "complex64", "complex128"):
     c, d = matrix(180, 241, dtype), matrix(233, 180, dtype)
     report(dtype + "_transposed", c.T @ d.T, product_scale(c.T, d.T))
 
-# A slice with a leading dimension larger than its rows is passed on as it is; one with a step is copied by dot.
+# A slice with a leading dimension larger than its rows is passed on as it is; one with a step is
+# copied by dot.
 wide, steps = matrix(211, 300, "float64"), matrix(400, 260, "float64")
 left, right = wide[:, 20:220], steps[::2, ::2]
 report("sliced", np.dot(left, right), product_scale(left, right))

@@ -20,7 +20,8 @@ report("linear_kernel", linear_kernel(X, Y), product_scale(X, Y.T))
 report("euclidean_distances", euclidean_distances(X, Y, squared=True), 2 * product_scale(X, Y.T))
 report("argmin", pairwise_distances_argmin(X, Y), 0)
 
-# The subspace of the first ten components moves by eps * |X| / gap, so its projection of X does too.
+# The subspace of the first ten components moves by eps * |X| / gap, so its projection of X does
+# too.
 rank = 10
 low = rng.uniform(-1, 1, (600, rank)) @ rng.uniform(-1, 1, (rank, 64)) + 1e-3 * X
 pca = PCA(svd_solver="full").fit(low)
