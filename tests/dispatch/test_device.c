@@ -21,6 +21,7 @@
 #include "gpu/plan/scheduled.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/typical.h"
+#include "tests/lib/idle_library.h"
 
 enum { N = 512 };
 static const uintptr_t site = 4711;
@@ -38,32 +39,6 @@ static struct dispatch_device devices[TESTS_MOST][2], *device;
 static double a[N * N], b[N * N], c[N * N];
 
 /* ---- A caller, with a library of one thread ---- */
-
-static int one_thread(const struct dispatch_library *library)
-{
-    (void)library;
-    return 1;
-}
-
-static bool run_nothing(const struct dispatch_library *library, const struct accel_call *call)
-{
-    (void)library;
-    (void)call;
-    return false;
-}
-
-static const struct dispatch_library *library_of(void *context)
-{
-    static const struct dispatch_library library = {
-        .name = "library", .threads = one_thread, .run = run_nothing};
-    (void)context;
-    return &library;
-}
-
-static unsigned long long no_loads(void)
-{
-    return 0;
-}
 
 static void succeed(void *context, const struct accel_call *call)
 {

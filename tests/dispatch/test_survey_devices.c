@@ -21,6 +21,7 @@
 #include "dispatch/small.h"
 #include "dispatch/survey.h"
 #include "ops/typical.h"
+#include "tests/lib/idle_library.h"
 
 enum { DEVICES = 3 };
 
@@ -69,32 +70,6 @@ struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_
 /* ---- The caller ---- */
 
 static int pauses;
-
-static int four_threads(const struct dispatch_library *library)
-{
-    (void)library;
-    return 4;
-}
-
-static bool run_nothing(const struct dispatch_library *library, const struct accel_call *call)
-{
-    (void)library;
-    (void)call;
-    return false;
-}
-
-static const struct dispatch_library *library_of(void *context)
-{
-    static const struct dispatch_library library = {
-        .name = "library", .threads = four_threads, .run = run_nothing};
-    (void)context;
-    return &library;
-}
-
-static unsigned long long no_loads(void)
-{
-    return 0;
-}
 
 static bool nothing_loaded(bool (*is)(const char *path))
 {
@@ -620,5 +595,6 @@ int main(void)
         ONE(who_sees_which_calls),
         SEVERAL(operands_on_any_device),
     };
+    library_threads = 4;
     return cmocka_run_group_tests(tests, start, NULL);
 }

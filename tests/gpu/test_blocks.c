@@ -12,6 +12,7 @@
 
 #include "tests/lib/level3.h"
 #include "tests/lib/rates.h"
+#include "tests/lib/some_copies.h"
 
 static const struct schedule_rates balanced = RATES(2, 2, 120, 16, 1e-4, 1e-4, 1e-4);
 
@@ -101,25 +102,10 @@ static void in_blocks(void **state)
 
 /* ---- After a failure ---- */
 
-static int ups_left, downs_left;
-static CUresult some_up(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
-{
-    return ups_left-- > 0 ? real.cuMemcpyHtoDAsync_p(to, from, bytes, stream)
-                          : CUDA_ERROR_OUT_OF_MEMORY;
-}
-static CUresult some_down(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
-{
-    return downs_left-- > 0 ? real.cuMemcpyDtoHAsync_p(to, from, bytes, stream)
-                            : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 /* Memory that is short says nothing of the device, which goes on. */
 static enum gpu_status run_some(struct level3 *l, int ups, int downs)
 {
-    ups_left = ups;
-    downs_left = downs;
-    CUDA(cuMemcpyHtoDAsync) = some_up;
-    CUDA(cuMemcpyDtoHAsync) = some_down;
+    allow_copies(ups, downs);
     level3_again(l);
     const enum gpu_status status = level3_run(l);
     cuda_api = real;

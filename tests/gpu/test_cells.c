@@ -11,16 +11,9 @@
 #include <string.h>
 
 #include "gpu/pack/cells.h"
+#include "tests/lib/draw.h"
 
 enum { ROUNDS = 3000, MOST = 40 };
-
-static unsigned random_state = 1;
-
-static int64_t below(int64_t n)
-{
-    random_state = random_state * 1664525 + 1013904223;
-    return (random_state >> 8) % (unsigned)n;
-}
 
 /* ---- Cells ---- */
 

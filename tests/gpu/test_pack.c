@@ -15,6 +15,7 @@
 
 #include "base/host/cpu.h"
 #include "gpu/pack/pack.h"
+#include "tests/lib/triangle.h"
 
 /* The linker sends the calls of gpu/pack/pack.c here. */
 static long libc_calls;
@@ -52,23 +53,6 @@ static unsigned char *fill(size_t bytes, unsigned seed)
     return x;
 }
 
-static bool is_meant(const struct lane_rectangle *r, int64_t row, int64_t col)
-{
-    int64_t diagonal = col + r->diagonal;
-    switch (r->uplo) {
-    case 'U':
-        return row <= diagonal;
-    case 'u':
-        return row < diagonal;
-    case 'L':
-        return row >= diagonal;
-    case 'l':
-        return row > diagonal;
-    default:
-        return true;
-    }
-}
-
 /* By bytes, and by the definition. */
 static bool packed_is_right(const struct lane_rectangle *r, const struct pack_piece *piece,
                             const unsigned char *packed, int64_t packed_ld)
@@ -77,7 +61,7 @@ static bool packed_is_right(const struct lane_rectangle *r, const struct pack_pi
         for (int64_t i = 0; i < piece->rows; i++)
             for (int64_t b = 0; b < r->size; b++) {
                 int64_t row = piece->row + i, col = piece->col + j;
-                bool zero = !is_meant(r, row, col) ||
+                bool zero = !is_stored(r, row, col) ||
                             (r->hermitian && row == col + r->diagonal && b >= r->size / 2);
                 unsigned char there = (unsigned char)r->host[(col * r->ld + row) * r->size + b];
                 if (packed[(j * packed_ld + i) * r->size + b] != (zero ? 0 : there))
@@ -121,7 +105,7 @@ static void round_trip(int64_t rows, int64_t cols, int64_t ld, int64_t packed_ld
         int64_t row = element % ld, col = element / ld, byte = ((int64_t)at - offset) % size;
         bool inside = (int64_t)at >= offset && row < rows && col < cols;
         unsigned char expected = before[at];
-        if (inside && is_meant(&from, row, col))
+        if (inside && is_stored(&from, row, col))
             expected = from.hermitian && row == col + diagonal && byte >= size / 2 ? 0 : memory[at];
         if (result[at] != expected)
             fail_msg("%ldx%ld ld=%ld size=%ld uplo=%c: byte %zu", rows, cols, ld, size,

@@ -14,14 +14,8 @@
 #include <sys/mman.h>
 
 #include "gpu/pack/pieces.h"
-
-static unsigned random_state = 1;
-
-static int64_t below(int64_t n)
-{
-    random_state = random_state * 1664525 + 1013904223;
-    return (random_state >> 8) % (unsigned)n;
-}
+#include "tests/lib/draw.h"
+#include "tests/lib/triangle.h"
 
 static const int64_t sizes[] = {2, 4, 8, 16};
 
@@ -214,23 +208,6 @@ static void pages_that_nobody_has_touched(void **state)
 /* ---- Digests and scans ---- */
 
 enum { ORDER = 20 };
-
-static bool is_stored(const struct lane_rectangle *r, int64_t row, int64_t col)
-{
-    const int64_t diagonal = col + r->diagonal;
-    switch (r->uplo) {
-    case 'U':
-        return row <= diagonal;
-    case 'u':
-        return row < diagonal;
-    case 'L':
-        return row >= diagonal;
-    case 'l':
-        return row > diagonal;
-    default:
-        return true;
-    }
-}
 
 /* A piece's digest tells all of its elements that are stored and no others, wherever its columns
  * are. */

@@ -12,19 +12,12 @@
 
 #include "gpu/pack/pack.h"
 #include "gpu/plan/schedule_plan.h"
+#include "tests/lib/draw.h"
 #include "tests/lib/rates.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 
 static const struct schedule_rates rates = RATES(20, 15, 5e3, 128, 0.002, 0.005, 0.01);
-static unsigned random_state = 1;
-
-static int64_t below(int64_t n)
-{
-    random_state = random_state * 1664525 + 1013904223;
-    return (random_state >> 8) % (unsigned)n;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -14,28 +14,11 @@
 
 #include "gpu/pack/pieces.h"
 #include "gpu/plan/schedule_plan.h"
+#include "tests/lib/draw.h"
 #include "tests/lib/rates.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
-
-static unsigned random_state = 1;
-
-static int64_t below(int64_t n)
-{
-    random_state = random_state * 1664525 + 1013904223;
-    return (random_state >> 8) % (unsigned)n;
-}
-
-static bool is_about(double x, double expected)
-{
-    return fabs(x - expected) <= 1e-9 * fabs(expected) + 1e-12;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 static int64_t least(int64_t a, int64_t b)
 {

@@ -19,6 +19,7 @@
 #include "gpu/cache/tracked.h"
 #include "ops/typical.h"
 #include "tests/lib/device_work.h"
+#include "tests/lib/some_copies.h"
 #include "tests/lib/watches.h"
 
 /* ---- Plain loops ---- */
@@ -378,25 +379,10 @@ static void nothing_is_read_where_alpha_is_zero(void **state)
 
 /* ---- After a failure ---- */
 
-static int ups_left, downs_left;
-static CUresult some_up(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
-{
-    return ups_left-- > 0 ? real.cuMemcpyHtoDAsync_p(to, from, bytes, stream)
-                          : CUDA_ERROR_OUT_OF_MEMORY;
-}
-static CUresult some_down(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
-{
-    return downs_left-- > 0 ? real.cuMemcpyDtoHAsync_p(to, from, bytes, stream)
-                            : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 /* Memory that is short says nothing of the device, which goes on. */
 static enum gpu_status run_some(struct made *m, int ups, int downs)
 {
-    ups_left = ups;
-    downs_left = downs;
-    CUDA(cuMemcpyHtoDAsync) = some_up;
-    CUDA(cuMemcpyDtoHAsync) = some_down;
+    allow_copies(ups, downs);
     const enum gpu_status status = run(m);
     cuda_api = real;
     return status;

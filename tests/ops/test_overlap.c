@@ -10,19 +10,12 @@
 
 #include "ops/op.h"
 #include "ops/overlap.h"
+#include "tests/lib/draw.h"
 #include "tests/lib/routine.h"
 
 enum { ELEMENTS = 400, BATCH = 4, ROUNDS = 30000 };
 
 static double memory[ELEMENTS];
-static unsigned random_state = 1;
-
-static int64_t below(int64_t n)
-{
-    random_state = random_state * 1664525 + 1013904223;
-    return (random_state >> 8) % (unsigned)n;
-}
-
 static struct accel_span matrix(int64_t ld, int64_t most_rows, enum accel_access access)
 {
     return (struct accel_span){.ptr = memory + below(ELEMENTS / 4),
