@@ -57,7 +57,8 @@ $(TESTS)/test_keep: UNIT_LIBS += -Wl,--unresolved-symbols=ignore-in-object-files
 # Calls of libc are counted. The compiler's own checks of memory take their place.
 $(TESTS)/test_pack: UNIT_LIBS += -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset
 # Memory that is short; a function that is looked up by its name.
-$(TESTS)/test_reads $(TESTS)/test_code_sizes $(TESTS)/test_smo_solve: UNIT_LIBS += -Wl,--wrap=calloc
+$(TESTS)/test_reads $(TESTS)/test_code_sizes: UNIT_LIBS += -Wl,--wrap=mmap
+$(TESTS)/test_smo_solve: UNIT_LIBS += -Wl,--wrap=calloc
 $(TESTS)/test_code_sizes: UNIT_LIBS += -Wl,--export-dynamic-symbol=drotg_
 # Machines with more CPUs than there are, on which threads cannot be started.
 $(TESTS)/test_crew $(TESTS)/test_workers $(TESTS)/test_staging: UNIT_LIBS += -Wl,--wrap=sched_getaffinity,--wrap=sched_setaffinity,--wrap=pthread_create,--wrap=getrusage

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 #include "reads.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "real_linker.h"
 #include "shim/arch/instruction.h"
@@ -372,24 +372,29 @@ bool accel_reads_of(struct accel_reads *reads, const struct accel_code *code, co
     memset(reads, 0, sizeof *reads);
     if (!accel_code_readable(code, (uintptr_t)function))
         return false;
-    struct way *way = calloc(1, sizeof *way);
-    struct walk *walk = calloc(1, sizeof *walk);
-    if (way && walk) {
-        walk->reads = reads;
-        walk->object[0] = *code;
-        walk->objects = 1;
-        walk->left = INSTRUCTIONS;
-        enter(way);
-        add_way(walk, way, (uintptr_t)function, 0, 0);
-        while (walk->count > 0 && walk->left > 0) {
-            *way = walk->way[walk->first];
-            walk->first = (walk->first + 1) % WAYS;
-            walk->count--;
-            walk_along(walk, way);
-        }
+    /* Pages, not malloc(): an operand in device memory must not reach the original because the heap
+     * is short for once. */
+    struct {
+        struct way way;
+        struct walk walk;
+    } *const memory =
+        mmap(NULL, sizeof *memory, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    struct way *const way = &memory->way;
+    struct walk *const walk = &memory->walk;
+    walk->reads = reads;
+    walk->object[0] = *code;
+    walk->objects = 1;
+    walk->left = INSTRUCTIONS;
+    enter(way);
+    add_way(walk, way, (uintptr_t)function, 0, 0);
+    while (walk->count > 0 && walk->left > 0) {
+        *way = walk->way[walk->first];
+        walk->first = (walk->first + 1) % WAYS;
+        walk->count--;
+        walk_along(walk, way);
     }
-    const bool done = way && walk;
-    free(walk);
-    free(way);
-    return done;
+    munmap(memory, sizeof *memory);
+    return true;
 }

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/mman.h>
+
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +19,14 @@
 
 #define FUNCTION __attribute__((noinline, noclone, used)) static
 
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
+void *__real_mmap(void *at, size_t length, int access, int flags, int file, off_t offset);
+void *__wrap_mmap(void *at, size_t length, int access, int flags, int file, off_t offset);
 
 static bool is_short;
 
-void *__wrap_calloc(size_t count, size_t size)
+void *__wrap_mmap(void *at, size_t length, int access, int flags, int file, off_t offset)
 {
-    return is_short ? NULL : __real_calloc(count, size);
+    return is_short ? MAP_FAILED : __real_mmap(at, length, access, flags, file, offset);
 }
 
 /* Its code is read from memory, as the program was loaded. */
