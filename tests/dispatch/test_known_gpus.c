@@ -298,7 +298,7 @@ static void figures(void **state)
     }
 }
 
-/* Whether a figure is so many times another one, but for what their last digits leave open. */
+/* Returns whether a figure is `times` another one, within the rounding of their last digits. */
 static bool is_times(double figure, double times, double other)
 {
     return fabs(figure / (times * other) - 1) < 0.0125;

@@ -134,8 +134,8 @@ static void listen(void)
     print_by(note);
 }
 
-/* Words are the same, and numbers but for what eps leaves open. Iterations and support vectors are
- * any: a solution need not be the only one. */
+/* Words are equal, and numbers are equal within eps. Counts of iterations and of support vectors
+ * may differ, since a problem may have several solutions. */
 static void assert_same_lines(const char *a, const char *b, const char *what)
 {
     bool any = false;
