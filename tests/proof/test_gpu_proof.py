@@ -4,14 +4,17 @@ report has all parts, and its ratios are those of its measurements; what fails i
 stops nothing else; what is refused is refused in one line. With TEST_LONG=1 all steps; else those from which the report is made, and one
 that proves, on a bundle that is hardly compressed."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import statistics
 import subprocess
+import sys
 import tarfile
 import tempfile
+import time
 from pathlib import Path
 
 from lib.programs import BUILD, LONG, ROOT, TESTS
@@ -34,17 +37,36 @@ MEASURES = ["start_driver", "start_context", "start_cublas_load", "start_cublas_
             *(f"trace_{call}{what}" for call in ("dgemm_800", "dtrsm_900", "thin_512") for what in
               ("", *(f"_{kind}_{what}" for kind in ("up", "compute", "down") for what in ("from", "until", "busy"))))]
 
+# Of a run of gpu-proof: ten times what the slowest takes.
+SECONDS = 3000 if LONG else 900
+
 tap = Tap()
 
 
 def proof(folder, *arguments, env={}):
     """gpu-proof in an environment of its own; its results go to folder/out."""
     full = {"PATH": "/usr/bin:/bin", "HOME": str(folder), **{k: os.environ[k] for k in ("CUDA_HOME", "OWN_ARCHITECTURES") if k in os.environ}, **env}
-    done = subprocess.run([str(ROOT / "scripts/gpu-proof"), "--quick", "--seed", "1", "--seconds", "3000", "--build", str(BUILD), "--bundle", str(folder / "bundle.tar"),
+    done = subprocess.run([str(ROOT / "scripts/gpu-proof"), "--quick", "--seed", "1", "--seconds", str(SECONDS), "--build", str(BUILD), "--bundle", str(folder / "bundle.tar"),
                            "--out", str(folder / "out"), *map(str, arguments)], env=full, cwd=folder, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3000)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS + 60)
     found = sorted((folder / "out").glob("*.json"))
     return done, json.loads(found[-1].read_text()) if found else {}
+
+
+@contextlib.contextmanager
+def traced():
+    """A process that its debugger, this one, has stopped."""
+    code = "import ctypes, os; ctypes.CDLL(None).ptrace(0, 0, None, None); os.kill(os.getpid(), 19)"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    status = Path(f"/proc/{process.pid}/status")
+    while process.poll() is None and not re.search(r"(?m)^State:\s+[tT]", status.read_text()):
+        time.sleep(0.01)
+    tap.ok(re.search(r"(?m)^State:\s+t", status.read_text()), "a process is stopped by its debugger", status.read_text())
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def near(a, b):
@@ -192,8 +214,9 @@ def check_failures(folder, test_gpu):
     tap.ok(wrong == set(CALLS) - {"dsyevd", "dgesdd"} and not any(t["libaccel_gpu"] for t in report["timings"]), "a call whose result is wrong is not timed", *checks)
     tap.ok([status for step, *_, status, _ in checks if step == "traces"] == ["failed"] * 3, "and its trace is a failure", *checks)
 
-    done, report = proof(folder, "--test-gpu", test_gpu, env={"TESTGPU_FAIL": "cuInit:1+"})
-    tap.ok(done.returncode == 1 and "no GPU: cuInit" in done.stdout and report["checks"][-1]["status"] == "failed", "no GPU: exit status 1, and why", done.stdout[-500:])
+    with traced():
+        done, report = proof(folder, "--test-gpu", test_gpu, env={"TESTGPU_FAIL": "cuInit:1+"})
+    tap.ok(done.returncode == 1 and "no GPU: cuInit" in done.stdout and report["checks"][-1]["status"] == "failed", "no GPU: exit status 1, and why, also beside a process that a debugger has stopped", done.stdout[-500:])
 
 
 def check_agreement():
