@@ -76,7 +76,7 @@ static bool add_all(struct parts *p, const struct split *split, const struct acc
     }
     p->cells = p->peers ? peers_deal(p->peers) : 0;
     p->up_at = malloc((size_t)(p->cells + 1) * sizeof *p->up_at);
-    return p->peers && p->up_at;
+    return p->up_at && p->cells > 0; /* without memory, no cell is dealt out */
 }
 
 static void free_all(struct parts *p)
