@@ -25,9 +25,21 @@
 
 /* ---- What fails ---- */
 
-enum failing { NOTHING, MALLOC, REALLOC, FCHMOD, FSYNC, RENAME, OPENAT, MKOSTEMP, LOCK, NO_LOCKS };
+enum failing {
+    NOTHING,
+    MALLOC,
+    REALLOC,
+    FCHMOD,
+    FSYNC,
+    RENAME,
+    OPENAT,
+    MKOSTEMP,
+    LOCK,
+    NO_LOCKS,
+    MKDIR
+};
 static enum failing failing;
-static int pauses, synced;
+static int pauses, synced, refused;
 
 #define WRAPPED(type, name, parameters, arguments, kind, error, result)                            \
     type __real_##name parameters;                                                                 \
@@ -61,6 +73,18 @@ int __wrap_openat(int folder, const char *path, int flags, ...)
 {
     errno = EOPNOTSUPP;
     return failing == OPENAT ? -1 : __real_openat(folder, path, flags, 0600);
+}
+
+/* Below the first folder that cannot be made there is no place for others. */
+int __real_mkdir(const char *name, mode_t mode);
+int __wrap_mkdir(const char *name, mode_t mode);
+int __wrap_mkdir(const char *name, mode_t mode)
+{
+    struct stat st;
+    if (failing != MKDIR || stat(name, &st) == 0)
+        return __real_mkdir(name, mode);
+    errno = refused++ == 0 ? EROFS : ENOENT;
+    return -1;
 }
 
 int __real_flock(int fd, int operation);
@@ -188,6 +212,40 @@ static void a_failure_leaves_the_old_file(void **state)
     assert_null(put(new_key, new_body, true));
     assert_true(is_there(old_key) && is_there(new_key));
     assert_int_equal(next_fd(), fd);
+}
+
+/* Of folders that are missing, the first that cannot be made is what is wrong; of one that is
+ * there, or is no folder, what keeps it from being opened. */
+static void a_folder_that_cannot_be_made(void **state)
+{
+    char below[100];
+    (void)state;
+    unlink(path);
+    const int fd = next_fd();
+    snprintf(below, sizeof below, "%s/some/more/model", folder);
+    errno = 0;
+    failing = MKDIR;
+    refused = 0;
+    const char *wrong = calibration_put(below, &new_key, &new_body, NULL, 1, true);
+    const int error = errno;
+    failing = NOTHING;
+    assert_string_equal(wrong, "its folder cannot be made");
+    assert_true(error == EROFS && refused == 2);
+    assert_int_equal(files_there(), 0);
+    write_whole("", 0);
+    snprintf(below, sizeof below, "%s/model", path);
+    assert_string_equal(calibration_put(below, &new_key, &new_body, NULL, 1, true),
+                        "its folder cannot be made");
+    assert_int_equal(errno, ENOTDIR);
+    assert_int_equal(next_fd(), fd);
+    unlink(path);
+    snprintf(below, sizeof below, "%s/some/more/model", folder);
+    assert_null(calibration_put(below, &new_key, &new_body, NULL, 1, true));
+    assert_int_equal(unlink(below), 0);
+    snprintf(below, sizeof below, "%s/some/more", folder);
+    assert_int_equal(rmdir(below), 0);
+    snprintf(below, sizeof below, "%s/some", folder);
+    assert_int_equal(rmdir(below), 0);
 }
 
 /* A try finds what would fail, also where files without a name cannot be made, and leaves
@@ -413,6 +471,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_leaves_nothing),
         cmocka_unit_test(a_failure_leaves_the_old_file),
+        cmocka_unit_test(a_folder_that_cannot_be_made),
         cmocka_unit_test(waits_for_the_lock),
         cmocka_unit_test(the_text_says_all),
         cmocka_unit_test(a_file_of_another_user),
