@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/output/say.h"
+#include "dispatch/cost/cost.h"
 #include "dispatch/cost/curves.h"
 #include "dispatch/cost/in_use.h"
 #include "dispatch/decide.h"
@@ -464,6 +465,34 @@ static void rates_of_products_there(void)
 }
 IN_CHILD(rates_of_products)
 
+/* A factorisation's rate is that of kernels that fill the device: by that of its own, which are as
+ * narrow as the matrix, it takes what was calibrated. No factorisation is faster than products. */
+static void rates_of_factorisations_there(void)
+{
+    int64_t bytes;
+    put("[gpu \"Foo 1\" cuda=13.0 cublas=1]", /* 100 Gflop/s, and of products 10^5 */
+        "up_gbps=20\ndown_gbps=10\ndgemm 1024x1024x1024:0.0215 2048x2048x2048:0.172 "
+        "4096x4096x4096:1.374\n"
+        "dgetrf 128x128:0.01398 256x256:0.1118 512x512:0.8948 1024x1024:7.158 2048x2048:57.27\n");
+    put("[gpu \"Bar 1\" cuda=13.0 cublas=1]", /* the same factorisations, and slow products */
+        "up_gbps=20\ndown_gbps=10\ndgemm 1024x1024x1024:43 2048x2048x2048:344 "
+        "4096x4096x4096:2749\n"
+        "dgetrf 128x128:0.01398 256x256:0.1118 512x512:0.8948 1024x1024:7.158 2048x2048:57.27\n");
+    start();
+    struct cost_curves *const p = cost_curves_named("Foo 1", &bytes), *const slow =
+                                                                          cost_curves_named("Bar 1",
+                                                                                            &bytes);
+    for (int64_t n = 128; n <= 1024; n *= 2) {
+        const struct accel_call call = call_of("dgetrf", n);
+        const struct schedule_rates rates = cost_schedule_rates(p, &call, GPU_NATIVE);
+        must(near(rates.compute * (double)n / ((double)n + rates.half), 100, 0.1));
+    }
+    const struct accel_call call = call_of("dgetrf", 1024);
+    const double products = cost_product_gflops(slow, ACCEL_FLOAT64);
+    must(products < 60 && cost_schedule_rates(slow, &call, GPU_NATIVE).compute == products);
+}
+IN_CHILD(rates_of_factorisations)
+
 /* ---- Learning ---- */
 
 static void calls_teach_there(void)
@@ -652,6 +681,7 @@ int main(void)
         cmocka_unit_test(rates_of_schedules),
         cmocka_unit_test(what_a_decision_gets),
         cmocka_unit_test(rates_of_products),
+        cmocka_unit_test(rates_of_factorisations),
         cmocka_unit_test(calls_teach),
         cmocka_unit_test(calls_teach_of_a_gpu),
         cmocka_unit_test(what_was_learned_is_kept),
