@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "dispatch/cost/part_ms.h"
+#include "dispatch/cost/split.h"
 #include "dispatch/cost/triangle.h"
 #include "ops/op.h"
 #include "tests/lib/split_cases.h"
