@@ -42,8 +42,9 @@ double packed_trace(struct packed x);
 double packed_real(const char *reals, enum accel_dtype dtype, int64_t i);
 void packed_set_real(char *reals, enum accel_dtype dtype, int64_t i, double value);
 
-/* Makes `to` the whole Hermitian matrix whose triangle uplo is in `from`, minus `shift` on the
- * diagonal, times `factor`. LAPACK ignores the imaginary parts of the diagonal. */
+/* Makes `to`, which may be `from`, the whole Hermitian matrix whose triangle uplo is in `from`,
+ * minus `shift` on the diagonal, times `factor`. LAPACK ignores the imaginary parts of the
+ * diagonal. */
 void packed_mirror(struct packed to, struct packed from, char uplo, double shift, double factor);
 
 /* What is in a triangle. */

@@ -96,6 +96,19 @@ static bool counts(char uplo, int i, int j)
     return uplo == 'L' ? i > j : i < j;
 }
 
+/* By `uplo` of what was in `from`: minus 3 on the diagonal, times -2. */
+static void assert_is_mirrored(struct packed to, struct packed from, char uplo)
+{
+    for (int j = 0; j < to.cols; j++)
+        for (int i = 0; i < to.rows; i++) {
+            const number x = get(from, i, j), mirrored = conj(get(from, j, i));
+            assert_true(get(to, i, j) == (i == j               ? -2 * (creal(x) - 3)
+                                          : counts(uplo, i, j) ? -2 * x
+                                                               : -2 * mirrored));
+        }
+    assert_rest_is_untouched(to);
+}
+
 static void a_triangle_is_mirrored(void **state)
 {
     (void)state;
@@ -106,14 +119,21 @@ static void a_triangle_is_mirrored(void **state)
         fill(from);
         fill(to);
         packed_mirror(to, from, uplo, 3, -2);
-        for (int j = 0; j < N; j++)
-            for (int i = 0; i < N; i++) {
-                const number x = get(from, i, j), mirrored = conj(get(from, j, i));
-                assert_true(get(to, i, j) == (i == j               ? -2 * (creal(x) - 3)
-                                              : counts(uplo, i, j) ? -2 * x
-                                                                   : -2 * mirrored));
-            }
-        assert_rest_is_untouched(to);
+        assert_is_mirrored(to, from, uplo);
+    }
+}
+
+static void a_triangle_is_mirrored_in_place(void **state)
+{
+    (void)state;
+    EACH_TYPE_AND_ORDER for (int upper = 0; upper < 2; upper++)
+    {
+        const char uplo = upper ? 'U' : 'L';
+        const struct packed x = of_memory(0, N, N, TYPE), before = of_memory(1, N, N, TYPE);
+        fill(x);
+        packed_copy(before, x);
+        packed_mirror(x, x, uplo, 3, -2);
+        assert_is_mirrored(x, before, uplo);
     }
 }
 
@@ -263,6 +283,7 @@ static void memory_is_had_or_only_addressed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_triangle_is_mirrored),
+                                       cmocka_unit_test(a_triangle_is_mirrored_in_place),
                                        cmocka_unit_test(norms_are_those_of_the_whole),
                                        cmocka_unit_test(elements_are_summed_and_copied),
                                        cmocka_unit_test(the_diagonal_is_shifted),
