@@ -94,15 +94,19 @@ def unit_tests(root, name):
     return [str(path.relative_to(root)) for path in found if "tests/testgpu/" not in str(path)]
 
 
+def of_folder(root, name, pattern):
+    """The tests in the file's folder of tests, or else in the next one above it."""
+    folder = Path("tests") / Path(name).parent
+    while not (root / folder).is_dir():
+        folder = folder.parent
+    return sorted(str(path.relative_to(root)) for path in (root / folder).glob(pattern))
+
+
 def programs(root, name):
     """The tests that tests/ci/parts names for the file, then those in its folder of tests."""
     rows = sorted((part for part in parts.read() if parts.concerns(part, name)), key=lambda part: part.minutes)
     named = [part.command for part in rows if part.command.startswith("tests/") and part.command != "tests/unit/run"]
-    folder = Path("tests") / Path(name).parent
-    while not (root / folder).is_dir():
-        folder = folder.parent
-    beside = sorted(str(path.relative_to(root)) for path in (root / folder).glob("test_*.py"))
-    return list(dict.fromkeys(named + beside))
+    return list(dict.fromkeys(named + of_folder(root, name, "test_*.py")))
 
 
 class Covered:
@@ -139,7 +143,8 @@ def tests_for(root, mutant, covered, seconds):
     together."""
     known = covered.by(mutant)
     if known is None:
-        return unit_tests(root, mutant.file) + programs(root, mutant.file)
+        units = unit_tests(root, mutant.file) + of_folder(root, mutant.file, "test_*.c")
+        return list(dict.fromkeys(units)) + programs(root, mutant.file)
     own, folder = unit_tests(root, mutant.file), f"tests/{Path(mutant.file).parent}/"
     # Those that are new, and those of which coverage knows no line.
     blind = [test for test in covered.blind if test.startswith(f"tests/{Path(mutant.file).parts[0]}/")]
