@@ -707,25 +707,27 @@ static void test_flow(void **state)
         enum accel_flow flow;
         int target;
         bool by_slot;
+        uint32_t kills; /* these at least */
     } rows[] = {
-        {CODE("loop", "\xe2\x06"), ACCEL_BRANCH, 8, false},
-        {CODE("loopne", "\xe0\xfe"), ACCEL_BRANCH, 0, false},
-        {CODE("jrcxz", "\xe3\x02"), ACCEL_BRANCH, 4, false},
-        {CODE("je, the short form", "\x74\x02"), ACCEL_BRANCH, 4, false},
-        {CODE("je", "\x0f\x84\x02\0\0\0"), ACCEL_BRANCH, 8, false},
-        {CODE("jmp, the short form", "\xeb\xfe"), ACCEL_JUMP, 0, false},
-        {CODE("jmp", "\xe9\xfb\xff\xff\xff"), ACCEL_JUMP, 0, false},
-        {CODE("jmp *%rax", "\x3e\xff\xe0"), ACCEL_JUMP, UNKNOWN, false},
-        {CODE("jmp *8(%rip)", "\xff\x25\x08\0\0\0"), ACCEL_JUMP, 14, true},
-        {CODE("jmp *8(%rdi)", "\xff\x67\x08"), ACCEL_JUMP, UNKNOWN, false},
-        {CODE("call", "\xe8\x03\0\0\0"), ACCEL_CALL, 8, false},
-        {CODE("call *%rax", "\xff\xd0"), ACCEL_CALL, UNKNOWN, false},
-        {CODE("ret", "\xc3"), ACCEL_END, UNKNOWN, false},
-        {CODE("ret $8", "\xc2\x08\0"), ACCEL_END, UNKNOWN, false},
-        {CODE("hlt", "\xf4"), ACCEL_END, UNKNOWN, false},
-        {CODE("int3", "\xcc"), ACCEL_END, UNKNOWN, false},
-        {CODE("ud2", "\x0f\x0b"), ACCEL_END, UNKNOWN, false},
-        {CODE("nop", "\x90"), ACCEL_NEXT, UNKNOWN, false},
+        {CODE("loop", "\xe2\x06"), ACCEL_BRANCH, 8, false, BIT(RCX)},
+        {CODE("loope", "\xe1\x10"), ACCEL_BRANCH, 18, false, BIT(RCX)},
+        {CODE("loopne", "\xe0\xfe"), ACCEL_BRANCH, 0, false, BIT(RCX)},
+        {CODE("jrcxz", "\xe3\x02"), ACCEL_BRANCH, 4, false, 0},
+        {CODE("je, the short form", "\x74\x02"), ACCEL_BRANCH, 4, false, 0},
+        {CODE("je", "\x0f\x84\x02\0\0\0"), ACCEL_BRANCH, 8, false, 0},
+        {CODE("jmp, the short form", "\xeb\xfe"), ACCEL_JUMP, 0, false, 0},
+        {CODE("jmp", "\xe9\xfb\xff\xff\xff"), ACCEL_JUMP, 0, false, 0},
+        {CODE("jmp *%rax", "\x3e\xff\xe0"), ACCEL_JUMP, UNKNOWN, false, 0},
+        {CODE("jmp *8(%rip)", "\xff\x25\x08\0\0\0"), ACCEL_JUMP, 14, true, 0},
+        {CODE("jmp *8(%rdi)", "\xff\x67\x08"), ACCEL_JUMP, UNKNOWN, false, 0},
+        {CODE("call", "\xe8\x03\0\0\0"), ACCEL_CALL, 8, false, 0},
+        {CODE("call *%rax", "\xff\xd0"), ACCEL_CALL, UNKNOWN, false, 0},
+        {CODE("ret", "\xc3"), ACCEL_END, UNKNOWN, false, 0},
+        {CODE("ret $8", "\xc2\x08\0"), ACCEL_END, UNKNOWN, false, 0},
+        {CODE("hlt", "\xf4"), ACCEL_END, UNKNOWN, false, 0},
+        {CODE("int3", "\xcc"), ACCEL_END, UNKNOWN, false, 0},
+        {CODE("ud2", "\x0f\x0b"), ACCEL_END, UNKNOWN, false, 0},
+        {CODE("nop", "\x90"), ACCEL_NEXT, UNKNOWN, false, 0},
     };
     uint8_t code[32];
     (void)state;
@@ -735,9 +737,26 @@ static void test_flow(void **state)
             rows[row].target == UNKNOWN ? 0 : (uintptr_t)(code + rows[row].target);
         check_length(rows[row].name, rows[row].bytes, rows[row].length);
         if (i.flow != rows[row].flow || i.target != target || i.by_slot != rows[row].by_slot ||
-            i.base != NONE || i.size)
-            fail_msg("%s: flow %d%s", rows[row].name, (int)i.flow, i.by_slot ? ", by a slot" : "");
+            i.base != NONE || i.size || (i.kills & rows[row].kills) != rows[row].kills)
+            fail_msg("%s: flow %d%s, kills %x", rows[row].name, (int)i.flow,
+                     i.by_slot ? ", by a slot" : "", i.kills);
     }
+}
+
+/* ---- Calls ---- */
+
+/* Of the System V ABI: six arguments in registers, the others behind the return address; RBX, RBP,
+ * RSP and R12 to R15 are kept. */
+static void test_convention(void **state)
+{
+    static const int registers[] = {RDI, RSI, RDX, RCX, R8, R9};
+    (void)state;
+    assert_int_equal(accel_argument_register_count, LENGTH(registers));
+    assert_memory_equal(accel_argument_registers, registers, sizeof registers);
+    assert_int_equal(accel_stack_register, RSP);
+    assert_int_equal(accel_stack_arguments, 8);
+    assert_int_equal(accel_changed_by_calls,
+                     0xffff & ~(BIT(RBX) | BIT(RBP) | BIT(RSP) | 0xf << 12));
 }
 
 /* ---- What is not known ---- */
@@ -815,6 +834,7 @@ static void other_architecture(void **state)
 #    define test_whole_instructions other_architecture
 #    define test_stack              other_architecture
 #    define test_flow               other_architecture
+#    define test_convention         other_architecture
 #    define test_unknown            other_architecture
 #    define test_stubs              other_architecture
 
@@ -827,6 +847,7 @@ int main(void)
                                        cmocka_unit_test(test_whole_instructions),
                                        cmocka_unit_test(test_stack),
                                        cmocka_unit_test(test_flow),
+                                       cmocka_unit_test(test_convention),
                                        cmocka_unit_test(test_unknown),
                                        cmocka_unit_test(test_stubs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
