@@ -291,6 +291,45 @@ static void test_names_of_helpers(void **state)
     }
 }
 
+/* A library's other routines of the table tell, too: those that are called by the same
+ * convention. */
+static void test_other_routines(void **state)
+{
+    static const struct {
+        const char *entry, *name;
+        void *function;
+        int integer, real, double_precision;
+    } rows[] = {
+        /* TRANS, M, N, ALPHA: by reference. */
+        {"dgemm_", "dgemv_", (void *)reads_0, 0, 0, 0},
+        {"dgemm_", "dgemv_", (void *)reads_1, 64, 0, 0},
+        {"dgemm_", "dgemv_", (void *)reads_2, 64, 0, 0},
+        {"dgemm_", "dgemv_", (void *)reads_3, 0, 0, 8},
+        {"dgemm_", "sgemv_", (void *)reads_3, 0, 8, 0},
+        {"DGEMM", "dgemv_", (void *)reads_1, 64, 0, 0},
+        {"dgemm_", "dgemv_64_", (void *)reads_1, 0, 0, 0},
+        {"dgemm_64_", "dgemv_64_", (void *)reads_1, 64, 0, 0},
+        {"dgemm_64_", "dgemv_", (void *)reads_1, 0, 0, 0},
+        {"dgemm_", "dgetrf_", (void *)reads_0, 64, 0, 0},
+        /* Behind the order, by value. */
+        {"cblas_dgemm", "cblas_dgemv", (void *)computes_with_1, 0, 0, 0},
+        {"cblas_dgemm", "cblas_dgemv", (void *)computes_with_2, 64, 0, 0},
+        {"cblas_dgemm", "dgemv_", (void *)reads_1, 0, 0, 0},
+        {"LAPACKE_dgetrf", "LAPACKE_dpotrf", (void *)computes_with_2, 64, 0, 0},
+        {"cblas_dgemm", "LAPACKE_dpotrf", (void *)computes_with_2, 0, 0, 0},
+        {"LAPACKE_dgetrf", "cblas_dgemv", (void *)computes_with_2, 0, 0, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct accel_sizes sizes = told_by(rows[i].entry, rows[i].name, rows[i].function);
+        if (sizes.integer != rows[i].integer || sizes.real != rows[i].real ||
+            sizes.double_precision != rows[i].double_precision)
+            fail_msg("%s, by %s, row %zu: INTEGER of %d, REAL of %d, DOUBLE PRECISION of %d",
+                     rows[i].entry, rows[i].name, i, sizes.integer, sizes.real,
+                     sizes.double_precision);
+    }
+}
+
 static void test_fit(void **state)
 {
     static const struct {
@@ -343,8 +382,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_integers), cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_helpers),  cmocka_unit_test(test_names_of_helpers),
-        cmocka_unit_test(test_fit),      cmocka_unit_test(test_no_memory)};
+        cmocka_unit_test(test_integers),       cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_helpers),        cmocka_unit_test(test_names_of_helpers),
+        cmocka_unit_test(test_other_routines), cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
