@@ -48,10 +48,10 @@ $(call unit_test,$(filter tests/tool/%,$(UNIT_SOURCES))): $(BUILD)/tool.a
 $(TESTS)/test_survey $(TESTS)/test_solve_survey $(TESTS)/test_timing $(TESTS)/test_elf_file: UNIT_LIBS := $(LAYERS) $(UNIT_LIBS)
 $(TESTS)/test_log_file $(TESTS)/test_told_call: UNIT_LIBS += $(JSON_C_LIBS)
 $(TESTS)/test_objects: | $(HASHED)
-# Its own dgemm_ is libaccel's there, and its memory runs out. It needs none of the assembler's
-# entries.
+# Its own dgemm_ is libaccel's there, and its memory runs out; other libraries play libaccel, and
+# those that a user has named. It needs none of the assembler's entries.
 $(TESTS)/test_resolve: | $(HASHED) $(NAMES)
-$(TESTS)/test_resolve: UNIT_LIBS += -Wl,--export-dynamic-symbol=dgemm_,--wrap=malloc,--unresolved-symbols=ignore-in-object-files
+$(TESTS)/test_resolve: UNIT_LIBS += -Wl,--export-dynamic-symbol=dgemm_,--wrap=malloc,--wrap=dlopen,--wrap=dispatch_original_libraries,--wrap=accel_own_object,--unresolved-symbols=ignore-in-object-files
 $(TESTS)/test_keep: | $(HASHED) $(NAMES) $(CALLERS)
 $(TESTS)/test_keep: UNIT_LIBS += -Wl,--unresolved-symbols=ignore-in-object-files
 # Calls of libc are counted. The compiler's own checks of memory take their place.

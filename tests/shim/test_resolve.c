@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/thread/linker.h"
 #include "shim/elf/provider.h"
 #include "shim/elf/real_linker.h"
 #include "shim/elf/resolve.h"
@@ -35,6 +37,37 @@ void *__wrap_malloc(size_t size)
     if (handler)
         handler();
     return memory_is_short ? NULL : __real_malloc(size);
+}
+
+/* What the user has named. */
+static const char *named_libraries;
+const char *__wrap_dispatch_original_libraries(void);
+const char *__wrap_dispatch_original_libraries(void)
+{
+    return named_libraries;
+}
+
+/* How often libraries have been loaded, and how often a fork would have waited for that. */
+static int opened, awaited;
+static bool fork_waits(void);
+void *__real_dlopen(const char *path, int mode);
+void *__wrap_dlopen(const char *path, int mode);
+void *__wrap_dlopen(const char *path, int mode)
+{
+    if (!(mode & RTLD_NOLOAD)) {
+        opened++;
+        awaited += fork_waits();
+    }
+    return __real_dlopen(path, mode);
+}
+
+/* The object that is taken for libaccel; NULL: the program. */
+static const struct link_map *own_object;
+const struct link_map *__real_accel_own_object(void);
+const struct link_map *__wrap_accel_own_object(void);
+const struct link_map *__wrap_accel_own_object(void)
+{
+    return own_object ? own_object : __real_accel_own_object();
 }
 
 /* The program is the object that the layers are part of, as libaccel is: this is not a provider. */
@@ -415,6 +448,161 @@ static void test_a_pointer_to_what_has_not_the_name(void **state)
     dlclose(library);
 }
 
+/* ---- Libraries that the user has named ---- */
+
+static bool is_asked_to_wait;
+
+static bool note_wait(void)
+{
+    is_asked_to_wait = true;
+    return false;
+}
+
+static void *begin_fork(void *unused)
+{
+    linker_before_fork(note_wait);
+    linker_after_fork();
+    return unused;
+}
+
+/* Whether a fork in another thread waits for this one's work with the dynamic linker. */
+static bool fork_waits(void)
+{
+    pthread_t thread;
+    is_asked_to_wait = false;
+    assert_int_equal(pthread_create(&thread, NULL, begin_fork, NULL), 0);
+    pthread_join(thread, NULL);
+    return is_asked_to_wait;
+}
+
+static bool is_loaded(const char *path)
+{
+    void *library = __real_dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    if (library)
+        dlclose(library);
+    return library != NULL;
+}
+
+/* Those that cannot be opened or have no such function are passed over, and only the one that is
+ * used stays. Forks wait while a library is opened, and not later. */
+static void test_libraries_that_the_user_has_named(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    const uintptr_t caller = (uintptr_t)nowhere + 1;
+    char other[PATH_MAX], named[2 * PATH_MAX];
+    (void)state;
+    path_beside("libhashed_gnu.so", other);
+    snprintf(named, sizeof named, ":/no/such/library.so:%s::libblas.so.3:libblas64.so.3", other);
+    assert_false(is_loaded("libblas.so.3") || is_loaded(other));
+    named_libraries = named;
+    opened = awaited = 0;
+    const struct accel_original *original = accel_resolve(entry, caller);
+    named_libraries = NULL;
+    assert_int_equal(opened, 3);
+    assert_int_equal(awaited, 3);
+    assert_false(fork_waits());
+    assert_false(is_loaded(other) || is_loaded("libblas64.so.3"));
+    void *library = open_installed("libblas.so.3");
+    assert_non_null(original);
+    assert_ptr_equal(original->function, function_of(library, "dgemm_"));
+    assert_int_equal(original->width, 32);
+    dlclose(library);
+    assert_true(is_loaded("libblas.so.3"));
+    dlclose(library); /* as the resolver opened it */
+    assert_false(is_loaded("libblas.so.3"));
+}
+
+/* They are asked where nothing tells the callers of two widths apart, and not where there is one
+ * library. */
+static void test_named_libraries_beside_loaded_ones(void **state)
+{
+    const uint32_t entry = entry_of("dgemm_");
+    const uintptr_t caller = (uintptr_t)nowhere + 1;
+    void *one = open_beside("libnames_doubles.so");
+    (void)state;
+    named_libraries = "libblas64.so.3";
+    opened = 0;
+    const struct accel_original *original = accel_resolve(entry, caller);
+    assert_int_equal(opened, 0);
+    assert_non_null(original);
+    assert_ptr_equal(original->function, function_of(one, "dgemm_"));
+    dlclose(one);
+    void *narrow = open_installed("libblas.so.3"), *wide = open_installed("libblas64.so.3");
+    original = accel_resolve(entry, caller);
+    named_libraries = NULL;
+    assert_non_null(original);
+    assert_ptr_equal(original->function, function_of(wide, "dgemm_"));
+    assert_null(original->wide);
+    dlclose(wide);
+    dlclose(wide);
+    dlclose(narrow);
+}
+
+/* ---- Objects before libaccel ---- */
+
+static const struct link_map *map_of(void *library)
+{
+    struct link_map *map = NULL;
+    assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+    return map;
+}
+
+/* The first address behind an object. */
+static uintptr_t end_of(const struct link_map *object)
+{
+    uintptr_t at = (uintptr_t)object->l_ld;
+    while (accel_object_of((const void *)at) == object)
+        at += 4096;
+    while (accel_object_of((const void *)(at - 1)) != object)
+        at--;
+    return at;
+}
+
+/* A call may be an object's last instruction: it returns to an address in no object. */
+static void test_who_comes_before_libaccel(void **state)
+{
+    void *first = open_beside("libnames_doubles.so"), *second = open_beside("libhashed_gnu.so");
+    const uintptr_t end = end_of(map_of(first)), begin = map_of(first)->l_addr,
+                    in_second = (uintptr_t)function_of(second, "hashed_a0") + 1;
+    (void)state;
+    assert_null(accel_object_of((const void *)end));
+    assert_false(accel_resolve_is_before_us(end)); /* libaccel is the program, which is the first */
+    own_object = map_of(second);
+    assert_true(accel_resolve_is_before_us(end));
+    assert_true(accel_resolve_is_before_us(begin + 1));
+    assert_true(accel_resolve_is_before_us((uintptr_t)open_beside + 1));
+    assert_false(accel_resolve_is_before_us(in_second));
+    assert_false(accel_resolve_is_before_us((uintptr_t)nowhere + 1));
+    own_object = map_of(first);
+    assert_false(accel_resolve_is_before_us(end));
+    assert_false(accel_resolve_is_before_us(in_second));
+    assert_true(accel_resolve_is_before_us((uintptr_t)open_beside + 1));
+    own_object = NULL;
+    dlclose(second);
+    dlclose(first);
+}
+
+/* Of the objects between a caller and libaccel, the first that defines the name itself. */
+static void test_what_comes_between_a_caller_and_libaccel(void **state)
+{
+    void *first = open_beside("libnames_doubles.so"), *second = open_beside("libnames_untold.so"),
+         *last = open_beside("libhashed_gnu.so");
+    const uintptr_t caller = (uintptr_t)open_beside + 1;
+    (void)state;
+    own_object = map_of(last);
+    assert_ptr_equal(accel_resolve_between("dgemm_", caller), function_of(first, "dgemm_"));
+    assert_ptr_equal(accel_resolve_between("dgemm_", end_of(map_of(first))),
+                     function_of(second, "dgemm_"));
+    assert_null(accel_resolve_between("dgemm_", end_of(map_of(second))));
+    assert_null(accel_resolve_between("no such name", caller));
+    own_object = map_of(first);
+    assert_null(accel_resolve_between("dgemm_", caller));
+    own_object = NULL;
+    dlclose(last);
+    dlclose(second);
+    dlclose(first);
+}
+
 static const struct accel_original *within[2];
 
 static void resolve_within(void)
@@ -489,6 +677,10 @@ int main(void)
         cmocka_unit_test(test_one_function_under_two_libraries),
         cmocka_unit_test(test_a_pointer_is_unasked_until_its_first_call),
         cmocka_unit_test(test_a_pointer_to_what_has_not_the_name),
+        cmocka_unit_test(test_libraries_that_the_user_has_named),
+        cmocka_unit_test(test_named_libraries_beside_loaded_ones),
+        cmocka_unit_test(test_who_comes_before_libaccel),
+        cmocka_unit_test(test_what_comes_between_a_caller_and_libaccel),
         cmocka_unit_test(test_an_interrupted_call),
         cmocka_unit_test(test_memory_that_has_run_out),
     };
