@@ -94,12 +94,17 @@ def unit_tests(root, name):
     return [str(path.relative_to(root)) for path in found if "tests/testgpu/" not in str(path)]
 
 
-def of_folder(root, name, pattern):
-    """The tests in the file's folder of tests, or else in the next one above it."""
+def folder_of_tests(root, name):
+    """The folder of a source's tests: of shim/elf/, tests/shim."""
     folder = Path("tests") / Path(name).parent
     while not (root / folder).is_dir():
         folder = folder.parent
-    return sorted(str(path.relative_to(root)) for path in (root / folder).glob(pattern))
+    return folder
+
+
+def of_folder(root, name, pattern):
+    """The tests in that folder."""
+    return sorted(str(path.relative_to(root)) for path in (root / folder_of_tests(root, name)).glob(pattern))
 
 
 def programs(root, name):
@@ -145,10 +150,14 @@ def tests_for(root, mutant, covered, seconds):
     if known is None:
         units = unit_tests(root, mutant.file) + of_folder(root, mutant.file, "test_*.c")
         return list(dict.fromkeys(units)) + programs(root, mutant.file)
-    own, folder = unit_tests(root, mutant.file), f"tests/{Path(mutant.file).parent}/"
-    # Those that are new, and those of which coverage knows no line.
+    own, folder = unit_tests(root, mutant.file), f"{folder_of_tests(root, mutant.file)}/"
+    # Those that are new, those of which coverage knows no line, and the one that is named after the
+    # file: it may have changed since.
+    own += [test for test in of_folder(root, mutant.file, "test_*.c") if test not in own and test not in covered.found["tests"]]
     blind = [test for test in covered.blind if test.startswith(f"tests/{Path(mutant.file).parts[0]}/")]
-    known += [(0, test) for test in dict.fromkeys(own + blind) if test in blind or test not in covered.found["tests"]]
+    named = [test for test in own if Path(test).name == f"test_{Path(mutant.file).stem}.c"]
+    asked = {test for _, test in known}
+    known += [(0, test) for test in dict.fromkeys(own + blind) if test not in asked and (test in blind + named or test not in covered.found["tests"])]
     known.sort(key=lambda row: (row[1] not in own, not row[1].startswith(folder), row[0]))
     tests, left = [], seconds
     for takes, test in known:
