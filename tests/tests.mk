@@ -52,7 +52,7 @@ $(TESTS)/test_objects: | $(HASHED)
 # those that a user has named. It needs none of the assembler's entries.
 $(TESTS)/test_resolve: | $(HASHED) $(NAMES)
 $(TESTS)/test_resolve: UNIT_LIBS += -Wl,--export-dynamic-symbol=dgemm_,--wrap=malloc,--wrap=dlopen,--wrap=dispatch_original_libraries,--wrap=accel_own_object,--unresolved-symbols=ignore-in-object-files
-$(TESTS)/test_keep: | $(HASHED) $(NAMES) $(CALLERS)
+$(TESTS)/test_keep: | $(HASHED) $(NAMES) $(CALLERS) $(BRINGING)
 $(TESTS)/test_keep: UNIT_LIBS += -Wl,--unresolved-symbols=ignore-in-object-files
 # Calls of libc are counted. The compiler's own checks of memory take their place.
 $(TESTS)/test_pack: UNIT_LIBS += -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset

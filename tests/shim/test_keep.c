@@ -209,6 +209,32 @@ static void what_objects_are_bound_to(void **state)
     assert_false(is_loaded(provider_name));
 }
 
+/* Of a library that came with another one that is linked to a BLAS: the user may stay when that one
+ * goes, with its BLAS. */
+static void what_objects_are_bound_to_by_what_brought_them_in(void **state)
+{
+    static const char blas_name[] = "libblas64.so.3";
+    void *root = open_with("libbringing_wide.so", RTLD_LAZY),
+         *user = open_with("libcaller_none64.so", RTLD_LAZY), *blas;
+    (void)state;
+    blas = dlopen(blas_name, RTLD_LAZY | RTLD_NOLOAD);
+    assert_non_null(blas);
+    void *const function = function_of(blas, "dgemm_");
+    dlclose(blas);
+    accel_keep_bound();
+    assert_ptr_equal(accel_kept_lookup(map_of(user), "dgemm_"), function);
+    assert_null(accel_kept_lookup(map_of(root), "dgemm_")); /* it calls none itself */
+    dlclose(root);
+    accel_keep_release();
+    assert_false(is_loaded("libbringing_wide.so"));
+    assert_ptr_equal(accel_kept_lookup(map_of(user), "dgemm_"), function);
+    dlclose(user);
+    accel_keep_release();
+    assert_false(is_loaded("libcaller_none64.so"));
+    assert_null(dlopen(blas_name, RTLD_LAZY | RTLD_NOLOAD));
+    dlerror();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +246,7 @@ int main(void)
         cmocka_unit_test(what_is_not_kept),
         cmocka_unit_test(what_would_hold_each_other),
         cmocka_unit_test(what_objects_are_bound_to),
+        cmocka_unit_test(what_objects_are_bound_to_by_what_brought_them_in),
     };
     accel_real_init();
     accel_objects_start();
