@@ -54,6 +54,8 @@ $(TESTS)/test_resolve: | $(HASHED) $(NAMES)
 $(TESTS)/test_resolve: UNIT_LIBS += -Wl,--export-dynamic-symbol=dgemm_,--wrap=malloc,--wrap=dlopen,--wrap=dispatch_original_libraries,--wrap=accel_own_object,--unresolved-symbols=ignore-in-object-files
 $(TESTS)/test_keep: | $(HASHED) $(NAMES) $(CALLERS) $(BRINGING)
 $(TESTS)/test_keep: UNIT_LIBS += -Wl,--unresolved-symbols=ignore-in-object-files
+# It plays the assembler's data, the dispatcher and the resolver.
+$(TESTS)/test_slots: UNIT_LIBS += -Wl,--wrap=dispatch_attention,--wrap=dispatch_takes_library,--wrap=accel_resolve,--wrap=accel_resolve_unasked,--wrap=accel_resolve_known,--wrap=accel_objects_unloads,--wrap=accel_object_of,--wrap=accel_say,--unresolved-symbols=ignore-in-object-files
 # Calls of libc are counted. The compiler's own checks of memory take their place.
 $(TESTS)/test_pack: UNIT_LIBS += -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset
 # Memory that is short; a function that is looked up by its name.
