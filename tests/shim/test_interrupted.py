@@ -58,6 +58,15 @@ with tempfile.TemporaryDirectory() as folder:
                 ran = "gpu0" if "test GPU" in mode else "cpu"
                 tap.ok(len(calls) > COUNT // 3 and set(calls) == {("gsl_linalg_cholesky_decomp1", ran)}, f"GSL, {name}, {mode}: {len(calls)} calls: {ran}", *set(calls))
 
+# ---- A call that has ended is around no later one, also where its stack is as it was ----
+
+done = start("nested", "untouched", env={**NO_GPU, "ACCEL_LOG": "2", "LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/lapack:{REFERENCE['LD_LIBRARY_PATH']}"})
+lines = parse_log(done.stderr)
+products = {line["m"]: line.get("depth", "0") for line in lines if line["sym"] == "dgemm_" and line["m"] in ("5", "7")}
+inner = {line.get("depth") for line in lines if line["sym"] == "dtrsm_"}
+tap.ok(done.returncode == 0 and inner == {"1"} and products == {"5": "0", "7": "0"}, "a product below what was a factorisation's stack is the program's own",
+       done.returncode, inner, products, done.stderr[-500:])
+
 # ---- A handler that calls a name for the first time, while the thread that it has interrupted
 # holds a lock of libaccel's ----
 
