@@ -235,6 +235,39 @@ static void what_objects_are_bound_to_by_what_brought_them_in(void **state)
     dlerror();
 }
 
+/* A library that the global scope had before goes first; one that has come later does not. */
+static void what_the_global_scope_has_beside_what_brought_them_in(void **state)
+{
+    static const char blas_name[] = "libblas64.so.3";
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        void *provider = first ? open_with(provider_name, RTLD_LAZY | RTLD_GLOBAL) : NULL;
+        void *root = open_with("libbringing_wide.so", RTLD_LAZY),
+             *user = open_with("libcaller_none64.so", RTLD_LAZY),
+             *blas = dlopen(blas_name, RTLD_LAZY | RTLD_NOLOAD);
+        assert_non_null(blas);
+        void *const brought = function_of(blas, "dgemm_");
+        dlclose(blas);
+        if (!first)
+            provider = open_with(provider_name, RTLD_LAZY | RTLD_GLOBAL);
+        void *const global = function_of(provider, "dgemm_");
+        accel_keep_bound();
+        assert_ptr_equal(accel_kept_lookup(map_of(user), "dgemm_"), first ? global : brought);
+        dlclose(root);
+        dlclose(provider);
+        accel_keep_release();
+        blas = dlopen(blas_name, RTLD_LAZY | RTLD_NOLOAD);
+        assert_int_equal(blas != NULL, !first);
+        if (blas)
+            dlclose(blas);
+        assert_int_equal(is_loaded(provider_name), first);
+        dlclose(user);
+        accel_keep_release();
+        assert_false(is_loaded("libcaller_none64.so") || is_loaded(provider_name));
+    }
+    dlerror();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +280,7 @@ int main(void)
         cmocka_unit_test(what_would_hold_each_other),
         cmocka_unit_test(what_objects_are_bound_to),
         cmocka_unit_test(what_objects_are_bound_to_by_what_brought_them_in),
+        cmocka_unit_test(what_the_global_scope_has_beside_what_brought_them_in),
     };
     accel_real_init();
     accel_objects_start();
