@@ -339,17 +339,18 @@ static void test_names_that_do_not_fit(void **state)
     assert_int_equal(parts, 21); /* each has three names, 6006 of 8192 bytes; the last is empty */
 }
 
-/* More objects than one part has: none is lost, none comes twice. */
+/* More objects than one part has: none is lost, none comes twice, and each look over all objects
+ * fills a part, but the last ones. */
 static void test_many_users(void **state)
 {
-    enum { MANY = 150 };
+    enum { MANY = 150, PARTS = 4 }; /* 64, 64, 22 and none */
     static const ElfW(Rela) table[] = {{.r_offset = 8, .r_info = ELF64_R_INFO(1, 7)}};
     const ElfW(Dyn) uses[] = {POINTER(DT_SYMTAB, symbols), POINTER(DT_STRTAB, names),
                               POINTER(DT_JMPREL, table),   VALUE(DT_PLTRELSZ, sizeof table),
                               VALUE(DT_NEEDED, LIB),       END};
     const ElfW(Dyn) needed[] = {POINTER(DT_STRTAB, names), VALUE(DT_SONAME, LIB), END};
     struct accel_users users = {.next = 0};
-    int seen = 0, found = 0;
+    int seen = 0, found = 0, parts = 0;
     (void)state;
     const ElfW(Dyn) *library = add_dynamic("/lib/lib.so", needed);
     for (int i = 0; i < MANY; i++)
@@ -358,15 +359,19 @@ static void test_many_users(void **state)
         accel_objects_using(see_any, &seen, &users);
         for (int i = 0; i < users.count; i++)
             assert_ptr_equal(users.dynamic[i], made[3 + found++].dynamic);
+        parts++;
     } while (users.count > 0);
     assert_int_equal(found, MANY);
-    users.next = found = 0;
+    assert_int_equal(parts, PARTS);
+    users.next = found = parts = 0;
     do {
         accel_objects_needing(library, &users);
         for (int i = 0; i < users.count; i++)
             assert_ptr_equal(users.dynamic[i], made[3 + found++].dynamic);
+        parts++;
     } while (users.count > 0);
     assert_int_equal(found, MANY);
+    assert_int_equal(parts, PARTS);
 }
 
 /* Relocations of an object whose symbols or names are not there are not read. */
