@@ -304,6 +304,34 @@ library = build(Path(folder.name, "user.c"), "words/libalone.so",
                 ["-DTEST_LIBRARY", "-DTEST_CHOICE=own", Path(folder.name, "words.c")], shared=True)
 same("a word that the library itself has", opens, library, expected="7 5\n")
 
+# Calls of a word's library are seen, those by a pointer, too, whenever the word was bound.
+Path(folder.name, "trains.c").write_text('''
+#include <linear.h>
+#include <stdio.h>
+struct model *(*pointer)(const struct problem *, const struct parameter *) = train;
+static void silent(const char *text) { (void)text; }
+void library_show(void)
+{
+    struct feature_node one[] = {{1, 1}, {-1, 0}}, other[] = {{1, -1}, {-1, 0}}, *rows[] = {one, other};
+    double labels[] = {1, -1};
+    const struct problem problem = {.l = 2, .n = 1, .y = labels, .x = rows, .bias = -1};
+    const struct parameter parameter = {.solver_type = L2R_LR, .eps = 0.01, .C = 1};
+    set_print_string_function(silent);
+    printf("%d %d\\n", train(&problem, &parameter)->nr_class, pointer(&problem, &parameter)->nr_class);
+}
+''')
+for bound in "lazy", "now":
+    library = build(Path(folder.name, "trains.c"), f"trains_{bound}/libtrains.so", [f"-Wl,-z,{bound}"],
+                    shared=True, links=["-l:liblinear.so.4"])
+    linked = build(SOURCES / "program.c", f"trains_{bound}/linked", [], links=[library])
+    for way, words in {"linked": [linked], "opened": [opens, library],
+                       "opened, bound late": [late, library]}.items():
+        done = start(*map(str, words), env=MODES["test GPU"])
+        seen = [line["ran"] for line in lines_for(done, sym="train")]
+        tap.ok((done.returncode, done.stdout, seen) == (0, "2 2\n", ["gpu0", "gpu0"]),
+               f"calls of a word's library, {bound}, {way}: both are seen", done.returncode,
+               done.stdout, seen, done.stderr[-500:])
+
 # References of a library that is opened: weak ones that nothing defines, a call that is never made,
 # a number, a variable of each thread's, another version.
 Path(folder.name, "around.c").write_text('''
