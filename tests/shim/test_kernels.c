@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "shim/elf/kernels.h"
+#include "shim/elf/provider.h"
 
 /* The library: what its function says, which function multiplies and in which object, and the name
  * that this object refers to. */
@@ -20,6 +21,7 @@ static struct {
     void *product;
     const struct link_map *object;
     const char *import;
+    const char *get, *set; /* its functions of threads */
 } library;
 
 static const struct link_map own, multiplying;
@@ -33,6 +35,10 @@ void *__wrap_accel_real_lookup(void *handle, const char *symbol);
 void *__wrap_accel_real_lookup(void *handle, const char *symbol)
 {
     (void)handle;
+    if (library.get && strcmp(symbol, library.get) == 0)
+        return &library.get;
+    if (library.set && strcmp(symbol, library.set) == 0)
+        return &library.set;
     return library.has_core && strcmp(symbol, "openblas_get_corename64_") == 0
                ? (void *)(uintptr_t)core
                : NULL;
@@ -46,6 +52,7 @@ void *__wrap_accel_provider_find(void *handle, bool alone, const void *routine, 
     return library.product;
 }
 
+bool __real_accel_provider_names_threads(void *handle);
 bool __wrap_accel_provider_names_threads(void *handle);
 bool __wrap_accel_provider_names_threads(void *handle)
 {
@@ -123,9 +130,67 @@ static void test_what_it_is_linked_to(void **state)
     expect("sqrt", false);
 }
 
+/* A library's own functions of threads, and OpenMP's, which any program may have. */
+static void test_functions_of_threads(void **state)
+{
+    static const struct {
+        const char *get, *set;
+        bool own;
+    } rows[] = {
+        {"openblas_get_num_threads", "openblas_set_num_threads", true},
+        {"openblas_get_num_threads64_", "openblas_set_num_threads64_", true},
+        {"openblas_get_num_threads_64", "openblas_set_num_threads_64", true},
+        {"scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads", true},
+        {"scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_", true},
+        {"MKL_Get_Max_Threads", "MKL_Set_Num_Threads", true},
+        {"bli_thread_get_num_threads", "bli_thread_set_num_threads", true},
+        {"flexiblas_get_num_threads", "flexiblas_set_num_threads", true},
+        {"omp_get_max_threads", "omp_set_num_threads", false},
+        {"omp_get_num_threads", "omp_set_num_threads", false},
+    };
+    const size_t last =
+        sizeof rows / sizeof *rows - 1; /* it tells of a team, not of the next one */
+    (void)state;
+    memset(&library, 0, sizeof library);
+    assert_false(__real_accel_provider_names_threads(NULL));
+    assert_null(accel_provider_threads(NULL).get);
+    for (size_t i = 0; i <= last; i++) {
+        library.get = rows[i].get;
+        library.set = rows[i].set;
+        struct accel_thread_functions found = accel_provider_threads(NULL);
+        if (__real_accel_provider_names_threads(NULL) != rows[i].own ||
+            found.get != (i < last ? &library.get : NULL) ||
+            found.set != (i < last ? &library.set : NULL))
+            fail_msg("%s", rows[i].get);
+        library.set = NULL;
+        found = accel_provider_threads(NULL);
+        assert_ptr_equal(found.get, i < last ? &library.get : NULL);
+        assert_null(found.set);
+    }
+}
+
+static int count;
+
+static int threads(void)
+{
+    return count;
+}
+
+static void test_number_of_threads(void **state)
+{
+    static const int told[] = {1, 2, 64, 0, -1}, expected[] = {1, 2, 64, 1, 1};
+    (void)state;
+    assert_int_equal(accel_provider_thread_count(NULL), 1);
+    for (int i = 0; i < 5; i++) {
+        count = told[i];
+        assert_int_equal(accel_provider_thread_count((void *)(uintptr_t)threads), expected[i]);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_it_says),
-                                       cmocka_unit_test(test_what_it_is_linked_to)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_it_says), cmocka_unit_test(test_what_it_is_linked_to),
+        cmocka_unit_test(test_functions_of_threads), cmocka_unit_test(test_number_of_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
