@@ -15,12 +15,14 @@
 
 #include "shim/elf/kernels.h"
 #include "shim/elf/library.h"
+#include "tests/lib/fork_waits.h"
 
 static struct {
     const struct link_map *object;
     void *handle; /* of each dlopen(); NULL: it fails */
     Lmid_t space;
     int opened, closed;
+    int awaited;      /* times at which a fork would have waited for that */
     const char *path; /* that was opened last, NULL: the program */
     int allocations;  /* that succeed before all fail; negative: all do */
 } linker;
@@ -56,6 +58,7 @@ void *__wrap_accel_real_handle(const struct link_map *object)
 {
     (void)object;
     linker.opened += linker.handle != NULL;
+    linker.awaited += linker.handle && fork_waits();
     return linker.handle;
 }
 
@@ -65,6 +68,7 @@ void *__wrap_dlmopen(Lmid_t space, const char *path, int flags)
     (void)flags;
     assert_int_equal(space, linker.space);
     linker.opened += linker.handle != NULL;
+    linker.awaited += linker.handle && fork_waits();
     linker.path = path;
     return linker.handle;
 }
@@ -168,6 +172,8 @@ static void test_namespaces(void **state)
     linker.space = LM_ID_BASE;
     assert_ptr_equal(accel_library_at(&function, false), first);
     assert_int_equal(linker.closed, linker.opened);
+    assert_int_equal(linker.awaited, linker.opened);
+    assert_false(fork_waits());
 }
 
 /* The program has no path; and a routine that is not there is not called. */
@@ -185,6 +191,8 @@ static void test_the_program(void **state)
     assert_null(linker.path);
     assert_int_equal(linker.opened, 2);
     assert_int_equal(linker.closed, 2);
+    assert_int_equal(linker.awaited, 2);
+    assert_false(fork_waits());
     assert_int_equal(strncmp(library->name, "test_library ", 13), 0);
 }
 

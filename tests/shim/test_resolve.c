@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +18,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/thread/linker.h"
 #include "shim/elf/provider.h"
 #include "shim/elf/real_linker.h"
 #include "shim/elf/resolve.h"
 #include "tests/lib/beside.h"
+#include "tests/lib/fork_waits.h"
 
 static bool memory_is_short;
 static void (*interrupts)(
@@ -49,7 +48,6 @@ const char *__wrap_dispatch_original_libraries(void)
 
 /* How often libraries have been loaded, and how often a fork would have waited for that. */
 static int opened, awaited;
-static bool fork_waits(void);
 void *__real_dlopen(const char *path, int mode);
 void *__wrap_dlopen(const char *path, int mode);
 void *__wrap_dlopen(const char *path, int mode)
@@ -449,31 +447,6 @@ static void test_a_pointer_to_what_has_not_the_name(void **state)
 }
 
 /* ---- Libraries that the user has named ---- */
-
-static bool is_asked_to_wait;
-
-static bool note_wait(void)
-{
-    is_asked_to_wait = true;
-    return false;
-}
-
-static void *begin_fork(void *unused)
-{
-    linker_before_fork(note_wait);
-    linker_after_fork();
-    return unused;
-}
-
-/* Whether a fork in another thread waits for this one's work with the dynamic linker. */
-static bool fork_waits(void)
-{
-    pthread_t thread;
-    is_asked_to_wait = false;
-    assert_int_equal(pthread_create(&thread, NULL, begin_fork, NULL), 0);
-    pthread_join(thread, NULL);
-    return is_asked_to_wait;
-}
 
 static bool is_loaded(const char *path)
 {
