@@ -2,8 +2,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+
+#include <fnmatch.h>
 
 #include "dispatch/settings/pattern.h"
 #include "ops/names.h"
@@ -61,6 +64,8 @@ static void globs(void **state)
     assert_false(matches("[a-", "dgemm"));
     assert_true(matches("[]d]gemm", "dgemm"));
     assert_true(matches("[d-]gemm", "dgemm"));
+    assert_true(matches("[!]d]gemm", "sgemm"));
+    assert_false(matches("[!]d]gemm", "dgemm"));
     /* Stars that a careless matcher tries in every combination. */
     assert_false(matches("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", "dgemm"));
     /* Longer than any name. */
@@ -158,11 +163,55 @@ static void lists(void **state)
     assert_true(pattern_lists("a[b", NULL, "a[b"));
 }
 
+/* Returns a random text of some of these characters, shorter than 8. */
+static const char *draw(char text[8], const char *characters)
+{
+    const int length = rand() % 8;
+    for (int i = 0; i < length; i++)
+        text[i] = characters[(size_t)rand() % strlen(characters)];
+    text[length] = 0;
+    return text;
+}
+
+/* A bracket that is not closed is left to the tests above. */
+static bool has_open_bracket(const char *glob)
+{
+    for (const char *p = glob; (p = strchr(p, '[')) != NULL;) {
+        p += p[1] == '!' || p[1] == '^' ? 2 : 1;
+        p = *p ? strchr(p + 1, ']') : NULL;
+        if (!p)
+            return true;
+    }
+    return false;
+}
+
+/* Globs mean what they mean to the C library. */
+static void any_globs(void **state)
+{
+    int compared = 0, matched = 0;
+    (void)state;
+    srand(5);
+    while (compared < 200000) {
+        char glob[8], name[8];
+        draw(glob, "ab-]!^[[**?c");
+        draw(name, "abc-]!^[*");
+        if (!glob[0] || has_open_bracket(glob))
+            continue;
+        const bool expected = fnmatch(glob, name, FNM_NOESCAPE) == 0;
+        if (pattern_lists(glob, NULL, name) != expected)
+            fail_msg("%s of %s: %s", glob, name, expected ? "no match" : "a match");
+        compared++;
+        matched += expected;
+    }
+    assert_in_range(matched, 10000, 190000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),      cmocka_unit_test(globs),  cmocka_unit_test(groups),
-        cmocka_unit_test(interfaces), cmocka_unit_test(faults), cmocka_unit_test(lists),
+        cmocka_unit_test(names),  cmocka_unit_test(globs),      cmocka_unit_test(any_globs),
+        cmocka_unit_test(groups), cmocka_unit_test(interfaces), cmocka_unit_test(faults),
+        cmocka_unit_test(lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
