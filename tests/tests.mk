@@ -101,8 +101,8 @@ $(TESTS)/test_pool: UNIT_LIBS += -Wl,--wrap=pthread_cond_wait
 # Memory that is short, and counted.
 $(TESTS)/test_guided_objects: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=free
 # Host memory that is short.
-$(TESTS)/test_flow_ends: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 $(TESTS)/test_condition: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=free
+$(TESTS)/test_flow_ends $(TESTS)/test_team: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 $(TESTS)/test_linear_calls $(TESTS)/test_svm_calls: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 # A system that refuses to write a file.
 $(TESTS)/test_calibration_files: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=realloc,--wrap=fchmod,--wrap=fsync,--wrap=rename,--wrap=openat,--wrap=mkostemp,--wrap=mkdir,--wrap=flock,--wrap=nanosleep

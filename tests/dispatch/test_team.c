@@ -17,14 +17,39 @@
 #include "ops/typical.h"
 #include "report/report.h"
 
-enum { MOST = 4, ROWS = 3, COLS = 12, EVENTS = 40 };
+enum { MOST = 4, ROWS = 3, COLS = 12, EVENTS = 40, ORDER = 6 };
 
 static struct accel_settings settings = {.on = true};
 static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
 
+/* ---- Memory that is short: this program is linked with --wrap for both ---- */
+
+static int until_none = -1; /* calls of either that succeed; negative: all do */
+
+void *__wrap_malloc(size_t size);
+void *__real_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__real_calloc(size_t count, size_t size);
+
+static bool is_short_now(void)
+{
+    return until_none >= 0 && until_none-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return is_short_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return is_short_now() ? NULL : __real_calloc(count, size);
+}
+
 /* ---- The call: its result is how often each element was computed ---- */
 
-static double a[ROWS * 2], b[2 * COLS], c[ROWS * COLS];
+static double a[ORDER * 2], b[2 * COLS], c[ROWS * COLS];
+_Static_assert(ORDER > ROWS && ORDER * ORDER == ROWS * COLS, "a triangle fits, too");
 
 static struct accel_call product(void)
 {
@@ -37,11 +62,24 @@ static struct accel_call product(void)
     return call;
 }
 
+/* A lower triangle */
+static struct accel_call update(void)
+{
+    const int64_t size[ACCEL_DIMENSIONS] = {ORDER, ORDER, 2, 0};
+    struct accel_call call;
+    shape_typical(&call, routine("dsyrk"), size);
+    call.span[ACCEL_a].ptr = a;
+    call.span[ACCEL_c].ptr = c;
+    assert_int_equal(call.span[ACCEL_c].triangle, 'L');
+    return call;
+}
+
 static void compute(const struct accel_call *part)
 {
     const struct accel_span *x = &part->span[ACCEL_c];
+    assert_int_equal(part->blas.omits, 0); /* a part of a triangle that is not one */
     for (int64_t j = 0; j < x->cols; j++)
-        for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t i = x->triangle == 'L' ? j : 0; i < x->rows; i++)
             ++*(double *)gpu_element(x, i, j);
 }
 
@@ -198,23 +236,29 @@ static void prepare(struct team_plan *plan, int count)
     }
 }
 
-static enum gpu_status run_plan(const struct team_plan *plan, bool tells)
+static enum gpu_status run_call(const struct accel_call *call, const struct team_plan *plan,
+                                bool tells)
 {
-    const struct accel_call call = product();
     sigset_t before, after;
     host = (struct gpu_host){.original = original,
                              .event = tells ? no_event : NULL,
                              .steps = tells ? no_steps : NULL,
                              .precision = GPU_TF32};
-    record = record_of(&call, "dgemm_", 1, (struct accel_decision){.gpu = true});
+    record = record_of(call, call->routine->name, 1, (struct accel_decision){.gpu = true});
     reported = &record;
     pthread_sigmask(SIG_BLOCK, NULL, &before);
-    const enum gpu_status status = team_run(plan, &call, &host, &record);
+    const enum gpu_status status = team_run(plan, call, &host, &record);
     pthread_sigmask(SIG_BLOCK, NULL, &after);
     assert_int_equal(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
     for (int i = 0; i < plan->split.count; i++)
         assert_true(contention_gpu_ms(&device[i].contention) == 0);
     return status;
+}
+
+static enum gpu_status run_plan(const struct team_plan *plan, bool tells)
+{
+    const struct accel_call call = product();
+    return run_call(&call, plan, tells);
 }
 
 static unsigned random_below(unsigned n)
@@ -400,6 +444,35 @@ static void what_is_lost_in_the_end(void **state)
     assert_int_equal(messages, 1);
 }
 
+/* ---- Parts of a triangle ---- */
+
+/* The second part, which is no triangle, is left to the original. */
+static void prepare_triangle(struct team_plan *plan)
+{
+    enum { HALF = ORDER / 2 };
+    prepare(plan, 2);
+    plan->split.part[0].region = (struct accel_region){.rows = HALF, .blocks = SCHEDULE_TAIL};
+    plan->split.part[1].region = (struct accel_region){
+        .cols = HALF, .row = HALF, .rows = HALF, .blocks = SCHEDULE_BETWEEN | SCHEDULE_TAIL};
+    memset(part_of, 0, sizeof part_of);
+    outcome[0].status = GPU_UNSUPPORTED; /* the second member's */
+    outcome[1].later = GPU_ERROR;
+}
+
+static void the_original_gets_a_triangle(void **state)
+{
+    const struct accel_call call = update();
+    struct team_plan plan;
+    (void)state;
+    prepare_triangle(&plan);
+    assert_int_equal(run_call(&call, &plan, false), GPU_FINISHED_ELSE);
+    assert_int_equal(originals, 1);
+    assert_string_equal(record.ran, "gpu1+cpu");
+    for (int j = 0; j < ORDER; j++)
+        for (int i = 0; i < ORDER; i++)
+            assert_true(c[i + j * ORDER] == (i >= j));
+}
+
 /* ---- Members of a factorisation ---- */
 
 static void run_factors(int count, enum gpu_status *status)
@@ -462,6 +535,30 @@ static void factorisations(void **state)
     }
 }
 
+/* Without memory for the whole of it, nothing is begun. */
+static void no_memory(void **state)
+{
+    const struct accel_call call = product(), triangle = update();
+    (void)state;
+    for (int factors = 0; factors < 2; factors++)
+        for (int whole = 0; whole < 2; whole++) {
+            /* Its own, and that of a factorisation or of an original's triangle */
+            const int allocations = factors || !whole ? 2 : 1;
+            for (int i = 0; i < allocations; i++) {
+                struct team_plan plan;
+                if (whole)
+                    prepare(&plan, 2);
+                else
+                    prepare_triangle(&plan);
+                plan.factors = factors;
+                until_none = i;
+                assert_int_equal(run_call(whole ? &call : &triangle, &plan, false), GPU_NO_MEMORY);
+                until_none = -1;
+                assert_int_equal(outcome[0].runs + outcome[1].runs + originals, 0);
+            }
+        }
+}
+
 static size_t bytes_in_use(void)
 {
     const struct mallinfo2 info = mallinfo2();
@@ -502,7 +599,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_that_end_in_any_way),
         cmocka_unit_test(what_is_lost_in_the_end),
+        cmocka_unit_test(the_original_gets_a_triangle),
         cmocka_unit_test(factorisations),
+        cmocka_unit_test(no_memory),
         cmocka_unit_test(nothing_stays),
     };
     return cmocka_run_group_tests(tests, start, NULL);
