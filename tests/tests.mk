@@ -78,7 +78,7 @@ $(TESTS)/test_decided_run: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=cost_lea
 $(TESTS)/test_device_life: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=gpu_is_gone,--wrap=quiet_thread,--wrap=timed_lock,--wrap=clock_gettime
 $(TESTS)/test_composed: UNIT_LIBS += -Wl,--wrap=spectral_compose,--wrap=verify_apart
 $(TESTS)/test_device_notes: UNIT_LIBS += -Wl,--wrap=gpu_is_gone,--wrap=clock_gettime
-$(TESTS)/test_survey_devices: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=quiet_thread,--wrap=clock_gettime
+$(TESTS)/test_survey_devices: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=quiet_thread,--wrap=clock_gettime,--wrap=gpu_kept,--wrap=mmap
 # A program whose file is gone.
 $(TESTS)/test_settings: UNIT_LIBS += -Wl,--wrap=file_program
 # Lists of objects that a test has made.

@@ -5,9 +5,11 @@
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 #include "base/memory/written.h"
 #include "base/output/say.h"
 #include "base/thread/forks.h"
+#include "dispatch/composed.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/device.h"
 #include "dispatch/devices.h"
@@ -30,8 +33,8 @@ static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
 static struct played_device played[DEVICES];
 static char own[DEVICES][4096];
 
-/* ---- What the program is linked with --wrap for: the clock, which stands still, threads, and the
- * start of a device ---- */
+/* ---- What the program is linked with --wrap for: the clock, which stands still, threads, the
+ * start of a device, what is kept there, and memory ---- */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 
@@ -65,6 +68,40 @@ struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_
     strcpy(why, "told not to be there");
     starts++;
     return NULL;
+}
+
+static struct gpu_kept kept;
+
+struct gpu_kept __wrap_gpu_kept(struct gpu_device *device, const struct accel_call *call);
+
+struct gpu_kept __wrap_gpu_kept(struct gpu_device *device, const struct accel_call *call)
+{
+    assert_non_null(device);
+    assert_non_null(call);
+    return kept;
+}
+
+/* Memory whose last byte is followed by a page that nobody may touch. */
+static enum { MEMORY_USUAL, MEMORY_NONE, MEMORY_GUARDED } memory;
+static unsigned char *room; /* all of it, with what is left before its first byte */
+static size_t left;
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset);
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset);
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
+    if (memory == MEMORY_NONE)
+        return MAP_FAILED;
+    if (memory == MEMORY_USUAL)
+        return __real_mmap(at, bytes, protection, flags, file, offset);
+    char *const all = __real_mmap(at, (pages + 2) * page, PROT_NONE, flags, file, offset);
+    assert_true(all != MAP_FAILED);
+    assert_int_equal(mprotect(all + page, pages * page, protection), 0);
+    room = (unsigned char *)all + page;
+    left = pages * page - bytes;
+    return room + left;
 }
 
 /* ---- The caller ---- */
@@ -138,6 +175,7 @@ static void play(int share)
     }
     threads = starts = pauses = 0;
     has_threads = true;
+    kept = (struct gpu_kept){.operands = 0};
 }
 
 static int play_all(void **state)
@@ -173,13 +211,35 @@ static void one_device_by_default(void **state)
     devices_prepare(&settings, &ranks);
     assert_int_equal(devices_count(), 1);
     settings.devices.kind = ACCEL_DEVICES_ALL;
+    memory = MEMORY_NONE;
     devices_prepare(&settings, &ranks);
+    assert_int_equal(devices_count(), 1);
+    memory = MEMORY_GUARDED;
+    devices_prepare(&settings, &ranks);
+    memory = MEMORY_USUAL;
     assert_int_equal(devices_count(), 3);
     atomic_store(&devices_at(0)->gpu, NULL); /* not known before it has been started */
     assert_int_equal(devices_count(), 1);
     atomic_store(&devices_at(0)->gpu, &played[0].gpu);
     played[0].gpu.info.share = DEVICES_MOST + 4;
     assert_int_equal(devices_count(), DEVICES_MOST);
+}
+
+/* Each is in memory of its own. */
+static void any_number_of_devices(void **state)
+{
+    (void)state;
+    for (int i = 0; i < DEVICES_MOST; i++)
+        memset(devices_at(i), i + 1, sizeof *devices_at(i));
+    for (int i = 0; i < DEVICES_MOST; i++) {
+        const unsigned char *const device = (unsigned char *)devices_at(i);
+        assert_int_equal(device[0], i + 1);
+        assert_int_equal(device[sizeof *devices_at(i) - 1], i + 1);
+    }
+    for (size_t i = 0; i < left; i++)
+        assert_int_equal(room[i], 0);
+    for (int i = 0; i < DEVICES_MOST; i++)
+        memset(devices_at(i), 0, sizeof *devices_at(i));
 }
 
 static void what_stays_on_the_device(void **state)
@@ -196,6 +256,98 @@ static void what_stays_on_the_device(void **state)
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
     assert_int_equal(situation.tracks, tracks);
     assert_true(situation.keeps || !tracks);
+}
+
+/* What the kernel's record of writes has seen is read, where a call may not trust that. */
+static void what_is_kept_there(void **state)
+{
+    const bool tracks = !written_why_not();
+    (void)state;
+    for (int hash = 0; hash < 2; hash++) {
+        double ms[3];
+        settings.resident = hash ? ACCEL_RESIDENT_HASH : ACCEL_RESIDENT_AUTO;
+        for (int i = 0; i < 3; i++) {
+            const int64_t bytes = 8 * (int64_t)LARGE * LARGE;
+            kept = (struct gpu_kept){.operands = i > 0,
+                                     .digested_bytes = i == 1 ? bytes : 0,
+                                     .watched_bytes = i == 2 ? bytes : 0};
+            survey_product(LARGE);
+            situation_drop_plan(&situation);
+            ms[i] = situation.decision.est_own_ms;
+        }
+        if (hash) {
+            assert_true(ms[1] != ms[0] && ms[2] == ms[1]);
+        } else if (tracks) {
+            assert_true(ms[2] < ms[1]);
+        }
+    }
+    settings.resident = ACCEL_RESIDENT_OFF;
+    survey_product(LARGE);
+    const double none_ms = situation.decision.est_own_ms;
+    kept = (struct gpu_kept){.operands = 0};
+    survey_product(LARGE);
+    assert_true(situation.decision.est_own_ms == none_ms);
+}
+
+/* A library was measured with the threads that it has, however few cores there are; calls at the
+ * same time share them. */
+static void threads_and_cores(void **state)
+{
+    static const struct {
+        int cores, calls;
+        double slowdown;
+    } expected[] = {{64, 0, 1}, {8, 0, 1}, {8, 1, 1}, {8, 2, 1.5}, {7, 1, 8.0 / 7}, {4, 0, 1},
+                    {4, 1, 2},  {4, 3, 4}, {3, 0, 1}, {3, 2, 3},   {1, 0, 1}};
+    double alone = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        for (int adapts = 1; adapts >= 0; adapts--) {
+            survey_start(&settings, expected[i].cores, adapts);
+            for (int n = 0; n < expected[i].calls; n++)
+                contention_enter_cpu();
+            survey_product(MEDIUM);
+            for (int n = 0; n < expected[i].calls; n++)
+                contention_leave_cpu();
+            const double ms = situation.decision.est_cpu_ms;
+            alone = alone > 0 ? alone : ms;
+            assert_true(ms > 0);
+            assert_true(fabs(ms / alone / (adapts ? expected[i].slowdown : 1) - 1) < 1e-12);
+        }
+}
+
+static void survey_square(const char *name, int64_t n)
+{
+    const int64_t size[ACCEL_DIMENSIONS] = {n, n, n, 1};
+    shape_typical(&call, routine(name), size);
+    for (int i = 0; i < ACCEL_SPANS; i++)
+        if (call.span[i].access)
+            call.span[i].ptr = (void *)((uintptr_t)(i + 1) << 40); /* nobody reads it */
+    situation = (struct situation){.device = devices_first()};
+    survey(&call, &caller, &situation);
+    situation_drop_plan(&situation);
+}
+
+/* One that no device takes as a whole is done by inner calls, if there are some that it takes. */
+static void calls_of_inner_ones(void **state)
+{
+    (void)state;
+    settings.policy = ACCEL_POLICY_GPU;
+    survey_square("dsyevd", 1000);
+    assert_int_equal(situation.decision.why, ACCEL_FORCED);
+    assert_true(situation.composed_ms == 0);
+    devices_at(0)->memory_bytes = (int64_t)12e6;
+    survey_square("dsyevd", 1000);
+    assert_int_equal(situation.decision.why, ACCEL_FORCED);
+    assert_true(situation.composed_ms > 0);
+    assert_true(situation.composed_ms == composed_estimate(&call, &situation));
+    assert_true(situation.decision.est_own_ms == situation.composed_ms);
+    survey_square("dgesdd", 1000); /* has none */
+    assert_int_equal(situation.decision.why, ACCEL_NO_MEMORY);
+    assert_true(situation.composed_ms == 0);
+    devices_at(0)->memory_bytes = 100;
+    survey_square("dsyevd", 1000);
+    assert_int_equal(situation.decision.why, ACCEL_NO_MEMORY);
+    assert_true(situation.composed_ms == 0);
 }
 
 static void states_of_one(void **state)
@@ -581,7 +733,11 @@ int main(void)
 #define ONE(test)     cmocka_unit_test_setup(test, play_one)
 #define SEVERAL(test) cmocka_unit_test_setup(test, play_all)
         cmocka_unit_test(one_device_by_default),
+        cmocka_unit_test(any_number_of_devices),
         ONE(what_stays_on_the_device),
+        ONE(what_is_kept_there),
+        ONE(threads_and_cores),
+        ONE(calls_of_inner_ones),
         ONE(states_of_one),
         ONE(one_that_is_to_start),
         ONE(cold_kernels),
