@@ -221,6 +221,13 @@ static void bad_arguments(void **state)
     assert_string_equal(accel_call_fault(&call), "ldc");
 }
 
+/* The log has the times of calls that no GPU runs, too. */
+static void assert_estimated(const struct accel_call *call, const struct accel_machine *machine)
+{
+    const struct accel_decision decision = decide_with(call, machine, &defaults, 4);
+    assert_true(decision.est_cpu_ms > 0 && decision.est_gpu_ms > 0 && decision.est_own_ms > 0);
+}
+
 static void unsupported(void **state)
 {
     struct accel_machine ready = machine(DEVICE_READY);
@@ -229,12 +236,16 @@ static void unsupported(void **state)
     /* OpenBLAS's conjugate without transposition */
     call.blas.given[1] = call.blas.flag[ACCEL_transb] = 'R';
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
+    assert_estimated(&call, &ready);
     call = product("dgemv", 5, 6, 0);
     call.span[ACCEL_x].inc = call.span[ACCEL_y].inc = 1;
     call.blas.given[0] = call.blas.flag[ACCEL_trans] = 'R';
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
+    assert_estimated(&call, &ready);
     call = product("zgemm", INT64_MAX / 2, 1, INT64_MAX / 2); /* sizes whose bytes overflow */
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
+    const struct accel_decision decision = decide_with(&call, &ready, &defaults, 4);
+    assert_true(decision.est_cpu_ms == 0 && decision.est_gpu_ms == 0 && decision.est_own_ms == 0);
 }
 
 /* By every policy, wherever the operands are. */
@@ -247,6 +258,7 @@ static void arithmetic_that_no_gpu_has(void **state)
     (void)state;
     ready.arithmetic = "rounds_up";
     assert_decision(&large, &ready, &s, false, ACCEL_UNSUPPORTED);
+    assert_estimated(&large, &ready);
     assert_decision(&empty, &ready, &s, false, ACCEL_EMPTY);
     s.policy = ACCEL_POLICY_GPU;
     assert_decision(&small, &ready, &s, false, ACCEL_UNSUPPORTED);
