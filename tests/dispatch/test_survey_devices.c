@@ -698,6 +698,17 @@ static void operands_on_any_device(void **state)
     survey(&call, &caller, &situation);
     assert_int_equal(call.span[ACCEL_b].place, ACCEL_REMOTE);
     assert_int_equal(situation.decision.why, ACCEL_UNSUPPORTED);
+    assert_int_equal(starts, 0);
+    /* One that has not been tried may have it. */
+    play_all(state);
+    atomic_store(&devices_at(1)->state, DEVICE_UNTRIED);
+    make_product(4);
+    call.span[ACCEL_b].ptr = own[1];
+    situation = (struct situation){.device = devices_first()};
+    survey(&call, &caller, &situation);
+    assert_int_equal(starts, 1);
+    assert_int_equal(device_state(devices_at(1)), DEVICE_ABSENT);
+    assert_int_equal(situation.decision.why, ACCEL_UNSUPPORTED);
     /* From here on, any call may have such operands, and the program may write to pinned memory. */
     assert_int_equal(survey_attention(devices_at(0)).level, DISPATCH_SEE_ALL);
     atomic_store(&devices_at(0)->state, DEVICE_FAILED);
