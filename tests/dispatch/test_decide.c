@@ -246,6 +246,16 @@ static void unsupported(void **state)
     assert_decision(&call, &ready, &defaults, false, ACCEL_UNSUPPORTED);
     const struct accel_decision decision = decide_with(&call, &ready, &defaults, 4);
     assert_true(decision.est_cpu_ms == 0 && decision.est_gpu_ms == 0 && decision.est_own_ms == 0);
+    /* Up to 2^63 bytes */
+    struct accel_settings forced = defaults;
+    forced.policy = ACCEL_POLICY_GPU;
+    for (int beyond = 0; beyond < 2; beyond++) {
+        call = product("zgemm", INT64_MAX / 16 + beyond, 1, 1);
+        assert_decision(&call, &ready, &forced, !beyond, beyond ? ACCEL_UNSUPPORTED : ACCEL_FORCED);
+        call = product("zgemm", 2, 2, 1);
+        call.span[ACCEL_c].ld = INT64_MAX / 16 - 2 + beyond;
+        assert_decision(&call, &ready, &forced, !beyond, beyond ? ACCEL_UNSUPPORTED : ACCEL_FORCED);
+    }
 }
 
 /* By every policy, wherever the operands are. */
