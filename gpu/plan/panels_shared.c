@@ -114,11 +114,10 @@ static double do_panel(const struct trial *t, int device, int j, struct state *s
     return end[DOWN];
 }
 
-/* Gives each panel to the device that would have it done first. */
+/* Gives each panel to the device that would have it done first. Begins with shared->ms = 0. */
 static void give_out(struct trial *t)
 {
     struct panels_shared *shared = t->shared;
-    shared->ms = 0;
     for (int j = 0; j < shared->count; j++) {
         struct state best = {.owned = 0};
         for (int d = 0; d < shared->devices; d++) {
