@@ -202,6 +202,46 @@ static void too_little_memory(void **state)
     assert_false(panels_shared_part(&part, &shared, 1, 5000 * 16 * 8));
 }
 
+/* A panel, and two blocks of the fewest columns: that is enough, and a byte less is not. */
+static void just_enough_memory(void **state)
+{
+    const struct panels_call call = {
+        .kind = PANELS_LU, .m = 5000, .n = 5000, .size = 8, .per_term = 2};
+    const int64_t column = 5000 * 8, blocks = 2 * PANELS_LEAST_COLUMNS * column;
+    /* The most panels are 16 for each of two devices, of whole lines. */
+    const int64_t least = 192 * column + blocks;
+    struct panels_device device[] = {{schedule_nominal, least}, {schedule_nominal, least}};
+    struct panels_shared shared;
+    (void)state;
+    assert_true(panels_share(&shared, &call, device, 2));
+    assert_int_equal(shared.buffers, 1);
+    assert_int_equal(shared.first[1], 192);
+    for (int d = 0; d < 2; d++) {
+        assert_int_equal(shared.block_bytes[d], blocks / 2);
+        device[d].memory_bytes--;
+        assert_false(panels_share(&shared, &call, device, 2));
+        device[d].memory_bytes++;
+    }
+    /* A part that has two panels at a time, if there is memory for both. */
+    device[0].memory_bytes = device[1].memory_bytes = INT64_C(1) << 30;
+    assert_true(panels_share(&shared, &call, device, 2));
+    shared.buffers = 2;
+    for (int buffers = 2; buffers > 0; buffers--)
+        for (int less = 0; less < 2; less++) {
+            struct panels part;
+            assert_true(panels_shared_part(&part, &shared, 0, INT64_C(1) << 30));
+            const int64_t memory = buffers * part.panel_bytes + blocks - less;
+            panels_free(&part);
+            const bool made = panels_shared_part(&part, &shared, 0, memory);
+            assert_int_equal(made, buffers - less > 0);
+            if (!made)
+                continue;
+            assert_int_equal(part.buffers, buffers - less);
+            assert_true(less || part.block_bytes == blocks / 2);
+            panels_free(&part);
+        }
+}
+
 /* ---- The rates add up ---- */
 
 static double upload_ms(const struct panels_shared *shared, int device,
@@ -303,6 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_order), cmocka_unit_test(too_little_memory),
-        cmocka_unit_test(rates_add_up), cmocka_unit_test(unequal_parts)};
+        cmocka_unit_test(just_enough_memory), cmocka_unit_test(rates_add_up),
+        cmocka_unit_test(unequal_parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
