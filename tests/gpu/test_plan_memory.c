@@ -12,7 +12,9 @@
 
 #include "gpu/plan/choices.h"
 #include "gpu/plan/own_first.h"
+#include "gpu/plan/panels.h"
 #include "gpu/plan/panels_shared.h"
+#include "gpu/plan/schedule.h"
 #include "tests/lib/rates.h"
 
 /* The linker sends the allocations of the sources here. */
