@@ -19,7 +19,7 @@ static struct gpu_work work;
 static struct failure outer;
 
 /* Setup of a group of tests; stop_device() is its teardown. */
-static int start_work(void **state)
+static inline int start_work(void **state)
 {
     *state = start_device(tested_gpu(), (struct gpu_config){.memory_share = 0.5});
     device = cuda_device_of(*state);
@@ -27,7 +27,7 @@ static int start_work(void **state)
 }
 
 /* Setup and teardown of a test. */
-static int begin_work(void **state)
+static inline int begin_work(void **state)
 {
     (void)state;
     real = cuda_api;
@@ -40,7 +40,7 @@ static int begin_work(void **state)
                : -1;
 }
 
-static int end_work(void **state)
+static inline int end_work(void **state)
 {
     (void)state;
     cuda_api = real;
