@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "ops/blas/abi.h"
@@ -336,6 +338,37 @@ static void row_major_is_the_exchanged_product(void **state)
     assert_int_equal(call.blas.given[3], 3);
 }
 
+/* Neither order makes a letter of what is none. Of matrices with one element, nothing else is
+ * wrong: without a right letter, no leading dimension is read. */
+static void wrong_letters_are_wrong_in_both_orders(void **state)
+{
+    int letters = 0;
+    (void)state;
+    for (uint32_t entry = 0; entry < accel_name_count; entry++) {
+        const struct accel_routine *routine = accel_name_routine(entry);
+        if (accel_name_mangling(entry)->abi != ACCEL_ABI_CBLAS)
+            continue;
+        struct accel_call right = sample(routine, ACCEL_ABI_CBLAS, 32);
+        for (int size = 0; size < ACCEL_SIZES; size++)
+            right.blas.size[size] = 1;
+        for (int i = 0; i < routine->args; i++) {
+            if (routine->arg[i].kind != ACCEL_ARG_FLAG || routine->arg[i].array)
+                continue;
+            for (int order = 101; order <= 102; order++) {
+                struct accel_words words;
+                struct accel_call call;
+                const struct accel_passed passed = blas_pass(&words, ACCEL_ABI_CBLAS, 32, &right);
+                words.word[0] = (uint64_t)order;
+                words.word[1 + i] = 99; /* no number of a scalar comes before the letters */
+                blas_parse(&call, routine, &passed);
+                assert_non_null(accel_call_fault(&call));
+            }
+            letters++;
+        }
+    }
+    assert_true(letters > 100);
+}
+
 /* Level 2 in row-major order, and back: what its caller passed goes out again. */
 static void row_major_level_2_goes_both_ways(void **state)
 {
@@ -642,6 +675,41 @@ static void widths_are_told_apart_only_beyond_32_bits(void **state)
     g.frame.stack[8 - ACCEL_WORD_REGISTERS] = (uint64_t)3 << 30;
     assert_true(
         blas_is_wide(accel_name_routine((uint32_t)accel_name_find("cblas_dger")), &by_value));
+    g.frame.gpr[1] += 4095; /* no address, although the end of a page would be none either */
+    g.frame.stack[8 - ACCEL_WORD_REGISTERS] += 4095;
+    assert_true(
+        blas_is_wide(accel_name_routine((uint32_t)accel_name_find("cblas_dger")), &by_value));
+}
+
+/* Nothing can be read behind the page that a 32-bit integer ends with: so it is one. */
+static void the_last_integer_of_a_page_is_narrow(void **state)
+{
+    const long page = sysconf(_SC_PAGESIZE);
+    char *const pages =
+        mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const struct accel_routine *routine = accel_name_routine((uint32_t)accel_name_find("dgemm_"));
+    static const int integers[] = {2, 3, 4, 7, 9, 12};
+    (void)state;
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_int_equal(mprotect(pages + page, (size_t)page, PROT_NONE), 0);
+    int32_t *const last = (int32_t *)(void *)(pages + page - 4);
+    int64_t *const large = (int64_t *)(void *)(pages + page - 16), *const two = large - 1;
+    *last = 7;
+    *large = (int64_t)3 << 30;
+    *two = 2;
+    union caller_frame f =
+        FRAME((uintptr_t) "N", (uintptr_t) "N", (uintptr_t)large, (uintptr_t)two, (uintptr_t)two, 0,
+              (uintptr_t)pages, (uintptr_t)large, (uintptr_t)pages, (uintptr_t)two, 0,
+              (uintptr_t)pages, (uintptr_t)large);
+    const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, 0);
+    for (int i = 0; i < 6; i++) {
+        const uint64_t before = *word_in(&f, integers[i]);
+        assert_true(blas_is_wide(routine, &passed));
+        *word_in(&f, integers[i]) = (uintptr_t)last;
+        assert_false(blas_is_wide(routine, &passed));
+        *word_in(&f, integers[i]) = before;
+    }
+    munmap(pages, 2 * (size_t)page);
 }
 
 /* LAPACKE passes bounds by value also where they mean nothing. */
@@ -668,6 +736,7 @@ int main(void)
         cmocka_unit_test(hidden_lengths_are_one),
         cmocka_unit_test(forwarding_keeps_the_callers_words),
         cmocka_unit_test(row_major_is_the_exchanged_product),
+        cmocka_unit_test(wrong_letters_are_wrong_in_both_orders),
         cmocka_unit_test(row_major_level_2_goes_both_ways),
         cmocka_unit_test(success_is_told),
         cmocka_unit_test(answers_are_told),
@@ -678,6 +747,7 @@ int main(void)
         cmocka_unit_test(words_of_an_interface),
         cmocka_unit_test(bounds_count_only_for_a_range_of_values),
         cmocka_unit_test(widths_are_told_apart_only_beyond_32_bits),
+        cmocka_unit_test(the_last_integer_of_a_page_is_narrow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
