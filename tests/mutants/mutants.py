@@ -84,14 +84,17 @@ def apply(root, mutant):
     return text
 
 
+def every_unit_test(root):
+    found = sorted(root.glob("tests/*/test_*.c")) + sorted(root.glob("tests/*/*/test_*.c"))
+    return [str(path.relative_to(root)) for path in found if "tests/testgpu/" not in str(path)]
+
+
 def unit_tests(root, name):
     """The cmocka sources that include the file's header, or are named after it."""
     header = f'"{name[:-2]}.h"'
-    own = f"test_{Path(name).stem}.c"
-    found = [path for path in sorted(root.glob("tests/*/test_*.c")) + sorted(root.glob("tests/*/*/test_*.c"))
-             if path.name == own or header in path.read_text()]
-    found.sort(key=lambda path: path.name != own)
-    return [str(path.relative_to(root)) for path in found if "tests/testgpu/" not in str(path)]
+    own = f"/test_{Path(name).stem}.c"
+    found = [test for test in every_unit_test(root) if test.endswith(own) or header in (root / test).read_text()]
+    return sorted(found, key=lambda test: not test.endswith(own))
 
 
 def folder_of_tests(root, name):
@@ -121,7 +124,8 @@ class Covered:
         self.root = root
         self.found = json.loads(path.read_text()) if path.exists() else {"tests": [], "seconds": [], "lines": {}, "digests": {}}
         numbers = {number for lines in self.found["lines"].values() for of_line in lines.values() for number in of_line}
-        self.blind = [test for number, test in enumerate(self.found["tests"]) if test.endswith(".c") and number not in numbers]
+        known = {test for number, test in enumerate(self.found["tests"]) if number in numbers}
+        self.blind = [test for test in every_unit_test(root) if test not in known]
 
     def by(self, mutant):
         """[(seconds, test)], the shortest first; None if nothing is known. A line without code is one of the statement above it."""
@@ -146,18 +150,15 @@ LINK = 1
 def tests_for(root, mutant, covered, seconds):
     """The tests that may kill it, unit tests first, then those of its folder, the shortest first. seconds: of those that run its line, how long
     together."""
-    known = covered.by(mutant)
+    known, own, folder = covered.by(mutant), unit_tests(root, mutant.file), f"{folder_of_tests(root, mutant.file)}/"
     if known is None:
-        units = unit_tests(root, mutant.file) + of_folder(root, mutant.file, "test_*.c")
-        return list(dict.fromkeys(units)) + programs(root, mutant.file)
-    own, folder = unit_tests(root, mutant.file), f"{folder_of_tests(root, mutant.file)}/"
-    # Those that are new, those of which coverage knows no line, and the one that is named after the
+        return list(dict.fromkeys(own + of_folder(root, mutant.file, "test_*.c") + programs(root, mutant.file)))
+    # Those of which coverage knows no line, as they are newer, and the one that is named after the
     # file: it may have changed since.
-    own += [test for test in of_folder(root, mutant.file, "test_*.c") if test not in own and test not in covered.found["tests"]]
-    blind = [test for test in covered.blind if test.startswith(f"tests/{Path(mutant.file).parts[0]}/")]
+    beside, asked = f"tests/{Path(mutant.file).parts[0]}/", {test for _, test in known}
+    newer = [test for test in covered.blind if test in own or test.startswith(beside)]
     named = [test for test in own if Path(test).name == f"test_{Path(mutant.file).stem}.c"]
-    asked = {test for _, test in known}
-    known += [(0, test) for test in dict.fromkeys(own + blind) if test not in asked and (test in blind + named or test not in covered.found["tests"])]
+    known += [(0, test) for test in dict.fromkeys(named + newer) if test not in asked]
     known.sort(key=lambda row: (row[1] not in own, not row[1].startswith(folder), row[0]))
     tests, left = [], seconds
     for takes, test in known:
