@@ -97,7 +97,8 @@ static void lu(void **state)
     sign = -1;
     assert_wrong(&tried);
     sign = 1;
-    const size_t wrong[][N] = {{2, 1, 0}, {2, 0, 0}, {2, 0, 3}, {2, 0, SIZE_MAX}, {0, 1, 2}};
+    const size_t wrong[][N] = {{2, 1, 0}, {2, 0, 0},        {2, 0, 3},
+                               {0, 1, 2}, {2, 0, SIZE_MAX}, {2, 0, SIZE_MAX / 32}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         memcpy(p, wrong[i], sizeof p);
         for (sign = -1; sign <= 1; sign++)
