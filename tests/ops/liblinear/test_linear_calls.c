@@ -334,13 +334,10 @@ static void assert_same_models(const struct linear_model *a, const struct linear
 
 /* ---- train() ---- */
 
-static void assert_trains_as(struct library *of, unsigned seed)
+static void assert_trains_as(struct library *of, struct one one, const char *what)
 {
     static char own_lines[TEXT];
-    char what[64];
     struct accel_result result = {{0}, {{0}}};
-    struct one one = make_problem(seed, of->layout);
-    snprintf(what, sizeof what, "layout %d, problem %u", of->layout, seed);
     listen_to(of);
     void *own = of->own_train(&one.problem, &one.parameter);
     memcpy(own_lines, text, sizeof own_lines);
@@ -366,9 +363,37 @@ static void assert_trains_as(struct library *of, unsigned seed)
 static void train_is_the_librarys(void **state)
 {
     (void)state;
-    for (unsigned seed = 0; seed < 12; seed++) {
-        assert_trains_as(&debian, seed);
-        assert_trains_as(&pypi, seed);
+    for (unsigned seed = 0; seed < 24; seed++) {
+        struct library *of = seed % 2 ? &pypi : &debian;
+        char what[64];
+        snprintf(what, sizeof what, "layout %d, problem %u", of->layout, seed / 2);
+        assert_trains_as(of, make_problem(seed / 2, of->layout), what);
+    }
+}
+
+/* The second row costs nothing where the method starts, and more than the first one can gain after
+ * any step. */
+static void no_step_may_be_good_enough(void **state)
+{
+    struct library *const libraries[] = {&debian, &pypi};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct one one = {.problem = {2, 1, target, x, -1, NULL},
+                          .parameter.common = {.solver = LINEAR_L2_SVR, .eps = 0.01, .c = 1}};
+        if (libraries[i]->layout == LINEAR_243) {
+            one.parameter.new.p = 0.5;
+            one.parameter.new.regularize_bias = 1;
+        } else {
+            one.parameter.old.p = 0.5;
+        }
+        for (int row = 0; row < 2; row++) {
+            x[row] = nodes[row];
+            nodes[row][0] = (struct linear_node){1, row ? 1e8 : 1};
+            nodes[row][1] = (struct linear_node){-1, 0};
+            target[row] = row ? 0 : 1.5;
+        }
+        assert_trains_as(libraries[i], one, "no step");
+        assert_true(i == 0 || strstr(text, "WARNING: line search fails\n"));
     }
 }
 
@@ -833,13 +858,14 @@ static bool original(void *context, const struct accel_call *part)
 }
 
 static int launches, launch_fails_at;
+static CUresult launch_error;
 
 static CUresult count_launch(CUfunction function, unsigned across, unsigned down, unsigned deep,
                              unsigned threads_x, unsigned threads_y, unsigned threads_z,
                              unsigned bytes, CUstream stream, void **arguments, void **extra)
 {
     return ++launches == launch_fails_at
-               ? CUDA_ERROR_UNKNOWN
+               ? launch_error
                : real.cuLaunchKernel_p(function, across, down, deep, threads_x, threads_y,
                                        threads_z, bytes, stream, arguments, extra);
 }
@@ -851,10 +877,12 @@ static void a_launch_may_fail(void **state)
     static char own_lines[TEXT];
     struct library *const libraries[] = {&debian, &pypi};
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        struct library *of = libraries[i];
+    for (int i = 0; i < 4; i++) {
+        struct library *of = libraries[i % 2];
+        const bool short_of_memory = i >= 2;
         struct one one = make_problem(4, of->layout);
         int none = 0, some = 0;
+        launch_error = short_of_memory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_UNKNOWN;
         listen_to(of);
         void *own = of->own_train(&one.problem, &one.parameter);
         memcpy(own_lines, text, sizeof own_lines);
@@ -881,14 +909,18 @@ static void a_launch_may_fail(void **state)
                 break;
             }
             if (originals == 0) {
-                assert_int_equal(status, GPU_ERROR);
+                assert_int_equal(status, short_of_memory ? GPU_NO_MEMORY : GPU_ERROR);
                 assert_string_equal(text, "");
                 none++;
             } else {
                 assert_int_equal(originals, 1);
-                assert_int_equal(status, original_fails ? GPU_LOST : GPU_FINISHED_ELSE);
-                if (!original_fails)
+                assert_int_equal(status, original_fails    ? GPU_LOST
+                                         : short_of_memory ? GPU_SHORT_ELSE
+                                                           : GPU_FINISHED_ELSE);
+                if (!original_fails) {
                     assert_same_lines(text, own_lines, "after a failure");
+                    assert_true(call.op->judge(&call) < 0); /* there is nothing to judge */
+                }
                 some++;
             }
         }
@@ -1040,6 +1072,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_work, end_work)
     const struct CMUnitTest tests[] = {TEST(train_is_the_librarys),
+                                       TEST(no_step_may_be_good_enough),
                                        TEST(sizes_are_the_problems),
                                        TEST(the_log_has_a_calls_fields),
                                        TEST(unusual_arguments_are_the_librarys),
