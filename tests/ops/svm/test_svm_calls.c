@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -312,6 +313,14 @@ static void assert_same_models(const struct libsvm_model *a, const struct libsvm
         assert_true(fabs(a->probB[k] - b->probB[k]) <= 1e-3 * (1 + fabs(b->probB[k])));
 }
 
+/* The support vectors of a training with one function are those of its model. */
+static void assert_counts_support(const struct libsvm_model *model)
+{
+    char line[64];
+    snprintf(line, sizeof line, "\nnSV = %d, nBSV = ", model->l);
+    assert_non_null(strstr(text, line));
+}
+
 static void assert_trains_as_libsvm(struct one *one, const char *what)
 {
     static char own_lines[TEXT];
@@ -334,6 +343,8 @@ static void assert_trains_as_libsvm(struct one *one, const char *what)
     assert_int_equal(rand(), own_next);
     struct libsvm_model *ours = (void *)(uintptr_t)result.gpr[0];
     assert_same_lines(text, own_lines, what);
+    if (one->classes <= 2 && !one->parameter.probability)
+        assert_counts_support(ours);
     assert_is_whole(ours, one, what);
     assert_same_models(ours, own, one, what);
     destroy(&ours);
@@ -362,6 +373,19 @@ static void probabilities_are_libsvms(void **state)
         one.parameter.probability = 1;
         snprintf(what, sizeof what, "probabilities %u", seeds[i]);
         assert_trains_as_libsvm(&one, what);
+    }
+}
+
+/* Errors beyond five standard deviations do not count. */
+static void outliers_have_no_part_in_sigma(void **state)
+{
+    (void)state;
+    for (unsigned seed = 3; seed < 5; seed++) {
+        struct one one = make_problem(seed);
+        one.parameter.probability = 1;
+        one.parameter.eps = 1e-6;
+        target[5] += 1000;
+        assert_trains_as_libsvm(&one, "an outlier");
     }
 }
 
@@ -530,6 +554,7 @@ static void scikit_learns_other_calls_are_its_own(void **state)
     struct one one = make_problem(5);
     int status = 0;
     (void)state;
+    mallopt(M_PERTURB, 0x55); /* a row that has not been kept is none */
     for (int i = 0; i < one.problem.l; i++)
         dense[i] = (struct sklearn_node){FEATURES, i, values[i]};
     struct sklearn_problem problem = {one.problem.l, target, {dense}, weight};
@@ -556,6 +581,7 @@ static void scikit_learns_other_calls_are_its_own(void **state)
     OTHERWISE(with.libsvm.probability, 1); /* without a seed */
     OTHERWISE(with.libsvm.C, 0);
     OTHERWISE(weight[3], INFINITY);
+    OTHERWISE(weight[0], INFINITY);
     OTHERWISE(target[problem.rows - 1], NAN);
     OTHERWISE(target[problem.rows - 1], 3e9);
     OTHERWISE(dense[problem.rows - 1].features, FEATURES - 1);
@@ -575,6 +601,7 @@ static void scikit_learns_other_calls_are_its_own(void **state)
     OTHERWISE(csr[1], NULL);
     OTHERWISE(nodes[1][1].index, nodes[1][0].index);
     OTHERWISE(with.libsvm.kernel_type, SVM_PRECOMPUTED);
+    mallopt(M_PERTURB, 0);
 }
 
 /* ---- Memory ---- */
@@ -651,6 +678,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_work, end_work)
     const struct CMUnitTest tests[] = {TEST(train_is_libsvms),
                                        TEST(probabilities_are_libsvms),
+                                       TEST(outliers_have_no_part_in_sigma),
                                        TEST(cross_validation_is_libsvms),
                                        TEST(scikit_learns_model_is_libsvms),
                                        TEST(scikit_learns_cap_is_kept),
