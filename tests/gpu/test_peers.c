@@ -60,8 +60,9 @@ static void free_parts(struct parts *parts)
 
 /* ---- Dealing ---- */
 
-/* Of whom each of A's cells is, by the order in which the first member brings them up. Fails if
- * somebody brings up what is another one's. */
+/* Of whom each of A's cells is, by the order in which the first member brings them up, as all do
+ * here. Fails if somebody brings up what is another one's, or they are numbered in another
+ * order. */
 static int owners_of(const struct parts *parts, struct peers *peers, int *owner)
 {
     int cells = 0;
@@ -71,6 +72,7 @@ static int owners_of(const struct parts *parts, struct peers *peers, int *owner)
             continue;
         const struct peers_cell cell =
             peers_cell_of(&parts->scheduled[0], &parts->schedule[0], step);
+        int told;
         owner[cells] = -1;
         for (int m = 0; m < parts->count; m++) {
             assert_true(peers_may_have(peers, m, &cell)); /* none has begun: nobody waits */
@@ -78,11 +80,13 @@ static int owners_of(const struct parts *parts, struct peers *peers, int *owner)
         }
         for (int m = 0; m < parts->count; m++)
             peers_lend(peers, m, &cell, (gpu_address)m + 1); /* the owner's counts */
+        assert_int_equal(peers_number(peers, &cell, &told), cells);
         for (int m = 0; m < parts->count; m++) {
             const gpu_address lent = peers_find(peers, m, &cell);
             assert_true(lent == 0 || owner[cells] < 0 || owner[cells] == (int)lent - 1);
             owner[cells] = lent ? (int)lent - 1 : owner[cells];
         }
+        assert_int_equal(told, owner[cells]);
         cells++;
     }
     return cells;
