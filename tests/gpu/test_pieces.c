@@ -13,12 +13,27 @@
 
 #include "gpu/pack/pieces.h"
 
-static struct lane_rectangle triangle_of(int64_t rows, int64_t cols, int64_t size, char uplo)
+static struct lane_rectangle triangle_of(int64_t rows, int64_t cols, int64_t size, char uplo,
+                                         int64_t diagonal)
 {
     struct lane_rectangle r = lane_whole(NULL, rows, cols, rows + 3, size);
     r.uplo = uplo;
+    r.diagonal = diagonal;
     r.trimmed = pieces_trim(rows, cols, size);
     return r;
+}
+
+/* The first and the last row of a trimmed piece are those of one of its columns; of a triangle
+ * without its diagonal, perhaps those of that. */
+static void is_close(const struct lane_rectangle *r, const struct pack_piece *piece)
+{
+    const struct pack_rows first = pack_rows_of(r, piece, 0),
+                           last = pack_rows_of(r, piece, piece->cols - 1);
+    const bool strict = r->uplo == 'l' || r->uplo == 'u';
+    if (pack_is_lower(r))
+        assert_true(first.first <= strict && piece->row + piece->rows == r->rows);
+    else
+        assert_true(piece->row == 0 && last.last >= piece->rows - strict);
 }
 
 /* Follows the pieces and returns the elements that they have. */
@@ -37,6 +52,8 @@ static int64_t follow(const struct lane_rectangle *r, int64_t ld, int64_t piece_
         assert_true(slot_ld >= piece.rows && slot_ld <= ld);
         assert_true(piece.rows == 0 || pack_bytes(&piece, r, slot_ld) <= LANE_SLOT_BYTES);
         assert_true(pack_ends_columns(r, &piece));
+        if (r->trimmed)
+            is_close(r, &piece);
         for (int64_t col = 0; col < piece.cols; col++) {
             const struct pack_rows in = pack_rows_of(r, &piece, col),
                                    all = pack_rows_of(&square, &whole, col);
@@ -50,7 +67,8 @@ static int64_t follow(const struct lane_rectangle *r, int64_t ld, int64_t piece_
     return elements;
 }
 
-/* Triangles of any shape, as LAPACK has them; both ways, and with their diagonal or without. */
+/* Triangles of any shape, as LAPACK has them; both ways, with their diagonal or without, which
+ * begins in any row. */
 static void pieces_have_the_triangle(void **state)
 {
     static const int64_t sizes[] = {4, 8, 16};
@@ -59,7 +77,8 @@ static void pieces_have_the_triangle(void **state)
     srand(3);
     for (int n = 0; n < 300; n++) {
         const int64_t size = sizes[n % 3], rows = 1 + rand() % 2000, cols = 1 + rand() % 2000;
-        const struct lane_rectangle r = triangle_of(rows, cols, size, "ULul"[rand() % 4]);
+        const int64_t diagonal = n % 2 ? rand() % (2 * rows) - cols : 0;
+        const struct lane_rectangle r = triangle_of(rows, cols, size, "ULul"[rand() % 4], diagonal);
         const int64_t ld = pack_ld(rows, size);
         assert_int_equal(follow(&r, ld, pieces_of_matrix(&r, ld)) * size,
                          pieces_matrix_sent(&r, ld));
@@ -79,8 +98,8 @@ static void schedules_count_what_is_sent(void **state)
         for (int64_t size = 4; size <= 16; size *= 2) {
             const int64_t order = orders[n], ld = pack_ld(order, size),
                           sent = pieces_triangle_sent(order, size);
-            const struct lane_rectangle lower = triangle_of(order, order, size, 'L'),
-                                        upper = triangle_of(order, order, size, 'U');
+            const struct lane_rectangle lower = triangle_of(order, order, size, 'L', 0),
+                                        upper = triangle_of(order, order, size, 'U', 0);
             assert_int_equal(pieces_cell_sent(&lower, ld), sent);
             assert_int_equal(pieces_cell_sent(&upper, ld), sent);
             const double share = (double)sent / size / (double)order / (double)order;
