@@ -226,6 +226,22 @@ static void memory_behind_a_part_may_be_gone(void **state)
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == end);
 }
 
+/* Whether it proves anything or not: so there can be any number of proofs, one after the other. */
+static void a_proof_ends_its_own_watch(void **state)
+{
+    const uint64_t watch = tracked_begin(&x);
+    (void)state;
+    for (int i = 0; i < 2 * WRITTEN_WATCHES; i++) {
+        struct tracked_proof proof;
+        volatile double *one = element(0, 0);
+        tracked_prove(&x, &proof);
+        if (i % 2)
+            *one += 1;
+        assert_int_equal(tracked_is_proved(&proof), i % 2 == 0);
+    }
+    written_leave(watch);
+}
+
 /* Its pages are whole: there are no edges. */
 static void whole_pages(void **state)
 {
@@ -283,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(neighbours_may_write, begin, end),
         cmocka_unit_test_setup_teardown(an_edge_that_is_written_to_meanwhile_proves_nothing, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(a_proof_ends_its_own_watch, begin, end),
         cmocka_unit_test_setup_teardown(one_edge_counts, begin, end),
         cmocka_unit_test_setup_teardown(a_part_is_known_by_its_own_pages, begin, end),
         cmocka_unit_test_setup_teardown(memory_behind_a_part_may_be_gone, begin, end),
