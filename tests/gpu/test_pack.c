@@ -92,6 +92,7 @@ static void round_trip(int64_t rows, int64_t cols, int64_t ld, int64_t packed_ld
     int64_t elements = 0;
     for (int64_t i = 0; i < pack_count(&from, packed_ld, slot_bytes); i++) {
         const struct pack_piece piece = pack_piece(&from, packed_ld, slot_bytes, i);
+        assert_true(piece.rows > 0 && piece.cols > 0);
         assert_true(pack_bytes(&piece, &from, packed_ld) <= slot_bytes);
         pack_from_host((char *)slot, &from, &piece, packed_ld);
         assert_true(packed_is_right(&from, &piece, slot, packed_ld));
