@@ -424,6 +424,35 @@ static void the_original_does_the_rest(void **state)
     assert_true(finished > 10 && begun > 10);
 }
 
+/* A triangle comes down in more pieces than can be on their way. What is left of one is a triangle,
+ * too. */
+static void a_part_of_a_triangle_has_come(void **state)
+{
+    static const char *const updates[] = {"dsyr_", "dsyr2_"};
+    (void)state;
+    gpu_set_piece(&device->common, gpu_piece_sizes[0]);
+    for (int which = 0; which < 2; which++)
+        for (int upper = 0; upper < 2; upper++) {
+            enum gpu_status status = GPU_ERROR;
+            struct made m;
+            int finished = 0;
+            make(&m, updates[which], 1300, 1300, 1);
+            m.call.blas.flag[ACCEL_uplo] = upper ? 'U' : 'L';
+            fill(&m);
+            for (int downs = 0; status != GPU_OK; downs += 2 + downs / 2) {
+                start_again(&m);
+                status = run_some(&m, 1 << 20, downs);
+                assert_true(status == GPU_OK || status == GPU_NO_MEMORY ||
+                            status == GPU_SHORT_ELSE);
+                assert_result(&m, status != GPU_NO_MEMORY);
+                finished += status == GPU_SHORT_ELSE;
+            }
+            assert_true(finished > 0);
+            end_made(&m);
+        }
+    gpu_set_piece(&device->common, GPU_PIECE_USUAL);
+}
+
 /* ---- Matrices that stay ---- */
 
 /* 1.28 MB and more. Each test has a shape of its own: what has been seen at an address is not
@@ -547,6 +576,7 @@ int main(void)
         TEST(in_strips),
         TEST(nothing_is_read_where_alpha_is_zero),
         TEST(the_original_does_the_rest),
+        TEST(a_part_of_a_triangle_has_come),
         TEST(a_digest_knows_it),
         TEST(a_call_that_relies_on_it_says_that_it_is_not_there),
         TEST(a_watch_knows_it),
