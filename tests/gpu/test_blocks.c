@@ -182,6 +182,27 @@ static void a_part_of_a_block_has_come(void **state)
     assert_true(finished > 20);
 }
 
+/* The same where all of it is one panel: the first, of which some columns are there. It has more
+ * pieces than can be on their way. */
+static void a_part_of_the_first_panel_has_come(void **state)
+{
+    static const struct schedule_rates slow_to_begin = RATES(2, 2, 120, 16, 100, 100, 100);
+    static const char *const panels[] = {"dtrmm_", "dtrsm_"};
+    (void)state;
+    gpu_set_piece(&device->common, gpu_piece_sizes[0]);
+    for (int i = 0; i < 2; i++) {
+        int finished = 0, begun = 0;
+        struct level3 l;
+        level3_make(&l, panels[i], 16, 105000, 0);
+        level3_fill(&l);
+        l.host.rates = slow_to_begin;
+        fail_in_turn(&l, true, true, &finished, &begun);
+        level3_end(&l);
+        assert_true(finished > 0);
+    }
+    gpu_set_piece(&device->common, GPU_PIECE_USUAL);
+}
+
 int main(void)
 {
     setenv("TESTGPU_DELAY_US", "10", 0); /* the library, which is not loaded yet, reads it */
@@ -191,6 +212,7 @@ int main(void)
         TEST(in_blocks),
         TEST(the_original_does_the_rest),
         TEST(a_part_of_a_block_has_come),
+        TEST(a_part_of_the_first_panel_has_come),
     };
     return cmocka_run_group_tests(tests, start_work, stop_device);
 }
