@@ -99,6 +99,8 @@ $(TESTS)/test_gpu $(TESTS)/test_lane $(TESTS)/test_place: UNIT_LIBS += $(CUDA_LI
 $(TESTS)/test_least_lengths: UNIT_LIBS += -Wl,--export-dynamic-symbol=xerbla_
 # Old drivers, and machines with and without a device.
 $(TESTS)/test_place: UNIT_LIBS += -Wl,--wrap=access,--wrap=dlsym
+# A clock of the test's own, and what takes time by it.
+$(TESTS)/test_looks: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=staging_digest,--wrap=tracked_is_unchanged
 # Who waits for what the driver frees.
 $(TESTS)/test_pool: UNIT_LIBS += -Wl,--wrap=pthread_cond_wait
 # Memory that is short, and counted.
