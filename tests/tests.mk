@@ -101,6 +101,8 @@ $(TESTS)/test_least_lengths: UNIT_LIBS += -Wl,--export-dynamic-symbol=xerbla_
 $(TESTS)/test_place: UNIT_LIBS += -Wl,--wrap=access,--wrap=dlsym
 # A clock of the test's own, and what takes time by it.
 $(TESTS)/test_looks: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=staging_digest,--wrap=tracked_is_unchanged
+# Watches that end.
+$(TESTS)/test_sightings: UNIT_LIBS += -Wl,--wrap=written_leave
 # Who waits for what the driver frees.
 $(TESTS)/test_pool: UNIT_LIBS += -Wl,--wrap=pthread_cond_wait
 # Memory that is short, and counted.

@@ -12,6 +12,29 @@
 #include "base/thread/forks.h"
 #include "gpu/cache/sightings.h"
 
+/* ---- Watches that end: the linker sends calls here ---- */
+
+static uint64_t ended; /* the last watch; 0: none since it was asked for */
+static int ends;
+
+void __wrap_written_leave(uint64_t watch);
+void __wrap_written_leave(uint64_t watch)
+{
+    ended = watch ? watch : ended;
+    ends += watch != 0;
+}
+
+/* Returns whether this watch alone has ended since the last question; 0: whether none has. */
+static bool has_ended(uint64_t watch)
+{
+    const bool alone = ended == watch && ends == (watch != 0);
+    ended = 0;
+    ends = 0;
+    return alone;
+}
+
+/* ---- Operands ---- */
+
 static struct accel_span matrix_at(uintptr_t address)
 {
     return (struct accel_span){
@@ -22,6 +45,7 @@ static int forget(void **state)
 {
     (void)state;
     forks_child();
+    has_ended(0);
     return 0;
 }
 
@@ -165,6 +189,21 @@ static void a_result_is_looked_for_at_once(void **state)
     assert_int_equal(see(&x, false), SIGHTING_KEEP); /* not the old one */
 }
 
+/* Of what is not known, or has only been seen. */
+static void what_was_not_kept_is_not_forgotten(void **state)
+{
+    const struct accel_span x = matrix_at(4096);
+    struct gpu_key old;
+    (void)state;
+    assert_false(sightings_write(&x, &old));
+    assert_int_equal(see(&x, false), SIGHTING_PLAIN);
+    assert_false(sightings_write(&x, &old));
+    assert_int_equal(see(&x, false), SIGHTING_KEEP);
+    assert_true(sightings_write(&x, &old));
+    assert_false(sightings_write(&x, &old));
+    assert_true(has_ended(0));
+}
+
 /* Who reads it is to digest it as it was digested on its way down. */
 static void a_result_has_its_cells(void **state)
 {
@@ -261,8 +300,9 @@ static void a_watch_is_given_up_where_writes_are_not_rare(void **state)
         for (int i = 0; i < 11; i++)
             sightings_unchanged(&x, round);
         sightings_written(&x, round + 1); /* another one */
-        assert_true(sightings_watch(&x, &may).watch == round);
+        assert_true(sightings_watch(&x, &may).watch == round && has_ended(0));
         sightings_written(&x, round);
+        assert_true(has_ended(round));
         assert_true(sightings_watch(&x, &may).watch == 0 && may);
     }
     const struct sighting_watch w = proved_watch(9);
@@ -281,15 +321,16 @@ static void a_watch_ends_with_its_contents_or_its_operand(void **state)
     bool may;
     (void)state;
     sightings_watched(&x, &w); /* of an operand that is not known */
-    assert_false(sightings_any_proved());
+    assert_true(!sightings_any_proved() && has_ended(1));
     see(&x, false);
     see(&y, false);
     sightings_watched(&x, &w);
     sightings_watched(&y, &other);
+    assert_true(has_ended(0));
     sightings_watched(&x, &other); /* it has one */
-    assert_true(sightings_watch(&x, &may).watch == 1);
+    assert_true(sightings_watch(&x, &may).watch == 1 && has_ended(2));
     sightings_gone(&w.key);
-    assert_true(sightings_watch(&x, &may).watch == 0 && may);
+    assert_true(sightings_watch(&x, &may).watch == 0 && may && has_ended(1));
     const struct sighting_watch armed = {.watch = 5}; /* and proved nothing yet */
     const struct gpu_key kept = {{7, 7}};
     sightings_kept(&x, &kept);
@@ -297,13 +338,27 @@ static void a_watch_ends_with_its_contents_or_its_operand(void **state)
     sightings_gone(&w.key);
     assert_true(sightings_watch(&x, &may).watch == 5);
     sightings_gone(&kept);
-    assert_true(sightings_watch(&x, &may).watch == 0);
+    assert_true(sightings_watch(&x, &may).watch == 0 && has_ended(5));
     assert_true(sightings_watch(&y, &may).watch == 2 && sightings_watch(&y, &may).proved);
     for (uintptr_t i = 1; i <= 10000; i++) {
         const struct accel_span more = matrix_at(i << 21);
         see(&more, false);
     }
-    assert_false(sightings_any_proved());
+    assert_true(!sightings_any_proved() && has_ended(2));
+}
+
+static void a_watch_ends_when_a_call_writes(void **state)
+{
+    const struct accel_span x = matrix_at(4096);
+    const struct sighting_watch w = proved_watch(3);
+    struct gpu_key old;
+    bool may;
+    (void)state;
+    see(&x, false);
+    sightings_watched(&x, &w);
+    sightings_write(&x, &old);
+    assert_true(has_ended(3));
+    assert_true(sightings_watch(&x, &may).watch == 0 && !sightings_any_proved());
 }
 
 /* What a watch has proved does not depend on how often it has changed before. */
@@ -375,12 +430,14 @@ int main(void)
         cmocka_unit_test_setup(what_stays_is_found_again, forget),
         cmocka_unit_test_setup(the_latest_have_room, forget),
         cmocka_unit_test_setup(a_result_is_looked_for_at_once, forget),
+        cmocka_unit_test_setup(what_was_not_kept_is_not_forgotten, forget),
         cmocka_unit_test_setup(a_result_has_its_cells, forget),
         cmocka_unit_test_setup(results_that_nobody_reads_are_not_kept, forget),
         cmocka_unit_test_setup(what_is_read_again_is_no_news, forget),
         cmocka_unit_test_setup(what_calls_overwrite_is_left_alone, forget),
         cmocka_unit_test_setup(a_watch_is_given_up_where_writes_are_not_rare, forget),
         cmocka_unit_test_setup(a_watch_ends_with_its_contents_or_its_operand, forget),
+        cmocka_unit_test_setup(a_watch_ends_when_a_call_writes, forget),
         cmocka_unit_test_setup(a_proof_ends_doubt, forget),
         cmocka_unit_test_setup(parts_of_what_is_watched_are_found, forget),
         cmocka_unit_test_setup(a_fork_has_seen_nothing, forget)};
