@@ -103,6 +103,8 @@ $(TESTS)/test_place: UNIT_LIBS += -Wl,--wrap=access,--wrap=dlsym
 $(TESTS)/test_looks: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=staging_digest,--wrap=tracked_is_unchanged
 # Watches that end.
 $(TESTS)/test_sightings: UNIT_LIBS += -Wl,--wrap=written_leave
+# A clock that goes on while somebody waits.
+$(TESTS)/test_ending: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=nanosleep
 # Who waits for what the driver frees.
 $(TESTS)/test_pool: UNIT_LIBS += -Wl,--wrap=pthread_cond_wait
 # Memory that is short, and counted.
