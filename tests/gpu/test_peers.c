@@ -19,6 +19,7 @@
 #include "ops/typical.h"
 #include "tests/lib/routine.h"
 #include "tests/lib/rates.h"
+#include "tests/lib/watched_memory.h"
 
 enum { MEMBERS = 4, ROUNDS = 100 };
 
@@ -218,6 +219,65 @@ static void members_run_in_the_planned_order(void **state)
     assert_true(early > 0);
     free_parts(&parts);
     peers_free(peers);
+}
+
+/* ---- Memory that is short ---- */
+
+/* Request number `fails` fails. Returns whether there is a schedule; what has been taken for it is
+ * given back with it, or at once. */
+static bool make_order(const struct parts *parts, struct peers *peers, int fails)
+{
+    struct schedule s = {.count = 0};
+    watch(fails);
+    const bool made = peers_schedule(peers, 1, &parts->scheduled[1], &rates, INT64_MAX, &s);
+    stop_watching();
+    assert_true(made ? live > 0 : live == 0);
+    if (made)
+        schedule_free(&s);
+    return made;
+}
+
+static void a_member_without_memory_has_no_schedule(void **state)
+{
+    const double up_gbps[] = {20, 20};
+    struct parts parts;
+    int fails = 1;
+    (void)state;
+    struct peers *peers = peers_new(2);
+    make_parts(&parts, 2, up_gbps, peers);
+    assert_int_equal(peers_deal(peers), 64);
+    while (!make_order(&parts, peers, fails))
+        fails++;
+    assert_true(fails > 2);
+    free_parts(&parts);
+    peers_free(peers);
+}
+
+/* Whichever request fails, no cell is lent; and all is given back. */
+static void a_table_without_memory_lends_nothing(void **state)
+{
+    const double up_gbps[] = {20, 20};
+    struct parts parts;
+    int dealt = 0, fails = 1;
+    (void)state;
+    struct peers *first = peers_new(2);
+    make_parts(&parts, 2, up_gbps, first);
+    peers_free(first);
+    for (; dealt == 0; fails++) {
+        watch(fails);
+        struct peers *peers = peers_new(2);
+        bool added = peers;
+        for (int m = 0; added && m < 2; m++)
+            added = peers_add(peers, m, &parts.scheduled[m], &parts.schedule[m], up_gbps[m]);
+        dealt = added ? peers_deal(peers) : 0;
+        if (peers)
+            peers_free(peers);
+        stop_watching();
+        assert_int_equal(dealt, requests < fails ? 64 : 0);
+        assert_int_equal(live, 0);
+    }
+    assert_true(fails > 4);
+    free_parts(&parts);
 }
 
 /* ---- Members that run ---- */
@@ -454,6 +514,8 @@ int main(void)
                                        cmocka_unit_test(what_one_member_needs_is_nobodys),
                                        cmocka_unit_test(what_a_member_has_lent_goes_with_it),
                                        cmocka_unit_test(members_run_in_the_planned_order),
+                                       cmocka_unit_test(a_member_without_memory_has_no_schedule),
+                                       cmocka_unit_test(a_table_without_memory_lends_nothing),
                                        cmocka_unit_test(each_cell_comes_up_once),
                                        cmocka_unit_test(nobody_waits_for_those_who_have_left),
                                        cmocka_unit_test(all_may_go_their_own_way),
