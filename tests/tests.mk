@@ -100,7 +100,7 @@ $(TESTS)/test_least_lengths: UNIT_LIBS += -Wl,--export-dynamic-symbol=xerbla_
 # Old drivers, and machines with and without a device.
 $(TESTS)/test_place: UNIT_LIBS += -Wl,--wrap=access,--wrap=dlsym
 # A clock of the test's own, and what takes time by it.
-$(TESTS)/test_looks: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=staging_digest,--wrap=tracked_is_unchanged
+$(TESTS)/test_looks: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=pack_matrix_digest,--wrap=tracked_is_unchanged
 # Watches that end.
 $(TESTS)/test_sightings: UNIT_LIBS += -Wl,--wrap=written_leave
 # A clock that goes on while somebody waits.
@@ -132,6 +132,7 @@ include tests/mutants/mutants.mk
 include tests/proof/proof.mk
 include tests/faults/faults.mk
 include tests/toy/toy.mk
+include tests/hostdevice/hostdevice.mk
 include tests/browser/browser.mk
 include tests/arm64/arm64.mk
 

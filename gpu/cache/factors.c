@@ -86,7 +86,8 @@ static enum gpu_status bring(struct factors *f, const struct accel_span *part, s
     factor->resident = resident_look(f->work, operand_of(f, i), part, &factor->at.ptr);
     factor->resident.digests = factor->resident.digests && worth.bring;
     if (factor->resident.digests)
-        status = gpu_work_take(f->work, ld * part->cols * gpu_size_of(part), &factor->at.ptr);
+        status = gpu_memory(f->work)->take(f->work, ld * part->cols * gpu_size_of(part),
+                                           &factor->at.ptr);
     factor->stays = status == GPU_OK && (factor->resident.here || factor->resident.digests);
     return status;
 }
@@ -114,7 +115,7 @@ enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *ra
     for (int i = A; status == GPU_OK && i < C; i++) {
         const struct accel_span *x = operand_of(f, i);
         if (!x || gpu_in_place(x) || !resident_may(f->work->call, x) ||
-            !kernels_fit(gpu_device_ld(x->rows, x->dtype)))
+            !gpu_kernels(f->work)->takes(gpu_device_ld(x->rows, x->dtype)))
             continue;
         const struct accel_span part = resident_part(f->work->call, x);
         const struct worth worth = worth_of(f, rates, i, &part);

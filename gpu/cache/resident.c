@@ -12,6 +12,7 @@
 #include "gpu/plan/scheduled.h"
 #include "sightings.h"
 #include "tracked.h"
+#include "gpu/pack/pack_job.h"
 
 /* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's
  * rate. */
@@ -112,8 +113,8 @@ static struct gpu_key digest_of(const struct accel_span *x, const struct lane_re
     const double start = accel_now_ms();
     const struct gpu_cells cells = sightings_cells(x);
     const struct gpu_key key = cells.cols > 0
-                                   ? staging_digest_cells(from, &cells)
-                                   : staging_digest(from, gpu_device_ld(x->rows, x->dtype));
+                                   ? pack_matrix_digest_cells(from, &cells)
+                                   : pack_matrix_digest(from, gpu_device_ld(x->rows, x->dtype));
     if (!from->scan && !from->uplo &&
         (x->ld == x->rows || x->rows * gpu_size_of(x) >= MEASURED_COLUMN))
         measure(&digests, gpu_digest_gbps(), accel_bytes(x), accel_now_ms() - start);
@@ -153,14 +154,14 @@ static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
     if (!w->proved)
         return false;
     if (may_trust(work)) {
-        if (!gpu_work_find(work, &w->key, memory))
+        if (!gpu_memory(work)->find(work, &w->key, memory))
             return false;
         work->trust = (struct gpu_trust){
             .may = true, .given = true, .x = *x, .watch = w->watch, .edges = w->edges};
         return true;
     }
     if (is_unchanged(x, w->watch, &w->edges))
-        return gpu_work_find(work, &w->key, memory);
+        return gpu_memory(work)->find(work, &w->key, memory);
     sightings_written(x, w->watch);
     return false;
 }
@@ -218,7 +219,7 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
     const struct gpu_key key = proves ? digest_and_prove(x, from, &w) : digest_of(x, from);
     /* Another device may have what this one lacks. */
     const bool unchanged = before.proved && gpu_key_is(&key, &before.key);
-    const bool found = gpu_work_find(work, &key, memory);
+    const bool found = gpu_memory(work)->find(work, &key, memory);
     if (found && (begins ? w.watch != 0 : proves && w.proved))
         sightings_watched(x, &w);
     else if (begins)
@@ -246,12 +247,13 @@ static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, g
         return false;
     }
     const int64_t larger_ld = gpu_device_ld(larger.rows, x->dtype);
-    if (!gpu_work_find(work, &w.key, &all) ||
-        gpu_work_take(work, ld * x->cols * size, memory) != GPU_OK)
+    if (!gpu_memory(work)->find(work, &w.key, &all) ||
+        gpu_memory(work)->take(work, ld * x->cols * size, memory) != GPU_OK)
         return false;
     sightings_unchanged(&larger, w.watch);
-    return lane_copy(work->lane, *memory, ld, all + (gpu_address)((row + col * larger_ld) * size),
-                     larger_ld, x->rows, x->cols, size) == GPU_OK;
+    return gpu_copies(work)->copy(work->lane, *memory, ld,
+                                  all + (gpu_address)((row + col * larger_ld) * size), larger_ld,
+                                  x->rows, x->cols, size) == GPU_OK;
 }
 
 /* By its watch; else by a digest, unless that takes as long as the call is to take. */
@@ -360,7 +362,7 @@ enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const s
 {
     const struct sighting_watch proved = {
         .watch = r->watch, .proved = true, .key = r->key, .edges = r->edges};
-    const enum gpu_status status = gpu_work_keep(work, memory, &r->key);
+    const enum gpu_status status = gpu_memory(work)->keep(work, memory, &r->key);
     if (status == GPU_OK)
         sightings_kept(&r->part, &r->key);
     if (status == GPU_OK && r->proved)
@@ -443,7 +445,7 @@ void resident_forget(struct gpu_work *work, const struct accel_span *x)
     for (size_t i = 0; i < sizeof triangles; i++) {
         const struct accel_span part = part_of(&all, triangles[i]);
         if (sightings_write(&part, &old))
-            gpu_work_forget(work, &old);
+            gpu_memory(work)->forget(work, &old);
     }
 }
 
@@ -461,7 +463,7 @@ enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_s
                                      gpu_address memory, struct gpu_cells cells,
                                      const struct resident *r)
 {
-    const enum gpu_status status = gpu_work_keep(work, memory, &r->key);
+    const enum gpu_status status = gpu_memory(work)->keep(work, memory, &r->key);
     if (status == GPU_OK)
         sightings_kept_result(x, &r->key, cells);
     return status;

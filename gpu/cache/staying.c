@@ -29,13 +29,13 @@ static enum gpu_status take_memory(struct staying *s, struct gpu_work *work)
                   bytes = ld * s->all.cols * s->all.size;
     const int64_t order = order_of(s), packed = order * (order + 1) / 2 * s->all.size;
     enum gpu_status status = GPU_NO_MEMORY;
-    if (can_copy(s, ld) && gpu_work_available(work) / ROOM >= bytes)
-        status = gpu_work_take(work, bytes, &s->memory);
+    if (can_copy(s, ld) && gpu_memory(work)->available(work) / ROOM >= bytes)
+        status = gpu_memory(work)->take(work, bytes, &s->memory);
     if (status == GPU_OK && s->all.uplo)
-        status = gpu_work_take(work, packed, &s->packed);
+        status = gpu_memory(work)->take(work, packed, &s->packed);
     s->resident.digests = status == GPU_OK;
     if (status == GPU_OK && s->all.uplo)
-        return gpu_work_zero(work, s->memory, bytes);
+        return gpu_memory(work)->zero(work, s->memory, bytes);
     return status == GPU_NO_MEMORY || status == GPU_UNSUPPORTED ? GPU_OK : status;
 }
 
@@ -69,8 +69,11 @@ struct gpu_key *staying_digest(struct staying *s, int64_t row, int64_t col)
 static enum gpu_status add_triangle(const struct staying *s, struct gpu_work *work, int64_t n,
                                     struct gpu_tile from, struct gpu_tile to)
 {
-    const enum gpu_status status = kernel_pack_triangle(work, s->all.uplo, n, from, s->packed);
-    return status == GPU_OK ? kernel_unpack_triangle(work, s->all.uplo, n, s->packed, to) : status;
+    const enum gpu_status status =
+        gpu_kernels(work)->pack_triangle(work, s->all.uplo, n, from, s->packed);
+    return status == GPU_OK
+               ? gpu_kernels(work)->unpack_triangle(work, s->all.uplo, n, s->packed, to)
+               : status;
 }
 
 enum gpu_status staying_add(const struct staying *s, struct gpu_work *work, int64_t row,
@@ -84,7 +87,8 @@ enum gpu_status staying_add(const struct staying *s, struct gpu_work *work, int6
         s->cell ? cells_at(&s->all, &s->cells, cells_number(&s->all, &s->cells, row, col)) : s->all;
     if (cell.uplo)
         return add_triangle(s, work, cell.cols, tile, to);
-    return lane_copy(work->lane, to.ptr, to.ld, tile.ptr, tile.ld, cell.rows, cell.cols, cell.size);
+    return gpu_copies(work)->copy(work->lane, to.ptr, to.ld, tile.ptr, tile.ld, cell.rows,
+                                  cell.cols, cell.size);
 }
 
 void staying_keep(struct staying *s, struct gpu_work *work)

@@ -116,7 +116,7 @@ static cusolverEigRange_t range_of(char range)
 
 /* ---- Symmetric and Hermitian matrices, triangles ---- */
 
-void solver_potrf(struct solver *s, char uplo, struct array a)
+static void potrf(struct solver *s, char uplo, struct array a)
 {
     GENERIC_WITH(cusolverDnXpotrf, (PARAMS, fill(uplo), a.rows, TYPE, MATRIX(a), TYPE),
                  (PARAMS, fill(uplo), a.rows, TYPE, MATRIX(a), TYPE), ());
@@ -124,7 +124,7 @@ void solver_potrf(struct solver *s, char uplo, struct array a)
     solver_require_definite(s);
 }
 
-void solver_potrs(struct solver *s, char uplo, struct array a, struct array b)
+static void potrs(struct solver *s, char uplo, struct array a, struct array b)
 {
     if (b.cols == 0)
         return;
@@ -133,13 +133,13 @@ void solver_potrs(struct solver *s, char uplo, struct array a, struct array b)
     solver_require_success(s);
 }
 
-void solver_potri(struct solver *s, char uplo, struct array a)
+static void potri(struct solver *s, char uplo, struct array a)
 {
     if (fits_int(s, a.rows, a.ld))
         LEGACY(potri, potri, fill(uplo), (int)a.rows, TYPED(a));
 }
 
-void solver_lauum(struct solver *s, char uplo, struct array a)
+static void lauum(struct solver *s, char uplo, struct array a)
 {
     if (fits_int(s, a.rows, a.ld))
         LEGACY(lauum, lauum, fill(uplo), (int)a.rows, TYPED(a));
@@ -158,7 +158,7 @@ static void require_first_pivot(struct solver *s, struct array a, struct array p
         solver_note(s, GPU_UNSUPPORTED);
 }
 
-void solver_sytrf(struct solver *s, char uplo, struct array a, struct array pivots)
+static void sytrf(struct solver *s, char uplo, struct array a, struct array pivots)
 {
     if (fits_int(s, a.rows, a.ld))
         BY_TYPE(LEGACY_WITH, sytrf, sytrf, ((int)a.rows, TYPED(a)),
@@ -174,7 +174,7 @@ static void settle_pivots(struct solver *s)
         solver_note(s, gpu_work_settle(s->work));
 }
 
-void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)
+static void sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)
 {
     if (b.cols == 0)
         return;
@@ -184,18 +184,18 @@ void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivo
 }
 
 /* cuSOLVER 12.4 has both. */
-bool solver_has_hetrf(void)
+static bool has_hetrf(void)
 {
     return CUDA(cusolverDnXhetrf) != NULL && CUDA(cusolverDnXhetrs) != NULL;
 }
 
-void solver_hetrf(struct solver *s, char uplo, struct array a, struct array pivots)
+static void hetrf(struct solver *s, char uplo, struct array a, struct array pivots)
 {
     GENERIC(cusolverDnXhetrf, PARAMS, fill(uplo), a.rows, TYPE, MATRIX(a), PIVOTS(pivots), TYPE);
     require_first_pivot(s, a, pivots);
 }
 
-void solver_hetrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)
+static void hetrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)
 {
     if (b.cols == 0)
         return;
@@ -204,21 +204,21 @@ void solver_hetrs(struct solver *s, char uplo, struct array a, struct array pivo
             TYPE, MATRIX(b));
 }
 
-void solver_trtri(struct solver *s, char uplo, char diag, struct array a)
+static void trtri(struct solver *s, char uplo, char diag, struct array a)
 {
     GENERIC(cusolverDnXtrtri, fill(uplo), diagonal(diag), a.rows, TYPE, MATRIX(a));
 }
 
 /* ---- LU ---- */
 
-void solver_getrf(struct solver *s, struct array a, struct array pivots)
+static void getrf(struct solver *s, struct array a, struct array pivots)
 {
     GENERIC_WITH(cusolverDnXgetrf, (PARAMS, a.rows, a.cols, TYPE, MATRIX(a), TYPE),
                  (PARAMS, a.rows, a.cols, TYPE, MATRIX(a), PIVOTS(pivots), TYPE), ());
     solver_require_success(s);
 }
 
-void solver_getrs(struct solver *s, char trans, struct array a, struct array pivots, struct array b)
+static void getrs(struct solver *s, char trans, struct array a, struct array pivots, struct array b)
 {
     if (b.cols == 0)
         return;
@@ -227,7 +227,7 @@ void solver_getrs(struct solver *s, char trans, struct array a, struct array piv
     solver_require_success(s);
 }
 
-void solver_laswp(struct solver *s, struct array a, struct array swaps, int64_t first, int64_t last)
+static void laswp(struct solver *s, struct array a, struct array swaps, int64_t first, int64_t last)
 {
     if (fits_int(s, accel_max(a.rows, a.cols), a.ld))
         BY_TYPE(SOLVE, laswp, laswp, (int)a.cols, TYPED(a), (int)first, (int)last, INTS(swaps), 1);
@@ -235,18 +235,18 @@ void solver_laswp(struct solver *s, struct array a, struct array swaps, int64_t 
 
 /* ---- QR ---- */
 
-void solver_geqrf(struct solver *s, struct array a, struct array tau)
+static void geqrf(struct solver *s, struct array a, struct array tau)
 {
     GENERIC(cusolverDnXgeqrf, PARAMS, a.rows, a.cols, TYPE, MATRIX(a), TYPE, AT(tau), TYPE);
 }
 
-void solver_orgqr(struct solver *s, struct array a, struct array tau)
+static void orgqr(struct solver *s, struct array a, struct array tau)
 {
     if (fits_int(s, accel_max(a.rows, a.cols), a.ld))
         LEGACY(orgqr, ungqr, (int)a.rows, (int)a.cols, (int)tau.rows, TYPED(a), VALUES(tau));
 }
 
-void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
+static void ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
                   struct array c)
 {
     if (c.rows > 0 && c.cols > 0 && fits_int(s, accel_max(c.rows, c.cols), accel_max(a.ld, c.ld)))
@@ -257,20 +257,20 @@ void solver_ormqr(struct solver *s, char side, char trans, struct array a, struc
 /* ---- Eigenvalues ---- */
 
 /* cuSOLVER API reference, cusolverDn<t>sytrd(): the matrix has at most INT32_MAX elements. */
-void solver_sytrd(struct solver *s, char uplo, struct array a, struct array d, struct array e,
+static void sytrd(struct solver *s, char uplo, struct array a, struct array d, struct array e,
                   struct array tau)
 {
     if (fits_int(s, a.rows, a.ld) && fits_int(s, a.rows * a.ld, 1))
         LEGACY(sytrd, hetrd, fill(uplo), (int)a.rows, TYPED(a), REALS(d), REALS(e), VALUES(tau));
 }
 
-void solver_syevd(struct solver *s, char jobz, char uplo, struct array a, struct array w)
+static void syevd(struct solver *s, char jobz, char uplo, struct array a, struct array w)
 {
     GENERIC(cusolverDnXsyevd, PARAMS, vectors(jobz == 'V'), fill(uplo), a.rows, TYPE, MATRIX(a),
             REAL, AT(w), TYPE);
 }
 
-int64_t solver_syevdx(struct solver *s, char jobz, struct spectrum part, char uplo, struct array a,
+static int64_t syevdx(struct solver *s, char jobz, struct spectrum part, char uplo, struct array a,
                       struct array w)
 {
     float lower = (float)part.vl, upper = (float)part.vu;
@@ -292,7 +292,7 @@ static void require_pencil(struct solver *s, struct array b, struct array w, con
     solver_require_finite(s, solver_part(w, 0, 0, accel_min(*found, b.rows), 1));
 }
 
-void solver_sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct array a,
+static void sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct array a,
                   struct array b, struct array w)
 {
 #define ARGUMENTS                                                                                  \
@@ -305,7 +305,7 @@ void solver_sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct 
     require_pencil(s, b, w, &all);
 }
 
-int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectrum part, char uplo,
+static int64_t sygvdx(struct solver *s, int64_t itype, char jobz, struct spectrum part, char uplo,
                       struct array a, struct array b, struct array w)
 {
     int found = 0;
@@ -322,12 +322,12 @@ int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectru
     return found;
 }
 
-bool solver_has_geev(void)
+static bool has_geev(void)
 {
     return CUDA(cusolverDnXgeev) != NULL;
 }
 
-void solver_geev(struct solver *s, char jobvr, struct array a, struct array w, struct array vr)
+static void geev(struct solver *s, char jobvr, struct array a, struct array w, struct array vr)
 {
     GENERIC(cusolverDnXgeev, PARAMS, CUSOLVER_EIG_MODE_NOVECTOR, vectors(jobvr == 'V'), a.rows,
             TYPE, MATRIX(a), TYPE, AT(w), TYPE, NULL, a.rows, TYPE, MATRIX(vr), TYPE);
@@ -336,14 +336,14 @@ void solver_geev(struct solver *s, char jobvr, struct array a, struct array w, s
 /* ---- Singular values: after the cuSOLVER API reference, cusolverDnXgesvdp() and
  * cusolverDn<t>gesvdj() ---- */
 
-void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
+static void gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
                   struct array u, struct array vt)
 {
     GENERIC(cusolverDnXgesvd, PARAMS, (signed char)jobu, (signed char)jobvt, a.rows, a.cols, TYPE,
             MATRIX(a), REAL, AT(values), TYPE, MATRIX(u), TYPE, MATRIX(vt), TYPE);
 }
 
-bool solver_gesvdp(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
+static bool gesvdp(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
                    struct array u, struct array v, double *perturbation)
 {
 #define ARGUMENTS                                                                                  \
@@ -354,7 +354,7 @@ bool solver_gesvdp(struct solver *s, bool wanted, bool economy, struct array a, 
     return solver_has_succeeded(s);
 }
 
-bool solver_gesvdj(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
+static bool gesvdj(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
                    struct array u, struct array v)
 {
     gesvdjInfo_t settings = NULL; /* the defaults: the type's own precision, 100 sweeps */
@@ -372,3 +372,30 @@ bool solver_gesvdj(struct solver *s, bool wanted, bool economy, struct array a, 
     CUDA(cusolverDnDestroyGesvdjInfo)(settings); /* host memory alone: a failure does no harm */
     return succeeded;
 }
+
+const struct solver_library cuda_solver = {.potrf = potrf,
+                                           .potrs = potrs,
+                                           .potri = potri,
+                                           .lauum = lauum,
+                                           .sytrf = sytrf,
+                                           .sytrs = sytrs,
+                                           .has_hetrf = has_hetrf,
+                                           .hetrf = hetrf,
+                                           .hetrs = hetrs,
+                                           .trtri = trtri,
+                                           .getrf = getrf,
+                                           .getrs = getrs,
+                                           .laswp = laswp,
+                                           .geqrf = geqrf,
+                                           .orgqr = orgqr,
+                                           .ormqr = ormqr,
+                                           .sytrd = sytrd,
+                                           .syevd = syevd,
+                                           .syevdx = syevdx,
+                                           .sygvd = sygvd,
+                                           .sygvdx = sygvdx,
+                                           .has_geev = has_geev,
+                                           .geev = geev,
+                                           .gesvd = gesvd,
+                                           .gesvdp = gesvdp,
+                                           .gesvdj = gesvdj};

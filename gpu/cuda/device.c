@@ -358,7 +358,12 @@ static const struct gpu_device_functions functions = {.run = cuda_run,
                                                       .measure_paces = cuda_measure_paces,
                                                       .peer_gbps = cuda_peer_gbps,
                                                       .trim = trim,
-                                                      .stop = stop};
+                                                      .stop = stop,
+                                                      .memory = &cuda_memory,
+                                                      .copies = &cuda_copies,
+                                                      .kernels = &cuda_kernels,
+                                                      .own = &cuda_own,
+                                                      .solver = &cuda_solver};
 
 /* Returns NULL, or why there is no device. */
 static const char *start(struct cuda_device *device, const struct gpu_config *config)
@@ -404,5 +409,4 @@ void gpu_fork_child(void)
 {
     ending_fork_child();
     atomic_store(&dead, true);
-    failure_fork_child();
 }

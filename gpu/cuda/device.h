@@ -76,4 +76,10 @@ bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *prod
                         double limit_ms, struct block_paces *paces);
 double cuda_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
 
+extern const struct gpu_memory cuda_memory;     /* run.c */
+extern const struct gpu_copies cuda_copies;     /* lane.c */
+extern const struct gpu_kernels cuda_kernels;   /* kernels.c */
+extern const struct gpu_own_kernels cuda_own;   /* own.c */
+extern const struct solver_library cuda_solver; /* cusolver.c */
+
 #endif

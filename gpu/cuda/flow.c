@@ -4,6 +4,7 @@
 #include "base/thread/crew.h"
 #include "check.h"
 #include "lane.h"
+#include "gpu/pack/pack_job.h"
 
 #include <stdlib.h>
 
@@ -229,7 +230,7 @@ static void begin_copy(struct run *run, struct direction *d, const struct schedu
                                         lane_least_piece(run->lane));
     d->piece = 0;
     d->pieces = d->copy.lent ? 1 : pack_count(&d->copy.host, d->copy.device_ld, d->piece_bytes);
-    d->copy.host.streamed = flow->result_bytes >= LANE_STREAMED_BYTES;
+    d->copy.host.streamed = flow->result_bytes >= PACK_STREAMED_BYTES;
 }
 
 static struct parcel *next_parcel(struct direction *d)

@@ -6,20 +6,9 @@
 
 static const struct accel_complex one = {1, 0};
 
-bool kernels_fit(int64_t size)
+static bool takes(int64_t size)
 {
     return CUDA(cublasDgemm_v2_64) != NULL || size <= INT_MAX;
-}
-
-bool kernels_fit_call(const struct accel_call *call)
-{
-    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
-        if (!kernels_fit(call->blas.size[i]))
-            return false;
-    for (int i = 0; i < ACCEL_SPANS; i++)
-        if (gpu_in_place(&call->span[i]) && !kernels_fit(call->span[i].ld))
-            return false;
-    return true;
 }
 
 enum gpu_status cublas_launched(struct gpu_work *work, cublasStatus_t result, const char *function)
@@ -43,13 +32,13 @@ bool cublas_make_room(const struct gpu_work *work)
 
 /* Devices before compute capability 8.0 refuse all products of bfloat16; others may refuse one
  * shape, which says nothing of the next. */
-bool kernels_have_bfloat16(const struct gpu_work *work)
+static bool has_bfloat16(const struct gpu_work *work)
 {
     return CUDA(cublasGemmEx) && cuda_attribute(work->lane->device->number,
                                                 CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 8;
 }
 
-enum gpu_status kernel_gemm(struct gpu_work *work, char transa, char transb, int64_t m, int64_t n,
+static enum gpu_status gemm(struct gpu_work *work, char transa, char transb, int64_t m, int64_t n,
                             int64_t k, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c)
 {
@@ -92,7 +81,7 @@ static struct products products_of(const struct gpu_work *work, bool scaling)
     return p;
 }
 
-enum gpu_status kernel_gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
+static enum gpu_status gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
                                     struct gpu_tile a, int64_t stride_a, struct gpu_tile b,
                                     int64_t stride_b, struct gpu_tile c, int64_t stride_c)
 {
@@ -102,7 +91,7 @@ enum gpu_status kernel_gemm_strided(struct gpu_work *work, bool scaling, int64_t
                 batch);
 }
 
-enum gpu_status kernel_gemm_array(struct gpu_work *work, bool scaling, int64_t batch,
+static enum gpu_status gemm_array(struct gpu_work *work, bool scaling, int64_t batch,
                                   struct gpu_tile a, struct gpu_tile b, struct gpu_tile c)
 {
     const struct products p = products_of(work, scaling);
@@ -112,37 +101,7 @@ enum gpu_status kernel_gemm_array(struct gpu_work *work, bool scaling, int64_t b
 #undef POINTERS
 }
 
-/* ---- Scaling ---- */
-
-enum gpu_status kernel_zeros(struct gpu_work *work, int64_t count, gpu_address *zeros)
-{
-    const int64_t bytes = count * (int64_t)accel_dtype_size(work->call->routine->dtype);
-    bool grew;
-    enum gpu_status status = pool_get(work->lane->device, bytes, zeros, &grew);
-    if (status != GPU_OK)
-        return status;
-    work->block[work->blocks++] = *zeros;
-    return gpu_work_zero(work, *zeros, bytes);
-}
-
-enum gpu_status kernel_scale(struct gpu_work *work, int64_t m, int64_t n, struct accel_complex beta,
-                             gpu_address zeros, struct gpu_tile c)
-{
-    const union scalar al = make_scalar(work, one), be = make_scalar(work, beta);
-    const struct gpu_tile column = {zeros, m}, row = {zeros, 1};
-    RETURN_BLAS(gemm_v2, gemm_v2, CUBLAS_OP_N, CUBLAS_OP_N, m, n, 1, SCALAR(al), IN(column),
-                IN(row), SCALAR(be), OUT(c));
-}
-
-enum gpu_status kernel_scale_triangle(struct gpu_work *work, bool hermitian, char uplo, int64_t n,
-                                      struct accel_complex beta, gpu_address zeros,
-                                      struct gpu_tile c)
-{
-    const struct gpu_tile column = {zeros, n};
-    return kernel_syrk(work, hermitian, uplo, 'N', n, 1, one, column, beta, c);
-}
-
-enum gpu_status kernel_symm(struct gpu_work *work, bool hermitian, char side, char uplo, int64_t m,
+static enum gpu_status symm(struct gpu_work *work, bool hermitian, char side, char uplo, int64_t m,
                             int64_t n, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c)
 {
@@ -151,7 +110,7 @@ enum gpu_status kernel_symm(struct gpu_work *work, bool hermitian, char side, ch
                    SCALAR(al), IN(a), IN(b), SCALAR(be), OUT(c));
 }
 
-enum gpu_status kernel_syrk(struct gpu_work *work, bool hermitian, char uplo, char trans, int64_t n,
+static enum gpu_status syrk(struct gpu_work *work, bool hermitian, char uplo, char trans, int64_t n,
                             int64_t k, struct accel_complex alpha, struct gpu_tile a,
                             struct accel_complex beta, struct gpu_tile c)
 {
@@ -160,7 +119,7 @@ enum gpu_status kernel_syrk(struct gpu_work *work, bool hermitian, char uplo, ch
                    SCALAR(al), IN(a), SCALAR(be), OUT(c));
 }
 
-enum gpu_status kernel_syr2k(struct gpu_work *work, bool hermitian, char uplo, char trans,
+static enum gpu_status syr2k(struct gpu_work *work, bool hermitian, char uplo, char trans,
                              int64_t n, int64_t k, struct accel_complex alpha, struct gpu_tile a,
                              struct gpu_tile b, struct accel_complex beta, struct gpu_tile c)
 {
@@ -169,7 +128,7 @@ enum gpu_status kernel_syr2k(struct gpu_work *work, bool hermitian, char uplo, c
                    SCALAR(al), IN(a), IN(b), SCALAR(be), OUT(c));
 }
 
-enum gpu_status kernel_transpose(struct gpu_work *work, char trans, int64_t m, int64_t n,
+static enum gpu_status transpose(struct gpu_work *work, char trans, int64_t m, int64_t n,
                                  struct gpu_tile a, struct gpu_tile b)
 {
     const union scalar al = make_scalar(work, one),
@@ -178,7 +137,7 @@ enum gpu_status kernel_transpose(struct gpu_work *work, char trans, int64_t m, i
                 IN(b), OUT(b));
 }
 
-enum gpu_status kernel_trmm(struct gpu_work *work, char side, char uplo, char trans, char diag,
+static enum gpu_status trmm(struct gpu_work *work, char side, char uplo, char trans, char diag,
                             int64_t m, int64_t n, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b)
 {
@@ -188,7 +147,7 @@ enum gpu_status kernel_trmm(struct gpu_work *work, char side, char uplo, char tr
                 SCALAR(al), IN(a), IN(b), OUT(b));
 }
 
-enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char trans, char diag,
+static enum gpu_status trsm(struct gpu_work *work, char side, char uplo, char trans, char diag,
                             int64_t m, int64_t n, struct accel_complex alpha, struct gpu_tile a,
                             struct gpu_tile b)
 {
@@ -202,7 +161,7 @@ enum gpu_status kernel_trsm(struct gpu_work *work, char side, char uplo, char tr
 
 #define PACKED_MOST 65535 /* n (n + 1) / 2 < 2^31 */
 
-enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,
+static enum gpu_status pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,
                                      gpu_address packed)
 {
     if (a.ld > INT_MAX || n > PACKED_MOST)
@@ -211,7 +170,7 @@ enum gpu_status kernel_pack_triangle(struct gpu_work *work, char uplo, int64_t n
               (T *)(uintptr_t)packed);
 }
 
-enum gpu_status kernel_unpack_triangle(struct gpu_work *work, char uplo, int64_t n,
+static enum gpu_status unpack_triangle(struct gpu_work *work, char uplo, int64_t n,
                                        gpu_address packed, struct gpu_tile a)
 {
     if (a.ld > INT_MAX || n > PACKED_MOST)
@@ -219,3 +178,112 @@ enum gpu_status kernel_unpack_triangle(struct gpu_work *work, char uplo, int64_t
     RETURN_BY(NARROW, tpttr, tpttr, fill(uplo), (int)n, (const T *)(uintptr_t)packed,
               (T *)(uintptr_t)a.ptr, (int)a.ld);
 }
+
+/* ---- Level 2 ---- */
+
+#define STEP(x)     (const T *)(uintptr_t)(x).ptr, (x).inc
+#define STEP_OUT(x) (T *)(uintptr_t)(x).ptr, (x).inc
+
+/* Returns a vector as a matrix of one row, for Level 3, which conjugates operands that Level 2 does
+ * not. */
+static struct gpu_tile row_of(struct gpu_vector x)
+{
+    return (struct gpu_tile){x.ptr, x.inc};
+}
+
+static enum gpu_status gemv(struct gpu_work *work, char trans, int64_t m, int64_t n,
+                            struct accel_complex alpha, struct gpu_tile a, struct gpu_vector x,
+                            struct accel_complex beta, struct gpu_vector y)
+{
+    const union scalar al = make_scalar(work, alpha), be = make_scalar(work, beta);
+    if (trans == 'R') /* y' := alpha x' A^H + beta y' */
+        return gemm(work, 'N', 'C', 1, m, n, alpha, row_of(x), a, beta, row_of(y));
+    RETURN_BLAS(gemv_v2, gemv_v2, operation(trans), m, n, SCALAR(al), IN(a), STEP(x), SCALAR(be),
+                STEP_OUT(y));
+}
+
+static enum gpu_status ger(struct gpu_work *work, enum gpu_outer outer, int64_t m, int64_t n,
+                           struct accel_complex alpha, struct gpu_vector x, struct gpu_vector y,
+                           struct gpu_tile a)
+{
+    const union scalar al = make_scalar(work, alpha);
+    if (outer == GPU_CONJUGATED_X)
+        return gemm(work, 'C', 'N', m, n, 1, alpha, row_of(x), row_of(y), one, a);
+    RETURN_BLAS_OR(outer == GPU_CONJUGATED_Y, gerc_v2, ger_v2, geru_v2, m, n, SCALAR(al), STEP(x),
+                   STEP(y), OUT(a));
+}
+
+static enum gpu_status symv(struct gpu_work *work, char uplo, int64_t n, struct accel_complex alpha,
+                            struct gpu_tile a, struct gpu_vector x, struct accel_complex beta,
+                            struct gpu_vector y)
+{
+    const union scalar al = make_scalar(work, alpha), be = make_scalar(work, beta);
+    if (work->call->blas.conjugated) /* y' := alpha x' A + beta y' */
+        return symm(work, true, 'R', uplo, 1, n, alpha, a, row_of(x), beta, row_of(y));
+    RETURN_BLAS(symv_v2, hemv_v2, fill(uplo), n, SCALAR(al), IN(a), STEP(x), SCALAR(be),
+                STEP_OUT(y));
+}
+
+static enum gpu_status syr(struct gpu_work *work, char uplo, int64_t n, struct accel_complex alpha,
+                           struct gpu_vector x, struct gpu_tile a)
+{
+    const union scalar al = make_scalar(work, alpha);
+    if (work->call->blas.conjugated)
+        return syrk(work, true, uplo, 'C', n, 1, alpha, row_of(x), one, a);
+    RETURN_BLAS(syr_v2, her_v2, fill(uplo), n, SCALAR(al), STEP(x), OUT(a));
+}
+
+static enum gpu_status syr2(struct gpu_work *work, char uplo, int64_t n, struct accel_complex alpha,
+                            struct gpu_vector x, struct gpu_vector y, struct gpu_tile a)
+{
+    const union scalar al = make_scalar(work, alpha);
+    if (work->call->blas.conjugated)
+        return syr2k(work, true, uplo, 'C', n, 1, alpha, row_of(y), row_of(x), one, a);
+    RETURN_BLAS(syr2_v2, her2_v2, fill(uplo), n, SCALAR(al), STEP(x), STEP(y), OUT(a));
+}
+
+static enum gpu_status trmv(struct gpu_work *work, char uplo, char trans, char diag, int64_t n,
+                            struct gpu_tile a, struct gpu_vector x)
+{
+    if (trans == 'R')
+        return trmm(work, 'R', uplo, 'C', diag, 1, n, one, a, row_of(x));
+    RETURN_BLAS(trmv_v2, trmv_v2, fill(uplo), operation(trans), diagonal(diag), n, IN(a),
+                STEP_OUT(x));
+}
+
+static enum gpu_status trsv(struct gpu_work *work, char uplo, char trans, char diag, int64_t n,
+                            struct gpu_tile a, struct gpu_vector x)
+{
+    if (trans == 'R')
+        return trsm(work, 'R', uplo, 'C', diag, 1, n, one, a, row_of(x));
+    RETURN_BLAS(trsv_v2, trsv_v2, fill(uplo), operation(trans), diagonal(diag), n, IN(a),
+                STEP_OUT(x));
+}
+
+static enum gpu_status copy(struct gpu_work *work, int64_t n, struct gpu_vector x,
+                            struct gpu_vector y)
+{
+    RETURN_BLAS(copy_v2, copy_v2, n, STEP(x), STEP_OUT(y));
+}
+
+const struct gpu_kernels cuda_kernels = {.takes = takes,
+                                         .has_bfloat16 = has_bfloat16,
+                                         .gemm = gemm,
+                                         .gemm_strided = gemm_strided,
+                                         .gemm_array = gemm_array,
+                                         .symm = symm,
+                                         .syrk = syrk,
+                                         .syr2k = syr2k,
+                                         .transpose = transpose,
+                                         .trmm = trmm,
+                                         .trsm = trsm,
+                                         .pack_triangle = pack_triangle,
+                                         .unpack_triangle = unpack_triangle,
+                                         .gemv = gemv,
+                                         .ger = ger,
+                                         .symv = symv,
+                                         .syr = syr,
+                                         .syr2 = syr2,
+                                         .trmv = trmv,
+                                         .trsv = trsv,
+                                         .copy = copy};

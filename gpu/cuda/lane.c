@@ -355,3 +355,11 @@ enum gpu_status lane_join_default_stream(struct gpu_lane *lane)
     return status == GPU_OK ? GPU_CHECK(cuStreamWaitEvent, lane_stream(lane), lane->joined, 0)
                             : status;
 }
+
+const struct gpu_copies cuda_copies = {.wait = lane_wait,
+                                       .use_solver = lane_use_solver,
+                                       .upload = lane_upload,
+                                       .download = lane_download,
+                                       .download_whole = lane_download_whole,
+                                       .copy = lane_copy,
+                                       .flow = lane_flow};

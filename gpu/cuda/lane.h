@@ -24,9 +24,6 @@ struct cuda_device;
 #define LANE_WIDE_SLOTS    12
 #define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)
 
-/* Results that are larger do not stay in the caches. */
-#define LANE_STREAMED_BYTES (4 << 20)
-
 /* Events behind the last steps on each stream of a schedule. A stream that waits for an older step
  * waits longer than it needs to. */
 #define LANE_STEPS 64
@@ -167,6 +164,20 @@ enum gpu_status lane_prepare_beside(struct gpu_lane *lane);
  * when it is released. */
 enum gpu_status lane_go_beside(struct gpu_lane *lane);
 enum gpu_status lane_go_back(struct gpu_lane *lane);
+
+/* Each does what gpu_copies says of its namesake (gpu/device/staging.h). */
+enum gpu_status lane_wait(struct gpu_lane *lane);
+enum gpu_status lane_use_solver(struct gpu_lane *lane);
+enum gpu_status lane_upload(struct gpu_lane *lane, gpu_address device, int64_t device_ld,
+                            const struct lane_rectangle *from);
+enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
+                              gpu_address device, int64_t device_ld, int64_t *done_cols,
+                              int64_t *done_rows);
+enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
+                                    gpu_address device, int64_t device_ld);
+enum gpu_status lane_copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
+                          int64_t from_ld, int64_t rows, int64_t cols, int64_t size);
+enum gpu_status lane_flow(struct gpu_lane *lane, struct flow *flow);
 
 /* Destroys the device's idle lanes. Its context must be current. */
 void lane_free_idle(struct cuda_device *device);

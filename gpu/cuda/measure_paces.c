@@ -34,7 +34,7 @@ static enum gpu_status multiply(struct product *x, int64_t rows, int64_t cols, i
     static const struct accel_complex one = {1, 0}, half = {0.5, 0};
     const int64_t ld = gpu_device_ld(rows, x->work->call->routine->dtype);
     const struct gpu_tile a = {x->a.ptr, ld}, c = {x->c.ptr, ld};
-    return kernel_gemm(x->work, 'N', 'N', rows, cols, depth, one, a, x->b, half, c);
+    return gpu_kernels(x->work)->gemm(x->work, 'N', 'N', rows, cols, depth, one, a, x->b, half, c);
 }
 
 /* Times the products of so many rows, all of them so many times. Sets *ms to what they take
@@ -73,7 +73,7 @@ static enum gpu_status set_up(struct product *x, char *host)
     enum gpu_status status = GPU_OK;
     for (int i = 0; status == GPU_OK && i < 3; i++) {
         tiles[i]->ld = ld;
-        status = gpu_work_take(x->work, ld * PACE_WIDEST * size, &tiles[i]->ptr);
+        status = gpu_memory(x->work)->take(x->work, ld * PACE_WIDEST * size, &tiles[i]->ptr);
         if (status == GPU_OK)
             status = fill(x, *tiles[i], PACE_WIDEST, &pattern);
     }
@@ -208,7 +208,7 @@ bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *prod
         status = measure(&x, host, limit_ms, ms);
         quiet = lane_wait(work.lane) == GPU_OK;
         if (quiet)
-            gpu_work_drop(&work);
+            gpu_memory(&work)->drop(&work);
         lane_release(work.lane, !quiet);
     }
     end_failures(&outer, device, status);

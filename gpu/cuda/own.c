@@ -18,7 +18,7 @@ static bool is_usable(void)
            CUDA(cuFuncGetAttribute) && CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor);
 }
 
-bool gpu_own_is_here(const struct gpu_work *work)
+static bool is_here(const struct gpu_work *work)
 {
     return is_usable() && atomic_load(&work->lane->device->own.state) != OWN_MISSING;
 }
@@ -94,8 +94,8 @@ static enum gpu_status find(struct gpu_work *work, const char *kernel, CUfunctio
     return status == GPU_OK ? CHECK(cuModuleGetFunction, function, own->module, kernel) : status;
 }
 
-enum gpu_status gpu_own_fit(struct gpu_work *work, const char *kernel, unsigned threads,
-                            unsigned shared_bytes, struct gpu_fit *fit)
+static enum gpu_status fit_kernel(struct gpu_work *work, const char *kernel, unsigned threads,
+                                  unsigned shared_bytes, struct gpu_fit *fit)
 {
     CUfunction function;
     int most = 0, blocks = 0;
@@ -115,8 +115,8 @@ enum gpu_status gpu_own_fit(struct gpu_work *work, const char *kernel, unsigned 
     return status == GPU_OK && fit->together == 0 ? GPU_UNSUPPORTED : status;
 }
 
-enum gpu_status gpu_own_launch(struct gpu_work *work, const char *kernel, struct gpu_grid grid,
-                               void **arguments)
+static enum gpu_status launch(struct gpu_work *work, const char *kernel, struct gpu_grid grid,
+                              void **arguments)
 {
     CUfunction function;
     enum gpu_status status = find(work, kernel, &function);
@@ -134,3 +134,5 @@ enum gpu_status gpu_own_launch(struct gpu_work *work, const char *kernel, struct
         work->launched = true;
     return status;
 }
+
+const struct gpu_own_kernels cuda_own = {.is_here = is_here, .fit = fit_kernel, .launch = launch};

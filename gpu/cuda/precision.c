@@ -60,7 +60,7 @@ static struct sizes sizes_of(const struct accel_call *call)
  * which would take the memory from others for little. */
 static int64_t most_bytes(struct gpu_work *work, const struct sizes *s)
 {
-    const int64_t half = gpu_work_available(work) / 2;
+    const int64_t half = gpu_memory(work)->available(work) / 2;
     if (work->call->op->group != ACCEL_BATCH)
         return half;
     const int64_t elements = (s->m * s->k + s->k * s->n + s->m * s->n) * s->batch;

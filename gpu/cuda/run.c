@@ -10,8 +10,8 @@
 typedef enum gpu_status pool_getter(struct cuda_device *device, int64_t bytes, CUdeviceptr *block,
                                     bool *grew);
 
-static enum gpu_status take(struct gpu_work *work, pool_getter *get, int64_t bytes,
-                            gpu_address *memory)
+static enum gpu_status take_by(struct gpu_work *work, pool_getter *get, int64_t bytes,
+                               gpu_address *memory)
 {
     bool grew;
     if (work->blocks == WORK_BLOCKS)
@@ -25,22 +25,22 @@ static enum gpu_status take(struct gpu_work *work, pool_getter *get, int64_t byt
     return GPU_OK;
 }
 
-enum gpu_status gpu_work_take(struct gpu_work *work, int64_t bytes, gpu_address *memory)
+static enum gpu_status take(struct gpu_work *work, int64_t bytes, gpu_address *memory)
 {
-    return take(work, pool_get, bytes, memory);
+    return take_by(work, pool_get, bytes, memory);
 }
 
-enum gpu_status gpu_work_take_lent(struct gpu_work *work, int64_t bytes, gpu_address *memory)
+static enum gpu_status take_lent(struct gpu_work *work, int64_t bytes, gpu_address *memory)
 {
-    return take(work, pool_get_lent, bytes, memory);
+    return take_by(work, pool_get_lent, bytes, memory);
 }
 
-enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t bytes)
+static enum gpu_status zero(struct gpu_work *work, gpu_address memory, int64_t bytes)
 {
     return GPU_CHECK(cuMemsetD8Async, memory, 0, (size_t)bytes, lane_stream(work->lane));
 }
 
-bool gpu_work_find(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
+static bool find(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
 {
     if (work->blocks == WORK_BLOCKS || !pool_find(work->lane->device, key, memory))
         return false;
@@ -48,7 +48,7 @@ bool gpu_work_find(struct gpu_work *work, const struct gpu_key *key, gpu_address
     return true;
 }
 
-enum gpu_status gpu_work_keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key)
+static enum gpu_status keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key)
 {
     const enum gpu_status status = lane_wait(work->lane);
     if (status == GPU_OK)
@@ -56,26 +56,36 @@ enum gpu_status gpu_work_keep(struct gpu_work *work, gpu_address memory, const s
     return status;
 }
 
-void gpu_work_forget(struct gpu_work *work, const struct gpu_key *key)
+static void forget(struct gpu_work *work, const struct gpu_key *key)
 {
     pool_forget(work->lane->device, key);
 }
 
-int64_t gpu_work_available(const struct gpu_work *work)
+static int64_t available(const struct gpu_work *work)
 {
     return pool_available(work->lane->device);
 }
 
-void gpu_work_trim(const struct gpu_work *work)
+static void trim(const struct gpu_work *work)
 {
     pool_trim(work->lane->device);
 }
 
-void gpu_work_drop(struct gpu_work *work)
+static void drop(struct gpu_work *work)
 {
     while (work->blocks > 0)
         pool_put(work->lane->device, work->block[--work->blocks]);
 }
+
+const struct gpu_memory cuda_memory = {.take = take,
+                                       .take_lent = take_lent,
+                                       .zero = zero,
+                                       .find = find,
+                                       .keep = keep,
+                                       .forget = forget,
+                                       .available = available,
+                                       .trim = trim,
+                                       .drop = drop};
 
 /* Waits for the call's work on the stream, then puts back its memory and its lane. If the wait
  * fails, returns false and leaves the memory alone: kernels may still use it. */
@@ -89,7 +99,7 @@ static bool finish(struct gpu_work *work, struct precision *precision)
     if (quiet && work->host->steps)
         timing_report(work->lane, work->host);
     if (quiet)
-        gpu_work_drop(work);
+        drop(work);
     if (quiet && precision->workspace)
         pool_put(device, precision->workspace);
     lane_release(work->lane, !quiet);
@@ -133,15 +143,6 @@ static bool only_host_writes(const struct accel_call *call)
     return true;
 }
 
-/* LAPACK: the steps of the whole call, or those of a member of the devices that share it. */
-static enum gpu_status run_steps(struct gpu_work *work, const struct accel_op *op)
-{
-    void (*const in_panels)(struct solver *) = op->in_panels ? op->in_panels->steps : NULL;
-    if (!work->host->shared)
-        return solver_run(work, op->steps, in_panels);
-    return solver_run(work, work->host->member == 0 ? in_panels : solver_shared_help, NULL);
-}
-
 static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
     const struct accel_op *op = work->call->op;
@@ -158,7 +159,7 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
     if (status == GPU_OK && work->host->migrates)
         migrate_operands(work);
     if (status == GPU_OK)
-        status = op->steps ? run_steps(work, op) : op->run(work);
+        status = op->steps ? solver_run_call(work) : op->run(work);
     work->host->set_up = work->host->set_up || work->lane->made;
     work->lane->made = false;
     precision_end(&precision, work, status == GPU_OK);

@@ -9,8 +9,22 @@
 #include "gpu/pack/digest.h"
 #include "gpu.h"
 
-/* Each does what gpu.h says of its namesake. has_kept(): whether a block of memory is kept under a
- * key. */
+struct gpu_memory;
+struct gpu_copies;
+struct gpu_kernels;
+struct gpu_own_kernels;
+struct solver_library;
+
+/*
+ * A kind of device: one structure of functions, which a second kind fills in beside gpu/cuda/. It
+ * needs nothing else of operations, executors and the cache, which reach devices by this alone.
+ *
+ * Each function does what gpu.h says of its namesake. has_kept(): whether a block of memory is kept
+ * under a key. A kind may lack (NULL) locate, where the program's own driver is asked, fetch and
+ * store, where no operand is ever on the device, measure_copies, measure_paces, peer_gbps, and
+ * solver. All functions are thread-safe; those of the five structures below are for the thread
+ * whose call has the lane.
+ */
 struct gpu_device_functions {
     enum gpu_status (*run)(struct gpu_device *device, const struct accel_call *call,
                            struct gpu_host *host);
@@ -24,6 +38,12 @@ struct gpu_device_functions {
     bool (*has_kept)(struct gpu_device *device, const struct gpu_key *key);
     void (*trim)(struct gpu_device *device);
     void (*stop)(struct gpu_device *device); /* frees the structure, too */
+    /* What calls are composed of. */
+    const struct gpu_memory *memory;     /* work.h */
+    const struct gpu_copies *copies;     /* staging.h */
+    const struct gpu_kernels *kernels;   /* kernels.h: BLAS */
+    const struct gpu_own_kernels *own;   /* own.h; gpu_own_none */
+    const struct solver_library *solver; /* gpu/exec/lapack/solver.h */
 };
 
 /* The first failure of the device, and the first of a library: later ones follow from it. Each is

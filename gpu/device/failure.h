@@ -39,8 +39,8 @@ void failure_note(enum failure_kind kind, const char *function, const char *answ
 /* Changes the kind of the failure noted, unless it is the device's already. */
 void failure_is_of(enum failure_kind kind);
 
-/* Makes the lock anew in the child of a fork. */
-void failure_fork_child(void);
+/* Notes that a driver has said that it is unloaded: from here on gpu_is_gone() returns true. */
+void failure_of_unloaded_driver(void);
 
 /* Makes a failure one that gpu_failure() returns. */
 void failure_publish(struct gpu_device *device, const struct failure *failure);

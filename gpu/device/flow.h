@@ -56,14 +56,17 @@ struct flow {
     enum gpu_status (*may_leave)(void *context);
     /* Puts the kernels of a step on the lane's stream, which may be the one beside. */
     enum gpu_status (*compute)(void *context, const struct schedule_step *step);
-    /* lane_flow()'s: how many downloads have been written to host memory, and of the next one, so
+    /* Of flow_in_order(): a download that fails has written nothing. */
+    bool all_or_nothing;
+    /* Filled in: how many downloads have been written to host memory, and of the next one, so
      * many whole columns and rows of the column behind them. Nothing else has been touched. */
     int written;
     int64_t done_cols, done_rows;
 };
 
-/* Returns when the results are written, or on a failure, when nothing more is written. If nothing
- * comes down, returns when all has come up, and kernels may still run. */
-enum gpu_status lane_flow(struct gpu_lane *lane, struct flow *flow);
+/* Runs a schedule one step after the other, by a device's copies: for one that is a single kernel,
+ * and for a device that does not do more at once. Returns what gpu_copies.flow() does. */
+enum gpu_status flow_in_order(const struct gpu_copies *copies, struct gpu_lane *lane,
+                              struct flow *flow);
 
 #endif

@@ -26,17 +26,27 @@ struct gpu_fit {
 /* Returns whether the image is there: the build had a compiler for it. */
 bool gpu_own_is_built(void);
 
-/* Returns whether the image is there and, as far as is known, has code for the device. */
-bool gpu_own_is_here(const struct gpu_work *work);
+struct gpu_own_kernels {
+    /* Returns whether the image is there and, as far as is known, has code for the device. */
+    bool (*is_here)(const struct gpu_work *work);
 
-/* Says how many blocks of at most `threads` threads, with shared_bytes each, fit the device at
- * once. */
-enum gpu_status gpu_own_fit(struct gpu_work *work, const char *kernel, unsigned threads,
-                            unsigned shared_bytes, struct gpu_fit *fit);
+    /* Says how many blocks of at most `threads` threads, with shared_bytes each, fit the device at
+     * once. */
+    enum gpu_status (*fit)(struct gpu_work *work, const char *kernel, unsigned threads,
+                           unsigned shared_bytes, struct gpu_fit *fit);
 
-/* Puts a kernel on the stream. arguments: the address of each; they are read before it returns. A
- * failure says that nothing has been launched. */
-enum gpu_status gpu_own_launch(struct gpu_work *work, const char *kernel, struct gpu_grid grid,
-                               void **arguments);
+    /* Puts a kernel on the stream. arguments: the address of each; they are read before it returns.
+     * A failure says that nothing has been launched. */
+    enum gpu_status (*launch)(struct gpu_work *work, const char *kernel, struct gpu_grid grid,
+                              void **arguments);
+};
+
+/* Of a kind of device that has none: GPU_UNSUPPORTED. */
+extern const struct gpu_own_kernels gpu_own_none;
+
+static inline const struct gpu_own_kernels *gpu_own(const struct gpu_work *work)
+{
+    return work->device->functions->own;
+}
 
 #endif

@@ -16,49 +16,45 @@
 /* A stream of a device, with its pinned slots. */
 struct gpu_lane;
 
-/* Waits until the stream is done, and those of a schedule that nothing waited for. Does not call
- * the driver if nothing has been put on them since the last wait. */
-enum gpu_status lane_wait(struct gpu_lane *lane);
+struct flow; /* flow.h */
 
-/* Makes the lane ready for the steps of solver.h. Returns GPU_UNSUPPORTED if there is no solver, or
- * it has failed to start before. The caller must not hold a lock that the freeing of idle lanes or
- * memory takes. */
-enum gpu_status lane_use_solver(struct gpu_lane *lane);
+struct gpu_copies {
+    /* Waits until the stream is done, and those of a schedule that nothing waited for. Does not
+     * call the driver if nothing has been put on them since the last wait. */
+    enum gpu_status (*wait)(struct gpu_lane *lane);
 
-/* Copies a rectangle to device memory with leading dimension device_ld, in stream order. Returns
- * when the host memory has been read. */
-enum gpu_status lane_upload(struct gpu_lane *lane, gpu_address device, int64_t device_ld,
-                            const struct lane_rectangle *from);
+    /* Makes the lane ready for the steps of solver.h. Returns GPU_UNSUPPORTED if there is no
+     * solver, or it has failed to start before. The caller must not hold a lock that the freeing of
+     * idle lanes or memory takes. */
+    enum gpu_status (*use_solver)(struct gpu_lane *lane);
 
-/* Returns the digest that lane_upload() gives for a whole rectangle with these elements, or for its
- * triangle: from->digest. Reads them once, or with from->scan, which wants them aligned, twice; the
- * crew helps. */
-struct gpu_key staging_digest(const struct lane_rectangle *from, int64_t device_ld);
+    /* Copies a rectangle to device memory with leading dimension device_ld, in stream order.
+     * Returns when the host memory has been read. */
+    enum gpu_status (*upload)(struct gpu_lane *lane, gpu_address device, int64_t device_ld,
+                              const struct lane_rectangle *from);
 
-/* The same for a matrix that has come down in cells, each digested by lane_flow()
- * (flow_copy.host.digest, 0 at first): their digests, by their numbers, joined to cells_shape(). */
-struct gpu_key staging_digest_cells(const struct lane_rectangle *from,
-                                    const struct gpu_cells *cells);
+    /* Copies device memory to a rectangle, in stream order. Returns when the rectangle is written;
+     * to->digest is then the one that lane_upload() would give for it, of what has come down. On a
+     * failure, *done_cols whole columns and *done_rows rows of the next have been written; nothing
+     * else has been touched. */
+    enum gpu_status (*download)(struct gpu_lane *lane, const struct lane_rectangle *to,
+                                gpu_address device, int64_t device_ld, int64_t *done_cols,
+                                int64_t *done_rows);
 
-/* Copies device memory to a rectangle, in stream order. Returns when the rectangle is written;
- * to->digest is then the one that lane_upload() would give for it, of what has come down. On a
- * failure, *done_cols whole columns and *done_rows rows of the next have been written; nothing else
- * has been touched. */
-enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
-                              gpu_address device, int64_t device_ld, int64_t *done_cols,
-                              int64_t *done_rows);
+    /* Does the same, digest and all, all or nothing: on a failure, nothing has been touched. Only
+     * the bytes from the first to the last element come down; a large rectangle costs memory of its
+     * own. */
+    enum gpu_status (*download_whole)(struct gpu_lane *lane, const struct lane_rectangle *to,
+                                      gpu_address device, int64_t device_ld);
 
-/* Does the same, digest and all, all or nothing: on a failure, nothing has been touched. Only the
- * bytes from the first to the last element come down; a large rectangle costs memory of its own. */
-enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
-                                    gpu_address device, int64_t device_ld);
+    /* Copies between two places in device memory, in stream order. Returns GPU_UNSUPPORTED if a
+     * leading dimension is too large. */
+    enum gpu_status (*copy)(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
+                            int64_t from_ld, int64_t rows, int64_t cols, int64_t size);
 
-/* Writes a rectangle from its packed form in host memory. The crew helps. */
-void staging_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld);
-
-/* Copies between two places in device memory, in stream order. Returns GPU_UNSUPPORTED if a leading
- * dimension is too large. */
-enum gpu_status lane_copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
-                          int64_t from_ld, int64_t rows, int64_t cols, int64_t size);
+    /* Returns when the results are written, or on a failure, when nothing more is written. If
+     * nothing comes down, returns when all has come up, and kernels may still run. */
+    enum gpu_status (*flow)(struct gpu_lane *lane, struct flow *flow);
+};
 
 #endif

@@ -19,22 +19,24 @@ void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struc
 int64_t gpu_work_room(const struct gpu_work *work, int attempt, int64_t before)
 {
     if (attempt == 2)
-        gpu_work_trim(work);
-    return attempt == 0 ? before : attempt < 3 ? gpu_work_available(work) / 9 * 8 : before / 4 * 3;
+        gpu_memory(work)->trim(work);
+    return attempt == 0  ? before
+           : attempt < 3 ? gpu_memory(work)->available(work) / 9 * 8
+                         : before / 4 * 3;
 }
 
 enum gpu_status gpu_work_give_back(struct gpu_work *work)
 {
-    enum gpu_status status = lane_wait(work->lane);
+    enum gpu_status status = gpu_copies(work)->wait(work->lane);
     if (status == GPU_OK)
-        gpu_work_drop(work);
+        gpu_memory(work)->drop(work);
     return status;
 }
 
 enum gpu_status gpu_work_settle(struct gpu_work *work)
 {
     /* On a failure, `launched` stays: the results may be there or not. */
-    enum gpu_status status = lane_wait(work->lane);
+    enum gpu_status status = gpu_copies(work)->wait(work->lane);
     if (status == GPU_OK)
         work->launched = false;
     return status;

@@ -6,7 +6,7 @@
 #ifndef ACCEL_WORK_H
 #define ACCEL_WORK_H
 
-#include "gpu.h"
+#include "device.h"
 #include "staging.h"
 
 #define WORK_BLOCKS 32
@@ -43,19 +43,49 @@ struct gpu_tile {
     int64_t ld;
 };
 
+/* Memory of the device, for calls. */
+struct gpu_memory {
+    /* Takes device memory for the call. Returns GPU_NO_MEMORY if there is too little,
+     * GPU_UNSUPPORTED beyond WORK_BLOCKS blocks. */
+    enum gpu_status (*take)(struct gpu_work *work, int64_t bytes, gpu_address *memory);
+    /* The same of memory that other devices of the process may read: those for which
+     * gpu_peer_gbps() has said so, and until the call gives it back. Returns GPU_UNSUPPORTED, too,
+     * if the device has no such memory. keep() does nothing with it. */
+    enum gpu_status (*take_lent)(struct gpu_work *work, int64_t bytes, gpu_address *memory);
+    /* Puts zeros in device memory, in stream order. */
+    enum gpu_status (*zero)(struct gpu_work *work, gpu_address memory, int64_t bytes);
+
+    /* Finds device memory that has been kept under a key, for reading, and holds it for this call.
+     * Returns false if there is none. */
+    bool (*find)(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory);
+    /* Keeps memory that the call has taken, under a key that tells its contents: waits until they
+     * are there. It stays until memory is short, or nobody has asked for it for some seconds. */
+    enum gpu_status (*keep)(struct gpu_work *work, gpu_address memory, const struct gpu_key *key);
+
+    /* Does not keep any more what is kept under a key: nobody will ask for it. */
+    void (*forget)(struct gpu_work *work, const struct gpu_key *key);
+
+    /* Return the bytes that could be taken; free the blocks that other calls have left. */
+    int64_t (*available)(const struct gpu_work *work);
+    void (*trim)(const struct gpu_work *work);
+
+    /* Gives back what the call has taken, without waiting: nothing uses it. */
+    void (*drop)(struct gpu_work *work);
+};
+
+static inline const struct gpu_memory *gpu_memory(const struct gpu_work *work)
+{
+    return work->device->functions->memory;
+}
+
+static inline const struct gpu_copies *gpu_copies(const struct gpu_work *work)
+{
+    return work->device->functions->copies;
+}
+
 /* Returns the part of a tile that begins at element (row, col). */
 struct gpu_tile gpu_tile_from(const struct gpu_work *work, struct gpu_tile tile, int64_t row,
                               int64_t col);
-
-/* Takes device memory for the call. Returns GPU_NO_MEMORY if there is too little, GPU_UNSUPPORTED
- * beyond WORK_BLOCKS blocks. */
-enum gpu_status gpu_work_take(struct gpu_work *work, int64_t bytes, gpu_address *memory);
-/* The same of memory that other devices of the process may read: those for which gpu_peer_gbps()
- * has said so, and until the call gives it back. Returns GPU_UNSUPPORTED, too, if the device has no
- * such memory. gpu_work_keep() does nothing with it. */
-enum gpu_status gpu_work_take_lent(struct gpu_work *work, int64_t bytes, gpu_address *memory);
-/* Puts zeros in device memory, in stream order. */
-enum gpu_status gpu_work_zero(struct gpu_work *work, gpu_address memory, int64_t bytes);
 
 /* Copies a rectangle up, in stream order; of a triangle, there are zeros beside it then. A trimmed
  * one's zeros are set on the device. */
@@ -63,19 +93,10 @@ static inline enum gpu_status gpu_work_upload(struct gpu_work *work, struct gpu_
                                               const struct lane_rectangle *from)
 {
     const int64_t bytes = ((from->cols - 1) * to.ld + from->rows) * from->size;
-    const enum gpu_status status = from->trimmed ? gpu_work_zero(work, to.ptr, bytes) : GPU_OK;
-    return status == GPU_OK ? lane_upload(work->lane, to.ptr, to.ld, from) : status;
+    const enum gpu_status status =
+        from->trimmed ? gpu_memory(work)->zero(work, to.ptr, bytes) : GPU_OK;
+    return status == GPU_OK ? gpu_copies(work)->upload(work->lane, to.ptr, to.ld, from) : status;
 }
-
-/* Finds device memory that has been kept under a key, for reading, and holds it for this call.
- * Returns false if there is none. */
-bool gpu_work_find(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory);
-/* Keeps memory that the call has taken, under a key that tells its contents: waits until they are
- * there. It stays until memory is short, or nobody has asked for it for some seconds. */
-enum gpu_status gpu_work_keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key);
-
-/* Does not keep any more what is kept under a key: nobody will ask for it. */
-void gpu_work_forget(struct gpu_work *work, const struct gpu_key *key);
 
 /* Returns how many bytes a call should try to take: at its first attempt those of `before`, without
  * asking the driver how much is free; then what is available, less an eighth, by which the pool may
@@ -86,15 +107,8 @@ void gpu_work_forget(struct gpu_work *work, const struct gpu_key *key);
 enum { WORK_ATTEMPTS = 12 };
 int64_t gpu_work_room(const struct gpu_work *work, int attempt, int64_t before);
 
-/* Return the bytes that could be taken; free the blocks that other calls have left. */
-int64_t gpu_work_available(const struct gpu_work *work);
-void gpu_work_trim(const struct gpu_work *work);
-
 /* Gives back the device memory of a call's part, once its work is done. */
 enum gpu_status gpu_work_give_back(struct gpu_work *work);
-/* Gives it back without waiting: nothing uses it. */
-void gpu_work_drop(struct gpu_work *work);
-
 /* Waits until the results so far are in the program's own memory: that part is finished. */
 enum gpu_status gpu_work_settle(struct gpu_work *work);
 

@@ -16,11 +16,11 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     const struct schedule_cell c = schedule_cell_of(&b->schedule, C, step->i, step->j);
     const struct gpu_tile at = blocks_tile(b, C, step->i, step->j);
     if (b->scheduled.call.k == 0)
-        return kernel_scale(b->work, c.rows, c.cols, beta, b->zeros, at);
-    return kernel_gemm(b->work, call->blas.flag[ACCEL_transa], call->blas.flag[ACCEL_transb],
-                       c.rows, c.cols, schedule_cell_of(&b->schedule, A, step->i, step->p).cols,
-                       call->blas.scalar[ACCEL_alpha], blocks_tile(b, A, step->i, step->p),
-                       blocks_tile(b, B, step->p, step->j), beta, at);
+        return kernels_scale(b->work, c.rows, c.cols, beta, b->zeros, at);
+    return gpu_kernels(b->work)->gemm(
+        b->work, call->blas.flag[ACCEL_transa], call->blas.flag[ACCEL_transb], c.rows, c.cols,
+        schedule_cell_of(&b->schedule, A, step->i, step->p).cols, call->blas.scalar[ACCEL_alpha],
+        blocks_tile(b, A, step->i, step->p), blocks_tile(b, B, step->p, step->j), beta, at);
 }
 
 void gemm_describe(const struct accel_call *call, struct scheduled *l)
@@ -60,10 +60,10 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     int64_t k = accel_adds_nothing(call) ? 0 : call->blas.size[ACCEL_k];
     if (m == 0 || n == 0)
         return GPU_OK;
-    if (a->dtype == ACCEL_BFLOAT16 && !kernels_have_bfloat16(work))
+    if (a->dtype == ACCEL_BFLOAT16 && !gpu_kernels(work)->has_bfloat16(work))
         return GPU_UNSUPPORTED;
     for (int i = 0; i < ACCEL_SPANS; i++)
-        if (gpu_in_place(&call->span[i]) && !kernels_fit(call->span[i].ld))
+        if (gpu_in_place(&call->span[i]) && !gpu_kernels(work)->takes(call->span[i].ld))
             return GPU_UNSUPPORTED;
     if (k == 0 && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;

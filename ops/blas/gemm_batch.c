@@ -11,9 +11,11 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 static enum gpu_status compute(const struct products *p, const struct products_group *g)
 {
     const bool scaling = p->scheduled.call.k == 0;
-    return g->pointers ? kernel_gemm_array(p->work, scaling, g->count, g->at[A], g->at[B], g->at[C])
-                       : kernel_gemm_strided(p->work, scaling, g->count, g->at[A], g->stride[A],
-                                             g->at[B], g->stride[B], g->at[C], g->stride[C]);
+    return g->pointers ? gpu_kernels(p->work)->gemm_array(p->work, scaling, g->count, g->at[A],
+                                                          g->at[B], g->at[C])
+                       : gpu_kernels(p->work)->gemm_strided(p->work, scaling, g->count, g->at[A],
+                                                            g->stride[A], g->at[B], g->stride[B],
+                                                            g->at[C], g->stride[C]);
 }
 
 static enum gpu_status run_gemm_batch(struct gpu_work *work)
@@ -24,7 +26,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
     if (size[ACCEL_m] == 0 || size[ACCEL_n] == 0 || call->batch == 0 ||
         (scaling && accel_is_one(call->blas.scalar[ACCEL_beta])))
         return GPU_OK;
-    if (!kernels_fit_call(call) || !kernels_fit(call->batch))
+    if (!gpu_kernels_fit(work, call) || !gpu_kernels(work)->takes(call->batch))
         return GPU_UNSUPPORTED;
     if (call->batch == 1)
         return op_gemm.run(work);

@@ -54,8 +54,9 @@ static enum gpu_status load_vector(struct level2 *g, int which, struct gpu_vecto
         return GPU_OK;
     *v = (struct gpu_vector){part->memory, 1};
     if (gpu_in_place(x) && part->aside)
-        return accel_is_read(g->call, x) ? kernel_copy(g->work, x->cols, in_place_vector(x), *v)
-                                         : GPU_OK;
+        return accel_is_read(g->call, x)
+                   ? gpu_kernels(g->work)->copy(g->work, x->cols, in_place_vector(x), *v)
+                   : GPU_OK;
     if (gpu_in_place(x))
         *v = in_place_vector(x);
     return tiles_load(&g->tiles, which, 0, 0, 1, x->cols, &tile);
@@ -72,8 +73,8 @@ static enum gpu_status store_vector(struct tiles *t)
     if (!gpu_in_place(part->x))
         return tiles_write_vector(t, t->out);
     if (part->aside)
-        status = kernel_copy(g->work, part->x->cols, t->out == X ? g->x : g->y,
-                             in_place_vector(part->x));
+        status = gpu_kernels(g->work)->copy(g->work, part->x->cols, t->out == X ? g->x : g->y,
+                                            in_place_vector(part->x));
     return status == GPU_OK ? gpu_work_settle(g->work) : status;
 }
 
@@ -106,7 +107,7 @@ static enum gpu_status gemv_strip(const struct level2 *g, const struct tile *s)
     struct gpu_vector x = across ? part_of(g, X, s->col, s->cols) : g->x;
     struct gpu_vector y = across ? g->y : part_of(g, Y, s->col, s->cols);
     struct accel_complex beta = across ? beta_of(g, s) : g->call->blas.scalar[ACCEL_beta];
-    return kernel_gemv(g->work, g->trans, g->m, s->cols, alpha, s->at, x, beta, y);
+    return gpu_kernels(g->work)->gemv(g->work, g->trans, g->m, s->cols, alpha, s->at, x, beta, y);
 }
 
 static enum gpu_status ger_strip(const struct level2 *g, const struct tile *s)
@@ -114,8 +115,9 @@ static enum gpu_status ger_strip(const struct level2 *g, const struct tile *s)
     enum gpu_outer outer = !accel_op_of(g->call->routine)->conjugates ? GPU_PLAIN
                            : g->call->blas.conjugated                 ? GPU_CONJUGATED_X
                                                                       : GPU_CONJUGATED_Y;
-    return kernel_ger(g->work, outer, g->m, s->cols, g->call->blas.scalar[ACCEL_alpha], g->x,
-                      part_of(g, Y, s->col, s->cols), s->at);
+    return gpu_kernels(g->work)->ger(g->work, outer, g->m, s->cols,
+                                     g->call->blas.scalar[ACCEL_alpha], g->x,
+                                     part_of(g, Y, s->col, s->cols), s->at);
 }
 
 /* The rectangle beside the triangle counts a second time, mirrored. The first strip touches all of
@@ -126,18 +128,18 @@ static enum gpu_status symv_strip(const struct level2 *g, const struct tile *s)
     bool hermitian = accel_is_hermitian(g->call->routine), conjugated = g->call->blas.conjugated;
     struct gpu_vector x = part_of(g, X, s->col, s->cols);
     struct gpu_vector y = part_of(g, Y, s->col, s->cols);
-    enum gpu_status status =
-        kernel_symv(g->work, g->lower ? 'L' : 'U', s->cols, alpha, s->triangle, x, beta, y);
+    enum gpu_status status = gpu_kernels(g->work)->symv(g->work, g->lower ? 'L' : 'U', s->cols,
+                                                        alpha, s->triangle, x, beta, y);
     if (status != GPU_OK || s->rest == 0)
         return status;
     struct gpu_vector x_rest = part_of(g, X, s->beside, s->rest);
     struct gpu_vector y_rest = part_of(g, Y, s->beside, s->rest);
-    status = kernel_gemv(g->work, conjugated ? 'R' : 'N', s->rest, s->cols, alpha, s->rectangle, x,
-                         beta, y_rest);
+    status = gpu_kernels(g->work)->gemv(g->work, conjugated ? 'R' : 'N', s->rest, s->cols, alpha,
+                                        s->rectangle, x, beta, y_rest);
     if (status != GPU_OK)
         return status;
-    return kernel_gemv(g->work, hermitian && !conjugated ? 'C' : 'T', s->rest, s->cols, alpha,
-                       s->rectangle, x_rest, one, y);
+    return gpu_kernels(g->work)->gemv(g->work, hermitian && !conjugated ? 'C' : 'T', s->rest,
+                                      s->cols, alpha, s->rectangle, x_rest, one, y);
 }
 
 /* trmv uses each element of x before it overwrites it, trsv once it has solved it: see
@@ -153,11 +155,14 @@ static enum gpu_status triangular_strip(const struct level2 *g, const struct til
     for (int step = 0; status == GPU_OK && step < 2; step++) {
         bool rectangle = (step == 0) == rectangle_first;
         if (!rectangle)
-            status = solve ? kernel_trsv(g->work, uplo, g->trans, diag, s->cols, s->triangle, x)
-                           : kernel_trmv(g->work, uplo, g->trans, diag, s->cols, s->triangle, x);
+            status = solve ? gpu_kernels(g->work)->trsv(g->work, uplo, g->trans, diag, s->cols,
+                                                        s->triangle, x)
+                           : gpu_kernels(g->work)->trmv(g->work, uplo, g->trans, diag, s->cols,
+                                                        s->triangle, x);
         else if (s->rest > 0)
-            status = kernel_gemv(g->work, g->trans, s->rest, s->cols, solve ? minus_one : one,
-                                 s->rectangle, across ? x : x_rest, one, across ? x_rest : x);
+            status = gpu_kernels(g->work)->gemv(g->work, g->trans, s->rest, s->cols,
+                                                solve ? minus_one : one, s->rectangle,
+                                                across ? x : x_rest, one, across ? x_rest : x);
     }
     return status;
 }
@@ -170,11 +175,11 @@ static enum gpu_status syr_strip(const struct level2 *g, const struct tile *s)
                                                                  : GPU_CONJUGATED_Y;
     struct gpu_vector x = part_of(g, X, s->col, s->cols);
     enum gpu_status status =
-        kernel_syr(g->work, g->lower ? 'L' : 'U', s->cols, alpha, x, s->triangle);
+        gpu_kernels(g->work)->syr(g->work, g->lower ? 'L' : 'U', s->cols, alpha, x, s->triangle);
     if (status != GPU_OK || s->rest == 0)
         return status;
-    return kernel_ger(g->work, outer, s->rest, s->cols, alpha, part_of(g, X, s->beside, s->rest), x,
-                      s->rectangle);
+    return gpu_kernels(g->work)->ger(g->work, outer, s->rest, s->cols, alpha,
+                                     part_of(g, X, s->beside, s->rest), x, s->rectangle);
 }
 
 /* alpha x y^H + conj(alpha) y x^H; if A stands for its conjugate, the two exchange their alphas. */
@@ -189,16 +194,16 @@ static enum gpu_status syr2_strip(const struct level2 *g, const struct tile *s)
         *(conjugated ? &first : &other) = accel_conjugate(alpha);
     struct gpu_vector x = part_of(g, X, s->col, s->cols);
     struct gpu_vector y = part_of(g, Y, s->col, s->cols);
-    enum gpu_status status =
-        kernel_syr2(g->work, g->lower ? 'L' : 'U', s->cols, alpha, x, y, s->triangle);
+    enum gpu_status status = gpu_kernels(g->work)->syr2(g->work, g->lower ? 'L' : 'U', s->cols,
+                                                        alpha, x, y, s->triangle);
     if (status != GPU_OK || s->rest == 0)
         return status;
-    status = kernel_ger(g->work, outer, s->rest, s->cols, first, part_of(g, X, s->beside, s->rest),
-                        y, s->rectangle);
+    status = gpu_kernels(g->work)->ger(g->work, outer, s->rest, s->cols, first,
+                                       part_of(g, X, s->beside, s->rest), y, s->rectangle);
     if (status != GPU_OK)
         return status;
-    return kernel_ger(g->work, outer, s->rest, s->cols, other, part_of(g, Y, s->beside, s->rest), x,
-                      s->rectangle);
+    return gpu_kernels(g->work)->ger(g->work, outer, s->rest, s->cols, other,
+                                     part_of(g, Y, s->beside, s->rest), x, s->rectangle);
 }
 
 /* ---- All strips ---- */
@@ -221,9 +226,9 @@ static enum gpu_status scale(struct level2 *g)
 {
     gpu_address zeros;
     int64_t n = g->tiles.part[Y].x->cols;
-    enum gpu_status status = kernel_zeros(g->work, n, &zeros);
-    return status == GPU_OK ? kernel_scale(g->work, 1, n, g->call->blas.scalar[ACCEL_beta], zeros,
-                                           (struct gpu_tile){g->y.ptr, g->y.inc})
+    enum gpu_status status = kernels_zeros(g->work, n, &zeros);
+    return status == GPU_OK ? kernels_scale(g->work, 1, n, g->call->blas.scalar[ACCEL_beta], zeros,
+                                            (struct gpu_tile){g->y.ptr, g->y.inc})
                             : status;
 }
 
@@ -257,7 +262,7 @@ static enum gpu_status run_once(struct gpu_work *work, struct level2 how)
     if (a->rows == 0 || a->cols == 0 ||
         (nothing_added && (updates || accel_is_one(call->blas.scalar[ACCEL_beta]))))
         return GPU_OK;
-    if (!kernels_fit_call(call))
+    if (!gpu_kernels_fit(work, call))
         return GPU_UNSUPPORTED;
     int64_t widest = updates && !gpu_in_place(a) ? tiles_panel(a->rows, gpu_size_of(a)) : a->cols;
     struct level2 g = {.tiles = {.work = work,

@@ -55,8 +55,8 @@ static enum gpu_status rectangle(const struct rank_k *g, int64_t m, int64_t n, i
                                  struct accel_complex alpha, struct part x, struct part y,
                                  struct accel_complex beta, struct gpu_tile c)
 {
-    return kernel_gemm(g->work, g->left_op, g->right_op, m, n, depth, alpha, x.tile, y.tile, beta,
-                       c);
+    return gpu_kernels(g->work)->gemm(g->work, g->left_op, g->right_op, m, n, depth, alpha, x.tile,
+                                      y.tile, beta, c);
 }
 
 /* Computes a block of gemmt on the diagonal. In place, C's other triangle may not be written: the
@@ -74,16 +74,17 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
     if (!gpu_in_place(g->c))
         return rectangle(g, n, n, depth, alpha, *a, *b, beta, c);
     if (!accel_is_zero(beta)) {
-        status = kernel_pack_triangle(g->work, uplo, n, c, packed);
+        status = gpu_kernels(g->work)->pack_triangle(g->work, uplo, n, c, packed);
         if (status == GPU_OK)
-            status = kernel_unpack_triangle(g->work, uplo, n, packed, block);
+            status = gpu_kernels(g->work)->unpack_triangle(g->work, uplo, n, packed, block);
     }
     if (status == GPU_OK)
         status = rectangle(g, n, n, depth, alpha, *a, *b, beta, block);
     if (status == GPU_OK)
-        status = kernel_pack_triangle(g->work, uplo, n, block, packed);
+        status = gpu_kernels(g->work)->pack_triangle(g->work, uplo, n, block, packed);
     g->work->launched = launched; /* C is as it was */
-    return status == GPU_OK ? kernel_unpack_triangle(g->work, uplo, n, packed, c) : status;
+    return status == GPU_OK ? gpu_kernels(g->work)->unpack_triangle(g->work, uplo, n, packed, c)
+                            : status;
 }
 
 /* Computes gemmt's triangle: two smaller ones and the rectangle between them. */
@@ -121,10 +122,10 @@ static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth
     if (trans != 'N') /* C is T in real types */
         trans = g->hermitian ? 'C' : 'T';
     if (!g->two)
-        return kernel_syrk(g->work, g->hermitian, uplo, trans, n, depth, alpha, factor[0].tile,
-                           beta, c);
-    return kernel_syr2k(g->work, g->hermitian, uplo, trans, n, depth, alpha, factor[0].tile,
-                        factor[1].tile, beta, c);
+        return gpu_kernels(g->work)->syrk(g->work, g->hermitian, uplo, trans, n, depth, alpha,
+                                          factor[0].tile, beta, c);
+    return gpu_kernels(g->work)->syr2k(g->work, g->hermitian, uplo, trans, n, depth, alpha,
+                                       factor[0].tile, factor[1].tile, beta, c);
 }
 
 /* Computes the rectangle beside it: m rows of the factors by n rows of the triangle. */
@@ -159,9 +160,9 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     const struct schedule_cell cols = schedule_cell_of(&b->schedule, A, col, step->p);
     struct part at_row[2] = {0}, at_col[2] = {0};
     if (b->scheduled.call.k == 0)
-        return row == col ? kernel_scale_triangle(g->work, g->hermitian, g->lower ? 'L' : 'U',
-                                                  rows.rows, beta, b->zeros, c)
-                          : kernel_scale(g->work, rows.rows, cols.rows, beta, b->zeros, c);
+        return row == col ? kernels_scale_triangle(g->work, g->hermitian, g->lower ? 'L' : 'U',
+                                                   rows.rows, beta, b->zeros, c)
+                          : kernels_scale(g->work, rows.rows, cols.rows, beta, b->zeros, c);
     for (int i = A; i <= (g->two ? B : A); i++) {
         if (row == col || !g->general || i == A)
             at_row[i] = factor_at(b, i, row, step->p);
@@ -213,7 +214,7 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
     char dash = hermitian ? 'C' : 'T';
     if (call->blas.size[ACCEL_n] == 0)
         return GPU_OK;
-    if (!kernels_fit_call(call))
+    if (!gpu_kernels_fit(work, call))
         return GPU_UNSUPPORTED;
     /* tpttr and trttp have no 64-bit functions. */
     if (general && gpu_in_place(c) && c->ld > INT_MAX)

@@ -22,19 +22,19 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     const int64_t m = left ? cell.rows : cell.cols, n = left ? cell.cols : cell.rows;
     const struct gpu_tile c = blocks_tile(b, C, step->i, step->j);
     if (b->scheduled.call.k == 0)
-        return kernel_scale(b->work, m, n, beta, b->zeros, c);
+        return kernels_scale(b->work, m, n, beta, b->zeros, c);
     const bool below = step->i > step->p;
     const struct gpu_tile x = blocks_tile(b, B, step->p, step->j);
     const struct gpu_tile a =
         below ? blocks_tile(b, A, step->i, step->p) : blocks_tile(b, A, step->p, step->i);
     if (step->i == step->p)
-        return kernel_symm(b->work, hermitian, left ? 'L' : 'R', lower ? 'L' : 'U', m, n, alpha, a,
-                           x, beta, c);
+        return gpu_kernels(b->work)->symm(b->work, hermitian, left ? 'L' : 'R', lower ? 'L' : 'U',
+                                          m, n, alpha, a, x, beta, c);
     const int64_t depth = schedule_cell_of(&b->schedule, B, step->p, step->j).rows;
     /* At the left, block (i, p) of A is wanted, at the right block (p, i). */
     const char flag = below == (left == lower) ? 'N' : hermitian ? 'C' : 'T';
-    return left ? kernel_gemm(b->work, flag, 'N', m, n, depth, alpha, a, x, beta, c)
-                : kernel_gemm(b->work, 'N', flag, m, n, depth, alpha, x, a, beta, c);
+    return left ? gpu_kernels(b->work)->gemm(b->work, flag, 'N', m, n, depth, alpha, a, x, beta, c)
+                : gpu_kernels(b->work)->gemm(b->work, 'N', flag, m, n, depth, alpha, x, a, beta, c);
 }
 
 static void describe(const struct accel_call *call, struct scheduled *l)
@@ -61,7 +61,7 @@ static enum gpu_status run_symm(struct gpu_work *work)
     const struct accel_span *c = &call->span[ACCEL_c];
     if (c->rows == 0 || c->cols == 0)
         return GPU_OK;
-    if (!kernels_fit_call(call))
+    if (!gpu_kernels_fit(work, call))
         return GPU_UNSUPPORTED;
     if (accel_adds_nothing(call) && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;

@@ -35,21 +35,23 @@ static enum gpu_status compute(const struct blocks *b, const struct schedule_ste
     const struct gpu_tile y = blocks_tile(b, OUT, step->i, step->j);
     const struct schedule_cell out = schedule_cell_of(&b->schedule, OUT, step->i, step->j);
     if (b->scheduled.call.k == 0)
-        return kernel_scale(b->work, left ? out.rows : out.cols, left ? out.cols : out.rows, zero,
-                            b->zeros, y);
+        return kernels_scale(b->work, left ? out.rows : out.cols, left ? out.cols : out.rows, zero,
+                             b->zeros, y);
     const struct schedule_cell block = schedule_cell_of(&b->schedule, A, step->i, step->p);
     const struct gpu_tile a = blocks_tile(b, A, step->i, step->p);
     const int64_t m = left ? block.rows : out.cols, n = left ? out.cols : block.rows;
     if (step->i == step->p) {
         const bool in_place = b->scheduled.call.in_place[OUT];
-        return (!solve     ? kernel_trmm
-                : in_place ? kernel_trsm
+        return (!solve     ? gpu_kernels(b->work)->trmm
+                : in_place ? gpu_kernels(b->work)->trsm
                            : triangle_solve)(b->work, side, uplo, trans, diag, m, n, scale, a, y);
     }
     const struct gpu_tile x = blocks_tile(b, OUT, step->p, step->j);
     const struct accel_complex factor = solve ? minus_one : alpha;
-    return left ? kernel_gemm(b->work, trans, 'N', m, n, block.cols, factor, a, x, scale, y)
-                : kernel_gemm(b->work, 'N', trans, m, n, block.cols, factor, x, a, scale, y);
+    return left ? gpu_kernels(b->work)->gemm(b->work, trans, 'N', m, n, block.cols, factor, a, x,
+                                             scale, y)
+                : gpu_kernels(b->work)->gemm(b->work, 'N', trans, m, n, block.cols, factor, x, a,
+                                             scale, y);
 }
 
 /* The schedule has A at the left. At the right, it sees op(A) and the rectangle transposed. */
@@ -87,7 +89,7 @@ static enum gpu_status run_triangular(struct gpu_work *work)
     struct blocks b = {.work = work, .compute = compute};
     if (out->rows == 0 || out->cols == 0)
         return GPU_OK;
-    return kernels_fit_call(work->call) ? blocks_run(&b) : GPU_UNSUPPORTED;
+    return gpu_kernels_fit(work, work->call) ? blocks_run(&b) : GPU_UNSUPPORTED;
 }
 
 #define TRIANGULAR                                                                                 \

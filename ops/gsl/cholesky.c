@@ -35,7 +35,7 @@ static void factor(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
     struct array x = solver_upload_hermitian(s, a, 'U');
-    solver_potrf(s, 'U', x);
+    solver_library(s)->potrf(s, 'U', x);
     solver_return(s, a, x, 'U');
 }
 

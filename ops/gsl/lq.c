@@ -25,7 +25,7 @@ static void factor(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a], *x = &s->call->span[ACCEL_x];
     struct array transposed = solver_upload(s, a, 0), tau = solver_vector(s, x->rows, x->dtype);
-    solver_geqrf(s, transposed, tau);
+    solver_library(s)->geqrf(s, transposed, tau);
     solver_return(s, a, transposed, 0);
     solver_return(s, x, tau, 0);
 }

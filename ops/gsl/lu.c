@@ -32,7 +32,7 @@ static double flops(const struct accel_call *call)
 
 static void step(struct solver *s, struct array a, struct array pivots)
 {
-    solver_getrf(s, a, pivots);
+    solver_library(s)->getrf(s, a, pivots);
     solver_refuse_small_pivots(s, a);
 }
 

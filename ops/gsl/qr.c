@@ -23,7 +23,7 @@ static double flops(const struct accel_call *call)
 
 static void factor(struct solver *s)
 {
-    gsl_factor(s, solver_geqrf);
+    gsl_factor(s, solver_library(s)->geqrf);
 }
 
 static enum gpu_status run(struct gpu_work *work)

@@ -33,7 +33,7 @@ static void reduce(struct solver *s)
                  tau = solver_vector(s, n, a->dtype), d = solver_reals(s, n),
                  e = solver_reals(s, n);
     solver_transpose(s, by_columns, by_rows);
-    solver_sytrd(s, 'L', by_columns, d, e, tau);
+    solver_library(s)->sytrd(s, 'L', by_columns, d, e, tau);
     solver_transpose(s, by_rows, by_columns);
     solver_return(s, a, by_rows, 'U');
     solver_return(s, x, solver_part(tau, 0, 0, n - 1, 1), 0);

@@ -10,7 +10,7 @@
 static void solve_right_sides(struct solver *s, struct array factored)
 {
     struct array x = solver_upload(s, &s->call->span[ACCEL_b], 0);
-    solver_potrs(s, s->call->blas.flag[ACCEL_uplo], factored, x);
+    solver_library(s)->potrs(s, s->call->blas.flag[ACCEL_uplo], factored, x);
     solver_return(s, &s->call->span[ACCEL_b], x, 0);
 }
 
@@ -38,7 +38,7 @@ static void run_potri(struct solver *s)
     char uplo = s->call->blas.flag[ACCEL_uplo];
     solver_refuse_zero_diagonal(s, a);
     struct array x = solver_upload(s, a, uplo);
-    solver_potri(s, uplo, x);
+    solver_library(s)->potri(s, uplo, x);
     solver_return(s, a, x, uplo);
 }
 
@@ -48,7 +48,7 @@ static void run_lauum(struct solver *s)
     const struct accel_span *a = &s->call->span[ACCEL_a];
     char uplo = s->call->blas.flag[ACCEL_uplo];
     struct array x = solver_upload(s, a, uplo);
-    solver_lauum(s, uplo, x);
+    solver_library(s)->lauum(s, uplo, x);
     solver_return(s, a, x, uplo);
 }
 

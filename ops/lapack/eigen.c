@@ -48,7 +48,8 @@ static void return_failures(struct solver *s, int64_t found)
 
 static void solve_all(struct solver *s, struct array a, struct array w)
 {
-    solver_syevd(s, s->call->blas.flag[ACCEL_jobz], s->call->blas.flag[ACCEL_uplo], a, w);
+    solver_library(s)->syevd(s, s->call->blas.flag[ACCEL_jobz], s->call->blas.flag[ACCEL_uplo], a,
+                             w);
 }
 
 static struct spectrum spectrum_of(const struct accel_call *call)
@@ -71,8 +72,8 @@ static int64_t solve_range(struct solver *s, struct array a, struct array w)
         solver_note(s, GPU_UNSUPPORTED);
         return 0;
     }
-    return solver_syevdx(s, s->call->blas.flag[ACCEL_jobz], part, s->call->blas.flag[ACCEL_uplo], a,
-                         w);
+    return solver_library(s)->syevdx(s, s->call->blas.flag[ACCEL_jobz], part,
+                                     s->call->blas.flag[ACCEL_uplo], a, w);
 }
 
 static void run_syev(struct solver *s)
@@ -133,8 +134,8 @@ static void run_sygv(struct solver *s)
 {
     char uplo = s->call->blas.flag[ACCEL_uplo];
     const struct pencil p = upload_pencil(s);
-    solver_sygvd(s, s->call->blas.size[ACCEL_itype], s->call->blas.flag[ACCEL_jobz], uplo, p.a, p.b,
-                 p.w);
+    solver_library(s)->sygvd(s, s->call->blas.size[ACCEL_itype], s->call->blas.flag[ACCEL_jobz],
+                             uplo, p.a, p.b, p.w);
     return_all(s, p.w, p.a);
     solver_return(s, &s->call->span[ACCEL_b], p.b, uplo);
 }
@@ -146,7 +147,8 @@ static void run_sygvx(struct solver *s)
     if (part.range == 'V' && !(fabs(part.vl) <= DBL_MAX && fabs(part.vu) <= DBL_MAX))
         solver_note(s, GPU_UNSUPPORTED);
     const struct pencil p = upload_pencil(s);
-    int64_t found = solver_sygvdx(s, s->call->blas.size[ACCEL_itype],
+    int64_t found =
+        solver_library(s)->sygvdx(s, s->call->blas.size[ACCEL_itype],
                                   s->call->blas.flag[ACCEL_jobz], part, uplo, p.a, p.b, p.w);
     return_found(s, p.w, p.a, found);
     return_failures(s, found);

@@ -27,13 +27,13 @@ static bool geev_is_supported(const struct accel_call *call)
 static void run_geev(struct solver *s)
 {
     bool is_complex = accel_is_complex(s->call->routine->dtype);
-    if (!solver_has_geev())
+    if (!solver_library(s)->has_geev())
         solver_note(s, GPU_UNSUPPORTED);
     struct array a = solver_upload(s, &s->call->span[ACCEL_a], 0);
     int64_t n = a.rows, wanted = s->call->blas.flag[ACCEL_jobvr] == 'V' ? n : 0;
     struct array w = solver_array(s, is_complex ? n : 2 * n, 1), vr = solver_array(s, n, wanted);
     solver_refuse_extremes(s);
-    solver_geev(s, s->call->blas.flag[ACCEL_jobvr], a, w, vr);
+    solver_library(s)->geev(s, s->call->blas.flag[ACCEL_jobvr], a, w, vr);
     solver_return(s, &s->call->span[ACCEL_x], solver_part(w, 0, 0, n, 1), 0);
     if (!is_complex)
         solver_return(s, &s->call->span[ACCEL_y], solver_part(w, n, 0, n, 1), 0);

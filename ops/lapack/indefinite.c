@@ -34,7 +34,7 @@ static struct array upload(struct solver *s)
     const char uplo = s->call->blas.flag[ACCEL_uplo];
     if (!accel_is_hermitian(s->call->routine))
         return solver_upload(s, a, uplo);
-    if (!solver_has_hetrf())
+    if (!solver_library(s)->has_hetrf())
         solver_note(s, GPU_UNSUPPORTED);
     return solver_upload_hermitian(s, a, uplo);
 }
@@ -45,11 +45,11 @@ static struct array factor(struct solver *s, struct array a)
     const char uplo = s->call->blas.flag[ACCEL_uplo];
     if (!accel_is_hermitian(s->call->routine)) {
         const struct array narrow = solver_vector(s, a.rows, ACCEL_INT32);
-        solver_sytrf(s, uplo, a, narrow);
+        solver_library(s)->sytrf(s, uplo, a, narrow);
         return widen(s, narrow);
     }
     const struct array pivots = solver_vector(s, a.rows, ACCEL_INT64);
-    solver_hetrf(s, uplo, a, pivots);
+    solver_library(s)->hetrf(s, uplo, a, pivots);
     return pivots;
 }
 
@@ -58,9 +58,9 @@ static void solve_right_sides(struct solver *s, struct array ldl, struct array p
     const char uplo = s->call->blas.flag[ACCEL_uplo];
     struct array x = solver_upload(s, &s->call->span[ACCEL_b], 0);
     if (accel_is_hermitian(s->call->routine))
-        solver_hetrs(s, uplo, ldl, pivots, x);
+        solver_library(s)->hetrs(s, uplo, ldl, pivots, x);
     else
-        solver_sytrs(s, uplo, ldl, pivots, x);
+        solver_library(s)->sytrs(s, uplo, ldl, pivots, x);
     solver_return(s, &s->call->span[ACCEL_b], x, 0);
 }
 

@@ -237,7 +237,7 @@ static struct array inverse_of_factor(struct solver *s, const struct factors *f,
     const struct array m = solver_zeros(s, f->n, f->n), swaps = solver_vector(s, f->n, ACCEL_INT32);
     solver_set_diagonal(s, m, NULL);
     solver_put(s, swaps, f->swaps);
-    solver_laswp(s, m, swaps, 1, f->n);
+    solver_library(s)->laswp(s, m, swaps, 1, f->n);
     solver_trsm(s, f->upper ? 'U' : 'L', 'N', 'U', v, m);
     return m;
 }
@@ -248,10 +248,10 @@ static void make_diagonal_real(struct solver *s, char uplo, struct array x)
     static const struct accel_complex one = {1, 0};
     gpu_address zeros = 0;
     if (solver_is_well(s))
-        solver_note(s, kernel_zeros(s->work, x.rows, &zeros));
+        solver_note(s, kernels_zeros(s->work, x.rows, &zeros));
     if (solver_is_well(s))
-        solver_note(s, kernel_scale_triangle(s->work, true, uplo, x.rows, one, zeros,
-                                             (struct gpu_tile){x.ptr, x.ld}));
+        solver_note(s, kernels_scale_triangle(s->work, true, uplo, x.rows, one, zeros,
+                                              (struct gpu_tile){x.ptr, x.ld}));
 }
 
 static void compute(struct solver *s, const struct factors *f)

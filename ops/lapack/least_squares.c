@@ -26,7 +26,7 @@ static struct factors factor(struct solver *s, const struct accel_span *a)
         f.qr = solver_array(s, a->cols, a->rows);
         solver_refuse_extremes(s);
         solver_transpose(s, f.qr, wide);
-        solver_geqrf(s, f.qr, f.tau);
+        solver_library(s)->geqrf(s, f.qr, f.tau);
     } else {
         const struct panels_call call = lapack_factoring(s->call, PANELS_QR);
         f.qr = solver_factor(s, &call, a, f.tau);
@@ -77,10 +77,10 @@ static void run_gels(struct solver *s)
     bool least_squares = (s->call->blas.flag[ACCEL_trans] == 'N') == !f.wide;
     struct array x = upload_right_sides(s, b, p, least_squares ? p : q);
     if (least_squares)
-        solver_ormqr(s, 'L', adjoint, f.qr, f.tau, x);
+        solver_library(s)->ormqr(s, 'L', adjoint, f.qr, f.tau, x);
     solver_trsm(s, 'U', least_squares ? 'N' : adjoint, 'N', r, solver_part(x, 0, 0, q, x.cols));
     if (!least_squares)
-        solver_ormqr(s, 'L', 'N', f.qr, f.tau, x);
+        solver_library(s)->ormqr(s, 'L', 'N', f.qr, f.tau, x);
     solver_return(s, b, x, 0);
     if (f.wide) { /* the LQ factorisation of A */
         struct array lq = solver_array(s, q, p);
@@ -161,7 +161,7 @@ static void return_vectors(struct solver *s, const struct accel_span *a, struct 
     struct array left = solver_zeros(s, f.qr.rows, f.qr.cols),
                  rows = solver_array(s, f.qr.cols, f.qr.rows);
     solver_copy(s, solver_part(left, 0, 0, u.rows, u.cols), u);
-    solver_ormqr(s, 'L', 'N', f.qr, f.tau, left);
+    solver_library(s)->ormqr(s, 'L', 'N', f.qr, f.tau, left);
     solver_transpose(s, rows, left);
     solver_return(s, a, rows, 0);
 }
@@ -178,11 +178,11 @@ static void run_by_values(struct solver *s, bool gelss)
     struct array inverse = invert(s, gelss, values, &rank);
     struct array x = upload_right_sides(s, b, p, a->rows);
     if (!f.wide)
-        solver_ormqr(s, 'L', solver_adjoint(s), f.qr, f.tau, x);
+        solver_library(s)->ormqr(s, 'L', solver_adjoint(s), f.qr, f.tau, x);
     struct array first = solver_part(x, 0, 0, q, x.cols);
     solver_copy(s, first, solve(s, f.wide, u, inverse, vt, first));
     if (f.wide)
-        solver_ormqr(s, 'L', 'N', f.qr, f.tau, x);
+        solver_library(s)->ormqr(s, 'L', 'N', f.qr, f.tau, x);
     solver_return(s, &s->call->span[ACCEL_x], values, 0);
     solver_return_integers(s, &s->call->span[ACCEL_found], 1, rank, rank);
     solver_return(s, b, x, 0);

@@ -20,7 +20,7 @@ static void solve_right_sides(struct solver *s, char trans, struct array lu, str
 {
     const struct accel_span *b = &s->call->span[ACCEL_b];
     struct array x = solver_upload(s, b, 0);
-    solver_getrs(s, trans, lu, pivots, x);
+    solver_library(s)->getrs(s, trans, lu, pivots, x);
     solver_return(s, b, x, 0);
 }
 
@@ -51,7 +51,7 @@ static void run_getri(struct solver *s)
     solver_refuse_zero_diagonal(s, a);
     struct array lu = upload_factors(s, &pivots), x = solver_zeros(s, lu.rows, lu.cols);
     solver_set_diagonal(s, x, NULL);
-    solver_getrs(s, 'N', lu, pivots, x);
+    solver_library(s)->getrs(s, 'N', lu, pivots, x);
     solver_return(s, a, x, 0);
 }
 

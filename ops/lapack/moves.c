@@ -56,10 +56,10 @@ static void exchange_rows(struct solver *s, struct array a, struct array swaps)
 {
     int64_t k1 = s->call->blas.size[ACCEL_k1], k2 = s->call->blas.size[ACCEL_k2];
     if (s->call->blas.size[ACCEL_incx] > 0)
-        solver_laswp(s, a, swaps, k1, k2);
+        solver_library(s)->laswp(s, a, swaps, k1, k2);
     else
         for (int64_t k = k2; k >= k1; k--)
-            solver_laswp(s, a, swaps, k, k);
+            solver_library(s)->laswp(s, a, swaps, k, k);
 }
 
 /* Works on a copy, so that a failure on the way has exchanged nothing. */

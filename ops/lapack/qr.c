@@ -22,7 +22,7 @@ static void run_orgqr(struct solver *s)
     const struct accel_span *a = &s->call->span[ACCEL_a];
     struct array qr = solver_zeros(s, a->rows, a->cols);
     solver_upload_to(s, qr, a, a->rows, s->call->blas.size[ACCEL_k], 'l');
-    solver_orgqr(s, qr, solver_upload(s, &s->call->span[ACCEL_x], 0));
+    solver_library(s)->orgqr(s, qr, solver_upload(s, &s->call->span[ACCEL_x], 0));
     solver_return(s, a, qr, 0);
 }
 
@@ -32,8 +32,8 @@ static void run_ormqr(struct solver *s)
     struct array qr = solver_upload(s, &s->call->span[ACCEL_a], 'l');
     struct array tau = solver_upload(s, &s->call->span[ACCEL_x], 0);
     struct array product = solver_upload(s, c, 0);
-    solver_ormqr(s, s->call->blas.flag[ACCEL_side], s->call->blas.flag[ACCEL_trans], qr, tau,
-                 product);
+    solver_library(s)->ormqr(s, s->call->blas.flag[ACCEL_side], s->call->blas.flag[ACCEL_trans], qr,
+                             tau, product);
     solver_return(s, c, product, 0);
 }
 

@@ -165,10 +165,10 @@ static void apply_triangle(const struct reduction *r, char side, char op, struct
     if (!solver_is_well(r->s))
         return;
     struct gpu_work *work = r->s->work;
-    solver_note(r->s, r->divides ? kernel_trsm(work, side, r->uplo, op, 'N', x.rows, x.cols, one,
-                                               tile_of(t), tile_of(x))
-                                 : kernel_trmm(work, side, r->uplo, op, 'N', x.rows, x.cols, one,
-                                               tile_of(t), tile_of(x)));
+    solver_note(r->s, r->divides ? gpu_kernels(work)->trsm(work, side, r->uplo, op, 'N', x.rows,
+                                                           x.cols, one, tile_of(t), tile_of(x))
+                                 : gpu_kernels(work)->trmm(work, side, r->uplo, op, 'N', x.rows,
+                                                           x.cols, one, tile_of(t), tile_of(x)));
 }
 
 /* x += half of h b, or from the right; itype 1: -= */
@@ -176,9 +176,10 @@ static void add_half(const struct reduction *r, char side, struct array h, struc
                      struct array x)
 {
     if (solver_is_well(r->s))
-        solver_note(r->s, kernel_symm(r->s->work, accel_is_complex(x.dtype), side, r->uplo, x.rows,
-                                      x.cols, r->divides ? minus_half : half, tile_of(h),
-                                      tile_of(b), one, tile_of(x)));
+        solver_note(r->s, gpu_kernels(r->s->work)
+                              ->symm(r->s->work, accel_is_complex(x.dtype), side, r->uplo, x.rows,
+                                     x.cols, r->divides ? minus_half : half, tile_of(h), tile_of(b),
+                                     one, tile_of(x)));
 }
 
 /* h += x b^H + b x^H, or x^H b + b^H x; itype 1: -= */
@@ -186,9 +187,10 @@ static void add_products(const struct reduction *r, char op, struct array x, str
                          struct array h)
 {
     if (solver_is_well(r->s))
-        solver_note(r->s, kernel_syr2k(r->s->work, accel_is_complex(x.dtype), r->uplo, op, h.rows,
-                                       op == 'N' ? x.cols : x.rows, r->divides ? minus_one : one,
-                                       tile_of(x), tile_of(b), one, tile_of(h)));
+        solver_note(r->s, gpu_kernels(r->s->work)
+                              ->syr2k(r->s->work, accel_is_complex(x.dtype), r->uplo, op, h.rows,
+                                      op == 'N' ? x.cols : x.rows, r->divides ? minus_one : one,
+                                      tile_of(x), tile_of(b), one, tile_of(h)));
 }
 
 /* What is beside the two triangles: the leading one is at one side of it, the trailing one at the

@@ -34,14 +34,14 @@ static struct vectors decompose_r(struct solver *s, char jobu, char jobvt, struc
     int64_t n = a.cols;
     bool left = jobu != 'N';
     struct array tau = solver_vector(s, n, s->dtype);
-    solver_geqrf(s, a, tau);
+    solver_library(s)->geqrf(s, a, tau);
     struct array r = solver_upper(s, a), small = solver_array(s, n, left ? n : 0);
     struct vectors v = {solver_zeros(s, a.rows, left ? n : 0),
                         solver_array(s, n, count(jobvt, n, n))};
     svd_of(s, plain(jobu), plain(jobvt), r, values, small, v.vt);
     if (left) {
         solver_copy(s, solver_part(v.u, 0, 0, n, n), small);
-        solver_ormqr(s, 'L', 'N', a, tau, v.u);
+        solver_library(s)->ormqr(s, 'L', 'N', a, tau, v.u);
     }
     return v;
 }

@@ -34,8 +34,8 @@ static bool compute(struct solver *s, const struct svd *x, enum gpu_svd algorith
     const bool wanted = wants_vectors(x), economy = x->jobu != 'A';
     double perturbation = 0;
     if (algorithm == GPU_SVD_GESVDJ)
-        return solver_gesvdj(s, wanted, economy, x->a, x->values, u, v);
-    return solver_gesvdp(s, wanted, economy, x->a, x->values, u, v, &perturbation) &&
+        return solver_library(s)->gesvdj(s, wanted, economy, x->a, x->values, u, v);
+    return solver_library(s)->gesvdp(s, wanted, economy, x->a, x->values, u, v, &perturbation) &&
            is_accurate(s, x, perturbation);
 }
 
@@ -46,7 +46,8 @@ static bool can_go_on(struct solver *s, const struct svd *x)
 {
     if (s->status == GPU_OK || s->status == GPU_NO_MEMORY || s->status == GPU_UNSUPPORTED)
         return true;
-    if (failure_noted()->kind != FAILURE_LIBRARY || lane_wait(s->work->lane) != GPU_OK)
+    if (failure_noted()->kind != FAILURE_LIBRARY ||
+        gpu_copies(s->work)->wait(s->work->lane) != GPU_OK)
         return false;
     gpu_svd_choose(s->work->device, s->dtype, wants_vectors(x), gpu_svd_octave(x->a.cols),
                    GPU_SVD_GESVD);
@@ -86,5 +87,5 @@ void svd_of(struct solver *s, char jobu, char jobvt, struct array a, struct arra
     const struct svd x = {jobu, jobvt, a, values, u, vt};
     enum gpu_svd algorithm = gpu_svd_chosen(s->work->device, s->dtype, wants_vectors(&x), a.cols);
     if (solver_is_well(s) && (algorithm == GPU_SVD_GESVD || !by_another(s, &x, algorithm)))
-        solver_gesvd(s, jobu, jobvt, a, values, u, vt);
+        solver_library(s)->gesvd(s, jobu, jobvt, a, values, u, vt);
 }

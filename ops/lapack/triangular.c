@@ -32,7 +32,7 @@ static void run_trtrs(struct solver *s)
 static void run_trtri(struct solver *s)
 {
     struct array t = upload_triangle(s);
-    solver_trtri(s, s->call->blas.flag[ACCEL_uplo], s->call->blas.flag[ACCEL_diag], t);
+    solver_library(s)->trtri(s, s->call->blas.flag[ACCEL_uplo], s->call->blas.flag[ACCEL_diag], t);
     solver_return(s, &s->call->span[ACCEL_a], t, triangle(s->call));
 }
 

@@ -22,21 +22,21 @@ static void upload(struct linear_loss *f, gpu_address to, const double *from, in
 {
     const struct lane_rectangle all = lane_whole((char *)(uintptr_t)from, count, 1, count, BYTES);
     if (f->failure == GPU_OK)
-        f->failure = lane_upload(f->x->work->lane, to, count, &all);
+        f->failure = gpu_copies(f->x->work)->upload(f->x->work->lane, to, count, &all);
 }
 
 static void download(struct linear_loss *f, double *to, gpu_address from, int64_t count)
 {
     const struct lane_rectangle all = lane_whole((char *)to, count, 1, count, BYTES);
     if (f->failure == GPU_OK)
-        f->failure = lane_download_whole(f->x->work->lane, &all, from, count);
+        f->failure = gpu_copies(f->x->work)->download_whole(f->x->work->lane, &all, from, count);
 }
 
 static void launch(struct linear_loss *f, const char *kernel, struct gpu_grid grid,
                    void **arguments)
 {
     if (f->failure == GPU_OK)
-        f->failure = gpu_own_launch(f->x->work, kernel, grid, arguments);
+        f->failure = gpu_own(f->x->work)->launch(f->x->work, kernel, grid, arguments);
 }
 
 /* ---- Products ---- */
@@ -101,9 +101,9 @@ enum gpu_status linear_loss_make(struct linear_loss *f, struct linear_rows *x, i
     gpu_address *const of_rows[] = {&f->y, &f->c, &f->z, &f->step, &f->slope, &f->curvature};
     *f = (struct linear_loss){.x = x, .solver = solver, .p = p};
     for (size_t i = 0; i < sizeof of_rows / sizeof *of_rows && f->failure == GPU_OK; i++)
-        f->failure = gpu_work_take(x->work, x->rows * BYTES, of_rows[i]);
+        f->failure = gpu_memory(x->work)->take(x->work, x->rows * BYTES, of_rows[i]);
     if (f->failure == GPU_OK)
-        f->failure = gpu_work_take(x->work, x->columns * BYTES, &f->w);
+        f->failure = gpu_memory(x->work)->take(x->work, x->columns * BYTES, &f->w);
     return f->failure;
 }
 

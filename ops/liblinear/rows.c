@@ -12,13 +12,14 @@ static enum gpu_status load(struct linear_rows *x, gpu_address to, const void *f
                             int64_t size)
 {
     const struct lane_rectangle all = lane_whole((char *)(uintptr_t)from, count, 1, count, size);
-    return count > 0 ? lane_upload(x->work->lane, to, count, &all) : GPU_OK;
+    return count > 0 ? gpu_copies(x->work)->upload(x->work->lane, to, count, &all) : GPU_OK;
 }
 
 static enum gpu_status take_and_load(struct linear_rows *x, gpu_address *to, const void *from,
                                      int64_t count, int64_t size)
 {
-    const enum gpu_status status = gpu_work_take(x->work, accel_max(1, count) * size, to);
+    const enum gpu_status status =
+        gpu_memory(x->work)->take(x->work, accel_max(1, count) * size, to);
     return status == GPU_OK ? load(x, *to, from, count, size) : status;
 }
 
@@ -47,7 +48,8 @@ static enum gpu_status load_dense(struct linear_rows *x, struct linear_node *con
     const int64_t tile_bytes = x->tile_rows * x->columns * (int64_t)sizeof(double);
     double *tile = malloc((size_t)tile_bytes);
     enum gpu_status status =
-        tile ? gpu_work_take(x->work, x->tile_count * tile_bytes, &x->tiles) : GPU_NO_MEMORY;
+        tile ? gpu_memory(x->work)->take(x->work, x->tile_count * tile_bytes, &x->tiles)
+             : GPU_NO_MEMORY;
     for (int64_t i = 0; status == GPU_OK && i < x->tile_count; i++) {
         const int64_t row = i * x->tile_rows;
         memset(tile, 0, (size_t)tile_bytes);
@@ -190,13 +192,13 @@ enum gpu_status linear_rows_load(struct linear_rows *x, struct gpu_work *work,
 {
     const double cells = (double)rows * (double)columns * sizeof(double);
     *x = (struct linear_rows){.work = work, .rows = rows, .columns = columns};
-    enum gpu_status status =
-        gpu_own_fit(work, "linear_sparse", THREADS, THREADS * (unsigned)sizeof(double), &x->fit);
+    enum gpu_status status = gpu_own(work)->fit(work, "linear_sparse", THREADS,
+                                                THREADS * (unsigned)sizeof(double), &x->fit);
     x->tile_rows = accel_min(TILE_ROWS_MOST, TILE_BYTES / (int64_t)sizeof(double) / columns);
     x->tile_rows = accel_max(64, accel_min(x->tile_rows, rows) / 64 * 64);
     x->tile_count = (rows + x->tile_rows - 1) / x->tile_rows;
     bool sparse = 3. * (double)elements * sizeof(double) < cells ||
-                  cells * 1.1 > (double)gpu_work_available(work);
+                  cells * 1.1 > (double)gpu_memory(work)->available(work);
     if (status == GPU_OK && !sparse) {
         status = load_dense(x, nodes);
         sparse = status == GPU_UNSUPPORTED;
@@ -209,8 +211,8 @@ enum gpu_status linear_rows_load(struct linear_rows *x, struct gpu_work *work,
     }
     const int64_t partial = sparse ? x->by_column.count : x->tile_count * columns;
     return status == GPU_OK
-               ? gpu_work_take(work,
-                               accel_max(partial, LINEAR_BLOCKS_MOST) * (int64_t)sizeof(double),
-                               &x->partial)
+               ? gpu_memory(work)->take(
+                     work, accel_max(partial, LINEAR_BLOCKS_MOST) * (int64_t)sizeof(double),
+                     &x->partial)
                : status;
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/pack/pack_job.h"
 #include "gpu/cuda/precision.h"
 #include "gpu/exec/lapack/solver.h"
 #include "gpu/plan/precision.h"
@@ -89,7 +90,7 @@ static void neighbouring_parts_go_as_one_copy(void **state)
 static CUdeviceptr memory_of(int64_t bytes)
 {
     gpu_address memory;
-    assert_int_equal(gpu_work_take(&work, bytes, &memory), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->take(&work, bytes, &memory), GPU_OK);
     return memory;
 }
 
@@ -149,7 +150,7 @@ static void large_downloads_come_whole(void **state)
             struct gpu_key up, down;
             sent[whole_bytes[i] / 3] = 9;
             assert_int_equal(lane_upload(work.lane, memory, rows, &from), GPU_OK);
-            up = staging_digest(&from, rows);
+            up = pack_matrix_digest(&from, rows);
             to.digest = &down;
             if (!wide) { /* there is no memory for the wide ring */
                 assert_int_equal(lane_wait(work.lane),
@@ -163,7 +164,7 @@ static void large_downloads_come_whole(void **state)
             CUDA(cuMemHostAlloc) = real.cuMemHostAlloc_p;
             assert_memory_equal(there, sent, (size_t)whole_bytes[i]);
             assert_true(gpu_key_is(&up, &down));
-            gpu_work_drop(&work);
+            gpu_memory(&work)->drop(&work);
             pool_trim(device);
             free(sent);
             free(there);
@@ -278,15 +279,15 @@ static void a_call_has_so_many_blocks(void **state)
     gpu_address memory;
     (void)state;
     const CUdeviceptr kept = memory_of(4096);
-    assert_int_equal(gpu_work_keep(&work, kept, &key), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->keep(&work, kept, &key), GPU_OK);
     while (work.blocks < WORK_BLOCKS)
         memory_of(4096);
-    assert_int_equal(gpu_work_take(&work, 4096, &memory), GPU_UNSUPPORTED);
-    assert_false(gpu_work_find(&work, &key, &memory));
-    gpu_work_drop(&work);
-    assert_true(gpu_work_find(&work, &key, &memory));
+    assert_int_equal(gpu_memory(&work)->take(&work, 4096, &memory), GPU_UNSUPPORTED);
+    assert_false(gpu_memory(&work)->find(&work, &key, &memory));
+    gpu_memory(&work)->drop(&work);
+    assert_true(gpu_memory(&work)->find(&work, &key, &memory));
     assert_int_equal(memory, kept);
-    gpu_work_forget(&work, &key);
+    gpu_memory(&work)->forget(&work, &key);
 }
 
 /* Nobody knows whether it holds what it should. */
@@ -295,9 +296,9 @@ static void a_block_that_cannot_be_waited_for_is_not_kept(void **state)
     const struct gpu_key key = {{5, 6}};
     (void)state;
     const CUdeviceptr memory = memory_of(4096);
-    assert_int_equal(gpu_work_zero(&work, memory, 4096), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->zero(&work, memory, 4096), GPU_OK);
     CUDA(cuStreamSynchronize) = no_wait;
-    assert_int_equal(gpu_work_keep(&work, memory, &key), GPU_ERROR);
+    assert_int_equal(gpu_memory(&work)->keep(&work, memory, &key), GPU_ERROR);
     CUDA(cuStreamSynchronize) = real.cuStreamSynchronize_p;
     assert_false(pool_has(device, &key));
 }
@@ -607,20 +608,20 @@ static void sizes_beyond_32_bits_are_unsupported(void **state)
     for (int i = 0; i < 3; i++) {
         s = solver_of(ACCEL_FLOAT64);
         if (i < 2)
-            solver_potri(&s, 'L', i ? tall : sparse);
+            solver_library(&s)->potri(&s, 'L', i ? tall : sparse);
         else
-            solver_sytrd(&s, 'L', shape(50000, 50000), one, one, one);
+            solver_library(&s)->sytrd(&s, 'L', shape(50000, 50000), one, one, one);
         assert_int_equal(s.status, GPU_UNSUPPORTED);
     }
     s = solver_of(ACCEL_FLOAT64);
-    assert_false(solver_gesvdj(&s, false, true, sparse, one, one, one));
+    assert_false(solver_library(&s)->gesvdj(&s, false, true, sparse, one, one, one));
     assert_int_equal(s.status, GPU_UNSUPPORTED);
     /* Of nothing, there is nothing to do. */
     s = solver_of(ACCEL_FLOAT64);
-    solver_ormqr(&s, 'L', 'N', tall, one, shape(0, 3));
-    solver_ormqr(&s, 'L', 'N', tall, one, shape(3, 0));
+    solver_library(&s)->ormqr(&s, 'L', 'N', tall, one, shape(0, 3));
+    solver_library(&s)->ormqr(&s, 'L', 'N', tall, one, shape(3, 0));
     assert_int_equal(s.status, GPU_OK);
-    solver_ormqr(&s, 'L', 'N', tall, one, shape(3, 3));
+    solver_library(&s)->ormqr(&s, 'L', 'N', tall, one, shape(3, 3));
     assert_int_equal(s.status, GPU_UNSUPPORTED);
 }
 
@@ -635,13 +636,13 @@ static void what_this_solver_lacks_is_unsupported(void **state)
             CUDA(cusolverDnCreateGesvdjInfo) = NULL;
         else
             CUDA(cusolverDnDestroyGesvdjInfo) = NULL;
-        assert_false(solver_gesvdj(&s, false, true, one, one, one, one));
+        assert_false(solver_library(&s)->gesvdj(&s, false, true, one, one, one, one));
         assert_int_equal(s.status, GPU_UNSUPPORTED);
         cuda_api = real;
     }
-    assert_true(solver_has_hetrf());
+    assert_true(cuda_solver.has_hetrf());
     CUDA(cusolverDnXhetrs) = NULL;
-    assert_false(solver_has_hetrf());
+    assert_false(cuda_solver.has_hetrf());
 }
 
 /* ---- Products in another precision ---- */
@@ -772,7 +773,7 @@ static bool begin_product(const char *name, int64_t m, int64_t n, int64_t k, int
 /* A product gets a workspace as large as all of it needs, or its tiles; else it is native. */
 static void a_workspace_is_within_the_memory(void **state)
 {
-    const int64_t largest = INT64_C(1) << 17, memory = gpu_work_available(&work) / 2;
+    const int64_t largest = INT64_C(1) << 17, memory = gpu_memory(&work)->available(&work) / 2;
     (void)state;
     assert_in_range(memory, gpu_emulation_bytes(1000, 1000, 1000, 1, false),
                     gpu_emulation_bytes(3000, 1000, 1000, 1, false) - 1);

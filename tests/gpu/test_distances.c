@@ -121,7 +121,7 @@ static void a_block_leaves_memory_to_others(void **state)
         struct distances d = make(points, 100, 5, by_feature);
         gpu_trim(&device->common);
         device->budget = 256 << 10;
-        const int64_t free_bytes = gpu_work_available(&work), each = (points + 5) * 8;
+        const int64_t free_bytes = gpu_memory(&work)->available(&work), each = (points + 5) * 8;
         assert_in_range(compute_all(&d), 4, 100 / DISTANCES_QUERIES + 1);
         assert_int_equal(d.most % DISTANCES_QUERIES, 0);
         assert_true(d.most * each <= free_bytes / 2);

@@ -1,5 +1,5 @@
 /*
- * What the statuses of CUDA's libraries mean, and which failures are told: see gpu/cuda/failure.c.
+ * What the statuses of CUDA's libraries mean, and which failures are told: see gpu/cuda/check.c.
  * Without a device, or a driver: the functions of the table are the test's own.
  */
 #include <setjmp.h>

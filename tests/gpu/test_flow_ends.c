@@ -101,8 +101,8 @@ static void make_flow(int64_t of_rows, int count, const enum schedule_engine eng
     came_up = arrived = waits = 0;
     waits_left = 1 << 30;
     is_here = true;
-    assert_int_equal(gpu_work_take(&work, bytes, &up_memory), GPU_OK);
-    assert_int_equal(gpu_work_take(&work, bytes, &down_memory), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->take(&work, bytes, &up_memory), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->take(&work, bytes, &down_memory), GPU_OK);
     sent = malloc((size_t)bytes);
     there = malloc((size_t)bytes);
     assert_true(sent && there);

@@ -440,9 +440,9 @@ static void a_call_takes_them(void **state)
     (void)state;
     assert_int_equal(gpu_enter(own[0], &scope), GPU_OK);
     assert_int_equal(lane_acquire(own[0], true, &work.lane), GPU_OK);
-    assert_int_equal(gpu_work_take_lent(&work, SMALL, &lent), GPU_OK);
-    assert_int_equal(gpu_work_take(&work, SMALL, &other), GPU_OK);
-    assert_int_equal(gpu_work_take_lent(&work, BUDGET, &refused), GPU_NO_MEMORY);
+    assert_int_equal(gpu_memory(&work)->take_lent(&work, SMALL, &lent), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->take(&work, SMALL, &other), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->take_lent(&work, BUDGET, &refused), GPU_NO_MEMORY);
     assert_true(own[0]->pool.block[0].lent && !own[0]->pool.block[1].lent);
     assert_int_equal(gpu_work_give_back(&work), GPU_OK);
     assert_true(own[0]->pool.idle == 2 * SMALL && work.blocks == 0);

@@ -33,8 +33,8 @@ static _Thread_local int64_t own_ns, takes_ns;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-struct gpu_key __real_staging_digest(const struct lane_rectangle *from, int64_t device_ld);
-struct gpu_key __wrap_staging_digest(const struct lane_rectangle *from, int64_t device_ld);
+struct gpu_key __real_pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld);
+struct gpu_key __wrap_pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld);
 bool __real_tracked_is_unchanged(const struct accel_span *x, uint64_t watch,
                                  const struct gpu_edges *edges);
 bool __wrap_tracked_is_unchanged(const struct accel_span *x, uint64_t watch,
@@ -50,11 +50,11 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 
 static int digests, scans;
 
-struct gpu_key __wrap_staging_digest(const struct lane_rectangle *from, int64_t device_ld)
+struct gpu_key __wrap_pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld)
 {
     const bool own = has_own_clock;
     has_own_clock = false;
-    const struct gpu_key key = __real_staging_digest(from, device_ld);
+    const struct gpu_key key = __real_pack_matrix_digest(from, device_ld);
     has_own_clock = own;
     own_ns += takes_ns;
     digests++;
@@ -109,7 +109,7 @@ static void bring(struct resident *r, struct lane_rectangle from)
     const int64_t ld = pack_ld(from.rows, from.size);
     gpu_address memory;
     from.digest = &r->key;
-    assert_int_equal(gpu_work_take(&work, ld * from.cols * from.size, &memory), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->take(&work, ld * from.cols * from.size, &memory), GPU_OK);
     assert_int_equal(gpu_work_upload(&work, (struct gpu_tile){memory, ld}, &from), GPU_OK);
     assert_int_equal(resident_keep(&work, memory, r), GPU_OK);
 }

@@ -27,11 +27,12 @@ static enum gpu_status norms_on_device(double *norms)
     struct gpu_fit fit;
     for (int i = 0; i < ROWS * LD; i++)
         x[i] = i % LD < COLUMNS ? i % 11 - 5 : NAN;
-    assert_int_equal(gpu_work_take(&work, sizeof x, &in), GPU_OK);
-    assert_int_equal(gpu_work_take(&work, ROWS * sizeof *norms, &out), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->take(&work, sizeof x, &in), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->take(&work, ROWS * sizeof *norms, &out), GPU_OK);
     const struct lane_rectangle from = lane_whole(x, ROWS * LD, 1, ROWS * LD, sizeof *x);
     assert_int_equal(lane_upload(work.lane, in, ROWS * LD, &from), GPU_OK);
-    enum gpu_status status = gpu_own_fit(&work, "own_row_norms", 64, 64 * sizeof(double), &fit);
+    enum gpu_status status =
+        gpu_own(&work)->fit(&work, "own_row_norms", 64, 64 * sizeof(double), &fit);
     if (status != GPU_OK)
         return status;
     assert_in_range(fit.threads, 1, 64);
@@ -39,7 +40,7 @@ static enum gpu_status norms_on_device(double *norms)
     void *arguments[] = {&in, &rows, &columns, &ld, &out};
     const struct gpu_grid grid = {10, 1, fit.threads, fit.threads * (unsigned)sizeof(double),
                                   false};
-    status = gpu_own_launch(&work, "own_row_norms", grid, arguments);
+    status = gpu_own(&work)->launch(&work, "own_row_norms", grid, arguments);
     if (status != GPU_OK)
         return status;
     assert_true(work.launched);
@@ -51,7 +52,7 @@ static void test_a_kernel_computes(void **state)
 {
     double norms[ROWS];
     (void)state;
-    assert_true(gpu_own_is_here(&work));
+    assert_true(gpu_own(&work)->is_here(&work));
     assert_int_equal(norms_on_device(norms), GPU_OK);
     for (int i = 0; i < ROWS; i++) {
         double sum = 0;
@@ -150,7 +151,7 @@ static void test_what_does_not_fit_is_unsupported(void **state)
     (void)state;
     answer = CUDA_SUCCESS;
     CUDA(cuOccupancyMaxActiveBlocksPerMultiprocessor) = occupancy_in_vain;
-    assert_int_equal(gpu_own_fit(&work, "own_row_norms", 64, 0, &fit), GPU_UNSUPPORTED);
+    assert_int_equal(gpu_own(&work)->fit(&work, "own_row_norms", 64, 0, &fit), GPU_UNSUPPORTED);
 }
 
 static void test_a_load_without_memory_is_tried_again(void **state)
@@ -161,7 +162,7 @@ static void test_a_load_without_memory_is_tried_again(void **state)
     answer = CUDA_ERROR_OUT_OF_MEMORY;
     CUDA(cuModuleLoadData) = load_in_vain;
     assert_int_equal(norms_on_device(norms), GPU_NO_MEMORY);
-    assert_true(gpu_own_is_here(&work));
+    assert_true(gpu_own(&work)->is_here(&work));
     cuda_api = real;
     assert_int_equal(norms_on_device(norms), GPU_OK);
 }
@@ -175,7 +176,7 @@ static void test_a_load_that_fails_is_the_last(void **state)
     CUDA(cuModuleLoadData) = load_in_vain;
     assert_fails("cuModuleLoadData: CUDA_ERROR_UNKNOWN");
     cuda_api = real;
-    assert_false(gpu_own_is_here(&work));
+    assert_false(gpu_own(&work)->is_here(&work));
     assert_int_equal(norms_on_device(norms), GPU_UNSUPPORTED);
     unload();
 }
@@ -197,7 +198,7 @@ static void test_an_unfit_image_is_unsupported(void **state)
         assert_int_equal(norms_on_device(norms), GPU_UNSUPPORTED);
         assert_int_equal(failure_noted()->kind, FAILURE_NONE);
         cuda_api = real;
-        assert_false(gpu_own_is_here(&work));
+        assert_false(gpu_own(&work)->is_here(&work));
     }
     unload();
 }
@@ -207,7 +208,7 @@ static void test_a_driver_without_launches_is_unsupported(void **state)
     double norms[ROWS];
     (void)state;
     CUDA(cuLaunchCooperativeKernel) = NULL;
-    assert_false(gpu_own_is_here(&work));
+    assert_false(gpu_own(&work)->is_here(&work));
     assert_int_equal(norms_on_device(norms), GPU_UNSUPPORTED);
 }
 
@@ -223,10 +224,10 @@ static void test_a_driver_that_lacks_one_function_is_unsupported(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
         memset(lacking[i], 0, sizeof(void *));
-        assert_false(gpu_own_is_here(&work));
+        assert_false(gpu_own(&work)->is_here(&work));
         cuda_api = real;
     }
-    assert_true(gpu_own_is_here(&work));
+    assert_true(gpu_own(&work)->is_here(&work));
 }
 
 /* ---- The load ---- */
@@ -273,7 +274,7 @@ static void *fit_on_lane(void *lane)
     other.lane = lane;
     if (gpu_enter(device, &entered) != GPU_OK)
         return NULL;
-    const enum gpu_status status = gpu_own_fit(&other, "own_row_norms", 64, 0, &fit);
+    const enum gpu_status status = gpu_own(&other)->fit(&other, "own_row_norms", 64, 0, &fit);
     gpu_leave(&entered);
     return status == GPU_OK ? lane : NULL;
 }
@@ -315,10 +316,10 @@ static void test_a_load_waits_for_memory(void **state)
     work.lane->quiet = false;
     CUDA(cuModuleLoadData) = load_without_memory;
     CUDA(cuStreamSynchronize) = no_wait;
-    assert_int_equal(gpu_own_fit(&work, "own_row_norms", 64, 0, &fit), GPU_NO_MEMORY);
+    assert_int_equal(gpu_own(&work)->fit(&work, "own_row_norms", 64, 0, &fit), GPU_NO_MEMORY);
     assert_int_equal(loads, 1);
     CUDA(cuStreamSynchronize) = real.cuStreamSynchronize_p;
-    assert_int_equal(gpu_own_fit(&work, "own_row_norms", 64, 0, &fit), GPU_NO_MEMORY);
+    assert_int_equal(gpu_own(&work)->fit(&work, "own_row_norms", 64, 0, &fit), GPU_NO_MEMORY);
     assert_int_equal(loads, 3);
 }
 
@@ -346,7 +347,7 @@ static void test_nothing_is_here_without_an_image(void **state)
 {
     double norms[ROWS];
     (void)state;
-    assert_false(gpu_own_is_here(&work));
+    assert_false(gpu_own(&work)->is_here(&work));
     assert_int_equal(norms_on_device(norms), GPU_UNSUPPORTED);
 }
 

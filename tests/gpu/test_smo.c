@@ -242,9 +242,9 @@ static void few_launches(void **state)
             .work = &work, .kernel = kernels[0], .progress = note_progress, .context = &progress};
         const struct smo_matrix x = put(&s, &d->x, false);
         const int64_t budget = device->budget;
-        gpu_work_trim(&work);
+        gpu_memory(&work)->trim(&work);
         if (i > 0)
-            device->budget -= gpu_work_available(&work) - 140000;
+            device->budget -= gpu_memory(&work)->available(&work) - 140000;
         watch();
         smo_solve(&s, &x, &ours->p, 1);
         device->budget = budget;
@@ -354,7 +354,7 @@ static void every_failure_ends_it(void **state)
         int which = 0;
         do {
             struct made *ours = make_kind(NU_SVC, 0, 30, d->label, 1);
-            gpu_work_trim(&work);
+            gpu_memory(&work)->trim(&work);
             watch();
             cuda_api.cuMemAlloc_p = allocate;
             cuda_api.cuMemcpyHtoDAsync_p = copy_up;
@@ -371,7 +371,7 @@ static void every_failure_ends_it(void **state)
                 assert_true(ours->p.converged);
             assert_true(s.status != GPU_OK || which > asked || failing_was_memory);
             lane_wait(work.lane);
-            gpu_work_drop(&work);
+            gpu_memory(&work)->drop(&work);
             free(ours);
         } while (which <= asked);
     }

@@ -149,7 +149,7 @@ static void arrays_of_zeros(struct solver *s)
     struct array x = solver_array(s, 12, 12);
     struct accel_span numbers = put(s, x);
     gpu_work_settle(s->work);
-    gpu_work_drop(s->work); /* the memory that the next one gets */
+    gpu_memory(s->work)->drop(s->work); /* the memory that the next one gets */
     struct accel_span zeros = fetched(s, solver_zeros(s, 12, 12));
     for (int64_t i = 0; i < 144; i++)
         assert_true(get(&zeros, i % 12, i / 12) == 0);

@@ -299,11 +299,11 @@ static void without_room_beside_the_matrix(void **state)
     (void)state;
     make(&l, "dpotrf_", 'L', 1000, 1000, 0);
     panels_of(&l, &panels);
-    for (int64_t room = 0; (room = gpu_work_available(&work)) > left + (1 << 20);)
-        assert_int_equal(gpu_work_take(&work, (room - left) / 9 * 8, &taken), GPU_OK);
+    for (int64_t room = 0; (room = gpu_memory(&work)->available(&work)) > left + (1 << 20);)
+        assert_int_equal(gpu_memory(&work)->take(&work, (room - left) / 9 * 8, &taken), GPU_OK);
     assert_int_equal(run(&l), GPU_OK);
     assert_int_equal(l.parts_up, 1);
-    gpu_work_drop(&work);
+    gpu_memory(&work)->drop(&work);
     assert_int_equal(run(&l), GPU_OK);
     assert_int_equal(l.parts_up, panels.count);
     panels_free(&panels);

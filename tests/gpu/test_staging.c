@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/thread/crew.h"
+#include "gpu/pack/pack_job.h"
 #include "gpu/cuda/device.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/in_child.h"
@@ -122,18 +123,18 @@ static void check_digest(const struct lane_rectangle *from, int64_t device_ld,
 {
     const int64_t column = from->rows * from->size;
     struct lane_rectangle other = *from;
-    struct gpu_key digest = staging_digest(from, device_ld);
+    struct gpu_key digest = pack_matrix_digest(from, device_ld);
     must(memcmp(&digest, went_up, sizeof digest) == 0);
     other.host = malloc((size_t)(column * from->cols));
     other.ld = from->rows;
     must(other.host);
     for (int64_t j = 0; j < from->cols; j++)
         memcpy(other.host + j * column, from->host + j * from->ld * from->size, (size_t)column);
-    digest = staging_digest(&other, device_ld);
+    digest = pack_matrix_digest(&other, device_ld);
     must(memcmp(&digest, went_up, sizeof digest) == 0);
     if (!from->uplo)
         other.host[column * from->cols - 1] ^= 1;
-    digest = staging_digest(&other, device_ld);
+    digest = pack_matrix_digest(&other, device_ld);
     must(from->uplo || memcmp(&digest, went_up, sizeof digest) != 0);
     free(other.host);
 }
@@ -469,7 +470,7 @@ static struct gpu_key digest_of(struct lane_rectangle from, char *host, int64_t 
 {
     from.host = host;
     from.ld = ld;
-    return staging_digest_cells(&from, &cells);
+    return pack_matrix_digest_cells(&from, &cells);
 }
 
 /* Threads unpack nothing before the calling thread has nothing else to do than to attend to them.

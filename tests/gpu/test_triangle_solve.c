@@ -140,7 +140,7 @@ static gpu_address put(const struct problem *p, const double *from, int64_t elem
     const void *host = p->dtype == ACCEL_FLOAT32 ? (const void *)narrow : from;
     const struct lane_rectangle all =
         lane_whole((char *)(uintptr_t)host, elements, 1, elements, size);
-    assert_int_equal(gpu_work_take(&work, elements * size, &to), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->take(&work, elements * size, &to), GPU_OK);
     assert_int_equal(lane_upload(work.lane, to, elements, &all), GPU_OK);
     assert_int_equal(lane_wait(work.lane), GPU_OK);
     free(narrow);
@@ -179,7 +179,7 @@ static enum gpu_status run(struct problem *p)
     if (status == GPU_OK)
         get(p, p->x, b.ptr, p->ldb * cols_of(p));
     assert_int_equal(lane_wait(work.lane), GPU_OK);
-    gpu_work_drop(&work);
+    gpu_memory(&work)->drop(&work);
     return status;
 }
 

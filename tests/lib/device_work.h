@@ -45,7 +45,7 @@ static inline int end_work(void **state)
     (void)state;
     cuda_api = real;
     lane_wait(work.lane);
-    gpu_work_drop(&work);
+    gpu_memory(&work)->drop(&work);
     lane_release(work.lane, false);
     gpu_leave(&scope);
     failure_end(&outer);

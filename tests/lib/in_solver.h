@@ -93,7 +93,7 @@ static inline struct accel_span on_device(struct solver *s, const struct accel_s
     const int64_t rows = x->inc ? x->cols * x->ld : x->ld, cols = x->inc ? 1 : x->cols,
                   bytes = rows * cols * gpu_size_of(x);
     gpu_address memory = 0;
-    assert_int_equal(gpu_work_take(s->work, bytes, &memory), GPU_OK);
+    assert_int_equal(gpu_memory(s->work)->take(s->work, bytes, &memory), GPU_OK);
     const struct lane_rectangle all = lane_whole(x->ptr, rows, cols, rows, gpu_size_of(x));
     assert_int_equal(lane_upload(s->work->lane, memory, rows, &all), GPU_OK);
     assert_int_equal(gpu_work_settle(s->work), GPU_OK);

@@ -163,9 +163,9 @@ static inline enum gpu_status solve(struct smo_kernel kernel, const struct refer
     struct smo s = {.work = &work, .kernel = kernel};
     const struct smo_matrix matrix = put(&s, x, sparse);
     const int64_t budget = device->budget;
-    gpu_work_trim(&work);
+    gpu_memory(&work)->trim(&work);
     if (memory_left > 0)
-        device->budget -= gpu_work_available(&work) - memory_left;
+        device->budget -= gpu_memory(&work)->available(&work) - memory_left;
     smo_solve(&s, &matrix, problems, count);
     device->budget = budget;
     assert_int_equal(gpu_work_give_back(&work), GPU_OK);

@@ -126,13 +126,13 @@ static void measure_with(struct gpu_work *work, int64_t order, int64_t nrhs)
     const int64_t size = sizeof *p.host, most = order > nrhs ? order : nrhs;
     p.host = malloc((size_t)(order * most * size));
     p.a.ld = p.b.ld = order;
-    if (p.host && gpu_work_take(work, order * order * size, &p.a.ptr) == GPU_OK &&
-        gpu_work_take(work, order * nrhs * size, &p.b.ptr) == GPU_OK)
+    if (p.host && gpu_memory(work)->take(work, order * order * size, &p.a.ptr) == GPU_OK &&
+        gpu_memory(work)->take(work, order * nrhs * size, &p.b.ptr) == GPU_OK)
         measure_one(&p);
     else
         report_missing("solve", "no memory");
     lane_wait(work->lane);
-    gpu_work_drop(work);
+    gpu_memory(work)->drop(work);
     free(p.host);
 }
 

@@ -108,7 +108,8 @@ static enum gpu_status compute(struct tiles *t, struct tile *tile)
     if (status == GPU_OK)
         status = tiles_load(t, X, 0, 0, n, 1, &x);
     if (status == GPU_OK)
-        status = kernel_gemm(t->work, 'T', 'N', 1, 1, n, one, weights, x, zero, tile->at);
+        status =
+            gpu_kernels(t->work)->gemm(t->work, 'T', 'N', 1, 1, n, one, weights, x, zero, tile->at);
     return status;
 }
 

@@ -190,34 +190,6 @@ static enum gpu_status may_leave(void *blocks)
     return resident_keeps_trust(b->work) ? GPU_OK : GPU_CHANGED;
 }
 
-/* The whole call is one kernel: each operand goes up as a whole. */
-static enum gpu_status run_in_one(struct blocks *b, struct flow *flow)
-{
-    const struct schedule *s = &b->schedule;
-    struct flow_copy copy;
-    enum gpu_status status = GPU_OK;
-    for (int n = 0; status == GPU_OK && n < s->count; n++) {
-        const struct schedule_step *step = &s->step[n];
-        if (step->engine == SCHEDULE_COMPUTE) {
-            status = compute_step(b, step);
-            continue;
-        }
-        if (step->engine == SCHEDULE_DOWN && (status = may_leave(b)) != GPU_OK)
-            return status;
-        copy_of(b, step, &copy);
-        if (step->engine == SCHEDULE_UP)
-            status = lane_upload(b->work->lane, copy.device, copy.device_ld, &copy.host);
-        else if (b->scheduled.keeps_old)
-            status = lane_download_whole(b->work->lane, &copy.host, copy.device, copy.device_ld);
-        else
-            status = lane_download(b->work->lane, &copy.host, copy.device, copy.device_ld,
-                                   &flow->done_cols, &flow->done_rows);
-        if (status == GPU_OK && step->engine == SCHEDULE_DOWN)
-            note_down(b, step);
-    }
-    return status;
-}
-
 /* ---- After a failure ---- */
 
 static bool by_original(const struct blocks *b, int64_t row, int64_t col, int64_t rows,
@@ -342,7 +314,7 @@ after_failure(const struct blocks *b, struct flow *flow, enum gpu_status status)
         undo_cell(b, flow);
     if (!damaged && flow->written == 0 && flow->done_cols == 0 && flow->done_rows == 0)
         return status;
-    if (damaged && (b->scheduled.call.reads || lane_wait(b->work->lane) != GPU_OK))
+    if (damaged && (b->scheduled.call.reads || gpu_copies(b->work)->wait(b->work->lane) != GPU_OK))
         return GPU_LOST;
     if (!finish_by_original(b, flow))
         return GPU_LOST;
@@ -374,7 +346,7 @@ static enum gpu_status take_memory(struct blocks *b, enum gpu_status status)
     }
     for (int i = 0; status == GPU_OK && i < SCHEDULED_OWN; i++)
         if (b->scheduled.own_bytes[i] > 0)
-            status = gpu_work_take(b->work, b->scheduled.own_bytes[i], &b->own[i]);
+            status = gpu_memory(b->work)->take(b->work, b->scheduled.own_bytes[i], &b->own[i]);
     return status == GPU_NO_MEMORY ? factors_leave(&b->factors) : status;
 }
 
@@ -431,10 +403,11 @@ static enum gpu_status run_prepared(struct blocks *b)
                         .copy_of = copy_of,
                         .arrived = note_down,
                         .may_leave = may_leave,
-                        .compute = compute_step};
+                        .compute = compute_step,
+                        .all_or_nothing = b->scheduled.keeps_old};
     enum gpu_status status = GPU_OK;
     if (b->scheduled.call.k == 0)
-        status = kernel_zeros(b->work, accel_max(block.rows, block.cols), &b->zeros);
+        status = kernels_zeros(b->work, accel_max(block.rows, block.cols), &b->zeros);
     if (status == GPU_OK)
         status = stay_begin_result(b);
     if (status == GPU_OK)
@@ -442,7 +415,8 @@ static enum gpu_status run_prepared(struct blocks *b)
     if (status == GPU_OK)
         lent_begin(b, &flow);
     if (status == GPU_OK)
-        status = is_in_one(b) ? run_in_one(b, &flow) : lane_flow(b->work->lane, &flow);
+        status = is_in_one(b) ? flow_in_order(gpu_copies(b->work), b->work->lane, &flow)
+                              : gpu_copies(b->work)->flow(b->work->lane, &flow);
     lent_leave(b, status == GPU_OK); /* nobody waits for what others do after a failure */
     flow.written += b->settled;
     if (status != GPU_OK)

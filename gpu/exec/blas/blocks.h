@@ -22,7 +22,7 @@ struct blocks {
     /* blocks_run()'s, for compute(): */
     struct scheduled scheduled;
     gpu_address own[SCHEDULED_OWN];
-    gpu_address zeros; /* of the length of a block's longer side, if k is 0: see kernel_zeros() */
+    gpu_address zeros; /* of the length of a block's longer side, if k is 0: see kernels_zeros() */
     /* blocks.c's: */
     struct peers *peers; /* see blocks_lent.h */
     struct schedule schedule;

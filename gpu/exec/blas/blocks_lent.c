@@ -28,12 +28,12 @@ bool lent_schedule(struct blocks *b, const struct schedule_rates *rates, int64_t
 enum gpu_status lent_take(struct blocks *b, int operand, int64_t bytes, gpu_address *memory)
 {
     if (!has(b, operand))
-        return gpu_work_take(b->work, bytes, memory);
-    enum gpu_status status = gpu_work_take_lent(b->work, bytes, memory);
+        return gpu_memory(b->work)->take(b->work, bytes, memory);
+    enum gpu_status status = gpu_memory(b->work)->take_lent(b->work, bytes, memory);
     if (status == GPU_OK)
         return status;
     lent_leave(b, true);
-    return status == GPU_UNSUPPORTED ? gpu_work_take(b->work, bytes, memory) : status;
+    return status == GPU_UNSUPPORTED ? gpu_memory(b->work)->take(b->work, bytes, memory) : status;
 }
 
 /* ---- While it runs ---- */

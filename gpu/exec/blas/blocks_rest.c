@@ -219,8 +219,8 @@ static bool copy_triangle(const struct blocks *b)
     const struct pack_piece all = {0, order, 0, order};
     if (a->place == ACCEL_DEVICE) {
         const struct lane_rectangle to = lane_whole(triangle_at(b), order, order, order, size);
-        return lane_download_whole(b->work->lane, &to, (gpu_address)(uintptr_t)a->ptr, a->ld) ==
-               GPU_OK;
+        return gpu_copies(b->work)->download_whole(b->work->lane, &to,
+                                                   (gpu_address)(uintptr_t)a->ptr, a->ld) == GPU_OK;
     }
     const struct lane_rectangle from = lane_whole(a->ptr, order, order, a->ld, size);
     pack_from_host(triangle_at(b), &from, &all, order);

@@ -131,30 +131,6 @@ static enum gpu_status compute_step(void *products, const struct schedule_step *
     return status;
 }
 
-/* One step after the other. */
-static enum gpu_status run_in_order(struct products *p, struct flow *flow)
-{
-    const struct schedule *s = &p->schedule;
-    struct gpu_lane *lane = p->work->lane;
-    struct flow_copy copy;
-    enum gpu_status status = GPU_OK;
-    for (int n = 0; status == GPU_OK && n < s->count; n++) {
-        const struct schedule_step *step = &s->step[n];
-        if (step->engine == SCHEDULE_COMPUTE) {
-            status = compute_step(p, step);
-            continue;
-        }
-        copy_of(p, step, &copy);
-        status = step->engine == SCHEDULE_UP
-                     ? lane_upload(lane, copy.device, copy.device_ld, &copy.host)
-                     : lane_download(lane, &copy.host, copy.device, copy.device_ld,
-                                     &flow->done_cols, &flow->done_rows);
-        if (status == GPU_OK && step->engine == SCHEDULE_DOWN)
-            note_copy(p, step);
-    }
-    return status;
-}
-
 /* ---- After a failure ---- */
 
 static bool by_original(const struct products *p, const struct accel_call *call)
@@ -207,7 +183,7 @@ static enum gpu_status after_failure(const struct products *p, const struct flow
     if (status == GPU_LOST ||
         (!damaged && flow->written == 0 && flow->done_cols == 0 && flow->done_rows == 0))
         return status;
-    if (damaged && (p->scheduled.call.reads || lane_wait(p->work->lane) != GPU_OK))
+    if (damaged && (p->scheduled.call.reads || gpu_copies(p->work)->wait(p->work->lane) != GPU_OK))
         return GPU_LOST;
     if (!rest_by_original(p, flow))
         return GPU_LOST;
@@ -257,9 +233,10 @@ static enum gpu_status take_memory(struct products *p)
     enum gpu_status status = GPU_OK;
     for (int x = A; status == GPU_OK && x < OPERANDS; x++)
         if (s->places[x] > 0)
-            status = gpu_work_take(p->work, s->places[x] * s->place_bytes[x], &p->memory[x]);
+            status =
+                gpu_memory(p->work)->take(p->work, s->places[x] * s->place_bytes[x], &p->memory[x]);
     if (status == GPU_OK && p->scheduled.own_bytes[0] > 0)
-        status = gpu_work_take(p->work, p->scheduled.own_bytes[0], &p->pointers);
+        status = gpu_memory(p->work)->take(p->work, p->scheduled.own_bytes[0], &p->pointers);
     return status == GPU_NO_MEMORY ? factors_leave(&p->factors) : status;
 }
 
@@ -315,7 +292,8 @@ static enum gpu_status send_pointers(struct products *p)
              i++)
             for (int x = A; x < OPERANDS; x++)
                 pointers[x * count + i] = matrix_of(p, x, group, i).ptr;
-    enum gpu_status status = lane_upload(p->work->lane, p->pointers, OPERANDS * count, &from);
+    enum gpu_status status =
+        gpu_copies(p->work)->upload(p->work->lane, p->pointers, OPERANDS * count, &from);
     free(pointers);
     return status;
 }
@@ -335,15 +313,15 @@ static enum gpu_status run_prepared(struct products *p)
                         .compute = compute_step};
     enum gpu_status status = GPU_OK;
     if (p->scheduled.call.k == 0)
-        status = kernel_zeros(p->work, accel_max(size[ACCEL_m], size[ACCEL_n]), &p->zeros);
+        status = kernels_zeros(p->work, accel_max(size[ACCEL_m], size[ACCEL_n]), &p->zeros);
     if (status == GPU_OK)
         status = factors_send(&p->factors);
     if (status == GPU_OK && p->pointers)
         status = send_pointers(p);
     if (status == GPU_OK)
         status = s->steps[SCHEDULE_COMPUTE] == 1 || is_in_place(p, C)
-                     ? run_in_order(p, &flow)
-                     : lane_flow(p->work->lane, &flow);
+                     ? flow_in_order(gpu_copies(p->work), p->work->lane, &flow)
+                     : gpu_copies(p->work)->flow(p->work->lane, &flow);
     flow.written += p->settled;
     if (status != GPU_OK)
         return after_failure(p, &flow, status);

@@ -85,7 +85,7 @@ static enum gpu_status get_memory(struct tiles *t, bool looks)
     for (int i = 0; status == GPU_OK && i < TILE_PARTS; i++) {
         int64_t bytes = part_bytes(t, i);
         if (bytes > 0 && !t->part[i].resident.here)
-            status = gpu_work_take(work, bytes, &t->part[i].memory);
+            status = gpu_memory(work)->take(work, bytes, &t->part[i].memory);
     }
     if (status != GPU_NO_MEMORY)
         return status;
@@ -186,7 +186,8 @@ enum gpu_status tiles_write_vector(struct tiles *t, int part)
     to.name = p->x->name;
     if (!resident_keeps_trust(t->work))
         return GPU_CHANGED;
-    enum gpu_status status = lane_download_whole(t->work->lane, &to, p->memory, to.rows);
+    enum gpu_status status =
+        gpu_copies(t->work)->download_whole(t->work->lane, &to, p->memory, to.rows);
     if (status == GPU_OK)
         note_written(t->work, p->x, 1, p->x->cols);
     return status;
@@ -205,9 +206,9 @@ static enum gpu_status write_back(struct tiles *t, struct tile *tile)
     to.backwards = t->uplo == 'U';
     to.diagonal = t->uplo == 'U' ? tile->rows - tile->cols : 0;
     enum gpu_status status =
-        whole ? lane_download_whole(t->work->lane, &to, tile->at.ptr, tile->at.ld)
-              : lane_download(t->work->lane, &to, tile->at.ptr, tile->at.ld, &tile->done_cols,
-                              &done_rows);
+        whole ? gpu_copies(t->work)->download_whole(t->work->lane, &to, tile->at.ptr, tile->at.ld)
+              : gpu_copies(t->work)->download(t->work->lane, &to, tile->at.ptr, tile->at.ld,
+                                              &tile->done_cols, &done_rows);
     if (status == GPU_OK)
         note_written(t->work, x, tile->rows, tile->cols);
     return status;
@@ -293,7 +294,8 @@ static enum gpu_status after_failure(const struct tiles *t, const struct tile *t
         return status;
     if (!damaged && whole && tile->done_cols == 0)
         return status;
-    if (damaged && (accel_is_read(t->work->call, out) || lane_wait(t->work->lane) != GPU_OK))
+    if (damaged &&
+        (accel_is_read(t->work->call, out) || gpu_copies(t->work)->wait(t->work->lane) != GPU_OK))
         return GPU_LOST;
     if (!rest_by_original(t, tile))
         return GPU_LOST;

@@ -81,7 +81,7 @@ static enum gpu_status substitute(struct solve *s, int64_t first, int64_t order,
     void *arguments[] = {&task};
     const int64_t blocks = (s->nrhs + s->fit.threads - 1) / s->fit.threads;
     const struct gpu_grid grid = {(unsigned)blocks, 1, s->fit.threads, 0, false};
-    return gpu_own_launch(s->work, s->kernel, grid, arguments);
+    return gpu_own(s->work)->launch(s->work, s->kernel, grid, arguments);
 }
 
 /* Subtracts from the right-hand sides' elements from `row` on, times alpha, what those from `col`
@@ -91,9 +91,10 @@ static enum gpu_status subtract(struct solve *s, int64_t row, int64_t rows, int6
 {
     const struct gpu_tile t = part_of_t(s, row, col), x = part_of_b(s, col), y = part_of_b(s, row);
     const char trans = s->across ? 'T' : 'N';
-    return s->left
-               ? kernel_gemm(s->work, trans, 'N', rows, s->nrhs, cols, minus_one, t, x, alpha, y)
-               : kernel_gemm(s->work, 'N', trans, s->nrhs, rows, cols, minus_one, x, t, alpha, y);
+    return s->left ? gpu_kernels(s->work)->gemm(s->work, trans, 'N', rows, s->nrhs, cols, minus_one,
+                                                t, x, alpha, y)
+                   : gpu_kernels(s->work)->gemm(s->work, 'N', trans, s->nrhs, rows, cols, minus_one,
+                                                x, t, alpha, y);
 }
 
 /* Solves for the elements from `first` on, of right-hand sides that lack nothing but the factor
@@ -127,7 +128,7 @@ static bool get_ready(struct solve *s, int64_t order)
         return false;
     failure_begin(&outer);
     const enum gpu_status status =
-        gpu_own_fit(s->work, s->kernel, SUBSTITUTION_THREADS, 0, &s->fit);
+        gpu_own(s->work)->fit(s->work, s->kernel, SUBSTITUTION_THREADS, 0, &s->fit);
     failure_end(&outer);
     if (status != GPU_OK && status != GPU_NO_MEMORY)
         gpu_solve_by_own(s->work->device, dtype, 0);
@@ -148,6 +149,7 @@ enum gpu_status triangle_solve(struct gpu_work *work, char side, char uplo, char
                       .nrhs = left ? n : m,
                       .a = a,
                       .b = b};
-    return get_ready(&s, order) ? solve_part(&s, 0, order, alpha)
-                                : kernel_trsm(work, side, uplo, trans, diag, m, n, alpha, a, b);
+    return get_ready(&s, order)
+               ? solve_part(&s, 0, order, alpha)
+               : gpu_kernels(work)->trsm(work, side, uplo, trans, diag, m, n, alpha, a, b);
 }

@@ -75,8 +75,8 @@ static void add_product(struct solver *s, struct accel_complex alpha, char trans
 {
     const int64_t k = transa == 'N' ? a.cols : a.rows;
     if (solver_is_well(s) && c.rows > 0 && c.cols > 0 && k > 0)
-        solver_note(s, kernel_gemm(s->work, transa, transb, c.rows, c.cols, k, alpha, tile_of(a),
-                                   tile_of(b), one, tile_of(c)));
+        solver_note(s, gpu_kernels(s->work)->gemm(s->work, transa, transb, c.rows, c.cols, k, alpha,
+                                                  tile_of(a), tile_of(b), one, tile_of(c)));
 }
 
 static void product(struct solver *s, char transa, char transb, struct array a, struct array b,
@@ -89,8 +89,8 @@ static void solve(struct solver *s, char side, char uplo, char trans, char diag,
                   struct array b)
 {
     if (solver_is_well(s) && b.rows > 0 && b.cols > 0)
-        solver_note(s, kernel_trsm(s->work, side, uplo, trans, diag, b.rows, b.cols, one,
-                                   tile_of(a), tile_of(b)));
+        solver_note(s, gpu_kernels(s->work)->trsm(s->work, side, uplo, trans, diag, b.rows, b.cols,
+                                                  one, tile_of(a), tile_of(b)));
 }
 
 /* Rows from `row` on; columns from `col` on. */
@@ -112,8 +112,9 @@ static void update_cholesky(struct solver *s, struct array c, struct array l)
     const char adjoint = solver_adjoint(s);
     const int64_t cols = c.cols;
     if (solver_is_well(s))
-        solver_note(s, kernel_syrk(s->work, accel_is_complex(s->dtype), 'L', 'N', cols, l.cols,
-                                   minus_one, tile_of(l), one, tile_of(c)));
+        solver_note(s,
+                    gpu_kernels(s->work)->syrk(s->work, accel_is_complex(s->dtype), 'L', 'N', cols,
+                                               l.cols, minus_one, tile_of(l), one, tile_of(c)));
     product(s, 'N', adjoint, below(l, cols), solver_part(l, 0, 0, cols, l.cols), below(c, cols));
 }
 
@@ -123,8 +124,9 @@ static void update_cholesky_across(struct solver *s, struct array c, struct arra
     const char adjoint = solver_adjoint(s);
     const int64_t rows = c.rows;
     if (solver_is_well(s))
-        solver_note(s, kernel_syrk(s->work, accel_is_complex(s->dtype), 'U', adjoint, rows, u.rows,
-                                   minus_one, tile_of(u), one, tile_of(c)));
+        solver_note(s, gpu_kernels(s->work)->syrk(s->work, accel_is_complex(s->dtype), 'U', adjoint,
+                                                  rows, u.rows, minus_one, tile_of(u), one,
+                                                  tile_of(c)));
     product(s, adjoint, 'N', solver_part(u, 0, 0, u.rows, rows), beyond(u, rows), beyond(c, rows));
 }
 
@@ -132,7 +134,7 @@ static void factor_cholesky(struct solver *s, bool across, struct array c)
 {
     const int64_t order = accel_min(c.rows, c.cols);
     const char uplo = across ? 'U' : 'L', adjoint = solver_adjoint(s);
-    solver_potrf(s, uplo, solver_part(c, 0, 0, order, order));
+    solver_library(s)->potrf(s, uplo, solver_part(c, 0, 0, order, order));
     if (s->reserve->measuring)
         return;
     solve(s, across ? 'L' : 'R', uplo, adjoint, 'N', c,
@@ -145,9 +147,10 @@ static void take_swaps(struct panel_steps *k, int j)
     const struct array pivots = panel_steps_list(k, j);
     if (solver_is_well(k->s))
         solver_note(k->s,
-                    lane_copy(k->s->work->lane,
-                              solver_part(k->swaps, k->panels->first[j], 0, pivots.rows, 1).ptr, 1,
-                              pivots.ptr, 2, 1, pivots.rows, sizeof(int32_t)));
+                    gpu_copies(k->s->work)
+                        ->copy(k->s->work->lane,
+                               solver_part(k->swaps, k->panels->first[j], 0, pivots.rows, 1).ptr, 1,
+                               pivots.ptr, 2, 1, pivots.rows, sizeof(int32_t)));
 }
 
 /* L is a block of a panel that has been factored; its exchanges come before its first block. */
@@ -159,8 +162,8 @@ static void update_lu(struct panel_steps *k, const struct schedule_step *step, s
     if (step->p == 0 && k->shared && k->shared->owner[step->i] != k->member)
         take_swaps(k, step->i);
     if (step->p == 0)
-        solver_laswp(k->s, below(c, from), solver_part(k->swaps, from, 0, exchanged, 1), 1,
-                     exchanged);
+        solver_library(k->s)->laswp(k->s, below(c, from),
+                                    solver_part(k->swaps, from, 0, exchanged, 1), 1, exchanged);
     struct array u = solver_part(c, row, 0, l.cols, c.cols);
     solve(k->s, 'L', 'L', 'N', 'U', l, u);
     product(k->s, 'N', 'N', below(l, l.cols), u, below(c, row + l.cols));
@@ -168,7 +171,8 @@ static void update_lu(struct panel_steps *k, const struct schedule_step *step, s
 
 static void factor_lu(struct panel_steps *k, const struct schedule_step *step, struct array c)
 {
-    solver_getrf(k->s, below(c, k->panels->first[step->j]), panel_steps_list(k, step->j));
+    solver_library(k->s)->getrf(k->s, below(c, k->panels->first[step->j]),
+                                panel_steps_list(k, step->j));
     if (!k->s->reserve->measuring)
         take_swaps(k, step->j);
 }
@@ -244,9 +248,10 @@ static void multiply_by_block(struct solver *s, const struct meeting *m)
 {
     const struct panels_action *action = m->action;
     if (solver_is_well(s) && m->mine.rows > 0 && m->mine.cols > 0)
-        solver_note(s, kernel_trmm(s->work, m->across ? 'R' : 'L', action->uplo, action->trans,
-                                   action->diag, m->mine.rows, m->mine.cols, one,
-                                   tile_of(m->diagonal), tile_of(m->mine)));
+        solver_note(s, gpu_kernels(s->work)->trmm(s->work, m->across ? 'R' : 'L', action->uplo,
+                                                  action->trans, action->diag, m->mine.rows,
+                                                  m->mine.cols, one, tile_of(m->diagonal),
+                                                  tile_of(m->mine)));
     add_other(s, m, one, action->trans, m->rest, m->mine);
 }
 
@@ -258,12 +263,12 @@ static void apply_block(struct panel_steps *k, const struct schedule_step *step,
     const struct schedule_cell block = panels_block(k->panels, step);
     const struct panels_columns changed = panels_changed(k->panels, step);
     if (k->exchanges && step->first)
-        solver_laswp(k->s, x, k->swaps, 1, call->order);
+        solver_library(k->s)->laswp(k->s, x, k->swaps, 1, call->order);
     x = lines(!call->across, x, changed.first, changed.end - changed.first);
     if (action->deed == PANELS_REFLECTS) {
-        solver_ormqr(k->s, call->across ? 'R' : 'L', action->trans, t,
-                     solver_part(k->list, block.col, 0, t.cols, 1),
-                     call->across ? beyond(x, block.col) : below(x, block.col));
+        solver_library(k->s)->ormqr(k->s, call->across ? 'R' : 'L', action->trans, t,
+                                    solver_part(k->list, block.col, 0, t.cols, 1),
+                                    call->across ? beyond(x, block.col) : below(x, block.col));
         return;
     }
     const struct meeting m = meet(call, action, block, panels_panel(k->panels, step->j).row, x, t);
@@ -288,7 +293,8 @@ static void factor_panel(struct panel_steps *k, const struct schedule_step *step
         factor_lu(k, step, c);
         break;
     default:
-        solver_geqrf(k->s, below(c, k->panels->first[step->j]), panel_steps_list(k, step->j));
+        solver_library(k->s)->geqrf(k->s, below(c, k->panels->first[step->j]),
+                                    panel_steps_list(k, step->j));
         break;
     }
 }
@@ -305,8 +311,8 @@ static void update_panel(struct panel_steps *k, const struct schedule_step *step
         update_lu(k, step, c, block);
         break;
     case PANELS_QR:
-        solver_ormqr(k->s, 'L', solver_adjoint(k->s), block,
-                     solver_part(k->list, col, 0, block.cols, 1), below(c, col));
+        solver_library(k->s)->ormqr(k->s, 'L', solver_adjoint(k->s), block,
+                                    solver_part(k->list, col, 0, block.cols, 1), below(c, col));
         break;
     default:
         apply_block(k, step, c, block);

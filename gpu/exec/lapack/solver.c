@@ -18,7 +18,7 @@ static gpu_address take(struct solver *s, int64_t bytes)
 {
     gpu_address memory = 0;
     if (solver_is_well(s) && bytes > 0)
-        solver_note(s, gpu_work_take(s->work, bytes, &memory));
+        solver_note(s, gpu_memory(s->work)->take(s->work, bytes, &memory));
     return memory;
 }
 
@@ -52,7 +52,7 @@ struct array solver_zeros(struct solver *s, int64_t rows, int64_t cols)
 {
     struct array x = solver_array(s, rows, cols);
     if (solver_is_well(s) && x.ptr)
-        solver_note(s, gpu_work_zero(s->work, x.ptr, x.ld * cols * solver_element(x)));
+        solver_note(s, gpu_memory(s->work)->zero(s->work, x.ptr, x.ld * cols * solver_element(x)));
     return x;
 }
 
@@ -125,7 +125,7 @@ static void begin(struct solver *s, struct gpu_work *work)
     enum accel_dtype dtype = work->call->routine->dtype;
     *s = (struct solver){
         .work = work, .call = work->call, .dtype = dtype, .real = accel_real_dtype(dtype)};
-    if (solver_note(s, lane_use_solver(work->lane)))
+    if (solver_note(s, gpu_copies(work)->use_solver(work->lane)))
         s->info = take(s, sizeof(struct solver_outcome));
 }
 
@@ -135,7 +135,8 @@ void solver_get_rectangle(struct solver *s, const struct lane_rectangle *to, str
 {
     int64_t done_cols, done_rows;
     if (solver_is_well(s))
-        solver_note(s, lane_download(s->work->lane, to, from.ptr, from.ld, &done_cols, &done_rows));
+        solver_note(s, gpu_copies(s->work)->download(s->work->lane, to, from.ptr, from.ld,
+                                                     &done_cols, &done_rows));
 }
 
 void solver_get(struct solver *s, void *to, struct array from)
@@ -176,8 +177,9 @@ void solver_keep_pivot(struct solver *s, struct array factor)
 {
     const gpu_address last = solver_part(factor, factor.rows - 1, factor.cols - 1, 1, 1).ptr;
     if (solver_is_well(s) && !(s->reserve && s->reserve->measuring))
-        solver_note(s, lane_copy(s->work->lane, s->info + offsetof(struct solver_outcome, pivot), 1,
-                                 last, 1, 1, 1, (int64_t)accel_dtype_size(s->real)));
+        solver_note(s, gpu_copies(s->work)->copy(
+                           s->work->lane, s->info + offsetof(struct solver_outcome, pivot), 1, last,
+                           1, 1, 1, (int64_t)accel_dtype_size(s->real)));
 }
 
 bool solver_is_definite(const struct solver *s, const struct solver_outcome *outcome)
@@ -257,7 +259,8 @@ void solver_refuse_small_pivots(struct solver *s, struct array lu)
         return;
     }
     if (solver_is_well(s))
-        solver_note(s, lane_copy(s->work->lane, there.ptr, 1, lu.ptr, lu.ld + 1, 1, pivots, size));
+        solver_note(s, gpu_copies(s->work)->copy(s->work->lane, there.ptr, 1, lu.ptr, lu.ld + 1, 1,
+                                                 pivots, size));
     solver_get(s, diagonal, there);
     solver_refuse_small_pivots_of(s, diagonal, 0, pivots);
     free(diagonal);
@@ -271,7 +274,7 @@ static void end(struct solver *s)
         solver_note(s, gpu_work_settle(s->work));
     solver_deliver(s);
     /* A kernel that still runs may use the host's workspace: then it is left alone. */
-    if (s->host && lane_wait(s->work->lane) == GPU_OK)
+    if (s->host && gpu_copies(s->work)->wait(s->work->lane) == GPU_OK)
         free(s->host);
 }
 
@@ -291,7 +294,7 @@ static double operand_bytes(const struct gpu_work *work)
 
 static bool would_fit_in_panels(const struct gpu_work *work)
 {
-    return operand_bytes(work) > SMALL_PART * (double)gpu_work_available(work);
+    return operand_bytes(work) > SMALL_PART * (double)gpu_memory(work)->available(work);
 }
 
 /* Nothing has been written yet. */

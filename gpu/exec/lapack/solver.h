@@ -235,42 +235,6 @@ void solver_gemm(struct solver *s, char transa, char transb, struct array a, str
 void solver_trsm(struct solver *s, char uplo, char trans, char diag, struct array a,
                  struct array b);
 
-/* ---- Steps: each is a driver or a part of one in the device's library. They overwrite their
- * operands as LAPACK's do, and wait for INFO: see solver_require_success(). ---- */
-
-void solver_potrf(struct solver *s, char uplo, struct array a);
-void solver_potrs(struct solver *s, char uplo, struct array a, struct array b);
-void solver_potri(struct solver *s, char uplo, struct array a);
-void solver_lauum(struct solver *s, char uplo, struct array a);
-/* pivots: ACCEL_INT32 for sytrf, ACCEL_INT64 for sytrs */
-void solver_sytrf(struct solver *s, char uplo, struct array a, struct array pivots);
-void solver_sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b);
-/* Of a Hermitian matrix; pivots: ACCEL_INT64. solver_has_hetrf(): whether the library has both. */
-bool solver_has_hetrf(void);
-void solver_hetrf(struct solver *s, char uplo, struct array a, struct array pivots);
-void solver_hetrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b);
-void solver_trtri(struct solver *s, char uplo, char diag, struct array a);
-
-/* pivots: ACCEL_INT64 */
-void solver_getrf(struct solver *s, struct array a, struct array pivots);
-void solver_getrs(struct solver *s, char trans, struct array a, struct array pivots,
-                  struct array b);
-/* Exchanges row i with row swaps[i - 1], for i = first .. last; swaps: ACCEL_INT32. Does not wait:
- * it has no INFO. */
-void solver_laswp(struct solver *s, struct array a, struct array swaps, int64_t first,
-                  int64_t last);
-
-void solver_geqrf(struct solver *s, struct array a, struct array tau);
-void solver_orgqr(struct solver *s, struct array a, struct array tau);
-/* c := op(Q) c */
-void solver_ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
-                  struct array c);
-
-/* a's triangle becomes the tridiagonal matrix and the reflectors, as ?sytrd and ?hetrd have them;
- * d, e: its real elements; tau: with room for a.rows elements. */
-void solver_sytrd(struct solver *s, char uplo, struct array a, struct array d, struct array e,
-                  struct array tau);
-
 /* Which eigenvalues: by LAPACK's RANGE those in (vl, vu], those from number il to iu, or all. */
 struct spectrum {
     char range;
@@ -278,28 +242,70 @@ struct spectrum {
     int64_t il, iu;
 };
 
-/* The functions that take a spectrum return how many eigenvalues are in it. */
-void solver_syevd(struct solver *s, char jobz, char uplo, struct array a, struct array w);
-int64_t solver_syevdx(struct solver *s, char jobz, struct spectrum part, char uplo, struct array a,
-                      struct array w);
-void solver_sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct array a,
-                  struct array b, struct array w);
-int64_t solver_sygvdx(struct solver *s, int64_t itype, char jobz, struct spectrum part, char uplo,
-                      struct array a, struct array b, struct array w);
-/* Computes the right vectors. Of a real matrix, w gets the real parts of all eigenvalues first,
- * then the imaginary ones. */
-bool solver_has_geev(void);
-void solver_geev(struct solver *s, char jobvr, struct array a, struct array w, struct array vr);
+/* The device's library of LAPACK: each function is a driver or a part of one. They overwrite their
+ * operands as LAPACK's do, and wait for INFO: see solver_require_success(). */
+struct solver_library {
+    void (*potrf)(struct solver *s, char uplo, struct array a);
+    void (*potrs)(struct solver *s, char uplo, struct array a, struct array b);
+    void (*potri)(struct solver *s, char uplo, struct array a);
+    void (*lauum)(struct solver *s, char uplo, struct array a);
+    /* pivots: ACCEL_INT32 for sytrf, ACCEL_INT64 for sytrs */
+    void (*sytrf)(struct solver *s, char uplo, struct array a, struct array pivots);
+    void (*sytrs)(struct solver *s, char uplo, struct array a, struct array pivots, struct array b);
+    /* Of a Hermitian matrix; pivots: ACCEL_INT64. has_hetrf(): whether the library has both. */
+    bool (*has_hetrf)(void);
+    void (*hetrf)(struct solver *s, char uplo, struct array a, struct array pivots);
+    void (*hetrs)(struct solver *s, char uplo, struct array a, struct array pivots, struct array b);
+    void (*trtri)(struct solver *s, char uplo, char diag, struct array a);
 
-/* Decomposes a, with rows >= cols, and destroys it; jobs: N, S, A. */
-void solver_gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
+    /* pivots: ACCEL_INT64 */
+    void (*getrf)(struct solver *s, struct array a, struct array pivots);
+    void (*getrs)(struct solver *s, char trans, struct array a, struct array pivots,
+                  struct array b);
+    /* Exchanges row i with row swaps[i - 1], for i = first .. last; swaps: ACCEL_INT32. Does not
+     * wait: it has no INFO. */
+    void (*laswp)(struct solver *s, struct array a, struct array swaps, int64_t first,
+                  int64_t last);
+
+    void (*geqrf)(struct solver *s, struct array a, struct array tau);
+    void (*orgqr)(struct solver *s, struct array a, struct array tau);
+    /* c := op(Q) c */
+    void (*ormqr)(struct solver *s, char side, char trans, struct array a, struct array tau,
+                  struct array c);
+
+    /* a's triangle becomes the tridiagonal matrix and the reflectors, as ?sytrd and ?hetrd have
+     * them; d, e: its real elements; tau: with room for a.rows elements. */
+    void (*sytrd)(struct solver *s, char uplo, struct array a, struct array d, struct array e,
+                  struct array tau);
+
+    /* The functions that take a spectrum return how many eigenvalues are in it. */
+    void (*syevd)(struct solver *s, char jobz, char uplo, struct array a, struct array w);
+    int64_t (*syevdx)(struct solver *s, char jobz, struct spectrum part, char uplo, struct array a,
+                      struct array w);
+    void (*sygvd)(struct solver *s, int64_t itype, char jobz, char uplo, struct array a,
+                  struct array b, struct array w);
+    int64_t (*sygvdx)(struct solver *s, int64_t itype, char jobz, struct spectrum part, char uplo,
+                      struct array a, struct array b, struct array w);
+    /* Computes the right vectors. Of a real matrix, w gets the real parts of all eigenvalues first,
+     * then the imaginary ones. */
+    bool (*has_geev)(void);
+    void (*geev)(struct solver *s, char jobvr, struct array a, struct array w, struct array vr);
+
+    /* Decomposes a, with rows >= cols, and destroys it; jobs: N, S, A. */
+    void (*gesvd)(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
                   struct array u, struct array vt);
-/* Do so by polar decomposition, which perturbs singular values close to zero, and by Jacobi
- * rotations. economy: u has as many columns as a. v is not transposed; u and v must exist even if
- * no vectors are wanted. Return solver_has_succeeded(). */
-bool solver_gesvdp(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
+    /* Do so by polar decomposition, which perturbs singular values close to zero, and by Jacobi
+     * rotations. economy: u has as many columns as a. v is not transposed; u and v must exist even
+     * if no vectors are wanted. Return solver_has_succeeded(). */
+    bool (*gesvdp)(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
                    struct array u, struct array v, double *perturbation);
-bool solver_gesvdj(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
+    bool (*gesvdj)(struct solver *s, bool wanted, bool economy, struct array a, struct array values,
                    struct array u, struct array v);
+};
+
+static inline const struct solver_library *solver_library(const struct solver *s)
+{
+    return s->work->device->functions->solver;
+}
 
 #endif

@@ -89,7 +89,7 @@ static void run_flow(struct run *r)
                         .context = r,
                         .copy_of = copy_of,
                         .compute = compute};
-    solver_note(s, lane_flow(s->work->lane, &flow));
+    solver_note(s, gpu_copies(s->work)->flow(s->work->lane, &flow));
     if (!r->scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
     s->largest = r->scan.largest > s->largest ? r->scan.largest : s->largest;
@@ -114,8 +114,8 @@ static void exchange_finished(struct run *r)
     for (int i = 1; i < p->count; i++) {
         const int64_t from = p->first[i], rows = panels_factored(p, i);
         if (rows > 0)
-            solver_laswp(r->s, solver_part(a, from, 0, a.rows - from, from),
-                         solver_part(r->steps.swaps, from, 0, rows, 1), 1, rows);
+            solver_library(r->s)->laswp(r->s, solver_part(a, from, 0, a.rows - from, from),
+                                        solver_part(r->steps.swaps, from, 0, rows, 1), 1, rows);
     }
 }
 
@@ -159,7 +159,7 @@ static bool take_memory(struct run *r, bool comes_up)
     panel_steps_measure(&r->steps, &r->reserve);
     if (is_cholesky(r) && comes_up && solver_is_well(s)) {
         const int64_t bytes = (int64_t)place_of(r, r->panels.count).ptr;
-        const enum gpu_status status = gpu_work_take(s->work, bytes, &r->places);
+        const enum gpu_status status = gpu_memory(s->work)->take(s->work, bytes, &r->places);
         if (status == GPU_NO_MEMORY)
             return false;
         solver_note(s, status);
@@ -192,13 +192,13 @@ static void factor_whole(struct solver *s, const struct panels_call *call, struc
 {
     switch (call->kind) {
     case PANELS_CHOLESKY:
-        solver_potrf(s, call->across ? 'U' : 'L', a);
+        solver_library(s)->potrf(s, call->across ? 'U' : 'L', a);
         break;
     case PANELS_LU:
-        solver_getrf(s, a, list);
+        solver_library(s)->getrf(s, a, list);
         break;
     default:
-        solver_geqrf(s, a, list);
+        solver_library(s)->geqrf(s, a, list);
         break;
     }
 }

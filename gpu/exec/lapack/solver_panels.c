@@ -52,7 +52,7 @@ static void restart(struct solver *s)
 {
     if (!solver_note(s, gpu_work_settle(s->work)))
         return;
-    gpu_work_drop(s->work);
+    gpu_memory(s->work)->drop(s->work);
     s->inputs_kept = 0; /* the copies that were to stay are gone with it */
     free(s->host);
     s->host = NULL;
@@ -124,7 +124,7 @@ static void prepare(struct run *r)
         take_device_memory(r);
         if (s->status != GPU_NO_MEMORY)
             return;
-        gpu_work_drop(s->work);
+        gpu_memory(s->work)->drop(s->work);
         s->status = GPU_OK;
     }
     solver_note(s, GPU_NO_MEMORY);
@@ -202,7 +202,7 @@ static void run_flow(struct run *r)
         return;
     s->reserve = &r->reserve;
     begin_pages(r, &pages, runs);
-    solver_note(s, lane_flow(s->work->lane, &flow));
+    solver_note(s, gpu_copies(s->work)->flow(s->work->lane, &flow));
     populate_end(&pages);
     if (!r->copies.scan.finite)
         solver_note(s, GPU_UNSUPPORTED);

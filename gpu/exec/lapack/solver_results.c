@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpu/pack/pieces.h"
+#include "gpu/pack/pack_job.h"
 
 /* Returns whether the result has been added; then its `staged` is freed with the solver. */
 static bool add_result(struct solver *s, struct result result)
@@ -125,9 +126,9 @@ static void write_in_place(struct solver *s, struct result *r)
     to.digest = begin_result(s, r);
     r->copied = pieces_matrix_sent(&to, r->from.ld);
     const enum gpu_status status =
-        solver_is_well(s)
-            ? lane_download(s->work->lane, &to, r->from.ptr, r->from.ld, &done_cols, &done_rows)
-            : s->status;
+        solver_is_well(s) ? gpu_copies(s->work)->download(s->work->lane, &to, r->from.ptr,
+                                                          r->from.ld, &done_cols, &done_rows)
+                          : s->status;
     s->touched = s->touched || (is_input(r) && (done_cols > 0 || done_rows > 0));
     if (status != GPU_OK)
         s->status = s->touched ? GPU_LOST : status;
@@ -149,7 +150,7 @@ static bool store(struct solver *s, const struct result *r)
     struct accel_span part = *r->to;
     if (part.place == ACCEL_HOST) {
         const struct lane_rectangle to = place_of(r);
-        staging_unpack(&to, r->staged, to.rows);
+        pack_matrix_unpack(&to, r->staged, to.rows);
         return true;
     }
     if (part.inc) {

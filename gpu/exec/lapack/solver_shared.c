@@ -192,7 +192,7 @@ static void take_device_memory(struct run *r)
     /* Panels without a diagonal are not factored. Only now: what an attempt without memory gives
      * back must not be written any more. */
     if (solver_is_well(s))
-        solver_note(s, gpu_work_zero(s->work, r->steps.outcomes.ptr, outcome_bytes));
+        solver_note(s, gpu_memory(s->work)->zero(s->work, r->steps.outcomes.ptr, outcome_bytes));
 }
 
 /* Vectors take a little, and each block that the pool gives is a whole number of its units. */
@@ -224,7 +224,7 @@ static void prepare(struct run *r)
         take_device_memory(r);
         if (s->status != GPU_NO_MEMORY)
             return;
-        gpu_work_drop(s->work);
+        gpu_memory(s->work)->drop(s->work);
         s->status = GPU_OK;
     }
     solver_note(s, GPU_NO_MEMORY);
@@ -259,7 +259,7 @@ static void run_member(struct solver *s, struct solver_shared *shared, int me,
         prepare(&r);
     if (solver_is_well(s)) {
         s->reserve = &r.reserve;
-        solver_note(s, lane_flow(s->work->lane, &flow));
+        solver_note(s, gpu_copies(s->work)->flow(s->work->lane, &flow));
         s->reserve = NULL;
     }
     if (solver_is_well(s) && !all_there(shared, me))
@@ -297,4 +297,13 @@ void solver_shared_help(struct solver *s)
     }
     run_member(s, shared, s->work->host->member, job);
     leave(shared);
+}
+
+enum gpu_status solver_run_call(struct gpu_work *work)
+{
+    const struct accel_op *const op = work->call->op;
+    void (*const in_panels)(struct solver *) = op->in_panels ? op->in_panels->steps : NULL;
+    if (!work->host->shared)
+        return solver_run(work, op->steps, in_panels);
+    return solver_run(work, work->host->member == 0 ? in_panels : solver_shared_help, NULL);
 }

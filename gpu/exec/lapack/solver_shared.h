@@ -29,4 +29,8 @@ void solver_shared_lead(struct solver *s, struct panels_job *job);
 /* The steps of another member. A status of GPU_UNSUPPORTED may also mean that it was stopped. */
 void solver_shared_help(struct solver *s);
 
+/* Runs a call of LAPACK: the operation's steps, or those of a member of the devices that share
+ * it. */
+enum gpu_status solver_run_call(struct gpu_work *work);
+
 #endif

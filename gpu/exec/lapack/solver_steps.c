@@ -15,15 +15,16 @@ static struct gpu_tile tile_of(struct array x)
 void solver_copy(struct solver *s, struct array to, struct array from)
 {
     if (solver_is_well(s) && from.rows > 0 && from.cols > 0)
-        solver_note(s, lane_copy(s->work->lane, to.ptr, to.ld, from.ptr, from.ld, from.rows,
-                                 from.cols, (int64_t)accel_dtype_size(from.dtype)));
+        solver_note(s, gpu_copies(s->work)->copy(s->work->lane, to.ptr, to.ld, from.ptr, from.ld,
+                                                 from.rows, from.cols,
+                                                 (int64_t)accel_dtype_size(from.dtype)));
 }
 
 void solver_transpose(struct solver *s, struct array to, struct array from)
 {
     if (solver_is_well(s) && from.rows > 0 && from.cols > 0)
-        solver_note(s, kernel_transpose(s->work, solver_adjoint(s), to.rows, to.cols, tile_of(from),
-                                        tile_of(to)));
+        solver_note(s, gpu_kernels(s->work)->transpose(s->work, solver_adjoint(s), to.rows, to.cols,
+                                                       tile_of(from), tile_of(to)));
 }
 
 /* The order of a triangle that is packed at once: packed storage has a largest one, see
@@ -40,10 +41,12 @@ struct array solver_upper(struct solver *s, struct array from)
         struct array on_it = solver_part(from, col, col, cols, cols);
         solver_copy(s, solver_part(to, 0, col, col, cols), above);
         if (solver_is_well(s))
-            solver_note(s, kernel_pack_triangle(s->work, 'U', cols, tile_of(on_it), packed.ptr));
+            solver_note(s, gpu_kernels(s->work)->pack_triangle(s->work, 'U', cols, tile_of(on_it),
+                                                               packed.ptr));
         if (solver_is_well(s))
-            solver_note(s, kernel_unpack_triangle(s->work, 'U', cols, packed.ptr,
-                                                  tile_of(solver_part(to, col, col, cols, cols))));
+            solver_note(s, gpu_kernels(s->work)->unpack_triangle(
+                               s->work, 'U', cols, packed.ptr,
+                               tile_of(solver_part(to, col, col, cols, cols))));
     }
     return to;
 }
@@ -70,8 +73,8 @@ void solver_set_diagonal(struct solver *s, struct array a, const double *values)
         solver_put(s, vector, host);
     free(host);
     if (solver_is_well(s))
-        solver_note(s, kernel_copy(s->work, n, (struct gpu_vector){vector.ptr, 1},
-                                   (struct gpu_vector){a.ptr, a.ld + 1}));
+        solver_note(s, gpu_kernels(s->work)->copy(s->work, n, (struct gpu_vector){vector.ptr, 1},
+                                                  (struct gpu_vector){a.ptr, a.ld + 1}));
 }
 
 void solver_get_diagonal(struct solver *s, void *to, struct array a)
@@ -79,8 +82,8 @@ void solver_get_diagonal(struct solver *s, void *to, struct array a)
     int64_t n = accel_min(a.rows, a.cols);
     struct array vector = solver_array(s, n, 1);
     if (solver_is_well(s))
-        solver_note(s, kernel_copy(s->work, n, (struct gpu_vector){a.ptr, a.ld + 1},
-                                   (struct gpu_vector){vector.ptr, 1}));
+        solver_note(s, gpu_kernels(s->work)->copy(s->work, n, (struct gpu_vector){a.ptr, a.ld + 1},
+                                                  (struct gpu_vector){vector.ptr, 1}));
     solver_get(s, to, vector);
 }
 
@@ -91,13 +94,13 @@ void solver_gemm(struct solver *s, char transa, char transb, struct array a, str
 {
     int64_t k = transa == 'N' ? a.cols : a.rows;
     if (solver_is_well(s) && c.rows > 0 && c.cols > 0)
-        solver_note(s, kernel_gemm(s->work, transa, transb, c.rows, c.cols, k, one, tile_of(a),
-                                   tile_of(b), zero, tile_of(c)));
+        solver_note(s, gpu_kernels(s->work)->gemm(s->work, transa, transb, c.rows, c.cols, k, one,
+                                                  tile_of(a), tile_of(b), zero, tile_of(c)));
 }
 
 void solver_trsm(struct solver *s, char uplo, char trans, char diag, struct array a, struct array b)
 {
     if (solver_is_well(s) && b.rows > 0 && b.cols > 0)
-        solver_note(s, kernel_trsm(s->work, 'L', uplo, trans, diag, b.rows, b.cols, one, tile_of(a),
-                                   tile_of(b)));
+        solver_note(s, gpu_kernels(s->work)->trsm(s->work, 'L', uplo, trans, diag, b.rows, b.cols,
+                                                  one, tile_of(a), tile_of(b)));
 }

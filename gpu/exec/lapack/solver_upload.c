@@ -44,8 +44,8 @@ static void copy_kept(struct solver *s, struct array to, const struct accel_span
                       gpu_address kept)
 {
     const int64_t bytes = accel_bytes(x);
-    if (!solver_note(s, lane_copy(s->work->lane, to.ptr, to.ld, kept, to.ld, x->rows, x->cols,
-                                  solver_element(to))))
+    if (!solver_note(s, gpu_copies(s->work)->copy(s->work->lane, to.ptr, to.ld, kept, to.ld,
+                                                  x->rows, x->cols, solver_element(to))))
         return;
     s->work->host->kept_bytes += bytes;
     gpu_work_event(s->work, GPU_EVENT_KEPT, x, x->rows, x->cols, bytes);
@@ -61,11 +61,12 @@ static void copy_to_keep(struct solver *s, struct array from, const struct resid
     const int64_t bytes = from.ld * from.cols * solver_element(from);
     struct kept_input kept = {0, *r};
     if (s->inputs_kept == ACCEL_SPANS || s->work->blocks > WORK_BLOCKS / 2 ||
-        gpu_work_available(s->work) / KEEP_ROOM < bytes ||
-        gpu_work_take(s->work, bytes, &kept.memory) != GPU_OK)
+        gpu_memory(s->work)->available(s->work) / KEEP_ROOM < bytes ||
+        gpu_memory(s->work)->take(s->work, bytes, &kept.memory) != GPU_OK)
         return;
-    const enum gpu_status status = lane_copy(s->work->lane, kept.memory, from.ld, from.ptr, from.ld,
-                                             from.rows, from.cols, solver_element(from));
+    const enum gpu_status status =
+        gpu_copies(s->work)->copy(s->work->lane, kept.memory, from.ld, from.ptr, from.ld, from.rows,
+                                  from.cols, solver_element(from));
     if (status != GPU_UNSUPPORTED && solver_note(s, status))
         s->kept[s->inputs_kept++] = kept;
 }
@@ -155,7 +156,7 @@ void solver_put(struct solver *s, struct array to, const void *from)
     const struct lane_rectangle there =
         lane_whole((char *)(uintptr_t)from, to.rows, to.cols, to.rows, solver_element(to));
     if (solver_is_well(s))
-        solver_note(s, lane_upload(s->work->lane, to.ptr, to.ld, &there));
+        solver_note(s, gpu_copies(s->work)->upload(s->work->lane, to.ptr, to.ld, &there));
 }
 
 int64_t *solver_read_pivots(struct solver *s, const struct accel_span *x, int64_t limit,

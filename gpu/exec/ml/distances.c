@@ -20,7 +20,7 @@ static gpu_address take(struct distances *d, int64_t rows, int64_t cols)
     if (!accel_mul(rows, cols, &elements) || elements > INT64_MAX / BYTES)
         distances_note(d, GPU_NO_MEMORY);
     if (d->status == GPU_OK)
-        distances_note(d, gpu_work_take(d->work, elements * BYTES, &memory));
+        distances_note(d, gpu_memory(d->work)->take(d->work, elements * BYTES, &memory));
     return memory;
 }
 
@@ -32,7 +32,8 @@ static void upload(struct distances *d, const struct point_set *x, int64_t first
                                      ? lane_whole(host, count, d->features, x->count, BYTES)
                                      : lane_whole(host, d->features, count, d->features, BYTES);
     from.scan = &d->scan;
-    if (d->status != GPU_OK || !distances_note(d, lane_upload(d->work->lane, to, from.rows, &from)))
+    if (d->status != GPU_OK ||
+        !distances_note(d, gpu_copies(d->work)->upload(d->work->lane, to, from.rows, &from)))
         return;
     d->work->host->up_bytes += from.rows * from.cols * BYTES;
     gpu_work_event(d->work, GPU_EVENT_H2D, NULL, from.rows, from.cols,
@@ -46,7 +47,7 @@ static void upload(struct distances *d, const struct point_set *x, int64_t first
 static int64_t queries_at_once(const struct distances *d)
 {
     const int64_t most_bytes = 32 << 20, each = (d->train.count + d->features) * BYTES;
-    const int64_t bytes = accel_min(most_bytes, gpu_work_available(d->work) / 2);
+    const int64_t bytes = accel_min(most_bytes, gpu_memory(d->work)->available(d->work) / 2);
     const int64_t most = accel_max(bytes / each / DISTANCES_QUERIES, 1) * DISTANCES_QUERIES;
     return accel_min(most, d->queries.count);
 }
@@ -55,7 +56,8 @@ void distances_begin(struct distances *d)
 {
     d->scan = gpu_scan_begin(true);
     if (d->status == GPU_OK)
-        distances_note(d, gpu_own_fit(d->work, "distances", DISTANCES_THREADS, 0, &d->fit));
+        distances_note(d,
+                       gpu_own(d->work)->fit(d->work, "distances", DISTANCES_THREADS, 0, &d->fit));
     d->on_device[0] = take(d, d->train.count, d->features);
     upload(d, &d->train, 0, d->train.count, d->on_device[0]);
     if (d->status != GPU_OK)
@@ -89,7 +91,7 @@ void distances_compute(struct distances *d, int64_t first)
                          &d->distance};
     upload(d, &d->queries, first, count, d->on_device[1]);
     if (d->status == GPU_OK)
-        distances_note(d, gpu_own_launch(d->work, "distances", grid, arguments));
+        distances_note(d, gpu_own(d->work)->launch(d->work, "distances", grid, arguments));
 }
 
 void distances_fetch(struct distances *d, int64_t count)
@@ -98,8 +100,8 @@ void distances_fetch(struct distances *d, int64_t count)
         lane_whole((char *)d->down, d->train.count, count, d->train.count, BYTES);
     int64_t done_cols, done_rows;
     if (d->status != GPU_OK ||
-        !distances_note(d, lane_download(d->work->lane, &to, d->distance, d->train.count,
-                                         &done_cols, &done_rows)))
+        !distances_note(d, gpu_copies(d->work)->download(d->work->lane, &to, d->distance,
+                                                         d->train.count, &done_cols, &done_rows)))
         return;
     d->work->host->down_bytes += to.rows * to.cols * BYTES;
     gpu_work_event(d->work, GPU_EVENT_D2H, NULL, to.rows, to.cols, to.rows * to.cols * BYTES);

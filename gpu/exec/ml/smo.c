@@ -21,7 +21,7 @@ gpu_address smo_take(struct smo *s, int64_t bytes)
 {
     gpu_address memory = 0;
     if (s->status == GPU_OK)
-        smo_note(s, gpu_work_take(s->work, accel_max(bytes, 16), &memory));
+        smo_note(s, gpu_memory(s->work)->take(s->work, accel_max(bytes, 16), &memory));
     return memory;
 }
 
@@ -34,7 +34,8 @@ static void note_copy(struct smo *s, enum gpu_event_kind kind, int64_t *count, i
 static void upload(struct smo *s, gpu_address to, int64_t ld, struct lane_rectangle from)
 {
     const int64_t bytes = from.rows * from.cols * from.size;
-    if (s->status == GPU_OK && bytes > 0 && smo_note(s, lane_upload(s->work->lane, to, ld, &from)))
+    if (s->status == GPU_OK && bytes > 0 &&
+        smo_note(s, gpu_copies(s->work)->upload(s->work->lane, to, ld, &from)))
         note_copy(s, GPU_EVENT_H2D, &s->work->host->up_bytes, bytes);
 }
 
@@ -55,7 +56,8 @@ void smo_read(struct smo *s, void *to, gpu_address from, int64_t bytes)
     const struct lane_rectangle there = lane_whole(to, bytes, 1, bytes, 1);
     int64_t done_cols, done_rows;
     if (s->status == GPU_OK && bytes > 0 &&
-        smo_note(s, lane_download(s->work->lane, &there, from, bytes, &done_cols, &done_rows)))
+        smo_note(s, gpu_copies(s->work)->download(s->work->lane, &there, from, bytes, &done_cols,
+                                                  &done_rows)))
         note_copy(s, GPU_EVENT_D2H, &s->work->host->down_bytes, bytes);
 }
 
@@ -81,7 +83,7 @@ static struct smo_matrix dense(struct smo *s, int64_t rows, int64_t features, bo
     else
         x.values = smo_take(s, elements * 8);
     if (s->status == GPU_OK && (zeros || features == 0))
-        smo_note(s, gpu_work_zero(s->work, x.values, elements * 8));
+        smo_note(s, gpu_memory(s->work)->zero(s->work, x.values, elements * 8));
     return x;
 }
 
@@ -108,14 +110,14 @@ struct smo_matrix smo_put_csr(struct smo *s, const int64_t *start, const int32_t
 void smo_launch(struct smo *s, const char *kernel, struct gpu_grid grid, void **arguments)
 {
     if (s->status == GPU_OK)
-        smo_note(s, gpu_own_launch(s->work, kernel, grid, arguments));
+        smo_note(s, gpu_own(s->work)->launch(s->work, kernel, grid, arguments));
 }
 
 unsigned smo_threads(struct smo *s, const char *kernel, unsigned threads)
 {
     struct gpu_fit fit = {.threads = 1};
     if (s->status == GPU_OK)
-        smo_note(s, gpu_own_fit(s->work, kernel, threads, 0, &fit));
+        smo_note(s, gpu_own(s->work)->fit(s->work, kernel, threads, 0, &fit));
     return fit.threads;
 }
 
@@ -135,7 +137,7 @@ struct svm_rows smo_rows(struct smo *s, const struct smo_matrix *x)
     void *arguments[] = {&rows};
     if (s->kernel.type == SMO_PRECOMPUTED && s->status == GPU_OK)
         /* Needed by no kernel value */
-        smo_note(s, gpu_work_zero(s->work, rows.square, x->rows * 8));
+        smo_note(s, gpu_memory(s->work)->zero(s->work, rows.square, x->rows * 8));
     else
         smo_launch(s, "svm_squares", elementwise(s, "svm_squares", x->rows, 1), arguments);
     return rows;
@@ -163,7 +165,8 @@ static void products(struct smo *s, int64_t m, int64_t n, int64_t features, stru
                      struct gpu_tile b, struct gpu_tile to)
 {
     if (s->status == GPU_OK)
-        smo_note(s, kernel_gemm(s->work, 'T', 'N', m, n, features, one, a, b, zero, to));
+        smo_note(
+            s, gpu_kernels(s->work)->gemm(s->work, 'T', 'N', m, n, features, one, a, b, zero, to));
 }
 
 /* Some columns of the kernel matrix, in double or as floats. */
@@ -201,7 +204,7 @@ void smo_kernel_matrix(struct smo *s, const struct svm_rows *x, const struct smo
 static int64_t block_of(struct smo *s, const struct smo_matrix *vectors,
                         const struct smo_matrix *support)
 {
-    const int64_t budget = accel_min(gpu_work_available(s->work) / 4, 256 << 20);
+    const int64_t budget = accel_min(gpu_memory(s->work)->available(s->work) / 4, 256 << 20);
     const int64_t each = 8 * (support->rows + (vectors->start ? support->features : 0) + 16);
     return accel_max(1, accel_min(vectors->rows, budget / each));
 }
@@ -216,7 +219,7 @@ static void values_of(struct smo *s, const struct svm_rows *vectors, int64_t fir
     gpu_address square = support->square, of_vectors = vectors->square + (gpu_address)(first * 8);
     if (vectors->start && s->status == GPU_OK) {
         from = (struct gpu_tile){block->values, block->ld};
-        smo_note(s, gpu_work_zero(s->work, from.ptr, count * from.ld * 8));
+        smo_note(s, gpu_memory(s->work)->zero(s->work, from.ptr, count * from.ld * 8));
         smo_fill_dense(s, vectors, first, count, from.ptr, from.ld);
     }
     products(s, rows, count, dense->features, (struct gpu_tile){dense->values, dense->ld}, from,

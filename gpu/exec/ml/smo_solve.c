@@ -197,7 +197,7 @@ static int64_t chunk_columns(const struct smo_matrix *x)
 /* Returns the bytes that blocks can have. The pool rounds each block up, by an eighth at most. */
 static int64_t usable(const struct plan *plan)
 {
-    return gpu_work_available(plan->s->work) / 9 * 8;
+    return gpu_memory(plan->s->work)->available(plan->s->work) / 9 * 8;
 }
 
 /* Returns whether the kernel matrix fits beside all else. */
@@ -296,7 +296,8 @@ static void choose_kernel(struct plan *plan)
     plan->kernel = plan->by_rows ? "smo_solve_rows" : "smo_solve_matrix";
     plan->shared_bytes = SMO_SHARED_BYTES(threads);
     if (smo_note(plan->s,
-                 gpu_own_fit(plan->s->work, plan->kernel, threads, plan->shared_bytes, &plan->fit)))
+                 gpu_own(plan->s->work)
+                     ->fit(plan->s->work, plan->kernel, threads, plan->shared_bytes, &plan->fit)))
         plan->blocks = blocks_for(plan);
 }
 
@@ -336,7 +337,7 @@ static void solve_some(struct plan *plan, int64_t first, int64_t count)
     do {
         const int64_t before = iterations_so_far(plan);
         if (together && s->status == GPU_OK)
-            smo_note(s, gpu_work_zero(s->work, arrived, 8));
+            smo_note(s, gpu_memory(s->work)->zero(s->work, arrived, 8));
         smo_launch(s, plan->kernel, grid,
                    (void *[]){&tasks, &s->kernel, &plan->rows, &together, &limit, &arrived});
         smo_read(s, &plan->task[first], tasks, count * size);

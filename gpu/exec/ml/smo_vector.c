@@ -11,13 +11,13 @@ static void keep(struct smo *s, const struct gpu_key *key, unsigned part, gpu_ad
 {
     const struct gpu_key own = part_of(key, part);
     if (s->status == GPU_OK)
-        smo_note(s, gpu_work_keep(s->work, memory, &own));
+        smo_note(s, gpu_memory(s->work)->keep(s->work, memory, &own));
 }
 
 static bool find(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address *memory)
 {
     const struct gpu_key own = part_of(key, part);
-    return s->status == GPU_OK && gpu_work_find(s->work, &own, memory);
+    return s->status == GPU_OK && gpu_memory(s->work)->find(s->work, &own, memory);
 }
 
 void smo_keep(struct smo *s, const struct gpu_key *key, const struct smo_matrix *x)

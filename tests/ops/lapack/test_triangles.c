@@ -184,8 +184,10 @@ static void a_triangle_alone_is_copied(void **state)
 static void longer_ones_are_refused(struct solver *s)
 {
     const struct gpu_tile tile = {0, n};
-    assert_int_equal(kernel_pack_triangle(s->work, 'U', n, tile, 0), GPU_UNSUPPORTED);
-    assert_int_equal(kernel_unpack_triangle(s->work, 'U', n, 0, tile), GPU_UNSUPPORTED);
+    assert_int_equal(gpu_kernels(s->work)->pack_triangle(s->work, 'U', n, tile, 0),
+                     GPU_UNSUPPORTED);
+    assert_int_equal(gpu_kernels(s->work)->unpack_triangle(s->work, 'U', n, 0, tile),
+                     GPU_UNSUPPORTED);
 }
 
 static void packing_has_a_largest_order(void **state)

@@ -900,7 +900,7 @@ static void a_launch_may_fail(void **state)
             original_fails = place % 2 == 0;
             cuda_api.cuLaunchKernel_p = count_launch;
             const enum gpu_status status = call.op->run(&work);
-            gpu_work_drop(&work);
+            gpu_memory(&work)->drop(&work);
             cuda_api = real;
             failure_end(&before);
             if (status == GPU_OK) {
