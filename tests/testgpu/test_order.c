@@ -26,10 +26,11 @@ static int make_room(struct room *room)
     return 0;
 }
 
-/* Whatever is on the streams is done long ago, and the host does not know. */
+/* Whatever is on the streams is done long ago, and the host does not know. A stream's thread may be
+ * late on a busy machine. */
 static void let_time_pass(void)
 {
-    usleep(30000);
+    usleep(100000);
 }
 
 static int end_room(struct room *room)
