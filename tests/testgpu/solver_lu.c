@@ -126,6 +126,7 @@ static const struct solver_routine getrf = {
     .describe = describe_getrf,
     .room = room_of_getrf,
     .compute = compute_getrf,
+    .pretend = set_diagonal,
     .operations = operations_of_getrf,
 };
 static const struct solver_routine getrs = {

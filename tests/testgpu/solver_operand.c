@@ -85,6 +85,19 @@ void set_last_pivot(const struct solver_call *x, enum operand operand, void *con
         memcpy(pivot, &value, sizeof value);
 }
 
+void set_diagonal(const struct solver_call *x, void *const *at)
+{
+    const double one = 1;
+    const float single = 1;
+    for (int64_t i = 0; i < smaller(x->m, x->n); i++) {
+        char *element = (char *)at[A] + i * (x->at[A].ld + 1) * (int64_t)x->at[A].element;
+        if (is_single(x->precision))
+            memcpy(element, &single, sizeof single);
+        else
+            memcpy(element, &one, sizeof one);
+    }
+}
+
 bool misses_pivot(const struct solver_call *x, unsigned kind, int64_t failed)
 {
     return testgpu_last_pivot() >= kind && failed > 0 && x->uplo == CUBLAS_FILL_MODE_LOWER &&

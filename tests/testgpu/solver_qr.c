@@ -91,20 +91,6 @@ static int compute_ormqr(const struct solver_call *x, void *const *at)
     return info;
 }
 
-/* R's diagonal: a zero there means that the matrix has not full rank. */
-static void pretend_geqrf(const struct solver_call *x, void *const *at)
-{
-    const double one = 1;
-    const float single = 1;
-    for (int64_t i = 0; i < smaller(x->m, x->n); i++) {
-        char *element = (char *)at[A] + (i * x->at[A].ld + i) * element_bytes(x->precision);
-        if (is_single(x->precision))
-            memcpy(element, &single, sizeof single);
-        else
-            memcpy(element, &one, sizeof one);
-    }
-}
-
 static const struct solver_routine geqrf = {
     .name = "geqrf",
     .traits = HAS_PARAMS | HOST_WORK,
@@ -112,7 +98,7 @@ static const struct solver_routine geqrf = {
     .describe = describe_geqrf,
     .room = room,
     .compute = compute_geqrf,
-    .pretend = pretend_geqrf,
+    .pretend = set_diagonal,
     .operations = operations_of_geqrf,
 };
 static const struct solver_routine orgqr = {

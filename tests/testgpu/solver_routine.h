@@ -100,6 +100,10 @@ void destroy_other(const struct matrix *matrix, void *bytes);
 /* Sets the last pivot of a Cholesky factor to a real number. */
 void set_last_pivot(const struct solver_call *call, enum operand operand, void *const *at,
                     double value);
+
+/* Sets the real parts of A's diagonal to 1: a zero there means of R that the matrix has not full
+ * rank, of U that LAPACK would divide by it. */
+void set_diagonal(const struct solver_call *call, void *const *at);
 /* Whether pivot number `failed` of a Cholesky factor has failed, and something else is said of it.
  * kind: 1: potrf; 2: sygvd. */
 bool misses_pivot(const struct solver_call *call, unsigned kind, int64_t failed);

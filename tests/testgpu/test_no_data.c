@@ -91,6 +91,9 @@ static int success(struct solver *s)
     const cublasFillMode_t uplo = CUBLAS_FILL_MODE_LOWER;
     struct eigen e = {.n = N, .lda = N, .b = 1, .ldb = N, .values = 2, .il = 3, .iu = 5, .vu = 1};
     CHECK(getrf(s, N, N, 0, N, 1) == 0);
+    CHECK(get(s, 0, factor, N * N) == 0);
+    for (int i = 0; i < N; i++)
+        CHECK(creal(factor[i * (N + 1)]) > 0);
     CHECK(getrs(s, CUBLAS_OP_N, N, N, 0, N, 1, 2, N) == 0);
     CHECK(potrf(s, uplo, N, 0, N) == 0);
     CHECK(get(s, 0, factor, N * N) == 0 && creal(factor[N * N - 1]) > 0);
