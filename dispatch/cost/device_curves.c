@@ -129,17 +129,14 @@ static void choose_svd(struct gpu_device *gpu, const struct cost_curves *p)
 /* Sets what solving by triangles takes. */
 static void set_solving(struct cost_curves *p)
 {
-    for (int i = 0; p->measured && i < ACCEL_DTYPES; i++) {
+    for (int i = 0; p->measured && i < ACCEL_DTYPES; i++)
         for (int own = 0; own < 2; own++) {
             const struct calibration_solve_names names =
                 calibration_solve_names((enum accel_dtype)i, own);
             p->solving[i][own].gbps = curves_value_or(p, names.gbps, 0);
             p->solving[i][own].row_ms = curves_value_or(p, names.row_ms, 0);
+            p->own_nrhs[i] = own ? (int64_t)curves_value_or(p, names.nrhs, 0) : 0;
         }
-        const struct calibration_solve_names ours =
-            calibration_solve_names((enum accel_dtype)i, true);
-        p->own_nrhs[i] = (int64_t)curves_value_or(p, ours.nrhs, 0);
-    }
 }
 
 struct cost_curves *cost_curves_of(struct gpu_device *gpu)

@@ -74,7 +74,7 @@ void model_work_of(const struct accel_call *call, bool device, struct model_work
         /* Matrices that products share go up once. An array without a first matrix may not be
          * read. */
         if (accel_is_read(call, x))
-            work->up_bytes += !x->array || x->ptr
+            work->up_bytes += call->batch > 1 && (!x->array || x->ptr)
                                   ? bytes / batch * (double)scheduled_distinct(x, call->batch)
                                   : bytes;
     }

@@ -10,7 +10,7 @@ enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call
 
 void gpu_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch)
 {
-    if (device && device->functions->locate)
+    if (device)
         device->functions->locate(device, spans, count, batch);
     else
         gpu_program_locate(spans, count, batch);
@@ -18,25 +18,23 @@ void gpu_locate(struct gpu_device *device, struct accel_span *spans, int count, 
 
 bool gpu_fetch(struct gpu_device *device, void *host, const struct accel_span *x)
 {
-    return device && device->functions->fetch && device->functions->fetch(device, host, x);
+    return device && device->functions->fetch(device, host, x);
 }
 
 bool gpu_store(struct gpu_device *device, const struct accel_span *x, const void *host)
 {
-    return device && device->functions->store && device->functions->store(device, x, host);
+    return device && device->functions->store(device, x, host);
 }
 
 bool gpu_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates)
 {
-    return device->functions->measure_copies && device->functions->measure_copies(device, rates);
+    return device->functions->measure_copies(device, rates);
 }
 
 bool gpu_measure_paces(struct gpu_device *device, const struct accel_call *product, double limit_ms,
                        struct block_paces *paces)
 {
-    *paces = (struct block_paces){.highest = 0};
-    return device->functions->measure_paces &&
-           device->functions->measure_paces(device, product, limit_ms, paces);
+    return device->functions->measure_paces(device, product, limit_ms, paces);
 }
 
 double gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner)

@@ -114,10 +114,11 @@ static double do_panel(const struct trial *t, int device, int j, struct state *s
     return end[DOWN];
 }
 
-/* Gives each panel to the device that would have it done first. Begins with shared->ms = 0. */
+/* Gives each panel to the device that would have it done first. */
 static void give_out(struct trial *t)
 {
     struct panels_shared *shared = t->shared;
+    shared->ms = 0;
     for (int j = 0; j < shared->count; j++) {
         struct state best = {.owned = 0};
         for (int d = 0; d < shared->devices; d++) {
