@@ -8,11 +8,11 @@
 #include "gpu/device/device.h"
 #include "call/operation.h"
 #include "call/shape.h"
+#include "gpu/pack/pack_job.h"
 #include "gpu/pack/pieces.h"
 #include "gpu/plan/scheduled.h"
 #include "sightings.h"
 #include "tracked.h"
-#include "gpu/pack/pack_job.h"
 
 /* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's
  * rate. */

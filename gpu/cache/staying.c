@@ -14,8 +14,8 @@ static int64_t order_of(const struct staying *s)
     return s->cells.rows > 0 ? accel_min(s->cells.rows, s->all.rows) : s->all.rows;
 }
 
-/* Returns whether the copies of cells are within the sizes that lane_copy() and
- * kernel_pack_triangle() take. */
+/* Returns whether the copies of cells are within the sizes that gpu_copies.copy() and
+ * gpu_kernels.pack_triangle() take. */
 static bool can_copy(const struct staying *s, int64_t ld)
 {
     const int64_t widest = INT_MAX / 16, longest = 65535;

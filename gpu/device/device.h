@@ -20,10 +20,8 @@ struct solver_library;
  * needs nothing else of operations, executors and the cache, which reach devices by this alone.
  *
  * Each function does what gpu.h says of its namesake. has_kept(): whether a block of memory is kept
- * under a key. A kind may lack (NULL) locate, where the program's own driver is asked, fetch and
- * store, where no operand is ever on the device, measure_copies, measure_paces, peer_gbps, and
- * solver. All functions are thread-safe; those of the five structures below are for the thread
- * whose call has the lane.
+ * under a key. peer_gbps may be NULL: such devices do not read each other's memory. All functions
+ * are thread-safe; those of the five structures below are for the thread whose call has the lane.
  */
 struct gpu_device_functions {
     enum gpu_status (*run)(struct gpu_device *device, const struct accel_call *call,
@@ -42,7 +40,7 @@ struct gpu_device_functions {
     const struct gpu_memory *memory;     /* work.h */
     const struct gpu_copies *copies;     /* staging.h */
     const struct gpu_kernels *kernels;   /* kernels.h: BLAS */
-    const struct gpu_own_kernels *own;   /* own.h; gpu_own_none */
+    const struct gpu_own_kernels *own;   /* own.h */
     const struct solver_library *solver; /* gpu/exec/lapack/solver.h */
 };
 

@@ -2,7 +2,7 @@
 
 static const struct accel_complex one = {1, 0};
 
-bool gpu_kernels_fit(const struct gpu_work *work, const struct accel_call *call)
+bool kernels_fit(const struct gpu_work *work, const struct accel_call *call)
 {
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
         if (!gpu_kernels(work)->takes(call->blas.size[i]))

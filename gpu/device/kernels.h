@@ -109,7 +109,7 @@ static inline const struct gpu_kernels *gpu_kernels(const struct gpu_work *work)
 
 /* Returns whether the device's BLAS takes all sizes of a call, and the leading dimensions of
  * operands that it uses in place. */
-bool gpu_kernels_fit(const struct gpu_work *work, const struct accel_call *call);
+bool kernels_fit(const struct gpu_work *work, const struct accel_call *call);
 
 /* C := beta C, for k = 0 or alpha = 0. The device's BLAS does not say what it does then, so this is
  * a product of zeros, of depth 1. With beta = 0, C is not read. kernels_zeros() takes the zeros,

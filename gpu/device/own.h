@@ -41,9 +41,6 @@ struct gpu_own_kernels {
                               void **arguments);
 };
 
-/* Of a kind of device that has none: GPU_UNSUPPORTED. */
-extern const struct gpu_own_kernels gpu_own_none;
-
 static inline const struct gpu_own_kernels *gpu_own(const struct gpu_work *work)
 {
     return work->device->functions->own;

@@ -34,7 +34,7 @@ struct gpu_copies {
                               const struct lane_rectangle *from);
 
     /* Copies device memory to a rectangle, in stream order. Returns when the rectangle is written;
-     * to->digest is then the one that lane_upload() would give for it, of what has come down. On a
+     * to->digest is then the one that upload() would give for it, of what has come down. On a
      * failure, *done_cols whole columns and *done_rows rows of the next have been written; nothing
      * else has been touched. */
     enum gpu_status (*download)(struct gpu_lane *lane, const struct lane_rectangle *to,

@@ -1,7 +1,7 @@
 /*
  * A job of the crew (base/thread/crew.h) on one matrix in host memory: it is packed, unpacked or
- * digested in pieces, each of which may have several parts. What is asked for on the way, a digest
- * or a scan of the numbers, comes from the same pass.
+ * digested in pieces, and a piece in parts. A digest and a scan of the numbers are made in the same
+ * pass.
  *
  * The calling thread opens pieces, and takes over what their parts have seen, in their order. A job
  * belongs to that thread; the items run on any of the crew.

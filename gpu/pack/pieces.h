@@ -31,8 +31,8 @@ enum { PIECES_OF_MATRIX = 32, PIECES_OF_CELL = 2, PIECES_OF_TRIANGLE = 16 };
 int64_t pieces_bytes(const struct lane_rectangle *r, int64_t device_ld, int pieces, int64_t least);
 
 /* The same of copies that are digested, and of trimmed ones: neither other threads nor the device
- * change their pieces. matrix: those of lane_upload() and lane_download(); cell: those of
- * lane_flow(). */
+ * change their pieces. matrix: those of a whole operand; cell: those of a schedule
+ * (gpu_copies). */
 int64_t pieces_of_matrix(const struct lane_rectangle *r, int64_t device_ld);
 int64_t pieces_of_cell(const struct lane_rectangle *r, int64_t device_ld);
 
@@ -40,8 +40,8 @@ int64_t pieces_of_cell(const struct lane_rectangle *r, int64_t device_ld);
  * more and shorter copies gain nothing, or have columns that do not fit a slot. */
 bool pieces_trim(int64_t rows, int64_t cols, int64_t size);
 
-/* Return the bytes that cross the link, without what lies between columns: of a rectangle, trimmed
- * or not, by lane_upload() or lane_download(), or by lane_flow(); of a cell on a triangle's
+/* Return the bytes that cross the link, without what lies between columns: of a whole operand,
+ * trimmed or not; of a cell of a schedule; of a cell on a triangle's
  * diagonal, trimmed if it is to be. */
 int64_t pieces_matrix_sent(const struct lane_rectangle *r, int64_t device_ld);
 int64_t pieces_cell_sent(const struct lane_rectangle *r, int64_t device_ld);
@@ -51,7 +51,7 @@ int64_t pieces_triangle_sent(int64_t order, int64_t size);
  * shorter than one. */
 int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype);
 
-/* Returns whether a column fits a slot: then lane_download() writes whole columns only. */
+/* Returns whether a column fits a slot: then a download writes whole columns only. */
 bool lane_column_fits(int64_t device_ld, int64_t size);
 
 #endif

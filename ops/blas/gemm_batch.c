@@ -26,7 +26,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
     if (size[ACCEL_m] == 0 || size[ACCEL_n] == 0 || call->batch == 0 ||
         (scaling && accel_is_one(call->blas.scalar[ACCEL_beta])))
         return GPU_OK;
-    if (!gpu_kernels_fit(work, call) || !gpu_kernels(work)->takes(call->batch))
+    if (!kernels_fit(work, call) || !gpu_kernels(work)->takes(call->batch))
         return GPU_UNSUPPORTED;
     if (call->batch == 1)
         return op_gemm.run(work);

@@ -262,7 +262,7 @@ static enum gpu_status run_once(struct gpu_work *work, struct level2 how)
     if (a->rows == 0 || a->cols == 0 ||
         (nothing_added && (updates || accel_is_one(call->blas.scalar[ACCEL_beta]))))
         return GPU_OK;
-    if (!gpu_kernels_fit(work, call))
+    if (!kernels_fit(work, call))
         return GPU_UNSUPPORTED;
     int64_t widest = updates && !gpu_in_place(a) ? tiles_panel(a->rows, gpu_size_of(a)) : a->cols;
     struct level2 g = {.tiles = {.work = work,

@@ -214,7 +214,7 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
     char dash = hermitian ? 'C' : 'T';
     if (call->blas.size[ACCEL_n] == 0)
         return GPU_OK;
-    if (!gpu_kernels_fit(work, call))
+    if (!kernels_fit(work, call))
         return GPU_UNSUPPORTED;
     /* tpttr and trttp have no 64-bit functions. */
     if (general && gpu_in_place(c) && c->ld > INT_MAX)

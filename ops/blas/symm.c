@@ -61,7 +61,7 @@ static enum gpu_status run_symm(struct gpu_work *work)
     const struct accel_span *c = &call->span[ACCEL_c];
     if (c->rows == 0 || c->cols == 0)
         return GPU_OK;
-    if (!gpu_kernels_fit(work, call))
+    if (!kernels_fit(work, call))
         return GPU_UNSUPPORTED;
     if (accel_adds_nothing(call) && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;

@@ -89,7 +89,7 @@ static enum gpu_status run_triangular(struct gpu_work *work)
     struct blocks b = {.work = work, .compute = compute};
     if (out->rows == 0 || out->cols == 0)
         return GPU_OK;
-    return gpu_kernels_fit(work, work->call) ? blocks_run(&b) : GPU_UNSUPPORTED;
+    return kernels_fit(work, work->call) ? blocks_run(&b) : GPU_UNSUPPORTED;
 }
 
 #define TRIANGULAR                                                                                 \

@@ -212,7 +212,7 @@ static void run_condition(struct solver *s, const struct triangular_factor facto
                          .n = a->cols,
                          .parts = accel_is_complex(s->dtype) ? 2 : 1,
                          .least = accel_is_double(s->dtype) ? DBL_MIN : (double)FLT_MIN};
-    if (!gpu_kernels_fit(s->work, s->call))
+    if (!kernels_fit(s->work, s->call))
         solver_note(s, GPU_UNSUPPORTED);
     double *memory = calloc((size_t)(e.n * e.parts), 4 * sizeof *memory);
     if (!memory)

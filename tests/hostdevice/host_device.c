@@ -100,6 +100,30 @@ static const struct gpu_memory memory = {
 };
 /* clang-format on */
 
+/* ---- Kernels of our own: there are none ---- */
+
+static bool is_here(const struct gpu_work *work)
+{
+    (void)work;
+    return false;
+}
+
+static enum gpu_status fit(struct gpu_work *work, const char *kernel, unsigned threads,
+                           unsigned shared_bytes, struct gpu_fit *result)
+{
+    (void)work, (void)kernel, (void)threads, (void)shared_bytes, (void)result;
+    return GPU_UNSUPPORTED;
+}
+
+static enum gpu_status launch(struct gpu_work *work, const char *kernel, struct gpu_grid grid,
+                              void **arguments)
+{
+    (void)work, (void)kernel, (void)grid, (void)arguments;
+    return GPU_UNSUPPORTED;
+}
+
+static const struct gpu_own_kernels own = {.is_here = is_here, .fit = fit, .launch = launch};
+
 /* ---- The device ---- */
 
 static enum gpu_status run(struct gpu_device *device, const struct accel_call *call,
@@ -122,6 +146,39 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
     return status;
 }
 
+static void locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch)
+{
+    (void)device;
+    gpu_program_locate(spans, count, batch);
+}
+
+/* No operand is on the device before a call. */
+static bool fetch(struct gpu_device *device, void *to, const struct accel_span *x)
+{
+    (void)device, (void)to, (void)x;
+    return false;
+}
+
+static bool store(struct gpu_device *device, const struct accel_span *x, const void *from)
+{
+    (void)device, (void)x, (void)from;
+    return false;
+}
+
+static bool measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates)
+{
+    (void)device, (void)rates;
+    return false;
+}
+
+static bool measure_paces(struct gpu_device *device, const struct accel_call *product,
+                          double limit_ms, struct block_paces *paces)
+{
+    (void)device, (void)product, (void)limit_ms;
+    *paces = (struct block_paces){.highest = 0};
+    return false;
+}
+
 static bool has_kept(struct gpu_device *device, const struct gpu_key *key)
 {
     (void)device, (void)key;
@@ -133,11 +190,12 @@ static void trim(struct gpu_device *device)
     (void)device;
 }
 
-/* No operand is on the device before a call. */
 /* clang-format off */
 static const struct gpu_device_functions functions = {
-    .run = run, .has_kept = has_kept, .trim = trim, .stop = trim, .memory = &memory,
-    .copies = &host_copies, .kernels = &host_kernels, .own = &gpu_own_none, .solver = &host_solver,
+    .run = run, .locate = locate, .fetch = fetch, .store = store, .measure_copies = measure_copies,
+    .measure_paces = measure_paces, .has_kept = has_kept, .trim = trim, .stop = trim,
+    .memory = &memory, .copies = &host_copies, .kernels = &host_kernels, .own = &own,
+    .solver = &host_solver,
 };
 /* clang-format on */
 
