@@ -2,6 +2,7 @@
  * How a decided call is run, on a device that the test plays and by its clock: what the device is
  * told, what becomes of each status, which runs are learned from, what a verification does.
  */
+#include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 
@@ -23,24 +24,14 @@
 
 /* ---- The clock, and who learns: this program is linked with --wrap for each ---- */
 
-static double now_ms = 1000;
 static int gpu_lessons, cpu_lessons;
 static double lesson_ms;
 static struct cost_time took;
 
-int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 void __wrap_cost_learn_gpu(struct cost_curves *device, const struct accel_call *call,
                            int64_t memory_bytes, double ms);
 void __wrap_cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
                            int threads, const struct cost_time *time);
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *t)
-{
-    (void)id;
-    t->tv_sec = (time_t)(now_ms / 1000);
-    t->tv_nsec = (long)((now_ms - 1e3 * (double)t->tv_sec) * 1e6);
-    return 0;
-}
 
 void __wrap_cost_learn_gpu(struct cost_curves *device, const struct accel_call *call,
                            int64_t memory_bytes, double ms)

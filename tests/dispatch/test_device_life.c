@@ -2,6 +2,7 @@
  * The life of a device as the dispatcher knows it: who starts it, who waits for that, what is said,
  * what a child of a fork has of it. The test plays the device, its thread and the clock.
  */
+#include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 
@@ -37,14 +38,12 @@ static bool is_there, is_gone, has_threads, locks, signals_are_held, holds;
 static sem_t inside, go_on;
 static void *(*thread_run)(void *context);
 static void *thread_context;
-static double now_ms = 1000;
 
 struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES]);
 bool __wrap_gpu_is_gone(void);
 bool __wrap_quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes);
 bool __wrap_timed_lock(pthread_mutex_t *lock, double most_ms);
 bool __real_timed_lock(pthread_mutex_t *lock, double most_ms);
-int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 
 struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES])
 {
@@ -81,14 +80,6 @@ bool __wrap_timed_lock(pthread_mutex_t *lock, double most_ms)
     timed++;
     assert_true(most_ms >= 1000);
     return locks && __real_timed_lock(lock, most_ms);
-}
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *t)
-{
-    (void)id;
-    t->tv_sec = (time_t)(now_ms / 1000);
-    t->tv_nsec = (long)((now_ms - 1e3 * (double)t->tv_sec) * 1e6);
-    return 0;
 }
 
 /* ---- Around the device ---- */

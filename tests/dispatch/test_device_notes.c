@@ -2,6 +2,7 @@
  * What is noted of a device, which the test plays: routines that are warm or left alone, memory
  * that was short, precisions that it lacks.
  */
+#include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 
@@ -23,21 +24,11 @@ static struct accel_settings settings = {.on = true};
 static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
 static struct dispatch_device device;
 static struct played_device played;
-static double now_ms = 1000;
 static bool is_gone;
 static int messages, runs;
 static char message[1000];
 
-int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 bool __wrap_gpu_is_gone(void);
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *t)
-{
-    (void)id;
-    t->tv_sec = (time_t)(now_ms / 1000);
-    t->tv_nsec = (long)((now_ms - 1e3 * (double)t->tv_sec) * 1e6);
-    return 0;
-}
 
 bool __wrap_gpu_is_gone(void)
 {

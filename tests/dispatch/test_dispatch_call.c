@@ -3,6 +3,7 @@
  * device that the test plays, by the caller's original, or in parts; what is waited for, reported
  * and learned.
  */
+#include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 
@@ -41,25 +42,15 @@ static _Noreturn void broken(const char *condition, int line)
 /* ---- What the program is linked with --wrap for: the clock, lessons, and the process's end ----
  */
 
-static double now_ms = 1000;
 static int lessons, holds, held_most;
 static bool ends, is_gone, was_outermost;
 
-int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 void __wrap_cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
                            int threads, const struct cost_time *time);
 void __wrap_ending_hold(bool outermost);
 void __wrap_ending_release(void);
 bool __wrap_ending_has_begun(void);
 bool __wrap_gpu_is_gone(void);
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *t)
-{
-    (void)id;
-    t->tv_sec = (time_t)(now_ms / 1000);
-    t->tv_nsec = (long)((now_ms - 1e3 * (double)t->tv_sec) * 1e6);
-    return 0;
-}
 
 void __wrap_cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
                            int threads, const struct cost_time *time)
@@ -123,7 +114,7 @@ static int64_t largest(const struct accel_routine *routine, const struct accel_p
     return largest_size;
 }
 
-/* The program's own, but for these two */
+/* The operation of batches, with two functions of this test. */
 extern const struct accel_op __real_op_gemm_batch;
 extern struct accel_op __wrap_op_gemm_batch;
 struct accel_op __wrap_op_gemm_batch;

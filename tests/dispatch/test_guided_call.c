@@ -2,6 +2,7 @@
  * A call of a library that computes on the GPU by itself, by a guide that the test makes: which
  * device it is told to use, or why there is none, and what is reported of the call.
  */
+#include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 
@@ -48,20 +49,10 @@ static enum guide_news guide(struct guide *guide)
 extern const struct accel_op __wrap_op_xgboost_train;
 const struct accel_op __wrap_op_xgboost_train = {GUIDED(ACCEL_XGBOOST, NULL, guide)};
 
-static double now_ms = 1000;
 static bool starts_well;
 static int starts;
 
-int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES]);
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *t)
-{
-    (void)id;
-    t->tv_sec = (time_t)(now_ms / 1000);
-    t->tv_nsec = (long)((now_ms - 1e3 * (double)t->tv_sec) * 1e6);
-    return 0;
-}
 
 struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES])
 {
