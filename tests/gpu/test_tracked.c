@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -20,6 +21,7 @@
 
 #include "gpu/cache/tracked.h"
 #include "tests/lib/watches.h"
+#include "tests/lib/sanitized.h"
 
 /* Columns are shorter than a page and have gaps between them; neither end is at a page's edge. */
 enum { ROWS = 100, COLS = 200, LD = 130, OFFSET = 37, BYTES = 1 << 18 };
@@ -273,6 +275,7 @@ static void at_the_end_of_the_heap(void **state)
     static void *small[SMALL];
     struct gpu_edges edges;
     (void)state;
+    SKIP_UNDER_ASAN("the heap");
     assert_true(mallopt(M_MMAP_THRESHOLD, 1 << 30));
     for (int i = 0; i < SMALL; i++) /* what is free elsewhere */
         small[i] = malloc(SMALL_BYTES >> i % 3);

@@ -27,6 +27,7 @@ def run(source, *commands):
 for name, source, commands, said in (
         ("all is right", "tests/gpu/test_lane.c", ("echo 1..2", "echo ok 1 - a", "echo ok 2 - b"), (0, ["ok - a", "ok - b", "1..2"])),
         ("a test has failed", "tests/gpu/test_lane.c", ("echo 1..2", "echo ok 1 - a", "echo not ok 2 - b", "exit 1"), (1, ["ok - a", "not ok - b", "1..2"])),
+        ("a test has skipped itself", "tests/gpu/test_lane.c", ("echo 1..2", "echo ok 1 - a", "echo 'not ok 2 # SKIP b'"), (0, ["ok - a", "ok - b # SKIP", "1..2"])),
         ("it has crashed", "tests/gpu/test_lane.c", ("echo 1..2", "echo ok 1 - a"), (1, ["not ok - BUILD/tests/test_lane: 1 of 2 tests reported", "ok - a", "1..2"])),
         ("it has misused CUDA", "tests/gpu/test_lane.c", (MISUSE, "echo 1..1", "echo ok 1 - a"),
          (1, ['not ok - BUILD/tests/test_lane: testgpu fault what=unordered where=copy detail="x"', "ok - a", "1..2"])),
