@@ -112,7 +112,8 @@ static void as_plain_loops(void **state)
 
 /* ---- Memory ---- */
 
-/* A block is as large as leaves others a half of what is free, but for the last eight queries. */
+/* A block takes at most half of the free memory, and has a whole number of the kernel's groups of
+ * queries. */
 static void a_block_leaves_memory_to_others(void **state)
 {
     const int64_t budget = device->budget, points = 500;
@@ -132,7 +133,7 @@ static void a_block_leaves_memory_to_others(void **state)
     device->budget = budget;
 }
 
-/* Nor more than the host's caches hold about. */
+/* A block has no more bytes than about what the host's caches hold. */
 static void a_block_has_a_limit(void **state)
 {
     struct distances d = make(10000, 2000, 1, false);

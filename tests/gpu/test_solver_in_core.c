@@ -1,8 +1,8 @@
 /*
  * Factorisations of a matrix that fits on the device, behind a slow link: it comes up in panels,
  * each element once, and what comes out is known to the last digit, with right-hand sides, and
- * where the matrix is there already. What cannot be factored is left to the original, untouched, as
- * is what the host has no memory for.
+ * where the matrix is there already. The original gets a matrix untouched if it has no factors, or
+ * if the host has too little memory.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

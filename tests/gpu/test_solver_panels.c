@@ -1,8 +1,8 @@
 /*
  * LAPACK on matrices that are larger than the device's memory: factorisations, solutions, inverses
- * and products by factors, in panels. What is made of small factors comes out as they are; the rest
- * as the device computes it where it has the memory for all of it. What cannot be computed so is
- * left to the original, untouched.
+ * and products by factors, in panels. A matrix made of small factors gives these factors back;
+ * other results are those of a device with enough memory. The original gets untouched the calls
+ * that fail.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -136,8 +136,8 @@ static void vectors(void **state)
     in_each_type(vector_goes_up, GPU_OK);
 }
 
-/* Nothing, or nothing any more: that has been brought. What is not to stay is not brought if only
- * that is asked for. */
+/* An empty operand, or any after a failure, counts as brought. An operand that may not stay is not
+ * brought where only those that stay are wanted. */
 static void brings(struct solver *s)
 {
     struct accel_span x = matrix(8, 8, 8), none = x, empty = x;

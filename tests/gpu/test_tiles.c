@@ -424,8 +424,8 @@ static void the_original_does_the_rest(void **state)
     assert_true(finished > 10 && begun > 10);
 }
 
-/* A triangle comes down in more pieces than can be on their way. What is left of one is a triangle,
- * too. */
+/* A triangle comes down in more pieces than can be on their way. If
+ * that fails, the rest is a triangle, too. */
 static void a_part_of_a_triangle_has_come(void **state)
 {
     static const char *const updates[] = {"dsyr_", "dsyr2_"};

@@ -1,6 +1,6 @@
 /*
  * What a few elements tell of a matrix (ops/lapack/diagonal.h): of every type, at each place of the
- * diagonal, at the bounds and just beyond them. What does not count is no number.
+ * diagonal, at the bounds and just beyond them. Elements that the functions must not read are NaN.
  */
 #include <complex.h>
 #include <math.h>

@@ -66,7 +66,7 @@ static bool is_complex(void)
     return accel_is_complex(call.routine->dtype);
 }
 
-/* The call as it is when the routine has run. What is beside the matrices is no number. */
+/* The call as it is when the routine has run. Memory beside the matrices is NaN. */
 static void set_call(char type, char jobvr, const struct known *k)
 {
     const char name[] = {type, 'g', 'e', 'e', 'v', 0};

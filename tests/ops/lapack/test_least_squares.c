@@ -279,8 +279,8 @@ static void assert_rank(int rank)
     assert_int_equal(accel_integer(&call.span[ACCEL_found], 0), rank);
 }
 
-/* Row k of A is now a vector of unit length, v^H but for its sign: A v = value u, and no part of v
- * is beside the other rows. */
+/* The rows of A are now orthogonal unit vectors, and row k is the right singular vector v of value
+ * k, up to its sign. */
 static void assert_right_vectors(void)
 {
     for (int k = 0; k < values; k++)

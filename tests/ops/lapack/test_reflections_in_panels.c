@@ -75,8 +75,8 @@ static number some(void)
 
 /* ---- The call ---- */
 
-/* The reflectors below A's diagonal, and their scalars, so that Q is unitary. What is not read of A
- * is no number. */
+/* The reflectors below A's diagonal, and their scalars, so that Q is unitary. Elements of A
+ * that ormqr must not read are NaN. */
 static void set_reflectors(void)
 {
     const struct accel_span *a = &call.span[ACCEL_a];
