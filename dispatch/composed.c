@@ -10,8 +10,8 @@
 
 /* A composition under way, or its estimate. */
 struct composed {
-    const struct situation *situation; /* of the whole call */
-    double ms;                         /* of the inner calls so far, estimated */
+    const struct task *task; /* of the whole call */
+    double ms;               /* of the inner calls so far, estimated */
     /* Only where they run: */
     struct gpu_host *host; /* the whole call's link to the layer above */
     struct accel_record *record;
@@ -28,14 +28,16 @@ bool composed_may_be(const struct accel_call *call)
 static bool fits(void *context, const struct accel_call *inner)
 {
     const struct composed *c = context;
-    return lapack_gpu_bytes(inner) <= (double)c->situation->device->memory_bytes;
+    return lapack_gpu_bytes(inner) <= (double)c->task->device->memory_bytes;
 }
 
-static struct situation inner_situation(const struct composed *c)
+/* Decides an inner call. task_drop_plan() ends what this begins. */
+static void decide_inner(struct task *task, const struct composed *c, struct accel_call *inner)
 {
-    return (struct situation){.device = c->situation->device,
-                              .library = c->situation->library,
-                              .threads = c->situation->threads};
+    task_begin(task, inner, NULL, c->task->device);
+    task->library = c->task->library;
+    task->threads = c->task->threads;
+    survey_inner(task);
 }
 
 /* Returns what keeps an inner call from the device, whatever it would gain there. */
@@ -61,11 +63,12 @@ static enum gpu_status obstacle(const struct accel_decision *decision)
 static enum gpu_status estimate_inner(void *context, const struct accel_call *inner)
 {
     struct composed *c = context;
-    struct situation situation = inner_situation(c);
-    survey_inner(inner, &situation);
-    c->ms += situation.decision.est_own_ms;
-    situation_drop_plan(&situation);
-    return obstacle(&situation.decision);
+    struct accel_call call = *inner;
+    struct task task;
+    decide_inner(&task, c, &call);
+    c->ms += task.decision.est_own_ms;
+    task_drop_plan(&task);
+    return obstacle(&task.decision);
 }
 
 /* Of the passes of one thread over memory; and passes over the matrix that the judgement of its
@@ -73,9 +76,10 @@ static enum gpu_status estimate_inner(void *context, const struct accel_call *in
 #define HOST_GBPS     2.0
 #define JUDGED_PASSES 8.0
 
-double composed_estimate(const struct accel_call *call, const struct situation *situation)
+double composed_estimate(const struct task *task)
 {
-    struct composed c = {.situation = situation};
+    const struct accel_call *const call = task->call;
+    struct composed c = {.task = task};
     struct composition composition = {
         .run = estimate_inner, .fits = fits, .context = &c, .estimates = true};
     struct accel_call done;
@@ -94,7 +98,7 @@ static bool by_library(void *context, const struct accel_call *part)
 {
     struct composed *c = context;
     c->on_cpu = true;
-    return c->situation->library->run(c->situation->library, part);
+    return c->task->library->run(c->task->library, part);
 }
 
 static void on_event(void *context, const struct gpu_event *event)
@@ -115,10 +119,10 @@ static void note_device(struct composed *c, const struct dispatch_device *device
 }
 
 static enum gpu_status run_alone(struct composed *c, const struct accel_call *inner,
-                                 const struct situation *situation, struct gpu_host *host)
+                                 const struct task *task, struct gpu_host *host)
 {
-    struct dispatch_device *device = situation->device;
-    const int number = contention_enter_gpu(&device->contention, situation->decision.est_own_ms);
+    struct dispatch_device *device = task->device;
+    const int number = contention_enter_gpu(&device->contention, task->decision.est_own_ms);
     const enum gpu_status status = gpu_run(device_gpu(device), inner, host);
     contention_leave_gpu(&device->contention, number);
     if (status == GPU_OK)
@@ -144,21 +148,24 @@ static enum gpu_status run_inner(void *context, const struct accel_call *inner)
 {
     struct composed *c = context;
     const struct accel_op *op = accel_op_of(inner->routine);
-    struct situation situation = inner_situation(c);
-    survey_inner(inner, &situation);
-    enum gpu_status status = obstacle(&situation.decision);
+    struct accel_call call = *inner;
+    struct task task;
+    decide_inner(&task, c, &call);
+    enum gpu_status status = obstacle(&task.decision);
     struct gpu_host host = {.original = by_library,
                             .event = c->host->event ? on_event : NULL,
                             .steps = c->host->steps ? on_steps : NULL,
                             .context = c,
                             .precision = GPU_NATIVE,
-                            .rates = situation.rates};
+                            .scheduled = task_scheduled(&task),
+                            .rates = task.host.rates};
     if (!(host.rates.up > 0) && (op->scheduled || op->in_panels))
-        host.rates = cost_schedule_rates(atomic_load(&situation.device->curves), inner, GPU_NATIVE);
+        host.rates =
+            cost_schedule_rates(atomic_load(&task.device->curves), &task.problem, GPU_NATIVE);
     if (status == GPU_OK)
-        status = situation.plan ? run_shared(c, inner, situation.plan, &host)
-                                : run_alone(c, inner, &situation, &host);
-    situation_drop_plan(&situation);
+        status =
+            task.plan ? run_shared(c, &call, task.plan, &host) : run_alone(c, &call, &task, &host);
+    task_drop_plan(&task);
     c->host->up_bytes += host.up_bytes;
     c->host->down_bytes += host.down_bytes;
     c->host->peer_bytes += host.peer_bytes;
@@ -196,23 +203,22 @@ static void name_devices(const struct composed *c)
     c->record->ran = c->record->devices;
 }
 
-enum gpu_status composed_run(const struct accel_call *call, const struct situation *situation,
-                             struct gpu_host *host, struct accel_record *record)
+enum gpu_status composed_run(struct task *task, struct accel_record *record)
 {
-    struct composed c = {.situation = situation, .host = host, .record = record};
+    const struct accel_call *const call = task->call;
+    struct composed c = {.task = task, .host = &task->host, .record = record};
     struct composition composition = {.run = run_inner, .fits = fits, .context = &c};
     struct accel_call done;
     enum gpu_status status = accel_op_of(call->routine)->compose(&composition, call, &done);
     if (status == GPU_OK) /* a multiple of the identity needs no device */
-        status = c.devices && verify_apart(device_gpu(situation->device), call, &done)
-                     ? GPU_OK
-                     : GPU_UNSUPPORTED;
+        status = c.devices && verify_apart(device_gpu(task->device), call, &done) ? GPU_OK
+                                                                                  : GPU_UNSUPPORTED;
     if (status == GPU_OK) {
         deliver(call, &done);
         name_devices(&c);
     }
     composition_free(call, &done);
     if (status == GPU_NO_MEMORY)
-        full_note(&situation->device->full, call);
+        full_note(&task->device->full, call);
     return status;
 }

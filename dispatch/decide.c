@@ -4,7 +4,6 @@
 
 #include "c2c.h"
 #include "small.h"
-#include "gpu/plan/scheduled.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/rules/lapack_rules.h"
 #include "ops/overlap.h"
@@ -89,35 +88,36 @@ static double corrected_ms(const struct accel_machine *machine, const struct mod
 
 /* Returns the time of the call's schedule, in blocks or in panels, or a time that no schedule is
  * below, if that is not less than less_ms; negative: the call has no schedule. */
-static double simulated_ms(const struct accel_call *call, const struct accel_machine *machine,
+static double simulated_ms(const struct problem *problem, const struct accel_machine *machine,
                            const struct model_work *work, unsigned there, double less_ms)
 {
+    const struct accel_call *call = problem->call;
+    const struct scheduled *scheduled = &problem->scheduled;
     const struct schedule_rates *rates = &machine->schedule;
-    struct scheduled scheduled;
-    const bool panels = lapack_has_panels(call);
-    if (!(rates->up > 0) || (!panels && !scheduled_is_divided(call, &scheduled)))
+    const bool panels = problem->in_panels;
+    if (!(rates->up > 0) || !problem_has_schedule(problem))
         return -1;
     if (panels && lapack_is_kept_whole(call, there, machine->gpu_memory))
         return -1;
     const double floor = corrected_ms(machine, work,
                                       panels ? lapack_panels_floor_ms(call, rates)
-                                             : scheduled_floor_ms(call, &scheduled, rates, there));
+                                             : scheduled_floor_ms(scheduled, rates, there));
     if (floor >= less_ms && !machine->wants_all)
         return floor;
     const double ms = panels ? lapack_panels_ms(call, rates, machine->gpu_memory)
-                             : scheduled_ms(call, &scheduled, rates, machine->gpu_memory, there);
+                             : scheduled_ms(scheduled, rates, machine->gpu_memory, there);
     return ms > 0 ? corrected_ms(machine, work, ms) : -1;
 }
 
 /* Returns the milliseconds on the device, alone there and with nothing to load. less_ms: with less,
  * the call goes there. A schedule is not looked for if none can take so little. there: operands
  * that need no copy, as bits 1 << enum accel_matrix. */
-static double device_ms(const struct accel_call *call, const struct accel_machine *machine,
+static double device_ms(const struct problem *problem, const struct accel_machine *machine,
                         const struct model_work *work, unsigned there, double less_ms)
 {
     const double added = model_ms(machine->gpu_curve, work) +
                          model_copies_ms(work, machine->up_gbps, machine->down_gbps);
-    const double simulated = simulated_ms(call, machine, work, there, less_ms);
+    const double simulated = simulated_ms(problem, machine, work, there, less_ms);
     return simulated < 0 ? added : simulated;
 }
 
@@ -135,7 +135,7 @@ static double kept_bytes(const struct accel_call *call, const struct gpu_kept *k
 
 /* Returns the milliseconds on the device, without a wait for others. work: the call's there.
  * cpu_ms: the CPU's; infinity: the time is wanted, whatever that is. */
-static double own_ms(const struct accel_call *call, const struct accel_machine *machine,
+static double own_ms(const struct problem *problem, const struct accel_machine *machine,
                      struct model_work work, const struct c2c_choice *choice, double cpu_ms)
 {
     const double digested = (double)machine->kept.digested_bytes;
@@ -145,27 +145,27 @@ static double own_ms(const struct accel_call *call, const struct accel_machine *
         machine->gpu_first_ms + (read / machine->digest_gbps + watched / machine->scan_gbps) * 1e-6;
     /* Operands that are read where they are have no part in the schedule. */
     struct accel_call as_run;
+    struct problem placed;
     if (choice->placed) {
-        as_run = accel_placed_call(call, choice->placed);
-        call = &as_run;
+        as_run = accel_placed_call(problem->call, choice->placed);
+        problem_of(&placed, &as_run);
+        problem = &placed;
     }
-    work.up_bytes -= kept_bytes(call, &machine->kept) + choice->bytes;
+    work.up_bytes -= kept_bytes(problem->call, &machine->kept) + choice->bytes;
     work.up_bytes = work.up_bytes > 0 ? work.up_bytes : 0;
     work.term[MODEL_OPERATION] /= machine->gpu_gain;
     const double slower = machine->gpu_slowdown * machine->gpu_share;
     const double less_ms = (GAIN * cpu_ms - besides) / slower - choice->ms;
     return slower *
-               (device_ms(call, machine, &work, machine->kept.operands, less_ms) + choice->ms) +
+               (device_ms(problem, machine, &work, machine->kept.operands, less_ms) + choice->ms) +
            besides;
 }
 
-double accel_estimate_gpu_ms(const struct accel_call *call, const struct accel_machine *machine,
+double accel_estimate_gpu_ms(struct problem *problem, const struct accel_machine *machine,
                              const struct accel_settings *settings)
 {
-    const struct c2c_choice choice = c2c_choose(call, machine, settings->c2c);
-    struct model_work work;
-    model_work_of(call, accel_op_of(call->routine)->effort != NULL, &work);
-    return own_ms(call, machine, work, &choice, INFINITY);
+    const struct c2c_choice choice = c2c_choose(problem->call, machine, settings->c2c);
+    return own_ms(problem, machine, *problem_work(problem, true), &choice, INFINITY);
 }
 
 static bool exceeds_memory(const struct accel_call *call, const struct accel_machine *machine)
@@ -173,20 +173,18 @@ static bool exceeds_memory(const struct accel_call *call, const struct accel_mac
     return accel_uses_solver(call->routine) && lapack_gpu_bytes(call) > (double)machine->gpu_memory;
 }
 
-static void estimate(struct accel_decision *decision, const struct accel_call *call,
+static void estimate(struct accel_decision *decision, struct problem *problem,
                      const struct accel_machine *machine, enum accel_c2c policy)
 {
-    struct model_work work;
     const struct c2c_choice choice =
-        c2c_choose(call, machine, machine->brings ? ACCEL_C2C_COPY : policy);
+        c2c_choose(problem->call, machine, machine->brings ? ACCEL_C2C_COPY : policy);
     decision->placed = choice.placed;
-    model_work_of(call, false, &work);
-    decision->est_cpu_ms = machine->cpu_slowdown * model_ms(machine->cpu_curve, &work);
-    if (accel_op_of(call->routine)->effort)
-        model_work_of(call, true, &work);
-    decision->est_own_ms = machine->composed_ms > 0
-                               ? machine->composed_ms
-                               : own_ms(call, machine, work, &choice, decision->est_cpu_ms);
+    decision->est_cpu_ms =
+        machine->cpu_slowdown * model_ms(machine->cpu_curve, problem_work(problem, false));
+    decision->est_own_ms =
+        machine->composed_ms > 0
+            ? machine->composed_ms
+            : own_ms(problem, machine, *problem_work(problem, true), &choice, decision->est_cpu_ms);
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
 
@@ -203,9 +201,10 @@ static bool must_move(const struct accel_call *call, const struct accel_machine 
 enum { BROUGHT_PART = 5 };
 
 /* Returns est_there_ms of a call that is slower on the device. */
-static double there_ms(const struct accel_call *call, const struct accel_machine *machine,
+static double there_ms(struct problem *problem, const struct accel_machine *machine,
                        const struct accel_settings *settings, double cpu_ms)
 {
+    const struct accel_call *call = problem->call;
     struct accel_machine there = *machine;
     const bool copies = !(machine->place_gbps > 0) || settings->c2c == ACCEL_C2C_COPY ||
                         (settings->c2c == ACCEL_C2C_AUTO && !machine->one_memory);
@@ -221,7 +220,7 @@ static double there_ms(const struct accel_call *call, const struct accel_machine
     there.kept.digested_bytes -= is_digested ? bytes : 0;
     there.kept.beside_bytes = operand == 0 ? 0 : there.kept.beside_bytes; /* of the first operand */
     there.kept.watched_bytes += bytes;
-    const double ms = accel_estimate_gpu_ms(call, &there, settings);
+    const double ms = accel_estimate_gpu_ms(problem, &there, settings);
     return ms < GAIN * cpu_ms ? ms : 0;
 }
 
@@ -273,14 +272,15 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
 }
 
 /* Decides by the estimates. */
-static struct accel_decision weigh(struct accel_decision decision, const struct accel_call *call,
+static struct accel_decision weigh(struct accel_decision decision, struct problem *problem,
                                    const struct accel_machine *machine,
                                    const struct accel_settings *settings, bool required)
 {
+    const struct accel_call *call = problem->call;
     if (small_is(call))
         return on_cpu(decision, ACCEL_SMALL);
     if (must_move(call, machine) || decision.est_own_ms >= GAIN * decision.est_cpu_ms) {
-        decision.est_there_ms = there_ms(call, machine, settings, decision.est_cpu_ms);
+        decision.est_there_ms = there_ms(problem, machine, settings, decision.est_cpu_ms);
         if (!machine->brings)
             return on_cpu(decision, ACCEL_SLOWER);
     }
@@ -298,14 +298,14 @@ static struct accel_decision weigh(struct accel_decision decision, const struct 
     return busy ? on_cpu(decision, ACCEL_BUSY) : on_gpu(decision, ACCEL_FASTER);
 }
 
-static struct accel_decision decide(const struct accel_call *call,
-                                    const struct accel_machine *machine,
+static struct accel_decision decide(struct problem *problem, const struct accel_machine *machine,
                                     const struct accel_settings *settings)
 {
+    const struct accel_call *call = problem->call;
     struct accel_decision decision = {0};
     if (!settings->on)
         return on_cpu(decision, ACCEL_OFF);
-    if (accel_call_fault(call))
+    if (problem->fault)
         return on_cpu(decision, ACCEL_BAD_ARGUMENT);
     if (accel_is_lapack(call->routine) && lapack_is_query(call))
         return on_cpu(decision, ACCEL_WORKSPACE_QUERY);
@@ -314,10 +314,10 @@ static struct accel_decision decide(const struct accel_call *call,
         return on_cpu(decision, ACCEL_EMPTY);
     if (machine->arithmetic || !is_supported(call)) {
         if (extents_fit(call))
-            estimate(&decision, call, machine, ACCEL_C2C_COPY);
+            estimate(&decision, problem, machine, ACCEL_C2C_COPY);
         return on_cpu(decision, ACCEL_UNSUPPORTED);
     }
-    estimate(&decision, call, machine, settings->c2c);
+    estimate(&decision, problem, machine, settings->c2c);
     if (settings->policy == ACCEL_POLICY_CPU)
         return on_cpu(decision, ACCEL_USER);
     if (!device_data && pattern_matches(&settings->cpu_routines, call->routine))
@@ -331,22 +331,23 @@ static struct accel_decision decide(const struct accel_call *call,
         pattern_matches(&settings->gpu_routines, call->routine))
         decision = on_gpu(decision, ACCEL_FORCED);
     else
-        decision = weigh(decision, call, machine, settings, settings->require_gpu);
+        decision = weigh(decision, problem, machine, settings, settings->require_gpu);
     return decision.gpu && machine->gpu == DEVICE_STARTING ? on_cpu(decision, ACCEL_WARMING)
                                                            : decision;
 }
 
-struct accel_decision accel_decide(const struct accel_call *call,
-                                   const struct accel_machine *machine,
+struct accel_decision accel_decide(struct problem *problem, const struct accel_machine *machine,
                                    const struct accel_settings *settings)
 {
-    const struct accel_decision decision = decide(call, machine, settings);
-    return decision.gpu && !suits_gpu(call) ? on_cpu(decision, ACCEL_UNSUPPORTED) : decision;
+    const struct accel_decision decision = decide(problem, machine, settings);
+    return decision.gpu && !suits_gpu(problem->call) ? on_cpu(decision, ACCEL_UNSUPPORTED)
+                                                     : decision;
 }
 
-bool accel_is_fallback(const struct accel_call *call, const struct accel_machine *machine,
+bool accel_is_fallback(struct problem *problem, const struct accel_machine *machine,
                        const struct accel_settings *settings, enum accel_why why)
 {
+    const struct accel_call *call = problem->call;
     switch (why) {
     case ACCEL_NO_GPU:
     case ACCEL_WARMING:
@@ -371,6 +372,6 @@ bool accel_is_fallback(const struct accel_call *call, const struct accel_machine
     struct accel_decision decision = {0};
     struct accel_machine able = *machine;
     able.gpu_memory = INT64_MAX;
-    estimate(&decision, call, &able, settings->c2c);
-    return weigh(decision, call, &able, settings, true).gpu;
+    estimate(&decision, problem, &able, settings->c2c);
+    return weigh(decision, problem, &able, settings, true).gpu;
 }

@@ -125,15 +125,15 @@ struct dispatch_attention dispatch_attention(void)
 /* ---- A call, or a part of one ---- */
 
 /* Whether ACCEL_REQUIRE=gpu forbids that the CPU runs a call that the GPU has not done. */
-static bool is_forbidden(const struct situation *situation, const struct accel_record *record)
+static bool is_forbidden(const struct task *task, const struct accel_record *record)
 {
     /* A matrix that only the program's LAPACK can report on is no fallback. */
     const bool refused = record->why == ACCEL_UNSUPPORTED && record->refused;
     /* Nor is a call after exit() has begun: CUDA is not called any more. */
     /* Nor is one that would pay only if its matrix were still on the GPU, or only later ones. */
-    const bool pays = record->why != ACCEL_SLOWER && !situation->brings;
-    return !gpu_is_gone() && (situation->fallback ||
-                              (settings.require_gpu && pays && record->decision.gpu && !refused));
+    const bool pays = record->why != ACCEL_SLOWER && !task->host.brings;
+    return !gpu_is_gone() &&
+           (task->fallback || (settings.require_gpu && pays && record->decision.gpu && !refused));
 }
 
 /* Reports a call that has run, if it is timed. */
@@ -146,27 +146,27 @@ static void tell(struct accel_record *record, const struct dispatch_caller *call
 
 /* Runs it on the CPU. False: the caller is to call the original, when our frames have left the
  * stack. held: it is waited for, so it is to run here if it can. */
-static bool run_on_cpu(const struct accel_call *call, const struct situation *situation,
-                       const struct dispatch_caller *caller, bool held, struct accel_record *record)
+static bool run_on_cpu(struct task *task, bool held, struct accel_record *record)
 {
+    const struct accel_call *const call = task->call;
     /* A query touches no operand. */
     const bool readable =
                    record->decision.why == ACCEL_WORKSPACE_QUERY || copies_host_can_read(call),
                part = accel_is_part(call);
     record->ms = -1;
     /* The original may leave by longjmp or by an exception, from its error handler. */
-    if (record->decision.why == ACCEL_BAD_ARGUMENT || situation->together ||
+    if (record->decision.why == ACCEL_BAD_ARGUMENT || task->together ||
         (readable && record->why == ACCEL_UNSUPPORTED && !part)) {
         report_decision(record);
         return false;
     }
-    if (readable && !held && !report_takes(record) && !part && !run_is_worth_watching(situation))
+    if (readable && !held && !report_takes(record) && !part && !run_is_worth_watching(task))
         return false;
     if (readable)
-        run_forward(call, situation, caller, record);
+        run_forward(task, record);
     else
-        run_on_copies(call, situation, caller, record);
-    tell(record, caller);
+        run_on_copies(task, record);
+    tell(record, task->caller);
     return true;
 }
 
@@ -174,46 +174,49 @@ static bool run_on_cpu(const struct accel_call *call, const struct situation *si
 static bool see_through(struct accel_call *call, const struct dispatch_caller *caller,
                         bool together)
 {
-    struct situation situation = {.device = devices_first(), .together = together};
+    struct dispatch_device *const first = devices_first();
+    struct task task;
     if (called_is_on()) { /* the tool has said what is wrong with the settings */
         called_note_hold(survey_is_held(caller));
         called_note(caller->library(caller->context), caller->symbol, caller->passed->width);
         return false;
     }
     refuse_settings(&settings);
-    survey_rule_out_gpu(situation.device, call, caller);
+    survey_rule_out_gpu(first, call, caller);
     if (accel_op_of(call->routine)->guide)
-        return guided_call(situation.device, call, caller, &settings);
+        return guided_call(first, call, caller, &settings);
     if (!accel_is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
         return false;
     ending_hold(caller->depth == 0);
-    survey(call, caller, &situation);
-    if (situation.decision.gpu && together) { /* the GPU became ready after would_run() */
-        situation.decision.gpu = false;
-        situation.decision.why = ACCEL_WARMING;
-        situation_drop_plan(&situation);
+    task_begin(&task, call, caller, first);
+    task.together = together;
+    survey(&task);
+    if (task.decision.gpu && together) { /* the GPU became ready after would_run() */
+        task.decision.gpu = false;
+        task.decision.why = ACCEL_WARMING;
+        task_drop_plan(&task);
     }
-    struct accel_record record = record_of(call, caller->symbol, caller->site, situation.decision);
+    struct accel_record record = record_of(call, caller->symbol, caller->site, task.decision);
     record.depth = caller->depth;
-    record.offer = situation.offer;
-    record.arithmetic = record.why == ACCEL_UNSUPPORTED ? situation.arithmetic : NULL;
-    about_process(situation.device, situation.library, situation.threads);
-    const bool done = device_state(situation.device) == DEVICE_ESTIMATED
-                          ? run_for_estimate(call, &situation, caller, &record)
-                          : record.decision.gpu && run_on_gpu(call, &situation, caller, &record);
-    situation_drop_plan(&situation); /* the original may not come back here */
+    record.offer = task.offer;
+    record.arithmetic = record.why == ACCEL_UNSUPPORTED ? task.arithmetic : NULL;
+    about_process(task.device, task.library, task.threads);
+    const bool done = device_state(task.device) == DEVICE_ESTIMATED
+                          ? run_for_estimate(&task, &record)
+                          : record.decision.gpu && run_on_gpu(&task, &record);
+    task_drop_plan(&task); /* the original may not come back here */
     if (done) {
         ending_release();
         tell(&record, caller);
         return true;
     }
-    if (is_forbidden(&situation, &record))
-        refuse_cpu(situation.device, caller, record.why);
+    if (is_forbidden(&task, &record))
+        refuse_cpu(task.device, caller, record.why);
     const bool ends = ending_has_begun();
     if (!ends)
         ending_release();
-    const bool has_run = run_on_cpu(call, &situation, caller, ends, &record);
+    const bool has_run = run_on_cpu(&task, ends, &record);
     if (ends)
         ending_release();
     return has_run;
@@ -229,13 +232,14 @@ static bool next_part(struct accel_call *part, const struct dispatch_caller *cal
 /* Whether a part is for the GPU, or for copies. */
 static bool would_run(struct accel_call *call, const struct dispatch_caller *caller)
 {
-    struct situation situation = {.device = devices_first()};
+    struct task task;
     if (called_is_on())
         return false;
-    survey_rule_out_gpu(situation.device, call, caller);
-    survey(call, caller, &situation);
-    situation_drop_plan(&situation);
-    return !copies_host_can_read(call) || situation.decision.gpu;
+    task_begin(&task, call, caller, devices_first());
+    survey_rule_out_gpu(task.device, call, caller);
+    survey(&task);
+    task_drop_plan(&task);
+    return !copies_host_can_read(call) || task.decision.gpu;
 }
 
 /* If no part is for the GPU, or an argument is wrong, the original runs the whole call. */

@@ -3,27 +3,25 @@
 #include <stdatomic.h>
 
 #include "base/thread/clock.h"
-#include "dispatch/cost/model.h"
-#include "ops/rules/rules.h"
 
 enum { FULL_MS = 1000 };
 
-static int64_t bytes_moved(const struct accel_call *call)
+static int64_t bytes_moved(const struct model_work *work)
 {
-    struct model_work work;
-    model_work_of(call, true, &work);
-    return (int64_t)(work.up_bytes + work.down_bytes);
+    return (int64_t)(work->up_bytes + work->down_bytes);
 }
 
-bool full_for(const struct full *full, const struct accel_call *call)
+bool full_for(const struct full *full, struct problem *problem)
 {
     int64_t until = atomic_load_explicit(&full->until_ms, memory_order_relaxed);
-    return until > 0 && (double)until > accel_now_ms() && !accel_call_fault(call) &&
-           bytes_moved(call) >= atomic_load(&full->least_bytes);
+    return until > 0 && (double)until > accel_now_ms() && !problem->fault &&
+           bytes_moved(problem_work(problem, true)) >= atomic_load(&full->least_bytes);
 }
 
 void full_note(struct full *full, const struct accel_call *call)
 {
-    atomic_store(&full->least_bytes, bytes_moved(call));
+    struct model_work work;
+    model_work_of(call, true, &work);
+    atomic_store(&full->least_bytes, bytes_moved(&work));
     atomic_store(&full->until_ms, (int64_t)accel_now_ms() + FULL_MS);
 }

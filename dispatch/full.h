@@ -5,7 +5,7 @@
 #ifndef ACCEL_FULL_H
 #define ACCEL_FULL_H
 
-#include "call/call.h"
+#include "dispatch/cost/problem.h"
 
 /* Of one device: until when calls of how many bytes are not tried. Zero at first. */
 struct full {
@@ -16,6 +16,6 @@ struct full {
 void full_note(struct full *full, const struct accel_call *call);
 
 /* Whether the device is full for this call. */
-bool full_for(const struct full *full, const struct accel_call *call);
+bool full_for(const struct full *full, struct problem *problem);
 
 #endif

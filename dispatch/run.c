@@ -58,24 +58,24 @@ static bool run_original(void *context, const struct accel_call *part)
 }
 
 /* Compares the time of a call that ran on the GPU because that was estimated to be faster with the
- * estimates. */
-static void judge(const struct accel_record *record, const struct situation *situation)
+ * estimates. asked: the precision that it was to be computed in. */
+static void judge(const struct accel_record *record, struct task *task, enum gpu_precision asked)
 {
     const struct accel_decision *decision = &record->decision;
     const double ms = record->ms;
-    if (!adapts || decision->why != ACCEL_FASTER || report_takes_steps() || situation->brings)
+    if (!adapts || decision->why != ACCEL_FASTER || report_takes_steps() || task->host.brings)
         return; /* a trace takes its own time within the call's; one that brings its matrix loses by
                    that */
     enum regret_verdict verdict =
-        regret_note(&situation->device->regret, situation->site, ms, decision->est_cpu_ms);
+        regret_note(&task->device->regret, task->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
     /* The cost model knows uploads, not what takes the place of one; one device; and the times of
      * native precision. */
-    if (alone && !situation->plan && !(situation->composed_ms > 0) && record->kept_bytes == 0 &&
-        decision->placed == 0 && situation->precision == GPU_NATIVE &&
+    if (alone && !task->plan && !(task->composed_ms > 0) && record->kept_bytes == 0 &&
+        decision->placed == 0 && asked == GPU_NATIVE &&
         (verdict != REGRET_EARLY || ms < decision->est_own_ms))
-        cost_learn_gpu(atomic_load(&situation->device->curves), record->call,
-                       situation->device->memory_bytes, ms);
+        cost_learn_gpu(atomic_load(&task->device->curves), &task->problem,
+                       task->device->memory_bytes, ms);
     if (verdict == REGRET_SENT_BACK)
         report_pinned(record);
 }
@@ -92,20 +92,21 @@ static void say_wrong(const struct dispatch_caller *caller, double ratio, const 
 }
 
 /* Of several devices, nobody knows which one was wrong. */
-static void distrust(const struct situation *situation, const struct accel_routine *routine)
+static void distrust(const struct task *task, const struct accel_routine *routine)
 {
-    const struct team_plan *plan = situation->plan;
-    left_alone_add(&situation->device->left_alone, routine, LEFT_WRONG);
+    const struct team_plan *plan = task->plan;
+    left_alone_add(&task->device->left_alone, routine, LEFT_WRONG);
     for (int i = 0; plan && i < plan->split.count; i++)
         left_alone_add(&plan->device[plan->split.part[i].device]->left_alone, routine, LEFT_WRONG);
 }
 
 /* Verifies the result. False: it was wrong, and the operands are again as they were before the
  * call. */
-static bool may_stand(const struct verification *verification, const struct situation *situation,
-                      const struct accel_call *call, const struct dispatch_caller *caller,
+static bool may_stand(const struct verification *verification, const struct task *task,
                       struct accel_record *record)
 {
+    const struct accel_call *const call = task->call;
+    const struct dispatch_caller *const caller = task->caller;
     record->verify = verify_judge(verification, call);
     if (!(record->verify > 1))
         return true;
@@ -120,28 +121,28 @@ static bool may_stand(const struct verification *verification, const struct situ
         say_wrong(caller, record->verify,
                   "the CPU computes it anew, and all further calls of the routine");
     }
-    distrust(situation, call->routine);
+    distrust(task, call->routine);
     if (!verify_restore(verification, call))
-        refuse_wrong_result(situation->device, caller);
+        refuse_wrong_result(task->device, caller);
     record->why = ACCEL_VERIFY_FAILED;
     record->ran = "cpu";
     return false;
 }
 
 /* Runs the call and notes in the record how long it took, what was copied, and where it ran. */
-static enum gpu_status run_and_note(const struct situation *situation,
-                                    const struct accel_call *call, struct gpu_host *host,
-                                    struct accel_record *record)
+static enum gpu_status run_and_note(struct task *task, struct accel_record *record)
 {
+    const struct accel_call *const call = task->call;
+    struct gpu_host *const host = &task->host;
     static atomic_int under_way;
-    struct dispatch_device *device = situation->device;
+    struct dispatch_device *device = task->device;
     enum gpu_status status;
     record->start_ms = accel_now_ms();
     record->gpu_calls[0] = atomic_fetch_add(&under_way, 1) + 1;
-    if (situation->composed_ms > 0) {
-        status = composed_run(call, situation, host, record);
-    } else if (situation->plan) {
-        status = team_run(situation->plan, call, host, record);
+    if (task->composed_ms > 0) {
+        status = composed_run(task, record);
+    } else if (task->plan) {
+        status = team_run(task->plan, call, host, record);
     } else {
         const int number = contention_enter_gpu(&device->contention, record->decision.est_own_ms);
         status = gpu_run(device_gpu(device), call, host);
@@ -155,7 +156,7 @@ static enum gpu_status run_and_note(const struct situation *situation,
     record->kept_bytes = host->kept_bytes;
     if (!record->gpu)
         record->gpu = gpu_info(device_gpu(device));
-    if (situation->plan || situation->composed_ms > 0)
+    if (task->plan || task->composed_ms > 0)
         return status; /* they have said where it ran */
     if (status == GPU_OK)
         record->ran = device->name;
@@ -166,16 +167,15 @@ static enum gpu_status run_and_note(const struct situation *situation,
 
 /* Notes whether a place's matrix was one that the device could do. One that it refuses before
  * anything has gone up has cost nothing. */
-static void note_outcome(const struct situation *situation, const struct gpu_host *host,
-                         enum gpu_status status, struct accel_record *record)
+static void note_outcome(const struct task *task, enum gpu_status status,
+                         struct accel_record *record)
 {
-    record->refused = status == GPU_UNSUPPORTED && host->up_bytes + host->kept_bytes > 0;
+    record->refused = status == GPU_UNSUPPORTED && record->up_bytes + record->kept_bytes > 0;
     if (accel_is_lapack(record->call->routine) && (record->refused || status == GPU_OK))
-        declined_note_gpu(situation->site, !record->refused);
+        declined_note_gpu(task->site, !record->refused);
 }
 
-bool run_on_gpu(const struct accel_call *call, const struct situation *situation,
-                const struct dispatch_caller *caller, struct accel_record *record)
+bool run_on_gpu(struct task *task, struct accel_record *record)
 {
     static const enum accel_why why_of[] = {[GPU_NO_MEMORY] = ACCEL_NO_MEMORY,
                                             [GPU_SHORT_ELSE] = ACCEL_NO_MEMORY,
@@ -183,46 +183,43 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
                                             [GPU_FINISHED_ELSE] = ACCEL_ERROR,
                                             [GPU_UNSUPPORTED] = ACCEL_UNSUPPORTED,
                                             [GPU_CHANGED] = ACCEL_SLOWER};
-    struct dispatch_device *device = situation->device;
+    const struct accel_call *const call = task->call;
+    const struct dispatch_caller *const caller = task->caller;
+    struct dispatch_device *device = task->device;
     struct running running = {device_gpu(device), device->name, caller, record};
-    struct gpu_host host = {.original = run_original,
-                            .event = report_takes_events() ? on_event : NULL,
-                            .steps = report_takes_steps() ? on_steps : NULL,
-                            .context = &running,
-                            .keeps = situation->keeps,
-                            .digests = situation->digests,
-                            .brings = situation->brings,
-                            .placed = situation->decision.placed,
-                            .migrates = settings->c2c == ACCEL_C2C_MIGRATE,
-                            .weighs = settings->resident == ACCEL_RESIDENT_AUTO,
-                            .tracks = situation->tracks,
-                            .relies = situation->decision.why == ACCEL_FASTER &&
-                                      accel_only_moves(call->routine) && !situation->brings &&
-                                      call->span[0].place == ACCEL_HOST,
-                            .precision = situation->precision,
-                            .rates = situation->rates};
+    struct gpu_host *const host = &task->host;
+    const enum gpu_precision asked = host->precision;
+    host->original = run_original;
+    host->event = report_takes_events() ? on_event : NULL;
+    host->steps = report_takes_steps() ? on_steps : NULL;
+    host->context = &running;
+    host->scheduled = task_scheduled(task);
+    host->placed = task->decision.placed;
+    host->migrates = settings->c2c == ACCEL_C2C_MIGRATE;
+    host->weighs = settings->resident == ACCEL_RESIDENT_AUTO;
+    host->relies = task->decision.why == ACCEL_FASTER && accel_only_moves(call->routine) &&
+                   !host->brings && call->span[0].place == ACCEL_HOST;
     const struct accel_op *op = accel_op_of(call->routine);
     record->refused = op->is_hopeless && accel_is_on_host(call) && op->is_hopeless(call);
     if (record->refused) {
         record->why = ACCEL_UNSUPPORTED;
         return false;
     }
-    if (!(host.rates.up > 0) && (op->scheduled || op->in_panels))
-        host.rates = cost_schedule_rates(atomic_load(&situation->device->curves), call, GPU_NATIVE);
+    if (!(host->rates.up > 0) && (op->scheduled || op->in_panels))
+        host->rates = cost_schedule_rates(atomic_load(&device->curves), &task->problem, GPU_NATIVE);
     struct verification verification;
     verify_begin(&verification, running.gpu, call, settings);
-    verification.precision = situation->precision;
+    verification.precision = asked;
     const bool first = !warm_is(device, call->routine);
-    const enum gpu_status status = run_and_note(situation, call, &host, record);
+    const enum gpu_status status = run_and_note(task, record);
     if (precision_asked(settings, call->routine) != GPU_NATIVE && gpu_is_finished(status))
-        record->precision = gpu_precision_names[host.precision];
-    if (status == GPU_OK && !situation->plan && !(situation->composed_ms > 0))
+        record->precision = gpu_precision_names[host->precision];
+    if (status == GPU_OK && !task->plan && !(task->composed_ms > 0))
         warm_note(device, call->routine);
     device_tidy(device);
-    note_outcome(situation, &host, status, record);
+    note_outcome(task, status, record);
     const bool finished = gpu_is_finished(status);
-    const bool stands =
-        !finished || !verification.on || may_stand(&verification, situation, call, caller, record);
+    const bool stands = !finished || !verification.on || may_stand(&verification, task, record);
     if (!stands && accel_op_of(call->routine)->discard)
         accel_op_of(call->routine)->discard(call);
     verify_end(&verification);
@@ -230,13 +227,13 @@ bool run_on_gpu(const struct accel_call *call, const struct situation *situation
         refuse_wrong_result(device, caller);
     if (status == GPU_OK && stands) {
         caller->succeed(caller->context, call);
-        if (!first && !host.set_up) /* a call that sets up what later ones use is not judged */
-            judge(record, situation);
+        if (!first && !host->set_up) /* a call that sets up what later ones use is not judged */
+            judge(record, task, asked);
     } else if (status != GPU_OK && stands) {
         record->why = why_of[status];
     }
-    if (!situation->plan && !(situation->composed_ms > 0))
-        left_alone_by_status(device, call, &host, status);
+    if (!task->plan && !(task->composed_ms > 0))
+        left_alone_by_status(device, call, host, status);
     return finished && stands;
 }
 
@@ -290,16 +287,17 @@ static void forward(const struct accel_call *call, const struct dispatch_caller 
 /* From here on the time of a call that is learned from is looked at closely, by system calls. */
 #define CLOSE_LOOK_MS 0.5
 
-void run_forward(const struct accel_call *call, const struct situation *situation,
-                 const struct dispatch_caller *caller, struct accel_record *record)
+void run_forward(struct task *task, struct accel_record *record)
 {
+    const struct accel_call *const call = task->call;
+    const struct dispatch_caller *const caller = task->caller;
     const char *frame = __builtin_frame_address(0);
     if (counted_frame && frame >= counted_frame)
         stop_counting(NULL);
     const bool counted = !counted_frame;
     bool alone = counted && start_counting(frame);
-    const double estimate = situation->decision.est_cpu_ms;
-    const bool learns = adapts && estimate > 0 && !situation->arithmetic;
+    const double estimate = task->decision.est_cpu_ms;
+    const bool learns = adapts && estimate > 0 && !task->arithmetic;
     const bool closely = learns && estimate >= CLOSE_LOOK_MS;
     const struct spent begin = closely ? spent_begin() : (struct spent){0};
     forward(call, caller, record);
@@ -310,33 +308,31 @@ void run_forward(const struct accel_call *call, const struct situation *situatio
     int64_t info = 0; /* a matrix that is not definite ends a factorisation at once */
     const bool failed = blas_info(call, caller->passed, caller->result, &info) && info != 0;
     if (accel_is_lapack(call->routine))
-        declined_note_cpu(situation->site, !failed);
+        declined_note_cpu(task->site, !failed);
     const struct cost_time took = {record->ms, closely ? spent_surely(&begin, &end) : record->ms};
     /* The call of a library with one thread takes its own time of the CPU, also beside others. */
-    if ((alone || (closely && situation->threads == 1)) && learns && !failed)
-        cost_learn_cpu(call, situation->library, situation->threads, &took);
+    if ((alone || (closely && task->threads == 1)) && learns && !failed)
+        cost_learn_cpu(&task->problem, task->library, task->threads, &took);
 }
 
 /* Below this, taking a call's time costs more than it could gain. */
 #define WORTH_MS 0.05
 
-bool run_is_worth_watching(const struct situation *situation)
+bool run_is_worth_watching(const struct task *task)
 {
-    return adapts && situation->decision.est_cpu_ms > WORTH_MS &&
-           device_state(situation->device) != DEVICE_ABSENT;
+    return adapts && task->decision.est_cpu_ms > WORTH_MS &&
+           device_state(task->device) != DEVICE_ABSENT;
 }
 
-void run_on_copies(const struct accel_call *call, const struct situation *situation,
-                   const struct dispatch_caller *caller, struct accel_record *record)
+void run_on_copies(const struct task *task, struct accel_record *record)
 {
     record->start_ms = accel_now_ms();
-    if (!copies_run(device_gpu(situation->device), call, caller))
-        refuse_wrong_result(situation->device, caller);
+    if (!copies_run(device_gpu(task->device), task->call, task->caller))
+        refuse_wrong_result(task->device, task->caller);
     record->ms = accel_now_ms() - record->start_ms;
 }
 
-bool run_for_estimate(const struct accel_call *call, const struct situation *situation,
-                      const struct dispatch_caller *caller, struct accel_record *record)
+bool run_for_estimate(const struct task *task, struct accel_record *record)
 {
     /* The frame of the call that runs; a call from a higher one shows that the program has left it
      * by longjmp(3). */
@@ -345,19 +341,19 @@ bool run_for_estimate(const struct accel_call *call, const struct situation *sit
     if (inside && frame >= inside)
         inside = NULL;
     record->inner = inside != NULL;
-    if (inside || situation->together)
+    if (inside || task->together)
         return false;
     if (record->why == ACCEL_BAD_ARGUMENT || record->why == ACCEL_UNSUPPORTED)
         return false; /* they may leave the original by longjmp: see run_on_cpu() in dispatch.c */
-    inside = situation->decision.gpu ? frame : NULL;
-    forward(call, caller, record);
+    inside = task->decision.gpu ? frame : NULL;
+    forward(task->call, task->caller, record);
     inside = NULL;
-    if (situation->decision.gpu) {
+    if (task->decision.gpu) {
         record->why = ACCEL_NO_GPU;
-        warm_note(situation->device, call->routine);
+        warm_note(task->device, task->call->routine);
     } else if (!adapts && record->why == ACCEL_SLOWER) {
-        warm_note_gain(situation->device, call->routine,
-                       situation->decision.est_cpu_ms - situation->decision.est_own_ms);
+        warm_note_gain(task->device, task->call->routine,
+                       task->decision.est_cpu_ms - task->decision.est_own_ms);
     }
     return true;
 }

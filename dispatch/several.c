@@ -21,33 +21,32 @@ void several_start(const struct accel_settings *with, bool may_adapt)
     adapts = may_adapt;
 }
 
-/* Whether a device may have a part now, next to the situation's own. Of those that are ready, where
+/* Whether a device may have a part now, next to the task's own. Of those that are ready, where
  * decisions may depend on the course of the program, only one that has nothing else to do. One
  * whose kernels are cold is warmed up meanwhile. */
-static bool may_have_part(const struct accel_call *call, const struct situation *situation,
-                          struct dispatch_device *device)
+static bool may_have_part(struct task *task, struct dispatch_device *device)
 {
+    const struct accel_call *const call = task->call;
     if (device_state(device) != DEVICE_READY ||
         left_alone_has(&device->left_alone, call->routine, LEFT_WRONG) ||
         left_alone_has(&device->left_alone, call->routine, LEFT_FAILED) ||
-        precision_of(settings, device, call) != situation->precision ||
+        precision_of(settings, device, call) != task->host.precision ||
         !atomic_load(&device->curves))
         return false;
     if (!adapts)
         return true;
     if (!warm_is(device, call->routine))
         warm_ask(device, call->routine);
-    return warm_is(device, call->routine) && !full_for(&device->full, call) &&
+    return warm_is(device, call->routine) && !full_for(&device->full, &task->problem) &&
            contention_gpu_ms(&device->contention) == 0;
 }
 
 /* What the device could do for the call. Processes that share it have their shares of it. */
-static struct split_device part_of(const struct dispatch_device *device,
-                                   const struct accel_call *call, enum gpu_precision precision)
+static struct split_device part_of(const struct dispatch_device *device, struct task *task)
 {
     struct cost_curves *const curves = atomic_load(&device->curves);
-    struct split_device part = {cost_schedule_rates(curves, call, precision), device->memory_bytes,
-                                0};
+    struct split_device part = {cost_schedule_rates(curves, &task->problem, task->host.precision),
+                                device->memory_bytes, 0};
     part.rates.compute /= device->sharers;
     part.rates.up /= device->sharers;
     part.rates.down /= device->sharers;
@@ -93,28 +92,28 @@ static void see_peers(struct split_device *device, struct dispatch_device *const
 }
 
 /* Divides the call over the devices that may have a part; also: so many more devices like the
- * situation's own. */
-static void plan_parts(const struct accel_call *call, const struct situation *situation, int count,
-                       int also, struct team_plan *plan)
+ * task's own. */
+static void plan_parts(struct task *task, int count, int also, struct team_plan *plan)
 {
+    const struct accel_call *const call = task->call;
     struct split_device device[SPLIT_MOST];
     double fastest = 0;
     int have = 0;
     for (int i = 0; i < count; i++) {
         struct dispatch_device *const next = devices_at(i);
-        if (!may_have_part(call, situation, next))
+        if (!may_have_part(task, next))
             continue;
-        device[have] = part_of(next, call, situation->precision);
+        device[have] = part_of(next, task);
         device[have].port = port_of(next, plan->device, have);
         fastest = fastest > device[have].rates.up ? fastest : device[have].rates.up;
         plan->device[have++] = next;
     }
     plan->factors = accel_cuts_of(call) == 0;
     const bool may_lend = !plan->factors && call->batch == 1 && also == 0 &&
-                          situation->decision.est_own_ms >= PEERS_LEAST_MS;
+                          task->decision.est_own_ms >= PEERS_LEAST_MS;
     const int ready = have;
     for (int i = 0; i < also && have > 0; i++)
-        device[have++] = part_of(situation->device, call, situation->precision);
+        device[have++] = part_of(task->device, task);
     const double host_gbps = split_host_gbps(crew_size() + have);
     const double gbps = host_gbps > fastest ? host_gbps : fastest;
     if (may_lend && ready > 1)
@@ -127,15 +126,14 @@ static void plan_parts(const struct accel_call *call, const struct situation *si
 
 /* Has further devices started if the call would gain by them: where calls wait for CUDA, at
  * once. */
-static void start_others(const struct accel_call *call, const struct situation *situation,
-                         int count, struct team_plan *plan)
+static void start_others(struct task *task, int count, struct team_plan *plan)
 {
     int open = 0;
     for (int i = 0; i < count; i++)
         open += device_state(devices_at(i)) == DEVICE_UNTRIED;
     if (open == 0)
         return;
-    plan_parts(call, situation, count, open, plan);
+    plan_parts(task, count, open, plan);
     for (int i = 0; plan->split.count > 1 && i < count; i++) {
         if (device_state(devices_at(i)) != DEVICE_UNTRIED)
             continue;
@@ -146,19 +144,19 @@ static void start_others(const struct accel_call *call, const struct situation *
     }
 }
 
-bool several_may_share(const struct accel_call *call, const struct situation *situation)
+bool several_may_share(const struct task *task)
 {
+    const struct accel_call *const call = task->call;
     if (accel_uses_solver(call->routine))
-        return lapack_gpu_bytes(call) > (double)situation->device->memory_bytes &&
+        return lapack_gpu_bytes(call) > (double)task->device->memory_bytes &&
                factorisation_is_shared(call);
     return accel_cuts_of(call) != 0;
 }
 
-bool several_plan(const struct accel_call *call, const struct situation *situation,
-                  struct team_plan *plan)
+bool several_plan(struct task *task, struct team_plan *plan)
 {
     const int count = devices_count();
-    start_others(call, situation, count, plan);
-    plan_parts(call, situation, count, 0, plan);
+    start_others(task, count, plan);
+    plan_parts(task, count, 0, plan);
     return plan->split.count > 1;
 }

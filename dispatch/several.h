@@ -14,11 +14,10 @@ void several_start(const struct accel_settings *settings, bool adapts);
 
 /* Returns whether several devices could share a call at all. LAPACK: what is too large for one of
  * them. */
-bool several_may_share(const struct accel_call *call, const struct situation *situation);
+bool several_may_share(const struct task *task);
 
 /* Divides a call that they could share over those that may have a part; has further ones started if
  * it would gain by them. Returns whether it is divided. */
-bool several_plan(const struct accel_call *call, const struct situation *situation,
-                  struct team_plan *plan);
+bool several_plan(struct task *task, struct team_plan *plan);
 
 #endif

@@ -19,10 +19,7 @@
 #include "base/thread/forks.h"
 #include "base/memory/written.h"
 #include "dispatch/cost/cost.h"
-#include "gpu/plan/scheduled.h"
-#include "ops/lapack/in_panels.h"
 #include "ops/rules/lapack_rules.h"
-#include "ops/rules/rules.h"
 #include "ops/op.h"
 #include "report/report.h"
 
@@ -72,75 +69,69 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
 
 /* Which operands are kept depends on the course of the program, so a decision may know of it only
  * where it may depend on that. A call on several devices keeps nothing. */
-static void see_what_is_kept(const struct accel_call *call, struct situation *situation,
-                             struct accel_machine *machine)
+static void see_what_is_kept(struct task *task, struct accel_machine *machine)
 {
+    const struct accel_call *const call = task->call;
     machine->digest_gbps = gpu_digest_gbps();
     machine->scan_gbps = gpu_scan_gbps();
-    situation->digests =
-        !situation->plan && (settings->resident == ACCEL_RESIDENT_HASH ||
-                             (settings->resident == ACCEL_RESIDENT_AUTO &&
-                              machine->digest_gbps > KEEP_GAIN * machine->up_gbps));
+    task->host.digests = !task->plan && (settings->resident == ACCEL_RESIDENT_HASH ||
+                                         (settings->resident == ACCEL_RESIDENT_AUTO &&
+                                          machine->digest_gbps > KEEP_GAIN * machine->up_gbps));
     /* The program's own CUDA may write to host memory that it has pinned, without a fault. */
-    const bool may_track = !situation->plan && settings->resident == ACCEL_RESIDENT_AUTO &&
+    const bool may_track = !task->plan && settings->resident == ACCEL_RESIDENT_AUTO &&
                            !atomic_load(&program_uses_cuda) && !written_why_not();
-    situation->keeps = situation->digests || may_track;
-    situation->tracks = may_track;
+    task->host.keeps = task->host.digests || may_track;
+    task->host.tracks = may_track;
     machine->may_bring = may_track && adapts;
-    machine->brings = situation->brings;
-    if (situation->keeps && adapts && call->batch > 0 && machine->gpu == DEVICE_READY &&
-        !accel_call_fault(call))
-        machine->kept = gpu_kept(device_gpu(situation->device), call);
-    machine->keeps = situation->keeps && settings->resident == ACCEL_RESIDENT_HASH;
-    if (!situation->tracks) {
+    machine->brings = task->host.brings;
+    if (task->host.keeps && adapts && call->batch > 0 && machine->gpu == DEVICE_READY &&
+        !task->problem.fault)
+        machine->kept = gpu_kept(device_gpu(task->device), call);
+    machine->keeps = task->host.keeps && settings->resident == ACCEL_RESIDENT_HASH;
+    if (!task->host.tracks) {
         machine->kept.digested_bytes += machine->kept.watched_bytes;
         machine->kept.watched_bytes = 0;
     }
 }
 
 /* Sets the precision, and what the device's rates are in it. */
-static void see_rates(const struct accel_call *call, struct situation *situation,
-                      struct accel_machine *machine)
+static void see_rates(struct task *task, struct accel_machine *machine)
 {
-    struct cost_curves *const curves = atomic_load(&situation->device->curves);
-    struct scheduled scheduled;
-    situation->precision = precision_of(settings, situation->device, call);
-    machine->gpu_gain = cost_call_gain(curves, call, situation->precision);
-    situation->rates = (struct schedule_rates){.up = 0};
-    if (!accel_call_fault(call) &&
-        (accel_op_of(call->routine)->scheduled ? scheduled_is_divided(call, &scheduled)
-                                               : lapack_has_panels(call)))
-        situation->rates = cost_schedule_rates(curves, call, situation->precision);
-    machine->schedule = situation->rates;
+    const struct accel_call *const call = task->call;
+    struct cost_curves *const curves = atomic_load(&task->device->curves);
+    task->host.precision = precision_of(settings, task->device, call);
+    machine->gpu_gain = cost_call_gain(curves, call, task->host.precision);
+    task->host.rates = (struct schedule_rates){.up = 0};
+    if (problem_has_schedule(&task->problem))
+        task->host.rates = cost_schedule_rates(curves, &task->problem, task->host.precision);
+    machine->schedule = task->host.rates;
 }
 
 /* Sees whether another precision would make the call faster. machine: as for native precision. */
-static struct accel_offer see_offer(const struct accel_call *call,
-                                    const struct situation *situation, struct accel_machine machine)
+static struct accel_offer see_offer(struct task *task, struct accel_machine machine)
 {
+    const struct accel_call *const call = task->call;
     struct accel_offer offer = {.precision = GPU_NATIVE};
-    if (!report_is_on() || machine.gpu != DEVICE_READY || machine.arithmetic ||
-        accel_call_fault(call))
+    if (!report_is_on() || machine.gpu != DEVICE_READY || machine.arithmetic || task->problem.fault)
         return offer;
-    offer.precision = precision_offered(settings, situation->device, call);
+    offer.precision = precision_offered(settings, task->device, call);
     if (offer.precision != GPU_NATIVE) {
         const double gain =
-            cost_precision_gain(atomic_load(&situation->device->curves), offer.precision);
+            cost_precision_gain(atomic_load(&task->device->curves), offer.precision);
         machine.schedule.compute *= gain / machine.gpu_gain;
         machine.schedule.paces = (struct block_paces){.highest = 0};
         machine.schedule.own_nrhs = 0;
         machine.gpu_gain = gain;
-        offer.est_gpu_ms = accel_estimate_gpu_ms(call, &machine, settings);
+        offer.est_gpu_ms = accel_estimate_gpu_ms(&task->problem, &machine, settings);
     }
     return offer;
 }
 
 /* Not while curves are borrowed. */
-static void see_offered_rates(const struct accel_call *call, const struct situation *situation,
-                              struct accel_offer *offer)
+static void see_offered_rates(const struct task *task, struct accel_offer *offer)
 {
-    struct cost_curves *const curves = atomic_load(&situation->device->curves);
-    const bool in_double = accel_is_double(call->routine->dtype);
+    struct cost_curves *const curves = atomic_load(&task->device->curves);
+    const bool in_double = accel_is_double(task->call->routine->dtype);
     if (offer->precision == GPU_NATIVE)
         return;
     offer->native_gflops = cost_product_gflops(curves, in_double ? ACCEL_FLOAT64 : ACCEL_FLOAT32);
@@ -148,10 +139,11 @@ static void see_offered_rates(const struct accel_call *call, const struct situat
 }
 
 /* Returns the device's state that the decision holds for; it may have changed since. */
-static enum device_state decide_now(const struct accel_call *call, struct situation *situation)
+static enum device_state decide_now(struct task *task)
 {
-    struct dispatch_device *device = situation->device;
-    const bool valid = call->batch >= 0;
+    const struct accel_call *const call = task->call;
+    struct dispatch_device *device = task->device;
+    const bool valid = !task->problem.fault;
     struct accel_machine machine;
     accel_machine_init(&machine, NULL, NULL);
     machine.gpu = device_state(device);
@@ -161,42 +153,41 @@ static enum device_state decide_now(const struct accel_call *call, struct situat
     }
     /* Threads that the library starts meanwhile have the arithmetic of ours. */
     if (adapts && machine.gpu == DEVICE_READY && settings->policy == ACCEL_POLICY_AUTO &&
-        contention_cpu_calls() == 0 && !situation->arithmetic)
-        cost_probe(situation->library, situation->threads);
+        contention_cpu_calls() == 0 && !task->arithmetic)
+        cost_probe(task->library, task->threads);
     if (adapts && valid) {
-        double demand = (double)(contention_cpu_calls() + 1) * situation->threads;
+        double demand = (double)(contention_cpu_calls() + 1) * task->threads;
         machine.cpu_slowdown = demand > cores ? demand / cores : 1;
-        if (situation->threads > cores) /* the library was measured with as many */
+        if (task->threads > cores) /* the library was measured with as many */
             machine.cpu_slowdown = contention_cpu_calls() + 1;
     }
     if (adapts && valid && machine.gpu == DEVICE_READY) {
         machine.gpu_wait_ms = contention_gpu_ms(&device->contention);
-        machine.lost =
-            regret_lost(&device->regret, situation->site) || declined_holds(situation->site);
-        machine.full = full_for(&device->full, call);
+        machine.lost = regret_lost(&device->regret, task->site) || declined_holds(task->site);
+        machine.full = full_for(&device->full, &task->problem);
     }
-    machine.arithmetic = situation->arithmetic;
-    machine.composed_ms = situation->composed_ms;
+    machine.arithmetic = task->arithmetic;
+    machine.composed_ms = task->composed_ms;
     if (!adapts)
         machine.gpu_first_ms = warm_counted_ms(device, call->routine);
     machine.distrusted = left_alone_has(&device->left_alone, call->routine, LEFT_WRONG);
     machine.failed = left_alone_has(&device->left_alone, call->routine, LEFT_FAILED);
     /* Decisions that do not depend on the course of the program do not depend on a log, either. */
     machine.wants_all = !adapts || report_is_on();
-    see_rates(call, situation, &machine);
-    cost_borrow(&machine, atomic_load(&device->curves), call->routine, situation->library,
-                situation->threads);
-    see_what_is_kept(call, situation, &machine);
-    if (situation->plan) {
-        machine.gpu_share = situation->plan->split.ms / situation->plan->split.whole_ms;
+    see_rates(task, &machine);
+    cost_borrow(&machine, atomic_load(&device->curves), call->routine, task->library,
+                task->threads);
+    see_what_is_kept(task, &machine);
+    if (task->plan) {
+        machine.gpu_share = task->plan->split.ms / task->plan->split.whole_ms;
         machine.place_gbps = 0; /* parts copy their operands */
     }
-    situation->decision = accel_decide(call, &machine, settings);
-    situation->fallback = settings->require_gpu && !situation->decision.gpu &&
-                          accel_is_fallback(call, &machine, settings, situation->decision.why);
-    situation->offer = see_offer(call, situation, machine);
+    task->decision = accel_decide(&task->problem, &machine, settings);
+    task->fallback = settings->require_gpu && !task->decision.gpu &&
+                     accel_is_fallback(&task->problem, &machine, settings, task->decision.why);
+    task->offer = see_offer(task, machine);
     cost_give_back();
-    see_offered_rates(call, situation, &situation->offer);
+    see_offered_rates(task, &task->offer);
     return machine.gpu;
 }
 
@@ -225,12 +216,12 @@ static _Thread_local struct dispatch_device *last_device __attribute__((tls_mode
 #define WORTH_A_CHANGE 0.9
 
 /* When a call would be done on a device; infinity: it would not go there. */
-static double done_ms(const struct situation *situation)
+static double done_ms(const struct task *task)
 {
-    const struct accel_decision *decision = &situation->decision;
+    const struct accel_decision *decision = &task->decision;
     if (!decision->gpu)
         return INFINITY;
-    return decision->est_gpu_ms / (situation->device == last_device ? 1 : WORTH_A_CHANGE);
+    return decision->est_gpu_ms / (task->device == last_device ? 1 : WORTH_A_CHANGE);
 }
 
 /* Has one more device started if the call would wait for those that are there. */
@@ -248,114 +239,109 @@ static void note_wait(const struct accel_decision *decision, int count)
 
 /* Gives the call to the device that would have it done first. One whose kernels are cold is warmed
  * up meanwhile. */
-static void choose_by_time(const struct accel_call *call, struct situation *situation, int count)
+static void choose_by_time(struct task *task, int count)
 {
-    const struct situation by_first = *situation;
+    const struct accel_call *const call = task->call;
+    const struct task by_first = *task;
     for (int i = 0; i < count; i++) {
-        struct situation other = by_first;
+        struct task other = by_first;
         other.device = devices_at(i);
         if (other.device == by_first.device || device_state(other.device) != DEVICE_READY)
             continue;
-        decide_now(call, &other);
-        if (!(done_ms(&other) < done_ms(situation)))
+        decide_now(&other);
+        if (!(done_ms(&other) < done_ms(task)))
             continue;
-        if (situation->decision.gpu && !warm_is(other.device, call->routine))
+        if (task->decision.gpu && !warm_is(other.device, call->routine))
             warm_ask(other.device, call->routine);
         else
-            *situation = other;
+            *task = other;
     }
-    if (may_choose(&situation->decision))
-        note_wait(&situation->decision, count);
+    if (may_choose(&task->decision))
+        note_wait(&task->decision, count);
 }
 
 /* Gives the call to its thread's device, which is started if need be. */
-static void choose_by_thread(struct accel_call *call, struct situation *situation)
+static void choose_by_thread(struct task *task)
 {
     struct dispatch_device *const mine = devices_of_thread();
-    if (mine == situation->device)
+    if (mine == task->device)
         return;
     if (device_state_is_open(device_state(mine)))
         device_start_now(mine, DEVICE_SOME_SECONDS);
     if (device_state(mine) != DEVICE_READY)
         return;
-    situation->device = mine;
-    decide_now(call, situation);
+    task->device = mine;
+    decide_now(task);
 }
 
 /* ---- Several devices for one call ---- */
 
-void situation_drop_plan(struct situation *situation)
-{
-    free(situation->plan);
-    situation->plan = NULL;
-}
-
 /* Has several devices run the call if it would be done first so. */
-static void consider_several(const struct accel_call *call, struct situation *situation)
+static void consider_several(struct task *task)
 {
-    const struct accel_decision *alone = &situation->decision;
-    if (devices_count() == 1 || !may_choose(alone) || !accel_is_on_host(call) ||
-        !several_may_share(call, situation) || alone->est_own_ms < SPLIT_LEAST_MS)
+    const struct accel_decision *alone = &task->decision;
+    if (devices_count() == 1 || !may_choose(alone) || !accel_is_on_host(task->call) ||
+        !several_may_share(task) || alone->est_own_ms < SPLIT_LEAST_MS)
         return;
-    struct situation several = *situation;
+    struct task several = *task;
     several.plan = malloc(sizeof *several.plan);
     if (!several.plan)
         return;
-    const bool shared = several_plan(call, situation, several.plan);
+    const bool shared = several_plan(task, several.plan);
     if (shared)
-        decide_now(call, &several);
+        decide_now(&several);
     if (shared && several.decision.gpu &&
         several.decision.est_own_ms < SPLIT_GAIN * alone->est_own_ms)
-        *situation = several;
+        *task = several;
     else
-        situation_drop_plan(&several);
+        task_drop_plan(&several);
 }
 
 /* Chooses among several devices, for a call whose operands are in host memory. then: the state of
  * the device that the decision so far is for. Returns that of the chosen one. */
-static enum device_state choose_device(struct accel_call *call, struct situation *situation,
-                                       enum device_state then)
+static enum device_state choose_device(struct task *task, enum device_state then)
 {
     const int count = devices_count();
-    if (count == 1 || then != DEVICE_READY || !may_choose(&situation->decision) ||
-        !accel_is_on_host(call))
+    if (count == 1 || then != DEVICE_READY || !may_choose(&task->decision) ||
+        !accel_is_on_host(task->call))
         return then;
     if (adapts)
-        choose_by_time(call, situation, count);
+        choose_by_time(task, count);
     else
-        choose_by_thread(call, situation);
-    consider_several(call, situation);
-    if (situation->decision.gpu)
-        last_device = situation->device;
+        choose_by_thread(task);
+    consider_several(task);
+    if (task->decision.gpu)
+        last_device = task->device;
     return DEVICE_READY;
 }
 
 /* ---- Inner calls ---- */
 
-void survey_inner(const struct accel_call *call, struct situation *situation)
+void survey_inner(struct task *task)
 {
-    if (decide_now(call, situation) == DEVICE_READY)
-        consider_several(call, situation);
+    problem_of(&task->problem, task->call);
+    if (decide_now(task) == DEVICE_READY)
+        consider_several(task);
 }
 
 /* Has a call that no device takes as a whole done by inner calls, if it can be. */
-static void consider_composed(const struct accel_call *call, struct situation *situation)
+static void consider_composed(struct task *task)
 {
-    if (situation->decision.why != ACCEL_NO_MEMORY || situation->decision.gpu ||
-        !composed_may_be(call) || !device_state_is_known(device_state(situation->device)))
+    if (task->decision.why != ACCEL_NO_MEMORY || task->decision.gpu ||
+        !composed_may_be(task->call) || !device_state_is_known(device_state(task->device)))
         return;
-    situation->composed_ms = composed_estimate(call, situation);
-    if (situation->composed_ms > 0)
-        decide_now(call, situation);
+    task->composed_ms = composed_estimate(task);
+    if (task->composed_ms > 0)
+        decide_now(task);
 }
 
 /* ---- The start ---- */
 
-static void keep_on_cpu(struct situation *situation, enum accel_why why)
+static void keep_on_cpu(struct task *task, enum accel_why why)
 {
-    situation->decision.gpu = false;
-    situation->decision.why = why;
-    situation_drop_plan(situation);
+    task->decision.gpu = false;
+    task->decision.why = why;
+    task_drop_plan(task);
 }
 
 /* Whether the call cannot be run on the CPU while CUDA starts. */
@@ -367,12 +353,12 @@ static bool must_have_gpu(const struct accel_call *call)
 }
 
 /* Decides anew, once the device may have started. */
-static void decide_after_start(const struct accel_call *call, struct situation *situation)
+static void decide_after_start(struct task *task)
 {
-    if (decide_now(call, situation) != DEVICE_READY)
+    if (decide_now(task) != DEVICE_READY)
         return;
-    consider_several(call, situation);
-    consider_composed(call, situation);
+    consider_several(task);
+    consider_composed(task);
 }
 
 /* A call that would gain seconds waits for CUDA, which starts in less than one as a rule: many
@@ -385,42 +371,42 @@ static void decide_after_start(const struct accel_call *call, struct situation *
 
 /* Waits for the start, if that pays. Returns whether the call was decided anew: the GPU is
  * ready. */
-static bool wait_for_start(const struct accel_call *call, const struct dispatch_caller *caller,
-                           struct situation *situation, double gain_ms)
+static bool wait_for_start(struct task *task, double gain_ms)
 {
-    if (!(gain_ms >= WAITS_FROM_MS) || situation->brings || situation->together)
+    if (!(gain_ms >= WAITS_FROM_MS) || task->host.brings || task->together)
         return false;
     const double most_ms = WAITED_SHARE * gain_ms;
-    device_await(situation->device, most_ms < WAITED_MOST_MS ? most_ms : WAITED_MOST_MS, caller);
-    if (device_state(situation->device) != DEVICE_READY)
+    device_await(task->device, most_ms < WAITED_MOST_MS ? most_ms : WAITED_MOST_MS, task->caller);
+    if (device_state(task->device) != DEVICE_READY)
         return false;
-    decide_after_start(call, situation);
+    decide_after_start(task);
     return true;
 }
 
 /* Has the GPU started, as the call would gain by it or has operands there. */
-static void see_to_gpu(struct accel_call *call, const struct dispatch_caller *caller,
-                       struct situation *situation)
+static void see_to_gpu(struct task *task)
 {
-    struct dispatch_device *device = situation->device;
-    const struct accel_decision *decision = &situation->decision;
+    struct accel_call *const call = task->call;
+    struct dispatch_device *device = task->device;
+    const struct accel_decision *decision = &task->decision;
     if (must_have_gpu(call)) {
         device_start_now(device,
                          copies_host_can_read(call) ? DEVICE_SOME_SECONDS : DEVICE_WITHOUT_END);
         if (!copies_host_can_read(call)) /* whether they are in our context is known only now */
             gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
-        decide_after_start(call, situation);
+        problem_describe(&task->problem);
+        decide_after_start(task);
         return;
     }
     const double gain_ms =
-        decision->est_cpu_ms - (situation->brings ? decision->est_there_ms : decision->est_own_ms);
+        decision->est_cpu_ms - (task->host.brings ? decision->est_there_ms : decision->est_own_ms);
     if (decision->gpu) /* untried as yet */
         device_note_gain(device, gain_ms);
-    if (!wait_for_start(call, caller, situation, gain_ms)) {
+    if (!wait_for_start(task, gain_ms)) {
         const enum device_state now = device_state(device);
         const bool never = now == DEVICE_ABSENT || device_has_no_thread(device);
         const bool forked = now == DEVICE_FORKED || device_is_inherited(device);
-        keep_on_cpu(situation, forked ? ACCEL_FORKED : never ? ACCEL_NO_GPU : ACCEL_WARMING);
+        keep_on_cpu(task, forked ? ACCEL_FORKED : never ? ACCEL_NO_GPU : ACCEL_WARMING);
     }
 }
 
@@ -466,8 +452,9 @@ static bool is_on(const struct accel_call *call, enum accel_place place)
 
 /* Finds the device whose memory has the operands that are in none of the first one's, and starts it
  * if need be. */
-static void locate_among_others(struct accel_call *call, struct situation *situation)
+static void locate_among_others(struct task *task)
 {
+    struct accel_call *const call = task->call;
     const int count = devices_count();
     for (int i = 0; i < count && is_on(call, ACCEL_REMOTE); i++) {
         struct dispatch_device *const device = devices_at(i);
@@ -480,38 +467,39 @@ static void locate_among_others(struct accel_call *call, struct situation *situa
         if (!is_on(&there, ACCEL_DEVICE))
             continue;
         *call = there;
-        situation->device = device;
+        task->device = device;
     }
 }
 
 /* Sets the places of the operands, unless all are in host memory for certain. */
-static void locate(struct situation *situation, struct accel_call *call,
-                   const struct dispatch_caller *caller)
+static void locate(struct task *task)
 {
-    struct dispatch_device *const device = situation->device;
+    struct accel_call *const call = task->call;
+    struct dispatch_device *const device = task->device;
     if (devices_are_inherited()) /* forked without the handlers: _Fork(), clone() */
         forks_child();
     const enum device_state now = device_state(device);
     const bool may_start = device_state_is_open(now);
     if (settings->policy != ACCEL_POLICY_CPU && (may_start || now == DEVICE_READY))
-        sees_cuda(caller);
+        sees_cuda(task->caller);
     if ((device_state_has_memory(now) || (may_start && atomic_load(&program_uses_cuda))) &&
-        !accel_call_fault(call) && !accel_is_rows_of_lapack(call)) {
+        !task->problem.fault && !accel_is_rows_of_lapack(call)) {
         gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);
         if (!accel_is_on_host(call) || gpu_program_pins())
             atomic_store(&program_uses_cuda, true);
         if (devices_count() > 1 && settings->policy != ACCEL_POLICY_CPU)
-            locate_among_others(call, situation);
+            locate_among_others(task);
     }
 }
 
 /* The first call of a routine that would gain has it warmed up, and runs on the CPU meanwhile. A
  * call that gains more than a warm-up costs runs on the GPU at once. If calls wait for CUDA (adapts
  * is false), they run on the GPU once the missed gains exceed the cost. */
-static void see_to_kernels(const struct accel_call *call, struct situation *situation)
+static void see_to_kernels(struct task *task)
 {
-    struct dispatch_device *device = situation->device;
-    const struct accel_decision *decision = &situation->decision;
+    const struct accel_call *const call = task->call;
+    struct dispatch_device *device = task->device;
+    const struct accel_decision *decision = &task->decision;
     if (!adapts && decision->why == ACCEL_SLOWER)
         warm_note_gain(device, call->routine, decision->est_cpu_ms - decision->est_own_ms);
     if (!adapts || decision->why != ACCEL_FASTER || device_state(device) != DEVICE_READY ||
@@ -521,22 +509,22 @@ static void see_to_kernels(const struct accel_call *call, struct situation *situ
     warm_ask(device, call->routine);
     if (warm_is(device, call->routine))
         return;
-    keep_on_cpu(situation, ACCEL_WARMING);
+    keep_on_cpu(task, ACCEL_WARMING);
 }
 
 /* Of the program's own calls that stay on the CPU, one may be the one that had better bring its
  * largest input, for later ones. (LAPACK's inner calls mostly see a matrix that LAPACK is
  * overwriting.) */
-static void see_to_matrix(const struct accel_call *call, const struct dispatch_caller *caller,
-                          struct situation *situation)
+static void see_to_matrix(struct task *task)
 {
-    const struct accel_decision *decision = &situation->decision;
-    if (!(decision->est_there_ms > 0) || caller->depth > 0 ||
+    const struct accel_call *const call = task->call;
+    const struct accel_decision *decision = &task->decision;
+    if (!(decision->est_there_ms > 0) || task->caller->depth > 0 ||
         !gpu_is_worth_bringing(call, decision->est_cpu_ms - decision->est_there_ms,
                                decision->est_own_ms - decision->est_there_ms))
         return;
-    situation->brings = 1u << gpu_operand_to_bring(call);
-    decide_now(call, situation);
+    task->host.brings = 1u << gpu_operand_to_bring(call);
+    decide_now(task);
 }
 
 bool survey_is_held(const struct dispatch_caller *caller)
@@ -555,29 +543,30 @@ static bool is_in_shared_memory(void)
     return shared;
 }
 
-void survey(struct accel_call *call, const struct dispatch_caller *caller,
-            struct situation *situation)
+void survey(struct task *task)
 {
-    locate(situation, call, caller);
-    situation->arithmetic = caller->arithmetic;
-    situation->library = caller->library(caller->context);
-    situation->threads = situation->library->threads(situation->library);
-    situation->site = adapts ? regret_key(caller->site, call) : 0;
-    const enum device_state then = choose_device(call, situation, decide_now(call, situation));
+    const struct accel_call *const call = task->call;
+    problem_begin(&task->problem, call);
+    locate(task);
+    problem_describe(&task->problem);
+    task->library = task->caller->library(task->caller->context);
+    task->threads = task->library->threads(task->library);
+    task->site = adapts ? regret_key(task->caller->site, call) : 0;
+    const enum device_state then = choose_device(task, decide_now(task));
     const bool starting = device_state_is_open(then);
-    consider_composed(call, situation);
+    consider_composed(task);
     if (then == DEVICE_ESTIMATED)
         return;
-    see_to_matrix(call, caller, situation);
-    bool wanted = situation->decision.gpu || situation->decision.why == ACCEL_WARMING;
+    see_to_matrix(task);
+    bool wanted = task->decision.gpu || task->decision.why == ACCEL_WARMING;
     bool copied = !copies_host_can_read(call); /* by CUDA, for the CPU, if it runs there */
     if (starting && (wanted || copied) && is_in_shared_memory()) {
-        keep_on_cpu(situation, ACCEL_FORKED);
-        situation->fallback = settings->require_gpu;
-    } else if (wanted && then == DEVICE_UNTRIED && !copied && survey_is_held(caller)) {
-        keep_on_cpu(situation, ACCEL_NO_GPU);
-        situation->fallback = settings->require_gpu;
+        keep_on_cpu(task, ACCEL_FORKED);
+        task->fallback = settings->require_gpu;
+    } else if (wanted && then == DEVICE_UNTRIED && !copied && survey_is_held(task->caller)) {
+        keep_on_cpu(task, ACCEL_NO_GPU);
+        task->fallback = settings->require_gpu;
     } else if (starting && (wanted || copied))
-        see_to_gpu(call, caller, situation);
-    see_to_kernels(call, situation);
+        see_to_gpu(task);
+    see_to_kernels(task);
 }

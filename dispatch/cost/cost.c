@@ -72,23 +72,22 @@ static double settled_ms(struct cost_curves *device, uint32_t index, const struc
 /* The time of a smaller square says little of the rate of large kernels. */
 #define TELLING_ORDER 768
 
-/* Makes of a call of Level 3 the one whose time tells the rate of its kernels: with the sizes of
- * the largest square that was measured in place of larger ones. Beyond it, nothing tells operations
- * from what else takes time: a curve may say there that they take none. The kernels of a schedule
- * are hardly larger. (A factorisation does become faster with its order, up to the rate of
- * products.) */
-static void measured_call(struct cost_curves *device, const struct accel_call *call,
-                          struct accel_call *measured)
+/* Returns the problem whose time tells the rate of a call's kernels: of Level 3, one with the sizes
+ * of the largest square that was measured in place of larger ones, made in *measured. Beyond it,
+ * nothing tells operations from what else takes time: a curve may say there that they take none.
+ * The kernels of a schedule are hardly larger. (A factorisation does become faster with its order,
+ * up to the rate of products.) */
+static struct problem *telling_problem(struct cost_curves *device, struct problem *problem,
+                                       struct accel_call *measured, struct problem *of_measured)
 {
-    struct scheduled scheduled;
+    const struct accel_call *call = problem->call;
     const uint32_t index = (uint32_t)(call->routine - accel_routines);
     const struct model_curve *curve = curves_routine(device, index);
     const int64_t *sizes = accel_sizes(call);
     int64_t least[ACCEL_DIMENSIONS];
     unsigned has = 0;
-    *measured = *call;
-    if (call->batch > 1 || !is_calibrated(device, index) || !scheduled_describe(call, &scheduled))
-        return;
+    if (call->batch > 1 || !is_calibrated(device, index) || !problem->is_described)
+        return problem;
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
         has |= accel_has_dimension(call->routine, i) ? 1u << i : 0;
     pthread_rwlock_rdlock(&curves_lock);
@@ -99,73 +98,76 @@ static void measured_call(struct cost_curves *device, const struct accel_call *c
         is_larger = is_larger || sizes[i] > order;
         least[i] = accel_min(sizes[i], order);
     }
-    if (is_larger && order >= TELLING_ORDER)
-        shape_typical(measured, call->routine, least);
+    if (!is_larger || order < TELLING_ORDER)
+        return problem;
+    *measured = *call;
+    shape_typical(measured, call->routine, least);
+    problem_of(of_measured, measured);
+    return of_measured;
 }
 
 double cost_product_gflops(struct cost_curves *device, enum accel_dtype dtype)
 {
     const struct accel_routine *product = accel_sample_of(ACCEL_SAMPLE_PRODUCT, dtype);
     struct accel_call call, measured;
-    struct model_work work;
+    struct problem large, of_measured;
     if (!device || !product)
         return 0;
     shape_of_order(&call, product, 8192);
-    measured_call(device, &call, &measured);
-    model_work_of(&measured, true, &work);
-    const double ms = settled_ms(device, (uint32_t)(product - accel_routines), &work, NULL);
-    const double shortest = shape_steps(&measured), half = schedule_nominal.half;
-    return ms > 0 ? work.term[MODEL_OPERATION] * 1e3 / ms * (shortest + half) / shortest : 0;
+    problem_of(&large, &call);
+    struct problem *telling = telling_problem(device, &large, &measured, &of_measured);
+    const struct model_work *work = problem_work(telling, true);
+    const double ms = settled_ms(device, (uint32_t)(product - accel_routines), work, NULL);
+    const double shortest = shape_steps(telling->call), half = schedule_nominal.half;
+    return ms > 0 ? work->term[MODEL_OPERATION] * 1e3 / ms * (shortest + half) / shortest : 0;
 }
 
 /* Returns the rate (schedule_rates.compute) by which a call's kernels take so many milliseconds. */
-static double compute_of(const struct accel_call *call, const struct model_work *work,
-                         const struct schedule_rates *rates, double ms)
+static double compute_of(struct problem *problem, const struct schedule_rates *rates, double ms)
 {
-    struct scheduled scheduled;
-    if (scheduled_describe(call, &scheduled))
-        return scheduled.call.k > 0 ? schedule_compute(&scheduled.call, rates, ms) : 0;
-    const double shortest = shape_steps(call), half = rates->half;
-    return work->term[MODEL_OPERATION] * 1e3 / ms *
+    const struct schedule_call *scheduled = &problem->scheduled.call;
+    if (problem->is_described)
+        return scheduled->k > 0 ? schedule_compute(scheduled, rates, ms) : 0;
+    const double shortest = shape_steps(problem->call), half = rates->half;
+    return problem_work(problem, true)->term[MODEL_OPERATION] * 1e3 / ms *
            (shortest > 0 ? (shortest + half) / shortest : 1);
 }
 
 /* Of a call that is divided into blocks, all but the blocks on a diagonal are products; and no
  * factorisation is faster than those. */
-static void limit_by_products(struct schedule_rates *rates, const struct accel_call *call,
+static void limit_by_products(struct schedule_rates *rates, const struct problem *problem,
                               struct cost_curves *device, double gain)
 {
-    struct scheduled scheduled;
-    const bool is_divided = scheduled_describe(call, &scheduled);
-    if (is_divided &&
-        (scheduled.call.kind == SCHEDULE_PRODUCT || scheduled.call.kind == SCHEDULE_BATCH))
+    if (problem->is_described && (problem->scheduled.call.kind == SCHEDULE_PRODUCT ||
+                                  problem->scheduled.call.kind == SCHEDULE_BATCH))
         return;
-    const double gflops = gain * cost_product_gflops(device, call->routine->dtype);
-    if (gflops > 0 && (is_divided ? rates->compute < gflops : rates->compute > gflops))
+    const double gflops = gain * cost_product_gflops(device, problem->call->routine->dtype);
+    if (gflops > 0 && (problem->is_described ? rates->compute < gflops : rates->compute > gflops))
         rates->compute = gflops;
 }
 
-struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
+struct schedule_rates cost_schedule_rates(struct cost_curves *device, struct problem *problem,
                                           enum gpu_precision precision)
 {
+    const struct accel_call *call = problem->call;
     struct cost_curves *const p = curves_of_device(device);
     const double gain = cost_call_gain(device, call, precision);
     struct schedule_rates rates = schedule_nominal;
     struct accel_call measured;
-    struct model_work work;
+    struct problem of_measured;
     if (!p)
         return rates;
-    measured_call(p, call, &measured);
-    model_work_of(&measured, true, &work);
+    struct problem *telling = telling_problem(p, problem, &measured, &of_measured);
     double steps_ms;
-    double ms = settled_ms(p, (uint32_t)(call->routine - accel_routines), &work, &steps_ms);
-    if (steps_ms > 0 && lapack_has_panels(call) && lapack_factors(call)) {
-        rates.column_ms = steps_ms / shape_steps(&measured);
+    double ms = settled_ms(p, (uint32_t)(call->routine - accel_routines),
+                           problem_work(telling, true), &steps_ms);
+    if (steps_ms > 0 && problem->in_panels && lapack_factors(call)) {
+        rates.column_ms = steps_ms / shape_steps(telling->call);
         ms -= steps_ms;
     }
     if (precision == GPU_NATIVE && accel_product_kind(call) != GPU_NO_PRODUCTS)
         rates.paces = p->paces[call->routine->dtype];
-    const double compute = gain * compute_of(&measured, &work, &rates, ms > 1e-6 ? ms : 1e-6);
+    const double compute = gain * compute_of(telling, &rates, ms > 1e-6 ? ms : 1e-6);
     rates.up = p->up_gbps;
     rates.down = p->down_gbps;
     rates.short_up = p->short_up;
@@ -175,7 +177,7 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, const stru
     if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
         schedule_set_solving(&rates, p->solving[call->routine->dtype],
                              precision == GPU_NATIVE ? p->own_nrhs[call->routine->dtype] : 0);
-    limit_by_products(&rates, call, device, gain);
+    limit_by_products(&rates, problem, device, gain);
     return rates;
 }
 

@@ -16,6 +16,7 @@
 #include "dispatch/settings/settings.h"
 #include "gpu/device/gpu.h"
 #include "machine.h"
+#include "problem.h"
 #include "report/banner.h"
 
 /* Call it once, before anything else; it reads no file yet. learning: measured calls refine the
@@ -78,7 +79,7 @@ struct cost_first cost_first_calls(const struct cost_curves *device);
 
 /* Returns the device's rates for the schedule of a call of Level 3, or of LAPACK in panels. Takes
  * the lock of cost_borrow(), so call it before. */
-struct schedule_rates cost_schedule_rates(struct cost_curves *device, const struct accel_call *call,
+struct schedule_rates cost_schedule_rates(struct cost_curves *device, struct problem *problem,
                                           enum gpu_precision precision);
 
 /* How long a call took on the CPU; and what of that the calling thread computed for certain, less
@@ -91,9 +92,9 @@ struct cost_time {
  * the library has one thread; on the device, with its copies. memory_bytes: the device's, as the
  * decision knows it. Of a call that a schedule divides, the time does not tell the kernels from the
  * copies, so it corrects the schedule's time as a whole, and not the routine's curve. */
-void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
-                    int threads, const struct cost_time *took);
-void cost_learn_gpu(struct cost_curves *device, const struct accel_call *call, int64_t memory_bytes,
+void cost_learn_cpu(struct problem *problem, const struct dispatch_library *library, int threads,
+                    const struct cost_time *took);
+void cost_learn_gpu(struct cost_curves *device, struct problem *problem, int64_t memory_bytes,
                     double ms);
 
 /* Times products by the library (probe.h) if no calibration has it, once for each library and

@@ -7,22 +7,19 @@
 #include "base/text/grown.h"
 #include "base/output/say.h"
 #include "curves.h"
-#include "gpu/plan/scheduled.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/rules/lapack_rules.h"
 #include "probe.h"
 
-/* Returns the call's work if the curves of its routine may learn. Part of a spectrum takes a part
- * of the time, which the model does not know. */
-static bool work_to_learn(struct cost_curves *p, const struct accel_call *call,
-                          struct model_work *work)
+/* Returns the call's work if the curves of its routine may learn, or NULL. Part of a spectrum takes
+ * a part of the time, which the model does not know. */
+static const struct model_work *work_to_learn(struct cost_curves *p, struct problem *problem)
 {
-    const uint32_t index = (uint32_t)(call->routine - accel_routines);
+    const uint32_t index = (uint32_t)(problem->call->routine - accel_routines);
     curves_routine(p, index);
-    if (!curves_learn(p, index) || lapack_is_part(call))
-        return false;
-    model_work_of(call, p->device, work);
-    return true;
+    return curves_learn(p, index) && !lapack_is_part(problem->call)
+               ? problem_work(problem, p->device)
+               : NULL;
 }
 
 static void learn(struct cost_curves *p, struct model_curve *curve, const struct model_work *work,
@@ -71,52 +68,48 @@ static double believed_ms(const struct cost_time *took, double estimate)
     return sure > estimate ? sure : estimate;
 }
 
-void cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
-                    int threads, const struct cost_time *took)
+void cost_learn_cpu(struct problem *problem, const struct dispatch_library *library, int threads,
+                    const struct cost_time *took)
 {
     struct cost_curves *const p = curves_of_cpu(library, threads);
-    struct model_work work;
-    if (!work_to_learn(p, call, &work))
+    const struct model_work *work = work_to_learn(p, problem);
+    if (!work)
         return;
-    struct model_curve *const curve = &p->curve[call->routine - accel_routines];
-    weigh_library(p, call, &work, took->sure_ms);
+    struct model_curve *const curve = &p->curve[problem->call->routine - accel_routines];
+    weigh_library(p, problem->call, work, took->sure_ms);
     pthread_rwlock_rdlock(&curves_lock);
-    const double estimate = model_ms(curve, &work);
+    const double estimate = model_ms(curve, work);
     pthread_rwlock_unlock(&curves_lock);
-    learn(p, curve, &work, believed_ms(took, estimate));
+    learn(p, curve, work, believed_ms(took, estimate));
 }
 
 /* Returns the milliseconds that the schedule of a call says; negative: copies and kernels are
  * added. */
-static double schedule_ms(struct cost_curves *p, const struct accel_call *call,
-                          int64_t memory_bytes)
+static double schedule_ms(struct cost_curves *p, struct problem *problem, int64_t memory_bytes)
 {
-    struct scheduled scheduled;
-    const bool panels = lapack_has_panels(call);
-    if (!panels && !scheduled_is_divided(call, &scheduled))
+    if (!problem_has_schedule(problem))
         return -1;
-    const struct schedule_rates rates = cost_schedule_rates(p, call, GPU_NATIVE);
-    return panels ? lapack_panels_ms(call, &rates, memory_bytes)
-                  : scheduled_ms(call, &scheduled, &rates, memory_bytes, 0);
+    const struct schedule_rates rates = cost_schedule_rates(p, problem, GPU_NATIVE);
+    return problem->in_panels ? lapack_panels_ms(problem->call, &rates, memory_bytes)
+                              : scheduled_ms(&problem->scheduled, &rates, memory_bytes, 0);
 }
 
-void cost_learn_gpu(struct cost_curves *p, const struct accel_call *call, int64_t memory_bytes,
-                    double ms)
+void cost_learn_gpu(struct cost_curves *p, struct problem *problem, int64_t memory_bytes, double ms)
 {
-    const uint32_t index = (uint32_t)(call->routine - accel_routines);
-    struct model_work work;
-    if (!work_to_learn(p, call, &work))
+    const uint32_t index = (uint32_t)(problem->call->routine - accel_routines);
+    const struct model_work *work = work_to_learn(p, problem);
+    if (!work)
         return;
-    const double simulated = schedule_ms(p, call, memory_bytes);
+    const double simulated = schedule_ms(p, problem, memory_bytes);
     if (simulated > 0) {
         const struct model_work time =
-            model_work_of_time(&work, simulated + p->curve[index].ms[MODEL_CALL]);
+            model_work_of_time(work, simulated + p->curve[index].ms[MODEL_CALL]);
         learn(p, &p->schedule[index], &time, ms);
         return;
     }
     /* A curve is without the copies; a call faster than their estimate leaves a tenth. */
-    const double left = ms - model_copies_ms(&work, p->up_gbps, p->down_gbps);
-    learn(p, &p->curve[index], &work, left > ms / 10 ? left : ms / 10);
+    const double left = ms - model_copies_ms(work, p->up_gbps, p->down_gbps);
+    learn(p, &p->curve[index], work, left > ms / 10 ? left : ms / 10);
 }
 
 void cost_probe(const struct dispatch_library *library, int threads)

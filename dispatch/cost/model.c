@@ -118,13 +118,17 @@ static double largest_of(const float place[MODEL_SIZES])
     return largest;
 }
 
-static double distance2(const struct model_point *point, const struct model_work *work)
+/* largest: of the work's sizes. */
+static double distance2(const struct model_point *point, const struct model_work *work,
+                        double largest)
 {
-    double least[2] = {largest_of(point->place) - FAR_BELOW, largest_of(work->place) - FAR_BELOW};
+    const double least[2] = {largest_of(point->place) - FAR_BELOW, largest - FAR_BELOW};
     double sum = 0;
     for (int i = 0; i < MODEL_SIZES; i++) {
         double one = (double)point->place[i], other = (double)work->place[i];
-        if (i < ACCEL_DIMENSIONS && one != other) {
+        if (one == other)
+            continue;
+        if (i < ACCEL_DIMENSIONS) {
             one = one > least[0] ? one : least[0];
             other = other > least[1] ? other : least[1];
         }
@@ -143,9 +147,10 @@ static double weight_of(double distance_squared)
 
 double model_ms(const struct model_curve *curve, const struct model_work *work)
 {
+    const double largest = largest_of(work->place);
     double weights = weight_of(9), logarithms = 0;
     for (int i = 0; i < curve->points; i++) {
-        double weight = weight_of(distance2(&curve->point[i], work));
+        double weight = weight_of(distance2(&curve->point[i], work, largest));
         weights += weight;
         logarithms += weight * (double)curve->point[i].log2_ratio;
     }
@@ -355,9 +360,10 @@ void model_take_rates(struct model_curve *curve, const struct model_curve *from)
 static struct model_point *nearest_point(struct model_curve *curve, const struct model_work *work,
                                          double *distance_squared)
 {
+    const double largest = largest_of(work->place);
     struct model_point *nearest = NULL;
     for (int i = 0; i < curve->points; i++) {
-        double d = distance2(&curve->point[i], work);
+        double d = distance2(&curve->point[i], work, largest);
         if (!nearest || d < *distance_squared) {
             nearest = &curve->point[i];
             *distance_squared = d;

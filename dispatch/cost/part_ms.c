@@ -50,7 +50,7 @@ double part_ms(const struct accel_call *call, const struct split_device *device,
     if (!scheduled_describe(call, &scheduled))
         return DBL_MAX;
     if (call->batch > 1) {
-        const double ms = scheduled_ms(call, &scheduled, rates, device->memory_bytes, 0);
+        const double ms = scheduled_ms(&scheduled, rates, device->memory_bytes, 0);
         return ms > 0 ? ms : DBL_MAX;
     }
     const struct schedule_call shape = scheduled.call;

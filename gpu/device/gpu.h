@@ -104,6 +104,7 @@ struct gpu_steps {
 };
 
 struct peers;
+struct scheduled;
 struct solver_shared;
 
 /* A running call's link to the layer above. */
@@ -134,6 +135,7 @@ struct gpu_host {
      * its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;
     struct schedule_rates rates; /* of this call, by which its schedule is chosen; 0: not known */
+    const struct scheduled *scheduled; /* the description of this very call; NULL: none is made */
     /* NULL, or: several devices share the call, of LAPACK, and this one is member number `member`
      * (solver_shared.h). */
     struct solver_shared *shared;

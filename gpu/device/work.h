@@ -115,6 +115,12 @@ enum gpu_status gpu_work_settle(struct gpu_work *work);
 /* Runs a part of the call by the original. Returns false on a failure. */
 bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *part);
 
+struct scheduled;
+
+/* Describes the work's call for a schedule: as the decision has (host->scheduled), or anew if this
+ * is another call. Returns what scheduled_describe() does. */
+bool gpu_work_describe(const struct gpu_work *work, struct scheduled *scheduled);
+
 /* Reports an event; x: NULL if it is of no operand. */
 void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_span *x,
                     int64_t rows, int64_t cols, int64_t bytes);

@@ -133,7 +133,7 @@ bool scheduled_describe(const struct accel_call *call, struct scheduled *l)
 {
     const struct accel_op *op = call->op;
     struct schedule_call *s = &l->call;
-    *l = (struct scheduled){.keeps_old = false};
+    *l = (struct scheduled){.of = call};
     if (!op->scheduled || call->batch < 1)
         return false;
     op->scheduled(call, l);
@@ -173,9 +173,9 @@ static bool may_exist(const struct scheduled *l)
     return may;
 }
 
-bool scheduled_is_divided(const struct accel_call *call, struct scheduled *l)
+bool scheduled_is_divided(const struct scheduled *l)
 {
-    return scheduled_describe(call, l) && may_exist(l) && !schedule_stays_whole(&l->call);
+    return may_exist(l) && !schedule_stays_whole(&l->call);
 }
 
 struct schedule_cell scheduled_stored(const struct scheduled *l, const struct schedule *s,
@@ -198,29 +198,29 @@ int64_t scheduled_memory(const struct scheduled *l, int64_t device_bytes)
 }
 
 /* Returns bits 1 << enum schedule_operand. */
-static unsigned operands_of(const struct accel_call *call, const struct scheduled *l, unsigned kept)
+static unsigned operands_of(const struct scheduled *l, unsigned kept)
 {
     unsigned operands = 0;
     for (int x = A; x < C; x++)
-        if (l->operand[x].x && kept & 1u << (l->operand[x].x - call->span))
+        if (l->operand[x].x && kept & 1u << (l->operand[x].x - l->of->span))
             operands |= 1u << x;
     return operands;
 }
 
-double scheduled_ms(const struct accel_call *call, const struct scheduled *l,
-                    const struct schedule_rates *rates, int64_t device_bytes, unsigned kept)
+double scheduled_ms(const struct scheduled *l, const struct schedule_rates *rates,
+                    int64_t device_bytes, unsigned kept)
 {
-    const unsigned left_out = operands_of(call, l, kept);
+    const unsigned left_out = operands_of(l, kept);
     const double ms = choices_ms(&l->call, rates, scheduled_memory(l, device_bytes), left_out);
     const double alone =
         l->call.products > 0 ? alone_ms(&l->call, rates, device_bytes, left_out) : -1;
     return alone > 0 && (ms <= 0 || alone < ms) ? alone : ms;
 }
 
-double scheduled_floor_ms(const struct accel_call *call, const struct scheduled *l,
-                          const struct schedule_rates *rates, unsigned kept)
+double scheduled_floor_ms(const struct scheduled *l, const struct schedule_rates *rates,
+                          unsigned kept)
 {
-    const unsigned operands = operands_of(call, l, kept);
+    const unsigned operands = operands_of(l, kept);
     struct schedule_call rest = l->call;
     for (int x = A; x < C; x++)
         rest.in_place[x] = rest.in_place[x] || operands & 1u << x;

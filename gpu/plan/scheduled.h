@@ -17,6 +17,7 @@
 enum { SCHEDULED_OWN = 2 };
 
 struct scheduled {
+    const struct accel_call *of; /* the call that it describes */
     struct schedule_call call;
     struct scheduled_operand {
         /* Of the call; NULL: it does not have it, or does not read it */
@@ -44,9 +45,9 @@ int64_t scheduled_distinct(const struct accel_span *x, int64_t batch);
  * in memory, so that they are one matrix: *all, which is no batch's. */
 bool scheduled_side_by_side(const struct accel_span *x, int64_t batch, struct accel_span *all);
 
-/* Describes it, and returns whether a schedule divides it, and so makes copies and kernels overlap.
- * Other calls are one kernel where memory allows. */
-bool scheduled_is_divided(const struct accel_call *call, struct scheduled *scheduled);
+/* Returns whether a schedule divides the call, and so makes copies and kernels overlap. Others are
+ * one kernel where memory allows. */
+bool scheduled_is_divided(const struct scheduled *scheduled);
 
 /* Returns a cell of the call's schedule as it is stored in its operand. */
 struct schedule_cell scheduled_stored(const struct scheduled *scheduled, const struct schedule *s,
@@ -63,9 +64,9 @@ bool scheduled_runs_alone(const struct scheduled *scheduled, const struct schedu
 /* Return the milliseconds that the schedule of a call takes, negative if there is none, or no host
  * memory; and a time that no schedule is below. kept: operands of the call that are on the device
  * already, as bits 1 << enum accel_matrix. */
-double scheduled_ms(const struct accel_call *call, const struct scheduled *scheduled,
-                    const struct schedule_rates *rates, int64_t device_bytes, unsigned kept);
-double scheduled_floor_ms(const struct accel_call *call, const struct scheduled *scheduled,
-                          const struct schedule_rates *rates, unsigned kept);
+double scheduled_ms(const struct scheduled *scheduled, const struct schedule_rates *rates,
+                    int64_t device_bytes, unsigned kept);
+double scheduled_floor_ms(const struct scheduled *scheduled, const struct schedule_rates *rates,
+                          unsigned kept);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
+#include "tests/lib/problem.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,8 +26,7 @@ static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
 static struct dispatch_device device;
 static struct played_device played;
 static double matrix[LD * N], values[N];
-static struct situation situation;
-static struct gpu_host host;
+static struct task task;
 static struct accel_record record;
 static int originals, events, runs;
 
@@ -145,7 +145,7 @@ static int prepare(void **state)
     (void)state;
     play_device(&played, &device, 2);
     played.run = run;
-    situation = (struct situation){.device = &device, .library = &library, .threads = 4};
+    task = (struct task){.device = &device, .library = &library, .threads = 4};
     memset(&made, 0, sizeof made);
     made.inner = INNER;
     made.is_right = true;
@@ -173,10 +173,12 @@ static struct accel_call spectral(void)
 
 static enum gpu_status run_spectral(void)
 {
-    const struct accel_call call = spectral();
-    host = (struct gpu_host){.event = on_event, .context = &events};
+    struct accel_call call = spectral();
+    task.call = &call;
+    problem_of(&task.problem, &call);
+    task.host = (struct gpu_host){.event = on_event, .context = &events};
     record = record_of(&call, "dsyevd_", 1, (struct accel_decision){.gpu = true});
-    return composed_run(&call, &situation, &host, &record);
+    return composed_run(&task, &record);
 }
 
 /* ---- Tests ---- */
@@ -198,26 +200,28 @@ static void what_may_be_composed(void **state)
  * judged, at 2 GB/s. */
 static void estimates(void **state)
 {
-    const struct accel_call call = spectral(), inner = inner_call("dgemm", 512);
-    struct situation alone = situation;
+    struct accel_call call = spectral(), inner = inner_call("dgemm", 512);
+    struct task alone = task;
     double judged = 0;
     (void)state;
-    survey_inner(&inner, &alone);
-    situation_drop_plan(&alone);
+    alone.call = &inner;
+    survey_inner(&alone);
+    task_drop_plan(&alone);
     assert_true(alone.decision.est_own_ms > 0);
     for (int i = 0; i < ACCEL_SPANS; i++)
         judged += call.span[i].ptr ? 8.0 * (double)accel_bytes(&call.span[i]) : 0;
     assert_true(judged > 0);
+    task.call = &call;
     for (made.inner = 0; made.inner < 4; made.inner++)
         for (made.host_bytes = 0; made.host_bytes < 3e6; made.host_bytes += 1e6) {
             const double expected =
                 made.inner * alone.decision.est_own_ms + (made.host_bytes + judged) / 2e6;
-            assert_true(fabs(composed_estimate(&call, &situation) / expected - 1) < 1e-9);
+            assert_true(fabs(composed_estimate(&task) / expected - 1) < 1e-9);
             assert_true(made.estimates);
         }
     assert_int_equal(runs, 0);
     made.ends = GPU_NO_MEMORY;
-    assert_true(composed_estimate(&call, &situation) == 0);
+    assert_true(composed_estimate(&task) == 0);
 }
 
 /* What keeps an inner call from the device, other than its gain. */
@@ -232,7 +236,7 @@ static void obstacles(void **state)
                     {"dpotri", true, false, GPU_NO_MEMORY},
                     {"dgemm", false, true, GPU_UNSUPPORTED}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        const struct accel_call call = spectral();
+        struct accel_call call = spectral();
         prepare(state);
         inner_name = expected[i].name;
         if (expected[i].small_memory)
@@ -240,12 +244,13 @@ static void obstacles(void **state)
         if (expected[i].is_left)
             left_alone_add(&device.left_alone, routine(inner_name), LEFT_FAILED);
         made.inner = 1;
-        composed_estimate(&call, &situation);
+        task.call = &call;
+        composed_estimate(&task);
         assert_int_equal(made.inner_status, expected[i].status);
         run_spectral();
         assert_int_equal(made.inner_status, expected[i].status);
         assert_int_equal(runs, expected[i].status == GPU_OK);
-        assert_int_equal(full_for(&device.full, &call), expected[i].status == GPU_NO_MEMORY);
+        assert_int_equal(is_full_for(&device.full, &call), expected[i].status == GPU_NO_MEMORY);
     }
 }
 
@@ -260,10 +265,10 @@ static void what_is_delivered(void **state)
             assert_true(matrix[i + j * LD] == (i < N ? 100 + i + j * N : -1));
     assert_int_equal(runs, INNER);
     assert_int_equal(events, INNER);
-    assert_int_equal(host.up_bytes, 10 * INNER);
-    assert_int_equal(host.down_bytes, 20 * INNER);
-    assert_int_equal(host.peer_bytes, 30 * INNER);
-    assert_true(host.set_up);
+    assert_int_equal(task.host.up_bytes, 10 * INNER);
+    assert_int_equal(task.host.down_bytes, 20 * INNER);
+    assert_int_equal(task.host.peer_bytes, 30 * INNER);
+    assert_true(task.host.set_up);
     assert_true(warm_is(&device, routine("dgemm")));
     assert_true(contention_gpu_ms(&device.contention) == 0);
     assert_int_equal(originals, 0);
@@ -289,7 +294,7 @@ static void what_is_not(void **state)
     made.ends = GPU_ERROR;
     assert_nothing_is_written(GPU_ERROR);
     const struct accel_call call = spectral();
-    assert_false(full_for(&device.full, &call));
+    assert_false(is_full_for(&device.full, &call));
     made.ends = GPU_OK;
     status = GPU_ERROR;
     runs = 0;

@@ -25,6 +25,7 @@
 #include "dispatch/decide.h"
 #include "ops/op.h"
 #include "ops/typical.h"
+#include "tests/lib/problem.h"
 
 /* ---- In a child ---- */
 
@@ -403,14 +404,14 @@ static void rates_of_schedules_there(void)
     struct cost_curves *const p = cost_curves_named("Foo 1", &bytes);
     const struct accel_call product = call_of("dgemm", 2000), solve = call_of("dtrsm", 2000),
                             other = call_of("strsm", 2000);
-    const struct schedule_rates rates = cost_schedule_rates(p, &solve, GPU_NATIVE);
+    const struct schedule_rates rates = rates_for(p, &solve, GPU_NATIVE);
     must(rates.up == 0.5 && rates.down == 7 && rates.short_up.bytes == 1 &&
          rates.short_down.ms == 0.002 && rates.own_nrhs == 1024);
-    must(cost_schedule_rates(p, &solve, GPU_EMULATED).own_nrhs == 0);
-    must(cost_schedule_rates(p, &other, GPU_NATIVE).own_nrhs == 0);
-    must(cost_schedule_rates(p, &product, GPU_NATIVE).own_nrhs == 0);
-    const struct schedule_rates native = cost_schedule_rates(p, &product, GPU_NATIVE),
-                                emulated = cost_schedule_rates(p, &product, GPU_EMULATED);
+    must(rates_for(p, &solve, GPU_EMULATED).own_nrhs == 0);
+    must(rates_for(p, &other, GPU_NATIVE).own_nrhs == 0);
+    must(rates_for(p, &product, GPU_NATIVE).own_nrhs == 0);
+    const struct schedule_rates native = rates_for(p, &product, GPU_NATIVE),
+                                emulated = rates_for(p, &product, GPU_EMULATED);
     must(block_pace(&native.paces, 640) == 1.5 && block_pace(&emulated.paces, 640) == 1);
 }
 IN_CHILD(rates_of_schedules)
@@ -455,12 +456,12 @@ static void rates_of_products_there(void)
     const double rate = cost_product_gflops(p, ACCEL_FLOAT64);
     must(rate > 2100 && rate < 2500 && cost_product_gflops(NULL, ACCEL_FLOAT64) == 0);
     const struct accel_call product = call_of("dgemm", 4096), solve = call_of("dtrsm", 4096);
-    struct schedule_rates rates = cost_schedule_rates(p, &product, GPU_NATIVE);
+    struct schedule_rates rates = rates_for(p, &product, GPU_NATIVE);
     must(rates.up == 20 && rates.down == 10 && near(rates.compute, rate, 0.05));
-    const struct schedule_rates emulated = cost_schedule_rates(p, &product, GPU_EMULATED);
+    const struct schedule_rates emulated = rates_for(p, &product, GPU_EMULATED);
     must(near(emulated.compute, rates.compute, 1e-9)); /* no gain is known */
     /* Blocks off the diagonal are products, and no slower than these. */
-    rates = cost_schedule_rates(p, &solve, GPU_NATIVE);
+    rates = rates_for(p, &solve, GPU_NATIVE);
     must(rates.compute >= rate * (1 - 1e-9));
 }
 IN_CHILD(rates_of_products)
@@ -484,12 +485,12 @@ static void rates_of_factorisations_there(void)
                                                                                             &bytes);
     for (int64_t n = 128; n <= 1024; n *= 2) {
         const struct accel_call call = call_of("dgetrf", n);
-        const struct schedule_rates rates = cost_schedule_rates(p, &call, GPU_NATIVE);
+        const struct schedule_rates rates = rates_for(p, &call, GPU_NATIVE);
         must(near(rates.compute * (double)n / ((double)n + rates.half), 100, 0.1));
     }
     const struct accel_call call = call_of("dgetrf", 1024);
     const double products = cost_product_gflops(slow, ACCEL_FLOAT64);
-    must(products < 60 && cost_schedule_rates(slow, &call, GPU_NATIVE).compute == products);
+    must(products < 60 && rates_for(slow, &call, GPU_NATIVE).compute == products);
 }
 IN_CHILD(rates_of_factorisations)
 
@@ -502,17 +503,17 @@ static void calls_teach_there(void)
     const struct accel_call call = call_of("dgemm", 100);
     const double before = ms_by(p, "dgemm", 100);
     must(!p->learned);
-    cost_learn_cpu(&call, &libraries[0], 1, &(struct cost_time){0.5 * before, 0.5 * before});
+    learn_cpu(&call, &libraries[0], 1, &(struct cost_time){0.5 * before, 0.5 * before});
     must(p->learned && near(ms_by(p, "dgemm", 100), 0.5 * before, 0.05));
     /* What others had of the CPU does not count, and what took no longer than the estimate counts
      * as it is. */
     for (int i = 0; i < 30; i++)
-        cost_learn_cpu(&call, &libraries[0], 1, &(struct cost_time){50 * before, 0.1 * before});
+        learn_cpu(&call, &libraries[0], 1, &(struct cost_time){50 * before, 0.1 * before});
     must(near(ms_by(p, "dgemm", 100), 0.5 * before, 0.05));
     for (int i = 0; i < 30; i++)
-        cost_learn_cpu(&call, &libraries[0], 1, &(struct cost_time){50 * before, 2 * before});
+        learn_cpu(&call, &libraries[0], 1, &(struct cost_time){50 * before, 2 * before});
     must(near(ms_by(p, "dgemm", 100), 2 * before, 0.1));
-    cost_learn_cpu(&call, &libraries[0], 1, &(struct cost_time){before, 0.01 * before});
+    learn_cpu(&call, &libraries[0], 1, &(struct cost_time){before, 0.01 * before});
     must(near(ms_by(p, "dgemm", 100), before, 0.05));
 }
 IN_CHILD(calls_teach)
@@ -529,10 +530,10 @@ static void calls_teach_of_a_gpu_there(void)
     const double copies = model_copies_ms(&work, p->up_gbps, p->down_gbps),
                  thought = ms_by(p, "dgetri", 300);
     must(copies > 0);
-    cost_learn_gpu(p, &call, bytes, copies + thought / 2);
+    learn_gpu(p, &call, bytes, copies + thought / 2);
     must(p->learned && near(ms_by(p, "dgetri", 300), thought / 2, 0.05));
     const double less = 0.2 * thought < copies ? 0.2 * thought : copies;
-    cost_learn_gpu(p, &call, bytes, less);
+    learn_gpu(p, &call, bytes, less);
     must(near(ms_by(p, "dgetri", 300), less / 10, 0.05));
 }
 IN_CHILD(calls_teach_of_a_gpu)
@@ -540,9 +541,9 @@ IN_CHILD(calls_teach_of_a_gpu)
 static void learn_some(struct cost_curves *device)
 {
     const struct accel_call call = call_of("dgemm", 100), other = call_of("dgetri", 100);
-    cost_learn_cpu(&call, &libraries[0], 1, &(struct cost_time){0.007, 0.007});
+    learn_cpu(&call, &libraries[0], 1, &(struct cost_time){0.007, 0.007});
     if (device)
-        cost_learn_gpu(device, &other, INT64_C(1) << 30, 7);
+        learn_gpu(device, &other, INT64_C(1) << 30, 7);
 }
 
 static char *read_text(void)

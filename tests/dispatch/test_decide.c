@@ -497,15 +497,18 @@ static void fallbacks(void **state)
     s.require_gpu = cpu.require_gpu = gpu.require_gpu = true;
     cpu.policy = ACCEL_POLICY_CPU;
     gpu.policy = ACCEL_POLICY_GPU;
+    struct problem large_one, tiny_one;
+    problem_of(&large_one, &large);
+    problem_of(&tiny_one, &tiny);
     for (size_t i = 0; i < sizeof fallback / sizeof *fallback; i++) {
-        assert_true(accel_is_fallback(&large, &m, &s, fallback[i]));
+        assert_true(accel_is_fallback(&large_one, &m, &s, fallback[i]));
         /* It would not have gone there */
-        assert_false(accel_is_fallback(&tiny, &m, &s, fallback[i]));
-        assert_true(accel_is_fallback(&tiny, &m, &gpu, fallback[i]));
-        assert_false(accel_is_fallback(&large, &m, &cpu, fallback[i]));
+        assert_false(accel_is_fallback(&tiny_one, &m, &s, fallback[i]));
+        assert_true(accel_is_fallback(&tiny_one, &m, &gpu, fallback[i]));
+        assert_false(accel_is_fallback(&large_one, &m, &cpu, fallback[i]));
     }
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
-        assert_false(accel_is_fallback(&large, &m, &gpu, fine[i]));
+        assert_false(accel_is_fallback(&large_one, &m, &gpu, fine[i]));
 }
 
 /* Of two identical questions the answers are identical: nothing else enters. */

@@ -22,9 +22,9 @@ static struct accel_machine with_schedules(void)
 static double expected_ms(const struct accel_call *call, const struct accel_machine *m)
 {
     struct scheduled scheduled;
-    assert_true(scheduled_is_divided(call, &scheduled));
+    assert_true(scheduled_describe(call, &scheduled) && scheduled_is_divided(&scheduled));
     return MODEL_LAUNCH_MS +
-           scheduled_ms(call, &scheduled, &m->schedule, m->gpu_memory, m->kept.operands);
+           scheduled_ms(&scheduled, &m->schedule, m->gpu_memory, m->kept.operands);
 }
 
 /* The sum of copies and kernels is longer than the CPU's time; the schedule, in which they overlap,

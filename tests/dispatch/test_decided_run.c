@@ -5,6 +5,7 @@
 #include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
+#include "tests/lib/problem.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -28,25 +29,25 @@ static int gpu_lessons, cpu_lessons;
 static double lesson_ms;
 static struct cost_time took;
 
-void __wrap_cost_learn_gpu(struct cost_curves *device, const struct accel_call *call,
+void __wrap_cost_learn_gpu(struct cost_curves *device, struct problem *problem,
                            int64_t memory_bytes, double ms);
-void __wrap_cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
+void __wrap_cost_learn_cpu(struct problem *problem, const struct dispatch_library *library,
                            int threads, const struct cost_time *time);
 
-void __wrap_cost_learn_gpu(struct cost_curves *device, const struct accel_call *call,
+void __wrap_cost_learn_gpu(struct cost_curves *device, struct problem *problem,
                            int64_t memory_bytes, double ms)
 {
     assert_null(device);
-    assert_non_null(call);
+    assert_non_null(problem->call);
     assert_int_equal(memory_bytes, (int64_t)1 << 37);
     gpu_lessons++;
     lesson_ms = ms;
 }
 
-void __wrap_cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
+void __wrap_cost_learn_cpu(struct problem *problem, const struct dispatch_library *library,
                            int threads, const struct cost_time *time)
 {
-    assert_non_null(call);
+    assert_non_null(problem->call);
     assert_non_null(library);
     assert_in_range(threads, 1, 8);
     cpu_lessons++;
@@ -177,7 +178,7 @@ static struct accel_call factorisation(void)
     return call;
 }
 
-static struct situation situation;
+static struct task task;
 static struct accel_record record;
 
 static int prepare(void **state)
@@ -194,7 +195,7 @@ static int prepare(void **state)
     }
     for (int i = 0; i < N; i++)
         a[i + i * N] = 100;
-    situation = (struct situation){
+    task = (struct task){
         .device = &device,
         .library = &library,
         .threads = 4,
@@ -207,10 +208,27 @@ static int prepare(void **state)
     return 0;
 }
 
+/* The task is of this call from here on. */
+static void take(const struct accel_call *call)
+{
+    static struct accel_call taken;
+    taken = *call;
+    task.call = &taken;
+    task.caller = &caller;
+    problem_of(&task.problem, &taken);
+}
+
+static void run_original(const struct accel_call *call, struct accel_record *to)
+{
+    take(call);
+    run_forward(&task, to);
+}
+
 static bool run_call(const struct accel_call *call)
 {
-    record = record_of(call, caller.symbol, caller.site, situation.decision);
-    return run_on_gpu(call, &situation, &caller, &record);
+    record = record_of(call, caller.symbol, caller.site, task.decision);
+    take(call);
+    return run_on_gpu(&task, &record);
 }
 
 static bool run_product(void)
@@ -230,10 +248,10 @@ static void what_the_device_is_told(void **state)
     assert_true(next.told.weighs && !next.told.event && !next.told.steps);
     assert_int_equal(next.told.precision, GPU_NATIVE);
     assert_true(next.told.rates.up > 0); /* a product's schedule is chosen by them */
-    situation.keeps = true;
-    situation.decision.placed = 5;
-    situation.precision = GPU_EMULATED;
-    situation.rates = (struct schedule_rates){.up = 77};
+    task.host.keeps = true;
+    task.decision.placed = 5;
+    task.host.precision = GPU_EMULATED;
+    task.host.rates = (struct schedule_rates){.up = 77};
     settings.c2c = ACCEL_C2C_MIGRATE;
     settings.resident = ACCEL_RESIDENT_HASH;
     assert_true(run_product());
@@ -242,12 +260,12 @@ static void what_the_device_is_told(void **state)
     assert_int_equal(next.told.placed, 5);
     assert_int_equal(next.told.precision, GPU_EMULATED);
     assert_true(next.told.rates.up == 77);
-    situation.digests = true;
-    situation.brings = 2;
+    task.host.digests = true;
+    task.host.brings = 2;
     assert_true(run_product());
     assert_true(next.told.digests && !next.told.tracks && next.told.brings == 2);
-    situation.digests = false;
-    situation.tracks = true;
+    task.host.digests = false;
+    task.host.tracks = true;
     assert_true(run_product());
     assert_true(next.told.tracks && !next.told.digests);
 }
@@ -263,12 +281,12 @@ static void what_a_call_relies_on(void **state)
     call.span[ACCEL_x].ptr = b;
     call.span[ACCEL_y].ptr = b + N;
     assert_true(run_call(&call) && next.told.relies);
-    situation.brings = 1;
+    task.host.brings = 1;
     assert_true(run_call(&call) && !next.told.relies);
-    situation.brings = 0;
-    situation.decision.why = ACCEL_FORCED;
+    task.host.brings = 0;
+    task.decision.why = ACCEL_FORCED;
     assert_true(run_call(&call) && !next.told.relies);
-    situation.decision.why = ACCEL_FASTER;
+    task.decision.why = ACCEL_FASTER;
     call.span[0].place = ACCEL_DEVICE;
     assert_true(run_call(&call) && !next.told.relies);
     next.status = GPU_CHANGED;
@@ -321,7 +339,7 @@ static void statuses(void **state)
         assert_int_equal(warm_is(&device, call.routine), expected[i].status == GPU_OK);
         assert_int_equal(left_alone_has(&device.left_alone, call.routine, LEFT_FAILED),
                          expected[i].is_failed);
-        assert_int_equal(full_for(&device.full, &call), expected[i].why == ACCEL_NO_MEMORY);
+        assert_int_equal(is_full_for(&device.full, &call), expected[i].why == ACCEL_NO_MEMORY);
         assert_true(contention_gpu_ms(&device.contention) == 0);
         assert_int_equal(messages, expected[i].is_failed);
     }
@@ -362,7 +380,7 @@ static void precision_is_told_where_it_was_asked_for(void **state)
     const struct accel_call call = product();
     (void)state;
     settings.precision[call.routine - accel_routines] = GPU_EMULATED;
-    situation.precision = GPU_EMULATED;
+    task.host.precision = GPU_EMULATED;
     assert_true(run_product());
     assert_string_equal(record.precision, gpu_precision_names[GPU_EMULATED]);
     next.status = GPU_ERROR;
@@ -376,7 +394,7 @@ static void matrices_that_are_refused(void **state)
 {
     struct accel_call call = factorisation();
     (void)state;
-    situation.site = 4711;
+    task.site = 4711;
     a[0] = -1; /* not definite */
     assert_false(run_call(&call));
     assert_true(record.refused && record.why == ACCEL_UNSUPPORTED);
@@ -399,11 +417,11 @@ static void matrices_that_are_refused(void **state)
     /* Two in a row that the CPU does. */
     for (int i = 0; i < 2; i++) {
         result.gpr[0] = i == 0;
-        run_forward(&call, &situation, &caller, &record);
+        run_original(&call, &record);
     }
     assert_true(declined_holds(4711));
     result.gpr[0] = 0;
-    run_forward(&call, &situation, &caller, &record);
+    run_original(&call, &record);
     assert_false(declined_holds(4711));
 }
 
@@ -423,10 +441,10 @@ static bool learns(double ms)
 static void be_usual(void)
 {
     static uint64_t place = 100;
-    situation.site = place++;
+    task.site = place++;
     warm_note(&device, routine("dgemm"));
     for (int i = 0; i < 3; i++)
-        regret_note(&device.regret, situation.site, 5, 10);
+        regret_note(&device.regret, task.site, 5, 10);
     next.kept = 0;
     next.sets_up = false;
 }
@@ -439,32 +457,32 @@ static void runs_that_are_learned_from(void **state)
     assert_true(lesson_ms > 3.99 && lesson_ms < 4.01);
     assert_true(learns(8)); /* also one that takes longer than estimated */
     /* Among the first ones of a place, those that are faster. */
-    situation.site = 7;
+    task.site = 7;
     assert_true(learns(4));
     assert_false(learns(8));
     /* Not one that had to wait, or in which something took the place of an upload. */
     be_usual();
-    situation.decision.est_gpu_ms = 6;
+    task.decision.est_gpu_ms = 6;
     assert_false(learns(4));
-    situation.decision.est_gpu_ms = 5;
+    task.decision.est_gpu_ms = 5;
     next.kept = 1;
     assert_false(learns(4));
     next.kept = 0;
-    situation.decision.placed = 1;
+    task.decision.placed = 1;
     assert_false(learns(4));
-    situation.decision.placed = 0;
-    situation.precision = GPU_EMULATED;
+    task.decision.placed = 0;
+    task.host.precision = GPU_EMULATED;
     assert_false(learns(4));
-    situation.precision = GPU_NATIVE;
+    task.host.precision = GPU_NATIVE;
     next.sets_up = true;
     assert_false(learns(4));
     next.sets_up = false;
-    situation.brings = 1;
+    task.host.brings = 1;
     assert_false(learns(4));
-    situation.brings = 0;
-    situation.decision.why = ACCEL_FORCED;
+    task.host.brings = 0;
+    task.decision.why = ACCEL_FORCED;
     assert_false(learns(4));
-    situation.decision.why = ACCEL_FASTER;
+    task.decision.why = ACCEL_FASTER;
     assert_true(learns(4));
     run_start(&settings, false);
     assert_false(learns(4));
@@ -484,20 +502,20 @@ static void places_that_lose(void **state)
     be_usual();
     assert_true(learns(4));
     assert_int_equal(pinned, 0);
-    for (int i = 0; i < 20 && !regret_lost(&device.regret, situation.site); i++) {
+    for (int i = 0; i < 20 && !regret_lost(&device.regret, task.site); i++) {
         assert_int_equal(pinned, 0);
         learns(300);
     }
-    assert_true(regret_lost(&device.regret, situation.site));
+    assert_true(regret_lost(&device.regret, task.site));
     assert_int_equal(pinned, 1);
     learns(300);
     assert_int_equal(pinned, 1);
     /* None of a call that was told to be there. */
     be_usual();
-    situation.decision.why = ACCEL_FORCED;
+    task.decision.why = ACCEL_FORCED;
     for (int i = 0; i < 20; i++)
         learns(300);
-    assert_false(regret_lost(&device.regret, situation.site));
+    assert_false(regret_lost(&device.regret, task.site));
 }
 
 /* ---- Verification ---- */
@@ -602,7 +620,7 @@ static void beside_others(void)
 static bool learns_of_cpu(const struct accel_call *call)
 {
     const int before = cpu_lessons;
-    run_forward(call, &situation, &caller, &record);
+    run_original(call, &record);
     for (int i = 0; i < others && inside == beside_others; i++)
         contention_leave_cpu();
     assert_int_equal(contention_cpu_calls(), 0);
@@ -618,15 +636,15 @@ static void originals_that_are_learned_from(void **state)
     assert_true(learns_of_cpu(&call));
     assert_true(record.ms > 6.99 && record.ms < 7.01 && took.ms == record.ms);
     assert_true(took.sure_ms <= took.ms);
-    situation.decision.est_cpu_ms = 0.1; /* nobody looks closely */
+    task.decision.est_cpu_ms = 0.1; /* nobody looks closely */
     assert_true(learns_of_cpu(&call));
     assert_true(took.sure_ms == took.ms);
-    situation.decision.est_cpu_ms = 0;
+    task.decision.est_cpu_ms = 0;
     assert_false(learns_of_cpu(&call));
-    situation.decision.est_cpu_ms = 10;
-    situation.arithmetic = "rounds_up";
+    task.decision.est_cpu_ms = 10;
+    task.arithmetic = "rounds_up";
     assert_false(learns_of_cpu(&call));
-    situation.arithmetic = NULL;
+    task.arithmetic = NULL;
     assert_true(learns_of_cpu(&lapack));
     result.gpr[0] = 3; /* its INFO: it has ended early */
     assert_false(learns_of_cpu(&lapack));
@@ -638,16 +656,16 @@ static void originals_that_are_learned_from(void **state)
     inside = beside_others;
     others = 1;
     assert_false(learns_of_cpu(&call));
-    situation.threads = 1;
+    task.threads = 1;
     assert_true(learns_of_cpu(&call));
-    situation.decision.est_cpu_ms = 0.1;
+    task.decision.est_cpu_ms = 0.1;
     assert_false(learns_of_cpu(&call));
     others = 0;
     assert_true(learns_of_cpu(&call));
     contention_enter_cpu(); /* one that began before, and has ended meanwhile */
     const int before = cpu_lessons;
     inside = contention_leave_cpu;
-    run_forward(&call, &situation, &caller, &record);
+    run_original(&call, &record);
     assert_int_equal(cpu_lessons, before);
 }
 
@@ -657,7 +675,7 @@ static void call_again(void)
     const struct accel_call call = product();
     struct accel_record inner = {.ms = 0};
     inside = NULL;
-    run_forward(&call, &situation, &caller, &inner);
+    run_original(&call, &inner);
     counted_inside = contention_cpu_calls();
 }
 
@@ -667,7 +685,7 @@ static void inner_calls_are_not_counted(void **state)
     const struct accel_call call = product();
     (void)state;
     inside = call_again;
-    run_forward(&call, &situation, &caller, &record);
+    run_original(&call, &record);
     assert_int_equal(forwarded, 2);
     assert_int_equal(counted_inside, 1);
     assert_int_equal(contention_cpu_calls(), 0);
@@ -692,9 +710,9 @@ static void originals_that_are_left(void **state)
     (void)state;
     inside = leave;
     if (setjmp(out) == 0)
-        run_forward(&call, &situation, &caller, &record);
+        run_original(&call, &record);
     inside = look;
-    run_forward(&call, &situation, &caller, &record);
+    run_original(&call, &record);
     assert_int_equal(counted_inside, 1);
     assert_int_equal(contention_cpu_calls(), 0);
     assert_int_equal(cpu_lessons, 1);
@@ -703,16 +721,16 @@ static void originals_that_are_left(void **state)
 static void what_is_worth_watching(void **state)
 {
     (void)state;
-    assert_true(run_is_worth_watching(&situation));
-    situation.decision.est_cpu_ms = 0.01;
-    assert_false(run_is_worth_watching(&situation));
-    situation.decision.est_cpu_ms = 10;
+    assert_true(run_is_worth_watching(&task));
+    task.decision.est_cpu_ms = 0.01;
+    assert_false(run_is_worth_watching(&task));
+    task.decision.est_cpu_ms = 10;
     atomic_store(&device.state, DEVICE_ABSENT);
-    assert_false(run_is_worth_watching(&situation));
+    assert_false(run_is_worth_watching(&task));
     atomic_store(&device.state, DEVICE_UNTRIED);
-    assert_true(run_is_worth_watching(&situation));
+    assert_true(run_is_worth_watching(&task));
     run_start(&settings, false);
-    assert_false(run_is_worth_watching(&situation));
+    assert_false(run_is_worth_watching(&task));
 }
 
 /* ---- On copies; for an estimate ---- */
@@ -724,7 +742,8 @@ static void originals_on_copies(void **state)
     (void)state;
     call.span[ACCEL_a].place = call.span[ACCEL_c].place = ACCEL_DEVICE;
     record.ms = -1;
-    run_on_copies(&call, &situation, &caller, &record);
+    take(&call);
+    run_on_copies(&task, &record);
     assert_int_equal(originals, 1);
     assert_int_equal(played.fetched, 2);
     assert_int_equal(played.stored, 1);
@@ -732,7 +751,8 @@ static void originals_on_copies(void **state)
     const pid_t child = fork();
     if (child == 0) {
         played.fails = true;
-        run_on_copies(&call, &situation, &caller, &record);
+        take(&call);
+        run_on_copies(&task, &record);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -743,19 +763,21 @@ static bool inner_ran, inner_is_marked;
 static void estimate_inside(void)
 {
     const struct accel_call call = product();
-    struct accel_record inner = record_of(&call, "dgemm_", 1, situation.decision);
+    struct accel_record inner = record_of(&call, "dgemm_", 1, task.decision);
     inside = NULL;
-    inner_ran = run_for_estimate(&call, &situation, &caller, &inner);
+    take(&call);
+    inner_ran = run_for_estimate(&task, &inner);
     inner_is_marked = inner.inner;
 }
 
 static bool estimate(enum accel_why why, bool gpu)
 {
     const struct accel_call call = product();
-    situation.decision.why = why;
-    situation.decision.gpu = gpu;
-    record = record_of(&call, "dgemm_", 1, situation.decision);
-    return run_for_estimate(&call, &situation, &caller, &record);
+    task.decision.why = why;
+    task.decision.gpu = gpu;
+    record = record_of(&call, "dgemm_", 1, task.decision);
+    take(&call);
+    return run_for_estimate(&task, &record);
 }
 
 static void originals_for_an_estimate(void **state)
@@ -774,9 +796,9 @@ static void originals_for_an_estimate(void **state)
     assert_false(warm_is(&device, dgemm));
     assert_false(estimate(ACCEL_BAD_ARGUMENT, false));
     assert_false(estimate(ACCEL_UNSUPPORTED, false));
-    situation.together = true;
+    task.together = true;
     assert_false(estimate(ACCEL_FASTER, true));
-    situation.together = false;
+    task.together = false;
     assert_int_equal(forwarded, 2);
     /* A call inside one that the GPU would run is a part of it; not one inside another. */
     inside = estimate_inside;
@@ -797,8 +819,8 @@ static void originals_for_an_estimate(void **state)
     assert_true(estimate(ACCEL_SLOWER, false));
     assert_true(warm_counted_ms(&device, dgemm) == cost);
     run_start(&settings, false);
-    situation.decision.est_cpu_ms = 10;
-    situation.decision.est_own_ms = 8 + cost;
+    task.decision.est_cpu_ms = 10;
+    task.decision.est_own_ms = 8 + cost;
     assert_true(estimate(ACCEL_SLOWER, false));
     const double counted = warm_counted_ms(&device, dgemm);
     assert_true(cost > 2 && counted > cost - 2.01 && counted < cost - 1.99);

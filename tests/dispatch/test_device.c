@@ -22,6 +22,7 @@
 #include "ops/lapack/in_panels.h"
 #include "ops/typical.h"
 #include "tests/lib/idle_library.h"
+#include "tests/lib/problem.h"
 
 enum { N = 512 };
 static const uintptr_t site = 4711;
@@ -37,6 +38,49 @@ static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
 enum { TESTS_MOST = 16 };
 static struct dispatch_device devices[TESTS_MOST][2], *device;
 static double a[N * N], b[N * N], c[N * N];
+
+/* ---- How often a call is looked at: this program is linked with --wrap for each ---- */
+
+static int validities, descriptions, works, decisions;
+
+const char *__real_accel_call_fault(const struct accel_call *call);
+bool __real_scheduled_describe(const struct accel_call *call, struct scheduled *scheduled);
+void __real_model_work_of(const struct accel_call *call, bool on_device, struct model_work *work);
+struct accel_decision __real_accel_decide(struct problem *problem,
+                                          const struct accel_machine *machine,
+                                          const struct accel_settings *with);
+const char *__wrap_accel_call_fault(const struct accel_call *call);
+bool __wrap_scheduled_describe(const struct accel_call *call, struct scheduled *scheduled);
+void __wrap_model_work_of(const struct accel_call *call, bool on_device, struct model_work *work);
+struct accel_decision __wrap_accel_decide(struct problem *problem,
+                                          const struct accel_machine *machine,
+                                          const struct accel_settings *with);
+
+const char *__wrap_accel_call_fault(const struct accel_call *call)
+{
+    validities++;
+    return __real_accel_call_fault(call);
+}
+
+bool __wrap_scheduled_describe(const struct accel_call *call, struct scheduled *scheduled)
+{
+    descriptions++;
+    return __real_scheduled_describe(call, scheduled);
+}
+
+void __wrap_model_work_of(const struct accel_call *call, bool on_device, struct model_work *work)
+{
+    works++;
+    __real_model_work_of(call, on_device, work);
+}
+
+struct accel_decision __wrap_accel_decide(struct problem *problem,
+                                          const struct accel_machine *machine,
+                                          const struct accel_settings *with)
+{
+    decisions++;
+    return __real_accel_decide(problem, machine, with);
+}
 
 /* ---- A caller, with a library of one thread ---- */
 
@@ -76,10 +120,11 @@ static struct accel_call product(void)
 
 static struct accel_decision decide_on(int i)
 {
-    struct situation situation = {.device = &device[i]};
+    struct task task;
     struct accel_call call = product();
-    survey(&call, &caller, &situation);
-    return situation.decision;
+    task_begin(&task, &call, &caller, &device[i]);
+    survey(&task);
+    return task.decision;
 }
 
 static void assert_decision(int i, bool gpu, enum accel_why why)
@@ -91,12 +136,13 @@ static void assert_decision(int i, bool gpu, enum accel_why why)
 
 static bool run_on(int i, struct accel_record *record)
 {
-    struct situation situation = {.device = &device[i]};
+    struct task task;
     struct accel_call call = product();
-    survey(&call, &caller, &situation);
-    *record = record_of(&call, caller.symbol, caller.site, situation.decision);
+    task_begin(&task, &call, &caller, &device[i]);
+    survey(&task);
+    *record = record_of(&call, caller.symbol, caller.site, task.decision);
     memset(c, 0, sizeof c);
-    return run_on_gpu(&call, &situation, &caller, record);
+    return run_on_gpu(&task, record);
 }
 
 static void assert_computes(int i)
@@ -208,6 +254,22 @@ static void each_is_named_and_computes(void **state)
     }
 }
 
+/* By the decision, the run and what is learned of its time. */
+static void a_call_is_looked_at_once(void **state)
+{
+    struct accel_record record;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        validities = descriptions = works = decisions = 0;
+        assert_true(run_on(0, &record));
+        assert_string_equal(record.ran, device[0].name);
+        assert_int_equal(validities, 1);
+        assert_int_equal(descriptions, 1);
+        assert_int_equal(works, 1);
+        assert_int_equal(decisions, 1);
+    }
+}
+
 /* Calls that pay only if all threads copy must start a device. */
 static void an_untried_device_copies_by_all_threads(void **state)
 {
@@ -226,7 +288,7 @@ static void each_has_its_own_curves(void **state)
     assert_true(decide_on(1).est_gpu_ms == before);
     assert_ptr_not_equal(atomic_load(&device[0].curves), atomic_load(&device[1].curves));
     for (int i = 0; i < 50; i++)
-        cost_learn_gpu(atomic_load(&device[1].curves), &call, device[1].memory_bytes, 1000);
+        learn_gpu(atomic_load(&device[1].curves), &call, device[1].memory_bytes, 1000);
     assert_true(decide_on(0).est_gpu_ms == before);
     assert_decision(0, true, ACCEL_FASTER);
     assert_true(decide_on(1).est_gpu_ms > 10 * before);
@@ -242,9 +304,11 @@ static double estimate_on(struct dispatch_device *on, const struct accel_call *c
     machine.gpu = DEVICE_READY;
     machine.gpu_memory = on->memory_bytes;
     machine.wants_all = true;
-    machine.schedule = cost_schedule_rates(curves, call, GPU_NATIVE);
+    struct problem problem;
+    problem_of(&problem, call);
+    machine.schedule = cost_schedule_rates(curves, &problem, GPU_NATIVE);
     cost_borrow(&machine, curves, call->routine, library_of(NULL), 1);
-    const double ms = accel_decide(call, &machine, &settings).est_own_ms;
+    const double ms = accel_decide(&problem, &machine, &settings).est_own_ms;
     cost_give_back();
     return ms;
 }
@@ -257,19 +321,19 @@ static void schedules_learn_their_times(void **state)
     const struct accel_call call = product();
     struct scheduled scheduled;
     (void)state;
-    assert_true(scheduled_is_divided(&call, &scheduled));
+    assert_true(scheduled_describe(&call, &scheduled) && scheduled_is_divided(&scheduled));
     struct cost_curves *const curves = atomic_load(&device[0].curves);
     const double before = decide_on(0).est_own_ms;
-    const struct schedule_rates rates = cost_schedule_rates(curves, &call, GPU_NATIVE);
-    assert_true(fabs(scheduled_ms(&call, &scheduled, &rates, device[0].memory_bytes, 0) +
-                     MODEL_LAUNCH_MS - before) < 1e-9);
+    const struct schedule_rates rates = rates_for(curves, &call, GPU_NATIVE);
+    assert_true(fabs(scheduled_ms(&scheduled, &rates, device[0].memory_bytes, 0) + MODEL_LAUNCH_MS -
+                     before) < 1e-9);
     for (int i = 0; i < 4; i++) {
         for (int call_number = 0; call_number < 60; call_number++)
-            cost_learn_gpu(curves, &call, device[0].memory_bytes, times[i] * before);
+            learn_gpu(curves, &call, device[0].memory_bytes, times[i] * before);
         assert_true(fabs(estimate_on(&device[0], &call) / (times[i] * before) - 1) < 0.02);
     }
     /* The blocks are those of before, and so are the results. */
-    const struct schedule_rates after = cost_schedule_rates(curves, &call, GPU_NATIVE);
+    const struct schedule_rates after = rates_for(curves, &call, GPU_NATIVE);
     assert_memory_equal(&rates, &after, sizeof rates);
 }
 
@@ -287,10 +351,10 @@ static void a_whole_kernel_takes_what_was_measured(void **state)
         for (int i = 0; i < PACES; i++)
             curves->paces[ACCEL_FLOAT64].of[i] = paced ? 0.8F : 0;
         block_paces_settle(&curves->paces[ACCEL_FLOAT64]);
-        struct schedule_rates rates = cost_schedule_rates(curves, &call, GPU_NATIVE);
+        struct schedule_rates rates = rates_for(curves, &call, GPU_NATIVE);
         assert_true(block_pace(&rates.paces, 100) == (paced ? (double)0.8F : 1));
         ms[paced] = schedule_compute(&scheduled.call, &rates, rates.compute);
-        rates = cost_schedule_rates(curves, &call, GPU_EMULATED);
+        rates = rates_for(curves, &call, GPU_EMULATED);
         assert_true(block_pace(&rates.paces, 100) == 1);
         emulated[paced] = schedule_compute(&scheduled.call, &rates, rates.compute);
     }
@@ -317,15 +381,15 @@ static void panels_learn_their_times(void **state)
                     call.span[i].ptr = (void *)(uintptr_t)(0x1000000000 * (i + 1));
             on->memory_bytes = (int64_t)(above ? 256 : 2048) << 20; /* the matrix has 512 MB */
             const double before = estimate_on(on, &call);
-            const struct schedule_rates rates = cost_schedule_rates(its, &call, GPU_NATIVE);
+            const struct schedule_rates rates = rates_for(its, &call, GPU_NATIVE);
             const double simulated = lapack_panels_ms(&call, &rates, on->memory_bytes);
             assert_true(simulated > 0 && fabs(simulated / before - 1) < 0.01);
             for (int i = 0; i < 3; i++) {
                 for (int call_number = 0; call_number < 60; call_number++)
-                    cost_learn_gpu(its, &call, on->memory_bytes, times[i] * before);
+                    learn_gpu(its, &call, on->memory_bytes, times[i] * before);
                 assert_true(fabs(estimate_on(on, &call) / (times[i] * before) - 1) < 0.02);
             }
-            const struct schedule_rates after = cost_schedule_rates(its, &call, GPU_NATIVE);
+            const struct schedule_rates after = rates_for(its, &call, GPU_NATIVE);
             assert_memory_equal(&rates, &after, sizeof rates);
         }
 }
@@ -419,6 +483,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define ON_BOTH(test) cmocka_unit_test_setup_teardown(test, start_both, stop_both)
         ON_BOTH(each_is_named_and_computes),
+        ON_BOTH(a_call_is_looked_at_once),
         cmocka_unit_test(an_untried_device_copies_by_all_threads),
         ON_BOTH(each_has_its_own_curves),
         ON_BOTH(schedules_learn_their_times),

@@ -5,6 +5,7 @@
 #include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
+#include "tests/lib/problem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,15 +233,15 @@ static void memory_that_was_short(void **state)
     struct accel_call wrong = product(200);
     (void)state;
     wrong.span[ACCEL_a].ld = 1;
-    assert_false(full_for(&device.full, &larger));
+    assert_false(is_full_for(&device.full, &larger));
     for (int i = 0; i < 2; i++) {
         after(i ? GPU_SHORT_ELSE : GPU_NO_MEMORY, GPU_BLAME_DEVICE);
-        assert_true(full_for(&device.full, &same) && full_for(&device.full, &larger));
-        assert_false(full_for(&device.full, &smaller) || full_for(&device.full, &wrong));
+        assert_true(is_full_for(&device.full, &same) && is_full_for(&device.full, &larger));
+        assert_false(is_full_for(&device.full, &smaller) || is_full_for(&device.full, &wrong));
         now_ms += 998;
-        assert_true(full_for(&device.full, &same));
+        assert_true(is_full_for(&device.full, &same));
         now_ms += 2;
-        assert_false(full_for(&device.full, &same)); /* after a second, it is tried again */
+        assert_false(is_full_for(&device.full, &same)); /* after a second, it is tried again */
     }
 }
 

@@ -45,17 +45,17 @@ static _Noreturn void broken(const char *condition, int line)
 static int lessons, holds, held_most;
 static bool ends, is_gone, was_outermost;
 
-void __wrap_cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
+void __wrap_cost_learn_cpu(struct problem *problem, const struct dispatch_library *library,
                            int threads, const struct cost_time *time);
 void __wrap_ending_hold(bool outermost);
 void __wrap_ending_release(void);
 bool __wrap_ending_has_begun(void);
 bool __wrap_gpu_is_gone(void);
 
-void __wrap_cost_learn_cpu(const struct accel_call *call, const struct dispatch_library *library,
+void __wrap_cost_learn_cpu(struct problem *problem, const struct dispatch_library *library,
                            int threads, const struct cost_time *time)
 {
-    (void)call;
+    (void)problem;
     (void)library;
     (void)threads;
     (void)time;

@@ -22,7 +22,7 @@ enum { DEVICES = 4, ORDER = 1000 };
 static struct accel_settings settings = {.on = true};
 static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
 static struct played_device played[DEVICES];
-static struct situation situation;
+static struct task task;
 static struct team_plan plan;
 
 /* ---- What the program is linked with --wrap for: rates, the division, threads and starts ---- */
@@ -42,7 +42,7 @@ static struct {
 static int threads, starts;
 
 struct schedule_rates __wrap_cost_schedule_rates(struct cost_curves *device,
-                                                 const struct accel_call *call,
+                                                 struct problem *problem,
                                                  enum gpu_precision precision);
 double __wrap_gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
 void __wrap_splits_make(struct split *split, const struct accel_call *call,
@@ -56,11 +56,11 @@ struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 
 struct schedule_rates __wrap_cost_schedule_rates(struct cost_curves *device,
-                                                 const struct accel_call *call,
+                                                 struct problem *problem,
                                                  enum gpu_precision precision)
 {
-    assert_non_null(call);
-    assert_int_equal(precision, situation.precision);
+    assert_ptr_equal(problem, &task.problem);
+    assert_int_equal(precision, task.host.precision);
     return *(const struct schedule_rates *)(const void *)device;
 }
 
@@ -144,7 +144,8 @@ static bool plan_now(void)
     threads = starts = peers_asked = 0;
     divided.count = divided.splits = divided.factorisations = 0;
     memset(&plan, 0, sizeof plan);
-    return several_plan(&call, &situation, &plan);
+    problem_of(&task.problem, &call);
+    return several_plan(&task, &plan);
 }
 
 static int prepare(void **state)
@@ -168,7 +169,7 @@ static int prepare(void **state)
         for (int j = 0; j < DEVICES; j++)
             peer_gbps[i][j] = 100;
     }
-    situation = (struct situation){.device = devices_at(0), .decision = {.est_own_ms = 5}};
+    task = (struct task){.call = &call, .device = devices_at(0), .decision = {.est_own_ms = 5}};
     divided.gain_ms = 10;
     divided.is_whole = false;
     helpers = 3;
@@ -231,7 +232,7 @@ static void what_keeps_one_from_a_part(void **state)
     assert_parts(3, without_1);
     /* One that would compute in another precision. */
     prepare(state);
-    settings.precision[call.routine - accel_routines] = situation.precision = GPU_EMULATED;
+    settings.precision[call.routine - accel_routines] = task.host.precision = GPU_EMULATED;
     for (int i = 0; i < DEVICES; i++)
         played[i].gpu.info.precisions[GPU_GEMM] = i == 1 ? 0 : 1u << GPU_EMULATED;
     assert_parts(3, without_1);
@@ -332,7 +333,7 @@ static void assert_no_peers(void)
 static void what_devices_lend(void **state)
 {
     (void)state;
-    situation.decision.est_own_ms = 10;
+    task.decision.est_own_ms = 10;
     for (int i = 0; i < DEVICES; i++)
         for (int j = 0; j < DEVICES; j++)
             peer_gbps[i][j] = 200 + 10 * i + (j + i) % DEVICES;
@@ -344,7 +345,7 @@ static void what_devices_lend(void **state)
         assert_true(divided.device[i].rates.peer == slowest);
     }
     assert_int_equal(peers_asked, DEVICES * (DEVICES - 1));
-    situation.decision.est_own_ms = 9.9; /* too short for the measurement */
+    task.decision.est_own_ms = 9.9; /* too short for the measurement */
     assert_no_peers();
     assert_int_equal(peers_asked, 0);
 }
@@ -358,7 +359,7 @@ static void what_is_not_worth_lending(void **state)
         for (int i = 0; i < DEVICES; i++)
             for (int j = 0; j < DEVICES; j++) {
                 prepare(state);
-                situation.decision.est_own_ms = 10;
+                task.decision.est_own_ms = 10;
                 for (int k = 0; k < DEVICES; k++) {
                     rates[k].up = shared ? 1000 : 1 + k; /* the host does not pack as much */
                     for (int l = 0; l < DEVICES; l++)
@@ -382,14 +383,14 @@ static void what_is_not_worth_lending(void **state)
 static void calls_that_lend_nothing(void **state)
 {
     (void)state;
-    situation.decision.est_own_ms = 1000;
+    task.decision.est_own_ms = 1000;
     make_call("dgemm_batch_strided");
     call.batch = 7;
     for (int i = 0; i < DEVICES; i++)
         warm_note(devices_at(i), call.routine);
     assert_no_peers();
     prepare(state);
-    situation.decision.est_own_ms = 1000;
+    task.decision.est_own_ms = 1000;
     make_call("dpotrf");
     for (int i = 0; i < DEVICES; i++)
         warm_note(devices_at(i), call.routine);
@@ -399,7 +400,7 @@ static void calls_that_lend_nothing(void **state)
     assert_true(plan.factors);
     /* One device alone */
     prepare(state);
-    situation.decision.est_own_ms = 1000;
+    task.decision.est_own_ms = 1000;
     for (int i = 1; i < DEVICES; i++)
         atomic_store(&devices_at(i)->state, DEVICE_FAILED);
     assert_false(plan_now());
@@ -415,7 +416,7 @@ static void further_devices_are_started(void **state)
     for (int adapts = 0; adapts < 2; adapts++) {
         prepare(state);
         several_start(&settings, adapts);
-        situation.decision.est_own_ms = 1000;
+        task.decision.est_own_ms = 1000;
         divided.gain_ms = DEVICE_GAIN_MS;
         atomic_store(&devices_at(1)->state, DEVICE_UNTRIED);
         atomic_store(&devices_at(2)->state, DEVICE_FAILED);
@@ -462,7 +463,7 @@ static void calls_that_may_be_shared(void **state)
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         make_call(expected[i].name);
         devices_at(0)->memory_bytes = expected[i].memory;
-        assert_int_equal(several_may_share(&call, &situation), expected[i].may);
+        assert_int_equal(several_may_share(&task), expected[i].may);
     }
 }
 

@@ -19,6 +19,7 @@
 #include "ops/op.h"
 #include "ops/typical.h"
 #include "tests/lib/routine.h"
+#include "tests/lib/problem.h"
 
 static struct accel_settings settings = {.on = true};
 
@@ -88,7 +89,7 @@ static void learn(const struct dispatch_library *library, const char *name, int6
                   double ms, double sure_ms)
 {
     const struct accel_call call = call_of(name, order);
-    cost_learn_cpu(&call, library, 1, &(struct cost_time){ms, sure_ms});
+    learn_cpu(&call, library, 1, &(struct cost_time){ms, sure_ms});
 }
 
 static void assert_near(double a, double b, double relative)

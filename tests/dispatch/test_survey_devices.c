@@ -131,7 +131,7 @@ static const struct dispatch_caller caller = {.symbol = "dgemm_",
                                               .loaded = nothing_loaded,
                                               .pause = pause_here};
 
-static struct situation situation;
+static struct task task;
 static struct accel_call call;
 
 static void make_product(int64_t n)
@@ -145,17 +145,17 @@ static void make_product(int64_t n)
 static void survey_product(int64_t n)
 {
     make_product(n);
-    situation = (struct situation){.device = devices_first()};
-    survey(&call, &caller, &situation);
+    task_begin(&task, &call, &caller, devices_first());
+    survey(&task);
 }
 
 #define assert_goes(n, on_gpu, reason, number)                                                     \
     do {                                                                                           \
         survey_product(n);                                                                         \
-        assert_string_equal(accel_why_name(situation.decision.why), accel_why_name(reason));       \
-        assert_int_equal(situation.decision.gpu, on_gpu);                                          \
-        assert_ptr_equal(situation.device, devices_at(number));                                    \
-        situation_drop_plan(&situation);                                                           \
+        assert_string_equal(accel_why_name(task.decision.why), accel_why_name(reason));            \
+        assert_int_equal(task.decision.gpu, on_gpu);                                               \
+        assert_ptr_equal(task.device, devices_at(number));                                         \
+        task_drop_plan(&task);                                                                     \
     } while (0)
 
 enum { MEDIUM = 512, LARGE = 4096, HUGE_ORDER = 40000 };
@@ -248,14 +248,14 @@ static void what_stays_on_the_device(void **state)
     (void)state;
     settings.resident = ACCEL_RESIDENT_OFF;
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
-    assert_false(situation.keeps || situation.digests || situation.tracks);
+    assert_false(task.host.keeps || task.host.digests || task.host.tracks);
     settings.resident = ACCEL_RESIDENT_HASH;
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
-    assert_true(situation.keeps && situation.digests && !situation.tracks);
+    assert_true(task.host.keeps && task.host.digests && !task.host.tracks);
     settings.resident = ACCEL_RESIDENT_AUTO;
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
-    assert_int_equal(situation.tracks, tracks);
-    assert_true(situation.keeps || !tracks);
+    assert_int_equal(task.host.tracks, tracks);
+    assert_true(task.host.keeps || !tracks);
 }
 
 /* What the kernel's record of writes has seen is read, where a call may not trust that. */
@@ -272,8 +272,8 @@ static void what_is_kept_there(void **state)
                                      .digested_bytes = i == 1 ? bytes : 0,
                                      .watched_bytes = i == 2 ? bytes : 0};
             survey_product(LARGE);
-            situation_drop_plan(&situation);
-            ms[i] = situation.decision.est_own_ms;
+            task_drop_plan(&task);
+            ms[i] = task.decision.est_own_ms;
         }
         if (hash) {
             assert_true(ms[1] != ms[0] && ms[2] == ms[1]);
@@ -283,10 +283,10 @@ static void what_is_kept_there(void **state)
     }
     settings.resident = ACCEL_RESIDENT_OFF;
     survey_product(LARGE);
-    const double none_ms = situation.decision.est_own_ms;
+    const double none_ms = task.decision.est_own_ms;
     kept = (struct gpu_kept){.operands = 0};
     survey_product(LARGE);
-    assert_true(situation.decision.est_own_ms == none_ms);
+    assert_true(task.decision.est_own_ms == none_ms);
 }
 
 /* A library was measured with the threads that it has, however few cores there are; calls at the
@@ -308,7 +308,7 @@ static void threads_and_cores(void **state)
             survey_product(MEDIUM);
             for (int n = 0; n < expected[i].calls; n++)
                 contention_leave_cpu();
-            const double ms = situation.decision.est_cpu_ms;
+            const double ms = task.decision.est_cpu_ms;
             alone = alone > 0 ? alone : ms;
             assert_true(ms > 0);
             assert_true(fabs(ms / alone / (adapts ? expected[i].slowdown : 1) - 1) < 1e-12);
@@ -322,9 +322,9 @@ static void survey_square(const char *name, int64_t n)
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (call.span[i].access)
             call.span[i].ptr = (void *)((uintptr_t)(i + 1) << 40); /* nobody reads it */
-    situation = (struct situation){.device = devices_first()};
-    survey(&call, &caller, &situation);
-    situation_drop_plan(&situation);
+    task_begin(&task, &call, &caller, devices_first());
+    survey(&task);
+    task_drop_plan(&task);
 }
 
 /* One that no device takes as a whole is done by inner calls, if there are some that it takes. */
@@ -333,21 +333,21 @@ static void calls_of_inner_ones(void **state)
     (void)state;
     settings.policy = ACCEL_POLICY_GPU;
     survey_square("dsyevd", 1000);
-    assert_int_equal(situation.decision.why, ACCEL_FORCED);
-    assert_true(situation.composed_ms == 0);
+    assert_int_equal(task.decision.why, ACCEL_FORCED);
+    assert_true(task.composed_ms == 0);
     devices_at(0)->memory_bytes = (int64_t)12e6;
     survey_square("dsyevd", 1000);
-    assert_int_equal(situation.decision.why, ACCEL_FORCED);
-    assert_true(situation.composed_ms > 0);
-    assert_true(situation.composed_ms == composed_estimate(&call, &situation));
-    assert_true(situation.decision.est_own_ms == situation.composed_ms);
+    assert_int_equal(task.decision.why, ACCEL_FORCED);
+    assert_true(task.composed_ms > 0);
+    assert_true(task.composed_ms == composed_estimate(&task));
+    assert_true(task.decision.est_own_ms == task.composed_ms);
     survey_square("dgesdd", 1000); /* has none */
-    assert_int_equal(situation.decision.why, ACCEL_NO_MEMORY);
-    assert_true(situation.composed_ms == 0);
+    assert_int_equal(task.decision.why, ACCEL_NO_MEMORY);
+    assert_true(task.composed_ms == 0);
     devices_at(0)->memory_bytes = 100;
     survey_square("dsyevd", 1000);
-    assert_int_equal(situation.decision.why, ACCEL_NO_MEMORY);
-    assert_true(situation.composed_ms == 0);
+    assert_int_equal(task.decision.why, ACCEL_NO_MEMORY);
+    assert_true(task.composed_ms == 0);
 }
 
 static void states_of_one(void **state)
@@ -363,17 +363,17 @@ static void states_of_one(void **state)
         play_one(state);
         atomic_store(&devices_at(0)->state, expected[i].is);
         assert_goes(MEDIUM, false, expected[i].why, 0);
-        assert_false(situation.fallback);
+        assert_false(task.fallback);
         assert_goes(4, false, expected[i].is == DEVICE_STARTING ? ACCEL_SMALL : expected[i].why, 0);
         settings.require_gpu = true;
         if (expected[i].is == DEVICE_STARTING)
             continue;
         assert_goes(MEDIUM, false, expected[i].why, 0);
-        assert_true(situation.fallback);
+        assert_true(task.fallback);
         settings.policy = ACCEL_POLICY_CPU;
         survey_product(MEDIUM);
-        assert_int_equal(situation.decision.why, ACCEL_USER);
-        assert_false(situation.fallback);
+        assert_int_equal(task.decision.why, ACCEL_USER);
+        assert_false(task.fallback);
     }
     assert_int_equal(threads + starts, 0);
 }
@@ -402,8 +402,8 @@ static void one_that_is_to_start(void **state)
     atomic_store(&devices_at(0)->state, DEVICE_STARTING);
     atomic_store(&devices_at(0)->starter, getpid() + 1);
     survey_product(LARGE);
-    assert_false(situation.decision.gpu);
-    assert_int_equal(situation.decision.why, ACCEL_FORKED);
+    assert_false(task.decision.gpu);
+    assert_int_equal(task.decision.why, ACCEL_FORKED);
     /* Who must have it starts it here. */
     for (int i = 0; i < 3; i++) {
         play_one(state);
@@ -415,7 +415,7 @@ static void one_that_is_to_start(void **state)
         assert_int_equal(starts, 1);
         assert_int_equal(device_state(devices_at(0)), DEVICE_ABSENT);
         assert_int_equal(threads, 0);
-        assert_int_equal(situation.fallback, i == 1);
+        assert_int_equal(task.fallback, i == 1);
     }
 }
 
@@ -457,8 +457,8 @@ static void cold_kernels(void **state)
     do {
         survey_product(MEDIUM);
         calls++;
-    } while (!situation.decision.gpu && calls < 10000);
-    assert_int_equal(situation.decision.why, ACCEL_FASTER);
+    } while (!task.decision.gpu && calls < 10000);
+    assert_int_equal(task.decision.why, ACCEL_FASTER);
     assert_in_range(calls, 3, 10 + (int)(cost / missed));
     assert_int_equal(threads, 0);
 }
@@ -469,12 +469,12 @@ static void arithmetic_of_the_caller(void **state)
     (void)state;
     rounding.arithmetic = "rounds_up";
     make_product(MEDIUM);
-    situation = (struct situation){.device = devices_first()};
-    survey(&call, &rounding, &situation);
-    assert_int_equal(situation.decision.why, ACCEL_UNSUPPORTED);
-    assert_string_equal(situation.arithmetic, "rounds_up");
-    assert_int_equal(situation.threads, 4);
-    assert_true(situation.site != 0);
+    task_begin(&task, &call, &rounding, devices_first());
+    survey(&task);
+    assert_int_equal(task.decision.why, ACCEL_UNSUPPORTED);
+    assert_string_equal(task.arithmetic, "rounds_up");
+    assert_int_equal(task.threads, 4);
+    assert_true(task.site != 0);
 }
 
 /* ---- Several devices ---- */
@@ -511,8 +511,8 @@ static void devices_of_threads(void **state)
     /* Where nothing may depend on the course of the program, calls go there. */
     survey_start(&settings, 8, false);
     survey_product(MEDIUM);
-    assert_ptr_equal(situation.device, here);
-    situation_drop_plan(&situation);
+    assert_ptr_equal(task.device, here);
+    task_drop_plan(&task);
 }
 
 static void devices_that_are_left(void **state)
@@ -584,7 +584,7 @@ static void the_first_one_to_be_done(void **state)
     assert_goes(MEDIUM, true, ACCEL_FASTER, 1);
     assert_int_equal(pthread_create(&thread, NULL, first_call_of_thread, NULL), 0);
     pthread_join(thread, NULL);
-    assert_ptr_equal(situation.device, devices_at(0)); /* it has had none */
+    assert_ptr_equal(task.device, devices_at(0)); /* it has had none */
     number = contention_enter_gpu(&devices_at(1)->contention, 60000);
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
     const int other = contention_enter_gpu(&devices_at(0)->contention, 60000);
@@ -599,7 +599,7 @@ static void the_first_one_to_be_done(void **state)
     assert_goes(MEDIUM, true, ACCEL_FASTER, 1);
     left_alone_add(&devices_at(1)->left_alone, routine("dgemm"), LEFT_WRONG);
     survey_product(MEDIUM);
-    assert_false(situation.decision.gpu);
+    assert_false(task.decision.gpu);
 }
 
 /* One that is cold is warmed up, while another one has the call. */
@@ -610,7 +610,7 @@ static void a_cold_one_meanwhile(void **state)
     atomic_store(&devices_at(2)->state, DEVICE_FAILED);
     memset(&cold->warm, 0, sizeof cold->warm);
     survey_product(MEDIUM);
-    const double gain_ms = situation.decision.est_cpu_ms - situation.decision.est_own_ms;
+    const double gain_ms = task.decision.est_cpu_ms - task.decision.est_own_ms;
     const int number = contention_enter_gpu(&devices_at(0)->contention, gain_ms / 2);
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
     contention_leave_gpu(&devices_at(0)->contention, number);
@@ -681,11 +681,11 @@ static void operands_on_any_device(void **state)
         play_all(state);
         make_product(4);
         call.span[ACCEL_b].ptr = own[i];
-        situation = (struct situation){.device = devices_first()};
-        survey(&call, &caller, &situation);
-        assert_ptr_equal(situation.device, devices_at(i));
-        assert_true(situation.decision.gpu);
-        assert_int_equal(situation.decision.why, ACCEL_DEVICE_DATA);
+        task_begin(&task, &call, &caller, devices_first());
+        survey(&task);
+        assert_ptr_equal(task.device, devices_at(i));
+        assert_true(task.decision.gpu);
+        assert_int_equal(task.decision.why, ACCEL_DEVICE_DATA);
         assert_int_equal(call.span[ACCEL_b].place, ACCEL_DEVICE);
         assert_int_equal(call.span[ACCEL_a].place, ACCEL_HOST);
     }
@@ -694,21 +694,21 @@ static void operands_on_any_device(void **state)
     atomic_store(&devices_at(1)->state, DEVICE_FAILED);
     make_product(4);
     call.span[ACCEL_b].ptr = own[1];
-    situation = (struct situation){.device = devices_first()};
-    survey(&call, &caller, &situation);
+    task_begin(&task, &call, &caller, devices_first());
+    survey(&task);
     assert_int_equal(call.span[ACCEL_b].place, ACCEL_REMOTE);
-    assert_int_equal(situation.decision.why, ACCEL_UNSUPPORTED);
+    assert_int_equal(task.decision.why, ACCEL_UNSUPPORTED);
     assert_int_equal(starts, 0);
     /* One that has not been tried may have it. */
     play_all(state);
     atomic_store(&devices_at(1)->state, DEVICE_UNTRIED);
     make_product(4);
     call.span[ACCEL_b].ptr = own[1];
-    situation = (struct situation){.device = devices_first()};
-    survey(&call, &caller, &situation);
+    task_begin(&task, &call, &caller, devices_first());
+    survey(&task);
     assert_int_equal(starts, 1);
     assert_int_equal(device_state(devices_at(1)), DEVICE_ABSENT);
-    assert_int_equal(situation.decision.why, ACCEL_UNSUPPORTED);
+    assert_int_equal(task.decision.why, ACCEL_UNSUPPORTED);
     /* From here on, any call may have such operands, and the program may write to pinned memory. */
     assert_int_equal(survey_attention(devices_at(0)).level, DISPATCH_SEE_ALL);
     atomic_store(&devices_at(0)->state, DEVICE_FAILED);
@@ -717,7 +717,7 @@ static void operands_on_any_device(void **state)
     assert_int_equal(survey_attention(devices_at(0)).level, DISPATCH_SEE_NOTHING);
     play_one(state);
     survey_product(MEDIUM);
-    assert_false(situation.tracks);
+    assert_false(task.host.tracks);
 }
 
 static bool take_message(const char *message)

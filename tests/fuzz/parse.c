@@ -310,7 +310,9 @@ static void decide(struct accel_call *call)
             call->span[i].place = (enum accel_place)(place % 4);
     }
 
-    const struct accel_decision decision = accel_decide(call, &machine, &settings);
+    struct problem problem;
+    problem_of(&problem, call);
+    const struct accel_decision decision = accel_decide(&problem, &machine, &settings);
     FUZZ_CHECK(decision.why < ACCEL_WHYS);
     /* LAPACKE's rows are the original's, whatever their sizes are. */
     if (!accel_is_rows_of_lapack(call))
@@ -318,7 +320,7 @@ static void decide(struct accel_call *call)
     if (decision.gpu)
         check_shapes(call);
     else
-        accel_is_fallback(call, &machine, &settings, decision.why);
+        accel_is_fallback(&problem, &machine, &settings, decision.why);
     lapack_gpu_bytes(call);
     regret_key(1, call);
     const struct accel_record record = record_of(call, "symbol", 0, decision);

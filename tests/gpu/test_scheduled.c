@@ -47,8 +47,8 @@ static void check_times(const struct accel_call *call, const struct scheduled *s
                 spans |= 1u << (scheduled->operand[x].x - call->span);
         const double expected = simulated_ms(scheduled, memory, left_out);
         for (int times = 0; times < 2; times++) /* the second time is remembered */
-            assert_true(scheduled_ms(call, scheduled, &rates, memory, spans) == expected);
-        assert_true(scheduled_floor_ms(call, scheduled, &rates, spans) <= expected);
+            assert_true(scheduled_ms(scheduled, &rates, memory, spans) == expected);
+        assert_true(scheduled_floor_ms(scheduled, &rates, spans) <= expected);
     }
 }
 
@@ -159,15 +159,15 @@ static void times_of_batches(void **state)
         call.batch = batches[i].products;
         for (int x = 0; x < ACCEL_SPANS; x++)
             call.span[x].stride = order * order;
-        assert_true(scheduled_is_divided(&call, &scheduled));
+        assert_true(scheduled_describe(&call, &scheduled) && scheduled_is_divided(&scheduled));
         assert_true(scheduled_describe(&one, &single));
         assert_true(schedule_make(&s, &scheduled.call, &rates, INT64_MAX));
         const double alone = (double)call.batch * choices_ms(&single.call, &rates, INT64_MAX, 0);
         assert_int_equal(alone < s.ms, batches[i].alone);
         assert_int_equal(scheduled_runs_alone(&scheduled, &rates, INT64_MAX), batches[i].alone);
-        assert_true(scheduled_ms(&call, &scheduled, &rates, INT64_MAX, 0) ==
+        assert_true(scheduled_ms(&scheduled, &rates, INT64_MAX, 0) ==
                     (batches[i].alone ? alone : s.ms));
-        assert_true(scheduled_floor_ms(&call, &scheduled, &rates, 0) <= s.ms);
+        assert_true(scheduled_floor_ms(&scheduled, &rates, 0) <= s.ms);
         /* One kernel of the whole has the call's operations. */
         const double whole =
             schedule_compute(&scheduled.call, &(struct schedule_rates){0}, 1) * 1e6;
@@ -186,14 +186,14 @@ static void some_calls_are_not_divided(void **state)
     struct scheduled scheduled;
     (void)state;
     large_call(&call, dgemm);
-    assert_true(scheduled_is_divided(&call, &scheduled));
+    assert_true(scheduled_describe(&call, &scheduled) && scheduled_is_divided(&scheduled));
     call.span[ACCEL_c].place = ACCEL_MANAGED;
-    assert_false(scheduled_is_divided(&call, &scheduled));
+    assert_false(scheduled_describe(&call, &scheduled) && scheduled_is_divided(&scheduled));
     call.span[ACCEL_c].place = ACCEL_HOST;
     call.span[ACCEL_c].rows = 0;
-    assert_false(scheduled_is_divided(&call, &scheduled));
+    assert_false(scheduled_describe(&call, &scheduled) && scheduled_is_divided(&scheduled));
     shape_typical(&call, dgemm, small);
-    assert_false(scheduled_is_divided(&call, &scheduled));
+    assert_false(scheduled_describe(&call, &scheduled) && scheduled_is_divided(&scheduled));
 }
 
 /* Sizes that no memory has, of calls that are decided all the same, before it is seen that their
@@ -212,10 +212,11 @@ static void sizes_without_end(void **state)
         struct scheduled scheduled;
         shape_typical(&call, routine(names[i / ENDS]), size);
         call.blas.flag[ACCEL_side] = 'R'; /* old values are kept in panels */
-        if (scheduled_is_divided(&call, &scheduled))
+        if (scheduled_describe(&call, &scheduled) && scheduled_is_divided(&scheduled))
             for (int64_t memory = (int64_t)1 << 33; memory < (int64_t)1 << 50; memory *= 64)
-                scheduled_ms(&call, &scheduled, &rates, memory, 0);
-        assert_int_equal(scheduled_is_divided(&call, &scheduled), i % ENDS == 0);
+                scheduled_ms(&scheduled, &rates, memory, 0);
+        assert_int_equal(scheduled_describe(&call, &scheduled) && scheduled_is_divided(&scheduled),
+                         i % ENDS == 0);
     }
 }
 
@@ -259,9 +260,9 @@ static void small_products_together(void **state)
     for (int x = 0; x < ACCEL_SPANS; x++)
         call.span[x].stride = 300 * 300;
     assert_true(scheduled_describe(&call, &scheduled));
-    assert_true(scheduled_ms(&call, &scheduled, &rates, one, 0) < 0);
+    assert_true(scheduled_ms(&scheduled, &rates, one, 0) < 0);
     assert_false(scheduled_runs_alone(&scheduled, &rates, one));
-    assert_true(scheduled_ms(&call, &scheduled, &rates, 2 * one, 0) > 0);
+    assert_true(scheduled_ms(&scheduled, &rates, 2 * one, 0) > 0);
 }
 
 /* A rate says how long a kernel takes, and the time of a kernel which rate it has. */

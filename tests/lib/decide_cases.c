@@ -61,5 +61,7 @@ struct accel_decision decide_with(const struct accel_call *call,
     model_nominal_gpu(&gpu, call->routine, &gpu_rates);
     m.cpu_curve = &cpu;
     m.gpu_curve = &gpu;
-    return accel_decide(call, &m, settings);
+    struct problem problem;
+    problem_of(&problem, call);
+    return accel_decide(&problem, &m, settings);
 }

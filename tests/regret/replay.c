@@ -12,8 +12,6 @@
 #include "dispatch/decide.h"
 #include "dispatch/cost/calibration.h"
 #include "dispatch/cost/cost.h"
-#include "gpu/plan/scheduled.h"
-#include "ops/lapack/in_panels.h"
 #include "ops/typical.h"
 
 static const double most_sum = 1.05, most_call = 1.5;
@@ -108,13 +106,12 @@ static struct cost_curves *device_of(const struct calibration *file)
     return device;
 }
 
-static void set_schedule(struct accel_machine *machine, const struct accel_call *call,
+static void set_schedule(struct accel_machine *machine, struct problem *problem,
                          struct cost_curves *device)
 {
-    struct scheduled scheduled;
-    if (!lapack_has_panels(call) && !scheduled_is_divided(call, &scheduled))
+    if (!problem_has_schedule(problem))
         return;
-    machine->schedule = cost_schedule_rates(device, call, GPU_NATIVE);
+    machine->schedule = cost_schedule_rates(device, problem, GPU_NATIVE);
     scheduled_calls++;
 }
 
@@ -126,6 +123,8 @@ static struct accel_decision decide(const struct accel_call *call, const struct 
     static const struct accel_routine *last;
     static struct model_curve cpu;
     struct accel_machine machine;
+    struct problem problem;
+    problem_of(&problem, call);
     if (call->routine != last) { /* a recording has all calls of a routine together */
         const struct model_rates cpu_rates = model_cpu_rates(1);
         last = call->routine;
@@ -136,10 +135,10 @@ static struct accel_decision decide(const struct accel_call *call, const struct 
     accel_machine_init(&machine, &cpu, NULL);
     machine.gpu = DEVICE_READY;
     if (schedules)
-        set_schedule(&machine, call, device);
+        set_schedule(&machine, &problem, device);
     cost_borrow(&machine, device, call->routine, &library, 1);
     machine.cpu_curve = &cpu; /* whichever library's: the recording is of one */
-    const struct accel_decision decision = accel_decide(call, &machine, &settings);
+    const struct accel_decision decision = accel_decide(&problem, &machine, &settings);
     cost_give_back();
     return decision;
 }

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "gpu/plan/scheduled.h"
+#include "dispatch/cost/problem.h"
 #include "ops/op.h"
 #include "ops/typical.h"
 #include "base/thread/clock.h"
@@ -268,9 +268,10 @@ static struct survey_shape *square(struct survey_track *track, int64_t order)
 static bool guides(const struct survey_track *track, const struct survey_shape *shape)
 {
     struct accel_call call;
-    struct scheduled scheduled;
+    struct problem problem;
     shape_typical(&call, track->routine, shape->size);
-    return scheduled_is_divided(&call, &scheduled) || accel_op_of(track->routine)->in_panels;
+    problem_of(&problem, &call);
+    return problem.is_divided || accel_op_of(track->routine)->in_panels;
 }
 
 /* Measures a square, if there is time, by what a smaller one has taken. */

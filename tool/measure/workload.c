@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "gpu/plan/scheduled.h"
+#include "dispatch/cost/problem.h"
 #include "ops/rules/lapack_rules.h"
 #include "call/shape.h"
 #include "ops/typical.h"
@@ -304,50 +304,51 @@ double workload_compute_ms(struct workload *workload, struct gpu_device *device,
     return host.precision == precision ? ms : -1;
 }
 
-static struct schedule_rates rates_of(const struct accel_call *call,
-                                      const struct scheduled *scheduled,
+static struct schedule_rates rates_of(const struct problem *problem,
                                       const struct workload_device *measured, double kernel_ms)
 {
+    const struct accel_routine *routine = problem->call->routine;
     struct schedule_rates rates = schedule_nominal;
     const struct solve_survey *solves = measured->solves;
     const struct gpu_copy_rates *copies = measured->copies;
-    if (solves && accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
-        schedule_set_solving(&rates, solves->by[call->routine->dtype],
-                             solves->own_nrhs[call->routine->dtype]);
+    if (solves && accel_op_of(routine)->sample == ACCEL_SAMPLE_SOLVE)
+        schedule_set_solving(&rates, solves->by[routine->dtype], solves->own_nrhs[routine->dtype]);
     rates.up = copies->up_gbps;
     rates.down = copies->down_gbps;
     rates.short_up = copies->short_up;
     rates.short_down = copies->short_down;
     if (measured->paces)
-        rates.paces = measured->paces[call->routine->dtype];
-    rates.compute = schedule_compute(&scheduled->call, &rates, kernel_ms);
+        rates.paces = measured->paces[routine->dtype];
+    rates.compute = schedule_compute(&problem->scheduled.call, &rates, kernel_ms);
     return rates;
 }
 
 double workload_kernel_ms(struct workload *workload, struct gpu_device *device,
                           const struct workload_device *measured, int runs)
 {
-    struct scheduled scheduled;
+    struct problem problem;
     struct timing timing = {.most = runs};
     double ms;
-    if (!scheduled_is_divided(&workload->call, &scheduled))
+    problem_of(&problem, &workload->call);
+    if (!problem.is_divided)
         return 0;
     do
         ms = workload_compute_ms(workload, device, GPU_NATIVE);
     while (timing_add(&timing, ms < 0 ? INFINITY : ms));
     if (isinf(timing.best_ms))
         return 0;
-    workload->rates = rates_of(&workload->call, &scheduled, measured, timing.best_ms);
+    workload->rates = rates_of(&problem, measured, timing.best_ms);
     return timing.best_ms;
 }
 
 double workload_schedule_ms(const struct accel_call *call, struct gpu_device *device,
                             const struct workload_device *measured, double kernel_ms)
 {
-    struct scheduled scheduled;
-    if (!scheduled_is_divided(call, &scheduled) || !(kernel_ms > 0))
+    struct problem problem;
+    problem_of(&problem, call);
+    if (!problem.is_divided || !(kernel_ms > 0))
         return 0;
-    const struct schedule_rates rates = rates_of(call, &scheduled, measured, kernel_ms);
-    const double ms = scheduled_ms(call, &scheduled, &rates, gpu_info(device)->memory_bytes, 0);
+    const struct schedule_rates rates = rates_of(&problem, measured, kernel_ms);
+    const double ms = scheduled_ms(&problem.scheduled, &rates, gpu_info(device)->memory_bytes, 0);
     return ms > 0 ? ms : 0;
 }

@@ -373,7 +373,7 @@ static enum gpu_status prepare(struct blocks *b)
 /* The workspace of another precision may be enough for smaller blocks only. */
 static bool describe_operands(struct blocks *b)
 {
-    if (!scheduled_describe(b->work->call, &b->scheduled))
+    if (!gpu_work_describe(b->work, &b->scheduled))
         return false;
     if (b->work->largest < INT64_MAX) {
         b->scheduled.call.most = b->work->largest;

@@ -333,7 +333,7 @@ enum gpu_status products_run(struct products *p)
 {
     bool alone = false;
     p->factors = (struct factors){.work = p->work, .scheduled = &p->scheduled};
-    if (!scheduled_describe(p->work->call, &p->scheduled))
+    if (!gpu_work_describe(p->work, &p->scheduled))
         return GPU_UNSUPPORTED;
     resident_forget(p->work, p->scheduled.operand[C].x);
     enum gpu_status status = prepare(p, &alone);

@@ -1,0 +1,46 @@
+/*
+ * A call under way: who calls, what is known of the call, what was decided, and how the GPU is to
+ * run it. Made once when the call comes in (dispatch.c) and carried to its end. Of one thread.
+ */
+#ifndef ACCEL_TASK_H
+#define ACCEL_TASK_H
+
+#include "device.h"
+#include "dispatch.h"
+#include "dispatch/cost/problem.h"
+#include "team.h"
+#include "report/record.h"
+
+struct task {
+    struct accel_call *call;
+    const struct dispatch_caller *caller; /* NULL: an inner call of a composition */
+    struct dispatch_device *device;       /* the first; survey() may choose another (devices.h) */
+    const struct dispatch_library *library;
+    int threads;            /* of that library */
+    uint64_t site;          /* a regret_key(); 0: the past of this call site does not matter */
+    const char *arithmetic; /* as in dispatch_caller */
+    struct problem problem;
+    struct accel_decision decision;
+    struct team_plan *plan;   /* for the run on several devices; NULL: on `device` alone */
+    double composed_ms;       /* > 0: it is done by inner calls (composed.h), in so much time */
+    struct accel_offer offer; /* only where decisions are reported */
+    bool fallback;            /* it would run on the CPU although ACCEL_REQUIRE=gpu forbids that */
+    bool together; /* the caller of survey() passes all parts of the call to the original at once */
+    /* How the GPU runs it: survey() sets the precision, the rates and what is kept. */
+    struct gpu_host host;
+};
+
+/* Begins one: all else is 0. */
+void task_begin(struct task *task, struct accel_call *call, const struct dispatch_caller *caller,
+                struct dispatch_device *device);
+
+/* Returns the description of the call's schedule, for gpu_host; NULL: it has none. */
+static inline const struct scheduled *task_scheduled(const struct task *task)
+{
+    return task->problem.is_described ? &task->problem.scheduled : NULL;
+}
+
+/* Frees the plan for several devices, if there is one: the call runs on one, or on the CPU. */
+void task_drop_plan(struct task *task);
+
+#endif
