@@ -6,6 +6,14 @@
 
 #include <stdbool.h>
 
+/* Returns from a function with a step's status, unless that is GPU_OK. */
+#define GPU_TRY(step)                                                                              \
+    do {                                                                                           \
+        const enum gpu_status try_status = (step);                                                 \
+        if (try_status != GPU_OK)                                                                  \
+            return try_status;                                                                     \
+    } while (0)
+
 enum gpu_status {
     GPU_OK,
     GPU_NO_MEMORY,   /* nothing was written; may succeed another time */

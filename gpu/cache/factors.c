@@ -109,10 +109,9 @@ static bool all_fit(const struct factors *f)
  * digested in one piece. */
 enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *rates)
 {
-    enum gpu_status status = GPU_OK;
     if (!f->work->host->keeps || !all_fit(f))
         return GPU_OK;
-    for (int i = A; status == GPU_OK && i < C; i++) {
+    for (int i = A; i < C; i++) {
         const struct accel_span *x = operand_of(f, i);
         if (!x || gpu_in_place(x) || !resident_may(f->work->call, x) ||
             !gpu_kernels(f->work)->takes(gpu_device_ld(x->rows, x->dtype)))
@@ -120,18 +119,15 @@ enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *ra
         const struct accel_span part = resident_part(f->work->call, x);
         const struct worth worth = worth_of(f, rates, i, &part);
         if (worth.look)
-            status = bring(f, &part, worth, i);
+            GPU_TRY(bring(f, &part, worth, i));
     }
-    return status;
+    return GPU_OK;
 }
 
-/* Waits: a part of what is there may be on its way to its own place. */
-enum gpu_status factors_leave(struct factors *f)
+void factors_leave(struct factors *f)
 {
     for (int i = A; i < C; i++)
         f->factor[i] = (struct factor){.stays = false};
-    const enum gpu_status status = gpu_work_give_back(f->work);
-    return status == GPU_OK ? GPU_NO_MEMORY : status;
 }
 
 bool factors_leave_out(const struct factors *f, struct schedule *s)
@@ -156,28 +152,22 @@ static enum gpu_status send(struct factors *f, struct factor *factor)
     r->digested = status == GPU_OK;
     if (!r->digested)
         return status;
-    f->work->host->up_bytes += bytes;
     gpu_work_event(f->work, GPU_EVENT_H2D, &r->part, r->part.rows, r->part.cols, bytes);
     return status;
 }
 
-static void note_kept(struct factors *f, const struct accel_span *part)
-{
-    f->work->host->kept_bytes += accel_bytes(part);
-    gpu_work_event(f->work, GPU_EVENT_KEPT, part, part->rows, part->cols, accel_bytes(part));
-}
-
 enum gpu_status factors_send(struct factors *f)
 {
-    enum gpu_status status = GPU_OK;
-    for (int i = A; status == GPU_OK && i < C; i++) {
+    for (int i = A; i < C; i++) {
         struct factor *factor = &f->factor[i];
+        const struct accel_span *part = &factor->resident.part;
         if (factor->stays && factor->resident.here)
-            note_kept(f, &factor->resident.part);
+            gpu_work_event(f->work, GPU_EVENT_KEPT, part, part->rows, part->cols,
+                           accel_bytes(part));
         if (factor->stays && factor->resident.digests)
-            status = send(f, factor);
+            GPU_TRY(send(f, factor));
     }
-    return status;
+    return GPU_OK;
 }
 
 void factors_keep(struct factors *f)

@@ -24,9 +24,8 @@ struct factors {
  * is worth while by the call's rates. Returns GPU_NO_MEMORY, or what a look at them has met. */
 enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *rates);
 
-/* Goes on without them, as memory is short: gives back all that the call has taken. Returns
- * GPU_NO_MEMORY, or what has failed. */
-enum gpu_status factors_leave(struct factors *f);
+/* Goes on without them, as memory is short: the caller gives back all that the call has taken. */
+void factors_leave(struct factors *f);
 
 /* Leaves out their uploads. Returns false without host memory. */
 bool factors_leave_out(const struct factors *f, struct schedule *s);

@@ -23,34 +23,30 @@ void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struc
                     int64_t rows, int64_t cols, int64_t bytes)
 {
     const struct gpu_event event = {kind, x ? x->name : NULL, rows, cols, bytes};
+    int64_t *const total[] = {[GPU_EVENT_H2D] = &work->host->up_bytes,
+                              [GPU_EVENT_D2H] = &work->host->down_bytes,
+                              [GPU_EVENT_PEER] = &work->host->peer_bytes,
+                              [GPU_EVENT_KEPT] = &work->host->kept_bytes,
+                              [GPU_EVENT_ALLOCATE] = NULL};
+    if (total[kind])
+        *total[kind] += bytes;
     if (work->host->event)
         work->host->event(work->host->context, &event);
 }
 
-int64_t gpu_work_room(const struct gpu_work *work, int attempt, int64_t before)
-{
-    if (attempt == 2)
-        gpu_memory(work)->trim(work);
-    return attempt == 0  ? before
-           : attempt < 3 ? gpu_memory(work)->available(work) / 9 * 8
-                         : before / 4 * 3;
-}
-
 enum gpu_status gpu_work_give_back(struct gpu_work *work)
 {
-    enum gpu_status status = gpu_copies(work)->wait(work->lane);
-    if (status == GPU_OK)
-        gpu_memory(work)->drop(work);
-    return status;
+    GPU_TRY(gpu_copies(work)->wait(work->lane));
+    gpu_memory(work)->drop(work);
+    return GPU_OK;
 }
 
 enum gpu_status gpu_work_settle(struct gpu_work *work)
 {
     /* On a failure, `launched` stays: the results may be there or not. */
-    enum gpu_status status = gpu_copies(work)->wait(work->lane);
-    if (status == GPU_OK)
-        work->launched = false;
-    return status;
+    GPU_TRY(gpu_copies(work)->wait(work->lane));
+    work->launched = false;
+    return GPU_OK;
 }
 
 bool gpu_work_by_original(const struct gpu_work *work, const struct accel_call *part)

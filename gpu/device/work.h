@@ -98,15 +98,6 @@ static inline enum gpu_status gpu_work_upload(struct gpu_work *work, struct gpu_
     return status == GPU_OK ? gpu_copies(work)->upload(work->lane, to.ptr, to.ld, from) : status;
 }
 
-/* Returns how many bytes a call should try to take: at its first attempt those of `before`, without
- * asking the driver how much is free; then what is available, less an eighth, by which the pool may
- * round a block up. That may fail because an idle block is larger than needed, so the third attempt
- * is the same without idle blocks. Other threads and programs take memory meanwhile, and of small
- * blocks the pool rounds up more: then three quarters of `before`, the attempt's before this one.
- * No kernel or copy may use what an attempt took when that is dropped. */
-enum { WORK_ATTEMPTS = 12 };
-int64_t gpu_work_room(const struct gpu_work *work, int attempt, int64_t before);
-
 /* Gives back the device memory of a call's part, once its work is done. */
 enum gpu_status gpu_work_give_back(struct gpu_work *work);
 /* Waits until the results so far are in the program's own memory: that part is finished. */
@@ -121,7 +112,7 @@ struct scheduled;
  * is another call. Returns what scheduled_describe() does. */
 bool gpu_work_describe(const struct gpu_work *work, struct scheduled *scheduled);
 
-/* Reports an event; x: NULL if it is of no operand. */
+/* Reports an event, and adds its bytes to the call's; x: NULL if it is of no operand. */
 void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_span *x,
                     int64_t rows, int64_t cols, int64_t bytes);
 

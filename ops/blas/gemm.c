@@ -8,19 +8,19 @@
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
 /* A block of C, and one of k. A and B may not be read: k or alpha is 0. */
-static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
+static enum gpu_status compute(const struct executor *e, const struct schedule_step *step)
 {
-    const struct accel_call *call = b->work->call;
+    const struct accel_call *call = e->work->call;
     const struct accel_complex one = {1, 0};
     const struct accel_complex beta = step->first ? call->blas.scalar[ACCEL_beta] : one;
-    const struct schedule_cell c = schedule_cell_of(&b->schedule, C, step->i, step->j);
-    const struct gpu_tile at = blocks_tile(b, C, step->i, step->j);
-    if (b->scheduled.call.k == 0)
-        return kernels_scale(b->work, c.rows, c.cols, beta, b->zeros, at);
-    return gpu_kernels(b->work)->gemm(
-        b->work, call->blas.flag[ACCEL_transa], call->blas.flag[ACCEL_transb], c.rows, c.cols,
-        schedule_cell_of(&b->schedule, A, step->i, step->p).cols, call->blas.scalar[ACCEL_alpha],
-        blocks_tile(b, A, step->i, step->p), blocks_tile(b, B, step->p, step->j), beta, at);
+    const struct schedule_cell c = schedule_cell_of(&e->schedule, C, step->i, step->j);
+    const struct gpu_tile at = blocks_tile(e, C, step->i, step->j);
+    if (e->scheduled.call.k == 0)
+        return kernels_scale(e->work, c.rows, c.cols, beta, e->zeros, at);
+    return gpu_kernels(e->work)->gemm(
+        e->work, call->blas.flag[ACCEL_transa], call->blas.flag[ACCEL_transb], c.rows, c.cols,
+        schedule_cell_of(&e->schedule, A, step->i, step->p).cols, call->blas.scalar[ACCEL_alpha],
+        blocks_tile(e, A, step->i, step->p), blocks_tile(e, B, step->p, step->j), beta, at);
 }
 
 void gemm_describe(const struct accel_call *call, struct scheduled *l)
@@ -48,7 +48,7 @@ static unsigned cuts(const struct accel_call *call)
 
 static enum gpu_status run_blocks(struct gpu_work *work)
 {
-    struct blocks b = {.work = work, .compute = compute};
+    struct blocks b = {.executor.work = work, .compute = compute};
     return blocks_run(&b);
 }
 

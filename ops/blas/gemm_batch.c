@@ -8,12 +8,12 @@
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
-static enum gpu_status compute(const struct products *p, const struct products_group *g)
+static enum gpu_status compute(const struct executor *e, const struct products_group *g)
 {
-    const bool scaling = p->scheduled.call.k == 0;
-    return g->pointers ? gpu_kernels(p->work)->gemm_array(p->work, scaling, g->count, g->at[A],
+    const bool scaling = e->scheduled.call.k == 0;
+    return g->pointers ? gpu_kernels(e->work)->gemm_array(e->work, scaling, g->count, g->at[A],
                                                           g->at[B], g->at[C])
-                       : gpu_kernels(p->work)->gemm_strided(p->work, scaling, g->count, g->at[A],
+                       : gpu_kernels(e->work)->gemm_strided(e->work, scaling, g->count, g->at[A],
                                                             g->stride[A], g->at[B], g->stride[B],
                                                             g->at[C], g->stride[C]);
 }
@@ -30,7 +30,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
         return GPU_UNSUPPORTED;
     if (call->batch == 1)
         return op_gemm.run(work);
-    struct products p = {.work = work, .compute = compute, .alone = op_gemm.run};
+    struct products p = {.executor.work = work, .compute = compute, .alone = op_gemm.run};
     return products_run(&p);
 }
 

@@ -66,8 +66,8 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
                                    struct accel_complex beta, struct gpu_tile c)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
-    struct gpu_tile block = {g->blocks.own[WHOLE], gpu_device_ld(n, g->c->dtype)};
-    gpu_address packed = g->blocks.own[PACKED];
+    struct gpu_tile block = {g->blocks.executor.own[WHOLE], gpu_device_ld(n, g->c->dtype)};
+    gpu_address packed = g->blocks.executor.own[PACKED];
     char uplo = g->lower ? 'L' : 'U';
     enum gpu_status status = GPU_OK;
     bool launched = g->work->launched;
@@ -143,31 +143,31 @@ static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int6
     return status;
 }
 
-static struct part factor_at(const struct blocks *b, int factor, int row, int p)
+static struct part factor_at(const struct executor *e, int factor, int row, int p)
 {
-    return (struct part){blocks_tile(b, factor, row, p), b->scheduled.operand[factor].across};
+    return (struct part){blocks_tile(e, factor, row, p), e->scheduled.operand[factor].across};
 }
 
 /* Adds a block of k to a block of C. The schedule sees a lower triangle: an upper one is its mirror
  * image. */
-static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
+static enum gpu_status compute(const struct executor *e, const struct schedule_step *step)
 {
-    const struct rank_k *g = (const struct rank_k *)b;
-    const struct gpu_tile c = blocks_tile(b, C, step->i, step->j);
+    const struct rank_k *g = (const struct rank_k *)e;
+    const struct gpu_tile c = blocks_tile(e, C, step->i, step->j);
     const struct accel_complex beta = step->first ? g->call->blas.scalar[ACCEL_beta] : one;
     const int row = g->lower ? step->i : step->j, col = g->lower ? step->j : step->i;
-    const struct schedule_cell rows = schedule_cell_of(&b->schedule, A, row, step->p);
-    const struct schedule_cell cols = schedule_cell_of(&b->schedule, A, col, step->p);
+    const struct schedule_cell rows = schedule_cell_of(&e->schedule, A, row, step->p);
+    const struct schedule_cell cols = schedule_cell_of(&e->schedule, A, col, step->p);
     struct part at_row[2] = {0}, at_col[2] = {0};
-    if (b->scheduled.call.k == 0)
+    if (e->scheduled.call.k == 0)
         return row == col ? kernels_scale_triangle(g->work, g->hermitian, g->lower ? 'L' : 'U',
-                                                   rows.rows, beta, b->zeros, c)
-                          : kernels_scale(g->work, rows.rows, cols.rows, beta, b->zeros, c);
+                                                   rows.rows, beta, e->zeros, c)
+                          : kernels_scale(g->work, rows.rows, cols.rows, beta, e->zeros, c);
     for (int i = A; i <= (g->two ? B : A); i++) {
         if (row == col || !g->general || i == A)
-            at_row[i] = factor_at(b, i, row, step->p);
+            at_row[i] = factor_at(e, i, row, step->p);
         if (row != col && (!g->general || i == B))
-            at_col[i] = factor_at(b, i, col, step->p);
+            at_col[i] = factor_at(e, i, col, step->p);
     }
     return row == col ? triangle(g, rows.rows, rows.cols, at_row, beta, c)
                       : beside(g, rows.rows, cols.rows, rows.cols, at_row, at_col, beta, c);
@@ -223,7 +223,7 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
         accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
     struct rank_k g = {
-        .blocks = {.work = work, .compute = compute},
+        .blocks = {.executor.work = work, .compute = compute},
         .work = work,
         .call = call,
         .c = c,

@@ -10,31 +10,31 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
 /* The schedule has A at the left and its lower triangle. At the right, it sees B and C
  * transposed. */
-static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
+static enum gpu_status compute(const struct executor *e, const struct schedule_step *step)
 {
-    const struct accel_call *call = b->work->call;
+    const struct accel_call *call = e->work->call;
     const bool left = call->blas.flag[ACCEL_side] == 'L',
                lower = call->blas.flag[ACCEL_uplo] == 'L';
     const bool hermitian = accel_is_hermitian(call->routine);
     const struct accel_complex one = {1, 0}, alpha = call->blas.scalar[ACCEL_alpha];
     const struct accel_complex beta = step->first ? call->blas.scalar[ACCEL_beta] : one;
-    const struct schedule_cell cell = schedule_cell_of(&b->schedule, C, step->i, step->j);
+    const struct schedule_cell cell = schedule_cell_of(&e->schedule, C, step->i, step->j);
     const int64_t m = left ? cell.rows : cell.cols, n = left ? cell.cols : cell.rows;
-    const struct gpu_tile c = blocks_tile(b, C, step->i, step->j);
-    if (b->scheduled.call.k == 0)
-        return kernels_scale(b->work, m, n, beta, b->zeros, c);
+    const struct gpu_tile c = blocks_tile(e, C, step->i, step->j);
+    if (e->scheduled.call.k == 0)
+        return kernels_scale(e->work, m, n, beta, e->zeros, c);
     const bool below = step->i > step->p;
-    const struct gpu_tile x = blocks_tile(b, B, step->p, step->j);
+    const struct gpu_tile x = blocks_tile(e, B, step->p, step->j);
     const struct gpu_tile a =
-        below ? blocks_tile(b, A, step->i, step->p) : blocks_tile(b, A, step->p, step->i);
+        below ? blocks_tile(e, A, step->i, step->p) : blocks_tile(e, A, step->p, step->i);
     if (step->i == step->p)
-        return gpu_kernels(b->work)->symm(b->work, hermitian, left ? 'L' : 'R', lower ? 'L' : 'U',
+        return gpu_kernels(e->work)->symm(e->work, hermitian, left ? 'L' : 'R', lower ? 'L' : 'U',
                                           m, n, alpha, a, x, beta, c);
-    const int64_t depth = schedule_cell_of(&b->schedule, B, step->p, step->j).rows;
+    const int64_t depth = schedule_cell_of(&e->schedule, B, step->p, step->j).rows;
     /* At the left, block (i, p) of A is wanted, at the right block (p, i). */
     const char flag = below == (left == lower) ? 'N' : hermitian ? 'C' : 'T';
-    return left ? gpu_kernels(b->work)->gemm(b->work, flag, 'N', m, n, depth, alpha, a, x, beta, c)
-                : gpu_kernels(b->work)->gemm(b->work, 'N', flag, m, n, depth, alpha, x, a, beta, c);
+    return left ? gpu_kernels(e->work)->gemm(e->work, flag, 'N', m, n, depth, alpha, a, x, beta, c)
+                : gpu_kernels(e->work)->gemm(e->work, 'N', flag, m, n, depth, alpha, x, a, beta, c);
 }
 
 static void describe(const struct accel_call *call, struct scheduled *l)
@@ -65,7 +65,7 @@ static enum gpu_status run_symm(struct gpu_work *work)
         return GPU_UNSUPPORTED;
     if (accel_adds_nothing(call) && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
-    struct blocks b = {.work = work, .compute = compute};
+    struct blocks b = {.executor.work = work, .compute = compute};
     return blocks_run(&b);
 }
 

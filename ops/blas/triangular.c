@@ -14,43 +14,43 @@ static const struct accel_complex zero = {0, 0}, one = {1, 0}, minus_one = {-1, 
 
 /* Returns whether a step is the first one that changes its rows: trmm begins with the diagonal,
  * trsm with the block of A's first row, or of its last one, that is solved before all others. */
-static bool is_first(const struct blocks *b, const struct schedule_step *step)
+static bool is_first(const struct executor *e, const struct schedule_step *step)
 {
-    const int last = b->schedule.cells[A].rows - 1;
-    return b->scheduled.call.kind == SCHEDULE_MULTIPLY
+    const int last = e->schedule.cells[A].rows - 1;
+    return e->scheduled.call.kind == SCHEDULE_MULTIPLY
                ? step->i == step->p
-               : step->p == (b->scheduled.call.up ? last : 0);
+               : step->p == (e->scheduled.call.up ? last : 0);
 }
 
 /* Multiplies or solves a block of A on the diagonal and a cell of a panel, or adds the product with
  * another cell, which trmm has not overwritten yet, and trsm has solved. */
-static enum gpu_status compute(const struct blocks *b, const struct schedule_step *step)
+static enum gpu_status compute(const struct executor *e, const struct schedule_step *step)
 {
-    const struct accel_call *call = b->work->call;
+    const struct accel_call *call = e->work->call;
     const char side = call->blas.flag[ACCEL_side], uplo = call->blas.flag[ACCEL_uplo];
     const char trans = call->blas.flag[ACCEL_trans], diag = call->blas.flag[ACCEL_diag];
-    const bool left = side == 'L', solve = b->scheduled.call.kind == SCHEDULE_SOLVE;
+    const bool left = side == 'L', solve = e->scheduled.call.kind == SCHEDULE_SOLVE;
     const struct accel_complex alpha = call->blas.scalar[ACCEL_alpha];
-    const struct accel_complex scale = is_first(b, step) ? alpha : one; /* of the old values */
-    const struct gpu_tile y = blocks_tile(b, OUT, step->i, step->j);
-    const struct schedule_cell out = schedule_cell_of(&b->schedule, OUT, step->i, step->j);
-    if (b->scheduled.call.k == 0)
-        return kernels_scale(b->work, left ? out.rows : out.cols, left ? out.cols : out.rows, zero,
-                             b->zeros, y);
-    const struct schedule_cell block = schedule_cell_of(&b->schedule, A, step->i, step->p);
-    const struct gpu_tile a = blocks_tile(b, A, step->i, step->p);
+    const struct accel_complex scale = is_first(e, step) ? alpha : one; /* of the old values */
+    const struct gpu_tile y = blocks_tile(e, OUT, step->i, step->j);
+    const struct schedule_cell out = schedule_cell_of(&e->schedule, OUT, step->i, step->j);
+    if (e->scheduled.call.k == 0)
+        return kernels_scale(e->work, left ? out.rows : out.cols, left ? out.cols : out.rows, zero,
+                             e->zeros, y);
+    const struct schedule_cell block = schedule_cell_of(&e->schedule, A, step->i, step->p);
+    const struct gpu_tile a = blocks_tile(e, A, step->i, step->p);
     const int64_t m = left ? block.rows : out.cols, n = left ? out.cols : block.rows;
     if (step->i == step->p) {
-        const bool in_place = b->scheduled.call.in_place[OUT];
-        return (!solve     ? gpu_kernels(b->work)->trmm
-                : in_place ? gpu_kernels(b->work)->trsm
-                           : triangle_solve)(b->work, side, uplo, trans, diag, m, n, scale, a, y);
+        const bool in_place = e->scheduled.call.in_place[OUT];
+        return (!solve     ? gpu_kernels(e->work)->trmm
+                : in_place ? gpu_kernels(e->work)->trsm
+                           : triangle_solve)(e->work, side, uplo, trans, diag, m, n, scale, a, y);
     }
-    const struct gpu_tile x = blocks_tile(b, OUT, step->p, step->j);
+    const struct gpu_tile x = blocks_tile(e, OUT, step->p, step->j);
     const struct accel_complex factor = solve ? minus_one : alpha;
-    return left ? gpu_kernels(b->work)->gemm(b->work, trans, 'N', m, n, block.cols, factor, a, x,
+    return left ? gpu_kernels(e->work)->gemm(e->work, trans, 'N', m, n, block.cols, factor, a, x,
                                              scale, y)
-                : gpu_kernels(b->work)->gemm(b->work, 'N', trans, m, n, block.cols, factor, x, a,
+                : gpu_kernels(e->work)->gemm(e->work, 'N', trans, m, n, block.cols, factor, x, a,
                                              scale, y);
 }
 
@@ -86,7 +86,7 @@ static void describe_trsm(const struct accel_call *call, struct scheduled *l)
 static enum gpu_status run_triangular(struct gpu_work *work)
 {
     const struct accel_span *out = &work->call->span[ACCEL_b];
-    struct blocks b = {.work = work, .compute = compute};
+    struct blocks b = {.executor.work = work, .compute = compute};
     if (out->rows == 0 || out->cols == 0)
         return GPU_OK;
     return kernels_fit(work, work->call) ? blocks_run(&b) : GPU_UNSUPPORTED;

@@ -10,39 +10,30 @@
 #ifndef ACCEL_BLOCKS_H
 #define ACCEL_BLOCKS_H
 
-#include "gpu/cache/factors.h"
-#include "gpu/device/kernels.h"
-#include "gpu/plan/scheduled.h"
 #include "gpu/cache/staying.h"
+#include "gpu/device/kernels.h"
+#include "gpu/exec/executor.h"
 
 struct blocks {
-    struct gpu_work *work;
+    struct executor executor;
     /* Computes a step on the tiles that blocks_tile() tells. */
-    enum gpu_status (*compute)(const struct blocks *b, const struct schedule_step *step);
-    /* blocks_run()'s, for compute(): */
-    struct scheduled scheduled;
-    gpu_address own[SCHEDULED_OWN];
-    gpu_address zeros; /* of the length of a block's longer side, if k is 0: see kernels_zeros() */
+    enum gpu_status (*compute)(const struct executor *e, const struct schedule_step *step);
     /* blocks.c's: */
     struct peers *peers; /* see blocks_lent.h */
-    struct schedule schedule;
-    gpu_address memory[SCHEDULE_OPERANDS];
-    struct factors factors;
     struct staying result;
-    struct gpu_tile whole[SCHEDULE_OPERANDS]; /* operands that are on the device as a whole */
-    int32_t *place[SCHEDULE_OPERANDS];        /* of each cell */
+    int32_t *place[SCHEDULE_OPERANDS]; /* of each cell */
     char *aside;  /* host memory for what the original needs after a failure, used then alone */
     char *old[2]; /* host memory for a cell's old values each */
-    int finished, settled; /* blocks of a result in place: computed; there for certain */
+    int finished; /* blocks of a result in place that are computed */
 };
 
 /* Runs the work's call, which has a result that is not empty. Returns the status for gpu_run(). */
 enum gpu_status blocks_run(struct blocks *b);
 
 /* Returns the triangle of C that is computed, U or L; 0: all of it is. */
-char blocks_triangle(const struct blocks *b);
+char blocks_triangle(const struct executor *e);
 
 /* Returns where a cell is. */
-struct gpu_tile blocks_tile(const struct blocks *b, int operand, int i, int j);
+struct gpu_tile blocks_tile(const struct executor *e, int operand, int i, int j);
 
 #endif

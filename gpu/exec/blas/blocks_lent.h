@@ -7,7 +7,6 @@
 #define ACCEL_BLOCKS_LENT_H
 
 #include "blocks.h"
-#include "gpu/device/flow.h"
 
 /* Makes the part's schedule in that memory, as the table knows it. If it does not have a place for
  * each cell of what is lent, leaves; returns false then, and without a table. */
@@ -15,11 +14,11 @@ bool lent_schedule(struct blocks *b, const struct schedule_rates *rates, int64_t
 
 /* Takes the memory of an operand, which others may read where its cells are lent. If there is no
  * such memory, leaves, and takes other memory. */
-enum gpu_status lent_take(struct blocks *b, int operand, int64_t bytes, gpu_address *memory);
+enum gpu_status lent_take(struct executor *e, int operand, int64_t bytes, gpu_address *memory);
 
 /* Begins, together with the others: waits for them. If there are none, or the schedule is one
  * kernel, leaves. */
-void lent_begin(struct blocks *b, struct flow *flow);
+void lent_begin(struct blocks *b);
 
 /* Returns the other device's memory from which a cell comes; 0: from the host's. */
 gpu_address lent_cell(const struct blocks *b, const struct schedule_step *step);

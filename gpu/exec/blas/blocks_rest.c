@@ -7,21 +7,21 @@
 enum { A = SCHEDULE_A, C = SCHEDULE_C };
 
 /* The panels' side is along C's columns if A is at the left, else along its rows. */
-static bool is_left(const struct blocks *b)
+static bool is_left(const struct executor *e)
 {
-    return !b->scheduled.operand[C].across;
+    return !e->scheduled.operand[C].across;
 }
 
-static bool is_solved(const struct blocks *b)
+static bool is_solved(const struct executor *e)
 {
-    return b->scheduled.call.kind == SCHEDULE_SOLVE;
+    return e->scheduled.call.kind == SCHEDULE_SOLVE;
 }
 
 /* Returns whether panels may be finished in part when the device fails. */
-static bool in_cells(const struct blocks *b)
+static bool in_cells(const struct executor *e)
 {
-    return schedule_in_panels(&b->schedule.call) && b->schedule.call.k > 0 &&
-           !b->schedule.call.in_place[C] && b->schedule.cells[C].rows > 1;
+    return schedule_in_panels(&e->schedule.call) && e->schedule.call.k > 0 &&
+           !e->schedule.call.in_place[C] && e->schedule.cells[C].rows > 1;
 }
 
 /* ---- The memory ---- */
@@ -33,44 +33,50 @@ struct strip {
 };
 
 /* One more than there are panels. */
-static int64_t strips_bytes(const struct blocks *b)
+static int64_t strips_bytes(const struct executor *e)
 {
-    return (b->schedule.cells[C].cols + 1) * (int64_t)sizeof(struct strip);
+    return (e->schedule.cells[C].cols + 1) * (int64_t)sizeof(struct strip);
 }
 
-static struct strip *strips_at(const struct blocks *b)
+static char *aside_of(const struct executor *e)
 {
-    return (struct strip *)(void *)b->aside;
+    return ((const struct blocks *)e)->aside;
+}
+
+static struct strip *strips_at(const struct executor *e)
+{
+    return (struct strip *)(void *)aside_of(e);
 }
 
 /* Behind the strips: a copy of A, and the finished cells of a strip. */
-static char *triangle_at(const struct blocks *b)
+static char *triangle_at(const struct executor *e)
 {
-    return b->aside + strips_bytes(b);
+    return aside_of(e) + strips_bytes(e);
 }
 
-static char *finished_at(const struct blocks *b)
+static char *finished_at(const struct executor *e)
 {
-    const struct schedule_call *call = &b->schedule.call;
-    return triangle_at(b) + call->m * call->m * call->size[A];
+    const struct schedule_call *call = &e->schedule.call;
+    return triangle_at(e) + call->m * call->m * call->size[A];
 }
 
-int64_t rest_bytes(const struct blocks *b)
+int64_t rest_bytes(const struct executor *e)
 {
-    const struct schedule_call *call = &b->schedule.call;
+    const struct schedule_call *call = &e->schedule.call;
     if (!schedule_in_panels(call) || call->k == 0)
         return 0;
-    const bool copies = in_cells(b) && is_solved(b);
-    return strips_bytes(b) + (copies ? call->m * (call->m + call->n) * call->size[A] : 0);
+    const bool copies = in_cells(e) && is_solved(e);
+    return strips_bytes(e) + (copies ? call->m * (call->m + call->n) * call->size[A] : 0);
 }
 
 /* ---- What is finished ---- */
 
 /* Sets the strips and returns their number. */
-static int set_strips(const struct blocks *b, const struct flow *flow)
+static int set_strips(const struct executor *e)
 {
-    struct strip *strip = strips_at(b);
-    const struct schedule *s = &b->schedule;
+    struct strip *strip = strips_at(e);
+    const struct schedule *s = &e->schedule;
+    const struct flow *flow = &e->flow;
     const int panels = s->cells[C].cols;
     int begun = -1;
     for (int j = 0; j < panels; j++) {
@@ -97,9 +103,9 @@ static int set_strips(const struct blocks *b, const struct flow *flow)
 }
 
 /* Returns the first of C's rows that are not finished, and sets their number. */
-static int64_t rows_left(const struct blocks *b, int64_t finished, int64_t *count)
+static int64_t rows_left(const struct executor *e, int64_t finished, int64_t *count)
 {
-    const struct schedule *s = &b->schedule;
+    const struct schedule *s = &e->schedule;
     const int cells = s->cells[C].rows;
     const bool ascends = schedule_ascends(&s->call);
     const int next = (int)(ascends ? finished : cells - 1 - finished);
@@ -115,26 +121,26 @@ static int64_t rows_left(const struct blocks *b, int64_t finished, int64_t *coun
 /* ---- By the original ---- */
 
 /* Returns the call that computes a strip. */
-static struct accel_call part_of(const struct blocks *b, const struct strip *strip)
+static struct accel_call part_of(const struct executor *e, const struct strip *strip)
 {
-    const int64_t order = b->schedule.call.m;
-    return is_left(b) ? shape_part(b->work->call, 0, strip->at, order, strip->count)
-                      : shape_part(b->work->call, strip->at, 0, strip->count, order);
+    const int64_t order = e->schedule.call.m;
+    return is_left(e) ? shape_part(e->work->call, 0, strip->at, order, strip->count)
+                      : shape_part(e->work->call, strip->at, 0, strip->count, order);
 }
 
 /* A row of a product needs no row that is finished before it: the rest is a product of the rest of
  * A. */
-static bool multiply_rest(const struct blocks *b, const struct strip *strip, int64_t row,
+static bool multiply_rest(const struct executor *e, const struct strip *strip, int64_t row,
                           int64_t rows)
 {
-    struct accel_call part = part_of(b, strip);
-    struct accel_span *a = &part.span[b->scheduled.operand[A].x - b->work->call->span];
-    struct accel_span *c = &part.span[b->scheduled.operand[C].x - b->work->call->span];
-    part.blas.size[is_left(b) ? ACCEL_m : ACCEL_n] = rows;
+    struct accel_call part = part_of(e, strip);
+    struct accel_span *a = &part.span[e->scheduled.operand[A].x - e->work->call->span];
+    struct accel_span *c = &part.span[e->scheduled.operand[C].x - e->work->call->span];
+    part.blas.size[is_left(e) ? ACCEL_m : ACCEL_n] = rows;
     shape_operands(&part);
     a->ptr = gpu_element(a, row, row);
-    c->ptr = gpu_element(c, is_left(b) ? row : 0, is_left(b) ? 0 : row);
-    return gpu_work_by_original(b->work, &part);
+    c->ptr = gpu_element(c, is_left(e) ? row : 0, is_left(e) ? 0 : row);
+    return gpu_work_by_original(e->work, &part);
 }
 
 /* Multiplies elements by alpha, as a solution does first. */
@@ -162,11 +168,11 @@ static void scale_column(void *column, int64_t count, enum accel_dtype dtype,
 }
 
 /* Copies a rectangle of C to packed memory, or back. */
-static void move_rows(const struct blocks *b, const struct strip *strip, int64_t row, int64_t rows,
-                      char *packed, bool back)
+static void move_rows(const struct executor *e, const struct strip *strip, int64_t row,
+                      int64_t rows, char *packed, bool back)
 {
-    const struct accel_span *c = b->scheduled.operand[C].x;
-    const bool left = is_left(b);
+    const struct accel_span *c = e->scheduled.operand[C].x;
+    const bool left = is_left(e);
     const struct lane_rectangle r =
         lane_whole(gpu_element(c, left ? row : strip->at, left ? strip->at : row),
                    left ? rows : strip->count, left ? strip->count : rows, c->ld, gpu_size_of(c));
@@ -179,11 +185,12 @@ static void move_rows(const struct blocks *b, const struct strip *strip, int64_t
         pack_from_host(packed, &r, &all, r.rows);
 }
 
-static void scale_rows(const struct blocks *b, const struct strip *strip, int64_t row, int64_t rows)
+static void scale_rows(const struct executor *e, const struct strip *strip, int64_t row,
+                       int64_t rows)
 {
-    const struct accel_span *c = b->scheduled.operand[C].x;
-    const struct accel_complex alpha = b->work->call->blas.scalar[ACCEL_alpha];
-    const bool left = is_left(b);
+    const struct accel_span *c = e->scheduled.operand[C].x;
+    const struct accel_complex alpha = e->work->call->blas.scalar[ACCEL_alpha];
+    const bool left = is_left(e);
     for (int64_t j = 0; j < (left ? strip->count : rows); j++)
         scale_column(gpu_element(c, left ? row : strip->at, (left ? strip->at : row) + j),
                      left ? rows : strip->count, c->dtype, alpha);
@@ -192,52 +199,53 @@ static void scale_rows(const struct blocks *b, const struct strip *strip, int64_
 /* The rest of a solution depends on its finished part. With a triangle whose finished rows are
  * those of the identity, its original leaves these values, and subtracts their products from the
  * rest. It may leave NaN beside an infinity: so the finished part is put back. */
-static bool solve_rest(const struct blocks *b, const struct strip *strip, int64_t row, int64_t rows)
+static bool solve_rest(const struct executor *e, const struct strip *strip, int64_t row,
+                       int64_t rows)
 {
-    struct accel_call part = part_of(b, strip);
-    struct accel_span *a = &part.span[b->scheduled.operand[A].x - b->work->call->span];
-    const int64_t order = b->schedule.call.m;
-    char *finished = finished_at(b);
+    struct accel_call part = part_of(e, strip);
+    struct accel_span *a = &part.span[e->scheduled.operand[A].x - e->work->call->span];
+    const int64_t order = e->schedule.call.m;
+    char *finished = finished_at(e);
     const int64_t from = row == 0 ? rows : 0;
-    a->ptr = triangle_at(b);
+    a->ptr = triangle_at(e);
     a->ld = order;
     a->place = ACCEL_HOST;
     part.blas.scalar[ACCEL_alpha] = (struct accel_complex){1, 0};
-    if (!accel_is_one(b->work->call->blas.scalar[ACCEL_alpha]))
-        scale_rows(b, strip, row, rows);
-    move_rows(b, strip, from, order - rows, finished, false);
-    const bool done = gpu_work_by_original(b->work, &part);
-    move_rows(b, strip, from, order - rows, finished, true);
+    if (!accel_is_one(e->work->call->blas.scalar[ACCEL_alpha]))
+        scale_rows(e, strip, row, rows);
+    move_rows(e, strip, from, order - rows, finished, false);
+    const bool done = gpu_work_by_original(e->work, &part);
+    move_rows(e, strip, from, order - rows, finished, true);
     return done;
 }
 
 /* Copies A, from the device if the host cannot read it there. */
-static bool copy_triangle(const struct blocks *b)
+static bool copy_triangle(const struct executor *e)
 {
-    const struct accel_span *a = b->scheduled.operand[A].x;
-    const int64_t order = b->schedule.call.m, size = b->schedule.call.size[A];
+    const struct accel_span *a = e->scheduled.operand[A].x;
+    const int64_t order = e->schedule.call.m, size = e->schedule.call.size[A];
     const struct pack_piece all = {0, order, 0, order};
     if (a->place == ACCEL_DEVICE) {
-        const struct lane_rectangle to = lane_whole(triangle_at(b), order, order, order, size);
-        return gpu_copies(b->work)->download_whole(b->work->lane, &to,
+        const struct lane_rectangle to = lane_whole(triangle_at(e), order, order, order, size);
+        return gpu_copies(e->work)->download_whole(e->work->lane, &to,
                                                    (gpu_address)(uintptr_t)a->ptr, a->ld) == GPU_OK;
     }
     const struct lane_rectangle from = lane_whole(a->ptr, order, order, a->ld, size);
-    pack_from_host(triangle_at(b), &from, &all, order);
+    pack_from_host(triangle_at(e), &from, &all, order);
     return true;
 }
 
 /* Makes the rows of the finished cell those of the identity, in the copy of A. As A stands in the
  * equation of the call, they are columns if it is transposed, or at the right. */
-static void make_identity(const struct blocks *b, int finished)
+static void make_identity(const struct executor *e, int finished)
 {
-    const int64_t order = b->schedule.call.m, size = b->schedule.call.size[A];
-    const bool across = b->scheduled.operand[A].across;
-    const bool is_float = accel_real_dtype(b->scheduled.operand[A].x->dtype) == ACCEL_FLOAT32;
-    char *a = triangle_at(b);
+    const int64_t order = e->schedule.call.m, size = e->schedule.call.size[A];
+    const bool across = e->scheduled.operand[A].across;
+    const bool is_float = accel_real_dtype(e->scheduled.operand[A].x->dtype) == ACCEL_FLOAT32;
+    char *a = triangle_at(e);
     int64_t before, after;
-    const int64_t first = rows_left(b, finished - 1, &before),
-                  next = rows_left(b, finished, &after);
+    const int64_t first = rows_left(e, finished - 1, &before),
+                  next = rows_left(e, finished, &after);
     const int64_t from = next > first ? first : after, to = from + before - after;
     for (int64_t i = from; i < to; i++) {
         for (int64_t j = 0; j < order; j++)
@@ -250,33 +258,34 @@ static void make_identity(const struct blocks *b, int finished)
 }
 
 /* Computes the strips of which so many cells are finished. */
-static bool rest_of_strips(const struct blocks *b, int strips, int finished)
+static bool rest_of_strips(const struct executor *e, int strips, int finished)
 {
-    const struct strip *strip = strips_at(b);
+    const struct strip *strip = strips_at(e);
     int64_t rows;
-    const int64_t row = rows_left(b, finished, &rows);
+    const int64_t row = rows_left(e, finished, &rows);
     for (int n = 0; n < strips; n++) {
         if (strip[n].finished != finished || strip[n].count == 0 || rows == 0)
             continue;
-        const struct accel_call part = part_of(b, &strip[n]);
-        if (!(finished == 0   ? gpu_work_by_original(b->work, &part)
-              : !is_solved(b) ? multiply_rest(b, &strip[n], row, rows)
-                              : solve_rest(b, &strip[n], row, rows)))
+        const struct accel_call part = part_of(e, &strip[n]);
+        if (!(finished == 0   ? gpu_work_by_original(e->work, &part)
+              : !is_solved(e) ? multiply_rest(e, &strip[n], row, rows)
+                              : solve_rest(e, &strip[n], row, rows)))
             return false;
     }
     return true;
 }
 
-bool rest_of_panels(const struct blocks *b, const struct flow *flow)
+bool rest_of_panels(const struct blocks *b)
 {
-    const int cells = b->schedule.cells[C].rows;
-    const int strips = set_strips(b, flow);
-    const bool copies = in_cells(b) && is_solved(b);
-    bool done = !copies || copy_triangle(b);
+    const struct executor *e = &b->executor;
+    const int cells = e->schedule.cells[C].rows;
+    const int strips = set_strips(e);
+    const bool copies = in_cells(e) && is_solved(e);
+    bool done = !copies || copy_triangle(e);
     for (int finished = 0; done && finished < cells; finished++) {
         if (finished > 0 && copies)
-            make_identity(b, finished);
-        done = rest_of_strips(b, strips, finished);
+            make_identity(e, finished);
+        done = rest_of_strips(e, strips, finished);
     }
     return done;
 }

@@ -6,13 +6,12 @@
 #define ACCEL_BLOCKS_REST_H
 
 #include "blocks.h"
-#include "gpu/device/flow.h"
 
-/* Returns the bytes of host memory at b->aside that rest_of_panels() needs, 0 for another call. */
-int64_t rest_bytes(const struct blocks *b);
+/* Returns the bytes of host memory at `aside` that rest_of_panels() needs, 0 for another call. */
+int64_t rest_bytes(const struct executor *e);
 
 /* Has the original compute what is missing. No cell is written in part, or of one, whole columns
  * that no other column of the panel depends on. Returns false on a failure. */
-bool rest_of_panels(const struct blocks *b, const struct flow *flow);
+bool rest_of_panels(const struct blocks *b);
 
 #endif

@@ -3,17 +3,17 @@
 enum { C = SCHEDULE_C };
 
 /* Returns whether C's cells are where they would be in one matrix, when all are finished. */
-static bool is_one_matrix(const struct blocks *b)
+static bool is_one_matrix(const struct executor *e)
 {
-    const struct schedule *s = &b->schedule;
-    const struct accel_span *c = b->scheduled.operand[C].x;
+    const struct schedule *s = &e->schedule;
+    const struct accel_span *c = e->scheduled.operand[C].x;
     const int64_t ld = gpu_device_ld(c->rows, c->dtype), size = gpu_size_of(c);
     bool is = true;
     for (int n = 0; is && n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         if (step->engine != SCHEDULE_DOWN)
             continue;
-        const struct schedule_cell cell = scheduled_stored(&b->scheduled, s, C, step->i, step->j);
+        const struct schedule_cell cell = scheduled_stored(&e->scheduled, s, C, step->i, step->j);
         is = gpu_device_ld(cell.rows, c->dtype) == ld &&
              step->place * s->place_bytes[C] == (cell.row + cell.col * ld) * size;
     }
@@ -22,12 +22,13 @@ static bool is_one_matrix(const struct blocks *b)
 
 enum gpu_status stay_begin_result(struct blocks *b)
 {
-    const struct schedule *s = &b->schedule;
+    const struct executor *e = &b->executor;
+    const struct schedule *s = &e->schedule;
     const bool in_one = s->steps[SCHEDULE_COMPUTE] == 1;
-    const struct schedule_cell first = scheduled_stored(&b->scheduled, s, C, 0, 0);
+    const struct schedule_cell first = scheduled_stored(&e->scheduled, s, C, 0, 0);
     const struct gpu_cells cells = {in_one ? 0 : first.rows, in_one ? 0 : first.cols};
-    if (s->steps[SCHEDULE_DOWN] == 0 || b->work->call->batch > 1 || s->call.head > 0)
+    if (s->steps[SCHEDULE_DOWN] == 0 || e->work->call->batch > 1 || s->call.head > 0)
         return GPU_OK;
-    return staying_begin(&b->result, b->work, b->scheduled.operand[C].x, blocks_triangle(b), cells,
-                         is_one_matrix(b) ? b->memory[C] : 0);
+    return staying_begin(&b->result, e->work, e->scheduled.operand[C].x, blocks_triangle(e), cells,
+                         is_one_matrix(e) ? e->memory[C] : 0);
 }

@@ -8,8 +8,8 @@
 #ifndef ACCEL_PRODUCTS_H
 #define ACCEL_PRODUCTS_H
 
-#include "gpu/cache/factors.h"
 #include "gpu/device/kernels.h"
+#include "gpu/exec/executor.h"
 
 struct products_group {
     int64_t count;
@@ -21,20 +21,14 @@ struct products_group {
 };
 
 struct products {
-    struct gpu_work *work;
+    struct executor executor;
     /* Puts the kernel of a group on the stream. Where the call only scales C, A and B are zeros:
      * kernel_gemm_strided(). */
-    enum gpu_status (*compute)(const struct products *p, const struct products_group *group);
+    enum gpu_status (*compute)(const struct executor *e, const struct products_group *group);
     /* Runs a call of one product. */
     enum gpu_status (*alone)(struct gpu_work *work);
-    /* products_run()'s, for compute(): */
-    struct scheduled scheduled;
     /* products.c's: */
-    struct schedule schedule;
-    struct factors factors;
-    gpu_address memory[SCHEDULE_OPERANDS], zeros;
-    gpu_address pointers; /* three for each product: all of A, of B, of C */
-    int settled;          /* groups of a result in place that are there for certain */
+    int64_t finished; /* products that ran alone */
 };
 
 /* Runs the work's call, a batch of several products whose result is not empty. Returns the status

@@ -23,7 +23,6 @@ struct tile_part {
     /* The driver's: */
     gpu_address memory;
     struct resident resident;
-    int64_t row, col; /* the first element of the part that `memory` holds; -1: none */
 };
 
 static inline struct tile_part tile_part_of(const struct accel_span *x, const int64_t *rows,
@@ -66,8 +65,8 @@ struct tiles {
  * fits. */
 enum gpu_status tiles_run(struct tiles *t);
 
-/* Uploads the part [row, row + rows) x [col, col + cols) of an operand, unless it is on the device;
- * *at says where it is. */
+/* Uploads the part [row, row + rows) x [col, col + cols) of an operand, unless it is in place or
+ * cached; *at says where it is. */
 enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, int64_t rows,
                            int64_t cols, struct gpu_tile *at);
 

@@ -32,22 +32,35 @@ struct panels_job {
     struct panels_action action[PANELS_SWEEPS];
 };
 
-struct panel_copies {
+/* A job under way on a device; the context of its flow. */
+struct panel_run {
     struct solver *s;
     const struct panels_job *job;
-    const struct panel_steps *steps;
+    struct panels panels;
+    struct panel_steps steps;
+    struct solver_reserve reserve;
     struct solver_outcome *outcome; /* of each panel, once it has come down */
     struct gpu_scan scan;
 };
 
-/* Says what a step copies, and counts what goes up. */
-void panel_copies_of(struct panel_copies *c, const struct schedule_step *step,
-                     struct flow_copy *copy);
-/* Returns where the result of a panel goes in host memory. */
-struct lane_rectangle panel_copies_result(const struct panel_copies *c, int j);
+struct panel_run panel_run_begin(struct solver *s, const struct panels_job *job);
 
-/* Counts what has come down. */
-void panel_copies_arrived(struct panel_copies *c, const struct schedule_step *step);
+/* Plans the steps by a function for so many bytes, which are the device's at first, then less, and
+ * takes the memory. */
+void panel_run_prepare(struct panel_run *r, bool (*plan)(void *panel_run, int64_t bytes));
+
+/* Runs the flow, of which the functions for copies and results are set, unless there has been a
+ * failure. */
+void panel_run_flow(struct panel_run *r, struct flow *flow);
+
+/* Puts the kernels of a step on the stream, if the call can go on. */
+enum gpu_status panel_run_compute(struct panel_run *r, const struct schedule_step *step,
+                                  bool goes_on);
+
+/* Says what a step copies, and counts what goes up. */
+void panel_copies_of(void *panel_run, const struct schedule_step *step, struct flow_copy *copy);
+/* Returns where the result of a panel goes in host memory. */
+struct lane_rectangle panel_copies_result(const struct panel_run *r, int j);
 
 /* The operand for pivots or scalars of reflectors; NULL: the call has none. */
 const struct accel_span *panel_copies_list_operand(const struct solver *s);

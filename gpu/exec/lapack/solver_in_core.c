@@ -3,8 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "gpu/device/flow.h"
-#include "panel_steps.h"
+#include "panel_copies.h"
 #include "solver_parts.h"
 
 /* A factorisation under way. */
@@ -56,7 +55,7 @@ static void copy_of(void *context, const struct schedule_step *step, struct flow
     const struct schedule_cell cell = panel_at(r, step->j);
     const struct array to =
         r->places ? place_of(r, step->j) : panel_steps_panel(&r->steps, step->j);
-    const int64_t size = r->panels.call.size, bytes = cell.rows * cell.cols * size;
+    const int64_t size = r->panels.call.size;
     *copy = (struct flow_copy){.device = to.ptr, .device_ld = to.ld};
     copy->host =
         lane_whole(gpu_element(r->x, cell.row, cell.col), cell.rows, cell.cols, r->x->ld, size);
@@ -66,8 +65,7 @@ static void copy_of(void *context, const struct schedule_step *step, struct flow
         copy->host.uplo = r->panels.call.across ? 'U' : 'L';
         copy->host.hermitian = accel_is_complex(r->s->dtype);
     }
-    r->s->work->host->up_bytes += bytes;
-    gpu_work_event(r->s->work, GPU_EVENT_H2D, r->x, cell.rows, cell.cols, bytes);
+    panel_copies_note(r->s, r->x, true, cell.rows, cell.cols, size);
 }
 
 static enum gpu_status compute(void *context, const struct schedule_step *step)

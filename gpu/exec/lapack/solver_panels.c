@@ -1,48 +1,34 @@
 #include "solver_panels.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "base/thread/crew.h"
 #include "base/memory/host_memory.h"
 #include "base/memory/kept_block.h"
 #include "base/memory/populate.h"
+#include "gpu/exec/executor.h"
 
-/* A job under way. */
-struct run {
-    struct solver *s;
-    struct panels_job *job;
-    struct panels panels;
-    struct panel_steps steps;
-    struct panel_copies copies;
-    struct solver_reserve reserve;
+struct panels_alone {
+    struct panel_run run;
     bool refused; /* a panel cannot be factored */
 };
 
 /* ---- Steps ---- */
 
 /* The panel that a block is of is in host memory, and so is its outcome. */
-static void copy_of(void *context, const struct schedule_step *step, struct flow_copy *copy)
+static void copy_of(void *alone, const struct schedule_step *step, struct flow_copy *copy)
 {
-    struct run *r = context;
+    struct panels_alone *a = alone;
+    const struct panel_run *r = &a->run;
     if (step->operand == PANELS_BLOCK && r->job->call.kind != PANELS_APPLY)
-        r->refused = r->refused || !panel_steps_succeeded(&r->steps, &r->copies.outcome[step->i]);
-    panel_copies_of(&r->copies, step, copy);
+        a->refused = a->refused || !panel_steps_succeeded(&r->steps, &r->outcome[step->i]);
+    panel_copies_of(alone, step, copy);
 }
 
-static void note_arrival(void *context, const struct schedule_step *step)
+static enum gpu_status compute(void *alone, const struct schedule_step *step)
 {
-    struct run *r = context;
-    panel_copies_arrived(&r->copies, step);
-}
-
-static enum gpu_status compute(void *context, const struct schedule_step *step)
-{
-    struct run *r = context;
-    if (r->refused || !r->copies.scan.finite)
-        return GPU_UNSUPPORTED;
-    panel_steps_put(&r->steps, step);
-    return r->s->status;
+    struct panels_alone *a = alone;
+    return panel_run_compute(&a->run, step, !a->refused);
 }
 
 /* ---- Memory ---- */
@@ -59,38 +45,6 @@ static void restart(struct solver *s)
     s->reserve = NULL;
 }
 
-/* Makes a schedule for so much memory, and the workspaces that it needs. With less memory, it may
- * be one that needs larger workspaces: then they get some more than that. */
-static bool plan(struct run *r, const struct schedule_rates *rates, int64_t available)
-{
-    int64_t reserved = 0;
-    for (int attempt = 0; attempt < 8 && solver_is_well(r->s); attempt++) {
-        panels_free(&r->panels);
-        if (!panels_make(&r->panels, &r->job->call, rates, available - reserved))
-            return false;
-        panel_steps_measure(&r->steps, &r->reserve);
-        if (r->reserve.device_bytes > (size_t)available)
-            return false;
-        if ((int64_t)r->reserve.device_bytes <= reserved)
-            return true;
-        reserved = (int64_t)r->reserve.device_bytes;
-        if (attempt > 0)
-            reserved += reserved / 8;
-    }
-    return false;
-}
-
-static void take_device_memory(struct run *r)
-{
-    struct solver *s = r->s;
-    const struct panels *p = &r->panels;
-    r->steps.list = (struct array){.ptr = 0}; /* an attempt before may have had one */
-    panel_steps_take_lists(&r->steps, r->job->scalars != NULL);
-    r->steps.panel = solver_work(s, (size_t)(accel_min(p->buffers, p->count) * p->panel_bytes)).ptr;
-    r->steps.block = solver_work(s, (size_t)(2 * p->block_bytes)).ptr;
-    panel_steps_take_reserve(&r->steps, &r->reserve);
-}
-
 /* Pivots and scalars: at most so many bytes for each column that has them. */
 static int64_t list_bytes(const struct panels_call *call)
 {
@@ -105,45 +59,47 @@ int64_t solver_panels_reserve(const struct panels_call *call)
 }
 
 /* Vectors take a little, and each block that the pool gives is a whole number of its units. */
-static int64_t other_bytes(const struct run *r)
+int64_t solver_panels_others(const struct panels_call *call)
 {
-    return list_bytes(&r->job->call) + PANELS_MOST * (int64_t)sizeof(struct solver_outcome) + 4096;
+    return list_bytes(call) + PANELS_MOST * (int64_t)sizeof(struct solver_outcome) + 4096;
 }
 
-/* Makes a schedule for the device's memory, then for what there is of it. */
-static void prepare(struct run *r)
+/* Makes a schedule for so much memory, and the workspaces that it needs. With less memory, it may
+ * be one that needs larger workspaces: then they get some more than that. */
+static bool plan(void *panel_run, int64_t bytes)
 {
-    struct solver *s = r->s;
-    const struct schedule_rates *rates =
-        s->work->host->rates.up > 0 ? &s->work->host->rates : &schedule_nominal;
-    int64_t available = gpu_info(s->work->device)->memory_bytes;
-    for (int attempt = 0; attempt < WORK_ATTEMPTS && solver_is_well(s); attempt++) {
-        available = gpu_work_room(s->work, attempt, available);
-        if (!plan(r, rates, available - other_bytes(r)))
-            break;
-        take_device_memory(r);
-        if (s->status != GPU_NO_MEMORY)
-            return;
-        gpu_memory(s->work)->drop(s->work);
-        s->status = GPU_OK;
+    struct panel_run *r = panel_run;
+    const int64_t available = bytes - solver_panels_others(&r->job->call);
+    int64_t reserved = 0;
+    for (int attempt = 0; attempt < 8 && solver_is_well(r->s); attempt++) {
+        panels_free(&r->panels);
+        if (!panels_make(&r->panels, &r->job->call, executor_rates(r->s->work),
+                         available - reserved))
+            return false;
+        panel_steps_measure(&r->steps, &r->reserve);
+        if (r->reserve.device_bytes > (size_t)available)
+            return false;
+        if ((int64_t)r->reserve.device_bytes <= reserved)
+            return true;
+        reserved = (int64_t)r->reserve.device_bytes;
+        if (attempt > 0)
+            reserved += reserved / 8;
     }
-    solver_note(s, GPU_NO_MEMORY);
+    return false;
 }
 
-static void take_host_memory(struct run *r)
+static void take_host_memory(struct panel_run *r)
 {
-    struct solver *s = r->s;
-    r->copies.outcome = calloc((size_t)r->panels.count, sizeof *r->copies.outcome);
-    if (!r->copies.outcome)
-        solver_note(s, GPU_NO_MEMORY);
+    if (solver_is_well(r->s) && !(r->outcome = calloc((size_t)r->panels.count, sizeof *r->outcome)))
+        solver_note(r->s, GPU_NO_MEMORY);
 }
 
 /* The rest of the other matrix goes up as a whole. */
-static void put_lists(struct run *r)
+static void put_lists(struct panel_run *r)
 {
     const struct panels_job *job = r->job;
     if (job->scalars && job->scans && solver_is_well(r->s))
-        gpu_scan_numbers(&r->copies.scan, job->scalars, job->call.order * job->call.size);
+        gpu_scan_numbers(&r->scan, job->scalars, job->call.order * job->call.size);
     if (job->scalars) {
         solver_put(r->s, r->steps.list, job->scalars);
         panel_copies_note(r->s, panel_copies_list_operand(r->s), true, 1, job->call.order,
@@ -172,13 +128,14 @@ static void put_lists(struct run *r)
 /* While the first panel comes up and is factored, the pages of the result, which is in memory of
  * our own, begin to be taken from the kernel. The first panel comes down too soon for that: its own
  * are last. */
-static void begin_pages(const struct run *r, struct populate *pages, struct populate_runs *runs)
+static void begin_pages(const struct panel_run *r, struct populate *pages,
+                        struct populate_runs *runs)
 {
     const struct panels_call *call = &r->job->call;
     const bool large = call->m * call->n * call->size >= POPULATED_BYTES;
     const int threads = large ? (int)accel_min(3, crew_size() / 3) : 0, count = r->panels.count;
     for (int i = 0; i < count; i++) {
-        const struct lane_rectangle to = panel_copies_result(&r->copies, (i + 1) % count);
+        const struct lane_rectangle to = panel_copies_result(r, (i + 1) % count);
         runs[i] = (struct populate_runs){to.host, to.rows * to.size, to.ld * to.size, to.cols};
     }
     populate_begin(pages, runs, count, threads);
@@ -186,54 +143,40 @@ static void begin_pages(const struct run *r, struct populate *pages, struct popu
 
 /* ---- The whole ---- */
 
-static void run_flow(struct run *r)
+static void run_flow(struct panels_alone *a)
 {
+    struct panel_run *r = &a->run;
     struct solver *s = r->s;
-    struct flow flow = {.schedule = &r->panels.schedule,
-                        .result_bytes = r->job->call.m * r->job->call.n * r->job->call.size,
-                        .reads_results = true,
-                        .context = r,
-                        .copy_of = copy_of,
-                        .arrived = note_arrival,
-                        .compute = compute};
+    struct flow flow = {.copy_of = copy_of, .compute = compute};
     struct populate_runs runs[PANELS_MOST];
     struct populate pages;
     if (!solver_is_well(s))
         return;
-    s->reserve = &r->reserve;
     begin_pages(r, &pages, runs);
-    solver_note(s, gpu_copies(s->work)->flow(s->work->lane, &flow));
+    panel_run_flow(r, &flow);
     populate_end(&pages);
-    if (!r->copies.scan.finite)
+    if (!r->scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
     for (int j = 0; solver_is_well(s) && j < r->panels.count; j++)
-        if (!panel_steps_succeeded(&r->steps, &r->copies.outcome[j]))
+        if (!panel_steps_succeeded(&r->steps, &r->outcome[j]))
             solver_note(s, GPU_UNSUPPORTED);
-    s->largest = r->copies.scan.largest > s->largest ? r->copies.scan.largest : s->largest;
-    s->reserve = NULL;
 }
 
 void solver_panels(struct solver *s, struct panels_job *job)
 {
-    struct run r = {.s = s, .job = job};
-    r.copies = (struct panel_copies){
-        .s = s, .job = job, .steps = &r.steps, .scan = gpu_scan_begin(accel_is_double(s->dtype))};
-    r.steps = (struct panel_steps){
-        .s = s, .panels = &r.panels, .action = job->action, .exchanges = job->pivots != NULL};
-    if (job->call.m > INT_MAX || job->call.n > INT_MAX) /* cuSOLVER's laswp and ormqr take int */
-        solver_note(s, GPU_UNSUPPORTED);
+    struct panels_alone a = {.run = panel_run_begin(s, job)};
+    struct panel_run *r = &a.run;
     if (!solver_is_well(s))
         return;
     restart(s);
-    prepare(&r);
-    if (solver_is_well(s))
-        take_host_memory(&r);
-    put_lists(&r);
-    run_flow(&r);
+    panel_run_prepare(r, plan);
+    take_host_memory(r);
+    put_lists(r);
+    run_flow(&a);
     if (solver_is_well(s) && job->call.kind == PANELS_LU)
-        panel_copies_end_lu(job, r.panels.first, r.panels.count);
-    free(r.copies.outcome);
-    panels_free(&r.panels);
+        panel_copies_end_lu(job, r->panels.first, r->panels.count);
+    free(r->outcome);
+    panels_free(&r->panels);
     if (solver_is_well(s))
         restart(s);
 }

@@ -22,6 +22,9 @@ void solver_panels(struct solver *s, struct panels_job *job);
  * only when it is asked. */
 int64_t solver_panels_reserve(const struct panels_call *call);
 
+/* Returns the same without cuSOLVER's, once that has been asked. */
+int64_t solver_panels_others(const struct panels_call *call);
+
 /* Return host memory for a packed result, uninitialised or with zeros; on a failure note that, and
  * return NULL. Who does not give it to solver_return_packed() frees it by solver_packed_free(). */
 void *solver_panels_memory(struct solver *s, int64_t rows, int64_t cols, int64_t size);

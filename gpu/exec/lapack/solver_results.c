@@ -223,7 +223,6 @@ static void deliver(struct solver *s)
         const struct result *r = &s->result[i];
         if (!r->from.ptr)
             continue; /* the host had it */
-        s->work->host->down_bytes += r->copied;
         gpu_work_event(s->work, GPU_EVENT_D2H, r->to, r->from.rows, r->from.cols, r->copied);
     }
 }

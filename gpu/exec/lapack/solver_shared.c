@@ -1,6 +1,5 @@
 #include "solver_shared.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -20,16 +19,10 @@ struct solver_shared {
 };
 
 /* A member at its panels. */
-struct run {
-    struct solver *s;
+struct panels_member {
+    struct panel_run run;
     struct solver_shared *shared;
-    const struct panels_job *job;
-    int me;
     int64_t seen; /* shared->count when it last waited */
-    struct panels panels;
-    struct panel_steps steps;
-    struct panel_copies copies;
-    struct solver_reserve reserve;
 };
 
 /* ---- What members tell each other ---- */
@@ -123,26 +116,14 @@ static void close_job(struct solver_shared *shared)
 
 /* ---- Steps ---- */
 
-static void copy_of(void *context, const struct schedule_step *step, struct flow_copy *copy)
-{
-    struct run *r = context;
-    panel_copies_of(&r->copies, step, copy);
-}
-
-static void note_arrival(void *context, const struct schedule_step *step)
-{
-    struct run *r = context;
-    panel_copies_arrived(&r->copies, step);
-}
-
 /* The outcome of a panel comes down last. One that could not be factored ends the call. */
 static void note_unpacked(void *context, const struct schedule_step *step)
 {
-    const struct run *r = context;
-    struct solver_shared *shared = r->shared;
+    const struct panels_member *m = context;
+    struct solver_shared *shared = m->shared;
     if (step->operand != PANELS_INFO)
         return;
-    if (!panel_steps_succeeded(&r->steps, &shared->outcome[step->j])) {
+    if (!panel_steps_succeeded(&m->run.steps, &shared->outcome[step->j])) {
         solver_shared_stop(shared);
         return;
     }
@@ -152,82 +133,51 @@ static void note_unpacked(void *context, const struct schedule_step *step)
 
 static bool source_is_there(void *context, const struct schedule_step *step)
 {
-    const struct run *r = context;
-    return step->operand == PANELS_PANEL || is_there(r->shared, step->i);
+    const struct panels_member *m = context;
+    return step->operand == PANELS_PANEL || is_there(m->shared, step->i);
 }
 
 static bool wait_for_news(void *context)
 {
-    struct run *r = context;
-    struct solver_shared *shared = r->shared;
+    struct panels_member *m = context;
+    struct solver_shared *shared = m->shared;
     pthread_mutex_lock(&shared->lock);
-    while (shared->count == r->seen && !atomic_load(&shared->stopped))
+    while (shared->count == m->seen && !atomic_load(&shared->stopped))
         pthread_cond_wait(&shared->news, &shared->lock);
-    r->seen = shared->count;
+    m->seen = shared->count;
     pthread_mutex_unlock(&shared->lock);
     return !atomic_load(&shared->stopped);
 }
 
 static enum gpu_status compute(void *context, const struct schedule_step *step)
 {
-    struct run *r = context;
-    if (!r->copies.scan.finite || atomic_load(&r->shared->stopped))
-        return GPU_UNSUPPORTED;
-    panel_steps_put(&r->steps, step);
-    return r->s->status;
+    struct panels_member *m = context;
+    return panel_run_compute(&m->run, step, !atomic_load(&m->shared->stopped));
 }
 
 /* ---- Memory ---- */
 
-static void take_device_memory(struct run *r)
-{
-    struct solver *s = r->s;
-    const struct panels *p = &r->panels;
-    const int64_t outcome_bytes = p->count * (int64_t)sizeof(struct solver_outcome);
-    r->steps.list = (struct array){.ptr = 0}; /* an attempt before may have had one */
-    panel_steps_take_lists(&r->steps, false);
-    r->steps.panel = solver_work(s, (size_t)(p->buffers * p->panel_bytes)).ptr;
-    r->steps.block = solver_work(s, (size_t)(2 * p->block_bytes)).ptr;
-    panel_steps_take_reserve(&r->steps, &r->reserve);
-    /* Panels without a diagonal are not factored. Only now: what an attempt without memory gives
-     * back must not be written any more. */
-    if (solver_is_well(s))
-        solver_note(s, gpu_memory(s->work)->zero(s->work, r->steps.outcomes.ptr, outcome_bytes));
-}
-
-/* Vectors take a little, and each block that the pool gives is a whole number of its units. */
-static int64_t other_bytes(const struct run *r)
-{
-    return solver_panels_reserve(&r->job->call) - r->job->call.m * 16 * r->job->call.size + 4096;
-}
-
 /* Makes the steps for so much memory. */
-static bool make_steps(struct run *r, int64_t memory_bytes)
+static bool make_steps(void *panel_run, int64_t bytes)
 {
+    struct panel_run *r = panel_run;
     panels_free(&r->panels);
-    return panels_shared_part(&r->panels, r->shared->plan, r->me,
-                              memory_bytes - other_bytes(r) - (int64_t)r->reserve.device_bytes);
+    return panels_shared_part(&r->panels, r->steps.shared, r->steps.member,
+                              bytes - solver_panels_others(&r->job->call) -
+                                  (int64_t)r->reserve.device_bytes);
 }
 
-/* Makes the steps for the device's memory, then for what there is of it. */
-static void prepare(struct run *r)
+/* Makes the steps for the device's memory, whose workspaces are measured, then for what there is of
+ * it. */
+static void prepare(struct panel_run *r)
 {
-    struct solver *s = r->s;
-    int64_t available = gpu_info(s->work->device)->memory_bytes;
-    const bool has_room = make_steps(r, available);
-    if (has_room)
-        panel_steps_measure(&r->steps, &r->reserve);
-    for (int attempt = 0; has_room && attempt < WORK_ATTEMPTS && solver_is_well(s); attempt++) {
-        available = gpu_work_room(s->work, attempt, available);
-        if (!make_steps(r, available))
-            break;
-        take_device_memory(r);
-        if (s->status != GPU_NO_MEMORY)
-            return;
-        gpu_memory(s->work)->drop(s->work);
-        s->status = GPU_OK;
+    r->steps.panels = &r->panels;
+    if (!make_steps(r, gpu_info(r->s->work->device)->memory_bytes)) {
+        solver_note(r->s, GPU_NO_MEMORY);
+        return;
     }
-    solver_note(s, GPU_NO_MEMORY);
+    panel_steps_measure(&r->steps, &r->reserve);
+    panel_run_prepare(r, make_steps);
 }
 
 /* ---- The whole ---- */
@@ -235,37 +185,23 @@ static void prepare(struct run *r)
 static void run_member(struct solver *s, struct solver_shared *shared, int me,
                        const struct panels_job *job)
 {
-    struct run r = {.s = s, .shared = shared, .job = job, .me = me};
-    r.steps =
-        (struct panel_steps){.s = s, .panels = &r.panels, .shared = shared->plan, .member = me};
-    r.copies = (struct panel_copies){.s = s,
-                                     .job = job,
-                                     .steps = &r.steps,
-                                     .outcome = shared->outcome,
-                                     .scan = gpu_scan_begin(accel_is_double(s->dtype))};
-    struct flow flow = {.schedule = &r.panels.schedule,
-                        .result_bytes = job->call.m * job->call.n * job->call.size,
-                        .reads_results = true,
-                        .context = &r,
-                        .copy_of = copy_of,
-                        .arrived = note_arrival,
+    struct panels_member m = {.run = panel_run_begin(s, job), .shared = shared};
+    struct panel_run *r = &m.run;
+    struct flow flow = {.copy_of = panel_copies_of,
                         .is_there = source_is_there,
                         .wait = wait_for_news,
                         .unpacked = note_unpacked,
                         .compute = compute};
-    if (job->call.m > INT_MAX || job->call.n > INT_MAX) /* cuSOLVER's laswp takes int */
-        solver_note(s, GPU_UNSUPPORTED);
+    r->steps.shared = shared->plan;
+    r->steps.member = me;
+    r->outcome = shared->outcome;
     if (solver_is_well(s))
-        prepare(&r);
-    if (solver_is_well(s)) {
-        s->reserve = &r.reserve;
-        solver_note(s, gpu_copies(s->work)->flow(s->work->lane, &flow));
-        s->reserve = NULL;
-    }
+        prepare(r);
+    if (solver_is_well(s))
+        panel_run_flow(r, &flow);
     if (solver_is_well(s) && !all_there(shared, me))
         solver_note(s, GPU_UNSUPPORTED);
-    s->largest = r.copies.scan.largest > s->largest ? r.copies.scan.largest : s->largest;
-    panels_free(&r.panels);
+    panels_free(&r->panels);
     if (!solver_is_well(s))
         solver_shared_stop(shared);
 }

@@ -32,13 +32,6 @@ static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t 
 
 /* ---- Whole operands ---- */
 
-static void note_uploaded(struct solver *s, const struct accel_span *x, int64_t rows, int64_t cols,
-                          int64_t bytes)
-{
-    s->work->host->up_bytes += bytes;
-    gpu_work_event(s->work, GPU_EVENT_H2D, x, rows, cols, bytes);
-}
-
 /* Copies an input that has stayed on the device: the steps overwrite theirs. */
 static void copy_kept(struct solver *s, struct array to, const struct accel_span *x,
                       gpu_address kept)
@@ -47,7 +40,6 @@ static void copy_kept(struct solver *s, struct array to, const struct accel_span
     if (!solver_note(s, gpu_copies(s->work)->copy(s->work->lane, to.ptr, to.ld, kept, to.ld,
                                                   x->rows, x->cols, solver_element(to))))
         return;
-    s->work->host->kept_bytes += bytes;
     gpu_work_event(s->work, GPU_EVENT_KEPT, x, x->rows, x->cols, bytes);
 }
 
@@ -97,7 +89,8 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
         if (r.here)
             copy_kept(s, to, x, kept);
         else if (solver_note(s, gpu_work_upload(s->work, (struct gpu_tile){to.ptr, to.ld}, &from)))
-            note_uploaded(s, x, from.rows, from.cols, pieces_matrix_sent(&from, to.ld));
+            gpu_work_event(s->work, GPU_EVENT_H2D, x, from.rows, from.cols,
+                           pieces_matrix_sent(&from, to.ld));
         if (solver_is_well(s) && r.digests)
             copy_to_keep(s, to, &r);
         s->largest = scan.largest > s->largest ? scan.largest : s->largest;
@@ -187,7 +180,7 @@ struct array solver_upload_pivots(struct solver *s, const struct accel_span *x, 
     if (solver_is_well(s))
         solver_put(s, to, pivots);
     if (solver_is_well(s))
-        note_uploaded(s, x, 1, x->cols, x->cols * gpu_size_of(x));
+        gpu_work_event(s->work, GPU_EVENT_H2D, x, 1, x->cols, x->cols * gpu_size_of(x));
     free(pivots);
     return to;
 }
@@ -227,7 +220,8 @@ struct array solver_upload_packed(struct solver *s, const struct accel_span *x, 
     from.trimmed = uplo && pieces_trim(from.rows, from.cols, from.size);
     if (solver_is_well(s) &&
         solver_note(s, gpu_work_upload(s->work, (struct gpu_tile){to.ptr, to.ld}, &from)))
-        note_uploaded(s, x, from.rows, from.cols, pieces_matrix_sent(&from, to.ld));
+        gpu_work_event(s->work, GPU_EVENT_H2D, x, from.rows, from.cols,
+                       pieces_matrix_sent(&from, to.ld));
     return to;
 }
 

@@ -35,7 +35,6 @@ static void upload(struct distances *d, const struct point_set *x, int64_t first
     if (d->status != GPU_OK ||
         !distances_note(d, gpu_copies(d->work)->upload(d->work->lane, to, from.rows, &from)))
         return;
-    d->work->host->up_bytes += from.rows * from.cols * BYTES;
     gpu_work_event(d->work, GPU_EVENT_H2D, NULL, from.rows, from.cols,
                    from.rows * from.cols * BYTES);
     if (!d->scan.finite) /* the packages' own code knows what becomes of it */
@@ -103,7 +102,6 @@ void distances_fetch(struct distances *d, int64_t count)
         !distances_note(d, gpu_copies(d->work)->download(d->work->lane, &to, d->distance,
                                                          d->train.count, &done_cols, &done_rows)))
         return;
-    d->work->host->down_bytes += to.rows * to.cols * BYTES;
     gpu_work_event(d->work, GPU_EVENT_D2H, NULL, to.rows, to.cols, to.rows * to.cols * BYTES);
 }
 

@@ -25,18 +25,12 @@ gpu_address smo_take(struct smo *s, int64_t bytes)
     return memory;
 }
 
-static void note_copy(struct smo *s, enum gpu_event_kind kind, int64_t *count, int64_t bytes)
-{
-    *count += bytes;
-    gpu_work_event(s->work, kind, NULL, 1, bytes, bytes);
-}
-
 static void upload(struct smo *s, gpu_address to, int64_t ld, struct lane_rectangle from)
 {
     const int64_t bytes = from.rows * from.cols * from.size;
     if (s->status == GPU_OK && bytes > 0 &&
         smo_note(s, gpu_copies(s->work)->upload(s->work->lane, to, ld, &from)))
-        note_copy(s, GPU_EVENT_H2D, &s->work->host->up_bytes, bytes);
+        gpu_work_event(s->work, GPU_EVENT_H2D, NULL, 1, bytes, bytes);
 }
 
 void smo_write(struct smo *s, gpu_address to, const void *from, int64_t bytes)
@@ -58,7 +52,7 @@ void smo_read(struct smo *s, void *to, gpu_address from, int64_t bytes)
     if (s->status == GPU_OK && bytes > 0 &&
         smo_note(s, gpu_copies(s->work)->download(s->work->lane, &there, from, bytes, &done_cols,
                                                   &done_rows)))
-        note_copy(s, GPU_EVENT_D2H, &s->work->host->down_bytes, bytes);
+        gpu_work_event(s->work, GPU_EVENT_D2H, NULL, 1, bytes, bytes);
 }
 
 void *smo_allocate(struct smo *s, int64_t count, int64_t size)
