@@ -43,10 +43,7 @@ static enum gpu_status make_pool(struct lent_memory *lending)
         return GPU_UNSUPPORTED;
     if (!lending->stream) {
         CUstream stream = NULL;
-        const enum gpu_status status =
-            status_of(CUDA(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
-        if (status != GPU_OK)
-            return status;
+        GPU_TRY(status_of(CUDA(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING)));
         lending->stream = stream;
     }
     CUmemoryPool pool = NULL;
@@ -93,28 +90,20 @@ enum gpu_status lent_memory_open_to(struct lent_memory *lending, CUdevice reader
     const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = reader},
                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     int can = 0;
-    enum gpu_status status = prepare(lending);
-    if (status == GPU_OK)
-        status = status_of(CUDA(cuDeviceCanAccessPeer)(&can, reader, lending->number));
-    if (status == GPU_OK && !can)
-        status = GPU_UNSUPPORTED;
-    if (status == GPU_OK)
-        status = status_of(CUDA(cuMemPoolSetAccess)(lending->pool, &access, 1));
-    return status;
+    GPU_TRY(prepare(lending));
+    GPU_TRY(status_of(CUDA(cuDeviceCanAccessPeer)(&can, reader, lending->number)));
+    return can ? status_of(CUDA(cuMemPoolSetAccess)(lending->pool, &access, 1)) : GPU_UNSUPPORTED;
 }
 
 enum gpu_status lent_memory_take(struct lent_memory *lending, int64_t bytes, CUdeviceptr *memory)
 {
     CUdeviceptr taken = 0;
-    enum gpu_status status = prepare(lending);
-    if (status != GPU_OK)
-        return status;
-    status = status_of(
+    GPU_TRY(prepare(lending));
+    enum gpu_status status = status_of(
         CUDA(cuMemAllocFromPoolAsync)(&taken, (size_t)bytes, lending->pool, lending->stream));
     if (status == GPU_UNSUPPORTED)
         refuse(lending);
-    if (status != GPU_OK)
-        return status;
+    GPU_TRY(status);
     status = GPU_CHECK_FINAL(cuStreamSynchronize, lending->stream);
     if (status == GPU_OK)
         *memory = taken;

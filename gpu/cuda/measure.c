@@ -50,24 +50,22 @@ static struct lane_rectangle copy_number(const struct row_of_copies *copies, int
 static enum gpu_status copy_up(struct gpu_lane *lane, CUdeviceptr device,
                                const struct row_of_copies *copies)
 {
-    enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < copies->times; i++) {
+    for (int i = 0; i < copies->times; i++) {
         const struct lane_rectangle r = copy_number(copies, i);
-        status = lane_upload(lane, device, r.rows, &r);
+        GPU_TRY(lane_upload(lane, device, r.rows, &r));
     }
-    return status == GPU_OK ? lane_wait(lane) : status;
+    return lane_wait(lane);
 }
 
 static enum gpu_status copy_down(struct gpu_lane *lane, CUdeviceptr device,
                                  const struct row_of_copies *copies)
 {
     int64_t done_cols, done_rows;
-    enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < copies->times; i++) {
+    for (int i = 0; i < copies->times; i++) {
         const struct lane_rectangle r = copy_number(copies, i);
-        status = lane_download(lane, &r, device, r.rows, &done_cols, &done_rows);
+        GPU_TRY(lane_download(lane, &r, device, r.rows, &done_cols, &done_rows));
     }
-    return status;
+    return GPU_OK;
 }
 
 /* What one of the best copies in a row took, in milliseconds. */
@@ -78,15 +76,13 @@ struct ways {
 static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device,
                                    const struct row_of_copies *copies, struct ways *best)
 {
-    enum gpu_status status = GPU_OK;
     const double begun = accel_now_ms();
     *best = (struct ways){1e30, 1e30};
-    for (int i = 0; status == GPU_OK && once_more(i, begun); i++) {
+    for (int i = 0; once_more(i, begun); i++) {
         const double start = accel_now_ms();
-        status = copy_up(lane, device, copies);
+        GPU_TRY(copy_up(lane, device, copies));
         const double up = accel_now_ms();
-        if (status == GPU_OK)
-            status = copy_down(lane, device, copies);
+        GPU_TRY(copy_down(lane, device, copies));
         const double up_ms = (up - start) / copies->times,
                      down_ms = (accel_now_ms() - up) / copies->times;
         if (i == 0)
@@ -94,7 +90,7 @@ static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device,
         best->up_ms = up_ms < best->up_ms ? up_ms : best->up_ms;
         best->down_ms = down_ms < best->down_ms ? down_ms : best->down_ms;
     }
-    return status;
+    return GPU_OK;
 }
 
 /* Columns that are one run of memory. */
@@ -152,11 +148,8 @@ static enum gpu_status measure_short_columns(struct gpu_lane *lane, CUdeviceptr 
                                        lane_whole(host, rows, LONG_COLS, LONG_LD, sizeof(double)),
                                        kinds[i].times, rows};
         struct ways whole, divided;
-        enum gpu_status status = time_copies(lane, device, &runs, &whole);
-        if (status == GPU_OK)
-            status = time_copies(lane, device, &columns, &divided);
-        if (status != GPU_OK)
-            return status;
+        GPU_TRY(time_copies(lane, device, &runs, &whole));
+        GPU_TRY(time_copies(lane, device, &columns, &divided));
         bytes[i] = (double)rows * sizeof(double);
         up_ms[i] = (divided.up_ms - whole.up_ms) / LONG_COLS;
         down_ms[i] = (divided.down_ms - whole.down_ms) / LONG_COLS;
@@ -171,10 +164,9 @@ static enum gpu_status measure(struct cuda_device *device, char *host, struct gp
     struct gpu_lane *lane;
     CUdeviceptr memory = 0;
     bool grew;
-    enum gpu_status status = lane_acquire(device, true, &lane);
-    if (status != GPU_OK)
-        return status;
-    status = pool_get(device, (int64_t)ROWS * COLS * (int64_t)sizeof(double), &memory, &grew);
+    GPU_TRY(lane_acquire(device, true, &lane));
+    enum gpu_status status =
+        pool_get(device, (int64_t)ROWS * COLS * (int64_t)sizeof(double), &memory, &grew);
     if (status == GPU_OK)
         status = choose_piece(lane, memory, host);
     if (status == GPU_OK)

@@ -42,11 +42,9 @@ static enum gpu_status multiply(struct product *x, int64_t rows, int64_t cols, i
 static enum gpu_status time_rows(struct product *x, int64_t rows, int times, double *ms)
 {
     const double start = accel_now_ms();
-    enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < times * PACE_WIDTHS; i++)
-        status = multiply(x, rows, pace_widths[i % PACE_WIDTHS], PACE_DEPTH);
-    if (status == GPU_OK)
-        status = lane_wait(x->work->lane);
+    for (int i = 0; i < times * PACE_WIDTHS; i++)
+        GPU_TRY(multiply(x, rows, pace_widths[i % PACE_WIDTHS], PACE_DEPTH));
+    const enum gpu_status status = lane_wait(x->work->lane);
     *ms = (accel_now_ms() - start) / times;
     return status;
 }
@@ -55,11 +53,10 @@ static enum gpu_status fill(struct product *x, struct gpu_tile tile, int64_t col
                             const struct lane_rectangle *pattern)
 {
     const int64_t column = tile.ld * pattern->size;
-    enum gpu_status status = GPU_OK;
-    for (int64_t col = 0; status == GPU_OK && col < cols; col += pattern->cols)
-        status =
-            lane_upload(x->work->lane, tile.ptr + (gpu_address)(col * column), tile.ld, pattern);
-    return status;
+    for (int64_t col = 0; col < cols; col += pattern->cols)
+        GPU_TRY(
+            lane_upload(x->work->lane, tile.ptr + (gpu_address)(col * column), tile.ld, pattern));
+    return GPU_OK;
 }
 
 /* Takes memory for the largest product, and fills it. */
@@ -70,14 +67,12 @@ static enum gpu_status set_up(struct product *x, char *host)
     const struct lane_rectangle pattern =
         lane_whole(host, PACE_MOST, PATTERN_COLS, PACE_MOST, size);
     struct gpu_tile *const tiles[] = {&x->a, &x->b, &x->c};
-    enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         tiles[i]->ld = ld;
-        status = gpu_memory(x->work)->take(x->work, ld * PACE_WIDEST * size, &tiles[i]->ptr);
-        if (status == GPU_OK)
-            status = fill(x, *tiles[i], PACE_WIDEST, &pattern);
+        GPU_TRY(gpu_memory(x->work)->take(x->work, ld * PACE_WIDEST * size, &tiles[i]->ptr));
+        GPU_TRY(fill(x, *tiles[i], PACE_WIDEST, &pattern));
     }
-    return status == GPU_OK ? lane_wait(x->work->lane) : status;
+    return lane_wait(x->work->lane);
 }
 
 static double multiply_adds(int64_t order)
@@ -92,18 +87,16 @@ static enum gpu_status estimate_round(struct product *x, double limit_ms, double
 {
     enum { TIMES = 20, FAR_TOO_LONG = 20 };
     double all = 0;
-    enum gpu_status status = GPU_OK;
     for (int i = 0; i < PACES; i++)
         for (int k = 0; k < PACE_WIDTHS; k++)
             all += (double)pace_rows(i) * (double)pace_widths[k] * PACE_DEPTH;
     *round_ms = 0;
-    for (int i = 0; status == GPU_OK && *round_ms * LEAST_ROUNDS <= limit_ms && i < PROBED; i++) {
+    for (int i = 0; *round_ms * LEAST_ROUNDS <= limit_ms && i < PROBED; i++) {
         *round_ms = 1e30;
-        for (int k = 0; status == GPU_OK && *round_ms * LEAST_ROUNDS > limit_ms && k < TIMES; k++) {
+        for (int k = 0; *round_ms * LEAST_ROUNDS > limit_ms && k < TIMES; k++) {
             const double start = accel_now_ms();
-            status = multiply(x, probed[i], probed[i], probed[i]);
-            if (status == GPU_OK)
-                status = lane_wait(x->work->lane);
+            GPU_TRY(multiply(x, probed[i], probed[i], probed[i]));
+            GPU_TRY(lane_wait(x->work->lane));
             /* A small product does not fill the device: a large one is not as much slower. */
             const double share = i == 0 ? 0.01 : 1,
                          ms = share * (accel_now_ms() - start) * all / multiply_adds(probed[i]);
@@ -112,7 +105,7 @@ static enum gpu_status estimate_round(struct product *x, double limit_ms, double
                 break;
         }
     }
-    return status;
+    return GPU_OK;
 }
 
 static int by_size(const void *a, const void *b)
@@ -127,34 +120,30 @@ static enum gpu_status time_sizes(struct product *x, double limit_ms, double ms[
 {
     double took[PACES][MOST_ROUNDS];
     const double begun = accel_now_ms();
-    enum gpu_status status = GPU_OK;
     int rounds = 0, times[PACES];
-    for (int i = 0; status == GPU_OK && i < PACES; i++) {
-        status = time_rows(x, pace_rows(i), 1, &ms[i]);
+    for (int i = 0; i < PACES; i++) {
+        GPU_TRY(time_rows(x, pace_rows(i), 1, &ms[i]));
         const double fit = ROW_MS / (ms[i] > 0 ? ms[i] : ROW_MS) + 1;
         times[i] = fit < MOST_IN ? (int)fit : MOST_IN;
     }
-    for (; status == GPU_OK && rounds < MOST_ROUNDS &&
-           (rounds < LEAST_ROUNDS || accel_now_ms() - begun < limit_ms);
+    for (; rounds < MOST_ROUNDS && (rounds < LEAST_ROUNDS || accel_now_ms() - begun < limit_ms);
          rounds++)
-        for (int i = 0; status == GPU_OK && i < PACES; i++)
-            status = time_rows(x, pace_rows(i), times[i], &took[i][rounds]);
-    for (int i = 0; status == GPU_OK && i < PACES; i++) {
+        for (int i = 0; i < PACES; i++)
+            GPU_TRY(time_rows(x, pace_rows(i), times[i], &took[i][rounds]));
+    for (int i = 0; i < PACES; i++) {
         qsort(took[i], (size_t)rounds, sizeof took[i][0], by_size);
         ms[i] = took[i][rounds / 2];
     }
-    return status;
+    return GPU_OK;
 }
 
 /* Leaves the times as they are if there is no time. */
 static enum gpu_status measure(struct product *x, char *host, double limit_ms, double ms[PACES])
 {
     double round_ms = 0;
-    enum gpu_status status = set_up(x, host);
-    if (status == GPU_OK)
-        status = estimate_round(x, limit_ms, &round_ms);
-    return status == GPU_OK && round_ms * LEAST_ROUNDS <= limit_ms ? time_sizes(x, limit_ms, ms)
-                                                                   : status;
+    GPU_TRY(set_up(x, host));
+    GPU_TRY(estimate_round(x, limit_ms, &round_ms));
+    return round_ms * LEAST_ROUNDS <= limit_ms ? time_sizes(x, limit_ms, ms) : GPU_OK;
 }
 
 /* Returns a pattern of numbers from -1 to 1 in the call's type; NULL without memory. */

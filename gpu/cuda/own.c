@@ -119,16 +119,14 @@ static enum gpu_status launch(struct gpu_work *work, const char *kernel, struct 
                               void **arguments)
 {
     CUfunction function;
-    enum gpu_status status = find(work, kernel, &function);
-    if (status != GPU_OK)
-        return status;
+    GPU_TRY(find(work, kernel, &function));
     CUstream stream = lane_stream(work->lane);
     lane_computes(work->lane);
-    status = grid.together
-                 ? CHECK(cuLaunchCooperativeKernel, function, grid.blocks_x, grid.blocks_y, 1,
-                         grid.threads, 1, 1, grid.shared_bytes, stream, arguments)
-                 : CHECK(cuLaunchKernel, function, grid.blocks_x, grid.blocks_y, 1, grid.threads, 1,
-                         1, grid.shared_bytes, stream, arguments, NULL);
+    const enum gpu_status status =
+        grid.together ? CHECK(cuLaunchCooperativeKernel, function, grid.blocks_x, grid.blocks_y, 1,
+                              grid.threads, 1, 1, grid.shared_bytes, stream, arguments)
+                      : CHECK(cuLaunchKernel, function, grid.blocks_x, grid.blocks_y, 1,
+                              grid.threads, 1, 1, grid.shared_bytes, stream, arguments, NULL);
     timing_end(work->lane, stream, GPU_STEP_COMPUTE);
     if (status == GPU_OK)
         work->launched = true;

@@ -32,11 +32,9 @@ typedef enum gpu_status way_step(struct way *way);
 static enum gpu_status in_context(struct cuda_device *device, way_step *step, struct way *way)
 {
     struct gpu_scope scope;
-    enum gpu_status status = gpu_enter(device, &scope);
-    if (status == GPU_OK) {
-        status = step(way);
-        gpu_leave(&scope);
-    }
+    GPU_TRY(gpu_enter(device, &scope));
+    const enum gpu_status status = step(way);
+    gpu_leave(&scope);
     return status;
 }
 
@@ -48,11 +46,9 @@ static CUdeviceptr last_end(CUdeviceptr memory, const struct way *way)
 static enum gpu_status mark_ends(CUdeviceptr memory, const struct way *way, unsigned char value,
                                  CUstream stream)
 {
-    enum gpu_status status = GPU_CHECK(cuMemsetD8Async, memory, value, END_BYTES, stream);
-    if (status == GPU_OK)
-        status = GPU_CHECK(cuMemsetD8Async, last_end(memory, way), (unsigned char)(value + 1),
-                           END_BYTES, stream);
-    return status;
+    GPU_TRY(GPU_CHECK(cuMemsetD8Async, memory, value, END_BYTES, stream));
+    return GPU_CHECK(cuMemsetD8Async, last_end(memory, way), (unsigned char)(value + 1), END_BYTES,
+                     stream);
 }
 
 /* Returns whether nothing is under way any more on a stream, which work has been put on with this
@@ -102,24 +98,15 @@ static enum gpu_status copy_once(struct way *way, CUstream stream, bool counts)
     float ms = 0;
     if (gpu_is_gone())
         return GPU_ERROR; /* exit() waits for us */
-    enum gpu_status status = mark_ends(way->to, way, BEFORE, stream);
-    if (status == GPU_OK)
-        status = GPU_CHECK(cuEventRecord, way->begin, stream);
-    if (status == GPU_OK)
-        status = GPU_CHECK(cuMemcpyDtoDAsync, way->to, way->from, (size_t)way->bytes, stream);
-    if (status == GPU_OK)
-        status = GPU_CHECK(cuEventRecord, way->end, stream);
-    if (status == GPU_OK)
-        status = GPU_CHECK(cuMemcpyDtoHAsync, way->seen, way->to, END_BYTES, stream);
-    if (status == GPU_OK)
-        status = GPU_CHECK(cuMemcpyDtoHAsync, way->seen + END_BYTES, last_end(way->to, way),
-                           END_BYTES, stream);
-    if (status == GPU_OK)
-        status = GPU_CHECK_FINAL(cuStreamSynchronize, stream);
-    if (status == GPU_OK)
-        status = GPU_CHECK_FINAL(cuEventElapsedTime, &ms, way->begin, way->end);
-    if (status != GPU_OK)
-        return status;
+    GPU_TRY(mark_ends(way->to, way, BEFORE, stream));
+    GPU_TRY(GPU_CHECK(cuEventRecord, way->begin, stream));
+    GPU_TRY(GPU_CHECK(cuMemcpyDtoDAsync, way->to, way->from, (size_t)way->bytes, stream));
+    GPU_TRY(GPU_CHECK(cuEventRecord, way->end, stream));
+    GPU_TRY(GPU_CHECK(cuMemcpyDtoHAsync, way->seen, way->to, END_BYTES, stream));
+    GPU_TRY(GPU_CHECK(cuMemcpyDtoHAsync, way->seen + END_BYTES, last_end(way->to, way), END_BYTES,
+                      stream));
+    GPU_TRY(GPU_CHECK_FINAL(cuStreamSynchronize, stream));
+    GPU_TRY(GPU_CHECK_FINAL(cuEventElapsedTime, &ms, way->begin, way->end));
     way->is_right =
         way->is_right && is_all(way->seen, SENT) && is_all(way->seen + END_BYTES, SENT + 1);
     if (counts && ms < way->best_ms)
@@ -131,16 +118,13 @@ static enum gpu_status copy_all(struct way *way)
 {
     const CUstream stream = way->reader->pool.lending.stream;
     void *seen = NULL;
-    enum gpu_status status = GPU_CHECK(cuMemHostAlloc, &seen, 2 * END_BYTES, 0);
+    GPU_TRY(GPU_CHECK(cuMemHostAlloc, &seen, 2 * END_BYTES, 0));
     way->seen = seen;
-    if (status == GPU_OK)
-        status = GPU_CHECK(cuEventCreate, &way->begin, CU_EVENT_DEFAULT);
-    if (status == GPU_OK)
-        status = GPU_CHECK(cuEventCreate, &way->end, CU_EVENT_DEFAULT);
-    for (int i = 0; status == GPU_OK && i < ATTEMPTS && way->is_right; i++)
-        status = copy_once(way, stream, i > 0);
-    way->is_quiet = is_quiet(stream, status);
-    return status;
+    GPU_TRY(GPU_CHECK(cuEventCreate, &way->begin, CU_EVENT_DEFAULT));
+    GPU_TRY(GPU_CHECK(cuEventCreate, &way->end, CU_EVENT_DEFAULT));
+    for (int i = 0; i < ATTEMPTS && way->is_right; i++)
+        GPU_TRY(copy_once(way, stream, i > 0));
+    return GPU_OK;
 }
 
 static void let_go(struct way *way)
@@ -162,10 +146,9 @@ static enum gpu_status read_lent(struct way *way)
     enum gpu_status status = lent_memory_open_to(&way->reader->pool.lending, way->owner->number);
     if (status != GPU_OK && status != GPU_UNSUPPORTED)
         return status;
-    status = pool_get_lent(way->reader, way->bytes, &way->to, &grew);
-    if (status != GPU_OK)
-        return status;
+    GPU_TRY(pool_get_lent(way->reader, way->bytes, &way->to, &grew));
     status = copy_all(way);
+    way->is_quiet = is_quiet(way->reader->pool.lending.stream, status);
     let_go(way);
     if (way->is_quiet)
         pool_put(way->reader, way->to);

@@ -33,12 +33,10 @@ void precision_all(unsigned char all[GPU_PRODUCTS], CUdevice device, int cublas_
 
 static enum gpu_status set_math(struct gpu_lane *lane, cublasMath_t math)
 {
-    enum gpu_status status = GPU_OK;
     if (lane->math != math)
-        status = GPU_CHECK_CUBLAS(cublasSetMathMode, lane->cublas, math);
-    if (status == GPU_OK)
-        lane->math = math;
-    return status;
+        GPU_TRY(GPU_CHECK_CUBLAS(cublasSetMathMode, lane->cublas, math));
+    lane->math = math;
+    return GPU_OK;
 }
 
 /* The sizes of the call's product: those of gemm, and of syrk and its relatives, whose result is n
@@ -109,20 +107,16 @@ static enum gpu_status give_workspace(struct precision *precision, struct gpu_wo
         work->host->precision = GPU_NATIVE;
         return GPU_OK;
     }
-    if (status != GPU_OK)
-        return status;
+    GPU_TRY(status);
     precision->bits = precision->workspace + (CUdeviceptr)bytes;
     if (grew)
         gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes + own);
     /* -1: not emulated. cuBLAS writes another number if it emulates. */
-    status = GPU_CHECK(cuMemsetD8Async, precision->bits, 0xff, sizeof(int), lane_stream(lane));
-    if (status == GPU_OK)
-        status = GPU_CHECK_CUBLAS(cublasSetWorkspace_v2, lane->cublas,
-                                  (void *)(uintptr_t)precision->workspace, (size_t)bytes);
-    if (status == GPU_OK)
-        status = GPU_CHECK_CUBLAS(cublasSetFixedPointEmulationMantissaBitCountPointer, lane->cublas,
-                                  (int *)(uintptr_t)precision->bits);
-    return status;
+    GPU_TRY(GPU_CHECK(cuMemsetD8Async, precision->bits, 0xff, sizeof(int), lane_stream(lane)));
+    GPU_TRY(GPU_CHECK_CUBLAS(cublasSetWorkspace_v2, lane->cublas,
+                             (void *)(uintptr_t)precision->workspace, (size_t)bytes));
+    return GPU_CHECK_CUBLAS(cublasSetFixedPointEmulationMantissaBitCountPointer, lane->cublas,
+                            (int *)(uintptr_t)precision->bits);
 }
 
 enum gpu_status precision_begin(struct precision *precision, struct gpu_work *work)
@@ -130,11 +124,10 @@ enum gpu_status precision_begin(struct precision *precision, struct gpu_work *wo
     static const cublasMath_t maths[GPU_PRECISIONS] = {
         CUBLAS_DEFAULT_MATH, CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH, CUBLAS_TF32_TENSOR_OP_MATH,
         CUBLAS_FP32_EMULATED_BF16X9_MATH};
-    enum gpu_status status = GPU_OK;
     *precision = (struct precision){0, 0};
     if (work->host->precision == GPU_EMULATED)
-        status = give_workspace(precision, work);
-    return status == GPU_OK ? set_math(work->lane, maths[work->host->precision]) : status;
+        GPU_TRY(give_workspace(precision, work));
+    return set_math(work->lane, maths[work->host->precision]);
 }
 
 /* What cuBLAS says of the call's last product; native if it cannot be asked. */

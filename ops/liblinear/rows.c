@@ -18,9 +18,8 @@ static enum gpu_status load(struct linear_rows *x, gpu_address to, const void *f
 static enum gpu_status take_and_load(struct linear_rows *x, gpu_address *to, const void *from,
                                      int64_t count, int64_t size)
 {
-    const enum gpu_status status =
-        gpu_memory(x->work)->take(x->work, accel_max(1, count) * size, to);
-    return status == GPU_OK ? load(x, *to, from, count, size) : status;
+    GPU_TRY(gpu_memory(x->work)->take(x->work, accel_max(1, count) * size, to));
+    return load(x, *to, from, count, size);
 }
 
 /* ---- Dense ---- */
@@ -131,12 +130,9 @@ static enum gpu_status load_elements(struct linear_rows *x, struct linear_segmen
     const int64_t elements = first[count];
     s->count = count;
     s->group = group_of(x, elements, count);
-    enum gpu_status status = take_and_load(x, &s->first, first, count + 1, sizeof *first);
-    if (status == GPU_OK)
-        status = take_and_load(x, &s->place, e->place, elements, sizeof *e->place);
-    if (status == GPU_OK)
-        status = take_and_load(x, &s->value, e->value, elements, sizeof *e->value);
-    return status;
+    GPU_TRY(take_and_load(x, &s->first, first, count + 1, sizeof *first));
+    GPU_TRY(take_and_load(x, &s->place, e->place, elements, sizeof *e->place));
+    return take_and_load(x, &s->value, e->value, elements, sizeof *e->value);
 }
 
 /* Divides long columns. */
@@ -192,27 +188,23 @@ enum gpu_status linear_rows_load(struct linear_rows *x, struct gpu_work *work,
 {
     const double cells = (double)rows * (double)columns * sizeof(double);
     *x = (struct linear_rows){.work = work, .rows = rows, .columns = columns};
-    enum gpu_status status = gpu_own(work)->fit(work, "linear_sparse", THREADS,
-                                                THREADS * (unsigned)sizeof(double), &x->fit);
+    GPU_TRY(gpu_own(work)->fit(work, "linear_sparse", THREADS, THREADS * (unsigned)sizeof(double),
+                               &x->fit));
     x->tile_rows = accel_min(TILE_ROWS_MOST, TILE_BYTES / (int64_t)sizeof(double) / columns);
     x->tile_rows = accel_max(64, accel_min(x->tile_rows, rows) / 64 * 64);
     x->tile_count = (rows + x->tile_rows - 1) / x->tile_rows;
     bool sparse = 3. * (double)elements * sizeof(double) < cells ||
                   cells * 1.1 > (double)gpu_memory(work)->available(work);
-    if (status == GPU_OK && !sparse) {
-        status = load_dense(x, nodes);
+    if (!sparse) {
+        const enum gpu_status status = load_dense(x, nodes);
         sparse = status == GPU_UNSUPPORTED;
-        if (sparse)
-            status = gpu_work_give_back(work);
+        GPU_TRY(sparse ? gpu_work_give_back(work) : status);
     }
-    if (status == GPU_OK && sparse) {
+    if (sparse) {
         x->tiles = 0;
-        status = load_sparse(x, nodes, elements);
+        GPU_TRY(load_sparse(x, nodes, elements));
     }
     const int64_t partial = sparse ? x->by_column.count : x->tile_count * columns;
-    return status == GPU_OK
-               ? gpu_memory(work)->take(
-                     work, accel_max(partial, LINEAR_BLOCKS_MOST) * (int64_t)sizeof(double),
-                     &x->partial)
-               : status;
+    return gpu_memory(work)->take(
+        work, accel_max(partial, LINEAR_BLOCKS_MOST) * (int64_t)sizeof(double), &x->partial);
 }
