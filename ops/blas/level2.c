@@ -7,16 +7,16 @@
  * which the original can do the rest by one call.
  */
 #include "blas.h"
-#include "gpu/exec/blas/tiles.h"
+#include "gpu/exec/blas/level2.h"
 
 /* The operands' parts. */
 enum { A, X, Y };
 
-struct level2 {
-    struct tiles tiles;
+struct matrix_vector {
+    struct level2 level2;
     struct gpu_work *work;
     const struct accel_call *call;
-    enum gpu_status (*strip)(const struct level2 *g, const struct tile *s);
+    enum gpu_status (*strip)(const struct matrix_vector *g, const struct level2_strip *s);
     bool whole;             /* a strip has all rows: A is not a triangle */
     bool triangular, solve; /* trmv and trsv; trsv */
     struct gpu_vector x, y; /* on the device: the program's own, or copies with inc = 1 */
@@ -31,10 +31,11 @@ static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
 /* ---- Vectors ---- */
 
 /* Returns elements [first, first + length) of a vector. */
-static struct gpu_vector part_of(const struct level2 *g, int which, int64_t first, int64_t length)
+static struct gpu_vector part_of(const struct matrix_vector *g, int which, int64_t first,
+                                 int64_t length)
 {
     struct gpu_vector part = which == X ? g->x : g->y;
-    const struct accel_span *x = g->tiles.part[which].x;
+    const struct accel_span *x = g->level2.part[which].x;
     int64_t skip = part.inc > 0 ? first : first + length - x->cols;
     part.ptr += (gpu_address)(skip * part.inc * gpu_size_of(x));
     return part;
@@ -45,9 +46,9 @@ static struct gpu_vector in_place_vector(const struct accel_span *x)
     return (struct gpu_vector){(gpu_address)(uintptr_t)x->ptr, x->inc};
 }
 
-static enum gpu_status load_vector(struct level2 *g, int which, struct gpu_vector *v)
+static enum gpu_status load_vector(struct matrix_vector *g, int which, struct gpu_vector *v)
 {
-    const struct tile_part *part = &g->tiles.part[which];
+    const struct level2_part *part = &g->level2.part[which];
     const struct accel_span *x = part->x;
     struct gpu_tile tile;
     if (!x)
@@ -59,19 +60,19 @@ static enum gpu_status load_vector(struct level2 *g, int which, struct gpu_vecto
                    : GPU_OK;
     if (gpu_in_place(x))
         *v = in_place_vector(x);
-    return tiles_load(&g->tiles, which, 0, 0, 1, x->cols, &tile);
+    return level2_load(&g->level2, which, 0, 0, 1, x->cols, &tile);
 }
 
 /* Writes the result back, if it is a vector. */
-static enum gpu_status store_vector(struct tiles *t)
+static enum gpu_status store_vector(struct level2 *t)
 {
-    struct level2 *g = (struct level2 *)t;
-    const struct tile_part *part = &t->part[t->out];
+    struct matrix_vector *g = (struct matrix_vector *)t;
+    const struct level2_part *part = &t->part[t->out];
     enum gpu_status status = GPU_OK;
     if (t->out == A)
         return GPU_OK;
     if (!gpu_in_place(part->x))
-        return tiles_write_vector(t, t->out);
+        return level2_write_vector(t, t->out);
     if (part->aside)
         status = gpu_kernels(g->work)->copy(g->work, part->x->cols, t->out == X ? g->x : g->y,
                                             in_place_vector(part->x));
@@ -79,9 +80,9 @@ static enum gpu_status store_vector(struct tiles *t)
 }
 
 /* Notes that kernels have written only to our own memory, if the result is aside. */
-static enum gpu_status aside(struct level2 *g, enum gpu_status status)
+static enum gpu_status aside(struct matrix_vector *g, enum gpu_status status)
 {
-    if (g->tiles.part[g->tiles.out].aside)
+    if (g->level2.part[g->level2.out].aside)
         g->work->launched = false;
     return status;
 }
@@ -89,18 +90,18 @@ static enum gpu_status aside(struct level2 *g, enum gpu_status status)
 /* ---- The operations: one strip ---- */
 
 /* Returns beta in the first strip, 1 in those that add to its result. */
-static struct accel_complex beta_of(const struct level2 *g, const struct tile *s)
+static struct accel_complex beta_of(const struct matrix_vector *g, const struct level2_strip *s)
 {
     return s->first ? g->call->blas.scalar[ACCEL_beta] : one;
 }
 
 /* Returns whether A, perhaps conjugated, is not transposed. */
-static bool is_across(const struct level2 *g)
+static bool is_across(const struct matrix_vector *g)
 {
     return g->trans == 'N' || g->trans == 'R';
 }
 
-static enum gpu_status gemv_strip(const struct level2 *g, const struct tile *s)
+static enum gpu_status gemv_strip(const struct matrix_vector *g, const struct level2_strip *s)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     bool across = is_across(g); /* every strip adds to all of y */
@@ -110,7 +111,7 @@ static enum gpu_status gemv_strip(const struct level2 *g, const struct tile *s)
     return gpu_kernels(g->work)->gemv(g->work, g->trans, g->m, s->cols, alpha, s->at, x, beta, y);
 }
 
-static enum gpu_status ger_strip(const struct level2 *g, const struct tile *s)
+static enum gpu_status ger_strip(const struct matrix_vector *g, const struct level2_strip *s)
 {
     enum gpu_outer outer = !accel_op_of(g->call->routine)->conjugates ? GPU_PLAIN
                            : g->call->blas.conjugated                 ? GPU_CONJUGATED_X
@@ -122,7 +123,7 @@ static enum gpu_status ger_strip(const struct level2 *g, const struct tile *s)
 
 /* The rectangle beside the triangle counts a second time, mirrored. The first strip touches all of
  * y. */
-static enum gpu_status symv_strip(const struct level2 *g, const struct tile *s)
+static enum gpu_status symv_strip(const struct matrix_vector *g, const struct level2_strip *s)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha], beta = beta_of(g, s);
     bool hermitian = accel_is_hermitian(g->call->routine), conjugated = g->call->blas.conjugated;
@@ -144,7 +145,7 @@ static enum gpu_status symv_strip(const struct level2 *g, const struct tile *s)
 
 /* trmv uses each element of x before it overwrites it, trsv once it has solved it: see
  * ascending(). */
-static enum gpu_status triangular_strip(const struct level2 *g, const struct tile *s)
+static enum gpu_status triangular_strip(const struct matrix_vector *g, const struct level2_strip *s)
 {
     bool solve = g->solve, across = is_across(g);
     char uplo = g->lower ? 'L' : 'U', diag = g->call->blas.flag[ACCEL_diag];
@@ -167,7 +168,7 @@ static enum gpu_status triangular_strip(const struct level2 *g, const struct til
     return status;
 }
 
-static enum gpu_status syr_strip(const struct level2 *g, const struct tile *s)
+static enum gpu_status syr_strip(const struct matrix_vector *g, const struct level2_strip *s)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     enum gpu_outer outer = !accel_is_hermitian(g->call->routine) ? GPU_PLAIN
@@ -183,7 +184,7 @@ static enum gpu_status syr_strip(const struct level2 *g, const struct tile *s)
 }
 
 /* alpha x y^H + conj(alpha) y x^H; if A stands for its conjugate, the two exchange their alphas. */
-static enum gpu_status syr2_strip(const struct level2 *g, const struct tile *s)
+static enum gpu_status syr2_strip(const struct matrix_vector *g, const struct level2_strip *s)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha], other = alpha, first = alpha;
     bool conjugated = g->call->blas.conjugated, hermitian = accel_is_hermitian(g->call->routine);
@@ -208,33 +209,33 @@ static enum gpu_status syr2_strip(const struct level2 *g, const struct tile *s)
 
 /* ---- All strips ---- */
 
-static enum gpu_status compute(struct tiles *t, struct tile *strip)
+static enum gpu_status compute(struct level2 *t, struct level2_strip *strip)
 {
-    struct level2 *g = (struct level2 *)t;
+    struct matrix_vector *g = (struct matrix_vector *)t;
     return aside(g, g->strip(g, strip));
 }
 
 /* Returns whether strips go from the first column to the last. */
-static bool ascending(const struct level2 *g)
+static bool ascending(const struct matrix_vector *g)
 {
     bool across = is_across(g);
     return g->triangular ? (g->lower == across) == g->solve : g->whole || g->lower;
 }
 
 /* y := beta y, without reading anything else. */
-static enum gpu_status scale(struct level2 *g)
+static enum gpu_status scale(struct matrix_vector *g)
 {
     gpu_address zeros;
-    int64_t n = g->tiles.part[Y].x->cols;
+    int64_t n = g->level2.part[Y].x->cols;
     enum gpu_status status = kernels_zeros(g->work, n, &zeros);
     return status == GPU_OK ? kernels_scale(g->work, 1, n, g->call->blas.scalar[ACCEL_beta], zeros,
                                             (struct gpu_tile){g->y.ptr, g->y.inc})
                             : status;
 }
 
-static enum gpu_status begin(struct tiles *t)
+static enum gpu_status begin(struct level2 *t)
 {
-    struct level2 *g = (struct level2 *)t;
+    struct matrix_vector *g = (struct matrix_vector *)t;
     enum gpu_status status = load_vector(g, X, &g->x);
     if (status == GPU_OK)
         status = load_vector(g, Y, &g->y);
@@ -243,18 +244,18 @@ static enum gpu_status begin(struct tiles *t)
 }
 
 /* Sets up a vector's part. Level 3's kernels want vectors in the order of their elements. */
-static void set_vector(struct level2 *g, int which, const struct accel_span *x)
+static void set_vector(struct matrix_vector *g, int which, const struct accel_span *x)
 {
     static const int64_t one_row = 1;
     bool by_rows = g->call->blas.conjugated || g->trans == 'R' || g->nothing_added;
     if (!x->inc)
         return;
-    g->tiles.part[which] = tile_part_of(x, &one_row, &x->cols);
-    g->tiles.part[which].aside = gpu_in_place(x) && by_rows && x->inc < 0;
+    g->level2.part[which] = level2_part_of(x, &one_row, &x->cols);
+    g->level2.part[which].aside = gpu_in_place(x) && by_rows && x->inc < 0;
 }
 
 /* how: the fields strip, whole, triangular and solve. */
-static enum gpu_status run_once(struct gpu_work *work, struct level2 how)
+static enum gpu_status run_once(struct gpu_work *work, struct matrix_vector how)
 {
     const struct accel_call *call = work->call;
     const struct accel_span *a = &call->span[ACCEL_a];
@@ -264,37 +265,37 @@ static enum gpu_status run_once(struct gpu_work *work, struct level2 how)
         return GPU_OK;
     if (!kernels_fit(work, call))
         return GPU_UNSUPPORTED;
-    int64_t widest = updates && !gpu_in_place(a) ? tiles_panel(a->rows, gpu_size_of(a)) : a->cols;
-    struct level2 g = {.tiles = {.work = work,
-                                 .most = accel_min(a->cols, widest),
-                                 .over = A,
-                                 .out = updates                   ? A
-                                        : call->span[ACCEL_y].inc ? Y
-                                                                  : X,
-                                 .rows = a->rows,
-                                 .cols = nothing_added ? 0 : a->cols,
-                                 .uplo = how.whole ? 0 : call->blas.flag[ACCEL_uplo],
-                                 .begin = begin,
-                                 .compute = compute,
-                                 .end = store_vector},
-                       .work = work,
-                       .call = call,
-                       .strip = how.strip,
-                       .whole = how.whole,
-                       .triangular = how.triangular,
-                       .solve = how.solve,
-                       .lower = call->blas.flag[ACCEL_uplo] == 'L',
-                       .nothing_added = nothing_added,
-                       .trans = call->blas.flag[ACCEL_trans],
-                       .m = a->rows};
-    g.tiles.descending = !ascending(&g);
-    g.tiles.part[A] = tile_part_of(a, &g.m, &g.tiles.size);
+    int64_t widest = updates && !gpu_in_place(a) ? level2_panel(a->rows, gpu_size_of(a)) : a->cols;
+    struct matrix_vector g = {.level2 = {.work = work,
+                                         .most = accel_min(a->cols, widest),
+                                         .over = A,
+                                         .out = updates                   ? A
+                                                : call->span[ACCEL_y].inc ? Y
+                                                                          : X,
+                                         .rows = a->rows,
+                                         .cols = nothing_added ? 0 : a->cols,
+                                         .uplo = how.whole ? 0 : call->blas.flag[ACCEL_uplo],
+                                         .begin = begin,
+                                         .compute = compute,
+                                         .end = store_vector},
+                              .work = work,
+                              .call = call,
+                              .strip = how.strip,
+                              .whole = how.whole,
+                              .triangular = how.triangular,
+                              .solve = how.solve,
+                              .lower = call->blas.flag[ACCEL_uplo] == 'L',
+                              .nothing_added = nothing_added,
+                              .trans = call->blas.flag[ACCEL_trans],
+                              .m = a->rows};
+    g.level2.descending = !ascending(&g);
+    g.level2.part[A] = level2_part_of(a, &g.m, &g.level2.size);
     set_vector(&g, X, &call->span[ACCEL_x]);
     set_vector(&g, Y, &call->span[ACCEL_y]);
-    return tiles_run(&g.tiles);
+    return level2_run(&g.level2);
 }
 
-static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
+static enum gpu_status run_level2(struct gpu_work *work, struct matrix_vector how)
 {
     const int64_t kept_bytes = work->host->kept_bytes;
     enum gpu_status status = run_once(work, how);
@@ -304,7 +305,7 @@ static enum gpu_status run_level2(struct gpu_work *work, struct level2 how)
 #define RUN(name, ...)                                                                             \
     static enum gpu_status run_##name(struct gpu_work *work)                                       \
     {                                                                                              \
-        return run_level2(work, (struct level2){__VA_ARGS__});                                     \
+        return run_level2(work, (struct matrix_vector){__VA_ARGS__});                              \
     }
 RUN(gemv, .strip = gemv_strip, .whole = true)
 RUN(symv, .strip = symv_strip)

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gpu/exec/blas/tiles.h"
+#include "gpu/exec/blas/level2.h"
 #include "ops/op.h"
 
 static int accepts(const struct accel_provider *provider)
@@ -99,17 +99,17 @@ static double judge(const struct accel_call *call)
 
 enum { WEIGHTS, X, SCORE };
 
-static enum gpu_status compute(struct tiles *t, struct tile *tile)
+static enum gpu_status compute(struct level2 *t, struct level2_strip *strip)
 {
     const struct accel_complex one = {1, 0}, zero = {0, 0};
     const int64_t n = t->work->call->own.integer[SIZES];
     struct gpu_tile weights, x;
-    enum gpu_status status = tiles_load(t, WEIGHTS, 0, 0, n, 1, &weights);
+    enum gpu_status status = level2_load(t, WEIGHTS, 0, 0, n, 1, &weights);
     if (status == GPU_OK)
-        status = tiles_load(t, X, 0, 0, n, 1, &x);
+        status = level2_load(t, X, 0, 0, n, 1, &x);
     if (status == GPU_OK)
-        status =
-            gpu_kernels(t->work)->gemm(t->work, 'T', 'N', 1, 1, n, one, weights, x, zero, tile->at);
+        status = gpu_kernels(t->work)->gemm(t->work, 'T', 'N', 1, 1, n, one, weights, x, zero,
+                                            strip->at);
     return status;
 }
 
@@ -117,17 +117,17 @@ static enum gpu_status run(struct gpu_work *work)
 {
     const struct accel_span *span = work->call->span;
     const int64_t *n = &work->call->own.integer[SIZES];
-    struct tiles t = {.work = work,
-                      .most = 1,
-                      .over = SCORE,
-                      .out = SCORE,
-                      .rows = 1,
-                      .cols = 1,
-                      .compute = compute};
-    t.part[WEIGHTS] = tile_part_of(&span[ACCEL_a], n, &t.size);
-    t.part[X] = tile_part_of(&span[ACCEL_x], n, &t.size);
-    t.part[SCORE] = tile_part_of(&span[ACCEL_y], &t.size, &t.size);
-    return tiles_run(&t);
+    struct level2 t = {.work = work,
+                       .most = 1,
+                       .over = SCORE,
+                       .out = SCORE,
+                       .rows = 1,
+                       .cols = 1,
+                       .compute = compute};
+    t.part[WEIGHTS] = level2_part_of(&span[ACCEL_a], n, &t.size);
+    t.part[X] = level2_part_of(&span[ACCEL_x], n, &t.size);
+    t.part[SCORE] = level2_part_of(&span[ACCEL_y], &t.size, &t.size);
+    return level2_run(&t);
 }
 
 const struct accel_op op_toy_score = {

@@ -1,4 +1,4 @@
-#include "tiles.h"
+#include "level2.h"
 
 #include "call/shape.h"
 #include "gpu/exec/executor.h"
@@ -6,15 +6,15 @@
 
 /* ---- Memory ---- */
 
-static bool is_in_place(const struct tile_part *part)
+static bool is_in_place(const struct level2_part *part)
 {
     return part->x && gpu_in_place(part->x) && !part->aside;
 }
 
 /* Return the bytes of device memory that a part, or all of them, need at the present size. */
-static int64_t part_bytes(const struct tiles *t, int part)
+static int64_t part_bytes(const struct level2 *t, int part)
 {
-    const struct tile_part *p = &t->part[part];
+    const struct level2_part *p = &t->part[part];
     if (is_in_place(p))
         return 0;
     if (!p->rows)
@@ -22,10 +22,10 @@ static int64_t part_bytes(const struct tiles *t, int part)
     return gpu_device_ld(*p->rows, p->x->dtype) * *p->cols * gpu_size_of(p->x);
 }
 
-static int64_t all_bytes(const struct tiles *t)
+static int64_t all_bytes(const struct level2 *t)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < TILE_PARTS; i++)
+    for (int i = 0; i < LEVEL2_PARTS; i++)
         bytes += part_bytes(t, i);
     return bytes;
 }
@@ -34,16 +34,16 @@ static int64_t all_bytes(const struct tiles *t)
  * (gpu/cuda/lane.h). */
 #define PANEL_BYTES ((int64_t)16 << 20)
 
-int64_t tiles_panel(int64_t length, int64_t size)
+int64_t level2_panel(int64_t length, int64_t size)
 {
     int64_t bytes = length * size;
     return bytes < PANEL_BYTES ? PANEL_BYTES / (bytes > 0 ? bytes : 1) : 1;
 }
 
 /* Chooses the largest size; later, the largest one that fits. */
-static bool plan(void *tiles, int64_t bytes)
+static bool plan(void *level2, int64_t bytes)
 {
-    struct tiles *t = tiles;
+    struct level2 *t = level2;
     const bool first = t->size == 0;
     t->size = t->most;
     while (!first && all_bytes(t) > bytes && t->size > 1)
@@ -52,11 +52,11 @@ static bool plan(void *tiles, int64_t bytes)
 }
 
 /* Looks for whole operands that earlier calls have left on the device. */
-static enum gpu_status look_for_residents(struct tiles *t)
+static enum gpu_status look_for_residents(struct level2 *t)
 {
     enum gpu_status status = GPU_OK;
-    for (int i = 0; i < TILE_PARTS; i++) {
-        struct tile_part *p = &t->part[i];
+    for (int i = 0; i < LEVEL2_PARTS; i++) {
+        struct level2_part *p = &t->part[i];
         if (!p->x || is_in_place(p) || !p->rows || *p->rows != p->x->rows || *p->cols != p->x->cols)
             continue;
         if (!resident_may(t->work->call, p->x))
@@ -69,21 +69,21 @@ static enum gpu_status look_for_residents(struct tiles *t)
     return status;
 }
 
-static void leave_residents(void *tiles)
+static void leave_residents(void *level2)
 {
-    struct tiles *t = tiles;
-    for (int i = 0; i < TILE_PARTS; i++)
+    struct level2 *t = level2;
+    for (int i = 0; i < LEVEL2_PARTS; i++)
         t->part[i].resident = (struct resident){.here = false};
 }
 
-static enum gpu_status take_memory(struct tiles *t, bool looks)
+static enum gpu_status take_memory(struct level2 *t, bool looks)
 {
     if (all_bytes(t) > gpu_info(t->work->device)->memory_bytes)
         return GPU_NO_MEMORY;
     if (looks)
         GPU_TRY(look_for_residents(t));
-    for (int i = 0; i < TILE_PARTS; i++) {
-        struct tile_part *p = &t->part[i];
+    for (int i = 0; i < LEVEL2_PARTS; i++) {
+        struct level2_part *p = &t->part[i];
         const int64_t bytes = part_bytes(t, i);
         if (bytes > 0 && !p->resident.here)
             GPU_TRY(gpu_memory(t->work)->take(t->work, bytes, &p->memory));
@@ -91,9 +91,9 @@ static enum gpu_status take_memory(struct tiles *t, bool looks)
     return GPU_OK;
 }
 
-static enum gpu_status take(void *tiles, bool first)
+static enum gpu_status take(void *level2, bool first)
 {
-    struct tiles *t = tiles;
+    struct level2 *t = level2;
     const enum gpu_status status = take_memory(t, first);
     return status == GPU_NO_MEMORY && t->work->host->relies ? GPU_CHANGED : status;
 }
@@ -114,10 +114,10 @@ static struct lane_rectangle rectangle_of(const struct accel_span *x, int64_t ro
     return lane_whole(first, 1, n, x->inc, size);
 }
 
-enum gpu_status tiles_load(struct tiles *t, int part, int64_t row, int64_t col, int64_t rows,
-                           int64_t cols, struct gpu_tile *at)
+enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col, int64_t rows,
+                            int64_t cols, struct gpu_tile *at)
 {
-    struct tile_part *p = &t->part[part];
+    struct level2_part *p = &t->part[part];
     const struct accel_span *x = p->x;
     const struct accel_call *call = t->work->call;
     int64_t bytes = rows * cols * gpu_size_of(x);
@@ -156,9 +156,9 @@ static void note_written(struct gpu_work *work, const struct accel_span *x, int6
     gpu_work_event(work, GPU_EVENT_D2H, x, rows, cols, rows * cols * gpu_size_of(x));
 }
 
-enum gpu_status tiles_write_vector(struct tiles *t, int part)
+enum gpu_status level2_write_vector(struct level2 *t, int part)
 {
-    const struct tile_part *p = &t->part[part];
+    const struct level2_part *p = &t->part[part];
     struct lane_rectangle to = rectangle_of(p->x, 0, 0, 1, p->x->cols);
     to.name = p->x->name;
     if (!resident_keeps_trust(t->work))
@@ -168,50 +168,50 @@ enum gpu_status tiles_write_vector(struct tiles *t, int part)
     return GPU_OK;
 }
 
-/* Writes a tile back. If a column does not fit a slot, a part of it could be written before a
+/* Writes a strip back. If a column does not fit a slot, a part of it could be written before a
  * failure: then writes all or nothing. */
-static enum gpu_status write_back(struct tiles *t, struct tile *tile)
+static enum gpu_status write_back(struct level2 *t, struct level2_strip *strip)
 {
     const struct accel_span *x = t->part[t->out].x;
-    struct lane_rectangle to = rectangle_of(x, tile->row, tile->col, tile->rows, tile->cols);
-    const bool whole = !lane_column_fits(tile->at.ld, gpu_size_of(x));
+    struct lane_rectangle to = rectangle_of(x, strip->row, strip->col, strip->rows, strip->cols);
+    const bool whole = !lane_column_fits(strip->at.ld, gpu_size_of(x));
     int64_t done_rows;
     to.name = x->name;
     to.uplo = t->uplo;
     to.backwards = t->uplo == 'U';
-    to.diagonal = t->uplo == 'U' ? tile->rows - tile->cols : 0;
-    GPU_TRY(whole
-                ? gpu_copies(t->work)->download_whole(t->work->lane, &to, tile->at.ptr, tile->at.ld)
-                : gpu_copies(t->work)->download(t->work->lane, &to, tile->at.ptr, tile->at.ld,
-                                                &tile->done_cols, &done_rows));
-    note_written(t->work, x, tile->rows, tile->cols);
+    to.diagonal = t->uplo == 'U' ? strip->rows - strip->cols : 0;
+    GPU_TRY(
+        whole ? gpu_copies(t->work)->download_whole(t->work->lane, &to, strip->at.ptr, strip->at.ld)
+              : gpu_copies(t->work)->download(t->work->lane, &to, strip->at.ptr, strip->at.ld,
+                                              &strip->done_cols, &done_rows));
+    note_written(t->work, x, strip->rows, strip->cols);
     return GPU_OK;
 }
 
-/* ---- All tiles ---- */
+/* ---- All strips ---- */
 
-static enum gpu_status load_tile(struct tiles *t, struct tile *tile)
+static enum gpu_status load_strip(struct level2 *t, struct level2_strip *strip)
 {
-    GPU_TRY(tiles_load(t, t->over, tile->row, tile->col, tile->rows, tile->cols, &tile->at));
+    GPU_TRY(level2_load(t, t->over, strip->row, strip->col, strip->rows, strip->cols, &strip->at));
     bool upper = t->uplo == 'U';
-    tile->rest = tile->rows - tile->cols;
-    tile->beside = upper ? 0 : tile->col + tile->cols;
-    tile->triangle = gpu_tile_from(t->work, tile->at, upper ? tile->rest : 0, 0);
-    tile->rectangle = gpu_tile_from(t->work, tile->at, upper ? 0 : tile->cols, 0);
+    strip->rest = strip->rows - strip->cols;
+    strip->beside = upper ? 0 : strip->col + strip->cols;
+    strip->triangle = gpu_tile_from(t->work, strip->at, upper ? strip->rest : 0, 0);
+    strip->rectangle = gpu_tile_from(t->work, strip->at, upper ? 0 : strip->cols, 0);
     return GPU_OK;
 }
 
-static enum gpu_status run_tile(struct tiles *t, struct tile *tile)
+static enum gpu_status run_strip(struct level2 *t, struct level2_strip *strip)
 {
-    GPU_TRY(load_tile(t, tile));
-    GPU_TRY(t->compute(t, tile));
+    GPU_TRY(load_strip(t, strip));
+    GPU_TRY(t->compute(t, strip));
     if (t->over != t->out)
         return GPU_OK;
     /* The caller may read the result as soon as we return. */
-    return gpu_in_place(t->part[t->out].x) ? gpu_work_settle(t->work) : write_back(t, tile);
+    return gpu_in_place(t->part[t->out].x) ? gpu_work_settle(t->work) : write_back(t, strip);
 }
 
-static enum gpu_status run_tiles(struct tiles *t, struct tile *tile)
+static enum gpu_status run_strips(struct level2 *t, struct level2_strip *strip)
 {
     if (t->begin)
         GPU_TRY(t->begin(t));
@@ -220,8 +220,8 @@ static enum gpu_status run_tiles(struct tiles *t, struct tile *tile)
         const int64_t col = t->descending ? t->cols - done - cols : done;
         const int64_t row = t->uplo == 'L' ? col : 0;
         const int64_t rows = (t->uplo == 'U' ? col + cols : t->rows) - row;
-        *tile = (struct tile){row, col, rows, cols, .first = done == 0};
-        GPU_TRY(run_tile(t, tile));
+        *strip = (struct level2_strip){row, col, rows, cols, .first = done == 0};
+        GPU_TRY(run_strip(t, strip));
     }
     return t->end ? t->end(t) : GPU_OK;
 }
@@ -229,18 +229,18 @@ static enum gpu_status run_tiles(struct tiles *t, struct tile *tile)
 /* ---- After a failure ---- */
 
 struct failed {
-    const struct tiles *t;
-    struct tile tile;
+    const struct level2 *t;
+    struct level2_strip strip;
 };
 
-/* Has the original compute the rest: a part of this tile, and all tiles after it. The rest of a
+/* Has the original compute the rest: a part of this strip, and all strips after it. The rest of a
  * triangle is a triangle. */
 static bool rest_by_original(const void *failed)
 {
-    const struct tiles *t = ((const struct failed *)failed)->t;
-    const struct tile *tile = &((const struct failed *)failed)->tile;
-    const int64_t col = tile->col + tile->done_cols, left = t->cols - col;
-    const int64_t upper = tile->col + tile->cols - tile->done_cols;
+    const struct level2 *t = ((const struct failed *)failed)->t;
+    const struct level2_strip *strip = &((const struct failed *)failed)->strip;
+    const int64_t col = strip->col + strip->done_cols, left = t->cols - col;
+    const int64_t upper = strip->col + strip->cols - strip->done_cols;
     if (t->over != t->out)
         return gpu_work_by_original(t->work, t->work->call);
     const struct schedule_cell rest = t->uplo == 'U' ? (struct schedule_cell){0, 0, upper, upper}
@@ -252,26 +252,26 @@ static bool rest_by_original(const void *failed)
 
 /* Keeps the operands that are worth it, after the call. A failure to do so is the device's, and the
  * next call's. */
-static void keep_residents(struct tiles *t)
+static void keep_residents(struct level2 *t)
 {
-    for (int i = 0; i < TILE_PARTS; i++) {
-        struct tile_part *p = &t->part[i];
+    for (int i = 0; i < LEVEL2_PARTS; i++) {
+        struct level2_part *p = &t->part[i];
         if (p->resident.digested)
             resident_keep(t->work, p->memory, &p->resident);
     }
 }
 
-enum gpu_status tiles_run(struct tiles *t)
+enum gpu_status level2_run(struct level2 *t)
 {
     static const struct executor_memory memory = {plan, take, leave_residents};
     const struct accel_span *out = t->part[t->out].x;
     struct failed failed = {t, {.first = true}};
     GPU_TRY(executor_prepare(t->work, &memory, t));
-    const enum gpu_status status = run_tiles(t, &failed.tile);
+    const enum gpu_status status = run_strips(t, &failed.strip);
     const struct executor_rest rest = {.in_place = gpu_in_place(out),
                                        .reads = accel_is_read(t->work->call, out),
-                                       .written = (t->over == t->out && !failed.tile.first) ||
-                                                  failed.tile.done_cols > 0,
+                                       .written = (t->over == t->out && !failed.strip.first) ||
+                                                  failed.strip.done_cols > 0,
                                        .by_original = rest_by_original};
     if (status == GPU_OK)
         keep_residents(t);
