@@ -1,6 +1,6 @@
 /*
  * A call of Level 3 as its schedule (schedule.h) sees it: what the schedule's operands are, and how
- * long the schedule says that the call takes. The run (blocks.h) and the decision ask here, so that
+ * long the schedule says that the call takes. The run (level3.h) and the decision ask here, so that
  * they speak of the same schedule.
  */
 #ifndef ACCEL_SCHEDULED_H

@@ -3,7 +3,7 @@
  * of k.
  */
 #include "blas.h"
-#include "gpu/exec/blas/blocks.h"
+#include "gpu/exec/blas/level3.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
@@ -14,13 +14,13 @@ static enum gpu_status compute(const struct executor *e, const struct schedule_s
     const struct accel_complex one = {1, 0};
     const struct accel_complex beta = step->first ? call->blas.scalar[ACCEL_beta] : one;
     const struct schedule_cell c = schedule_cell_of(&e->schedule, C, step->i, step->j);
-    const struct gpu_tile at = blocks_tile(e, C, step->i, step->j);
+    const struct gpu_tile at = level3_tile(e, C, step->i, step->j);
     if (e->scheduled.call.k == 0)
         return kernels_scale(e->work, c.rows, c.cols, beta, e->zeros, at);
     return gpu_kernels(e->work)->gemm(
         e->work, call->blas.flag[ACCEL_transa], call->blas.flag[ACCEL_transb], c.rows, c.cols,
         schedule_cell_of(&e->schedule, A, step->i, step->p).cols, call->blas.scalar[ACCEL_alpha],
-        blocks_tile(e, A, step->i, step->p), blocks_tile(e, B, step->p, step->j), beta, at);
+        level3_tile(e, A, step->i, step->p), level3_tile(e, B, step->p, step->j), beta, at);
 }
 
 void gemm_describe(const struct accel_call *call, struct scheduled *l)
@@ -46,10 +46,10 @@ static unsigned cuts(const struct accel_call *call)
     return ACCEL_CUT_ROWS | ACCEL_CUT_COLS;
 }
 
-static enum gpu_status run_blocks(struct gpu_work *work)
+static enum gpu_status run_level3(struct gpu_work *work)
 {
-    struct blocks b = {.executor.work = work, .compute = compute};
-    return blocks_run(&b);
+    struct level3 b = {.executor.work = work, .compute = compute};
+    return level3_run(&b);
 }
 
 static enum gpu_status run_gemm(struct gpu_work *work)
@@ -68,8 +68,8 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     if (k == 0 && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
     const int64_t kept_bytes = work->host->kept_bytes;
-    enum gpu_status status = run_blocks(work);
-    return resident_runs_again(work, kept_bytes, &status) ? run_blocks(work) : status;
+    enum gpu_status status = run_level3(work);
+    return resident_runs_again(work, kept_bytes, &status) ? run_level3(work) : status;
 }
 
 #define PRODUCT BLAS_LEVEL_3, .run = run_gemm, .scheduled = gemm_describe, .cuts = cuts

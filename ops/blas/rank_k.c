@@ -6,7 +6,7 @@
 #include <limits.h>
 
 #include "blas.h"
-#include "gpu/exec/blas/blocks.h"
+#include "gpu/exec/blas/level3.h"
 
 /* cuBLAS has no gemmt. Its triangles are halved down to blocks of this order, which are computed
  * whole. */
@@ -20,7 +20,7 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 enum { WHOLE, PACKED };
 
 struct rank_k {
-    struct blocks blocks;
+    struct level3 level3;
     struct gpu_work *work;
     const struct accel_call *call;
     const struct accel_span *c;
@@ -66,8 +66,8 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
                                    struct accel_complex beta, struct gpu_tile c)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
-    struct gpu_tile block = {g->blocks.executor.own[WHOLE], gpu_device_ld(n, g->c->dtype)};
-    gpu_address packed = g->blocks.executor.own[PACKED];
+    struct gpu_tile block = {g->level3.executor.own[WHOLE], gpu_device_ld(n, g->c->dtype)};
+    gpu_address packed = g->level3.executor.own[PACKED];
     char uplo = g->lower ? 'L' : 'U';
     enum gpu_status status = GPU_OK;
     bool launched = g->work->launched;
@@ -145,7 +145,7 @@ static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int6
 
 static struct part factor_at(const struct executor *e, int factor, int row, int p)
 {
-    return (struct part){blocks_tile(e, factor, row, p), e->scheduled.operand[factor].across};
+    return (struct part){level3_tile(e, factor, row, p), e->scheduled.operand[factor].across};
 }
 
 /* Adds a block of k to a block of C. The schedule sees a lower triangle: an upper one is its mirror
@@ -153,7 +153,7 @@ static struct part factor_at(const struct executor *e, int factor, int row, int 
 static enum gpu_status compute(const struct executor *e, const struct schedule_step *step)
 {
     const struct rank_k *g = (const struct rank_k *)e;
-    const struct gpu_tile c = blocks_tile(e, C, step->i, step->j);
+    const struct gpu_tile c = level3_tile(e, C, step->i, step->j);
     const struct accel_complex beta = step->first ? g->call->blas.scalar[ACCEL_beta] : one;
     const int row = g->lower ? step->i : step->j, col = g->lower ? step->j : step->i;
     const struct schedule_cell rows = schedule_cell_of(&e->schedule, A, row, step->p);
@@ -223,7 +223,7 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
         accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
     struct rank_k g = {
-        .blocks = {.executor.work = work, .compute = compute},
+        .level3 = {.executor.work = work, .compute = compute},
         .work = work,
         .call = call,
         .c = c,
@@ -238,7 +238,7 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
                     : across_a ? 'N'
                                : dash,
     };
-    return blocks_run(&g.blocks);
+    return level3_run(&g.level3);
 }
 
 /* A triangle that is only scaled stays whole. */

@@ -4,7 +4,7 @@
  * those of the stored triangle, transposed.
  */
 #include "blas.h"
-#include "gpu/exec/blas/blocks.h"
+#include "gpu/exec/blas/level3.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
@@ -20,13 +20,13 @@ static enum gpu_status compute(const struct executor *e, const struct schedule_s
     const struct accel_complex beta = step->first ? call->blas.scalar[ACCEL_beta] : one;
     const struct schedule_cell cell = schedule_cell_of(&e->schedule, C, step->i, step->j);
     const int64_t m = left ? cell.rows : cell.cols, n = left ? cell.cols : cell.rows;
-    const struct gpu_tile c = blocks_tile(e, C, step->i, step->j);
+    const struct gpu_tile c = level3_tile(e, C, step->i, step->j);
     if (e->scheduled.call.k == 0)
         return kernels_scale(e->work, m, n, beta, e->zeros, c);
     const bool below = step->i > step->p;
-    const struct gpu_tile x = blocks_tile(e, B, step->p, step->j);
+    const struct gpu_tile x = level3_tile(e, B, step->p, step->j);
     const struct gpu_tile a =
-        below ? blocks_tile(e, A, step->i, step->p) : blocks_tile(e, A, step->p, step->i);
+        below ? level3_tile(e, A, step->i, step->p) : level3_tile(e, A, step->p, step->i);
     if (step->i == step->p)
         return gpu_kernels(e->work)->symm(e->work, hermitian, left ? 'L' : 'R', lower ? 'L' : 'U',
                                           m, n, alpha, a, x, beta, c);
@@ -65,8 +65,8 @@ static enum gpu_status run_symm(struct gpu_work *work)
         return GPU_UNSUPPORTED;
     if (accel_adds_nothing(call) && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
-    struct blocks b = {.executor.work = work, .compute = compute};
-    return blocks_run(&b);
+    struct level3 b = {.executor.work = work, .compute = compute};
+    return level3_run(&b);
 }
 
 #define SYMMETRIC                                                                                  \

@@ -5,7 +5,7 @@
  * other.
  */
 #include "blas.h"
-#include "gpu/exec/blas/blocks.h"
+#include "gpu/exec/blas/level3.h"
 #include "gpu/exec/blas/triangle_solve.h"
 
 enum { A = SCHEDULE_A, OUT = SCHEDULE_C };
@@ -32,13 +32,13 @@ static enum gpu_status compute(const struct executor *e, const struct schedule_s
     const bool left = side == 'L', solve = e->scheduled.call.kind == SCHEDULE_SOLVE;
     const struct accel_complex alpha = call->blas.scalar[ACCEL_alpha];
     const struct accel_complex scale = is_first(e, step) ? alpha : one; /* of the old values */
-    const struct gpu_tile y = blocks_tile(e, OUT, step->i, step->j);
+    const struct gpu_tile y = level3_tile(e, OUT, step->i, step->j);
     const struct schedule_cell out = schedule_cell_of(&e->schedule, OUT, step->i, step->j);
     if (e->scheduled.call.k == 0)
         return kernels_scale(e->work, left ? out.rows : out.cols, left ? out.cols : out.rows, zero,
                              e->zeros, y);
     const struct schedule_cell block = schedule_cell_of(&e->schedule, A, step->i, step->p);
-    const struct gpu_tile a = blocks_tile(e, A, step->i, step->p);
+    const struct gpu_tile a = level3_tile(e, A, step->i, step->p);
     const int64_t m = left ? block.rows : out.cols, n = left ? out.cols : block.rows;
     if (step->i == step->p) {
         const bool in_place = e->scheduled.call.in_place[OUT];
@@ -46,7 +46,7 @@ static enum gpu_status compute(const struct executor *e, const struct schedule_s
                 : in_place ? gpu_kernels(e->work)->trsm
                            : triangle_solve)(e->work, side, uplo, trans, diag, m, n, scale, a, y);
     }
-    const struct gpu_tile x = blocks_tile(e, OUT, step->p, step->j);
+    const struct gpu_tile x = level3_tile(e, OUT, step->p, step->j);
     const struct accel_complex factor = solve ? minus_one : alpha;
     return left ? gpu_kernels(e->work)->gemm(e->work, trans, 'N', m, n, block.cols, factor, a, x,
                                              scale, y)
@@ -86,10 +86,10 @@ static void describe_trsm(const struct accel_call *call, struct scheduled *l)
 static enum gpu_status run_triangular(struct gpu_work *work)
 {
     const struct accel_span *out = &work->call->span[ACCEL_b];
-    struct blocks b = {.executor.work = work, .compute = compute};
+    struct level3 b = {.executor.work = work, .compute = compute};
     if (out->rows == 0 || out->cols == 0)
         return GPU_OK;
-    return kernels_fit(work, work->call) ? blocks_run(&b) : GPU_UNSUPPORTED;
+    return kernels_fit(work, work->call) ? level3_run(&b) : GPU_UNSUPPORTED;
 }
 
 #define TRIANGULAR                                                                                 \

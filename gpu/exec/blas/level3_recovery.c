@@ -1,4 +1,4 @@
-#include "blocks_rest.h"
+#include "level3_recovery.h"
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ static int64_t strips_bytes(const struct executor *e)
 
 static char *aside_of(const struct executor *e)
 {
-    return ((const struct blocks *)e)->aside;
+    return ((const struct level3 *)e)->aside;
 }
 
 static struct strip *strips_at(const struct executor *e)
@@ -60,7 +60,7 @@ static char *finished_at(const struct executor *e)
     return triangle_at(e) + call->m * call->m * call->size[A];
 }
 
-int64_t rest_bytes(const struct executor *e)
+int64_t level3_recovery_bytes(const struct executor *e)
 {
     const struct schedule_call *call = &e->schedule.call;
     if (!schedule_in_panels(call) || call->k == 0)
@@ -275,7 +275,7 @@ static bool rest_of_strips(const struct executor *e, int strips, int finished)
     return true;
 }
 
-bool rest_of_panels(const struct blocks *b)
+bool level3_recover_panels(const struct level3 *b)
 {
     const struct executor *e = &b->executor;
     const int cells = e->schedule.cells[C].rows;

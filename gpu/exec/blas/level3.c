@@ -1,12 +1,12 @@
-#include "blocks.h"
+#include "level3.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory/host_memory.h"
-#include "blocks_lent.h"
-#include "blocks_rest.h"
-#include "blocks_stay.h"
+#include "level3_peers.h"
+#include "level3_recovery.h"
+#include "level3_cache.h"
 #include "gpu/plan/choices.h"
 #include "gpu/pack/pieces.h"
 
@@ -21,11 +21,11 @@ static struct schedule_cell stored(const struct executor *e, int operand, int i,
 
 static int32_t *place_of(const struct executor *e, int operand, int i, int j)
 {
-    const struct blocks *b = (const struct blocks *)e;
+    const struct level3 *b = (const struct level3 *)e;
     return &b->place[operand][i + j * e->schedule.cells[operand].rows];
 }
 
-struct gpu_tile blocks_tile(const struct executor *e, int operand, int i, int j)
+struct gpu_tile level3_tile(const struct executor *e, int operand, int i, int j)
 {
     const struct schedule *s = &e->schedule;
     const struct accel_span *x = e->scheduled.operand[operand].x;
@@ -50,7 +50,7 @@ static char triangle_of(const struct executor *e, int operand)
 {
     const struct schedule_call *call = &e->scheduled.call;
     if (operand == C)
-        return blocks_triangle(e);
+        return level3_triangle(e);
     return operand == A && (call->kind == SCHEDULE_SYMMETRIC || schedule_in_panels(call))
                ? e->work->call->blas.flag[ACCEL_uplo]
                : 0;
@@ -61,7 +61,7 @@ static bool is_in_one(const struct executor *e)
     return e->schedule.steps[SCHEDULE_COMPUTE] == 1;
 }
 
-char blocks_triangle(const struct executor *e)
+char level3_triangle(const struct executor *e)
 {
     return e->scheduled.call.kind != SCHEDULE_RANK_K ? 0
            : e->scheduled.operand[C].across          ? 'U'
@@ -110,9 +110,9 @@ static void note_down(void *executor, const struct schedule_step *step)
 }
 
 /* Describes the copy of a cell, and notes one up in the call's record. */
-static void copy_of(void *blocks, const struct schedule_step *step, struct flow_copy *copy)
+static void copy_of(void *level3, const struct schedule_step *step, struct flow_copy *copy)
 {
-    struct blocks *b = blocks;
+    struct level3 *b = level3;
     const struct executor *e = &b->executor;
     const struct lane_rectangle host = rectangle_of(e, step);
     *copy = (struct flow_copy){
@@ -126,7 +126,7 @@ static void copy_of(void *blocks, const struct schedule_step *step, struct flow_
     }
     if (!host.trimmed)
         copy->host.uplo = 0; /* a square is packed faster as such */
-    copy->lent = lent_cell(b, step);
+    copy->lent = level3_peers_cell(b, step);
     note_place(e, step, step->operand);
     note_copy(e, step, copy->lent ? GPU_EVENT_PEER : GPU_EVENT_H2D);
 }
@@ -145,9 +145,9 @@ static int unit_of(const struct executor *e)
 }
 
 /* A finished cell stays on the device, if C is to stay there. */
-static enum gpu_status compute_step(void *blocks, const struct schedule_step *step)
+static enum gpu_status compute_step(void *level3, const struct schedule_step *step)
 {
-    struct blocks *b = blocks;
+    struct level3 *b = level3;
     struct executor *e = &b->executor;
     if (step->first)
         note_place(e, step, C);
@@ -156,7 +156,7 @@ static enum gpu_status compute_step(void *blocks, const struct schedule_step *st
         return GPU_OK;
     const struct schedule_cell cell = stored(e, C, step->i, step->j);
     GPU_TRY(
-        staying_add(&b->result, e->work, cell.row, cell.col, blocks_tile(e, C, step->i, step->j)));
+        staying_add(&b->result, e->work, cell.row, cell.col, level3_tile(e, C, step->i, step->j)));
     return e->schedule.call.in_place[C] && ++b->finished % unit_of(e) == 0
                ? executor_settle(e, unit_of(e))
                : GPU_OK;
@@ -164,7 +164,7 @@ static enum gpu_status compute_step(void *blocks, const struct schedule_step *st
 
 /* A factor may be used before it is proved that the program has not changed it, if that is asked
  * before anything leaves the device. */
-static bool may_trust(const struct blocks *b)
+static bool may_trust(const struct level3 *b)
 {
     const struct schedule_call *call = &b->executor.scheduled.call;
     return call->kind == SCHEDULE_PRODUCT && !call->in_place[C] && !b->peers;
@@ -221,7 +221,7 @@ static char *move_cell(const struct lane_rectangle *r, int64_t cols, int64_t row
 }
 
 /* Moves all cells that have been written, and what has been of one. */
-static void move_written(const struct blocks *b, bool back)
+static void move_written(const struct level3 *b, bool back)
 {
     const struct executor *e = &b->executor;
     const struct flow *flow = &e->flow;
@@ -254,7 +254,7 @@ static void undo_cell(struct executor *e)
 /* The original cannot compute one block of a triangle or of a symmetric product: it computes the
  * whole result. Blocks that are not finished have their old values still; finished blocks are kept
  * aside meanwhile, and put back over what it computes. */
-static bool all_by_original(const struct blocks *b)
+static bool all_by_original(const struct level3 *b)
 {
     move_written(b, false);
     const bool done = gpu_work_by_original(b->executor.work, b->executor.work->call);
@@ -262,11 +262,11 @@ static bool all_by_original(const struct blocks *b)
     return done;
 }
 
-static bool rest_by_original(const void *blocks)
+static bool rest_by_original(const void *level3)
 {
-    const struct blocks *b = blocks;
+    const struct level3 *b = level3;
     const struct schedule_call *call = &b->executor.schedule.call;
-    return schedule_in_panels(call) && call->k > 0 ? rest_of_panels(b)
+    return schedule_in_panels(call) && call->k > 0 ? level3_recover_panels(b)
            : needs_aside(&b->executor)             ? all_by_original(b)
                                                    : rest_of_units(&b->executor);
 }
@@ -277,17 +277,17 @@ static bool make_schedule(struct executor *e, int64_t bytes)
 {
     const struct schedule_rates *rates = executor_rates(e->work);
     const int64_t memory_bytes = scheduled_memory(&e->scheduled, bytes);
-    return lent_schedule((struct blocks *)e, rates, memory_bytes) ||
+    return level3_peers_schedule((struct level3 *)e, rates, memory_bytes) ||
            choices_make(&e->schedule, &e->scheduled.call, rates, memory_bytes);
 }
 
 /* Takes host memory for the cells' places, and for what the original needs after a failure. */
-static bool take_host_memory(struct blocks *b)
+static bool take_host_memory(struct level3 *b)
 {
     const struct executor *e = &b->executor;
     const struct accel_span *c = e->scheduled.operand[C].x;
     const struct schedule_cell block = schedule_cell_of(&e->schedule, C, 0, 0);
-    const int64_t aside = needs_aside(e) ? accel_bytes(c) : rest_bytes(e);
+    const int64_t aside = needs_aside(e) ? accel_bytes(c) : level3_recovery_bytes(e);
     const bool keeps_old = e->scheduled.keeps_old && !is_in_one(e);
     const int64_t old = keeps_old ? block.rows * block.cols * gpu_size_of(c) : 0;
     int64_t cells[OPERANDS + 1] = {0};
@@ -311,14 +311,14 @@ static bool take_host_memory(struct blocks *b)
 /* ---- The whole ---- */
 
 /* The workspace of another precision may be enough for smaller blocks only. */
-static bool describe_operands(struct blocks *b)
+static bool describe_operands(struct level3 *b)
 {
     struct executor *e = &b->executor;
     if (!executor_describe(e))
         return false;
     if (e->work->largest < INT64_MAX) {
         e->scheduled.call.most = e->work->largest;
-        lent_leave(b, true); /* its cells are others than those of the plan */
+        level3_peers_leave(b, true); /* its cells are others than those of the plan */
     }
     for (int x = A; x < OPERANDS; x++) {
         const struct accel_span *operand = e->scheduled.operand[x].x;
@@ -329,7 +329,7 @@ static bool describe_operands(struct blocks *b)
     return true;
 }
 
-static enum gpu_status begin(struct blocks *b)
+static enum gpu_status begin(struct level3 *b)
 {
     struct executor *e = &b->executor;
     const struct schedule_cell block = schedule_cell_of(&e->schedule, C, 0, 0);
@@ -337,24 +337,24 @@ static enum gpu_status begin(struct blocks *b)
         return GPU_NO_MEMORY;
     if (e->scheduled.call.k == 0)
         GPU_TRY(kernels_zeros(e->work, accel_max(block.rows, block.cols), &e->zeros));
-    GPU_TRY(stay_begin_result(b));
+    GPU_TRY(level3_cache_begin(b));
     GPU_TRY(factors_send(&e->factors));
     e->flow.result_bytes = accel_bytes(e->scheduled.operand[C].x);
     e->flow.has_sides =
         schedule_has_sides(&e->schedule) && e->work->host->precision != GPU_EMULATED;
     e->flow.all_or_nothing = e->scheduled.keeps_old;
     memcpy(e->flow.old, b->old, sizeof b->old);
-    lent_begin(b);
+    level3_peers_begin(b);
     return GPU_OK;
 }
 
-static enum gpu_status run_prepared(struct blocks *b)
+static enum gpu_status run_prepared(struct level3 *b)
 {
     struct executor *e = &b->executor;
     enum gpu_status status = begin(b);
     if (status == GPU_OK)
         status = executor_run(e, is_in_one(e));
-    lent_leave(b, status == GPU_OK); /* nobody waits for what others do after a failure */
+    level3_peers_leave(b, status == GPU_OK); /* nobody waits for what others do after a failure */
     if (status != GPU_OK) {
         if (status != GPU_LOST && e->flow.old[0])
             undo_cell(e);
@@ -365,9 +365,9 @@ static enum gpu_status run_prepared(struct blocks *b)
     return status;
 }
 
-enum gpu_status blocks_run(struct blocks *b)
+enum gpu_status level3_run(struct level3 *b)
 {
-    static const struct executor_kind kind = {make_schedule, lent_take, rest_by_original};
+    static const struct executor_kind kind = {make_schedule, level3_peers_take, rest_by_original};
     struct executor *e = &b->executor;
     e->kind = &kind;
     e->flow = (struct flow){
@@ -377,7 +377,7 @@ enum gpu_status blocks_run(struct blocks *b)
         return GPU_UNSUPPORTED;
     e->work->trust.may = may_trust(b);
     struct accel_span written = *e->scheduled.operand[C].x;
-    written.triangle = blocks_triangle(e);
+    written.triangle = level3_triangle(e);
     resident_forget(e->work, &written);
     enum gpu_status status = executor_take(e);
     if (status == GPU_OK)

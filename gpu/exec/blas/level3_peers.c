@@ -1,20 +1,21 @@
-#include "blocks_lent.h"
+#include "level3_peers.h"
 
 #include "peers.h"
 
 /* ---- Getting ready ---- */
 
-static int me(const struct blocks *b)
+static int me(const struct level3 *b)
 {
     return b->executor.work->host->member;
 }
 
-static bool has(const struct blocks *b, int operand)
+static bool has(const struct level3 *b, int operand)
 {
     return b->peers && peers_have(b->peers, me(b), operand);
 }
 
-bool lent_schedule(struct blocks *b, const struct schedule_rates *rates, int64_t memory_bytes)
+bool level3_peers_schedule(struct level3 *b, const struct schedule_rates *rates,
+                           int64_t memory_bytes)
 {
     struct schedule *s = &b->executor.schedule;
     if (!b->peers)
@@ -24,56 +25,57 @@ bool lent_schedule(struct blocks *b, const struct schedule_rates *rates, int64_t
         made = !has(b, x) || schedule_brings_once(s, x);
     if (!made) {
         schedule_free(s);
-        lent_leave(b, true);
+        level3_peers_leave(b, true);
     }
     return made;
 }
 
-enum gpu_status lent_take(struct executor *e, int operand, int64_t bytes, gpu_address *memory)
+enum gpu_status level3_peers_take(struct executor *e, int operand, int64_t bytes,
+                                  gpu_address *memory)
 {
-    struct blocks *b = (struct blocks *)e;
+    struct level3 *b = (struct level3 *)e;
     if (!has(b, operand))
         return gpu_memory(e->work)->take(e->work, bytes, memory);
     enum gpu_status status = gpu_memory(e->work)->take_lent(e->work, bytes, memory);
     if (status == GPU_OK)
         return status;
-    lent_leave(b, true);
+    level3_peers_leave(b, true);
     return status == GPU_UNSUPPORTED ? gpu_memory(e->work)->take(e->work, bytes, memory) : status;
 }
 
 /* ---- While it runs ---- */
 
-static struct peers_cell cell_of(const struct blocks *b, const struct schedule_step *step)
+static struct peers_cell cell_of(const struct level3 *b, const struct schedule_step *step)
 {
     return peers_cell_of(&b->executor.scheduled, &b->executor.schedule, step);
 }
 
-static bool is_there(void *blocks, const struct schedule_step *step)
+static bool is_there(void *level3, const struct schedule_step *step)
 {
-    const struct blocks *b = blocks;
+    const struct level3 *b = level3;
     if (!has(b, step->operand))
         return true;
     const struct peers_cell cell = cell_of(b, step);
     return peers_may_have(b->peers, me(b), &cell);
 }
 
-static bool wait(void *blocks)
+static bool wait(void *level3)
 {
-    const struct blocks *b = blocks;
+    const struct level3 *b = level3;
     peers_wait(b->peers);
     return true;
 }
 
-static void came_up(void *blocks, const struct schedule_step *step)
+static void came_up(void *level3, const struct schedule_step *step)
 {
-    const struct blocks *b = blocks;
+    const struct level3 *b = level3;
     if (!has(b, step->operand))
         return;
     const struct peers_cell cell = cell_of(b, step);
     peers_lend(b->peers, me(b), &cell, executor_place(&b->executor, step));
 }
 
-gpu_address lent_cell(const struct blocks *b, const struct schedule_step *step)
+gpu_address level3_peers_cell(const struct level3 *b, const struct schedule_step *step)
 {
     if (!has(b, step->operand))
         return 0;
@@ -83,13 +85,13 @@ gpu_address lent_cell(const struct blocks *b, const struct schedule_step *step)
 
 /* ---- Beginning and end ---- */
 
-void lent_begin(struct blocks *b)
+void level3_peers_begin(struct level3 *b)
 {
     struct flow *flow = &b->executor.flow;
     if (!b->peers)
         return;
     if (b->executor.schedule.steps[SCHEDULE_COMPUTE] == 1 || !peers_join(b->peers, me(b))) {
-        lent_leave(b, true);
+        level3_peers_leave(b, true);
         return;
     }
     flow->is_there = is_there;
@@ -97,7 +99,7 @@ void lent_begin(struct blocks *b)
     flow->came_up = came_up;
 }
 
-void lent_leave(struct blocks *b, bool well)
+void level3_peers_leave(struct level3 *b, bool well)
 {
     if (b->peers)
         peers_leave(b->peers, me(b), well);
