@@ -3,12 +3,12 @@
  */
 #include "abi.h"
 #include "blas.h"
-#include "gpu/exec/blas/products.h"
+#include "gpu/exec/blas/batch.h"
 #include "parse.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
-static enum gpu_status compute(const struct executor *e, const struct products_group *g)
+static enum gpu_status compute(const struct executor *e, const struct batch_group *g)
 {
     const bool scaling = e->scheduled.call.k == 0;
     return g->pointers ? gpu_kernels(e->work)->gemm_array(e->work, scaling, g->count, g->at[A],
@@ -30,8 +30,8 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
         return GPU_UNSUPPORTED;
     if (call->batch == 1)
         return op_gemm.run(work);
-    struct products p = {.executor.work = work, .compute = compute, .alone = op_gemm.run};
-    return products_run(&p);
+    struct batch p = {.executor.work = work, .compute = compute, .alone = op_gemm.run};
+    return batch_run(&p);
 }
 
 static unsigned cuts(const struct accel_call *call)

@@ -1,4 +1,4 @@
-#include "products.h"
+#include "batch.h"
 
 #include <stdlib.h>
 
@@ -107,13 +107,13 @@ static void copy_of(void *executor, const struct schedule_step *step, struct flo
         note_copy(executor, step);
 }
 
-static enum gpu_status compute_step(void *products, const struct schedule_step *step)
+static enum gpu_status compute_step(void *batch, const struct schedule_step *step)
 {
-    struct products *p = products;
+    struct batch *p = batch;
     struct executor *e = &p->executor;
     const int64_t first = schedule_group_start(&e->schedule, step->j);
-    struct products_group group = {.count = schedule_group_start(&e->schedule, step->j + 1) - first,
-                                   .pointers = has_pointers(e)};
+    struct batch_group group = {.count = schedule_group_start(&e->schedule, step->j + 1) - first,
+                                .pointers = has_pointers(e)};
     for (int x = A; x < OPERANDS; x++) {
         group.at[x] = matrix_of(e, x, step->j, first);
         group.stride[x] = stride_of(e, x);
@@ -154,7 +154,7 @@ static bool rest_by_original(const void *executor)
 
 /* ---- One product after the other ---- */
 
-static enum gpu_status run_product(struct products *p)
+static enum gpu_status run_product(struct batch *p)
 {
     struct gpu_work *all = p->executor.work;
     const struct accel_call call = accel_products_of(all->call, p->finished, 1);
@@ -171,13 +171,13 @@ static enum gpu_status run_product(struct products *p)
                                          : status;
 }
 
-static bool others_by_original(const void *products)
+static bool others_by_original(const void *batch)
 {
-    const struct products *p = products;
+    const struct batch *p = batch;
     return products_by_original(&p->executor, p->finished);
 }
 
-static enum gpu_status run_each_alone(struct products *p)
+static enum gpu_status run_each_alone(struct batch *p)
 {
     enum gpu_status status = GPU_OK;
     while (status == GPU_OK && p->finished < products_of(&p->executor))
@@ -233,7 +233,7 @@ static enum gpu_status run_groups(struct executor *e)
     return executor_run(e, e->schedule.steps[SCHEDULE_COMPUTE] == 1 || is_in_place(e, C));
 }
 
-enum gpu_status products_run(struct products *p)
+enum gpu_status batch_run(struct batch *p)
 {
     static const struct executor_kind kind = {make_schedule, NULL, rest_by_original};
     struct executor *e = &p->executor;

@@ -5,13 +5,13 @@
  * other by their own schedules. After a failure, finished columns stay, and the program's original
  * computes the rest.
  */
-#ifndef ACCEL_PRODUCTS_H
-#define ACCEL_PRODUCTS_H
+#ifndef ACCEL_BATCH_H
+#define ACCEL_BATCH_H
 
 #include "gpu/device/kernels.h"
 #include "gpu/exec/executor.h"
 
-struct products_group {
+struct batch_group {
     int64_t count;
     /* Of each operand: its first matrix, and the elements to the next one; or with pointers, a
      * device array of where they are. */
@@ -20,19 +20,19 @@ struct products_group {
     bool pointers;
 };
 
-struct products {
+struct batch {
     struct executor executor;
     /* Puts the kernel of a group on the stream. Where the call only scales C, A and B are zeros:
      * kernel_gemm_strided(). */
-    enum gpu_status (*compute)(const struct executor *e, const struct products_group *group);
+    enum gpu_status (*compute)(const struct executor *e, const struct batch_group *group);
     /* Runs a call of one product. */
     enum gpu_status (*alone)(struct gpu_work *work);
-    /* products.c's: */
+    /* batch.c's: */
     int64_t finished; /* products that ran alone */
 };
 
 /* Runs the work's call, a batch of several products whose result is not empty. Returns the status
  * for gpu_run(). */
-enum gpu_status products_run(struct products *p);
+enum gpu_status batch_run(struct batch *p);
 
 #endif
