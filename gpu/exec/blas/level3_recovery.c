@@ -147,23 +147,20 @@ static bool multiply_rest(const struct executor *e, const struct strip *strip, i
 static void scale_column(void *column, int64_t count, enum accel_dtype dtype,
                          struct accel_complex alpha)
 {
-    const int step = accel_is_complex(dtype) ? 2 : 1;
+    const int parts = accel_is_complex(dtype) ? 2 : 1;
     double *doubles = column;
     float *floats = column;
-    for (int64_t i = 0; i < count * step; i += step) {
-        const bool is_double = accel_dtype_size(dtype) == sizeof(double) * (size_t)step;
-        const double re = is_double ? doubles[i] : (double)floats[i];
-        const double im = step == 1 ? 0 : is_double ? doubles[i + 1] : (double)floats[i + 1];
-        const double new_re = step == 1 ? alpha.re * re : alpha.re * re - alpha.im * im;
-        const double new_im = alpha.re * im + alpha.im * re;
-        if (is_double)
-            doubles[i] = new_re;
-        else
-            floats[i] = (float)new_re;
-        if (step == 2 && is_double)
-            doubles[i + 1] = new_im;
-        else if (step == 2)
-            floats[i + 1] = (float)new_im;
+    for (int64_t i = 0; i < count * parts; i += parts) {
+        double x[2] = {0, 0};
+        for (int p = 0; p < parts; p++)
+            x[p] = accel_is_double(dtype) ? doubles[i + p] : (double)floats[i + p];
+        const double scaled[2] = {alpha.re * x[0] - alpha.im * x[1],
+                                  alpha.re * x[1] + alpha.im * x[0]};
+        for (int p = 0; p < parts; p++)
+            if (accel_is_double(dtype))
+                doubles[i + p] = scaled[p];
+            else
+                floats[i + p] = (float)scaled[p];
     }
 }
 
