@@ -170,8 +170,7 @@ static void sytrf(struct solver *s, char uplo, struct array a, struct array pivo
 /* cuSOLVER 12.0 reads the pivots when Xsytrs is called, not in stream order. */
 static void settle_pivots(struct solver *s)
 {
-    if (solver_is_well(s))
-        solver_note(s, gpu_work_settle(s->work));
+    GPU_DO(s, gpu_work_settle(s->work));
 }
 
 static void sytrs(struct solver *s, char uplo, struct array a, struct array pivots, struct array b)

@@ -112,6 +112,13 @@ struct scheduled;
  * is another call. Returns what scheduled_describe() does. */
 bool gpu_work_describe(const struct gpu_work *work, struct scheduled *scheduled);
 
+/* Does a step of a thing that keeps its first failure as its status: nothing after one. */
+#define GPU_DO(thing, step)                                                                        \
+    do {                                                                                           \
+        if ((thing)->status == GPU_OK)                                                             \
+            (thing)->status = (step);                                                              \
+    } while (0)
+
 /* Reports an event, and adds its bytes to the call's; x: NULL if it is of no operand. */
 void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struct accel_span *x,
                     int64_t rows, int64_t cols, int64_t bytes);

@@ -159,8 +159,7 @@ static void find(struct distances *d, knn_select *select, struct knn_nearest **f
         distances_fetch(d, scanning.count);
         if (first + d->most < all)
             distances_compute(d, first + d->most);
-        if (d->status == GPU_OK)
-            distances_note(d, scan(&scanning));
+        GPU_DO(d, scan(&scanning));
     }
 }
 

@@ -247,11 +247,9 @@ static void make_diagonal_real(struct solver *s, char uplo, struct array x)
 {
     static const struct accel_complex one = {1, 0};
     gpu_address zeros = 0;
-    if (solver_is_well(s))
-        solver_note(s, kernels_zeros(s->work, x.rows, &zeros));
-    if (solver_is_well(s))
-        solver_note(s, kernels_scale_triangle(s->work, true, uplo, x.rows, one, zeros,
-                                              (struct gpu_tile){x.ptr, x.ld}));
+    GPU_DO(s, kernels_zeros(s->work, x.rows, &zeros));
+    GPU_DO(s, kernels_scale_triangle(s->work, true, uplo, x.rows, one, zeros,
+                                     (struct gpu_tile){x.ptr, x.ld}));
 }
 
 static void compute(struct solver *s, const struct factors *f)

@@ -83,8 +83,7 @@ static void run_laswp(struct solver *s)
         solver_return(s, a, copy, 0);
         return;
     }
-    if (solver_is_well(s))
-        solver_note(s, gpu_work_settle(s->work));
+    GPU_DO(s, gpu_work_settle(s->work));
     solver_copy(s, there, copy);
     /* A copy that the device refused has written nothing; any other failure has. */
     if (solver_is_well(s) && gpu_work_settle(s->work) != GPU_OK)

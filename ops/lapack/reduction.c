@@ -175,22 +175,20 @@ static void apply_triangle(const struct reduction *r, char side, char op, struct
 static void add_half(const struct reduction *r, char side, struct array h, struct array b,
                      struct array x)
 {
-    if (solver_is_well(r->s))
-        solver_note(r->s, gpu_kernels(r->s->work)
-                              ->symm(r->s->work, accel_is_complex(x.dtype), side, r->uplo, x.rows,
-                                     x.cols, r->divides ? minus_half : half, tile_of(h), tile_of(b),
-                                     one, tile_of(x)));
+    GPU_DO(r->s,
+           gpu_kernels(r->s->work)
+               ->symm(r->s->work, accel_is_complex(x.dtype), side, r->uplo, x.rows, x.cols,
+                      r->divides ? minus_half : half, tile_of(h), tile_of(b), one, tile_of(x)));
 }
 
 /* h += x b^H + b x^H, or x^H b + b^H x; itype 1: -= */
 static void add_products(const struct reduction *r, char op, struct array x, struct array b,
                          struct array h)
 {
-    if (solver_is_well(r->s))
-        solver_note(r->s, gpu_kernels(r->s->work)
-                              ->syr2k(r->s->work, accel_is_complex(x.dtype), r->uplo, op, h.rows,
-                                      op == 'N' ? x.cols : x.rows, r->divides ? minus_one : one,
-                                      tile_of(x), tile_of(b), one, tile_of(h)));
+    GPU_DO(r->s, gpu_kernels(r->s->work)
+                     ->syr2k(r->s->work, accel_is_complex(x.dtype), r->uplo, op, h.rows,
+                             op == 'N' ? x.cols : x.rows, r->divides ? minus_one : one, tile_of(x),
+                             tile_of(b), one, tile_of(h)));
 }
 
 /* What is beside the two triangles: the leading one is at one side of it, the trailing one at the

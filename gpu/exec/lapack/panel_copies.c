@@ -193,7 +193,7 @@ void panel_run_prepare(struct panel_run *r, bool (*plan)(void *panel_run, int64_
 {
     const struct executor_memory memory = {.plan = plan, .take = take_memory};
     r->steps.panels = &r->panels;
-    if (solver_is_well(r->s))
+    if (solver_is_well(r->s)) /* a plan may note a failure of its own */
         solver_note(r->s, executor_prepare(r->s->work, &memory, r));
 }
 

@@ -111,10 +111,8 @@ static void update_cholesky(struct solver *s, struct array c, struct array l)
 {
     const char adjoint = solver_adjoint(s);
     const int64_t cols = c.cols;
-    if (solver_is_well(s))
-        solver_note(s,
-                    gpu_kernels(s->work)->syrk(s->work, accel_is_complex(s->dtype), 'L', 'N', cols,
-                                               l.cols, minus_one, tile_of(l), one, tile_of(c)));
+    GPU_DO(s, gpu_kernels(s->work)->syrk(s->work, accel_is_complex(s->dtype), 'L', 'N', cols,
+                                         l.cols, minus_one, tile_of(l), one, tile_of(c)));
     product(s, 'N', adjoint, below(l, cols), solver_part(l, 0, 0, cols, l.cols), below(c, cols));
 }
 
@@ -123,10 +121,8 @@ static void update_cholesky_across(struct solver *s, struct array c, struct arra
 {
     const char adjoint = solver_adjoint(s);
     const int64_t rows = c.rows;
-    if (solver_is_well(s))
-        solver_note(s, gpu_kernels(s->work)->syrk(s->work, accel_is_complex(s->dtype), 'U', adjoint,
-                                                  rows, u.rows, minus_one, tile_of(u), one,
-                                                  tile_of(c)));
+    GPU_DO(s, gpu_kernels(s->work)->syrk(s->work, accel_is_complex(s->dtype), 'U', adjoint, rows,
+                                         u.rows, minus_one, tile_of(u), one, tile_of(c)));
     product(s, adjoint, 'N', solver_part(u, 0, 0, u.rows, rows), beyond(u, rows), beyond(c, rows));
 }
 
@@ -145,12 +141,10 @@ static void factor_cholesky(struct solver *s, bool across, struct array c)
 static void take_swaps(struct panel_steps *k, int j)
 {
     const struct array pivots = panel_steps_list(k, j);
-    if (solver_is_well(k->s))
-        solver_note(k->s,
-                    gpu_copies(k->s->work)
-                        ->copy(k->s->work->lane,
-                               solver_part(k->swaps, k->panels->first[j], 0, pivots.rows, 1).ptr, 1,
-                               pivots.ptr, 2, 1, pivots.rows, sizeof(int32_t)));
+    GPU_DO(k->s, gpu_copies(k->s->work)
+                     ->copy(k->s->work->lane,
+                            solver_part(k->swaps, k->panels->first[j], 0, pivots.rows, 1).ptr, 1,
+                            pivots.ptr, 2, 1, pivots.rows, sizeof(int32_t)));
 }
 
 /* L is a block of a panel that has been factored; its exchanges come before its first block. */

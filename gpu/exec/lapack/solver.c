@@ -134,9 +134,8 @@ static void begin(struct solver *s, struct gpu_work *work)
 void solver_get_rectangle(struct solver *s, const struct lane_rectangle *to, struct array from)
 {
     int64_t done_cols, done_rows;
-    if (solver_is_well(s))
-        solver_note(s, gpu_copies(s->work)->download(s->work->lane, to, from.ptr, from.ld,
-                                                     &done_cols, &done_rows));
+    GPU_DO(s, gpu_copies(s->work)->download(s->work->lane, to, from.ptr, from.ld, &done_cols,
+                                            &done_rows));
 }
 
 void solver_get(struct solver *s, void *to, struct array from)
@@ -258,9 +257,8 @@ void solver_refuse_small_pivots(struct solver *s, struct array lu)
         solver_note(s, GPU_NO_MEMORY);
         return;
     }
-    if (solver_is_well(s))
-        solver_note(s, gpu_copies(s->work)->copy(s->work->lane, there.ptr, 1, lu.ptr, lu.ld + 1, 1,
-                                                 pivots, size));
+    GPU_DO(s, gpu_copies(s->work)->copy(s->work->lane, there.ptr, 1, lu.ptr, lu.ld + 1, 1, pivots,
+                                        size));
     solver_get(s, diagonal, there);
     solver_refuse_small_pivots_of(s, diagonal, 0, pivots);
     free(diagonal);
@@ -270,8 +268,7 @@ void solver_refuse_small_pivots(struct solver *s, struct array lu)
 
 static void end(struct solver *s)
 {
-    if (solver_is_well(s))
-        solver_note(s, gpu_work_settle(s->work));
+    GPU_DO(s, gpu_work_settle(s->work));
     solver_deliver(s);
     /* A kernel that still runs may use the host's workspace: then it is left alone. */
     if (s->host && gpu_copies(s->work)->wait(s->work->lane) == GPU_OK)

@@ -109,9 +109,7 @@ static struct gpu_key *begin_result(struct solver *s, struct result *r)
         from.dtype != r->to->dtype)
         return NULL;
     solver_note(s, staying_begin(&r->staying, s->work, r->to, r->uplo, whole, from.ptr));
-    if (solver_is_well(s))
-        solver_note(s,
-                    staying_add(&r->staying, s->work, 0, 0, (struct gpu_tile){from.ptr, from.ld}));
+    GPU_DO(s, staying_add(&r->staying, s->work, 0, 0, (struct gpu_tile){from.ptr, from.ld}));
     return staying_digest(&r->staying, 0, 0);
 }
 

@@ -40,13 +40,11 @@ struct array solver_upper(struct solver *s, struct array from)
         struct array above = solver_part(from, 0, col, col, cols);
         struct array on_it = solver_part(from, col, col, cols, cols);
         solver_copy(s, solver_part(to, 0, col, col, cols), above);
-        if (solver_is_well(s))
-            solver_note(s, gpu_kernels(s->work)->pack_triangle(s->work, 'U', cols, tile_of(on_it),
-                                                               packed.ptr));
-        if (solver_is_well(s))
-            solver_note(s, gpu_kernels(s->work)->unpack_triangle(
-                               s->work, 'U', cols, packed.ptr,
-                               tile_of(solver_part(to, col, col, cols, cols))));
+        GPU_DO(s,
+               gpu_kernels(s->work)->pack_triangle(s->work, 'U', cols, tile_of(on_it), packed.ptr));
+        GPU_DO(s,
+               gpu_kernels(s->work)->unpack_triangle(
+                   s->work, 'U', cols, packed.ptr, tile_of(solver_part(to, col, col, cols, cols))));
     }
     return to;
 }
@@ -72,18 +70,16 @@ void solver_set_diagonal(struct solver *s, struct array a, const double *values)
     if (host)
         solver_put(s, vector, host);
     free(host);
-    if (solver_is_well(s))
-        solver_note(s, gpu_kernels(s->work)->copy(s->work, n, (struct gpu_vector){vector.ptr, 1},
-                                                  (struct gpu_vector){a.ptr, a.ld + 1}));
+    GPU_DO(s, gpu_kernels(s->work)->copy(s->work, n, (struct gpu_vector){vector.ptr, 1},
+                                         (struct gpu_vector){a.ptr, a.ld + 1}));
 }
 
 void solver_get_diagonal(struct solver *s, void *to, struct array a)
 {
     int64_t n = accel_min(a.rows, a.cols);
     struct array vector = solver_array(s, n, 1);
-    if (solver_is_well(s))
-        solver_note(s, gpu_kernels(s->work)->copy(s->work, n, (struct gpu_vector){a.ptr, a.ld + 1},
-                                                  (struct gpu_vector){vector.ptr, 1}));
+    GPU_DO(s, gpu_kernels(s->work)->copy(s->work, n, (struct gpu_vector){a.ptr, a.ld + 1},
+                                         (struct gpu_vector){vector.ptr, 1}));
     solver_get(s, to, vector);
 }
 

@@ -148,8 +148,7 @@ void solver_put(struct solver *s, struct array to, const void *from)
 {
     const struct lane_rectangle there =
         lane_whole((char *)(uintptr_t)from, to.rows, to.cols, to.rows, solver_element(to));
-    if (solver_is_well(s))
-        solver_note(s, gpu_copies(s->work)->upload(s->work->lane, to.ptr, to.ld, &there));
+    GPU_DO(s, gpu_copies(s->work)->upload(s->work->lane, to.ptr, to.ld, &there));
 }
 
 int64_t *solver_read_pivots(struct solver *s, const struct accel_span *x, int64_t limit,

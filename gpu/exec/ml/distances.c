@@ -19,8 +19,7 @@ static gpu_address take(struct distances *d, int64_t rows, int64_t cols)
     int64_t elements;
     if (!accel_mul(rows, cols, &elements) || elements > INT64_MAX / BYTES)
         distances_note(d, GPU_NO_MEMORY);
-    if (d->status == GPU_OK)
-        distances_note(d, gpu_memory(d->work)->take(d->work, elements * BYTES, &memory));
+    GPU_DO(d, gpu_memory(d->work)->take(d->work, elements * BYTES, &memory));
     return memory;
 }
 
@@ -54,9 +53,7 @@ static int64_t queries_at_once(const struct distances *d)
 void distances_begin(struct distances *d)
 {
     d->scan = gpu_scan_begin(true);
-    if (d->status == GPU_OK)
-        distances_note(d,
-                       gpu_own(d->work)->fit(d->work, "distances", DISTANCES_THREADS, 0, &d->fit));
+    GPU_DO(d, gpu_own(d->work)->fit(d->work, "distances", DISTANCES_THREADS, 0, &d->fit));
     d->on_device[0] = take(d, d->train.count, d->features);
     upload(d, &d->train, 0, d->train.count, d->on_device[0]);
     if (d->status != GPU_OK)
@@ -89,8 +86,7 @@ void distances_compute(struct distances *d, int64_t first)
                          features,
                          &d->distance};
     upload(d, &d->queries, first, count, d->on_device[1]);
-    if (d->status == GPU_OK)
-        distances_note(d, gpu_own(d->work)->launch(d->work, "distances", grid, arguments));
+    GPU_DO(d, gpu_own(d->work)->launch(d->work, "distances", grid, arguments));
 }
 
 void distances_fetch(struct distances *d, int64_t count)

@@ -20,8 +20,7 @@ bool smo_note(struct smo *s, enum gpu_status status)
 gpu_address smo_take(struct smo *s, int64_t bytes)
 {
     gpu_address memory = 0;
-    if (s->status == GPU_OK)
-        smo_note(s, gpu_memory(s->work)->take(s->work, accel_max(bytes, 16), &memory));
+    GPU_DO(s, gpu_memory(s->work)->take(s->work, accel_max(bytes, 16), &memory));
     return memory;
 }
 
@@ -103,15 +102,13 @@ struct smo_matrix smo_put_csr(struct smo *s, const int64_t *start, const int32_t
 
 void smo_launch(struct smo *s, const char *kernel, struct gpu_grid grid, void **arguments)
 {
-    if (s->status == GPU_OK)
-        smo_note(s, gpu_own(s->work)->launch(s->work, kernel, grid, arguments));
+    GPU_DO(s, gpu_own(s->work)->launch(s->work, kernel, grid, arguments));
 }
 
 unsigned smo_threads(struct smo *s, const char *kernel, unsigned threads)
 {
     struct gpu_fit fit = {.threads = 1};
-    if (s->status == GPU_OK)
-        smo_note(s, gpu_own(s->work)->fit(s->work, kernel, threads, 0, &fit));
+    GPU_DO(s, gpu_own(s->work)->fit(s->work, kernel, threads, 0, &fit));
     return fit.threads;
 }
 
@@ -158,9 +155,7 @@ void smo_fill_dense(struct smo *s, const struct svm_rows *x, int64_t first, int6
 static void products(struct smo *s, int64_t m, int64_t n, int64_t features, struct gpu_tile a,
                      struct gpu_tile b, struct gpu_tile to)
 {
-    if (s->status == GPU_OK)
-        smo_note(
-            s, gpu_kernels(s->work)->gemm(s->work, 'T', 'N', m, n, features, one, a, b, zero, to));
+    GPU_DO(s, gpu_kernels(s->work)->gemm(s->work, 'T', 'N', m, n, features, one, a, b, zero, to));
 }
 
 /* Some columns of the kernel matrix, in double or as floats. */

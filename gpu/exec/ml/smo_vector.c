@@ -10,8 +10,7 @@ static struct gpu_key part_of(const struct gpu_key *key, unsigned part)
 static void keep(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address memory)
 {
     const struct gpu_key own = part_of(key, part);
-    if (s->status == GPU_OK)
-        smo_note(s, gpu_memory(s->work)->keep(s->work, memory, &own));
+    GPU_DO(s, gpu_memory(s->work)->keep(s->work, memory, &own));
 }
 
 static bool find(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address *memory)
