@@ -8,7 +8,7 @@
 #include "gpu/device/device.h"
 #include "call/operation.h"
 #include "call/shape.h"
-#include "gpu/pack/pack_job.h"
+#include "gpu/pack/matrix.h"
 #include "gpu/pack/pieces.h"
 #include "gpu/plan/scheduled.h"
 #include "sightings.h"

@@ -1,6 +1,6 @@
 /*
  * A lane is all that one calling thread needs to use the device: a stream, a cuBLAS handle, and a
- * ring of pinned slots through which host memory goes up and down (staging.h). Lanes are few, and
+ * ring of pinned slots through which host memory goes up and down (pipeline.h). Lanes are few, and
  * one call after the other uses them. Each device has its own.
  */
 #ifndef ACCEL_LANE_H
@@ -61,7 +61,7 @@ struct gpu_lane {
     bool astray;           /* the handle of cuBLAS may have another stream than the lane */
     CUdeviceptr workspace; /* of cuBLAS on the stream beside; 0 until needed */
     int64_t workspace_bytes;
-    int64_t copies, copied; /* put on the stream; of these, done */
+    int64_t copies, copied; /* put on its streams; of these, done */
     bool made;              /* handles have been made since a call acquired the lane */
     int unmarked; /* copies without an event of their own since the last wait for the stream */
     bool quiet;   /* nothing has been put on the stream since the last wait */
@@ -99,22 +99,11 @@ void lane_release(struct gpu_lane *lane, bool broken);
 /* Returns the least bytes of a piece of a copy: see gpu_set_piece(). None is larger than a slot. */
 int64_t lane_least_piece(const struct gpu_lane *lane);
 
-/* Makes the slots of a ring ready. */
+/* Makes the slots of a ring ready (pipeline_slots.c). */
 enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots);
 
-/* Puts the copy of a piece on a stream: up from its slot, or down to it. */
-enum gpu_status lane_copy_piece(CUstream stream, bool up, const struct lane_rectangle *r,
-                                const struct pack_piece *piece, char *slot, CUdeviceptr device,
-                                int64_t device_ld);
-
-/* Puts the copies of a piece's parts on a stream, up from its slot, from part number *sent on to
- * `done`, and sets *sent: before the whole piece is packed. Neighbours go as one copy. */
-enum gpu_status lane_send_parts(CUstream stream, const struct lane_rectangle *r,
-                                const struct pack_piece *piece, int64_t piece_bytes, char *slot,
-                                CUdeviceptr device, int64_t device_ld, int64_t *sent, int64_t done);
-
 /* Begin a step of the call, if it is timed: one of kernels; one that copies a rectangle of so many
- * bytes, with its first piece. */
+ * bytes, with its first chunk. */
 static inline void lane_computes(struct gpu_lane *lane)
 {
     if (lane->timing.on)

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/pack/pack_job.h"
+#include "gpu/cuda/pipeline.h"
+#include "gpu/pack/matrix.h"
 #include "gpu/cuda/precision.h"
 #include "gpu/exec/lapack/solver.h"
 #include "gpu/plan/precision.h"
@@ -40,11 +41,16 @@ static CUresult copy_here(CUdeviceptr to, const void *from, size_t bytes, CUstre
 static void send_by(const struct lane_rectangle *r, int64_t ld, int64_t piece_bytes, int64_t number,
                     int64_t step)
 {
-    const struct pack_piece piece = pack_piece(r, ld, piece_bytes, number);
-    const int64_t bytes = pack_bytes(&piece, r, ld), offset = pack_offset(&piece, r, ld),
+    struct pipeline_copy copy = {.of = {.host = *r, .device_ld = ld}};
+    struct pipeline_chunk chunk = {.pack = pack_chunk_at(&copy.of.host, ld, piece_bytes, number),
+                                   .copy = &copy};
+    const int64_t bytes = pack_bytes(&chunk.pack.piece, r, ld),
+                  offset = pack_offset(&chunk.pack.piece, r, ld),
                   parts = pack_parts(r, ld, piece_bytes);
     char *slot = malloc((size_t)bytes), *there = calloc(1, (size_t)(offset + bytes));
-    int64_t sent = 0;
+    chunk.pack.packed = slot;
+    chunk.pack.ld = ld;
+    copy.of.device = (CUdeviceptr)(uintptr_t)there;
     assert_non_null(slot);
     assert_non_null(there);
     for (int64_t i = 0; i < bytes; i++)
@@ -52,10 +58,8 @@ static void send_by(const struct lane_rectangle *r, int64_t ld, int64_t piece_by
     copied_bytes = 0;
     for (int64_t done = 0; done < parts;) {
         done = accel_min(parts, done + step);
-        assert_int_equal(lane_send_parts(NULL, r, &piece, piece_bytes, slot,
-                                         (CUdeviceptr)(uintptr_t)there, ld, &sent, done),
-                         GPU_OK);
-        assert_int_equal(sent, done);
+        assert_int_equal(send_parts(NULL, &chunk, done), GPU_OK);
+        assert_int_equal(chunk.early, done);
     }
     assert_memory_equal(there + offset, slot, (size_t)bytes);
     assert_int_equal(copied_bytes, bytes);

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "base/thread/crew.h"
-#include "gpu/pack/pack_job.h"
+#include "gpu/pack/matrix.h"
 #include "gpu/cuda/device.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/in_child.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "gpu/device/flow.h"
-#include "gpu/pack/pack_job.h"
+#include "gpu/pack/matrix.h"
 #include "host_device.h"
 
 static enum gpu_status wait(struct gpu_lane *lane)

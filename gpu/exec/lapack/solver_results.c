@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "gpu/pack/pieces.h"
-#include "gpu/pack/pack_job.h"
+#include "gpu/pack/matrix.h"
 
 /* Returns whether the result has been added; then its `staged` is freed with the solver. */
 static bool add_result(struct solver *s, struct result result)

@@ -1,0 +1,312 @@
+#include "pipeline.h"
+
+/* The most single copies of one chunk each that have no event: to wait for them, wait for the
+ * stream. So a call on three small operands needs no event. */
+#define UNMARKED_MAX 3
+
+static int slot_number(const struct direction *d, int64_t chunk)
+{
+    return d->base + (int)((d->first + chunk) % d->slots);
+}
+
+static struct pipeline_chunk *chunk_of(struct pipeline *p, const struct direction *d,
+                                       int64_t number)
+{
+    return &p->chunk[slot_number(d, number)];
+}
+
+/* ---- A copy ---- */
+
+/* Threads that write to one huge page would each have the kernel clear one. */
+static bool is_fresh(const struct lane_rectangle *host)
+{
+    return pack_is_fresh(host, &(struct pack_piece){.col = host->cols / 2});
+}
+
+void pipeline_begin_copy(struct pipeline *p, struct direction *d, struct pipeline_copy *copy,
+                         bool streamed)
+{
+    struct flow_copy *of = &copy->of;
+    of->host.streamed = streamed;
+    d->copy = copy;
+    d->next = 0;
+    d->all = of->lent ? 1 : pack_count(&of->host, of->device_ld, copy->chunk_bytes);
+    const bool divides = p->helped && !of->lent && !(d->down && streamed && is_fresh(&of->host));
+    d->parts = divides ? (int)pack_parts(&of->host, of->device_ld, copy->chunk_bytes) : 1;
+}
+
+/* Puts the next chunk of the direction's copy into its slot. */
+static struct pipeline_chunk *next_chunk(struct pipeline *p, struct direction *d)
+{
+    const struct pipeline_copy *copy = d->copy;
+    const struct lane_rectangle *host = &copy->of.host;
+    const int64_t ld = copy->of.device_ld;
+    const int at = slot_number(d, d->begun++);
+    struct pipeline_chunk *c = &p->chunk[at];
+    *c = (struct pipeline_chunk){.pack = pack_chunk_at(host, ld, copy->chunk_bytes, d->next),
+                                 .copy = copy,
+                                 .slot = &d->ring->slot[at],
+                                 .down = d->down,
+                                 .first = d->next == 0,
+                                 .last = d->next + 1 == d->all,
+                                 .left = d->parts};
+    if (copy->of.lent)
+        c->pack.piece = (struct pack_piece){0, host->cols, 0, host->rows};
+    c->pack.packed = d->ring->memory + (int64_t)at * LANE_SLOT_BYTES;
+    c->pack.parts = d->parts;
+    c->pack.ld = pack_slot_ld(host, &c->pack.piece, ld);
+    if (copy->old)
+        c->pack.old = copy->old + pack_offset(&c->pack.piece, host, host->rows);
+    d->next++;
+    return c;
+}
+
+/* ---- On the stream ---- */
+
+static enum gpu_step_kind kind_of(const struct direction *d)
+{
+    return d->down ? GPU_STEP_DOWN : GPU_STEP_UP;
+}
+
+/* Begins what a chunk puts on the stream; with its copy's first one, waits there for others. */
+static enum gpu_status begin_put(struct pipeline *p, const struct direction *d,
+                                 struct pipeline_chunk *c)
+{
+    const struct flow_copy *of = &c->copy->of;
+    if (c->early > 0)
+        return GPU_OK;
+    c->slot->copy = ++p->lane->copies;
+    c->slot->marked = false;
+    if (p->steps)
+        p->lane->aside = true;
+    else
+        p->lane->quiet = false;
+    if (c->first && p->steps)
+        TRY(steps_await(p->steps, c->copy->step));
+    if (c->first && p->lane->timing.on)
+        lane_copies(p->lane, d->stream, kind_of(d), &of->host,
+                    p->steps ? pieces_cell_sent(&of->host, of->device_ld)
+                             : pieces_matrix_sent(&of->host, of->device_ld));
+    return GPU_OK;
+}
+
+/* Returns whether an event is to stand behind a chunk's copy. A single copy waits for the stream
+ * behind its last chunk that comes down. */
+static bool is_marked(struct pipeline *p, const struct direction *d, const struct pipeline_chunk *c)
+{
+    if (p->steps || d->down)
+        return p->steps || !c->last;
+    if (d->all > 1 || p->lane->unmarked == UNMARKED_MAX)
+        return true;
+    p->lane->unmarked++;
+    return false;
+}
+
+/* Puts the copies of parts of a chunk that goes up on the stream, up to part number `done`. */
+static enum gpu_status put_early(struct pipeline *p, struct pipeline_chunk *c, int64_t done)
+{
+    TRY(begin_put(p, &p->up, c));
+    return send_parts(p->up.stream, c, done);
+}
+
+/* Puts the copy of a chunk on its stream, and with the last one, what waits for the step. */
+static enum gpu_status put_chunk(struct pipeline *p, const struct direction *d,
+                                 struct pipeline_chunk *c)
+{
+    enum gpu_status status = begin_put(p, d, c);
+    if (status == GPU_OK)
+        status = c->early > 0 ? send_parts(d->stream, c, c->pack.parts) : send_chunk(d->stream, c);
+    if (c->last)
+        timing_end(p->lane, d->stream, kind_of(d));
+    if (status != GPU_OK)
+        return status;
+    if (is_marked(p, d, c)) {
+        TRY(GPU_CHECK(cuEventRecord, c->slot->done, d->stream));
+        c->slot->marked = true;
+    }
+    return c->last && p->steps ? steps_put(p->steps, c->copy->step) : GPU_OK;
+}
+
+/* ---- The crew's items ---- */
+
+/* One that is lent is an item only to keep its place among the others. */
+static void do_item(void *context, int64_t number)
+{
+    struct pipeline *p = context;
+    struct pipeline_item *item = &p->item[number % CREW_ITEMS];
+    if (!item->chunk->copy->of.lent)
+        pack_chunk_do(&item->chunk->pack, item->chunk->down ? PACK_FROM_SLOT : PACK_TO_SLOT,
+                      item->part, &item->seen);
+}
+
+void pipeline_begin(struct pipeline *p, struct gpu_lane *lane, struct steps *steps, bool helped)
+{
+    p->lane = lane;
+    p->steps = steps;
+    p->items = p->known_done = p->taken = 0;
+    p->done_cols = p->done_rows = 0;
+    p->job = (struct crew_job){.item = do_item, .context = p};
+    p->helped = crew_begin(&p->job, helped) > 0;
+}
+
+/* Returns whether so many more items have room among those that are not taken yet. */
+static bool has_room(const struct pipeline *p, int parts)
+{
+    return p->items - p->taken + parts <= CREW_ITEMS;
+}
+
+static void add_items(struct pipeline *p, struct pipeline_chunk *c)
+{
+    for (int i = 0; i < c->pack.parts; i++) {
+        struct pipeline_item *item = &p->item[p->items++ % CREW_ITEMS];
+        item->chunk = c;
+        item->part = i;
+    }
+}
+
+/* Takes over the items that are done, until a chunk has all of its items done. Returns that chunk,
+ * or NULL if there is none, or a copy fails. Of the first chunk that goes up, sends the parts that
+ * are done: the link has nothing else to do yet. */
+static struct pipeline_chunk *next_done(struct pipeline *p, enum gpu_status *status)
+{
+    const struct pipeline_item *last = NULL;
+    if (p->taken == p->known_done)
+        p->known_done = crew_done(&p->job);
+    while (p->taken < p->known_done) {
+        last = &p->item[p->taken++ % CREW_ITEMS];
+        if (!last->chunk->copy->of.lent)
+            pack_chunk_take(&last->chunk->pack, last->part, &last->seen);
+        if (--last->chunk->left == 0)
+            return last->chunk;
+    }
+    if (last && !last->chunk->down && p->is_idle && p->up.under_way == 0)
+        *status = put_early(p, last->chunk, last->part + 1);
+    return NULL;
+}
+
+bool pipeline_attend(struct pipeline *p)
+{
+    if (p->taken == p->items)
+        return false;
+    crew_attend(&p->job, p->taken + 1);
+    return true;
+}
+
+bool pipeline_handle(struct pipeline *p, enum gpu_status *status)
+{
+    struct pipeline_chunk *c = next_done(p, status);
+    if (!c)
+        return *status != GPU_OK;
+    pack_digest_add(c->pack.host, c->pack.digest);
+    if (c->down) {
+        p->down.ended++;
+        if (c->last && p->steps)
+            steps_unpacked(p->steps, c->copy->step);
+    } else {
+        p->up.under_way++;
+        *status = put_chunk(p, &p->up, c);
+    }
+    return true;
+}
+
+/* ---- Up ---- */
+
+/* Notes that the oldest chunk on its way up is there. */
+static void end_up(struct pipeline *p)
+{
+    const struct pipeline_chunk *c = chunk_of(p, &p->up, p->up.ended++);
+    if (c->last && p->steps)
+        steps_came_up(p->steps, c->copy->step);
+}
+
+bool pipeline_look_up(struct pipeline *p, enum gpu_status *status)
+{
+    struct direction *up = &p->up;
+    const int64_t before = up->ended;
+    while (up->ended < up->under_way && slot_look(up, chunk_of(p, up, up->ended)->slot, status))
+        end_up(p);
+    return up->ended > before || *status != GPU_OK;
+}
+
+/* Returns whether there is a chunk to pack, and a slot for it. */
+static bool may_begin_up(struct pipeline *p, enum gpu_status *status)
+{
+    struct direction *up = &p->up;
+    if ((!p->steps && up->next == up->all) || up->begun == up->under_way + up->slots ||
+        !slot_look(up, &up->ring->slot[slot_number(up, up->begun)], status))
+        return false;
+    if (up->begun - up->ended == up->slots)
+        end_up(p);
+    return (up->next < up->all || steps_begin_up(p->steps)) && has_room(p, up->parts);
+}
+
+bool pipeline_feed_up(struct pipeline *p, enum gpu_status *status)
+{
+    const int64_t before = p->items;
+    while (may_begin_up(p, status))
+        add_items(p, next_chunk(p, &p->up));
+    if (p->items > before)
+        crew_open(&p->job, p->items);
+    return p->items > before || *status != GPU_OK;
+}
+
+enum gpu_status pipeline_wait_up(struct pipeline *p)
+{
+    struct direction *up = &p->up;
+    return slot_wait(p->lane, up, &up->ring->slot[slot_number(up, up->begun)]);
+}
+
+/* ---- Down ---- */
+
+/* A slot may still hold what a single copy before has sent up: in the stream's order it leaves
+ * before another chunk comes down. */
+bool pipeline_feed_down(struct pipeline *p, enum gpu_status *status)
+{
+    struct direction *down = &p->down;
+    if (down->begun - down->ended == down->slots)
+        return false;
+    if (down->next == down->all && !(p->steps && steps_begin_down(p->steps, status)))
+        return *status != GPU_OK;
+    *status = put_chunk(p, down, next_chunk(p, down));
+    down->begun -= *status != GPU_OK; /* it does not arrive */
+    return true;
+}
+
+static void take_arrived(struct pipeline *p)
+{
+    struct pipeline_chunk *c = chunk_of(p, &p->down, p->down.under_way++);
+    const struct lane_rectangle *to = c->pack.host;
+    const struct pack_piece *piece = &c->pack.piece;
+    const int64_t before = to->backwards ? to->cols - piece->col - piece->cols : piece->col;
+    const bool whole = pack_ends_columns(to, piece);
+    add_items(p, c);
+    crew_open(&p->job, p->items);
+    p->done_cols = whole ? before + piece->cols : before;
+    p->done_rows = whole ? 0 : piece->row + piece->rows;
+    if (c->last && p->steps)
+        steps_arrived(p->steps, c->copy->step);
+}
+
+enum gpu_status pipeline_wait_down(struct pipeline *p)
+{
+    struct direction *down = &p->down;
+    TRY(slot_wait(p->lane, down, chunk_of(p, down, down->under_way)->slot));
+    take_arrived(p);
+    return GPU_OK;
+}
+
+bool pipeline_look_down(struct pipeline *p, enum gpu_status *status)
+{
+    struct direction *down = &p->down;
+    const struct pipeline_chunk *c = chunk_of(p, down, down->under_way);
+    if (down->under_way == down->begun || !has_room(p, c->pack.parts))
+        return false;
+    if (!p->steps && (p->taken == p->items || !c->slot->marked)) {
+        *status = pipeline_wait_down(p);
+        return true;
+    }
+    if (!slot_look(down, c->slot, status))
+        return *status != GPU_OK;
+    take_arrived(p);
+    return true;
+}

@@ -1,0 +1,140 @@
+/*
+ * A pipeline: copies go in chunks through the slots of a ring, up or down. The crew
+ * (base/thread/crew.h) packs chunks, or unpacks them, while others are on the bus; the calling
+ * thread alone uses CUDA. It serves a single copy on the lane's stream (pipeline_copy.c), or a
+ * schedule's copies beside its kernels (pipeline_schedule.c).
+ */
+#ifndef ACCEL_PIPELINE_H
+#define ACCEL_PIPELINE_H
+
+#include "base/thread/crew.h"
+#include "check.h"
+#include "gpu/device/flow.h"
+#include "gpu/pack/chunk.h"
+#include "lane.h"
+
+/* A copy under way: a step's, or a single one. */
+struct pipeline_copy {
+    struct flow_copy of;
+    const struct schedule_step *step;
+    int64_t chunk_bytes;
+    char *old; /* gets what a download overwrites, packed by columns of its rows; or NULL */
+};
+
+/* What is in a slot of the ring. */
+struct pipeline_chunk {
+    struct pack_chunk pack;
+    const struct pipeline_copy *copy;
+    struct lane_slot *slot;
+    bool down, first, last; /* first, last: of its copy */
+    int left;               /* items that are not taken yet */
+    int64_t early;          /* up: parts that have been sent before the chunk was packed */
+};
+
+/* One that the crew does. */
+struct pipeline_item {
+    struct pipeline_chunk *chunk;
+    int part;
+    struct pack_seen seen;
+};
+
+/* Chunks pass from one count to the next, in their order. */
+struct direction {
+    bool down;
+    CUstream stream;
+    struct lane_ring *ring;
+    int base, first, slots; /* from slot number `base` of the ring on; chunk 0 is in `first` */
+    /* up: let be packed; sent; the slot is free again. down: sent for; arrived, and let be
+     * unpacked; unpacked. */
+    int64_t begun, under_way, ended;
+    int64_t *copied;                  /* the last copy of the direction that is known to be done */
+    double ask_ms;                    /* from when on to ask the driver again for another */
+    const struct pipeline_copy *copy; /* that is being begun */
+    int64_t next, all;                /* its chunks */
+    int parts;                        /* of each: items */
+};
+
+struct pipeline {
+    struct gpu_lane *lane;
+    struct steps *steps; /* of a schedule; NULL: there is a single copy */
+    struct direction up, down;
+    struct pipeline_chunk chunk[LANE_WIDE_SLOTS]; /* by their slots */
+    bool is_idle;                                 /* nothing was on the bus when it began */
+    bool helped;
+    struct crew_job job;
+    int64_t items, known_done, taken;
+    struct pipeline_item item[CREW_ITEMS]; /* by their numbers */
+    int64_t done_cols, done_rows; /* of the copy down that is under way: certain to be written */
+};
+
+/* ---- Slots (pipeline_slots.c) ---- */
+
+/* Chooses a direction's ring and its slots, and makes them ready: of the wide one as many as there
+ * are helpers for, of the narrow one if it is not wanted, or there is no memory for it. */
+enum gpu_status ring_choose(struct direction *d, struct gpu_lane *lane, bool wide, int helpers);
+
+/* Returns whether a slot is known to be free of copies. Each question to the driver takes the
+ * calling thread from its other work: after a no, it is not asked again for a moment. */
+bool slot_look(struct direction *d, const struct lane_slot *slot, enum gpu_status *status);
+
+/* Waits until a slot is free. */
+enum gpu_status slot_wait(struct gpu_lane *lane, struct direction *d, const struct lane_slot *slot);
+
+/* ---- The driver's copies (pipeline_send.c) ---- */
+
+/* Puts the copy of a chunk on a stream: up from its slot, or down to it, or from the memory of
+ * another device. */
+enum gpu_status send_chunk(CUstream stream, const struct pipeline_chunk *chunk);
+
+/* Puts the copies of a chunk's parts on a stream, up from its slot, below part number `done`:
+ * before the whole chunk is packed. Neighbours go as one copy. */
+enum gpu_status send_parts(CUstream stream, struct pipeline_chunk *chunk, int64_t done);
+
+/* ---- Stages (pipeline.c): each returns whether it did something, or failed ---- */
+
+/* Begins a pipeline without copies. crew_end() ends it. */
+void pipeline_begin(struct pipeline *p, struct gpu_lane *lane, struct steps *steps, bool helped);
+
+/* Begins a copy, whose members are set. streamed: it is of one that the caches do not hold. */
+void pipeline_begin_copy(struct pipeline *p, struct direction *d, struct pipeline_copy *copy,
+                         bool streamed);
+
+/* Lets chunks be packed whose slots are free; has one sent for. */
+bool pipeline_feed_up(struct pipeline *p, enum gpu_status *status);
+bool pipeline_feed_down(struct pipeline *p, enum gpu_status *status);
+
+/* Sends a chunk that is packed, or frees the slot of one that is unpacked. */
+bool pipeline_handle(struct pipeline *p, enum gpu_status *status);
+
+/* Lets a chunk that has arrived be unpacked: from now on it is certain to be written. For a single
+ * copy, waits for it if there is nothing else to do. */
+bool pipeline_look_down(struct pipeline *p, enum gpu_status *status);
+
+/* Notes which chunks on their way up are there, as far as the driver says so. */
+bool pipeline_look_up(struct pipeline *p, enum gpu_status *status);
+
+/* ---- Waiting (pipeline.c) ---- */
+
+/* Does an item, or waits for one. Returns false if the crew has none. */
+bool pipeline_attend(struct pipeline *p);
+
+/* Wait for the next chunk that comes down, and for the slot of the next one that goes up. */
+enum gpu_status pipeline_wait_down(struct pipeline *p);
+enum gpu_status pipeline_wait_up(struct pipeline *p);
+
+/* ---- Of a schedule (pipeline_steps.c) ---- */
+
+/* Begin the copy of the next step, if it may begin. */
+bool steps_begin_up(struct steps *steps);
+bool steps_begin_down(struct steps *steps, enum gpu_status *status);
+
+/* Makes the step's stream wait for what the step waits for; notes that it is on its stream. */
+enum gpu_status steps_await(struct steps *steps, const struct schedule_step *step);
+enum gpu_status steps_put(struct steps *steps, const struct schedule_step *step);
+
+/* Tell that a step's cell has come up, has arrived, or is in host memory. */
+void steps_came_up(struct steps *steps, const struct schedule_step *step);
+void steps_arrived(struct steps *steps, const struct schedule_step *step);
+void steps_unpacked(struct steps *steps, const struct schedule_step *step);
+
+#endif

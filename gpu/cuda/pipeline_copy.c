@@ -1,0 +1,151 @@
+/* Single copies, on the lane's stream: a pipeline of one direction and one copy. */
+#define _GNU_SOURCE
+#include "base/memory/host_memory.h"
+#include "gpu/pack/matrix.h"
+#include "pipeline.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* One thread packs a chunk of this while the one before is on its way. */
+#define ALONE_BYTES (LANE_SLOT_BYTES / 2)
+
+static int64_t chunk_bytes(const struct pipeline *p, const struct flow_copy *of)
+{
+    if (of->host.digest || of->host.trimmed)
+        return pieces_of_matrix(&of->host, of->device_ld);
+    return p->helped
+               ? pieces_bytes(&of->host, of->device_ld, PIECES_OF_MATRIX, lane_least_piece(p->lane))
+               : ALONE_BYTES;
+}
+
+/* Begins a pipeline of one copy. It ends even if that fails. */
+static enum gpu_status begin(struct pipeline *p, struct gpu_lane *lane, struct direction *d,
+                             struct pipeline_copy *copy)
+{
+    const struct flow_copy *of = &copy->of;
+    const int64_t bytes = pack_matrix_bytes(&of->host, of->device_ld);
+    *d = (struct direction){.down = d == &p->down, .stream = lane->stream, .copied = &lane->copied};
+    pipeline_begin(p, lane, NULL, bytes >= PACK_HELPED_BYTES);
+    p->is_idle = lane->copied == lane->copies; /* as far as is known */
+    copy->chunk_bytes = chunk_bytes(p, of);
+    pipeline_begin_copy(p, d, copy, bytes >= PACK_STREAMED_BYTES);
+    pack_digest_shape(&of->host, of->device_ld);
+    const enum gpu_status status = ring_choose(d, lane, p->helped, p->job.helpers);
+    d->first = d->ring->next;
+    return status;
+}
+
+/* Ends it. So many of its chunks have gone through slots. */
+static void end(struct pipeline *p, const struct direction *d, int64_t chunks,
+                enum gpu_status status)
+{
+    crew_end(&p->job);
+    d->ring->next = (int)((d->first + chunks) % d->slots);
+    if (status != GPU_OK)
+        timing_end(p->lane, d->stream, d->down ? GPU_STEP_DOWN : GPU_STEP_UP);
+}
+
+enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t device_ld,
+                            const struct lane_rectangle *from)
+{
+    struct pipeline p; /* not zero: it is large */
+    struct pipeline_copy copy = {.of = {*from, device, device_ld, 0}};
+    enum gpu_status status = begin(&p, lane, &p.up, &copy);
+    while (status == GPU_OK && p.up.under_way < p.up.all)
+        if (!pipeline_feed_up(&p, &status) && !pipeline_handle(&p, &status) && !pipeline_attend(&p))
+            status = pipeline_wait_up(&p);
+    end(&p, &p.up, p.up.under_way, status);
+    return status;
+}
+
+enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
+                              CUdeviceptr device, int64_t device_ld, int64_t *done_cols,
+                              int64_t *done_rows)
+{
+    struct pipeline p;
+    struct pipeline_copy copy = {.of = {*to, device, device_ld, 0}};
+    enum gpu_status status = begin(&p, lane, &p.down, &copy);
+    while (status == GPU_OK && p.down.ended < p.down.all)
+        if (!pipeline_feed_down(&p, &status) && !pipeline_handle(&p, &status) &&
+            !pipeline_look_down(&p, &status))
+            pipeline_attend(&p);
+    crew_finish(&p.job, p.items); /* what has arrived is written */
+    end(&p, &p.down, p.down.under_way, status);
+    *done_cols = p.done_cols;
+    *done_rows = p.done_rows;
+    return status;
+}
+
+/* ---- All or nothing ---- */
+
+/* Sets *landing to pinned memory in which `bytes` bytes can arrive at once, a whole ring; NULL:
+ * there is none. */
+static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, char **landing)
+{
+    const bool narrow = bytes <= LANE_NARROW_SLOTS * LANE_SLOT_BYTES;
+    struct lane_ring *ring = narrow ? &lane->narrow : &lane->wide;
+    *landing = NULL;
+    if (bytes > LANE_LANDING_BYTES)
+        return GPU_OK;
+    enum gpu_status status = lane_prepare_ring(ring, narrow ? LANE_NARROW_SLOTS : LANE_WIDE_SLOTS);
+    *landing = ring->memory;
+    return status == GPU_NO_MEMORY && !narrow ? GPU_OK : status;
+}
+
+/* Downloads through the slots to memory of our own, and copies from there. */
+static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_rectangle *to,
+                                      CUdeviceptr device, int64_t device_ld)
+{
+    int64_t done_cols, done_rows;
+    struct lane_rectangle aside = lane_whole(malloc((size_t)(to->rows * to->cols * to->size) + 1),
+                                             to->rows, to->cols, to->rows, to->size);
+    if (!aside.host)
+        return GPU_NO_MEMORY;
+    host_memory_prefer_huge(aside.host, to->rows * to->cols * to->size);
+    /* Of what comes down, with the device's leading dimension */
+    aside.digest = to->uplo ? NULL : to->digest;
+    enum gpu_status status = lane_download(lane, &aside, device, device_ld, &done_cols, &done_rows);
+    struct lane_rectangle digested = *to;
+    digested.digest = NULL;
+    if (status == GPU_OK)
+        pack_matrix_unpack(&digested, aside.host, to->rows);
+    free(aside.host);
+    return status;
+}
+
+enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
+                                    CUdeviceptr device, int64_t device_ld)
+{
+    char *landing;
+    const int64_t bytes = pack_matrix_bytes(to, device_ld);
+    if (bytes == 0)
+        return GPU_OK;
+    TRY(prepare_landing(lane, bytes, &landing));
+    if (!landing)
+        return download_aside(lane, to, device, device_ld);
+    lane_copies(lane, lane->stream, GPU_STEP_DOWN, to, to->rows * to->cols * to->size);
+    const enum gpu_status sent =
+        GPU_CHECK(cuMemcpyDtoHAsync, landing, device, (size_t)bytes, lane_stream(lane));
+    timing_end(lane, lane->stream, GPU_STEP_DOWN);
+    TRY(sent);
+    TRY(lane_wait(lane));
+    pack_matrix_unpack(to, landing, device_ld);
+    return GPU_OK;
+}
+
+enum gpu_status lane_copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
+                          int64_t from_ld, int64_t rows, int64_t cols, int64_t size)
+{
+    const CUDA_MEMCPY2D plane = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                 .srcDevice = from,
+                                 .srcPitch = (size_t)(from_ld * size),
+                                 .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                 .dstDevice = to,
+                                 .dstPitch = (size_t)(to_ld * size),
+                                 .WidthInBytes = (size_t)(rows * size),
+                                 .Height = (size_t)cols};
+    if ((from_ld | to_ld) > INT_MAX / 16) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
+        return GPU_UNSUPPORTED;
+    return GPU_CHECK(cuMemcpy2DAsync, &plane, lane_stream(lane));
+}

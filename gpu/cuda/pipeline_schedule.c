@@ -1,0 +1,180 @@
+/* A schedule's copies and kernels: a pipeline in both directions, beside streams of kernels. */
+#include <stdlib.h>
+
+#include "pipeline_steps.h"
+
+/* Divides a ring between the directions. Nothing of the lane is on a bus now. */
+static enum gpu_status divide_ring(struct steps *steps)
+{
+    struct gpu_lane *lane = steps->pipeline.lane;
+    struct direction *up = &steps->pipeline.up, *down = &steps->pipeline.down;
+    TRY(ring_choose(down, lane, true, 2 * crew_size()));
+    *up = *down;
+    up->base = down->slots /= 2;
+    up->slots -= down->slots;
+    up->stream = lane->up;
+    up->copied = &steps->copied[false];
+    down->down = true;
+    down->stream = lane->down;
+    down->copied = &steps->copied[true];
+    *up->copied = *down->copied = lane->copied;
+    return GPU_OK;
+}
+
+/* ---- Kernels ---- */
+
+/* Returns whether one more kernel on its stream would take the event that the next download has to
+ * wait for. Kernels are there long before they run: a download that waited for the last of them
+ * would come behind all of them. */
+static bool is_far_ahead(const struct steps *steps)
+{
+    const struct schedule *s = steps->flow->schedule;
+    const int next = steps->next[DOWN];
+    const int32_t awaited = next < s->count ? s->step[next].after[COMPUTE] : 0;
+    return awaited > 0 && steps->put[COMPUTE] >= awaited + LANE_STEPS - 1;
+}
+
+static enum gpu_status put_kernel(struct steps *steps, const struct schedule_step *step)
+{
+    const bool beside =
+        steps->beside && schedule_goes_beside(steps->flow->schedule, step->i, step->j);
+    struct gpu_lane *lane = steps->pipeline.lane;
+    TRY(beside ? lane_go_beside(lane) : lane_go_back(lane));
+    TRY(steps_await(steps, step));
+    TRY(steps->flow->compute(steps->flow->context, step));
+    return steps_put(steps, step);
+}
+
+static bool feed_compute(struct steps *steps, enum gpu_status *status)
+{
+    const struct schedule_step *step = is_far_ahead(steps) ? NULL : steps_next(steps, COMPUTE);
+    if (!step)
+        return false;
+    steps_find(steps, COMPUTE, steps->next[COMPUTE] + 1);
+    *status = put_kernel(steps, step);
+    return true;
+}
+
+/* ---- The whole ---- */
+
+/* Waits for a moment for what others do. */
+static enum gpu_status wait_for_others(const struct flow *flow)
+{
+    if (!flow->wait)
+        return GPU_ERROR; /* the schedule cannot go on */
+    return flow->wait(flow->context) ? GPU_OK : GPU_UNSUPPORTED;
+}
+
+/* Returns whether others wait for what goes up. */
+static bool is_awaited(const struct steps *steps)
+{
+    const struct direction *up = &steps->pipeline.up;
+    return steps->flow->came_up &&
+           (up->ended < up->under_way || steps->put[UP] < steps->flow->schedule->steps[UP]);
+}
+
+/* Waits for a thread of the crew, or for a copy: an upload if a slot is wanted for the next one. */
+static enum gpu_status wait_for_any(struct steps *steps)
+{
+    struct pipeline *p = &steps->pipeline;
+    enum gpu_status status = GPU_OK;
+    if (pipeline_attend(p))
+        return GPU_OK;
+    if (is_awaited(steps)) {
+        p->up.ask_ms = 0; /* without delay */
+        return pipeline_look_up(p, &status) ? status : wait_for_others(steps->flow);
+    }
+    if (p->up.begun - p->up.ended == p->up.slots)
+        return pipeline_wait_up(p);
+    return p->down.under_way < p->down.begun ? pipeline_wait_down(p) : wait_for_others(steps->flow);
+}
+
+static enum gpu_status run_steps(struct steps *steps)
+{
+    struct pipeline *p = &steps->pipeline;
+    const struct schedule *s = steps->flow->schedule;
+    enum gpu_status status = GPU_OK;
+    while (status == GPU_OK &&
+           (steps->put[COMPUTE] < s->steps[COMPUTE] || steps->put[DOWN] < s->steps[DOWN] ||
+            p->down.ended < p->down.begun)) {
+        /* Finished items come first. Then the crew gets work, as to start a kernel may take long;
+         * then kernels: their cells are on their way. */
+        if (pipeline_feed_down(p, &status) ||
+            (steps->flow->came_up && pipeline_look_up(p, &status)) ||
+            pipeline_feed_up(p, &status) || feed_compute(steps, &status) ||
+            pipeline_handle(p, &status) || pipeline_look_down(p, &status))
+            continue;
+        status = wait_for_any(steps);
+    }
+    if (status != GPU_OK)
+        return status;
+    steps->copied[false] = p->lane->copies; /* the downloads have waited for all that has come up */
+    pipeline_look_up(p, &status);
+    return status;
+}
+
+/* After a failure: what was finished before, and is on its way down, still arrives. */
+static void take_rest(struct pipeline *p)
+{
+    do
+        crew_finish(&p->job, p->items); /* so there is room */
+    while (p->down.under_way < p->down.begun && pipeline_wait_down(p) == GPU_OK);
+}
+
+/* Waits for copies up that nothing else has waited for: without downloads, so that the ring is
+ * free; after a failure, so that none reads what others lend. */
+static enum gpu_status settle(struct steps *steps, enum gpu_status status)
+{
+    struct gpu_lane *lane = steps->pipeline.lane;
+    const bool comes_down = steps->flow->schedule->steps[DOWN] > 0;
+    if (status == GPU_OK && !comes_down)
+        status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->up);
+    else if (status != GPU_OK && steps->flow->came_up)
+        CUDA(cuStreamSynchronize)(lane->up);
+    lane->aside = status != GPU_OK;
+    if (status == GPU_OK) {
+        lane->quiet = lane->quiet || comes_down; /* the last download waited for everything */
+        lane->copied = lane->copies;
+        return GPU_OK;
+    }
+    timing_end(lane, lane->up, GPU_STEP_UP); /* the call may run again */
+    timing_end(lane, lane->down, GPU_STEP_DOWN);
+    return status;
+}
+
+static enum gpu_status run(struct steps *steps, struct gpu_lane *lane)
+{
+    struct pipeline *p = &steps->pipeline;
+    TRY(lane_wait(lane));
+    TRY(steps_prepare(steps));
+    TRY(divide_ring(steps));
+    pipeline_begin(p, lane, steps, true);
+    p->is_idle = true;
+    enum gpu_status status = run_steps(steps);
+    /* The call may run again, or go on with cuBLAS: not on a stream that the lane has not. */
+    if (lane_go_back(lane) != GPU_OK && status != GPU_LOST)
+        status = GPU_ERROR;
+    if (status != GPU_OK && status != GPU_LOST)
+        take_rest(p);
+    crew_finish(&p->job, p->items);
+    crew_end(&p->job);
+    return settle(steps, status);
+}
+
+/* The thread's stack may be small. */
+enum gpu_status lane_flow(struct gpu_lane *lane, struct flow *flow)
+{
+    struct steps *steps = calloc(1, sizeof *steps);
+    flow->written = 0;
+    flow->done_cols = flow->done_rows = 0;
+    if (!steps)
+        return GPU_NO_MEMORY;
+    steps->pipeline.lane = lane;
+    steps->flow = flow;
+    const enum gpu_status status = run(steps, lane);
+    flow->done_cols = steps->pipeline.done_cols;
+    flow->done_rows = steps->pipeline.done_rows;
+    free(steps->beside);
+    free(steps);
+    return status;
+}

@@ -1,0 +1,73 @@
+/* The slots of a ring: pinned memory, and which copies from it or to it are done. */
+#include "base/thread/clock.h"
+#include "pipeline.h"
+
+/* After the driver has said that a copy is not done, it is not asked about that direction again for
+ * so long: a link of 50 GB/s takes that for the smallest chunk. */
+#define ASK_MS 0.005
+
+enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots)
+{
+    if (!ring->memory) {
+        void *memory = NULL;
+        TRY(GPU_CHECK(cuMemHostAlloc, &memory, (size_t)slots * LANE_SLOT_BYTES, 0));
+        ring->memory = memory;
+    }
+    for (int i = 0; i < slots; i++)
+        if (!ring->slot[i].done)
+            TRY(GPU_CHECK(cuEventCreate, &ring->slot[i].done, CU_EVENT_DISABLE_TIMING));
+    return GPU_OK;
+}
+
+/* A ring that few threads fill should stay in their caches. */
+enum gpu_status ring_choose(struct direction *d, struct gpu_lane *lane, bool wide, int helpers)
+{
+    d->ring = &lane->wide;
+    d->slots = (int)accel_min(LANE_WIDE_SLOTS, LANE_NARROW_SLOTS + helpers);
+    const enum gpu_status status =
+        wide ? lane_prepare_ring(d->ring, LANE_WIDE_SLOTS) : GPU_NO_MEMORY;
+    if (status != GPU_NO_MEMORY)
+        return status;
+    d->ring = &lane->narrow;
+    d->slots = LANE_NARROW_SLOTS;
+    return lane_prepare_ring(d->ring, LANE_NARROW_SLOTS);
+}
+
+bool slot_look(struct direction *d, const struct lane_slot *slot, enum gpu_status *status)
+{
+    if (slot->copy <= *d->copied)
+        return true;
+    if (!slot->marked)
+        return false;
+    const double now = d->ask_ms > 0 ? accel_now_ms() : 0;
+    if (now < d->ask_ms)
+        return false;
+    const CUresult result = CUDA(cuEventQuery)(slot->done);
+    d->ask_ms = 0;
+    if (result == CUDA_ERROR_NOT_READY) {
+        d->ask_ms = accel_now_ms() + ASK_MS;
+        return false;
+    }
+    *status = gpu_check(result, "cuEventQuery");
+    if (*status == GPU_OK)
+        *d->copied = slot->copy;
+    return *status == GPU_OK;
+}
+
+/* The event of a later copy tells that this one is done, too; without one, wait for the stream. */
+enum gpu_status slot_wait(struct gpu_lane *lane, struct direction *d, const struct lane_slot *slot)
+{
+    const struct lane_slot *marked = NULL;
+    if (slot->copy <= *d->copied)
+        return GPU_OK;
+    for (int i = 0; i < LANE_WIDE_SLOTS; i++) {
+        const struct lane_slot *other = &d->ring->slot[i];
+        if (other->marked && other->copy >= slot->copy && (!marked || other->copy < marked->copy))
+            marked = other;
+    }
+    if (!marked)
+        return lane_wait(lane);
+    TRY(GPU_CHECK_FINAL(cuEventSynchronize, marked->done));
+    *d->copied = marked->copy;
+    return GPU_OK;
+}

@@ -1,0 +1,187 @@
+#include "pipeline_steps.h"
+
+#include <stdlib.h>
+
+/* ---- Streams ---- */
+
+static enum gpu_status make_stream(CUstream *stream)
+{
+    return *stream ? GPU_OK : GPU_CHECK(cuStreamCreate, stream, CU_STREAM_NON_BLOCKING);
+}
+
+/* Counts the kernels that go beside, if there is memory for their workspace. */
+static enum gpu_status count_beside(struct steps *steps)
+{
+    const struct schedule *s = steps->flow->schedule;
+    const enum gpu_status status =
+        steps->flow->has_sides ? lane_prepare_beside(steps->pipeline.lane) : GPU_UNSUPPORTED;
+    if (status == GPU_NO_MEMORY || status == GPU_UNSUPPORTED)
+        return GPU_OK;
+    steps->beside = calloc((size_t)s->steps[COMPUTE] + 1, sizeof *steps->beside);
+    for (int n = 0, kernels = 0; steps->beside && n < s->count; n++)
+        if (s->step[n].engine == COMPUTE) {
+            const bool goes = schedule_goes_beside(s, s->step[n].i, s->step[n].j);
+            steps->beside[kernels + 1] = steps->beside[kernels] + goes;
+            kernels++;
+        }
+    return steps->beside ? status : GPU_NO_MEMORY;
+}
+
+enum gpu_status steps_prepare(struct steps *steps)
+{
+    struct gpu_lane *lane = steps->pipeline.lane;
+    TRY(count_beside(steps));
+    const int streams = steps->beside ? LANE_STREAMS : SCHEDULE_ENGINES;
+    lane->made = lane->made || !lane->down;
+    TRY(make_stream(&lane->up));
+    TRY(make_stream(&lane->down));
+    for (int e = 0; e < streams * LANE_STEPS; e++)
+        if (!lane->step[e / LANE_STEPS][e % LANE_STEPS])
+            TRY(GPU_CHECK(cuEventCreate, &lane->step[e / LANE_STEPS][e % LANE_STEPS],
+                          CU_EVENT_DISABLE_TIMING));
+    for (int e = 0; e < SCHEDULE_ENGINES; e++)
+        steps_find(steps, e, 0);
+    return GPU_OK;
+}
+
+/* ---- The next step ---- */
+
+void steps_find(struct steps *steps, int engine, int next)
+{
+    const struct schedule *s = steps->flow->schedule;
+    while (next < s->count && s->step[next].engine != engine)
+        next++;
+    steps->next[engine] = next;
+}
+
+const struct schedule_step *steps_next(const struct steps *steps, int engine)
+{
+    const struct flow *flow = steps->flow;
+    const struct schedule *s = flow->schedule;
+    if (steps->next[engine] == s->count)
+        return NULL;
+    const struct schedule_step *step = &s->step[steps->next[engine]];
+    for (int e = 0; e < SCHEDULE_ENGINES; e++)
+        if (e != engine && step->after[e] > steps->put[e])
+            return NULL;
+    if (engine == UP && ((flow->reads_results && step->after[DOWN] > steps->unpacked) ||
+                         (flow->is_there && !flow->is_there(flow->context, step))))
+        return NULL;
+    return step;
+}
+
+/* Begins a step that copies a cell: describes it. */
+static void begin_copy(struct steps *steps, struct direction *d, const struct schedule_step *step,
+                       char *old)
+{
+    struct flow *flow = steps->flow;
+    struct pipeline_copy *copy = &steps->copy[d->down][steps->copies[d->down]++ % LANE_WIDE_SLOTS];
+    const struct lane_rectangle *host = &copy->of.host;
+    *copy = (struct pipeline_copy){.step = step, .old = old};
+    steps_find(steps, step->engine, steps->next[step->engine] + 1);
+    flow->copy_of(flow->context, step, &copy->of);
+    copy->chunk_bytes = host->digest || host->trimmed
+                            ? pieces_of_cell(host, copy->of.device_ld)
+                            : pieces_bytes(host, copy->of.device_ld, PIECES_OF_CELL,
+                                           lane_least_piece(steps->pipeline.lane));
+    pipeline_begin_copy(&steps->pipeline, d, copy, flow->result_bytes >= PACK_STREAMED_BYTES);
+}
+
+bool steps_begin_up(struct steps *steps)
+{
+    const struct schedule_step *step = steps_next(steps, UP);
+    if (step)
+        begin_copy(steps, &steps->pipeline.up, step, NULL);
+    return step;
+}
+
+/* The cell must be finished, and the memory for what it overwrites no longer used. */
+bool steps_begin_down(struct steps *steps, enum gpu_status *status)
+{
+    struct direction *down = &steps->pipeline.down;
+    const struct flow *flow = steps->flow;
+    const struct schedule_step *step = steps_next(steps, DOWN);
+    const int number = steps->copies[true], turn = number % 2;
+    if (!step || (flow->old[0] && down->ended < steps->ends[turn]))
+        return false;
+    if (number == 0 && flow->may_leave)
+        *status = flow->may_leave(flow->context);
+    if (*status != GPU_OK)
+        return false;
+    begin_copy(steps, down, step, flow->old[turn]);
+    steps->ends[turn] = down->begun + down->all;
+    return true;
+}
+
+/* ---- Events ---- */
+
+/* Returns the stream of the engine's steps, by its number: of kernels, that on which the lane
+ * is. */
+static int number_of(const struct steps *steps, int engine)
+{
+    return engine == COMPUTE && steps->pipeline.lane->is_beside ? LANE_BESIDE : engine;
+}
+
+static CUstream stream_of(struct steps *steps, int engine)
+{
+    return engine == UP     ? steps->pipeline.up.stream
+           : engine == DOWN ? steps->pipeline.down.stream
+                            : lane_stream(steps->pipeline.lane);
+}
+
+/* Makes the engine's stream wait for the first `after` steps of another stream. A newer event
+ * implies the older one. */
+static enum gpu_status await_stream(struct steps *steps, int engine, int other, int after)
+{
+    int *awaited = &steps->awaited[number_of(steps, engine)][other];
+    if (after <= *awaited)
+        return GPU_OK;
+    *awaited = after;
+    return GPU_CHECK(cuStreamWaitEvent, stream_of(steps, engine),
+                     steps->pipeline.lane->step[other][after % LANE_STEPS], 0);
+}
+
+/* Of kernels, on both of their streams, but not for those on its own. */
+enum gpu_status steps_await(struct steps *steps, const struct schedule_step *step)
+{
+    const int engine = step->engine, own = number_of(steps, engine);
+    for (int e = 0; e < SCHEDULE_ENGINES; e++) {
+        const int beside = e == COMPUTE && steps->beside ? steps->beside[step->after[e]] : 0;
+        if (own != e)
+            TRY(await_stream(steps, engine, e, step->after[e] - beside));
+        if (own != LANE_BESIDE)
+            TRY(await_stream(steps, engine, LANE_BESIDE, beside));
+    }
+    return GPU_OK;
+}
+
+enum gpu_status steps_put(struct steps *steps, const struct schedule_step *step)
+{
+    const int engine = step->engine, number = number_of(steps, engine);
+    steps->put[engine]++;
+    return GPU_CHECK(cuEventRecord,
+                     steps->pipeline.lane->step[number][++steps->on[number] % LANE_STEPS],
+                     stream_of(steps, engine));
+}
+
+/* ---- Who is told ---- */
+
+void steps_came_up(struct steps *steps, const struct schedule_step *step)
+{
+    if (steps->flow->came_up)
+        steps->flow->came_up(steps->flow->context, step);
+}
+
+void steps_arrived(struct steps *steps, const struct schedule_step *step)
+{
+    steps->flow->written++;
+    steps->flow->arrived(steps->flow->context, step);
+    steps->pipeline.done_cols = steps->pipeline.done_rows = 0;
+}
+
+void steps_unpacked(struct steps *steps, const struct schedule_step *step)
+{
+    steps->unpacked++;
+    if (steps->flow->unpacked)
+        steps->flow->unpacked(steps->flow->context, step);
+}

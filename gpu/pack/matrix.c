@@ -1,0 +1,121 @@
+#include "matrix.h"
+
+#include "base/thread/crew.h"
+#include "chunk.h"
+
+int64_t pack_matrix_bytes(const struct lane_rectangle *r, int64_t packed_ld)
+{
+    const struct pack_piece all = {0, r->cols, 0, r->rows};
+    return r->rows > 0 && r->cols > 0 ? pack_bytes(&all, r, packed_ld) : 0;
+}
+
+/* A matrix whose chunks, or cells, are the items of a job. */
+struct matrix_job {
+    struct lane_rectangle host;
+    int64_t packed_ld, chunk_bytes;
+    const char *packed;            /* what is unpacked */
+    const struct gpu_cells *cells; /* by which it is digested */
+    struct pack_seen seen[CREW_ITEMS];
+    struct crew_job job;
+};
+
+/* Has the crew do `count` items, and joins what they have seen, in their order. */
+static void do_all(struct matrix_job *m, void (*item)(void *, int64_t), int64_t count)
+{
+    int64_t taken = 0;
+    m->job = (struct crew_job){.item = item, .context = m};
+    crew_begin(&m->job, pack_matrix_bytes(&m->host, m->packed_ld) >= PACK_HELPED_BYTES);
+    while (taken < count) {
+        crew_open(&m->job, accel_min(count, taken + CREW_ITEMS));
+        crew_finish(&m->job, taken + 1);
+        for (const int64_t done = crew_done(&m->job); taken < done; taken++) {
+            const struct pack_seen *seen = &m->seen[taken % CREW_ITEMS];
+            if (m->host.scan)
+                gpu_scan_add(m->host.scan, &seen->scan);
+            pack_digest_add(&m->host, seen->digest);
+        }
+    }
+    crew_end(&m->job);
+}
+
+static void do_chunks(struct matrix_job *m, void (*item)(void *, int64_t))
+{
+    pack_digest_shape(&m->host, m->packed_ld);
+    m->chunk_bytes = pieces_of_matrix(&m->host, m->packed_ld);
+    do_all(m, item, pack_count(&m->host, m->packed_ld, m->chunk_bytes));
+}
+
+/* ---- Digests ---- */
+
+/* Reads a chunk in host memory. */
+static void read_chunk(const struct lane_rectangle *r, int64_t packed_ld, int64_t bytes,
+                       int64_t number, struct pack_seen *seen)
+{
+    struct pack_chunk chunk = pack_chunk_at(r, packed_ld, bytes, number);
+    chunk.packed = pack_host(r, &chunk.piece);
+    chunk.ld = r->ld;
+    pack_chunk_do(&chunk, PACK_READ, 0, seen);
+}
+
+static void digest_item(void *job, int64_t number)
+{
+    struct matrix_job *m = job;
+    read_chunk(&m->host, m->packed_ld, m->chunk_bytes, number, &m->seen[number % CREW_ITEMS]);
+}
+
+/* Digests a cell as the device's flow does that brings it down, in the chunks of that copy. */
+static void digest_cell(void *job, int64_t number)
+{
+    struct matrix_job *m = job;
+    const struct lane_rectangle cell = cells_at(&m->host, m->cells, number);
+    const int64_t ld = pack_ld(cell.rows, cell.size), bytes = pieces_of_cell(&cell, ld),
+                  chunks = pack_count(&cell, ld, bytes);
+    struct pack_seen *all = &m->seen[number % CREW_ITEMS], one;
+    *all = (struct pack_seen){.digest = {{0, 0}}};
+    if (cell.scan)
+        all->scan = gpu_scan_begin(cell.scan->is_double);
+    for (int64_t i = 0; i < chunks; i++) {
+        read_chunk(&cell, ld, bytes, i, &one);
+        all->digest = gpu_digest_join(all->digest, one.digest);
+        if (cell.scan)
+            gpu_scan_add(&all->scan, &one.scan);
+    }
+}
+
+struct gpu_key pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld)
+{
+    struct gpu_key digest;
+    struct matrix_job m = {.host = *from, .packed_ld = device_ld};
+    m.host.digest = &digest;
+    do_chunks(&m, digest_item);
+    return digest;
+}
+
+struct gpu_key pack_matrix_digest_cells(const struct lane_rectangle *from,
+                                        const struct gpu_cells *cells)
+{
+    struct gpu_key digest = cells_shape(from, cells);
+    struct matrix_job m = {
+        .host = *from, .packed_ld = pack_ld(from->rows, from->size), .cells = cells};
+    m.host.digest = &digest;
+    do_all(&m, digest_cell, cells_count(from, cells));
+    return digest;
+}
+
+/* ---- Unpacking ---- */
+
+static void unpack_item(void *job, int64_t number)
+{
+    struct matrix_job *m = job;
+    struct pack_chunk chunk = pack_chunk_at(&m->host, m->packed_ld, m->chunk_bytes, number);
+    chunk.packed = (char *)m->packed + pack_offset(&chunk.piece, &m->host, m->packed_ld);
+    chunk.ld = m->packed_ld;
+    pack_chunk_do(&chunk, PACK_FROM_SLOT, 0, &m->seen[number % CREW_ITEMS]);
+}
+
+void pack_matrix_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld)
+{
+    struct matrix_job m = {.host = *to, .packed_ld = packed_ld, .packed = packed};
+    m.host.streamed = pack_matrix_bytes(to, packed_ld) >= PACK_STREAMED_BYTES;
+    do_chunks(&m, unpack_item);
+}

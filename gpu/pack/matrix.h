@@ -1,0 +1,27 @@
+/*
+ * Whole matrices in host memory: digested as a device's copies would digest them, and unpacked. The
+ * crew (base/thread/crew.h) helps.
+ */
+#ifndef ACCEL_PACK_MATRIX_H
+#define ACCEL_PACK_MATRIX_H
+
+#include "cells.h"
+#include "pack.h"
+
+/* Returns the bytes of the packed form, from the first element to the last. */
+int64_t pack_matrix_bytes(const struct lane_rectangle *r, int64_t packed_ld);
+
+/* Returns the digest that a device's upload gives for a whole rectangle with these elements, or for
+ * its triangle: from->digest. Reads them once, or with from->scan, which wants them aligned,
+ * twice. */
+struct gpu_key pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld);
+
+/* The same for a matrix that has come down in cells, each digested by the device's flow
+ * (flow_copy.host.digest, 0 at first): their digests, by their numbers, joined to cells_shape(). */
+struct gpu_key pack_matrix_digest_cells(const struct lane_rectangle *from,
+                                        const struct gpu_cells *cells);
+
+/* Writes a rectangle from its packed form in host memory. */
+void pack_matrix_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld);
+
+#endif
