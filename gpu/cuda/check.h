@@ -25,12 +25,4 @@ enum gpu_status gpu_check_cusolver(cusolverStatus_t status, const char *function
 #define GPU_CHECK_CUSOLVER(function, ...)                                                          \
     gpu_check_cusolver(cuda_api.function##_p(__VA_ARGS__), #function)
 
-/* Returns the status of a call at once, if that is not GPU_OK: where nothing is to be undone. */
-#define TRY(call)                                                                                  \
-    do {                                                                                           \
-        const enum gpu_status tried = (call);                                                      \
-        if (tried != GPU_OK)                                                                       \
-            return tried;                                                                          \
-    } while (0)
-
 #endif

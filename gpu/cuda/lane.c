@@ -265,15 +265,13 @@ enum gpu_status lane_wait(struct gpu_lane *lane)
     if (lane->quiet && !lane->aside)
         return GPU_OK;
     timing_wait(lane);
-    enum gpu_status status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->stream);
-    if (status == GPU_OK && lane->aside)
-        status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->up);
-    if (status == GPU_OK && lane->aside)
-        status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->down);
-    if (status == GPU_OK && lane->aside && lane->beside)
-        status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->beside);
-    if (status != GPU_OK)
-        return status;
+    GPU_TRY(GPU_CHECK_FINAL(cuStreamSynchronize, lane->stream));
+    if (lane->aside) {
+        GPU_TRY(GPU_CHECK_FINAL(cuStreamSynchronize, lane->up));
+        GPU_TRY(GPU_CHECK_FINAL(cuStreamSynchronize, lane->down));
+        if (lane->beside)
+            GPU_TRY(GPU_CHECK_FINAL(cuStreamSynchronize, lane->beside));
+    }
     lane->quiet = true;
     lane->aside = false;
     lane->unmarked = 0;
@@ -301,17 +299,14 @@ static int64_t workspace_bytes(const struct cuda_device *device)
 
 enum gpu_status lane_prepare_beside(struct gpu_lane *lane)
 {
-    enum gpu_status status = GPU_OK;
     if (!CUDA(cublasSetWorkspace_v2))
         return GPU_UNSUPPORTED;
     if (!lane->workspace) {
         lane->workspace_bytes = workspace_bytes(lane->device);
-        status = GPU_CHECK(cuMemAlloc, &lane->workspace, (size_t)lane->workspace_bytes);
-        lane->made = lane->made || status == GPU_OK;
+        GPU_TRY(GPU_CHECK(cuMemAlloc, &lane->workspace, (size_t)lane->workspace_bytes));
+        lane->made = true;
     }
-    if (status == GPU_OK && !lane->beside)
-        status = GPU_CHECK(cuStreamCreate, &lane->beside, CU_STREAM_NON_BLOCKING);
-    return status;
+    return lane->beside ? GPU_OK : GPU_CHECK(cuStreamCreate, &lane->beside, CU_STREAM_NON_BLOCKING);
 }
 
 enum gpu_status lane_go_beside(struct gpu_lane *lane)
@@ -319,12 +314,9 @@ enum gpu_status lane_go_beside(struct gpu_lane *lane)
     if (lane->is_beside)
         return GPU_OK;
     change_streams(lane);
-    enum gpu_status status = GPU_CHECK_CUBLAS(cublasSetStream_v2, lane->cublas, lane->stream);
-    if (status == GPU_OK)
-        status =
-            GPU_CHECK_CUBLAS(cublasSetWorkspace_v2, lane->cublas,
-                             (void *)(uintptr_t)lane->workspace, (size_t)lane->workspace_bytes);
-    return status;
+    GPU_TRY(GPU_CHECK_CUBLAS(cublasSetStream_v2, lane->cublas, lane->stream));
+    return GPU_CHECK_CUBLAS(cublasSetWorkspace_v2, lane->cublas, (void *)(uintptr_t)lane->workspace,
+                            (size_t)lane->workspace_bytes);
 }
 
 /* Setting the stream takes the workspace back (cuBLAS, cublasSetStream()). */
@@ -351,9 +343,8 @@ enum gpu_status lane_join_default_stream(struct gpu_lane *lane)
 {
     if (lane_default_stream_is_closed())
         return GPU_OK;
-    enum gpu_status status = GPU_CHECK(cuEventRecord, lane->joined, CU_STREAM_LEGACY);
-    return status == GPU_OK ? GPU_CHECK(cuStreamWaitEvent, lane_stream(lane), lane->joined, 0)
-                            : status;
+    GPU_TRY(GPU_CHECK(cuEventRecord, lane->joined, CU_STREAM_LEGACY));
+    return GPU_CHECK(cuStreamWaitEvent, lane_stream(lane), lane->joined, 0);
 }
 
 const struct gpu_copies cuda_copies = {.wait = lane_wait,

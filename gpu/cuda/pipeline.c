@@ -82,7 +82,7 @@ static enum gpu_status begin_put(struct pipeline *p, const struct direction *d,
     else
         p->lane->quiet = false;
     if (c->first && p->steps)
-        TRY(steps_await(p->steps, c->copy->step));
+        GPU_TRY(steps_await(p->steps, c->copy->step));
     if (c->first && p->lane->timing.on)
         lane_copies(p->lane, d->stream, kind_of(d), &of->host,
                     p->steps ? pieces_cell_sent(&of->host, of->device_ld)
@@ -105,7 +105,7 @@ static bool is_marked(struct pipeline *p, const struct direction *d, const struc
 /* Puts the copies of parts of a chunk that goes up on the stream, up to part number `done`. */
 static enum gpu_status put_early(struct pipeline *p, struct pipeline_chunk *c, int64_t done)
 {
-    TRY(begin_put(p, &p->up, c));
+    GPU_TRY(begin_put(p, &p->up, c));
     return send_parts(p->up.stream, c, done);
 }
 
@@ -121,7 +121,7 @@ static enum gpu_status put_chunk(struct pipeline *p, const struct direction *d,
     if (status != GPU_OK)
         return status;
     if (is_marked(p, d, c)) {
-        TRY(GPU_CHECK(cuEventRecord, c->slot->done, d->stream));
+        GPU_TRY(GPU_CHECK(cuEventRecord, c->slot->done, d->stream));
         c->slot->marked = true;
     }
     return c->last && p->steps ? steps_put(p->steps, c->copy->step) : GPU_OK;
@@ -290,7 +290,7 @@ static void take_arrived(struct pipeline *p)
 enum gpu_status pipeline_wait_down(struct pipeline *p)
 {
     struct direction *down = &p->down;
-    TRY(slot_wait(p->lane, down, chunk_of(p, down, down->under_way)->slot));
+    GPU_TRY(slot_wait(p->lane, down, chunk_of(p, down, down->under_way)->slot));
     take_arrived(p);
     return GPU_OK;
 }

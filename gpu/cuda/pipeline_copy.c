@@ -121,15 +121,15 @@ enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rec
     const int64_t bytes = pack_matrix_bytes(to, device_ld);
     if (bytes == 0)
         return GPU_OK;
-    TRY(prepare_landing(lane, bytes, &landing));
+    GPU_TRY(prepare_landing(lane, bytes, &landing));
     if (!landing)
         return download_aside(lane, to, device, device_ld);
     lane_copies(lane, lane->stream, GPU_STEP_DOWN, to, to->rows * to->cols * to->size);
     const enum gpu_status sent =
         GPU_CHECK(cuMemcpyDtoHAsync, landing, device, (size_t)bytes, lane_stream(lane));
     timing_end(lane, lane->stream, GPU_STEP_DOWN);
-    TRY(sent);
-    TRY(lane_wait(lane));
+    GPU_TRY(sent);
+    GPU_TRY(lane_wait(lane));
     pack_matrix_unpack(to, landing, device_ld);
     return GPU_OK;
 }

@@ -8,7 +8,7 @@ static enum gpu_status divide_ring(struct steps *steps)
 {
     struct gpu_lane *lane = steps->pipeline.lane;
     struct direction *up = &steps->pipeline.up, *down = &steps->pipeline.down;
-    TRY(ring_choose(down, lane, true, 2 * crew_size()));
+    GPU_TRY(ring_choose(down, lane, true, 2 * crew_size()));
     *up = *down;
     up->base = down->slots /= 2;
     up->slots -= down->slots;
@@ -39,9 +39,9 @@ static enum gpu_status put_kernel(struct steps *steps, const struct schedule_ste
     const bool beside =
         steps->beside && schedule_goes_beside(steps->flow->schedule, step->i, step->j);
     struct gpu_lane *lane = steps->pipeline.lane;
-    TRY(beside ? lane_go_beside(lane) : lane_go_back(lane));
-    TRY(steps_await(steps, step));
-    TRY(steps->flow->compute(steps->flow->context, step));
+    GPU_TRY(beside ? lane_go_beside(lane) : lane_go_back(lane));
+    GPU_TRY(steps_await(steps, step));
+    GPU_TRY(steps->flow->compute(steps->flow->context, step));
     return steps_put(steps, step);
 }
 
@@ -145,9 +145,9 @@ static enum gpu_status settle(struct steps *steps, enum gpu_status status)
 static enum gpu_status run(struct steps *steps, struct gpu_lane *lane)
 {
     struct pipeline *p = &steps->pipeline;
-    TRY(lane_wait(lane));
-    TRY(steps_prepare(steps));
-    TRY(divide_ring(steps));
+    GPU_TRY(lane_wait(lane));
+    GPU_TRY(steps_prepare(steps));
+    GPU_TRY(divide_ring(steps));
     pipeline_begin(p, lane, steps, true);
     p->is_idle = true;
     enum gpu_status status = run_steps(steps);

@@ -68,7 +68,7 @@ enum gpu_status send_parts(CUstream stream, struct pipeline_chunk *c, int64_t do
             c->early++;
         }
         if (some.cols > 0)
-            TRY(send_some(stream, c, &some));
+            GPU_TRY(send_some(stream, c, &some));
     }
     return GPU_OK;
 }

@@ -10,12 +10,12 @@ enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots)
 {
     if (!ring->memory) {
         void *memory = NULL;
-        TRY(GPU_CHECK(cuMemHostAlloc, &memory, (size_t)slots * LANE_SLOT_BYTES, 0));
+        GPU_TRY(GPU_CHECK(cuMemHostAlloc, &memory, (size_t)slots * LANE_SLOT_BYTES, 0));
         ring->memory = memory;
     }
     for (int i = 0; i < slots; i++)
         if (!ring->slot[i].done)
-            TRY(GPU_CHECK(cuEventCreate, &ring->slot[i].done, CU_EVENT_DISABLE_TIMING));
+            GPU_TRY(GPU_CHECK(cuEventCreate, &ring->slot[i].done, CU_EVENT_DISABLE_TIMING));
     return GPU_OK;
 }
 
@@ -67,7 +67,7 @@ enum gpu_status slot_wait(struct gpu_lane *lane, struct direction *d, const stru
     }
     if (!marked)
         return lane_wait(lane);
-    TRY(GPU_CHECK_FINAL(cuEventSynchronize, marked->done));
+    GPU_TRY(GPU_CHECK_FINAL(cuEventSynchronize, marked->done));
     *d->copied = marked->copy;
     return GPU_OK;
 }

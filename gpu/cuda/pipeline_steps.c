@@ -30,15 +30,15 @@ static enum gpu_status count_beside(struct steps *steps)
 enum gpu_status steps_prepare(struct steps *steps)
 {
     struct gpu_lane *lane = steps->pipeline.lane;
-    TRY(count_beside(steps));
+    GPU_TRY(count_beside(steps));
     const int streams = steps->beside ? LANE_STREAMS : SCHEDULE_ENGINES;
     lane->made = lane->made || !lane->down;
-    TRY(make_stream(&lane->up));
-    TRY(make_stream(&lane->down));
+    GPU_TRY(make_stream(&lane->up));
+    GPU_TRY(make_stream(&lane->down));
     for (int e = 0; e < streams * LANE_STEPS; e++)
         if (!lane->step[e / LANE_STEPS][e % LANE_STEPS])
-            TRY(GPU_CHECK(cuEventCreate, &lane->step[e / LANE_STEPS][e % LANE_STEPS],
-                          CU_EVENT_DISABLE_TIMING));
+            GPU_TRY(GPU_CHECK(cuEventCreate, &lane->step[e / LANE_STEPS][e % LANE_STEPS],
+                              CU_EVENT_DISABLE_TIMING));
     for (int e = 0; e < SCHEDULE_ENGINES; e++)
         steps_find(steps, e, 0);
     return GPU_OK;
@@ -148,9 +148,9 @@ enum gpu_status steps_await(struct steps *steps, const struct schedule_step *ste
     for (int e = 0; e < SCHEDULE_ENGINES; e++) {
         const int beside = e == COMPUTE && steps->beside ? steps->beside[step->after[e]] : 0;
         if (own != e)
-            TRY(await_stream(steps, engine, e, step->after[e] - beside));
+            GPU_TRY(await_stream(steps, engine, e, step->after[e] - beside));
         if (own != LANE_BESIDE)
-            TRY(await_stream(steps, engine, LANE_BESIDE, beside));
+            GPU_TRY(await_stream(steps, engine, LANE_BESIDE, beside));
     }
     return GPU_OK;
 }

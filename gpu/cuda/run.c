@@ -16,9 +16,7 @@ static enum gpu_status take_by(struct gpu_work *work, pool_getter *get, int64_t 
     bool grew;
     if (work->blocks == WORK_BLOCKS)
         return GPU_UNSUPPORTED;
-    enum gpu_status status = get(work->lane->device, bytes, memory, &grew);
-    if (status != GPU_OK)
-        return status;
+    GPU_TRY(get(work->lane->device, bytes, memory, &grew));
     work->block[work->blocks++] = *memory;
     if (grew)
         gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes);
@@ -50,10 +48,9 @@ static bool find(struct gpu_work *work, const struct gpu_key *key, gpu_address *
 
 static enum gpu_status keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key)
 {
-    const enum gpu_status status = lane_wait(work->lane);
-    if (status == GPU_OK)
-        pool_keep(work->lane->device, memory, key);
-    return status;
+    GPU_TRY(lane_wait(work->lane));
+    pool_keep(work->lane->device, memory, key);
+    return GPU_OK;
 }
 
 static void forget(struct gpu_work *work, const struct gpu_key *key)
@@ -147,13 +144,11 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
 {
     const struct accel_op *op = work->call->op;
     struct precision precision;
-    enum gpu_status status = lane_acquire(device, !work->host->hurries, &work->lane);
     *well = false;
-    if (status != GPU_OK)
-        return status;
+    GPU_TRY(lane_acquire(device, !work->host->hurries, &work->lane));
     if (work->host->steps)
         timing_start(work->lane);
-    status = precision_begin(&precision, work);
+    enum gpu_status status = precision_begin(&precision, work);
     if (status == GPU_OK && !only_host_writes(work->call))
         status = lane_join_default_stream(work->lane);
     if (status == GPU_OK && work->host->migrates)
