@@ -77,7 +77,7 @@ enum gpu_status ring_choose(struct direction *d, struct gpu_lane *lane, bool wid
  * calling thread from its other work: after a no, it is not asked again for a moment. */
 bool slot_look(struct direction *d, const struct lane_slot *slot, enum gpu_status *status);
 
-/* Waits until a slot is free. */
+/* Waits until a slot is free, of which that is not known. */
 enum gpu_status slot_wait(struct gpu_lane *lane, struct direction *d, const struct lane_slot *slot);
 
 /* ---- The driver's copies (pipeline_send.c) ---- */

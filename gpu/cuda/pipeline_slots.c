@@ -54,12 +54,10 @@ bool slot_look(struct direction *d, const struct lane_slot *slot, enum gpu_statu
     return *status == GPU_OK;
 }
 
-/* The event of a later copy tells that this one is done, too; without one, wait for the stream. */
+/* The event of a later copy tells that this one is done, too; without one, the stream's end does. */
 enum gpu_status slot_wait(struct gpu_lane *lane, struct direction *d, const struct lane_slot *slot)
 {
     const struct lane_slot *marked = NULL;
-    if (slot->copy <= *d->copied)
-        return GPU_OK;
     for (int i = 0; i < LANE_WIDE_SLOTS; i++) {
         const struct lane_slot *other = &d->ring->slot[i];
         if (other->marked && other->copy >= slot->copy && (!marked || other->copy < marked->copy))
