@@ -49,7 +49,7 @@ static double least(double a, double b)
 }
 
 /* Sets the sums, and the fastest, of the links of those that share a device's port. */
-static void sum_port(const struct split_device *device, const int *on, int count, int port,
+static void sum_port(const struct split_device *device, const int *on, int count, int64_t port,
                      struct schedule_rates *sum, struct schedule_rates *most)
 {
     *sum = *most = (struct schedule_rates){.up = 0};

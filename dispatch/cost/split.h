@@ -22,9 +22,12 @@ struct split_device {
      * call, or 0. */
     struct schedule_rates rates;
     int64_t memory_bytes; /* that may be used */
-    int port; /* devices with the same one share a link, as fast as the fastest of theirs; 0: it has
-                 one of its own */
+    /* Devices with the same one share a link, as fast as the fastest of theirs; 0: it has one of
+     * its own */
+    int64_t port;
 };
+_Static_assert(sizeof(struct split_device) == sizeof(struct schedule_rates) + 16,
+               "without padding: it is a part of a cache key");
 
 struct split_part {
     int device;

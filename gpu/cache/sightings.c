@@ -1,9 +1,8 @@
 #include "sightings.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/thread/forks.h"
+#include "base/memory/lru.h"
 #include "base/memory/written.h"
 
 /* A set holds all operands whose keys have the same hash. */
@@ -29,16 +28,16 @@ enum { WORTH_REUSES = 11 };
  * often. */
 enum { VAIN_SHIFT = 3, VAIN_MOST = 6 };
 
-static struct seen {
-    const void *ptr;
-    int64_t rows, cols, ld;
-    enum accel_dtype dtype;
-    char triangle;
+struct seen {
+    struct lru_entry lru;
+    struct seen_key {
+        const void *ptr;
+        int64_t rows, cols, ld, dtype, triangle;
+    } key;
     bool kept;
     /* MISS for each miss, less 1 for each hit; calls that do not digest it, from now on */
     int doubt, rest;
-    uint64_t used; /* 0: the entry is free */
-    struct gpu_key key;
+    struct gpu_key digest;
     struct gpu_cells cells; /* by which that is the digest */
     struct sighting_watch watch;
     bool is_result;   /* a call has written what is kept */
@@ -47,42 +46,32 @@ static struct seen {
     bool unwatched;   /* not by calls that digest it, for good */
     double missed_ms; /* by calls on the CPU */
     int vain;         /* watches that ended early */
-} table[SETS][WAYS];
-static uint64_t now;
+};
+LRU(table, seen, SETS, WAYS);
 static int unread;        /* results that have been kept, less READ_WORTH for each that was found */
 static int resting;       /* results that were not kept for that */
 static atomic_int proved; /* entries whose watch has proved something */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-FORKS_LOCK(lock);
 
 /* In the child of a fork, which has no device. */
 static void forget(void)
 {
-    if (now > 0) /* else its pages stay untouched */
-        memset(table, 0, sizeof table);
+    if (table.now > 0) /* else its pages stay untouched */
+        lru_clear(&table);
     unread = resting = 0;
     atomic_store(&proved, 0);
 }
 FORKS_CHILD(forget);
 
-static struct seen *set_of(const struct accel_span *x)
+static struct seen_key key_of(const struct accel_span *x)
 {
-    const int64_t words[] = {
-        (int64_t)(uintptr_t)x->ptr, x->rows, x->cols, x->ld, x->dtype, x->triangle};
-    return table[gpu_digest_columns((const char *)words, sizeof words, 1, sizeof words).word[0] %
-                 SETS];
+    return (struct seen_key){x->ptr, x->rows, x->cols, x->ld, x->dtype, x->triangle};
 }
 
 /* With the lock. Returns NULL if the operand has not been seen. */
 static struct seen *find(const struct accel_span *x)
 {
-    struct seen *set = set_of(x);
-    for (int i = 0; i < WAYS; i++)
-        if (set[i].used && set[i].ptr == x->ptr && set[i].rows == x->rows &&
-            set[i].cols == x->cols && set[i].ld == x->ld && set[i].dtype == x->dtype &&
-            set[i].triangle == x->triangle)
-            return &set[i];
-    return NULL;
+    const struct seen_key key = key_of(x);
+    return lru_lookup(&table, &key);
 }
 
 /* With the lock. Returns the watch that the caller is to end without it. */
@@ -100,32 +89,27 @@ static uint64_t end_watch(struct seen *seen)
     return watch;
 }
 
-/* With the lock. In place of the one that has not been seen for longest, whose watch it returns. */
-static uint64_t add(const struct accel_span *x)
+/* With the lock. Notes one that has not been seen. Ends the watch of the one that is evicted:
+ * *left, which the caller is to end without the lock, or 0. */
+static struct seen *add(const struct accel_span *x, uint64_t *left)
 {
-    struct seen *set = set_of(x), *oldest = set;
-    for (int i = 1; i < WAYS; i++)
-        if (set[i].used < oldest->used)
-            oldest = &set[i];
-    const uint64_t watch = end_watch(oldest);
-    *oldest = (struct seen){.ptr = x->ptr,
-                            .rows = x->rows,
-                            .cols = x->cols,
-                            .ld = x->ld,
-                            .dtype = x->dtype,
-                            .triangle = x->triangle,
-                            .used = ++now};
-    return watch;
+    const struct seen_key key = key_of(x);
+    struct seen *seen = lru_insert(&table, &key);
+    *left = end_watch(seen);
+    *seen = (struct seen){.lru = seen->lru, .key = key};
+    return seen;
 }
 
 /* With the lock. Returns an operand that a call reads; NULL if it has not been seen before: now it
- * has been. *left: the watch that the caller is to end without the lock, or 0. */
+ * has been. *left: as for add(). */
 static struct seen *meet(const struct accel_span *x, uint64_t *left)
 {
     struct seen *seen = find(x);
-    *left = seen ? 0 : add(x);
+    *left = 0;
     if (seen)
-        seen->used = ++now;
+        lru_touch(&table, seen);
+    else
+        add(x, left);
     return seen;
 }
 
@@ -133,13 +117,13 @@ enum sighting sightings_see(const struct accel_span *x)
 {
     enum sighting how = SIGHTING_PLAIN;
     uint64_t left;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     struct seen *seen = meet(x, &left);
     if (seen && seen->rest > 0 && !seen->watch.proved)
         seen->rest--;
     else if (seen)
         how = seen->kept ? SIGHTING_LOOK : SIGHTING_KEEP;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     written_leave(left);
     return how;
 }
@@ -154,9 +138,9 @@ static void doubt(struct seen *seen, int more, int most)
 
 bool sightings_want_results(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     const bool want = unread < UNREAD_MOST || ++resting % RESULTS_REST == 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     return want;
 }
 
@@ -164,17 +148,17 @@ bool sightings_write(const struct accel_span *x, struct gpu_key *old)
 {
     uint64_t left = 0;
     bool had = false;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     if (seen) {
         had = seen->kept;
-        *old = seen->key;
+        *old = seen->digest;
         if (had && !seen->found && !seen->is_result)
             doubt(seen, WASTED, 2 * MISS - 1);
         seen->kept = false;
         left = end_watch(seen);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     written_leave(left);
     return had;
 }
@@ -184,7 +168,7 @@ static void keep(struct seen *seen, const struct gpu_key *key, struct gpu_cells 
                  bool is_result)
 {
     seen->kept = true;
-    seen->key = *key;
+    seen->digest = *key;
     seen->cells = cells;
     seen->is_result = is_result;
     seen->found = false;
@@ -194,28 +178,27 @@ void sightings_kept_result(const struct accel_span *x, const struct gpu_key *key
                            struct gpu_cells cells)
 {
     uint64_t left = 0;
-    pthread_mutex_lock(&lock);
-    if (!find(x))
-        left = add(x);
-    keep(find(x), key, cells, true);
+    pthread_mutex_lock(&table.lock);
+    struct seen *seen = find(x);
+    keep(seen ? seen : add(x, &left), key, cells, true);
     unread += unread < UNREAD_MOST;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     written_leave(left);
 }
 
 void sightings_kept(const struct accel_span *x, const struct gpu_key *key)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     if (seen)
         keep(seen, key, (struct gpu_cells){0, 0}, false);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
 }
 
 enum sighting sightings_looked(const struct accel_span *x, bool found)
 {
     enum sighting how = SIGHTING_PLAIN;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     if (seen && found) {
         seen->doubt -= seen->doubt > 0;
@@ -227,41 +210,41 @@ enum sighting sightings_looked(const struct accel_span *x, bool found)
         doubt(seen, MISS, MISS);
         how = seen->doubt == MISS ? SIGHTING_KEEP : SIGHTING_PLAIN;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     return how;
 }
 
 bool sightings_expect(const struct accel_span *x, struct gpu_key *key)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     const struct seen *seen = find(x);
     const bool expected =
         seen && seen->kept && (seen->watch.proved || (seen->doubt == 0 && seen->rest == 0));
     if (expected)
-        *key = seen->key;
-    pthread_mutex_unlock(&lock);
+        *key = seen->digest;
+    pthread_mutex_unlock(&table.lock);
     return expected;
 }
 
 bool sightings_expect_result(const struct accel_span *x, struct gpu_key *key)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     const struct seen *seen = find(x);
     const bool expected = seen && seen->kept && seen->is_result && seen->rest == 0;
     if (expected)
-        *key = seen->key;
-    pthread_mutex_unlock(&lock);
+        *key = seen->digest;
+    pthread_mutex_unlock(&table.lock);
     return expected;
 }
 
 struct gpu_cells sightings_cells(const struct accel_span *x)
 {
     struct gpu_cells cells = {0, 0};
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     const struct seen *seen = find(x);
     if (seen && seen->kept)
         cells = seen->cells;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     return cells;
 }
 
@@ -270,12 +253,12 @@ struct gpu_cells sightings_cells(const struct accel_span *x)
 struct sighting_watch sightings_watch(const struct accel_span *x, bool *may)
 {
     struct sighting_watch watch = {.watch = 0};
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     const struct seen *seen = find(x);
     if (seen)
         watch = seen->watch;
     *may = seen && !seen->unwatched;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     return watch;
 }
 
@@ -284,14 +267,14 @@ static bool is_within(const struct accel_span *x, const struct seen *seen, int64
                       int64_t *col)
 {
     const int64_t size = (int64_t)accel_dtype_size(x->dtype);
-    const int64_t bytes = (int64_t)((uintptr_t)x->ptr - (uintptr_t)seen->ptr);
-    if (seen->dtype != x->dtype || seen->ld != x->ld || seen->triangle || x->triangle ||
-        (uintptr_t)x->ptr < (uintptr_t)seen->ptr || bytes % size != 0)
+    const int64_t bytes = (int64_t)((uintptr_t)x->ptr - (uintptr_t)seen->key.ptr);
+    if (seen->key.dtype != x->dtype || seen->key.ld != x->ld || seen->key.triangle || x->triangle ||
+        (uintptr_t)x->ptr < (uintptr_t)seen->key.ptr || bytes % size != 0)
         return false;
     *row = bytes / size % x->ld;
     *col = bytes / size / x->ld;
-    return *row + x->rows <= seen->rows && *col + x->cols <= seen->cols &&
-           (x->rows < seen->rows || x->cols < seen->cols);
+    return *row + x->rows <= seen->key.rows && *col + x->cols <= seen->key.cols &&
+           (x->rows < seen->key.rows || x->cols < seen->key.cols);
 }
 
 struct sighting_watch sightings_around(const struct accel_span *x, struct accel_span *larger,
@@ -300,55 +283,55 @@ struct sighting_watch sightings_around(const struct accel_span *x, struct accel_
     struct sighting_watch watch = {.watch = 0};
     if (!sightings_any_proved())
         return watch;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     for (int i = 0; !watch.watch && i < SETS * WAYS; i++) {
-        struct seen *seen = &table[i / WAYS][i % WAYS];
+        struct seen *seen = &table_entries[i];
         if (!seen->watch.proved || !is_within(x, seen, row, col))
             continue;
-        seen->used = ++now;
+        lru_touch(&table, seen);
         watch = seen->watch;
         *larger = *x;
-        larger->ptr = (void *)(uintptr_t)seen->ptr;
-        larger->rows = seen->rows;
-        larger->cols = seen->cols;
+        larger->ptr = (void *)(uintptr_t)seen->key.ptr;
+        larger->rows = seen->key.rows;
+        larger->cols = seen->key.cols;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     return watch;
 }
 
 void sightings_watched(const struct accel_span *x, const struct sighting_watch *w)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     const bool takes = seen && (!seen->watch.watch || seen->watch.watch == w->watch);
     if (takes) {
         atomic_fetch_add(&proved, w->proved - seen->watch.proved);
         seen->watch = *w;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     if (!takes)
         written_leave(w->watch);
 }
 
 void sightings_unchanged(const struct accel_span *x, uint64_t watch)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     if (seen && seen->watch.watch == watch && seen->reuses < WORTH_REUSES)
         seen->reuses++;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
 }
 
 void sightings_written(const struct accel_span *x, uint64_t watch)
 {
     uint64_t left = 0;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     if (seen && watch && seen->watch.watch == watch) {
         seen->unwatched = seen->reuses < WORTH_REUSES;
         left = end_watch(seen);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     written_leave(left);
 }
 
@@ -356,14 +339,14 @@ void sightings_gone(const struct gpu_key *key)
 {
     uint64_t left[SETS * WAYS];
     int count = 0;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     for (int i = 0; i < SETS * WAYS; i++) {
-        struct seen *seen = &table[i / WAYS][i % WAYS];
-        const struct gpu_key *of = seen->watch.proved ? &seen->watch.key : &seen->key;
+        struct seen *seen = &table_entries[i];
+        const struct gpu_key *of = seen->watch.proved ? &seen->watch.key : &seen->digest;
         if (seen->watch.watch && gpu_key_is(of, key))
             left[count++] = end_watch(seen);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     for (int i = 0; i < count; i++)
         written_leave(left[i]);
 }
@@ -376,7 +359,7 @@ enum sighting_step sightings_miss(const struct accel_span *x, double gain_ms, do
     enum sighting_step step = SIGHTING_WAIT;
     uint64_t left;
     *watch = 0;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     struct seen *seen = meet(x, &left);
     if (seen) {
         seen->missed_ms += gain_ms;
@@ -388,27 +371,27 @@ enum sighting_step sightings_miss(const struct accel_span *x, double gain_ms, do
             seen->missed_ms = 0;
         }
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
     written_leave(left);
     return step;
 }
 
 void sightings_not_watched(const struct accel_span *x)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     if (seen)
         seen->vain += seen->vain < VAIN_MOST;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
 }
 
 void sightings_bring(const struct accel_span *x)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     if (seen)
         seen->missed_ms = 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&table.lock);
 }
 
 bool sightings_any_proved(void)

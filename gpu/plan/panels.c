@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory/lru.h"
 #include "call/call.h"
-#include "memo.h"
 #include "gpu/pack/pieces.h"
 #include "schedule_plan.h"
 
@@ -503,30 +503,20 @@ static bool make_one(struct panels *p, const struct panels_call *call, int numbe
     return p->times.first >= 0;
 }
 
-/* What is remembered of the schedules of a call. */
-struct chosen {
-    int number; /* of the fastest; negative: there is none */
-    double ms;
+/* What was chosen for calls before. */
+struct cached_panels {
+    struct lru_entry lru;
+    struct panels_key {
+        struct panels_call call;
+        struct schedule_rates rates;
+        int64_t memory_bytes;
+    } key;
+    struct panels_chosen {
+        int64_t number; /* of the fastest; negative: there is none */
+        double ms;
+    } value;
 };
-
-static struct gpu_key key_of(const struct panels_call *call, const struct schedule_rates *rates,
-                             int64_t memory_bytes)
-{
-    struct {
-        int64_t call[9];
-        struct schedule_rates rates; /* without gaps */
-        double per_term;
-    } words = {{call->kind, call->across + 2 * call->other_across + 4 * call->triangle, call->m,
-                call->n, call->order, call->sweeps, call->size, memory_bytes, 0},
-               *rates,
-               call->per_term};
-    for (int i = 0; i < call->sweeps; i++) {
-        const struct panels_sweep *sweep = &call->sweep[i];
-        words.call[8] = 32 * words.call[8] + 16 * sweep->reflects + 8 * sweep->from_panel +
-                        4 * sweep->to_panel + 2 * sweep->backwards + sweep->above;
-    }
-    return gpu_digest_columns((const char *)&words, sizeof words, 1, sizeof words);
-}
+LRU(known_panels, cached_panels, 64, 4);
 
 /* Makes the fastest schedule that takes less than less_ms. Returns its number; negative: there is
  * none. */
@@ -554,22 +544,23 @@ static int make_fastest(struct panels *p, const struct panels_call *call,
 static bool make(struct panels *p, const struct panels_call *call,
                  const struct schedule_rates *rates, int64_t memory_bytes, double less_ms)
 {
-    const struct gpu_key key = key_of(call, rates, memory_bytes);
-    struct chosen chosen;
-    if (memo_find(key, &chosen, sizeof chosen))
-        return chosen.number >= 0 && make_one(p, call, chosen.number, rates, memory_bytes);
+    const struct panels_key key = {*call, *rates, memory_bytes};
+    struct panels_chosen chosen;
+    if (lru_get(&known_panels, &key, &chosen))
+        return chosen.number >= 0 && make_one(p, call, (int)chosen.number, rates, memory_bytes);
     chosen.number = make_fastest(p, call, rates, memory_bytes, less_ms);
     chosen.ms = chosen.number >= 0 ? p->schedule.ms : -1;
-    memo_keep(key, &chosen, sizeof chosen);
+    lru_put(&known_panels, &key, &chosen);
     return chosen.number >= 0;
 }
 
 static double ms_of(const struct panels_call *call, const struct schedule_rates *rates,
                     int64_t memory_bytes, double less_ms)
 {
-    struct chosen chosen;
+    const struct panels_key key = {*call, *rates, memory_bytes};
+    struct panels_chosen chosen;
     struct panels p;
-    if (memo_find(key_of(call, rates, memory_bytes), &chosen, sizeof chosen))
+    if (lru_get(&known_panels, &key, &chosen))
         return chosen.ms;
     if (!make(&p, call, rates, memory_bytes, less_ms))
         return -1;

@@ -47,18 +47,20 @@ enum { PANELS_SWEEPS = 2 };
 
 struct panels_call {
     enum panels_kind kind;
+    int sweeps; /* apply */
+    struct panels_sweep sweep[PANELS_SWEEPS];
     bool across; /* the matrix in panels is seen transposed: of Cholesky an upper triangle; m = n */
     bool other_across; /* apply: so is the other one */
     /* apply: of both matrices the lower triangle; a panel begins at its diagonal, and each sweep
      * there; m = n = order */
     bool triangle;
-    int64_t m, n;  /* of the matrix that is in panels */
-    int64_t order; /* apply: the columns of the other matrix, at most m; it has m rows */
-    int sweeps;    /* apply */
-    struct panels_sweep sweep[PANELS_SWEEPS];
-    int64_t size;    /* bytes of an element */
-    double per_term; /* real operations for each multiply-add */
+    uint8_t unused[3]; /* 0, in place of padding */
+    int64_t m, n;      /* of the matrix that is in panels */
+    int64_t order;     /* apply: the columns of the other matrix, at most m; it has m rows */
+    int64_t size;      /* bytes of an element */
+    double per_term;   /* real operations for each multiply-add */
 };
+_Static_assert(sizeof(struct panels_call) == 24 + 5 * 8, "without padding: it is a cache key");
 
 /* More panels than these, or narrower ones than the other, are not worth it: what has to come up
  * again grows with their number. A block may be narrower: of a tall matrix, what blocks leave makes

@@ -54,30 +54,32 @@ struct schedule_sharing {
 struct schedule_call {
     enum schedule_kind kind;
     bool two;
-    bool one_way;    /* rank-k of two factors: C is the triangle of A B' alone */
-    bool up;         /* multiply and solve: A is an upper triangle; one way: C is that of B A' */
-    bool reads;      /* C goes up, too: always so if it is overwritten and k > 0 */
-    int64_t m, n, k; /* k = 0: only C is scaled */
-    /* Rank-k: rows come in two groups, the first `head` of them, fewer than m, and the others. Of
-     * C, blocks between these groups may not be computed, as bits. Both are 0 if C is on the
-     * device. */
+    bool one_way; /* rank-k of two factors: C is the triangle of A B' alone */
+    bool up;      /* multiply and solve: A is an upper triangle; one way: C is that of B A' */
+    bool reads;   /* C goes up, too: always so if it is overwritten and k > 0 */
+    /* Rank-k: of C, the blocks between `head` rows and the others that are not computed, as
+     * bits */
+    uint16_t omits;
+    bool across[SCHEDULE_OPERANDS];   /* is stored transposed */
+    bool in_place[SCHEDULE_OPERANDS]; /* on the device already */
+    int64_t m, n, k;                  /* k = 0: only C is scaled */
+    /* Rank-k: rows come in two groups, the first `head` of them, fewer than m, and the others. This
+     * and `omits` are 0 if C is on the device. */
     int64_t head;
-    unsigned omits;
     /* The most rows, columns and depth of a product's block, and the most columns of a panel; below
      * 64 or a multiple of it; 0: any. */
     int64_t most, widest;
     /* A batch: its products, a group has at most `widest` of them. */
     int64_t products;
     struct schedule_sharing sharing[SCHEDULE_OPERANDS];
-    double per_term;                  /* real operations for each multiply-add */
-    int64_t size[SCHEDULE_OPERANDS];  /* bytes of an element */
-    bool across[SCHEDULE_OPERANDS];   /* is stored transposed */
-    bool in_place[SCHEDULE_OPERANDS]; /* on the device already */
+    double per_term;                 /* real operations for each multiply-add */
+    int64_t size[SCHEDULE_OPERANDS]; /* bytes of an element */
     /* The share of an operand's bytes that come from other devices' memory, at rates->peer; 0:
      * none. Which cells those are, is not said here: each cell's copy takes the average, and counts
      * as one from the host's memory. */
     double lent[SCHEDULE_OPERANDS];
 };
+_Static_assert(sizeof(struct schedule_call) == 16 + 20 * 8, "without padding: it is a cache key");
 
 /* Returns whether C is overwritten in panels of whole columns. */
 static inline bool schedule_in_panels(const struct schedule_call *call)
@@ -123,6 +125,9 @@ struct schedule_rates {
     struct short_columns short_up, short_down;
     struct block_paces paces; /* of products, in these operations */
 };
+_Static_assert(sizeof(struct schedule_rates) ==
+                   17 * 8 + 2 * sizeof(struct short_columns) + sizeof(struct block_paces),
+               "without padding: they are a part of a cache key");
 
 /* Our own kernel solves by triangles of so many rows, and products do the rest; by a triangle of
  * fewer rows than the least, the device's BLAS solves. */

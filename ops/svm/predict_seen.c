@@ -4,43 +4,36 @@
  * many as there have been is a good guess. A wrong hint costs time, and nothing else: what is on
  * the device is known by its content (predict_content.c).
  */
-#include <pthread.h>
-
-#include "base/thread/forks.h"
+#include "base/memory/lru.h"
 #include "predict.h"
 
-enum { MODELS = 64 };
-
-static struct model {
-    const void *first, *last;
-    int64_t vectors;
+struct model {
+    struct lru_entry lru;
+    struct model_key {
+        const void *first, *last;
+        int64_t vectors;
+    } key;
+    bool sampled;
     struct svm_sighting sighting;
-    uint64_t used;
-} models[MODELS];
-static uint64_t now;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-FORKS_LOCK(lock);
+};
+LRU(models, model, 8, 8);
 
 static const void *address_of(const struct svm_view *view, int i)
 {
     return view->dense ? (const void *)view->dense[i].values : view->nodes[i];
 }
 
-/* With the lock. Returns the model's place, or the one that has not been used for longest,
- * emptied. */
+/* With the lock. Returns the model's entry, a new one if it has none. */
 static struct model *find(const struct svm_view *view)
 {
-    const void *first = address_of(view, 0), *last = address_of(view, view->vectors - 1);
-    struct model *oldest = &models[0];
-    for (int i = 0; i < MODELS; i++) {
-        struct model *model = &models[i];
-        if (model->first == first && model->last == last && model->vectors == view->vectors)
-            return model;
-        if (model->used < oldest->used)
-            oldest = model;
+    const struct model_key key = {address_of(view, 0), address_of(view, view->vectors - 1),
+                                  view->vectors};
+    struct model *model = lru_lookup(&models, &key);
+    if (!model) {
+        model = lru_insert(&models, &key);
+        *model = (struct model){.lru = model->lru, .key = key};
     }
-    *oldest = (struct model){.first = first, .last = last, .vectors = view->vectors};
-    return oldest;
+    return model;
 }
 
 /* Returns how many elements x has that y lacks; the indices ascend. */
@@ -85,32 +78,33 @@ static void sample(const struct svm_view *view, struct svm_sighting *sighting)
 
 struct svm_sighting svm_sight(const struct svm_view *view)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&models.lock);
     struct model *model = find(view);
-    if (model->used == 0)
+    if (!model->sampled)
         sample(view, &model->sighting);
-    model->used = ++now;
+    model->sampled = true;
+    lru_touch(&models, model);
     if (model->sighting.seen < INT32_MAX)
         model->sighting.seen++;
     const struct svm_sighting sighting = model->sighting;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&models.lock);
     return sighting;
 }
 
 void svm_sight_found(const struct svm_view *view)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&models.lock);
     struct svm_sighting *sighting = &find(view)->sighting;
     sighting->resident = true;
     if (sighting->hits < INT32_MAX)
         sighting->hits++;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&models.lock);
 }
 
 void svm_sight_put(const struct svm_view *view, bool surprised)
 {
     const int enough = 8, most = 20; /* predictions that putting vectors on the device costs */
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&models.lock);
     struct svm_sighting *sighting = &find(view)->sighting;
     const bool changed = sighting->resident && surprised;
     if (changed)
@@ -119,22 +113,22 @@ void svm_sight_put(const struct svm_view *view, bool surprised)
                                                      : most;
     sighting->resident = !changed || sighting->misses == 0;
     sighting->hits = sighting->seen = 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&models.lock);
 }
 
 void svm_sight_refused(const struct svm_view *view)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&models.lock);
     find(view)->sighting.refused = true;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&models.lock);
 }
 
 void svm_sight_vector(const struct svm_view *view, bool far)
 {
     const int enough = 8;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&models.lock);
     struct svm_sighting *sighting = &find(view)->sighting;
     sighting->far = far ? sighting->far + 1 : 0;
     sighting->refused = sighting->refused || sighting->far >= enough;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&models.lock);
 }
