@@ -12,6 +12,7 @@
 
 #include "base/thread/clock.h"
 #include "base/file/file.h"
+#include "base/memory/hash.h"
 #include "base/text/text.h"
 #include "ops/op.h"
 
@@ -74,7 +75,7 @@ struct totals {
     struct about about[TOTALS_ABOUTS][2]; /* for people, as JSON */
 };
 
-#define VERSION (0x616363656c000100 + sizeof(struct totals))
+#define VERSION (0x616363656c000200 + sizeof(struct totals))
 
 static struct totals *map(int fd)
 {
@@ -198,14 +199,10 @@ const char *totals_told(struct totals *totals, int part, bool json)
 
 /* ---- Its rows ---- */
 
-static uint64_t digest_of(const uint64_t *word, int count)
+/* 0 would be a free row. */
+static uint64_t digest_of(const void *words, size_t bytes)
 {
-    uint64_t digest = 0xcbf29ce484222325;
-    for (int i = 0; i < count; i++) {
-        digest = (digest ^ word[i]) * 0x9e3779b97f4a7c15;
-        digest ^= digest >> 29;
-    }
-    return digest ? digest : 1;
+    return hash_bytes(words, bytes) | UINT64_C(1) << 63;
 }
 
 static void write_label(struct slot *slot, const union label *label)
@@ -218,7 +215,7 @@ static void write_label(struct slot *slot, const union label *label)
 /* Returns the label's row, NULL: all are taken. */
 static struct slot *find(struct totals *totals, const union label *label)
 {
-    const uint64_t digest = digest_of(label->word, LABEL_WORDS);
+    const uint64_t digest = digest_of(label, sizeof *label);
     for (uint64_t i = 0; i < TOTALS_ROWS; i++) {
         struct slot *slot = &totals->slot[(digest + i) % TOTALS_ROWS];
         uint64_t found = atomic_load_explicit(&slot->digest, memory_order_relaxed);
@@ -303,7 +300,7 @@ static int64_t bytes_again(struct totals_part *part, const struct accel_call *ca
             continue;
         const uint64_t shape[] = {(uintptr_t)x->ptr, (uint64_t)x->rows, (uint64_t)x->cols,
                                   (uint64_t)x->ld};
-        const uint64_t digest = digest_of(shape, 4);
+        const uint64_t digest = digest_of(shape, sizeof shape);
         _Atomic uint64_t *seen =
             &part->operand[digest % (sizeof part->operand / sizeof *part->operand)];
         if (atomic_exchange_explicit(seen, digest, memory_order_relaxed) == digest)

@@ -13,10 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/file/file.h"
+#include "base/memory/hash.h"
 #include "base/text/grown.h"
 #include "base/thread/held_signals.h"
 #include "base/text/text.h"
@@ -41,7 +39,7 @@ static const char empty[] = "it is empty",
 static void put_checksum(char digits[CHECKSUM_DIGITS], const char *text, size_t length)
 {
     static const char hex[] = "0123456789abcdef";
-    XXH64_hash_t hash = XXH3_64bits(text, length);
+    uint64_t hash = hash_bytes(text, length);
     for (int i = CHECKSUM_DIGITS; i-- > 0; hash >>= 4)
         digits[i] = hex[hash & 15];
 }

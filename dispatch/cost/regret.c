@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "base/memory/hash.h"
 #include "base/thread/forks.h"
 #include "call/shape.h"
 
@@ -19,26 +20,15 @@ FORKS_LOCK(lock);
 enum { RUNS_LEAST = 3 };
 static const double margin = 1.25, long_ms = 100, setup_most_ms = 2000, most = 4;
 
-/* splitmix64's last steps (Steele, Lea and Flood, 2014): every bit depends on every other one. */
-static uint64_t mixed(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111eb;
-    return x ^ x >> 31;
-}
-
 uint64_t regret_key(uintptr_t site, const struct accel_call *call)
 {
     const int64_t *sizes = accel_sizes(call);
-    uint64_t key = mixed((uint64_t)site) ^ mixed((uint64_t)(uintptr_t)call->routine + 1);
+    uint64_t word[ACCEL_DIMENSIONS + 3] = {site, (uintptr_t)call->routine};
     for (int i = 0; i <= ACCEL_DIMENSIONS; i++) {
-        int64_t size = i < ACCEL_DIMENSIONS ? sizes[i] : call->batch;
-        uint64_t power = size > 0 ? 64 - (uint64_t)__builtin_clzll((unsigned long long)size) : 0;
-        key = mixed(key + power + 1);
+        const int64_t size = i < ACCEL_DIMENSIONS ? sizes[i] : call->batch;
+        word[2 + i] = size > 0 ? 64 - (uint64_t)__builtin_clzll((unsigned long long)size) : 0;
     }
-    return key ? key : 1;
+    return hash_bytes(word, sizeof word) | UINT64_C(1) << 63; /* 0 would be a free place */
 }
 
 /* Returns the place of a key, or a free one; NULL if all are taken. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory/hash.h"
+
 /* A class has sizes from a power of four up to the next, as in the summary. */
 static int class_of(int64_t size)
 {
@@ -77,19 +79,13 @@ static bool is_like(const struct log_row *row, const struct log_row *other)
            strcmp(row->why, other->why) == 0;
 }
 
-static unsigned hash(unsigned h, const char *text)
-{
-    while (*text)
-        h = (h ^ (unsigned char)*text++) * 16777619u;
-    return h;
-}
-
 /* Returns the row like this one, a new one without calls if there is none; NULL if there is no
  * room. */
 static struct log_row *find_row(struct log_sums *sums, const struct log_row *like)
 {
     const unsigned places = sizeof sums->place / sizeof *sums->place;
-    unsigned at = hash(hash(2 * (unsigned)like->class + like->is.inner, like->is.name), like->why);
+    const uint64_t kind = 2 * (uint64_t)like->class + like->is.inner;
+    uint64_t at = hash_text(hash_text(kind, like->is.name), like->why);
     for (;; at++) {
         int *place = &sums->place[at % places];
         if (*place && is_like(&sums->row[*place - 1], like))

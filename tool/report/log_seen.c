@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory/hash.h"
 #include "tool/util/complain.h"
 
 static void *must(void *memory)
@@ -32,11 +33,10 @@ void log_seen_close(struct log_seen *seen)
 
 /* ---- Processes ---- */
 
-static uint64_t hash(uint64_t h, const char *text)
+/* Never 0; a text that is missing counts as an empty one. */
+static uint64_t key_of(uint64_t before, const char *text)
 {
-    for (; text && *text; text++)
-        h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return (h ^ 0xff) * 1099511628211u;
+    return hash_text(before, text ? text : "") | 1;
 }
 
 /* Returns the time of day at which a line was written, in seconds; NAN: the line does not say. */
@@ -50,8 +50,7 @@ static double time_of(const struct log_line *line)
 static struct seen_process *find_process(struct log_seen *seen, const struct log_line *line)
 {
     const char *host = log_string(line, "host");
-    const uint64_t key =
-        hash(hash(14695981039346656037u, host ? host : line->path), log_string(line, "pid")) | 1;
+    const uint64_t key = key_of(key_of(0, host ? host : line->path), log_string(line, "pid"));
     for (uint64_t at = key;; at++) {
         struct seen_process *process = &seen->process[at % (2 * SEEN_PROCESSES)];
         if (process->key == key)
@@ -68,7 +67,7 @@ static struct seen_process *find_process(struct log_seen *seen, const struct log
 
 static void note_call(struct seen_process *process, const struct log_line *line, double ms)
 {
-    const uint64_t thread = hash(14695981039346656037u, log_string(line, "tid")) | 1;
+    const uint64_t thread = key_of(0, log_string(line, "tid"));
     const double end_s = time_of(line);
     process->threads = process->threads || (process->thread && process->thread != thread);
     process->thread = thread;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory/hash.h"
 #include "tool/util/html.h"
 
 /* ---- Marks ---- */
@@ -20,9 +21,8 @@ static bool is_mark_of(const struct scatter_mark *mark, const struct scatter_mar
 static int *find_place(struct scatter *scatter, const struct scatter_mark *like)
 {
     const unsigned places = sizeof scatter->place / sizeof *scatter->place;
-    unsigned at = (unsigned)like->column * 2654435761u + (unsigned)like->row * 40503u + like->side;
-    for (const char *c = like->name; *c; c++)
-        at = at * 31 + (unsigned char)*c;
+    const int spot[] = {like->column, like->row, like->side};
+    uint64_t at = hash_text(hash_bytes(spot, sizeof spot), like->name);
     for (;; at++) {
         int *place = &scatter->place[at % places];
         if (*place == 0 || is_mark_of(&scatter->mark[*place - 1], like))
