@@ -4,6 +4,14 @@
 
 #include "hash.h"
 
+/* What is behind these bytes is compared alone: to hash it would take longer. */
+enum { HASHED_MOST = 128 };
+
+static uint64_t hash_of(const struct lru *lru, const void *key)
+{
+    return hash_bytes(key, lru->key_bytes < HASHED_MOST ? lru->key_bytes : HASHED_MOST);
+}
+
 static char *set_of(const struct lru *lru, uint64_t hash)
 {
     const uint64_t set = (hash >> 32) * lru->sets >> 32;
@@ -23,7 +31,7 @@ static struct lru_entry *find(const struct lru *lru, const void *key, uint64_t h
 
 void *lru_lookup(const struct lru *lru, const void *key)
 {
-    return find(lru, key, hash_bytes(key, lru->key_bytes));
+    return find(lru, key, hash_of(lru, key));
 }
 
 void lru_touch(struct lru *lru, void *entry)
@@ -48,7 +56,7 @@ static void *insert(struct lru *lru, const void *key, uint64_t hash)
 
 void *lru_insert(struct lru *lru, const void *key)
 {
-    return insert(lru, key, hash_bytes(key, lru->key_bytes));
+    return insert(lru, key, hash_of(lru, key));
 }
 
 void lru_clear(struct lru *lru)
@@ -69,7 +77,7 @@ static size_t value_bytes(const struct lru *lru)
 
 bool lru_get(struct lru *lru, const void *key, void *value)
 {
-    const uint64_t hash = hash_bytes(key, lru->key_bytes);
+    const uint64_t hash = hash_of(lru, key);
     pthread_mutex_lock(&lru->lock);
     struct lru_entry *entry = find(lru, key, hash);
     if (entry) {
@@ -82,7 +90,7 @@ bool lru_get(struct lru *lru, const void *key, void *value)
 
 void lru_put(struct lru *lru, const void *key, const void *value)
 {
-    const uint64_t hash = hash_bytes(key, lru->key_bytes);
+    const uint64_t hash = hash_of(lru, key);
     pthread_mutex_lock(&lru->lock);
     struct lru_entry *entry = find(lru, key, hash);
     if (entry)

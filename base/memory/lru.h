@@ -1,7 +1,7 @@
 /*
  * A cache of fixed size that evicts the least recently used entry (LRU), set-associative: the hash
- * of a key chooses the set, whose ways are searched. Keys are compared byte by byte, so they are
- * structs without padding. Allocates nothing.
+ * of a key's first 128 bytes chooses the set, whose ways are searched. Keys are compared byte by
+ * byte, so they are structs without padding; what differs most comes first. Allocates nothing.
  */
 #ifndef ACCEL_LRU_H
 #define ACCEL_LRU_H

@@ -9,8 +9,8 @@
 
 /* All that a split depends on. */
 struct split_key {
-    int64_t routine, batch, cuts, dtype[ACCEL_SPANS], read[ACCEL_SPANS];
     struct schedule_call call; /* of the whole schedule, which has the sizes; zero: it has none */
+    int64_t routine, batch, cuts, dtype[ACCEL_SPANS], read[ACCEL_SPANS];
     struct split_device device[SPLIT_MOST];
     double host_gbps;
 };

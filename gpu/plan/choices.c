@@ -8,9 +8,9 @@ enum { LEFT_OUT = 1 << SCHEDULE_C };
 struct cached_plan {
     struct lru_entry lru;
     struct plan_key {
+        int64_t memory_bytes;
         struct schedule_call call;
         struct schedule_rates rates;
-        int64_t memory_bytes;
     } key;
     struct plan_chosen {
         struct schedule_choice choice;
@@ -45,14 +45,14 @@ static bool make(struct schedule *s, const struct plan_key *key)
 bool choices_make(struct schedule *s, const struct schedule_call *call,
                   const struct schedule_rates *rates, int64_t memory_bytes)
 {
-    const struct plan_key key = {*call, *rates, memory_bytes};
+    const struct plan_key key = {memory_bytes, *call, *rates};
     return make(s, &key);
 }
 
 double choices_ms(const struct schedule_call *call, const struct schedule_rates *rates,
                   int64_t memory_bytes, unsigned left_out)
 {
-    const struct plan_key key = {*call, *rates, memory_bytes};
+    const struct plan_key key = {memory_bytes, *call, *rates};
     struct plan_chosen chosen;
     struct schedule s;
     if (lru_get(&plans, &key, &chosen) && chosen.ms[left_out] > 0)

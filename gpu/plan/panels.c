@@ -507,9 +507,9 @@ static bool make_one(struct panels *p, const struct panels_call *call, int numbe
 struct cached_panels {
     struct lru_entry lru;
     struct panels_key {
+        int64_t memory_bytes;
         struct panels_call call;
         struct schedule_rates rates;
-        int64_t memory_bytes;
     } key;
     struct panels_chosen {
         int64_t number; /* of the fastest; negative: there is none */
@@ -544,7 +544,7 @@ static int make_fastest(struct panels *p, const struct panels_call *call,
 static bool make(struct panels *p, const struct panels_call *call,
                  const struct schedule_rates *rates, int64_t memory_bytes, double less_ms)
 {
-    const struct panels_key key = {*call, *rates, memory_bytes};
+    const struct panels_key key = {memory_bytes, *call, *rates};
     struct panels_chosen chosen;
     if (lru_get(&known_panels, &key, &chosen))
         return chosen.number >= 0 && make_one(p, call, (int)chosen.number, rates, memory_bytes);
@@ -557,7 +557,7 @@ static bool make(struct panels *p, const struct panels_call *call,
 static double ms_of(const struct panels_call *call, const struct schedule_rates *rates,
                     int64_t memory_bytes, double less_ms)
 {
-    const struct panels_key key = {*call, *rates, memory_bytes};
+    const struct panels_key key = {memory_bytes, *call, *rates};
     struct panels_chosen chosen;
     struct panels p;
     if (lru_get(&known_panels, &key, &chosen))

@@ -71,9 +71,9 @@ struct schedule_call {
     int64_t most, widest;
     /* A batch: its products, a group has at most `widest` of them. */
     int64_t products;
-    struct schedule_sharing sharing[SCHEDULE_OPERANDS];
-    double per_term;                 /* real operations for each multiply-add */
-    int64_t size[SCHEDULE_OPERANDS]; /* bytes of an element */
+    double per_term;                                    /* real operations for each multiply-add */
+    int64_t size[SCHEDULE_OPERANDS];                    /* bytes of an element */
+    struct schedule_sharing sharing[SCHEDULE_OPERANDS]; /* a batch */
     /* The share of an operand's bytes that come from other devices' memory, at rates->peer; 0:
      * none. Which cells those are, is not said here: each cell's copy takes the average, and counts
      * as one from the host's memory. */

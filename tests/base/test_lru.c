@@ -29,6 +29,15 @@ struct key {
     uint64_t word[WORDS];
 };
 
+struct with_long_key {
+    struct lru_entry lru;
+    struct long_key {
+        char byte[1000];
+    } key;
+    int64_t value;
+};
+LRU(long_keyed, with_long_key, 8, WAYS);
+
 struct value {
     uint64_t value, twice;
 };
@@ -81,6 +90,26 @@ static void each_byte_counts(void **state)
         assert_false(has_key(&one_set, other, 0));
         one_set_entries[0].lru.hash = hash_bytes(&key, sizeof key);
         assert_true(has_key(&one_set, key, 7));
+    }
+}
+
+/* Also those behind what is hashed. */
+static void long_keys(void **state)
+{
+    struct long_key key = {{0}};
+    int64_t value;
+    (void)state;
+    for (size_t i = 0; i < sizeof key; i += 8) {
+        lru_clear(&long_keyed);
+        value = 1;
+        lru_put(&long_keyed, &key, &value);
+        key.byte[i]++;
+        assert_false(lru_get(&long_keyed, &key, &value));
+        value = 2;
+        lru_put(&long_keyed, &key, &value);
+        assert_true(lru_get(&long_keyed, &key, &value) && value == 2);
+        key.byte[i]--;
+        assert_true(lru_get(&long_keyed, &key, &value) && value == 1);
     }
 }
 
@@ -182,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(latest_value),
         cmocka_unit_test(each_byte_counts),
+        cmocka_unit_test(long_keys),
         cmocka_unit_test(who_is_asked_for_stays),
         cmocka_unit_test(least_recently_used_goes),
         cmocka_unit_test(entries),
