@@ -3,7 +3,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "gpu/plan/choices.h"
+#include "gpu/plan/plan_cache.h"
 #include "gpu/plan/schedule_plan.h"
 #include "gpu/plan/scheduled.h"
 #include "ops/op.h"
@@ -166,7 +166,7 @@ unsigned lending_ms(struct split_part *part, const struct accel_call *call, int6
     struct schedule_call *shape = &scheduled.call;
     memcpy(shape->lent, part->lent, sizeof shape->lent);
     const int64_t cells_bytes = scheduled_memory(&scheduled, memory_bytes);
-    if (common->rows == 0 && choices_make(&s, shape, &part->rates, cells_bytes)) {
+    if (common->rows == 0 && plan_cache_make(&s, shape, &part->rates, cells_bytes)) {
         *common = s.by;
         schedule_free(&s);
     }

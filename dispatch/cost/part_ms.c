@@ -3,7 +3,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "gpu/plan/choices.h"
+#include "gpu/plan/plan_cache.h"
 #include "gpu/plan/schedule_plan.h"
 #include "gpu/plan/scheduled.h"
 
@@ -58,7 +58,7 @@ double part_ms(const struct accel_call *call, const struct split_device *device,
     const struct schedule_choice by = chosen ? part_fit(*choice, &shape) : *choice;
     bool made = chosen && schedule_make_by(&s, &by, &shape, rates, device->memory_bytes);
     if (!made)
-        made = choices_make(&s, &shape, rates, device->memory_bytes);
+        made = plan_cache_make(&s, &shape, rates, device->memory_bytes);
     if (!made)
         return DBL_MAX;
     const double ms = s.ms;

@@ -1,7 +1,7 @@
 /*
  * How long a part of a call takes on a device, in virtual time: by its floor, or by a schedule that
  * is made as others are. Pure functions, but that what is chosen for a call is remembered
- * (gpu/plan/choices.h).
+ * (gpu/plan/plan_cache.h).
  */
 #ifndef ACCEL_PART_MS_H
 #define ACCEL_PART_MS_H

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/plan/choices.h"
+#include "gpu/plan/plan_cache.h"
 #include "gpu/exec/blas/peers.h"
 #include "gpu/plan/schedule_engines.h"
 #include "gpu/plan/schedule_plan.h"
@@ -43,7 +43,7 @@ static bool add_member(struct parts *p, int number, const struct accel_call *cal
         return false;
     memory_bytes = scheduled_memory(&m->scheduled, memory_bytes);
     if (!split_lends(part))
-        return choices_make(s, &m->scheduled.call, rates, memory_bytes);
+        return plan_cache_make(s, &m->scheduled.call, rates, memory_bytes);
     memcpy(m->scheduled.call.lent, part->lent, sizeof part->lent);
     return schedule_make_by(s, &part->by, &m->scheduled.call, rates, memory_bytes) &&
            peers_add(p->peers, number, &m->scheduled, s, rates->up);

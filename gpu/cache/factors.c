@@ -1,7 +1,7 @@
 #include "factors.h"
 
 #include "bringing.h"
-#include "gpu/plan/choices.h"
+#include "gpu/plan/plan_cache.h"
 #include "gpu/device/kernels.h"
 #include "gpu/pack/pieces.h"
 
@@ -45,8 +45,8 @@ static struct worth worth_of(const struct factors *f, const struct schedule_rate
     const bool is_there = resident_is_proved(f->work, part);
     if (!host->weighs || host->brings & 1u << (x - f->work->call->span))
         return (struct worth){true, true};
-    bool made = choices_make(&s, &f->scheduled->call, rates,
-                             scheduled_memory(f->scheduled, memory_bytes(f)));
+    bool made = plan_cache_make(&s, &f->scheduled->call, rates,
+                                scheduled_memory(f->scheduled, memory_bytes(f)));
     const double with = s.ms;
     made = made && schedule_leave_out(&s, i);
     if (made)

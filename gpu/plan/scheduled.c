@@ -1,6 +1,6 @@
 #include "scheduled.h"
 
-#include "choices.h"
+#include "plan_cache.h"
 #include "gpu/pack/pieces.h"
 #include "call/operation.h"
 #include "call/shape.h"
@@ -114,7 +114,7 @@ static double alone_ms(const struct schedule_call *batch, const struct schedule_
     const struct schedule_call product = product_of(batch);
     if (schedule_stays_whole(&product))
         return -1;
-    return (double)batch->products * choices_ms(&product, rates, device_bytes, left_out);
+    return (double)batch->products * plan_cache_ms(&product, rates, device_bytes, left_out);
 }
 
 bool scheduled_runs_alone(const struct scheduled *l, const struct schedule_rates *rates,
@@ -123,7 +123,7 @@ bool scheduled_runs_alone(const struct scheduled *l, const struct schedule_rates
     const double alone = alone_ms(&l->call, rates, device_bytes, 0);
     if (alone <= 0)
         return false;
-    const double together = choices_ms(&l->call, rates, scheduled_memory(l, device_bytes), 0);
+    const double together = plan_cache_ms(&l->call, rates, scheduled_memory(l, device_bytes), 0);
     return together <= 0 || alone < together;
 }
 
@@ -211,7 +211,7 @@ double scheduled_ms(const struct scheduled *l, const struct schedule_rates *rate
                     int64_t device_bytes, unsigned kept)
 {
     const unsigned left_out = operands_of(l, kept);
-    const double ms = choices_ms(&l->call, rates, scheduled_memory(l, device_bytes), left_out);
+    const double ms = plan_cache_ms(&l->call, rates, scheduled_memory(l, device_bytes), left_out);
     const double alone =
         l->call.products > 0 ? alone_ms(&l->call, rates, device_bytes, left_out) : -1;
     return alone > 0 && (ms <= 0 || alone < ms) ? alone : ms;

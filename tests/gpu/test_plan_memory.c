@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#include "gpu/plan/choices.h"
+#include "gpu/plan/plan_cache.h"
 #include "gpu/plan/own_first.h"
 #include "gpu/plan/panels.h"
 #include "gpu/plan/panels_shared.h"
@@ -194,19 +194,19 @@ static void times(void **state)
             struct schedule_call call = calls[c];
             struct schedule s;
             call.most = (1 << 20) + 64 * n; /* a call of its own */
-            assert_true(choices_make(&s, &call, &rates, INT64_MAX));
+            assert_true(plan_cache_make(&s, &call, &rates, INT64_MAX));
             assert_true(schedule_leave_out(&s, n % 2 ? SCHEDULE_A : SCHEDULE_B));
             const double expected = schedule_simulate(&s, &rates).ms;
             schedule_free(&s);
             const long before = blocks;
             until_failure = n / 2;
-            const double ms = choices_ms(&call, &rates, INT64_MAX, left_out);
+            const double ms = plan_cache_ms(&call, &rates, INT64_MAX, left_out);
             until_failure = -1;
             assert_int_equal(blocks, before);
             assert_true(ms == -1 || ms == expected);
             unknown += ms < 0;
             for (int again = 0; again < 2; again++)
-                assert_true(choices_ms(&call, &rates, INT64_MAX, left_out) == expected);
+                assert_true(plan_cache_ms(&call, &rates, INT64_MAX, left_out) == expected);
         }
     assert_true(unknown >= 2 * CALLS);
 }

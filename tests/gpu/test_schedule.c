@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/plan/choices.h"
+#include "gpu/plan/plan_cache.h"
 #include "tests/lib/schedule_cases.h"
 #include "tests/lib/rates.h"
 
@@ -508,7 +508,7 @@ static void check_choices(const struct schedule_call *call, const struct schedul
     if (!schedule_make(&once, call, rates, memory))
         return;
     for (int times = 0; times < 2; times++) {
-        assert_true(choices_make(&again, call, rates, memory));
+        assert_true(plan_cache_make(&again, call, rates, memory));
         are_same(&once, &again);
         schedule_free(&again);
     }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "gpu/plan/choices.h"
+#include "gpu/plan/plan_cache.h"
 #include "gpu/plan/scheduled.h"
 #include "ops/op.h"
 #include "ops/typical.h"
@@ -162,7 +162,7 @@ static void times_of_batches(void **state)
         assert_true(scheduled_describe(&call, &scheduled) && scheduled_is_divided(&scheduled));
         assert_true(scheduled_describe(&one, &single));
         assert_true(schedule_make(&s, &scheduled.call, &rates, INT64_MAX));
-        const double alone = (double)call.batch * choices_ms(&single.call, &rates, INT64_MAX, 0);
+        const double alone = (double)call.batch * plan_cache_ms(&single.call, &rates, INT64_MAX, 0);
         assert_int_equal(alone < s.ms, batches[i].alone);
         assert_int_equal(scheduled_runs_alone(&scheduled, &rates, INT64_MAX), batches[i].alone);
         assert_true(scheduled_ms(&scheduled, &rates, INT64_MAX, 0) ==

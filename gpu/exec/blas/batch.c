@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "gpu/plan/choices.h"
+#include "gpu/plan/plan_cache.h"
 #include "call/shape.h"
 
 enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
@@ -193,8 +193,8 @@ static bool make_schedule(struct executor *e, int64_t bytes)
 {
     const struct schedule_rates *rates = executor_rates(e->work);
     return !scheduled_runs_alone(&e->scheduled, rates, bytes) &&
-           choices_make(&e->schedule, &e->scheduled.call, rates,
-                        scheduled_memory(&e->scheduled, bytes));
+           plan_cache_make(&e->schedule, &e->scheduled.call, rates,
+                           scheduled_memory(&e->scheduled, bytes));
 }
 
 /* Sends up where the matrices of all products are. */

@@ -7,7 +7,7 @@
 #include "level3_peers.h"
 #include "level3_recovery.h"
 #include "level3_cache.h"
-#include "gpu/plan/choices.h"
+#include "gpu/plan/plan_cache.h"
 #include "gpu/pack/pieces.h"
 
 enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
@@ -278,7 +278,7 @@ static bool make_schedule(struct executor *e, int64_t bytes)
     const struct schedule_rates *rates = executor_rates(e->work);
     const int64_t memory_bytes = scheduled_memory(&e->scheduled, bytes);
     return level3_peers_schedule((struct level3 *)e, rates, memory_bytes) ||
-           choices_make(&e->schedule, &e->scheduled.call, rates, memory_bytes);
+           plan_cache_make(&e->schedule, &e->scheduled.call, rates, memory_bytes);
 }
 
 /* Takes host memory for the cells' places, and for what the original needs after a failure. */

@@ -1,4 +1,4 @@
-#include "choices.h"
+#include "plan_cache.h"
 
 #include "base/memory/lru.h"
 
@@ -42,15 +42,15 @@ static bool make(struct schedule *s, const struct plan_key *key)
     return true;
 }
 
-bool choices_make(struct schedule *s, const struct schedule_call *call,
-                  const struct schedule_rates *rates, int64_t memory_bytes)
+bool plan_cache_make(struct schedule *s, const struct schedule_call *call,
+                     const struct schedule_rates *rates, int64_t memory_bytes)
 {
     const struct plan_key key = {memory_bytes, *call, *rates};
     return make(s, &key);
 }
 
-double choices_ms(const struct schedule_call *call, const struct schedule_rates *rates,
-                  int64_t memory_bytes, unsigned left_out)
+double plan_cache_ms(const struct schedule_call *call, const struct schedule_rates *rates,
+                     int64_t memory_bytes, unsigned left_out)
 {
     const struct plan_key key = {memory_bytes, *call, *rates};
     struct plan_chosen chosen;
