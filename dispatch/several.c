@@ -7,7 +7,7 @@
 #include "devices.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/cost/lending.h"
-#include "dispatch/cost/splits.h"
+#include "dispatch/cost/split_cache.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/rules/lapack_rules.h"
 #include "precision.h"
@@ -121,7 +121,7 @@ static void plan_parts(struct task *task, int count, int also, struct team_plan 
     if (plan->factors)
         factorisation_make(&plan->split, &plan->shared, call, device, have, gbps);
     else
-        splits_make(&plan->split, call, device, have, gbps);
+        split_cache_make(&plan->split, call, device, have, gbps);
 }
 
 /* Has further devices started if the call would gain by them: where calls wait for CUDA, at

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/cost/splits.h"
+#include "dispatch/cost/split_cache.h"
 #include "gpu/plan/scheduled.h"
 #include "ops/op.h"
 #include "call/shape.h"
@@ -254,12 +254,12 @@ static void slow_peers(void **state)
     assert_true(split.count == 8 && !split_any_lends(&split));
     for (int i = 0; i < count; i++)
         device[i].rates.peer = 0;
-    splits_make(&again, &call, device, count, SPLIT_NO_LIMIT);
+    split_cache_make(&again, &call, device, count, SPLIT_NO_LIMIT);
     assert_true(again.ms == split.ms && again.count == split.count);
     for (int i = 0; i < count; i++)
         device[i].rates.peer = 300;
     /* What is remembered is another one */
-    splits_make(&again, &call, device, count, SPLIT_NO_LIMIT);
+    split_cache_make(&again, &call, device, count, SPLIT_NO_LIMIT);
     assert_true(split_any_lends(&again));
     split_make(&split, &call, device, count, SPLIT_NO_LIMIT);
     assert_true(again.ms == split.ms && again.ahead == split.ahead);

@@ -12,7 +12,7 @@
 #include "dispatch/cost/cost.h"
 #include "dispatch/cost/factorisation.h"
 #include "dispatch/cost/lending.h"
-#include "dispatch/cost/splits.h"
+#include "dispatch/cost/split_cache.h"
 #include "dispatch/devices.h"
 #include "dispatch/several.h"
 #include "ops/typical.h"
@@ -45,8 +45,8 @@ struct schedule_rates __wrap_cost_schedule_rates(struct cost_curves *device,
                                                  struct problem *problem,
                                                  enum gpu_precision precision);
 double __wrap_gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
-void __wrap_splits_make(struct split *split, const struct accel_call *call,
-                        const struct split_device *device, int count, double host_gbps);
+void __wrap_split_cache_make(struct split *split, const struct accel_call *call,
+                             const struct split_device *device, int count, double host_gbps);
 void __wrap_factorisation_make(struct split *split, struct panels_shared *shared,
                                const struct accel_call *call, const struct split_device *device,
                                int count, double host_gbps);
@@ -80,8 +80,8 @@ static void divide(struct split *split, const struct split_device *device, int c
                             .ms = 100 - divided.gain_ms};
 }
 
-void __wrap_splits_make(struct split *split, const struct accel_call *call,
-                        const struct split_device *device, int count, double host_gbps)
+void __wrap_split_cache_make(struct split *split, const struct accel_call *call,
+                             const struct split_device *device, int count, double host_gbps)
 {
     assert_non_null(call);
     divided.splits++;

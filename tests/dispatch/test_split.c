@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/cost/splits.h"
+#include "dispatch/cost/split_cache.h"
 #include "dispatch/cost/triangle.h"
 #include "gpu/plan/scheduled.h"
 #include "ops/op.h"
@@ -489,7 +489,7 @@ static void remembered_as_found(void **state)
         device[1].rates.compute = 3000 + n % 2;
         split_make(&once, &call, device, 2, 40 + n % 3);
         for (int times = 0; times < 2; times++) {
-            splits_make(&again, &call, device, 2, 40 + n % 3);
+            split_cache_make(&again, &call, device, 2, 40 + n % 3);
             assert_int_equal(again.count, once.count);
             assert_true(again.ms == once.ms && again.whole_ms == once.whole_ms);
             for (int i = 0; i < once.count; i++)
@@ -511,7 +511,7 @@ static void batches_are_remembered_by_their_sizes(void **state)
         struct split once, again;
         call_of(&call, "dgemm_batch_strided", sizes[n], sizes[n], sizes[n]);
         split_make(&once, &call, device, 2, no_limit);
-        splits_make(&again, &call, device, 2, no_limit);
+        split_cache_make(&again, &call, device, 2, no_limit);
         assert_true(again.ms == once.ms);
         ms[n] = again.ms;
     }
@@ -559,9 +559,9 @@ static void port_is_shared(void **state)
     call_of(&call, "dgemm", 16384, 16384, 64);
     split_make(&split, &call, device, 2, no_limit);
     assert_int_equal(split.count, 1);
-    splits_make(&split, &call, device, 2, no_limit);
+    split_cache_make(&split, &call, device, 2, no_limit);
     device[1].port = 2;
-    splits_make(&apart, &call, device, 2, no_limit); /* what is remembered depends on it */
+    split_cache_make(&apart, &call, device, 2, no_limit); /* what is remembered depends on it */
     assert_true(split.count == 1 && apart.count == 2);
 }
 

@@ -1,4 +1,4 @@
-#include "splits.h"
+#include "split_cache.h"
 
 #include <string.h>
 
@@ -44,8 +44,8 @@ static void set_key(struct split_key *key, const struct accel_call *call,
     memcpy(key->device, device, (size_t)count * sizeof *device);
 }
 
-void splits_make(struct split *split, const struct accel_call *call,
-                 const struct split_device *device, int count, double host_gbps)
+void split_cache_make(struct split *split, const struct accel_call *call,
+                      const struct split_device *device, int count, double host_gbps)
 {
     struct split_key key;
     set_key(&key, call, device, count, host_gbps);
