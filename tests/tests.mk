@@ -103,7 +103,7 @@ $(TESTS)/test_place: UNIT_LIBS += -Wl,--wrap=access,--wrap=dlsym
 # A clock of the test's own, and what takes time by it.
 $(TESTS)/test_looks: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=pack_matrix_digest,--wrap=tracked_is_unchanged
 # Watches that end.
-$(TESTS)/test_sightings: UNIT_LIBS += -Wl,--wrap=written_leave
+$(TESTS)/test_admission: UNIT_LIBS += -Wl,--wrap=written_leave
 # A clock that goes on while somebody waits.
 $(TESTS)/test_ending: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=nanosleep
 # Who waits for what the driver frees.

@@ -1,7 +1,7 @@
 #include "bringing.h"
 
 #include "base/memory/written.h"
-#include "sightings.h"
+#include "admission.h"
 
 /* What it costs to begin a watch, measured in pages of 4 KiB: a time, and 10^9 bytes a second. */
 #define ARM_MS   0.1
@@ -19,11 +19,11 @@ int gpu_operand_to_bring(const struct accel_call *call)
 
 static void begin_watch(const struct accel_span *x)
 {
-    const struct sighting_watch w = {.watch = tracked_begin(x)};
+    const struct admission_watch w = {.watch = tracked_begin(x)};
     if (w.watch)
-        sightings_watched(x, &w);
+        admission_watched(x, &w);
     else
-        sightings_not_watched(x);
+        admission_not_watched(x);
 }
 
 bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double bring_ms)
@@ -34,16 +34,16 @@ bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double
         return false;
     const struct accel_span part = resident_part(call, &call->span[operand]), *x = &part;
     const double arm_ms = ARM_MS + (double)accel_bytes(x) / ARM_GBPS * 1e-6;
-    switch (sightings_miss(x, gain_ms, arm_ms, bring_ms, &watch)) {
-    case SIGHTING_ARM:
+    switch (admission_miss(x, gain_ms, arm_ms, bring_ms, &watch)) {
+    case ADMISSION_ARM:
         begin_watch(x);
         return false;
-    case SIGHTING_PROVE:
+    case ADMISSION_PROVE:
         if (written_unchanged(watch)) {
-            sightings_unchanged(x, watch);
+            admission_unchanged(x, watch);
             return true;
         }
-        sightings_written(x, watch);
+        admission_written(x, watch);
         return false;
     default:
         return false;

@@ -11,7 +11,7 @@
 #include "gpu/pack/matrix.h"
 #include "gpu/pack/pieces.h"
 #include "gpu/plan/scheduled.h"
-#include "sightings.h"
+#include "admission.h"
 #include "tracked.h"
 
 /* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's
@@ -111,7 +111,7 @@ bool resident_may(const struct accel_call *call, const struct accel_span *x)
 static struct gpu_key digest_of(const struct accel_span *x, const struct lane_rectangle *from)
 {
     const double start = accel_now_ms();
-    const struct gpu_cells cells = sightings_cells(x);
+    const struct gpu_cells cells = admission_cells(x);
     const struct gpu_key key = cells.cols > 0
                                    ? pack_matrix_digest_cells(from, &cells)
                                    : pack_matrix_digest(from, gpu_device_ld(x->rows, x->dtype));
@@ -144,12 +144,12 @@ static bool is_unchanged(const struct accel_span *x, uint64_t watch, const struc
     if (!tracked_is_unchanged(x, watch, edges))
         return false;
     measure(&scans, gpu_scan_gbps(), accel_bytes(x), accel_now_ms() - start);
-    sightings_unchanged(x, watch);
+    admission_unchanged(x, watch);
     return true;
 }
 
 static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
-                            const struct sighting_watch *w, gpu_address *memory)
+                            const struct admission_watch *w, gpu_address *memory)
 {
     if (!w->proved)
         return false;
@@ -162,7 +162,7 @@ static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
     }
     if (is_unchanged(x, w->watch, &w->edges))
         return gpu_memory(work)->find(work, &w->key, memory);
-    sightings_written(x, w->watch);
+    admission_written(x, w->watch);
     return false;
 }
 
@@ -187,7 +187,7 @@ bool resident_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_sta
 
 /* Digests an operand that is watched, which ties the watch to its contents. */
 static struct gpu_key digest_and_prove(const struct accel_span *x,
-                                       const struct lane_rectangle *from, struct sighting_watch *w)
+                                       const struct lane_rectangle *from, struct admission_watch *w)
 {
     struct tracked_proof proof;
     tracked_prove(x, &proof);
@@ -208,26 +208,26 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
 {
     bool may;
     struct gpu_key expected;
-    struct sighting_watch w = sightings_watch(x, &may);
+    struct admission_watch w = admission_watch(x, &may);
     may = may && work->host->tracks && x->access == ACCEL_READ;
-    const bool begins = may && !w.watch && !written && sightings_expect(x, &expected);
+    const bool begins = may && !w.watch && !written && admission_expect(x, &expected);
     if (begins)
         w.watch = tracked_begin(x);
     const bool lacks = !w.proved || (from->scan && !w.scanned);
     const bool proves = w.watch && lacks && work->host->tracks;
-    const struct sighting_watch before = w;
+    const struct admission_watch before = w;
     const struct gpu_key key = proves ? digest_and_prove(x, from, &w) : digest_of(x, from);
     /* Another device may have what this one lacks. */
     const bool unchanged = before.proved && gpu_key_is(&key, &before.key);
     const bool found = gpu_memory(work)->find(work, &key, memory);
     if (found && (begins ? w.watch != 0 : proves && w.proved))
-        sightings_watched(x, &w);
+        admission_watched(x, &w);
     else if (begins)
         written_leave(w.watch);
     else if (w.watch && !unchanged)
-        sightings_written(x, w.watch);
+        admission_written(x, w.watch);
     else if (found && may && (w.watch = tracked_begin(x)))
-        sightings_watched(x, &w);
+        admission_watched(x, &w);
     return found;
 }
 
@@ -238,19 +238,19 @@ static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, g
     struct accel_span larger;
     int64_t row, col;
     gpu_address all;
-    const struct sighting_watch w = sightings_around(x, &larger, &row, &col);
+    const struct admission_watch w = admission_around(x, &larger, &row, &col);
     const int64_t ld = gpu_device_ld(x->rows, x->dtype), size = gpu_size_of(x);
     if (!w.watch)
         return false;
     if (!tracked_part_is_unchanged(&larger, x, w.watch, &w.edges)) {
-        sightings_written(&larger, w.watch);
+        admission_written(&larger, w.watch);
         return false;
     }
     const int64_t larger_ld = gpu_device_ld(larger.rows, x->dtype);
     if (!gpu_memory(work)->find(work, &w.key, &all) ||
         gpu_memory(work)->take(work, ld * x->cols * size, memory) != GPU_OK)
         return false;
-    sightings_unchanged(&larger, w.watch);
+    admission_unchanged(&larger, w.watch);
     return gpu_copies(work)->copy(work->lane, *memory, ld,
                                   all + (gpu_address)((row + col * larger_ld) * size), larger_ld,
                                   x->rows, x->cols, size) == GPU_OK;
@@ -260,7 +260,7 @@ static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, g
 static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address *memory)
 {
     bool may;
-    const struct sighting_watch w = sightings_watch(x, &may);
+    const struct admission_watch w = admission_watch(x, &may);
     const struct lane_rectangle all = resident_rectangle(x);
     if (work->host->tracks && found_unchanged(work, x, &w, memory))
         return true;
@@ -273,7 +273,7 @@ static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address
 static bool is_expected(struct gpu_device *device, const struct accel_span *part,
                         struct gpu_key *key)
 {
-    return (sightings_expect(part, key) || sightings_expect_result(part, key)) &&
+    return (admission_expect(part, key) || admission_expect_result(part, key)) &&
            device->functions->has_kept(device, key);
 }
 
@@ -285,7 +285,7 @@ static bool is_expected_as_all(struct gpu_device *device, const struct accel_spa
     struct gpu_key key;
     bool may;
     return part->triangle && is_expected(device, all, &key) &&
-           (sightings_watch(all, &may).proved || !sightings_watch(part, &may).proved);
+           (admission_watch(all, &may).proved || !admission_watch(part, &may).proved);
 }
 
 static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
@@ -293,11 +293,11 @@ static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
 {
     bool may;
     if (!is_expected_as_all(work->device, part, all) ||
-        (!work->host->digests && !(work->host->tracks && sightings_watch(all, &may).proved)) ||
-        sightings_see(all) != SIGHTING_LOOK)
+        (!work->host->digests && !(work->host->tracks && admission_watch(all, &may).proved)) ||
+        admission_see(all) != ADMIT_LOOKUP)
         return false;
     const bool here = found(work, all, memory);
-    sightings_looked(all, here);
+    admission_looked(all, here);
     return here;
 }
 
@@ -306,7 +306,7 @@ bool resident_is_result(const struct gpu_work *work, const struct accel_span *pa
     const struct accel_span all = part_of(part, 0);
     struct gpu_key key;
     return work->host->digests &&
-           (sightings_expect_result(&all, &key) || sightings_expect_result(part, &key)) &&
+           (admission_expect_result(&all, &key) || admission_expect_result(part, &key)) &&
            work->device->functions->has_kept(work->device, &key);
 }
 
@@ -315,12 +315,12 @@ bool resident_is_result(const struct gpu_work *work, const struct accel_span *pa
 static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
 {
     bool may;
-    struct sighting_watch w = sightings_watch(x, &may);
+    struct admission_watch w = admission_watch(x, &may);
     if (w.watch || !may || !work->host->tracks || !work->call->op->moves)
         return work->host->tracks ? w.watch : 0;
     w.watch = tracked_begin(x);
     if (w.watch)
-        sightings_watched(x, &w);
+        admission_watched(x, &w);
     return w.watch;
 }
 
@@ -329,14 +329,14 @@ bool resident_is_proved(const struct gpu_work *work, const struct accel_span *pa
     const struct accel_span all = part_of(part, 0);
     bool may;
     return work->host->tracks &&
-           (sightings_watch(part, &may).proved || sightings_watch(&all, &may).proved);
+           (admission_watch(part, &may).proved || admission_watch(&all, &may).proved);
 }
 
 struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
                               const struct accel_span *part, gpu_address *memory)
 {
     struct resident r = {.part = *part};
-    enum sighting how = SIGHTING_KEEP;
+    enum admission how = ADMIT_INSERT;
     const struct accel_span all = part_of(part, 0);
     if (!work->host->keeps)
         return r;
@@ -344,29 +344,29 @@ struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
         found_as_all(work, &r.part, &all, memory))
         return (struct resident){.part = all, .here = true};
     if (work->host->brings & 1u << (x - work->call->span))
-        sightings_bring(&r.part);
+        admission_bring(&r.part);
     else if (work->host->digests || resident_is_proved(work, part) || work->call->op->moves)
-        how = sightings_see(&r.part);
+        how = admission_see(&r.part);
     else
         return r; /* no later call would find it */
-    if (how == SIGHTING_LOOK) {
+    if (how == ADMIT_LOOKUP) {
         r.here = found(work, &r.part, memory);
-        how = sightings_looked(&r.part, r.here);
+        how = admission_looked(&r.part, r.here);
     }
-    r.digests = how == SIGHTING_KEEP && !work->host->relies;
+    r.digests = how == ADMIT_INSERT && !work->host->relies;
     r.watch = r.digests ? watch_of(work, &r.part) : 0;
     return r;
 }
 
 enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const struct resident *r)
 {
-    const struct sighting_watch proved = {
+    const struct admission_watch proved = {
         .watch = r->watch, .proved = true, .key = r->key, .edges = r->edges};
     const enum gpu_status status = gpu_memory(work)->keep(work, memory, &r->key);
     if (status == GPU_OK)
-        sightings_kept(&r->part, &r->key);
+        admission_kept(&r->part, &r->key);
     if (status == GPU_OK && r->proved)
-        sightings_watched(&r->part, &proved);
+        admission_watched(&r->part, &proved);
     return status;
 }
 
@@ -399,7 +399,7 @@ static bool found_at(struct gpu_work *work, const struct accel_span *part,
                      const struct lane_rectangle *from, gpu_address *memory)
 {
     bool may;
-    const struct sighting_watch w = sightings_watch(part, &may);
+    const struct admission_watch w = admission_watch(part, &may);
     if (work->host->tracks && w.scanned && found_unchanged(work, part, &w, memory)) {
         gpu_scan_add(from->scan, &w.seen);
         return true;
@@ -414,12 +414,12 @@ struct resident resident_look_at(struct gpu_work *work, const struct accel_span 
     if (!work->host->digests || !may_at(work->call, x, from))
         return r;
     r.part = part_of(x, from->uplo);
-    enum sighting how = sightings_see(&r.part);
-    if (how == SIGHTING_LOOK) {
+    enum admission how = admission_see(&r.part);
+    if (how == ADMIT_LOOKUP) {
         r.here = found_at(work, &r.part, from, memory);
-        how = sightings_looked(&r.part, r.here);
+        how = admission_looked(&r.part, r.here);
     }
-    r.digests = how == SIGHTING_KEEP;
+    r.digests = how == ADMIT_INSERT;
     return r;
 }
 
@@ -444,7 +444,7 @@ void resident_forget(struct gpu_work *work, const struct accel_span *x)
         return;
     for (size_t i = 0; i < sizeof triangles; i++) {
         const struct accel_span part = part_of(&all, triangles[i]);
-        if (sightings_write(&part, &old))
+        if (admission_write(&part, &old))
             gpu_memory(work)->forget(work, &old);
     }
 }
@@ -455,7 +455,7 @@ struct resident resident_begin_result(struct gpu_work *work, const struct accel_
     if (!work->host->digests || !result_may(work->call, x))
         return r;
     resident_forget(work, x);
-    r.digests = sightings_want_results();
+    r.digests = admission_want_results();
     return r;
 }
 
@@ -465,7 +465,7 @@ enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_s
 {
     const enum gpu_status status = gpu_memory(work)->keep(work, memory, &r->key);
     if (status == GPU_OK)
-        sightings_kept_result(x, &r->key, cells);
+        admission_kept_result(x, &r->key, cells);
     return status;
 }
 
@@ -496,7 +496,7 @@ static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
         const struct accel_span part = part_of(x, triangles[i]);
         if (!is_expected(device, &part, &key))
             continue;
-        add_kept(kept, operand, &part, sightings_watch(&part, &may).proved);
+        add_kept(kept, operand, &part, admission_watch(&part, &may).proved);
         return;
     }
 }
@@ -511,13 +511,13 @@ static void add_kept_of(struct gpu_kept *kept, struct gpu_device *device,
     struct gpu_key key;
     int64_t row, col;
     bool may;
-    const struct sighting_watch around = sightings_around(&all, &larger, &row, &col);
+    const struct admission_watch around = admission_around(&all, &larger, &row, &col);
     if (around.watch && device->functions->has_kept(device, &around.key))
         add_kept(kept, operand, &all, true);
     else if (is_expected_as_all(device, &part, &all))
-        add_kept(kept, operand, &all, sightings_watch(&all, &may).proved);
+        add_kept(kept, operand, &all, admission_watch(&all, &may).proved);
     else if (is_expected(device, &part, &key))
-        add_kept(kept, operand, &part, sightings_watch(&part, &may).proved);
+        add_kept(kept, operand, &part, admission_watch(&part, &may).proved);
 }
 
 struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *call)

@@ -3,7 +3,7 @@
  * content: before a copy on the device takes the place of an upload, the program's memory is read
  * and digested in the same call, so whoever has written to it, by whatever way, is noticed. The key
  * of a kept copy is the digest of the very bytes that went up, or came down
- * (lane_rectangle.digest). See sightings.h for what is kept.
+ * (lane_rectangle.digest). See admission.h for what is kept.
  *
  * One that a digest has found unchanged is no longer read, where the kernel proves that nobody has
  * written to its pages (tracked.h): they are armed before that digest, whose contents are what

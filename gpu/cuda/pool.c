@@ -4,7 +4,7 @@
 #include "base/thread/clock.h"
 #include "device.h"
 #include "idle.h"
-#include "gpu/cache/sightings.h"
+#include "gpu/cache/admission.h"
 
 /* A block that has been idle for so long goes back to the driver, by the idle thread. */
 #define IDLE_MS 1000
@@ -55,7 +55,7 @@ static void free_block(struct pool *pool, int i)
     pool->leaving += x.bytes;
     pthread_mutex_unlock(&pool->lock);
     if (x.kept)
-        sightings_gone(&x.key);
+        admission_gone(&x.key);
     if (x.lent)
         lent_memory_give_back(&pool->lending, x.ptr);
     else

@@ -14,7 +14,7 @@
 
 #include "base/thread/forks.h"
 #include "gpu/cache/bringing.h"
-#include "gpu/cache/sightings.h"
+#include "gpu/cache/admission.h"
 #include "ops/typical.h"
 #include "tests/lib/routine.h"
 #include "tests/lib/watches.h"
@@ -64,7 +64,7 @@ static int calls_until(double gain_ms, double bring_ms, int most)
 static bool is_watched(void)
 {
     bool may;
-    return sightings_watch(&call.span[ACCEL_a], &may).watch != 0;
+    return admission_watch(&call.span[ACCEL_a], &may).watch != 0;
 }
 
 static void write_to_it(void)
@@ -81,7 +81,7 @@ static void the_third_call_where_one_misses_enough(void **state)
     assert_true(is_watched());
     assert_true(gpu_is_worth_bringing(&call, 10, 5));
     assert_true(gpu_is_worth_bringing(&call, 10, 5)); /* it was not brought */
-    sightings_bring(&call.span[ACCEL_a]);
+    admission_bring(&call.span[ACCEL_a]);
     assert_false(gpu_is_worth_bringing(&call, 4, 5));
 }
 
@@ -90,7 +90,7 @@ static void what_was_missed_adds_up(void **state)
     (void)state;
     /* The first, the watch's, and four that miss 4 ms; the next one has missed 5 */
     assert_int_equal(calls_until(1, 4.5, 100), 6);
-    sightings_bring(&call.span[ACCEL_a]);
+    admission_bring(&call.span[ACCEL_a]);
     assert_int_equal(calls_until(1, 4.5, 100), 4);
 }
 
@@ -134,8 +134,8 @@ static void what_has_stayed_for_long_is_tried_again_soon(void **state)
     calls_until(10, 5, 100);
     const struct accel_span *a = &call.span[ACCEL_a];
     for (int i = 0; i < 12; i++)
-        sightings_unchanged(a, sightings_watch(a, &may).watch);
-    sightings_bring(a);
+        admission_unchanged(a, admission_watch(a, &may).watch);
+    admission_bring(a);
     write_to_it();
     /* One that sees it, and one that begins a watch */
     assert_int_equal(calls_until(10, 5, 100), 2);

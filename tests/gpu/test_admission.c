@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/thread/forks.h"
-#include "gpu/cache/sightings.h"
+#include "gpu/cache/admission.h"
 
 /* ---- Watches that end: the linker sends calls here ---- */
 
@@ -50,13 +50,13 @@ static int forget(void **state)
 }
 
 /* Sees it as a call does; `changed`: with other contents than before. */
-static enum sighting see(const struct accel_span *x, bool changed)
+static enum admission see(const struct accel_span *x, bool changed)
 {
     const struct gpu_key key = {{1, 2}};
-    const enum sighting how = sightings_see(x);
-    const enum sighting then = how == SIGHTING_LOOK ? sightings_looked(x, !changed) : how;
-    if (then == SIGHTING_KEEP)
-        sightings_kept(x, &key);
+    const enum admission how = admission_see(x);
+    const enum admission then = how == ADMIT_LOOKUP ? admission_looked(x, !changed) : how;
+    if (then == ADMIT_INSERT)
+        admission_kept(x, &key);
     return how;
 }
 
@@ -65,13 +65,13 @@ static void keeps_at_the_second_and_looks_at_the_third(void **state)
     const struct accel_span x = matrix_at(4096);
     struct gpu_key key = {{0, 0}};
     (void)state;
-    assert_int_equal(see(&x, false), SIGHTING_PLAIN);
-    assert_false(sightings_expect(&x, &key));
-    assert_int_equal(see(&x, false), SIGHTING_KEEP);
-    assert_true(sightings_expect(&x, &key));
+    assert_int_equal(see(&x, false), ADMIT_NONE);
+    assert_false(admission_expect(&x, &key));
+    assert_int_equal(see(&x, false), ADMIT_INSERT);
+    assert_true(admission_expect(&x, &key));
     assert_true(key.word[0] == 1 && key.word[1] == 2);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(see(&x, false), SIGHTING_LOOK);
+        assert_int_equal(see(&x, false), ADMIT_LOOKUP);
 }
 
 static void another_shape_is_another_operand(void **state)
@@ -87,8 +87,8 @@ static void another_shape_is_another_operand(void **state)
     other[4].dtype = ACCEL_COMPLEX64;
     other[5].triangle = 'L';
     for (int i = 0; i < 6; i++)
-        assert_int_equal(see(&other[i], false), SIGHTING_PLAIN);
-    assert_int_equal(see(&x, false), SIGHTING_KEEP);
+        assert_int_equal(see(&other[i], false), ADMIT_NONE);
+    assert_int_equal(see(&x, false), ADMIT_INSERT);
 }
 
 /* One that was not kept after all, because the call failed. */
@@ -96,16 +96,16 @@ static void keeps_until_it_is_kept(void **state)
 {
     const struct accel_span x = matrix_at(4096);
     (void)state;
-    assert_int_equal(sightings_see(&x), SIGHTING_PLAIN);
+    assert_int_equal(admission_see(&x), ADMIT_NONE);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(sightings_see(&x), SIGHTING_KEEP);
+        assert_int_equal(admission_see(&x), ADMIT_INSERT);
 }
 
 static int digests_of(const struct accel_span *x, int calls, bool changes)
 {
     int digests = 0;
     for (int i = 0; i < calls; i++)
-        digests += see(x, changes) != SIGHTING_PLAIN;
+        digests += see(x, changes) != ADMIT_NONE;
     return digests;
 }
 
@@ -115,7 +115,7 @@ static void what_always_changes_is_left_alone(void **state)
     struct gpu_key key;
     (void)state;
     digests_of(&x, 1000, true);
-    assert_false(sightings_expect(&x, &key));
+    assert_false(admission_expect(&x, &key));
     assert_int_equal(digests_of(&x, 6500, true), 200); /* two of 65 */
 }
 
@@ -128,13 +128,13 @@ static void what_changes_now_and_then_is_looked_for(void **state)
     see(&x, false);
     see(&x, false);
     for (int i = 0; i < 300; i++)
-        looked += see(&x, i % 3 == 0) == SIGHTING_LOOK;
+        looked += see(&x, i % 3 == 0) == ADMIT_LOOKUP;
     assert_int_equal(looked, 300);
-    assert_int_equal(see(&x, true), SIGHTING_LOOK);
-    assert_false(sightings_expect(&x, &key)); /* though it was kept at once */
+    assert_int_equal(see(&x, true), ADMIT_LOOKUP);
+    assert_false(admission_expect(&x, &key)); /* though it was kept at once */
     see(&x, false);
     see(&x, false);
-    assert_true(sightings_expect(&x, &key));
+    assert_true(admission_expect(&x, &key));
 }
 
 static void what_stays_is_found_again(void **state)
@@ -156,7 +156,7 @@ static void the_latest_have_room(void **state)
     int known = 0;
     for (uintptr_t i = 10000 - 63; i <= 10000; i++) {
         const struct accel_span x = matrix_at(i << 21);
-        known += see(&x, false) == SIGHTING_KEEP;
+        known += see(&x, false) == ADMIT_INSERT;
     }
     assert_in_range(known, 48, 64);
 }
@@ -167,10 +167,10 @@ static bool write_result(const struct accel_span *x, uint64_t number)
 {
     const struct gpu_key key = {{number, 3}};
     struct gpu_key old;
-    sightings_write(x, &old);
-    const bool digests = sightings_want_results();
+    admission_write(x, &old);
+    const bool digests = admission_want_results();
     if (digests)
-        sightings_kept_result(x, &key, (struct gpu_cells){0, 0});
+        admission_kept_result(x, &key, (struct gpu_cells){0, 0});
     return digests;
 }
 
@@ -181,12 +181,12 @@ static void a_result_is_looked_for_at_once(void **state)
     (void)state;
     for (uint64_t i = 1; i < 100; i++) {
         assert_true(write_result(&x, i));
-        assert_int_equal(see(&x, i % 4 == 3), SIGHTING_LOOK);
+        assert_int_equal(see(&x, i % 4 == 3), ADMIT_LOOKUP);
     }
     write_result(&x, 7);
-    assert_true(sightings_write(&x, &old));
+    assert_true(admission_write(&x, &old));
     assert_true(old.word[0] == 7);
-    assert_int_equal(see(&x, false), SIGHTING_KEEP); /* not the old one */
+    assert_int_equal(see(&x, false), ADMIT_INSERT); /* not the old one */
 }
 
 /* Of what is not known, or has only been seen. */
@@ -195,12 +195,12 @@ static void what_was_not_kept_is_not_forgotten(void **state)
     const struct accel_span x = matrix_at(4096);
     struct gpu_key old;
     (void)state;
-    assert_false(sightings_write(&x, &old));
-    assert_int_equal(see(&x, false), SIGHTING_PLAIN);
-    assert_false(sightings_write(&x, &old));
-    assert_int_equal(see(&x, false), SIGHTING_KEEP);
-    assert_true(sightings_write(&x, &old));
-    assert_false(sightings_write(&x, &old));
+    assert_false(admission_write(&x, &old));
+    assert_int_equal(see(&x, false), ADMIT_NONE);
+    assert_false(admission_write(&x, &old));
+    assert_int_equal(see(&x, false), ADMIT_INSERT);
+    assert_true(admission_write(&x, &old));
+    assert_false(admission_write(&x, &old));
     assert_true(has_ended(0));
 }
 
@@ -213,18 +213,18 @@ static void a_result_has_its_cells(void **state)
     struct gpu_key kept = {{0, 0}};
     (void)state;
     triangle.triangle = 'U';
-    assert_false(sightings_expect_result(&x, &kept));
-    sightings_kept_result(&x, &key, (struct gpu_cells){64, 32});
-    sightings_kept_result(&triangle, &kept, (struct gpu_cells){16, 16});
-    assert_true(sightings_cells(&x).rows == 64 && sightings_cells(&x).cols == 32);
-    assert_true(sightings_cells(&triangle).rows == 16);
-    assert_true(sightings_expect_result(&x, &kept) && kept.word[0] == 5);
-    assert_int_equal(see(&x, true), SIGHTING_LOOK); /* it is brought again, as one piece */
-    assert_true(sightings_cells(&x).rows == 0);
-    assert_false(sightings_expect_result(&x, &kept));
-    sightings_write(&triangle, &kept);
-    assert_false(sightings_expect_result(&triangle, &kept));
-    assert_true(sightings_cells(&triangle).rows == 0);
+    assert_false(admission_expect_result(&x, &kept));
+    admission_kept_result(&x, &key, (struct gpu_cells){64, 32});
+    admission_kept_result(&triangle, &kept, (struct gpu_cells){16, 16});
+    assert_true(admission_cells(&x).rows == 64 && admission_cells(&x).cols == 32);
+    assert_true(admission_cells(&triangle).rows == 16);
+    assert_true(admission_expect_result(&x, &kept) && kept.word[0] == 5);
+    assert_int_equal(see(&x, true), ADMIT_LOOKUP); /* it is brought again, as one piece */
+    assert_true(admission_cells(&x).rows == 0);
+    assert_false(admission_expect_result(&x, &kept));
+    admission_write(&triangle, &kept);
+    assert_false(admission_expect_result(&triangle, &kept));
+    assert_true(admission_cells(&triangle).rows == 0);
 }
 
 static void results_that_nobody_reads_are_not_kept(void **state)
@@ -240,7 +240,7 @@ static void results_that_nobody_reads_are_not_kept(void **state)
     write_result(&last, 1);
     while (!write_result(&last, 2))
         continue;
-    assert_int_equal(see(&last, false), SIGHTING_LOOK);
+    assert_int_equal(see(&last, false), ADMIT_LOOKUP);
     assert_true(write_result(&last, 3)); /* one that was read makes up for eight */
 }
 
@@ -252,14 +252,14 @@ static void what_is_read_again_is_no_news(void **state)
     see(&input, false);
     see(&input, false);
     assert_true(write_result(&result, 1));
-    assert_int_equal(see(&result, false), SIGHTING_LOOK);
+    assert_int_equal(see(&result, false), ADMIT_LOOKUP);
     for (uintptr_t i = 1; i <= 16; i++) {
         const struct accel_span x = matrix_at(i << 21);
         assert_true(write_result(&x, i));
     }
-    assert_int_equal(see(&input, false), SIGHTING_LOOK);
-    assert_int_equal(see(&result, false), SIGHTING_LOOK);
-    assert_false(sightings_want_results());
+    assert_int_equal(see(&input, false), ADMIT_LOOKUP);
+    assert_int_equal(see(&result, false), ADMIT_LOOKUP);
+    assert_false(admission_want_results());
 }
 
 /* One that is written and read in turn, but whose result is not kept, costs digests on its way
@@ -271,17 +271,17 @@ static void what_calls_overwrite_is_left_alone(void **state)
     int kept = 0;
     (void)state;
     for (int i = 0; i < 650; i++) {
-        sightings_write(&x, &old);
-        kept += see(&x, false) == SIGHTING_KEEP;
+        admission_write(&x, &old);
+        kept += see(&x, false) == ADMIT_INSERT;
     }
     assert_in_range(kept, 10, 40);
 }
 
 /* ---- Watches: of memory that is not there, so that the kernel has none of them ---- */
 
-static struct sighting_watch proved_watch(uint64_t number)
+static struct admission_watch proved_watch(uint64_t number)
 {
-    return (struct sighting_watch){
+    return (struct admission_watch){
         .watch = number, .proved = true, .key = {{number, 2}}, .edges = {.first = {{3, 4}}}};
 }
 
@@ -291,98 +291,98 @@ static void a_watch_is_given_up_where_writes_are_not_rare(void **state)
     bool may;
     (void)state;
     see(&x, false);
-    assert_true(sightings_watch(&x, &may).watch == 0 && may);
+    assert_true(admission_watch(&x, &may).watch == 0 && may);
     for (uint64_t round = 1; round < 4; round++) { /* a write behind enough reuses */
-        const struct sighting_watch w = proved_watch(round);
-        assert_false(sightings_any_proved());
-        sightings_watched(&x, &w);
-        assert_true(sightings_any_proved());
+        const struct admission_watch w = proved_watch(round);
+        assert_false(admission_any_proved());
+        admission_watched(&x, &w);
+        assert_true(admission_any_proved());
         for (int i = 0; i < 11; i++)
-            sightings_unchanged(&x, round);
-        sightings_written(&x, round + 1); /* another one */
-        assert_true(sightings_watch(&x, &may).watch == round && has_ended(0));
-        sightings_written(&x, round);
+            admission_unchanged(&x, round);
+        admission_written(&x, round + 1); /* another one */
+        assert_true(admission_watch(&x, &may).watch == round && has_ended(0));
+        admission_written(&x, round);
         assert_true(has_ended(round));
-        assert_true(sightings_watch(&x, &may).watch == 0 && may);
+        assert_true(admission_watch(&x, &may).watch == 0 && may);
     }
-    const struct sighting_watch w = proved_watch(9);
-    sightings_watched(&x, &w);
+    const struct admission_watch w = proved_watch(9);
+    admission_watched(&x, &w);
     for (int i = 0; i < 10; i++)
-        sightings_unchanged(&x, 9);
-    sightings_written(&x, 9);
-    assert_true(sightings_watch(&x, &may).watch == 0 && !may);
-    assert_false(sightings_any_proved());
+        admission_unchanged(&x, 9);
+    admission_written(&x, 9);
+    assert_true(admission_watch(&x, &may).watch == 0 && !may);
+    assert_false(admission_any_proved());
 }
 
 static void a_watch_ends_with_its_contents_or_its_operand(void **state)
 {
     const struct accel_span x = matrix_at(4096), y = matrix_at(8192);
-    struct sighting_watch w = proved_watch(1), other = proved_watch(2);
+    struct admission_watch w = proved_watch(1), other = proved_watch(2);
     bool may;
     (void)state;
-    sightings_watched(&x, &w); /* of an operand that is not known */
-    assert_true(!sightings_any_proved() && has_ended(1));
+    admission_watched(&x, &w); /* of an operand that is not known */
+    assert_true(!admission_any_proved() && has_ended(1));
     see(&x, false);
     see(&y, false);
-    sightings_watched(&x, &w);
-    sightings_watched(&y, &other);
+    admission_watched(&x, &w);
+    admission_watched(&y, &other);
     assert_true(has_ended(0));
-    sightings_watched(&x, &other); /* it has one */
-    assert_true(sightings_watch(&x, &may).watch == 1 && has_ended(2));
-    sightings_gone(&w.key);
-    assert_true(sightings_watch(&x, &may).watch == 0 && may && has_ended(1));
-    const struct sighting_watch armed = {.watch = 5}; /* and proved nothing yet */
+    admission_watched(&x, &other); /* it has one */
+    assert_true(admission_watch(&x, &may).watch == 1 && has_ended(2));
+    admission_gone(&w.key);
+    assert_true(admission_watch(&x, &may).watch == 0 && may && has_ended(1));
+    const struct admission_watch armed = {.watch = 5}; /* and proved nothing yet */
     const struct gpu_key kept = {{7, 7}};
-    sightings_kept(&x, &kept);
-    sightings_watched(&x, &armed);
-    sightings_gone(&w.key);
-    assert_true(sightings_watch(&x, &may).watch == 5);
-    sightings_gone(&kept);
-    assert_true(sightings_watch(&x, &may).watch == 0 && has_ended(5));
-    assert_true(sightings_watch(&y, &may).watch == 2 && sightings_watch(&y, &may).proved);
+    admission_kept(&x, &kept);
+    admission_watched(&x, &armed);
+    admission_gone(&w.key);
+    assert_true(admission_watch(&x, &may).watch == 5);
+    admission_gone(&kept);
+    assert_true(admission_watch(&x, &may).watch == 0 && has_ended(5));
+    assert_true(admission_watch(&y, &may).watch == 2 && admission_watch(&y, &may).proved);
     for (uintptr_t i = 1; i <= 10000; i++) {
         const struct accel_span more = matrix_at(i << 21);
         see(&more, false);
     }
-    assert_true(!sightings_any_proved() && has_ended(2));
+    assert_true(!admission_any_proved() && has_ended(2));
 }
 
 static void a_watch_ends_when_a_call_writes(void **state)
 {
     const struct accel_span x = matrix_at(4096);
-    const struct sighting_watch w = proved_watch(3);
+    const struct admission_watch w = proved_watch(3);
     struct gpu_key old;
     bool may;
     (void)state;
     see(&x, false);
-    sightings_watched(&x, &w);
-    sightings_write(&x, &old);
+    admission_watched(&x, &w);
+    admission_write(&x, &old);
     assert_true(has_ended(3));
-    assert_true(sightings_watch(&x, &may).watch == 0 && !sightings_any_proved());
+    assert_true(admission_watch(&x, &may).watch == 0 && !admission_any_proved());
 }
 
 /* What a watch has proved does not depend on how often it has changed before. */
 static void a_proof_ends_doubt(void **state)
 {
     const struct accel_span x = matrix_at(4096);
-    const struct sighting_watch w = proved_watch(1);
+    const struct admission_watch w = proved_watch(1);
     struct gpu_key key;
     (void)state;
     digests_of(&x, 100, true);
-    sightings_kept(&x, &w.key);
-    assert_false(sightings_expect(&x, &key));
-    sightings_watched(&x, &w);
-    assert_true(sightings_expect(&x, &key) && gpu_key_is(&key, &w.key));
+    admission_kept(&x, &w.key);
+    assert_false(admission_expect(&x, &key));
+    admission_watched(&x, &w);
+    assert_true(admission_expect(&x, &key) && gpu_key_is(&key, &w.key));
     for (int i = 0; i < 10; i++)
-        assert_int_equal(sightings_see(&x), SIGHTING_LOOK);
-    sightings_written(&x, 1);
-    assert_false(sightings_expect(&x, &key));
+        assert_int_equal(admission_see(&x), ADMIT_LOOKUP);
+    admission_written(&x, 1);
+    assert_false(admission_expect(&x, &key));
 }
 
 static void parts_of_what_is_watched_are_found(void **state)
 {
     const struct accel_span x = matrix_at(1 << 20);
-    const struct sighting_watch w = proved_watch(1);
+    const struct admission_watch w = proved_watch(1);
     struct accel_span larger, part = x;
     int64_t row = 0, col = 0;
     (void)state;
@@ -390,12 +390,12 @@ static void parts_of_what_is_watched_are_found(void **state)
     part.ptr = (char *)x.ptr + (3 + 5 * x.ld) * 8;
     part.rows = x.rows - 3;
     part.cols = x.cols - 5;
-    assert_true(sightings_around(&part, &larger, &row, &col).watch == 0);
-    sightings_watched(&x, &w);
-    assert_true(sightings_around(&part, &larger, &row, &col).watch == 1);
+    assert_true(admission_around(&part, &larger, &row, &col).watch == 0);
+    admission_watched(&x, &w);
+    assert_true(admission_around(&part, &larger, &row, &col).watch == 1);
     assert_true(row == 3 && col == 5 && larger.ptr == x.ptr && larger.rows == x.rows &&
                 larger.cols == x.cols);
-    assert_true(sightings_around(&x, &larger, &row, &col).watch == 0); /* all of it is no part */
+    assert_true(admission_around(&x, &larger, &row, &col).watch == 0); /* all of it is no part */
     struct accel_span other[] = {part, part, part, part, part, part};
     other[0].rows++;
     other[1].cols++;
@@ -404,19 +404,19 @@ static void parts_of_what_is_watched_are_found(void **state)
     other[4].ptr = (char *)part.ptr + 4;
     other[5].ptr = (char *)x.ptr - 8;
     for (int i = 0; i < 6; i++)
-        assert_true(sightings_around(&other[i], &larger, &row, &col).watch == 0);
+        assert_true(admission_around(&other[i], &larger, &row, &col).watch == 0);
 }
 
 static void a_fork_has_seen_nothing(void **state)
 {
     const struct accel_span x = matrix_at(4096);
     (void)state;
-    const struct sighting_watch w = proved_watch(1);
+    const struct admission_watch w = proved_watch(1);
     see(&x, false);
-    sightings_watched(&x, &w);
+    admission_watched(&x, &w);
     forks_child();
-    assert_false(sightings_any_proved());
-    assert_int_equal(see(&x, false), SIGHTING_PLAIN);
+    assert_false(admission_any_proved());
+    assert_int_equal(see(&x, false), ADMIT_NONE);
 }
 
 int main(void)

@@ -1,57 +1,57 @@
 /*
- * Inputs that calls on the device have seen, by address, shape and triangle (accel_span.triangle):
- * what has been seen before is worth a digest, since it may come again. A wrong hint costs time and
- * nothing else: what is on the device is known by its content (resident.h). One whose pages are
+ * The admission policy of the device cache: an input that calls have read twice, by address, shape
+ * and triangle (accel_span.triangle), is digested and inserted. A wrong hint costs time and nothing
+ * else: what is on the device is known by its content (resident.h). One whose pages are
  * watched for writes (tracked.h) needs no digest any more. Thread-safe.
  */
-#ifndef ACCEL_SIGHTINGS_H
-#define ACCEL_SIGHTINGS_H
+#ifndef ACCEL_ADMISSION_H
+#define ACCEL_ADMISSION_H
 
 #include "gpu/pack/cells.h"
 #include "call/call.h"
 
-enum sighting {
-    SIGHTING_PLAIN, /* nothing is known of it, or it changes too often: it goes up as ever */
-    SIGHTING_KEEP,  /* it has been seen: digest it on its way up, and keep it */
-    SIGHTING_LOOK   /* it has been kept: digest it, and look for it on the device */
+enum admission {
+    ADMIT_NONE,   /* nothing is known of it, or it changes too often: it goes up as ever */
+    ADMIT_INSERT, /* it has been seen: digest it on its way up, and keep it */
+    ADMIT_LOOKUP  /* it has been kept: digest it, and look for it on the device */
 };
 
 /* Notes that a call on the device reads an operand, a matrix, and returns how to bring it there. */
-enum sighting sightings_see(const struct accel_span *x);
+enum admission admission_see(const struct accel_span *x);
 
 /* Returns whether a result is worth a digest on its way down, to be kept: not for a while, if
  * results have been kept and not been read by later calls. */
-bool sightings_want_results(void);
+bool admission_want_results(void);
 
 /* Notes that a call writes an operand, as its result. Returns whether what it had is kept, under
  * *old. */
-bool sightings_write(const struct accel_span *x, struct gpu_key *old);
+bool admission_write(const struct accel_span *x, struct gpu_key *old);
 
 /* Note that it is kept, under this key: an input, digested as one piece; a result, which came down
  * in these cells. */
-void sightings_kept(const struct accel_span *x, const struct gpu_key *key);
-void sightings_kept_result(const struct accel_span *x, const struct gpu_key *key,
+void admission_kept(const struct accel_span *x, const struct gpu_key *key);
+void admission_kept_result(const struct accel_span *x, const struct gpu_key *key,
                            struct gpu_cells cells);
 
 /* Returns by which cells a digest of it is to be compared with what is kept, none if nothing is:
  * see struct gpu_cells. */
-struct gpu_cells sightings_cells(const struct accel_span *x);
+struct gpu_cells admission_cells(const struct accel_span *x);
 
 /* Returns whether what a call has written is kept of it, under *key; not if it has changed of
  * late. */
-bool sightings_expect_result(const struct accel_span *x, struct gpu_key *key);
+bool admission_expect_result(const struct accel_span *x, struct gpu_key *key);
 
-/* Notes whether its contents were on the device, after SIGHTING_LOOK. If they were not, returns
- * SIGHTING_KEEP the first time; if that happens often, SIGHTING_PLAIN, and it is not digested for a
+/* Notes whether its contents were on the device, after ADMIT_LOOKUP. If they were not, returns
+ * ADMIT_INSERT the first time; if that happens often, ADMIT_NONE, and it is not digested for a
  * while. */
-enum sighting sightings_looked(const struct accel_span *x, bool found);
+enum admission admission_looked(const struct accel_span *x, bool found);
 
 /* Returns whether the next call would look for it, and had better find it: it has not changed since
  * it was kept, as far as is known, or a watch has proved it. *key: what it was kept under. */
-bool sightings_expect(const struct accel_span *x, struct gpu_key *key);
+bool admission_expect(const struct accel_span *x, struct gpu_key *key);
 
 /* How an operand is watched. */
-struct sighting_watch {
+struct admission_watch {
     uint64_t watch; /* 0: it is not */
     /* It had contents `key`, and at its edges `edges`, when it was digested behind the watch's
      * begin */
@@ -63,49 +63,49 @@ struct sighting_watch {
 };
 
 /* Returns how it is watched; *may: whether it may be, if it is not. */
-struct sighting_watch sightings_watch(const struct accel_span *x, bool *may);
+struct admission_watch admission_watch(const struct accel_span *x, bool *may);
 
 /* Looks for a larger operand that has this one as a part, and whose watch has proved something:
  * *larger. *row, *col: the part's first element in it. Returns a watch of 0 if there is none. */
-struct sighting_watch sightings_around(const struct accel_span *x, struct accel_span *larger,
-                                       int64_t *row, int64_t *col);
+struct admission_watch admission_around(const struct accel_span *x, struct accel_span *larger,
+                                        int64_t *row, int64_t *col);
 
 /* Notes that it is watched, or what has been proved of it since. Ends the watch if the operand is
  * not known any more, or has another. */
-void sightings_watched(const struct accel_span *x, const struct sighting_watch *w);
+void admission_watched(const struct accel_span *x, const struct admission_watch *w);
 
 /* Notes that the watch has shown it unchanged; or that it has been written to, which ends the
  * watch. Where writes are not much rarer than reuses, it is not watched again: to arm its pages,
  * and the faults of those who write to them, cost more than digests. */
-void sightings_unchanged(const struct accel_span *x, uint64_t watch);
-void sightings_written(const struct accel_span *x, uint64_t watch);
+void admission_unchanged(const struct accel_span *x, uint64_t watch);
+void admission_written(const struct accel_span *x, uint64_t watch);
 
 /* Notes that contents are not on the device any more: watches of operands that have them end. */
-void sightings_gone(const struct gpu_key *key);
+void admission_gone(const struct gpu_key *key);
 
 /* What calls do that run on the CPU, and would have run faster on a device if an operand had been
  * there: by what they have missed so, since the step before. */
-enum sighting_step {
-    SIGHTING_WAIT,
-    SIGHTING_ARM,  /* as much as it costs to begin a watch: sightings_watched(), or
-                      sightings_not_watched(), comes next */
-    SIGHTING_PROVE /* as much as it costs to bring the operand: if the watch has shown it unchanged
+enum admission_step {
+    ADMISSION_WAIT,
+    ADMISSION_ARM,  /* as much as it costs to begin a watch: admission_watched(), or
+                      admission_not_watched(), comes next */
+    ADMISSION_PROVE /* as much as it costs to bring the operand: if the watch has shown it unchanged
                       since it began, it is worth that */
 };
 
 /* Notes that a call has missed gain_ms, and returns what to do. The first call that sees the
  * operand has missed nothing. bring_ms, arm_ms: the costs; an operand whose watches have ended
  * early must have missed more and more. *watch: its watch, 0 if it has none. */
-enum sighting_step sightings_miss(const struct accel_span *x, double gain_ms, double arm_ms,
-                                  double bring_ms, uint64_t *watch);
+enum admission_step admission_miss(const struct accel_span *x, double gain_ms, double arm_ms,
+                                   double bring_ms, uint64_t *watch);
 
 /* Notes that it cannot be watched now. */
-void sightings_not_watched(const struct accel_span *x);
+void admission_not_watched(const struct accel_span *x);
 
 /* Notes that a call is about to bring it: what was missed before does not count any more. */
-void sightings_bring(const struct accel_span *x);
+void admission_bring(const struct accel_span *x);
 
 /* Returns whether an operand is known to be unchanged by a watch that has proved it. Cheap. */
-bool sightings_any_proved(void);
+bool admission_any_proved(void);
 
 #endif

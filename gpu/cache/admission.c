@@ -1,4 +1,4 @@
-#include "sightings.h"
+#include "admission.h"
 
 #include <stdatomic.h>
 
@@ -39,7 +39,7 @@ struct seen {
     int doubt, rest;
     struct gpu_key digest;
     struct gpu_cells cells; /* by which that is the digest */
-    struct sighting_watch watch;
+    struct admission_watch watch;
     bool is_result;   /* a call has written what is kept */
     bool found;       /* since it was kept */
     int reuses;       /* that the watch has shown */
@@ -84,7 +84,7 @@ static uint64_t end_watch(struct seen *seen)
         seen->vain -= seen->vain > 0;
     seen->missed_ms = 0;
     atomic_fetch_sub(&proved, seen->watch.proved);
-    seen->watch = (struct sighting_watch){.watch = 0};
+    seen->watch = (struct admission_watch){.watch = 0};
     seen->reuses = 0;
     return watch;
 }
@@ -113,16 +113,16 @@ static struct seen *meet(const struct accel_span *x, uint64_t *left)
     return seen;
 }
 
-enum sighting sightings_see(const struct accel_span *x)
+enum admission admission_see(const struct accel_span *x)
 {
-    enum sighting how = SIGHTING_PLAIN;
+    enum admission how = ADMIT_NONE;
     uint64_t left;
     pthread_mutex_lock(&table.lock);
     struct seen *seen = meet(x, &left);
     if (seen && seen->rest > 0 && !seen->watch.proved)
         seen->rest--;
     else if (seen)
-        how = seen->kept ? SIGHTING_LOOK : SIGHTING_KEEP;
+        how = seen->kept ? ADMIT_LOOKUP : ADMIT_INSERT;
     pthread_mutex_unlock(&table.lock);
     written_leave(left);
     return how;
@@ -136,7 +136,7 @@ static void doubt(struct seen *seen, int more, int most)
         seen->rest = (1 << seen->doubt / MISS) - 1;
 }
 
-bool sightings_want_results(void)
+bool admission_want_results(void)
 {
     pthread_mutex_lock(&table.lock);
     const bool want = unread < UNREAD_MOST || ++resting % RESULTS_REST == 0;
@@ -144,7 +144,7 @@ bool sightings_want_results(void)
     return want;
 }
 
-bool sightings_write(const struct accel_span *x, struct gpu_key *old)
+bool admission_write(const struct accel_span *x, struct gpu_key *old)
 {
     uint64_t left = 0;
     bool had = false;
@@ -174,7 +174,7 @@ static void keep(struct seen *seen, const struct gpu_key *key, struct gpu_cells 
     seen->found = false;
 }
 
-void sightings_kept_result(const struct accel_span *x, const struct gpu_key *key,
+void admission_kept_result(const struct accel_span *x, const struct gpu_key *key,
                            struct gpu_cells cells)
 {
     uint64_t left = 0;
@@ -186,7 +186,7 @@ void sightings_kept_result(const struct accel_span *x, const struct gpu_key *key
     written_leave(left);
 }
 
-void sightings_kept(const struct accel_span *x, const struct gpu_key *key)
+void admission_kept(const struct accel_span *x, const struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
@@ -195,9 +195,9 @@ void sightings_kept(const struct accel_span *x, const struct gpu_key *key)
     pthread_mutex_unlock(&table.lock);
 }
 
-enum sighting sightings_looked(const struct accel_span *x, bool found)
+enum admission admission_looked(const struct accel_span *x, bool found)
 {
-    enum sighting how = SIGHTING_PLAIN;
+    enum admission how = ADMIT_NONE;
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     if (seen && found) {
@@ -208,13 +208,13 @@ enum sighting sightings_looked(const struct accel_span *x, bool found)
     } else if (seen) {
         seen->kept = false;
         doubt(seen, MISS, MISS);
-        how = seen->doubt == MISS ? SIGHTING_KEEP : SIGHTING_PLAIN;
+        how = seen->doubt == MISS ? ADMIT_INSERT : ADMIT_NONE;
     }
     pthread_mutex_unlock(&table.lock);
     return how;
 }
 
-bool sightings_expect(const struct accel_span *x, struct gpu_key *key)
+bool admission_expect(const struct accel_span *x, struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
     const struct seen *seen = find(x);
@@ -226,7 +226,7 @@ bool sightings_expect(const struct accel_span *x, struct gpu_key *key)
     return expected;
 }
 
-bool sightings_expect_result(const struct accel_span *x, struct gpu_key *key)
+bool admission_expect_result(const struct accel_span *x, struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
     const struct seen *seen = find(x);
@@ -237,7 +237,7 @@ bool sightings_expect_result(const struct accel_span *x, struct gpu_key *key)
     return expected;
 }
 
-struct gpu_cells sightings_cells(const struct accel_span *x)
+struct gpu_cells admission_cells(const struct accel_span *x)
 {
     struct gpu_cells cells = {0, 0};
     pthread_mutex_lock(&table.lock);
@@ -250,9 +250,9 @@ struct gpu_cells sightings_cells(const struct accel_span *x)
 
 /* ---- Watches ---- */
 
-struct sighting_watch sightings_watch(const struct accel_span *x, bool *may)
+struct admission_watch admission_watch(const struct accel_span *x, bool *may)
 {
-    struct sighting_watch watch = {.watch = 0};
+    struct admission_watch watch = {.watch = 0};
     pthread_mutex_lock(&table.lock);
     const struct seen *seen = find(x);
     if (seen)
@@ -277,11 +277,11 @@ static bool is_within(const struct accel_span *x, const struct seen *seen, int64
            (x->rows < seen->key.rows || x->cols < seen->key.cols);
 }
 
-struct sighting_watch sightings_around(const struct accel_span *x, struct accel_span *larger,
-                                       int64_t *row, int64_t *col)
+struct admission_watch admission_around(const struct accel_span *x, struct accel_span *larger,
+                                        int64_t *row, int64_t *col)
 {
-    struct sighting_watch watch = {.watch = 0};
-    if (!sightings_any_proved())
+    struct admission_watch watch = {.watch = 0};
+    if (!admission_any_proved())
         return watch;
     pthread_mutex_lock(&table.lock);
     for (int i = 0; !watch.watch && i < SETS * WAYS; i++) {
@@ -299,7 +299,7 @@ struct sighting_watch sightings_around(const struct accel_span *x, struct accel_
     return watch;
 }
 
-void sightings_watched(const struct accel_span *x, const struct sighting_watch *w)
+void admission_watched(const struct accel_span *x, const struct admission_watch *w)
 {
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
@@ -313,7 +313,7 @@ void sightings_watched(const struct accel_span *x, const struct sighting_watch *
         written_leave(w->watch);
 }
 
-void sightings_unchanged(const struct accel_span *x, uint64_t watch)
+void admission_unchanged(const struct accel_span *x, uint64_t watch)
 {
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
@@ -322,7 +322,7 @@ void sightings_unchanged(const struct accel_span *x, uint64_t watch)
     pthread_mutex_unlock(&table.lock);
 }
 
-void sightings_written(const struct accel_span *x, uint64_t watch)
+void admission_written(const struct accel_span *x, uint64_t watch)
 {
     uint64_t left = 0;
     pthread_mutex_lock(&table.lock);
@@ -335,7 +335,7 @@ void sightings_written(const struct accel_span *x, uint64_t watch)
     written_leave(left);
 }
 
-void sightings_gone(const struct gpu_key *key)
+void admission_gone(const struct gpu_key *key)
 {
     uint64_t left[SETS * WAYS];
     int count = 0;
@@ -353,10 +353,10 @@ void sightings_gone(const struct gpu_key *key)
 
 /* ---- What calls on the CPU have missed ---- */
 
-enum sighting_step sightings_miss(const struct accel_span *x, double gain_ms, double arm_ms,
-                                  double bring_ms, uint64_t *watch)
+enum admission_step admission_miss(const struct accel_span *x, double gain_ms, double arm_ms,
+                                   double bring_ms, uint64_t *watch)
 {
-    enum sighting_step step = SIGHTING_WAIT;
+    enum admission_step step = ADMISSION_WAIT;
     uint64_t left;
     *watch = 0;
     pthread_mutex_lock(&table.lock);
@@ -365,9 +365,9 @@ enum sighting_step sightings_miss(const struct accel_span *x, double gain_ms, do
         seen->missed_ms += gain_ms;
         *watch = seen->watch.watch;
         if (*watch && seen->missed_ms >= bring_ms) {
-            step = SIGHTING_PROVE;
+            step = ADMISSION_PROVE;
         } else if (!*watch && seen->missed_ms >= arm_ms * (1 << VAIN_SHIFT * seen->vain)) {
-            step = SIGHTING_ARM;
+            step = ADMISSION_ARM;
             seen->missed_ms = 0;
         }
     }
@@ -376,7 +376,7 @@ enum sighting_step sightings_miss(const struct accel_span *x, double gain_ms, do
     return step;
 }
 
-void sightings_not_watched(const struct accel_span *x)
+void admission_not_watched(const struct accel_span *x)
 {
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
@@ -385,7 +385,7 @@ void sightings_not_watched(const struct accel_span *x)
     pthread_mutex_unlock(&table.lock);
 }
 
-void sightings_bring(const struct accel_span *x)
+void admission_bring(const struct accel_span *x)
 {
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
@@ -394,7 +394,7 @@ void sightings_bring(const struct accel_span *x)
     pthread_mutex_unlock(&table.lock);
 }
 
-bool sightings_any_proved(void)
+bool admission_any_proved(void)
 {
     return atomic_load_explicit(&proved, memory_order_relaxed) > 0;
 }
