@@ -65,7 +65,7 @@ struct accel_routine {
     uint8_t op;    /* its operation's place in ops.def: accel_op_of() */
     enum accel_dtype dtype;
     enum accel_row_major row_major;
-    int small; /* another library's: below this count a struct cannot pay (op->count_at) */
+    int small; /* another library's: below this count a struct cannot pay (op->foreign->count_at) */
     int args;
     struct accel_arg arg[ACCEL_ARGS_MAX];
 };

@@ -7,11 +7,10 @@
 #ifndef ACCEL_OPERATION_H
 #define ACCEL_OPERATION_H
 
-#include "call.h"
-#include "passing.h"
+#include "op_cost.h"
+#include "op_foreign.h"
 #include "status.h"
 
-struct guide;
 struct gpu_work;
 struct scheduled;
 struct solver;
@@ -31,17 +30,6 @@ enum gpu_products {
     GPU_PRODUCTS
 };
 
-/* What there is to report of a call of a library that computes on the GPU by itself
- * (ops/guide.h). */
-enum guide_news {
-    GUIDE_NOTHING,     /* no decision was made */
-    GUIDE_ON_GPU,      /* the library has been told to use the device */
-    GUIDE_NO_DEVICE,   /* device() has answered that there is none */
-    GUIDE_UNSUPPORTED, /* the library cannot use a GPU here */
-    GUIDE_FAILED,      /* the library has failed on the GPU, and has computed on the CPU instead */
-    GUIDE_NO_MEMORY /* the same for lack of memory, or libaccel had none to tell the library with */
-};
-
 enum accel_op_group {
     ACCEL_LEVEL_3,
     ACCEL_BATCH,   /* many products of Level 3 in one call */
@@ -50,48 +38,10 @@ enum accel_op_group {
     ACCEL_NO_BLAS /* a function of another library: FUNCTION in routines.def */
 };
 
-/* The machine-learning libraries, each with a place in ACCEL_ML. */
-enum accel_ml {
-    ACCEL_NO_ML, /* BLAS, LAPACK, and other libraries that no setting turns off */
-    ACCEL_LIBSVM,
-    ACCEL_LIBLINEAR,
-    ACCEL_XGBOOST,
-    ACCEL_LIGHTGBM
-};
-
-/* Bits 1 << enum accel_ml: the libraries whose models stay the same within their own tolerances. */
-#define ACCEL_ML_SAME (1u << ACCEL_LIBSVM | 1u << ACCEL_LIBLINEAR)
-
-/* Operations that stand for others when the machine is measured. */
-enum accel_sample {
-    ACCEL_NO_SAMPLE,
-    ACCEL_SAMPLE_PRODUCT, /* for all others, by its rate */
-    ACCEL_SAMPLE_SVD,     /* for all that compute singular values, by its fastest algorithm */
-    ACCEL_SAMPLE_SOLVE    /* for all that solve by a triangle */
-};
-
 /* The least LWORK, LRWORK and LIWORK. Where RWORK has no argument for its length, rwork is set only
  * if it grows with a square. */
 struct accel_lengths {
     int64_t work, rwork, iwork;
-};
-
-/* Appends fields to a line of the log, in the order of the calls. */
-struct accel_fields {
-    void (*integer)(const struct accel_fields *fields, const char *name, int64_t value);
-    void (*string)(const struct accel_fields *fields, const char *name, const char *value);
-};
-
-/* For machines without a calibration: the share of a large product's rate that the operation
- * reaches, and milliseconds for each of its steps (struct accel_effort). Those of BLAS and LAPACK
- * are the order's, because panels wait for each other. */
-struct accel_nominal {
-    double cpu_share, gpu_share, gpu_step_ms, cpu_step_ms;
-};
-
-/* The work of a call on one side: real operations, and steps that wait for each other. */
-struct accel_effort {
-    double operations, steps;
 };
 
 /* LAPACK: how a call goes through a device whose memory is too small for its operands: see
@@ -104,6 +54,9 @@ struct lapack_panels {
 };
 
 struct accel_op {
+    const struct accel_cost *cost;
+    const struct accel_foreign *foreign; /* NULL: BLAS and LAPACK */
+
     enum accel_op_group group;
 
     /* ---- Properties ---- */
@@ -117,8 +70,6 @@ struct accel_op {
     /* Spans, as bits 1 << enum accel_matrix: */
     uint8_t triangles; /* only the triangle uplo is written */
     uint8_t definite;  /* must be definite in a workload, so that the call succeeds */
-    struct accel_nominal nominal;
-    enum accel_sample sample;
 
     /* ---- A call in parts, each decided for itself; NULL: calls are whole ---- */
     /* Turns a part into the next one, from the caller's arguments. Returns false after the last. */
@@ -130,56 +81,6 @@ struct accel_op {
     /* ---- Over several devices; NULL: a call runs on one ---- */
     /* Returns where a valid call may be cut, as bits: enum accel_cuts (cut.h). */
     unsigned (*cuts)(const struct accel_call *call);
-
-    /* ---- A function of another library; NULL in BLAS and LAPACK ---- */
-    enum accel_ml ml;
-    /* Returns a number greater than 0 if the operation knows the provider's function, such as by
-     * its version: that of its layout of structs and arguments, which calls have in passed->layout.
-     * NULL: it knows none. Other calls go to the original, untouched. Negative: so do these, and
-     * nothing is said of them, because the function's own calls are decided. */
-    int (*accepts)(const struct accel_provider *provider);
-    bool nests; /* the original's own calls are decided for themselves */
-    /* The library can compute on the GPU by itself: tells it to, before or instead of the
-     * original's run. NULL: it cannot, or need not be told. Then there is no decision, and nothing
-     * of what follows counts but parse() and describe(). */
-    enum guide_news (*guide)(struct guide *guide);
-    /* Stores in *word what the original gets in place of one of the caller's arguments, and returns
-     * the number of that argument, from
-     * 0. Negative: the original gets the caller's arguments as they are. NULL: as negative. */
-    int (*instead)(const struct accel_call *call, uint64_t *word);
-    /* Returns, of a layout, the offset of an int in the struct that the first argument points to,
-     * which says how large a call is: the entries forward calls in which it is below
-     * routine->small. sizes()[0] must be that int, and the original read the struct unless the
-     * pointer is NULL. Negative: the entries cannot tell. NULL: as negative. */
-    int (*count_at)(int layout);
-    /* Arguments that are integers or pointers; 0: none of them is on the stack. */
-    size_t words;
-    /* Fills in the spans and call->own; all else is set for a single product. Returns false if it
-     * does not understand the arguments: the original gets the call, untouched. */
-    bool (*parse)(struct accel_call *call, const struct accel_passed *passed);
-    /* Returns the ACCEL_DIMENSIONS sizes that the cost depends on; 0: no such size. */
-    const int64_t *(*sizes)(const struct accel_call *call);
-    /* Returns the call's real floating-point operations. */
-    double (*flops)(const struct accel_call *call);
-    /* Returns the expected work on the CPU, or on the device, if they differ: one may compute what
-     * the other leaves out. Of the CPU rather too little, of the device rather too much. NULL:
-     * flops() on both, and no steps. */
-    struct accel_effort (*effort)(const struct accel_call *call, bool device);
-    /* Fills in call->own and the shapes of the spans for a call of these sizes, its other arguments
-     * as programs mostly pass them. All else is set as for parse(). `dimensions` tells how many
-     * sizes there are. NULL: a calibration has no lines of the function. */
-    void (*typical)(struct accel_call *call, const int64_t size[ACCEL_DIMENSIONS]);
-    int dimensions;
-    /* The exported name of the function whose measured elements and steps take as long as this
-     * operation's. NULL: there is none. */
-    const char *measured_as;
-    /* Gives the log the fields that say what was called. */
-    void (*describe)(const struct accel_call *call, const struct accel_fields *fields);
-    /* Fills in the result registers after a call that the GPU has done. */
-    void (*complete)(const struct accel_call *call, struct accel_result *result);
-    /* In place of complete(): frees what run() has left, because the result was wrong. NULL:
-     * nothing is left. */
-    void (*discard)(const struct accel_call *call);
 
     /* ---- LAPACK's rules; NULL: no such rule ---- */
     /* Returns the name of an argument that contradicts another one, or NULL: see
@@ -215,6 +116,9 @@ struct accel_op {
     /* Runs a valid, non-empty call on a lane, and returns when the result is in place: see
      * gpu/device/work.h. NULL: `steps` does, or the GPU's libraries cannot. */
     enum gpu_status (*run)(struct gpu_work *work);
+    /* Of another library: frees what run() has left, because the result was wrong; the call is not
+     * completed. NULL: nothing is left. */
+    void (*discard)(const struct accel_call *call);
     /* Level 3, and a batch of one product: fills in the kind of the schedule, its sizes, operations
      * and operands, and device memory that the kernels need besides (gpu/plan/scheduled.h), for a
      * valid call. NULL: it has no schedule. */
@@ -236,9 +140,6 @@ struct accel_op {
     /* ---- Judging a result: cpu_ref/ ---- */
     void (*equation)(struct equation *e, const struct equation_source *from); /* BLAS */
     void (*check)(struct test *test); /* LAPACK, and GSL's factorisations; NULL: not judged */
-    /* Another library; NULL: by check(). Returns the error of what run() has left divided by its
-     * bound; negative: it cannot be judged. */
-    double (*judge)(const struct accel_call *call);
 };
 
 /* Returns the kind of products by which a device computes the call in a precision that the user

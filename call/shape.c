@@ -12,7 +12,7 @@ int64_t accel_call_size(const struct accel_call *call, int which)
 
 const int64_t *accel_sizes(const struct accel_call *call)
 {
-    return call->op->sizes ? call->op->sizes(call) : call->blas.size;
+    return call->op->foreign ? call->op->cost->sizes(call) : call->blas.size;
 }
 
 bool accel_has_size(const struct accel_routine *routine, enum accel_size size)

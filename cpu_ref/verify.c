@@ -392,8 +392,8 @@ double cpu_ref_verify(const struct accel_call *call, const void *const before[AC
                       uint64_t seed, double input_error)
 {
     const struct accel_op *op = call->op;
-    if (op->judge)
-        return op->judge(call);
+    if (op->foreign && op->foreign->judge)
+        return op->foreign->judge(call);
     if (!op->equation)
         return cpu_ref_verify_lapack(call, before, seed);
     const void *old = before[equation_output(call->routine)];

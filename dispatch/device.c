@@ -124,7 +124,7 @@ static bool lock_start(enum device_patience patience)
 static void warm_products(struct dispatch_device *device)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_op_of(&accel_routines[i])->sample == ACCEL_SAMPLE_PRODUCT &&
+        if (accel_op_of(&accel_routines[i])->cost->sample == ACCEL_SAMPLE_PRODUCT &&
             !accel_is_complex(accel_routines[i].dtype))
             warm_up(device, &accel_routines[i]);
 }

@@ -183,7 +183,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     }
     refuse_settings(&settings);
     survey_rule_out_gpu(first, call, caller);
-    if (accel_op_of(call->routine)->guide)
+    if (call->op->foreign && call->op->foreign->guide)
         return guided_call(first, call, caller, &settings);
     if (!accel_is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
@@ -278,7 +278,8 @@ bool dispatch_passes_over(const struct accel_routine *routine, const struct acce
 
 bool dispatch_takes_library(const struct accel_routine *routine)
 {
-    const enum accel_ml ml = accel_op_of(routine)->ml;
+    const struct accel_foreign *foreign = accel_op_of(routine)->foreign;
+    const enum accel_ml ml = foreign ? foreign->ml : ACCEL_NO_ML;
     return ml == ACCEL_NO_ML || (dispatch_is_on() && (settings.ml & 1u << ml));
 }
 

@@ -101,7 +101,7 @@ bool guided_call(struct dispatch_device *device, struct accel_call *call,
                        .caller = caller,
                        .settings = settings,
                        .ms = -1};
-    const enum guide_news news = accel_op_of(call->routine)->guide(&g.guide);
+    const enum guide_news news = call->op->foreign->guide(&g.guide);
     if (news != GUIDE_NOTHING)
         report(&g, news);
     return g.ms >= 0;

@@ -37,9 +37,9 @@ bool small_is_size(int64_t size)
 
 bool small_is(const struct accel_call *call)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
-    if (!accel_is_blas(call->routine))
-        return op->count_at && op->sizes(call)[0] < call->routine->small;
+    const struct accel_op *op = call->op;
+    if (op->foreign)
+        return op->foreign->count_at && op->cost->sizes(call)[0] < call->routine->small;
     return shape_is_small(call, small_is_size);
 }
 

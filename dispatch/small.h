@@ -17,7 +17,7 @@ bool small_is_size(int64_t size);
 
 /* Whether every size is below the gate. Like the entries, which must be cheap, it does not count
  * the products of a batch, and looks only at m and n of grouped ones, whose sizes are in arrays. A
- * call of another library is small by the count that its entry compares (op->count_at). */
+ * call of another library is small by the count that its entry compares (op->foreign->count_at). */
 bool small_is(const struct accel_call *call);
 
 /* Whether a call above the gate takes the CPU less time, at a billion operations and bytes a

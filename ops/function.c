@@ -7,7 +7,7 @@ static bool parse(struct accel_call *call, const struct accel_routine *routine,
                   const struct accel_passed *passed)
 {
     *call = accel_call_of(routine);
-    return call->op->parse(call, passed);
+    return call->op->foreign->parse(call, passed);
 }
 
 static struct accel_passed repeat(struct accel_words *words, const struct accel_routine *routine,
@@ -15,17 +15,17 @@ static struct accel_passed repeat(struct accel_words *words, const struct accel_
 {
     struct accel_passed again = *passed;
     (void)words;
-    again.stack_words = accel_words_on_stack(accel_op_of(routine)->words);
+    again.stack_words = accel_words_on_stack(accel_op_of(routine)->foreign->words);
     return again;
 }
 
 static struct accel_passed pass(struct accel_words *words, const struct accel_call *call,
                                 const struct accel_passed *passed)
 {
-    const struct accel_op *op = call->op;
+    const struct accel_foreign *foreign = call->op->foreign;
     struct accel_passed again = repeat(words, call->routine, passed);
     uint64_t word;
-    const int place = op->instead ? op->instead(call, &word) : -1;
+    const int place = foreign->instead ? foreign->instead(call, &word) : -1;
     if (place < 0)
         return again;
     memcpy(words->word, passed->gpr, ACCEL_WORD_REGISTERS * sizeof *words->word);
@@ -42,7 +42,7 @@ static void complete(const struct accel_call *call, const struct accel_passed *p
 {
     (void)passed;
     (void)answers;
-    call->op->complete(call, result);
+    call->op->foreign->complete(call, result);
 }
 
 const struct accel_convention function_convention = {

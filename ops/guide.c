@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/text/text.h"
-#include "op.h"
 
 void guide_name_device(struct guide *guide, int number)
 {
@@ -36,11 +35,14 @@ bool guide_parse(struct accel_call *call, const struct accel_passed *passed)
     return true;
 }
 
-double guide_flops(const struct accel_call *call)
+static double no_flops(const struct accel_call *call)
 {
     (void)call;
     return 0;
 }
+
+const struct accel_cost guide_cost = {.nominal = {.cpu_share = 0.1, .gpu_share = 0.1},
+                                      .flops = no_flops};
 
 void guide_describe(const struct accel_call *call, const struct accel_fields *fields)
 {

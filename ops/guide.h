@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "call/operation.h"
+#include "op.h"
 
 /* One call on its way. */
 struct guide {
@@ -16,9 +16,9 @@ struct guide {
     /* Returns CUDA's number of the device to use; negative: there is none. Starts it at the first
      * question. */
     int (*device)(struct guide *guide);
-    /* Runs the original with the caller's arguments, where op->instead() may replace one; returns
-     * what the original leaves in rax. If the operation does not call this, the caller's call still
-     * goes to the original. */
+    /* Runs the original with the caller's arguments, where op->foreign->instead() may replace one;
+     * returns what the original leaves in rax. If the operation does not call this, the caller's
+     * call still goes to the original. */
     uint64_t (*original)(struct guide *guide);
     char told[32]; /* room for the device's name */
 };
@@ -38,15 +38,14 @@ enum guide_news guide_lacks_cuda(const struct guide *guide, atomic_bool *said);
  * NULL: no. */
 bool guide_lacks_memory(const char *message);
 
-/* Of an accel_op: what the functions of all guided libraries have in common. */
-#define GUIDED(library, accepts_provider, guided_by)                                               \
-    .group = ACCEL_NO_BLAS, .ml = (library), .accepts = (accepts_provider),                        \
-    .nominal = {.cpu_share = 0.1, .gpu_share = 0.1}, .parse = guide_parse, .flops = guide_flops,   \
-    .describe = guide_describe, .guide = (guided_by)
+/* An operation of a guided library; `...`: more members of its struct accel_foreign. */
+#define GUIDED(library, accepts_provider, guided_by, ...)                                          \
+    .group = ACCEL_NO_BLAS, .cost = &guide_cost,                                                   \
+    OP_FOREIGN(.ml = (library), .accepts = (accepts_provider), .parse = guide_parse,               \
+               .describe = guide_describe, .guide = (guided_by), __VA_ARGS__)
 
-struct accel_fields;
+extern const struct accel_cost guide_cost;
 bool guide_parse(struct accel_call *call, const struct accel_passed *passed);
-double guide_flops(const struct accel_call *call);
 void guide_describe(const struct accel_call *call, const struct accel_fields *fields);
 
 #endif

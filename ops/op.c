@@ -10,9 +10,8 @@ const struct accel_op *const accel_ops[] = {
 
 void accel_describe(const struct accel_call *call, const struct accel_fields *fields)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
-    if (op->describe)
-        op->describe(call, fields);
+    if (call->op->foreign)
+        call->op->foreign->describe(call, fields);
     else
         blas_describe(call, fields);
 }
@@ -25,13 +24,14 @@ void accel_describe_scalars(const struct accel_call *call, const struct accel_fi
 
 double accel_op_flops(const struct accel_call *call)
 {
-    return accel_op_of(call->routine)->flops(call);
+    return call->op->cost->flops(call);
 }
 
 const struct accel_routine *accel_sample_of(enum accel_sample sample, enum accel_dtype dtype)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)
-        if (accel_op_of(&accel_routines[i])->sample == sample && accel_routines[i].dtype == dtype)
+        if (accel_op_of(&accel_routines[i])->cost->sample == sample &&
+            accel_routines[i].dtype == dtype)
             return &accel_routines[i];
     return NULL;
 }

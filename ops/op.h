@@ -11,11 +11,23 @@
 #include "ops.def"
 #undef OP
 
+/* For an operation's definition: what it shares with no other one. */
+#define OP_COST(...)                                                                               \
+    .cost = &(const struct accel_cost)                                                             \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define OP_FOREIGN(...)                                                                            \
+    .foreign = &(const struct accel_foreign)                                                       \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
 /* Returns a call's real floating-point operations, 8 for a complex multiply-add, 2 for a real one:
  * by the formula of its row (ops/names.c), which those of other libraries do not have. */
 double accel_flops(const struct accel_call *call);
 
-/* Returns op->flops(call): for the rows of other libraries. */
+/* Returns op->cost->flops(call): for the rows of other libraries. */
 double accel_op_flops(const struct accel_call *call);
 
 /* Gives the log the fields that say what was called. */
@@ -50,7 +62,7 @@ static inline bool accel_is_lapack(const struct accel_routine *routine)
 /* Returns whether the routine is of BLAS or LAPACK: the table has its arguments. */
 static inline bool accel_is_blas(const struct accel_routine *routine)
 {
-    return accel_op_of(routine)->group != ACCEL_NO_BLAS;
+    return !accel_op_of(routine)->foreign;
 }
 
 static inline bool accel_is_level2(const struct accel_routine *routine)

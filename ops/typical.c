@@ -7,7 +7,7 @@
 bool accel_has_dimension(const struct accel_routine *routine, int dimension)
 {
     return accel_is_blas(routine) ? accel_has_size(routine, (enum accel_size)dimension)
-                                  : dimension < accel_op_of(routine)->dimensions;
+                                  : dimension < accel_op_of(routine)->cost->dimensions;
 }
 
 bool accel_reads_matrix(const struct accel_routine *routine)
@@ -39,8 +39,8 @@ void shape_typical(struct accel_call *call, const struct accel_routine *routine,
 {
     *call = accel_call_of(routine);
     if (!accel_is_blas(routine)) {
-        if (accel_op_of(routine)->typical)
-            accel_op_of(routine)->typical(call, size);
+        if (call->op->cost->typical)
+            call->op->cost->typical(call, size);
         return;
     }
     call->blas.width = 32;

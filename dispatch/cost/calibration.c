@@ -230,7 +230,7 @@ double calibration_section_value(const struct calibration_section *section, cons
 /* A function that no typical call is known of has none. */
 static bool has_lines(const struct accel_routine *routine)
 {
-    return accel_is_blas(routine) || accel_op_of(routine)->typical;
+    return accel_is_blas(routine) || accel_op_of(routine)->cost->typical;
 }
 
 static bool take_call(struct calibration_line *line, const struct accel_routine *routine,

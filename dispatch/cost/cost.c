@@ -174,7 +174,7 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, struct pro
     rates.short_down = p->short_down;
     if (compute > 0)
         rates.compute = compute;
-    if (accel_op_of(call->routine)->sample == ACCEL_SAMPLE_SOLVE)
+    if (call->op->cost->sample == ACCEL_SAMPLE_SOLVE)
         schedule_set_solving(&rates, p->solving[call->routine->dtype],
                              precision == GPU_NATIVE ? p->own_nrhs[call->routine->dtype] : 0);
     limit_by_products(&rates, problem, device, gain);

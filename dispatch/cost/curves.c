@@ -173,7 +173,7 @@ static bool curve_of_another(const struct accel_routine *routine, struct model_c
 static void take_measured_rates(struct cost_curves *p, const struct accel_routine *routine,
                                 struct model_curve *curve)
 {
-    const char *const name = accel_op_of(routine)->measured_as;
+    const char *const name = accel_op_of(routine)->cost->measured_as;
     if (!name)
         return;
     const struct accel_routine *const measured =

@@ -35,10 +35,10 @@ static double power_of_2(double y)
 
 static struct accel_effort effort_of(const struct accel_call *call, bool device)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
-    const bool steps = accel_is_blas(call->routine);
-    return op->effort ? op->effort(call, device)
-                      : (struct accel_effort){accel_flops(call), steps ? shape_steps(call) : 0};
+    const struct accel_op *op = call->op;
+    return op->cost->effort
+               ? op->cost->effort(call, device)
+               : (struct accel_effort){accel_flops(call), op->foreign ? 0 : shape_steps(call)};
 }
 
 static void add_sent(const struct accel_call *call, const struct accel_span *x,
@@ -474,7 +474,7 @@ void model_nominal_cpu(struct model_curve *curve, const struct accel_routine *ro
                        const struct model_rates *rates)
 {
     *curve = (struct model_curve){.points = 0};
-    const struct accel_nominal nominal = accel_op_of(routine)->nominal;
+    const struct accel_nominal nominal = accel_op_of(routine)->cost->nominal;
     curve->ms[MODEL_CALL] = 0.0005;
     curve->ms[MODEL_STEP] = nominal.cpu_step_ms;
     curve->ms[MODEL_ELEMENT] = ms_per_element(routine, rates->gbps);
@@ -484,7 +484,7 @@ void model_nominal_cpu(struct model_curve *curve, const struct accel_routine *ro
 void model_nominal_gpu(struct model_curve *curve, const struct accel_routine *routine,
                        const struct model_rates *rates)
 {
-    const struct accel_nominal nominal = accel_op_of(routine)->nominal;
+    const struct accel_nominal nominal = accel_op_of(routine)->cost->nominal;
     *curve = (struct model_curve){.device = true};
     curve->ms[MODEL_CALL] = MODEL_LAUNCH_MS;
     curve->ms[MODEL_STEP] = nominal.gpu_step_ms;

@@ -26,7 +26,7 @@ void problem_of(struct problem *p, const struct accel_call *call)
 
 const struct model_work *problem_work(struct problem *p, bool device)
 {
-    const bool differs = device && accel_op_of(p->call->routine)->effort;
+    const bool differs = device && p->call->op->cost->effort;
     if (!p->has_work[differs])
         model_work_of(p->call, differs, &p->work[differs]);
     p->has_work[differs] = true;

@@ -13,8 +13,9 @@
 void gemm_describe(const struct accel_call *call, struct scheduled *scheduled);
 
 /* All of BLAS counts with the rates of a large product. */
+/* A product reaches a product's rate. */
 #define BLAS_NOMINAL .nominal = {.cpu_share = 1, .gpu_share = 1}
-#define BLAS_LEVEL_3 .group = ACCEL_LEVEL_3, BLAS_NOMINAL
+extern const struct accel_cost blas_cost;
 
 /* op->cuts of a result with a square factor at its side, which every part needs as a whole. */
 static inline unsigned blas_cuts_beside(const struct accel_call *call)

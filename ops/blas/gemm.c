@@ -72,8 +72,12 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     return resident_runs_again(work, kept_bytes, &status) ? run_level3(work) : status;
 }
 
-#define PRODUCT BLAS_LEVEL_3, .run = run_gemm, .scheduled = gemm_describe, .cuts = cuts
+#define PRODUCT                                                                                    \
+    .group = ACCEL_LEVEL_3, .run = run_gemm, .scheduled = gemm_describe, .cuts = cuts,             \
+    .equation = equation_gemm
 
-const struct accel_op op_gemm = {PRODUCT, .sample = ACCEL_SAMPLE_PRODUCT, .products = GPU_GEMM,
-                                 .equation = equation_gemm};
-const struct accel_op op_gemm3m = {PRODUCT, .three_products = true, .equation = equation_gemm};
+const struct accel_cost blas_cost = {BLAS_NOMINAL};
+
+const struct accel_op op_gemm = {OP_COST(BLAS_NOMINAL, .sample = ACCEL_SAMPLE_PRODUCT), PRODUCT,
+                                 .products = GPU_GEMM};
+const struct accel_op op_gemm3m = {.cost = &blas_cost, PRODUCT, .three_products = true};

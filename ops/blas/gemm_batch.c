@@ -72,7 +72,7 @@ static bool next_group(struct accel_call *call, const struct accel_passed *passe
 }
 
 const struct accel_op op_gemm_batch = {.group = ACCEL_BATCH,
-                                       BLAS_NOMINAL,
+                                       .cost = &blas_cost,
                                        .products = GPU_GEMM,
                                        .next = next_group,
                                        .largest = largest,

@@ -315,7 +315,7 @@ RUN(ger, .strip = ger_strip, .whole = true)
 RUN(syr, .strip = syr_strip)
 RUN(syr2, .strip = syr2_strip)
 
-#define LEVEL_2  .group = ACCEL_LEVEL_2, .moves = true, BLAS_NOMINAL
+#define LEVEL_2  .group = ACCEL_LEVEL_2, .moves = true, .cost = &blas_cost
 #define TRIANGLE LEVEL_2, .triangles = 1 << ACCEL_a
 
 const struct accel_op op_gemv = {LEVEL_2, .run = run_gemv, .equation = equation_gemv};

@@ -277,7 +277,7 @@ static void describe_gemmt(const struct accel_call *call, struct scheduled *l)
     describe(call, l, true, true);
 }
 
-#define TRIANGLE BLAS_LEVEL_3, .triangles = 1 << ACCEL_c, .cuts = cuts
+#define TRIANGLE .group = ACCEL_LEVEL_3, .cost = &blas_cost, .triangles = 1 << ACCEL_c, .cuts = cuts
 #define RANK_K   TRIANGLE, .products = GPU_RANK_K
 #define SYRK     RANK_K, .run = run_syrk, .scheduled = describe_syrk, .equation = equation_syrk
 #define SYR2K    RANK_K, .run = run_syr2k, .scheduled = describe_syr2k, .equation = equation_syr2k

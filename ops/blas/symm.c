@@ -70,8 +70,8 @@ static enum gpu_status run_symm(struct gpu_work *work)
 }
 
 #define SYMMETRIC                                                                                  \
-    BLAS_LEVEL_3, .products = GPU_OTHERS, .run = run_symm, .scheduled = describe,                  \
-                  .cuts = blas_cuts_beside, .equation = equation_symm
+    .group = ACCEL_LEVEL_3, .cost = &blas_cost, .products = GPU_OTHERS, .run = run_symm,           \
+    .scheduled = describe, .cuts = blas_cuts_beside, .equation = equation_symm
 
 const struct accel_op op_symm = {SYMMETRIC};
 const struct accel_op op_hemm = {SYMMETRIC, .hermitian = true};

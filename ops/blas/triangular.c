@@ -93,9 +93,10 @@ static enum gpu_status run_triangular(struct gpu_work *work)
 }
 
 #define TRIANGULAR                                                                                 \
-    BLAS_LEVEL_3, .products = GPU_OTHERS, .definite = 1 << ACCEL_a, .run = run_triangular,         \
-                  .cuts = blas_cuts_beside
+    .group = ACCEL_LEVEL_3, .products = GPU_OTHERS, .definite = 1 << ACCEL_a,                      \
+    .run = run_triangular, .cuts = blas_cuts_beside
 
-const struct accel_op op_trmm = {TRIANGULAR, .scheduled = describe_trmm, .equation = equation_trmm};
-const struct accel_op op_trsm = {TRIANGULAR, .sample = ACCEL_SAMPLE_SOLVE,
+const struct accel_op op_trmm = {
+    .cost = &blas_cost, TRIANGULAR, .scheduled = describe_trmm, .equation = equation_trmm};
+const struct accel_op op_trsm = {OP_COST(BLAS_NOMINAL, .sample = ACCEL_SAMPLE_SOLVE), TRIANGULAR,
                                  .scheduled = describe_trsm, .equation = equation_trsm};

@@ -72,5 +72,4 @@ static void check(struct test *t)
     test_note(t, is_kept(&a, &all) ? 0 : INFINITY);
 }
 
-const struct accel_op op_gsl_cholesky = {GSL_FUNCTION(0.1, 0.4), .parse = parse, .flops = flops,
-                                         .run = run, .check = check};
+const struct accel_op op_gsl_cholesky = GSL_FUNCTION(0.1, 0.4, parse, flops, run, check);

@@ -50,9 +50,15 @@ bool gsl_parse_vector(struct accel_call *call, const char *name, const struct gs
 void gsl_factor(struct solver *s,
                 void (*step)(struct solver *s, struct array a, struct array vector));
 
-#define GSL_FUNCTION(cpu, gpu)                                                                     \
-    .group = ACCEL_NO_BLAS, .nominal = {.cpu_share = (cpu), .gpu_share = (gpu)},                   \
-    .accepts = gsl_accepts, .count_at = gsl_count_at, .nests = true, .sizes = gsl_sizes,           \
-    .describe = gsl_describe, .is_supported = accel_is_on_host, .complete = gsl_complete
+/* An operation, by its shares of a large product's rate and four functions of its file. */
+#define GSL_FUNCTION(cpu, gpu_rate, parse_call, count, run_call, check_call)                       \
+    {                                                                                              \
+        OP_COST(.nominal = {.cpu_share = (cpu), .gpu_share = (gpu_rate)}, .sizes = gsl_sizes,      \
+                .flops = (count)),                                                                 \
+            OP_FOREIGN(.accepts = gsl_accepts, .count_at = gsl_count_at, .nests = true,            \
+                       .describe = gsl_describe, .complete = gsl_complete, .parse = (parse_call)), \
+            .group = ACCEL_NO_BLAS, .is_supported = accel_is_on_host, .run = (run_call),           \
+            .check = (check_call)                                                                  \
+    }
 
 #endif

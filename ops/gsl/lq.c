@@ -42,5 +42,4 @@ static void check(struct test *t)
         check_geqrf(t);
 }
 
-const struct accel_op op_gsl_lq = {GSL_FUNCTION(0.03, 0.4), .parse = parse, .flops = flops,
-                                   .run = run, .check = check};
+const struct accel_op op_gsl_lq = GSL_FUNCTION(0.03, 0.4, parse, flops, run, check);

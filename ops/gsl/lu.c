@@ -117,5 +117,4 @@ static void check(struct test *t)
     test_judge(t, y, a.cols, view_norm(&a));
 }
 
-const struct accel_op op_gsl_lu = {GSL_FUNCTION(0.1, 0.4), .parse = parse, .flops = flops,
-                                   .run = run, .check = check};
+const struct accel_op op_gsl_lu = GSL_FUNCTION(0.1, 0.4, parse, flops, run, check);

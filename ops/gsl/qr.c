@@ -48,5 +48,4 @@ static void check(struct test *t)
     test_judge(t, y, a.cols, view_norm(&a));
 }
 
-const struct accel_op op_gsl_qr = {GSL_FUNCTION(0.15, 0.4), .parse = parse, .flops = flops,
-                                   .run = run, .check = check};
+const struct accel_op op_gsl_qr = GSL_FUNCTION(0.15, 0.4, parse, flops, run, check);

@@ -80,7 +80,5 @@ static void check(struct test *t)
     singular_judge_order(t, a.rows, size);
 }
 
-const struct accel_op op_gsl_sv = {GSL_FUNCTION(0.02, 0.05), .parse = parse, .flops = flops,
-                                   .run = run, .check = check};
-const struct accel_op op_gsl_sv_mod = {GSL_FUNCTION(0.02, 0.05), .parse = parse_mod, .flops = flops,
-                                       .run = run, .check = check};
+const struct accel_op op_gsl_sv = GSL_FUNCTION(0.02, 0.05, parse, flops, run, check);
+const struct accel_op op_gsl_sv_mod = GSL_FUNCTION(0.02, 0.05, parse_mod, flops, run, check);

@@ -105,5 +105,4 @@ static void check(struct test *t)
     test_judge(t, y, a.rows, view_norm(&a));
 }
 
-const struct accel_op op_gsl_tridiagonal = {GSL_FUNCTION(0.02, 0.05), .parse = parse,
-                                            .flops = flops, .run = run, .check = check};
+const struct accel_op op_gsl_tridiagonal = GSL_FUNCTION(0.02, 0.05, parse, flops, run, check);

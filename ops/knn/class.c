@@ -317,6 +317,5 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     e.generator.protect(vote, &e, end_vote, &e, NULL);
 }
 
-const struct accel_op op_class_knn = {KNN_FUNCTION,   .accepts = accepts, .words = WORDS,
-                                      .parse = parse, .run = run,         .complete = complete,
-                                      .judge = judge};
+const struct accel_op op_class_knn = KNN_FUNCTION(run, judge, .accepts = accepts, .words = WORDS,
+                                                  .parse = parse, .complete = complete);

@@ -115,8 +115,7 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     knn_discard(call);
 }
 
-const struct accel_op op_fnn_knnx = {
-    KNN_FUNCTION, .accepts = accepts,   .words = 8,    .parse = parse_queries,
-    .run = run,   .complete = complete, .judge = judge};
-const struct accel_op op_fnn_knn = {KNN_FUNCTION, .accepts = accepts,   .parse = parse_points,
-                                    .run = run,   .complete = complete, .judge = judge};
+const struct accel_op op_fnn_knnx = KNN_FUNCTION(run, judge, .accepts = accepts, .words = 8,
+                                                 .parse = parse_queries, .complete = complete);
+const struct accel_op op_fnn_knn =
+    KNN_FUNCTION(run, judge, .accepts = accepts, .parse = parse_points, .complete = complete);

@@ -43,10 +43,8 @@ static inline int64_t knn_integer(const struct accel_passed *passed, int argumen
 bool knn_parse(struct accel_call *call, const struct point_set *train,
                const struct point_set *queries, int64_t features, int64_t k);
 
-/* For struct accel_op: */
-const int64_t *knn_sizes(const struct accel_call *call);
-double knn_flops(const struct accel_call *call);
-struct accel_effort knn_effort(const struct accel_call *call, bool device);
+/* Of every operation. */
+extern const struct accel_cost knn_cost;
 void knn_describe(const struct accel_call *call, const struct accel_fields *fields);
 
 /* Finds the nearest points of all queries, and leaves them in the call. Writes nothing else. */
@@ -69,12 +67,14 @@ bool knn_is_package(const struct accel_provider *provider, const char *package,
 extern const double knn_probe[4];
 #define KNN_PROBE_DISTANCE 16777217
 
-/* nominal: on one core FNN takes 0.4 to 0.6 ns for a feature of a pair of points (5,000 queries of
- * 15,000 points, 32 features: 1 to 1.5 s). On the device products and sums are not fused. */
-#define KNN_FUNCTION                                                                               \
-    .group = ACCEL_NO_BLAS, .nominal = {.cpu_share = 0.2, .gpu_share = 0.1, .gpu_step_ms = 0.001}, \
-    .nests = true, .sizes = knn_sizes, .flops = knn_flops, .effort = knn_effort,                   \
-    .dimensions = ACCEL_DIMENSIONS, .describe = knn_describe, .is_supported = accel_is_on_host,    \
-    .discard = knn_discard
+/* An operation, by its GPU function and its check; `...`: more members of its struct
+ * accel_foreign. */
+#define KNN_FUNCTION(run_call, judge_call, ...)                                                    \
+    {                                                                                              \
+        .cost = &knn_cost,                                                                         \
+        OP_FOREIGN(.nests = true, .describe = knn_describe, .judge = (judge_call), __VA_ARGS__),   \
+        .group = ACCEL_NO_BLAS, .is_supported = accel_is_on_host, .run = (run_call),               \
+        .discard = knn_discard                                                                     \
+    }
 
 #endif

@@ -191,9 +191,8 @@ const struct accel_op op_geev = {
     .group = ACCEL_LAPACK,
     .iterates = true,
     .whole = LAPACK_CONDENSES,
-    .nominal = {.cpu_share = 0.15,
-                .gpu_share = 0.01,
-                .gpu_step_ms = 0.2}, /* the Hessenberg form, and QR steps that hardly fill a GPU */
+    /* the Hessenberg form, and QR steps that hardly fill a GPU */
+    OP_COST(.nominal = {.cpu_share = 0.15, .gpu_share = 0.01, .gpu_step_ms = 0.2}),
     .workspace = geev_workspace,
     .is_supported = geev_is_supported,
     .steps = run_geev,

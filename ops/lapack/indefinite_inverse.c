@@ -306,7 +306,7 @@ static void run_sytri(struct solver *s)
 #define INVERTS                                                                                    \
     .group = ACCEL_LAPACK, .triangles = 1 << ACCEL_a, .definite = 1 << ACCEL_a,                    \
     .steps = run_sytri, .whole = LAPACK_PIVOTS_BOTH_SIDES, .check = check_sytri,                   \
-    .nominal = {.cpu_share = 0.15, .gpu_share = 0.2, .gpu_step_ms = 0.01}
+    OP_COST(.nominal = {.cpu_share = 0.15, .gpu_share = 0.2, .gpu_step_ms = 0.01})
 
 const struct accel_op op_sytri = {INVERTS};
 const struct accel_op op_hetri = {INVERTS, .hermitian = true};

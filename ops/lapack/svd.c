@@ -149,9 +149,10 @@ static struct accel_lengths gesdd_workspace(const struct lapack_sizes *x)
 const struct accel_op op_gesvd = {LAPACK_ITERATES,      .whole = LAPACK_CONDENSES,
                                   .fault = gesvd_fault, .workspace = gesvd_workspace,
                                   .steps = run_svd,     .check = check_gesvd};
-const struct accel_op op_gesdd = {LAPACK_ITERATES,
+const struct accel_op op_gesdd = {OP_COST(LAPACK_ITERATES_NOMINAL, .sample = ACCEL_SAMPLE_SVD),
+                                  .group = ACCEL_LAPACK,
+                                  .iterates = true,
                                   .whole = LAPACK_CONDENSES,
-                                  .sample = ACCEL_SAMPLE_SVD,
                                   .workspace = gesdd_workspace,
                                   .steps = run_svd,
                                   .check = check_gesvd};

@@ -47,6 +47,5 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     linear_validation_free(v);
 }
 
-const struct accel_op op_liblinear_cross_validation = {LINEAR_VALIDATION, .parse = parse,
-                                                       .flops = flops,    .effort = effort,
-                                                       .run = run,        .complete = complete};
+const struct accel_op op_liblinear_cross_validation =
+    LINEAR_VALIDATION(parse, flops, effort, run, complete);

@@ -227,8 +227,8 @@ static double judge(const struct accel_call *call)
     return t ? linear_fit_judge(t) : -1;
 }
 
-const struct accel_op op_liblinear_train = {LINEAR_OPERATION,     .accepts = linear_library_of,
-                                            .parse = parse,       .flops = flops,
-                                            .effort = effort,     .typical = shape,
-                                            .complete = complete, .discard = discard,
-                                            .run = run,           .judge = judge};
+const struct accel_op op_liblinear_train = {
+    OP_COST(LINEAR_COST, .flops = flops, .effort = effort, .typical = shape),
+    OP_FOREIGN(LINEAR_FOREIGN, .accepts = linear_library_of, .parse = parse, .complete = complete,
+               .judge = judge),
+    .group = ACCEL_NO_BLAS, .run = run, .discard = discard};

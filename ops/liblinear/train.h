@@ -52,21 +52,21 @@ struct accel_effort linear_effort(const struct accel_call *call, bool device, do
 enum gpu_status linear_finish_else(const struct linear_library *library, int64_t lines,
                                    struct gpu_work *work, enum gpu_status failure);
 
-/* Members of struct accel_op. */
+/* Functions of all operations. */
 int linear_count_at(int layout);
 const int64_t *linear_sizes(const struct accel_call *call);
 void linear_describe(const struct accel_call *call, const struct accel_fields *fields);
 
-/* What the operations have in common. nominal: liblinear's products of sparse rows reach about a
- * GFlop a second where they come from memory, and a row takes 5 ns besides; the device's are bound
- * by its memory. */
-#define LINEAR_OPERATION                                                                           \
-    .group = ACCEL_NO_BLAS, .ml = ACCEL_LIBLINEAR,                                                 \
+/* What the operations have in common: in their struct accel_cost, and in struct accel_foreign.
+ * nominal: liblinear's products of sparse rows reach about a GFlop a second where they come from
+ * memory, and a row takes 5 ns besides; the device's are bound by its memory. */
+#define LINEAR_COST                                                                                \
     .nominal = {.cpu_share = 0.04,                                                                 \
                 .cpu_step_ms = 5e-6,                                                               \
                 .gpu_share = 0.005,                                                                \
                 .gpu_step_ms = LINEAR_STEP_MS},                                                    \
-    .count_at = linear_count_at, .sizes = linear_sizes, .dimensions = ACCEL_DIMENSIONS,            \
-    .measured_as = "train", .describe = linear_describe
+    .sizes = linear_sizes, .dimensions = ACCEL_DIMENSIONS, .measured_as = "train"
+#define LINEAR_FOREIGN                                                                             \
+    .ml = ACCEL_LIBLINEAR, .count_at = linear_count_at, .describe = linear_describe
 
 #endif

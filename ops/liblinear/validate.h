@@ -58,13 +58,17 @@ enum gpu_status linear_validation_end(struct linear_validation *v, struct gpu_wo
 struct linear_validation *linear_validation_of(const struct accel_call *call);
 void linear_validation_free(struct linear_validation *v);
 
-/* Members of struct accel_op. The last training of each fold is judged. */
+/* Functions of both operations. The last training of each fold is judged. */
 void linear_validation_discard(const struct accel_call *call);
 double linear_validation_judge(const struct accel_call *call);
 
-/* What both operations have in common. */
-#define LINEAR_VALIDATION                                                                          \
-    LINEAR_OPERATION, .accepts = linear_library_around, .discard = linear_validation_discard,      \
-                      .judge = linear_validation_judge
+/* An operation, by functions of its file. */
+#define LINEAR_VALIDATION(parse_call, count, effort_of, run_call, complete_call)                   \
+    {                                                                                              \
+        OP_COST(LINEAR_COST, .flops = (count), .effort = (effort_of)),                             \
+            OP_FOREIGN(LINEAR_FOREIGN, .accepts = linear_library_around, .parse = (parse_call),    \
+                       .complete = (complete_call), .judge = linear_validation_judge),             \
+            .group = ACCEL_NO_BLAS, .run = (run_call), .discard = linear_validation_discard        \
+    }
 
 #endif

@@ -241,7 +241,7 @@ static int instead(const struct accel_call *call, uint64_t *word)
 
 #define LIGHTGBM(accepts_provider, guided_by, count)                                               \
     {                                                                                              \
-        GUIDED(ACCEL_LIGHTGBM, accepts_provider, guided_by), .instead = instead, .words = (count)  \
+        GUIDED(ACCEL_LIGHTGBM, accepts_provider, guided_by, .instead = instead, .words = (count))  \
     }
 
 const struct accel_op op_lightgbm_file = LIGHTGBM(accepts_cuda, make_file, 0);

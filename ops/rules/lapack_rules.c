@@ -4,6 +4,16 @@
 
 #include "gpu/pack/pieces.h"
 
+/* ---- The cost of groups of routines ---- */
+
+const struct accel_cost lapack_blocks_cost = {
+    .nominal = {.cpu_share = 0.6, .gpu_share = 0.6, .gpu_step_ms = 0.003}};
+const struct accel_cost lapack_solves_cost = {
+    .nominal = {.cpu_share = 0.7, .gpu_share = 0.7, .gpu_step_ms = 0.0005}};
+const struct accel_cost lapack_reflects_cost = {
+    .nominal = {.cpu_share = 0.5, .gpu_share = 0.4, .gpu_step_ms = 0.008}};
+const struct accel_cost lapack_iterates_cost = {LAPACK_ITERATES_NOMINAL};
+
 /* ---- The least workspace ---- */
 
 bool lapack_is_tall(int64_t longer, int64_t shorter)

@@ -61,15 +61,14 @@ double lapack_sent_bytes(const struct accel_call *call, const struct accel_span 
 
 /* Nominal figures of operations that multiply blocks, solve for right-hand sides, reflect columns,
  * and iterate. Half of an iteration is products of a matrix with a vector. */
-#define LAPACK_BLOCKS                                                                              \
-    .group = ACCEL_LAPACK, .nominal = {.cpu_share = 0.6, .gpu_share = 0.6, .gpu_step_ms = 0.003}
-#define LAPACK_SOLVES                                                                              \
-    .group = ACCEL_LAPACK, .nominal = {.cpu_share = 0.7, .gpu_share = 0.7, .gpu_step_ms = 0.0005}
-#define LAPACK_REFLECTS                                                                            \
-    .group = ACCEL_LAPACK, .nominal = {.cpu_share = 0.5, .gpu_share = 0.4, .gpu_step_ms = 0.008}
-#define LAPACK_ITERATES                                                                            \
-    .group = ACCEL_LAPACK, .iterates = true,                                                       \
+#define LAPACK_ITERATES_NOMINAL                                                                    \
     .nominal = {.cpu_share = 0.15, .gpu_share = 0.03, .gpu_step_ms = 0.06}
+extern const struct accel_cost lapack_blocks_cost, lapack_solves_cost, lapack_reflects_cost,
+    lapack_iterates_cost;
+#define LAPACK_BLOCKS   .group = ACCEL_LAPACK, .cost = &lapack_blocks_cost
+#define LAPACK_SOLVES   .group = ACCEL_LAPACK, .cost = &lapack_solves_cost
+#define LAPACK_REFLECTS .group = ACCEL_LAPACK, .cost = &lapack_reflects_cost
+#define LAPACK_ITERATES .group = ACCEL_LAPACK, .iterates = true, .cost = &lapack_iterates_cost
 
 /* The largest side of a square matrix, and of any, that memory could hold. Within these limits, no
  * length overflows. */

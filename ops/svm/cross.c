@@ -187,6 +187,10 @@ static double judge(const struct accel_call *call)
     return libsvm_judge(v->problem, v->jobs, v->folds.count);
 }
 
-const struct accel_op op_svm_cross_validation = {
-    SVM_OPERATION,           .accepts = libsvm_of, .parse = parse, .complete = complete,
-    .discard = discard_call, .run = run,           .judge = judge};
+const struct accel_op op_svm_cross_validation = {.cost = &svm_cost,
+                                                 OP_FOREIGN(SVM_FOREIGN, .accepts = libsvm_of,
+                                                            .parse = parse, .complete = complete,
+                                                            .judge = judge),
+                                                 .group = ACCEL_NO_BLAS,
+                                                 .run = run,
+                                                 .discard = discard_call};

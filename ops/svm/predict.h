@@ -25,11 +25,11 @@ struct svm_view {
 /* Layouts: numbers of struct libsvm; these are scikit-learn's. */
 enum { SVM_VIEW_SKLEARN = 128, SVM_VIEW_SKLEARN_CSR };
 
-/* Returns the layout of the models of a provider's svm_predict_values(), 0: not known. As
- * accel_op.accepts. */
+/* Returns the layout of the models of a provider's svm_predict_values(), 0: not known:
+ * accel_foreign.accepts. */
 int svm_view_layout(const struct accel_provider *provider);
 
-/* The offset of a model's number of support vectors: accel_op.count_at. */
+/* The offset of a model's number of support vectors: accel_foreign.count_at. */
 int svm_view_count_at(int layout);
 
 /* Returns false if the library itself must see the model or the vector. Reads the vector, but no

@@ -51,6 +51,9 @@ static double judge(const struct accel_call *call)
     return dialect_of(svm_traits_layout(call))->judge(call);
 }
 
-const struct accel_op op_svm_train = {SVM_OPERATION,        .accepts = accepts, .parse = parse,
-                                      .complete = complete, .discard = discard, .run = run,
-                                      .judge = judge};
+const struct accel_op op_svm_train = {.cost = &svm_cost,
+                                      OP_FOREIGN(SVM_FOREIGN, .accepts = accepts, .parse = parse,
+                                                 .complete = complete, .judge = judge),
+                                      .group = ACCEL_NO_BLAS,
+                                      .run = run,
+                                      .discard = discard};

@@ -57,7 +57,7 @@ static inline void svm_leave(const struct accel_call *call, void *result)
  * their elements, one for the result. */
 void svm_set_spans(struct accel_call *call);
 
-/* Members of struct accel_op for calls whose words are those above. */
+/* Functions of operations for calls whose words are those above. */
 const int64_t *svm_sizes(const struct accel_call *call);
 double svm_flops(const struct accel_call *call);
 struct accel_effort svm_effort(const struct accel_call *call, bool device);
@@ -65,17 +65,13 @@ void svm_typical(struct accel_call *call, const int64_t size[ACCEL_DIMENSIONS]);
 void svm_describe(const struct accel_call *call, const struct accel_fields *fields);
 int svm_count_at(int layout);
 
-/* What the operations have in common. nominal: libsvm's kernel takes 1.6 ns for each element on one
- * core, a twentieth of a product's rate, and a step 4 ns. An iteration on the device waits for sums
- * over all rows. */
-#define SVM_OPERATION                                                                              \
-    .group = ACCEL_NO_BLAS, .ml = ACCEL_LIBSVM,                                                    \
-    .nominal = {.cpu_share = 0.05, .cpu_step_ms = 4e-6, .gpu_share = 0.3, .gpu_step_ms = 0.01},    \
-    .nests = true, .count_at = svm_count_at, .sizes = svm_sizes, .flops = svm_flops,               \
-    .effort = svm_effort, .typical = svm_typical, .dimensions = ACCEL_DIMENSIONS,                  \
-    .measured_as = "svm_train", .describe = svm_describe
+/* Of both kinds of trainings. */
+extern const struct accel_cost svm_cost;
+#define SVM_FOREIGN                                                                                \
+    .ml = ACCEL_LIBSVM, .nests = true, .count_at = svm_count_at, .describe = svm_describe
 
-/* As in struct accel_op. `layout` is the dialect's own number, below SVM_LAYOUTS. */
+/* As in struct accel_foreign and struct accel_gpu. `layout` is the dialect's own number, below
+ * SVM_LAYOUTS. */
 struct svm_dialect {
     int (*accepts)(const struct accel_provider *provider);
     bool (*parse)(struct accel_call *call, const struct accel_passed *passed, int layout);

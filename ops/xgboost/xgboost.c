@@ -248,7 +248,7 @@ static enum guide_news forget(struct guide *guide)
 
 #define XGBOOST(accepts_provider, guided_by)                                                       \
     {                                                                                              \
-        GUIDED(ACCEL_XGBOOST, accepts_provider, guided_by), .nests = true, .words = 7              \
+        GUIDED(ACCEL_XGBOOST, accepts_provider, guided_by, .nests = true, .words = 7)              \
     }
 
 const struct accel_op op_xgboost_train = XGBOOST(accepts, train);

@@ -104,8 +104,8 @@ _Static_assert(sizeof(struct accel_slots) == ACCEL_SLOTS_SIZE, "slot layout");
 extern _Atomic(void *) accel_slot_enter[], accel_slot_forward[];
 extern struct accel_slots accel_bound_slots[ACCEL_BOUND_ENTRIES];
 /* For each exported name that is not BLAS's: 1 + the offset of the int that its gate reads
- * (op->count_at); 0: not known yet, UINT32_MAX: its gate is not used. Set once, before the entry
- * leads to the gate. */
+ * (op->foreign->count_at); 0: not known yet, UINT32_MAX: its gate is not used. Set once, before the
+ * entry leads to the gate. */
 extern _Atomic uint32_t accel_count_at[];
 extern const char accel_blocks[];       /* code of the exported entries */
 extern const char accel_slow_blocks[];  /* their slow stubs */

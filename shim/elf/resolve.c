@@ -56,12 +56,18 @@ struct accel_provider accel_resolve_provider(void *function)
     return (struct accel_provider){function, symbol_of, path_of, refers_to};
 }
 
+/* Whether libaccel may know a library's function. */
+static bool is_known(const struct accel_routine *routine)
+{
+    const struct accel_foreign *foreign = accel_op_of(routine)->foreign;
+    return foreign && foreign->accepts && dispatch_takes_library(routine);
+}
+
 static int layout_of(uint32_t entry, void *function)
 {
     const struct accel_routine *routine = accel_name_routine(entry);
-    const struct accel_op *op = accel_op_of(routine);
     const struct accel_provider provider = accel_resolve_provider(function);
-    return op->accepts && dispatch_takes_library(routine) ? op->accepts(&provider) : 0;
+    return is_known(routine) ? accel_op_of(routine)->foreign->accepts(&provider) : 0;
 }
 
 /* All that have been made. They are never freed, as another thread may hold one; an equal one
@@ -158,8 +164,7 @@ const struct accel_original *accel_resolve_unasked(uint32_t entry, void *functio
     const struct link_map *object = accel_object_of(function);
     /* A variable may have such a name, too. */
     if (!object || !accel_object_defines(object->l_addr, object->l_ld, accel_names[entry].symbol) ||
-        !(accel_provider_may_be(entry, function) ||
-          (accel_op_of(routine)->accepts && dispatch_takes_library(routine))))
+        !(accel_provider_may_be(entry, function) || is_known(routine)))
         return NULL;
     const struct accel_original wanted = {
         .function = function, .computes = function, .unasked = true};

@@ -154,8 +154,8 @@ static bool is_like_first(uint32_t exported, const struct accel_original *origin
 {
     if (exported < accel_blas_name_count)
         return true;
-    const struct accel_op *op = accel_op_of(accel_name_routine(exported));
-    const int offset = op->count_at ? op->count_at(original->layout) : -1;
+    const struct accel_foreign *foreign = accel_op_of(accel_name_routine(exported))->foreign;
+    const int offset = foreign->count_at ? foreign->count_at(original->layout) : -1;
     uint32_t at = offset >= 0 ? (uint32_t)offset + 1 : UINT32_MAX, first = 0;
     return atomic_compare_exchange_strong(&accel_count_at[exported - accel_blas_name_count], &first,
                                           at) ||
@@ -207,7 +207,7 @@ static enum dispatch_level level_for(uint32_t exported, struct dispatch_attentio
     const enum dispatch_level level = attention.level;
     const struct accel_routine *routine = accel_name_routine(exported);
     const bool taken = dispatch_takes_library(routine);
-    if (taken && accel_op_of(routine)->guide)
+    if (taken && !accel_is_blas(routine) && accel_op_of(routine)->foreign->guide)
         return DISPATCH_SEE_ALL;
     const bool may_be_there = attention.matrices && accel_reads_matrix(routine);
     const bool at_any_size = !taken || (accel_only_moves(routine) && !may_be_there);

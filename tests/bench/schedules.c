@@ -91,8 +91,8 @@ static int print_panels(void)
                 const struct accel_op *op = accel_op_of(call.routine);
                 const struct panels_call panels = lapack_factoring(&call, factored[r].kind);
                 struct schedule_rates rates = schedule_links[l].rates;
-                rates.compute *= op->nominal.gpu_share;
-                rates.column_ms = op->nominal.gpu_step_ms;
+                rates.compute *= op->cost->nominal.gpu_share;
+                rates.column_ms = op->cost->nominal.gpu_step_ms;
                 rates.row_ms = schedule_nominal.row_ms;
                 print_factorisation(&schedule_links[l], factored[r].name, &panels, &rates);
             }

@@ -351,7 +351,7 @@ static void curves_are_read_again(void **state)
         struct model_curve curve = {.device = r % 2}, again = {.device = r % 2};
         struct grown body = {NULL, 0, 0, false};
         double ms[5];
-        if (!accel_is_blas(one) && !accel_op_of(one)->typical)
+        if (!accel_is_blas(one) && !accel_op_of(one)->cost->typical)
             continue;
         for (int p = 0; p < 5; p++) {
             int64_t size[ACCEL_DIMENSIONS];

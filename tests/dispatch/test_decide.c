@@ -321,9 +321,9 @@ static void lapack_above_the_memory(void **state)
         struct accel_machine ready = machine(DEVICE_READY);
         ready.up_gbps = ready.down_gbps = 25;
         ready.schedule = schedule_nominal;
-        ready.schedule.compute = accel_op_of(call.routine)->nominal.gpu_share *
+        ready.schedule.compute = accel_op_of(call.routine)->cost->nominal.gpu_share *
                                  model_gpu_rates().gflops[call.routine->dtype];
-        ready.schedule.column_ms = accel_op_of(call.routine)->nominal.gpu_step_ms;
+        ready.schedule.column_ms = accel_op_of(call.routine)->cost->nominal.gpu_step_ms;
         ready.gpu_memory = 2 * bytes;
         const struct accel_decision within = decide_with(&call, &ready, &defaults, 4);
         ready.gpu_memory = bytes / 2;
@@ -372,9 +372,9 @@ static void lapack_while_it_comes_up(void **state)
         const double sum = decide_with(&call, &ready, &defaults, 4).est_gpu_ms;
         ready.schedule = schedule_nominal;
         ready.schedule.up = ready.schedule.down = 12;
-        ready.schedule.compute = accel_op_of(call.routine)->nominal.gpu_share *
+        ready.schedule.compute = accel_op_of(call.routine)->cost->nominal.gpu_share *
                                  model_gpu_rates().gflops[call.routine->dtype];
-        ready.schedule.column_ms = accel_op_of(call.routine)->nominal.gpu_step_ms;
+        ready.schedule.column_ms = accel_op_of(call.routine)->cost->nominal.gpu_step_ms;
         const double up_ms = lapack_sent_bytes(&call, &call.span[ACCEL_a], false) / 12e6;
         const double overlapped = decide_with(&call, &ready, &defaults, 4).est_gpu_ms;
         assert_true(overlapped <= sum && overlapped > sum - 2.5 * up_ms);

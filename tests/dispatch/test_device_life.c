@@ -318,7 +318,7 @@ static void products_are_warm(void **state)
     thread_run(thread_context);
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const struct accel_routine *routine = &accel_routines[i];
-        const bool product = accel_op_of(routine)->sample == ACCEL_SAMPLE_PRODUCT &&
+        const bool product = accel_op_of(routine)->cost->sample == ACCEL_SAMPLE_PRODUCT &&
                              !accel_is_complex(routine->dtype);
         products += product;
         assert_int_equal(warm_is(&device, routine), product);

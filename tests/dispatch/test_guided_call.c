@@ -47,7 +47,8 @@ static enum guide_news guide(struct guide *guide)
 }
 
 extern const struct accel_op __wrap_op_xgboost_train;
-const struct accel_op __wrap_op_xgboost_train = {GUIDED(ACCEL_XGBOOST, NULL, guide)};
+const struct accel_op __wrap_op_xgboost_train = {
+    GUIDED(ACCEL_XGBOOST, NULL, guide, .nests = false)};
 
 static bool starts_well;
 static int starts;

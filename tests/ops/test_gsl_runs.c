@@ -58,7 +58,7 @@ static void decompose(const char *name, const char *symbol, size_t m, size_t n,
         assert_true(accel_convention_of(routine(name))->parse(&call, routine(name), &passed));
         assert_int_equal(call.op->run(&work), GPU_OK);
         gpu_work_give_back(&work);
-        call.op->complete(&call, &result);
+        call.op->foreign->complete(&call, &result);
         assert_int_equal(result.gpr[0], 0);
     }
 }

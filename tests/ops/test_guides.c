@@ -121,7 +121,7 @@ static uint64_t original(struct guide *guide)
 {
     const struct accel_op *op = accel_op_of(guide->call->routine);
     uint64_t word = 0;
-    const int at = op->instead ? op->instead(guide->call, &word) : -1;
+    const int at = op->foreign->instead ? op->foreign->instead(guide->call, &word) : -1;
     char text[128] = "original";
     if (at >= 0)
         snprintf(text, sizeof text, "original %d:%s", at, (const char *)(uintptr_t)word);
@@ -145,7 +145,7 @@ static enum guide_news guided(const char *name, int layout, const uint64_t *word
     struct guide guide = {.call = &call, .passed = &passed, .device = device, .original = original};
     call = accel_call_of(routine(name));
     assert_true(guide_parse(&call, &passed));
-    return accel_op_of(call.routine)->guide(&guide);
+    return accel_op_of(call.routine)->foreign->guide(&guide);
 }
 
 static void assert_done(const char *expected)
@@ -344,7 +344,7 @@ static void choices_of_the_program(void **state)
 
 static int layout_of(const char *name)
 {
-    return accel_op_of(routine(name))->accepts(&provider);
+    return accel_op_of(routine(name))->foreign->accepts(&provider);
 }
 
 static void builds_of_xgboost(void **state)

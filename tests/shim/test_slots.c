@@ -391,7 +391,7 @@ static void test_a_library_that_is_guided(void **state)
         .function = code, .ours = true, .global = true, .layout = 1};
     uint32_t entry = accel_blas_name_count;
     (void)state;
-    while (entry < accel_name_count && !accel_op_of(accel_name_routine(entry))->guide)
+    while (entry < accel_name_count && !accel_op_of(accel_name_routine(entry))->foreign->guide)
         entry++;
     assert_true(entry < accel_name_count);
     find(entry, call_in(1, 1), &original);
@@ -412,7 +412,7 @@ static void test_layouts_of_structs(void **state)
                                 sklearn = {
                                     .function = code + 2, .ours = true, .layout = SVM_VIEW_SKLEARN};
     const uint32_t entry = entry_of("svm_predict_values");
-    const int offset = accel_op_of(accel_name_routine(entry))->count_at(1);
+    const int offset = accel_op_of(accel_name_routine(entry))->foreign->count_at(1);
     (void)state;
     find(entry, call_in(1, 1), &libsvm);
     find(entry, call_in(2, 1), &same);
@@ -425,7 +425,7 @@ static void test_layouts_of_structs(void **state)
     assert_ptr_equal(enters(entry), accel_blocks + BYCALLER_GATE);
     /* One without a count has no gate. */
     const uint32_t train = entry_of("svm_train");
-    if (!accel_op_of(accel_name_routine(train))->count_at) {
+    if (!accel_op_of(accel_name_routine(train))->foreign->count_at) {
         find(train, call_in(1, 1), &libsvm);
         assert_ptr_equal(enters(train), slow_of(train));
     }

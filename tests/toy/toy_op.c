@@ -130,20 +130,10 @@ static enum gpu_status run(struct gpu_work *work)
     return level2_run(&t);
 }
 
+/* ml: so that ACCEL_ML turns it off. */
 const struct accel_op op_toy_score = {
-    .group = ACCEL_NO_BLAS,
-    .ml = ACCEL_LIBSVM, /* so that ACCEL_ML turns it off */
-    .nominal = {.cpu_share = 0.1, .gpu_share = 0.1, .gpu_step_ms = 1},
-    .accepts = accepts,
-    .count_at = count_at,
-    .parse = parse,
-    .sizes = sizes,
-    .flops = flops,
-    .effort = effort,
-    .typical = typical,
-    .dimensions = 1,
-    .describe = describe,
-    .complete = complete,
-    .is_supported = is_supported,
-    .run = run,
-    .judge = judge};
+    OP_COST(.nominal = {.cpu_share = 0.1, .gpu_share = 0.1, .gpu_step_ms = 1}, .dimensions = 1,
+            .sizes = sizes, .flops = flops, .effort = effort, .typical = typical),
+    OP_FOREIGN(.ml = ACCEL_LIBSVM, .accepts = accepts, .count_at = count_at, .parse = parse,
+               .describe = describe, .complete = complete, .judge = judge),
+    .group = ACCEL_NO_BLAS, .is_supported = is_supported, .run = run};

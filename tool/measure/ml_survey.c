@@ -195,7 +195,7 @@ bool ml_survey_run_on(const struct ml_survey *one, struct gpu_device *device, do
     const struct opened opened = {{function, symbol_of, path_of, refers_to}, handle};
     struct ml_device on = {device, up_gbps, down_gbps, routine_of(one), 0, 0};
     *track = (struct survey_track){.routine = on.routine, .gpu = true};
-    on.layout = function ? accel_op_of(on.routine)->accepts(&opened.provider) : 0;
+    on.layout = function ? accel_op_of(on.routine)->foreign->accepts(&opened.provider) : 0;
     if (on.layout <= 0)
         return true;
     library.device = &on;

@@ -311,7 +311,7 @@ static struct schedule_rates rates_of(const struct problem *problem,
     struct schedule_rates rates = schedule_nominal;
     const struct solve_survey *solves = measured->solves;
     const struct gpu_copy_rates *copies = measured->copies;
-    if (solves && accel_op_of(routine)->sample == ACCEL_SAMPLE_SOLVE)
+    if (solves && problem->call->op->cost->sample == ACCEL_SAMPLE_SOLVE)
         schedule_set_solving(&rates, solves->by[routine->dtype], solves->own_nrhs[routine->dtype]);
     rates.up = copies->up_gbps;
     rates.down = copies->down_gbps;

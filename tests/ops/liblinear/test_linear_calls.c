@@ -83,7 +83,7 @@ static void open_library(struct library *of, const char *path, enum linear_layou
     *(void **)&of->own_find = find;
     *(void **)&of->destroy = dlsym(of->handle, "free_and_destroy_model");
     *(void **)&of->print_by = dlsym(of->handle, "set_print_string_function");
-    of->of_train = op_liblinear_train.accepts(&of->train);
+    of->of_train = op_liblinear_train.foreign->accepts(&of->train);
     assert_true(of->of_train > 0);
 }
 
@@ -117,7 +117,7 @@ static void open_sklearn(void)
     sklearn.train.symbol = sklearn_symbol;
     sklearn.train.path = sklearn_path;
     sklearn.print_by = debian.print_by;
-    sklearn.of_train = op_liblinear_train.accepts(&sklearn.train);
+    sklearn.of_train = op_liblinear_train.foreign->accepts(&sklearn.train);
     rmdir(metadata);
     rmdir(packages);
     assert_true(sklearn.of_train > 0 && sklearn.of_train != debian.of_train);
@@ -297,7 +297,7 @@ static bool is_read(const struct accel_op *op, struct one *one, int layout)
 {
     const struct accel_passed passed = passed_of(one, layout);
     call = accel_call_of(routine_of(op));
-    return op->parse(&call, &passed);
+    return op->foreign->parse(&call, &passed);
 }
 
 static enum gpu_status run_call(void)
@@ -345,10 +345,10 @@ static void assert_trains_as(struct library *of, struct one one, const char *wha
     assert_true(is_read(&op_liblinear_train, &one, of->of_train));
     assert_int_equal(run_call(), GPU_OK);
     assert_same_lines(text, own_lines, what);
-    const double ratio = call.op->judge(&call);
+    const double ratio = call.op->foreign->judge(&call);
     if (ratio > 1)
         fail_msg("%s: judged %g", what, ratio);
-    call.op->complete(&call, &result);
+    call.op->foreign->complete(&call, &result);
     void *ours = (void *)(uintptr_t)result.gpr[0];
     assert_same_models(model_in(ours, of->layout), model_in(own, of->layout), one.problem.columns,
                        what);
@@ -405,19 +405,19 @@ static void sizes_are_the_problems(void **state)
     for (unsigned seed = 0; seed < 12; seed++) {
         struct one one = make_problem(seed, LINEAR_230);
         assert_true(is_read(&op_liblinear_train, &one, debian.of_train));
-        const int64_t *size = call.op->sizes(&call);
+        const int64_t *size = call.op->cost->sizes(&call);
         assert_int_equal(size[0], one.problem.rows);
         assert_int_equal(size[1], one.problem.columns);
         assert_int_equal(size[2], one.elements);
         assert_int_equal(size[3], one.classes ? one.classes : 1);
         assert_int_equal(call.span[ACCEL_a].rows * call.span[ACCEL_a].cols, one.elements);
         assert_true(call.span[ACCEL_y].ptr == &call.own.integer[LINEAR_RESULT]);
-        assert_int_equal(call.op->count_at(debian.of_train), 0);
+        assert_int_equal(call.op->foreign->count_at(debian.of_train), 0);
         /* Two products of all elements for each direction and problem */
         const int problems = one.classes == 2 || !one.classes ? 1 : one.classes;
-        const struct accel_effort cpu = call.op->effort(&call, false);
-        const struct accel_effort gpu = call.op->effort(&call, true);
-        assert_true(call.op->flops(&call) == 40. * problems * 4 * one.elements);
+        const struct accel_effort cpu = call.op->cost->effort(&call, false);
+        const struct accel_effort gpu = call.op->cost->effort(&call, true);
+        assert_true(call.op->cost->flops(&call) == 40. * problems * 4 * one.elements);
         assert_true(cpu.operations == LINEAR_DIRECTIONS * problems * 4. * one.elements);
         assert_true(gpu.operations == LINEAR_DIRECTIONS_MOST * problems * 4. * one.elements);
         assert_true(cpu.steps == LINEAR_DIRECTIONS * problems * (double)one.problem.rows);
@@ -458,7 +458,7 @@ static void the_log_has_a_calls_fields(void **state)
             if (folds)
                 snprintf(expected + used, sizeof expected - (size_t)used, " folds=%d", folds);
             described[0] = 0;
-            call.op->describe(&call, &fields);
+            call.op->foreign->describe(&call, &fields);
             assert_string_equal(described, expected);
         }
     }
@@ -533,10 +533,10 @@ static void unusual_arguments_are_the_librarys(void **state)
     words[0] = 0;
     words[1] = (uintptr_t)words;
     call = accel_call_of(routine_of(&op_liblinear_train));
-    assert_false(call.op->parse(&call, &none));
+    assert_false(call.op->foreign->parse(&call, &none));
     words[0] = words[1];
     words[1] = 0;
-    assert_false(call.op->parse(&call, &none));
+    assert_false(call.op->foreign->parse(&call, &none));
 }
 
 static void scikit_learns_arguments_too(void **state)
@@ -580,8 +580,8 @@ static void assert_validates_as_the_library(unsigned seed, int folds)
     assert_true(is_read(&op_liblinear_cross_validation, &one, pypi.of_cross));
     srand(seed);
     assert_int_equal(run_call(), GPU_OK);
-    assert_true(call.op->judge(&call) <= 1);
-    call.op->complete(&call, &(struct accel_result){{0}, {{0}}});
+    assert_true(call.op->foreign->judge(&call) <= 1);
+    call.op->foreign->complete(&call, &(struct accel_result){{0}, {{0}}});
     assert_int_equal(rand(), own_next);
     assert_same_lines(text, own_lines, what);
     for (int i = 0; i < one.problem.rows; i++)
@@ -621,8 +621,8 @@ static void assert_finds_as_the_library(unsigned seed, int folds, double c, doub
     assert_true(is_read(&op_liblinear_find_parameters, &one, pypi.of_find));
     srand(seed);
     assert_int_equal(run_call(), GPU_OK);
-    assert_true(call.op->judge(&call) <= 1);
-    call.op->complete(&call, &(struct accel_result){{0}, {{0}}});
+    assert_true(call.op->foreign->judge(&call) <= 1);
+    call.op->foreign->complete(&call, &(struct accel_result){{0}, {{0}}});
     assert_int_equal(rand(), own_next);
     assert_same_lines(text, own_lines, what);
     for (int i = 0; i < 3; i++)
@@ -681,9 +681,9 @@ static void the_search_is_as_long_as_it_may_be(void **state)
         assert_true(is_read(&op_liblinear_find_parameters, &one, pypi.of_find));
         const double all = values * 3. * (one.classes > 2 ? one.classes : 1);
         const double predicted = 2e-5 * values * one.elements;
-        const struct accel_effort cpu = call.op->effort(&call, false);
-        const struct accel_effort gpu = call.op->effort(&call, true);
-        assert_float_equal(call.op->flops(&call), all * 10 * 4 * one.elements, 1e-3);
+        const struct accel_effort cpu = call.op->cost->effort(&call, false);
+        const struct accel_effort gpu = call.op->cost->effort(&call, true);
+        assert_float_equal(call.op->cost->flops(&call), all * 10 * 4 * one.elements, 1e-3);
         assert_float_equal(cpu.operations, all * 4 * 4 * one.elements, 1e-3);
         assert_float_equal(gpu.operations, all * 25 * 4 * one.elements, 1e-3);
         assert_float_equal(gpu.steps, all * 25 + predicted + 1e-4 * one.elements, 1e-9);
@@ -810,9 +810,9 @@ static void scikit_learns_model_is_at_the_minimum(void **state)
         listen_to(&sklearn);
         assert_true(is_read(&op_liblinear_train, &one, sklearn.of_train));
         assert_int_equal(run_call(), GPU_OK);
-        const double ratio = call.op->judge(&call);
+        const double ratio = call.op->foreign->judge(&call);
         assert_true(ratio > 0 && ratio <= 1);
-        call.op->complete(&call, &result);
+        call.op->foreign->complete(&call, &result);
         struct linear_model_sklearn *model = (void *)(uintptr_t)result.gpr[0];
         for (int k = 1; model->model.label && k < model->model.classes; k++)
             assert_true(model->model.label[k - 1] < model->model.label[k]);
@@ -832,8 +832,8 @@ static void scikit_learns_cap_of_iterations_is_kept(void **state)
         one.parameter.common.eps = 1e-12;
         assert_true(is_read(&op_liblinear_train, &one, sklearn.of_train));
         assert_int_equal(run_call(), GPU_OK);
-        assert_true(call.op->judge(&call) < 0); /* it has not had enough */
-        call.op->complete(&call, &result);
+        assert_true(call.op->foreign->judge(&call) < 0); /* it has not had enough */
+        call.op->foreign->complete(&call, &result);
         struct linear_model_sklearn *model = (void *)(uintptr_t)result.gpr[0];
         assert_int_equal(model->iterations[0], most);
         linear_model_free(model, &model->model, model->iterations);
@@ -919,7 +919,7 @@ static void a_launch_may_fail(void **state)
                                                            : GPU_FINISHED_ELSE);
                 if (!original_fails) {
                     assert_same_lines(text, own_lines, "after a failure");
-                    assert_true(call.op->judge(&call) < 0); /* there is nothing to judge */
+                    assert_true(call.op->foreign->judge(&call) < 0); /* there is nothing to judge */
                 }
                 some++;
             }
@@ -1062,8 +1062,8 @@ static int start_libraries(void **state)
     open_library(&debian, "liblinear.so.4", LINEAR_230);
     open_library(&pypi, found.gl_pathv[found.gl_pathc - 1], LINEAR_243);
     globfree(&found);
-    pypi.of_cross = op_liblinear_cross_validation.accepts(&pypi.cross);
-    pypi.of_find = op_liblinear_find_parameters.accepts(&pypi.find);
+    pypi.of_cross = op_liblinear_cross_validation.foreign->accepts(&pypi.cross);
+    pypi.of_find = op_liblinear_find_parameters.foreign->accepts(&pypi.find);
     open_sklearn();
     return start_work(state);
 }

@@ -104,9 +104,9 @@ static int start_libraries(void **state)
     snprintf(object, sizeof object, "%s/sklearn/svm/_libsvm.so", packages);
     snprintf(metadata, sizeof metadata, "%s/scikit_learn-1.5.0.dist-info", packages);
     mkdir(metadata, 0700);
-    layout = op_svm_train.accepts(&provider);
-    dense_layout = op_svm_train.accepts(&of_dense);
-    csr_layout = op_svm_train.accepts(&of_csr);
+    layout = op_svm_train.foreign->accepts(&provider);
+    dense_layout = op_svm_train.foreign->accepts(&of_dense);
+    csr_layout = op_svm_train.foreign->accepts(&of_csr);
     rmdir(metadata);
     rmdir(packages);
     return layout > 0 && dense_layout > layout && csr_layout > dense_layout ? start_work(state)
@@ -250,7 +250,7 @@ static bool is_read(const struct accel_op *op, const void *problem, const void *
             call = accel_call_of(&accel_routines[i]);
     words[0] = (uintptr_t)problem;
     words[1] = (uintptr_t)parameter;
-    return op->parse(&call, &passed);
+    return op->foreign->parse(&call, &passed);
 }
 
 static enum gpu_status run_call(void)
@@ -336,10 +336,10 @@ static void assert_trains_as_libsvm(struct one *one, const char *what)
     srand(7);
     assert_int_equal(run_call(), GPU_OK);
     assert_string_equal(text, ""); /* the device may still fail */
-    const double ratio = call.op->judge(&call);
+    const double ratio = call.op->foreign->judge(&call);
     if (!(ratio >= 0 && ratio <= 1))
         fail_msg("%s: judged %g", what, ratio);
-    call.op->complete(&call, &result);
+    call.op->foreign->complete(&call, &result);
     assert_int_equal(rand(), own_next);
     struct libsvm_model *ours = (void *)(uintptr_t)result.gpr[0];
     assert_same_lines(text, own_lines, what);
@@ -411,9 +411,9 @@ static void cross_validation_is_libsvms(void **state)
             assert_true(is_read(&op_svm_cross_validation, &one.problem, &one.parameter, layout));
             srand(seed);
             assert_int_equal(run_call(), GPU_OK);
-            const double ratio = call.op->judge(&call);
+            const double ratio = call.op->foreign->judge(&call);
             assert_true(ratio >= 0 && ratio <= 1);
-            call.op->complete(&call, &(struct accel_result){{0}, {{0}}});
+            call.op->foreign->complete(&call, &(struct accel_result){{0}, {{0}}});
             assert_int_equal(rand(), own_next);
             assert_same_lines(text, own_lines, what);
             for (int i = 0; i < one.problem.l; i++)
@@ -495,7 +495,7 @@ static void scikit_learns_model_is_libsvms(void **state)
         struct accel_result results[2] = {{{0}, {{0}}}};
         assert_true(is_read(&op_svm_train, &without, &one.parameter, layout));
         assert_int_equal(run_call(), GPU_OK);
-        call.op->complete(&call, &results[0]);
+        call.op->foreign->complete(&call, &results[0]);
         const struct sklearn_parameter with = {one.parameter, -1, 5};
         struct sklearn_problem problem = {one.problem.l, target, {dense}, weight};
         if (is_csr)
@@ -505,9 +505,9 @@ static void scikit_learns_model_is_libsvms(void **state)
         assert_true(is_read(&op_svm_train, &problem, &with, is_csr ? csr_layout : dense_layout));
         assert_int_equal(call.own.integer[SVM_ROWS], one.problem.l);
         assert_int_equal(run_call(), GPU_OK);
-        const double ratio = call.op->judge(&call);
+        const double ratio = call.op->foreign->judge(&call);
         assert_true(ratio >= 0 && ratio <= 1);
-        call.op->complete(&call, &results[1]);
+        call.op->foreign->complete(&call, &results[1]);
         assert_int_equal(seeded, 5);
         assert_int_equal(status, 4);
         struct libsvm_model *libsvms = (void *)(uintptr_t)results[0].gpr[0];
@@ -539,7 +539,7 @@ static void scikit_learns_cap_is_kept(void **state)
         assert_true(is_read(&op_svm_train, &problem, &with, dense_layout));
         assert_int_equal(call.own.integer[SVM_CAP], most + 1);
         assert_int_equal(run_call(), GPU_OK);
-        call.op->complete(&call, &result);
+        call.op->foreign->complete(&call, &result);
         struct sklearn_model *ours = (void *)(uintptr_t)result.gpr[0];
         assert_int_equal(status, 5);
         assert_int_equal(seeded, -1);
