@@ -8,14 +8,15 @@ struct equation;
 struct equation_source;
 struct test;
 
-/* The equation of a BLAS operation (equation.h): op->equation. equation_of() alone calls these. */
+/* The equation of a BLAS operation (equation.h): op->rules->equation. equation_of() alone calls
+ * these. */
 typedef void cpu_ref_equation(struct equation *e, const struct equation_source *from);
 
 cpu_ref_equation equation_gemm, equation_symm, equation_trmm, equation_trsm, equation_syrk,
     equation_syr2k, equation_gemv, equation_symv, equation_trmv, equation_trsv, equation_ger,
     equation_syr, equation_syr2;
 
-/* The error of a LAPACK call's results, noted in the test (verify_test.h): op->check.
+/* The error of a LAPACK call's results, noted in the test (verify_test.h): op->rules->check.
  * cpu_ref_verify() alone calls these. */
 typedef void cpu_ref_check(struct test *t);
 

@@ -53,7 +53,7 @@ static inline double cpu_ref_worse_of(double a, double b)
     return worse <= 1 && (a < 0 || b < 0) ? CPU_REF_NOT_JUDGED : worse;
 }
 
-/* The same for operations with op->check, LAPACK's and GSL's; cpu_ref_verify() calls it. */
+/* The same for operations with op->rules->check, LAPACK's and GSL's; cpu_ref_verify() calls it. */
 double cpu_ref_verify_lapack(const struct accel_call *call, const void *const before[ACCEL_SPANS],
                              uint64_t seed);
 

@@ -39,7 +39,7 @@ static struct view read_part(const struct test *t, enum accel_matrix which)
                           : call->span[which].triangle;
     const bool least_squares =
         accel_has_size(call->routine, ACCEL_m) && accel_has_size(call->routine, ACCEL_nrhs);
-    if (which == ACCEL_a && call->op->reflectors)
+    if (which == ACCEL_a && call->op->traits->reflectors)
         return view_shaped(view_part(&x, 0, x.rows, 0, call->blas.size[ACCEL_k]), UNIT_TRIANGULAR,
                            'L');
     if (which == ACCEL_b && least_squares)
@@ -53,7 +53,7 @@ static struct view read_part(const struct test *t, enum accel_matrix which)
  * check looks itself: the table does not say which elements its function reads. */
 static bool are_inputs_numbers(const struct test *t)
 {
-    if (t->call->op->group == ACCEL_NO_BLAS)
+    if (t->call->op->foreign)
         return true;
     for (int i = ACCEL_a; i <= ACCEL_c; i++) {
         const struct accel_span *x = &t->call->span[i];
@@ -69,7 +69,7 @@ static bool are_inputs_numbers(const struct test *t)
 double cpu_ref_verify_lapack(const struct accel_call *call, const void *const before[ACCEL_SPANS],
                              uint64_t seed)
 {
-    cpu_ref_check *const check = call->op->check;
+    cpu_ref_check *const check = accel_rules_of(call->op)->check;
     struct test t = {.call = call,
                      .before = before,
                      .dtype = call->routine->dtype,

@@ -21,7 +21,7 @@ struct composed {
 
 bool composed_may_be(const struct accel_call *call)
 {
-    return accel_is_lapack(call->routine) && accel_op_of(call->routine)->compose &&
+    return accel_is_lapack(call->routine) && accel_gpu_of(call->op)->compose &&
            accel_is_on_host(call);
 }
 
@@ -83,7 +83,7 @@ double composed_estimate(const struct task *task)
     struct composition composition = {
         .run = estimate_inner, .fits = fits, .context = &c, .estimates = true};
     struct accel_call done;
-    if (accel_op_of(call->routine)->compose(&composition, call, &done) != GPU_OK)
+    if (call->op->gpu->compose(&composition, call, &done) != GPU_OK)
         return 0;
     double bytes = composition.host_bytes;
     for (int i = 0; i < ACCEL_SPANS; i++)
@@ -147,7 +147,7 @@ static enum gpu_status run_shared(struct composed *c, const struct accel_call *i
 static enum gpu_status run_inner(void *context, const struct accel_call *inner)
 {
     struct composed *c = context;
-    const struct accel_op *op = accel_op_of(inner->routine);
+    const struct accel_gpu *gpu = inner->op->gpu;
     struct accel_call call = *inner;
     struct task task;
     decide_inner(&task, c, &call);
@@ -159,7 +159,7 @@ static enum gpu_status run_inner(void *context, const struct accel_call *inner)
                             .precision = GPU_NATIVE,
                             .scheduled = task_scheduled(&task),
                             .rates = task.host.rates};
-    if (!(host.rates.up > 0) && (op->scheduled || op->in_panels))
+    if (!(host.rates.up > 0) && (gpu->scheduled || gpu->in_panels))
         host.rates =
             cost_schedule_rates(atomic_load(&task.device->curves), &task.problem, GPU_NATIVE);
     if (status == GPU_OK)
@@ -209,7 +209,7 @@ enum gpu_status composed_run(struct task *task, struct accel_record *record)
     struct composed c = {.task = task, .host = &task->host, .record = record};
     struct composition composition = {.run = run_inner, .fits = fits, .context = &c};
     struct accel_call done;
-    enum gpu_status status = accel_op_of(call->routine)->compose(&composition, call, &done);
+    enum gpu_status status = call->op->gpu->compose(&composition, call, &done);
     if (status == GPU_OK) /* a multiple of the identity needs no device */
         status = c.devices && verify_apart(device_gpu(task->device), call, &done) ? GPU_OK
                                                                                   : GPU_UNSUPPORTED;

@@ -56,21 +56,21 @@ static bool store_copy(struct gpu_device *gpu, const struct accel_call *on_copie
 static bool run_one_on_copies(struct gpu_device *gpu, const struct accel_call *call,
                               const struct dispatch_caller *caller)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
+    const struct accel_rules *rules = accel_rules_of(call->op);
     struct accel_call on_copies = *call;
     void *copies[ACCEL_SPANS] = {NULL};
     bool right = true;
     for (int i = ACCEL_SPANS; right && i-- > 0;) { /* the matrices last */
-        if (i == 0 && op->rows)
-            on_copies.span[i].rows = op->rows(&on_copies);
+        if (i == 0 && rules->rows)
+            on_copies.span[i].rows = rules->rows(&on_copies);
         if (!copies_host_can_reach(&call->span[i]))
-            right = (copies[i] = make_copy(gpu, &on_copies.span[i], op->may_be_short & 1u << i)) !=
-                    NULL;
+            right = (copies[i] =
+                         make_copy(gpu, &on_copies.span[i], rules->may_be_short & 1u << i)) != NULL;
     }
     if (right)
         caller->original(caller->context, &on_copies);
-    if (right && op->trim)
-        op->trim(&on_copies);
+    if (right && rules->trim)
+        rules->trim(&on_copies);
     for (int i = 0; i < ACCEL_SPANS; i++) {
         if (right && copies[i] && (call->span[i].access & ACCEL_WRITE))
             right = store_copy(gpu, &on_copies, call, i, copies[i]);

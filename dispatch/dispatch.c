@@ -226,7 +226,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
 
 static bool next_part(struct accel_call *part, const struct dispatch_caller *caller)
 {
-    return accel_op_of(part->routine)->next(part, caller->passed);
+    return part->op->rules->next(part, caller->passed);
 }
 
 /* Whether a part is for the GPU, or for copies. */
@@ -268,11 +268,10 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
 
 bool dispatch_passes_over(const struct accel_routine *routine, const struct accel_passed *passed)
 {
-    const struct accel_op *op = accel_op_of(routine);
     enum dispatch_level level;
-    if (!op->largest || (level = dispatch_attention().level) == DISPATCH_SEE_ALL)
+    if (!accel_is_batch(routine) || (level = dispatch_attention().level) == DISPATCH_SEE_ALL)
         return false;
-    const int64_t largest = op->largest(routine, passed);
+    const int64_t largest = accel_op_of(routine)->rules->largest(routine, passed);
     return largest >= 0 && (level == DISPATCH_SEE_NOTHING || small_is_size(largest));
 }
 

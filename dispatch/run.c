@@ -199,13 +199,13 @@ bool run_on_gpu(struct task *task, struct accel_record *record)
     host->weighs = settings->resident == ACCEL_RESIDENT_AUTO;
     host->relies = task->decision.why == ACCEL_FASTER && accel_only_moves(call->routine) &&
                    !host->brings && call->span[0].place == ACCEL_HOST;
-    const struct accel_op *op = accel_op_of(call->routine);
-    record->refused = op->is_hopeless && accel_is_on_host(call) && op->is_hopeless(call);
+    const struct accel_gpu *gpu = call->op->gpu;
+    record->refused = gpu->is_hopeless && accel_is_on_host(call) && gpu->is_hopeless(call);
     if (record->refused) {
         record->why = ACCEL_UNSUPPORTED;
         return false;
     }
-    if (!(host->rates.up > 0) && (op->scheduled || op->in_panels))
+    if (!(host->rates.up > 0) && (gpu->scheduled || gpu->in_panels))
         host->rates = cost_schedule_rates(atomic_load(&device->curves), &task->problem, GPU_NATIVE);
     struct verification verification;
     verify_begin(&verification, running.gpu, call, settings);
@@ -220,8 +220,8 @@ bool run_on_gpu(struct task *task, struct accel_record *record)
     note_outcome(task, status, record);
     const bool finished = gpu_is_finished(status);
     const bool stands = !finished || !verification.on || may_stand(&verification, task, record);
-    if (!stands && accel_op_of(call->routine)->discard)
-        accel_op_of(call->routine)->discard(call);
+    if (!stands && gpu->discard)
+        gpu->discard(call);
     verify_end(&verification);
     if (status == GPU_LOST)
         refuse_wrong_result(device, caller);

@@ -72,7 +72,7 @@ static void say_no_memory(void)
  * apart. */
 static bool is_known(const struct accel_call *call)
 {
-    return !accel_op_of(call->routine)->rows;
+    return !accel_rules_of(call->op)->rows;
 }
 
 void verify_begin(struct verification *verification, struct gpu_device *gpu,
@@ -128,7 +128,7 @@ static double judge_one(const struct verification *verification, const struct ac
                         void *const before[ACCEL_SPANS])
 {
     static _Atomic uint64_t seed;
-    void (*const trim)(struct accel_call *) = accel_op_of(call->routine)->trim;
+    void (*const trim)(struct accel_call *) = accel_rules_of(call->op)->trim;
     struct accel_call on_host = *call;
     void *copies[ACCEL_SPANS] = {NULL};
     bool there = true;

@@ -1,8 +1,8 @@
 /*
  * A call that is composed of other calls: for what no device can take as a whole. The operation
- * (op->compose) makes inner calls of BLAS and LAPACK on matrices of its own in host memory; whoever
- * runs the composition decides where each of them runs. The caller's operands are only read. The
- * same walk without memory adds up what the calls take.
+ * (op->gpu->compose) makes inner calls of BLAS and LAPACK on matrices of its own in host memory;
+ * whoever runs the composition decides where each of them runs. The caller's operands are only
+ * read. The same walk without memory adds up what the calls take.
  */
 #ifndef ACCEL_COMPOSE_H
 #define ACCEL_COMPOSE_H

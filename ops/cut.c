@@ -5,8 +5,8 @@
 
 unsigned accel_cuts_of(const struct accel_call *call)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
-    return op->cuts ? op->cuts(call) : 0;
+    const struct accel_gpu *gpu = accel_gpu_of(call->op);
+    return gpu->cuts ? gpu->cuts(call) : 0;
 }
 
 struct accel_region accel_cut_whole(const struct accel_call *call)

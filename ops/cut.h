@@ -8,8 +8,8 @@
 #include "call/call.h"
 #include "gpu/plan/schedule.h"
 
-/* Where an operation says that calls may be cut (op->cuts): so that no part needs what another one
- * writes. */
+/* Where an operation says that calls may be cut (op->gpu->cuts): so that no part needs what another
+ * one writes. */
 enum accel_cuts {
     ACCEL_CUT_ROWS = 1, /* between rows of the result */
     ACCEL_CUT_COLS = 2,

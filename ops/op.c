@@ -8,10 +8,13 @@ const struct accel_op *const accel_ops[] = {
 #undef OP
 };
 
+const struct accel_traits accel_foreign_traits = {.group = ACCEL_NO_BLAS};
+
 void accel_describe(const struct accel_call *call, const struct accel_fields *fields)
 {
-    if (call->op->foreign)
-        call->op->foreign->describe(call, fields);
+    const struct accel_foreign *foreign = accel_op_of(call->routine)->foreign;
+    if (foreign)
+        foreign->describe(call, fields);
     else
         blas_describe(call, fields);
 }
@@ -24,7 +27,7 @@ void accel_describe_scalars(const struct accel_call *call, const struct accel_fi
 
 double accel_op_flops(const struct accel_call *call)
 {
-    return call->op->cost->flops(call);
+    return accel_op_of(call->routine)->cost->flops(call);
 }
 
 const struct accel_routine *accel_sample_of(enum accel_sample sample, enum accel_dtype dtype)

@@ -183,7 +183,7 @@ static bool operands_overlap(const struct accel_call *call)
 
 bool overlap_in_call(const struct accel_call *call)
 {
-    void (*const narrow)(struct accel_call *) = accel_op_of(call->routine)->narrow;
+    void (*const narrow)(struct accel_call *) = accel_rules_of(call->op)->narrow;
     if (!narrow)
         return operands_overlap(call);
     struct accel_call narrowed = *call;

@@ -257,9 +257,9 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     bool done = false;
     if (passage.convention->parse(&call, outer, &passed)) {
         /* A LAPACK driver calls BLAS; its question for workspace calls nothing. */
-        passage.decides_inner = call.op->foreign
-                                    ? call.op->foreign->nests
-                                    : accel_is_lapack(routine) && !lapack_is_query(&call);
+        passage.decides_inner = accel_is_blas(routine)
+                                    ? accel_is_lapack(routine) && !lapack_is_query(&call)
+                                    : accel_op_of(routine)->foreign->nests;
         done = dispatch_call(&call, &caller);
     } else {
         tell_not_known(outer, original, symbol, depth);

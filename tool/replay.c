@@ -100,12 +100,12 @@ static void before_take(struct before *before, const struct accel_call *call)
 /* Returns the error of a result over its bound; negative: not judged. */
 static double judge(const struct workload *workload, const struct before *before)
 {
-    const struct accel_op *op = accel_op_of(workload->call.routine);
+    const struct accel_rules *rules = accel_rules_of(workload->call.op);
     struct accel_call call = workload->call;
-    if (!before->whole || op->rows) /* laswp's arguments do not tell the rows */
+    if (!before->whole || rules->rows) /* laswp's arguments do not tell the rows */
         return CPU_REF_NOT_JUDGED;
-    if (op->trim)
-        op->trim(&call);
+    if (rules->trim)
+        rules->trim(&call);
     return cpu_ref_verify(&call, (const void *const *)before->copy, 1, 0);
 }
 

@@ -186,8 +186,8 @@ static void take_measured_rates(struct cost_curves *p, const struct accel_routin
 
 bool curves_are_simulated(const struct accel_routine *routine)
 {
-    const struct accel_op *op = accel_op_of(routine);
-    return op->scheduled || op->in_panels;
+    const struct accel_gpu *gpu = accel_op_of(routine)->gpu;
+    return gpu && (gpu->scheduled || gpu->in_panels);
 }
 
 void curves_make(struct cost_curves *p, uint32_t index)

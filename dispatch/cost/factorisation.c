@@ -7,9 +7,9 @@
 
 bool factorisation_is_shared(const struct accel_call *call)
 {
-    const struct lapack_panels *op = accel_op_of(call->routine)->in_panels;
+    const struct lapack_panels *in_panels = accel_gpu_of(call->op)->in_panels;
     struct panels_call panels[2];
-    return op && op->calls(call, panels) > 0 &&
+    return in_panels && in_panels->calls(call, panels) > 0 &&
            (panels[0].kind == PANELS_CHOLESKY || panels[0].kind == PANELS_LU);
 }
 
@@ -98,7 +98,7 @@ void factorisation_make(struct split *split, struct panels_shared *shared,
     int order[SPLIT_MOST];
     struct panels_device member[SPLIT_MOST];
     double best_ms;
-    const int jobs = accel_op_of(call->routine)->in_panels->calls(call, panels);
+    const int jobs = call->op->gpu->in_panels->calls(call, panels);
     *split = (struct split){.count = 1};
     if (count < 2)
         return;

@@ -332,7 +332,8 @@ static bool set_precision(unsigned char precision[ACCEL_ROUTINES_MOST], const ch
         const struct accel_routine *one = &accel_routines[i];
         const bool named = length == strlen(one->name) && begins_with(routine, one->name, length);
         if (!accel_is_blas(one) || !gpu_precision_suits(asked, accel_is_double(one->dtype)) ||
-            (length > 0 && (!named || !gpu_precision_exists(asked, accel_op_of(one)->products))))
+            (length > 0 &&
+             (!named || !gpu_precision_exists(asked, accel_op_of(one)->traits->products))))
             continue;
         precision[i] = (unsigned char)asked;
         any = true;

@@ -142,7 +142,7 @@ static bool only_host_writes(const struct accel_call *call)
 
 static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
-    const struct accel_op *op = work->call->op;
+    const struct accel_gpu *gpu = work->call->op->gpu;
     struct precision precision;
     *well = false;
     GPU_TRY(lane_acquire(device, !work->host->hurries, &work->lane));
@@ -154,7 +154,7 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
     if (status == GPU_OK && work->host->migrates)
         migrate_operands(work);
     if (status == GPU_OK)
-        status = op->steps ? solver_run_call(work) : op->run(work);
+        status = gpu->steps ? solver_run_call(work) : gpu->run(work);
     work->host->set_up = work->host->set_up || work->lane->made;
     work->lane->made = false;
     precision_end(&precision, work, status == GPU_OK);
@@ -174,7 +174,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
     struct gpu_scope scope;
     struct failure outer;
     bool well = false;
-    if (!call->op->run && !call->op->steps)
+    if (!call->op->gpu)
         return GPU_UNSUPPORTED;
     failure_begin(&outer);
     enum gpu_status status = gpu_enter(own, &scope);

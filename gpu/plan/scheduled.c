@@ -131,12 +131,12 @@ bool scheduled_runs_alone(const struct scheduled *l, const struct schedule_rates
 
 bool scheduled_describe(const struct accel_call *call, struct scheduled *l)
 {
-    const struct accel_op *op = call->op;
+    const struct accel_gpu *gpu = call->op->gpu;
     struct schedule_call *s = &l->call;
     *l = (struct scheduled){.of = call};
-    if (!op->scheduled || call->batch < 1)
+    if (!gpu || !gpu->scheduled || call->batch < 1)
         return false;
-    op->scheduled(call, l);
+    gpu->scheduled(call, l);
     const struct accel_span *c = l->operand[C].x;
     if (c->rows == 0 || c->cols == 0)
         return false;

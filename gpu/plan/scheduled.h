@@ -33,9 +33,9 @@ struct scheduled {
     bool keeps_old; /* a panel's old values must be kept until it is whole */
 };
 
-/* Describes a valid call. Its operation says what the operands are (op->scheduled); a batch is one
- * of its products, and how they share matrices. Returns false if the call is neither of Level 3 nor
- * a batch, or has an empty result. */
+/* Describes a valid call. Its operation says what the operands are (op->gpu->scheduled); a batch is
+ * one of its products, and how they share matrices. Returns false if the call is neither of Level 3
+ * nor a batch, or has an empty result. */
 bool scheduled_describe(const struct accel_call *call, struct scheduled *scheduled);
 
 /* Returns how many different matrices so many products of a batch have of an operand. */

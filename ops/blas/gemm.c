@@ -72,12 +72,10 @@ static enum gpu_status run_gemm(struct gpu_work *work)
     return resident_runs_again(work, kept_bytes, &status) ? run_level3(work) : status;
 }
 
-#define PRODUCT                                                                                    \
-    .group = ACCEL_LEVEL_3, .run = run_gemm, .scheduled = gemm_describe, .cuts = cuts,             \
-    .equation = equation_gemm
-
 const struct accel_cost blas_cost = {BLAS_NOMINAL};
 
-const struct accel_op op_gemm = {OP_COST(BLAS_NOMINAL, .sample = ACCEL_SAMPLE_PRODUCT), PRODUCT,
-                                 .products = GPU_GEMM};
-const struct accel_op op_gemm3m = {.cost = &blas_cost, PRODUCT, .three_products = true};
+#define PRODUCT(...) BLAS_LEVEL_3(run_gemm, gemm_describe, cuts, equation_gemm, __VA_ARGS__)
+
+const struct accel_op op_gemm = {PRODUCT(.products = GPU_GEMM),
+                                 OP_COST(BLAS_NOMINAL, .sample = ACCEL_SAMPLE_PRODUCT)};
+const struct accel_op op_gemm3m = {PRODUCT(.three_products = true), .cost = &blas_cost};

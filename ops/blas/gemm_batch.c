@@ -29,8 +29,8 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
     if (!kernels_fit(work, call) || !gpu_kernels(work)->takes(call->batch))
         return GPU_UNSUPPORTED;
     if (call->batch == 1)
-        return op_gemm.run(work);
-    struct batch p = {.executor.work = work, .compute = compute, .alone = op_gemm.run};
+        return op_gemm.gpu->run(work);
+    struct batch p = {.executor.work = work, .compute = compute, .alone = op_gemm.gpu->run};
     return batch_run(&p);
 }
 
@@ -71,12 +71,7 @@ static bool next_group(struct accel_call *call, const struct accel_passed *passe
     return true;
 }
 
-const struct accel_op op_gemm_batch = {.group = ACCEL_BATCH,
-                                       .cost = &blas_cost,
-                                       .products = GPU_GEMM,
-                                       .next = next_group,
-                                       .largest = largest,
-                                       .cuts = cuts,
-                                       .run = run_gemm_batch,
-                                       .scheduled = gemm_describe,
-                                       .equation = equation_gemm};
+const struct accel_op op_gemm_batch = {
+    OP_TRAITS(.group = ACCEL_BATCH, .products = GPU_GEMM), .cost = &blas_cost,
+    OP_RULES(.next = next_group, .largest = largest, .equation = equation_gemm),
+    OP_GPU(.run = run_gemm_batch, .scheduled = gemm_describe, .cuts = cuts)};

@@ -113,9 +113,9 @@ static enum gpu_status gemv_strip(const struct matrix_vector *g, const struct le
 
 static enum gpu_status ger_strip(const struct matrix_vector *g, const struct level2_strip *s)
 {
-    enum gpu_outer outer = !accel_op_of(g->call->routine)->conjugates ? GPU_PLAIN
-                           : g->call->blas.conjugated                 ? GPU_CONJUGATED_X
-                                                                      : GPU_CONJUGATED_Y;
+    enum gpu_outer outer = !g->call->op->traits->conjugates ? GPU_PLAIN
+                           : g->call->blas.conjugated       ? GPU_CONJUGATED_X
+                                                            : GPU_CONJUGATED_Y;
     return gpu_kernels(g->work)->ger(g->work, outer, g->m, s->cols,
                                      g->call->blas.scalar[ACCEL_alpha], g->x,
                                      part_of(g, Y, s->col, s->cols), s->at);
@@ -315,21 +315,21 @@ RUN(ger, .strip = ger_strip, .whole = true)
 RUN(syr, .strip = syr_strip)
 RUN(syr2, .strip = syr2_strip)
 
-#define LEVEL_2  .group = ACCEL_LEVEL_2, .moves = true, .cost = &blas_cost
-#define TRIANGLE LEVEL_2, .triangles = 1 << ACCEL_a
+#define LEVEL_2(run_call, equation_of, ...)                                                        \
+    {                                                                                              \
+        OP_TRAITS(.group = ACCEL_LEVEL_2, .moves = true, __VA_ARGS__),                             \
+            .cost = &blas_cost, OP_RULES(.equation = (equation_of)), OP_GPU(.run = (run_call))     \
+    }
+#define TRIANGLE .triangles = 1 << ACCEL_a
 
-const struct accel_op op_gemv = {LEVEL_2, .run = run_gemv, .equation = equation_gemv};
-const struct accel_op op_symv = {LEVEL_2, .run = run_symv, .equation = equation_symv};
-const struct accel_op op_hemv = {LEVEL_2, .hermitian = true, .run = run_symv,
-                                 .equation = equation_symv};
-const struct accel_op op_trmv = {LEVEL_2, .run = run_trmv, .equation = equation_trmv};
-const struct accel_op op_trsv = {LEVEL_2, .run = run_trsv, .equation = equation_trsv};
-const struct accel_op op_ger = {LEVEL_2, .run = run_ger, .equation = equation_ger};
-const struct accel_op op_gerc = {LEVEL_2, .conjugates = true, .run = run_ger,
-                                 .equation = equation_ger};
-const struct accel_op op_syr = {TRIANGLE, .run = run_syr, .equation = equation_syr};
-const struct accel_op op_her = {TRIANGLE, .hermitian = true, .run = run_syr,
-                                .equation = equation_syr};
-const struct accel_op op_syr2 = {TRIANGLE, .run = run_syr2, .equation = equation_syr2};
-const struct accel_op op_her2 = {TRIANGLE, .hermitian = true, .run = run_syr2,
-                                 .equation = equation_syr2};
+const struct accel_op op_gemv = LEVEL_2(run_gemv, equation_gemv);
+const struct accel_op op_symv = LEVEL_2(run_symv, equation_symv);
+const struct accel_op op_hemv = LEVEL_2(run_symv, equation_symv, .hermitian = true);
+const struct accel_op op_trmv = LEVEL_2(run_trmv, equation_trmv);
+const struct accel_op op_trsv = LEVEL_2(run_trsv, equation_trsv);
+const struct accel_op op_ger = LEVEL_2(run_ger, equation_ger);
+const struct accel_op op_gerc = LEVEL_2(run_ger, equation_ger, .conjugates = true);
+const struct accel_op op_syr = LEVEL_2(run_syr, equation_syr, TRIANGLE);
+const struct accel_op op_her = LEVEL_2(run_syr, equation_syr, TRIANGLE, .hermitian = true);
+const struct accel_op op_syr2 = LEVEL_2(run_syr2, equation_syr2, TRIANGLE);
+const struct accel_op op_her2 = LEVEL_2(run_syr2, equation_syr2, TRIANGLE, .hermitian = true);

@@ -277,14 +277,15 @@ static void describe_gemmt(const struct accel_call *call, struct scheduled *l)
     describe(call, l, true, true);
 }
 
-#define TRIANGLE .group = ACCEL_LEVEL_3, .cost = &blas_cost, .triangles = 1 << ACCEL_c, .cuts = cuts
-#define RANK_K   TRIANGLE, .products = GPU_RANK_K
-#define SYRK     RANK_K, .run = run_syrk, .scheduled = describe_syrk, .equation = equation_syrk
-#define SYR2K    RANK_K, .run = run_syr2k, .scheduled = describe_syr2k, .equation = equation_syr2k
+#define TRIANGLE(name, equation_of, kind, ...)                                                     \
+    {                                                                                              \
+        BLAS_LEVEL_3(run_##name, describe_##name, cuts, equation_of, .products = (kind),           \
+                     .triangles = 1 << ACCEL_c, __VA_ARGS__),                                      \
+            .cost = &blas_cost                                                                     \
+    }
 
-const struct accel_op op_syrk = {SYRK};
-const struct accel_op op_herk = {SYRK, .hermitian = true};
-const struct accel_op op_syr2k = {SYR2K};
-const struct accel_op op_her2k = {SYR2K, .hermitian = true};
-const struct accel_op op_gemmt = {TRIANGLE, .products = GPU_OTHERS, .run = run_gemmt,
-                                  .scheduled = describe_gemmt, .equation = equation_gemm};
+const struct accel_op op_syrk = TRIANGLE(syrk, equation_syrk, GPU_RANK_K);
+const struct accel_op op_herk = TRIANGLE(syrk, equation_syrk, GPU_RANK_K, .hermitian = true);
+const struct accel_op op_syr2k = TRIANGLE(syr2k, equation_syr2k, GPU_RANK_K);
+const struct accel_op op_her2k = TRIANGLE(syr2k, equation_syr2k, GPU_RANK_K, .hermitian = true);
+const struct accel_op op_gemmt = TRIANGLE(gemmt, equation_gemm, GPU_OTHERS);

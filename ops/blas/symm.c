@@ -69,9 +69,9 @@ static enum gpu_status run_symm(struct gpu_work *work)
     return level3_run(&b);
 }
 
-#define SYMMETRIC                                                                                  \
-    .group = ACCEL_LEVEL_3, .cost = &blas_cost, .products = GPU_OTHERS, .run = run_symm,           \
-    .scheduled = describe, .cuts = blas_cuts_beside, .equation = equation_symm
+#define SYMMETRIC(...)                                                                             \
+    BLAS_LEVEL_3(run_symm, describe, blas_cuts_beside, equation_symm, .products = GPU_OTHERS,      \
+                 __VA_ARGS__)
 
-const struct accel_op op_symm = {SYMMETRIC};
-const struct accel_op op_hemm = {SYMMETRIC, .hermitian = true};
+const struct accel_op op_symm = {SYMMETRIC(), .cost = &blas_cost};
+const struct accel_op op_hemm = {SYMMETRIC(.hermitian = true), .cost = &blas_cost};

@@ -92,11 +92,10 @@ static enum gpu_status run_triangular(struct gpu_work *work)
     return kernels_fit(work, work->call) ? level3_run(&b) : GPU_UNSUPPORTED;
 }
 
-#define TRIANGULAR                                                                                 \
-    .group = ACCEL_LEVEL_3, .products = GPU_OTHERS, .definite = 1 << ACCEL_a,                      \
-    .run = run_triangular, .cuts = blas_cuts_beside
+#define TRIANGULAR(name)                                                                           \
+    BLAS_LEVEL_3(run_triangular, describe_##name, blas_cuts_beside, equation_##name,               \
+                 .products = GPU_OTHERS, .definite = 1 << ACCEL_a)
 
-const struct accel_op op_trmm = {
-    .cost = &blas_cost, TRIANGULAR, .scheduled = describe_trmm, .equation = equation_trmm};
-const struct accel_op op_trsm = {OP_COST(BLAS_NOMINAL, .sample = ACCEL_SAMPLE_SOLVE), TRIANGULAR,
-                                 .scheduled = describe_trsm, .equation = equation_trsm};
+const struct accel_op op_trmm = {TRIANGULAR(trmm), .cost = &blas_cost};
+const struct accel_op op_trsm = {TRIANGULAR(trsm),
+                                 OP_COST(BLAS_NOMINAL, .sample = ACCEL_SAMPLE_SOLVE)};

@@ -53,12 +53,13 @@ void gsl_factor(struct solver *s,
 /* An operation, by its shares of a large product's rate and four functions of its file. */
 #define GSL_FUNCTION(cpu, gpu_rate, parse_call, count, run_call, check_call)                       \
     {                                                                                              \
+        .traits = &accel_foreign_traits,                                                           \
         OP_COST(.nominal = {.cpu_share = (cpu), .gpu_share = (gpu_rate)}, .sizes = gsl_sizes,      \
                 .flops = (count)),                                                                 \
-            OP_FOREIGN(.accepts = gsl_accepts, .count_at = gsl_count_at, .nests = true,            \
-                       .describe = gsl_describe, .complete = gsl_complete, .parse = (parse_call)), \
-            .group = ACCEL_NO_BLAS, .is_supported = accel_is_on_host, .run = (run_call),           \
-            .check = (check_call)                                                                  \
+        OP_RULES(.check = (check_call)),                                                           \
+        OP_GPU(.is_supported = accel_is_on_host, .run = (run_call)),                               \
+        OP_FOREIGN(.accepts = gsl_accepts, .count_at = gsl_count_at, .nests = true,                \
+                   .describe = gsl_describe, .complete = gsl_complete, .parse = (parse_call))      \
     }
 
 #endif

@@ -71,10 +71,9 @@ extern const double knn_probe[4];
  * accel_foreign. */
 #define KNN_FUNCTION(run_call, judge_call, ...)                                                    \
     {                                                                                              \
-        .cost = &knn_cost,                                                                         \
-        OP_FOREIGN(.nests = true, .describe = knn_describe, .judge = (judge_call), __VA_ARGS__),   \
-        .group = ACCEL_NO_BLAS, .is_supported = accel_is_on_host, .run = (run_call),               \
-        .discard = knn_discard                                                                     \
+        .traits = &accel_foreign_traits, .cost = &knn_cost,                                        \
+        OP_GPU(.is_supported = accel_is_on_host, .run = (run_call), .discard = knn_discard),       \
+        OP_FOREIGN(.nests = true, .describe = knn_describe, .judge = (judge_call), __VA_ARGS__)    \
     }
 
 #endif

@@ -53,21 +53,21 @@ static void run_lauum(struct solver *s)
 }
 
 #define DEFINITE .hermitian = true, .definite = 1 << ACCEL_a
-#define TRIANGLE LAPACK_BLOCKS, DEFINITE, .triangles = 1 << ACCEL_a
+#define TRIANGLE DEFINITE, .triangles = 1 << ACCEL_a
 
-const struct accel_op op_potrf = {TRIANGLE, .is_hopeless = lapack_hopeless_by_definiteness,
-                                  .steps = run_potrf, .in_panels = &lapack_potrf_in_panels,
-                                  .check = check_potrf};
-const struct accel_op op_posv = {TRIANGLE,
-                                 .is_empty = lapack_has_no_matrix,
-                                 .is_hopeless = lapack_hopeless_by_definiteness,
-                                 .steps = run_potrf,
-                                 .in_panels = &lapack_potrf_in_panels,
-                                 .check = check_posv};
-const struct accel_op op_potrs = {LAPACK_SOLVES, DEFINITE, .steps = run_potrs,
-                                  .in_panels = &lapack_potrs_in_panels, .check = check_potrs};
-const struct accel_op op_potri = {TRIANGLE, .is_hopeless = lapack_hopeless_by_zeros,
-                                  .steps = run_potri, .in_panels = &lapack_potri_in_panels,
-                                  .check = check_potri};
-const struct accel_op op_lauum = {TRIANGLE, .steps = run_lauum,
-                                  .in_panels = &lapack_lauum_in_panels, .check = check_lauum};
+static const struct accel_gpu factoring = {.is_hopeless = lapack_hopeless_by_definiteness,
+                                           .steps = run_potrf,
+                                           .in_panels = &lapack_potrf_in_panels};
+
+const struct accel_op op_potrf = {LAPACK_BLOCKS(TRIANGLE), OP_RULES(.check = check_potrf),
+                                  .gpu = &factoring};
+const struct accel_op op_posv = {LAPACK_BLOCKS(TRIANGLE),
+                                 OP_RULES(.is_empty = lapack_has_no_matrix, .check = check_posv),
+                                 .gpu = &factoring};
+const struct accel_op op_potrs = {LAPACK_SOLVES(DEFINITE), OP_RULES(.check = check_potrs),
+                                  OP_GPU(.steps = run_potrs, .in_panels = &lapack_potrs_in_panels)};
+const struct accel_op op_potri = {LAPACK_BLOCKS(TRIANGLE), OP_RULES(.check = check_potri),
+                                  OP_GPU(.is_hopeless = lapack_hopeless_by_zeros,
+                                         .steps = run_potri, .in_panels = &lapack_potri_in_panels)};
+const struct accel_op op_lauum = {LAPACK_BLOCKS(TRIANGLE), OP_RULES(.check = check_lauum),
+                                  OP_GPU(.steps = run_lauum, .in_panels = &lapack_lauum_in_panels)};

@@ -260,6 +260,10 @@ static bool has_norm(const struct accel_call *call)
 }
 
 /* Not judged: rounding may choose another column, and so another right estimate. */
-#define CONDITION LAPACK_SOLVES, .moves = true, .fault = anorm_fault, .is_supported = has_norm
-const struct accel_op op_gecon = {CONDITION, .steps = run_gecon};
-const struct accel_op op_pocon = {CONDITION, .definite = 1 << ACCEL_a, .steps = run_pocon};
+#define CONDITION(steps_of, ...)                                                                   \
+    {                                                                                              \
+        LAPACK_SOLVES(.moves = true, __VA_ARGS__), OP_RULES(.fault = anorm_fault),                 \
+            OP_GPU(.is_supported = has_norm, .steps = (steps_of))                                  \
+    }
+const struct accel_op op_gecon = CONDITION(run_gecon);
+const struct accel_op op_pocon = CONDITION(run_pocon, .definite = 1 << ACCEL_a);

@@ -249,28 +249,34 @@ static void narrow_to_range(struct accel_call *call)
         call->span[ACCEL_x].cols = lapack_range_length(call);
 }
 
-#define OF_ONE LAPACK_ITERATES, .hermitian = true, .check = check_syev
+#define OF_ONE LAPACK_ITERATES(.hermitian = true)
 #define OF_TWO                                                                                     \
-    LAPACK_ITERATES, .whole = LAPACK_CONDENSES, .hermitian = true, .triangles = 1 << ACCEL_b,      \
-                     .definite = 1 << ACCEL_b, .fault = itype_fault, .is_hopeless = has_no_factor, \
-                     .check = check_sygv
+    LAPACK_ITERATES(.hermitian = true, .triangles = 1 << ACCEL_b, .definite = 1 << ACCEL_b)
+#define RULES_OF_TWO .fault = itype_fault, .check = check_sygv
+#define OF_RANGE     .trim = trim_to_found, .may_be_short = 1 << ACCEL_c, .narrow = narrow_to_range
 
-#define OF_RANGE .trim = trim_to_found, .may_be_short = 1 << ACCEL_c, .narrow = narrow_to_range
+static const struct accel_gpu composed = {.steps = run_syev, .compose = spectral_compose},
+                              of_two = {.is_hopeless = has_no_factor,
+                                        .steps = run_sygv,
+                                        .whole = LAPACK_CONDENSES};
 
-const struct accel_op op_syev = {OF_ONE, .workspace = syev_workspace, .left = syev_left,
-                                 .steps = run_syev, .compose = spectral_compose};
-const struct accel_op op_syevd = {OF_ONE, .workspace = syevd_workspace, .steps = run_syev,
-                                  .compose = spectral_compose};
-const struct accel_op op_syevr = {OF_ONE,
-                                  .workspace = syevr_workspace,
-                                  .left = syevr_left,
-                                  .steps = run_syevr,
-                                  .whole = LAPACK_CONDENSES,
-                                  OF_RANGE};
-const struct accel_op op_syevx = {OF_ONE, .workspace = syevx_workspace, .steps = run_syevx,
-                                  .whole = LAPACK_CONDENSES, OF_RANGE};
-const struct accel_op op_sygv = {OF_TWO, .workspace = syev_workspace, .steps = run_sygv};
-const struct accel_op op_sygvd = {OF_TWO, .workspace = syevd_workspace, .left = sygvd_left,
-                                  .steps = run_sygv};
-const struct accel_op op_sygvx = {OF_TWO, .workspace = sygvx_workspace, .steps = run_sygvx,
-                                  OF_RANGE};
+const struct accel_op op_syev = {
+    OF_ONE, OP_RULES(.workspace = syev_workspace, .left = syev_left, .check = check_syev),
+    .gpu = &composed};
+const struct accel_op op_syevd = {
+    OF_ONE, OP_RULES(.workspace = syevd_workspace, .check = check_syev), .gpu = &composed};
+const struct accel_op op_syevr = {
+    OF_ONE,
+    OP_RULES(.workspace = syevr_workspace, .left = syevr_left, OF_RANGE, .check = check_syev),
+    OP_GPU(.steps = run_syevr, .whole = LAPACK_CONDENSES)};
+const struct accel_op op_syevx = {
+    OF_ONE, OP_RULES(.workspace = syevx_workspace, OF_RANGE, .check = check_syev),
+    OP_GPU(.steps = run_syevx, .whole = LAPACK_CONDENSES)};
+const struct accel_op op_sygv = {OF_TWO, OP_RULES(RULES_OF_TWO, .workspace = syev_workspace),
+                                 .gpu = &of_two};
+const struct accel_op op_sygvd = {
+    OF_TWO, OP_RULES(RULES_OF_TWO, .workspace = syevd_workspace, .left = sygvd_left),
+    .gpu = &of_two};
+const struct accel_op op_sygvx = {
+    OF_TWO, OP_RULES(RULES_OF_TWO, .workspace = sygvx_workspace, OF_RANGE),
+    OP_GPU(.is_hopeless = has_no_factor, .steps = run_sygvx, .whole = LAPACK_CONDENSES)};

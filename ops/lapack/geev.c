@@ -187,13 +187,9 @@ static void check_geev(struct test *t)
     judge_lengths(t, &v);
 }
 
+/* nominal: the Hessenberg form, and QR steps that hardly fill a GPU. */
 const struct accel_op op_geev = {
-    .group = ACCEL_LAPACK,
-    .iterates = true,
-    .whole = LAPACK_CONDENSES,
-    /* the Hessenberg form, and QR steps that hardly fill a GPU */
+    LAPACK_TRAITS(.iterates = true),
     OP_COST(.nominal = {.cpu_share = 0.15, .gpu_share = 0.01, .gpu_step_ms = 0.2}),
-    .workspace = geev_workspace,
-    .is_supported = geev_is_supported,
-    .steps = run_geev,
-    .check = check_geev};
+    OP_RULES(.workspace = geev_workspace, .check = check_geev),
+    OP_GPU(.is_supported = geev_is_supported, .steps = run_geev, .whole = LAPACK_CONDENSES)};

@@ -10,12 +10,12 @@ enum { JOBS = 2 };
 /* Sets the jobs of a call that may go in panels, and returns how many there are; 0: none. */
 static int jobs_of(const struct accel_call *call, struct panels_call jobs[JOBS])
 {
-    return lapack_has_panels(call) ? accel_op_of(call->routine)->in_panels->calls(call, jobs) : 0;
+    return lapack_has_panels(call) ? call->op->gpu->in_panels->calls(call, jobs) : 0;
 }
 
 bool lapack_has_panels(const struct accel_call *call)
 {
-    return accel_op_of(call->routine)->in_panels && accel_is_on_host(call) &&
+    return accel_gpu_of(call->op)->in_panels && accel_is_on_host(call) &&
            lapack_gpu_bytes(call) >= (double)PANELS_LEAST_BYTES;
 }
 

@@ -83,15 +83,20 @@ static void run_sytrs(struct solver *s)
     solve_right_sides(s, ldl, pivots);
 }
 
-#define FACTORS                                                                                    \
-    LAPACK_BLOCKS, .triangles = 1 << ACCEL_a, .steps = run_sytrf, .whole = LAPACK_PIVOTS_BOTH_SIDES
-#define SOLVES                                                                                     \
-    LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_sytrs, .whole = LAPACK_PIVOTS_BOTH_SIDES
+static const struct accel_rules factors = {.check = check_sytrf},
+                                drives = {.is_empty = lapack_has_no_matrix, .check = check_sysv},
+                                solves = {.check = check_sytrs};
 
-const struct accel_op op_sytrf = {FACTORS, .check = check_sytrf};
-const struct accel_op op_sysv = {FACTORS, .is_empty = lapack_has_no_matrix, .check = check_sysv};
-const struct accel_op op_sytrs = {SOLVES, .check = check_sytrs};
-const struct accel_op op_hetrf = {FACTORS, .hermitian = true, .check = check_sytrf};
-const struct accel_op op_hesv = {FACTORS, .hermitian = true, .is_empty = lapack_has_no_matrix,
-                                 .check = check_sysv};
-const struct accel_op op_hetrs = {SOLVES, .hermitian = true, .check = check_sytrs};
+#define FACTORS(...)                                                                               \
+    LAPACK_BLOCKS(.triangles = 1 << ACCEL_a, __VA_ARGS__),                                         \
+        OP_GPU(.steps = run_sytrf, .whole = LAPACK_PIVOTS_BOTH_SIDES)
+#define SOLVES(...)                                                                                \
+    LAPACK_SOLVES(.definite = 1 << ACCEL_a, __VA_ARGS__),                                          \
+        .rules = &solves, OP_GPU(.steps = run_sytrs, .whole = LAPACK_PIVOTS_BOTH_SIDES)
+
+const struct accel_op op_sytrf = {FACTORS(), .rules = &factors};
+const struct accel_op op_sysv = {FACTORS(), .rules = &drives};
+const struct accel_op op_sytrs = {SOLVES()};
+const struct accel_op op_hetrf = {FACTORS(.hermitian = true), .rules = &factors};
+const struct accel_op op_hesv = {FACTORS(.hermitian = true), .rules = &drives};
+const struct accel_op op_hetrs = {SOLVES(.hermitian = true)};

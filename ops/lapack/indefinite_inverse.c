@@ -303,10 +303,13 @@ static void run_sytri(struct solver *s)
 }
 
 /* LAPACK computes a column of the inverse at a time, by products of a matrix with a vector. */
-#define INVERTS                                                                                    \
-    .group = ACCEL_LAPACK, .triangles = 1 << ACCEL_a, .definite = 1 << ACCEL_a,                    \
-    .steps = run_sytri, .whole = LAPACK_PIVOTS_BOTH_SIDES, .check = check_sytri,                   \
-    OP_COST(.nominal = {.cpu_share = 0.15, .gpu_share = 0.2, .gpu_step_ms = 0.01})
+#define INVERTS(...)                                                                               \
+    {                                                                                              \
+        LAPACK_TRAITS(.triangles = 1 << ACCEL_a, .definite = 1 << ACCEL_a, __VA_ARGS__),           \
+            OP_COST(.nominal = {.cpu_share = 0.15, .gpu_share = 0.2, .gpu_step_ms = 0.01}),        \
+            OP_RULES(.check = check_sytri),                                                        \
+            OP_GPU(.steps = run_sytri, .whole = LAPACK_PIVOTS_BOTH_SIDES)                          \
+    }
 
-const struct accel_op op_sytri = {INVERTS};
-const struct accel_op op_hetri = {INVERTS, .hermitian = true};
+const struct accel_op op_sytri = INVERTS();
+const struct accel_op op_hetri = INVERTS(.hermitian = true);

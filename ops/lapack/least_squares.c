@@ -247,12 +247,18 @@ static bool has_right_sides(const struct accel_call *call)
     return call->blas.size[ACCEL_nrhs] > 0;
 }
 
-#define BY_VALUES                                                                                  \
-    LAPACK_ITERATES, .whole = LAPACK_CONDENSES, .is_empty = lapack_has_no_matrix,                  \
-                     .is_supported = has_right_sides, .check = check_gelss
+#define BY_VALUES(name)                                                                            \
+    {                                                                                              \
+        LAPACK_ITERATES(),                                                                         \
+            OP_RULES(.is_empty = lapack_has_no_matrix, .workspace = name##_workspace,              \
+                     .check = check_gelss),                                                        \
+            OP_GPU(.is_supported = has_right_sides, .steps = run_##name,                           \
+                   .whole = LAPACK_CONDENSES)                                                      \
+    }
 
-const struct accel_op op_gels = {LAPACK_REFLECTS, .workspace = gels_workspace, .steps = run_gels,
-                                 .in_panels = &lapack_gels_in_panels, .check = check_gels};
-const struct accel_op op_gelss = {BY_VALUES, .workspace = gelss_workspace, .steps = run_gelss};
-const struct accel_op op_gelsd = {BY_VALUES, .workspace = gelsd_workspace, .steps = run_gelsd};
-const struct accel_op op_gelsy = {LAPACK_BLOCKS, .check = check_gels};
+const struct accel_op op_gels = {LAPACK_REFLECTS(),
+                                 OP_RULES(.workspace = gels_workspace, .check = check_gels),
+                                 OP_GPU(.steps = run_gels, .in_panels = &lapack_gels_in_panels)};
+const struct accel_op op_gelss = BY_VALUES(gelss);
+const struct accel_op op_gelsd = BY_VALUES(gelsd);
+const struct accel_op op_gelsy = {LAPACK_BLOCKS(), OP_RULES(.check = check_gels)};

@@ -60,18 +60,19 @@ static void getri_left(const struct lapack_sizes *x, struct accel_lengths *lengt
     lapack_left_by_blocks(x, x->n, 0, lengths);
 }
 
-const struct accel_op op_getrf = {LAPACK_BLOCKS, .steps = run_getrf,
-                                  .in_panels = &lapack_getrf_in_panels, .check = check_getrf};
-const struct accel_op op_gesv = {LAPACK_BLOCKS, .is_empty = lapack_has_no_matrix,
-                                 .steps = run_getrf, .in_panels = &lapack_getrf_in_panels,
-                                 .check = check_gesv};
-const struct accel_op op_getrs = {LAPACK_SOLVES, .definite = 1 << ACCEL_a, .steps = run_getrs,
-                                  .in_panels = &lapack_getrs_in_panels, .check = check_getrs};
-const struct accel_op op_getri = {LAPACK_BLOCKS,
-                                  .definite = 1 << ACCEL_a,
-                                  .workspace = lapack_n_workspace,
-                                  .left = getri_left,
-                                  .is_hopeless = lapack_hopeless_by_zeros,
-                                  .steps = run_getri,
-                                  .in_panels = &lapack_getri_in_panels,
-                                  .check = check_getri};
+static const struct accel_gpu factoring = {.steps = run_getrf,
+                                           .in_panels = &lapack_getrf_in_panels};
+
+const struct accel_op op_getrf = {LAPACK_BLOCKS(), OP_RULES(.check = check_getrf),
+                                  .gpu = &factoring};
+const struct accel_op op_gesv = {LAPACK_BLOCKS(),
+                                 OP_RULES(.is_empty = lapack_has_no_matrix, .check = check_gesv),
+                                 .gpu = &factoring};
+const struct accel_op op_getrs = {LAPACK_SOLVES(.definite = 1 << ACCEL_a),
+                                  OP_RULES(.check = check_getrs),
+                                  OP_GPU(.steps = run_getrs, .in_panels = &lapack_getrs_in_panels)};
+const struct accel_op op_getri = {
+    LAPACK_BLOCKS(.definite = 1 << ACCEL_a),
+    OP_RULES(.workspace = lapack_n_workspace, .left = getri_left, .check = check_getri),
+    OP_GPU(.is_hopeless = lapack_hopeless_by_zeros, .steps = run_getri,
+           .in_panels = &lapack_getri_in_panels)};

@@ -116,11 +116,9 @@ static int64_t laswp_rows(const struct accel_call *call)
     return accel_min(rows, call->span[ACCEL_a].ld);
 }
 
-const struct accel_op op_lacpy = {LAPACK_BLOCKS, .moves = true, .triangles = 1 << ACCEL_b,
-                                  .steps = run_lacpy, .check = check_lacpy};
-const struct accel_op op_laswp = {LAPACK_BLOCKS,
-                                  .moves = true,
-                                  .rows = laswp_rows,
-                                  .fault = laswp_fault,
-                                  .is_empty = laswp_is_empty,
-                                  .steps = run_laswp};
+const struct accel_op op_lacpy = {LAPACK_BLOCKS(.moves = true, .triangles = 1 << ACCEL_b),
+                                  OP_RULES(.check = check_lacpy), OP_GPU(.steps = run_lacpy)};
+const struct accel_op op_laswp = {
+    LAPACK_BLOCKS(.moves = true),
+    OP_RULES(.fault = laswp_fault, .is_empty = laswp_is_empty, .rows = laswp_rows),
+    OP_GPU(.steps = run_laswp)};

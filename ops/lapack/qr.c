@@ -76,19 +76,16 @@ static void orgqr_left(const struct lapack_sizes *x, struct accel_lengths *lengt
 }
 
 const struct accel_op op_geqrf = {
-    LAPACK_REFLECTS,    .workspace = lapack_n_workspace,      .left = geqrf_left,
-    .steps = run_geqrf, .in_panels = &lapack_geqrf_in_panels, .check = check_geqrf};
-const struct accel_op op_orgqr = {LAPACK_REFLECTS,
-                                  .reflectors = true,
-                                  .fault = orgqr_fault,
-                                  .is_empty = orgqr_is_empty,
-                                  .workspace = lapack_n_workspace,
-                                  .left = orgqr_left,
-                                  .is_supported = orgqr_is_supported,
-                                  .steps = run_orgqr,
-                                  .in_panels = &lapack_orgqr_in_panels,
-                                  .check = check_orgqr};
-const struct accel_op op_ormqr = {LAPACK_REFLECTS,      .reflectors = true,
-                                  .fault = ormqr_fault, .workspace = ormqr_workspace,
-                                  .steps = run_ormqr,   .in_panels = &lapack_ormqr_in_panels,
-                                  .check = check_ormqr};
+    LAPACK_REFLECTS(),
+    OP_RULES(.workspace = lapack_n_workspace, .left = geqrf_left, .check = check_geqrf),
+    OP_GPU(.steps = run_geqrf, .in_panels = &lapack_geqrf_in_panels)};
+const struct accel_op op_orgqr = {LAPACK_REFLECTS(.reflectors = true),
+                                  OP_RULES(.fault = orgqr_fault, .is_empty = orgqr_is_empty,
+                                           .workspace = lapack_n_workspace, .left = orgqr_left,
+                                           .check = check_orgqr),
+                                  OP_GPU(.is_supported = orgqr_is_supported, .steps = run_orgqr,
+                                         .in_panels = &lapack_orgqr_in_panels)};
+const struct accel_op op_ormqr = {
+    LAPACK_REFLECTS(.reflectors = true),
+    OP_RULES(.fault = ormqr_fault, .workspace = ormqr_workspace, .check = check_ormqr),
+    OP_GPU(.steps = run_ormqr, .in_panels = &lapack_ormqr_in_panels)};

@@ -255,12 +255,7 @@ static const char *itype_fault(const struct accel_call *call)
     return call->blas.size[ACCEL_itype] < 1 || call->blas.size[ACCEL_itype] > 3 ? "itype" : NULL;
 }
 
-const struct accel_op op_sygst = {LAPACK_BLOCKS,
-                                  .whole =
-                                      "each part of the triangle is multiplied from both sides",
-                                  .hermitian = true,
-                                  .triangles = 1 << ACCEL_a,
-                                  .definite = 1 << ACCEL_b,
-                                  .fault = itype_fault,
-                                  .steps = run_sygst,
-                                  .check = check_sygst};
+const struct accel_op op_sygst = {
+    LAPACK_BLOCKS(.hermitian = true, .triangles = 1 << ACCEL_a, .definite = 1 << ACCEL_b),
+    OP_RULES(.fault = itype_fault, .check = check_sygst),
+    OP_GPU(.steps = run_sygst, .whole = "each part of the triangle is multiplied from both sides")};

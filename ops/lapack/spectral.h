@@ -13,12 +13,12 @@
 
 #include "ops/compose.h"
 
-/* For op->compose of syev and syevd, on operands in host memory. Fills in *done: the call, with
- * results in memory of its own where the original's would be, ascending eigenvalues in ACCEL_x and,
- * with jobz = V, vectors in ACCEL_a; composition_free() frees them. After a failure there are none:
- * GPU_UNSUPPORTED also for a spectrum that does not divide, numbers that are not finite, and those
- * that LAPACK would scale; GPU_NO_MEMORY without host memory: four times the matrix. The bounds of
- * rounding are not checked here. */
+/* For op->gpu->compose of syev and syevd, on operands in host memory. Fills in *done: the call,
+ * with results in memory of its own where the original's would be, ascending eigenvalues in ACCEL_x
+ * and, with jobz = V, vectors in ACCEL_a; composition_free() frees them. After a failure there are
+ * none: GPU_UNSUPPORTED also for a spectrum that does not divide, numbers that are not finite, and
+ * those that LAPACK would scale; GPU_NO_MEMORY without host memory: four times the matrix. The
+ * bounds of rounding are not checked here. */
 enum gpu_status spectral_compose(struct composition *c, const struct accel_call *call,
                                  struct accel_call *done);
 

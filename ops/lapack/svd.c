@@ -146,13 +146,12 @@ static struct accel_lengths gesdd_workspace(const struct lapack_sizes *x)
                                   x->is_complex ? gesdd_rwork(jobz, x->mn, x->mx) : 0, 0};
 }
 
-const struct accel_op op_gesvd = {LAPACK_ITERATES,      .whole = LAPACK_CONDENSES,
-                                  .fault = gesvd_fault, .workspace = gesvd_workspace,
-                                  .steps = run_svd,     .check = check_gesvd};
-const struct accel_op op_gesdd = {OP_COST(LAPACK_ITERATES_NOMINAL, .sample = ACCEL_SAMPLE_SVD),
-                                  .group = ACCEL_LAPACK,
-                                  .iterates = true,
-                                  .whole = LAPACK_CONDENSES,
-                                  .workspace = gesdd_workspace,
-                                  .steps = run_svd,
-                                  .check = check_gesvd};
+static const struct accel_gpu svd = {.steps = run_svd, .whole = LAPACK_CONDENSES};
+
+const struct accel_op op_gesvd = {
+    LAPACK_ITERATES(),
+    OP_RULES(.fault = gesvd_fault, .workspace = gesvd_workspace, .check = check_gesvd),
+    .gpu = &svd};
+const struct accel_op op_gesdd = {
+    LAPACK_TRAITS(.iterates = true), OP_COST(LAPACK_ITERATES_NOMINAL, .sample = ACCEL_SAMPLE_SVD),
+    OP_RULES(.workspace = gesdd_workspace, .check = check_gesvd), .gpu = &svd};

@@ -36,16 +36,12 @@ static void run_trtri(struct solver *s)
     solver_return(s, &s->call->span[ACCEL_a], t, triangle(s->call));
 }
 
-const struct accel_op op_trtrs = {LAPACK_SOLVES,
-                                  .definite = 1 << ACCEL_a,
-                                  .is_hopeless = lapack_hopeless_by_zeros,
-                                  .steps = run_trtrs,
-                                  .in_panels = &lapack_trtrs_in_panels,
-                                  .check = check_trtrs};
-const struct accel_op op_trtri = {LAPACK_BLOCKS,
-                                  .definite = 1 << ACCEL_a,
-                                  .triangles = 1 << ACCEL_a,
-                                  .is_hopeless = lapack_hopeless_by_zeros,
-                                  .steps = run_trtri,
-                                  .in_panels = &lapack_trtri_in_panels,
-                                  .check = check_trtri};
+const struct accel_op op_trtrs = {LAPACK_SOLVES(.definite = 1 << ACCEL_a),
+                                  OP_RULES(.check = check_trtrs),
+                                  OP_GPU(.is_hopeless = lapack_hopeless_by_zeros,
+                                         .steps = run_trtrs, .in_panels = &lapack_trtrs_in_panels)};
+const struct accel_op op_trtri = {
+    LAPACK_BLOCKS(.definite = 1 << ACCEL_a, .triangles = 1 << ACCEL_a),
+    OP_RULES(.check = check_trtri),
+    OP_GPU(.is_hopeless = lapack_hopeless_by_zeros, .steps = run_trtri,
+           .in_panels = &lapack_trtri_in_panels)};

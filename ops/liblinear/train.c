@@ -228,7 +228,8 @@ static double judge(const struct accel_call *call)
 }
 
 const struct accel_op op_liblinear_train = {
+    .traits = &accel_foreign_traits,
     OP_COST(LINEAR_COST, .flops = flops, .effort = effort, .typical = shape),
+    OP_GPU(.run = run, .discard = discard),
     OP_FOREIGN(LINEAR_FOREIGN, .accepts = linear_library_of, .parse = parse, .complete = complete,
-               .judge = judge),
-    .group = ACCEL_NO_BLAS, .run = run, .discard = discard};
+               .judge = judge)};

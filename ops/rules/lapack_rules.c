@@ -50,17 +50,17 @@ void lapack_left_by_blocks(const struct lapack_sizes *sizes, int64_t reflectors,
 
 struct accel_lengths lapack_least_lengths(const struct accel_call *call)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
+    const struct accel_rules *rules = accel_rules_of(call->op);
     const struct lapack_sizes x = sizes_of(call);
-    return op->workspace ? op->workspace(&x) : (struct accel_lengths){1, 0, 0};
+    return rules->workspace ? rules->workspace(&x) : (struct accel_lengths){1, 0, 0};
 }
 
 void lapack_lengths_left(const struct accel_call *call, struct accel_lengths *lengths)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
+    const struct accel_rules *rules = accel_rules_of(call->op);
     const struct lapack_sizes x = sizes_of(call);
-    if (op->left && lengths->work > 0)
-        op->left(&x, lengths);
+    if (rules->left && lengths->work > 0)
+        rules->left(&x, lengths);
 }
 
 /* Returns the name of a length of workspace below the least one, or NULL. */
@@ -97,8 +97,8 @@ static const char *range_fault(const struct accel_call *call)
 
 static const char *dependent_fault(const struct accel_call *call)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
-    return op->fault ? op->fault(call) : NULL;
+    const struct accel_rules *rules = accel_rules_of(call->op);
+    return rules->fault ? rules->fault(call) : NULL;
 }
 
 const char *lapack_shape_fault(const struct accel_call *call)
@@ -152,13 +152,13 @@ bool lapack_is_part(const struct accel_call *call)
 
 bool lapack_is_empty(const struct accel_call *call)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
-    return op->is_empty ? op->is_empty(call) : accel_has_zero_size(call, ACCEL_SIZES);
+    const struct accel_rules *rules = accel_rules_of(call->op);
+    return rules->is_empty ? rules->is_empty(call) : accel_has_zero_size(call, ACCEL_SIZES);
 }
 
 bool lapack_is_supported(const struct accel_call *call)
 {
-    if (!accel_op_of(call->routine)->steps || accel_is_rows_of_lapack(call))
+    if (!accel_gpu_of(call->op)->steps || accel_is_rows_of_lapack(call))
         return false;
     const bool has_bounds = call->blas.flag[ACCEL_range] == 'V'; /* or they are anything */
     for (int i = ACCEL_vl; i < ACCEL_SCALARS; i++)
@@ -171,7 +171,7 @@ double lapack_sent_bytes(const struct accel_call *call, const struct accel_span 
 {
     const struct blas_arguments *blas = &call->blas;
     const bool a = x == &call->span[ACCEL_a], b = x == &call->span[ACCEL_b],
-               eigenvalues = accel_op_of(call->routine)->iterates;
+               eigenvalues = call->op->traits->iterates;
     const int64_t size = (int64_t)accel_dtype_size(x->dtype);
     const double whole = (double)x->rows * (double)x->cols * (double)size;
     if (!blas->flag[ACCEL_uplo] || x->rows != x->cols || x->rows > LAPACK_SQUARE_MOST ||
@@ -192,5 +192,5 @@ double lapack_gpu_bytes(const struct accel_call *call)
         sum += bytes;
         first = i == ACCEL_a ? bytes : first;
     }
-    return accel_op_of(call->routine)->iterates ? sum + first : sum;
+    return call->op->traits->iterates ? sum + first : sum;
 }

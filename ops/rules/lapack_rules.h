@@ -26,7 +26,7 @@ bool lapack_looks_at(const struct accel_call *call, const struct accel_arg *arg)
 /* Returns the operation's least lengths of workspace, or 1. */
 struct accel_lengths lapack_least_lengths(const struct accel_call *call);
 
-/* Applies op->left to what the original has answered to a workspace query. */
+/* Applies op->rules->left to what the original has answered to a workspace query. */
 void lapack_lengths_left(const struct accel_call *call, struct accel_lengths *lengths);
 
 /* Returns whether a length of workspace is -1: a question for the best one. */
@@ -39,7 +39,7 @@ bool lapack_is_part(const struct accel_call *call);
 bool lapack_is_empty(const struct accel_call *call);
 
 /* Returns whether the operation has steps for the GPU, and the scalars are numbers. Does not ask
- * op->is_supported. */
+ * op->gpu->is_supported. */
 bool lapack_is_supported(const struct accel_call *call);
 
 /* Returns the least bytes that the GPU needs: copies of all operands, and A once more if the
@@ -53,7 +53,7 @@ double lapack_sent_bytes(const struct accel_call *call, const struct accel_span 
 
 /* ---- For the operations ---- */
 
-/* Reasons for op->whole. */
+/* Reasons for op->gpu->whole. */
 #define LAPACK_CONDENSES                                                                           \
     "each column of the condensed form takes a product with all that is left of the matrix"
 #define LAPACK_PIVOTS_BOTH_SIDES                                                                   \
@@ -65,10 +65,12 @@ double lapack_sent_bytes(const struct accel_call *call, const struct accel_span 
     .nominal = {.cpu_share = 0.15, .gpu_share = 0.03, .gpu_step_ms = 0.06}
 extern const struct accel_cost lapack_blocks_cost, lapack_solves_cost, lapack_reflects_cost,
     lapack_iterates_cost;
-#define LAPACK_BLOCKS   .group = ACCEL_LAPACK, .cost = &lapack_blocks_cost
-#define LAPACK_SOLVES   .group = ACCEL_LAPACK, .cost = &lapack_solves_cost
-#define LAPACK_REFLECTS .group = ACCEL_LAPACK, .cost = &lapack_reflects_cost
-#define LAPACK_ITERATES .group = ACCEL_LAPACK, .iterates = true, .cost = &lapack_iterates_cost
+#define LAPACK_TRAITS(...)   OP_TRAITS(.group = ACCEL_LAPACK, __VA_ARGS__)
+#define LAPACK_BLOCKS(...)   LAPACK_TRAITS(__VA_ARGS__), .cost = &lapack_blocks_cost
+#define LAPACK_SOLVES(...)   LAPACK_TRAITS(__VA_ARGS__), .cost = &lapack_solves_cost
+#define LAPACK_REFLECTS(...) LAPACK_TRAITS(__VA_ARGS__), .cost = &lapack_reflects_cost
+#define LAPACK_ITERATES(...)                                                                       \
+    LAPACK_TRAITS(.iterates = true, __VA_ARGS__), .cost = &lapack_iterates_cost
 
 /* The largest side of a square matrix, and of any, that memory could hold. Within these limits, no
  * length overflows. */
@@ -90,8 +92,8 @@ struct accel_lengths lapack_n_workspace(const struct lapack_sizes *sizes);
  * which ?geqrf and ?orgqr use no blocks (ISPEC = 3). */
 enum { LAPACK_SYTRD_BLOCK = 32, LAPACK_QR_CROSSOVER = 128 };
 
-/* op->left of routines that leave a length for blocks only where they use blocks: n otherwise.
- * reflectors: how many; crossover: up to so many they use none. */
+/* op->rules->left of routines that leave a length for blocks only where they use blocks: n
+ * otherwise. reflectors: how many; crossover: up to so many they use none. */
 void lapack_left_by_blocks(const struct lapack_sizes *sizes, int64_t reflectors, int64_t crossover,
                            struct accel_lengths *lengths);
 

@@ -25,12 +25,17 @@ static bool is_faulty(const struct accel_call *call, int i)
     }
 }
 
+static bool is_lapack(const struct accel_call *call)
+{
+    return call->op->traits->group == ACCEL_LAPACK;
+}
+
 /* Returns the first argument that is wrong whatever the others are, or a wrong leading
  * dimension. */
 static const char *argument_fault(const struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
-    if (!accel_is_blas(routine))
+    if (call->op->foreign)
         return NULL;
     if (call->blas.layout == ACCEL_NO_LAYOUT)
         return "layout";
@@ -43,27 +48,26 @@ static const char *argument_fault(const struct accel_call *call)
 }
 
 /* Returns whether LAPACK's own rules apply. */
-static bool is_lapack_call(const struct accel_call *call)
+static bool has_lapack_rules(const struct accel_call *call)
 {
-    return accel_is_lapack(call->routine) && call->blas.layout != ACCEL_NO_LAYOUT &&
-           !accel_is_rows_of_lapack(call);
+    return is_lapack(call) && call->blas.layout == ACCEL_COLUMN_MAJOR;
 }
 
 const char *accel_call_shape_fault(const struct accel_call *call)
 {
     const char *fault = argument_fault(call);
-    return fault || !is_lapack_call(call) ? fault : lapack_shape_fault(call);
+    return fault || !has_lapack_rules(call) ? fault : lapack_shape_fault(call);
 }
 
 const char *accel_call_fault(const struct accel_call *call)
 {
     const char *fault = argument_fault(call);
-    return fault || !is_lapack_call(call) ? fault : lapack_fault(call);
+    return fault || !has_lapack_rules(call) ? fault : lapack_fault(call);
 }
 
 bool accel_call_touches_nothing(const struct accel_call *call)
 {
-    if (accel_is_lapack(call->routine))
+    if (is_lapack(call))
         return lapack_is_empty(call);
     return accel_has_zero_size(call, ACCEL_k) || call->batch == 0; /* k = 0 scales C */
 }
@@ -72,7 +76,7 @@ bool accel_call_looks_at(const struct accel_call *call, const struct accel_arg *
 {
     if (accel_call_shape_fault(call))
         return false;
-    if (accel_is_lapack(call->routine))
+    if (is_lapack(call))
         return lapack_looks_at(call, arg);
     bool adds = !accel_has_size(call->routine, ACCEL_k) || call->blas.size[ACCEL_k] > 0;
     return !accel_call_touches_nothing(call) && (adds || arg->slot != ACCEL_alpha);
@@ -80,7 +84,7 @@ bool accel_call_looks_at(const struct accel_call *call, const struct accel_arg *
 
 bool accel_call_empty(const struct accel_call *call)
 {
-    if (accel_is_lapack(call->routine))
+    if (is_lapack(call))
         return lapack_is_empty(call);
     return accel_has_zero_size(call, ACCEL_SIZES) || call->batch == 0 || accel_adds_nothing(call);
 }
@@ -104,8 +108,8 @@ void accel_call_lengths_left(const struct accel_call *call, struct accel_lengths
 
 bool accel_call_is_supported(const struct accel_call *call)
 {
-    const struct accel_op *op = accel_op_of(call->routine);
-    if (accel_is_lapack(call->routine) && !lapack_is_supported(call))
+    const struct accel_gpu *gpu = call->op->gpu;
+    if (is_lapack(call) && !lapack_is_supported(call))
         return false;
-    return !is_extension(call) && (!op->is_supported || op->is_supported(call));
+    return !is_extension(call) && (!gpu || !gpu->is_supported || gpu->is_supported(call));
 }

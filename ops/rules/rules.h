@@ -25,7 +25,7 @@ bool accel_call_touches_nothing(const struct accel_call *call);
 bool accel_call_empty(const struct accel_call *call);
 
 /* Turns what the original answers to a workspace query into the lengths that it leaves in its
- * workspaces on success: see op->left. 0 stays: it has not answered. */
+ * workspaces on success: see op->rules->left. 0 stays: it has not answered. */
 void accel_call_lengths_left(const struct accel_call *call, struct accel_lengths *lengths);
 
 /* Returns whether the GPU's libraries can do it with these flags and sizes. */

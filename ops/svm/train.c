@@ -51,9 +51,8 @@ static double judge(const struct accel_call *call)
     return dialect_of(svm_traits_layout(call))->judge(call);
 }
 
-const struct accel_op op_svm_train = {.cost = &svm_cost,
+const struct accel_op op_svm_train = {.traits = &accel_foreign_traits,
+                                      .cost = &svm_cost,
+                                      OP_GPU(.run = run, .discard = discard),
                                       OP_FOREIGN(SVM_FOREIGN, .accepts = accepts, .parse = parse,
-                                                 .complete = complete, .judge = judge),
-                                      .group = ACCEL_NO_BLAS,
-                                      .run = run,
-                                      .discard = discard};
+                                                 .complete = complete, .judge = judge)};

@@ -121,9 +121,12 @@ struct accel_op __wrap_op_gemm_batch;
 
 static void make_operation(void)
 {
+    static struct accel_rules rules;
     __wrap_op_gemm_batch = __real_op_gemm_batch;
-    __wrap_op_gemm_batch.next = next_part;
-    __wrap_op_gemm_batch.largest = largest;
+    rules = *__real_op_gemm_batch.rules;
+    rules.next = next_part;
+    rules.largest = largest;
+    __wrap_op_gemm_batch.rules = &rules;
 }
 
 /* ---- The device and the caller ---- */

@@ -306,7 +306,7 @@ static void typical_calls_are_right(void **state)
                 assert_non_null(strchr(arg->allowed, call.blas.flag[arg->slot]));
         }
         /* laswp does not say how many rows its matrix has */
-        assert_true(accel_op_of(call.routine)->rows ||
+        assert_true(accel_rules_of(call.op)->rows ||
                     (call.span[ACCEL_a].rows > 0 && call.span[ACCEL_a].cols > 0));
     }
 }

@@ -329,8 +329,8 @@ static void rows_that_pivots_name(void **state)
     call.span[ACCEL_a].ptr = a;
     call.span[ACCEL_a].ld = LD;
     call.span[ACCEL_a].place = ACCEL_DEVICE;
-    assert_non_null(op->rows);
-    assert_int_equal(op->rows(&call), 7);
+    assert_non_null(op->rules->rows);
+    assert_int_equal(op->rules->rows(&call), 7);
     assert_true(copies_run(&played.gpu, &call, &looks));
     assert_int_equal(rows_seen, 7);
 }

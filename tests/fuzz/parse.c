@@ -351,7 +351,7 @@ static void use(struct fuzz_call *f)
     struct accel_call call;
     blas_parse(&call, f->routine, &passed);
     if (accel_is_batch(f->routine))
-        accel_op_of(f->routine)->largest(f->routine, &passed);
+        accel_op_of(f->routine)->rules->largest(f->routine, &passed);
     do {
         struct accel_call part = call;
         FUZZ_CHECK(call.parts == (has_groups(f->routine) ? f->groups : 1));
@@ -359,7 +359,7 @@ static void use(struct fuzz_call *f)
         decide(&part);
         if (!wrong && call.parts >= 1)
             call_nothing(blas_pass(&words, f->abi, f->width, &part));
-    } while (accel_is_batch(f->routine) && accel_op_of(f->routine)->next(&call, &passed));
+    } while (accel_is_batch(f->routine) && accel_op_of(f->routine)->rules->next(&call, &passed));
     FUZZ_CHECK(call.parts <= 1 || call.part + 1 == call.parts);
     if (f->width == 64) /* its integers are as long as it reads them */
         blas_is_wide(f->routine, &passed);

@@ -134,12 +134,12 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
                             .device = device,
                             .lane = (struct gpu_lane *)device, /* nobody looks into it */
                             .largest = INT64_MAX};
-    const struct accel_op *op = call->op;
+    const struct accel_gpu *gpu = call->op->gpu;
     struct failure outer;
-    if (!op->run && !op->steps)
+    if (!gpu)
         return GPU_UNSUPPORTED;
     failure_begin(&outer);
-    const enum gpu_status status = op->steps ? solver_run_call(&work) : op->run(&work);
+    const enum gpu_status status = gpu->steps ? solver_run_call(&work) : gpu->run(&work);
     drop(&work);
     failure_end(&outer);
     host->blame = GPU_BLAME_ROUTINE;

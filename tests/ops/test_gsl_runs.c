@@ -56,7 +56,7 @@ static void decompose(const char *name, const char *symbol, size_t m, size_t n,
         const struct accel_passed passed = {.gpr = gpr, .abi = ACCEL_ABI_OWN, .layout = 7};
         struct accel_result result = {.gpr = {7}};
         assert_true(accel_convention_of(routine(name))->parse(&call, routine(name), &passed));
-        assert_int_equal(call.op->run(&work), GPU_OK);
+        assert_int_equal(call.op->gpu->run(&work), GPU_OK);
         gpu_work_give_back(&work);
         call.op->foreign->complete(&call, &result);
         assert_int_equal(result.gpr[0], 0);

@@ -205,7 +205,8 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
             continue;
         call.span[arg->slot].rows = accel_call_size(&call, t ? arg->cols : arg->rows);
         call.span[arg->slot].cols = accel_call_size(&call, t ? arg->rows : arg->cols);
-        if (accel_op_of(routine)->triangles >> arg->slot & 1 && call.blas.flag[ACCEL_uplo] != '*')
+        if (accel_op_of(routine)->traits->triangles >> arg->slot & 1 &&
+            call.blas.flag[ACCEL_uplo] != '*')
             call.span[arg->slot].triangle = call.blas.flag[ACCEL_uplo];
     }
     return call;
@@ -424,7 +425,7 @@ static void success_is_told(void **state)
         *word_in(&f, 13) = (uintptr_t)&info;
         struct accel_result result = {.gpr = {7}};
         const struct accel_passed passed = passed_in(&f.frame, abi, 32);
-        const struct accel_call call = {.routine = accel_name_routine(entry)};
+        const struct accel_call call = accel_call_of(accel_name_routine(entry));
         blas_complete(&call, &passed, NULL, &result);
         assert_int_equal((int32_t)info, abi == ACCEL_ABI_FORTRAN ? 0 : -1);
         assert_int_equal((int32_t)(info >> 32), -1);
@@ -456,7 +457,7 @@ static struct left left_by(int width, const struct left *answers)
     *word_in(&f, 14) = (uintptr_t)&info;
     struct accel_result result = {.gpr = {7}};
     const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, width);
-    const struct accel_call call = {.routine = accel_name_routine(entry)};
+    const struct accel_call call = accel_call_of(accel_name_routine(entry));
     assert_true(blas_question(&words, &question, call.routine, &passed));
     for (int i = 0; i < 15; i++) /* of the caller's, what the question writes to is not in it */
         assert_int_equal(accel_passed_word(&question, i) == *word_in(&f, i), i < 10);
@@ -504,7 +505,7 @@ static void lengths_of_floats(void **state)
     *word_in(&f, 13) = (uintptr_t)&info;
     struct accel_result result = {.gpr = {7}};
     const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, 32);
-    const struct accel_call call = {.routine = accel_name_routine(entry)};
+    const struct accel_call call = accel_call_of(accel_name_routine(entry));
     blas_complete(&call, &passed, NULL, &result);
     assert_true(work[0] == 0x1.000002p24F && work[1] == -1 && info == 0);
 }
@@ -529,13 +530,13 @@ static void groups_of_a_batch(void **state)
     const struct accel_passed passed = passed_in(&f.frame, ACCEL_ABI_FORTRAN, 32);
     blas_parse(&call, routine, &passed);
     assert_int_equal(call.parts, 3);
-    assert_int_equal(op_gemm_batch.largest(routine, &passed), 6);
+    assert_int_equal(op_gemm_batch.rules->largest(routine, &passed), 6);
     assert_int_equal(call.batch, 2);
     assert_ptr_equal(call.span[ACCEL_c].ptr, (void *)0x10);
-    assert_true(op_gemm_batch.next(&call, &passed));
+    assert_true(op_gemm_batch.rules->next(&call, &passed));
     assert_int_equal(call.batch, 0);
     assert_null(call.span[ACCEL_a].ptr);
-    assert_true(op_gemm_batch.next(&call, &passed));
+    assert_true(op_gemm_batch.rules->next(&call, &passed));
     assert_int_equal(call.part, 2);
     assert_int_equal(call.batch, 3);
     assert_int_equal(call.blas.flag[ACCEL_transa], 'C');
@@ -545,7 +546,7 @@ static void groups_of_a_batch(void **state)
     assert_true(call.blas.scalar[ACCEL_alpha].re == 3 && call.blas.scalar[ACCEL_beta].re == 1);
     assert_ptr_equal(call.span[ACCEL_c].array, matrices + 2); /* after the first group's two */
     assert_ptr_equal(call.span[ACCEL_c].ptr, (void *)0x30);
-    assert_false(op_gemm_batch.next(&call, &passed));
+    assert_false(op_gemm_batch.rules->next(&call, &passed));
 
     /* Of no groups, nothing is read. */
     groups = 0;
@@ -717,8 +718,8 @@ static void bounds_count_only_for_a_range_of_values(void **state)
 {
     (void)state;
     for (const char *range = "AIV"; *range; range++) {
-        struct accel_call call = {.routine =
-                                      accel_name_routine((uint32_t)accel_name_find("dsyevr_"))};
+        struct accel_call call =
+            accel_call_of(accel_name_routine((uint32_t)accel_name_find("dsyevr_")));
         call.blas.flag[ACCEL_range] = *range;
         call.blas.scalar[ACCEL_vl].re = NAN;
         assert_int_equal(lapack_is_supported(&call), *range != 'V');
@@ -729,9 +730,29 @@ static void bounds_count_only_for_a_range_of_values(void **state)
     }
 }
 
+/* What is not NULL: see call/operation.h. */
+static void each_operation_has_its_groups(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < accel_routine_count; i++) {
+        const struct accel_routine *routine = &accel_routines[i];
+        const struct accel_op *op = accel_op_of(routine);
+        assert_non_null(op->traits);
+        assert_non_null(op->cost);
+        assert_true(op->cost->nominal.cpu_share > 0 && op->cost->nominal.gpu_share > 0);
+        assert_int_equal(op->foreign != NULL, op->traits->group == ACCEL_NO_BLAS);
+        if (op->gpu && (op->gpu->run != NULL) + (op->gpu->steps != NULL) != 1)
+            fail_msg("%s: run or steps", routine->name);
+        if (op->foreign && !op->foreign->guide)
+            assert_true(op->foreign->parse && op->foreign->describe && op->cost->sizes && op->gpu &&
+                        op->foreign->complete);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_operation_has_its_groups),
         cmocka_unit_test(there_and_back),
         cmocka_unit_test(hidden_lengths_are_one),
         cmocka_unit_test(forwarding_keeps_the_callers_words),

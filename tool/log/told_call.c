@@ -217,7 +217,7 @@ static bool read_gaps(struct told_call *told, const struct log_line *line,
 static bool fill_gaps(struct accel_call *call)
 {
     for (struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++)
-        if (x->ld == 0 && accel_op_of(call->routine)->rows)
+        if (x->ld == 0 && accel_rules_of(call->op)->rows)
             x->ld = accel_max(1, call->blas.size[ACCEL_n]);
     shape_operands(call);
     for (struct accel_span *x = call->span; x < call->span + ACCEL_SPANS; x++) {

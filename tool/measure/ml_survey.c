@@ -32,7 +32,7 @@ static double train_on(struct ml_device *on, const void *problem, const void *pa
     on->copies_ms = model_copies_ms(&work, on->up_gbps, on->down_gbps);
     const double ms = workload_run_ms(on->device, &call, &host, &status);
     if (status == GPU_OK)
-        accel_op_of(on->routine)->discard(&call);
+        accel_op_of(on->routine)->gpu->discard(&call);
     return fmax(ms, 0);
 }
 

@@ -271,7 +271,7 @@ static bool guides(const struct survey_track *track, const struct survey_shape *
     struct problem problem;
     shape_typical(&call, track->routine, shape->size);
     problem_of(&problem, &call);
-    return problem.is_divided || accel_op_of(track->routine)->in_panels;
+    return problem.is_divided || accel_gpu_of(accel_op_of(track->routine))->in_panels;
 }
 
 /* Measures a square, if there is time, by what a smaller one has taken. */

@@ -237,9 +237,9 @@ void solver_shared_help(struct solver *s)
 
 enum gpu_status solver_run_call(struct gpu_work *work)
 {
-    const struct accel_op *const op = work->call->op;
-    void (*const in_panels)(struct solver *) = op->in_panels ? op->in_panels->steps : NULL;
+    const struct accel_gpu *const gpu = work->call->op->gpu;
+    void (*const in_panels)(struct solver *) = gpu->in_panels ? gpu->in_panels->steps : NULL;
     if (!work->host->shared)
-        return solver_run(work, op->steps, in_panels);
+        return solver_run(work, gpu->steps, in_panels);
     return solver_run(work, work->host->member == 0 ? in_panels : solver_shared_help, NULL);
 }

@@ -22,7 +22,7 @@ static char memory[64];    /* nobody reads it */
 
 static bool needs_device_memory(const struct accel_op *op)
 {
-    return op->steps && !op->moves;
+    return op->gpu && !op->traits->moves;
 }
 
 /* A call in host memory with these sizes. */
@@ -47,14 +47,15 @@ static void in_panels_or_for_a_reason(void **unused)
         if (!accel_is_lapack(routine))
             continue;
         if (!needs_device_memory(op)) {
-            assert_null(op->in_panels);
-            assert_null(op->whole);
+            assert_null(accel_gpu_of(op)->in_panels);
+            assert_null(accel_gpu_of(op)->whole);
             continue;
         }
-        if ((op->in_panels != NULL) + (op->compose != NULL) + (op->whole != NULL) != 1)
+        if ((op->gpu->in_panels != NULL) + (op->gpu->compose != NULL) + (op->gpu->whole != NULL) !=
+            1)
             fail_msg("%s: in panels, by inner calls, or for a reason not", routine->name);
-        in_panels += op->in_panels != NULL;
-        whole += op->whole != NULL;
+        in_panels += op->gpu->in_panels != NULL;
+        whole += op->gpu->whole != NULL;
     }
     assert_true(in_panels > 40 && whole > 30);
 }
@@ -72,12 +73,12 @@ static void fits_in_panels(void **unused)
             if (!accel_is_lapack(routine) || !needs_device_memory(op))
                 continue;
             const struct accel_call call = call_of(routine, sizes[s][0], sizes[s][1]);
-            if (op->fault && op->fault(&call))
+            if (accel_rules_of(op)->fault && op->rules->fault(&call))
                 continue;
             const int64_t bytes = (int64_t)lapack_gpu_bytes(&call);
             assert_true(bytes > 50 << 20);
-            assert_int_equal(lapack_fits_in_panels(&call, bytes / 2), op->in_panels != NULL);
-            assert_int_equal(lapack_fits_in_panels(&call, bytes / 10), op->in_panels != NULL);
+            assert_int_equal(lapack_fits_in_panels(&call, bytes / 2), op->gpu->in_panels != NULL);
+            assert_int_equal(lapack_fits_in_panels(&call, bytes / 10), op->gpu->in_panels != NULL);
         }
 }
 
@@ -109,7 +110,7 @@ static void each_is_in_the_row_of_its_reason(void **unused)
     (void)unused;
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const struct accel_routine *routine = &accel_routines[i];
-        const char *reason = accel_op_of(routine)->whole;
+        const char *reason = accel_gpu_of(accel_op_of(routine))->whole;
         char name[32];
         if (!reason)
             continue;
@@ -122,7 +123,7 @@ static void each_is_in_the_row_of_its_reason(void **unused)
 static bool is_whole(const char *reason, const char *name)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++) {
-        const char *own = accel_op_of(&accel_routines[i])->whole;
+        const char *own = accel_gpu_of(accel_op_of(&accel_routines[i]))->whole;
         char other[32];
         named_as(&accel_routines[i], other);
         if (own && strcmp(own, reason) == 0 && strcmp(other, name) == 0)

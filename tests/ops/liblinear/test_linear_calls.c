@@ -303,7 +303,7 @@ static bool is_read(const struct accel_op *op, struct one *one, int layout)
 static enum gpu_status run_call(void)
 {
     host.original = NULL;
-    const enum gpu_status status = call.op->run(&work);
+    const enum gpu_status status = call.op->gpu->run(&work);
     gpu_work_give_back(&work);
     return status;
 }
@@ -899,13 +899,13 @@ static void a_launch_may_fail(void **state)
             launch_fails_at = place;
             original_fails = place % 2 == 0;
             cuda_api.cuLaunchKernel_p = count_launch;
-            const enum gpu_status status = call.op->run(&work);
+            const enum gpu_status status = call.op->gpu->run(&work);
             gpu_memory(&work)->drop(&work);
             cuda_api = real;
             failure_end(&before);
             if (status == GPU_OK) {
                 assert_true(launches < place);
-                call.op->discard(&call);
+                call.op->gpu->discard(&call);
                 break;
             }
             if (originals == 0) {
@@ -941,7 +941,7 @@ static void assert_memory_may_be_short(const struct accel_op *op, struct one *on
         const enum gpu_status status = read ? run_call() : GPU_NO_MEMORY;
         const bool done = status == GPU_OK && requests < place;
         if (status == GPU_OK)
-            call.op->discard(&call);
+            call.op->gpu->discard(&call);
         const int next = rand();
         stop_watching();
         failure_end(&before);

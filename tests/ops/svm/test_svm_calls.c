@@ -255,7 +255,7 @@ static bool is_read(const struct accel_op *op, const void *problem, const void *
 
 static enum gpu_status run_call(void)
 {
-    const enum gpu_status status = call.op->run(&work);
+    const enum gpu_status status = call.op->gpu->run(&work);
     gpu_work_give_back(&work);
     return status;
 }
@@ -621,7 +621,7 @@ static void assert_memory_may_be_short(const struct accel_op *op, const void *pr
         const enum gpu_status status = read ? run_call() : GPU_NO_MEMORY;
         const bool done = status == GPU_OK && requests < place;
         if (status == GPU_OK)
-            call.op->discard(&call);
+            call.op->gpu->discard(&call);
         stop_watching();
         failure_end(&before);
         const int next = rand();
