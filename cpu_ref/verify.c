@@ -68,7 +68,7 @@ static bool is_in_range(enum accel_dtype dtype, double reach)
 }
 
 /* An equation times a random vector, and the allowed distance of its sides. */
-struct test {
+struct blas_test {
     enum accel_dtype dtype;
     double input_error; /* see cpu_ref_verify() */
     struct vectors vectors;
@@ -102,7 +102,7 @@ static bool is_left(const struct equation *e)
 }
 
 /* Subtracts a row of a term, whose bound may be too low by `doubt`, from the sides. */
-static void subtract_row(struct test *test, int64_t row, const double *term, double bound,
+static void subtract_row(struct blas_test *test, int64_t row, const double *term, double bound,
                          double doubt)
 {
     const int64_t parts = parts_of(test->dtype);
@@ -113,7 +113,7 @@ static void subtract_row(struct test *test, int64_t row, const double *term, dou
     test->bound[row] = length_of(test->bound[row], bound);
 }
 
-static void subtract_product(struct test *test, const struct equation *e, int i)
+static void subtract_product(struct blas_test *test, const struct equation *e, int i)
 {
     const struct product *p = &e->product[i];
     const struct view x = view_of(&p->x, e->rows, e->inner), y = view_of(&p->y, e->inner, e->cols);
@@ -140,7 +140,7 @@ static void subtract_product(struct test *test, const struct equation *e, int i)
     test->vectors.used = used;
 }
 
-static void subtract_before(struct test *test, const struct equation *e)
+static void subtract_before(struct blas_test *test, const struct equation *e)
 {
     const struct view old = result_view(e, &e->before);
     const int64_t parts = parts_of(test->dtype), used = test->vectors.used;
@@ -160,7 +160,7 @@ static void subtract_before(struct test *test, const struct equation *e)
 /* The rounding error for each unit of the bound's norms: an element has at most k roundings, and
  * the errors of a row enter the result with random signs. The test's own rounding in double
  * precision comes on top. */
-static double tolerance(const struct test *test, int64_t inner, int64_t cols)
+static double tolerance(const struct blas_test *test, int64_t inner, int64_t cols)
 {
     const double deviations = 6, k = (double)inner + 16, n = (double)cols + 1;
     return RANDOM_MOST * (deviations * (k * unit_roundoff(test->dtype) + 2 * test->input_error) +
@@ -168,7 +168,7 @@ static double tolerance(const struct test *test, int64_t inner, int64_t cols)
 }
 
 /* The worst row. The rows of a solution depend on each other, so they count together. */
-static double worst_of(struct test *test, const struct equation *e)
+static double worst_of(struct blas_test *test, const struct equation *e)
 {
     const double t = tolerance(test, e->inner, e->cols);
     const int64_t parts = parts_of(test->dtype);
@@ -209,7 +209,7 @@ static double due_scale(struct vectors *vectors, const struct equation *e)
 }
 
 /* Judges a solution if its matrix and right-hand sides are of moderate size. */
-static double judge_solution(struct test *test, const struct equation *e, double worst)
+static double judge_solution(struct blas_test *test, const struct equation *e, double worst)
 {
     const struct product *p = &e->product[0];
     const struct view out = result_view(e, &e->out), old = result_view(e, &e->before),
@@ -224,7 +224,7 @@ static double judge_solution(struct test *test, const struct equation *e, double
 }
 
 /* The random vector is 0 where a column is not judged. */
-static double *random_of(struct test *test, const struct equation *e)
+static double *random_of(struct blas_test *test, const struct equation *e)
 {
     const int64_t parts = parts_of(test->dtype);
     double *const r = vector_random(&test->vectors, e->cols, test->dtype);
@@ -233,7 +233,7 @@ static double *random_of(struct test *test, const struct equation *e)
     return r;
 }
 
-static double judge_whole(struct test *test, const struct equation *e)
+static double judge_whole(struct blas_test *test, const struct equation *e)
 {
     const int64_t used = test->vectors.used;
     const struct view out = result_view(e, &e->out);
@@ -261,7 +261,7 @@ static double judge_whole(struct test *test, const struct equation *e)
 }
 
 /* Judges what no NaN and no infinity of the inputs reaches: it may be wrong, never all right. */
-static double judge_rest(struct test *test, const struct equation *e)
+static double judge_rest(struct blas_test *test, const struct equation *e)
 {
     struct clean clean;
     if (!clean_make(&clean, e))
@@ -273,7 +273,7 @@ static double judge_rest(struct test *test, const struct equation *e)
     return cpu_ref_worse_of(ratio, CPU_REF_NOT_JUDGED);
 }
 
-static double judge_equation(struct test *test, const struct equation *e)
+static double judge_equation(struct blas_test *test, const struct equation *e)
 {
     const double ratio = judge_whole(test, e);
     return ratio < 0 ? judge_rest(test, e) : ratio;
@@ -305,7 +305,8 @@ static struct equation block_of(const struct equation *e, int64_t row, int64_t r
 
 /* Splits a triangle into a square beside the diagonal and two smaller triangles, down to single
  * elements. */
-static double judge_triangle(struct test *test, const struct equation *e, int64_t from, int64_t n)
+static double judge_triangle(struct blas_test *test, const struct equation *e, int64_t from,
+                             int64_t n)
 {
     if (n <= 1) {
         const struct equation one = block_of(e, from, n, from, n);
@@ -324,7 +325,7 @@ static double judge_triangle(struct test *test, const struct equation *e, int64_
 static double judge_products(const struct accel_call *call, const void *before, uint64_t seed,
                              double input_error)
 {
-    struct test test = {.dtype = call->routine->dtype, .input_error = input_error};
+    struct blas_test test = {.dtype = call->routine->dtype, .input_error = input_error};
     const bool batch = call->op->traits->group == ACCEL_BATCH;
     double worst = 0;
     int64_t longest = accel_max(accel_max(call->blas.size[ACCEL_m], call->blas.size[ACCEL_n]),
