@@ -54,7 +54,7 @@ bool slot_look(struct direction *d, const struct lane_slot *slot, enum gpu_statu
     return *status == GPU_OK;
 }
 
-/* The event of a later copy tells that this one is done, too; without one, the stream's end does. */
+/* The event of a later copy tells that this one is done, too; without one, wait for the stream. */
 enum gpu_status slot_wait(struct gpu_lane *lane, struct direction *d, const struct lane_slot *slot)
 {
     const struct lane_slot *marked = NULL;

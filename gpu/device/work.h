@@ -1,8 +1,8 @@
 /*
  * One call under way on a lane of a device. The operations' GPU functions (op->gpu->run and
- * op->gpu->steps,
- * ops/op.h) compose it of steps that gpu/ declares, for any kind of device: staging.h, kernels.h,
- * solver.h, and above them level3.h and level2.h. gpu_run() gives back the memory that they take.
+ * op->gpu->steps) compose it of steps that gpu/ declares, for any kind of device: staging.h,
+ * kernels.h, solver.h, and above them level3.h and level2.h. gpu_run() gives back the memory that
+ * they take.
  */
 #ifndef ACCEL_WORK_H
 #define ACCEL_WORK_H
