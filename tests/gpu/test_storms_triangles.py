@@ -1,13 +1,17 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """Storms of writers: matrices of which calls read a triangle."""
 
-from lib.programs import LONG
-from lib.storms import rage
-from lib.tap import Tap
+import pytest
 
-tap = Tap()
+from lib.programs import LONG
+from lib.storms import Kind, cases, environments, storm
+
 ROUNDS = 300 if LONG else 20
-rage(tap, lambda by_digests, watched, brought: (
-    ("triangles", by_digests, ROUNDS, ("triangle",)), ("triangles, watched", watched, ROUNDS, ("fresh", "triangle")),
-    ("triangles, vectors", watched, ROUNDS, ("fresh", "triangle", "vector"))))
-tap.done()
+
+
+@pytest.mark.parametrize("kind, way", cases(
+    Kind("triangles", "digests", ROUNDS, ("triangle",)), Kind("triangles, watched", "watched", ROUNDS,
+                                                              ("fresh", "triangle")),
+    Kind("triangles, vectors", "watched", ROUNDS, ("fresh", "triangle", "vector"))))
+def test_no_call_gets_the_old_contents(kind, way, environments):
+    storm(kind, way, environments)
