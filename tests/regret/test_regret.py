@@ -1,44 +1,50 @@
-#!/usr/bin/python3 -B
-"""What the decisions cost, replayed from recorded times: of the test GPU as a fast, a slow and a busy device, and of each real
-GPU whose recording is kept. The goals are in replay.c. Nothing is timed here: the same files give the same result."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""What the decisions cost, replayed from recorded times: of the test GPU as a fast, a slow and a busy device, and of
+each real GPU whose recording is kept. The goals are in replay.c. Nothing is timed here: the same files give the same
+result."""
 
-import pathlib
 import re
 import subprocess
-import tempfile
+
+import pytest
 
 from lib.programs import BUILD, ROOT
-from lib.tap import Tap
 
-REPLAY = BUILD / "regret/replay"
-FOLDERS = (ROOT / "tests/regret/recorded", ROOT / "docs/measurements/regret")
-
-tap = Tap()
+RECORDED = ROOT / "tests/regret/recorded"
+RECORDINGS = sorted(path for folder in (RECORDED, ROOT / "docs/measurements/regret") for path in folder.glob("*.times"))
+FAST, FAST_MODEL = RECORDED / "fast.times", RECORDED / "fast.model"
 
 
 def replay(times, model):
-    return subprocess.run([REPLAY, times, model], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.run([BUILD / "regret/replay", times, model], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
 
 
-recordings = sorted(path for folder in FOLDERS for path in folder.glob("*.times"))
-names = {path.stem for path in recordings}
-tap.ok({"fast", "slow", "busy"} <= names, "the recordings of the test GPU are there", *sorted(names))
-for path in recordings:
+def with_a_schedule(done):
+    """How many calls are estimated by their schedules."""
+    return int(re.search(r"^calls with a schedule (\d+)$", done.stdout, re.M)[1])
+
+
+def test_the_recordings_of_the_test_gpu_are_there():
+    assert {"fast", "slow", "busy"} <= {path.stem for path in RECORDINGS}
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+def test_the_goals_are_reached(path):
     done = replay(path, path.with_suffix(".model"))
-    lines = done.stdout.splitlines()
-    tap.ok(done.returncode == 0, f"{path.stem}: {lines[-1] if lines else 'nothing'}", *lines)
+    assert done.returncode == 0, done.stdout
 
-# A model of another device does not pass: the replay can fail.
-fast, slow = (FOLDERS[0] / name for name in ("fast", "slow"))
-done = replay(slow.with_suffix(".times"), fast.with_suffix(".model"))
-tap.ok(done.returncode == 1, "the slow device with the fast one's figures misses the goals", done.stdout[-500:])
 
-# The same times, said to be of schedules: large calls are estimated by them, and by their rates.
-with tempfile.TemporaryDirectory() as folder:
-    times = pathlib.Path(folder) / "fast.times"
-    times.write_text(fast.with_suffix(".times").read_text().replace("# fast ", "# fast schedules ", 1))
-    done = replay(times, fast.with_suffix(".model"))
-counts = [int(re.search(r"^calls with a schedule (\d+)$", text, re.M)[1]) for text in (done.stdout, replay(fast.with_suffix(".times"), fast.with_suffix(".model")).stdout)]
-tap.ok(done.returncode == 0 and counts[0] > 100 and counts[1] == 0, f"{counts[0]} calls are estimated by their schedules, where the recording has those", done.stdout[-500:])
+def test_the_slow_device_with_the_fast_ones_figures_misses_the_goals():
+    """The replay can fail."""
+    assert replay(RECORDED / "slow.times", FAST_MODEL).returncode == 1
 
-tap.done()
+
+def test_large_calls_are_estimated_by_their_schedules_where_the_recording_has_those(tmp_path):
+    """The same times, said to be of schedules: by them, and by their rates."""
+    times = tmp_path / "fast.times"
+    times.write_text(FAST.read_text().replace("# fast ", "# fast schedules ", 1))
+    done = replay(times, FAST_MODEL)
+    assert done.returncode == 0, done.stdout[-500:]
+    assert with_a_schedule(done) > 100
+    assert with_a_schedule(replay(FAST, FAST_MODEL)) == 0
