@@ -1,27 +1,35 @@
-#!/usr/bin/python3 -B
-"""NaN and infinities beside zeros, and diagonals whose inverse is no number (docs/limits.md): one element may be another by the reference BLAS than by
-OpenBLAS and on the test GPU; all that it has no part in is exact, nothing else is written, and ACCEL_VERIFY judges that."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""NaN and infinities beside zeros, and diagonals whose inverse is no number (docs/limits.md): one element may be
+another by the reference BLAS than by OpenBLAS and on the test GPU; all that it has no part in is exact, nothing else is
+written, and ACCEL_VERIFY judges that."""
 
 import re
+from collections import namedtuple
+
+import pytest
 
 from lib.log import parse_log, said
 from lib.programs import LONG, REFERENCE, TEST_GPU, start
-from lib.tap import Tap
 
-tap = Tap()
 OPENBLAS = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/openblas-pthread"}
 GPU = {**TEST_GPU, **REFERENCE, "TESTGPU_DELAY_US": "0", "ACCEL_LOG": "1"}
 VERIFIED = {**GPU, "ACCEL_VERIFY": "all"}
+LIBRARIES = {"reference BLAS": REFERENCE, "OpenBLAS": OPENBLAS, "test GPU": GPU, "test GPU, verified": VERIFIED}
 
-SKIPPED = {"trsm x=0", "trsm A=0", "trmm B=0", "trmm A=0", "trsv x=0", "trmv x=0", "ger y=0", "syr2 x=y=0", "syrk A=0", "syr2k A=B=0"}
+SKIPPED = {"trsm x=0", "trsm A=0", "trmm B=0", "trmm A=0", "trsv x=0", "trmv x=0", "ger y=0", "syr2 x=y=0", "syrk A=0",
+           "syr2k A=B=0"}
 MULTIPLIED = {"gemm B=0", "symm B=0", "gemv x=0", "symv x=0"}
 NOT_READ = {"gemm beta=0", "gemm alpha=0", "gemv beta=0", "trsm alpha=0", "trsm, the other triangle"}
-DIAGONALS = {"trsm 1e-300 / 1e-310": ("number", "inf"), "trsm 0 / 1e-310": ("number", "nan"), "trsm 1 / 0": ("inf", "inf"), "trsm 0 / 0": ("number", "nan")}
+DIAGONALS = {"trsm 1e-300 / 1e-310": ("number", "inf"), "trsm 0 / 1e-310": ("number", "nan"),
+             "trsm 1 / 0": ("inf", "inf"), "trsm 0 / 0": ("number", "nan")}
+
+Library = namedtuple("Library", "name done")
 
 
 def elements(done):
     """What each call's element is, by the call and by what is no number there."""
-    return {(name, bad): kind for name, bad, kind in re.findall(r"(?m)^(.*), (nan|inf|number): (nan|inf|number), the rest", done.stdout)}
+    return {(name, bad): kind for name, bad,
+            kind in re.findall(r"(?m)^(.*), (nan|inf|number): (nan|inf|number), the rest", done.stdout)}
 
 
 def expected(reference):
@@ -35,32 +43,56 @@ def expected(reference):
     return {key: kinds[:1] for key, kinds in of.items()} if reference else of
 
 
-for name, env, reference in (("reference BLAS", REFERENCE, True), ("OpenBLAS", OPENBLAS, False), ("test GPU", GPU, False), ("test GPU, verified", VERIFIED, False)):
-    done = start("nonfinite", env=env)
-    lines = done.stdout.splitlines()
-    tap.ok(done.returncode == 0 and len(lines) == 44 and "WRONG" not in done.stdout and "MORE" not in done.stdout,
-           f"{name}: all the rest is exact, and nothing else written", done.stdout, done.stderr[-500:])
-    tap.ok([line for line in lines if line.startswith("syrk beta=0")] == [f"syrk beta=0, {bad}: number, the other triangle {bad}" for bad in ("nan", "inf")],
-           f"{name}: with beta = 0 the old result is not read, and the other triangle stays", done.stdout)
-    seen, known = elements(done), expected(reference)
-    others = [f"{key}: {seen.get(key)}, not {known.get(key)}" for key in sorted({*seen, *known}) if seen.get(key) not in known.get(key, ())]
-    tap.ok(not others, f"{name}: zeros are skipped" if reference else f"{name}: zeros are skipped at most where libraries differ", *others)
-    if "GPU" in name:
-        ran = [line for line in parse_log(done.stderr) if line["why"] != "empty"]
-        tap.ok(len(ran) == 40 and {line["ran"] for line in ran} == {"gpu0"}, f"{name}: they ran there", *ran[:3])
-lines = [line for line in parse_log(done.stderr) if "verify" in line]
-judged = [line for line in lines if line["verify"] != "unknown"]
-tap.ok(len(lines) == 40 and len(judged) >= 8 and all(float(line["verify"]) <= 1 for line in judged) and not said(done),
-       "verification calls none of them wrong", *said(done), *judged)
+@pytest.fixture(scope="module", params=LIBRARIES)
+def library(request):
+    return Library(request.param, start("nonfinite", env=LIBRARIES[request.param]))
 
-# A wrong element where no NaN can be.
-missed, found = [], 0
-for nth in range(1, 37, 1 if LONG else 5):
-    plain = start("nonfinite", env={**GPU, "TESTGPU_WRONG": str(nth)})
-    done = start("nonfinite", env={**VERIFIED, "TESTGPU_WRONG": str(nth), "ACCEL_VERIFY_ACTION": "cpu"})
-    wrong = [line for line in parse_log(done.stderr) if line["why"] == "verify_failed" and "verify" in line]
-    found += "WRONG" in plain.stdout
-    if "WRONG" in done.stdout or ("WRONG" in plain.stdout and not wrong):
-        missed.append((nth, done.stdout, done.stderr[-500:]))
-tap.ok(found > (30 if LONG else 5) and not missed, f"of {found} planted elements among the rest, all are found and computed anew", *missed[:3])
-tap.done()
+
+def test_all_the_rest_is_exact_and_nothing_else_written(library):
+    assert library.done.returncode == 0
+    assert len(library.done.stdout.splitlines()) == 44
+    assert "WRONG" not in library.done.stdout
+    assert "MORE" not in library.done.stdout
+
+
+def test_with_beta_0_the_old_result_is_not_read_and_the_other_triangle_stays(library):
+    assert re.findall("(?m)^syrk beta=0.*",
+                      library.done.stdout) == [f"syrk beta=0, {bad}: number, the other triangle {bad}"
+                                               for bad in ("nan", "inf")]
+
+
+def test_zeros_are_skipped_at_most_where_libraries_differ(library):
+    """By the reference BLAS, all there."""
+    seen, known = elements(library.done), expected(library.name == "reference BLAS")
+    assert seen.keys() == known.keys()
+    assert not {key: kind for key, kind in seen.items() if kind not in known[key]}
+
+
+@pytest.mark.parametrize("env", [pytest.param(env, id=name) for name, env in LIBRARIES.items() if "GPU" in name])
+def test_they_ran_there(env):
+    ran = [line for line in parse_log(start("nonfinite", env=env).stderr) if line["why"] != "empty"]
+    assert len(ran) == 40
+    assert {line["ran"] for line in ran} == {"gpu0"}
+
+
+def test_verification_calls_none_of_them_wrong():
+    done = start("nonfinite", env=VERIFIED)
+    lines = [line for line in parse_log(done.stderr) if "verify" in line]
+    judged = [float(line["verify"]) for line in lines if line["verify"] != "unknown"]
+    assert len(lines) == 40
+    assert len(judged) >= 8
+    assert max(judged) <= 1
+    assert not said(done)
+
+
+def test_planted_elements_among_the_rest_are_all_found_and_computed_anew():
+    """A wrong element where no NaN can be."""
+    found = 0
+    for nth in range(1, 37, 1 if LONG else 5):
+        plain = start("nonfinite", env={**GPU, "TESTGPU_WRONG": str(nth)})
+        done = start("nonfinite", env={**VERIFIED, "TESTGPU_WRONG": str(nth), "ACCEL_VERIFY_ACTION": "cpu"})
+        assert "WRONG" not in done.stdout, nth
+        if "WRONG" in plain.stdout:
+            assert [line for line in parse_log(done.stderr) if line["why"] == "verify_failed" and "verify" in line], nth
+            found += 1
+    assert found > (30 if LONG else 5)

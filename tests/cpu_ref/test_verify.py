@@ -1,78 +1,86 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """ACCEL_VERIFY: right results pass, whatever the routine; a planted wrong element is found every time, and answered as
 ACCEL_VERIFY_ACTION says. Every result is judged apart from libaccel by random_calls and random_lapack."""
 
-import collections
 import re
 import signal
+from collections import Counter
+
+import pytest
 
 from lib.log import lines_for, parse_log, said
-from lib.programs import LONG, TESTS, TEST_GPU, start
+from lib.programs import LONG, TEST_GPU, TESTS, start
 from lib.table import routine_table
-from lib.tap import Tap
 
-tap = Tap()
 GPU = {**TEST_GPU, "TESTGPU_DELAY_US": "0", "OPENBLAS_NUM_THREADS": "1"}
 ALL = {**GPU, "ACCEL_VERIFY": "all", "ACCEL_LOG": "1"}
-PROVIDER = ["-f", "y"]  # what OpenBLAS 0.3.21 itself gets wrong: calls.c
-LACKING = ["-l", TESTS / "liblacking.so", *PROVIDER]
+LACKING = ["-l", TESTS / "liblacking.so", "-f", "y"]  # what OpenBLAS 0.3.21 itself gets wrong: calls.c
 BLAS = [*LACKING, "-n", 90]
 LAPACK = ["-f", "tyesmv", "-n", 40]
 
 # What no test of this cost can judge.
 MAY_BE_UNKNOWN = "laswp|gecon|pocon"
 # OpenBLAS's chetf2 calls it, to which random_lapack leaves the matrices of extreme norms alone.
-LEFT_TO_OTHERS = {"LAPACK": {f"{name}_" for name, op in routine_table("ROUTINE").items() if op == "her"}}
+LEFT_TO_OTHERS = {f"{name}_" for name, op in routine_table("ROUTINE").items() if op == "her"}
 
 
 def verified(done):
     return [f for f in parse_log(done.stderr) if "verify" in f]
 
 
+def judgements(done):
+    """The results that are judged, of a run that ends well and says nothing of a wrong one."""
+    assert done.returncode == 0, done.stdout[-300:]
+    assert not said(done)
+    judged = [f for f in verified(done) if f["verify"] != "unknown"]
+    assert not [f for f in judged if float(f["verify"]) > 1]
+    return judged
+
+
 # ---- Right results ----
 
-for name, program, arguments, count, short in (("BLAS", "random_calls", BLAS, 12, 6), ("BLAS, 8 threads", "random_calls", [*BLAS, 8], 3, 1),
-                                               ("BLAS in tiles", "random_calls", BLAS, 4, 4), ("device memory", "cuda_program", [*LACKING, "-n", 40], 2, 1),
-                                               ("LAPACK", "random_lapack", LAPACK, 12, 6), ("LAPACK, 8 threads", "random_lapack", [*LAPACK, 8], 3, 1)):
-    extra = {"ACCEL_MEMORY": "100K"} if "tiles" in name else {}
-    done = start(program, "-c", count if LONG else short, *arguments, env={**ALL, **extra})
-    lines = verified(done)
-    judged = [f for f in lines if f["verify"] != "unknown"]
-    tap.ok(done.returncode == 0 and len(judged) > 100, f"{name}: {len(judged)} results judged", done.stdout[-300:], done.stderr[-300:])
-    wrong = [f for f in judged if float(f["verify"]) > 1]
-    tap.ok(not wrong and not said(done), f"{name}: none is called wrong", *wrong[:5], *said(done)[:3])
-    worst = max((float(f["verify"]) for f in judged), default=0)
-    tap.note(f"{name}: the worst is {worst:.2g} of the bound")
-    ran = [f for f in parse_log(done.stderr) if f["ran"].startswith("gpu")]
-    tap.ok(all("verify" in f for f in ran), f"{name}: all that ran on the GPU was verified",
-           *[f for f in ran if "verify" not in f][:3])
-    by_routine = collections.defaultdict(lambda: [0, 0])
-    for f in lines:
-        by_routine[f["sym"]][f["verify"] == "unknown"] += 1
-    left = LEFT_TO_OTHERS.get(name.split(",")[0], set())
-    never = [sym for sym, (known, unknown) in by_routine.items()
-             if unknown > 8 and not known and not re.search(MAY_BE_UNKNOWN, sym) and sym not in left]
-    tap.ok(not never, f"{name}: of every routine some are judged", *never)
+
+@pytest.mark.parametrize("program, arguments, count, extra", [
+    pytest.param("random_calls", BLAS, 12 if LONG else 6, {}, id="BLAS"),
+    pytest.param("random_calls", [*BLAS, 8], 3 if LONG else 1, {}, id="BLAS, 8 threads"),
+    pytest.param("random_calls", BLAS, 4, {"ACCEL_MEMORY": "100K"}, id="BLAS in tiles"),
+    pytest.param("cuda_program", [*LACKING, "-n", 40], 2 if LONG else 1, {}, id="device memory"),
+    pytest.param("random_lapack", LAPACK, 12 if LONG else 6, {}, id="LAPACK"),
+    pytest.param("random_lapack", [*LAPACK, 8], 3 if LONG else 1, {}, id="LAPACK, 8 threads")])
+def test_none_is_called_wrong(program, arguments, count, extra):
+    """All that ran on the GPU is verified, and of every routine some are judged."""
+    done = start(program, "-c", count, *arguments, env={**ALL, **extra})
+    judged = judgements(done)
+    assert len(judged) > 100
+    print(f"the worst is {max(float(f['verify']) for f in judged):.2g} of the bound")
+    assert not [f for f in parse_log(done.stderr) if f["ran"].startswith("gpu") and "verify" not in f]
+    known = {f["sym"] for f in judged}
+    unknown = Counter(f["sym"] for f in verified(done) if f["verify"] == "unknown")
+    left = LEFT_TO_OTHERS if program == "random_lapack" else set()
+    assert not [sym for sym, count in unknown.items() if count > 8 and sym not in known | left
+                and not re.search(MAY_BE_UNKNOWN, sym)]
+
 
 # ---- Factors that grow ----
 
-done = start("growth", 5, 20, 33, 50, 100, env=ALL)
-lines = verified(done)
-judged = [f for f in lines if f["verify"] != "unknown"]
-tap.ok(done.returncode == 0 and len(lines) == 20 and len(judged) >= 18 and not said(done) and all(float(f["verify"]) <= 1 for f in judged),
-       "Wilkinson's matrices, whose solutions are as inexact on the CPU: none is called wrong", *lines, *said(done)[:3])
-missed = []
-for nth in range(1, 9):
-    done = start("growth", 8, env={**ALL, "TESTGPU_WRONG": str(nth)})
-    if not any(f["verify"] != "unknown" and float(f["verify"]) > 1 for f in verified(done)):
-        missed.append((nth, done.stderr[-600:]))
-tap.ok(not missed, "but those with a wrong element are", *missed)
 
-done = start("graded", 200, env=ALL)
-lines = verified(done)
-judged = [f for f in lines if f["verify"] != "unknown"]
-tap.ok(done.returncode == 0 and len(lines) == 400 and len(judged) > 300 and not said(done) and all(float(f["verify"]) <= 1 for f in judged),
-       "eigenvectors of graded matrices, which balancing moves: none is called wrong", *[f for f in judged if float(f["verify"]) > 1][:3], *said(done)[:3])
+def test_wilkinsons_matrices_whose_solutions_are_as_inexact_on_the_cpu():
+    done = start("growth", 5, 20, 33, 50, 100, env=ALL)
+    assert len(judgements(done)) >= 18
+    assert len(verified(done)) == 20
+
+
+@pytest.mark.parametrize("nth", range(1, 9))
+def test_but_those_with_a_wrong_element_are_called_wrong(nth):
+    done = start("growth", 8, env={**ALL, "TESTGPU_WRONG": str(nth)})
+    assert [f for f in verified(done) if f["verify"] != "unknown" and float(f["verify"]) > 1]
+
+
+def test_eigenvectors_of_graded_matrices_which_balancing_moves():
+    done = start("graded", 200, env=ALL)
+    assert len(judgements(done)) > 300
+    assert len(verified(done)) == 400
+
 
 # ---- A planted element ----
 
@@ -93,50 +101,62 @@ def wrong_results(done):
     return int(found[1]) if found else -1
 
 
-for name, program, arguments, kernels in (("BLAS", "random_calls", [*BLAS, "-c", 1], range(1, 80, 2 if LONG else 5)),
-                                          ("LAPACK", "random_lapack", [*LAPACK, "-c", 1], range(1, 1600, 31 if LONG else 83))):
+@pytest.mark.parametrize("program, arguments, kernels", [
+    pytest.param("random_calls", BLAS, range(1, 80, 2 if LONG else 5), id="BLAS"),
+    pytest.param("random_lapack", LAPACK, range(1, 1600, 31 if LONG else 83), id="LAPACK")])
+def test_planted_elements_are_all_found_and_computed_anew(program, arguments, kernels):
     bad, caught, unknown = [], 0, 0
     for nth in kernels:
-        plain = start(program, *arguments, env={**GPU, "TESTGPU_WRONG": str(nth)})
+        plain = start(program, *arguments, "-c", 1, env={**GPU, "TESTGPU_WRONG": str(nth)})
         if wrong_results(plain) == 0:
             continue  # where the routine does not look, or within what is allowed
-        done = start(program, *arguments, env={**ALL, "ACCEL_VERIFY_ACTION": "cpu", "TESTGPU_WRONG": str(nth)})
-        failed = lines_for(done, why="verify_failed")
+        done = start(program, *arguments, "-c", 1, env={**ALL, "ACCEL_VERIFY_ACTION": "cpu", "TESTGPU_WRONG": str(nth)})
         if wrong_routines(done) and wrong_routines(done) <= not_judged(done):
             unknown += 1
             continue
         caught += 1
-        if wrong_results(done) != 0 or not failed or "verification: the GPU's result is wrong" not in done.stderr:
-            bad.append(f"{nth}: {plain.stdout[-80:]} {plain.stderr[-300:]} then {done.stdout[-80:]} {done.stderr[-200:]}")
-    tap.note(f"{name}: {unknown} were in results that cannot be judged")
-    tap.ok(caught > (8 if LONG else 3) and caught > 3 * unknown and not bad, f"{name}: {caught} wrong results of {len(kernels)} planted elements, all found and computed anew",
-           *bad[:4])
+        failed = lines_for(done, why="verify_failed") and "verification: the GPU's result is wrong" in done.stderr
+        if wrong_results(done) != 0 or not failed:
+            bad.append(f"{nth}: {plain.stdout[-80:]} {plain.stderr[-300:]} "
+                       f"then {done.stdout[-80:]} {done.stderr[-200:]}")
+    assert not bad
+    assert caught > (8 if LONG else 3)
+    assert caught > 3 * unknown
+
 
 # ---- The actions ----
 
-PRODUCTS = ["-c", 4, "-n", 60, "-r", "dgemm"]
-for action, code in (("warn", 1), ("cpu", 0), ("abort", -signal.SIGABRT)):
-    done = start("random_calls", *PRODUCTS, env={**ALL, "TESTGPU_WRONG": "2", "ACCEL_VERIFY_ACTION": action})
-    tap.ok(done.returncode == code, f"{action}: exit status {code}", done.returncode, done.stdout, done.stderr[-500:])
-    lines = said(done)
-    tap.ok(len(lines) == 1 and re.search(r"dgemm\S*: verification: the GPU's result is wrong, [\d.]+ times what rounding may do", lines[0]),
-           f"{action}: one line", *lines)
+PRODUCTS = ["random_calls", "-c", 4, "-n", 60, "-r", "dgemm"]
+
+
+@pytest.mark.parametrize("action, code", [("warn", 1), ("cpu", 0), ("abort", -signal.SIGABRT)])
+def test_actions(action, code):
+    done = start(*PRODUCTS, env={**ALL, "TESTGPU_WRONG": "2", "ACCEL_VERIFY_ACTION": action})
+    assert done.returncode == code
+    (line,) = said(done)
+    assert re.search(r"dgemm\S*: verification: the GPU's result is wrong, [\d.]+ times what rounding may do", line)
     behind = lines_for(done, why="verify_failed")
-    if action == "cpu":
-        tap.ok(behind and all(f["ran"] == "cpu" for f in behind) and parse_log(done.stderr)[-1]["why"] == "verify_failed",
-               "cpu: that call and all further ones are the CPU's", *behind[:3])
+    if action == "cpu":  # that call and all further ones are the CPU's
+        assert behind
+        assert all(f["ran"] == "cpu" for f in behind)
+        assert parse_log(done.stderr)[-1]["why"] == "verify_failed"
     else:
-        tap.ok(not behind, f"{action}: nothing is sent to the CPU")
+        assert not behind
 
-done = start("random_calls", *PRODUCTS, env={**ALL, "TESTGPU_WRONG": "2", "ACCEL_VERIFY_ACTION": "cpu", "ACCEL_REQUIRE": "gpu"})
-tap.ok(done.returncode == 1 and "why=verify_failed" in done.stderr, "with ACCEL_REQUIRE=gpu the program is ended", done.stderr[-400:])
 
-# ---- Samples, and what is off ----
+def test_with_require_the_program_is_ended():
+    done = start(*PRODUCTS, env={**ALL, "TESTGPU_WRONG": "2", "ACCEL_VERIFY_ACTION": "cpu", "ACCEL_REQUIRE": "gpu"})
+    assert done.returncode == 1
+    assert "why=verify_failed" in done.stderr
 
-done = start("random_calls", "-c", 30, "-n", 60, "-r", "dgemm", env={**ALL, "ACCEL_VERIFY": "sample:5"})
-ran = lines_for(done, ran="gpu0")
-tap.ok(len(verified(done)) == len(ran) // 5 > 1, f"sample:5: {len(verified(done))} of {len(ran)}")
-for value in ("off", ""):
-    done = start("random_calls", *PRODUCTS, env={**ALL, "ACCEL_VERIFY": value})
-    tap.ok(not verified(done) and lines_for(done, ran="gpu0"), f"ACCEL_VERIFY={value}: nothing is verified")
-tap.done()
+
+def test_a_sample_of_5():
+    done = start("random_calls", "-c", 30, "-n", 60, "-r", "dgemm", env={**ALL, "ACCEL_VERIFY": "sample:5"})
+    assert len(verified(done)) == len(lines_for(done, ran="gpu0")) // 5 > 1
+
+
+@pytest.mark.parametrize("value", ["off", ""])
+def test_nothing_is_verified_where_that_is_off(value):
+    done = start(*PRODUCTS, env={**ALL, "ACCEL_VERIFY": value})
+    assert not verified(done)
+    assert lines_for(done, ran="gpu0")
