@@ -1,47 +1,82 @@
-#!/usr/bin/python3 -B
-"""LAPACK through its C interface: LAPACKE of Debian, which calls the Fortran names, and those inside the wheels' OpenBLAS,
-which do not."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""LAPACK through its C interface: LAPACKE of Debian, which calls the Fortran names, and those inside the wheels'
+OpenBLAS, which do not."""
+
+from collections import namedtuple
+
+import pytest
 
 from lib.log import lines_for, said
 from lib.programs import BUILD, LOG, NO_GPU, TEST_GPU, start
-from lib.tap import Tap
 
-tap = Tap()
 ON_GPU = {**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0"}
-
-
-def wheel(pattern):
-    found = sorted((BUILD / "venv").glob(f"lib/python3*/site-packages/{pattern}"))
-    tap.ok(found, f"there is {pattern}")
-    return str(found[0]) if found else "missing"
-
-
+# program, library (a pattern within the wheels), and what is in front of and behind its names.
 LIBRARIES = {
     "Debian's LAPACKE": ("lapacke", "liblapacke.so.3", "LAPACKE_", ""),
-    "the wheel's, 32-bit integers": ("lapacke", wheel("scipy.libs/libscipy_openblas-*.so"), "scipy_LAPACKE_", ""),
-    "the wheel's, 64-bit integers": ("lapacke64", wheel("numpy.libs/libscipy_openblas64_-*.so"), "scipy_LAPACKE_", "64_"),
+    "the wheel's, 32-bit integers": ("lapacke", "scipy.libs/libscipy_openblas-*.so", "scipy_LAPACKE_", ""),
+    "the wheel's, 64-bit integers": ("lapacke64", "numpy.libs/libscipy_openblas64_-*.so", "scipy_LAPACKE_", "64_"),
 }
-for name, (program, library, prefix, suffix) in LIBRARIES.items():
-    arguments = (library, prefix, suffix)
-    plain = start(program, *arguments)
-    tap.ok(plain.returncode == 0, f"{name}: right without libaccel", plain.stdout, plain.stderr[-300:])
-    for kind, env in ("no GPU", {**NO_GPU}), ("ACCEL=0", {**TEST_GPU, "ACCEL": "0"}):
-        done = start(program, *arguments, env=env)
-        same = done.stdout == plain.stdout and done.stderr == plain.stderr
-        tap.ok(done.returncode == 0 and same, f"{name}, {kind}: the same", done.stdout, done.stderr[-300:])
-    done = start(program, *arguments, env=ON_GPU)
-    tap.ok(done.returncode == 0 and not said(done), f"{name}, test GPU: right", done.stdout, done.stderr[-300:])
-    infos = [line for line in done.stdout.splitlines() if "dpotrf" in line or "dgetrf" in line]
-    tap.ok(infos == [line for line in plain.stdout.splitlines() if "dpotrf" in line or "dgetrf" in line],
-           f"{name}, test GPU: the same INFO for what is singular, indefinite, not a number, or wrong", *infos)
-    for routine in "dgesv", "dsyevr", "zgesdd", "dgecon", "dsytri", "zhetrf", "zhetrs", "dsygst":
-        lines = lines_for(done, sym=f"{prefix}{routine}{suffix}", ran="gpu0", why="forced")
-        tap.ok(lines, f"{name}, test GPU: {routine} runs there", done.stderr[-600:])
-    tap.ok(lines_for(done, sym=f"{prefix}dpotrf{suffix}", ran="cpu", why="bad_argument"), f"{name}: a bad argument is the library's own")
-    # An older cuSOLVER has no factorisation of Hermitian matrices.
-    done = start(program, *arguments, env={**ON_GPU, "ACCEL_CUDA_DIR": str(BUILD / "testgpu-cuda12")})
-    tap.ok(done.returncode == 0 and not said(done), f"{name}, an older cuSOLVER: right", done.stdout, done.stderr[-300:])
-    for routine, ran, why in ("zhetrf", "cpu", "unsupported"), ("zhetrs", "cpu", "unsupported"), ("dsytri", "gpu0", "forced"):
-        lines = lines_for(done, sym=f"{prefix}{routine}{suffix}", ran=ran, why=why)
-        tap.ok(lines, f"{name}, an older cuSOLVER: {routine} {ran} {why}", done.stderr[-600:])
-tap.done()
+Lapacke = namedtuple("Lapacke", "run plain lines")
+
+
+@pytest.fixture(scope="module", params=LIBRARIES.values(), ids=LIBRARIES)
+def lapacke(request):
+    """A library: run() runs its program, plain is a run without libaccel, lines() the lines of a routine of a log."""
+    program, library, prefix, suffix = request.param
+    if "*" in library:
+        library = sorted((BUILD / "venv").glob(f"lib/python3*/site-packages/{library}"))[0]
+
+    def run(env):
+        done = start(program, library, prefix, suffix, env=env)
+        assert done.returncode == 0, (done.stdout, done.stderr[-300:])
+        return done
+
+    return Lapacke(run, run({}), lambda done, routine, **fields: lines_for(done, sym=f"{prefix}{routine}{suffix}",
+                                                                           **fields))
+
+
+@pytest.fixture(scope="module")
+def on_gpu(lapacke):
+    return lapacke.run(ON_GPU)
+
+
+@pytest.fixture(scope="module")
+def on_older(lapacke):
+    """An older cuSOLVER has no factorisation of Hermitian matrices."""
+    return lapacke.run({**ON_GPU, "ACCEL_CUDA_DIR": str(BUILD / "testgpu-cuda12")})
+
+
+@pytest.mark.parametrize("env", [pytest.param(NO_GPU, id="no GPU"),
+                                 pytest.param({**TEST_GPU, "ACCEL": "0"}, id="ACCEL=0")])
+def test_the_same_without_a_gpu(lapacke, env):
+    done = lapacke.run(env)
+    assert done.stdout == lapacke.plain.stdout
+    assert done.stderr == lapacke.plain.stderr
+
+
+def infos(done):
+    return [line for line in done.stdout.splitlines() if "dpotrf" in line or "dgetrf" in line]
+
+
+def test_the_same_info_for_what_is_singular_indefinite_not_a_number_or_wrong(lapacke, on_gpu):
+    assert infos(on_gpu) == infos(lapacke.plain)
+    assert not said(on_gpu)
+
+
+@pytest.mark.parametrize("routine", ["dgesv", "dsyevr", "zgesdd", "dgecon", "dsytri", "zhetrf", "zhetrs", "dsygst"])
+def test_on_the_gpu(lapacke, on_gpu, routine):
+    assert lapacke.lines(on_gpu, routine, ran="gpu0", why="forced")
+
+
+def test_a_bad_argument_is_the_librarys_own(lapacke, on_gpu):
+    assert lapacke.lines(on_gpu, "dpotrf", ran="cpu", why="bad_argument")
+
+
+def test_an_older_cusolver_says_nothing(lapacke, on_older):
+    assert not said(on_older)
+
+
+@pytest.mark.parametrize("routine, ran, why", [("zhetrf", "cpu", "unsupported"), ("zhetrs", "cpu", "unsupported"),
+                                               ("dsytri", "gpu0", "forced")])
+def test_an_older_cusolver(lapacke, on_older, routine, ran, why):
+    assert lapacke.lines(on_older, routine, ran=ran, why=why)
