@@ -19,7 +19,8 @@ def solve(python, env, shrinking, stop, place, dots, numbers, *which):
     """number -> its result; and the run."""
     # PyPI's adds up in threads, in any order.
     path = {"PYTHONPATH": str(BUILD / "libsvm"), "OMP_NUM_THREADS": "1"} if python == VENV_PYTHON else {}
-    done = start(python, "-B", SCRIPT, shrinking, stop, place, dots, ",".join(map(str, numbers)), *which, env={**env, **path}, timeout=3000)
+    done = start(python, "-B", SCRIPT, shrinking, stop, place, dots, ",".join(map(str, numbers)), *which,
+                 env={**env, **path}, timeout=3000)
     results = map(json.loads, done.stdout.splitlines())
     return {result["number"]: result for result in results}, done
 
@@ -55,18 +56,21 @@ def saved_error(run):
 
 def objective_ratio(plain, other, device):
     own = map(difference, objectives(plain), objectives(other))
-    return max((difference(a, b) / max(1e-6 * max(1, abs(a)), 3 * c) for a, b, c in zip(objectives(plain), objectives(device), own)), default=0)
+    return max((difference(a, b) / max(1e-6 * max(1, abs(a)), 3 * c) for a, b,
+                c in zip(objectives(plain), objectives(device), own)), default=0)
 
 
 def decision_ratio(plain, other, device, eps):
-    return spread(plain["decisions"], device["decisions"]) / (3 * max(eps, spread(plain["decisions"], other["decisions"])))
+    return spread(plain["decisions"], device["decisions"]) / (3 * max(eps,
+                                                                      spread(plain["decisions"], other["decisions"])))
 
 
 def validation_ratio(plain, other, device, eps):
     """Classes may differ where a decision value is within the bound of 0."""
     a, b, c = plain["targets"], other["targets"], device["targets"]
     if plain["classifies"]:
-        return max((near / (3 * eps) for x, y, z, near in zip(a, b, c, plain["distances"]) if z not in (x, y)), default=0)
+        return max((near / (3 * eps) for x, y, z, near in zip(a, b, c, plain["distances"]) if z not in (x, y)),
+                   default=0)
     return spread([a], [c]) / (3 * max(eps, spread([a], [b])))
 
 
@@ -98,25 +102,30 @@ def differences(plain, other, device, eps):
 
 # ---- Many problems ----
 
-def compare_problems(tap, name, count, python, stop, place, dots, numbers, *which):
+def check_problems(count, python, stop, place, dots, numbers, *which):
     """count: so many at least must be trained on the GPU. dots, numbers, which: see problems.py."""
-    run = lambda env, shrinking, dots, numbers: solve(python, env, shrinking, stop, place, dots, numbers, *which)
+
+    def run(env, shrinking, dots, numbers):
+        return solve(python, env, shrinking, stop, place, dots, numbers, *which)
+
     plain = run(PLAIN, 1, dots, numbers)[0]
     other = run(PLAIN, 0, dots, plain)[0]
     # The models are judged, by libsvm's own predictions.
     device, on_gpu = run({**TEST_GPU, **LOG, "ACCEL_CPU": "svm_predict*"}, 1, 0, other)
+    assert other
+    assert len(device) == len(other), on_gpu.stderr[-2000:]
     log = sections(on_gpu)
     trained = [n for n in device if any(line["ran"] == "gpu0" for line in log[n])]
     forwarded = [n for n in device if n not in trained]
     wrong = [(n, what) for n in trained for what in differences(plain[n], other[n], device[n], 1e-3 * stop)]
-    wrong += [(n, f"forwarded: {log[n]}") for n in forwarded if device[n] != plain[n] or any(line["why"] != "unsupported" for line in log[n])]
-    tap.ok(other and len(device) == len(other) and not wrong, f"{name}: {len(device)} as libsvm solves them",
-           *(f"{n}: {plain[n]['options']} l={plain[n]['l']}: {what}" for n, what in wrong), on_gpu.stderr[-2000:] if on_gpu.returncode else "")
-    tap.ok(len(trained) >= count, f"{len(trained)} trained on the GPU", *(f"{n}: {plain[n]['options']} l={plain[n]['l']}" for n in forwarded))
+    wrong += [(n, f"forwarded: {log[n]}") for n in forwarded
+              if device[n] != plain[n] or any(line["why"] != "unsupported" for line in log[n])]
+    assert not wrong, "\n".join(f"{n}: {plain[n]['options']} l={plain[n]['l']}: {what}" for n, what in wrong)
+    assert len(trained) >= count, [plain[n]["options"] for n in forwarded]
     models = [(plain[n], other[n], device[n]) for n in trained if not plain[n]["folds"]]
     ways = sum(without_dots(device[n]["lines"]) == without_dots(other[n]["lines"]) for n in trained)
-    tap.note(f"the worst is {max((objective_ratio(*runs) for runs in models), default=0):.2g} of the bound for objectives, "
-             f"{max((decision_ratio(*runs, 1e-3 * stop) for runs in models), default=0):.2g} for decisions; "
-             f"{ways} print to the last digit what libsvm does without shrinking")
-    bits = run(NO_GPU, 1, 0, other)[0]
-    tap.ok(bits == {n: plain[n] for n in other}, "no GPU: every number the same")
+    print(f"the worst is {max((objective_ratio(*runs) for runs in models), default=0):.2g} of the bound for objectives, "
+          f"{max((decision_ratio(*runs, 1e-3 * stop) for runs in models), default=0):.2g} for decisions; "
+          f"{ways} print to the last digit what libsvm does without shrinking")
+    # Without a GPU every number is the same.
+    assert run(NO_GPU, 1, 0, other)[0] == {n: plain[n] for n in other}
