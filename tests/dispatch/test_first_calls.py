@@ -1,60 +1,106 @@
-#!/usr/bin/python3 -B
-"""What the first call of a routine loads (kernels, cuSOLVER) is not charged to the place that calls, and is counted where calls wait for it."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""What the first call of a routine loads (kernels, cuSOLVER) is not charged to the place that calls, and is counted
+where calls wait for it."""
 
-import tempfile
+import pytest
 
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import lines_for, outcomes
 from lib.programs import LOG, TEST_GPU, TESTS, start
-from lib.tap import Tap
 
-tap = Tap()
+WARMING, GPU, SLOWER = ("cpu", "warming"), ("gpu0", "faster"), ("cpu", "slower")
+STARTED = ("dgemm:500:2", "started")
 
-with tempfile.TemporaryDirectory() as folder:
-    known = keys(folder)
-    env = {**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "TESTGPU_LOAD_MS": "300", "ACCEL_MODEL": folder + "/model"}
 
-    def solves(steps, settings, cpu_ms):
-        """Where the systems of order 500 ran, by a calibration in which they take so long on the CPU, and 1 ms on the GPU."""
-        calibrate(folder + "/model", known, cpu_ms, 1, kernels_ms=50, solver_ms=500)
-        done = start("steps", *steps, env={**env, **settings})
-        seen = outcomes(lines_for(done, sym="dgesv_"))
-        return done, seen
+@pytest.fixture
+def run(tmp_path):
+    """Runs these steps by a calibration in which calls of order 500 take so long on the CPU, and 1 ms on the GPU, and
+    with these first costs: the run, and where the calls of the routine ran."""
 
-    cpu, gpu, slower = ("cpu", "warming"), ("gpu0", "faster"), ("cpu", "slower")
-    started = ["dgemm:500:2", "started"]
+    def run(steps, sym, cpu_ms, first, **settings):
+        calibrate(tmp_path / "model", keys(tmp_path), cpu_ms, 1, **first)
+        done = start("steps", *steps, env={**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "TESTGPU_LOAD_MS": "300",
+                                           "ACCEL_MODEL": str(tmp_path / "model"), **settings})
+        assert done.returncode == 0, done.stderr[-500:]
+        return done, outcomes(lines_for(done, sym=sym))
 
-    done, seen = solves([*started, "solve:500:3", "sleep:9000", "solve:500:4"], {"TESTGPU_FIRST_MS": "1500"}, 500)
-    tap.ok(seen == 3 * [cpu] + 4 * [gpu], "the first gain of a routine warms it up in the background, and its calls run on the CPU meanwhile", *seen)
-    tap.ok("event=pinned" not in done.stderr and " 0 wrong" in done.stdout, "no place is sent back to the CPU for it", done.stdout, done.stderr[-500:])
+    return run
 
-    done, seen = solves([*started, "solve:500:4"], {"TESTGPU_FIRST_MS": "1000"}, 70000)
-    tap.ok(seen == 4 * [gpu], "a call that gains more than a warm-up takes does not wait for it", *seen)
-    tap.ok("event=pinned" not in done.stderr and " 0 wrong" in done.stdout, "and is not judged by it", done.stdout, done.stderr[-500:])
 
-    done, seen = solves(["solve:500:5"], {"ACCEL_START": "wait"}, 200)
-    estimates = [float(f["est_gpu_ms"]) for f in lines_for(done, sym="dgesv_")]
-    tap.ok(seen == 2 * [slower] + 3 * [gpu], "ACCEL_START=wait: what the first call has to load is counted, until calls would have gained as much", *seen)
-    tap.ok(len(estimates) == 5 and estimates[0] > estimates[1] > estimates[2] > 50 > 10 > estimates[3] == estimates[4], "and is in its estimate", estimates)
+def estimates(done, sym, side="gpu"):
+    return [float(f[f"est_{side}_ms"]) for f in lines_for(done, sym=sym)]
 
-    def products(steps, cpu_ms, **first):
-        """The same of products, with ACCEL_START=wait and these first costs."""
-        calibrate(folder + "/model", known, cpu_ms, 1, **first)
-        done = start("steps", *steps, "maps", env={**env, "ACCEL_START": "wait"})
-        lines = lines_for(done, sym="dgemm_")
-        return done, outcomes(lines), [float(f["est_gpu_ms"]) for f in lines]
 
-    done, seen, estimates = products(["dgemm:500:5"], 20, kernels_ms=50)
-    tap.ok(seen == 2 * [slower] + 3 * [gpu] and " 0 wrong" in done.stdout, "ACCEL_START=wait: what BLAS's first call has to load is counted, too, until "
-           "calls would have gained as much", *seen)
-    tap.ok(len(estimates) == 5 and estimates[0] > 50 > estimates[1] > 25 > estimates[2] > 10 > estimates[3] == estimates[4] > 1,
-           "and is in its estimate, less what was gained", estimates)
-    done, seen, _ = products(["dgemm:500:2"], 20, kernels_ms=50)
-    tap.ok(seen == 2 * [slower] and "libcuda is not there" in done.stdout, "CUDA is not started for less", done.stdout, *seen)
-    done, seen, _ = products(["dgemm:500:40"], 3, kernels_ms=50)
-    tap.ok(seen[:20] == 20 * [slower] and seen[-10:] == 10 * [gpu], "many small gains start it", *seen[::5])
-    done, seen, _ = products(["dgemm:500:15"], 20, kernels_ms=200)
-    tap.ok(seen == 10 * [slower] + 5 * [gpu], "once the GPU is known, the calibration says how much it is", *seen)
+# ---- Systems ----
+
+
+@pytest.fixture
+def solves(run):
+    return lambda steps, cpu_ms, **settings: run(steps, "dgesv_", cpu_ms, {"kernels_ms": 50, "solver_ms": 500},
+                                                 **settings)
+
+
+def check_not_judged(done):
+    """No place is sent back to the CPU for what its first call loads."""
+    assert "event=pinned" not in done.stderr
+    assert " 0 wrong" in done.stdout
+
+
+def test_the_first_gain_of_a_routine_warms_it_up_in_the_background(solves):
+    """Its calls run on the CPU meanwhile."""
+    done, seen = solves([*STARTED, "solve:500:3", "sleep:9000", "solve:500:4"], 500, TESTGPU_FIRST_MS="1500")
+    assert seen == 3 * [WARMING] + 4 * [GPU]
+    check_not_judged(done)
+
+
+def test_a_call_that_gains_more_than_a_warm_up_takes_does_not_wait_for_it(solves):
+    done, seen = solves([*STARTED, "solve:500:4"], 70000, TESTGPU_FIRST_MS="1000")
+    assert seen == 4 * [GPU]
+    check_not_judged(done)
+
+
+def test_start_wait_what_the_first_call_has_to_load_is_counted_until_calls_would_have_gained_as_much(solves):
+    done, seen = solves(["solve:500:5"], 200, ACCEL_START="wait")
+    assert seen == 2 * [SLOWER] + 3 * [GPU]
+    first, second, third, fourth, fifth = estimates(done, "dgesv_")
+    assert first > second > third > 50
+    assert 10 > fourth == fifth
+
+
+# ---- Products, with ACCEL_START=wait ----
+
+
+@pytest.fixture
+def products(run):
+    return lambda steps, cpu_ms, kernels_ms: run([*steps, "maps"], "dgemm_", cpu_ms, {"kernels_ms": kernels_ms},
+                                                 ACCEL_START="wait")
+
+
+def test_what_blas_first_call_has_to_load_is_counted_too_until_calls_would_have_gained_as_much(products):
+    """It is in the estimate, less what was gained."""
+    done, seen = products(["dgemm:500:5"], 20, 50)
+    assert seen == 2 * [SLOWER] + 3 * [GPU]
+    assert " 0 wrong" in done.stdout
+    first, second, third, fourth, fifth = estimates(done, "dgemm_")
+    assert first > 50 > second > 25 > third > 10
+    assert 10 > fourth == fifth > 1
+
+
+def test_cuda_is_not_started_for_less(products):
+    done, seen = products(["dgemm:500:2"], 20, 50)
+    assert seen == 2 * [SLOWER]
+    assert "libcuda is not there" in done.stdout
+
+
+def test_many_small_gains_start_it(products):
+    _, seen = products(["dgemm:500:40"], 3, 50)
+    assert seen[:20] == 20 * [SLOWER]
+    assert seen[-10:] == 10 * [GPU]
+
+
+def test_once_the_gpu_is_known_the_calibration_says_how_much_it_is(products):
+    assert products(["dgemm:500:15"], 20, 200)[1] == 10 * [SLOWER] + 5 * [GPU]
+
 
 # ---- A factorisation that fails at its first column tells nothing of one that does not ----
 
@@ -69,15 +115,20 @@ for first in -1, 4, -1, 4:
     lapack.dpotrf_(b"U", ctypes.byref(n), a, ctypes.byref(n), ctypes.byref(info), 1)
     assert info.value == (first < 0)
 """
-with tempfile.TemporaryDirectory() as folder:
-    model = folder + "/model"
-    done = start("/usr/bin/python3", "-c", CHOLESKY, env={**AUTO, **LOG, "ACCEL_MODEL": model, "ACCEL_LEARN": "1", "TESTGPU_START_MS": "100000"})
-    estimates = [float(f["est_cpu_ms"]) for f in lines_for(done, sym="dpotrf_")]
-    tap.ok(done.returncode == 0 and len(estimates) == 4 and estimates[0] == estimates[1] and estimates[2] == estimates[3] > estimates[1] / 20,
-           "a matrix that is not definite does not count as one that takes no time", estimates, done.stderr[-500:])
 
-done = start("constructors", TESTS / "libat_load.so", env={**TEST_GPU, **LOG})
-seen = [(f["ran"], f["why"]) for f in lines_for(done, sym="dgesv_") if f["why"] != "empty"]
-tap.ok(done.returncode == 0 and done.stdout == "in a constructor: right\nbeside it: right\n" and seen == 2 * [("gpu0", "forced")],
-       "a constructor and another thread both open cuSOLVER: neither waits for the other", done.returncode, done.stdout, *seen)
-tap.done()
+
+def test_a_matrix_that_is_not_definite_does_not_count_as_one_that_takes_no_time(tmp_path):
+    done = start("/usr/bin/python3", "-c", CHOLESKY, env={**AUTO, **LOG, "ACCEL_MODEL": str(tmp_path / "model"),
+                                                          "ACCEL_LEARN": "1", "TESTGPU_START_MS": "100000"})
+    assert done.returncode == 0, done.stderr[-500:]
+    first, second, third, fourth = estimates(done, "dpotrf_", "cpu")
+    assert first == second
+    assert third == fourth > second / 20
+
+
+def test_a_constructor_and_another_thread_both_open_cusolver():
+    """Neither waits for the other."""
+    done = start("constructors", TESTS / "libat_load.so", env={**TEST_GPU, **LOG})
+    assert done.returncode == 0
+    assert done.stdout == "in a constructor: right\nbeside it: right\n"
+    assert outcomes(f for f in lines_for(done, sym="dgesv_") if f["why"] != "empty") == 2 * [("gpu0", "forced")]

@@ -1,15 +1,15 @@
-#!/usr/bin/python3 -B
-"""A program whose forked children use CUDA themselves: libaccel is not who starts CUDA in their parent, where that can be told or is said."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""A program whose forked children use CUDA themselves: libaccel is not who starts CUDA in their parent, where that can
+be told or is said."""
 
 import shutil
-import tempfile
+
+import pytest
 
 from lib.calibrated import AUTO
 from lib.log import lines_for, outcomes, said
 from lib.programs import BUILD, LOG, RUNTIME, start
-from lib.tap import Tap
 
-tap = Tap()
 PYTHON = "/usr/bin/python3"
 CUDA = str(BUILD / "testgpu" / "libcuda.so.1")
 
@@ -39,46 +39,97 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 """
 
 FINE, BROKEN = "[(0, 0), (0, 0)] 1500.0\n", "[(3, 3), (3, 3)] 1500.0\n"
+HELD, GPU = ("cpu", "no_gpu"), ("gpu0", "faster")
+WAY_OUT = "if none does, ACCEL_START=background lets libaccel start it"
+forks = pytest.mark.skipif(bool(RUNTIME),
+                           reason="a child that is forked beside other threads finds AddressSanitizer's allocator "
+                                  "locked, and ThreadSanitizer lost")
 
-if RUNTIME:
-    tap.skip("children that use CUDA", "a child that is forked beside other threads finds AddressSanitizer's allocator locked, and ThreadSanitizer lost")
-else:
-    with tempfile.TemporaryDirectory() as folder:
-        runtime = folder + "/libcudart.so.13"
-        shutil.copy("/lib/x86_64-linux-gnu/libanl.so.1", runtime)  # a library of that name, whatever is in it
 
-        def run(name, loaded, own, settings, children, way):
-            done = start(PYTHON, "-c", PROGRAM, CUDA, loaded, own, env={**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "XDG_CACHE_HOME": folder, **settings})
-            seen = outcomes(lines_for(done))
-            tap.ok(done.returncode == 0 and done.stdout == children, f"{name}: its children", done.returncode, done.stdout, done.stderr[-600:])
-            tap.ok(set(seen) == {held} if way == held else gpu in seen, f"{name}: its products are {way[1]}", *seen)
-            return done
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cuda")
 
-        held, gpu = ("cpu", "no_gpu"), ("gpu0", "faster")
-        done = run("the driver is loaded", CUDA, "", {}, FINE, held)
-        tap.ok(len(said(done)) == 1 and "ACCEL_START=background" in said(done)[0], "one line says what is held back, and the way out", *said(done))
-        run("the run time is loaded", runtime, "", {}, FINE, held)
-        quiet = {**AUTO, "TESTGPU_DELAY_US": "0", "XDG_CACHE_HOME": folder}
-        loaded = [PYTHON, "-c", PROGRAM, CUDA, CUDA, ""]
-        done = start(*loaded, env={**quiet, "ACCEL_SUMMARY": "1"})
-        hint = " ".join(
-            line[len("accel:"):].strip() for line in done.stderr.splitlines() if "accel: " in line
-        )
-        way_out = "if none does, ACCEL_START=background lets libaccel start it"
-        tap.ok(" calls ran on the CPU because the program has loaded CUDA, and children" in hint and way_out in hint
-               and "no GPU is there" not in hint, "a hint of the summary has the way out", done.stderr)
-        log = folder + "/log"
-        start(*loaded, env={**quiet, **LOG, "ACCEL_LOG_FILE": log})
-        done = start(str(BUILD / "accel"), "explain", log)
-        tap.ok(way_out in " ".join(done.stdout.split()), "so has accel explain, of a log", done.stdout, done.stderr)
-        run("the run time is loaded, ACCEL_START=background", runtime, "", {"ACCEL_START": "background"}, BROKEN, gpu)
-        run("no library is loaded", "", "", {}, BROKEN, gpu)
-        run("no library is loaded, ACCEL_START=program", "", "", {"ACCEL_START": "program"}, FINE, held)
-        run("ACCEL_START=program, and the program starts CUDA", "", "own", {"ACCEL_START": "program"}, BROKEN, gpu)
-        run("the driver is loaded, and the program starts CUDA", CUDA, "own", {}, BROKEN, gpu)
 
-# A promise is not held back: a program that must have the GPU, and that never starts CUDA.
-done = start("steps", "dgemm:600:1", env={**AUTO, **LOG, "ACCEL_START": "program", "ACCEL_REQUIRE": "gpu"})
-tap.ok(done.returncode == 1 and "ACCEL_REQUIRE=gpu is set" in done.stderr, "ACCEL_START=program, and ACCEL_REQUIRE=gpu: the program is ended",
-       done.returncode, done.stderr[-400:])
-tap.done()
+@pytest.fixture(scope="module")
+def runtime(folder):
+    """A library of the run time's name, whatever is in it."""
+    return shutil.copy("/lib/x86_64-linux-gnu/libanl.so.1", folder / "libcudart.so.13")
+
+
+def run(folder, loaded="", own="", **env):
+    done = start(PYTHON, "-c", PROGRAM, CUDA, loaded, own, env={**AUTO, "TESTGPU_DELAY_US": "0",
+                                                                "XDG_CACHE_HOME": str(folder), **env})
+    assert done.returncode == 0, done.stderr[-600:]
+    return done
+
+
+def check_held_back(done):
+    assert done.stdout == FINE
+    assert set(outcomes(lines_for(done))) == {HELD}
+
+
+def check_on_the_gpu(done):
+    assert done.stdout == BROKEN
+    assert GPU in outcomes(lines_for(done))
+
+
+@forks
+def test_the_driver_is_loaded(folder):
+    """One line says what is held back, and the way out."""
+    done = run(folder, CUDA, **LOG)
+    check_held_back(done)
+    (line,) = said(done)
+    assert "ACCEL_START=background" in line
+
+
+@forks
+def test_a_hint_of_the_summary_has_the_way_out(folder):
+    done = run(folder, CUDA, ACCEL_SUMMARY="1")
+    hint = " ".join(line[len("accel:"):].strip() for line in done.stderr.splitlines() if "accel: " in line)
+    assert " calls ran on the CPU because the program has loaded CUDA, and children" in hint
+    assert WAY_OUT in hint
+    assert "no GPU is there" not in hint
+
+
+@forks
+def test_so_has_accel_explain_of_a_log(folder):
+    run(folder, CUDA, **LOG, ACCEL_LOG_FILE=str(folder / "log"))
+    assert WAY_OUT in " ".join(start(str(BUILD / "accel"), "explain", folder / "log").stdout.split())
+
+
+@forks
+def test_the_run_time_is_loaded(folder, runtime):
+    check_held_back(run(folder, runtime, **LOG))
+
+
+@forks
+def test_the_run_time_is_loaded_and_accel_start_is_background(folder, runtime):
+    check_on_the_gpu(run(folder, runtime, **LOG, ACCEL_START="background"))
+
+
+@forks
+def test_no_library_is_loaded(folder):
+    check_on_the_gpu(run(folder, **LOG))
+
+
+@forks
+def test_no_library_is_loaded_and_accel_start_is_program(folder):
+    check_held_back(run(folder, **LOG, ACCEL_START="program"))
+
+
+@forks
+def test_accel_start_is_program_and_the_program_starts_cuda(folder):
+    check_on_the_gpu(run(folder, own="own", **LOG, ACCEL_START="program"))
+
+
+@forks
+def test_the_driver_is_loaded_and_the_program_starts_cuda(folder):
+    check_on_the_gpu(run(folder, CUDA, "own", **LOG))
+
+
+def test_a_promise_is_not_held_back():
+    """A program that must have the GPU, and that never starts CUDA, is ended."""
+    done = start("steps", "dgemm:600:1", env={**AUTO, **LOG, "ACCEL_START": "program", "ACCEL_REQUIRE": "gpu"})
+    assert done.returncode == 1
+    assert "ACCEL_REQUIRE=gpu is set" in done.stderr

@@ -1,196 +1,298 @@
-#!/usr/bin/python3 -B
-"""One call on several devices: what each of them gets, what the log, the trace and verification say of it, that it is the same each time where it
-must be, and what becomes of it if a device or a thread cannot be had."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""One call on several devices: what each of them gets, what the log, the trace and verification say of it, that it is
+the same each time where it must be, and what becomes of it if a device or a thread cannot be had."""
 
 import json
-import tempfile
 from collections import Counter, defaultdict
-from pathlib import Path
+
+import pytest
 
 from lib.calibrated import AUTO, calibrate, keys
-from lib.log import events, lines_for, parse_json, said
+from lib.log import events, lines_for, outcomes, parse_json, said
 from lib.programs import DEBIAN_PYTHON, LOG, RUNTIME, SHIM, TESTS, UNDER_TSAN, right, start
 from lib.split import behind_slow_links, several
-from lib.tap import Tap
 
-tap = Tap()
 REFERENCE = "/usr/lib/x86_64-linux-gnu/blas"  # others cannot be interrupted like that
+PLANT = {"LD_PRELOAD": f"{TESTS / 'libplant.so'}:{SHIM['LD_PRELOAD']}"}
+plants = pytest.mark.skipif(UNDER_TSAN,
+                            reason="libplant stands before ThreadSanitizer's runtime, "
+                                   "which has not started when it is called")
+forks = pytest.mark.skipif(bool(RUNTIME),
+                           reason="a child that is forked beside other threads finds the sanitizer's allocator locked")
 
 
 def places(done):
     return Counter(line["ran"] for line in lines_for(done))
 
 
+def run(*steps, env, quiet=False):
+    """A run whose results are right, and which says nothing where that is asked for."""
+    done = start("steps", *steps, env=env)
+    assert right(done), done.stderr[-1500:]
+    assert not quiet or not said(done)
+    return done
+
+
+def moves_of(trace):
+    """(device's row, operand) -> megabytes up; the same down; and the calls."""
+    found = json.loads(trace.read_text())
+    found = found["traceEvents"] if isinstance(found, dict) else found
+    rows = {e["tid"]: e["args"]["name"] for e in found if e["name"] == "thread_name"}
+    moved = {"up": defaultdict(float), "down": defaultdict(float)}
+    for e in found:
+        if e["ph"] == "X" and e.get("cat") in moved:
+            moved[e["cat"]][rows[e["tid"]], e["name"]] += e["args"]["mb"]
+    return moved["up"], moved["down"], [e for e in found if e.get("cat") == "call"]
+
+
 # ---- What the log says ----
 
-done = start("steps", "dgemm:256:3", env=several(2))
-lines = lines_for(done)
-tap.ok(right(done) and places(done) == {"gpu0+gpu1": 3} and not said(done), "two devices, one line for each call", done.stdout, done.stderr)
-whole = 256 * 256 * 8
-tap.ok({(line["up_mb"], line["down_mb"]) for line in lines} == {(f"{3 * whole * 1e-6:.4g}", f"{whole * 1e-6:.4g}")},
-       "each byte of a factor goes to each device that needs it, once, those of the result come down once", *lines)
-tap.ok({line["tid"] for line in lines} == {lines[0]["pid"]}, "the lines are the calling thread's", *lines)
-done = start("steps", "dgemm:256:1", env=several(2, ACCEL_LOG="2"))
-moves = [(way, move) for way in ("h2d", "d2h") for move in events(done.stderr, way)]
-seen = Counter((way, move["operand"], int(move["rows"]) * int(move["cols"])) for way, move in moves)
-half = 128 * 256
-tap.ok(right(done) and seen == {("h2d", "a", 2 * half): 2, ("h2d", "b", half): 2, ("d2h", "c", half): 2}, "ACCEL_LOG=2 says what moved", dict(seen))
-tap.ok({move["tid"] for _, move in moves} == {lines_for(done)[0]["pid"]}, "those lines are the calling thread's, too", moves)
-done = start("steps", "dgemm:300:2", env=several(3, ACCEL_LOG="json"))
-ran = {line["ran"] for line in parse_json(done.stderr) if "sym" in line}
-tap.ok(right(done) and ran == {"gpu0+gpu1+gpu2"}, "three devices, as JSON", ran, done.stderr[-800:])
-done = start("steps", "dgemm:300:2", env=several(16, ACCEL_LOG="1", ACCEL_SUMMARY="1"))
-sixteen = "+".join(f"gpu{i}" for i in range(16))
-tap.ok(right(done) and places(done) == {sixteen: 2} and sixteen in done.stderr.split("ran=")[-1], "sixteen devices have their names in the log and in the summary",
-       places(done), done.stderr[-1500:])
-for devices, expected in {"2,0": "gpu0+gpu2", "1": "gpu1", "auto": "gpu0"}.items():
-    done = start("steps", "dgemm:300:2", env=several(3, ACCEL_DEVICES=devices))
-    tap.ok(right(done) and places(done) == {expected: 2}, f"ACCEL_DEVICES={devices}", places(done), done.stderr[-800:])
 
-# ---- Bytes for each device, by the trace; each has its own rows ----
+def test_two_devices_have_one_line_for_each_call():
+    done = run("dgemm:256:3", env=several(2), quiet=True)
+    lines, whole = lines_for(done), 256 * 256 * 8
+    assert places(done) == {"gpu0+gpu1": 3}
+    # Each byte of a factor goes to each device that needs it, once, those of the result come down
+    # once.
+    assert {(line["up_mb"], line["down_mb"]) for line in lines} == {(f"{3 * whole * 1e-6:.4g}", f"{whole * 1e-6:.4g}")}
+    assert {line["tid"] for line in lines} == {lines[0]["pid"]}  # the calling thread's
 
-with tempfile.TemporaryDirectory() as folder:
-    done = start("steps", "dgemm:300:2", env=several(3, ACCEL_TRACE=folder + "/trace"))
-    trace = json.loads(Path(folder, "trace").read_text())
-    trace = trace["traceEvents"] if isinstance(trace, dict) else trace
-    rows = {e["tid"]: e["args"]["name"] for e in trace if e["name"] == "thread_name"}
-    sent = defaultdict(float)
-    for e in trace:
-        if e["ph"] == "X" and e.get("cat") in ("up", "down"):
-            sent[rows[e["tid"]], e["name"]] += e["args"]["mb"]
-    expected = {}
-    for i in range(3):
-        expected |= {(f"gpu{i}: up", "a"): 2 * 0.72, (f"gpu{i}: up", "b"): 2 * 0.24, (f"gpu{i}: down", "c"): 2 * 0.24}
-    tap.ok(right(done) and {k: round(v, 4) for k, v in sent.items()} == {k: round(v, 4) for k, v in expected.items()},
-           "bytes of each operand to each device, in the trace", dict(sent))
-    calls = [e for e in trace if e.get("cat") == "call"]
-    tap.ok(len(calls) == 2 and all(e["args"]["ran"] == "gpu0+gpu1+gpu2" for e in calls), "the trace has one call for each")
 
-# ---- A triangle's grid: each device gets the lines of the factor that its part has ----
+def test_the_second_level_says_what_moved():
+    done = run("dgemm:256:1", env=several(2, ACCEL_LOG="2"))
+    moves = [(way, move) for way in ("h2d", "d2h") for move in events(done.stderr, way)]
+    half = 128 * 256
+    assert Counter((way, move["operand"], int(move["rows"]) * int(move["cols"])) for way, move in moves) == {
+        ("h2d", "a", 2 * half): 2, ("h2d", "b", half): 2, ("d2h", "c", half): 2}
+    assert {move["tid"] for _, move in moves} == {lines_for(done)[0]["pid"]}
+
+
+def test_three_devices_as_json():
+    done = run("dgemm:300:2", env=several(3, ACCEL_LOG="json"))
+    assert {line["ran"] for line in parse_json(done.stderr) if "sym" in line} == {"gpu0+gpu1+gpu2"}
+
+
+def test_sixteen_devices_have_their_names_in_the_log_and_in_the_summary():
+    done = run("dgemm:300:2", env=several(16, ACCEL_LOG="1", ACCEL_SUMMARY="1"))
+    sixteen = "+".join(f"gpu{i}" for i in range(16))
+    assert places(done) == {sixteen: 2}
+    assert sixteen in done.stderr.split("ran=")[-1]
+
+
+@pytest.mark.parametrize("devices, expected", [("2,0", "gpu0+gpu2"), ("1", "gpu1"), ("auto", "gpu0")])
+def test_devices(devices, expected):
+    assert places(run("dgemm:300:2", env=several(3, ACCEL_DEVICES=devices))) == {expected: 2}
+
+
+# ---- Bytes for each device, by the trace ----
+
+
+def test_each_device_has_its_own_rows_in_the_trace(tmp_path):
+    run("dgemm:300:2", env=several(3, ACCEL_TRACE=str(tmp_path / "trace")))
+    up, down, calls = moves_of(tmp_path / "trace")
+    assert {place: round(mb, 4) for place, mb in up.items()} == {(f"gpu{i}: up", x): round(2 * mb, 4) for i in range(3)
+                                                                 for x, mb in (("a", 0.72), ("b", 0.24))}
+    assert {place: round(mb, 4) for place, mb in down.items()} == {(f"gpu{i}: down", "c"): 0.48 for i in range(3)}
+    assert [e["args"]["ran"] for e in calls] == ["gpu0+gpu1+gpu2"] * 2
+
 
 # So many groups of lines there are; a part has two of them.
-for devices, groups in ((3, 3), (6, 4), (8, 4)):
-    with tempfile.TemporaryDirectory() as folder:
-        n = 64 * groups
-        done = start("steps", f"dsyrk:{n}:2", env=behind_slow_links(devices, folder, ACCEL_TRACE=folder + "/trace"))
-        trace = json.loads(Path(folder, "trace").read_text())
-        trace = trace["traceEvents"] if isinstance(trace, dict) else trace
-        rows = {e["tid"]: e["args"]["name"] for e in trace if e["name"] == "thread_name"}
-        sent, back = defaultdict(float), 0
-        for e in trace:
-            if e["ph"] == "X" and e.get("cat") == "up":
-                sent[rows[e["tid"]], e["name"]] += e["args"]["mb"]
-            elif e["ph"] == "X" and e.get("cat") == "down":
-                back += e["args"]["mb"]
-        lines = 2 * 64 * n * 8e-6
-        tap.ok(right(done) and len(sent) == devices and {name for _, name in sent} == {"a"} and all(abs(mb - 2 * lines) < 1e-3 * mb for mb in sent.values()),
-               f"dsyrk on {devices} devices: two of {groups} groups of lines go to each, once", done.stdout, dict(sent), places(done), done.stderr[-500:])
-        tap.ok(back <= 2 * n * n * 8e-6 * 1.001, "each element comes down once", back)
+@pytest.mark.parametrize("devices, groups", [(3, 3), (6, 4), (8, 4)])
+def test_a_triangles_grid(devices, groups, tmp_path):
+    """Each device gets the lines of the factor that its part has, once; each element comes down once."""
+    n = 64 * groups
+    run(f"dsyrk:{n}:2", env=behind_slow_links(devices, str(tmp_path), ACCEL_TRACE=str(tmp_path / "trace")))
+    up, down, _ = moves_of(tmp_path / "trace")
+    assert len(up) == devices
+    assert {name for _, name in up} == {"a"}
+    assert not [mb for mb in up.values() if abs(mb - 2 * 2 * 64 * n * 8e-6) >= 1e-3 * mb]
+    assert sum(down.values()) <= 2 * n * n * 8e-6 * 1.001
+
 
 # ---- Verification ----
 
-done = start("steps", "dgemm:300:2", env=several(2, ACCEL_VERIFY="all"))
-tap.ok(right(done) and all(float(line["verify"]) < 1 for line in lines_for(done, ran="gpu0+gpu1")) and len(lines_for(done)) == 2,
-       "ACCEL_VERIFY judges the whole", done.stderr[-800:])
-for kernel in (1, 2):
-    done = start("steps", "dgemm:300:3", env=several(2, ACCEL_VERIFY="all", ACCEL_VERIFY_ACTION="cpu", TESTGPU_WRONG=f"gemm:{kernel}"))
-    lines = lines_for(done)
-    tap.ok(right(done) and [line["why"] for line in lines] == ["verify_failed"] * 3 and places(done) == {"cpu": 3},
-           f"a wrong element of kernel {kernel}: the CPU computes, then and later", *lines, *said(done))
+
+def test_verification_judges_the_whole():
+    lines = lines_for(run("dgemm:300:2", env=several(2, ACCEL_VERIFY="all")))
+    assert [line["ran"] for line in lines] == ["gpu0+gpu1"] * 2
+    assert all(float(line["verify"]) < 1 for line in lines)
+
+
+@pytest.mark.parametrize("kernel", [1, 2])
+def test_after_a_wrong_element_of_a_kernel_the_cpu_computes_then_and_later(kernel):
+    done = run("dgemm:300:3", env=several(2, ACCEL_VERIFY="all", ACCEL_VERIFY_ACTION="cpu",
+                                          TESTGPU_WRONG=f"gemm:{kernel}"))
+    assert outcomes(lines_for(done)) == [("cpu", "verify_failed")] * 3
+
 
 # ---- The same each time ----
 
-seen = {}
-for name, extra in {"one rank": {}, "again": {}, "slow kernels": {"TESTGPU_DELAY_US": "1000"},
-                    "MPI": {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}}.items():
-    env = several(3, **extra)
-    if name == "MPI":
+
+def ranks(rank, size, local_size=None):
+    return {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(size),
+            "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
+            "OMPI_COMM_WORLD_LOCAL_SIZE": str(local_size or size)}
+
+
+def splits(**env):
+    env = several(3, **env)
+    if "OMPI_COMM_WORLD_RANK" in env:
         del env["ACCEL_START"]
-    done = start("steps", "dgemm:300:2", "threads:3:250:3", "dgemm:64:2", env=env)
-    seen[name] = Counter((line["m"], line["ran"], line["up_mb"]) for line in lines_for(done))
-    tap.ok(right(done) and seen[name] == seen["one rank"], f"calls of one size have one split, whatever other threads do: {name}", seen[name], said(done))
-tap.ok(len(seen["one rank"]) == 3, "each size has one", seen["one rank"])
-for rank in range(2):
-    ranks = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": str(rank), "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
-    done = start("steps", "dgemm:300:2", env=several(4, **ranks))
-    tap.ok(right(done) and places(done) == {f"gpu{2 * rank}+gpu{2 * rank + 1}": 2}, f"rank {rank} of 2 keeps to its two of four", places(done), done.stderr[-800:])
+    return Counter((line["m"], line["ran"], line["up_mb"]) for line in lines_for(run("dgemm:300:2", "threads:3:250:3",
+                                                                                     "dgemm:64:2", env=env)))
+
+
+@pytest.fixture(scope="module")
+def one_rank():
+    return splits()
+
+
+def test_each_size_has_one_split(one_rank):
+    assert len(one_rank) == 3
+
+
+@pytest.mark.parametrize("env", [pytest.param({}, id="again"),
+                                 pytest.param({"TESTGPU_DELAY_US": "1000"}, id="slow kernels"),
+                                 pytest.param(ranks(0, 2, 1), id="MPI")])
+def test_calls_of_one_size_have_one_split_whatever_other_threads_do(env, one_rank):
+    assert splits(**env) == one_rank
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_of_two_keeps_to_its_two_of_four(rank):
+    assert places(run("dgemm:300:2", env=several(4, **ranks(rank, 2)))) == {f"gpu{2 * rank}+gpu{2 * rank + 1}": 2}
+
 
 # ---- When it does not pay, and what is busy ----
 
-with tempfile.TemporaryDirectory() as folder:
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory):
+    """The environment in which calls of order 500 take so many milliseconds on a GPU."""
+    folder = tmp_path_factory.mktemp("calibration")
     known = keys(folder)
-    calibrate(folder + "/short", known, 100000, 0.2)
-    calibrate(folder + "/long", known, 100000, 250)
-    env = {**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "TESTGPU_DEVICES": "2", "XDG_CACHE_HOME": folder, "XDG_RUNTIME_DIR": folder, "ACCEL_DEVICES": "all"}
-    done = start("steps", "dgemm:500:3", env={**env, "ACCEL_START": "wait", "ACCEL_MODEL": folder + "/short"})
-    tap.ok(right(done) and places(done) == {"gpu0": 3} and "index=1" not in done.stderr, "a short call runs on one; the other is not even started", done.stderr[-800:])
-    done = start("steps", "dgemm:500:3", env={**env, "ACCEL_START": "wait", "ACCEL_MODEL": folder + "/long"})
-    lines = lines_for(done)
-    tap.ok(right(done) and places(done) == {"gpu0+gpu1": 3} and all(line["why"] == "faster" and 100 < float(line["est_gpu_ms"]) < 200 for line in lines),
-           "a long one on both, which the estimate tells", *lines)
-    done = start("steps", "dgemm:500:1", "started", "dgemm:500:3", "sleep:500", "dgemm:500:3", env={**env, "ACCEL_MODEL": folder + "/long"})
-    tap.ok(right(done) and list(lines_for(done))[-1]["ran"] == "gpu0+gpu1", "started in the background, the second one joins", places(done), done.stderr[-1500:])
-    done = start("steps", "solve:500:3", env={**env, "ACCEL_START": "wait", "ACCEL_MODEL": folder + "/long"})
-    tap.ok(right(done) and places(done) == {"gpu0": 3}, "LAPACK runs on one", places(done))
+
+    def env(gpu_ms, **more):
+        calibrate(folder / "model", known, 100000, gpu_ms)
+        return {**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "TESTGPU_DEVICES": "2", "XDG_CACHE_HOME": str(folder),
+                "XDG_RUNTIME_DIR": str(folder),
+                "ACCEL_DEVICES": "all", "ACCEL_START": "wait", "ACCEL_MODEL": str(folder / "model"), **more}
+
+    return env
+
+
+def test_a_short_call_runs_on_one_and_the_other_is_not_even_started(calibrated):
+    done = run("dgemm:500:3", env=calibrated(0.2))
+    assert places(done) == {"gpu0": 3}
+    assert "index=1" not in done.stderr
+
+
+def test_a_long_one_runs_on_both_which_the_estimate_tells(calibrated):
+    lines = lines_for(run("dgemm:500:3", env=calibrated(250)))
+    assert outcomes(lines) == [("gpu0+gpu1", "faster")] * 3
+    assert all(100 < float(line["est_gpu_ms"]) < 200 for line in lines)
+
+
+def test_started_in_the_background_the_second_one_joins(calibrated):
+    env = {name: value for name, value in calibrated(250).items() if name != "ACCEL_START"}
+    done = run("dgemm:500:1", "started", "dgemm:500:3", "sleep:500", "dgemm:500:3", env=env)
+    assert lines_for(done)[-1]["ran"] == "gpu0+gpu1"
+
+
+def test_lapack_runs_on_one(calibrated):
+    assert places(run("solve:500:3", env=calibrated(250))) == {"gpu0": 3}
+
 
 # ---- Devices and threads that cannot be had ----
 
-for modes, expected in (("default,prohibited,default", "gpu0+gpu2"), ("default,failing,failing", "gpu0"), ("failing,default,default", "gpu1+gpu2")):
-    done = start("steps", "dgemm:300:3", env=several(3, TESTGPU_MODES=modes))
-    tap.ok(right(done) and places(done) == {expected: 3}, f"{modes}: the others share it", places(done), done.stderr[-800:])
-done = start("steps", "dgemm:300:3", env=several(3, TESTGPU_MEMORY="1G,4M,1G"))
-tap.ok(right(done) and len(lines_for(done)) == 3 and set(places(done)) <= {"gpu0+gpu1+gpu2", "gpu0+gpu2"}, "little memory on one", places(done), done.stderr[-800:])
-plant = {"LD_PRELOAD": f"{TESTS / 'libplant.so'}:{SHIM['LD_PRELOAD']}"}
-if UNDER_TSAN:
-    tap.skip("no threads", "libplant stands before ThreadSanitizer's runtime, which has not started when it is called")
-else:
-    for fault, name in {"pthread_create:1+": "no thread can be started: the calling one computes all parts", "pthread_create:2": "one thread cannot be started"}.items():
-        done = start("steps", "dgemm:300:3", env=several(3, **plant, PLANT=fault))
-        tap.ok(right(done) and places(done) == {"gpu0+gpu1+gpu2": 3} and not said(done), name, done.returncode, done.stdout, done.stderr[-800:])
+
+@pytest.mark.parametrize("modes, expected", [("default,prohibited,default", "gpu0+gpu2"),
+                                             ("default,failing,failing", "gpu0"),
+                                             ("failing,default,default", "gpu1+gpu2")])
+def test_the_others_share_it(modes, expected):
+    assert places(run("dgemm:300:3", env=several(3, TESTGPU_MODES=modes))) == {expected: 3}
+
+
+def test_little_memory_on_one():
+    count = places(run("dgemm:300:3", env=several(3, TESTGPU_MEMORY="1G,4M,1G")))
+    assert count.total() == 3
+    assert set(count) <= {"gpu0+gpu1+gpu2", "gpu0+gpu2"}
+
+
+@plants
+@pytest.mark.parametrize("fault", [pytest.param("pthread_create:1+",
+                                                id="no thread can be started: the calling one computes all parts"),
+                                   pytest.param("pthread_create:2", id="one thread cannot be started")])
+def test_threads_that_cannot_be_had(fault):
+    assert places(run("dgemm:300:3", env=several(3, **PLANT, PLANT=fault), quiet=True)) == {"gpu0+gpu1+gpu2": 3}
+
 
 # ---- A factorisation that is too large for one ----
 
-small = {"ACCEL_MEMORY": "600K"}  # a matrix of order 500 has 2 MB
-for devices, expected in ((2, "gpu0+gpu1"), (3, "gpu0+gpu1+gpu2")):
-    done = start("steps", "solve:500:3", env=several(devices, **small))
-    seen = {(line["ran"], line["up_mb"], line["down_mb"]) for line in lines_for(done)}
-    tap.ok(right(done) and {ran for ran, _, _ in seen} == {expected} and len(seen) == 1 and not said(done), f"LU of a matrix above the memory of one: {expected}, the same each time", seen,
-           *said(done))
-# The factors and the pivots (int64) come down once; so does the solution.
-tap.ok({round(float(down) * 1e6, -3) for _, _, down in seen} == {round(500 * 500 * 8 + 500 * 8 + 500 * 8, -3)}, "each element comes down once", seen)
-if not UNDER_TSAN:
-    done = start("steps", "solve:500:3", env=several(3, **small, **plant, PLANT="pthread_create:1+"))
-    tap.ok(right(done) and places(done) == {"gpu0": 3} and not said(done), "no thread can be started: the first one does it alone", places(done), done.stderr[-800:])
-    done = start("steps", "solve:500:1", env=several(3, **small, **plant, PLANT="pthread_create:1+", ACCEL_LOG="2"))
-    moved, total = sum(float(move["mb"]) for move in events(done.stderr, "h2d")), [float(line["up_mb"]) for line in lines_for(done)]
-    tap.ok(right(done) and len(total) == 1 and abs(total[0] - moved) < 1e-3 * moved, "what went up before and then counts once", moved, total)
-done = start("steps", "solve:500:1", "solvers:4:500:8", env=several(2, **small))
-tap.ok(right(done) and set(places(done)) <= {"gpu0+gpu1", "gpu0", "gpu1", "cpu"} and places(done)["gpu0+gpu1"] > 4, "four threads with one each: one at a time is shared", places(done), *said(done))
-done = start("steps", "solve:200:3", env=several(2, **small))
-tap.ok(right(done) and "+" not in "".join(places(done)), "one that fits stays on one", places(done))
+SMALL = {"ACCEL_MEMORY": "600K"}  # a matrix of order 500 has 2 MB
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+def test_lu_of_a_matrix_above_the_memory_of_one_is_the_same_each_time(devices):
+    lines = lines_for(run("solve:500:3", env=several(devices, **SMALL), quiet=True))
+    assert {line["ran"] for line in lines} == {"+".join(f"gpu{i}" for i in range(devices))}
+    assert len({(line["up_mb"], line["down_mb"]) for line in lines}) == 1
+    # The factors and the pivots (int64) come down once; so does the solution.
+    assert round(float(lines[0]["down_mb"]) * 1e6, -3) == round(500 * 500 * 8 + 500 * 8 + 500 * 8, -3)
+
+
+@plants
+def test_no_thread_can_be_started_the_first_device_does_it_alone():
+    assert places(run("solve:500:3", env=several(3, **SMALL, **PLANT, PLANT="pthread_create:1+"),
+                      quiet=True)) == {"gpu0": 3}
+
+
+@plants
+def test_what_went_up_before_and_then_counts_once():
+    done = run("solve:500:1", env=several(3, **SMALL, **PLANT, PLANT="pthread_create:1+", ACCEL_LOG="2"))
+    moved, (line,) = sum(float(move["mb"]) for move in events(done.stderr, "h2d")), lines_for(done)
+    assert abs(float(line["up_mb"]) - moved) < 1e-3 * moved
+
+
+def test_four_threads_with_one_each_one_at_a_time_is_shared():
+    count = places(run("solve:500:1", "solvers:4:500:8", env=several(2, **SMALL)))
+    assert set(count) <= {"gpu0+gpu1", "gpu0", "gpu1", "cpu"}
+    assert count["gpu0+gpu1"] > 4
+
+
+def test_one_that_fits_stays_on_one():
+    assert "+" not in "".join(places(run("solve:200:3", env=several(2, **SMALL))))
+
 
 # ---- Forks and cancellation meanwhile ----
 
-if RUNTIME:
-    tap.skip("forks", "a child that is forked beside other threads finds the sanitizer's allocator locked")
-else:
-    for mode in ("main", "thread"):
-        done = start("forks_anytime", 60, 30, mode, 0, env=several(2, LD_LIBRARY_PATH=REFERENCE))
-        pids = [line["pid"] for line in lines_for(done)]
-        parent = max(set(pids), key=pids.count)
-        there = Counter((line["ran"], line["why"]) for line in lines_for(done) if line["pid"] == parent)
-        children = Counter((line["ran"], line["why"]) for line in lines_for(done) if line["pid"] != parent)
-        tap.ok(done.returncode == 0 and done.stdout == "30 children, 0 wrong\n" and there == {("gpu0+gpu1", "forced"): 30 if mode == "main" else there.total()} and
-               set(children) == {("cpu", "forked")} and children.total() == 30, f"forks from the {mode} thread, while two devices run calls", done.returncode,
-               done.stdout[-500:], there, children, done.stderr[-800:])
-    # One device has been started, the other one has not: CUDA's driver is one for both.
-    done = start(DEBIAN_PYTHON, "-c", "import os, numpy as n; c = n.linalg.cholesky; a = n.eye(300); c(a)\nif os.fork() == 0:\n  c(a); c(a); os._exit(0)\nos.wait()",
-                 env={**several(2, ACCEL_POLICY="gpu"), "OPENBLAS_NUM_THREADS": "1"})
-    calls = lines_for(done, sym="dpotrf_")
-    tap.ok([(line["ran"], line["why"]) for line in calls] == [("gpu0", "forced")] + [("cpu", "forked")] * 2, "a fork when one of two devices has been started",
-           *calls, done.stderr[-300:])
-for how in ("deferred",) if UNDER_TSAN else ("deferred", "async"):
+
+@forks
+@pytest.mark.parametrize("mode", ["main", "thread"])
+def test_forks_while_two_devices_run_calls(mode):
+    done = start("forks_anytime", 60, 30, mode, 0, env=several(2, LD_LIBRARY_PATH=REFERENCE))
+    assert done.returncode == 0
+    assert done.stdout == "30 children, 0 wrong\n"
+    lines = lines_for(done)
+    parent = Counter(line["pid"] for line in lines).most_common(1)[0][0]
+    there = outcomes(line for line in lines if line["pid"] == parent)
+    assert set(there) == {("gpu0+gpu1", "forced")}
+    assert mode == "thread" or len(there) == 30
+    assert outcomes(line for line in lines if line["pid"] != parent) == [("cpu", "forked")] * 30
+
+
+@forks
+def test_a_fork_when_one_of_two_devices_has_been_started():
+    """The other one has not: CUDA's driver is one for both."""
+    program = ("import os, numpy as n; c = n.linalg.cholesky; a = n.eye(300); c(a)\n"
+               "if os.fork() == 0:\n  c(a); c(a); os._exit(0)\nos.wait()")
+    done = start(DEBIAN_PYTHON, "-c", program, env={**several(2, ACCEL_POLICY="gpu"), "OPENBLAS_NUM_THREADS": "1"})
+    assert outcomes(lines_for(done, sym="dpotrf_")) == [("gpu0", "forced")] + [("cpu", "forked")] * 2
+
+
+@pytest.mark.parametrize("how", ["deferred"] if UNDER_TSAN else ["deferred", "async"])
+def test_threads_that_are_cancelled(how):
     done = start("interrupts", how, 40, env=several(2, LD_LIBRARY_PATH=REFERENCE), timeout=120)
-    tap.ok(done.returncode == 0 and " 0 wrong" in done.stdout and any("+" in line["ran"] for line in lines_for(done)), f"threads that are cancelled: {how}", done.returncode, done.stdout[-500:],
-           places(done), *said(done))
-tap.done()
+    assert done.returncode == 0
+    assert " 0 wrong" in done.stdout
+    assert any("+" in line["ran"] for line in lines_for(done))
