@@ -1,240 +1,408 @@
-#!/usr/bin/python3 -B
-"""The calibration's file: decisions follow it; what cannot be used is named once; ACCEL_LEARN=1 writes it, and nothing else does."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""The calibration's file: decisions follow it; what cannot be used is named once; ACCEL_LEARN=1 writes it, and nothing
+else does."""
 
 import os
 import re
-import tempfile
 from pathlib import Path
+
+import pytest
 
 from lib.calibrated import AUTO, calibrate, gpu_lines, keys, lines, put
 from lib.log import lines_for, outcomes, said
 from lib.programs import BUILD, LOG, VENV_PYTHON, right, start
-from lib.tap import Tap
 
-tap = Tap()
 WAIT = {**AUTO, "TESTGPU_DELAY_US": "0", "ACCEL_START": "wait"}
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 STEPS = ["dgemm:500:2", "solve:400:2", "other:500:1"]
+GPU, SLOWER = ("gpu0", "faster"), ("cpu", "slower")
 
 
-with tempfile.TemporaryDirectory() as folder:
-    model = folder + "/model"
-    own = {"XDG_CACHE_HOME": folder + "/cache"}
-    known = keys(folder)
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    return keys(tmp_path_factory.mktemp("keys"))
 
-    # ---- Decisions follow it ----
 
-    for cpu_ms, gpu_ms, where in (1000, 1, ("gpu0", "faster")), (100, 1000, ("cpu", "slower")):
-        calibrate(model, known, cpu_ms, gpu_ms)
-        for mode, env in {"wait": WAIT, "background": {**WAIT, "ACCEL_START": "background"}}.items():
-            steps = STEPS if mode == "wait" else ["dgemm:500:1", "started", *STEPS]
-            done = start("steps", *steps, env={**env, **LOG, "ACCEL_MODEL": model})
-            seen = outcomes(lines_for(done))
-            tap.ok(right(done) and set(seen[-5:]) == {where} and not said(done),
-                   f"CPU {cpu_ms} ms, GPU {gpu_ms} ms, {mode}: {where}", seen, done.stdout, said(done))
-    estimates = {(f["est_cpu_ms"], f["est_gpu_ms"]) for f in lines_for(done, sym="dgemm_", m="500")[1:]}
-    tap.ok(estimates == {("100", "1000")}, "its times are the estimates", estimates)
-    Path(folder, "cache/accel").mkdir(parents=True)
-    calibrate(folder + "/cache/accel/model", known, 1, 1000)
-    done = start("steps", *STEPS, env={**WAIT, **LOG, **own})
-    tap.ok({f["why"] for f in lines_for(done)} == {"slower"} and not said(done), "without ACCEL_MODEL, that of the cache folder", done.stderr)
-    os.unlink(folder + "/cache/accel/model")
+@pytest.fixture(scope="module")
+def cpu(known):
+    """How the key of a CPU's library begins."""
+    return re.match(r'\[cpu ".*?"', known["blas"]).group()
 
-    # Times of libsvm are those of any library that has been measured: programs carry copies of it.
-    cpu = re.match(r'\[cpu ".*?"', known["blas"]).group()
-    for library, near in ("libsvm.so.9 1", 500), ("other", 5):
-        put(model, {f'{cpu} threads=1 library="{library}"]': f"svm_train 270x13x2x3510:{near}\n", known["gpu"]: gpu_lines(1)})
-        done = start("/usr/bin/svm-train", "-q", HEART, f"{folder}/svm", env={**WAIT, **LOG, "ACCEL_MODEL": model})
-        line, = lines_for(done, sym="svm_train") or [{}]
-        tap.ok(abs(float(line.get("est_cpu_ms", 0)) / near - 1) < 0.1, f"svm_train, measured in {library}: {near} ms", line, done.stderr)
 
-    # The device's trainings likewise, by what is measured there.
-    trainings = {"svm_train": (["svm-train"], "270x13x2x3378"), "train": (["liblinear-train", "-s", "0"], "270x13x3378x2")}
-    for routine, (program, size) in trainings.items():
-        for near in 300, 7000:
-            put(model, {f'{cpu} threads=1 library="other"]': f"{routine} {size}:1000\n", known["gpu"]: gpu_lines(1) + f"{routine} {size}:{near}\n"})
-            done = start(f"/usr/bin/{program[0]}", *program[1:], "-q", HEART, f"{folder}/model.of", env={**WAIT, **LOG, "ACCEL_MODEL": model})
-            line, = lines_for(done, sym=routine) or [{}]
-            ran = ("gpu0", "faster") if near < 1000 else ("cpu", "slower")
-            tap.ok(abs(float(line.get("est_gpu_ms", 0)) / near - 1) < 0.1 and (line["ran"], line["why"]) == ran, f"{routine}, measured on the GPU: {near} ms", line, done.stderr)
+@pytest.fixture
+def model(tmp_path):
+    return tmp_path / "model"
 
-    # A cross-validation takes as many trainings' time, by what is measured of these.
-    PYPI = sorted(BUILD.glob("liblinear/*"))[-1]
-    CROSS = f"from liblinear.liblinearutil import *; train(*svm_read_problem({HEART!r}), '-s 0 -v 3 -q')"
-    for name, routine, call in (("svm_cross_validation", "svm_train 270x13x2x3378", ["/usr/bin/svm-train", "-q", "-v", "3", HEART]),
-                                ("cross_validation", "train 270x13x3378x2", [VENV_PYTHON, "-B", "-c", CROSS])):
-        times = []
-        for ms in 1000, 20000:
-            put(model, {f'{cpu} threads=1 library="other"]': f"{routine}:{ms}\n", known["gpu"]: gpu_lines(1) + f"{routine}:{10 * ms}\n"})
-            done = start(*call, env={**WAIT, **LOG, "ACCEL_MODEL": model, "PYTHONPATH": PYPI})
-            line, = lines_for(done, sym=name) or [{}]
-            times.append([float(line.get(f"est_{side}_ms", 0)) for side in ("cpu", "gpu")])
-        tap.ok(all(few > 500 and abs(many / few / 20 - 1) < 0.1 for few, many in zip(*times)) and times[0][1] > 5 * times[0][0], f"{name}: by trainings that are measured", times, done.stderr)
 
-    # A training takes time for each element, and for each kernel value or row besides: what is
-    # measured with many features tells both.
-    few = Path(folder, "few")
-    few.write_text("".join(f"{i % 2} 1:{i % 17 / 17} 2:{i * i % 23 / 23}\n" for i in range(1000)))
-    shapes = {"svm_train": [(200, 20), (200, 200), (400, 50), (400, 400), (800, 20), (800, 100), (1600, 400), (3200, 100)],
-              "train": [(500, 10), (500, 100), (2000, 200), (5000, 20), (20000, 50), (100000, 10), (50000, 100)]}
-    times = {"svm_train": lambda rows, features, each, besides: 1e-6 * rows * rows * (each * features + besides),
-             "train": lambda rows, features, each, besides: 2e-5 * rows * (each * features + besides)}
-    for routine, program in ("svm_train", ["svm-train"]), ("train", ["liblinear-train", "-s", "0"]):
-        for each, besides in (0.5, 3), (0.5, 30), (5, 3):
-            measured = " ".join(f"{n}x{k}x" + (f"2x{n * k}" if routine == "svm_train" else f"{n * k}x2") + f":{times[routine](n, k, each, besides):.6f}"
-                                for n, k in shapes[routine])
-            put(model, {f'{cpu} threads=1 library="a library"]': f"{routine} {measured}\n", known["gpu"]: gpu_lines(1)})
-            done = start(f"/usr/bin/{program[0]}", *program[1:], "-q", few, f"{folder}/few.model", env={**WAIT, **LOG, "ACCEL_MODEL": model, "ACCEL_POLICY": "cpu"})
-            line, = lines_for(done, sym=routine) or [{}]
-            ratio = float(line.get("est_cpu_ms", 0)) / times[routine](1000, 2, each, besides)
-            tap.ok(0.75 < ratio < 1.33, f"{routine}: two features, {each} ns for each element and {besides} besides", ratio, line, done.stderr)
+@pytest.fixture
+def env(model):
+    return {**WAIT, **LOG, "ACCEL_MODEL": str(model)}
 
-    # Without a calibration, what the table of docs/costs.md measured: a kernel value of two
-    # features takes 10 to 20 ns, and a third of the rows are support vectors; a row in each of 20
-    # directions takes 5 ns, and its one element 0.9 to 7 on one thread.
-    one = Path(folder, "one")
-    one.write_text("".join(f"{i % 2} 1:{i % 17 / 17 + 1}\n" for i in range(1000)))
-    for program, data, least, most in (["svm-train"], few, 3.3, 6.7), (["liblinear-train", "-s", "0"], one, 20000 * 5.9e-6, 20000 * 12e-6):
-        done = start(f"/usr/bin/{program[0]}", *program[1:], "-q", data, f"{folder}/few.model",
-                     env={**WAIT, **LOG, **own, "ACCEL_POLICY": "cpu", "OPENBLAS_NUM_THREADS": "1"})
-        line, = lines_for(done) or [{}]
-        tap.ok(least <= float(line.get("est_cpu_ms", 0)) <= most, f"{program[0]} without a calibration: from {least:.3g} to {most:.3g} ms", line, done.stderr)
 
-    # ---- What cannot be used ----
+def run(*steps, env):
+    done = start("steps", *steps, env=env)
+    assert right(done), done.stderr[-1500:]
+    return done
 
+
+# ---- Decisions follow it ----
+
+
+@pytest.mark.parametrize("steps, mode", [(STEPS, "wait"), (["dgemm:500:1", "started", *STEPS], "background")],
+                         ids=["wait", "background"])
+@pytest.mark.parametrize("cpu_ms, gpu_ms, where", [(1000, 1, GPU), (100, 1000, SLOWER)])
+def test_decisions_follow_it(cpu_ms, gpu_ms, where, steps, mode, known, model, env):
+    """Its times are the estimates."""
+    calibrate(model, known, cpu_ms, gpu_ms)
+    done = run(*steps, env={**env, "ACCEL_START": mode})
+    assert set(outcomes(lines_for(done))[-5:]) == {where}
+    assert not said(done)
+    if where == SLOWER:
+        assert {(f["est_cpu_ms"], f["est_gpu_ms"]) for f in lines_for(done, sym="dgemm_", m="500")[1:]} == {("100",
+                                                                                                             "1000")}
+
+
+def test_without_accel_model_that_of_the_cache_folder(known, tmp_path):
+    (tmp_path / "accel").mkdir()
+    calibrate(tmp_path / "accel/model", known, 1, 1000)
+    done = start("steps", *STEPS, env={**WAIT, **LOG, "XDG_CACHE_HOME": str(tmp_path)})
+    assert {f["why"] for f in lines_for(done)} == {"slower"}
+    assert not said(done)
+
+
+# ---- Trainings ----
+
+SVM_TRAIN, LINEAR_TRAIN = ["/usr/bin/svm-train", "-q"], ["/usr/bin/liblinear-train", "-s", "0", "-q"]
+PROGRAMS = {"svm_train": SVM_TRAIN, "train": LINEAR_TRAIN}
+SIZES = {"svm_train": "270x13x2x3378", "train": "270x13x3378x2"}
+
+
+@pytest.mark.parametrize("library, near", [("libsvm.so.9 1", 500), ("other", 5)])
+def test_times_of_libsvm_are_those_of_any_library_that_has_been_measured(library, near, known, cpu, model, env,
+                                                                         tmp_path):
+    """Programs carry copies of it."""
+    put(model, {f'{cpu} threads=1 library="{library}"]': f"svm_train 270x13x2x3510:{near}\n",
+                known["gpu"]: gpu_lines(1)})
+    line, = lines_for(start(*SVM_TRAIN, HEART, tmp_path / "svm", env=env), sym="svm_train")
+    assert abs(float(line["est_cpu_ms"]) / near - 1) < 0.1
+
+
+@pytest.mark.parametrize("near, where", [(300, GPU), (7000, SLOWER)])
+@pytest.mark.parametrize("routine", PROGRAMS)
+def test_the_devices_trainings_likewise_by_what_is_measured_there(routine, near, where, known, cpu, model, env,
+                                                                  tmp_path):
+    put(model, {f'{cpu} threads=1 library="other"]': f"{routine} {SIZES[routine]}:1000\n",
+                known["gpu"]: gpu_lines(1) + f"{routine} {SIZES[routine]}:{near}\n"})
+    line, = lines_for(start(*PROGRAMS[routine], HEART, tmp_path / "of", env=env), sym=routine)
+    assert abs(float(line["est_gpu_ms"]) / near - 1) < 0.1
+    assert (line["ran"], line["why"]) == where
+
+
+CROSS = f"from liblinear.liblinearutil import *; train(*svm_read_problem({HEART!r}), '-s 0 -v 3 -q')"
+
+
+@pytest.mark.parametrize("name, routine, call", [("svm_cross_validation", "svm_train", [*SVM_TRAIN, "-v", "3", HEART]),
+                                                 ("cross_validation", "train", [VENV_PYTHON, "-B", "-c", CROSS])])
+def test_a_cross_validation_takes_as_many_trainings_time(name, routine, call, known, cpu, model, env):
+    """By what is measured of these."""
+    times = []
+    for ms in 1000, 20000:
+        put(model, {f'{cpu} threads=1 library="other"]': f"{routine} {SIZES[routine]}:{ms}\n",
+                    known["gpu"]: gpu_lines(1) + f"{routine} {SIZES[routine]}:{10 * ms}\n"})
+        done = start(*call, env={**env, "PYTHONPATH": sorted(BUILD.glob("liblinear/*"))[-1]})
+        line, = lines_for(done, sym=name)
+        times.append([float(line["est_cpu_ms"]), float(line["est_gpu_ms"])])
+    for few, many in zip(*times):
+        assert few > 500
+        assert abs(many / few / 20 - 1) < 0.1
+    assert times[0][1] > 5 * times[0][0]
+
+
+SHAPES = {"svm_train": [(200, 20), (200, 200), (400, 50), (400, 400), (800, 20), (800, 100), (1600, 400), (3200, 100)],
+          "train": [(500, 10), (500, 100), (2000, 200), (5000, 20), (20000, 50), (100000, 10), (50000, 100)]}
+TIMES = {"svm_train": lambda rows, features, each, besides: 1e-6 * rows * rows * (each * features + besides),
+         "train": lambda rows, features, each, besides: 2e-5 * rows * (each * features + besides)}
+
+
+@pytest.fixture
+def few(tmp_path):
+    """Data of two features."""
+    path = tmp_path / "few"
+    path.write_text("".join(f"{i % 2} 1:{i % 17 / 17} 2:{i * i % 23 / 23}\n" for i in range(1000)))
+    return path
+
+
+@pytest.mark.parametrize("each, besides", [(0.5, 3), (0.5, 30), (5, 3)])
+@pytest.mark.parametrize("routine", PROGRAMS)
+def test_a_training_takes_time_for_each_element_and_for_each_kernel_value_or_row_besides(routine, each, besides, known,
+                                                                                         cpu, few, model, env,
+                                                                                         tmp_path):
+    """In nanoseconds. What is measured with many features tells both."""
+    sizes = {(n, k): f"{n}x{k}x2x{n * k}" if routine == "svm_train" else f"{n}x{k}x{n * k}x2" for n,
+             k in SHAPES[routine]}
+    measured = " ".join(f"{size}:{TIMES[routine](*shape, each, besides):.6f}" for shape, size in sizes.items())
+    put(model, {f'{cpu} threads=1 library="a library"]': f"{routine} {measured}\n", known["gpu"]: gpu_lines(1)})
+    line, = lines_for(start(*PROGRAMS[routine], few, tmp_path / "of", env={**env, "ACCEL_POLICY": "cpu"}), sym=routine)
+    assert 0.75 < float(line["est_cpu_ms"]) / TIMES[routine](1000, 2, each, besides) < 1.33
+
+
+# What the table of docs/costs.md measured: a kernel value of two features takes 10 to 20 ns, and a
+# third of the rows are support vectors; a row in each of 20 directions takes 5 ns, and its one
+# element 0.9 to 7 on one thread.
+@pytest.mark.parametrize("routine, least, most", [("svm_train", 3.3, 6.7), ("train", 20000 * 5.9e-6, 20000 * 12e-6)])
+def test_a_training_without_a_calibration(routine, least, most, few, tmp_path):
+    if routine == "train":
+        few.write_text("".join(f"{i % 2} 1:{i % 17 / 17 + 1}\n" for i in range(1000)))
+    line, = lines_for(start(*PROGRAMS[routine], few, tmp_path / "of",
+                            env={**WAIT, **LOG, "XDG_CACHE_HOME": str(tmp_path), "ACCEL_POLICY": "cpu",
+                                 "OPENBLAS_NUM_THREADS": "1"}))
+    assert least <= float(line["est_cpu_ms"]) <= most
+
+
+# ---- What cannot be used ----
+
+
+def check_said_once(model, line="the calibration ", **env):
+    done = run(*STEPS, "threads:4:300:2", env={**WAIT, "ACCEL_MODEL": str(model), **env})
+    (message,) = [line for line in done.stderr.splitlines() if not line.startswith("accel ")]
+    assert message.startswith("accel: " + line)
+
+
+OTHER_GPU = '[gpu "Other" cuda=13.0 cublas=130100]'
+FOREIGN = {
+    # A library that nobody has calibrated is named in a log alone; and the GPU is reached, where
+    # that matters.
+    "of another CPU": (lambda known, cpu: {known["blas"].replace(cpu, '[cpu "Other"'): lines(1),
+                                           known["gpu"]: lines(1000)}, {}),
+    "of another library": (lambda known, cpu: {known["blas"].replace("library=", "library=other"): lines(1),
+                                               known["gpu"]: lines(1000)}, LOG),
+    "of another GPU": (lambda known, cpu: {known["blas"]: lines(1), known["lapack"]: lines(1), OTHER_GPU: lines(1000)},
+                       {"ACCEL_GPU": "dgemm"}),
+    "of another driver": (lambda known, cpu: {known["blas"]: lines(1000), known["lapack"]: lines(1000),
+                                              known["gpu"].replace("cuda=13", "cuda=12"): lines(1)},
+                          {"ACCEL_GPU": "dgemm"}),
+    "of nothing that is here": (lambda known, cpu: {'[cpu "Other" threads=2 library="x 1"]': lines(1),
+                                                    OTHER_GPU: lines(1)}, {}),
+}
+
+
+@pytest.mark.parametrize("sections, env", FOREIGN.values(), ids=FOREIGN)
+def test_one_is_named_once(sections, env, known, cpu, model):
+    put(model, sections(known, cpu))
+    check_said_once(model, **env)
+
+
+@pytest.mark.parametrize("change", [
+    pytest.param(lambda good: good.replace(b"accel-model 1", b"accel-model 2"), id="version"),
+    pytest.param(lambda good: b"accel\n", id="text"),
+    pytest.param(lambda good: bytes(range(256)), id="binary"),
+    pytest.param(lambda good: good.replace(b":1.", b":2."), id="checksum"),
+    pytest.param(lambda good: b"", id="nothing")])
+def test_another_content_is_named_once(change, known, model):
     calibrate(model, known, 1, 1000)
-    good = Path(model).read_bytes()
-    foreign = {
-        "of another CPU": {known["blas"].replace(cpu, '[cpu "Other"'): lines(1), known["gpu"]: lines(1000)},
-        "of another library": {known["blas"].replace("library=", "library=other"): lines(1), known["gpu"]: lines(1000)},
-        "of another GPU": {known["blas"]: lines(1), known["lapack"]: lines(1), '[gpu "Other" cuda=13.0 cublas=130100]': lines(1000)},
-        "of another driver": {known["blas"]: lines(1000), known["lapack"]: lines(1000), known["gpu"].replace("cuda=13", "cuda=12"): lines(1)},
-        "of nothing that is here": {'[cpu "Other" threads=2 library="x 1"]': lines(1), '[gpu "Other" cuda=13.0 cublas=130100]': lines(1)},
-    }
+    model.write_bytes(change(model.read_bytes()))
+    check_said_once(model)
 
-    def said_once(name, env, line="the calibration "):
-        done = start("steps", *STEPS, "threads:4:300:2", env={**WAIT, **env})
-        other = [line for line in done.stderr.splitlines() if not line.startswith("accel ")]
-        tap.ok(right(done) and len(other) == 1 and other[0].startswith("accel: " + line), name, done.stdout, *other)
 
-    for name, sections in foreign.items():
-        put(model, sections)
-        if name in ("of another GPU", "of another driver"):  # the GPU is reached
-            said_once(f"{name}: named once", {"ACCEL_MODEL": model, "ACCEL_GPU": "dgemm"})
-        else:  # a library that nobody has calibrated is named in a log alone
-            said_once(f"{name}: named once", {"ACCEL_MODEL": model, **(LOG if name == "of another library" else {})})
-    for name, text in {"version": good.replace(b"accel-model 1", b"accel-model 2"), "text": b"accel\n", "binary": bytes(range(256)),
-                       "checksum": good.replace(b":1.", b":2."), "nothing": b""}.items():
-        Path(model).write_bytes(text)
-        said_once(f"another {name}: named once", {"ACCEL_MODEL": model})
-    os.unlink(model)
-    os.mkdir(model)
-    said_once("a folder: named once", {"ACCEL_MODEL": model})
-    os.rmdir(model)
-    os.mkfifo(model)
-    said_once("a FIFO is not waited for: named once", {"ACCEL_MODEL": model})
-    os.unlink(model)
-    said_once("missing: named once", {"ACCEL_MODEL": model}, "no calibration at ")
-    done = start("steps", *STEPS, env={**WAIT, **own})
-    tap.ok(right(done) and done.stderr == "", "no file, and none asked for: nothing is said", done.stderr)
+@pytest.mark.parametrize("make", [pytest.param(os.mkdir, id="a folder"),
+                                  pytest.param(os.mkfifo, id="a FIFO, which is not waited for")])
+def test_what_is_no_file_is_named_once(make, model):
+    make(model)
+    check_said_once(model)
 
-    # Every byte changed, every length.
-    put(model, {known["blas"]: "dgemm 100x100x100:2 1000x1000x1000:30\n", known["gpu"]: "up_gbps=9\ndown_gbps=8.5\ndgemm 64x64x64:0.1\n"})
-    with open(folder + "/stderr", "w+") as stderr:
-        done = start("damage", model, env={**WAIT, "ACCEL_START": "background", "ACCEL_MODEL": model}, stderr=stderr)
-    tap.ok(done.returncode == 0 and re.search(r"^[2-9]\d\d files, 0 wrong$", done.stdout, re.M), "damaged in each byte: named, never a crash",
-           done.stdout)
 
-    # ---- Copies and kernels that overlap ----
+def test_a_missing_one_is_named_once(model):
+    check_said_once(model, "no calibration at ")
 
-    # 1.6 ms up, 1 ms for the kernel, 0.8 ms down: more than the CPU's 3 ms together, and less by a
-    # schedule. A call of less than 4 MB has no schedule: 0.24 ms up, 0.2 for the kernel, 0.12 down
-    # stay a sum beside the CPU's 0.5. One that gains much has the GPU started.
-    orders = {2000: (1000, 8), 1000: (3, 1), 390: (0.5, 0.2)}
-    cpu, gpu = ("dgemm " + " ".join(f"{n}x{n}x{n}:{ms[i]}" for n, ms in orders.items()) + "\n" for i in (0, 1))
-    put(model, {known["blas"]: cpu, known["gpu"]: f"up_gbps=10\ndown_gbps=10\nkernels_ms=0.001\n{gpu}"})
-    done = start("steps", "dgemm:2000:1", "dgemm:1000:3", "dgemm:390:3", env={**WAIT, **LOG, "ACCEL_MODEL": model})
-    found = {n: [(f["why"], float(f["est_gpu_ms"])) for f in lines_for(done, n=str(n))] for n in orders}
-    tap.ok(right(done) and len(found[1000]) == 3 and all(why == "faster" and 1.6 < ms < 2.85 for why, ms in found[1000]),
-           "a call whose copies and kernels pay because they overlap", found[1000], said(done))
-    tap.ok(len(found[390]) == 3 and all(why == "slower" and 0.5 < ms < 0.7 for why, ms in found[390]), "and one that is too small to", found[390])
 
-    # Blocks of rows of a matrix are short columns: what these take as measured counts, 2 ms each
-    # here, and none if none are short.
-    cpu, gpu = ("dgemm " + " ".join(f"{n}x{n}x{n}:{ms}" for n, ms in sizes.items()) + "\n" for sizes in ({2000: 1000, 1000: 300}, {2000: 8, 1000: 1}))
-    est = {}
-    for name, values in ("known", ""), ("none", "short_up_bytes=1\nshort_down_bytes=1\n"), ("up", "short_up_bytes=65536\nshort_up_ms=2\n"), ("down", "short_down_bytes=65536\nshort_down_ms=2\n"):
-        put(model, {known["blas"]: cpu, known["gpu"]: f"up_gbps=10\ndown_gbps=10\nkernels_ms=0.001\n{values}{gpu}"})
-        done = start("steps", "dgemm:2000:1", env={**WAIT, **LOG, "ACCEL_MODEL": model})
-        est[name] = float(lines_for(done, n="2000")[0]["est_gpu_ms"])
-    tap.ok(est["none"] <= est["known"] <= 1.05 * est["none"] and all(1.02 * est["none"] < est[way] for way in ("up", "down")), "what short columns take is in estimates", est)
+def test_no_file_and_none_asked_for_nothing_is_said(tmp_path):
+    assert run(*STEPS, env={**WAIT, "XDG_CACHE_HOME": str(tmp_path)}).stderr == ""
 
-    # So does the pace of its blocks, beside that of the call whose time was measured: faster ones
-    # are taken, and none that are slower. That of another type counts nothing.
-    for name, kind, pace in ("slow", "d", 0.5), ("fast", "d", 2), ("other", "s", 0.5):
+
+def test_damaged_in_each_byte_named_never_a_crash(known, model, tmp_path):
+    """Every byte changed, every length."""
+    put(model, {known["blas"]: "dgemm 100x100x100:2 1000x1000x1000:30\n",
+                known["gpu"]: "up_gbps=9\ndown_gbps=8.5\ndgemm 64x64x64:0.1\n"})
+    with open(tmp_path / "stderr", "w+") as stderr:
+        done = start("damage", model, env={**WAIT, "ACCEL_START": "background", "ACCEL_MODEL": str(model)},
+                     stderr=stderr)
+    assert done.returncode == 0
+    assert re.search(r"^[2-9]\d\d files, 0 wrong$", done.stdout, re.M)
+
+
+# ---- Copies and kernels that overlap ----
+
+
+def of_products(times):
+    return "dgemm " + " ".join(f"{n}x{n}x{n}:{ms}" for n, ms in times.items()) + "\n"
+
+
+def test_copies_and_kernels_that_overlap(known, model, env):
+    """1.6 ms up, 1 ms for the kernel, 0.8 ms down: more than the CPU's 3 ms together, and less by a schedule. A call of
+    less than 4 MB has no schedule: 0.24 ms up, 0.2 for the kernel, 0.12 down stay a sum beside the CPU's 0.5. One that
+    gains much has the GPU started."""
+    put(model, {known["blas"]: of_products({2000: 1000, 1000: 3, 390: 0.5}),
+                known["gpu"]: "up_gbps=10\ndown_gbps=10\nkernels_ms=0.001\n" + of_products({2000: 8, 1000: 1,
+                                                                                            390: 0.2})})
+    done = run("dgemm:2000:1", "dgemm:1000:3", "dgemm:390:3", env=env)
+    for n, why, least, most in ((1000, "faster", 1.6, 2.85), (390, "slower", 0.5, 0.7)):
+        found = lines_for(done, n=str(n))
+        assert [f["why"] for f in found] == [why] * 3
+        assert all(least < float(f["est_gpu_ms"]) < most for f in found)
+
+
+@pytest.fixture
+def estimate(known, model, env):
+    """The estimate of a product of order 2000, by these lines of the GPU."""
+
+    def estimate(values):
+        put(model, {known["blas"]: of_products({2000: 1000, 1000: 300}),
+                    known["gpu"]: f"kernels_ms=0.001\n{values}{of_products({2000: 8, 1000: 1})}"})
+        return float(lines_for(start("steps", "dgemm:2000:1", env=env), n="2000")[0]["est_gpu_ms"])
+
+    return estimate
+
+
+def test_what_short_columns_take_is_in_estimates(estimate):
+    """Blocks of rows of a matrix are short columns: what these take as measured counts, 2 ms each here, and none if
+    none are short."""
+    rates = "up_gbps=10\ndown_gbps=10\n"
+    known, none, up, down = (estimate(rates + values) for values in (
+        "", "short_up_bytes=1\nshort_down_bytes=1\n", "short_up_bytes=65536\nshort_up_ms=2\n",
+        "short_down_bytes=65536\nshort_down_ms=2\n"))
+    assert none <= known <= 1.05 * none
+    assert 1.02 * none < up
+    assert 1.02 * none < down
+
+
+def test_how_fast_blocks_are_multiplied_is_in_estimates(estimate):
+    """So does the pace of its blocks, beside that of the call whose time was measured: faster ones are taken, and none
+    that are slower. That of another type counts nothing."""
+
+    def paced(kind, pace):
         paces = " ".join(f"{rows}:{1 if rows == 2048 else pace}" for rows in range(640, 4097, 128))
-        put(model, {known["blas"]: cpu, known["gpu"]: f"up_gbps=1000\ndown_gbps=1000\nkernels_ms=0.001\npace_{kind} {paces}\n{gpu}"})
-        done = start("steps", "dgemm:2000:1", env={**WAIT, **LOG, "ACCEL_MODEL": model})
-        est[name] = float(lines_for(done, n="2000")[0]["est_gpu_ms"])
-    tap.ok(0.99 * est["other"] < est["slow"] < 1.2 * est["other"] and est["fast"] < 0.8 * est["other"], "how fast blocks are multiplied is in estimates", est)
+        return estimate(f"up_gbps=1000\ndown_gbps=1000\npace_{kind} {paces}\n")
 
-    # ---- ACCEL_LEARN ----
+    slow, fast, other = paced("d", 0.5), paced("d", 2), paced("s", 0.5)
+    assert 0.99 * other < slow < 1.2 * other
+    assert fast < 0.8 * other
 
-    before = {str(p) for p in Path(folder).rglob("*")}
-    start("steps", *STEPS, "dgemm:500:20", "sleep:500", "dgemm:500:5", env={**WAIT, **own, "ACCEL_START": "background"})
-    tap.ok({str(p) for p in Path(folder).rglob("*")} == before, "without it nothing is written",
-           *({str(p) for p in Path(folder).rglob("*")} - before))
 
-    learned = folder + "/new/folder/model"
-    # Of calls whose operands are on the GPU already, nothing is learned.
-    env = {**AUTO, "ACCEL_MODEL": learned, "TESTGPU_START_MS": "10", "ACCEL_RESIDENT": "off"}
-    other = {'[cpu "Other" threads=2 library="x 1"]': "dgemm 10x10x10:1\n"}
-    for times in ("once", "again"):
-        done = start("steps", "solve:500:2", "dgemm:500:200", "sleep:700", "dgemm:500:8", "solve:400:8", "dgemm:20:1", env={**env, "ACCEL_LEARN": "1", **LOG})
-        text = Path(learned).read_text()
-        tap.ok(right(done) and re.search(r"^checksum=", text, re.M) and not said(done),
-               f"written at exit, {times}", done.stdout, said(done))
-        tap.ok(all(f"\n{known[k]}\n" in text for k in known) and text.count("\n[") == 3 and
-               all(re.fullmatch(r"accel-model 1|\[.*\]|\w+=[\w.]+|[a-z]+( \d+(x\d+)*:\d+(\.\d+)?)+", line) for line in text.splitlines()),
-               f"with what the calls took, {times}", text)
-    # Copies and kernels of a product of order 500 overlap: by how much it takes longer than its
-    # schedule says is learned, not its kernel.
-    section = text.split(known["gpu"])[1].split("\n[")[0]
-    ratio = re.search(r"^schedule_ratio=([\d.]+)$", section, re.M)
-    tap.ok(ratio and float(ratio.group(1)) not in (0, 1) and not re.search(r"^dgemm .*\b500x500x500:", section, re.M),
-           "with how much longer calls take on the GPU than their schedules say", section)
-    tap.ok(not re.search("^(up_gbps|kernels_ms|solver_ms|calibrated)=", section, re.M), "and with no built-in figures, which would count as measured", section)
-    tap.ok("event=gpu " in done.stderr and "figures=measured" not in done.stderr.split("event=gpu ")[1].splitlines()[0],
-           "nor does the GPU's line say that they are of a calibration", done.stderr)
-    done = start("steps", "dgemm:500:2", "solve:400:1", env={**env, **LOG, "ACCEL_START": "wait"})
-    tap.ok(right(done) and not said(done), "a second process uses it", done.stdout, said(done))
-    found = re.search(re.escape(known["blas"]) + r"\n(?:.*\n)*?dgemm .*\b500x500x500:([\d.]+)", Path(learned).read_text())
-    est = float(lines_for(done, sym="dgemm_")[0]["est_cpu_ms"])
-    tap.ok(found and abs(est / float(found.group(1)) - 1) < 0.01, "its figures are the estimates", est, Path(learned).read_text())
-    tap.ok(Path(learned).read_text() == text, "and leaves it as it is")
-    put(learned, {**{known[k]: lines(3) for k in known}, **other})
-    start("steps", "dgemm:500:4", env={**env, "ACCEL_LEARN": "1"})
-    text = Path(learned).read_text()
-    tap.ok("\n".join(next(iter(other.items()))) in text and text.count("\n[") == 4 and "dgemm" in text.split(known["blas"])[1].splitlines()[1],
-           "what it does not know better stays", text)
-    tap.ok(not [p for p in Path(learned).parent.iterdir() if p.name != "model"], "no draft is left")
-    values = "pace_d 640:0.9 768:1.1\nshort_up_bytes=6000\nshort_up_ms=0.00006525\nshort_down_bytes=1\ngain_emulated=5\nsolve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004\nsolve_d_own_gbps=300\nsolve_d_own_row_ms=0.0002\nsolve_d_own_nrhs=1024\n"
-    put(learned, {known["blas"]: lines(60), known["lapack"]: lines(60), known["gpu"]: f"up_gbps=11\ndown_gbps=11\n{values}{lines(0.5)}"})
-    start("steps", "solve:500:2", "dgemm:500:20", "sleep:500", "dgemm:500:8", env={**env, "ACCEL_LEARN": "1"})
-    section = Path(learned).read_text().split(known["gpu"])[1].split("\n[")[0]
-    tap.ok("\nschedule_ratio=" in section and all(f"\n{value}\n" in section for value in values.splitlines()), "what calibrations alone measure stays when the GPU's section is written anew", section)
+# ---- ACCEL_LEARN ----
 
-    # Nobody may make a folder in /sys: its system says so, not that the folder is not there.
-    for name, env_of in (("a home that cannot be written", {"HOME": "/sys"}), ("no home", {"HOME": ""})):
-        done = start("steps", "dgemm:500:12", "end:exit", env={**{k: v for k, v in env.items() if k != "ACCEL_MODEL"}, **env_of, "ACCEL_LEARN": "1"})
-        told = [line for line in said(done) if "is not kept" in line]
-        wanted = ("accel: what was learned is not kept: no file to write: ACCEL_MODEL, XDG_CACHE_HOME and HOME name none$" if not env_of["HOME"] else
-                  r"accel: what was learned is not kept in /sys/\.cache/accel/model: its folder cannot be made \((Read-only file system|Operation not permitted|Permission denied)\)$")
-        tap.ok(done.returncode == 7 and len(told) == 1 and re.match(wanted, told[0]), f"{name}: said once, with the reason", done.returncode, done.stderr)
 
-    for name, path in {"a folder that is a file": model + "/model", "no folder": "/proc/none/model"}.items():
-        Path(model).touch()
-        done = start("steps", "dgemm:500:12", "end:exit", env={**env, "ACCEL_MODEL": path, "ACCEL_LEARN": "1"})
-        tap.ok(done.returncode == 7 and done.stderr.count("\n") == len(said(done)) and
-               sum("is not kept" in line for line in said(done)) == 1, f"{name}: said once, the exit status stays", done.returncode, done.stderr)
-tap.done()
+def test_without_it_nothing_is_written(tmp_path):
+    start("steps", *STEPS, "dgemm:500:20", "sleep:500", "dgemm:500:5",
+          env={**WAIT, "XDG_CACHE_HOME": str(tmp_path), "ACCEL_START": "background"})
+    assert not list(tmp_path.rglob("*"))
+
+
+# Of calls whose operands are on the GPU already, nothing is learned.
+LEARNS = {**AUTO, "TESTGPU_START_MS": "10", "ACCEL_RESIDENT": "off"}
+
+
+def learn(model, *steps, **env):
+    return start("steps", *steps, env={**LEARNS, "ACCEL_MODEL": str(model), "ACCEL_LEARN": "1", **env})
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """A calibration that was written at exit, once and again: its path, and the second run."""
+    path = tmp_path_factory.mktemp("learned") / "new/folder/model"
+    for _ in range(2):
+        done = learn(path, "solve:500:2", "dgemm:500:200", "sleep:700", "dgemm:500:8", "solve:400:8", "dgemm:20:1",
+                     **LOG)
+        assert right(done)
+        assert not said(done)
+        check_written(path.read_text())
+    return path, done
+
+
+def check_written(text):
+    assert re.search(r"^checksum=", text, re.M)
+    assert text.count("\n[") == 3
+    pattern = r"accel-model 1|\[.*\]|\w+=[\w.]+|[a-z]+( \d+(x\d+)*:\d+(\.\d+)?)+"
+    assert not [line for line in text.splitlines() if not re.fullmatch(pattern, line)]
+
+
+def section_of(text, key):
+    return text.split(key)[1].split("\n[")[0]
+
+
+def test_written_at_exit_with_what_the_calls_took(learned, known):
+    text = learned[0].read_text()
+    assert not [key for key in known.values() if f"\n{key}\n" not in text]
+    assert not [path for path in learned[0].parent.iterdir() if path.name != "model"]  # no draft is left
+
+
+def test_with_how_much_longer_calls_take_on_the_gpu_than_their_schedules_say(learned, known):
+    """Copies and kernels of a product of order 500 overlap: that is learned, not its kernel."""
+    section = section_of(learned[0].read_text(), known["gpu"])
+    assert float(re.search(r"^schedule_ratio=([\d.]+)$", section, re.M)[1]) not in (0, 1)
+    assert not re.search(r"^dgemm .*\b500x500x500:", section, re.M)
+
+
+def test_with_no_built_in_figures_which_would_count_as_measured(learned, known):
+    """Nor does the GPU's line say that they are of a calibration."""
+    path, done = learned
+    assert not re.search("^(up_gbps|kernels_ms|solver_ms|calibrated)=", section_of(path.read_text(), known["gpu"]),
+                         re.M)
+    assert "event=gpu " in done.stderr
+    assert "figures=measured" not in done.stderr.split("event=gpu ")[1].splitlines()[0]
+
+
+def test_a_second_process_uses_it_and_leaves_it_as_it_is(learned, known):
+    """Its figures are the estimates."""
+    path, text = learned[0], learned[0].read_text()
+    done = run("dgemm:500:2", "solve:400:1", env={**LEARNS, "ACCEL_MODEL": str(path), **LOG, "ACCEL_START": "wait"})
+    assert not said(done)
+    found = re.search(re.escape(known["blas"]) + r"\n(?:.*\n)*?dgemm .*\b500x500x500:([\d.]+)", text)
+    assert abs(float(lines_for(done, sym="dgemm_")[0]["est_cpu_ms"]) / float(found[1]) - 1) < 0.01
+    assert path.read_text() == text
+
+
+def test_what_it_does_not_know_better_stays(known, model):
+    put(model,
+        {**{key: lines(3) for key in known.values()}, '[cpu "Other" threads=2 library="x 1"]': "dgemm 10x10x10:1\n"})
+    learn(model, "dgemm:500:4")
+    text = model.read_text()
+    assert '[cpu "Other" threads=2 library="x 1"]\ndgemm 10x10x10:1\n' in text
+    assert text.count("\n[") == 4
+    assert "dgemm" in text.split(known["blas"])[1].splitlines()[1]
+
+
+def test_what_calibrations_alone_measure_stays_when_the_gpus_section_is_written_anew(known, model):
+    values = ("pace_d 640:0.9 "
+              "768:1.1\nshort_up_bytes=6000\nshort_up_ms=0.00006525\nshort_down_bytes=1\ngain_emulated=5\n"
+              "solve_d_blas_gbps=70\n"
+              "solve_d_blas_row_ms=0.0004\nsolve_d_own_gbps=300\nsolve_d_own_row_ms=0.0002\nsolve_d_own_nrhs=1024\n")
+    put(model, {known["blas"]: lines(60), known["lapack"]: lines(60),
+                known["gpu"]: f"up_gbps=11\ndown_gbps=11\n{values}{lines(0.5)}"})
+    learn(model, "solve:500:2", "dgemm:500:20", "sleep:500", "dgemm:500:8")
+    section = section_of(model.read_text(), known["gpu"])
+    assert "\nschedule_ratio=" in section
+    assert not [value for value in values.splitlines() if f"\n{value}\n" not in section]
+
+
+# Nobody may make a folder in /sys: its system says so, not that the folder is not there.
+@pytest.mark.parametrize("home, wanted", [
+    pytest.param("/sys",
+                 r" in /sys/\.cache/accel/model: its folder cannot be made \((Read-only file system|Operation not "
+                 r"permitted|Permission denied)\)",
+                 id="a home that cannot be written"),
+    pytest.param("", ": no file to write: ACCEL_MODEL, XDG_CACHE_HOME and HOME name none", id="no home")])
+def test_what_is_not_kept_is_said_once_with_the_reason(home, wanted):
+    done = start("steps", "dgemm:500:12", "end:exit", env={**LEARNS, "HOME": home, "ACCEL_LEARN": "1"})
+    assert done.returncode == 7
+    (message,) = [line for line in said(done) if "is not kept" in line]
+    assert re.fullmatch("accel: what was learned is not kept" + wanted, message)
+
+
+@pytest.mark.parametrize("name", [pytest.param("file/model", id="a folder that is a file"),
+                                  pytest.param("/proc/none/model", id="no folder")])
+def test_what_cannot_be_written_is_said_once_and_the_exit_status_stays(name, tmp_path):
+    (tmp_path / "file").touch()
+    done = learn(tmp_path / name, "dgemm:500:12", "end:exit")
+    assert done.returncode == 7
+    assert done.stderr.count("\n") == len(said(done))
+    assert sum("is not kept" in line for line in said(done)) == 1

@@ -1,144 +1,229 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """Which calls must be on the GPU, which devices are used, and how the ranks of an MPI program share them."""
 
 import shutil
-import tempfile
-from pathlib import Path
+
+import pytest
 
 from lib.busy import two_threads
 from lib.calibrated import AUTO, calibrate, keys
 from lib.log import lines_for, outcomes, parse_log, said
 from lib.programs import LOG, TESTS, right, start
-from lib.tap import Tap
-
-tap = Tap()
 
 
-with tempfile.TemporaryDirectory() as folder:
-    known = keys(folder)
-    calibrate(folder + "/fast", known, 1000, 1)
-    calibrate(folder + "/slow", known, 1, 100000)
-    plain = {**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "XDG_CACHE_HOME": folder, "XDG_RUNTIME_DIR": folder}
-    env = {**plain, "ACCEL_MODEL": folder + "/fast"}
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Has calibrations of a GPU that is fast, and of one that is slow."""
+    folder = tmp_path_factory.mktemp("calibrations")
+    calibrate(folder / "fast", keys(folder), 1000, 1)
+    calibrate(folder / "slow", keys(folder), 1, 100000)
+    return folder
 
-    # ---- By routine ----
 
-    for names, setting, slow, expected in (
-        ("dgemm", "ACCEL_GPU", True, {"dgemm_": ("gpu0", "forced"), "dgesv_": ("cpu", "slower")}),
-        ("lapack:*", "ACCEL_GPU", True, {"dgemm_": ("cpu", "slower"), "dgesv_": ("gpu0", "forced")}),
-        ("blas3:d*", "ACCEL_CPU", False, {"dgemm_": ("cpu", "user"), "dgesv_": ("gpu0", "faster")}),
-        ("dgesv_", "ACCEL_CPU", False, {"dgemm_": ("gpu0", "faster"), "dgesv_": ("cpu", "user")}),
-    ):
-        done = start("steps", "dgemm:400:2", "solve:400:1", env={
-            **env, "ACCEL_START": "wait", "ACCEL_MODEL": folder + ("/slow" if slow else "/fast"), setting: names, "TESTGPU_START_MS": "200"})
-        # What dgesv's own library calls inside is decided by itself.
-        seen = {f["sym"]: (f["ran"], f["why"]) for f in reversed(lines_for(done))}
-        tap.ok(right(done) and {k: seen.get(k) for k in expected} == expected, f"{setting}={names}", seen, done.stdout)
-    done = start("steps", "dgemm:10:2", env={**env, "ACCEL_GPU": "dgemm", "TESTGPU_START_MS": "500"})
-    tap.ok(right(done) and outcomes(lines_for(done)) == 2 * [("gpu0", "forced")], "ACCEL_GPU waits for CUDA, whatever the size", done.stderr)
+@pytest.fixture(scope="module")
+def env(folder):
+    return {**AUTO, **LOG, "TESTGPU_DELAY_US": "0", "XDG_CACHE_HOME": str(folder), "XDG_RUNTIME_DIR": str(folder),
+            "ACCEL_MODEL": str(folder / "fast")}
+
+
+@pytest.fixture(scope="module")
+def must(env):
+    return {**env, "ACCEL_REQUIRE": "gpu"}
+
+
+def run(*steps, env):
+    done = start("steps", *steps, env=env)
+    assert right(done), done.stderr
+    return done
+
+
+# ---- By routine ----
+
+
+@pytest.mark.parametrize("setting, names, model, expected", [
+    ("ACCEL_GPU", "dgemm", "slow", {"dgemm_": ("gpu0", "forced"), "dgesv_": ("cpu", "slower")}),
+    ("ACCEL_GPU", "lapack:*", "slow", {"dgemm_": ("cpu", "slower"), "dgesv_": ("gpu0", "forced")}),
+    ("ACCEL_CPU", "blas3:d*", "fast", {"dgemm_": ("cpu", "user"), "dgesv_": ("gpu0", "faster")}),
+    ("ACCEL_CPU", "dgesv_", "fast", {"dgemm_": ("gpu0", "faster"), "dgesv_": ("cpu", "user")})])
+def test_by_routine(setting, names, model, expected, env, folder):
+    done = run("dgemm:400:2", "solve:400:1", env={**env, "ACCEL_START": "wait", "ACCEL_MODEL": str(folder / model),
+                                                  setting: names, "TESTGPU_START_MS": "200"})
+    # What dgesv's own library calls inside is decided by itself.
+    seen = {f["sym"]: (f["ran"], f["why"]) for f in reversed(lines_for(done))}
+    assert {name: seen.get(name) for name in expected} == expected
+
+
+def test_accel_gpu_waits_for_cuda_whatever_the_size(env):
+    assert outcomes(lines_for(run("dgemm:10:2", env={**env, "ACCEL_GPU": "dgemm",
+                                                     "TESTGPU_START_MS": "500"}))) == 2 * [("gpu0", "forced")]
+
+
+def test_accel_cpu_comes_first(env):
     done = start("steps", "dgemm:400:1", "dgemm:300:1", env={**env, "ACCEL_GPU": "dgemm", "ACCEL_CPU": "dgemm"})
-    tap.ok(outcomes(lines_for(done)) == 2 * [("cpu", "user")], "ACCEL_CPU comes first", done.stderr)
+    assert outcomes(lines_for(done)) == 2 * [("cpu", "user")]
 
-    # ---- ACCEL_REQUIRE ----
 
-    must = {**env, "ACCEL_REQUIRE": "gpu"}
-    done = start("steps", "dgemm:400:2", "solve:300:1", env={**must, "TESTGPU_START_MS": "500"})
-    tap.ok(right(done) and set(outcomes(lines_for(done))) == {("gpu0", "faster")}, "ACCEL_REQUIRE=gpu waits for CUDA", done.stderr, done.stdout)
-    nothing = {"no driver": {"ACCEL_CUDA_DIR": folder}, "no device": {"CUDA_VISIBLE_DEVICES": "-1"},
-               "CUDA does not start": {"TESTGPU_FAIL": "cuInit:1"}, "it fails": {"TESTGPU_FAIL": "cuEventSynchronize:4+"},
-               "no memory": {"TESTGPU_FAIL": "cuMemAlloc:1+"}, "no such device": {"ACCEL_DEVICES": "3"}}
-    for name, extra in nothing.items():
-        for log in ("0", "1"):
-            done = start("steps", "dgemm:10:1", "dgemm:400:8", env={**must, **extra, "ACCEL_LOG": log})
-            ended = [line for line in said(done) if "ACCEL_REQUIRE=gpu is set: the program is ended" in line]
-            others = [line for line in said(done) if line not in ended and "no GPU is used" not in line and "left alone" not in line]
-            tap.ok(done.returncode == 1 and done.stdout == "dgemm 10: 1 calls, 0 wrong\n" and len(ended) == 1 and not others,
-                   f"ACCEL_REQUIRE=gpu, {name}, log {log}: the program is ended, with one message", done.returncode, done.stdout, done.stderr)
-        done = start("steps", "dgemm:10:3", env={**must, **extra})
-        tap.ok(right(done) and set(outcomes(lines_for(done))) <= {("cpu", "small"), ("cpu", "no_gpu"), ("cpu", "error")},
-               f"{name}, small calls: it is not", done.stderr)
-    done = start("steps", "dgemm:400:1", env={**must, "ACCEL_MODEL": folder + "/slow"})
-    tap.ok(right(done) and outcomes(lines_for(done)) == [("cpu", "slower")], "nor where the CPU is faster", done.stderr)
-    done = start("steps", "dgemm:400:1", env={**must, "ACCEL_CPU": "dgemm"})
-    tap.ok(right(done) and outcomes(lines_for(done)) == [("cpu", "user")], "nor where the user wants the CPU", done.stderr)
-    calibrate(folder + "/even", known, 6500 / 1.2, 6000 / 1.2)
-    done = two_threads([], {**must, "ACCEL_MODEL": folder + "/even", "TESTGPU_GFLOPS": "0.072"})
-    tap.ok(right(done) and sorted(outcomes(lines_for(done))) == [("gpu0", "faster"), ("gpu0", "required")], "a busy device is waited for", done.stderr)
+# ---- ACCEL_REQUIRE ----
 
-    # ---- Which device ----
 
-    for devices, expected in {"auto": "gpu0", "0": "gpu0", "1": "gpu1", "0,1": "gpu0", "1,0": "gpu1", "none": "cpu", "7": "cpu"}.items():
-        # So short that two devices do not share it.
-        done = start("steps", "dgemm:220:2", env={**env, "ACCEL_START": "wait", "ACCEL_DEVICES": devices, "TESTGPU_DEVICES": "2"})
-        why = {"none": "user", "7": "no_gpu"}.get(devices, "faster")
-        tap.ok(right(done) and set(outcomes(lines_for(done))) == {(expected, why)} and len(said(done)) == (devices == "7"), f"ACCEL_DEVICES={devices} of two",
-               done.stderr)
-        if devices in ("none", "7"):
-            done = start("steps", "dgemm:400:2", env={**env, "ACCEL_DEVICES": devices, "TESTGPU_DEVICES": "2", "ACCEL_LOG": "0"})
-            tap.ok(right(done) and done.stderr.count("\n") == len(said(done)) == (devices == "7"), f"ACCEL_DEVICES={devices}, no log", done.stderr)
+def test_require_waits_for_cuda(must):
+    assert set(outcomes(lines_for(run("dgemm:400:2", "solve:300:1",
+                                      env={**must, "TESTGPU_START_MS": "500"})))) == {("gpu0", "faster")}
 
-    # ---- Ranks ----
 
-    def rank_env(rank, size):
-        return {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(size), "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
-                "OMPI_COMM_WORLD_LOCAL_SIZE": str(size)}
+each_lack = pytest.mark.parametrize("extra", [
+    pytest.param({"ACCEL_CUDA_DIR": "/proc"}, id="no driver"),
+    pytest.param({"CUDA_VISIBLE_DEVICES": "-1"}, id="no device"),
+    pytest.param({"TESTGPU_FAIL": "cuInit:1"}, id="CUDA does not start"),
+    pytest.param({"TESTGPU_FAIL": "cuEventSynchronize:4+"}, id="it fails"),
+    pytest.param({"TESTGPU_FAIL": "cuMemAlloc:1+"}, id="no memory"),
+    pytest.param({"ACCEL_DEVICES": "3"}, id="no such device")])
 
-    def sequence(lines):
-        return [tuple(f.get(k) for k in "sym m n k nrhs why est_cpu_ms est_gpu_ms".split()) for f in lines]
 
-    steps = ["dgemm:40:1", "dgemm:300:3", "solve:300:1", "other:500:2"]
-    where, sequences = [], []
-    for rank in range(4):
-        done = start("steps", *steps, env={**env, **rank_env(rank, 4), "TESTGPU_DEVICES": "2", "TESTGPU_START_MS": "300",
-                                           "TESTGPU_BUSY": str(rank * 30), "TESTGPU_GFLOPS": "10"})
-        lines = lines_for(done)
-        tap.ok(right(done) and not lines_for(done, why="warming"), f"rank {rank} of 4 waits for CUDA", done.stderr)
-        where.append({f["ran"] for f in lines} - {"cpu"})
-        sequences.append(sequence(lines))
-    tap.ok(where == [{"gpu0"}, {"gpu1"}, {"gpu0"}, {"gpu1"}], "four ranks are spread over two devices", where)
-    tap.ok(all(s == sequences[0] for s in sequences), "each decides the same, whatever its device does", *sequences[:2])
-    alone = start("steps", "dgemm:500:1", env={**env, "ACCEL_START": "wait"})
-    shared = start("steps", "dgemm:500:1", env={**env, **rank_env(0, 3)})
-    one, three = [float(lines_for(done)[0]["est_gpu_ms"]) for done in (alone, shared)]
-    tap.ok(abs(three / one - 3) < 0.05, "of three that share one, each reckons with a third", one, three)
-    done = start("steps", "dgemm:400:4", env={**env, **rank_env(1, 2), "ACCEL_START": "background", "TESTGPU_START_MS": "500"})
-    tap.ok(lines_for(done)[0]["why"] == "warming", "unless ACCEL_START=background asks for it", done.stderr)
-    done = start("steps", "dgemm:400:4", env={**env, **rank_env(0, 1), "TESTGPU_START_MS": "500"})
-    tap.ok(lines_for(done)[0]["why"] == "warming", "one rank alone is no MPI program", done.stderr)
+@each_lack
+@pytest.mark.parametrize("log", ["0", "1"])
+def test_require_ends_the_program_with_one_message(extra, log, must):
+    done = start("steps", "dgemm:10:1", "dgemm:400:8", env={**must, **extra, "ACCEL_LOG": log})
+    assert done.returncode == 1
+    assert done.stdout == "dgemm 10: 1 calls, 0 wrong\n"
+    (_,) = [line for line in said(done) if "ACCEL_REQUIRE=gpu is set: the program is ended" in line]
+    assert not [line for line in said(done) if not any(words in line
+                                                       for words in ("ACCEL_REQUIRE=gpu is set", "no GPU is used",
+                                                                     "left alone"))]
 
-    Path(folder, "damaged").write_text("accel-model 1\n")
-    for rank in (0, 1):
-        done = start("steps", "dgemm:400:2", "solve:300:1", env={**env, **rank_env(rank, 2), "ACCEL_MODEL": folder + "/damaged"})
-        tap.ok(right(done) and len(said(done)) == (rank == 0), f"a damaged calibration, rank {rank}: the first one names it", *said(done))
 
-    # 80 % of 40 MB is room for a matrix of 23 MB, 40 % is not: there it goes through in panels,
-    # some of which come up several times.
-    for size, at_once in {1: True, 2: False}.items():
-        done = start("steps", "solve:1700:1", env={**env, **rank_env(0, size), "ACCEL_START": "wait", "TESTGPU_MEMORY": "40M"})
-        up = [float(f["up_mb"]) for f in lines_for(done, sym="dgesv_")]
-        tap.ok(right(done) and outcomes(lines_for(done, sym="dgesv_")) == [("gpu0", "faster")] and (up[0] < 24) == at_once, f"the memory is divided among {size}", done.stderr)
+@each_lack
+def test_require_does_not_end_it_for_small_calls(extra, must):
+    assert set(outcomes(lines_for(run("dgemm:10:3", env={**must, **extra})))) <= {("cpu", "small"), ("cpu", "no_gpu"),
+                                                                                  ("cpu", "error")}
 
-    if shutil.which("mpirun"):
-        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": folder}
-        runs = []
-        for number, (delay, busy) in enumerate((("500", "80"), ("0", "0"))):
-            done = start(shutil.which("mpirun"), "--oversubscribe", "--bind-to", "none", "-np", 2, TESTS / "steps", *steps, env={
-                **env, **root, "TESTGPU_DEVICES": "2", "TESTGPU_START_MS": delay, "TESTGPU_BUSY": busy,
-                "ACCEL_LOG_FILE": f"{folder}/mpi{number}.%r"})
-            logs = [parse_log(Path(f"{folder}/mpi{number}.{rank}").read_text()) for rank in (0, 1)]
-            tap.ok(done.returncode == 0 and [{f["ran"] for f in log} - {"cpu"} for log in logs] == [{"gpu0"}, {"gpu1"}],
-                   f"mpirun, run {number}: a device for each rank", done.stdout, done.stderr)
-            runs += [sequence(log) for log in logs]
-        tap.ok(all(s == runs[0] for s in runs) and not [s for s in runs[0] if "warming" in s], "the same decisions on each rank and in each run",
-               *runs)
-        pipes = Path(folder, "pipes")
-        for served in (False, True):
-            done = start(shutil.which("mpirun"), "--oversubscribe", "--bind-to", "none", "-np", 2, TESTS / "steps", "dgemm:300:2", env={
-                **env, **root, "ACCEL_SUMMARY": "1", "TESTGPU_DELAY_US": "300000", "CUDA_MPS_PIPE_DIRECTORY": str(pipes)})
-            hint = " ".join(done.stderr.replace("accel:", "").split()).count("ranks took turns on one GPU")
-            tap.ok(done.returncode == 0 and hint == (0 if served else 2), f"mpirun, one device {'with' if served else 'without'} MPS: {'no hint' if served else 'each rank hints at it'}", done.stdout, done.stderr)
-            pipes.mkdir(exist_ok=True)
-            (pipes / "control").touch()
-    else:
-        tap.skip("ranks", "no mpirun")
-tap.done()
+
+def test_require_does_not_end_it_where_the_cpu_is_faster(must, folder):
+    assert outcomes(lines_for(run("dgemm:400:1", env={**must, "ACCEL_MODEL": str(folder / "slow")}))) == [("cpu",
+                                                                                                           "slower")]
+
+
+def test_require_does_not_end_it_where_the_user_wants_the_cpu(must):
+    assert outcomes(lines_for(run("dgemm:400:1", env={**must, "ACCEL_CPU": "dgemm"}))) == [("cpu", "user")]
+
+
+def test_require_waits_for_a_busy_device(must, folder):
+    calibrate(folder / "even", keys(folder), 6500 / 1.2, 6000 / 1.2)
+    done = two_threads([], {**must, "ACCEL_MODEL": str(folder / "even"), "TESTGPU_GFLOPS": "0.072"})
+    assert right(done)
+    assert sorted(outcomes(lines_for(done))) == [("gpu0", "faster"), ("gpu0", "required")]
+
+
+# ---- Which device ----
+
+
+@pytest.mark.parametrize("devices, ran, why", [("auto", "gpu0", "faster"), ("0", "gpu0", "faster"),
+                                               ("1", "gpu1", "faster"), ("0,1", "gpu0", "faster"),
+                                               ("1,0", "gpu1", "faster"), ("none", "cpu", "user"),
+                                               ("7", "cpu", "no_gpu")])
+def test_devices_of_two(devices, ran, why, env):
+    # So short that two devices do not share it.
+    done = run("dgemm:220:2", env={**env, "ACCEL_START": "wait", "ACCEL_DEVICES": devices, "TESTGPU_DEVICES": "2"})
+    assert set(outcomes(lines_for(done))) == {(ran, why)}
+    assert len(said(done)) == (devices == "7")
+
+
+@pytest.mark.parametrize("devices, messages", [("none", 0), ("7", 1)])
+def test_devices_without_a_log(devices, messages, env):
+    done = run("dgemm:400:2", env={**env, "ACCEL_DEVICES": devices, "TESTGPU_DEVICES": "2", "ACCEL_LOG": "0"})
+    assert len(said(done)) == messages
+    assert done.stderr.count("\n") == messages
+
+
+# ---- Ranks ----
+
+STEPS = ("dgemm:40:1", "dgemm:300:3", "solve:300:1", "other:500:2")
+
+
+def rank_env(rank, size):
+    return {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(size),
+            "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
+            "OMPI_COMM_WORLD_LOCAL_SIZE": str(size)}
+
+
+def sequence(lines):
+    return [tuple(f.get(k) for k in "sym m n k nrhs why est_cpu_ms est_gpu_ms".split()) for f in lines]
+
+
+def test_four_ranks_are_spread_over_two_devices_and_decide_the_same(env):
+    """Whatever its device does; each waits for CUDA."""
+    logs = [lines_for(run(*STEPS, env={**env, **rank_env(rank, 4), "TESTGPU_DEVICES": "2", "TESTGPU_START_MS": "300",
+                                       "TESTGPU_BUSY": str(rank * 30),
+                                       "TESTGPU_GFLOPS": "10"})) for rank in range(4)]
+    assert not [line for log in logs for line in log if line["why"] == "warming"]
+    assert [{f["ran"] for f in log} - {"cpu"} for log in logs] == [{"gpu0"}, {"gpu1"}, {"gpu0"}, {"gpu1"}]
+    for log in logs:
+        assert sequence(log) == sequence(logs[0])
+
+
+def test_of_three_that_share_one_each_reckons_with_a_third(env):
+    alone, shared = (float(lines_for(start("steps", "dgemm:500:1", env={**env, **more}))[0]["est_gpu_ms"])
+                     for more in ({"ACCEL_START": "wait"}, rank_env(0, 3)))
+    assert abs(shared / alone - 3) < 0.05
+
+
+@pytest.mark.parametrize("more", [pytest.param({**rank_env(1, 2), "ACCEL_START": "background"},
+                                               id="ACCEL_START=background asks for it"),
+                                  pytest.param(rank_env(0, 1), id="one rank alone is no MPI program")])
+def test_where_a_rank_does_not_wait(more, env):
+    assert lines_for(start("steps", "dgemm:400:4", env={**env, **more,
+                                                        "TESTGPU_START_MS": "500"}))[0]["why"] == "warming"
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_first_rank_names_a_damaged_calibration(rank, env, tmp_path):
+    (tmp_path / "damaged").write_text("accel-model 1\n")
+    done = run("dgemm:400:2", "solve:300:1", env={**env, **rank_env(rank, 2), "ACCEL_MODEL": str(tmp_path / "damaged")})
+    assert len(said(done)) == (rank == 0)
+
+
+@pytest.mark.parametrize("size, at_once", [(1, True), (2, False)])
+def test_the_memory_is_divided_among_ranks(size, at_once, env):
+    """80 % of 40 MB is room for a matrix of 23 MB, 40 % is not: there it goes through in panels, some of which come up
+    several times."""
+    lines = lines_for(run("solve:1700:1", env={**env, **rank_env(0, size), "ACCEL_START": "wait",
+                                               "TESTGPU_MEMORY": "40M"}), sym="dgesv_")
+    assert outcomes(lines) == [("gpu0", "faster")]
+    assert (float(lines[0]["up_mb"]) < 24) == at_once
+
+
+MPIRUN = shutil.which("mpirun")
+has_mpi = pytest.mark.skipif(not MPIRUN, reason="no mpirun")
+
+
+def mpirun(*steps, env, folder):
+    done = start(MPIRUN, "--oversubscribe", "--bind-to", "none", "-np", 2, TESTS / "steps", *steps, env={
+        **env, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": str(folder)})
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@has_mpi
+def test_mpirun_a_device_for_each_rank_and_the_same_decisions_in_each_run(env, folder, tmp_path):
+    runs = []
+    for number, (delay, busy) in enumerate((("500", "80"), ("0", "0"))):
+        mpirun(*STEPS, folder=folder, env={**env, "TESTGPU_DEVICES": "2", "TESTGPU_START_MS": delay,
+                                           "TESTGPU_BUSY": busy, "ACCEL_LOG_FILE": f"{tmp_path}/{number}.%r"})
+        logs = [parse_log((tmp_path / f"{number}.{rank}").read_text()) for rank in (0, 1)]
+        assert [{f["ran"] for f in log} - {"cpu"} for log in logs] == [{"gpu0"}, {"gpu1"}]
+        runs += [sequence(log) for log in logs]
+    for decisions in runs:
+        assert decisions == runs[0]
+    assert not [decision for decision in runs[0] if "warming" in decision]
+
+
+@has_mpi
+@pytest.mark.parametrize("served", [False, True], ids=["without MPS: each rank hints at it", "with MPS: no hint"])
+def test_mpirun_one_device(served, env, folder, tmp_path):
+    if served:
+        (tmp_path / "control").touch()
+    done = mpirun("dgemm:300:2", folder=folder, env={**env, "ACCEL_SUMMARY": "1", "TESTGPU_DELAY_US": "300000",
+                                                     "CUDA_MPS_PIPE_DIRECTORY": str(tmp_path if served
+                                                                                    else tmp_path / "pipes")})
+    assert " ".join(done.stderr.replace("accel:", "").split()).count("ranks took turns on one GPU") == (0 if served
+                                                                                                        else 2)
