@@ -2,6 +2,7 @@
 
 import os
 import pty
+import threading
 
 from lib.programs import start
 
@@ -9,13 +10,21 @@ from lib.programs import start
 def on_terminal(*command, stdout=True, stderr=False, **options):
     """Runs a program with a terminal as its stdout, its stderr, or both; returns the bytes that came there."""
     ours, theirs = pty.openpty()
-    start(*command, **({"stdout": theirs} if stdout else {}), **({"stderr": theirs} if stderr else {}), **options)
-    os.close(theirs)
-    text = b""
+    parts = []
+
+    def read():  # meanwhile: a terminal holds little
+        try:
+            while data := os.read(ours, 65536):
+                parts.append(data)
+        except OSError:  # a terminal's end
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
     try:
-        while data := os.read(ours, 65536):
-            text += data
-    except OSError:  # a terminal's end
-        pass
-    os.close(ours)
-    return text
+        start(*command, **({"stdout": theirs} if stdout else {}), **({"stderr": theirs} if stderr else {}), **options)
+    finally:
+        os.close(theirs)
+        reader.join()
+        os.close(ours)
+    return b"".join(parts)

@@ -1,17 +1,15 @@
-#!/usr/bin/python3 -B
-"""accel calibrate on a busy machine: it says so, and does not believe a call that takes longer than larger ones. Only a terminal is shown
-progress."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""accel calibrate on a busy machine: it says so, and does not believe a call that takes longer than larger ones. Only a
+terminal is shown progress."""
 
 import os
-import pty
 import re
 import subprocess
-import tempfile
-import threading
-from pathlib import Path
+
+import pytest
 
 from lib.programs import BUILD, NO_GPU, start
-from lib.tap import Tap
+from lib.terminal import on_terminal
 
 ACCEL = str(BUILD / "accel")
 HIDDEN = {"CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]}
@@ -20,7 +18,8 @@ HIDDEN = {"CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]}
 SOURCE = """
 #include <unistd.h>
 #define NOTHING(name) void name(void) {}
-NOTHING(sgemv_) NOTHING(dgemv_) NOTHING(cgemv_) NOTHING(zgemv_) NOTHING(ssymv_) NOTHING(dsymv_) NOTHING(sger_) NOTHING(dger_)
+NOTHING(sgemv_) NOTHING(dgemv_) NOTHING(cgemv_) NOTHING(zgemv_) NOTHING(ssymv_)
+NOTHING(dsymv_) NOTHING(sger_) NOTHING(dger_)
 int isamax_(const int *n, const float *x, const int *s)
 {
     int best = 0;
@@ -30,8 +29,9 @@ int isamax_(const int *n, const float *x, const int *s)
     return *n > 0 ? best + 1 : 0;
 }
 static int slow = SLOW;
-void dgemm_(const char *ta, const char *tb, const int *m, const int *n, const int *k, const double *alpha, const double *a, const int *lda,
-            const double *b, const int *ldb, const double *beta, double *c, const int *ldc)
+void dgemm_(const char *ta, const char *tb, const int *m, const int *n, const int *k, const double *alpha,
+            const double *a, const int *lda, const double *b, const int *ldb, const double *beta, double *c,
+            const int *ldc)
 {
     if (*alpha == 0 && *beta == 1) /* its code tells that these are doubles */
         return;
@@ -43,68 +43,83 @@ void dgemm_(const char *ta, const char *tb, const int *m, const int *n, const in
 }
 """
 
-tap = Tap()
-
 
 def calls(path, routine):
-    found = re.search(rf"(?m)^{routine} (.*)$", Path(path).read_text())
+    """size -> ms, of a routine in a calibration."""
+    found = re.search(rf"(?m)^{routine} (.*)$", path.read_text()) if path.exists() else None
     return {size: float(ms) for size, ms in (call.split(":") for call in found[1].split())} if found else {}
 
 
 def calibrate(folder, *arguments, seconds=1, **options):
-    return start(ACCEL, "calibrate", f"--seconds={seconds}", *arguments, env={**HIDDEN, "HOME": folder}, **options)
+    return start(ACCEL, "calibrate", f"--seconds={seconds}", *arguments, env={**HIDDEN, "HOME": str(folder)}, **options)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    for slow, says in ((6, False), (100000, True)):
-        library = Path(folder, f"libslow{slow}.so")
-        subprocess.run(["gcc", "-shared", "-fPIC", f"-DSLOW={slow}", "-x", "c", "-", "-o", library], input=SOURCE, text=True, check=True)
-        model = Path(folder, f"model{slow}")
-        for seconds in 4, 15, 60, 200:  # other processes may leave too little time for measuring it again
-            done = calibrate(folder, "--library", library, "--output", model, seconds=seconds)
-            found = calls(model, "dgemm") if model.exists() else {}
-            kept = found.get("48x48x48")
-            if says or kept is not None:
-                break
-        tap.ok(done.returncode == 0 and "800x25x25" in found and (kept is None if says else kept is not None and kept < 50),
-               f"a 48x48 that takes 60 ms {'always' if says else 'at first'} is {'left out' if says else 'measured again'}", done.stderr, found)
-        tap.ok(("left out, as larger ones" in done.stdout) == says or not says, "and that is said" if says else "nothing more is said", done.stdout)
+def with_slow_library(folder, slow, enough):
+    """A calibration of the BLAS that is slow so many times; with more time until its calls are enough: others may leave
+    too little."""
+    library, model = folder / "libslow.so", folder / "model"
+    subprocess.run(["gcc", "-shared", "-fPIC", f"-DSLOW={slow}", "-x", "c", "-", "-o", library], input=SOURCE,
+                   text=True, check=True)
+    for seconds in 4, 15, 60, 200:
+        done = calibrate(folder, "--library", library, "--output", model, seconds=seconds)
+        found = calls(model, "dgemm")
+        if enough(found):
+            break
+    assert done.returncode == 0, done.stderr
+    assert "800x25x25" in found
+    return done, found
 
-    # On one processor, which three other processes use, too.
+
+def test_a_call_that_is_slow_at_first_is_measured_again(tmp_path):
+    _, found = with_slow_library(tmp_path, 6, lambda found: "48x48x48" in found)
+    assert found["48x48x48"] < 50
+
+
+def test_a_call_that_is_always_slow_is_left_out(tmp_path):
+    done, found = with_slow_library(tmp_path, 100000, lambda found: True)
+    assert "48x48x48" not in found
+    assert "left out, as larger ones" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory):
+    """A calibration on one processor, which three other processes use, too: the process, and routine -> [(order, ms)]
+    of squares."""
+    folder = tmp_path_factory.mktemp("busy")
     processor = {min(os.sched_getaffinity(0))}
     pin = lambda: os.sched_setaffinity(0, processor)  # noqa: E731
     hogs = [subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=pin) for _ in range(3)]
     try:
-        model = Path(folder, "busy")
-        done = calibrate(folder, "--library=libblas.so.3", "--output", model, preexec_fn=pin, seconds=3)
+        done = calibrate(folder, "--library=libblas.so.3", "--output", folder / "model", preexec_fn=pin, seconds=3)
     finally:
         for hog in hogs:
             hog.kill()
             hog.wait()
-    tap.ok(done.returncode == 0 and re.fullmatch(r"accel: the machine is busy: other processes used? [01]\.\d of 1 processor; the times .*\n", done.stderr),
-           "a busy machine: one line", done.returncode, done.stderr)
-    squares = {r: [(int(s.split("x")[0]), ms) for s, ms in calls(model, r).items() if len(set(s.split("x"))) == 1] for r in ("dgemm", "sgemm", "zgemm")}
-    wrong = [(r, n, ms) for r, found in squares.items() for n, ms in found if any(other > n and 2.01 * less < ms for other, less in found)]
-    tap.ok(all(squares.values()) and not wrong, "a busy machine: no call takes longer than twice a larger one", wrong, squares)
+    return done, {routine: [(int(size.split("x")[0]), ms) for size, ms in calls(folder / "model", routine).items()
+                            if len(set(size.split("x"))) == 1] for routine in ("dgemm", "sgemm", "zgemm")}
 
-    # Only a terminal is shown progress.
-    master, slave = pty.openpty()
-    shown = []
 
-    def read():
-        try:
-            while part := os.read(master, 4096):
-                shown.append(part.decode())
-        except OSError:  # the other end is closed
-            pass
+def test_a_busy_machine_is_worth_one_line(busy):
+    done, _ = busy
+    assert done.returncode == 0
+    assert re.fullmatch(r"accel: the machine is busy: other processes used? [01]\.\d of 1 processor; the times .*\n",
+                        done.stderr)
 
-    reader = threading.Thread(target=read)
-    reader.start()
-    done = start(ACCEL, "calibrate", "--seconds=1", "--output", f"{folder}/seen", "--library=libblas.so.3", env={**HIDDEN, "HOME": folder}, stderr=slave)
-    os.close(slave)
-    reader.join()
-    os.close(master)
-    tap.ok(done.returncode == 0 and re.search(r"\d+ %  CPU  \w+ \d+", "".join(shown)), "a terminal is shown progress", *shown[:5])
-    done = calibrate(folder, "--library=libblas.so.3", "--output", f"{folder}/seen")
-    tap.ok("%" not in done.stderr and done.stderr.count("\n") <= 1, "a file is shown no progress", done.stderr)
-tap.done()
+
+@pytest.mark.parametrize("routine", ["dgemm", "sgemm", "zgemm"])
+def test_no_call_takes_longer_than_twice_a_larger_one(busy, routine):
+    squares = busy[1][routine]
+    assert squares
+    assert not [(n, ms) for n, ms in squares if any(other > n and 2.01 * less < ms for other, less in squares)]
+
+
+def test_a_terminal_is_shown_progress(tmp_path):
+    shown = on_terminal(ACCEL, "calibrate", "--seconds=1", "--output", tmp_path / "seen", "--library=libblas.so.3",
+                        env={**HIDDEN, "HOME": str(tmp_path)}, stdout=False, stderr=True, check=True)
+    assert re.search(rb"\d+ %  CPU  \w+ \d+", shown)
+
+
+def test_a_file_is_shown_no_progress(tmp_path):
+    done = calibrate(tmp_path, "--library=libblas.so.3", "--output", tmp_path / "seen")
+    assert "%" not in done.stderr
+    assert done.stderr.count("\n") <= 1

@@ -1,37 +1,57 @@
-#!/usr/bin/python3 -B
-"""accel calibrate that is interrupted, or has no room for its file: the former calibration stays, byte for byte; if there was none, there is
-none. A calibration without sections, which former versions left, is worth a line in the log alone."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""accel calibrate that is interrupted, or has no room for its file: the former calibration stays, byte for byte; if
+there was none, there is none. A calibration without sections, which former versions left, is worth a line in the log
+alone."""
 
 import os
 import resource
 import signal
 import subprocess
-import tempfile
 import time
-from pathlib import Path
+
+import pytest
 
 from lib.calibrated import AUTO, put
 from lib.log import said
-from lib.programs import BUILD, LOG, NO_GPU, ROOT, clean_env, start
-from lib.tap import Tap
+from lib.programs import BUILD, LOG, LONG, NO_GPU, ROOT, clean_env, start
 
 ACCEL = str(BUILD / "accel")
 HIDDEN = {"CUDA_VISIBLE_DEVICES": NO_GPU["CUDA_VISIBLE_DEVICES"]}
-MOMENTS = [0.02 * 1.5**i for i in range(12 if os.environ.get("TEST_LONG") == "1" else 5)]
+MOMENTS = [0.02 * 1.5**i for i in range(12 if LONG else 5)]
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 EMPTY = "accel-model 1\nchecksum=4418f8158cd14929\n"
 OTHER = {'[cpu "Other" threads=2 library="x 1"]': "dgemm 10x10x10:1\n" * 20}
 
-tap = Tap()
+
+@pytest.fixture
+def path(tmp_path):
+    """Where the calibration is, below the folder of caches."""
+    return tmp_path / "accel/model"
 
 
-def interrupt(folder, number, after):
-    process = subprocess.Popen([ACCEL, "calibrate", "--seconds=30"], env={**clean_env(folder), **HIDDEN, "XDG_CACHE_HOME": folder}, cwd=ROOT,
+@pytest.fixture
+def former(path):
+    """The bytes of a calibration that is there."""
+    path.parent.mkdir()
+    put(str(path), OTHER)
+    return path.read_bytes()
+
+
+def settings(path):
+    return {**HIDDEN, "XDG_CACHE_HOME": str(path.parents[1])}
+
+
+def interrupt(path, number, after):
+    """Sends a calibration the signal after so many seconds, which ends it, without a report."""
+    process = subprocess.Popen([ACCEL, "calibrate", "--seconds=30"],
+                               env={**clean_env(str(path.parents[1])), **settings(path)}, cwd=ROOT,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               preexec_fn=lambda: signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None)
+                               preexec_fn=lambda: number == signal.SIGKILL or signal.signal(number, signal.SIG_DFL))
     time.sleep(after)
     process.send_signal(number)
-    said_by_it = process.communicate(timeout=300)
-    return process.returncode == -number and said_by_it[0] == ""
+    stdout, _ = process.communicate(timeout=300)
+    assert process.returncode == -number
+    assert stdout == ""
 
 
 def lines(done):
@@ -39,42 +59,50 @@ def lines(done):
     return sum("the machine is busy" not in line for line in done.stderr.splitlines())
 
 
-with tempfile.TemporaryDirectory() as folder:
-    path = Path(folder, "accel/model")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        ended = [interrupt(folder, number, after) for after in MOMENTS]
-        left = sorted(p.name for p in path.parent.iterdir()) if path.parent.exists() else []
-        tap.ok(all(ended) and not left, f"{number.name}: there is neither a calibration nor a draft", ended, *left)
-        for name in left:
-            Path(path.parent, name).unlink()
-    put_before = f"{folder}/before"
-    put(put_before, OTHER)
-    before = Path(put_before).read_bytes()
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(before)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        ended = [interrupt(folder, number, after) for after in MOMENTS]
-        tap.ok(all(ended) and path.read_bytes() == before and os.listdir(path.parent) == ["model"], f"{number.name}: the former calibration stays",
-               ended, *os.listdir(path.parent))
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_there_is_neither_a_calibration_nor_a_draft(number, path):
+    for after in MOMENTS:
+        interrupt(path, number, after)
+    assert not path.parent.exists() or os.listdir(path.parent) == []
 
-    # No room at all; then room for the former file alone.
-    for room in (0, len(before) + 100):
-        done = start(ACCEL, "calibrate", "--seconds=1", "--library=libblas.so.3", env={**HIDDEN, "XDG_CACHE_HOME": folder},
-                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
-        tap.ok(done.returncode == 1 and str(path) in done.stderr and lines(done) == 1 and not done.stdout,
-               f"room for {room} bytes: one line, status 1", done.returncode, done.stderr, done.stdout)
-        tap.ok(path.read_bytes() == before and os.listdir(path.parent) == ["model"], f"room for {room} bytes: the former calibration stays",
-               *os.listdir(path.parent))
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_the_former_calibration_stays(number, path, former):
+    for after in MOMENTS:
+        interrupt(path, number, after)
+    assert path.read_bytes() == former
+    assert os.listdir(path.parent) == ["model"]
+
+
+@pytest.mark.parametrize("for_former", [False, True], ids=["no room at all", "room for the former file alone"])
+def test_no_room(for_former, path, former):
+    room = len(former) + 100 if for_former else 0
+    done = start(ACCEL, "calibrate", "--seconds=1", "--library=libblas.so.3", env=settings(path),
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
+    assert done.returncode == 1
+    assert str(path) in done.stderr
+    assert lines(done) == 1
+    assert not done.stdout
+    assert path.read_bytes() == former
+    assert os.listdir(path.parent) == ["model"]
+
+
+def test_a_report_that_cannot_be_written(path):
     with open("/dev/full", "w") as full:
-        done = start(ACCEL, "calibrate", "--seconds=1", "--library=libblas.so.3", env={**HIDDEN, "XDG_CACHE_HOME": folder}, stdout=full)
-    tap.ok(done.returncode == 1 and "report" in done.stderr and lines(done) == 1, "a report that cannot be written: one line, status 1",
-           done.returncode, done.stderr)
+        done = start(ACCEL, "calibrate", "--seconds=1", "--library=libblas.so.3", env=settings(path), stdout=full)
+    assert done.returncode == 1
+    assert "report" in done.stderr
+    assert lines(done) == 1
 
-    # Without a section.
+
+@pytest.mark.parametrize("name", ["ACCEL_MODEL", "XDG_CACHE_HOME"])
+def test_a_calibration_without_sections(name, path):
+    path.parent.mkdir()
     path.write_text(EMPTY)
-    for env in ({"ACCEL_MODEL": str(path)}, {"XDG_CACHE_HOME": folder}):
-        done = start("steps", "dgemm:500:3", env={**AUTO, "ACCEL_START": "wait", **env})
-        tap.ok(done.returncode == 0 and done.stderr == "", f"a calibration without sections, by {next(iter(env))}: nothing is said", done.stderr)
-        done = start("steps", "dgemm:500:3", env={**AUTO, **LOG, "ACCEL_START": "wait", **env})
-        tap.ok(len(said(done)) == 1 and "is empty" in said(done)[0], f"a calibration without sections, by {next(iter(env))}: with a log, a line", done.stderr)
-tap.done()
+    env = {**AUTO, "ACCEL_START": "wait", name: str(path if name == "ACCEL_MODEL" else path.parents[1])}
+    done = start("steps", "dgemm:500:3", env=env)
+    assert done.returncode == 0
+    assert done.stderr == "", "nothing is said"
+    logged = said(start("steps", "dgemm:500:3", env={**env, **LOG}))
+    assert len(logged) == 1, "with a log, a line"
+    assert "is empty" in logged[0]

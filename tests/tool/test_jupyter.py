@@ -1,18 +1,16 @@
-#!/usr/bin/python3 -B
-"""accel jupyter: Jupyter finds the kernel, starts it by accel run, and a product in it goes to the GPU; interrupts and restarts work as in the ordinary kernel.
-uninstall takes away what install has written, and neither touches another kernel."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""accel jupyter: Jupyter finds the kernel, starts it by accel run, and a product in it goes to the GPU; interrupts and
+restarts work as in the ordinary kernel. uninstall takes away what install has written, and neither touches another
+kernel."""
 
 import json
-import os
 import subprocess
-import tempfile
-from pathlib import Path
+
+import pytest
 
 from lib.programs import BUILD, DEBIAN_PYTHON, ROOT, TEST_GPU, clean_env
-from lib.tap import Tap
 
 TOOL = str(BUILD / "accel")
-tap = Tap()
 
 # Runs in the Python that has Jupyter: starts the kernel of a name, runs the cells that it is given,
 # prints what each shows.
@@ -59,80 +57,145 @@ LIBRARIES = "print(sum('libaccel.so' in line for line in open('/proc/self/maps')
 PRODUCT = "import numpy\na = numpy.arange(90000.).reshape(300, 300) % 7\nprint((a @ a).sum())"
 
 
-def accel(folder, *arguments, env={}, cwd=ROOT):
-    return subprocess.run([TOOL, "jupyter", *map(str, arguments)], cwd=cwd, env=clean_env(str(folder)) | env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=120)
+def accel(home, *arguments, env={}):
+    return subprocess.run([TOOL, "jupyter", *map(str, arguments)], cwd=ROOT, env=clean_env(str(home)) | env,
+                          stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
 
 
-def cells(folder, kernel, *texts, env={}):
+def cells(home, kernel, *texts, env={}):
     """What each cell shows."""
-    done = subprocess.run([DEBIAN_PYTHON, "-c", CLIENT, kernel, json.dumps(texts)], cwd=folder, env=clean_env(str(folder)) | env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=300)
-    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 and done.stdout else [done.stdout + done.stderr]
+    done = subprocess.run([DEBIAN_PYTHON, "-c", CLIENT, kernel, json.dumps(texts)], cwd=home,
+                          env=clean_env(str(home)) | env,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def refused(done, status, text):
-    return done.returncode == status and text in done.stderr and done.stderr.count("\n") == 1 and not done.stdout
+def is_refused(done, status, text):
+    assert done.returncode == status
+    assert text in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not done.stdout
 
 
-with tempfile.TemporaryDirectory(prefix="accel-jupyter-") as name:
-    home = Path(name)
-    there = home / ".local/share/jupyter/kernels/accel/kernel.json"
-    done = accel(home, "install", DEBIAN_PYTHON)
-    kernel = json.loads(there.read_text()) if there.exists() else {}
-    tap.ok(done.returncode == 0 and done.stdout == f"{there}\n" and kernel.get("argv") == [TOOL, "run", "--", DEBIAN_PYTHON, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-           and kernel["language"] == "python", "install: the file, and its path on stdout", done.stdout, done.stderr, kernel)
-    log = home / "log"
-    shown = cells(home, "accel", LIBRARIES, PRODUCT, "import time\nprint('now', flush=True)\ntime.sleep(100)", PRODUCT, "RESTART", LIBRARIES,
-                  env={"ACCEL_CUDA_DIR": TEST_GPU["ACCEL_CUDA_DIR"], "ACCEL_POLICY": "gpu", "ACCEL_LOG": "1", "ACCEL_LOG_FILE": str(log), "JUPYTER_RUNTIME_DIR": name})
-    want = subprocess.run([DEBIAN_PYTHON, "-c", PRODUCT], env=clean_env(name), stdout=subprocess.PIPE, text=True).stdout
-    tap.ok(shown == ["True\n", want, "now\nKeyboardInterrupt", want, "True\n"], "the kernel has libaccel, computes, can be interrupted, and is there again after a restart", *shown)
-    lines = log.read_text() if log.exists() else ""
-    tap.ok(lines.count("sym=cblas_dgemm args=N,N") == 2 and lines.count("ran=gpu0 why=forced") == 2, "its products ran on the GPU", lines)
-    there.write_text(json.dumps(kernel | {"env": {"ACCEL_LOG": "1"}, "interrupt_mode": "message"}))
-    tap.ok(accel(home, "install", "--user", "--display-name=Fast \"Python\"", DEBIAN_PYTHON).returncode == 0 and json.loads(there.read_text())["display_name"] == 'Fast "Python"',
-           "install again: another text", there.read_text())
-    tap.ok(json.loads(there.read_text()) == kernel | {"env": {"ACCEL_LOG": "1"}, "interrupt_mode": "message", "display_name": 'Fast "Python"'}, "what the user has added stays", there.read_text())
-    done = accel(home, "install", "--display-name=\udcffq\u00e9", DEBIAN_PYTHON)
-    tap.ok(done.returncode == 0 and json.loads(there.read_bytes().decode(errors="backslashreplace"))["display_name"] == "?q\u00e9", "and one that is no UTF-8", there.read_bytes())
+@pytest.fixture
+def there(tmp_path):
+    """The file of a kernel that is installed in the home tmp_path."""
+    path = tmp_path / ".local/share/jupyter/kernels/accel/kernel.json"
+    done = accel(tmp_path, "install", DEBIAN_PYTHON)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{path}\n"
+    return path
+
+
+def test_install_writes_the_file(there):
+    kernel = json.loads(there.read_text())
+    assert kernel["argv"] == [TOOL, "run", "--", DEBIAN_PYTHON, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    assert kernel["language"] == "python"
+
+
+def test_the_kernel_has_libaccel_computes_can_be_interrupted_and_restarted(there, tmp_path):
+    log = tmp_path / "log"
+    shown = cells(tmp_path, "accel", LIBRARIES, PRODUCT, "import time\nprint('now', flush=True)\ntime.sleep(100)",
+                  PRODUCT, "RESTART", LIBRARIES,
+                  env={"ACCEL_CUDA_DIR": TEST_GPU["ACCEL_CUDA_DIR"], "ACCEL_POLICY": "gpu", "ACCEL_LOG": "1",
+                       "ACCEL_LOG_FILE": str(log),
+                       "JUPYTER_RUNTIME_DIR": str(tmp_path)})
+    want = subprocess.run([DEBIAN_PYTHON, "-c", PRODUCT], env=clean_env(str(tmp_path)), stdout=subprocess.PIPE,
+                          text=True).stdout
+    assert shown == ["True\n", want, "now\nKeyboardInterrupt", want, "True\n"]
+    lines = log.read_text()
+    assert lines.count("sym=cblas_dgemm args=N,N") == 2
+    assert lines.count("ran=gpu0 why=forced") == 2
+
+
+def test_install_again_leaves_what_the_user_has_added(there, tmp_path):
+    kernel = json.loads(there.read_text()) | {"env": {"ACCEL_LOG": "1"}, "interrupt_mode": "message"}
+    there.write_text(json.dumps(kernel))
+    assert accel(tmp_path, "install", "--user", "--display-name=Fast \"Python\"", DEBIAN_PYTHON).returncode == 0
+    assert json.loads(there.read_text()) == kernel | {"display_name": 'Fast "Python"'}
+
+
+def test_a_display_name_that_is_no_utf_8(there, tmp_path):
+    assert accel(tmp_path, "install", "--display-name=\udcffq\u00e9", DEBIAN_PYTHON).returncode == 0
+    assert json.loads(there.read_bytes().decode(errors="backslashreplace"))["display_name"] == "?q\u00e9"
+
+
+def test_uninstall(there, tmp_path):
     (there.parent / "logo.svg").write_text("<svg/>")
-    done = accel(home, "uninstall")
-    tap.ok(done.returncode == 0 and not done.stdout and not there.exists() and (there.parent / "logo.svg").exists(), "uninstall: the file is gone, what is beside it stays", done.stderr)
-    tap.ok(refused(accel(home, "uninstall"), 1, f"{there}: No such file"), "uninstall again: it is not there")
+    done = accel(tmp_path, "uninstall")
+    assert done.returncode == 0, done.stderr
+    assert not done.stdout
+    assert not there.exists()
+    assert (there.parent / "logo.svg").exists(), "what is beside it stays"
+    is_refused(accel(tmp_path, "uninstall"), 1, f"{there}: No such file")
 
-    # ---- Names and places ----
 
-    for what, options, env, place in (("--prefix", ["--prefix", home / "p", "--name=a.B_c-1"], {}, "p/share/jupyter/kernels/a.B_c-1"), ("XDG_DATA_HOME", [], {"XDG_DATA_HOME": f"{home}/x"}, "x/jupyter/kernels/accel"),
-                                      ("JUPYTER_DATA_DIR", [], {"JUPYTER_DATA_DIR": f"{home}/j", "XDG_DATA_HOME": "/no"}, "j/kernels/accel"),
-                                      ("python3 on the PATH", ["--name=of-path"], {"PATH": f"/no:{home}/bin:/usr/bin", "XDG_DATA_HOME": f"{home}/x"}, "x/jupyter/kernels/of-path")):
-        if what.endswith("PATH"):
-            (home / "bin").mkdir()
-            (home / "bin/python3").symlink_to(DEBIAN_PYTHON)
-        python = [] if what.endswith("PATH") else [DEBIAN_PYTHON]
-        done = accel(home, "install", *options, *python, env=env)
-        file = home / place / "kernel.json"
-        good = done.returncode == 0 and file.exists() and json.loads(file.read_text())["argv"][3] == (f"{home}/bin/python3" if not python else DEBIAN_PYTHON)
-        done = accel(home, "uninstall", *options, env=env)
-        tap.ok(good and done.returncode == 0 and not file.parent.exists(), f"{what}: install, uninstall", done.stderr, os.listdir(home))
+# ---- Names and places ----
 
-    # ---- What is refused ----
 
-    foreign = home / "p/share/jupyter/kernels/python3/kernel.json"
+@pytest.mark.parametrize("options, env, on_path, place", [
+    pytest.param(["--prefix", "HOME/p", "--name=a.B_c-1"], {}, False, "p/share/jupyter/kernels/a.B_c-1", id="--prefix"),
+    pytest.param([], {"XDG_DATA_HOME": "HOME/x"}, False, "x/jupyter/kernels/accel", id="XDG_DATA_HOME"),
+    pytest.param([], {"JUPYTER_DATA_DIR": "HOME/j", "XDG_DATA_HOME": "/no"}, False, "j/kernels/accel",
+                 id="JUPYTER_DATA_DIR"),
+    pytest.param(["--name=of-path"], {"PATH": "/no:HOME/bin:/usr/bin", "XDG_DATA_HOME": "HOME/x"}, True,
+                 "x/jupyter/kernels/of-path",
+                 id="python3 on the PATH")])
+def test_install_and_uninstall(tmp_path, options, env, on_path, place):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python3").symlink_to(DEBIAN_PYTHON)
+    options = [option.replace("HOME", str(tmp_path)) for option in options]
+    env = {name: value.replace("HOME", str(tmp_path)) for name, value in env.items()}
+    done = accel(tmp_path, "install", *options, *([] if on_path else [DEBIAN_PYTHON]), env=env)
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / place / "kernel.json"
+    assert json.loads(file.read_text())["argv"][3] == (f"{tmp_path}/bin/python3" if on_path else DEBIAN_PYTHON)
+    done = accel(tmp_path, "uninstall", *options, env=env)
+    assert done.returncode == 0, done.stderr
+    assert not file.parent.exists()
+
+
+# ---- What is refused ----
+
+
+@pytest.mark.parametrize("action", [["install", DEBIAN_PYTHON], ["uninstall"]], ids=["install", "uninstall"])
+@pytest.mark.parametrize("content",
+                         ['{"argv": ["/usr/bin/python3", "-m", "ipykernel_launcher", "-f", "{connection_file}"]}',
+                                     '{"argv": [1, 2, 3]}', '{"argv": "accel run"}', "[", ""])
+def test_another_s_kernel_stays(tmp_path, action, content):
+    foreign = tmp_path / "p/share/jupyter/kernels/python3/kernel.json"
     foreign.parent.mkdir(parents=True)
-    for content in ('{"argv": ["/usr/bin/python3", "-m", "ipykernel_launcher", "-f", "{connection_file}"]}', '{"argv": [1, 2, 3]}', '{"argv": "accel run"}', "[", ""):
-        foreign.write_text(content)
-        for action in (["install", DEBIAN_PYTHON], ["uninstall"]):
-            done = accel(home, *action, "--prefix", home / "p", "--name", "python3")
-            tap.ok(refused(done, 1, "accel has not made this kernel") and foreign.read_text() == content, f"{action[0]}: another's kernel stays: {content}", done.stderr)
-    (home / "bare").write_text(f"#!/bin/sh\nexec {DEBIAN_PYTHON} -I -S \"$@\"\n")
-    (home / "bare").chmod(0o755)
-    for what, arguments, status, text in (("a Python without ipykernel", ["install", home / "bare"], 1, "bare has no ipykernel"), ("true", ["install", "/bin/true"], 1, "/bin/true is no Python"), ("false", ["install", "/bin/false"], 1, "/bin/false is no Python"),
-                                          ("an empty folder", ["install", "--prefix=", DEBIAN_PYTHON], 2, "--prefix= is empty; allowed: a folder"), ("no such Python", ["install", "no_such_python"], 1, "no such program"),
-                                          ("a name", ["install", "--name=../x", DEBIAN_PYTHON], 2, "--name=../x: allowed"), ("an empty name", ["install", "--name="], 2, "allowed"),
-                                          ("no action", [], 2, "no action: allowed: install, uninstall"), ("another action", ["list"], 2, "list: allowed"),
-                                          ("a folder that cannot be made", ["install", "--prefix=/dev/null", DEBIAN_PYTHON], 1, "Not a directory")):
-        done = accel(home, *arguments)
-        tap.ok(refused(done, status, text), f"refused: {what}", done.returncode, done.stdout, done.stderr)
-    done = accel(home, "install", DEBIAN_PYTHON, env={"HOME": ""})
-    tap.ok(refused(done, 1, "no folder for this user"), "refused: no home", done.stderr)
-tap.done()
+    foreign.write_text(content)
+    is_refused(accel(tmp_path, *action, "--prefix", tmp_path / "p", "--name", "python3"), 1,
+               "accel has not made this kernel")
+    assert foreign.read_text() == content
+
+
+@pytest.mark.parametrize("arguments, status, text", [
+    pytest.param(["install", "/bin/true"], 1, "/bin/true is no Python", id="true"),
+    pytest.param(["install", "/bin/false"], 1, "/bin/false is no Python", id="false"),
+    pytest.param(["install", "--prefix=", DEBIAN_PYTHON], 2, "--prefix= is empty; allowed: a folder",
+                 id="an empty folder"),
+    pytest.param(["install", "no_such_python"], 1, "no such program", id="no such Python"),
+    pytest.param(["install", "--name=../x", DEBIAN_PYTHON], 2, "--name=../x: allowed", id="a name"),
+    pytest.param(["install", "--name="], 2, "allowed", id="an empty name"),
+    pytest.param([], 2, "no action: allowed: install, uninstall", id="no action"),
+    pytest.param(["list"], 2, "list: allowed", id="another action"),
+    pytest.param(["install", "--prefix=/dev/null", DEBIAN_PYTHON], 1, "Not a directory",
+                 id="a folder that cannot be made")])
+def test_refused(tmp_path, arguments, status, text):
+    is_refused(accel(tmp_path, *arguments), status, text)
+
+
+def test_a_python_without_ipykernel(tmp_path):
+    bare = tmp_path / "bare"
+    bare.write_text(f"#!/bin/sh\nexec {DEBIAN_PYTHON} -I -S \"$@\"\n")
+    bare.chmod(0o755)
+    is_refused(accel(tmp_path, "install", bare), 1, "bare has no ipykernel")
+
+
+def test_no_home(tmp_path):
+    is_refused(accel(tmp_path, "install", DEBIAN_PYTHON, env={"HOME": ""}), 1, "no folder for this user")

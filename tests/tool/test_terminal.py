@@ -1,22 +1,33 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """On a terminal, commands that take long say what they are doing; elsewhere they do not."""
 
-import tempfile
+import pytest
 
 from lib.programs import BUILD, TESTS, start
-from lib.tap import Tap
 from lib.terminal import on_terminal
 
 TOOL = str(BUILD / "accel")
 PROGRAM = (str(TESTS / "steps"), "dgemm:20:1")
-tap = Tap()
+RUNS = ("without libaccel", "with another number of threads", "with libaccel")
+CASES = {"diff": ["--"], "estimate": ["--gpu", "H200", "--"]}
+SAYS = {"diff": [f"accel diff: run {n} of 3: the run {which}" for n, which in enumerate(RUNS, 1)],
+        "estimate": [f"accel estimate: {PROGRAM[0]} runs on the CPU; the table follows when it has ended"]}
 
-with tempfile.TemporaryDirectory() as folder:
-    env = {"HOME": folder, "CUDA_VISIBLE_DEVICES": "-1"}
-    for command, says in ((("diff", "--"), [f"accel diff: run {n} of 3: the run {which}" for n, which in ((1, "without libaccel"), (2, "with another number of threads"), (3, "with libaccel"))]),
-                          (("estimate", "--gpu", "H200", "--"), [f"accel estimate: {PROGRAM[0]} runs on the CPU; the table follows when it has ended"])):
-        shown = on_terminal(TOOL, *command, *PROGRAM, stdout=False, stderr=True, env=env).decode().splitlines()
-        tap.ok([line for line in shown if line in says] == says, f"accel {command[0]} on a terminal", *shown)
-        done = start(TOOL, *command, *PROGRAM, env=env)
-        tap.ok(done.returncode == 0 and not any(line in done.stderr + done.stdout for line in says), f"accel {command[0]} elsewhere", done)
-tap.done()
+
+@pytest.fixture
+def env(tmp_path):
+    return {"HOME": str(tmp_path), "CUDA_VISIBLE_DEVICES": "-1"}
+
+
+@pytest.mark.parametrize("command", CASES)
+def test_on_a_terminal(command, env):
+    shown = on_terminal(TOOL, command, *CASES[command], *PROGRAM, stdout=False, stderr=True,
+                        env=env).decode().splitlines()
+    assert [line for line in shown if line in SAYS[command]] == SAYS[command]
+
+
+@pytest.mark.parametrize("command", CASES)
+def test_elsewhere(command, env):
+    done = start(TOOL, command, *CASES[command], *PROGRAM, env=env)
+    assert done.returncode == 0
+    assert not [line for line in SAYS[command] if line in done.stderr + done.stdout]
