@@ -1,26 +1,28 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """The banner: what a log and a summary say once of a process and its machine, when it is known, and of nothing else."""
 
 import os
-import pty
 import re
-import subprocess
-import tempfile
-from pathlib import Path
+
+import pytest
 
 from lib.calibrated import calibrate, keys
 from lib.log import LINE, about, events, parse_json, parse_log, said, summaries, table_of
-from lib.programs import BUILD, DEBIAN_PYTHON, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, clean_env, start
-from lib.tap import Tap
+from lib.programs import BUILD, DEBIAN_PYTHON, LOG, NO_GPU, ROOT, SHIM, TEST_GPU, start
+from lib.terminal import on_terminal
 
 TOOL = str(BUILD / "accel")
-VERSION = Path(ROOT, "VERSION").read_text().strip()
-COMMIT = next((line.split()[1] for line in start(TOOL, "--version").stdout.splitlines() if line.startswith("commit ")), None)
+VERSION = (ROOT / "VERSION").read_text().strip()
 FAST = {**TEST_GPU, "TESTGPU_DELAY_US": "0"}
 BEGIN = "import numpy, os, sys\na = numpy.ones((64, 64))\ndef call(): a @ a\n"
 SOLVE = "numpy.linalg.eigvalsh(a)\n"
+CHILDREN = """import subprocess
+call()
+for i in range(2): subprocess.run([sys.executable, '-c', 'import numpy; a = numpy.ones((64, 64)); a @ a'])
+if os.fork() == 0: call(); os._exit(0)
+os.wait()"""
 TESTGPU = os.path.realpath(BUILD / "testgpu")
-tap = Tap()
+ONE_CALL = ["start", "gpu", "cblas_dgemm"]
 
 
 def python(program, env, **options):
@@ -29,123 +31,233 @@ def python(program, env, **options):
 
 def kinds(text):
     """The lines of a log in text in their order: events by their names, decisions by their symbols."""
-    return [(re.search(r" event=(\w+)", line) or re.search(r" sym=(\w+)", line))[1] for line in text.splitlines() if line.startswith("accel ")]
+    return [(re.search(r" event=(\w+)", line) or re.search(r" sym=(\w+)", line))[1]
+            for line in text.splitlines() if line.startswith("accel ")]
+
+
+def check_form(text):
+    assert not [line for line in text.splitlines() if not LINE.fullmatch(line)]
 
 
 # ---- In text ----
 
-done = python("call(), call()\n" + SOLVE, {**FAST, **LOG})
-tap.ok(kinds(done.stderr) == ["start", "gpu", "cblas_dgemm", "cblas_dgemm", "dsyevd_", "solver", "dsyevd_"], "each part once, before the first decision after it is known", done.stderr)
-tap.ok(all(LINE.fullmatch(line) for line in done.stderr.splitlines()) and len(parse_log(done.stderr)) == 4, "as lines of the log that are no decisions", done.stderr)
-begin, gpu, solver = (events(done.stderr, name)[0] for name in ("start", "gpu", "solver"))
-tap.ok(begin["version"] == VERSION and begin.get("commit") == COMMIT and begin["program"] == "python3" and begin["precision"] == "native", "libaccel, its commit, the program", begin)
-tap.ok(os.path.realpath(begin["cpu_library"]) == begin["cpu_library"] and "blas" in begin["cpu_library"] and begin["cpu_threads"] == "2" and begin["figures"] == "nominal",
-       "the CPU's library, without symbolic links, its threads and figures", begin)
-tap.ok(begin["note"] == "results of a GPU differ from the CPU's in rounding", "that results differ in rounding", begin)
-tap.ok(gpu["gpu"] == "Test GPU" and gpu["driver_library"] == f"{TESTGPU}/libcuda.so.1" and gpu["cublas_library"].startswith(f"{TESTGPU}/libcublas.so.")
-       and gpu["cublas"].isdigit() and gpu["cuda"].isdigit() and gpu["figures"] == "nominal", "the GPU, its driver and cuBLAS", gpu)
-tap.ok(solver["cusolver"].isdigit() and solver["cusolver_library"].startswith(f"{TESTGPU}/libcusolver.so."), "cuSOLVER", solver)
 
-done = python("call()", {**FAST, **LOG, "ACCEL_PRECISION": "emulated,tf32"})
-begin = events(done.stderr, "start")[0]
-tap.ok(begin["precision"] == "emulated,tf32" and begin["note"].endswith("; results are not native: ACCEL_PRECISION"), "a precision that is not native is told", begin)
+@pytest.fixture(scope="module")
+def log():
+    """Of two products and eigenvalues."""
+    return python("call(), call()\n" + SOLVE, {**FAST, **LOG}).stderr
+
+
+def test_each_part_once_before_the_first_decision_after_it_is_known(log):
+    assert kinds(log) == ["start", "gpu", "cblas_dgemm", "cblas_dgemm", "dsyevd_", "solver", "dsyevd_"]
+
+
+def test_as_lines_of_the_log_that_are_no_decisions(log):
+    check_form(log)
+    assert len(parse_log(log)) == 4
+
+
+def test_libaccel_its_commit_the_program(log):
+    begin = events(log, "start")[0]
+    built = start(TOOL, "--version").stdout.splitlines()
+    assert begin["version"] == VERSION
+    assert begin.get("commit") == next((line.split()[1] for line in built if line.startswith("commit ")), None)
+    assert begin["program"] == "python3"
+    assert begin["precision"] == "native"
+    assert begin["note"] == "results of a GPU differ from the CPU's in rounding"
+
+
+def test_the_cpu_s_library_without_symbolic_links_its_threads_and_figures(log):
+    begin = events(log, "start")[0]
+    assert os.path.realpath(begin["cpu_library"]) == begin["cpu_library"]
+    assert "blas" in begin["cpu_library"]
+    assert begin["cpu_threads"] == "2"
+    assert begin["figures"] == "nominal"
+
+
+def test_the_gpu_its_driver_and_cublas(log):
+    gpu = events(log, "gpu")[0]
+    assert gpu["gpu"] == "Test GPU"
+    assert gpu["driver_library"] == f"{TESTGPU}/libcuda.so.1"
+    assert gpu["cublas_library"].startswith(f"{TESTGPU}/libcublas.so.")
+    assert gpu["cublas"].isdigit()
+    assert gpu["cuda"].isdigit()
+    assert gpu["figures"] == "nominal"
+
+
+def test_cusolver(log):
+    solver = events(log, "solver")[0]
+    assert solver["cusolver"].isdigit()
+    assert solver["cusolver_library"].startswith(f"{TESTGPU}/libcusolver.so.")
+
+
+def test_a_precision_that_is_not_native_is_told():
+    begin = events(python("call()", {**FAST, **LOG, "ACCEL_PRECISION": "emulated,tf32"}).stderr, "start")[0]
+    assert begin["precision"] == "emulated,tf32"
+    assert begin["note"].endswith("; results are not native: ACCEL_PRECISION")
+
 
 # ---- No GPU ----
 
-REASONS = {
-    "no device": ({**NO_GPU, "ACCEL_POLICY": "gpu"}, None),
-    "none was asked for": ({**TEST_GPU, "ACCEL_DEVICES": "none"}, "ACCEL_DEVICES=none"),
-    "the policy": ({**TEST_GPU, "ACCEL_POLICY": "cpu"}, "ACCEL_POLICY=cpu"),
-}
-for name, (env, reason) in REASONS.items():
+NOTHING = {"no device": {**NO_GPU, "ACCEL_POLICY": "gpu"}, "none was asked for": {**TEST_GPU, "ACCEL_DEVICES": "none"},
+           "the policy": {**TEST_GPU, "ACCEL_POLICY": "cpu"}}
+REASONS = {"none was asked for": "ACCEL_DEVICES=none", "the policy": "ACCEL_POLICY=cpu"}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_no_gpu_the_reason_once(name, tmp_path):
+    """On stderr, where a message has it if it is no setting's; in a file of its own; in JSON; and in the summary."""
+    env, reason = NOTHING[name], REASONS.get(name)
     done = python("call(), call()", {**env, **LOG})
     messages = [line.removeprefix("accel: no GPU is used: ") for line in said(done)]
-    tap.ok(len(messages) == (reason is None) and [e["reason"] for e in events(done.stderr, "no_gpu")] == ([reason] if reason else []), f"no GPU, {name}: on stderr, the reason once", done.stderr)
-    with tempfile.TemporaryDirectory() as folder:
-        done = python("call(), call()", {**env, **LOG, "ACCEL_LOG_FILE": f"{folder}/log"})
-        text = Path(folder, "log").read_text()
-        reason = reason or messages[0]
-        tap.ok([e["reason"] for e in events(text, "no_gpu")] == [reason] and kinds(text)[:2] == ["start", "no_gpu"], "in a file of its own, too", text)
+    assert len(messages) == (reason is None)
+    assert [e["reason"] for e in events(done.stderr, "no_gpu")] == ([reason] if reason else [])
+    reason = reason or messages[0]
+    python("call(), call()", {**env, **LOG, "ACCEL_LOG_FILE": f"{tmp_path}/log"})
+    text = (tmp_path / "log").read_text()
+    assert [e["reason"] for e in events(text, "no_gpu")] == [reason]
+    assert kinds(text)[:2] == ["start", "no_gpu"]
     done = python("call()", {**env, "ACCEL_LOG": "json"})
-    tap.ok([o["reason"] for o in parse_json(done.stderr) if o.get("event") == "no_gpu"] == [reason], "and in JSON", done.stderr)
+    assert [o["reason"] for o in parse_json(done.stderr) if o.get("event") == "no_gpu"] == [reason]
     done = python("call()", {**env, "ACCEL_SUMMARY": "1"})
-    tap.ok([line for line in about(done.stderr) if line.startswith("accel: no GPU ")] == [f"accel: no GPU    {reason}"], "and in the summary", done.stderr)
+    assert [line for line in about(done.stderr) if line.startswith("accel: no GPU ")] == [f"accel: no GPU    {reason}"]
+
 
 # ---- Once a process, where there is a decision ----
 
-for program in ("pass", "import json"):
-    done = python(program, {**FAST, **LOG, "ACCEL_SUMMARY": "1"})
-    tap.ok(done.stderr == "", "a program without a call has none", done.stderr)
-done = start("/bin/sh", "-c", f"{DEBIAN_PYTHON} -c '{BEGIN}call()'; exit 0", env={**FAST, **LOG})
-tap.ok(kinds(done.stderr).count("start") == 1, "nor has the shell that starts it", done.stderr)
-done = python("call()\nif os.fork() == 0: call(); call(); os._exit(0)\nos.wait(); call()", {**FAST, **LOG})
-by_pid = {}
-for line in done.stderr.splitlines():
-    by_pid.setdefault(re.search(r"pid=(\d+)", line)[1], []).append(line)
-told = {tuple(kinds("\n".join(lines))) for lines in by_pid.values()}
-tap.ok(told == {("start", "gpu", *["cblas_dgemm"] * 2), ("start", "no_gpu", *["cblas_dgemm"] * 2)} and "does not survive a fork" in events(done.stderr, "no_gpu")[0]["reason"],
-       "the child of a fork has its own, with its reason", done.stderr)
-done = python("if os.fork() == 0: call(); os._exit(0)\nos.wait(); call()", {**FAST, **LOG})
-tap.ok(kinds(done.stderr) == ["start", "gpu", "cblas_dgemm"] * 2, "before the GPU was used, the child has a GPU", done.stderr)
-done = python("call(), call()", {**FAST, **LOG, "ACCEL_LOG_MIN_MS": "100000"})
-tap.ok(done.stderr == "", "none without a line", done.stderr)
-done = python("call()", {**FAST, "ACCEL_LOG": "2"})
-tap.ok(kinds(done.stderr)[:2] == ["start", "gpu"] and "h2d" in kinds(done.stderr), "before what moves", done.stderr)
 
-# A terminal gets what a pipe gets.
-main, side = pty.openpty()
-with subprocess.Popen([DEBIAN_PYTHON, "-c", BEGIN + "call()"], env={**clean_env(tempfile.gettempdir()), **FAST, **LOG}, stderr=side) as process:
-    os.close(side)
-    seen = b""
-    try:
-        while chunk := os.read(main, 4096):
-            seen += chunk
-    except OSError:  # the other side is closed
-        pass
-tap.ok(kinds(seen.decode()) == ["start", "gpu", "cblas_dgemm"], "on a terminal", seen.decode())
+@pytest.mark.parametrize("program", ["pass", "import json"])
+def test_a_program_without_a_call_has_none(program):
+    assert python(program, {**FAST, **LOG, "ACCEL_SUMMARY": "1"}).stderr == ""
 
-# ---- Values with blanks ----
 
-with tempfile.TemporaryDirectory() as folder:
-    os.symlink(DEBIAN_PYTHON, f"{folder}/my \"program\"\n")
-    done = start(f"{folder}/my \"program\"\n", "-c", BEGIN + "call()", env={**FAST, **LOG})
-    tap.ok(all(LINE.fullmatch(line) for line in done.stderr.splitlines()) and events(done.stderr, "start")[0]["program"] == 'my "program"\n', "a name with blanks, quotes and a new line is quoted", done.stderr)
+def test_nor_has_the_shell_that_starts_it():
+    done = start("/bin/sh", "-c", f"{DEBIAN_PYTHON} -c '{BEGIN}call()'; exit 0", env={**FAST, **LOG})
+    assert kinds(done.stderr).count("start") == 1
+
+
+def test_the_child_of_a_fork_has_its_own_with_its_reason():
+    done = python("call()\nif os.fork() == 0: call(); call(); os._exit(0)\nos.wait(); call()", {**FAST, **LOG})
+    by_pid = {}
+    for line in done.stderr.splitlines():
+        by_pid.setdefault(re.search(r"pid=(\d+)", line)[1], []).append(line)
+    assert {tuple(kinds("\n".join(lines))) for lines in by_pid.values()} == {
+        ("start", "gpu", *["cblas_dgemm"] * 2), ("start", "no_gpu", *["cblas_dgemm"] * 2)}
+    assert "does not survive a fork" in events(done.stderr, "no_gpu")[0]["reason"]
+
+
+def test_before_the_gpu_was_used_the_child_has_a_gpu():
+    done = python("if os.fork() == 0: call(); os._exit(0)\nos.wait(); call()", {**FAST, **LOG})
+    assert kinds(done.stderr) == ONE_CALL * 2
+
+
+def test_none_without_a_line():
+    assert python("call(), call()", {**FAST, **LOG, "ACCEL_LOG_MIN_MS": "100000"}).stderr == ""
+
+
+def test_before_what_moves():
+    found = kinds(python("call()", {**FAST, "ACCEL_LOG": "2"}).stderr)
+    assert found[:2] == ["start", "gpu"]
+    assert "h2d" in found
+
+
+def test_a_terminal_gets_what_a_pipe_gets():
+    seen = on_terminal(DEBIAN_PYTHON, "-c", BEGIN + "call()", env={**FAST, **LOG}, stdout=False, stderr=True)
+    assert kinds(seen.decode()) == ONE_CALL
+
+
+def test_a_name_with_blanks_quotes_and_a_new_line_is_quoted(tmp_path):
+    name = 'my "program"\n'
+    os.symlink(DEBIAN_PYTHON, tmp_path / name)
+    done = start(f"{tmp_path}/{name}", "-c", BEGIN + "call()", env={**FAST, **LOG})
+    check_form(done.stderr)
+    assert events(done.stderr, "start")[0]["program"] == name
+
 
 # ---- Calibrated figures ----
 
-with tempfile.TemporaryDirectory() as folder:
-    model = f"{folder}/model"
-    calibrate(model, keys(folder), 1000, 1)
-    os.utime(model, (951825600, 951825600))
-    measured = {**FAST, "ACCEL_MODEL": model}
-    done = start("steps", "dgemm:400:2", env={**measured, **LOG})
-    told = {name: events(done.stderr, name)[0] for name in ("start", "gpu")}
-    tap.ok(all((e["figures"], e["calibration"], e["calibrated"]) == ("measured", model, "2000-02-29") for e in told.values()), "a calibration, with its day", done.stderr)
-    done = start("steps", "dgemm:400:2", env={**measured, "ACCEL_LOG": "json"})
-    told = [o for o in parse_json(done.stderr) if o.get("event") in ("start", "gpu")]
-    tap.ok(len(told) == 2 and all((e["figures"], e["calibration"], e["calibrated"]) == ("measured", model, "2000-02-29") for e in told), "in JSON", done.stderr)
-    done = start("steps", "dgemm:400:2", env={**measured, "ACCEL_SUMMARY": "1"})
-    tap.ok(sum(line.endswith(f"; figures of 2000-02-29, {model}") for line in about(done.stderr)) == 2, "in the summary", done.stderr)
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("model"))
+    calibrate(f"{folder}/model", keys(folder), 1000, 1)
+    os.utime(f"{folder}/model", (951825600, 951825600))
+    return f"{folder}/model"
+
+
+def products(model, **env):
+    return start("steps", "dgemm:400:2", env={**FAST, "ACCEL_MODEL": model, **env}).stderr
+
+
+def figures(event):
+    return event["figures"], event["calibration"], event["calibrated"]
+
+
+def test_a_calibration_with_its_day(model):
+    text = products(model, **LOG)
+    for name in ("start", "gpu"):
+        assert figures(events(text, name)[0]) == ("measured", model, "2000-02-29")
+
+
+def test_a_calibration_in_json(model):
+    told = [o for o in parse_json(products(model, ACCEL_LOG="json")) if o.get("event") in ("start", "gpu")]
+    assert [figures(o) for o in told] == [("measured", model, "2000-02-29")] * 2
+
+
+def test_a_calibration_in_the_summary(model):
+    lines = about(products(model, ACCEL_SUMMARY="1"))
+    assert sum(line.endswith(f"; figures of 2000-02-29, {model}") for line in lines) == 2
+
 
 # ---- In a summary ----
 
-done = python("call()\n" + SOLVE, {**FAST, "ACCEL_SUMMARY": "1"})
-first = [line.split()[1] for line in about(done.stderr)]
-tap.ok(first == ["libaccel", "CPU", "GPU", "driver", "cuBLAS", "cuSOLVER"] and f" {VERSION}" in about(done.stderr)[0] and "differ from the CPU's in rounding" in about(done.stderr)[0],
-       "a line for each part", done.stderr)
-tap.ok(all(path in done.stderr for path in (f"{TESTGPU}/libcuda.so.1", f"{TESTGPU}/libcublas.so.", f"{TESTGPU}/libcusolver.so.")) and "2 threads; nominal figures" in done.stderr,
-       "with paths, threads and figures", done.stderr)
-tap.ok(table_of(done.stderr)[0].startswith("accel: summary of "), "behind the table", done.stderr)
-done = python("call()", {**FAST, "ACCEL_SUMMARY": "1", "ACCEL_PRECISION": "emulated"})
-tap.ok("accel: precision emulated: results are not native" in about(done.stderr), "a precision that is not native", done.stderr)
-done = python("call()", {**TEST_GPU, "ACCEL_POLICY": "auto", "ACCEL_SUMMARY": "1"})
-tap.ok(about(done.stderr)[-1].startswith("accel: no GPU    none was started"), "a GPU that was not needed", done.stderr)
-done = python("call()\n" + SOLVE, {**FAST, "ACCEL_SUMMARY": "json"})
-found = summaries(done.stderr)[0]["about"]
-tap.ok([part["event"] for part in found] == ["start", "gpu", "solver"] and found[0]["cpu_threads"] == 2 and found[1]["gpu"] == "Test GPU", "as JSON", *found)
-done = python("call()", {**FAST, **LOG, "ACCEL_SUMMARY": "1"})
-tap.ok(not about(done.stderr) and kinds(done.stderr).count("start") == 1, "a log has told it already", done.stderr)
-CHILDREN = "import subprocess\ncall()\nfor i in range(2): subprocess.run([sys.executable, '-c', 'import numpy; a = numpy.ones((64, 64)); a @ a'])\nif os.fork() == 0: call(); os._exit(0)\nos.wait()"
-done = start(TOOL, "run", "--summary", "--", DEBIAN_PYTHON, "-c", BEGIN + CHILDREN, env={k: v for k, v in FAST.items() if k not in SHIM})
-tap.ok([line.split()[1] for line in about(done.stderr)] == ["libaccel", "CPU", "GPU", "driver", "cuBLAS"] and "4 processes made calls" in done.stderr, "one for all processes of a run", done.stderr)
-tap.done()
+
+@pytest.fixture(scope="module")
+def summary():
+    return python("call()\n" + SOLVE, {**FAST, "ACCEL_SUMMARY": "1"}).stderr
+
+
+def test_a_line_for_each_part(summary):
+    assert [line.split()[1] for line in about(summary)] == ["libaccel", "CPU", "GPU", "driver", "cuBLAS", "cuSOLVER"]
+    assert f" {VERSION}" in about(summary)[0]
+    assert "differ from the CPU's in rounding" in about(summary)[0]
+
+
+def test_with_paths_threads_and_figures(summary):
+    for path in (f"{TESTGPU}/libcuda.so.1", f"{TESTGPU}/libcublas.so.", f"{TESTGPU}/libcusolver.so."):
+        assert path in summary
+    assert "2 threads; nominal figures" in summary
+
+
+def test_behind_the_table(summary):
+    assert table_of(summary)[0].startswith("accel: summary of ")
+
+
+def test_a_precision_that_is_not_native_in_a_summary():
+    done = python("call()", {**FAST, "ACCEL_SUMMARY": "1", "ACCEL_PRECISION": "emulated"})
+    assert "accel: precision emulated: results are not native" in about(done.stderr)
+
+
+def test_a_gpu_that_was_not_needed():
+    done = python("call()", {**TEST_GPU, "ACCEL_POLICY": "auto", "ACCEL_SUMMARY": "1"})
+    assert about(done.stderr)[-1].startswith("accel: no GPU    none was started")
+
+
+def test_as_json():
+    found = summaries(python("call()\n" + SOLVE, {**FAST, "ACCEL_SUMMARY": "json"}).stderr)[0]["about"]
+    assert [part["event"] for part in found] == ["start", "gpu", "solver"]
+    assert found[0]["cpu_threads"] == 2
+    assert found[1]["gpu"] == "Test GPU"
+
+
+def test_a_log_has_told_it_already():
+    done = python("call()", {**FAST, **LOG, "ACCEL_SUMMARY": "1"})
+    assert not about(done.stderr)
+    assert kinds(done.stderr).count("start") == 1
+
+
+def test_one_for_all_processes_of_a_run():
+    done = start(TOOL, "run", "--summary", "--", DEBIAN_PYTHON, "-c", BEGIN + CHILDREN,
+                 env={k: v for k, v in FAST.items() if k not in SHIM})
+    assert [line.split()[1] for line in about(done.stderr)] == ["libaccel", "CPU", "GPU", "driver", "cuBLAS"]
+    assert "4 processes made calls" in done.stderr
