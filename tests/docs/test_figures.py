@@ -1,13 +1,14 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """The figures of docs/performance.md and of README's table are those of the kept run that they name."""
 
 import re
-from pathlib import Path
+
+import pytest
 
 from lib.programs import ROOT
-from lib.tap import Tap
 
-tap = Tap()
+PAGE = (ROOT / "docs/performance.md").read_text()
+README = (ROOT / "README.md").read_text()
 
 
 def rows(text):
@@ -22,42 +23,76 @@ def rows(text):
     return found
 
 
-page = (ROOT / "docs/performance.md").read_text()
-_, *sections = re.split(r"\[this run\]\((.*?)\)", page)
-for run, section in zip(sections[::2], sections[1::2]):
-    section = section.split("[timed one by one]")[0]
-    kept, shown = rows((ROOT / "docs" / run).read_text()), rows(section)
-    tap.ok(len(shown) > 5 and len(kept) > 5, f"docs/performance.md has a table of {run}", len(shown), len(kept))
-    for row, cells in shown.items():
-        tap.ok(row in kept and all(kept[row][name] == value for name, value in cells.items()), f"docs/performance.md: {' '.join(row)} of {run}", cells, kept.get(row))
+# ---- Tables of whole runs ----
 
-# Single calls: a table of text, with a column for each commit.
-link = re.search(r"\[timed one by one\]\((.*?)\)", page)
-commits, single = [], {}
-for line in (ROOT / "docs" / link[1]).read_text().splitlines():
-    words = line.split()
-    if words[:2] == ["call", "n"]:
-        commits = words[2:]
-    elif commits and len(words) == len(commits) + 2 and words[1].isdigit():
-        single[f"`{words[0]}`", words[1]] = words[2:]
-    elif single and not words:
-        break
-shown = rows(page[link.end():])
-tap.ok(len(shown) > 10 and len(single) >= len(shown), "docs/performance.md has a table of single calls", len(shown), len(single))
-for row, cells in shown.items():
-    times = single.get(row, ["-"])
-    now = [time for time in times if time != "-"][-1:]
-    middle = sum(map(float, now[0].split("-"))) / len(now[0].split("-")) if now else 0
-    ratios = [abs(middle / float(cells[of]) - float(cells[ratio])) <= 0.006 for of, ratio in (("floor ms", "now / floor"), ("resident ms", "now / resident")) if cells[of] != "-"]
-    tap.ok(cells["before ms"] == times[0] and [cells["now ms"]] == now and ratios == [True], f"docs/performance.md: {' '.join(row)}, a single call", cells, times)
+# Each run that docs/performance.md names, and the text below it.
+_, *SECTIONS = re.split(r"\[this run\]\((.*?)\)", PAGE)
+RUNS = {run: rows(section.split("[timed one by one]")[0]) for run, section in zip(SECTIONS[::2], SECTIONS[1::2])}
+each_run = pytest.mark.parametrize("run", RUNS)
 
-readme = (ROOT / "README.md").read_text()
-named = Path(re.search(r"\((docs/measurements/.*?\.md)\)", readme)[1])
-kept = rows((ROOT / named).read_text())
-table = re.findall(r"^\| `(\w+)`, n = (\d+) \| (\d+) ms \| (?:(\d+) ms)? ?\| (\d+) ms \|$", readme, re.M)
-tap.ok(len(table) >= 3, "README has a table", table)
-for call, n, *times in table:
-    want = [kept[f"`{call}`", n][name] for name in ("CPU ms", "NVBLAS ms", "libaccel ms")]
-    good = all(not time if value == "-" else time and round(float(value)) == int(time) for time, value in zip(times, want))
-    tap.ok(good, f"README: {call}, n = {n}", times, want)
-tap.done()
+
+@each_run
+def test_the_page_has_a_table_of_the_run(run):
+    assert len(RUNS[run]) > 5
+    assert len(rows((ROOT / "docs" / run).read_text())) > 5
+
+
+@each_run
+def test_its_figures(run):
+    kept = rows((ROOT / "docs" / run).read_text())
+    for row, cells in RUNS[run].items():
+        assert {name: kept[row].get(name) for name in cells} == cells, row
+
+
+# ---- Single calls: a table of text, with a column for each commit ----
+
+LINK = re.search(r"\[timed one by one\]\((.*?)\)", PAGE)
+SHOWN = rows(PAGE[LINK.end():])
+
+
+@pytest.fixture(scope="module")
+def single():
+    """(call, n) -> its times."""
+    commits, found = [], {}
+    for line in (ROOT / "docs" / LINK[1]).read_text().splitlines():
+        words = line.split()
+        if words[:2] == ["call", "n"]:
+            commits = words[2:]
+        elif commits and len(words) == len(commits) + 2 and words[1].isdigit():
+            found[f"`{words[0]}`", words[1]] = words[2:]
+        elif found and not words:
+            break
+    return found
+
+
+def test_the_page_has_a_table_of_single_calls(single):
+    assert len(SHOWN) > 10
+    assert len(single) >= len(SHOWN)
+
+
+@pytest.mark.parametrize("row", SHOWN, ids=" ".join)
+def test_a_single_call(single, row):
+    cells, times = SHOWN[row], single[row]
+    now = [time for time in times if time != "-"][-1]
+    assert cells["before ms"] == times[0]
+    assert cells["now ms"] == now
+    middle = sum(map(float, now.split("-"))) / len(now.split("-"))
+    ((of, ratio),) = [pair for pair in (("floor ms", "now / floor"), ("resident ms", "now / resident"))
+                      if cells[pair[0]] != "-"]
+    assert abs(middle / float(cells[of]) - float(cells[ratio])) <= 0.006
+
+
+# ---- README ----
+
+TABLE = re.findall(r"^\| `(\w+)`, n = (\d+) \| (\d+) ms \| (?:(\d+) ms)? ?\| (\d+) ms \|$", README, re.M)
+
+
+def test_readme_has_a_table():
+    assert len(TABLE) >= 3
+
+
+@pytest.mark.parametrize("call, n, times", [(call, n, times) for call, n, *times in TABLE])
+def test_readme(call, n, times):
+    kept = rows((ROOT / re.search(r"\((docs/measurements/.*?\.md)\)", README)[1]).read_text())[f"`{call}`", n]
+    for time, name in zip(times, ("CPU ms", "NVBLAS ms", "libaccel ms")):
+        assert time == ("" if kept[name] == "-" else str(round(float(kept[name]))))

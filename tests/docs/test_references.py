@@ -1,15 +1,17 @@
-#!/usr/bin/python3 -B
-"""What documents refer to is there: the headings that links lead to, the sources and folders that they name, and of `file.c:function()` the function.
-Pages about internals are short enough to be read at once."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""What documents refer to is there: the headings that links lead to, the sources and folders that they name, and of
+`file.c:function()` the function. Pages about internals are short enough to be read at once."""
 
 import re
 
+import pytest
+
 from lib.programs import ROOT
-from lib.tap import Tap
 
 MOST_WORDS = 1500
 SOURCES = "base|cpu_ref|dispatch|gpu|ops|report|scripts|shim|tests|tool"
-tap = Tap()
+PAGES = [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+INTERNALS = [page for page in PAGES if page.name.startswith("internals")]
 
 
 def anchor(heading):
@@ -34,25 +36,35 @@ def faults_of(page, text):
             yield f"{name} is not there"
 
 
-PAGE = ROOT / "docs/architecture.md"
-for what, text, fault in (
-    ("all that is there", "# A `b`: c\n[x](#a-b-c) `base/text/text.c:text_start()` `gpu/` `tests/NAME/x.c`", None),
-    ("a heading of another page", "[x](limits.md#the-device)", None),
-    ("a heading that is not there", "# A\n[x](#b)", "#b: there is no such heading"),
-    ("a heading that another page does not have", "[x](limits.md#the-devil)", "limits.md#the-devil: there is no such heading"),
-    ("a function that is not there", "`base/text/text.c:text_begin()`", "base/text/text.c:text_begin: it is not there"),
-    ("a source of a function that is not there", "`base/test.c:text_start()`", "base/test.c:text_start: it is not there"),
-    ("a folder that is not there", "`gpu/hip/`", "gpu/hip/ is not there"),
-):
-    faults = list(faults_of(PAGE, text))
-    tap.ok(faults == ([fault] if fault else []), f"{what}: {'seen' if fault else 'nothing to say'}", *faults)
+@pytest.mark.parametrize("text, faults", [
+    pytest.param("# A `b`: c\n[x](#a-b-c) `base/text/text.c:text_start()` `gpu/` `tests/NAME/x.c`", [],
+                 id="all that is there"),
+    pytest.param("[x](limits.md#the-device)", [], id="a heading of another page"),
+    pytest.param("# A\n[x](#b)", ["#b: there is no such heading"], id="a heading that is not there"),
+    pytest.param("[x](limits.md#the-devil)", ["limits.md#the-devil: there is no such heading"],
+                 id="a heading that another page does not have"),
+    pytest.param("`base/text/text.c:text_begin()`", ["base/text/text.c:text_begin: it is not there"],
+                 id="a function that is not there"),
+    pytest.param("`base/test.c:text_start()`", ["base/test.c:text_start: it is not there"],
+                 id="a source that is not there"),
+    pytest.param("`gpu/hip/`", ["gpu/hip/ is not there"], id="a folder that is not there")])
+def test_what_is_seen(text, faults):
+    assert list(faults_of(ROOT / "docs/architecture.md", text)) == faults
 
-pages = [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-for page in pages:
-    faults = list(faults_of(page, page.read_text()))
-    tap.ok(not faults, f"{page.relative_to(ROOT)}", *faults)
-internals = {page: len(page.read_text().split()) for page in pages if page.name.startswith("internals")}
-for page, words in internals.items():
-    tap.ok(words <= MOST_WORDS, f"{page.relative_to(ROOT)}: at most {MOST_WORDS} words", words)
-tap.ok(len(internals) > 10, "there are pages about internals", len(internals))
-tap.done()
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_page(page):
+    assert list(faults_of(page, page.read_text())) == []
+
+
+@pytest.mark.parametrize("page", INTERNALS, ids=name_of)
+def test_a_page_about_internals_is_short(page):
+    assert len(page.read_text().split()) <= MOST_WORDS
+
+
+def test_there_are_pages_about_internals():
+    assert len(INTERNALS) > 10
