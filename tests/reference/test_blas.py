@@ -1,27 +1,42 @@
-#!/usr/bin/python3 -B
-"""The reference BLAS and CBLAS test programs of Levels 2 and 3, unchanged, under libaccel: on the test GPU, without a GPU
-and with ACCEL=0, with OpenBLAS, BLIS and reference BLAS as the original. Among their tests are the error exits: bad
-arguments must reach the program's own handler. With TEST_LONG=1 all programs with each library; else each program's kind (interface, level) once
-with OpenBLAS, each type twice, and one with the others; Level 3 on several devices by one program."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""The reference BLAS and CBLAS test programs of Levels 2 and 3, unchanged, under libaccel: on the test GPU, without a
+GPU and with ACCEL=0, with OpenBLAS, BLIS and reference BLAS as the original. Among their tests are the error exits: bad
+arguments must reach the program's own handler. With TEST_LONG=1 all programs with each library; else each program's
+kind (interface, level) once with OpenBLAS, each type twice, and one with the others; Level 3 on several devices by one
+program."""
 
+import functools
 import itertools
 import re
 import subprocess
 import tempfile
+from collections import namedtuple
 from pathlib import Path
+
+import pytest
 
 from lib.log import parse_log
 from lib.programs import BUILD, LONG, NO_GPU, SHIM, TEST_GPU, TESTS, clean_env
 from lib.split import several
 from lib.table import routine_table
-from lib.tap import Tap
 
 LIBRARIES = {"OpenBLAS": "openblas-pthread", "BLIS": "blis-pthread", "reference": "blas"}
-MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0"}}
+MODES = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}}
 LAPACK = BUILD / "lapack"
-
-tap = Tap()
-rows = list(routine_table("ROUTINE"))
+ROWS = set(routine_table("ROUTINE"))
+# Complex Level 3 is what takes longest.
+SHORT = [("OpenBLAS", "Fortran", 2, "d"), ("OpenBLAS", "Fortran", 2, "z"), ("OpenBLAS", "Fortran", 3, "d"),
+         ("OpenBLAS", "Fortran", 3, "c"),
+         ("OpenBLAS", "CBLAS", 2, "c"), ("OpenBLAS", "CBLAS", 2, "s"), ("OpenBLAS", "CBLAS", 3, "s"),
+         ("BLIS", "CBLAS", 3, "d"),
+         ("reference", "Fortran", 3, "s")]
+PROGRAMS = list(itertools.product(LIBRARIES, ("Fortran", "CBLAS"), (2, 3), "sdcz")) if LONG else SHORT
+# Level 3 on test GPUs that share what can be divided: three, three of unequal speed, and two.
+# Results are those of the same bounds.
+UNEQUAL = {"TESTGPU_ATTRIBUTES": "16=1,13=3/1/2"}
+SHARED = [(devices, how, interface, letter) for (devices, how), interface, letter in
+          itertools.product(((3, {}), (3, UNEQUAL), (2, {})), ("Fortran", "CBLAS"),
+                            "sdcz")] if LONG else [(3, UNEQUAL, "CBLAS", "s")]
 
 
 def run(interface, level, letter, env):
@@ -43,56 +58,95 @@ def verdicts(output):
         len(re.findall(r"FAIL|NOT DETECTED|SUSPECT|\*{4,}", output))
 
 
-def tested(output):
+def routines_in(output):
     """The routines that a program says it has tested, without CBLAS's prefix."""
     return {name.lower().removeprefix("cblas_") for name in re.findall(r"(\w+)\s+PASSED THE", output)}
 
 
-# Level 3 on test GPUs that share what can be divided: three, three of unequal speed, and two.
-# Results are those of the same bounds.
-UNEQUAL = {"TESTGPU_ATTRIBUTES": "16=1,13=3/1/2"}
-for (devices, how), interface, letter in itertools.product(((3, {}), (3, UNEQUAL), (2, {})), ("Fortran", "CBLAS"), "sdcz") if LONG else (((3, UNEQUAL), "CBLAS", "s"),):
-    path = {"LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/{LIBRARIES['OpenBLAS']}"}
-    name = f"{devices} {'unequal ' if how else ''}devices, {interface}, level 3, {letter}"
-    _, native, _ = run(interface, 3, letter, path)
-    code, output, log = run(interface, 3, letter, {**several(devices), **how, **path, "ACCEL_LOG_FILE": "log"})
-    lines = parse_log(log)
-    shared = sum("+" in line["ran"] for line in lines)
-    tap.ok(code == 0 and verdicts(output) == verdicts(native), f"{name}: every test passes",
-           *[line for line in output.splitlines() if re.search("FAIL|NOT DET|SUSP|accel", line)][:5])
-    tap.ok(shared > 100 and not any("cpu+" in line["ran"] or "+cpu" in line["ran"] for line in lines), f"{name}: {shared} of {len(lines)} calls are shared")
+def faults(output):
+    return [line for line in output.splitlines() if re.search("FAIL|NOT DET|SUSP|accel", line)]
 
-# Complex Level 3 is what takes longest.
-SHORT = {"OpenBLAS": [("Fortran", 2, "d"), ("Fortran", 2, "z"), ("Fortran", 3, "d"), ("Fortran", 3, "c"), ("CBLAS", 2, "c"), ("CBLAS", 2, "s"), ("CBLAS", 3, "s")],
-         "BLIS": [("CBLAS", 3, "d")], "reference": [("Fortran", 3, "s")]}
-# Every routine of the table but the extensions of single libraries.
-left = {r for r in rows if not re.search(r"gemm(t|tr|3m|_batch.*)$|^sbgemm$", r)}
 
-for library, folder in LIBRARIES.items():
+def path_of(library):
     # BLIS's threads spin while they wait for each other: slow beside other work.
-    path = {"LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/{folder}", "BLIS_NUM_THREADS": "1"}
-    for interface, level, letter in itertools.product(("Fortran", "CBLAS"), (2, 3), "sdcz") if LONG else SHORT[library]:
-        name = f"{library}, {interface}, level {level}, {letter}"
-        _, native, _ = run(interface, level, letter, path)
-        passed = verdicts(native)
-        tap.ok(passed[0] + passed[1] >= 6 and not passed[2], f"{name}: passes without libaccel", native[-600:])
-        for mode, env in MODES.items():
-            code, output, log = run(interface, level, letter, {**env, **path, "ACCEL_LOG_FILE": "log",
-                                                               "ACCEL_LOG": "1" if mode == "test GPU" else "0"})
-            tap.ok(code == 0 and verdicts(output) == passed, f"{name}, {mode}: every test passes",
-                   *[line for line in output.splitlines() if re.search("FAIL|NOT DET|SUSP|accel", line)][:5])
-            if mode != "test GPU":
-                tap.ok(output == native, f"{name}, {mode}: the same output")
-                continue
-            lines = parse_log(log)
-            prefix, suffix = ("", "_") if interface == "Fortran" else ("cblas_", "")
-            ran = {f["sym"] for f in lines if f["ran"] == "gpu0"}
-            wanted = tested(native) & set(rows)
-            missing = wanted - {s.removeprefix(prefix).removesuffix(suffix) for s in ran}
-            tap.ok(wanted and not missing, f"{name}: every routine ran on the GPU", "missing:", *sorted(missing))
-            other = {f["why"] for f in lines if f["ran"] != "gpu0"}
-            tap.ok(other <= {"empty", "bad_argument"}, f"{name}: what did not is empty or wrong", *other)
-            left -= wanted
-if LONG:
-    tap.ok(not left, "every routine of the reference BLAS in the table was tested", *sorted(left))
-tap.done()
+    return {"LD_LIBRARY_PATH": f"/usr/lib/x86_64-linux-gnu/{LIBRARIES[library]}", "BLIS_NUM_THREADS": "1"}
+
+
+@functools.cache
+def native(library, interface, level, letter):
+    """The output without libaccel."""
+    return run(interface, level, letter, path_of(library))[1]
+
+
+def in_words(program):
+    return "{}, {}, level {}, {}".format(*program)
+
+
+each_program = pytest.mark.parametrize("program", PROGRAMS, ids=in_words)
+
+
+@each_program
+def test_it_passes_without_libaccel(program):
+    passed = verdicts(native(*program))
+    assert passed[0] + passed[1] >= 6, native(*program)[-600:]
+    assert not passed[2]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@each_program
+def test_the_same_output(program, mode):
+    library, *what = program
+    code, output, _ = run(*what, {**MODES[mode], **path_of(library), "ACCEL_LOG_FILE": "log", "ACCEL_LOG": "0"})
+    assert code == 0
+    assert verdicts(output) == verdicts(native(*program)), faults(output)[:5]
+    assert output == native(*program)
+
+
+# lines: decisions.
+OnGpu = namedtuple("OnGpu", "program code output lines")
+
+
+@pytest.fixture(scope="module", params=PROGRAMS, ids=in_words)
+def on_gpu(request):
+    library, *what = request.param
+    env = {**TEST_GPU, "TESTGPU_DELAY_US": "0", **path_of(library), "ACCEL_LOG_FILE": "log", "ACCEL_LOG": "1"}
+    code, output, log = run(*what, env)
+    return OnGpu(request.param, code, output, parse_log(log))
+
+
+def test_every_test_passes_on_the_test_gpu(on_gpu):
+    assert on_gpu.code == 0
+    assert verdicts(on_gpu.output) == verdicts(native(*on_gpu.program)), faults(on_gpu.output)[:5]
+
+
+def test_every_routine_ran_on_the_gpu(on_gpu):
+    prefix, suffix = ("", "_") if on_gpu.program[1] == "Fortran" else ("cblas_", "")
+    ran = {fields["sym"].removeprefix(prefix).removesuffix(suffix) for fields in on_gpu.lines
+           if fields["ran"] == "gpu0"}
+    wanted = routines_in(native(*on_gpu.program)) & ROWS
+    assert wanted
+    assert wanted <= ran
+
+
+def test_what_did_not_is_empty_or_wrong(on_gpu):
+    assert {fields["why"] for fields in on_gpu.lines if fields["ran"] != "gpu0"} <= {"empty", "bad_argument"}
+
+
+@pytest.mark.skipif(not LONG, reason="the long form has all programs")
+def test_every_routine_of_the_reference_blas_in_the_table_was_tested():
+    """Of the table but the extensions of single libraries."""
+    wanted = {routine for routine in ROWS if not re.search(r"gemm(t|tr|3m|_batch.*)$|^sbgemm$", routine)}
+    assert not wanted - set().union(*(routines_in(native(*program)) for program in PROGRAMS))
+
+
+@pytest.mark.parametrize("devices, how, interface, letter", SHARED, ids=lambda value: "equal" if value == {}
+                         else "unequal" if value == UNEQUAL else None)
+def test_level_3_on_several_devices(devices, how, interface, letter):
+    env = {**several(devices), **how, "LD_LIBRARY_PATH": path_of("OpenBLAS")["LD_LIBRARY_PATH"],
+           "ACCEL_LOG_FILE": "log"}
+    code, output, log = run(interface, 3, letter, env)
+    assert code == 0
+    assert verdicts(output) == verdicts(native("OpenBLAS", interface, 3, letter)), faults(output)[:5]
+    ran = [line["ran"] for line in parse_log(log)]
+    assert sum("+" in where for where in ran) > 100
+    assert not [where for where in ran if "cpu+" in where or "+cpu" in where]
