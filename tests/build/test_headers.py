@@ -1,16 +1,17 @@
-#!/usr/bin/python3 -B
-"""gpu/cuda/api/abi.h and the prototypes of gpu/cuda/api/cuda_functions.def are those of NVIDIA's headers, the oldest of CUDA 12 and the newest of CUDA 13: each
-function's type, each constant, each type's size and layout. libaccel is compiled without NVIDIA's headers; what of the tests sees them compiles
-with both generations. They are fetched once."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""gpu/cuda/api/abi.h and the prototypes of gpu/cuda/api/cuda_functions.def are those of NVIDIA's headers, the oldest of
+CUDA 12 and the newest of CUDA 13: each function's type, each constant, each type's size and layout. libaccel is
+compiled without NVIDIA's headers; what of the tests sees them compiles with both generations. They are fetched once."""
 
 import os
 import re
 import subprocess
-import tempfile
+from collections import namedtuple
 from pathlib import Path
 
+import pytest
+
 from lib.programs import BUILD, ROOT
-from lib.tap import Tap
 
 # What these headers do not declare: the library may be newer; CUDA 13's have cuEventElapsedTime and
 # cuMemPrefetchAsync under the names of their second versions alone, and the driver has both.
@@ -23,11 +24,23 @@ SETS = {"oldest": (BUILD / "cuda-oldest/include", "12000", {"cusolverDnXgeev", "
 LATER = {"CUBLAS_FP32_EMULATED_BF16X9_MATH", "CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH", "CU_DEVICE_ATTRIBUTE_MPS_ENABLED"}
 NVIDIAS = "#include <cuda.h>\n#include <cublas_v2.h>\n#include <cusolverDn.h>\n"
 ABI, FUNCTIONS = ROOT / "gpu/cuda/api/abi.h", ROOT / "gpu/cuda/api/cuda_functions.def"
-tap = Tap()
+# What differs, and is to be found: file, text, wrong text.
+MISTAKES = [
+    (ABI, "CUDA_ERROR_DEINITIALIZED = 4", "CUDA_ERROR_DEINITIALIZED = 5"),
+    (ABI, "typedef int CUdevice;", "typedef long CUdevice;"),
+    (ABI, "    size_t srcY;\n", ""), (ABI, "cuMemFree_v2", "cuMemFree_v3"), (ABI, "((CUstream)0x1)", "((CUstream)0x2)"),
+    (ABI, "CUBLAS_GEMM_DEFAULT = -1", "CUBLAS_GEMM_DEFAULT = 1"),
+    (FUNCTIONS, "CUdevice *device, int ordinal", "CUdevice *device, unsigned ordinal"),
+    (FUNCTIONS, "const R *beta, T *c, I ldc\n#define TRMM", "const T *beta, T *c, I ldc\n#define TRMM"),
+    (FUNCTIONS, "OPTIONAL, const char *, cublas", "OPTIONAL, char *, cublas")]
+NAMES = ("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cublas_v2.h", "cublas_api.h", "cusolverDn.h",
+         "cusolver_common.h",
+         "library_types.h", "cuComplex.h")
 
 
 def gcc(*arguments, text=""):
-    done = subprocess.run(["gcc", *map(str, arguments)], cwd=ROOT, input=text, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done = subprocess.run(["gcc", *map(str, arguments)], cwd=ROOT, input=text, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
     return done.stdout, done.stderr, done.returncode
 
 
@@ -38,9 +51,11 @@ def bare(text):
 def prototypes(abi, functions):
     """{the name in the library: (result, arguments)}."""
     rows, said, status = gcc("-E", "-P", "-I.", "-xc", "-", text=f'#include "{abi}"\n' + "".join(
-        f"#define {library}(function, need, result, ...) @@ function @ result @ __VA_ARGS__ @\n" for library in ("DRIVER", "CUBLAS", "CUSOLVER")) + f'#include "{functions}"\n')
+        f"#define {library}(function, need, result, ...) @@ function @ result @ __VA_ARGS__ @\n"
+        for library in ("DRIVER", "CUBLAS", "CUSOLVER")) + f'#include "{functions}"\n')
     assert status == 0, said
-    return {name: (result, arguments) for name, result, arguments in re.findall(r"@@\s*(\w+)\s*@([^@]*)@([^@]*)@", rows)}
+    return {name: (result, arguments) for name, result, arguments in re.findall(r"@@\s*(\w+)\s*@([^@]*)@([^@]*)@",
+                                                                                rows)}
 
 
 def comparison(abi, rows, declared):
@@ -56,73 +71,92 @@ def comparison(abi, rows, declared):
     lines = [NVIDIAS, "#include <stddef.h>"]
     lines += [f'_Static_assert(__builtin_types_compatible_p(__typeof__(&{name}), {result} (*)({arguments})), "{name}");'
               for name, (result, arguments) in rows.items() if name in declared]
-    lines += [f"enum {{ nvidias_{name} = (int)(intptr_t){name} }};" for name in values] + [f"typedef {name} nvidias_{name};" for name in types]
+    lines += [f"enum {{ nvidias_{name} = (int)(intptr_t){name} }};"
+              for name in values] + [f"typedef {name} nvidias_{name};" for name in types]
     lines += [f"#undef {name}" for name in re.findall(r"#define (\w+)", text)]
-    lines += [f"#define {name} our_{name}" for name in values + types if f"#define {name} " not in text] + [f'#include "{abi}"']
+    lines += [f"#define {name} our_{name}" for name in values + types
+              if f"#define {name} " not in text] + [f'#include "{abi}"']
     lines += [f"enum {{ our_{name} = (int)(intptr_t){name} }};" for name in values if f"#define {name} " in text]
     lines += [f'_Static_assert((int)our_{name} == (int)nvidias_{name}, "{name}");' for name in values]
-    lines += [f'_Static_assert(sizeof(our_{name}) == sizeof(nvidias_{name}) && (((our_{name})-1 < 0) == ((nvidias_{name})-1 < 0)), "{name}");' for _, name in enums]
+    lines += [f'_Static_assert(sizeof(our_{name}) == sizeof(nvidias_{name}) && (((our_{name})-1 < 0) == '
+              f'((nvidias_{name})-1 < 0)), "{name}");' for _, name in enums]
     lines += [f'_Static_assert(__builtin_types_compatible_p(our_{name}, nvidias_{name}), "{name}");' for name in plain]
     for body, name in structs:
-        lines.append(f'_Static_assert(sizeof(our_{name}) == sizeof(nvidias_{name}) && _Alignof(our_{name}) == _Alignof(nvidias_{name}), "{name}");')
+        lines.append(f'_Static_assert(sizeof(our_{name}) == sizeof(nvidias_{name}) && _Alignof(our_{name}) == '
+                     f'_Alignof(nvidias_{name}), "{name}");')
         # What old headers reserve, newer ones have names for.
         for member in [m for m in re.findall(r"(\w+)(?:\[\d+\])?;", body) if m != "reserved"]:
             lines.append(f'_Static_assert(offsetof(our_{name}, {member}) == offsetof(nvidias_{name}, {member}) && '
-                         f'sizeof(((our_{name} *)0)->{member}) == sizeof(((nvidias_{name} *)0)->{member}), "{name}.{member}");')
+                         f'sizeof(((our_{name} *)0)->{member}) == sizeof(((nvidias_{name} *)0)->{member}), '
+                         f'"{name}.{member}");')
     return "\n".join(lines) + "\n", len(values), len(types)
 
 
-def compares(include, declared, absent, abi=ABI, functions=FUNCTIONS):
+# Of a generation: its folder, the names that it declares, and those of functions that it does not.
+Headers = namedtuple("Headers", "include declared absent")
+
+
+@pytest.fixture(scope="module", params=SETS)
+def headers(request):
+    include, version, absent = SETS[request.param]
+    found = re.search(r"#define CUDA_VERSION (\d+)", (include / "cuda.h").read_text())[1]
+    assert found == version, "scripts/install-deps headers fetches them"
+    text, _, _ = gcc("-E", "-P", "-isystem", include, "-xc", "-", text=NVIDIAS)
+    return Headers(include, set(re.findall(r"\w+", text)), absent)
+
+
+def compared(headers, abi=ABI, functions=FUNCTIONS):
     """Whether functions, types and constants are those of the headers, and what the compiler says if not."""
     rows = prototypes(abi, functions)
-    if set(rows) - declared != absent or len(rows) < 300:
-        return False, f"{len(rows)} functions, not declared: {set(rows) - declared}"
-    text, values, types = comparison(abi, rows, declared)
-    _, said, status = gcc("-std=c11", "-Wall", "-Werror", "-fsyntax-only", "-I.", "-isystem", include, "-xc", "-", text=text)
+    if set(rows) - headers.declared != headers.absent or len(rows) < 300:
+        return False, f"{len(rows)} functions, not declared: {set(rows) - headers.declared}"
+    text, values, types = comparison(abi, rows, headers.declared)
+    _, said, status = gcc("-std=c11", "-Wall", "-Werror", "-fsyntax-only", "-I.", "-isystem", headers.include, "-xc",
+                          "-", text=text)
     return status == 0 and values > 70 and types > 35, said
 
 
-# ---- NVIDIA's headers ----
+def test_functions_constants_and_types_are_those_of_gpu_cuda(headers):
+    same, said = compared(headers)
+    assert same, said[:2000]
 
-seers = [path.relative_to(ROOT) for folder in ("fixtures/calls", "fixtures/cuda", "proof") for path in sorted((ROOT / "tests" / folder).glob("*.c"))
-         if re.search(r'#include (<cuda\.h>|"tests/lib/must\.h"|"driver\.h")', path.read_text())]
-for name, (include, version, absent) in SETS.items():
-    header = include / "cuda.h"
-    found = re.search(r"#define CUDA_VERSION (\d+)", header.read_text())[1] if header.exists() else None
-    if not tap.ok(found == version, f"{name} headers: CUDA {version} (scripts/install-deps headers fetches them)", found):
-        continue
-    text, _, _ = gcc("-E", "-P", "-isystem", include, "-xc", "-", text=NVIDIAS)
-    declared = set(re.findall(r"\w+", text))
-    same, said = compares(include, declared, absent)
-    tap.ok(same, f"{name} headers: functions, constants and types are those of gpu/cuda/", said[:2000])
-    _, said, status = gcc("-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I.", f"-I{BUILD}", "-isystem", include, *seers)
-    tap.ok(len(seers) > 5 and status == 0, f"{name} headers: tests' programs with CUDA of their own compile", len(seers), said[:2000])
 
-    with tempfile.TemporaryDirectory(dir=BUILD, prefix="headers-") as folder:
-        missed = []
-        mistakes = [(ABI, "CUDA_ERROR_DEINITIALIZED = 4", "CUDA_ERROR_DEINITIALIZED = 5"), (ABI, "typedef int CUdevice;", "typedef long CUdevice;"),
-                    (ABI, "    size_t srcY;\n", ""), (ABI, "cuMemFree_v2", "cuMemFree_v3"), (ABI, "((CUstream)0x1)", "((CUstream)0x2)"),
-                    (ABI, "CUBLAS_GEMM_DEFAULT = -1", "CUBLAS_GEMM_DEFAULT = 1"), (FUNCTIONS, "CUdevice *device, int ordinal", "CUdevice *device, unsigned ordinal"),
-                    (FUNCTIONS, "const R *beta, T *c, I ldc\n#define TRMM", "const T *beta, T *c, I ldc\n#define TRMM"),
-                    (FUNCTIONS, "OPTIONAL, const char *, cublas", "OPTIONAL, char *, cublas")]
-        for path, right, wrong in mistakes:
-            text = path.read_text()
-            changed = Path(folder) / path.name
-            changed.write_text(text.replace(right, wrong))
-            if text.count(right) != 1 or compares(include, declared, absent, **{"abi" if path == ABI else "functions": changed})[0]:
-                missed.append(right)
-        tap.ok(same and not missed, f"{name} headers: what differs is found", *missed)
+def test_programs_of_tests_with_cuda_of_their_own_compile(headers):
+    seers = [path.relative_to(ROOT) for folder in ("fixtures/calls", "fixtures/cuda", "proof")
+             for path in sorted((ROOT / "tests" / folder).glob("*.c"))
+             if re.search(r'#include (<cuda\.h>|"tests/lib/must\.h"|"driver\.h")', path.read_text())]
+    _, said, status = gcc("-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I.", f"-I{BUILD}", "-isystem",
+                          headers.include, *seers)
+    assert len(seers) > 5
+    assert status == 0, said[:2000]
+
+
+@pytest.mark.parametrize("path, right, wrong", MISTAKES, ids=[right.strip() for _, right, _ in MISTAKES])
+def test_what_differs_is_found(headers, tmp_path, path, right, wrong):
+    same, said = compared(headers)
+    assert same, said[:2000]
+    text = path.read_text()
+    assert text.count(right) == 1
+    changed = tmp_path / path.name
+    changed.write_text(text.replace(right, wrong))
+    assert not compared(headers, **{"abi" if path == ABI else "functions": changed})[0]
+
 
 # ---- The build has no need of them ----
 
-with tempfile.TemporaryDirectory(dir=BUILD, prefix="headers-") as folder:
-    for name in ("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cublas_v2.h", "cublas_api.h", "cusolverDn.h", "cusolver_common.h", "library_types.h", "cuComplex.h"):
-        (Path(folder) / name).write_text("#error a header of NVIDIA's\n")
-    sources = [path.relative_to(ROOT) for path in sorted((ROOT / "gpu").glob("**/*.c"))]
-    _, said, status = gcc("-M", "-I.", f"-I{BUILD}", "-isystem", folder, *sources)
-    tap.ok(len(sources) > 30 and status == 0, "gpu/ is compiled without NVIDIA's headers", len(sources), said[:1000])
 
-done = subprocess.run(["scripts/install-deps", "headers"], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                      env={**os.environ, "BUILD": str(BUILD), "PIP_NO_INDEX": "1"})
-tap.ok(done.returncode == 0 and not done.stdout, "headers that are there are not fetched again", done.stdout)
-tap.done()
+def test_gpu_is_compiled_without_nvidia_s_headers(tmp_path):
+    for name in NAMES:
+        (tmp_path / name).write_text("#error a header of NVIDIA's\n")
+    sources = [path.relative_to(ROOT) for path in sorted((ROOT / "gpu").glob("**/*.c"))]
+    _, said, status = gcc("-M", "-I.", f"-I{BUILD}", "-isystem", tmp_path, *sources)
+    assert len(sources) > 30
+    assert status == 0, said[:1000]
+
+
+def test_headers_that_are_there_are_not_fetched_again():
+    done = subprocess.run(["scripts/install-deps", "headers"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT,
+                          env={**os.environ, "BUILD": str(BUILD), "PIP_NO_INDEX": "1"})
+    assert done.returncode == 0
+    assert not done.stdout

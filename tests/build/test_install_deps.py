@@ -1,46 +1,69 @@
-#!/usr/bin/python3 -B
-"""scripts/install-deps with an apt-get and a dpkg that only write down how they are called: what an installation that was cut off has left is
-finished before apt-get, which refuses everything until then."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""scripts/install-deps with an apt-get and a dpkg that only write down how they are called: what an installation that
+was cut off has left is finished before apt-get, which refuses everything until then."""
 
 import os
 import subprocess
-import tempfile
-from pathlib import Path
+
+import pytest
 
 from lib.programs import ROOT
-from lib.tap import Tap
 
-tap = Tap()
 WRITTEN = """#!/bin/sh
 echo "${0##*/} $*" >>"$CALLS"
 [ "${0##*/}" != "$FAILS" ] || exit 1
 """
 
-with tempfile.TemporaryDirectory() as folder:
-    folder = Path(folder)
-    calls, updates = folder / "calls", folder / "admin/updates"
+
+@pytest.fixture
+def install(tmp_path):
+    """What runs it, and returns the process and the calls of apt-get and dpkg; left: of an installation that was cut
+    off; fails: which program."""
+    calls, updates = tmp_path / "calls", tmp_path / "admin/updates"
     updates.mkdir(parents=True)
     for name in ("apt-get", "dpkg", "dpkg-query", "sudo"):
-        (folder / name).write_text(WRITTEN if name != "sudo" else '#!/bin/sh\nexec "$@"\n')
-        (folder / name).chmod(0o755)
+        (tmp_path / name).write_text(WRITTEN if name != "sudo" else '#!/bin/sh\nexec "$@"\n')
+        (tmp_path / name).chmod(0o755)
 
-    def install(fails=""):
+    def install(left=True, fails=""):
         calls.write_text("")
-        done = subprocess.run(["scripts/install-deps", "fuzz"], cwd=ROOT, text=True, capture_output=True, stdin=subprocess.DEVNULL, env={
-            **os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(calls), "FAILS": fails, "DPKG_ADMINDIR": str(folder / "admin")})
+        if left:
+            (updates / "0000").touch()
+        env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLS": str(calls), "FAILS": fails,
+               "DPKG_ADMINDIR": str(tmp_path / "admin")}
+        done = subprocess.run(["scripts/install-deps", "fuzz"], cwd=ROOT, text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL, env=env)
         return done, [line for line in calls.read_text().splitlines() if not line.startswith("dpkg-query ")]
 
-    done, made = install()
-    tap.ok(done.returncode == 0 and [line.split()[:3] for line in made] == [["apt-get", "-q", "update"], ["apt-get", "-q", "install"]] and not done.stderr,
-           "what is missing is installed", *made, done.stderr)
-    (updates / "0000").touch()
-    done, after = install()
-    tap.ok(done.returncode == 0 and after == ["dpkg --configure -a", *made], "after what an interrupted installation has left", *after, done.stderr)
-    tap.ok(done.stderr == "install-deps: an earlier installation was interrupted; finishing it first: dpkg --configure -a\n", "and a line says so", done.stderr)
-    done, after = install(fails="dpkg")
-    tap.ok(done.returncode == 0 and after == ["dpkg --configure -a", *made] and "could not be configured" in done.stderr,
-           "apt-get has the last word of packages that dpkg cannot configure", *after, done.stderr)
-    done, after = install(fails="apt-get")
-    tap.ok(done.returncode != 0 and after == ["dpkg --configure -a", made[0]], "a failure of apt-get's is the script's", *after, done.stderr)
+    return install
 
-tap.done()
+
+def test_what_is_missing_is_installed(install):
+    done, made = install(left=False)
+    assert done.returncode == 0
+    assert [line.split()[:3] for line in made] == [["apt-get", "-q", "update"], ["apt-get", "-q", "install"]]
+    assert not done.stderr
+
+
+def test_after_what_an_interrupted_installation_has_left_and_a_line_says_so(install):
+    _, made = install(left=False)
+    done, after = install()
+    assert done.returncode == 0
+    assert after == ["dpkg --configure -a", *made]
+    assert done.stderr == "install-deps: an earlier installation was interrupted; finishing it first: dpkg " \
+                          "--configure -a\n"
+
+
+def test_apt_get_has_the_last_word_of_packages_that_dpkg_cannot_configure(install):
+    _, made = install(left=False)
+    done, after = install(fails="dpkg")
+    assert done.returncode == 0
+    assert after == ["dpkg --configure -a", *made]
+    assert "could not be configured" in done.stderr
+
+
+def test_a_failure_of_apt_get_s_is_the_script_s(install):
+    _, made = install(left=False)
+    done, after = install(fails="apt-get")
+    assert done.returncode != 0
+    assert after == ["dpkg --configure -a", made[0]]
