@@ -1,11 +1,16 @@
-"""Runs a suite without libaccel and with it, and says as TAP whether all is the same."""
+"""Runs a suite without libaccel and with it, and compares."""
 
 import collections
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
-from session import MODES, run_session
-from verdict import END, EXCEPTIONS, different, read_exceptions, settle, stale
+from suites.session import MODES, run_session
+from suites.verdict import END, EXCEPTIONS, different, read_exceptions, settle, stale
+
+# whole: whether it runs without libaccel. native: that run. counts: outcome -> its number of tests.
+# new: tests whose outcomes differ, and how; notes: such as need not be mended; stale: exceptions
+# that are not needed. gpu: routine -> calls that ran there. bad: how the GPU failed or was misused.
+Compared = collections.namedtuple("Compared", "whole native counts new notes stale gpu bad")
 
 
 def both(paths, folder, **options):
@@ -15,7 +20,7 @@ def both(paths, folder, **options):
         return [run.result() for run in runs]
 
 
-def check_suite(tap, name, paths, folder, exceptions=EXCEPTIONS, **options):
+def compare(paths, folder, exceptions=EXCEPTIONS, **options):
     """paths: files, folders or classes that pytest is given. folder: kept, for what pytest printed."""
     shutil.rmtree(folder, ignore_errors=True)
     native, libaccel = both(paths, folder, **options)
@@ -27,20 +32,9 @@ def check_suite(tap, name, paths, folder, exceptions=EXCEPTIONS, **options):
         return {i: (one.outcomes.get(i), two.outcomes.get(i)) for i in ids}
 
     counts = collections.Counter(v for k, v in native.outcomes.items() if k != END)
-    whole = native.outcomes[END] == "clean" and counts["passed"] > 0
-    tap.ok(whole, f"{name}: runs without libaccel", native.outcomes[END], native.output)
-    tap.note(f"{name}: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items())))
-
     real, notes = settle(native, libaccel, different(native, libaccel), run_again)
     known = read_exceptions(exceptions)
-    new = [f"{test}: {outcomes}" for test, outcomes in real.items() if test not in known]
-    tap.ok(not new, f"{name}: every test has the same outcome under libaccel", f"{len(new)} differ; see {folder}", *new)
-    for note in notes + [f"exception: {test}: {known[test]}" for test in real if test in known]:
-        tap.note(f"{name}: {note}")
-    old = stale(known, paths, native, libaccel, real)
-    tap.ok(not old, f"{name}: every exception is needed", *old)
-
-    tap.ok(libaccel.gpu, f"{name}: calls ran on the GPU")
-    for symbol, calls in sorted(libaccel.gpu.items()):
-        tap.note(f"{name}: {symbol}: {calls} calls on the GPU")
-    tap.ok(not libaccel.bad, f"{name}: the GPU never failed, and was never misused", *libaccel.bad)
+    return Compared(whole=native.outcomes[END] == "clean" and counts["passed"] > 0, native=native, counts=counts,
+                    new=[f"{test}: {outcomes}" for test, outcomes in real.items() if test not in known],
+                    notes=notes + [f"exception: {test}: {known[test]}" for test in real if test in known],
+                    stale=stale(known, paths, native, libaccel, real), gpu=libaccel.gpu, bad=libaccel.bad)

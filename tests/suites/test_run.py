@@ -1,13 +1,12 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """The comparison of suites itself: a small suite of whose tests some differ under libaccel."""
 
-import contextlib
-import io
-import tempfile
-from pathlib import Path
+import subprocess
 
-from check import check_suite
-from lib.tap import Tap
+import pytest
+
+from lib.programs import ROOT
+from suites.check import compare
 
 SUITE = """
 import os, signal, time
@@ -50,43 +49,63 @@ test_other.py::test_gone  # not in this run
 """
 
 
-def check(folder, **options):
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
-        check_suite(Tap(), "it", folder=folder / "out", root=folder, exceptions=folder / "exceptions", hypothesis=False, **options)
-    return text.getvalue()
+def compared(folder, suite, exceptions="", paths=["test_it.py"], **options):
+    (folder / "test_it.py").write_text(suite)
+    (folder / "exceptions").write_text(exceptions)
+    return compare(paths, folder / "out", root=folder, exceptions=folder / "exceptions", hypothesis=False, **options)
 
 
-tap = Tap()
-with tempfile.TemporaryDirectory(prefix="accel-suite-") as temporary:
-    folder = Path(temporary)
-    (folder / "test_it.py").write_text(SUITE)
-    (folder / "exceptions").write_text(EXCEPTIONS)
-    text = check(folder, paths=["test_it.py"], limit=10)
-    tap.ok("\nnot ok 2 - it: every test has" in text and "#   5 differ" in text, "differences are found", text)
-    for name, shown in {
-        "fails": "passed without, failed with libaccel",
-        "skips": "passed without, skipped with libaccel",
-        "segfaults": "passed without, SIGSEGV with libaccel",
-        "hangs": "passed without, hung with libaccel",
-        "last": "failed without, passed with libaccel",
-    }.items():
-        tap.ok(f"#   test_it.py::test_{name}: {shown}" in text, f"{name}: {shown}", text)
-    for name, shown in {"once": "differed once, not again", "unstable": "not stable without libaccel",
-                        "excepted": "exception"}.items():
-        tap.ok(any(shown in line and f"::test_{name}:" in line for line in text.splitlines()), f"{name}: {shown}", text)
-    for name in "forks", "address":
-        tap.ok(f"test_{name}" not in text, f"{name}: no difference", text)
-    tap.ok("not ok 3 - it: every exception is needed" in text, "entries that are not needed are found", text)
-    tap.ok("test_it.py::test_product: passed with and without libaccel" in text, "one that does not differ", text)
-    tap.ok("test_it.py::test_gone: there is no such test" in text, "one that is not there", text)
-    tap.ok("test_other.py" not in text, "not one that is not in this run", text)
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return compared(tmp_path_factory.mktemp("suite"), SUITE, EXCEPTIONS, limit=10)
 
-    # Without a product nothing proves that the GPU was used.
-    (folder / "test_it.py").write_text("def test_nothing(): pass\n")
-    (folder / "exceptions").write_text("")
-    text = check(folder, paths=["test_it.py"])
-    tap.ok("not ok 4 - it: calls ran on the GPU" in text and text.count("not ok") == 1, "a suite without a call", text)
-    text = check(folder, paths=["test_missing.py"])
-    tap.ok("not ok 1 - it: runs without libaccel" in text, "a suite that is not there", text)
-tap.done()
+
+def test_differences_are_found(found):
+    assert len(found.new) == 5
+
+
+@pytest.mark.parametrize("name, shown", [
+    ("fails", "passed without, failed with libaccel"), ("skips", "passed without, skipped with libaccel"),
+    ("segfaults", "passed without, SIGSEGV with libaccel"), ("hangs", "passed without, hung with libaccel"),
+    ("last", "failed without, passed with libaccel")])
+def test_a_difference(found, name, shown):
+    assert [line for line in found.new if line.startswith(f"test_it.py::test_{name}: {shown}")]
+
+
+@pytest.mark.parametrize("name, shown", [("once", "differed once, not again"),
+                                         ("unstable", "not stable without libaccel"),
+                                         ("excepted", "exception")])
+def test_what_is_none(found, name, shown):
+    assert [line for line in found.notes if shown in line and f"::test_{name}:" in line]
+
+
+@pytest.mark.parametrize("name", ["forks", "address"])
+def test_no_difference(found, name):
+    assert not [line for line in found.new + found.notes + found.stale if f"test_{name}" in line]
+
+
+def test_entries_that_are_not_needed_are_found(found):
+    """One that does not differ, one that is not there; not one that is not in this run."""
+    assert sorted(found.stale) == ["test_it.py::test_gone: there is no such test",
+                                   "test_it.py::test_product: passed with and without libaccel"]
+
+
+def test_a_suite_without_a_call(tmp_path):
+    """Without a product nothing proves that the GPU was used."""
+    found = compared(tmp_path, "def test_nothing(): pass\n")
+    assert found.whole
+    assert not found.gpu
+    assert not found.new
+    assert not found.stale
+    assert not found.bad
+
+
+def test_a_suite_that_is_not_there(tmp_path):
+    assert not compared(tmp_path, "def test_nothing(): pass\n", paths=["test_missing.py"]).whole
+
+
+def test_a_suite_that_nobody_knows():
+    done = subprocess.run([ROOT / "tests/suites/run", "such"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
+    assert done.returncode == 2
+    assert "no such suite: such\n" in done.stdout
