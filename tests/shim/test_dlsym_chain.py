@@ -1,16 +1,14 @@
-#!/usr/bin/python3 -B
-"""Other preloads with a dlsym of their own, behind libaccel and before it: each of the program's look-ups asks them once, as without libaccel."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""Other preloads with a dlsym of their own, behind libaccel and before it: each of the program's look-ups asks them
+once, as without libaccel."""
 
 import subprocess
-import tempfile
-from pathlib import Path
+
+import pytest
 
 from lib.log import said
 from lib.programs import LOG, NO_GPU, SHIM, TEST_GPU, start
-from lib.tap import Tap
 
-tap = Tap()
-folder = tempfile.TemporaryDirectory(prefix="accel-chain-")
 MODES = {"ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU, "test GPU": {**TEST_GPU, **LOG, "TESTGPU_DELAY_US": "0"}}
 COUNTS = '''
 #define _GNU_SOURCE
@@ -64,15 +62,6 @@ int main(void)
     return 0;
 }
 '''
-
-
-def build(source, name, *flags):
-    path = Path(folder.name, name)
-    done = subprocess.run(["gcc", "-O1", "-xc", "-", "-o", path, *flags, "-ldl"], input=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    tap.ok(done.returncode == 0, f"{name} is built", done.stdout[-500:])
-    return str(path)
-
-
 # It finds the next dlvsym by dlsym, at its first call.
 ASKS = '''
 #define _GNU_SOURCE
@@ -90,29 +79,63 @@ void *dlvsym(void *handle, const char *name, const char *version)
     return found;
 }
 '''
+LIBRARY = ("-shared", "-fPIC")
 
-one, two = (build(COUNTS, name, "-DNAME=counted", "-shared", "-fPIC") for name in ("libone.so", "libtwo.so"))
-program = build(PROGRAM, "program", "-Wl,-z,dynamic-undefined-weak", "-fPIC", "-pie")
-for name, before, after in (("behind libaccel", [], [one]), ("before libaccel", [one], []), ("both", [one], [two]), ("two behind libaccel", [], [one, two])):
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """build(source, name, flag...): the path of what it has built."""
+    folder = tmp_path_factory.mktemp("chain")
+
+    def build(source, name, *flags):
+        done = subprocess.run(["gcc", "-O1", "-xc", "-", "-o", folder / name, *flags, "-ldl"], input=source,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert done.returncode == 0, done.stdout[-500:]
+        return str(folder / name)
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def program(build):
+    return build(PROGRAM, "program", "-Wl,-z,dynamic-undefined-weak", "-fPIC", "-pie")
+
+
+@pytest.fixture(scope="module")
+def libraries(build):
+    return [build(COUNTS, name, "-DNAME=counted", *LIBRARY) for name in ("libone.so", "libtwo.so")]
+
+
+# Which of the libraries come before libaccel, and which behind it.
+PLACES = {
+    "behind libaccel": ([], [0]), "before libaccel": ([0], []), "both": ([0], [1]), "two behind libaccel": ([], [0, 1])
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("place", PLACES)
+def test_each_look_up_is_counted_once(place, mode, program, libraries):
+    before, after = ([libraries[i] for i in numbers] for numbers in PLACES[place])
     native = start(program, env={"LD_PRELOAD": ":".join(before + after)})
-    tap.ok(native.returncode == 0 and "counted 1018" in native.stdout, f"{name}: counted without libaccel", native.stdout, native.stderr)
-    for mode, env in MODES.items():
-        done = start(program, env={**env, "LD_PRELOAD": ":".join([*before, env["LD_PRELOAD"], *after])})
-        # One that comes first asks the C library itself: in the global scope that finds libaccel's
-        # functions, also where there is no BLAS.
-        found, wanted = ([line for line in d.stdout.splitlines() if not before or line[:2] not in ("0 ", "1 ")] for d in (done, native))
-        tap.ok(done.returncode == 0 and found == wanted and not said(done), f"{name}, {mode}: each look-up is counted once", done.returncode,
-               *set(found) ^ set(wanted), done.stderr[-300:])
-asks = build(ASKS, "libasks.so", "-shared", "-fPIC")
-native = start(program, env={"LD_PRELOAD": asks})
-tap.ok(native.returncode == 0 and "2 dgemm_ 1" in native.stdout,
-       "a dlvsym that asks dlsym, without libaccel", native.returncode, native.stdout,
-       native.stderr)
-for mode, env in MODES.items():
-    ours = env["LD_PRELOAD"]
-    for name, preloads in ("behind libaccel", [ours, asks]), ("before libaccel", [asks, ours]):
-        done = start(program, env={**env, "LD_PRELOAD": ":".join(preloads)})
-        tap.ok((done.returncode, done.stdout) == (0, native.stdout),
-               f"a dlvsym that asks dlsym, {name}, {mode}", done.returncode, done.stdout,
-               done.stderr[-300:])
-tap.done()
+    done = start(program, env={**MODES[mode], "LD_PRELOAD": ":".join([*before, MODES[mode]["LD_PRELOAD"], *after])})
+    # One that comes first asks the C library itself: in the global scope that finds libaccel's
+    # functions, also where there is no BLAS.
+    found, wanted = ([line for line in d.stdout.splitlines() if not before or line[:2] not in ("0 ", "1 ")]
+                     for d in (done, native))
+    assert native.returncode == 0, native.stderr
+    assert "counted 1018" in native.stdout
+    assert done.returncode == 0, done.stderr[-300:]
+    assert found == wanted
+    assert not said(done)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("place", ("behind libaccel", "before libaccel"))
+def test_a_dlvsym_that_asks_dlsym(place, mode, build, program):
+    asks, ours = build(ASKS, "libasks.so", *LIBRARY), MODES[mode]["LD_PRELOAD"]
+    native = start(program, env={"LD_PRELOAD": asks})
+    preloads = [ours, asks] if place == "behind libaccel" else [asks, ours]
+    done = start(program, env={**MODES[mode], "LD_PRELOAD": ":".join(preloads)})
+    assert native.returncode == 0, native.stderr
+    assert "2 dgemm_ 1" in native.stdout
+    assert (done.returncode, done.stdout) == (0, native.stdout), done.stderr[-300:]

@@ -1,23 +1,23 @@
-#!/usr/bin/python3 -B
-"""Programs that change their surroundings: descriptors closed and used again, other folders and users, limits, full disks,
-signal handlers of their own, threads with fork and dlopen; and where a log may go, and where not."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""Programs that change their surroundings: descriptors closed and used again, other folders and users, limits, full
+disks, signal handlers of their own, threads with fork and dlopen; and where a log may go, and where not."""
 
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import threading
 from pathlib import Path
 
+import pytest
+
 from lib.log import lines_for, parse_log, said
 from lib.programs import BUILD, LOG, LONG, NO_GPU, TEST_GPU, TESTS, UNDER_TSAN, clean_env, start
-from lib.tap import Tap
 
-tap = Tap()
-ROOT_USER = os.geteuid() == 0
 NOBODY = 65534
 MODES = {"no GPU": NO_GPU, "test GPU": {**TEST_GPU, "TESTGPU_DELAY_US": "0"}}
+ON_GPU = MODES["test GPU"]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def surroundings(*steps, env, **options):
@@ -25,207 +25,365 @@ def surroundings(*steps, env, **options):
 
 
 def count(path):
-    """Decision lines of a log; -1 where there is none."""
-    return len(parse_log(Path(path).read_text())) if Path(path).exists() else -1
+    """Decision lines of a log."""
+    return len(parse_log(path.read_text()))
 
 
-def empty_folder():
-    folder = tempfile.mkdtemp(prefix="accel-hardening-")
-    os.chmod(folder, 0o755)
-    return folder
+@pytest.fixture
+def folder():
+    """An empty one, which other users may enter."""
+    with tempfile.TemporaryDirectory(prefix="accel-hardening-") as path:
+        os.chmod(path, 0o755)
+        yield Path(path)
 
 
-folder = empty_folder()
-log, data = folder + "/log", folder + "/data"
+@pytest.fixture
+def log(folder):
+    return folder / "log"
 
 
-def fresh(env):
-    for path in log, data:
-        Path(path).unlink(missing_ok=True)
-    return {**env, "ACCEL_LOG_FILE": log}
+@pytest.fixture(params=MODES)
+def env(request):
+    return MODES[request.param]
+
+
+@pytest.fixture
+def logged(env, log):
+    """The mode with a log of its own."""
+    return {**env, "ACCEL_LOG_FILE": str(log)}
+
+
+def stays_silent(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not said(done)
+
+
+def says_once(done, what):
+    """One line, in which this is; and the log's lines go to stderr."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(said(done)) == 1
+    assert what in said(done)[0]
 
 
 # ---- Descriptors ----
 
-for mode, env in MODES.items():
-    done = surroundings("multiply:2", "close:3", "multiply:2", env=fresh(env))
-    tap.ok(done.returncode == 0 and count(log) == 4 and not said(done), f"close_range(3, ~0), {mode}: the log goes on",
-           done.returncode, count(log), done.stderr)
-    done = surroundings("multiply:2", "close:3", "multiply:2", env=env)
-    tap.ok(done.returncode == 0 and len(lines_for(done)) == 4, f"the same with the log on stderr, {mode}", done.returncode, done.stderr)
-    for name, steps, lines in (
-        ("all numbers used again", ["files:4096", "multiply", "close:3", f"take:{data}", "multiply:3"], 4),
-        ("all closed, with stdout and stderr", ["files:4096", "multiply", "close:0", f"take:{data}", "multiply:3"], 4),
-        ("before the first call", ["files:4096", "close:0", f"take:{data}", "multiply:3"], 3),
-        ("few descriptors allowed", ["files:64", "multiply", "close:3", f"take:{data}", "multiply:3"], None),
-        # The file system may give the log's inode to the program's file.
-        ("the log is removed", ["files:64", "multiply", f"unlink:{log}", "close:3", f"take:{data}", "multiply:3"], None),
-        ("in a child", ["files:4096", "multiply", "fork", "close:3", f"take:{data}", "multiply:3"], 4),
-    ):
-        done = surroundings(*steps, env=fresh(env))
-        tap.ok(done.returncode == 0 and Path(data).read_bytes() == b"",
-               f"{name}, {mode}: nothing is written into the program's file", done.returncode, Path(data).read_bytes()[:300])
-        # The last ones have no number left for it.
-        tap.ok(lines is None or count(log) == lines, f"{name}, {mode}: the log has every call", count(log))
-    fresh(env)
-    done = surroundings("close:0", f"take:{data}", "multiply:2", env={**env, "ACCEL_SUMMARY": "1", "ACCEL_MEMORY": "lots"})
-    tap.ok(done.returncode == 0 and Path(data).read_bytes() == b"", f"a log on stderr, {mode}: nor with what is said and summed up",
-           Path(data).read_bytes()[:300])
 
-for numbers in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
-    full = {**clean_env(folder), **fresh(TEST_GPU), **LOG}
-    done = subprocess.run(["/bin/sh", "-c", f'exec "$0" "$@" {numbers}', TESTS / "surroundings", "multiply:2", "fork", "multiply:2"],
-                          env=full, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    tap.ok(done.returncode == 0 and count(log) == 4 and (done.stdout, done.stderr) == ("", ""),
-           f"started with {numbers}", done.returncode, count(log), done.stderr)
-done = surroundings("multiply", "run:ls -l /proc/self/fd", env=fresh(TEST_GPU))
-tap.ok(done.returncode == 0 and "->" in done.stdout and folder not in done.stdout, "programs that it executes do not have the log open",
-       done.stdout)
+def test_close_range_and_the_log_goes_on(logged, log):
+    """close_range(3, ~0)"""
+    stays_silent(surroundings("multiply:2", "close:3", "multiply:2", env=logged))
+    assert count(log) == 4
+
+
+def test_close_range_with_the_log_on_stderr(env):
+    done = surroundings("multiply:2", "close:3", "multiply:2", env=env)
+    assert done.returncode == 0
+    assert len(lines_for(done)) == 4
+
+
+# With the number of lines that the log has then. The last ones have no number left for it, and the
+# file system may give the inode of a log that is removed to the program's file.
+STEPS = {
+    "all numbers used again": (["files:4096", "multiply", "close:3", "take:DATA", "multiply:3"], 4),
+    "all closed, with stdout and stderr": (["files:4096", "multiply", "close:0", "take:DATA", "multiply:3"], 4),
+    "before the first call": (["files:4096", "close:0", "take:DATA", "multiply:3"], 3),
+    "few descriptors allowed": (["files:64", "multiply", "close:3", "take:DATA", "multiply:3"], None),
+    "the log is removed": (["files:64", "multiply", "unlink:LOG", "close:3", "take:DATA", "multiply:3"], None),
+    "in a child": (["files:4096", "multiply", "fork", "close:3", "take:DATA", "multiply:3"], 4),
+}
+
+
+@pytest.mark.parametrize("steps, lines", STEPS.values(), ids=STEPS)
+def test_nothing_is_written_into_the_programs_file(steps, lines, logged, log, folder):
+    data = folder / "data"
+    done = surroundings(*(step.replace("DATA", str(data)).replace("LOG", str(log)) for step in steps), env=logged)
+    assert done.returncode == 0, done.stderr
+    assert data.read_bytes() == b""
+    assert lines is None or count(log) == lines
+
+
+def test_nor_what_is_said_and_summed_up(env, folder):
+    """With a log on stderr."""
+    data = folder / "data"
+    done = surroundings("close:0", f"take:{data}", "multiply:2",
+                        env={**env, "ACCEL_SUMMARY": "1", "ACCEL_MEMORY": "lots"})
+    assert done.returncode == 0
+    assert data.read_bytes() == b""
+
+
+@pytest.mark.parametrize("numbers", (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"))
+def test_started_with_descriptors_closed(numbers, folder, log):
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" "$@" {numbers}', TESTS / "surroundings", "multiply:2", "fork", "multiply:2"],
+        env={**clean_env(str(folder)), **TEST_GPU, "ACCEL_LOG_FILE": str(log),
+             **LOG}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert count(log) == 4
+
+
+def test_programs_that_it_executes_do_not_have_the_log_open(folder, log):
+    done = surroundings("multiply", "run:ls -l /proc/self/fd", env={**TEST_GPU, "ACCEL_LOG_FILE": str(log)})
+    assert done.returncode == 0
+    assert "->" in done.stdout
+    assert str(folder) not in done.stdout
+
 
 # ---- Folders and users ----
 
-os.makedirs(folder + "/inner/dev", exist_ok=True)
-done = surroundings("chdir:/", "multiply:2", env={**fresh(TEST_GPU), "ACCEL_CUDA_DIR": os.path.relpath(BUILD / "testgpu", TESTS.parents[1])})
-tap.ok(done.returncode == 0 and count(log) == 2 and "ran=gpu0" in Path(log).read_text(),
-       "chdir: a relative ACCEL_CUDA_DIR is meant from where the program was started", Path(log).read_text(), done.stderr)
-if ROOT_USER:
-    for mode, env in MODES.items():
-        done = surroundings("multiply", f"chroot:{folder}/inner", "multiply:2", env=fresh(env))
-        tap.ok(done.returncode == 0 and count(log) == 3 and not said(done), f"chroot, {mode}: the log goes on", done.stderr)
-        done = surroundings("multiply", f"chroot:{folder}/inner", "close:3", "multiply:2", env=fresh(env))
-        tap.ok(done.returncode == 0 and count(log) == 1 and len(lines_for(done)) == 2 and len(said(done)) == 1,
-               f"chroot and close_range, {mode}: then it goes to stderr, and that is said once", done.stderr)
-        done = surroundings("multiply", f"user:{NOBODY}", "multiply:2", env=fresh(env))
-        tap.ok(done.returncode == 0 and count(log) == 3 and not said(done), f"setuid, {mode}: the log goes on", done.stderr)
-        done = surroundings("multiply", f"user:{NOBODY}", "close:3", "multiply:2", env=fresh(env))
-        tap.ok(done.returncode == 0 and count(log) == 1 and len(lines_for(done)) == 2 and len(said(done)) == 1
-               and "(Permission denied)" in said(done)[0], f"setuid and close_range, {mode}: then it goes to stderr, and that is said once",
-               done.stderr)
-    closed = folder + "/closed"
-    os.mkdir(closed, 0o700)
-    Path(closed, "accel").mkdir()
-    Path(closed, "accel/model").write_text("not for others")
-    done = surroundings(f"user:{NOBODY}", "multiply:2", env={**MODES["test GPU"], "ACCEL_POLICY": "auto", "ACCEL_START": "wait", "XDG_CACHE_HOME": closed})
-    tap.ok(done.returncode == 0 and len(lines_for(done)) == 2 and not said(done), "setuid: another user's calibration is not missed", done.stderr)
-    done = surroundings(f"user:{NOBODY}", "multiply:2", env={**MODES["test GPU"], "ACCEL_POLICY": "auto", "ACCEL_START": "wait",
-                                                             "ACCEL_MODEL": closed + "/accel/model"})
-    tap.ok(done.returncode == 0 and len(said(done)) == 1 and "may not be opened" in said(done)[0], "unless the user has named it", done.stderr)
-else:
-    tap.skip("chroot and setuid", "needs root")
+
+def test_relative_accel_cuda_dir_is_meant_from_where_the_program_was_started(log):
+    done = surroundings(
+        "chdir:/", "multiply:2", env={
+            **TEST_GPU, "ACCEL_LOG_FILE": str(log),
+            "ACCEL_CUDA_DIR": os.path.relpath(BUILD / "testgpu", TESTS.parents[1])
+        })
+    assert done.returncode == 0, done.stderr
+    assert count(log) == 2
+    assert "ran=gpu0" in log.read_text()
+
+
+@pytest.fixture
+def inner(folder):
+    """A folder to be another root."""
+    (folder / "inner/dev").mkdir(parents=True)
+    return folder / "inner"
+
+
+@needs_root
+def test_chroot_and_the_log_goes_on(logged, log, inner):
+    stays_silent(surroundings("multiply", f"chroot:{inner}", "multiply:2", env=logged))
+    assert count(log) == 3
+
+
+@needs_root
+def test_chroot_and_close_range_and_the_log_goes_to_stderr(logged, log, inner):
+    done = surroundings("multiply", f"chroot:{inner}", "close:3", "multiply:2", env=logged)
+    says_once(done, "")
+    assert count(log) == 1
+    assert len(lines_for(done)) == 2
+
+
+@needs_root
+def test_setuid_and_the_log_goes_on(logged, log):
+    stays_silent(surroundings("multiply", f"user:{NOBODY}", "multiply:2", env=logged))
+    assert count(log) == 3
+
+
+@needs_root
+def test_setuid_and_close_range_and_the_log_goes_to_stderr(logged, log):
+    done = surroundings("multiply", f"user:{NOBODY}", "close:3", "multiply:2", env=logged)
+    says_once(done, "(Permission denied)")
+    assert count(log) == 1
+    assert len(lines_for(done)) == 2
+
+
+@pytest.fixture
+def closed(folder):
+    """A folder with a calibration that only its owner may open."""
+    path = folder / "closed"
+    path.mkdir(0o700)
+    (path / "accel").mkdir()
+    (path / "accel/model").write_text("not for others")
+    return path
+
+
+@needs_root
+def test_setuid_and_another_users_calibration_is_not_missed(closed):
+    done = surroundings(f"user:{NOBODY}", "multiply:2",
+                        env={**ON_GPU, "ACCEL_POLICY": "auto", "ACCEL_START": "wait", "XDG_CACHE_HOME": str(closed)})
+    stays_silent(done)
+    assert len(lines_for(done)) == 2
+
+
+@needs_root
+def test_unless_the_user_has_named_it(closed):
+    says_once(
+        surroundings(
+            f"user:{NOBODY}", "multiply:2",
+            env={**ON_GPU, "ACCEL_POLICY": "auto", "ACCEL_START": "wait", "ACCEL_MODEL": f"{closed}/accel/model"}),
+        "may not be opened")
+
 
 # ---- Limits and full disks: of the test GPU's memory, too, which it has after the first call ----
 
-for mode, env in MODES.items():
-    done = surroundings("multiply", "bytes:4096", "multiply:100", "status", env=fresh(env))
-    tap.ok(done.returncode == 0 and done.stdout == "0 pending, 0 blocked, 0 handled\n", f"a limit on the size of files, {mode}: no SIGXFSZ",
-           done.returncode, done.stdout, done.stderr)
-    tap.ok(os.path.getsize(log) == 4096 and said(done) == [f"accel: ACCEL_LOG_FILE: {log} cannot be written (File too large); lines of the "
-                                                           "log are lost"], f"said once, {mode}", done.stderr)
+CALM = "0 pending, 0 blocked, 0 handled\n"  # no SIGXFSZ has come
+
+
+def is_lost(path, why):
+    return [f"accel: ACCEL_LOG_FILE: {path} cannot be written ({why}); lines of the log are lost"]
+
+
+def test_limit_on_the_size_of_files(logged, log):
+    done = surroundings("multiply", "bytes:4096", "multiply:100", "status", env=logged)
+    assert (done.returncode, done.stdout) == (0, CALM), done.stderr
+    assert log.stat().st_size == 4096
+    assert said(done) == is_lost(log, "File too large")
+
+
+def test_limit_on_the_size_of_files_of_stderr(env, folder):
+    data = folder / "data"
     with open(data, "w+") as own:
         done = surroundings("multiply", "bytes:2048", "multiply:100", "status", env=env, stderr=own)
-    tap.ok(done.returncode == 0 and done.stdout == "0 pending, 0 blocked, 0 handled\n" and os.path.getsize(data) == 2048,
-           f"the same on stderr, {mode}", done.returncode, done.stdout)
-    done = surroundings("multiply:9", "status", env={**env, "ACCEL_LOG_FILE": "/dev/full"})
-    tap.ok(done.returncode == 0 and said(done) == ["accel: ACCEL_LOG_FILE: /dev/full cannot be written (No space left on device); lines of the "
-                                                   "log are lost"], f"a full disk is said once, {mode}", done.stderr)
-if UNDER_TSAN:
-    tap.skip("an estimate that cannot be kept", "ThreadSanitizer's runtime writes a file when it starts")
-else:
-    done = start("/bin/bash", "-c", 'ulimit -f 0; exec "$0" "$@"', TESTS / "steps", "dgemm:300:4",
-                 env={**TEST_GPU, "ACCEL_ESTIMATE": "H200", "ACCEL_ESTIMATE_DIR": folder})
-    tap.ok(done.returncode == 0, "an estimate that cannot be kept", done.returncode, done.stderr)
+    assert (done.returncode, done.stdout) == (0, CALM)
+    assert data.stat().st_size == 2048
 
-small = folder + "/small"
-os.mkdir(small)
-mounted = ROOT_USER and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "none", small], stderr=subprocess.DEVNULL).returncode == 0
-if mounted:
-    try:
-        for mode, env in MODES.items():
-            path = small + "/log"
-            done = surroundings("multiply", f"fill:{small}/filler", "multiply:60", f"unlink:{small}/filler", "multiply:20",
-                                env={**env, "ACCEL_LOG_FILE": path})
-            lines = [line for line in Path(path).read_text().splitlines() if " event=" not in line]
-            whole = [line for line in lines if re.fullmatch(r"accel( [a-z_]+=\S+)+", line) and " m=8 n=8 k=8 ran=" in line]
-            tap.ok(done.returncode == 0 and len(said(done)) == 1 and "(No space left on device)" in said(done)[0],
-                   f"a file system that is full for a while, {mode}", done.stderr)
-            tap.ok(21 < len(whole) < 81 and len(lines) <= len(whole) + 1 and all(line in whole for line in lines[-20:]),
-                   f"{mode}: afterwards the log goes on, each call with a line of its own", len(whole), *lines[-22:])
-            os.unlink(path)
-    finally:
-        subprocess.run(["umount", small], check=True)
-else:
-    tap.skip("a file system that is full for a while", "needs root, and mount()")
+
+def test_full_disk_is_said_once(env):
+    done = surroundings("multiply:9", "status", env={**env, "ACCEL_LOG_FILE": "/dev/full"})
+    assert done.returncode == 0
+    assert said(done) == is_lost("/dev/full", "No space left on device")
+
+
+@pytest.mark.skipif(UNDER_TSAN, reason="ThreadSanitizer's runtime writes a file when it starts")
+def test_estimate_that_cannot_be_kept(folder):
+    done = start("/bin/bash", "-c", 'ulimit -f 0; exec "$0" "$@"', TESTS / "steps", "dgemm:300:4",
+                 env={**TEST_GPU, "ACCEL_ESTIMATE": "H200", "ACCEL_ESTIMATE_DIR": str(folder)})
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def small(folder):
+    """A file system of 32 KiB."""
+    path = folder / "small"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32k", "none", path]
+    if os.geteuid() != 0 or subprocess.run(mount, stderr=subprocess.DEVNULL).returncode != 0:
+        pytest.skip("needs root, and mount()")
+    yield path
+    subprocess.run(["umount", path], check=True)
+
+
+def test_file_system_that_is_full_for_a_while(env, small):
+    """Afterwards the log goes on, each call with a line of its own."""
+    done = surroundings("multiply", f"fill:{small}/filler", "multiply:60", f"unlink:{small}/filler", "multiply:20",
+                        env={**env, "ACCEL_LOG_FILE": f"{small}/log"})
+    lines = [line for line in (small / "log").read_text().splitlines() if " event=" not in line]
+    whole = [line for line in lines if re.fullmatch(r"accel( [a-z_]+=\S+)+", line) and " m=8 n=8 k=8 ran=" in line]
+    says_once(done, "(No space left on device)")
+    assert 21 < len(whole) < 81
+    assert len(lines) <= len(whole) + 1
+    assert set(lines[-20:]) <= set(whole)
+
 
 # ---- Where a log may go ----
 
-if ROOT_USER:
-    for name, mode, owner, hard, allowed in (("sticky", 0o1777, 0, False, True), ("sticky, another user's file", 0o1777, NOBODY, False, False),
-                                             ("sticky, a second name", 0o1777, 0, True, False), ("open", 0o777, NOBODY, False, False),
-                                             ("private, another user's file", 0o755, NOBODY, False, True), ("private, a second name", 0o755, 0, True, True)):
-        shared = Path(empty_folder())
-        target = shared / "log"
-        target.write_text("")
-        os.chown(target, owner, owner)
-        if hard:
-            os.link(target, shared / "other")
-        os.chmod(shared, mode)
-        done = surroundings("multiply:2", env={**NO_GPU, "ACCEL_LOG_FILE": str(target)})
-        good = count(target) == 2 and not said(done) if allowed else count(target) == 0 and len(said(done)) == 1 and len(lines_for(done)) == 2
-        tap.ok(done.returncode == 0 and good, f"a folder that is {name}: {'used' if allowed else 'refused, which is said once'}", done.stderr)
-        shutil.rmtree(shared)
-else:
-    tap.skip("logs in shared folders", "needs root, for files of another user")
-for mode, allowed in ((0o1777, True), (0o777, False), (0o755, True)):
-    shared = Path(empty_folder())
-    (shared / "link").symlink_to(log)
-    os.chmod(shared, mode)
-    fresh({})
-    done = surroundings("multiply:2", env={**NO_GPU, "ACCEL_LOG_FILE": str(shared / "link")})
-    tap.ok(done.returncode == 0 and (count(log) == 2 and not said(done) if allowed else not Path(log).exists() and len(said(done)) == 1),
-           f"a link of one's own, in a folder of mode {mode:o}: {'followed' if allowed else 'not followed'}", done.stderr)
-    shutil.rmtree(shared)
-fifo = folder + "/fifo"
-os.mkfifo(fifo)
-done = surroundings("multiply:2", env={**NO_GPU, "ACCEL_LOG_FILE": fifo}, timeout=300)
-tap.ok(done.returncode == 0 and len(said(done)) == 1 and "(nobody reads from it)" in said(done)[0] and len(lines_for(done)) == 2,
-       "a FIFO that nobody reads is not waited for", done.stderr)
-read = []
-reader = threading.Thread(target=lambda: read.append(Path(fifo).read_text()))
-reader.start()
-holder = os.open(fifo, os.O_RDWR)  # the reader's open() has its writer
-done = surroundings("multiply:2000", env={**NO_GPU, "ACCEL_LOG_FILE": fifo})
-os.close(holder)
-reader.join()
-tap.ok(done.returncode == 0 and len(parse_log(read[0])) == 2000 and not said(done), "a slow reader is waited for", done.stderr, len(read[0]))
-for path, why in ((folder, "Is a directory"), (folder + "/", "Is a directory"), (folder + "/no/log", "No such file or directory"),
-                  (log + "/log", "Not a directory"), (folder + "/" + 300 * "x", "File name too long"), (5000 * "x", "File name too long")):
-    Path(log).write_text("")
+
+def check_place(path, target, allowed):
+    """The log is used, or it is said once that it is not, and the log goes to stderr."""
+    done = surroundings("multiply:2", env={**NO_GPU, "ACCEL_LOG_FILE": str(path)})
+    if allowed:
+        stays_silent(done)
+        assert count(target) == 2
+    else:
+        says_once(done, "")
+        assert not target.exists() or count(target) == 0
+    return done
+
+
+# Mode, owner of the file, whether it has a second name, whether it is used.
+SHARED = {
+    "sticky": (0o1777, 0, False, True),
+    "sticky, another user's file": (0o1777, NOBODY, False, False),
+    "sticky, a second name": (0o1777, 0, True, False),
+    "open": (0o777, NOBODY, False, False),
+    "private, another user's file": (0o755, NOBODY, False, True),
+    "private, a second name": (0o755, 0, True, True),
+}
+
+
+@needs_root
+@pytest.mark.parametrize("mode, owner, hard, allowed", SHARED.values(), ids=SHARED)
+def test_shared_folder(mode, owner, hard, allowed, folder, log):
+    log.write_text("")
+    os.chown(log, owner, owner)
+    if hard:
+        os.link(log, folder / "other")
+    os.chmod(folder, mode)
+    done = check_place(log, log, allowed)
+    assert allowed or len(lines_for(done)) == 2
+    assert log.exists()
+
+
+@pytest.mark.parametrize("mode, allowed", ((0o1777, True), (0o777, False), (0o755, True)),
+                         ids=lambda value: f"{value:o}")
+def test_link_of_ones_own_in_a_folder_of_mode(mode, allowed, folder, tmp_path):
+    (folder / "link").symlink_to(tmp_path / "log")
+    os.chmod(folder, mode)
+    check_place(folder / "link", tmp_path / "log", allowed)
+    assert (tmp_path / "log").exists() == allowed
+
+
+@pytest.fixture
+def fifo(folder):
+    os.mkfifo(folder / "fifo")
+    return folder / "fifo"
+
+
+def test_fifo_that_nobody_reads_is_not_waited_for(fifo):
+    done = surroundings("multiply:2", env={**NO_GPU, "ACCEL_LOG_FILE": str(fifo)})
+    says_once(done, "(nobody reads from it)")
+    assert len(lines_for(done)) == 2
+
+
+def test_slow_reader_is_waited_for(fifo):
+    read = []
+    reader = threading.Thread(target=lambda: read.append(fifo.read_text()))
+    reader.start()
+    holder = os.open(fifo, os.O_RDWR)  # the reader's open() has its writer
+    try:
+        done = surroundings("multiply:2000", env={**NO_GPU, "ACCEL_LOG_FILE": str(fifo)})
+    finally:
+        os.close(holder)
+        reader.join()
+    stays_silent(done)
+    assert len(parse_log(read[0])) == 2000
+
+
+@pytest.mark.parametrize(
+    "name, why",
+    (("", "Is a directory"), ("/", "Is a directory"), ("/no/log", "No such file or directory"),
+     ("/log/log", "Not a directory"), ("/" + 300 * "x", "File name too long"), (5000 * "x", "File name too long")),
+    ids=("a folder", "a folder with a slash", "in none", "in a file", "a long name", "a long path"))
+def test_log_that_cannot_be_opened(name, why, folder, log):
+    log.write_text("")
+    path = name if len(name) > 4096 else f"{folder}{name}"
     done = surroundings("multiply:2", env={**NO_GPU, "ACCEL_LOG_FILE": path})
-    tap.ok(done.returncode == 0 and len(said(done)) == 1 and f"({why})" in said(done)[0] and len(lines_for(done)) == 2,
-           f"{why}: said once, and the log goes to stderr", done.stderr[:600])
+    says_once(done, f"({why})")
+    assert len(lines_for(done)) == 2
+
 
 # ---- Signals ----
 
-native = start("handlers", env={"OPENBLAS_NUM_THREADS": "1"})
-tap.ok(native.returncode == 0 and "WRONG" not in native.stdout, "handlers of every signal, without libaccel", native.stdout, native.stderr)
-for mode, env in MODES.items():
-    for logged, extra in {"silent": {}, "logged": {**LOG, "ACCEL_LOG_FILE": log}}.items():
-        done = start("handlers", env={**env, **extra, "OPENBLAS_NUM_THREADS": "1"})
-        own = [line for line in done.stderr.splitlines() if not line.startswith("accel: no GPU is used: ")]
-        tap.ok((done.returncode, done.stdout, own) == (0, native.stdout, []), f"the same with it, {mode}, {logged}",
-               done.returncode, *[line for line in done.stdout.splitlines() if "WRONG" in line], done.stderr)
+
+@pytest.fixture(scope="module")
+def handlers():
+    """What the program prints of its handlers of every signal, without libaccel."""
+    done = start("handlers", env={"OPENBLAS_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    assert "WRONG" not in done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("extra", ({}, LOG), ids=("silent", "logged"))
+def test_handlers_of_every_signal(extra, env, logged, handlers):
+    done = start("handlers", env={**(logged if extra else env), **extra, "OPENBLAS_NUM_THREADS": "1"})
+    own = [line for line in done.stderr.splitlines() if not line.startswith("accel: no GPU is used: ")]
+    assert (done.returncode, done.stdout, own) == (0, handlers, [])
+
 
 # ---- Threads, fork, dlopen, dlclose: with the reference BLAS, for the child of a fork may wait for
 # OpenBLAS's locks for ever ----
 
 REFERENCE = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/blas:/usr/lib/x86_64-linux-gnu/blas64"}
-for mode, env in {"without libaccel": {}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG, "ACCEL_POLICY": "cpu"}, "test GPU": MODES["test GPU"],
-                  "test GPU, logged": {**MODES["test GPU"], **LOG, "ACCEL_LOG_FILE": folder + "/log.%p"}}.items():
-    done = start("turmoil", 2500 if LONG else 1000, TESTS, env={**env, **REFERENCE}, timeout=300)
+TURMOIL = {"without libaccel": {}, "no GPU": NO_GPU, "no GPU, logged": {**NO_GPU, **LOG, "ACCEL_POLICY": "cpu"},
+           "test GPU": ON_GPU, "test GPU, logged": {**ON_GPU, **LOG, "ACCEL_LOG_FILE": "FOLDER/log.%p"}}
+
+
+@pytest.mark.parametrize("mode", TURMOIL)
+def test_threads_fork_dlopen_and_dlclose_at_once(mode, folder):
+    env = {name: value.replace("FOLDER", str(folder)) for name, value in {**TURMOIL[mode], **REFERENCE}.items()}
+    done = start("turmoil", 2500 if LONG else 1000, TESTS, env=env)
     did = [int(n) for n in re.findall(r": (\d+), 0 wrong", done.stdout)]
-    own = [line for line in done.stderr.splitlines() if not line.startswith("accel ")]
-    tap.ok(done.returncode == 0 and len(did) == 4 and min(did) > 5 and not own, f"threads, fork, dlopen and dlclose at once, {mode}",
-           done.returncode, done.stdout, *own[:10])
-    tap.note(" ".join(done.stdout.split("\n")))
-shutil.rmtree(folder)
-tap.done()
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert len(did) == 4
+    assert min(did) > 5
+    assert not [line for line in done.stderr.splitlines() if not line.startswith("accel ")]

@@ -1,9 +1,10 @@
-#!/usr/bin/python3 -B
-"""What R gets where a package registers functions: its own functions, and all others as they are in the package's table. The R is one that only the package is
-linked to, or none."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""What R gets where a package registers functions: its own functions, and all others as they are in the package's
+table. The R is one that only the package is linked to, or none."""
+
+import pytest
 
 from lib.programs import NO_GPU, PLAIN, SHIM, TEST_GPU, TESTS, start
-from lib.tap import Tap
 
 CALLS = """
 import ctypes, sys
@@ -35,18 +36,29 @@ import ctypes
 ours = ctypes.CDLL(None).R_registerRoutines
 print(ours(None, None, None, None, None))
 """
-MODES = {"ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU, "test GPU": TEST_GPU}
+MODES = {"without libaccel": PLAIN, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU, "test GPU": TEST_GPU}
 NAMES = ["of another library", "of none", "within a function", "in no function", "no function of packages", "its own"]
 
-tap = Tap()
-for mode, env in {"without libaccel": PLAIN, **MODES}.items():
-    done = start("/usr/bin/python3", "-B", "-c", CALLS, TESTS / "libpackage.so", "package_register", "package_register_older", env=env)
-    expected = "".join(f"{line}\n" for line in ["R: 46", *(f"{name}: as it was" for name in NAMES), "R: 41", "older: as it was"])
-    tap.ok((done.returncode, done.stdout) == (0, expected), f"a package that has none of these functions, {mode}", done.returncode, done.stdout, done.stderr)
-    done = start("/usr/bin/python3", "-B", "-c", OWN, TESTS / "libpackage_registry.so", TESTS / "libregistered.so", env=env)
-    whose, found = ("libaccel.so", "None") if mode in ("no GPU", "test GPU") else ("libregistered.so", "VR_knn")
-    tap.ok((done.returncode, done.stdout) == (0, f"1 {whose} {found}\n42\n"), f"its own function, {mode}: it answers", done.returncode, done.stdout, done.stderr)
-    if env:
-        done = start("/usr/bin/python3", "-B", "-c", ALONE, env=env)
-        tap.ok((done.returncode, done.stdout) == (0, "0\n"), f"without an R, {mode}: nothing is registered", done.returncode, done.stdout, done.stderr)
-tap.done()
+
+def run(program, *words, mode):
+    return start("/usr/bin/python3", "-B", "-c", program, *words, env=MODES[mode])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_package_that_has_none_of_these_functions(mode):
+    done = run(CALLS, TESTS / "libpackage.so", "package_register", "package_register_older", mode=mode)
+    expected = ["R: 46", *(f"{name}: as it was" for name in NAMES), "R: 41", "older: as it was"]
+    assert (done.returncode, done.stdout.splitlines()) == (0, expected), done.stderr
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_its_own_function_answers(mode):
+    done = run(OWN, TESTS / "libpackage_registry.so", TESTS / "libregistered.so", mode=mode)
+    whose = "libaccel.so None" if mode in ("no GPU", "test GPU") else "libregistered.so VR_knn"
+    assert (done.returncode, done.stdout) == (0, f"1 {whose}\n42\n"), done.stderr
+
+
+@pytest.mark.parametrize("mode", ("ACCEL=0", "no GPU", "test GPU"))
+def test_without_an_r_nothing_is_registered(mode):
+    done = run(ALONE, mode=mode)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr

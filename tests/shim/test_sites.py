@@ -1,11 +1,13 @@
-#!/usr/bin/python3 -B
-"""More call sites of one name than libaccel's table has room for at one place, in code that was made at run time: each call reaches BLAS."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""More call sites of one name than libaccel's table has room for at one place, in code that was made at run time:
+each call reaches BLAS."""
 
 import platform
 
+import pytest
+
 from lib.log import lines_for
 from lib.programs import LOG, NO_GPU, SHIM, TEST_GPU, TESTS, start
-from lib.tap import Tap
 
 # The call puts nine words on the stack, six into registers; the table's places are
 # ACCEL_SITE_HASH's (shim/arch/entry.h).
@@ -44,17 +46,19 @@ for i in range(3):
         results.append(c.value)
 print(len(rets), set(results))
 """
+MODES = {"without libaccel": {}, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU, "test GPU": {**TEST_GPU, **LOG}}
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the code is that of x86-64")
 
-tap = Tap()
-if platform.machine() != "x86_64":
-    tap.skip("call sites", "the code is that of x86-64")
-    tap.done()
-for mode, env in {"without libaccel": {}, "ACCEL=0": {**SHIM, "ACCEL": "0"}, "no GPU": NO_GPU, "test GPU": {**TEST_GPU, **LOG}}.items():
-    done = start("/usr/bin/python3", "-B", "-c", CALLS, TESTS / "libcaller_none.so", "libblas.so.3", env=env)
-    if env:
-        tap.ok((done.returncode, done.stdout) == (0, "40 {4.0}\n"), f"the same, BLAS in the global scope, {mode}", done.returncode, done.stdout, done.stderr[-500:])
-    done = start("/usr/bin/python3", "-B", "-c", CALLS, TESTS / "libcaller_lp64.so", env=env)
-    tap.ok((done.returncode, done.stdout) == (0, "40 {4.0}\n"), f"40 call sites of one place, {mode}: each result is right", done.returncode, done.stdout, done.stderr[-500:])
+
+@pytest.mark.parametrize("mode", ("ACCEL=0", "no GPU", "test GPU"))
+def test_call_sites_of_one_place_with_blas_in_the_global_scope(mode):
+    done = start("/usr/bin/python3", "-B", "-c", CALLS, TESTS / "libcaller_none.so", "libblas.so.3", env=MODES[mode])
+    assert (done.returncode, done.stdout) == (0, "40 {4.0}\n"), done.stderr[-500:]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_call_sites_of_one_place(mode):
+    done = start("/usr/bin/python3", "-B", "-c", CALLS, TESTS / "libcaller_lp64.so", env=MODES[mode])
+    assert (done.returncode, done.stdout) == (0, "40 {4.0}\n"), done.stderr[-500:]
     if mode == "test GPU":
-        tap.ok(len(lines_for(done, sym="dgemm_")) == 120, f"{mode}: each call is seen", len(lines_for(done, sym="dgemm_")))
-tap.done()
+        assert len(lines_for(done, sym="dgemm_")) == 120, "each call is seen"

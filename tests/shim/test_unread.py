@@ -1,13 +1,14 @@
-#!/usr/bin/python3 -B
-"""What BLAS and LAPACK do not look at need not be there: scalars behind a NULL pointer, or on a page without access, where a
-size is zero or an argument is wrong; every name of the table, every such argument, with and without a GPU. The outcome is the
-one without libaccel."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""What BLAS and LAPACK do not look at need not be there: scalars behind a NULL pointer, or on a page without access,
+where a size is zero or an argument is wrong; every name of the table, every such argument, with and without a GPU.
+The outcome is the one without libaccel."""
 
 import re
 from pathlib import Path
 
+import pytest
+
 from lib.programs import BUILD, NO_GPU, PLAIN, SHIM, TEST_GPU, start
-from lib.tap import Tap
 
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu")
 # The first has every name, and reads nothing at all.
@@ -28,25 +29,31 @@ MODES = {
     "policy gpu": {**TEST_GPU, **LOGGED},
 }
 
-tap = Tap()
-
 
 def outcomes(library, width, env):
+    """{call: its outcome}"""
     done = start("unread", library, width, env=env)
     lines = (re.fullmatch(r"call (.*): (returned|SIGSEGV)", line) for line in done.stdout.splitlines())
-    return done, {m[1]: m[2] for m in lines if m}
+    assert done.returncode == 0, done.stderr[-400:]
+    return {m[1]: m[2] for m in lines if m}
 
 
-for name, (library, width) in LIBRARIES.items():
-    done, plain = outcomes(library, width, PLAIN)
-    tap.ok(done.returncode == 0 and len(plain) > 300, f"{name}: has calls", done.returncode, len(plain), done.stderr[-400:])
-    if name == "all names":
-        routines = {call.split()[0] for call in plain}
-        tap.ok("SIGSEGV" not in plain.values() and {"dgemm_", "cblas_zgemm_batch", "DSYEVR", "ssyevx"} <= routines
-               and len(plain) > 20000, "it reads nothing", len(plain))
-    for mode, env in MODES.items():
-        done, seen = outcomes(library, width, env)
-        other = [call for call in plain if seen.get(call) != plain[call]]
-        tap.ok(done.returncode == 0 and seen.keys() == plain.keys() and not other, f"{name}, {mode}: {len(plain)} calls end as without libaccel",
-               done.returncode, len(seen), len(other), *other[:8], done.stderr[-400:])
-tap.done()
+@pytest.fixture(scope="module", params=LIBRARIES)
+def library(request):
+    """A library, its width, and the outcomes without libaccel."""
+    path, width = LIBRARIES[request.param]
+    plain = outcomes(path, width, PLAIN)
+    assert len(plain) > 300
+    if request.param == "all names":
+        assert len(plain) > 20000
+        assert "SIGSEGV" not in plain.values()
+        assert {"dgemm_", "cblas_zgemm_batch", "DSYEVR", "ssyevx"} <= {call.split()[0] for call in plain}
+    return path, width, plain
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_calls_end_as_without_libaccel(library, mode):
+    path, width, plain = library
+    seen = outcomes(path, width, MODES[mode])
+    assert seen.keys() == plain.keys()
+    assert not [call for call in plain if seen[call] != plain[call]]

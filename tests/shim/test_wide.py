@@ -1,14 +1,13 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """Sizes beyond 32 bits, of ILP64 libraries under plain names and under 64_ names: in the log in full, and nothing cut
 on the way to the original, which must return at once: another size is 0."""
 
 import subprocess
-import tempfile
-from pathlib import Path
+
+import pytest
 
 from lib.log import lines_for
 from lib.programs import BUILD, LOG, NO_GPU, PLAIN, TEST_GPU, start
-from lib.tap import Tap
 
 CALLS = """
 import ctypes, sys
@@ -33,23 +32,24 @@ call("cblas_dger", 101, long(big), long(none), value(1), memory, long(one), memo
 print(list(memory))
 """
 EXPECTED = [("dgemm_", "m"), ("dsyrk_", "k"), ("dgemv_", "n"), ("cblas_dgemm", "n"), ("cblas_dger", "m")]
-wheel, = (BUILD / "venv/lib").glob("python3*/site-packages/numpy.libs/libscipy_openblas64_-*")
+WHEEL = "venv/lib/python3*/site-packages/numpy.libs/libscipy_openblas64_-*"
 LIBRARIES = {"plain names, OpenBLAS": ("/usr/lib/x86_64-linux-gnu/openblas64-pthread/libblas64.so.3", "", ""),
              "plain names, reference": ("/usr/lib/x86_64-linux-gnu/blas64/libblas64.so.3", "", ""),
-             "64_ names": (wheel, "scipy_", "64_")}
+             "64_ names": (None, "scipy_", "64_")}
+MODES = {"without libaccel": PLAIN, "no GPU": NO_GPU, "test GPU": TEST_GPU}
 
-tap = Tap()
-for what, (library, prefix, suffix) in LIBRARIES.items():
-    for mode, env in {"without libaccel": PLAIN, "no GPU": NO_GPU, "test GPU": TEST_GPU}.items():
-        done = start("/usr/bin/python3", "-c", CALLS, library, prefix, suffix, env={**env, **LOG})
-        tap.ok(done.returncode == 0 and done.stdout == "[1.0, 2.0, 3.0, 4.0]\n", f"{what}, {mode}", done.stdout,
-               done.stderr[-400:])
-        if env is PLAIN:
-            continue
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("library, prefix, suffix", LIBRARIES.values(), ids=LIBRARIES)
+def test_sizes_beyond_32_bits(library, prefix, suffix, mode):
+    path = library or next(BUILD.glob(WHEEL))
+    done = start("/usr/bin/python3", "-c", CALLS, path, prefix, suffix, env={**MODES[mode], **LOG})
+    assert (done.returncode, done.stdout) == (0, "[1.0, 2.0, 3.0, 4.0]\n"), done.stderr[-400:]
+    if mode != "without libaccel":
         seen = [(line["sym"], next((key for key in "mnk" if line.get(key) == str(2**32 + 7)), None))
                 for line in lines_for(done, ran="cpu", why="empty")]
-        tap.ok(seen == [(prefix + name + suffix, key) for name, key in EXPECTED], f"{what}, {mode}: sizes in full", seen,
-               done.stderr[-600:])
+        assert seen == [(prefix + name + suffix, key) for name, key in EXPECTED], "sizes in full"
+
 
 # ---- A caller without a BLAS of its own, and libraries of both widths: sizes that only 64 bits
 # hold are for the wide one ----
@@ -66,20 +66,20 @@ call(ctypes.c_int64, 2**32 + 7, 0)
 call(ctypes.c_int32, 2, 2)
 print(list(y))
 """
-with tempfile.TemporaryDirectory(prefix="accel-wide-") as folder:
-    caller = Path(folder, "libcaller.so")
-    source = """
+SOURCE = """
 void dgemv_();
 void call(const char *t, void *m, void *n, void *alpha, void *a, void *lda, void *x, void *incx, void *beta, void *y, void *incy)
 {
     dgemv_(t, m, n, alpha, a, lda, x, incx, beta, y, incy, 1L);
 }
 """
-    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", caller], input=source, text=True, check=True)
-    for mode, env in {"no GPU": NO_GPU, "test GPU": TEST_GPU}.items():
-        done = start("/usr/bin/python3", "-c", BOTH, "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3",
-                     "/usr/lib/x86_64-linux-gnu/blas64/libblas64.so.3", caller, env={**env, **LOG})
-        tap.ok(done.returncode == 0 and done.stdout == "[4.0, 6.0]\n", f"both widths, {mode}", done.stdout, done.stderr[-400:])
-        seen = [(line["m"], line["n"]) for line in lines_for(done, sym="dgemv_")]
-        tap.ok(seen == [(str(2**32 + 7), "0"), ("2", "2")], f"both widths, {mode}: sizes in full, and those of 32 bits", *seen, done.stderr[-600:])
-tap.done()
+
+
+@pytest.mark.parametrize("mode", ("no GPU", "test GPU"))
+def test_both_widths(mode, tmp_path):
+    caller = tmp_path / "libcaller.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", caller], input=SOURCE, text=True, check=True)
+    done = start("/usr/bin/python3", "-c", BOTH, "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3",
+                 "/usr/lib/x86_64-linux-gnu/blas64/libblas64.so.3", caller, env={**MODES[mode], **LOG})
+    assert (done.returncode, done.stdout) == (0, "[4.0, 6.0]\n"), done.stderr[-400:]
+    assert [(line["m"], line["n"]) for line in lines_for(done, sym="dgemv_")] == [(str(2**32 + 7), "0"), ("2", "2")]
