@@ -4,7 +4,7 @@ A program writes each result to a file of raw numbers in the folder it is given 
     result NAME TYPE SCALE MD5
 The bound on a difference is 16 * eps(TYPE) * SCALE, the threshold of the reference BLAS tests: SCALE is
 k|alpha||A||B| + |beta||C| for a product; for anything longer the program derives it in a comment. SCALE 0
-asks for equality. Output is TAP.
+asks for equality.
 """
 
 import array
@@ -12,10 +12,11 @@ import re
 from collections import namedtuple
 from pathlib import Path
 
+import pytest
+
 from lib.log import FAILURES, parse_moves
 from lib.programs import NO_GPU, SHIM, TEST_GPU, run
-from lib.regress import record
-from lib.tap import Tap
+from lib.regress import Row
 
 WORK = Path(__file__).resolve().parent / "work"
 THRESHOLD = 16
@@ -71,70 +72,103 @@ def compare(reference, other):
     return rows
 
 
-def same_bytes(tap, name, first, second):
-    tap.ok(second.rc == first.rc, f"{name}: same exit status", f"{second.rc}, not {first.rc}", second.stderr)
-    tap.ok(second.stdout == first.stdout, f"{name}: same stdout", first.stdout, "---", second.stdout)
+def check_same_bytes(first, second):
+    """Status, stdout and each result."""
+    assert second.rc == first.rc, second.stderr
+    assert second.stdout == first.stdout, f"{first.stdout}---\n{second.stdout}"
     differ = [f for f in first.files.keys() | second.files.keys() if first.files.get(f) != second.files.get(f)]
-    tap.ok(not differ, f"{name}: same bytes in every result", *differ)
+    assert not differ, differ
 
 
-def decisions(tap, name, text, ran, why, products):
-    """Checks that text holds the expected decision lines."""
-    try:
-        lines = parse_moves(text)
-    except ValueError as error:
-        lines = []
-        tap.ok(False, f"{name}: well-formed lines", error)
+def check_decisions(lines, ran, why, products):
+    """Of each product there are so many decision lines, all of which say this."""
     seen = sorted({" ".join(f"{k}={v}" for k, v in f.items() if k in "sym m n k ran why".split()) for f in lines})
     for p in products:
         size = {"m": str(p.m), "n": str(p.n), "k": str(p.k)}
         hits = [f for f in lines if re.fullmatch(p.sym, f["sym"]) and size.items() <= f.items()]
-        right = [f for f in hits if (f["ran"], f["why"]) == (ran, why)]
-        enough = len(right) == p.times if p.times else bool(right)
-        label = f"{name}: {p.sym} {p.m} x {p.n} x {p.k} ran={ran} why={why}"
-        tap.ok(enough and len(hits) == len(right), label, f"{len(right)} of {len(hits)} such lines; log:", *seen)
-    return lines
+        wrong = [f for f in hits if (f["ran"], f["why"]) != (ran, why)]
+        assert not wrong, (p, wrong)
+        assert len(hits) == p.times if p.times else hits, "\n".join([str(p), *seen])
 
 
-def check(tap, name, argv, products):
-    """All runs of one program."""
-    failed = tap.failed
-    plain = run(argv, {})
-    if not tap.ok(plain.rc == 0 and results(plain.stdout), f"{name}: runs", plain.stderr, plain.stdout):
-        return
-    one = run(argv, {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
-    floor = {row[0]: row[1] for row in compare(plain, one)}
-
-    for label, env in (("no GPU", NO_GPU), ("ACCEL=0", {**SHIM, "ACCEL": "0"})):
-        silent = run(argv, {**env, "ACCEL_LOG": "0"})
-        same_bytes(tap, f"{name}, {label}", plain, silent)
-        tap.ok(silent.stderr == plain.stderr, f"{name}, {label}: same stderr", silent.stderr)
-
-    logged = run(argv, {**NO_GPU, "ACCEL_LOG": "1"})
-    same_bytes(tap, f"{name}, no GPU, logged", plain, logged)
-    lines = decisions(tap, f"{name}, no GPU", logged.stderr, "cpu", "no_gpu", products)
-    tap.ok(lines and all(f["ran"] == "cpu" for f in lines), f"{name}, no GPU: nothing ran elsewhere")
-    spread = max(floor.values(), default=0.0)
-    record(tap, name, "no GPU", failed, lines, len(plain.files), 0.0, spread, 0)
-
-    failed = tap.failed
-    gpu = run(argv, {**TEST_GPU, "ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"})
-    tap.ok(gpu.rc == 0, f"{name}, test GPU: runs", gpu.rc, gpu.stderr)
-    same = without_digests(gpu.stdout) == without_digests(plain.stdout)
-    tap.ok(same, f"{name}, test GPU: nothing of libaccel's on stdout", gpu.stdout)
-    lines = decisions(tap, f"{name}, test GPU", gpu.log, "gpu0", "forced", products)
-    bad = [f for f in lines if f["why"] in FAILURES]
-    tap.ok(lines and not bad, f"{name}, test GPU: no failures", *bad)
-    rows = compare(plain, gpu)
-    for row, distance, good in rows:
-        tap.ok(good, f"{name}, test GPU: {row} within bounds", f"{distance:.3g} of {THRESHOLD} (eps * scale)")
-        tap.note(f"{distance:.3g} of {THRESHOLD} (eps * scale); 1 thread against 2: {floor[row]:.3g}")
-    record(tap, name, "test GPU", failed, lines, len(rows), max((row[1] for row in rows), default=0.0), spread, THRESHOLD)
+SILENT = {"no GPU": NO_GPU, "ACCEL=0": {**SHIM, "ACCEL": "0"}}
 
 
-def main(*programs):
-    """Each of programs is (name, argv, products)."""
-    tap = Tap()
-    for name, argv, products in programs:
-        check(tap, name, argv, products)
-    tap.done()
+def runs_of(programs):
+    """The fixture `runs` of a file: {name: (argv, products)}."""
+    @pytest.fixture(scope="module", params=programs)
+    def runs(request):
+        return Runs(request, *programs[request.param])
+
+    return runs
+
+
+class Runs:
+    """A program, and its run without libaccel; floor: what another number of threads changes."""
+
+    def __init__(self, request, argv, products):
+        self.name, self.argv, self.products = request.param, argv, products
+        self.row = Row(request)
+        self.plain = run(argv, {})
+        assert self.plain.rc == 0, self.plain.stderr
+        assert results(self.plain.stdout), self.plain.stdout
+        one = run(argv, {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
+        self.floor = max((row[1] for row in compare(self.plain, one)), default=0.0)
+
+
+Logged = namedtuple("Logged", "row done lines")
+
+
+class ProductTests:
+    """The tests of a file that has `runs`."""
+
+    @pytest.mark.parametrize("mode", SILENT)
+    def test_without_a_log(self, runs, mode):
+        silent = run(runs.argv, {**SILENT[mode], "ACCEL_LOG": "0"})
+        check_same_bytes(runs.plain, silent)
+        assert silent.stderr == runs.plain.stderr
+
+    @pytest.fixture(scope="class")
+    def without(self, runs):
+        """Its row, the finished run, its decisions."""
+        done = run(runs.argv, {**NO_GPU, "ACCEL_LOG": "1"})
+        return Logged(runs.row, done, parse_moves(done.stderr))
+
+    def test_every_byte_is_the_same_without_a_gpu(self, runs, without):
+        check_same_bytes(runs.plain, without.done)
+
+    def test_products_run_on_the_cpu_without_a_gpu(self, runs, without):
+        check_decisions(without.lines, "cpu", "no_gpu", runs.products)
+        assert {f["ran"] for f in without.lines} == {"cpu"}
+
+    def test_row_of_no_gpu(self, runs, without):
+        without.row.write(runs.name, "no GPU", without.lines, len(runs.plain.files), 0.0, runs.floor, 0)
+
+    @pytest.fixture(scope="class")
+    def on_gpu(self, runs, request):
+        """The row, the finished run, its decisions."""
+        row = Row(request)
+        done = run(runs.argv, {**TEST_GPU, "ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"})
+        return Logged(row, done, parse_moves(done.log))
+
+    def test_runs_on_the_gpu(self, on_gpu):
+        assert on_gpu.done.rc == 0, on_gpu.done.stderr
+
+    def test_nothing_of_libaccels_is_on_stdout(self, runs, on_gpu):
+        assert without_digests(on_gpu.done.stdout) == without_digests(runs.plain.stdout)
+
+    def test_products_run_on_the_gpu(self, runs, on_gpu):
+        check_decisions(on_gpu.lines, "gpu0", "forced", runs.products)
+
+    def test_no_call_fails(self, on_gpu):
+        assert on_gpu.lines
+        assert not [f for f in on_gpu.lines if f["why"] in FAILURES]
+
+    def test_results_are_within_bounds(self, runs, on_gpu):
+        """In units of eps * scale."""
+        assert {name: distance for name, distance, good in compare(runs.plain, on_gpu.done) if not good} == {}
+
+    def test_row_of_the_gpu(self, runs, on_gpu):
+        rows = compare(runs.plain, on_gpu.done)
+        worst = max((row[1] for row in rows), default=0.0)
+        on_gpu.row.write(runs.name, "test GPU", on_gpu.lines, len(rows), worst, runs.floor, THRESHOLD)

@@ -10,13 +10,15 @@ What a case has to show is a list of routines, without type, in the real types' 
 """
 
 import re
+from collections import namedtuple
 
-from harness import same_bytes
+import pytest
+
 from lib.log import FAILURES, parse_log
-from lib.programs import NO_GPU, SHIM, TEST_GPU, run
-from lib.regress import record
+from lib.programs import NO_GPU, TEST_GPU, run
+from lib.regress import Row
 from lib.table import routine_table
-from lib.tap import Tap
+from programs.harness import SILENT, check_same_bytes
 
 LIMIT = 30
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -53,7 +55,7 @@ def by_case(stderr):
     return cases, others
 
 
-def residuals(tap, name, stdout):
+def residuals(stdout):
     """The largest of each case."""
     worst = {}
     for line in stdout.splitlines():
@@ -61,22 +63,22 @@ def residuals(tap, name, stdout):
         if word[:1] == ["residual"]:
             value = float(word[2])
             worst[word[1]] = max(worst.get(word[1], 0.0), value if value == value else float("inf"))
-    for case, value in worst.items():
-        tap.ok(value <= LIMIT, f"{name}: {case} residual", f"{value:.3g} of {LIMIT}")
-    if worst:
-        case = max(worst, key=worst.get)
-        tap.note(f"{name}: largest residual {worst[case]:.3g} of {LIMIT}, {case}")
     return worst
 
 
-def decided(tap, name, case, lines, expected):
-    """Checks the decisions of one case, `expected` as described above."""
+def too_large(worst):
+    return {case: value for case, value in worst.items() if not value <= LIMIT}
+
+
+def fault_of_decisions(lines, expected):
+    """What is wrong with the decisions of one case, `expected` as described above; None: nothing."""
     on_cpu = {word[1:] for word in expected.split() if word[0] == "-"}
     on_gpu = {word for word in expected.split() if word[0] != "-"}
-    busy = [f for f in lines if f["why"] not in IDLE]
     wrong, seen = [], set()
-    for f in busy:
+    for f in lines:
         bare = routine(f["sym"])
+        if f["why"] in IDLE:
+            continue
         if f["ran"] == "gpu0" and f["why"] == "forced" and bare not in on_cpu:
             seen.add(bare)
         elif f["ran"] == "cpu" and f["why"] == "unsupported" and bare in on_cpu:
@@ -84,55 +86,87 @@ def decided(tap, name, case, lines, expected):
         else:
             wrong.append(f)
     missing = sorted((on_cpu | on_gpu) - seen)
-    label = f"{name}: {case} {expected or '(no routine of the table)'}"
-    tap.ok(not wrong and not missing, label, "missing:", *missing, "wrong:", *wrong, "log:", *lines)
+    return f"missing: {missing} wrong: {wrong} log: {lines}" if wrong or missing else None
 
 
-def check(tap, name, argv, expected, extra):
-    """All runs of one program. expected: case, without the type that it may begin with -> routines."""
-    failed, program = tap.failed, name
-    plain = run(argv, {**ONE_THREAD, **extra})
-    cases, others = by_case(plain.stderr)
-    if not tap.ok(plain.rc == 0 and cases, f"{name}: runs", plain.stderr[-3000:]):
-        return
-    floor = max(residuals(tap, name, plain.stdout).values(), default=0.0)
-
-    for label, env in (("no GPU", NO_GPU), ("ACCEL=0", {**SHIM, "ACCEL": "0"})):
-        silent = run(argv, {**ONE_THREAD, **extra, **env, "ACCEL_LOG": "0"})
-        same_bytes(tap, f"{name}, {label}", plain, silent)
-        tap.ok(silent.stderr == plain.stderr, f"{name}, {label}: same stderr", silent.stderr[-2000:])
-
-    record(tap, program + ", LAPACK", "no GPU", failed, None, len(plain.stdout.splitlines()), 0.0, floor, 0)
-
-    failed = tap.failed
-    gpu = run(argv, {**ONE_THREAD, **extra, **TEST_GPU, "ACCEL_LOG": "1"})
-    if not tap.ok(gpu.rc == 0, f"{name}, test GPU: runs", gpu.rc, gpu.stderr[-3000:]):
-        return
-    name += ", test GPU"
-    worst = residuals(tap, name, gpu.stdout)
-    shapes = lambda stdout: [line.rsplit(" ", 1)[0] for line in stdout.splitlines()]
-    tap.ok(shapes(gpu.stdout) == shapes(plain.stdout), f"{name}: the same residuals are printed", *worst)
-    try:
-        all_lines = parse_log(gpu.stderr)
-        seen, gpu_others = by_case(gpu.stderr)
-    except ValueError as error:
-        tap.ok(False, f"{name}: well-formed lines", error)
-        return
-    tap.ok(gpu_others == others, f"{name}: nothing else on stderr", *gpu_others)
-    bad = [f for f in all_lines if f["why"] in FAILURES]
-    tap.ok(not bad, f"{name}: no failures", *bad)
-
-    bare = lambda case: re.sub(r"^(float|complex)\d+_", "", case)
-    tap.ok({bare(case) for case in cases} == set(expected), f"{name}: the cases are those listed here",
-           *({bare(case) for case in cases} ^ set(expected)))
-    for case in cases:
-        decided(tap, name, case, seen.get(case, []), expected.get(bare(case), ""))
-    record(tap, program + ", LAPACK", "test GPU", failed, all_lines, len(gpu.stdout.splitlines()), max(worst.values(), default=0.0), floor, LIMIT)
+def without_type(case):
+    return re.sub(r"^(float|complex)\d+_", "", case)
 
 
-def main(*programs):
-    """Each of programs is (name, argv, expected) or (name, argv, expected, environment)."""
-    tap = Tap()
-    for name, argv, expected, *extra in programs:
-        check(tap, name, argv, expected, *(extra or [{}]))
-    tap.done()
+def runs_of(programs):
+    """The fixture `runs` of a file: {name: (argv, {case, without the type that it may begin with: routines}[,
+    environment])}."""
+    @pytest.fixture(scope="module", params=programs)
+    def runs(request):
+        return Runs(request, *programs[request.param])
+
+    return runs
+
+
+class Runs:
+    """A program, and its run without libaccel."""
+
+    def __init__(self, request, argv, expected, extra={}):
+        self.name, self.argv, self.expected = request.param, argv, expected
+        self.env = {**ONE_THREAD, **extra}
+        self.row = Row(request)
+        self.plain = run(argv, self.env)
+        self.cases, self.others = by_case(self.plain.stderr)
+        assert self.plain.rc == 0, self.plain.stderr[-3000:]
+        assert self.cases
+
+
+OnGpu = namedtuple("OnGpu", "row done residuals lines")
+
+
+class LapackTests:
+    """The tests of a file that has `runs`."""
+
+    def test_residuals_without_libaccel(self, runs):
+        assert too_large(residuals(runs.plain.stdout)) == {}
+
+    @pytest.mark.parametrize("mode", SILENT)
+    def test_without_a_log(self, runs, mode):
+        silent = run(runs.argv, {**runs.env, **SILENT[mode], "ACCEL_LOG": "0"})
+        check_same_bytes(runs.plain, silent)
+        assert silent.stderr == runs.plain.stderr
+
+    def test_row_of_no_gpu(self, runs):
+        floor = max(residuals(runs.plain.stdout).values(), default=0.0)
+        runs.row.write(runs.name + ", LAPACK", "no GPU", None, len(runs.plain.stdout.splitlines()), 0.0, floor, 0)
+
+    @pytest.fixture(scope="class")
+    def on_gpu(self, runs, request):
+        row = Row(request)
+        done = run(runs.argv, {**runs.env, **TEST_GPU, "ACCEL_LOG": "1"})
+        assert done.rc == 0, done.stderr[-3000:]
+        return OnGpu(row, done, residuals(done.stdout), parse_log(done.stderr))
+
+    def test_residuals(self, on_gpu):
+        assert too_large(on_gpu.residuals) == {}
+
+    def test_the_same_residuals_are_printed(self, runs, on_gpu):
+        shapes = lambda stdout: [line.rsplit(" ", 1)[0] for line in stdout.splitlines()]
+        assert shapes(on_gpu.done.stdout) == shapes(runs.plain.stdout)
+
+    def test_nothing_else_is_on_stderr(self, runs, on_gpu):
+        assert by_case(on_gpu.done.stderr)[1] == runs.others
+
+    def test_no_call_fails(self, on_gpu):
+        assert not [f for f in on_gpu.lines if f["why"] in FAILURES]
+
+    def test_cases_are_those_listed(self, runs):
+        assert {without_type(case) for case in runs.cases} == set(runs.expected)
+
+    def test_each_case_calls_its_routines_on_the_gpu(self, runs, on_gpu):
+        seen = by_case(on_gpu.done.stderr)[0]
+        faults = {
+            case: fault_of_decisions(seen.get(case, []), runs.expected.get(without_type(case), ""))
+            for case in runs.cases
+        }
+        assert {case: fault for case, fault in faults.items() if fault} == {}
+
+    def test_row_of_the_gpu(self, runs, on_gpu):
+        floor = max(residuals(runs.plain.stdout).values(), default=0.0)
+        on_gpu.row.write(runs.name + ", LAPACK", "test GPU", on_gpu.lines, len(on_gpu.done.stdout.splitlines()),
+                         max(on_gpu.residuals.values(), default=0.0), floor, LIMIT)

@@ -1,13 +1,16 @@
-#!/usr/bin/python3 -B
-"""HPC Challenge on two MPI ranks: High Performance Linpack, matrix multiplication and the rest of the suite. With TEST_LONG=1 with ACCEL=0, too."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""HPC Challenge on two MPI ranks: High Performance Linpack, matrix multiplication and the rest of the suite. With
+TEST_LONG=1 with ACCEL=0, too."""
 
 import re
+from collections import namedtuple
 
-from harness import Product, decisions, same_bytes
-from lib.log import FAILURES
-from lib.programs import LONG, NO_GPU, SHIM, TEST_GPU, run
-from lib.regress import record
-from lib.tap import Tap
+import pytest
+
+from lib.log import FAILURES, parse_moves
+from lib.programs import LONG, NO_GPU, TEST_GPU, run
+from lib.regress import Row
+from programs.harness import SILENT, Product, check_decisions, check_same_bytes
 
 INPUT = """HPLinpack benchmark input file
 
@@ -67,7 +70,8 @@ def hpcc(ranks_env):
            "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     # Neither binding to cores nor reading another process's memory is allowed in every container. A
     # rank that waits gives its core to others.
-    mpirun = "mpirun --timeout 150 --oversubscribe --bind-to none --mca btl_vader_single_copy_mechanism none --mca mpi_yield_when_idle 1 -n 2"
+    mpirun = ("mpirun --timeout 150 --oversubscribe --bind-to none --mca btl_vader_single_copy_mechanism none "
+              "--mca mpi_yield_when_idle 1 -n 2")
     script = f'printf %s "$0" > hpccinf.txt; exec {mpirun} "$@"'
     done = run(["bash", "-c", script, INPUT, *exports, "hpcc"], env)
     text = done.files.get("hpccoutf.txt", b"").decode()
@@ -75,48 +79,83 @@ def hpcc(ranks_env):
     return done._replace(files={"answer": answer}), text
 
 
-def passed(tap, name, done, text):
-    tap.ok(done.rc == 0, f"{name}: exit status 0", done.rc, done.stderr)
-    tap.ok("Success=1" in text and "FAILED" not in text, f"{name}: nothing failed", text[-2000:])
-    tap.ok(re.search(r"^\|\|Ax-b\|\|.* PASSED$", text, re.M), f"{name}: HPL's residual check passed")
-    wrong = [line for line in text.splitlines() if re.match(r"Node\(s\) with error +[^0 ]", line)]
-    tap.ok(not wrong, f"{name}: no node with an error", *wrong)
+def check_passed(done, text):
+    """HPL's residual check, and all else of the suite."""
+    assert done.rc == 0, done.stderr
+    assert "Success=1" in text
+    assert "FAILED" not in text
+    assert re.search(r"^\|\|Ax-b\|\|.* PASSED$", text, re.M)
+    assert not [line for line in text.splitlines() if re.match(r"Node\(s\) with error +[^0 ]", line)]
 
 
-def main():
-    tap = Tap()
-    plain, text = hpcc({})
-    passed(tap, "hpcc", plain, text)
-
-    for label, env in (("no GPU", NO_GPU), *([("ACCEL=0", {**SHIM, "ACCEL": "0"})] if LONG else [])):
-        silent, text = hpcc({**env, "ACCEL_LOG": "0"})
-        passed(tap, f"hpcc, {label}", silent, text)
-        same_bytes(tap, f"hpcc, {label}", plain, silent)
-        tap.ok(silent.stderr == plain.stderr, f"hpcc, {label}: same stderr", silent.stderr)
-
-    # To a file: mpirun mixes what the ranks write to stderr, within lines too.
-    to_file = {"ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"}
-    logged, text = hpcc({**NO_GPU, **to_file})
-    passed(tap, "hpcc, no GPU, logged", logged, text)
-    same_bytes(tap, "hpcc, no GPU, logged", plain, logged)
-    lines = decisions(tap, "hpcc, no GPU", logged.log, "cpu", "no_gpu", PRODUCTS)
-    tap.ok(lines and all(f["ran"] == "cpu" for f in lines), "hpcc, no GPU: nothing ran elsewhere")
-
-    answers = len(plain.files["answer"].splitlines())
-    record(tap, "hpcc", "no GPU", 0, lines, answers, 0.0, 0.0, 0)
-
-    failed = tap.failed
-    gpu, text = hpcc({**TEST_GPU, **to_file})
-    passed(tap, "hpcc, test GPU", gpu, text)
-    tap.ok(gpu.stdout == plain.stdout, "hpcc, test GPU: same stdout", gpu.stdout)
-    lines = decisions(tap, "hpcc, test GPU", gpu.log, "gpu0", "forced", PRODUCTS)
-    tap.ok(len({f["pid"] for f in lines}) == 2, "hpcc, test GPU: both ranks decided")
-    tap.ok(not [f for f in lines if f["why"] in FAILURES], "hpcc, test GPU: no failures")
-    # HPL's own residual of the solution, of which it allows 16.
-    residuals = [float(x) for x in re.findall(r"(?m)^\|\|Ax-b\|\|.*= +(\S+) +\.+ PASSED$", text)]
-    floors = [float(x) for x in re.findall(r"\|\|Ax-b\|\|.*= +(\S+) +\.+ PASSED", plain.files["answer"].decode())]
-    record(tap, "hpcc", "test GPU", failed, lines, len(residuals), max(residuals, default=float("inf")), max(floors, default=0.0), 16)
-    tap.done()
+# To a file: mpirun mixes what the ranks write to stderr, within lines too.
+TO_FILE = {"ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"}
+Hpcc = namedtuple("Hpcc", "row done text lines")
 
 
-main()
+@pytest.fixture(scope="module")
+def plain(request):
+    row = Row(request)
+    return Hpcc(row, *hpcc({}), None)
+
+
+@pytest.fixture(scope="module")
+def without(plain):
+    """A run without a GPU, logged."""
+    done, text = hpcc({**NO_GPU, **TO_FILE})
+    return Hpcc(plain.row, done, text, parse_moves(done.log))
+
+
+@pytest.fixture(scope="module")
+def on_gpu(plain, request):
+    row = Row(request)
+    done, text = hpcc({**TEST_GPU, **TO_FILE})
+    return Hpcc(row, done, text, parse_moves(done.log))
+
+
+def test_passes(plain):
+    check_passed(plain.done, plain.text)
+
+
+@pytest.mark.parametrize("mode", SILENT if LONG else ("no GPU",))
+def test_without_a_log(mode, plain):
+    silent, text = hpcc({**SILENT[mode], "ACCEL_LOG": "0"})
+    check_passed(silent, text)
+    check_same_bytes(plain.done, silent)
+    assert silent.stderr == plain.done.stderr
+
+
+def test_every_byte_is_the_same_without_a_gpu(plain, without):
+    check_passed(without.done, without.text)
+    check_same_bytes(plain.done, without.done)
+
+
+def test_products_run_on_the_cpu_without_a_gpu(without):
+    check_decisions(without.lines, "cpu", "no_gpu", PRODUCTS)
+    assert {f["ran"] for f in without.lines} == {"cpu"}
+
+
+def test_row_of_no_gpu(plain, without):
+    plain.row.write("hpcc", "no GPU", without.lines, len(plain.done.files["answer"].splitlines()), 0.0, 0.0, 0)
+
+
+def test_passes_on_the_gpu(plain, on_gpu):
+    check_passed(on_gpu.done, on_gpu.text)
+    assert on_gpu.done.stdout == plain.done.stdout
+
+
+def test_products_run_on_the_gpu(on_gpu):
+    check_decisions(on_gpu.lines, "gpu0", "forced", PRODUCTS)
+
+
+def test_both_ranks_decide_and_no_call_fails(on_gpu):
+    assert len({f["pid"] for f in on_gpu.lines}) == 2
+    assert not [f for f in on_gpu.lines if f["why"] in FAILURES]
+
+
+def test_row_of_the_gpu(plain, on_gpu):
+    """HPL's own residual of the solution, of which it allows 16."""
+    residuals, floors = ([float(x) for x in re.findall(r"(?m)^\|\|Ax-b\|\|.*= +(\S+) +\.+ PASSED$", text)]
+                         for text in (on_gpu.text, plain.text))
+    on_gpu.row.write("hpcc", "test GPU", on_gpu.lines, len(residuals), max(residuals, default=float("inf")),
+                     max(floors, default=0.0), 16)

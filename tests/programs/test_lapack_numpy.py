@@ -1,9 +1,9 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """NumPy of Debian and from PyPI, whose wheel has 64-bit integers and prefixed names: numpy.linalg on the GPU."""
 
-from harness import WORK
-from lapack import main
 from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
+from programs.harness import WORK
+from programs.lapack import LapackTests, runs_of
 
 EXPECTED = {
     "solve": "gesv",
@@ -39,8 +39,12 @@ EXPECTED = {
     "multivariate_normal_cholesky": "potrf",
 }
 
-script = [str(WORK / "numpy_lapack.py")]
-main(
-    ("NumPy of Debian", [DEBIAN_PYTHON, *script], EXPECTED),
-    ("NumPy wheel", [VENV_PYTHON, *script], EXPECTED),
-)
+SCRIPT = [str(WORK / "numpy_lapack.py")]
+runs = runs_of({
+    "NumPy of Debian": ([DEBIAN_PYTHON, *SCRIPT], EXPECTED),
+    "NumPy wheel": ([VENV_PYTHON, *SCRIPT], EXPECTED),
+})
+
+
+class TestNumpy(LapackTests):
+    pass

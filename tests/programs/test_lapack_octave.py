@@ -1,8 +1,8 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """GNU Octave: its linear algebra on the GPU."""
 
-from harness import WORK
-from lapack import main
+from programs.harness import WORK
+from programs.lapack import LapackTests, runs_of
 
 # Solvers look at the condition number first; ?trcon is not intercepted.
 EXPECTED = {
@@ -50,4 +50,8 @@ EXPECTED = {
     "roots": "",  # ?geevx
 }
 
-main(("Octave", ["octave-cli", "--quiet", "--norc", "--no-history", str(WORK / "lapack.m")], EXPECTED))
+runs = runs_of({"Octave": (["octave-cli", "--quiet", "--norc", "--no-history", str(WORK / "lapack.m")], EXPECTED)})
+
+
+class TestOctave(LapackTests):
+    pass

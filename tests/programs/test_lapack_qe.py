@@ -1,4 +1,4 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """Quantum ESPRESSO, a plane-wave density-functional code: silicon to self-consistency, its eigenproblems on the GPU.
 
 ld1.x makes the pseudopotential, without libaccel. Every line of pw.x's answer that is the same with OpenBLAS and with
@@ -6,15 +6,15 @@ the reference libraries, the total energy among them, has to be the same on the 
 """
 
 import re
-import tempfile
-from pathlib import Path
+from collections import namedtuple
 
-from harness import same_bytes
-from lapack import IDLE, ONE_THREAD, routine
+import pytest
+
 from lib.log import FAILURES, parse_moves
-from lib.programs import NO_GPU, SHIM, TEST_GPU, run
-from lib.regress import record
-from lib.tap import Tap
+from lib.programs import TEST_GPU, run
+from lib.regress import Row
+from programs.harness import SILENT, check_same_bytes
+from programs.lapack import IDLE, ONE_THREAD, routine
 
 ATOM = """ &input
    title='Si', zed=14.0, rel=1, config='[Ne] 3s2 3p2 3d-1', iswitch=3, dft='PZ'
@@ -55,10 +55,10 @@ K_POINTS @POINTS@
 # k-points, and what pw.x has to have solved: with complex wave functions, and at the origin with
 # real ones. The whole spectrum of the first subspace by ?hegv, the lowest states of the larger ones
 # by ?hegvx.
-RUNS = (
-    ("k-points", "automatic\n 2 2 2 1 1 1", ("zhegv_", "zhegvx_", "dsytrf_", "dgetrf_", "dgetri_")),
-    ("gamma point", "gamma", ("dsygv_", "dsygvx_", "dsytrf_", "dgetrf_", "dgetri_")),
-)
+RUNS = {
+    "k-points": ("automatic\n 2 2 2 1 1 1", ("zhegv_", "zhegvx_", "dsytrf_", "dgetrf_", "dgetri_")),
+    "gamma point": ("gamma", ("dsygv_", "dsygvx_", "dsytrf_", "dgetrf_", "dgetri_")),
+}
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 REFERENCE = {"LD_LIBRARY_PATH": f"{LIBRARIES}/blas:{LIBRARIES}/lapack"}
 MPI = {"TMPDIR": "@HOME@"}  # where it keeps its own files
@@ -76,56 +76,80 @@ def pw(folder, points, env):
     return done._replace(stdout=answer(done.stdout), files={})
 
 
-def check(tap, folder, name, points, solved):
-    failed, program = tap.failed, f"Quantum ESPRESSO, {name}"
-    plain = pw(folder, points, {})
-    energy = re.search(r"(?m)^! +total energy += +(\S+) Ry", plain.stdout)
-    converged = "convergence has been achieved" in plain.stdout and "Total force" in plain.stdout
-    if not tap.ok(plain.rc == 0 and energy and converged, f"{name}: converges", plain.stdout[-1500:], plain.stderr):
-        return
-    tap.note(f"{name}: total energy {energy[1]} Ry")
-    other = pw(folder, points, REFERENCE)
-    lines, others = plain.stdout.splitlines(), other.stdout.splitlines()
-    firm = {i for i, (line, there) in enumerate(zip(lines, others)) if line == there}
-    enough = len(lines) == len(others) and len(firm) > 0.9 * len(lines) and energy[0] in {lines[i] for i in firm}
-    tap.ok(enough, f"{name}, reference libraries: the same energy", other.stdout[-1500:], other.stderr)
-    for label, env in (("no GPU", NO_GPU), ("ACCEL=0", {**SHIM, "ACCEL": "0"})):
-        silent = pw(folder, points, {**env, "ACCEL_LOG": "0"})
-        same_bytes(tap, f"{name}, {label}", plain, silent)
-        tap.ok(silent.stderr == plain.stderr, f"{name}, {label}: same stderr", silent.stderr)
-
-    record(tap, program, "no GPU", failed, None, len(lines), 0.0, 0.0, 0)
-
-    failed, compared = tap.failed, len(firm)
-    gpu = pw(folder, points, {**TEST_GPU, "ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"})
-    found = gpu.stdout.splitlines()
-    tap.ok(gpu.rc == 0 and len(found) == len(lines), f"{name}, test GPU: runs", gpu.rc, gpu.stderr, gpu.stdout[-1500:])
-    differ = [(lines[i], found[i]) for i in sorted(firm) if i < len(found) and lines[i] != found[i]]
-    tap.ok(not differ, f"{name}, test GPU: the same energies, forces and stress in every digit", *differ)
-    tap.note(f"{name}, test GPU: {len(firm)} lines compared, of {len(lines)}")
-    lines = [f for f in parse_moves(gpu.log) if routine(f["sym"]) and f["why"] not in IDLE]
-    for sym in solved:
-        hits = [f for f in lines if f["sym"] == sym]
-        elsewhere = [f for f in hits if (f["ran"], f["why"]) != ("gpu0", "forced")]
-        tap.ok(hits and not elsewhere, f"{name}, test GPU: {sym} ran=gpu0", f"{len(hits)} such lines", *elsewhere)
-    others = [f for f in lines if f["ran"] != "gpu0"]
-    tap.ok(not others, f"{name}, test GPU: so did every routine of the table", *others)
-    bad = [f for f in parse_moves(gpu.log) if f["why"] in FAILURES]
-    tap.ok(not bad, f"{name}, test GPU: no failures", *bad)
-    record(tap, program, "test GPU", failed, lines, compared, 0.0 if not differ else float("inf"), 0.0, 0)
-    largest = max((int(f["n"]) for f in lines if routine(f["sym"]).startswith("sygv")), default=0)
-    tap.note(f"{name}: {len(lines)} LAPACK calls on the GPU, eigenproblems of up to {largest}")
-
-
-def main():
-    tap = Tap()
+@pytest.fixture(scope="module")
+def pseudopotential(tmp_path_factory):
+    """The folder of it."""
     made = run(["sh", "-c", 'printf %s "$0" | ld1.x', ATOM], {**ONE_THREAD, **MPI})
-    if tap.ok(made.rc == 0 and "Si.UPF" in made.files, "ld1.x: makes the pseudopotential", made.stdout, made.stderr):
-        with tempfile.TemporaryDirectory(prefix="accel-pseudopotential-") as folder:
-            Path(folder, "Si.UPF").write_bytes(made.files["Si.UPF"])
-            for name, points, solved in RUNS:
-                check(tap, folder, name, points, solved)
-    tap.done()
+    assert made.rc == 0, made.stdout + made.stderr
+    folder = tmp_path_factory.mktemp("pseudopotential")
+    (folder / "Si.UPF").write_bytes(made.files["Si.UPF"])
+    return str(folder)
 
 
-main()
+Plain = namedtuple("Plain", "name folder points solved row done firm")
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def plain(request, pseudopotential):
+    """The run without libaccel; firm: the numbers of its lines that are the same with the reference libraries."""
+    points, solved = RUNS[request.param]
+    row = Row(request)
+    done, other = (pw(pseudopotential, points, env) for env in ({}, REFERENCE))
+    energy = re.search(r"(?m)^! +total energy += +(\S+) Ry", done.stdout)
+    assert done.rc == 0, done.stderr
+    assert "convergence has been achieved" in done.stdout
+    assert "Total force" in done.stdout
+    lines, others = done.stdout.splitlines(), other.stdout.splitlines()
+    firm = {i for i, (line, there) in enumerate(zip(lines, others)) if line == there}
+    assert len(lines) == len(others), other.stderr
+    assert len(firm) > 0.9 * len(lines)
+    assert energy[0] in {lines[i] for i in firm}
+    return Plain(request.param, pseudopotential, points, solved, row, done, firm)
+
+
+@pytest.mark.parametrize("mode", SILENT)
+def test_without_a_log(plain, mode):
+    silent = pw(plain.folder, plain.points, {**SILENT[mode], "ACCEL_LOG": "0"})
+    check_same_bytes(plain.done, silent)
+    assert silent.stderr == plain.done.stderr
+
+
+def test_row_of_no_gpu(plain):
+    plain.row.write(f"Quantum ESPRESSO, {plain.name}", "no GPU", None, len(plain.done.stdout.splitlines()), 0.0, 0.0, 0)
+
+
+OnGpu = namedtuple("OnGpu", "row done moves lapack differ")
+
+
+@pytest.fixture(scope="module")
+def on_gpu(plain, request):
+    """The run on the test GPU; differ: the firm lines that are others there."""
+    row = Row(request)
+    done = pw(plain.folder, plain.points, {**TEST_GPU, "ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"})
+    moves, lines, found = parse_moves(done.log), plain.done.stdout.splitlines(), done.stdout.splitlines()
+    differ = [(lines[i], found[i]) for i in sorted(plain.firm) if i < len(found) and lines[i] != found[i]]
+    return OnGpu(row, done, moves, [f for f in moves if routine(f["sym"]) and f["why"] not in IDLE], differ)
+
+
+def test_energies_forces_and_stress_are_the_same_in_every_digit(plain, on_gpu):
+    assert on_gpu.done.rc == 0, on_gpu.done.stderr
+    assert len(on_gpu.done.stdout.splitlines()) == len(plain.done.stdout.splitlines())
+    assert not on_gpu.differ
+
+
+def test_eigenproblems_are_solved_on_the_gpu(plain, on_gpu):
+    for sym in plain.solved:
+        assert {(f["ran"], f["why"]) for f in on_gpu.lapack if f["sym"] == sym} == {("gpu0", "forced")}, sym
+
+
+def test_so_is_every_routine_of_the_table(on_gpu):
+    assert not [f for f in on_gpu.lapack if f["ran"] != "gpu0"]
+
+
+def test_no_call_fails(on_gpu):
+    assert not [f for f in on_gpu.moves if f["why"] in FAILURES]
+
+
+def test_row_of_the_gpu(plain, on_gpu):
+    on_gpu.row.write(f"Quantum ESPRESSO, {plain.name}", "test GPU", on_gpu.lapack, len(plain.firm),
+                     float("inf") if on_gpu.differ else 0.0, 0.0, 0)

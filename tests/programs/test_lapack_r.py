@@ -1,8 +1,8 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """GNU R: its linear algebra on the GPU."""
 
-from harness import WORK
-from lapack import main
+from programs.harness import WORK
+from programs.lapack import LapackTests, runs_of
 
 EXPECTED = {
     "solve": "gesv",
@@ -34,4 +34,8 @@ EXPECTED = {
     "library": "",
 }
 
-main(("R", ["Rscript", "--vanilla", str(WORK / "lapack.R")], EXPECTED))
+runs = runs_of({"R": (["Rscript", "--vanilla", str(WORK / "lapack.R")], EXPECTED)})
+
+
+class TestR(LapackTests):
+    pass

@@ -1,9 +1,9 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """SciPy of Debian and from PyPI: scipy.linalg and scipy.linalg.lapack on the GPU."""
 
-from harness import WORK
-from lapack import main
 from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
+from programs.harness import WORK
+from programs.lapack import LapackTests, runs_of
 
 EXPECTED = {
     "lu_factor": "getrf",
@@ -75,8 +75,12 @@ WHEEL = {
     "sytrs": "sytrf sytrs",
 }
 
-script = [str(WORK / "scipy_lapack.py")]
-main(
-    ("SciPy of Debian", [DEBIAN_PYTHON, *script], DEBIAN),
-    ("SciPy wheel", [VENV_PYTHON, *script], WHEEL),
-)
+SCRIPT = [str(WORK / "scipy_lapack.py")]
+runs = runs_of({
+    "SciPy of Debian": ([DEBIAN_PYTHON, *SCRIPT], DEBIAN),
+    "SciPy wheel": ([VENV_PYTHON, *SCRIPT], WHEEL),
+})
+
+
+class TestScipy(LapackTests):
+    pass

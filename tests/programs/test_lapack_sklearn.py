@@ -1,9 +1,9 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """scikit-learn of Debian and from PyPI: fits that are linear algebra, in SciPy's LAPACK and NumPy's, on the GPU."""
 
-from harness import WORK
-from lapack import main
 from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
+from programs.harness import WORK
+from programs.lapack import LapackTests, runs_of
 
 
 def expected(solve, inverse, pinvh):
@@ -31,8 +31,12 @@ def expected(solve, inverse, pinvh):
     }
 
 
-script = [str(WORK / "sklearn_lapack.py")]
-main(
-    ("scikit-learn of Debian", [DEBIAN_PYTHON, *script], expected("posv", "getrf getri", "syevr")),
-    ("scikit-learn wheel", [VENV_PYTHON, *script], expected("potrf potrs", "getrf getri", "syev")),
-)
+SCRIPT = [str(WORK / "sklearn_lapack.py")]
+runs = runs_of({
+    "scikit-learn of Debian": ([DEBIAN_PYTHON, *SCRIPT], expected("posv", "getrf getri", "syevr")),
+    "scikit-learn wheel": ([VENV_PYTHON, *SCRIPT], expected("potrf potrs", "getrf getri", "syev")),
+})
+
+
+class TestSklearn(LapackTests):
+    pass

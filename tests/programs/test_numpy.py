@@ -1,10 +1,10 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """NumPy of Debian and from PyPI: row-major products through CBLAS, so m, n and k are NumPy's own."""
 
 import platform
 
-from harness import WORK, Product, main
 from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
+from programs.harness import WORK, Product, ProductTests, runs_of
 
 
 def products(name):
@@ -14,13 +14,13 @@ def products(name):
     yield Product(name % "d", 211, 130, 200)
 
 
-script = [str(WORK / "numpy_products.py"), "@OUT@"]
-programs = [
-    ("NumPy of Debian", [DEBIAN_PYTHON, *script], list(products("cblas_%sgemm"))),
+SCRIPT = [str(WORK / "numpy_products.py"), "@OUT@"]
+PROGRAMS = {"NumPy of Debian": ([DEBIAN_PYTHON, *SCRIPT], list(products("cblas_%sgemm")))}
+if platform.machine() != "aarch64":  # for which the wheel is not fetched
     # The wheel's OpenBLAS has 64-bit integers and prefixed names.
-    ("NumPy wheel", [VENV_PYTHON, *script], list(products("scipy_cblas_%sgemm64_"))),
-]
-if platform.machine() == "aarch64":
-    print("# the wheel is not fetched for this machine: NumPy of Debian alone")
-    programs.pop()
-main(*programs)
+    PROGRAMS["NumPy wheel"] = [VENV_PYTHON, *SCRIPT], list(products("scipy_cblas_%sgemm64_"))
+runs = runs_of(PROGRAMS)
+
+
+class TestNumpy(ProductTests):
+    pass

@@ -1,7 +1,7 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """GNU Octave. It hands transposed operands to gemm as they are."""
 
-from harness import WORK, Product, main
+from programs.harness import WORK, Product, ProductTests, runs_of
 
 products = []
 for real, cplx in (("dgemm_", "zgemm_"), ("sgemm_", "cgemm_")):
@@ -14,4 +14,10 @@ for real, cplx in (("dgemm_", "zgemm_"), ("sgemm_", "cgemm_")):
         Product(cplx, 206, 192, 170),
     ]
 
-main(("Octave", ["octave-cli", "--quiet", "--norc", "--no-history", str(WORK / "products.m"), "@OUT@"], products))
+runs = runs_of(
+    {"Octave": (["octave-cli", "--quiet", "--norc", "--no-history",
+                 str(WORK / "products.m"), "@OUT@"], products)})
+
+
+class TestOctave(ProductTests):
+    pass

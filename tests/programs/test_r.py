@@ -1,7 +1,7 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """GNU R."""
 
-from harness import WORK, Product, main
+from programs.harness import WORK, Product, ProductTests, runs_of
 
 products = [
     Product("dgemm_", 207, 193, 163),
@@ -9,4 +9,8 @@ products = [
     Product("zgemm_", 208, 194, 164),
 ]
 
-main(("R", ["Rscript", "--vanilla", str(WORK / "products.R"), "@OUT@"], products))
+runs = runs_of({"R": (["Rscript", "--vanilla", str(WORK / "products.R"), "@OUT@"], products)})
+
+
+class TestR(ProductTests):
+    pass

@@ -1,8 +1,8 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """SciPy of Debian and from PyPI."""
 
-from harness import WORK, Product, main
 from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
+from programs.harness import WORK, Product, ProductTests, runs_of
 
 
 def products(prefix):
@@ -17,8 +17,12 @@ def products(prefix):
     ]
 
 
-script = [str(WORK / "scipy_products.py"), "@OUT@"]
-main(
-    ("SciPy of Debian", [DEBIAN_PYTHON, *script], products("")),
-    ("SciPy wheel", [VENV_PYTHON, *script], products("scipy_")),
-)
+SCRIPT = [str(WORK / "scipy_products.py"), "@OUT@"]
+runs = runs_of({
+    "SciPy of Debian": ([DEBIAN_PYTHON, *SCRIPT], products("")),
+    "SciPy wheel": ([VENV_PYTHON, *SCRIPT], products("scipy_")),
+})
+
+
+class TestScipy(ProductTests):
+    pass

@@ -1,8 +1,8 @@
-#!/usr/bin/python3 -B
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """scikit-learn of Debian and from PyPI. Its own extension modules call SciPy's function pointers."""
 
-from harness import WORK, Product, main
 from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
+from programs.harness import WORK, Product, ProductTests, runs_of
 
 
 def products(numpy, scipy):
@@ -18,8 +18,12 @@ def products(numpy, scipy):
     ]
 
 
-script = [str(WORK / "sklearn_products.py"), "@OUT@"]
-main(
-    ("scikit-learn of Debian", [DEBIAN_PYTHON, *script], products("cblas_dgemm", "dgemm_")),
-    ("scikit-learn wheel", [VENV_PYTHON, *script], products("scipy_cblas_dgemm64_", "scipy_dgemm_")),
-)
+SCRIPT = [str(WORK / "sklearn_products.py"), "@OUT@"]
+runs = runs_of({
+    "scikit-learn of Debian": ([DEBIAN_PYTHON, *SCRIPT], products("cblas_dgemm", "dgemm_")),
+    "scikit-learn wheel": ([VENV_PYTHON, *SCRIPT], products("scipy_cblas_dgemm64_", "scipy_dgemm_")),
+})
+
+
+class TestSklearn(ProductTests):
+    pass

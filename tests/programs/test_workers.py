@@ -1,16 +1,15 @@
-#!/usr/bin/python3 -B
-"""Programs that others start (docs/spark-dask-ray.md): Dask's workers have libaccel by each of the ways that the page names, and by no other; a JVM whose native method
-opens a BLAS."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""Programs that others start (docs/spark-dask-ray.md): Dask's workers have libaccel by each of the ways that the page
+names, and by no other; a JVM whose native method opens a BLAS."""
 
 import re
 import shutil
 import subprocess
-import tempfile
-from pathlib import Path
+
+import pytest
 
 from lib.log import parse_log
 from lib.programs import BUILD, DEBIAN_PYTHON, ROOT, RUNTIME, TEST_GPU, TESTS, clean_env
-from lib.tap import Tap
 
 ACCEL, LIBRARY = str(BUILD / "accel"), str(BUILD / "libaccel.so")
 GPU = {"ACCEL_CUDA_DIR": TEST_GPU["ACCEL_CUDA_DIR"], "ACCEL_POLICY": "gpu", "ACCEL_LOG": "1"}
@@ -29,66 +28,79 @@ if __name__ == "__main__":
 WANTED = "242994290.0"
 # On a busy machine a worker takes its time.
 PATIENT = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "200s", "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "200s"}
-tap = Tap()
+pytestmark = pytest.mark.skipif(bool(RUNTIME), reason="a sanitizer's runtime must come first")
 
 
 def run(folder, argv, env={}):
-    return subprocess.run([str(word) for word in argv], cwd=folder, env=clean_env(str(folder)) | env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.run([str(word) for word in argv], cwd=folder, env=clean_env(str(folder)) | env,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           errors="replace", timeout=250)
 
 
 def on_gpu(folder):
-    return sum(line.get("ran") == "gpu0" for path in Path(folder).glob("log.*") for line in parse_log(path.read_text()))
+    return sum(line.get("ran") == "gpu0" for path in folder.glob("log.*") for line in parse_log(path.read_text()))
 
 
 # ---- Dask: what the page's block sets; the worker has libaccel, and the program itself has not
 # ----
 
-page = (ROOT / "docs/spark-dask-ray.md").read_text()
-block = re.search(r"(?ms)^```python\n(dask\.config\.set\(.*?)^```", page)
-by_config = block[1].replace("/opt/libaccel/lib", str(BUILD)) if block else "none"
-for label, way, start, want in (("without libaccel", "main()", [], f"{WANTED} False False"),
-                                ("by accel run", "main()", [ACCEL, "run", "--"], f"{WANTED} True True"),
-                                ("by pre-spawn-environ", by_config.strip() + "; main()", [], f"{WANTED} True False"),
-                                ("by LocalCluster's env, which comes too late", f"main(env={{'LD_PRELOAD': {LIBRARY!r}}})", [], f"{WANTED} False False")):
-    if RUNTIME:
-        tap.skip(f"Dask, {label}", "a sanitizer's runtime must come first")
-        continue
-    with tempfile.TemporaryDirectory(prefix="accel-workers-") as folder:
-        Path(folder, "cluster.py").write_text(CLUSTER.replace("WAY", way))
-        done = run(folder, [*start, DEBIAN_PYTHON, "cluster.py"], {**GPU, **PATIENT, "ACCEL_LOG_FILE": f"{folder}/log.%p"})
-        gpu = on_gpu(folder)
-        tap.ok(done.returncode == 0 and done.stdout.strip() == want, f"Dask, {label}: the worker's product, libaccel in the worker, in the program: {want}", done.stdout, done.stderr[-2000:])
-        tap.ok(gpu == (want.split()[1] == "True"), f"Dask, {label}: calls on the GPU", gpu)
+
+def by_config():
+    block = re.search(r"(?ms)^```python\n(dask\.config\.set\(.*?)^```", (ROOT / "docs/spark-dask-ray.md").read_text())
+    return block[1].replace("/opt/libaccel/lib", str(BUILD)).strip()
+
+
+# Whether libaccel is in the worker, and in the program.
+WAYS = {"without libaccel": ("main()", [], False, False),
+        "by accel run": ("main()", [ACCEL, "run", "--"], True, True),
+        "by pre-spawn-environ": ("CONFIG; main()", [], True, False),
+        "by LocalCluster's env, which comes too late": (f"main(env={{'LD_PRELOAD': {LIBRARY!r}}})", [], False, False)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_dask(way, tmp_path):
+    call, start, worker, program = WAYS[way]
+    if "CONFIG" in call:
+        call = call.replace("CONFIG", by_config())
+    (tmp_path / "cluster.py").write_text(CLUSTER.replace("WAY", call))
+    done = run(tmp_path, [*start, DEBIAN_PYTHON, "cluster.py"],
+               {**GPU, **PATIENT, "ACCEL_LOG_FILE": f"{tmp_path}/log.%p"})
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip() == f"{WANTED} {worker} {program}"
+    assert on_gpu(tmp_path) == worker
+
 
 # ---- A JVM ----
 
-if not shutil.which("javac") or RUNTIME:
-    tap.skip("a JVM", "a sanitizer's runtime must come first" if RUNTIME else "there is no javac")
-else:
-    with tempfile.TemporaryDirectory(prefix="accel-workers-") as folder:
-        Path(folder, "Product.java").write_text(f"""
-class Product {{
+JAVA = """
+class Product {
     static native double sum();
-    public static void main(String[] arguments) throws Exception {{
-        System.load("{TESTS}/libjni_product.so");
+    public static void main(String[] arguments) throws Exception {
+        System.load("TESTS/libjni_product.so");
         int[] none = null;
         int caught = 0;
         for (int i = 0; i < 100000; i++)
-            try {{ caught += none[i]; }} catch (NullPointerException e) {{ caught++; }}
+            try { caught += none[i]; } catch (NullPointerException e) { caught++; }
         Thread worker = new Thread(() -> System.out.println("thread " + sum()));
         worker.start();
         worker.join();
         System.out.println("main " + sum() + " " + caught);
         System.exit(3);
-    }}
-}}
-""")
-        built = run(folder, ["javac", "-J-XX:TieredStopAtLevel=1", "Product.java"])
-        java = ["java", "-Xshare:auto", "-XX:+UseSerialGC", "-cp", ".", "Product"]
-        plain = run(folder, java)
-        done = run(folder, [ACCEL, "run", "--", *java], {**GPU, "ACCEL_LOG_FILE": f"{folder}/log.%p"})
-        tap.ok(built.returncode == 0 and (plain.returncode, plain.stdout) == (3, f"thread {float(WANTED)/1e8}E8\nmain {float(WANTED)/1e8}E8 100000\n"), "a JVM without libaccel", built.stderr, plain.stdout, plain.stderr)
-        tap.ok((done.returncode, done.stdout, done.stderr) == (3, plain.stdout, plain.stderr), "a JVM with it: the same output and status, its own signals caught", done.stdout, done.stderr)
-        tap.ok(on_gpu(folder) == 2, "a JVM: both products on the GPU", on_gpu(folder))
-tap.done()
+    }
+}
+"""
+COMMAND = ["java", "-Xshare:auto", "-XX:+UseSerialGC", "-cp", ".", "Product"]
+
+
+@pytest.mark.skipif(not shutil.which("javac"), reason="there is no javac")
+def test_jvm(tmp_path):
+    """The same output and status, its own signals caught, and both products on the GPU."""
+    (tmp_path / "Product.java").write_text(JAVA.replace("TESTS", str(TESTS)))
+    built = run(tmp_path, ["javac", "-J-XX:TieredStopAtLevel=1", "Product.java"])
+    assert built.returncode == 0, built.stderr
+    plain = run(tmp_path, COMMAND)
+    shown = f"{float(WANTED) / 1e8}E8"
+    assert (plain.returncode, plain.stdout) == (3, f"thread {shown}\nmain {shown} 100000\n"), plain.stderr
+    done = run(tmp_path, [ACCEL, "run", "--", *COMMAND], {**GPU, "ACCEL_LOG_FILE": f"{tmp_path}/log.%p"})
+    assert (done.returncode, done.stdout, done.stderr) == (3, plain.stdout, plain.stderr)
+    assert on_gpu(tmp_path) == 2

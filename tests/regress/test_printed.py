@@ -1,17 +1,19 @@
-#!/usr/bin/python3 -B
-"""Programs of Debian whose printed numbers are compared: MOPAC (semi-empirical quantum chemistry), xtb (tight binding), Elk (crystals,
-augmented plane waves), CVXOPT (convex optimisation), Octave's control theory (SLICOT), R's mgcv (additive models), statsmodels
-(regressions). Without libaccel with one thread and with two, which is the noise floor; with it and no GPU; with the test GPU."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""Programs of Debian whose printed numbers are compared: MOPAC (semi-empirical quantum chemistry), xtb (tight
+binding), Elk (crystals, augmented plane waves), CVXOPT (convex optimisation), Octave's control theory (SLICOT), R's
+mgcv (additive models), statsmodels (regressions). Without libaccel with one thread and with two, which is the noise
+floor; with it and no GPU; with the test GPU."""
 
 import re
+from collections import namedtuple
 from pathlib import Path
 
-from compare import compare
+import pytest
+
 from lib.log import FAILURES, parse_moves
 from lib.programs import DEBIAN_PYTHON, NO_GPU, TEST_GPU, run
-from lib.regress import record
-from lib.tap import Tap
-
+from lib.regress import Row
+from regress.compare import compare
 
 ONE, TWO = ({"OPENBLAS_NUM_THREADS": n, "OMP_NUM_THREADS": n} for n in "12")
 LOG = {"ACCEL_LOG": "2", "ACCEL_LOG_FILE": "@HOME@/log.%p"}
@@ -29,7 +31,6 @@ H  1.89 -0.53 -0.89
 H  3.01  1.25  0.01
 """
 FREE = re.sub(r"(?m)(-?\d+\.\d+)", r"\1 1", ATOMS)  # MOPAC: each coordinate is one that may change
-
 
 # Silicon; lengths in Bohr. A block ends with an empty line.
 SILICON = """tasks
@@ -85,52 +86,93 @@ def printed(done):
     return done.stdout
 
 
-# name, argv, what of its output is compared, routines of which some call must be on the GPU, at
+# argv, what of its output is compared, routines of which some call must be on the GPU, at
 # least so many numbers
-PROGRAMS = (
-    ("MOPAC", [*shell("mopac m.mop", "PM7 1SCF GRADIENTS VECTORS THREADS=1\nethanol\n\n" + FREE), "m.mop"], mopac, {"dgemm_", "dsyevd_"}, 200),
-    ("xtb", [*shell("xtb m.xyz --gfn 2", "9\nethanol\n" + ATOMS), "m.xyz"], xtb, {"dgemm_", "dsygvd_", "dsysv_"}, 40),
-    ("Elk", [*shell("elk-lapw", SILICON), "elk.in"], elk, {"dgemm_", "dsygvx_", "zgemm_"}, 80),
-    ("CVXOPT", [DEBIAN_PYTHON, str(HERE / "cvxopt_problems.py")], printed, {"dgemm_", "dpotrf_", "dsyrk_"}, 100),
-    ("Octave control", ["octave-cli", "--no-gui", "-q", str(HERE / "control.m")], printed, {"dgemm_"}, 400),
-    ("R mgcv", ["Rscript", str(HERE / "additive_models.R")], printed, {"dgemm_"}, 150),
-    ("statsmodels", [DEBIAN_PYTHON, str(HERE / "regressions.py")], printed, {"cblas_dgemm", "cblas_dsyrk", "dgesdd_", "dgeqrf_"}, 600),
-)
+PROGRAMS = {
+    "MOPAC": ([*shell("mopac m.mop", "PM7 1SCF GRADIENTS VECTORS THREADS=1\nethanol\n\n" + FREE),
+               "m.mop"], mopac, {"dgemm_", "dsyevd_"}, 200),
+    "xtb": ([*shell("xtb m.xyz --gfn 2", "9\nethanol\n" + ATOMS),
+             "m.xyz"], xtb, {"dgemm_", "dsygvd_",
+                             "dsysv_"}, 40), "Elk": ([*shell("elk-lapw", SILICON),
+                                                      "elk.in"], elk, {"dgemm_", "dsygvx_", "zgemm_"}, 80),
+    "CVXOPT": ([DEBIAN_PYTHON, str(HERE / "cvxopt_problems.py")], printed, {"dgemm_", "dpotrf_", "dsyrk_"}, 100),
+    "Octave control": (["octave-cli", "--no-gui", "-q", str(HERE / "control.m")], printed, {"dgemm_"},
+                       400), "R mgcv": (["Rscript", str(HERE / "additive_models.R")], printed, {"dgemm_"}, 150),
+    "statsmodels": ([DEBIAN_PYTHON,
+                     str(HERE / "regressions.py")], printed, {"cblas_dgemm", "cblas_dsyrk", "dgesdd_", "dgeqrf_"}, 600),
+}
 
 
-def check(tap, name, argv, text_of, routines, least):
-    failed = tap.failed
-    plain, again, other = run(argv, ONE), run(argv, ONE), run(argv, TWO)
-    text = text_of(plain)
-    if not tap.ok(plain.rc == 0 and compare(text, text).numbers >= least, f"{name}: runs", plain.rc, plain.stderr[-500:], text[-1000:]):
-        return
-    tap.ok(text_of(again) == text, f"{name}: prints the same again")
-    floor = compare(text, text_of(other), bound=1.0).worst
-
-    without = run(argv, {**ONE, **NO_GPU, **LOG})
-    tap.ok(without.rc == 0 and text_of(without) == text, f"{name}, no GPU: the same in every digit")
-    lines = parse_moves(without.log)
-    tap.ok(lines and {f["ran"] for f in lines} == {"cpu"}, f"{name}, no GPU: all on the CPU")
-    record(tap, name, "no GPU", failed, lines, compare(text, text).numbers, 0.0, floor, 0)
-
-    failed = tap.failed
-    gpu = run(argv, {**ONE, **TEST_GPU, **LOG})
-    lines = parse_moves(gpu.log)
-    found = compare(text, text_of(gpu), bound=16 * floor)
-    tap.ok(gpu.rc == 0 and found.good, f"{name}, test GPU: {found.numbers} numbers alike: {found.worst:.2g}, by threads alone {floor:.2g}",
-           gpu.rc, found.where, gpu.stderr[-500:])
-    on_gpu = {f["sym"] for f in lines if f["ran"] == "gpu0"}
-    tap.ok(routines <= on_gpu, f"{name}, test GPU: {', '.join(sorted(routines))} on the GPU", sorted(on_gpu))
-    bad = [f for f in lines if f["why"] in FAILURES]
-    tap.ok(not bad, f"{name}, test GPU: no failures", *bad[:5])
-    record(tap, name, "test GPU", failed, lines, found.numbers, found.worst, floor, 16 * floor)
+Plain = namedtuple("Plain", "row name argv text_of routines text numbers floor")
+Run = namedtuple("Run", "row done lines")
 
 
-tap = Tap()
-for program in PROGRAMS:
-    check(tap, *program)
-# The comparison itself is checked: kernels with one wrong element each must be seen.
-name, argv, text_of = PROGRAMS[0][:3]
-spoilt = run(argv, {**ONE, **TEST_GPU, "TESTGPU_WRONG": "1+"})
-tap.ok(not compare(text_of(run(argv, ONE)), text_of(spoilt), bound=1e-6).good, f"{name}: wrong results are noticed")
-tap.done()
+@pytest.fixture(scope="module", params=PROGRAMS)
+def plain(request):
+    """The run without libaccel; floor: what another number of threads changes."""
+    argv, text_of, routines, least = PROGRAMS[request.param]
+    row = Row(request)
+    done, other = run(argv, ONE), run(argv, TWO)
+    text = text_of(done)
+    numbers = compare(text, text).numbers
+    assert done.rc == 0, done.stderr[-500:]
+    assert numbers >= least, text[-1000:]
+    return Plain(row, request.param, argv, text_of, routines, text, numbers,
+                 compare(text, text_of(other), bound=1.0).worst)
+
+
+def test_prints_the_same_again(plain):
+    assert plain.text_of(run(plain.argv, ONE)) == plain.text
+
+
+@pytest.fixture(scope="module")
+def without(plain):
+    """The run without a GPU."""
+    done = run(plain.argv, {**ONE, **NO_GPU, **LOG})
+    return Run(plain.row, done, parse_moves(done.log))
+
+
+def test_without_a_gpu_the_same_in_every_digit(plain, without):
+    assert without.done.rc == 0
+    assert plain.text_of(without.done) == plain.text
+
+
+def test_without_a_gpu_all_on_the_cpu(without):
+    assert {f["ran"] for f in without.lines} == {"cpu"}
+
+
+def test_row_of_no_gpu(plain, without):
+    without.row.write(plain.name, "no GPU", without.lines, plain.numbers, 0.0, plain.floor, 0)
+
+
+@pytest.fixture(scope="module")
+def on_gpu(plain, request):
+    row = Row(request)
+    done = run(plain.argv, {**ONE, **TEST_GPU, **LOG})
+    return Run(row, done, parse_moves(done.log))
+
+
+def test_numbers_are_alike(plain, on_gpu):
+    assert on_gpu.done.rc == 0, on_gpu.done.stderr[-500:]
+    found = compare(plain.text, plain.text_of(on_gpu.done), bound=16 * plain.floor)
+    assert found.good, found
+
+
+def test_routines_run_on_the_gpu(plain, on_gpu):
+    assert plain.routines <= {f["sym"] for f in on_gpu.lines if f["ran"] == "gpu0"}
+
+
+def test_no_call_fails(on_gpu):
+    assert not [f for f in on_gpu.lines if f["why"] in FAILURES]
+
+
+def test_row_of_the_gpu(plain, on_gpu):
+    found = compare(plain.text, plain.text_of(on_gpu.done), bound=16 * plain.floor)
+    on_gpu.row.write(plain.name, "test GPU", on_gpu.lines, found.numbers, found.worst, plain.floor, 16 * plain.floor)
+
+
+def test_wrong_results_are_noticed():
+    """The comparison itself is checked: kernels with one wrong element each must be seen."""
+    argv, text_of, _, _ = PROGRAMS["MOPAC"]
+    spoilt = run(argv, {**ONE, **TEST_GPU, "TESTGPU_WRONG": "1+"})
+    assert not compare(text_of(run(argv, ONE)), text_of(spoilt), bound=1e-6).good
