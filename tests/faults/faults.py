@@ -1,18 +1,18 @@
 """What the fault tests share: the operations of the routine table, runs with a fault planted, and what became of them.
 
 A run with a fault has one of these outcomes:
-    recovered  the program ended well, every result is right, and the log says which calls were left to the CPU or finished there
+    recovered  the program ended well, every result is right, and the log says which calls were left to the CPU or
+               finished there
     absorbed   the same, and nothing is left to the CPU: a second attempt, or what failed was not needed
     stopped    the program was stopped with the message that a result cannot be made right
-    wrong      anything else: a wrong result, a crash, a hang, silence or noise, misuse of CUDA, something that is not given back
+    wrong      anything else: a wrong result, a crash, a hang, silence or noise, misuse of CUDA, something that is not
+               given back
 """
 
 import json
 import os
 import re
-import sys
 import tempfile
-import threading
 from collections import Counter, defaultdict, namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -64,7 +64,8 @@ class Report:
 
     def operations(self):
         """Copies and kernels on streams, at least."""
-        return sum(n for name, n in self.calls.items() if re.match(r"cuMemcpy.*Async|cublas[SDCZ]|cublasGemmEx|cusolverDn[SDCZX]\w*$", name)
+        return sum(n for name, n in self.calls.items()
+                   if re.match(r"cuMemcpy.*Async|cublas[SDCZ]|cublasGemmEx|cusolverDn[SDCZX]\w*$", name)
                    and not name.endswith("_bufferSize"))
 
     def left(self):
@@ -73,22 +74,12 @@ class Report:
         return {key: int(n) for key, n in re.findall(r"(\w+)=(\d+)", line[1])} if line else {}
 
 
-_folder = tempfile.TemporaryDirectory(prefix="accel-faults-")
-_number = iter(range(1 << 60))
-_lock = threading.Lock()
-
-
 def run(program, arguments, env, timeout=120):
     """The finished process, or what it did not do in time; and the test GPU's report."""
-    with _lock:
-        path = Path(_folder.name, str(next(_number)))
-    try:
+    with tempfile.TemporaryDirectory(prefix="accel-faults-") as folder:
+        path = Path(folder, "report")
         done = start(program, *arguments, env={**env, "TESTGPU_REPORT": str(path)}, timeout=timeout)
-    except OSError as error:
-        sys.exit(f"{program}: {error}")
-    text = path.read_text() if path.exists() else ""
-    path.unlink(missing_ok=True)
-    return done, Report(text)
+        return done, Report(path.read_text() if path.exists() else "")
 
 
 # ---- Which faults ----
@@ -146,23 +137,28 @@ def plan(report, most, start_up=False):
 def ended_well(done, expected):
     """Whether the program's last line is the expected one, or has no wrong call."""
     last = (done.stdout.splitlines() or [""])[-1]
-    return done.returncode == 0 and (last == expected if expected else re.search(r"\b0 (calls )?wrong", done.stdout) is not None)
+    return done.returncode == 0 and (last == expected
+                                     if expected else re.search(r"\b0 (calls )?wrong", done.stdout) is not None)
 
 
 def leak(fault, given_up, report, baseline):
-    """What is left at exit and should not be, as text. A GPU that is left alone is left with nothing of ours; one that is in
-    use, with no more of what does not depend on sizes than without the fault, except for what a lane makes when it first follows a schedule, or first one with kernels
-    beside each other: a call that finds less on the device may do so."""
+    """What is left at exit and should not be, as text. A GPU that is left alone is left with nothing of ours; one
+    that is in use, with no more of what does not depend on sizes than without the fault, except for what a lane makes
+    when it first follows a schedule, or first one with kernels beside each other: a call that finds less on the
+    device may do so."""
     left, usual = report.left(), dict(baseline.left())
-    made = left["streams"] - usual["streams"]  # those of copies come with events of three engines, the one beside with its own
+    made = left["streams"] - usual[
+        "streams"]  # those of copies come with events of three engines, the one beside with its own
     if made in (1, 2, 3):
         usual["streams"] += made
         usual["events"] += {1: 1, 2: 3, 3: 4}[made] * STEPS
     kinds = ("device_allocations", "host_allocations", "streams", "events", "handles")
     if fault.lasting or KEEPING.search(fault.function):
         return ""
-    more = [f"{kind}={left[kind]}" for kind in kinds
-            if given_up and left[kind] > 0 or not given_up and kind != "device_allocations" and left[kind] > usual[kind]]
+    more = [
+        f"{kind}={left[kind]}" for kind in kinds
+        if given_up and left[kind] > 0 or not given_up and kind != "device_allocations" and left[kind] > usual[kind]
+    ]
     return " ".join(more)
 
 
@@ -170,7 +166,9 @@ def judge(fault, done, report, baseline, expected="", may_stop=False):
     """The outcome of a run with this fault. baseline: the report of the run without one."""
     def wrong(why):
         lines = [line for line in done.stderr.splitlines() if not line.startswith("accel pid=")]
-        return Outcome(fault, "wrong", f"{fault.plant}: {why} (status {done.returncode}) {done.stdout[-200:]} {' | '.join(lines[-4:])[-500:]}", 0)
+        return Outcome(
+            fault, "wrong",
+            f"{fault.plant}: {why} (status {done.returncode}) {done.stdout[-200:]} {' | '.join(lines[-4:])[-500:]}", 0)
 
     spoken = said(done)
     if STOPPED in done.stderr and done.returncode == -6:
@@ -187,11 +185,14 @@ def judge(fault, done, report, baseline, expected="", may_stop=False):
         return Outcome(fault, "missed", fault.plant, 0)
     reasons = Counter(f["why"] for f in lines)
     given_up = bool(reasons["error"] or reasons["no_gpu"])
-    routines = [line for line in spoken if "is left to the CPU from here on" in line]  # what else there is, is about the device
+    routines = [line for line in spoken
+                if "is left to the CPU from here on" in line]  # what else there is, is about the device
     device = [line for line in spoken if line not in routines]
-    if bool(spoken) != given_up and not (device and "left alone" in device[0]) or len(device) > 1 or len(set(routines)) < len(routines):
+    if bool(spoken) != given_up and not (device and "left alone" in device[0]) or len(device) > 1 or len(
+            set(routines)) < len(routines):
         return wrong(f"{len(spoken)} lines are said")
-    if not all(re.search(r"CUDA_ERROR|CUBLAS|cuBLAS|CUSOLVER|cuSOLVER|out of memory|not found", line) for line in spoken):
+    if not all(
+            re.search(r"CUDA_ERROR|CUBLAS|cuBLAS|CUSOLVER|cuSOLVER|out of memory|not found", line) for line in spoken):
         return wrong("the line does not say what failed")
     remains = leak(fault, bool(device), report, baseline)
     if remains:
@@ -214,18 +215,23 @@ def record(row, outcomes):
     """A line for the table that tests/faults/run prints."""
     path = os.environ.get("FAULTS_RECORD")
     injected = [o for o in outcomes if o.what != "missed"]
-    line = {"row": row, "kinds": Counter(o.fault.kind for o in injected), "outcomes": Counter(o.what for o in injected),
-            "kept": sum(o.kept > 0 for o in injected), "messages": sorted({o.detail for o in injected if o.what == "stopped"})}
+    line = {
+        "row": row, "kinds": Counter(o.fault.kind for o in injected), "outcomes": Counter(o.what for o in injected),
+        "kept": sum(o.kept > 0 for o in injected),
+        "messages": sorted({o.detail for o in injected if o.what == "stopped"})
+    }
     if path:
         with open(path, "a") as out:  # one write: several tests append
             out.write(json.dumps(line) + "\n")
 
 
 def amiss(fault, done, report, lines, calls, places, spoken):
-    """Of a program that compares its results, and whose calls have a line each: an Outcome if something is wrong that a fault must not do, or if
-    the fault was not met; else None. places: where a call may run; spoken: what libaccel says."""
+    """Of a program that compares its results, and whose calls have a line each: an Outcome if something is wrong that
+    a fault must not do, or if the fault was not met; else None. places: where a call may run; spoken: what libaccel
+    says."""
     def wrong(why):
-        return Outcome(fault, "wrong", f"{fault.plant}: {why} (status {done.returncode}) {done.stdout[-200:]} {said(done)[-3:]}", 0)
+        return Outcome(fault, "wrong",
+                       f"{fault.plant}: {why} (status {done.returncode}) {done.stdout[-200:]} {said(done)[-3:]}", 0)
 
     if done.returncode != 0 or " 0 wrong" not in done.stdout:
         return wrong("not the right results")
@@ -239,12 +245,12 @@ def amiss(fault, done, report, lines, calls, places, spoken):
     return wrong("a message comes twice") if len(set(spoken)) < len(spoken) else None
 
 
-def report_on(tap, name, row, outcomes, least=20):
-    """The tests of a sweep, and its line in the table. Returns what was counted."""
+def check(row, outcomes, least=20):
+    """No outcome of a sweep is wrong, and so many faults were met; writes its line in the table. Returns what was
+    counted."""
+    record(row, outcomes)
     count = Counter(o.what for o in outcomes)
     wrong = [o.detail for o in outcomes if o.what == "wrong"]
-    injected = len(outcomes) - count["missed"]
-    tap.ok(injected >= least and not wrong, f"{name}: {injected} faults: {count['recovered']} recovered, {count['absorbed']} absorbed, "
-           f"{count['stopped']} stopped, {count['wrong']} wrong", f"{injected} of {least}", *wrong[:6])
-    record(row, outcomes)
+    assert not wrong, "\n".join([f"{len(wrong)} wrong: {dict(count)}", *wrong[:6]])
+    assert len(outcomes) - count["missed"] >= least, f"of {least} faults: {dict(count)}"
     return count

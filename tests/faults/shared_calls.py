@@ -2,13 +2,14 @@
 
 from collections import Counter
 
-from faults import QUICK, Fault, Outcome, amiss, plan, report_on, run, sweep, uses
-from lib.log import complaints, parse_log, said
+from faults.faults import QUICK, Fault, Outcome, amiss, check, plan, run, sweep, uses
+from lib.log import complaints, parse_log
 from lib.programs import LONG
 from lib.split import several
 
 MOST = 6 if LONG else 2
-GOOD = {"+".join(f"gpu{i}" for i in range(3) if some >> i & 1) + cpu for some in range(1, 8) for cpu in ("", "+cpu")} | {"cpu"}
+GOOD = {"+".join(f"gpu{i}" for i in range(3) if some >> i & 1) + cpu for some in range(1, 8)
+        for cpu in ("", "+cpu")} | {"cpu"}
 
 
 def env_of(extra):
@@ -26,22 +27,27 @@ def judge(fault, done, report, names, calls):
     elsewhere = reasons["error"] + reasons["no_memory"] + reasons["no_gpu"] + reasons["unsupported"]
     # A device that is left alone has no further part.
     for gpu in ("gpu0", "gpu1", "gpu2"):
-        if any(f"accel: {gpu} is left alone" in line for line in spoken) and gpu in lines[-1]["ran"] and len(lines) > 20:
+        if any(f"accel: {gpu} is left alone" in line
+               for line in spoken) and gpu in lines[-1]["ran"] and len(lines) > 20:
             return Outcome(fault, "wrong", f"{fault.plant}: {gpu} goes on {spoken[-3:]}", 0)
     kept = sum(line["ran"].endswith("+cpu") for line in lines)
     return Outcome(fault, "recovered" if elsewhere or spoken else "absorbed", "", kept)
 
 
-def break_each(tap, name, program, arguments, extra, shared_least=3):
-    """Runs a workload with each call of CUDA and cuBLAS failing in turn, and with a device lost at each copy and kernel, or some of them. Returns the
-    lines of the run without a fault."""
+def break_each(program, arguments, extra, shared_least=3):
+    """Runs a workload with each call of CUDA and cuBLAS failing in turn, and with a device lost at each copy and
+    kernel, or some of them. Returns the lines of the run without a fault."""
     done, baseline = run(program, arguments, env_of(extra))
     lines = parse_log(done.stderr)
-    shared = sum("+" in line["ran"] for line in lines)
-    tap.ok(done.returncode == 0 and shared >= shared_least and not complaints(done), f"{name}: {shared} of {len(lines)} calls are shared", done.stdout[-400:], *said(done)[:3])
+    assert done.returncode == 0, done.stdout[-400:]
+    assert sum("+" in line["ran"] for line in lines) >= shared_least, lines
+    assert not complaints(done), complaints(done)
     faults = list(plan(baseline, MOST))
-    faults += [Fault("lost", f"async:{n}=CUDA_ERROR_{code}", "async", True) for n in uses(baseline.operations(), 80 if LONG else 12)
-               for code in (("LAUNCH_FAILED", "ECC_UNCORRECTABLE") if LONG else ("LAUNCH_FAILED",))]
+    faults += [
+        Fault("lost", f"async:{n}=CUDA_ERROR_{code}", "async", True)
+        for n in uses(baseline.operations(), 80 if LONG else 12)
+        for code in (("LAUNCH_FAILED", "ECC_UNCORRECTABLE") if LONG else ("LAUNCH_FAILED",))
+    ]
 
     def attempt(fault):
         try:
@@ -50,5 +56,5 @@ def break_each(tap, name, program, arguments, extra, shared_least=3):
             return Outcome(fault, "wrong", f"{fault.plant}: {error}", 0)
         return judge(fault, ended, report, {line["sym"] for line in lines}, len(lines))
 
-    report_on(tap, f"several devices, {name}", "several devices", sweep(faults, attempt))
+    check("several devices", sweep(faults, attempt))
     return lines

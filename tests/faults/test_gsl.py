@@ -1,11 +1,12 @@
-#!/usr/bin/python3 -B
-"""GSL's decompositions, when a CUDA call, an allocation of device memory, or one of host memory fails, each in turn: the results, permutations and signs
-that GSL alone prints."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""GSL's decompositions, when a CUDA call, an allocation of device memory, or one of host memory fails, each in turn:
+the results, permutations and signs that GSL alone prints."""
 
+import pytest
+
+from faults.training import Training, TrainingTests
 from lib.log import parse_log
 from lib.programs import TESTS
-from lib.tap import Tap
-from training import Training
 
 
 class Decompositions(Training):
@@ -14,15 +15,15 @@ class Decompositions(Training):
     def run(self, env):
         return super().run({"ACCEL_POLICY": "auto", "ACCEL_GPU": "gsl_*", **env})
 
-    def check(self, tap):
-        ran = [line["ran"] for line in parse_log(self.device.stderr) if line["sym"].startswith("gsl_")]
-        return tap.ok(self.is_right(self.device, self.device_file) and ran == ["gpu0"] * 8 and not self.baseline.misuse, f"{self.name}: on the GPU without a fault",
-                      self.device.stdout, self.device.stderr, *self.baseline.misuse[:3])
+    def check_places(self, _):
+        assert [line["ran"] for line in parse_log(self.device.stderr) if line["sym"].startswith("gsl_")] == ["gpu0"] * 8
 
 
-tap = Tap()
-gsl = Decompositions("gsl_calls", "gsl", [TESTS / "gsl_calls", "few"], lambda own, done, _: done.stdout == own.plain.stdout != "" and "WRONG" not in done.stdout)
-if gsl.check(tap):
-    gsl.device_faults(tap)
-    gsl.host_faults(tap)
-tap.done()
+@pytest.fixture(scope="module")
+def training():
+    return Decompositions("gsl", [TESTS / "gsl_calls", "few"],
+                          lambda own, done, _: done.stdout == own.plain.stdout != "" and "WRONG" not in done.stdout)
+
+
+class TestGsl(TrainingTests):
+    pass

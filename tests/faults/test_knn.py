@@ -1,26 +1,32 @@
-#!/usr/bin/python3 -B
-"""Nearest neighbours of R's packages class and FNN, when a CUDA call, an allocation of device memory, or one of host memory fails, each in turn: to the last
-bit what the packages compute by themselves, and the same random numbers after it. SIGINT in the midst of a call leads back to R's prompt, as without libaccel."""
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""Nearest neighbours of R's packages class and FNN, when a CUDA call, an allocation of device memory, or one of host
+memory fails, each in turn: to the last bit what the packages compute by themselves, and the same random numbers after
+it. SIGINT in the midst of a call leads back to R's prompt, as without libaccel."""
 
 import re
 import signal
 import subprocess
 import tempfile
 import time
-from pathlib import Path
 
-from faults import GPU
+import pytest
+
+from faults.faults import GPU
+from faults.training import Training, TrainingTests
 from lib.log import parse_log
 from lib.programs import NO_GPU, PLAIN, ROOT, clean_env
-from lib.tap import Tap
-from training import Training
 
-tap = Tap()
 COMMAND = ["/usr/bin/Rscript", "--vanilla", ROOT / "tests/fixtures/knn/neighbours.R", "few"]
-neighbours = Training("neighbours", "knn", COMMAND, lambda own, done, _: done.stdout == own.plain.stdout != "")
-if neighbours.check(tap):
-    neighbours.device_faults(tap, most=2)
-    neighbours.host_faults(tap)
+
+
+@pytest.fixture(scope="module")
+def training():
+    return Training("knn", COMMAND, lambda own, done, _: done.stdout == own.plain.stdout != "", most=2)
+
+
+class TestNeighbours(TrainingTests):
+    pass
+
 
 # ---- R's prompt ----
 
@@ -46,10 +52,12 @@ def wait_for(condition):
 
 
 def interrupted(env, log=None):
-    """R gets SIGINT in each of the first two calls: at their first copy to the GPU, if there is a log. Returns its output and status, and how often the call
-    had begun, and not ended, by then."""
-    process = subprocess.Popen(["/usr/bin/env", "--default-signal", "/usr/bin/R", "--vanilla", "--quiet", "--interactive", "--no-readline"], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**clean_env(tempfile.gettempdir()), **env}, text=True, bufsize=1)
+    """R gets SIGINT in each of the first two calls: at their first copy to the GPU, if there is a log. Returns its
+    output and status, and how often the call had begun, and not ended, by then."""
+    process = subprocess.Popen(
+        ["/usr/bin/env", "--default-signal", "/usr/bin/R", "--vanilla", "--quiet", "--interactive", "--no-readline"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**clean_env(tempfile.gettempdir()), **env}, text=True, bufsize=1)
     process.stdin.write(SESSION)
     process.stdin.flush()
     output, amid = "", 0
@@ -70,15 +78,25 @@ def interrupted(env, log=None):
     return output, process.wait(), amid
 
 
-with tempfile.TemporaryDirectory(prefix="accel-knn-faults-") as folder:
-    log = Path(folder, "log")
-    plain, status, _ = interrupted(PLAIN)
-    tap.ok(status == 0 and len(re.findall(r"(?m)^begins\n.*\n", plain)) == 2 and plain.count("0.11133646") == 1, "R by itself comes back to its prompt", status, plain)
-    none = interrupted(NO_GPU)
-    tap.ok(none[:2] == (plain, status), "no GPU: the same", *none)
+@pytest.fixture(scope="module")
+def plain():
+    """R by itself, which comes back to its prompt: its output and status."""
+    output, status, _ = interrupted(PLAIN)
+    assert status == 0
+    assert len(re.findall(r"(?m)^begins\n.*\n", output)) == 2
+    assert output.count("0.11133646") == 1
+    return output, status
+
+
+def test_prompt_without_a_gpu(plain):
+    assert interrupted(NO_GPU)[:2] == plain
+
+
+def test_prompt_after_sigint_in_the_midst_of_two_calls_on_the_gpu(plain, tmp_path):
+    """The same prompt and messages, and the next calls' answers. All of the calls end on the GPU."""
+    log = tmp_path / "log"
     # Each step takes long enough for the signal to come before the call's end.
-    device, ended, amid = interrupted({**GPU, "ACCEL_LOG": "2", "ACCEL_LOG_FILE": str(log), "TESTGPU_DELAY_US": "200000"}, log)
+    ended = interrupted({**GPU, "ACCEL_LOG": "2", "ACCEL_LOG_FILE": str(log), "TESTGPU_DELAY_US": "200000"}, log)
     calls = [(line["sym"], line["ran"]) for line in parse_log(log.read_text()) if "train" in line]
-    tap.ok((device, ended, amid) == (plain, status, 2), "SIGINT in the midst of two calls on the GPU: the same prompt and messages, and the next calls' answers", ended, amid, plain, device)
-    tap.ok(calls == [("VR_knn", "gpu0"), ("get_KNNX_brute", "gpu0")] * 2, "all of the calls end on the GPU", *calls)
-tap.done()
+    assert ended == (*plain, 2)
+    assert calls == [("VR_knn", "gpu0"), ("get_KNNX_brute", "gpu0")] * 2
