@@ -96,8 +96,8 @@ Ran = namedtuple("Ran", "job native done found refused")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """All jobs, two at a time: in words -> what will have run."""
+def runs(request, tmp_path_factory):
+    """The jobs of the tests that are chosen, two at a time: in words -> what will have run."""
     folder = str(tmp_path_factory.mktemp("model"))
     calibrate_in_core(f"{folder}/model", folder, {"OPENBLAS_NUM_THREADS": "1"})
 
@@ -106,8 +106,9 @@ def runs(tmp_path_factory):
         done, log = run(job, settings(job, f"{folder}/model"))
         return Ran(job, native, done, *panels_of(log, job.memory))
 
+    chosen = {item.callspec.params["ran"] for item in request.session.items if hasattr(item, "callspec")}
     with ThreadPoolExecutor(2) as pool:
-        yield {in_words(job): pool.submit(both, job) for job in jobs()}
+        yield {in_words(job): pool.submit(both, job) for job in jobs() if in_words(job) in chosen}
 
 
 @pytest.fixture(scope="module", params=[in_words(job) for job in jobs()])
