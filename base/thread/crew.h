@@ -1,6 +1,6 @@
 /*
  * Threads of libaccel's own that help a calling thread with work in numbered items, such as to pack
- * the pieces of a matrix. They start at the first job that may be helped, stay awake for some
+ * the chunks of a matrix. They start at the first job that may be helped, stay awake for some
  * microseconds between its items, and end when they have had nothing to do for a while. They take
  * no signal of the program's except those of their own faults: a handler of the program's may
  * provide pages when they are touched. A fork's child starts with none.

@@ -14,7 +14,7 @@
  * library or thread count are another section, and sections of several machines stand side by side.
  * Its lines are values, and for a routine the calls that were measured: the sizes m, n, k, nrhs
  * that the routine has, and milliseconds (on the GPU without the copies of operands). `piece_kb` is
- * the size of pieces with which copies are the fastest. `short_` values, each way, are what columns
+ * the size of chunks with which copies are the fastest. `short_` values, each way, are what columns
  * of fewer bytes take besides (gpu/plan/short_columns.h), of one byte: none does. `kernels_ms` is
  * the time in which a routine's first call loads its kernels, `solver_ms` that in which the first
  * call of LAPACK opens cuSOLVER; `schedule_ratio` is by how much calls of Level 3 take longer than

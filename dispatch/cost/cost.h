@@ -33,7 +33,7 @@ void cost_complain(void);
 struct cost_curves;
 
 /* Returns the curves of a device that has been started, and chooses its svd algorithms and the
- * pieces of its copies by the calibration. NULL without memory. */
+ * chunks of its copies by the calibration. NULL without memory. */
 struct cost_curves *cost_curves_of(struct gpu_device *gpu);
 
 /* Return where a device's figures come from, and those of a CPU library with this number of

@@ -167,7 +167,7 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
         set_known(p, known);
     if (p->measured) {
         choose_svd(gpu, p);
-        gpu_set_piece(gpu, (int64_t)(1024 * curves_value_or(p, "piece_kb", 0)));
+        gpu_set_chunk(gpu, (int64_t)(1024 * curves_value_or(p, "piece_kb", 0)));
         set_measured(p);
     }
     return p;

@@ -27,7 +27,7 @@ bool admission_want_results(void);
  * *old. */
 bool admission_write(const struct accel_span *x, struct gpu_key *old);
 
-/* Note that it is kept, under this key: an input, digested as one piece; a result, which came down
+/* Note that it is kept, under this key: an input, digested as one chunk; a result, which came down
  * in these cells. */
 void admission_kept(const struct accel_span *x, const struct gpu_key *key);
 void admission_kept_result(const struct accel_span *x, const struct gpu_key *key,

@@ -3,7 +3,7 @@
 #include "bringing.h"
 #include "gpu/plan/plan_cache.h"
 #include "gpu/device/kernels.h"
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 
 enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 
@@ -29,7 +29,7 @@ struct worth {
 static int64_t sent(const struct accel_span *part)
 {
     const struct lane_rectangle r = resident_rectangle(part);
-    return pieces_matrix_sent(&r, gpu_device_ld(part->rows, part->dtype));
+    return chunks_matrix_sent(&r, gpu_device_ld(part->rows, part->dtype));
 }
 
 /* The schedule may hide an operand's upload behind kernels. But nothing hides the look at it, nor
@@ -106,7 +106,7 @@ static bool all_fit(const struct factors *f)
 }
 
 /* One that is to be kept goes up as a whole, before the schedule begins: what a call keeps is
- * digested in one piece. */
+ * digested in one chunk. */
 enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *rates)
 {
     if (!f->work->host->keeps || !all_fit(f))

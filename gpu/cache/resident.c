@@ -9,7 +9,7 @@
 #include "call/operation.h"
 #include "call/shape.h"
 #include "gpu/pack/matrix.h"
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 #include "gpu/plan/scheduled.h"
 #include "admission.h"
 #include "tracked.h"
@@ -92,7 +92,7 @@ struct lane_rectangle resident_rectangle(const struct accel_span *part)
         lane_whole(part->ptr, part->rows, part->cols, part->ld, gpu_size_of(part));
     r.name = part->name;
     r.uplo = part->triangle;
-    r.trimmed = r.uplo && pieces_trim(r.rows, r.cols, r.size);
+    r.trimmed = r.uplo && chunks_trim(r.rows, r.cols, r.size);
     return r;
 }
 

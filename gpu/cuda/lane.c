@@ -237,9 +237,9 @@ void lane_release(struct gpu_lane *lane, bool broken)
     pthread_mutex_unlock(&lanes->lock);
 }
 
-int64_t lane_least_piece(const struct gpu_lane *lane)
+int64_t lane_least_chunk(const struct gpu_lane *lane)
 {
-    return gpu_piece(&lane->device->common);
+    return gpu_chunk(&lane->device->common);
 }
 
 void lane_free_idle(struct cuda_device *device)
@@ -353,4 +353,4 @@ const struct gpu_copies cuda_copies = {.wait = lane_wait,
                                        .download = lane_download,
                                        .download_whole = lane_download_whole,
                                        .copy = lane_copy,
-                                       .flow = lane_flow};
+                                       .pipeline = lane_pipeline};

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "gpu/cuda/api/cuda_api.h"
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 #include "gpu/plan/schedule.h"
 #include "gpu/device/staging.h"
 #include "timing.h"
@@ -96,8 +96,8 @@ enum gpu_status lane_acquire(struct cuda_device *device, bool waits, struct gpu_
  * the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
 
-/* Returns the least bytes of a piece of a copy: see gpu_set_piece(). None is larger than a slot. */
-int64_t lane_least_piece(const struct gpu_lane *lane);
+/* Returns the least bytes of a chunk of a copy: see gpu_set_chunk(). None is larger than a slot. */
+int64_t lane_least_chunk(const struct gpu_lane *lane);
 
 /* Makes the slots of a ring ready (pipeline_slots.c). */
 enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots);
@@ -166,7 +166,7 @@ enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rec
                                     gpu_address device, int64_t device_ld);
 enum gpu_status lane_copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
                           int64_t from_ld, int64_t rows, int64_t cols, int64_t size);
-enum gpu_status lane_flow(struct gpu_lane *lane, struct flow *flow);
+enum gpu_status lane_pipeline(struct gpu_lane *lane, struct pipeline_job *pipeline);
 
 /* Destroys the device's idle lanes. Its context must be current. */
 void lane_free_idle(struct cuda_device *device);

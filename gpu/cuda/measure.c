@@ -1,4 +1,4 @@
-/* Measures how fast operands come up to the device and go back, by which pieces, and what short
+/* Measures how fast operands come up to the device and go back, by which chunks, and what short
  * columns take besides. */
 #include "base/thread/clock.h"
 #include "device.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* Of doubles: 134 MB, some times in a row, beside which the start of a copy does not count. The
- * size of a piece counts for copies of some megabytes: larger ones have larger pieces anyway. */
+ * size of a chunk counts for copies of some megabytes: larger ones have larger chunks anyway. */
 enum { ROWS = 2048, COLS = 8192, IN_A_ROW = 4, COLS_OF_SOME = 512 };
 
 /* Short columns: some rows of a matrix with this leading dimension, and as many below them in the
@@ -23,7 +23,7 @@ enum { LEAST_ATTEMPTS = 4, MOST_ATTEMPTS = 16 };
 #define ATTEMPTS_MS 150.0
 
 /* Another size takes the place of the usual one if it is faster by this. */
-#define PIECE_GAIN 1.05
+#define CHUNK_GAIN 1.05
 
 /* Returns whether to go on after so many attempts, which began then. */
 static bool once_more(int attempts, double begun_ms)
@@ -99,26 +99,26 @@ static struct row_of_copies of_one_run(char *host, int64_t cols, int times)
     return (struct row_of_copies){lane_whole(host, ROWS, cols, ROWS, sizeof(double)), times, 0};
 }
 
-static enum gpu_status choose_piece(struct gpu_lane *lane, CUdeviceptr device, char *host)
+static enum gpu_status choose_chunk(struct gpu_lane *lane, CUdeviceptr device, char *host)
 {
     struct gpu_device *common = &lane->device->common;
     const struct row_of_copies copies = of_one_run(host, COLS_OF_SOME, 1);
     double best_ms = 1e30, usual_ms = 1e30;
-    int64_t best = GPU_PIECE_USUAL;
+    int64_t best = GPU_CHUNK_USUAL;
     enum gpu_status status = GPU_OK;
-    for (int i = 0; status == GPU_OK && i < GPU_PIECES; i++) {
-        gpu_set_piece(common, gpu_piece_sizes[i]);
+    for (int i = 0; status == GPU_OK && i < GPU_CHUNKS; i++) {
+        gpu_set_chunk(common, gpu_chunk_sizes[i]);
         struct ways took;
         status = time_copies(lane, device, &copies, &took);
         const double ms = took.up_ms + took.down_ms;
-        if (gpu_piece_sizes[i] == GPU_PIECE_USUAL)
+        if (gpu_chunk_sizes[i] == GPU_CHUNK_USUAL)
             usual_ms = ms;
         if (ms < best_ms) {
             best_ms = ms;
-            best = gpu_piece_sizes[i];
+            best = gpu_chunk_sizes[i];
         }
     }
-    gpu_set_piece(common, best_ms * PIECE_GAIN < usual_ms ? best : GPU_PIECE_USUAL);
+    gpu_set_chunk(common, best_ms * CHUNK_GAIN < usual_ms ? best : GPU_CHUNK_USUAL);
     return status;
 }
 
@@ -168,7 +168,7 @@ static enum gpu_status measure(struct cuda_device *device, char *host, struct gp
     enum gpu_status status =
         pool_get(device, (int64_t)ROWS * COLS * (int64_t)sizeof(double), &memory, &grew);
     if (status == GPU_OK)
-        status = choose_piece(lane, memory, host);
+        status = choose_chunk(lane, memory, host);
     if (status == GPU_OK)
         status = measure_rates(lane, memory, host, rates);
     if (status == GPU_OK)

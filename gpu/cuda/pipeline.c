@@ -20,13 +20,13 @@ static struct pipeline_chunk *chunk_of(struct pipeline *p, const struct directio
 /* Threads that write to one huge page would each have the kernel clear one. */
 static bool is_fresh(const struct lane_rectangle *host)
 {
-    return pack_is_fresh(host, &(struct pack_piece){.col = host->cols / 2});
+    return pack_is_fresh(host, &(struct pack_chunk){.col = host->cols / 2});
 }
 
 void pipeline_begin_copy(struct pipeline *p, struct direction *d, struct pipeline_copy *copy,
                          bool streamed)
 {
-    struct flow_copy *of = &copy->of;
+    struct cell_copy *of = &copy->of;
     of->host.streamed = streamed;
     d->copy = copy;
     d->next = 0;
@@ -43,7 +43,7 @@ static struct pipeline_chunk *next_chunk(struct pipeline *p, struct direction *d
     const int64_t ld = copy->of.device_ld;
     const int at = slot_number(d, d->begun++);
     struct pipeline_chunk *c = &p->chunk[at];
-    *c = (struct pipeline_chunk){.pack = pack_chunk_at(host, ld, copy->chunk_bytes, d->next),
+    *c = (struct pipeline_chunk){.pack = staged_chunk_at(host, ld, copy->chunk_bytes, d->next),
                                  .copy = copy,
                                  .slot = &d->ring->slot[at],
                                  .down = d->down,
@@ -51,12 +51,12 @@ static struct pipeline_chunk *next_chunk(struct pipeline *p, struct direction *d
                                  .last = d->next + 1 == d->all,
                                  .left = d->parts};
     if (copy->of.lent)
-        c->pack.piece = (struct pack_piece){0, host->cols, 0, host->rows};
+        c->pack.chunk = (struct pack_chunk){0, host->cols, 0, host->rows};
     c->pack.packed = d->ring->memory + (int64_t)at * LANE_SLOT_BYTES;
     c->pack.parts = d->parts;
-    c->pack.ld = pack_slot_ld(host, &c->pack.piece, ld);
+    c->pack.ld = pack_slot_ld(host, &c->pack.chunk, ld);
     if (copy->old)
-        c->pack.old = copy->old + pack_offset(&c->pack.piece, host, host->rows);
+        c->pack.old = copy->old + pack_offset(&c->pack.chunk, host, host->rows);
     d->next++;
     return c;
 }
@@ -72,7 +72,7 @@ static enum gpu_step_kind kind_of(const struct direction *d)
 static enum gpu_status begin_put(struct pipeline *p, const struct direction *d,
                                  struct pipeline_chunk *c)
 {
-    const struct flow_copy *of = &c->copy->of;
+    const struct cell_copy *of = &c->copy->of;
     if (c->early > 0)
         return GPU_OK;
     c->slot->copy = ++p->lane->copies;
@@ -85,8 +85,8 @@ static enum gpu_status begin_put(struct pipeline *p, const struct direction *d,
         GPU_TRY(steps_await(p->steps, c->copy->step));
     if (c->first && p->lane->timing.on)
         lane_copies(p->lane, d->stream, kind_of(d), &of->host,
-                    p->steps ? pieces_cell_sent(&of->host, of->device_ld)
-                             : pieces_matrix_sent(&of->host, of->device_ld));
+                    p->steps ? chunks_cell_sent(&of->host, of->device_ld)
+                             : chunks_matrix_sent(&of->host, of->device_ld));
     return GPU_OK;
 }
 
@@ -135,8 +135,8 @@ static void do_item(void *context, int64_t number)
     struct pipeline *p = context;
     struct pipeline_item *item = &p->item[number % CREW_ITEMS];
     if (!item->chunk->copy->of.lent)
-        pack_chunk_do(&item->chunk->pack, item->chunk->down ? PACK_FROM_SLOT : PACK_TO_SLOT,
-                      item->part, &item->seen);
+        staged_chunk_do(&item->chunk->pack, item->chunk->down ? PACK_FROM_SLOT : PACK_TO_SLOT,
+                        item->part, &item->seen);
 }
 
 void pipeline_begin(struct pipeline *p, struct gpu_lane *lane, struct steps *steps, bool helped)
@@ -175,7 +175,7 @@ static struct pipeline_chunk *next_done(struct pipeline *p, enum gpu_status *sta
     while (p->taken < p->known_done) {
         last = &p->item[p->taken++ % CREW_ITEMS];
         if (!last->chunk->copy->of.lent)
-            pack_chunk_take(&last->chunk->pack, last->part, &last->seen);
+            staged_chunk_take(&last->chunk->pack, last->part, &last->seen);
         if (--last->chunk->left == 0)
             return last->chunk;
     }
@@ -276,13 +276,13 @@ static void take_arrived(struct pipeline *p)
 {
     struct pipeline_chunk *c = chunk_of(p, &p->down, p->down.under_way++);
     const struct lane_rectangle *to = c->pack.host;
-    const struct pack_piece *piece = &c->pack.piece;
-    const int64_t before = to->backwards ? to->cols - piece->col - piece->cols : piece->col;
-    const bool whole = pack_ends_columns(to, piece);
+    const struct pack_chunk *chunk = &c->pack.chunk;
+    const int64_t before = to->backwards ? to->cols - chunk->col - chunk->cols : chunk->col;
+    const bool whole = pack_ends_columns(to, chunk);
     add_items(p, c);
     crew_open(&p->job, p->items);
-    p->done_cols = whole ? before + piece->cols : before;
-    p->done_rows = whole ? 0 : piece->row + piece->rows;
+    p->done_cols = whole ? before + chunk->cols : before;
+    p->done_rows = whole ? 0 : chunk->row + chunk->rows;
     if (c->last && p->steps)
         steps_arrived(p->steps, c->copy->step);
 }

@@ -9,13 +9,13 @@
 
 #include "base/thread/crew.h"
 #include "check.h"
-#include "gpu/device/flow.h"
-#include "gpu/pack/chunk.h"
+#include "gpu/device/pipeline_job.h"
+#include "gpu/pack/staged_chunk.h"
 #include "lane.h"
 
 /* A copy under way: a step's, or a single one. */
 struct pipeline_copy {
-    struct flow_copy of;
+    struct cell_copy of;
     const struct schedule_step *step;
     int64_t chunk_bytes;
     char *old; /* gets what a download overwrites, packed by columns of its rows; or NULL */
@@ -23,7 +23,7 @@ struct pipeline_copy {
 
 /* What is in a slot of the ring. */
 struct pipeline_chunk {
-    struct pack_chunk pack;
+    struct staged_chunk pack;
     const struct pipeline_copy *copy;
     struct lane_slot *slot;
     bool down, first, last; /* first, last: of its copy */

@@ -10,12 +10,12 @@
 /* One thread packs a chunk of this while the one before is on its way. */
 #define ALONE_BYTES (LANE_SLOT_BYTES / 2)
 
-static int64_t chunk_bytes(const struct pipeline *p, const struct flow_copy *of)
+static int64_t chunk_bytes(const struct pipeline *p, const struct cell_copy *of)
 {
     if (of->host.digest || of->host.trimmed)
-        return pieces_of_matrix(&of->host, of->device_ld);
+        return chunks_of_matrix(&of->host, of->device_ld);
     return p->helped
-               ? pieces_bytes(&of->host, of->device_ld, PIECES_OF_MATRIX, lane_least_piece(p->lane))
+               ? chunks_bytes(&of->host, of->device_ld, CHUNKS_OF_MATRIX, lane_least_chunk(p->lane))
                : ALONE_BYTES;
 }
 
@@ -23,7 +23,7 @@ static int64_t chunk_bytes(const struct pipeline *p, const struct flow_copy *of)
 static enum gpu_status begin(struct pipeline *p, struct gpu_lane *lane, struct direction *d,
                              struct pipeline_copy *copy)
 {
-    const struct flow_copy *of = &copy->of;
+    const struct cell_copy *of = &copy->of;
     const int64_t bytes = pack_matrix_bytes(&of->host, of->device_ld);
     *d = (struct direction){.down = d == &p->down, .stream = lane->stream, .copied = &lane->copied};
     pipeline_begin(p, lane, NULL, bytes >= PACK_HELPED_BYTES);

@@ -28,7 +28,7 @@ static enum gpu_status divide_ring(struct steps *steps)
  * would come behind all of them. */
 static bool is_far_ahead(const struct steps *steps)
 {
-    const struct schedule *s = steps->flow->schedule;
+    const struct schedule *s = steps->job->schedule;
     const int next = steps->next[DOWN];
     const int32_t awaited = next < s->count ? s->step[next].after[COMPUTE] : 0;
     return awaited > 0 && steps->put[COMPUTE] >= awaited + LANE_STEPS - 1;
@@ -37,11 +37,11 @@ static bool is_far_ahead(const struct steps *steps)
 static enum gpu_status put_kernel(struct steps *steps, const struct schedule_step *step)
 {
     const bool beside =
-        steps->beside && schedule_goes_beside(steps->flow->schedule, step->i, step->j);
+        steps->beside && schedule_goes_beside(steps->job->schedule, step->i, step->j);
     struct gpu_lane *lane = steps->pipeline.lane;
     GPU_TRY(beside ? lane_go_beside(lane) : lane_go_back(lane));
     GPU_TRY(steps_await(steps, step));
-    GPU_TRY(steps->flow->compute(steps->flow->context, step));
+    GPU_TRY(steps->job->compute(steps->job->context, step));
     return steps_put(steps, step);
 }
 
@@ -58,19 +58,19 @@ static bool feed_compute(struct steps *steps, enum gpu_status *status)
 /* ---- The whole ---- */
 
 /* Waits for a moment for what others do. */
-static enum gpu_status wait_for_others(const struct flow *flow)
+static enum gpu_status wait_for_others(const struct pipeline_job *pipeline)
 {
-    if (!flow->wait)
+    if (!pipeline->wait)
         return GPU_ERROR; /* the schedule cannot go on */
-    return flow->wait(flow->context) ? GPU_OK : GPU_UNSUPPORTED;
+    return pipeline->wait(pipeline->context) ? GPU_OK : GPU_UNSUPPORTED;
 }
 
 /* Returns whether others wait for what goes up. */
 static bool is_awaited(const struct steps *steps)
 {
     const struct direction *up = &steps->pipeline.up;
-    return steps->flow->came_up &&
-           (up->ended < up->under_way || steps->put[UP] < steps->flow->schedule->steps[UP]);
+    return steps->job->came_up &&
+           (up->ended < up->under_way || steps->put[UP] < steps->job->schedule->steps[UP]);
 }
 
 /* Waits for a thread of the crew, or for a copy: an upload if a slot is wanted for the next one. */
@@ -82,17 +82,17 @@ static enum gpu_status wait_for_any(struct steps *steps)
         return GPU_OK;
     if (is_awaited(steps)) {
         p->up.ask_ms = 0; /* without delay */
-        return pipeline_look_up(p, &status) ? status : wait_for_others(steps->flow);
+        return pipeline_look_up(p, &status) ? status : wait_for_others(steps->job);
     }
     if (p->up.begun - p->up.ended == p->up.slots)
         return pipeline_wait_up(p);
-    return p->down.under_way < p->down.begun ? pipeline_wait_down(p) : wait_for_others(steps->flow);
+    return p->down.under_way < p->down.begun ? pipeline_wait_down(p) : wait_for_others(steps->job);
 }
 
 static enum gpu_status run_steps(struct steps *steps)
 {
     struct pipeline *p = &steps->pipeline;
-    const struct schedule *s = steps->flow->schedule;
+    const struct schedule *s = steps->job->schedule;
     enum gpu_status status = GPU_OK;
     while (status == GPU_OK &&
            (steps->put[COMPUTE] < s->steps[COMPUTE] || steps->put[DOWN] < s->steps[DOWN] ||
@@ -100,9 +100,9 @@ static enum gpu_status run_steps(struct steps *steps)
         /* Finished items come first. Then the crew gets work, as to start a kernel may take long;
          * then kernels: their cells are on their way. */
         if (pipeline_feed_down(p, &status) ||
-            (steps->flow->came_up && pipeline_look_up(p, &status)) ||
-            pipeline_feed_up(p, &status) || feed_compute(steps, &status) ||
-            pipeline_handle(p, &status) || pipeline_look_down(p, &status))
+            (steps->job->came_up && pipeline_look_up(p, &status)) || pipeline_feed_up(p, &status) ||
+            feed_compute(steps, &status) || pipeline_handle(p, &status) ||
+            pipeline_look_down(p, &status))
             continue;
         status = wait_for_any(steps);
     }
@@ -126,10 +126,10 @@ static void take_rest(struct pipeline *p)
 static enum gpu_status settle(struct steps *steps, enum gpu_status status)
 {
     struct gpu_lane *lane = steps->pipeline.lane;
-    const bool comes_down = steps->flow->schedule->steps[DOWN] > 0;
+    const bool comes_down = steps->job->schedule->steps[DOWN] > 0;
     if (status == GPU_OK && !comes_down)
         status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->up);
-    else if (status != GPU_OK && steps->flow->came_up)
+    else if (status != GPU_OK && steps->job->came_up)
         CUDA(cuStreamSynchronize)(lane->up);
     lane->aside = status != GPU_OK;
     if (status == GPU_OK) {
@@ -162,18 +162,18 @@ static enum gpu_status run(struct steps *steps, struct gpu_lane *lane)
 }
 
 /* The thread's stack may be small. */
-enum gpu_status lane_flow(struct gpu_lane *lane, struct flow *flow)
+enum gpu_status lane_pipeline(struct gpu_lane *lane, struct pipeline_job *pipeline)
 {
     struct steps *steps = calloc(1, sizeof *steps);
-    flow->written = 0;
-    flow->done_cols = flow->done_rows = 0;
+    pipeline->written = 0;
+    pipeline->done_cols = pipeline->done_rows = 0;
     if (!steps)
         return GPU_NO_MEMORY;
     steps->pipeline.lane = lane;
-    steps->flow = flow;
+    steps->job = pipeline;
     const enum gpu_status status = run(steps, lane);
-    flow->done_cols = steps->pipeline.done_cols;
-    flow->done_rows = steps->pipeline.done_rows;
+    pipeline->done_cols = steps->pipeline.done_cols;
+    pipeline->done_rows = steps->pipeline.done_rows;
     free(steps->beside);
     free(steps);
     return status;

@@ -3,12 +3,12 @@
 
 /* Copies some of a chunk, from its slot or to it. */
 static enum gpu_status send_some(CUstream stream, const struct pipeline_chunk *c,
-                                 const struct pack_piece *some)
+                                 const struct pack_chunk *some)
 {
-    const struct pack_chunk *pack = &c->pack;
+    const struct staged_chunk *pack = &c->pack;
     const struct lane_rectangle *r = pack->host;
     const bool up = !c->down;
-    char *slot = pack->packed + pack_part_offset(r, &pack->piece, some, pack->ld);
+    char *slot = pack->packed + pack_part_offset(r, &pack->chunk, some, pack->ld);
     const CUdeviceptr there =
         c->copy->of.device + (CUdeviceptr)pack_offset(some, r, pack->device_ld);
     const size_t bytes = (size_t)pack_bytes(some, r, pack->device_ld);
@@ -36,15 +36,15 @@ static enum gpu_status send_some(CUstream stream, const struct pipeline_chunk *c
 
 enum gpu_status send_chunk(CUstream stream, const struct pipeline_chunk *c)
 {
-    const struct flow_copy *of = &c->copy->of;
+    const struct cell_copy *of = &c->copy->of;
     if (!of->lent)
-        return send_some(stream, c, &c->pack.piece);
+        return send_some(stream, c, &c->pack.chunk);
     return GPU_CHECK(cuMemcpyDtoDAsync, of->device, of->lent,
-                     (size_t)pack_bytes(&c->pack.piece, &of->host, of->device_ld), stream);
+                     (size_t)pack_bytes(&c->pack.chunk, &of->host, of->device_ld), stream);
 }
 
 /* Adds the part behind `some` to it, if both are one copy: whole columns, or one column's. */
-static bool join_part(struct pack_piece *some, const struct pack_piece *next, int64_t rows)
+static bool join_part(struct pack_chunk *some, const struct pack_chunk *next, int64_t rows)
 {
     if (next->cols == 0) /* there is no such part */
         return true;
@@ -58,12 +58,12 @@ static bool join_part(struct pack_piece *some, const struct pack_piece *next, in
 
 enum gpu_status send_parts(CUstream stream, struct pipeline_chunk *c, int64_t done)
 {
-    const struct pack_chunk *pack = &c->pack;
+    const struct staged_chunk *pack = &c->pack;
     while (c->early < done) {
-        struct pack_piece some = pack_chunk_part(pack, c->early++);
+        struct pack_chunk some = staged_chunk_part(pack, c->early++);
         while (some.cols > 0 && c->early < done) {
-            const struct pack_piece next = pack_chunk_part(pack, c->early);
-            if (!join_part(&some, &next, pack->piece.rows))
+            const struct pack_chunk next = staged_chunk_part(pack, c->early);
+            if (!join_part(&some, &next, pack->chunk.rows))
                 break;
             c->early++;
         }

@@ -12,9 +12,9 @@ static enum gpu_status make_stream(CUstream *stream)
 /* Counts the kernels that go beside, if there is memory for their workspace. */
 static enum gpu_status count_beside(struct steps *steps)
 {
-    const struct schedule *s = steps->flow->schedule;
+    const struct schedule *s = steps->job->schedule;
     const enum gpu_status status =
-        steps->flow->has_sides ? lane_prepare_beside(steps->pipeline.lane) : GPU_UNSUPPORTED;
+        steps->job->has_sides ? lane_prepare_beside(steps->pipeline.lane) : GPU_UNSUPPORTED;
     if (status == GPU_NO_MEMORY || status == GPU_UNSUPPORTED)
         return GPU_OK;
     steps->beside = calloc((size_t)s->steps[COMPUTE] + 1, sizeof *steps->beside);
@@ -48,7 +48,7 @@ enum gpu_status steps_prepare(struct steps *steps)
 
 void steps_find(struct steps *steps, int engine, int next)
 {
-    const struct schedule *s = steps->flow->schedule;
+    const struct schedule *s = steps->job->schedule;
     while (next < s->count && s->step[next].engine != engine)
         next++;
     steps->next[engine] = next;
@@ -56,16 +56,16 @@ void steps_find(struct steps *steps, int engine, int next)
 
 const struct schedule_step *steps_next(const struct steps *steps, int engine)
 {
-    const struct flow *flow = steps->flow;
-    const struct schedule *s = flow->schedule;
+    const struct pipeline_job *pipeline = steps->job;
+    const struct schedule *s = pipeline->schedule;
     if (steps->next[engine] == s->count)
         return NULL;
     const struct schedule_step *step = &s->step[steps->next[engine]];
     for (int e = 0; e < SCHEDULE_ENGINES; e++)
         if (e != engine && step->after[e] > steps->put[e])
             return NULL;
-    if (engine == UP && ((flow->reads_results && step->after[DOWN] > steps->unpacked) ||
-                         (flow->is_there && !flow->is_there(flow->context, step))))
+    if (engine == UP && ((pipeline->reads_results && step->after[DOWN] > steps->unpacked) ||
+                         (pipeline->is_there && !pipeline->is_there(pipeline->context, step))))
         return NULL;
     return step;
 }
@@ -74,17 +74,17 @@ const struct schedule_step *steps_next(const struct steps *steps, int engine)
 static void begin_copy(struct steps *steps, struct direction *d, const struct schedule_step *step,
                        char *old)
 {
-    struct flow *flow = steps->flow;
+    struct pipeline_job *pipeline = steps->job;
     struct pipeline_copy *copy = &steps->copy[d->down][steps->copies[d->down]++ % LANE_WIDE_SLOTS];
     const struct lane_rectangle *host = &copy->of.host;
     *copy = (struct pipeline_copy){.step = step, .old = old};
     steps_find(steps, step->engine, steps->next[step->engine] + 1);
-    flow->copy_of(flow->context, step, &copy->of);
+    pipeline->copy_of(pipeline->context, step, &copy->of);
     copy->chunk_bytes = host->digest || host->trimmed
-                            ? pieces_of_cell(host, copy->of.device_ld)
-                            : pieces_bytes(host, copy->of.device_ld, PIECES_OF_CELL,
-                                           lane_least_piece(steps->pipeline.lane));
-    pipeline_begin_copy(&steps->pipeline, d, copy, flow->result_bytes >= PACK_STREAMED_BYTES);
+                            ? chunks_of_cell(host, copy->of.device_ld)
+                            : chunks_bytes(host, copy->of.device_ld, CHUNKS_OF_CELL,
+                                           lane_least_chunk(steps->pipeline.lane));
+    pipeline_begin_copy(&steps->pipeline, d, copy, pipeline->result_bytes >= PACK_STREAMED_BYTES);
 }
 
 bool steps_begin_up(struct steps *steps)
@@ -99,16 +99,16 @@ bool steps_begin_up(struct steps *steps)
 bool steps_begin_down(struct steps *steps, enum gpu_status *status)
 {
     struct direction *down = &steps->pipeline.down;
-    const struct flow *flow = steps->flow;
+    const struct pipeline_job *pipeline = steps->job;
     const struct schedule_step *step = steps_next(steps, DOWN);
     const int number = steps->copies[true], turn = number % 2;
-    if (!step || (flow->old[0] && down->ended < steps->ends[turn]))
+    if (!step || (pipeline->old[0] && down->ended < steps->ends[turn]))
         return false;
-    if (number == 0 && flow->may_leave)
-        *status = flow->may_leave(flow->context);
+    if (number == 0 && pipeline->may_leave)
+        *status = pipeline->may_leave(pipeline->context);
     if (*status != GPU_OK)
         return false;
-    begin_copy(steps, down, step, flow->old[turn]);
+    begin_copy(steps, down, step, pipeline->old[turn]);
     steps->ends[turn] = down->begun + down->all;
     return true;
 }
@@ -168,20 +168,20 @@ enum gpu_status steps_put(struct steps *steps, const struct schedule_step *step)
 
 void steps_came_up(struct steps *steps, const struct schedule_step *step)
 {
-    if (steps->flow->came_up)
-        steps->flow->came_up(steps->flow->context, step);
+    if (steps->job->came_up)
+        steps->job->came_up(steps->job->context, step);
 }
 
 void steps_arrived(struct steps *steps, const struct schedule_step *step)
 {
-    steps->flow->written++;
-    steps->flow->arrived(steps->flow->context, step);
+    steps->job->written++;
+    steps->job->arrived(steps->job->context, step);
     steps->pipeline.done_cols = steps->pipeline.done_rows = 0;
 }
 
 void steps_unpacked(struct steps *steps, const struct schedule_step *step)
 {
     steps->unpacked++;
-    if (steps->flow->unpacked)
-        steps->flow->unpacked(steps->flow->context, step);
+    if (steps->job->unpacked)
+        steps->job->unpacked(steps->job->context, step);
 }

@@ -11,7 +11,7 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
 struct steps {
     struct pipeline pipeline;
-    struct flow *flow;
+    struct pipeline_job *job;
     /* Copies of steps in both directions: more than have chunks in slots at once */
     struct pipeline_copy copy[2][LANE_WIDE_SLOTS];
     int copies[2];

@@ -5,7 +5,7 @@
 
 /* Failures of these events are none of the call's: a step is not timed then. */
 
-enum { LEFT_OUT = -1 }; /* in place of a step's number, while its pieces come */
+enum { LEFT_OUT = -1 }; /* in place of a step's number, while its chunks come */
 
 static bool record(CUevent *event, CUstream stream)
 {

@@ -44,20 +44,20 @@ double gpu_peer_gbps(struct gpu_device *reader, struct gpu_device *owner)
     return reader->functions->peer_gbps(reader, owner);
 }
 
-const int64_t gpu_piece_sizes[GPU_PIECES] = {GPU_PIECE_USUAL / 4, GPU_PIECE_USUAL / 2,
-                                             GPU_PIECE_USUAL, 2 * GPU_PIECE_USUAL};
+const int64_t gpu_chunk_sizes[GPU_CHUNKS] = {GPU_CHUNK_USUAL / 4, GPU_CHUNK_USUAL / 2,
+                                             GPU_CHUNK_USUAL, 2 * GPU_CHUNK_USUAL};
 
-void gpu_set_piece(struct gpu_device *device, int64_t bytes)
+void gpu_set_chunk(struct gpu_device *device, int64_t bytes)
 {
-    for (int i = 0; i < GPU_PIECES; i++)
-        if (bytes == gpu_piece_sizes[i])
-            atomic_store_explicit(&device->piece, bytes, memory_order_relaxed);
+    for (int i = 0; i < GPU_CHUNKS; i++)
+        if (bytes == gpu_chunk_sizes[i])
+            atomic_store_explicit(&device->chunk, bytes, memory_order_relaxed);
 }
 
-int64_t gpu_piece(const struct gpu_device *device)
+int64_t gpu_chunk(const struct gpu_device *device)
 {
-    const int64_t bytes = atomic_load_explicit(&device->piece, memory_order_relaxed);
-    return bytes > 0 ? bytes : GPU_PIECE_USUAL;
+    const int64_t bytes = atomic_load_explicit(&device->chunk, memory_order_relaxed);
+    return bytes > 0 ? bytes : GPU_CHUNK_USUAL;
 }
 
 void gpu_trim(struct gpu_device *device)

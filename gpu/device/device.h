@@ -58,7 +58,7 @@ struct gpu_device {
     /* enum gpu_svd: the algorithm for a matrix, by type, with vectors or without, and octave. */
     _Atomic unsigned char svd[ACCEL_DTYPES][2][GPU_SVD_OCTAVES];
     _Atomic int64_t own_solves[ACCEL_DTYPES]; /* least_nrhs of gpu_solve_by_own() */
-    _Atomic int64_t piece;                    /* bytes of gpu_set_piece(); 0: the usual ones */
+    _Atomic int64_t chunk;                    /* bytes of gpu_set_chunk(); 0: the usual ones */
 };
 
 #endif

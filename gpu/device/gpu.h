@@ -288,14 +288,14 @@ bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double
 bool gpu_fetch(struct gpu_device *device, void *host, const struct accel_span *x);
 bool gpu_store(struct gpu_device *device, const struct accel_span *x, const void *host);
 
-/* Operands pass through pinned memory in pieces: large ones in a number of them, others in pieces
+/* Operands pass through pinned memory in chunks: large ones in a number of them, others in chunks
  * of this many bytes, if they have as many. Which size is the fastest depends on the machine. A new
- * device has GPU_PIECE_USUAL; gpu_set_piece() does nothing with a size that is not one of
- * gpu_piece_sizes. Copies that are digested do not depend on it (pieces.h). */
-enum { GPU_PIECE_USUAL = 1 << 20, GPU_PIECES = 4 };
-extern const int64_t gpu_piece_sizes[GPU_PIECES];
-void gpu_set_piece(struct gpu_device *device, int64_t bytes);
-int64_t gpu_piece(const struct gpu_device *device);
+ * device has GPU_CHUNK_USUAL; gpu_set_chunk() does nothing with a size that is not one of
+ * gpu_chunk_sizes. Copies that are digested do not depend on it (chunks.h). */
+enum { GPU_CHUNK_USUAL = 1 << 20, GPU_CHUNKS = 4 };
+extern const int64_t gpu_chunk_sizes[GPU_CHUNKS];
+void gpu_set_chunk(struct gpu_device *device, int64_t bytes);
+int64_t gpu_chunk(const struct gpu_device *device);
 
 /* How fast large operands in the program's memory are copied to the device and back, in 10^9 bytes
  * a second; and what short columns of doubles take besides. */
@@ -304,7 +304,7 @@ struct gpu_copy_rates {
     struct short_columns short_up, short_down;
 };
 
-/* Measures with which size of pieces copies of some megabytes are the fastest, and sets it. Then
+/* Measures with which size of chunks copies of some megabytes are the fastest, and sets it. Then
  * measures the rates of gpu_run()'s copies: the best of some. Takes a second or two. Returns false
  * on a failure. */
 bool gpu_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates);

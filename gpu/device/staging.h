@@ -10,13 +10,13 @@
 #define ACCEL_STAGING_H
 
 #include "gpu/pack/cells.h"
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 #include "gpu.h"
 
 /* A stream of a device, with its pinned slots. */
 struct gpu_lane;
 
-struct flow; /* flow.h */
+struct pipeline_job; /* pipeline_job.h */
 
 struct gpu_copies {
     /* Waits until the stream is done, and those of a schedule that nothing waited for. Does not
@@ -54,7 +54,7 @@ struct gpu_copies {
 
     /* Returns when the results are written, or on a failure, when nothing more is written. If
      * nothing comes down, returns when all has come up, and kernels may still run. */
-    enum gpu_status (*flow)(struct gpu_lane *lane, struct flow *flow);
+    enum gpu_status (*pipeline)(struct gpu_lane *lane, struct pipeline_job *pipeline);
 };
 
 #endif

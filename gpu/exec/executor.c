@@ -93,8 +93,8 @@ bool executor_rest_of_part(const struct gpu_work *work, const struct accel_call 
 bool executor_describe(struct executor *e)
 {
     e->factors = (struct factors){.work = e->work, .scheduled = &e->scheduled};
-    e->flow.schedule = &e->schedule;
-    e->flow.context = e;
+    e->pipeline.schedule = &e->schedule;
+    e->pipeline.context = e;
     return gpu_work_describe(e->work, &e->scheduled);
 }
 
@@ -141,9 +141,9 @@ enum gpu_status executor_run(struct executor *e, bool in_order)
 {
     struct gpu_lane *lane = e->work->lane;
     const struct gpu_copies *copies = gpu_copies(e->work);
-    const enum gpu_status status =
-        in_order ? flow_in_order(copies, lane, &e->flow) : copies->flow(lane, &e->flow);
-    e->flow.written += e->settled;
+    const enum gpu_status status = in_order ? pipeline_in_order(copies, lane, &e->pipeline)
+                                            : copies->pipeline(lane, &e->pipeline);
+    e->pipeline.written += e->settled;
     return status;
 }
 
@@ -156,12 +156,12 @@ enum gpu_status executor_settle(struct executor *e, int units)
 
 enum gpu_status executor_end_failed(struct executor *e, enum gpu_status failure)
 {
-    const struct flow *flow = &e->flow;
-    const struct executor_rest rest = {.in_place = e->schedule.call.in_place[C],
-                                       .reads = e->scheduled.call.reads,
-                                       .written = flow->written > 0 || flow->done_cols > 0 ||
-                                                  flow->done_rows > 0,
-                                       .by_original = e->kind->rest_by_original};
+    const struct pipeline_job *pipeline = &e->pipeline;
+    const struct executor_rest rest = {
+        .in_place = e->schedule.call.in_place[C],
+        .reads = e->scheduled.call.reads,
+        .written = pipeline->written > 0 || pipeline->done_cols > 0 || pipeline->done_rows > 0,
+        .by_original = e->kind->rest_by_original};
     return executor_recover(e->work, failure, &rest, e);
 }
 

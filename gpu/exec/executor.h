@@ -7,7 +7,7 @@
 #define ACCEL_EXECUTOR_H
 
 #include "gpu/cache/factors.h"
-#include "gpu/device/flow.h"
+#include "gpu/device/pipeline_job.h"
 
 /* ---- Device memory ---- */
 
@@ -63,8 +63,8 @@ struct executor_kind {
     bool (*make)(struct executor *e, int64_t bytes);
     /* NULL, or: takes the memory of an operand. */
     enum gpu_status (*take)(struct executor *e, int operand, int64_t bytes, gpu_address *memory);
-    /* Has the original compute what flow.written, done_cols and done_rows leave. Returns false on a
-     * failure. */
+    /* Has the original compute what pipeline.written, done_cols and done_rows leave. Returns false
+     * on a failure. */
     bool (*rest_by_original)(const void *e);
 };
 
@@ -76,9 +76,9 @@ struct executor {
     struct schedule schedule;
     struct factors factors;
     gpu_address memory[SCHEDULE_OPERANDS], own[SCHEDULED_OWN];
-    gpu_address zeros; /* where the call only scales its result: see kernels_zeros() */
-    struct flow flow;  /* its context is this */
-    int settled;       /* units of a result in place that are there for certain */
+    gpu_address zeros;            /* where the call only scales its result: see kernels_zeros() */
+    struct pipeline_job pipeline; /* its context is this */
+    int settled;                  /* units of a result in place that are there for certain */
 };
 
 /* Describes the work's call. Returns false if no schedule can run it. */
@@ -88,13 +88,13 @@ bool executor_describe(struct executor *e);
  * what is on the device, and takes its memory. The caller frees the schedule. */
 enum gpu_status executor_take(struct executor *e);
 
-/* Runs the flow: in its own order, or as uploads, kernels and downloads come about. */
+/* Runs the pipeline: in its own order, or as uploads, kernels and downloads come about. */
 enum gpu_status executor_run(struct executor *e, bool in_order);
 
 /* Waits for so many units of a result in place: the caller may read it as soon as we return. */
 enum gpu_status executor_settle(struct executor *e, int units);
 
-/* Recovers from a failure of the flow. */
+/* Recovers from a failure of the pipeline. */
 enum gpu_status executor_end_failed(struct executor *e, enum gpu_status failure);
 
 /* Returns where a cell that a step copies is on the device. */

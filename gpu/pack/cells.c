@@ -22,7 +22,7 @@ struct lane_rectangle cells_at(const struct lane_rectangle *all, const struct gp
     const int64_t down = parts(all->rows, by->rows);
     const int64_t row = number % down * by->rows, col = number / down * by->cols;
     struct lane_rectangle cell = *all;
-    /* A digest does not depend on it, and the column of a large cell may not fit a piece */
+    /* A digest does not depend on it, and the column of a large cell may not fit a chunk */
     cell.trimmed = false;
     cell.host += (row + col * all->ld) * all->size;
     cell.rows = all->rows - row < by->rows ? all->rows - row : by->rows;

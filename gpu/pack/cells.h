@@ -9,7 +9,7 @@
 #include "pack.h"
 
 /* The rows and columns of a cell, in elements; the last ones may have fewer. A triangle's are as
- * long as wide. 0: the matrix is digested as one piece. */
+ * long as wide. 0: the matrix is digested as one chunk. */
 struct gpu_cells {
     int64_t rows, cols;
 };

@@ -1,11 +1,11 @@
 #include "matrix.h"
 
 #include "base/thread/crew.h"
-#include "chunk.h"
+#include "staged_chunk.h"
 
 int64_t pack_matrix_bytes(const struct lane_rectangle *r, int64_t packed_ld)
 {
-    const struct pack_piece all = {0, r->cols, 0, r->rows};
+    const struct pack_chunk all = {0, r->cols, 0, r->rows};
     return r->rows > 0 && r->cols > 0 ? pack_bytes(&all, r, packed_ld) : 0;
 }
 
@@ -41,7 +41,7 @@ static void do_all(struct matrix_job *m, void (*item)(void *, int64_t), int64_t 
 static void do_chunks(struct matrix_job *m, void (*item)(void *, int64_t))
 {
     pack_digest_shape(&m->host, m->packed_ld);
-    m->chunk_bytes = pieces_of_matrix(&m->host, m->packed_ld);
+    m->chunk_bytes = chunks_of_matrix(&m->host, m->packed_ld);
     do_all(m, item, pack_count(&m->host, m->packed_ld, m->chunk_bytes));
 }
 
@@ -51,10 +51,10 @@ static void do_chunks(struct matrix_job *m, void (*item)(void *, int64_t))
 static void read_chunk(const struct lane_rectangle *r, int64_t packed_ld, int64_t bytes,
                        int64_t number, struct pack_seen *seen)
 {
-    struct pack_chunk chunk = pack_chunk_at(r, packed_ld, bytes, number);
-    chunk.packed = pack_host(r, &chunk.piece);
+    struct staged_chunk chunk = staged_chunk_at(r, packed_ld, bytes, number);
+    chunk.packed = pack_host(r, &chunk.chunk);
     chunk.ld = r->ld;
-    pack_chunk_do(&chunk, PACK_READ, 0, seen);
+    staged_chunk_do(&chunk, PACK_READ, 0, seen);
 }
 
 static void digest_item(void *job, int64_t number)
@@ -63,12 +63,12 @@ static void digest_item(void *job, int64_t number)
     read_chunk(&m->host, m->packed_ld, m->chunk_bytes, number, &m->seen[number % CREW_ITEMS]);
 }
 
-/* Digests a cell as the device's flow does that brings it down, in the chunks of that copy. */
+/* Digests a cell as the device's pipeline does that brings it down, in the chunks of that copy. */
 static void digest_cell(void *job, int64_t number)
 {
     struct matrix_job *m = job;
     const struct lane_rectangle cell = cells_at(&m->host, m->cells, number);
-    const int64_t ld = pack_ld(cell.rows, cell.size), bytes = pieces_of_cell(&cell, ld),
+    const int64_t ld = pack_ld(cell.rows, cell.size), bytes = chunks_of_cell(&cell, ld),
                   chunks = pack_count(&cell, ld, bytes);
     struct pack_seen *all = &m->seen[number % CREW_ITEMS], one;
     *all = (struct pack_seen){.digest = {{0, 0}}};
@@ -107,10 +107,10 @@ struct gpu_key pack_matrix_digest_cells(const struct lane_rectangle *from,
 static void unpack_item(void *job, int64_t number)
 {
     struct matrix_job *m = job;
-    struct pack_chunk chunk = pack_chunk_at(&m->host, m->packed_ld, m->chunk_bytes, number);
-    chunk.packed = (char *)m->packed + pack_offset(&chunk.piece, &m->host, m->packed_ld);
+    struct staged_chunk chunk = staged_chunk_at(&m->host, m->packed_ld, m->chunk_bytes, number);
+    chunk.packed = (char *)m->packed + pack_offset(&chunk.chunk, &m->host, m->packed_ld);
     chunk.ld = m->packed_ld;
-    pack_chunk_do(&chunk, PACK_FROM_SLOT, 0, &m->seen[number % CREW_ITEMS]);
+    staged_chunk_do(&chunk, PACK_FROM_SLOT, 0, &m->seen[number % CREW_ITEMS]);
 }
 
 void pack_matrix_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld)

@@ -16,8 +16,8 @@ int64_t pack_matrix_bytes(const struct lane_rectangle *r, int64_t packed_ld);
  * twice. */
 struct gpu_key pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld);
 
-/* The same for a matrix that has come down in cells, each digested by the device's flow
- * (flow_copy.host.digest, 0 at first): their digests, by their numbers, joined to cells_shape(). */
+/* The same for a matrix that has come down in cells, each digested by the device's pipeline
+ * (cell_copy.host.digest, 0 at first): their digests, by their numbers, joined to cells_shape(). */
 struct gpu_key pack_matrix_digest_cells(const struct lane_rectangle *from,
                                         const struct gpu_cells *cells);
 

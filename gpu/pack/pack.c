@@ -10,11 +10,11 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* ---- Pieces ---- */
+/* ---- Chunks ---- */
 
-int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes)
+int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes)
 {
-    const int64_t fit = piece_bytes / r->size; /* elements */
+    const int64_t fit = chunk_bytes / r->size; /* elements */
     if (r->rows <= 0 || r->cols <= 0)
         return 0;
     if (packed_ld > fit)
@@ -23,31 +23,31 @@ int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t pi
 }
 
 /* Leaves out rows that no column has. */
-static struct pack_piece trim(const struct lane_rectangle *r, struct pack_piece piece)
+static struct pack_chunk trim(const struct lane_rectangle *r, struct pack_chunk chunk)
 {
-    const int64_t first = piece.col + r->diagonal, last = first + piece.cols;
+    const int64_t first = chunk.col + r->diagonal, last = first + chunk.cols;
     if (pack_is_lower(r)) {
-        piece.row = first < 0 ? 0 : least(first, r->rows);
-        piece.rows = r->rows - piece.row;
+        chunk.row = first < 0 ? 0 : least(first, r->rows);
+        chunk.rows = r->rows - chunk.row;
     } else {
-        piece.rows = last < 0 ? 0 : least(last, r->rows);
+        chunk.rows = last < 0 ? 0 : least(last, r->rows);
     }
-    return piece;
+    return chunk;
 }
 
-struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
+struct pack_chunk pack_chunk(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
                              int64_t number)
 {
-    const int64_t fit = piece_bytes / r->size;
+    const int64_t fit = chunk_bytes / r->size;
     const bool whole = packed_ld <= fit; /* columns */
     const int64_t parts = whole ? 1 : (r->rows + fit - 1) / fit, most = whole ? fit / packed_ld : 1;
     const int64_t before = number / parts * most, row = number % parts * fit;
     const int64_t cols = least(most, r->cols - before);
-    const struct pack_piece piece = {.col = r->backwards ? r->cols - before - cols : before,
+    const struct pack_chunk chunk = {.col = r->backwards ? r->cols - before - cols : before,
                                      .cols = cols,
                                      .row = row,
                                      .rows = whole ? r->rows : least(fit, r->rows - row)};
-    return r->trimmed ? trim(r, piece) : piece;
+    return r->trimmed ? trim(r, chunk) : chunk;
 }
 
 int64_t pack_ld(int64_t rows, int64_t size)
@@ -56,27 +56,27 @@ int64_t pack_ld(int64_t rows, int64_t size)
     return rows < line ? rows : (rows + line - 1) / line * line;
 }
 
-bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_piece *piece)
+bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_chunk *chunk)
 {
-    return r->each == 0 && !host_memory_is_there(pack_host(r, piece));
+    return r->each == 0 && !host_memory_is_there(pack_host(r, chunk));
 }
 
-int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_piece *piece,
+int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                      int64_t device_ld)
 {
-    return r->trimmed ? least(pack_ld(piece->rows, r->size), device_ld) : device_ld;
+    return r->trimmed ? least(pack_ld(chunk->rows, r->size), device_ld) : device_ld;
 }
 
-int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *r,
+int64_t pack_bytes(const struct pack_chunk *chunk, const struct lane_rectangle *r,
                    int64_t packed_ld)
 {
-    return ((piece->cols - 1) * packed_ld + piece->rows) * r->size;
+    return ((chunk->cols - 1) * packed_ld + chunk->rows) * r->size;
 }
 
-int64_t pack_offset(const struct pack_piece *piece, const struct lane_rectangle *r,
+int64_t pack_offset(const struct pack_chunk *chunk, const struct lane_rectangle *r,
                     int64_t packed_ld)
 {
-    return (piece->col * packed_ld + piece->row) * r->size;
+    return (chunk->col * packed_ld + chunk->row) * r->size;
 }
 
 /* ---- Parts ---- */
@@ -86,50 +86,50 @@ static int64_t rounded_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* How a piece is divided: into `cols` whole columns each, or, 0, each column into `split`. */
+/* How a chunk is divided: into `cols` whole columns each, or, 0, each column into `split`. */
 struct division {
     int64_t cols, split, rows;
 };
 
 static struct division division_of(const struct lane_rectangle *r, int64_t packed_ld,
-                                   int64_t piece_bytes)
+                                   int64_t chunk_bytes)
 {
-    const int64_t column = least(packed_ld, piece_bytes / r->size),
+    const int64_t column = least(packed_ld, chunk_bytes / r->size),
                   rows = PACK_PART_BYTES / r->size;
     if (column < 1)
         return (struct division){.cols = 1};
     if (column <= rows) {
-        const int64_t most = least(r->cols < 1 ? 1 : r->cols, piece_bytes / r->size / column),
+        const int64_t most = least(r->cols < 1 ? 1 : r->cols, chunk_bytes / r->size / column),
                       whole = most * column, parts = (whole + rows / 2) / rows;
         return (struct division){.cols = rounded_up(most, parts < 1 ? 1 : parts)};
     }
     return (struct division){.split = rounded_up(column, rows), .rows = rows};
 }
 
-int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes)
+int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes)
 {
-    const struct division d = division_of(r, packed_ld, piece_bytes);
-    const int64_t fit = piece_bytes / r->size / packed_ld, cols = fit < 1 ? 1 : least(fit, r->cols);
+    const struct division d = division_of(r, packed_ld, chunk_bytes);
+    const int64_t fit = chunk_bytes / r->size / packed_ld, cols = fit < 1 ? 1 : least(fit, r->cols);
     return d.cols ? rounded_up(cols, d.cols) : cols * d.split;
 }
 
-struct pack_piece pack_part(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
-                            const struct pack_piece *piece, int64_t number)
+struct pack_chunk pack_part(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
+                            const struct pack_chunk *chunk, int64_t number)
 {
-    const struct division d = division_of(r, packed_ld, piece_bytes);
+    const struct division d = division_of(r, packed_ld, chunk_bytes);
     const int64_t col = d.cols ? number * d.cols : number / d.split,
                   row = d.cols ? 0 : number % d.split * d.rows,
-                  cols = least(d.cols ? d.cols : 1, piece->cols - col),
-                  rows = d.cols ? piece->rows : least(d.rows, piece->rows - row);
+                  cols = least(d.cols ? d.cols : 1, chunk->cols - col),
+                  rows = d.cols ? chunk->rows : least(d.rows, chunk->rows - row);
     if (cols <= 0 || rows <= 0)
-        return (struct pack_piece){piece->col, 0, piece->row, 0};
-    return (struct pack_piece){piece->col + col, cols, piece->row + row, rows};
+        return (struct pack_chunk){chunk->col, 0, chunk->row, 0};
+    return (struct pack_chunk){chunk->col + col, cols, chunk->row + row, rows};
 }
 
-int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_piece *piece,
-                         const struct pack_piece *part, int64_t slot_ld)
+int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+                         const struct pack_chunk *part, int64_t slot_ld)
 {
-    return ((part->col - piece->col) * slot_ld + part->row - piece->row) * r->size;
+    return ((part->col - chunk->col) * slot_ld + part->row - chunk->row) * r->size;
 }
 
 /* ---- Runs ---- */
@@ -296,31 +296,31 @@ static void copy_elements(char *to, int64_t to_step, const char *from, int64_t f
 }
 
 static void copy_columns(char *to, int64_t to_ld, const char *from, int64_t from_ld,
-                         const struct pack_piece *piece, int64_t size, bool streamed)
+                         const struct pack_chunk *chunk, int64_t size, bool streamed)
 {
-    if (piece->rows == to_ld && piece->rows == from_ld) {
-        unpack_run(to, from, piece->cols * piece->rows * size, streamed);
-    } else if (piece->rows == 1) {
-        copy_elements(to, to_ld * size, from, from_ld * size, piece->cols, size);
+    if (chunk->rows == to_ld && chunk->rows == from_ld) {
+        unpack_run(to, from, chunk->cols * chunk->rows * size, streamed);
+    } else if (chunk->rows == 1) {
+        copy_elements(to, to_ld * size, from, from_ld * size, chunk->cols, size);
     } else {
-        for (int64_t col = 0; col < piece->cols; col++)
-            unpack_run(to + col * to_ld * size, from + col * from_ld * size, piece->rows * size,
+        for (int64_t col = 0; col < chunk->cols; col++)
+            unpack_run(to + col * to_ld * size, from + col * from_ld * size, chunk->rows * size,
                        streamed);
     }
 }
 
 /* ---- Batches ---- */
 
-/* Copies the part of each matrix that a piece has. */
-static void copy_matrices(const struct lane_rectangle *r, const struct pack_piece *piece,
+/* Copies the part of each matrix that a chunk has. */
+static void copy_matrices(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                           char *packed, int64_t packed_ld, bool unpack)
 {
-    int64_t matrix = piece->col / r->each, col = piece->col % r->each;
-    for (int64_t left = piece->cols, cols; left > 0; left -= cols, col = 0, matrix++) {
+    int64_t matrix = chunk->col / r->each, col = chunk->col % r->each;
+    for (int64_t left = chunk->cols, cols; left > 0; left -= cols, col = 0, matrix++) {
         cols = least(r->each - col, left);
-        const struct pack_piece part = {.cols = cols, .rows = piece->rows};
+        const struct pack_chunk part = {.cols = cols, .rows = chunk->rows};
         char *host = r->array ? r->array[matrix * r->step] : r->host + matrix * r->stride * r->size;
-        host += (col * r->ld + piece->row) * r->size;
+        host += (col * r->ld + chunk->row) * r->size;
         if (unpack)
             copy_columns(host, r->ld, packed, packed_ld, &part, r->size, r->streamed);
         else
@@ -331,34 +331,34 @@ static void copy_matrices(const struct lane_rectangle *r, const struct pack_piec
 
 /* ---- Triangles ---- */
 
-static int64_t diagonal_of(const struct lane_rectangle *r, const struct pack_piece *piece,
+static int64_t diagonal_of(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                            int64_t col)
 {
-    return piece->col + col + r->diagonal - piece->row;
+    return chunk->col + col + r->diagonal - chunk->row;
 }
 
-struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_piece *piece,
+struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                               int64_t col)
 {
-    int64_t diagonal = diagonal_of(r, piece, col);
-    struct pack_rows rows = {0, piece->rows};
+    int64_t diagonal = diagonal_of(r, chunk, col);
+    struct pack_rows rows = {0, chunk->rows};
     if (r->uplo == 'U' || r->uplo == 'u')
         rows.last = diagonal + (r->uplo == 'U');
     if (pack_is_lower(r))
         rows.first = diagonal + (r->uplo == 'l');
-    rows.first = rows.first < 0 ? 0 : least(rows.first, piece->rows);
-    rows.last = rows.last < rows.first ? rows.first : least(rows.last, piece->rows);
+    rows.first = rows.first < 0 ? 0 : least(rows.first, chunk->rows);
+    rows.last = rows.last < rows.first ? rows.first : least(rows.last, chunk->rows);
     return rows;
 }
 
-struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_piece *piece,
+struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                            const char *first, int64_t ld)
 {
     struct gpu_key digest = {{0, 0}};
     if (!r->uplo)
-        return gpu_digest_columns(first, piece->rows * r->size, piece->cols, ld * r->size);
-    for (int64_t col = 0; col < piece->cols; col++) {
-        const struct pack_rows rows = pack_rows_of(r, piece, col);
+        return gpu_digest_columns(first, chunk->rows * r->size, chunk->cols, ld * r->size);
+    for (int64_t col = 0; col < chunk->cols; col++) {
+        const struct pack_rows rows = pack_rows_of(r, chunk, col);
         const int64_t bytes = (rows.last - rows.first) * r->size;
         const char *at = first + (col * ld + rows.first) * r->size;
         digest = gpu_digest_join(digest, gpu_digest_columns(at, bytes, 1, bytes));
@@ -367,17 +367,17 @@ struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_pie
 }
 
 static void pack_triangle(char *packed, const struct lane_rectangle *r,
-                          const struct pack_piece *piece, int64_t packed_ld)
+                          const struct pack_chunk *chunk, int64_t packed_ld)
 {
-    for (int64_t col = 0; col < piece->cols; col++) {
-        const struct pack_rows rows = pack_rows_of(r, piece, col);
+    for (int64_t col = 0; col < chunk->cols; col++) {
+        const struct pack_rows rows = pack_rows_of(r, chunk, col);
         char *to = packed + col * packed_ld * r->size;
         int64_t bytes = (rows.last - rows.first) * r->size;
         clear_run(to, rows.first * r->size);
         copy_run(to + rows.first * r->size,
-                 pack_host(r, piece) + (col * r->ld + rows.first) * r->size, bytes);
-        clear_run(to + rows.last * r->size, (piece->rows - rows.last) * r->size);
-        int64_t diagonal = diagonal_of(r, piece, col);
+                 pack_host(r, chunk) + (col * r->ld + rows.first) * r->size, bytes);
+        clear_run(to + rows.last * r->size, (chunk->rows - rows.last) * r->size);
+        int64_t diagonal = diagonal_of(r, chunk, col);
         if (r->hermitian && diagonal >= rows.first && diagonal < rows.last)
             clear_run(to + diagonal * r->size + r->size / 2, r->size / 2);
         if (r->scan)
@@ -387,47 +387,47 @@ static void pack_triangle(char *packed, const struct lane_rectangle *r,
 
 /* ---- Both ways ---- */
 
-void pack_from_host(char *packed, const struct lane_rectangle *r, const struct pack_piece *piece,
+void pack_from_host(char *packed, const struct lane_rectangle *r, const struct pack_chunk *chunk,
                     int64_t packed_ld)
 {
     if (r->uplo) {
-        pack_triangle(packed, r, piece, packed_ld);
+        pack_triangle(packed, r, chunk, packed_ld);
         return;
     }
     if (r->each > 0) {
-        copy_matrices(r, piece, packed, packed_ld, false);
+        copy_matrices(r, chunk, packed, packed_ld, false);
         return;
     }
-    copy_columns(packed, packed_ld, pack_host(r, piece), r->ld, piece, r->size, false);
+    copy_columns(packed, packed_ld, pack_host(r, chunk), r->ld, chunk, r->size, false);
     if (!r->scan)
         return;
-    if (piece->rows == packed_ld)
-        gpu_scan_numbers(r->scan, packed, piece->cols * piece->rows * r->size);
+    if (chunk->rows == packed_ld)
+        gpu_scan_numbers(r->scan, packed, chunk->cols * chunk->rows * r->size);
     else
-        for (int64_t col = 0; col < piece->cols; col++)
-            gpu_scan_numbers(r->scan, packed + col * packed_ld * r->size, piece->rows * r->size);
+        for (int64_t col = 0; col < chunk->cols; col++)
+            gpu_scan_numbers(r->scan, packed + col * packed_ld * r->size, chunk->rows * r->size);
 }
 
-static void unpack_triangle(const struct lane_rectangle *r, const struct pack_piece *piece,
+static void unpack_triangle(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                             const char *packed, int64_t packed_ld)
 {
-    for (int64_t col = 0; col < piece->cols; col++) {
-        const struct pack_rows rows = pack_rows_of(r, piece, col);
-        unpack_run(pack_host(r, piece) + (col * r->ld + rows.first) * r->size,
+    for (int64_t col = 0; col < chunk->cols; col++) {
+        const struct pack_rows rows = pack_rows_of(r, chunk, col);
+        unpack_run(pack_host(r, chunk) + (col * r->ld + rows.first) * r->size,
                    packed + (col * packed_ld + rows.first) * r->size,
                    (rows.last - rows.first) * r->size, r->streamed);
     }
 }
 
-void pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,
+void pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                   const char *packed, int64_t packed_ld)
 {
     if (r->uplo)
-        unpack_triangle(r, piece, packed, packed_ld);
+        unpack_triangle(r, chunk, packed, packed_ld);
     else if (r->each > 0)
-        copy_matrices(r, piece, (char *)(uintptr_t)packed, packed_ld, true);
+        copy_matrices(r, chunk, (char *)(uintptr_t)packed, packed_ld, true);
     else
-        copy_columns(pack_host(r, piece), r->ld, packed, packed_ld, piece, r->size, r->streamed);
+        copy_columns(pack_host(r, chunk), r->ld, packed, packed_ld, chunk, r->size, r->streamed);
     if (r->streamed)
         end_stream(); /* before another thread is told that it is written */
 }

@@ -1,5 +1,5 @@
 /*
- * Packs pieces of the program's matrices into memory in which they travel, and unpacks them. Knows
+ * Packs chunks of the program's matrices into memory in which they travel, and unpacks them. Knows
  * nothing of CUDA.
  */
 #ifndef ACCEL_PACK_H
@@ -29,9 +29,9 @@ struct lane_rectangle {
     int64_t each, stride, step;
     void *const *array;
     int64_t diagonal; /* the row of the triangle's diagonal in the first column */
-    bool backwards;   /* the pieces begin with the last column */
-    /* Of a triangle, pieces have the rows alone that one of their columns has: what is beside them
-     * on the device stays. A column fits a piece. */
+    bool backwards;   /* the chunks begin with the last column */
+    /* Of a triangle, chunks have the rows alone that one of their columns has: what is beside them
+     * on the device stays. A column fits a chunk. */
     bool trimmed;
     bool streamed; /* unpacking writes past the caches, which do not hold so much */
 };
@@ -45,16 +45,16 @@ static inline struct lane_rectangle lane_whole(void *host, int64_t rows, int64_t
 }
 
 /* A part of a rectangle that fits a slot: some whole columns, or a part of one that is longer than
- * a slot. Packed, a column begins packed_ld elements after the one before it, so a piece is one run
+ * a slot. Packed, a column begins packed_ld elements after the one before it, so a chunk is one run
  * of bytes. */
-struct pack_piece {
+struct pack_chunk {
     int64_t col, cols, row, rows;
 };
 
-/* Return the number of pieces of at most piece_bytes, and one of them; the last ones end where the
+/* Return the number of chunks of at most chunk_bytes, and one of them; the last ones end where the
  * rectangle does, or begin it if they go backwards. packed_ld >= rows. */
-int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes);
-struct pack_piece pack_piece(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
+int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes);
+struct pack_chunk pack_chunk(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
                              int64_t number);
 
 /* Returns whether it is a lower triangle, with its diagonal or without. */
@@ -63,68 +63,68 @@ static inline bool pack_is_lower(const struct lane_rectangle *r)
     return r->uplo == 'L' || r->uplo == 'l';
 }
 
-/* Returns whether nothing of the piece's columns is left to other pieces behind it. */
-static inline bool pack_ends_columns(const struct lane_rectangle *r, const struct pack_piece *piece)
+/* Returns whether nothing of the chunk's columns is left to other chunks behind it. */
+static inline bool pack_ends_columns(const struct lane_rectangle *r, const struct pack_chunk *chunk)
 {
-    return r->trimmed || piece->row + piece->rows == r->rows;
+    return r->trimmed || chunk->row + chunk->rows == r->rows;
 }
 
-/* Returns the place of a piece's first element in host memory. */
-static inline char *pack_host(const struct lane_rectangle *r, const struct pack_piece *piece)
+/* Returns the place of a chunk's first element in host memory. */
+static inline char *pack_host(const struct lane_rectangle *r, const struct pack_chunk *chunk)
 {
-    return r->host + (piece->col * r->ld + piece->row) * r->size;
+    return r->host + (chunk->col * r->ld + chunk->row) * r->size;
 }
 
-/* Returns whether the kernel has not given the pages of a piece yet, as its first element tells:
+/* Returns whether the kernel has not given the pages of a chunk yet, as its first element tells:
  * threads that write to one huge page would each have the kernel clear one. False of a batch. errno
  * stays. */
-bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_piece *piece);
+bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_chunk *chunk);
 
-/* Returns the leading dimension of a piece in its slot, if it is device_ld on the device: a trimmed
+/* Returns the leading dimension of a chunk in its slot, if it is device_ld on the device: a trimmed
  * one's is that of its own rows. */
-int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_piece *piece,
+int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                      int64_t device_ld);
 
 /* Returns the leading dimension of a packed copy on the device, of elements of `size` bytes: whole
  * 64-byte lines, except for columns that are shorter than one. */
 int64_t pack_ld(int64_t rows, int64_t size);
 
-/* Return the bytes of a packed piece, from its first to its last, and the bytes before it in the
+/* Return the bytes of a packed chunk, from its first to its last, and the bytes before it in the
  * packed rectangle. */
-int64_t pack_bytes(const struct pack_piece *piece, const struct lane_rectangle *r,
+int64_t pack_bytes(const struct pack_chunk *chunk, const struct lane_rectangle *r,
                    int64_t packed_ld);
-int64_t pack_offset(const struct pack_piece *piece, const struct lane_rectangle *r,
+int64_t pack_offset(const struct pack_chunk *chunk, const struct lane_rectangle *r,
                     int64_t packed_ld);
 
-/* A piece is packed in parts, by several threads: each has some whole columns, or a part of one,
- * and so many bytes. Return the most parts that a piece has, and one of them, which has no columns
- * where the piece has fewer; and the bytes before it in the packed piece, whose columns are slot_ld
+/* A chunk is packed in parts, by several threads: each has some whole columns, or a part of one,
+ * and so many bytes. Return the most parts that a chunk has, and one of them, which has no columns
+ * where the chunk has fewer; and the bytes before it in the packed chunk, whose columns are slot_ld
  * apart there. They depend on the shape alone. */
 enum { PACK_PART_BYTES = 256 << 10 };
-int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes);
-struct pack_piece pack_part(const struct lane_rectangle *r, int64_t packed_ld, int64_t piece_bytes,
-                            const struct pack_piece *piece, int64_t number);
-int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_piece *piece,
-                         const struct pack_piece *part, int64_t slot_ld);
+int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes);
+struct pack_chunk pack_part(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
+                            const struct pack_chunk *chunk, int64_t number);
+int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+                         const struct pack_chunk *part, int64_t slot_ld);
 
-/* Returns the rows [first, last) of a piece's column that belong to the triangle, if there is
+/* Returns the rows [first, last) of a chunk's column that belong to the triangle, if there is
  * one. */
 struct pack_rows {
     int64_t first, last;
 };
-struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_piece *piece,
+struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                               int64_t col);
 
-/* Returns the digest of a piece that begins at `first`, whose columns begin `ld` elements apart; of
+/* Returns the digest of a chunk that begins at `first`, whose columns begin `ld` elements apart; of
  * a triangle, of what is stored of it. */
-struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_piece *piece,
+struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                            const char *first, int64_t ld);
 
-/* Copy a piece from host memory to `packed`, and back. The host memory may be aligned in any way.
+/* Copy a chunk from host memory to `packed`, and back. The host memory may be aligned in any way.
  * pack_to_host() writes only elements of the triangle, if there is one. */
-void pack_from_host(char *packed, const struct lane_rectangle *r, const struct pack_piece *piece,
+void pack_from_host(char *packed, const struct lane_rectangle *r, const struct pack_chunk *chunk,
                     int64_t packed_ld);
-void pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,
+void pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                   const char *packed, int64_t packed_ld);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/memory/lru.h"
 #include "call/call.h"
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 #include "schedule_plan.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
@@ -246,11 +246,11 @@ double panels_floor(const struct panels_call *call, const struct schedule_rates 
     return longest > compute ? longest : compute;
 }
 
-/* Of a large triangle, little besides comes up (pieces.h). */
+/* Of a large triangle, little besides comes up (chunks.h). */
 static double triangle_share(const struct panels_call *call)
 {
     const double square = (double)call->m * (double)call->m * (double)call->size;
-    return is_triangle(call) ? (double)pieces_triangle_sent(call->m, call->size) / square : 1;
+    return is_triangle(call) ? (double)chunks_triangle_sent(call->m, call->size) / square : 1;
 }
 
 double panels_whole_ms(const struct panels_call *call, const struct schedule_rates *rates)

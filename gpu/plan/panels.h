@@ -5,7 +5,8 @@
  * before it (a left-looking factorisation), or the factors that are applied to a panel of
  * right-hand sides. Then the panel is factored itself, and comes down. Where two panels have room,
  * the one before is still there, and comes first if the order does not matter (Cholesky). A pure
- * function of shape, memory and rates; knows neither devices nor calls. flow.h runs the schedule.
+ * function of shape, memory and rates; knows neither devices nor calls. pipeline_job.h runs the
+ * schedule.
  *
  * And the schedule of one that fits, and stays on the device as a whole: its panels come up while
  * those before them are factored. They change a panel where they are. Nothing comes down before all

@@ -39,8 +39,8 @@ int panels_shared_ordinal(const struct panels_shared *shared, int j);
 /* Makes the steps of one device, with so much memory for panels and blocks. Those that bring up a
  * panel's LIST, of LU, are of a panel i that another device owns, before that panel's first block.
  * A panel's step->place is its place on the device. No step waits for what another device owns: see
- * flow.h. Returns false if the memory is too little, or that of the host. The caller gives it back
- * by panels_free(). */
+ * pipeline_job.h. Returns false if the memory is too little, or that of the host. The caller gives
+ * it back by panels_free(). */
 bool panels_shared_part(struct panels *part, const struct panels_shared *shared, int device,
                         int64_t memory_bytes);
 

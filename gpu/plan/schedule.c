@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "call/call.h"
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
-/* Of the calling thread: by a trace of calls on an H100 with 16 CPUs, each piece takes 6 us, and a
+/* Of the calling thread: by a trace of calls on an H100 with 16 CPUs, each chunk takes 6 us, and a
  * product's kernel 12 to 20, above all in cuBLAS. Columns of 2 KB are packed there at half the rate
  * of long ones, of 5 KB at 9 parts of 10, which come up at 48 GB/s. By a triangle, many small
  * kernels solve, which take as long for 50 columns as for 800: 0.3 ms for 640 to 800 rows on an
@@ -26,14 +26,14 @@ const struct schedule_rates schedule_nominal = {
     .row_ms = 0.0004,
     .solve = 72,
     .call_ms = 0.004,
-    .piece_share = 0.15,
+    .chunk_share = 0.15,
     .launch_ms = 0.015,
     .short_up = {6656, 6.5e-5},
 };
 
 /* ---- Cells ---- */
 
-static int pieces(int64_t all, int64_t step)
+static int chunks(int64_t all, int64_t step)
 {
     return (int)((all + step - 1) / step);
 }
@@ -45,7 +45,7 @@ bool schedule_ascends(const struct schedule_call *call)
 
 int schedule_head(const struct schedule *s)
 {
-    return s->call.head > 0 ? pieces(s->call.head, s->by.rows) : 0;
+    return s->call.head > 0 ? chunks(s->call.head, s->by.rows) : 0;
 }
 
 bool schedule_computes(const struct schedule *s, int i, int j)
@@ -73,7 +73,7 @@ bool schedule_goes_beside(const struct schedule *s, int i, int j)
  * new one begins at `edge`. */
 static void span_of(int64_t all, int64_t edge, int64_t step, int i, int64_t *at, int64_t *length)
 {
-    const int before = edge > 0 ? pieces(edge, step) : 0;
+    const int before = edge > 0 ? chunks(edge, step) : 0;
     *at = i < before ? i * step : edge + (i - before) * step;
     *length = accel_min(step, (i < before ? edge : all) - *at);
 }
@@ -125,9 +125,9 @@ void schedule_set_cells(struct schedule *s)
 {
     const struct schedule_call *call = &s->call;
     const bool rank_k = call->kind == SCHEDULE_RANK_K;
-    const int rows = schedule_head(s) + pieces(call->m - call->head, s->by.rows);
-    const int cols = rank_k ? rows : pieces(call->n, s->by.cols);
-    const int depths = call->k > 0 ? pieces(call->k, s->by.depth) : 0;
+    const int rows = schedule_head(s) + chunks(call->m - call->head, s->by.rows);
+    const int cols = rank_k ? rows : chunks(call->n, s->by.cols);
+    const int depths = call->k > 0 ? chunks(call->k, s->by.depth) : 0;
     s->cells[A] = (struct schedule_cells){rows, depths};
     s->cells[B] = (struct schedule_cells){0, 0};
     s->cells[C] = (struct schedule_cells){rows, cols};
@@ -164,7 +164,7 @@ double schedule_cell_bytes(const struct schedule *s, int operand, int i, int j)
 {
     const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
     return is_triangle(s, operand, i, j) && cell.rows == cell.cols
-               ? (double)pieces_triangle_sent(cell.rows, s->call.size[operand])
+               ? (double)chunks_triangle_sent(cell.rows, s->call.size[operand])
                : whole_bytes(s, operand, i, j);
 }
 
@@ -314,7 +314,7 @@ double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *
     if (rows == 0)
         return 0;
     return is_by_own(&s->call, rates, rows, schedule_cell_of(s, C, 0, j).cols)
-               ? 2 * rates->launch_ms * pieces(rows, SCHEDULE_OWN_ROWS)
+               ? 2 * rates->launch_ms * chunks(rows, SCHEDULE_OWN_ROWS)
                : rates->row_ms * (double)rows;
 }
 
@@ -392,7 +392,7 @@ double schedule_caller_ms(const struct schedule_rates *rates, int engine, double
                           double chain_ms)
 {
     return engine == COMPUTE ? rates->launch_ms + chain_ms
-                             : rates->call_ms + rates->piece_share * ms;
+                             : rates->call_ms + rates->chunk_share * ms;
 }
 
 double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *rates)

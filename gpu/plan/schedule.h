@@ -2,7 +2,7 @@
  * The schedule of a Level 3 call whose operands are in host memory: the order in which parts of
  * them (cells) go up, kernels run, and finished parts of the result come down, on three engines of
  * a device that work at the same time. A pure function of shape, memory and rates, and its
- * simulation in virtual time. Knows neither devices nor calls; flow.h runs it.
+ * simulation in virtual time. Knows neither devices nor calls; pipeline_job.h runs it.
  *
  * The schedule sees every operation as a sum over p of A(i, p) B(p, j), added to C(i, j), in
  * blocks; what is at the right of the other operand, it sees transposed.
@@ -118,9 +118,9 @@ struct schedule_rates {
     int64_t own_nrhs;
     double peer; /* 10^9 bytes a second from another device's memory; 0: there is no such way */
     /* What the calling thread takes to put a cell's copy on its stream; of the time of the copy,
-     * what its pieces take from it; and what it takes to put a kernel on its stream. It does one
+     * what its chunks take from it; and what it takes to put a kernel on its stream. It does one
      * thing after the other. */
-    double call_ms, piece_share, launch_ms;
+    double call_ms, chunk_share, launch_ms;
     /* What columns of a cell take besides where the matrix has longer ones. */
     struct short_columns short_up, short_down;
     struct block_paces paces; /* of products, in these operations */
@@ -261,7 +261,7 @@ struct schedule_cell {
 struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int i, int j);
 
 /* Returns the bytes of a cell that cross the link: of one on the diagonal of a triangle, little
- * more than the triangle (pieces.h). From another device, all of it comes. */
+ * more than the triangle (chunks.h). From another device, all of it comes. */
 double schedule_cell_bytes(const struct schedule *s, int operand, int i, int j);
 
 /* Sets the cells that a kernel reads besides the one of C that it writes: of which operand, and

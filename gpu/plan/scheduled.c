@@ -1,7 +1,7 @@
 #include "scheduled.h"
 
 #include "plan_cache.h"
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 #include "call/operation.h"
 #include "call/shape.h"
 

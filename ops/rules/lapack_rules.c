@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 
 /* ---- The cost of groups of routines ---- */
 
@@ -179,7 +179,7 @@ double lapack_sent_bytes(const struct accel_call *call, const struct accel_span 
         return whole;
     if (a && down && eigenvalues)
         return blas->flag[ACCEL_jobz] == 'V' && !blas->flag[ACCEL_range] ? whole : 0;
-    return (double)pieces_triangle_sent(x->rows, size);
+    return (double)chunks_triangle_sent(x->rows, size);
 }
 
 double lapack_gpu_bytes(const struct accel_call *call)

@@ -38,7 +38,7 @@ static double now_ns(void)
 static double cost(const struct lane_rectangle *shape, char *packed, bool up)
 {
     struct lane_rectangle r = *shape;
-    const struct pack_piece all = {0, r.cols, 0, r.rows};
+    const struct pack_chunk all = {0, r.cols, 0, r.rows};
     const int64_t span = r.ld * r.cols * r.size, places = HOST_BYTES / span;
     double start = now_ns();
     for (int i = 0; i < REPEATS; i++) {
@@ -68,21 +68,21 @@ static void copy_plainly(void *context, int64_t number)
     memcpy(t->up ? slot : host, t->up ? host : slot, SLOT_BYTES);
 }
 
-static void copy_piece(void *context, int64_t number)
+static void copy_chunk(void *context, int64_t number)
 {
     const struct transfer *t = context;
-    const struct pack_piece piece = pack_piece(&t->r, t->r.rows, SLOT_BYTES, number);
+    const struct pack_chunk chunk = pack_chunk(&t->r, t->r.rows, SLOT_BYTES, number);
     char *slot = t->slots + number % SLOTS * SLOT_BYTES;
     if (t->up)
-        pack_from_host(slot, &t->r, &piece, t->r.rows);
+        pack_from_host(slot, &t->r, &chunk, t->r.rows);
     else
-        pack_to_host(&t->r, &piece, slot, t->r.rows);
+        pack_to_host(&t->r, &chunk, slot, t->r.rows);
 }
 
 /* Nanoseconds. */
 static double crew_time(struct transfer *t)
 {
-    struct crew_job job = {.item = t->plain ? copy_plainly : copy_piece, .context = t};
+    struct crew_job job = {.item = t->plain ? copy_plainly : copy_chunk, .context = t};
     const int64_t count =
         t->plain ? LARGE_BYTES / SLOT_BYTES : pack_count(&t->r, t->r.rows, SLOT_BYTES);
     double start = now_ns();

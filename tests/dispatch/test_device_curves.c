@@ -63,14 +63,14 @@ static void set_device(struct gpu_device *gpu, const char *name)
 /* Returns whether the device runs as the calibration of the first GPU says; false: as usual. */
 static bool is_set(const struct gpu_device *gpu)
 {
-    const bool piece = gpu_piece(gpu) == 512 << 10,
+    const bool chunk = gpu_chunk(gpu) == 512 << 10,
                svd = gpu_svd_chosen(gpu, ACCEL_FLOAT64, false, 48) == GPU_SVD_GESVDJ,
                own = atomic_load(&gpu->own_solves[ACCEL_FLOAT64]) == 1024;
-    assert_true(piece == svd && (own == piece || !gpu_own_is_built()));
-    assert_true(piece || gpu_piece(gpu) == GPU_PIECE_USUAL);
+    assert_true(chunk == svd && (own == chunk || !gpu_own_is_built()));
+    assert_true(chunk || gpu_chunk(gpu) == GPU_CHUNK_USUAL);
     assert_true(gpu_svd_chosen(gpu, ACCEL_FLOAT32, false, 48) == GPU_SVD_GESVD);
     assert_true(gpu_svd_chosen(gpu, ACCEL_FLOAT64, true, 48) == GPU_SVD_GESVD);
-    return piece;
+    return chunk;
 }
 
 static bool has_measured(const struct cost_curves *p)

@@ -219,7 +219,7 @@ static void a_result_has_its_cells(void **state)
     assert_true(admission_cells(&x).rows == 64 && admission_cells(&x).cols == 32);
     assert_true(admission_cells(&triangle).rows == 16);
     assert_true(admission_expect_result(&x, &kept) && kept.word[0] == 5);
-    assert_int_equal(see(&x, true), ADMIT_LOOKUP); /* it is brought again, as one piece */
+    assert_int_equal(see(&x, true), ADMIT_LOOKUP); /* it is brought again, as one chunk */
     assert_true(admission_cells(&x).rows == 0);
     assert_false(admission_expect_result(&x, &kept));
     admission_write(&triangle, &kept);

@@ -22,7 +22,7 @@
 #include "tests/lib/device_work.h"
 #include "tests/lib/routine.h"
 
-/* ---- The copies of a piece's parts ---- */
+/* ---- The copies of a chunk's parts ---- */
 
 static int copies;
 static int64_t copied_bytes;
@@ -36,17 +36,17 @@ static CUresult copy_here(CUdeviceptr to, const void *from, size_t bytes, CUstre
     return CUDA_SUCCESS;
 }
 
-/* Sends a piece's parts, `step` more each time, whether there are so many or not. Each byte of it
+/* Sends a chunk's parts, `step` more each time, whether there are so many or not. Each byte of it
  * comes to its place once. */
-static void send_by(const struct lane_rectangle *r, int64_t ld, int64_t piece_bytes, int64_t number,
+static void send_by(const struct lane_rectangle *r, int64_t ld, int64_t chunk_bytes, int64_t number,
                     int64_t step)
 {
     struct pipeline_copy copy = {.of = {.host = *r, .device_ld = ld}};
-    struct pipeline_chunk chunk = {.pack = pack_chunk_at(&copy.of.host, ld, piece_bytes, number),
+    struct pipeline_chunk chunk = {.pack = staged_chunk_at(&copy.of.host, ld, chunk_bytes, number),
                                    .copy = &copy};
-    const int64_t bytes = pack_bytes(&chunk.pack.piece, r, ld),
-                  offset = pack_offset(&chunk.pack.piece, r, ld),
-                  parts = pack_parts(r, ld, piece_bytes);
+    const int64_t bytes = pack_bytes(&chunk.pack.chunk, r, ld),
+                  offset = pack_offset(&chunk.pack.chunk, r, ld),
+                  parts = pack_parts(r, ld, chunk_bytes);
     char *slot = malloc((size_t)bytes), *there = calloc(1, (size_t)(offset + bytes));
     chunk.pack.packed = slot;
     chunk.pack.ld = ld;
@@ -71,14 +71,14 @@ static void neighbouring_parts_go_as_one_copy(void **state)
 {
     enum { COLUMN = 40000, COLS = 8 }; /* 320 KB: two parts each */
     struct lane_rectangle r = lane_whole(NULL, COLUMN, COLS, COLUMN, sizeof(double));
-    const int64_t piece_bytes = 3 * COLUMN * (int64_t)sizeof(double);
+    const int64_t chunk_bytes = 3 * COLUMN * (int64_t)sizeof(double);
     (void)state;
     CUDA(cuMemcpyHtoDAsync) = copy_here;
     for (int64_t step = 1; step < 8; step++)
-        for (int64_t number = 0; number < 3; number++) /* the last piece has two columns */
-            send_by(&r, COLUMN, piece_bytes, number, step);
+        for (int64_t number = 0; number < 3; number++) /* the last chunk has two columns */
+            send_by(&r, COLUMN, chunk_bytes, number, step);
     copies = 0;
-    send_by(&r, COLUMN, piece_bytes, 0, 6);
+    send_by(&r, COLUMN, chunk_bytes, 0, 6);
     assert_int_equal(copies, 3); /* columns */
     r = lane_whole(NULL, 1000, 700, 1000, sizeof(double));
     for (int64_t step = 1; step < 8; step++)
@@ -231,7 +231,7 @@ static void no_pinned_memory_is_no_memory(void **state)
     assert_int_equal(lane_upload(work.lane, memory, 8, &to), GPU_OK);
 }
 
-/* One column of many pieces. The program's memory has the pieces that came before the failure; the
+/* One column of many chunks. The program's memory has the chunks that came before the failure; the
  * others are as they were. */
 static void an_event_that_does_not_answer_ends_a_copy(void **state)
 {

@@ -223,7 +223,7 @@ static void the_original_does_the_rest(void **state)
     assert_true(finished > 30);
 }
 
-/* A matrix comes down in several pieces of whole columns: a part of it has come. */
+/* A matrix comes down in several chunks of whole columns: a part of it has come. */
 static void a_part_of_a_product_has_come(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void a_part_of_a_product_has_come(void **state)
     }
 }
 
-/* Columns are longer than a slot, and there are more pieces than slots: a part of a column has
+/* Columns are longer than a slot, and there are more chunks than slots: a part of a column has
  * come. */
 static void a_part_of_a_column_has_come(void **state)
 {

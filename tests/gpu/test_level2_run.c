@@ -424,13 +424,13 @@ static void the_original_does_the_rest(void **state)
     assert_true(finished > 10 && begun > 10);
 }
 
-/* A triangle comes down in more pieces than can be on their way. If
+/* A triangle comes down in more chunks than can be on their way. If
  * that fails, the rest is a triangle, too. */
 static void a_part_of_a_triangle_has_come(void **state)
 {
     static const char *const updates[] = {"dsyr_", "dsyr2_"};
     (void)state;
-    gpu_set_piece(&device->common, gpu_piece_sizes[0]);
+    gpu_set_chunk(&device->common, gpu_chunk_sizes[0]);
     for (int which = 0; which < 2; which++)
         for (int upper = 0; upper < 2; upper++) {
             enum gpu_status status = GPU_ERROR;
@@ -450,7 +450,7 @@ static void a_part_of_a_triangle_has_come(void **state)
             assert_true(finished > 0);
             end_made(&m);
         }
-    gpu_set_piece(&device->common, GPU_PIECE_USUAL);
+    gpu_set_chunk(&device->common, GPU_CHUNK_USUAL);
 }
 
 /* ---- Matrices that stay ---- */

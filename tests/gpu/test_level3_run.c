@@ -152,7 +152,7 @@ static void the_original_does_the_rest(void **state)
     assert_true(finished > 30 && begun > 10);
 }
 
-/* Cells of some megabytes, which come down in pieces: a part of one has come. */
+/* Cells of some megabytes, which come down in chunks: a part of one has come. */
 static void a_part_of_a_block_has_come(void **state)
 {
     static const struct {
@@ -183,13 +183,13 @@ static void a_part_of_a_block_has_come(void **state)
 }
 
 /* The same where all of it is one panel: the first, of which some columns are there. It has more
- * pieces than can be on their way. */
+ * chunks than can be on their way. */
 static void a_part_of_the_first_panel_has_come(void **state)
 {
     static const struct schedule_rates slow_to_begin = RATES(2, 2, 120, 16, 100, 100, 100);
     static const char *const panels[] = {"dtrmm_", "dtrsm_"};
     (void)state;
-    gpu_set_piece(&device->common, gpu_piece_sizes[0]);
+    gpu_set_chunk(&device->common, gpu_chunk_sizes[0]);
     for (int i = 0; i < 2; i++) {
         int finished = 0, begun = 0;
         struct level3 l;
@@ -200,7 +200,7 @@ static void a_part_of_the_first_panel_has_come(void **state)
         level3_end(&l);
         assert_true(finished > 0);
     }
-    gpu_set_piece(&device->common, GPU_PIECE_USUAL);
+    gpu_set_chunk(&device->common, GPU_CHUNK_USUAL);
 }
 
 int main(void)

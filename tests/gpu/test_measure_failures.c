@@ -63,24 +63,24 @@ void *__wrap_calloc(size_t count, size_t bytes)
 
 /* What is copied does not count here. */
 void __wrap_pack_from_host(char *packed, const struct lane_rectangle *r,
-                           const struct pack_piece *piece, int64_t ld);
-void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,
+                           const struct pack_chunk *chunk, int64_t ld);
+void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                          const char *packed, int64_t ld);
 
 void __wrap_pack_from_host(char *packed, const struct lane_rectangle *r,
-                           const struct pack_piece *piece, int64_t ld)
+                           const struct pack_chunk *chunk, int64_t ld)
 {
     (void)packed;
     (void)r;
-    (void)piece;
+    (void)chunk;
     (void)ld;
 }
 
-void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,
+void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                          const char *packed, int64_t ld)
 {
     (void)r;
-    (void)piece;
+    (void)chunk;
     (void)packed;
     (void)ld;
 }
@@ -214,7 +214,7 @@ static void assert_told(enum kind kind)
         fail_msg("%s fails: the device says %s", names[kind], gpu_failure(device));
 }
 
-/* Each kind of call fails from the first on; copies also while the pieces are chosen, while the
+/* Each kind of call fails from the first on; copies also while the chunks are chosen, while the
  * rates are measured, and short columns. */
 static void copies_that_fail(void **state)
 {

@@ -54,13 +54,13 @@ static unsigned char *fill(size_t bytes, unsigned seed)
 }
 
 /* By bytes, and by the definition. */
-static bool packed_is_right(const struct lane_rectangle *r, const struct pack_piece *piece,
+static bool packed_is_right(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                             const unsigned char *packed, int64_t packed_ld)
 {
-    for (int64_t j = 0; j < piece->cols; j++)
-        for (int64_t i = 0; i < piece->rows; i++)
+    for (int64_t j = 0; j < chunk->cols; j++)
+        for (int64_t i = 0; i < chunk->rows; i++)
             for (int64_t b = 0; b < r->size; b++) {
-                int64_t row = piece->row + i, col = piece->col + j;
+                int64_t row = chunk->row + i, col = chunk->col + j;
                 bool zero = !is_stored(r, row, col) ||
                             (r->hermitian && row == col + r->diagonal && b >= r->size / 2);
                 unsigned char there = (unsigned char)r->host[(col * r->ld + row) * r->size + b];
@@ -91,13 +91,13 @@ static void round_trip(int64_t rows, int64_t cols, int64_t ld, int64_t packed_ld
     to.streamed = offset % 2;
     int64_t elements = 0;
     for (int64_t i = 0; i < pack_count(&from, packed_ld, slot_bytes); i++) {
-        const struct pack_piece piece = pack_piece(&from, packed_ld, slot_bytes, i);
-        assert_true(piece.rows > 0 && piece.cols > 0);
-        assert_true(pack_bytes(&piece, &from, packed_ld) <= slot_bytes);
-        pack_from_host((char *)slot, &from, &piece, packed_ld);
-        assert_true(packed_is_right(&from, &piece, slot, packed_ld));
-        pack_to_host(&to, &piece, (char *)slot, packed_ld);
-        elements += piece.rows * piece.cols;
+        const struct pack_chunk chunk = pack_chunk(&from, packed_ld, slot_bytes, i);
+        assert_true(chunk.rows > 0 && chunk.cols > 0);
+        assert_true(pack_bytes(&chunk, &from, packed_ld) <= slot_bytes);
+        pack_from_host((char *)slot, &from, &chunk, packed_ld);
+        assert_true(packed_is_right(&from, &chunk, slot, packed_ld));
+        pack_to_host(&to, &chunk, (char *)slot, packed_ld);
+        elements += chunk.rows * chunk.cols;
     }
     assert_int_equal(elements, rows * cols);
     assert_memory_equal(slot + slot_bytes, guard, 64);
@@ -159,18 +159,18 @@ static void a_vector_from_its_end(void **state)
         x[i] = i;
     struct lane_rectangle r = lane_whole(&x[18], 1, 7, -3, sizeof(double));
     assert_int_equal(pack_count(&r, 1, 4096), 1);
-    const struct pack_piece piece = pack_piece(&r, 1, 4096, 0);
-    pack_from_host((char *)packed, &r, &piece, 1);
+    const struct pack_chunk chunk = pack_chunk(&r, 1, 4096, 0);
+    pack_from_host((char *)packed, &r, &chunk, 1);
     for (int i = 0; i < 7; i++) {
         assert_true(packed[i] == 18 - 3 * i);
         packed[i] = 100 + i;
     }
-    pack_to_host(&r, &piece, (char *)packed, 1);
+    pack_to_host(&r, &chunk, (char *)packed, 1);
     for (int i = 0; i < 20; i++)
         assert_true(x[i] == (i % 3 == 0 ? 106 - i / 3 : i));
 }
 
-/* The pieces of a download that runs backwards end with the first column: what is left is always
+/* The chunks of a download that runs backwards end with the first column: what is left is always
  * the first ones. */
 static void backwards_leaves_the_first_columns(void **state)
 {
@@ -179,9 +179,9 @@ static void backwards_leaves_the_first_columns(void **state)
     (void)state;
     r.backwards = true;
     for (int64_t i = 0; i < pack_count(&r, 10, 560); i++) {
-        const struct pack_piece piece = pack_piece(&r, 10, 560, i);
-        assert_int_equal(piece.col + piece.cols, left);
-        left = piece.col;
+        const struct pack_chunk chunk = pack_chunk(&r, 10, 560, i);
+        assert_int_equal(chunk.col + chunk.cols, left);
+        left = chunk.col;
     }
     assert_int_equal(left, 0);
 }
@@ -195,7 +195,7 @@ static long calls_of(int64_t rows, int64_t cols, int64_t ld, char uplo)
     assert_true(host && packed);
     memset(host, 3, bytes);
     struct lane_rectangle r = lane_whole(host, rows, cols, ld, 8);
-    const struct pack_piece all = {0, cols, 0, rows};
+    const struct pack_chunk all = {0, cols, 0, rows};
     r.uplo = uplo;
     libc_calls = 0;
     pack_from_host(packed, &r, &all, rows);
@@ -222,7 +222,7 @@ static void targets_at_all_places_in_a_page(void **state)
             char *to = host + 2 * PAGE / 4 + ahead, *from = packed + 2 * PAGE / 4;
             const int64_t rows = lengths[i] / 8;
             struct lane_rectangle r = lane_whole(to, rows, 1, rows, 8);
-            const struct pack_piece all = {0, 1, 0, rows};
+            const struct pack_chunk all = {0, 1, 0, rows};
             memset(host, MARK, ROOM);
             libc_calls = 0;
             pack_to_host(&r, &all, from, rows);

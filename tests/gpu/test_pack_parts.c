@@ -1,6 +1,6 @@
 /*
- * What threads pack: the parts of pieces, matrices of a batch, digests and scans of what is
- * packed, by their definitions; and the pieces of rectangles.
+ * What threads pack: the parts of chunks, matrices of a batch, digests and scans of what is
+ * packed, by their definitions; and the chunks of rectangles.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 #include "tests/lib/draw.h"
 #include "tests/lib/triangle.h"
 
@@ -21,51 +21,51 @@ static const int64_t sizes[] = {2, 4, 8, 16};
 
 /* ---- Parts ---- */
 
-static bool overlap(const struct pack_piece *x, const struct pack_piece *y)
+static bool overlap(const struct pack_chunk *x, const struct pack_chunk *y)
 {
     return x->col < y->col + y->cols && y->col < x->col + x->cols && x->row < y->row + y->rows &&
            y->row < x->row + x->rows;
 }
 
-static bool is_inside(const struct pack_piece *part, const struct pack_piece *piece)
+static bool is_inside(const struct pack_chunk *part, const struct pack_chunk *chunk)
 {
-    return part->col >= piece->col && part->col + part->cols <= piece->col + piece->cols &&
-           part->row >= piece->row && part->row + part->rows <= piece->row + piece->rows;
+    return part->col >= chunk->col && part->col + part->cols <= chunk->col + chunk->cols &&
+           part->row >= chunk->row && part->row + part->rows <= chunk->row + chunk->rows;
 }
 
-/* Returns how many parts of a piece have elements. Each of its elements is in one of them. */
-static int parts_of(const struct lane_rectangle *r, int64_t ld, int64_t piece_bytes,
-                    const struct pack_piece *piece)
+/* Returns how many parts of a chunk have elements. Each of its elements is in one of them. */
+static int parts_of(const struct lane_rectangle *r, int64_t ld, int64_t chunk_bytes,
+                    const struct pack_chunk *chunk)
 {
     enum { MOST = 128 };
-    const int64_t count = pack_parts(r, ld, piece_bytes), slot_ld = pack_slot_ld(r, piece, ld);
-    struct pack_piece seen[MOST];
+    const int64_t count = pack_parts(r, ld, chunk_bytes), slot_ld = pack_slot_ld(r, chunk, ld);
+    struct pack_chunk seen[MOST];
     int64_t elements = 0;
     int parts = 0;
     assert_in_range(count, 1, MOST);
     for (int64_t i = 0; i < count; i++) {
-        const struct pack_piece part = pack_part(r, ld, piece_bytes, piece, i);
+        const struct pack_chunk part = pack_part(r, ld, chunk_bytes, chunk, i);
         assert_true(part.cols >= 0 && part.rows >= 0);
         if (part.cols == 0)
             continue;
-        assert_true(part.rows > 0 && is_inside(&part, piece));
+        assert_true(part.rows > 0 && is_inside(&part, chunk));
         /* Some whole columns, or a part of one; never twice as many bytes as are meant. */
-        assert_true(part.cols == 1 || part.rows == piece->rows);
+        assert_true(part.cols == 1 || part.rows == chunk->rows);
         assert_true(part.cols == 1 || part.cols * ld * r->size < 2 * PACK_PART_BYTES);
         assert_true(part.rows * r->size < 2 * PACK_PART_BYTES);
-        assert_int_equal(pack_part_offset(r, piece, &part, slot_ld),
-                         ((part.col - piece->col) * slot_ld + (part.row - piece->row)) * r->size);
+        assert_int_equal(pack_part_offset(r, chunk, &part, slot_ld),
+                         ((part.col - chunk->col) * slot_ld + (part.row - chunk->row)) * r->size);
         for (int k = 0; k < parts; k++)
             assert_false(overlap(&part, &seen[k]));
         seen[parts++] = part;
         elements += part.rows * part.cols;
     }
-    assert_int_equal(elements, piece->rows * piece->cols);
-    assert_int_equal(pack_part(r, ld, piece_bytes, piece, count).cols, 0);
+    assert_int_equal(elements, chunk->rows * chunk->cols);
+    assert_int_equal(pack_part(r, ld, chunk_bytes, chunk, count).cols, 0);
     return parts;
 }
 
-static void parts_have_all_of_a_piece(void **state)
+static void parts_have_all_of_a_chunk(void **state)
 {
     int in_several = 0, in_columns = 0;
     (void)state;
@@ -73,29 +73,29 @@ static void parts_have_all_of_a_piece(void **state)
         const int64_t size = sizes[below(4)], rows = 1 + below(below(2) ? 3000000 : 3000),
                       cols = 1 + below(200), ld = below(2) ? rows : pack_ld(rows, size);
         struct lane_rectangle r = lane_whole(NULL, rows, cols, rows + below(3), size);
-        const int64_t bytes = below(2) ? LANE_SLOT_BYTES : pieces_of_matrix(&r, ld);
+        const int64_t bytes = below(2) ? LANE_SLOT_BYTES : chunks_of_matrix(&r, ld);
         r.uplo = "\0LU"[below(3)];
-        r.trimmed = r.uplo && pieces_trim(rows, cols, size) && ld * size <= bytes;
-        const int64_t pieces = pack_count(&r, ld, bytes), number = below(pieces);
+        r.trimmed = r.uplo && chunks_trim(rows, cols, size) && ld * size <= bytes;
+        const int64_t chunks = pack_count(&r, ld, bytes), number = below(chunks);
         for (int last = 0; last < 2; last++) {
-            const struct pack_piece piece =
-                pack_piece(&r, ld, bytes, last ? pieces - 1 : number / 2);
-            const int parts = piece.rows > 0 ? parts_of(&r, ld, bytes, &piece) : 0;
-            assert_int_equal(pack_bytes(&piece, &r, ld),
-                             ((piece.cols - 1) * ld + piece.rows) * size);
-            assert_int_equal(pack_offset(&piece, &r, ld), (piece.col * ld + piece.row) * size);
-            in_several += parts > 1 && piece.cols > 1;
-            in_columns += parts > 1 && piece.cols == 1;
+            const struct pack_chunk chunk =
+                pack_chunk(&r, ld, bytes, last ? chunks - 1 : number / 2);
+            const int parts = chunk.rows > 0 ? parts_of(&r, ld, bytes, &chunk) : 0;
+            assert_int_equal(pack_bytes(&chunk, &r, ld),
+                             ((chunk.cols - 1) * ld + chunk.rows) * size);
+            assert_int_equal(pack_offset(&chunk, &r, ld), (chunk.col * ld + chunk.row) * size);
+            in_several += parts > 1 && chunk.cols > 1;
+            in_columns += parts > 1 && chunk.cols == 1;
         }
-        /* The first piece has as many parts as any. */
-        const struct pack_piece first = pack_piece(&r, ld, bytes, 0);
+        /* The first chunk has as many parts as any. */
+        const struct pack_chunk first = pack_chunk(&r, ld, bytes, 0);
         if (!r.trimmed && ld == rows)
             assert_int_equal(parts_of(&r, ld, bytes, &first), pack_parts(&r, ld, bytes));
     }
     assert_true(in_several > 300 && in_columns > 300);
 }
 
-/* A piece of less than a part is one; one of many parts has about as many as its bytes. */
+/* A chunk of less than a part is one; one of many parts has about as many as its bytes. */
 static void parts_have_about_their_bytes(void **state)
 {
     (void)state;
@@ -167,15 +167,15 @@ static void matrices_of_a_batch(void **state)
         r.array = pointers ? of_from : NULL;
         back.array = pointers ? of_to : NULL;
         for (int64_t n = 0; n < pack_count(&r, packed_ld, bytes); n++) {
-            const struct pack_piece piece = pack_piece(&r, packed_ld, bytes, n);
-            pack_from_host((char *)slot, &r, &piece, packed_ld);
-            for (int64_t col = 0; col < piece.cols; col++) {
-                const int64_t all = piece.col + col, matrix = all / COLS;
+            const struct pack_chunk chunk = pack_chunk(&r, packed_ld, bytes, n);
+            pack_from_host((char *)slot, &r, &chunk, packed_ld);
+            for (int64_t col = 0; col < chunk.cols; col++) {
+                const int64_t all = chunk.col + col, matrix = all / COLS;
                 const double *x =
                     from + (pointers ? (matrix + 2) % MATRICES : matrix) * ROOM + all % COLS * LD;
                 assert_memory_equal(slot + col * packed_ld, x, ROWS * 8);
             }
-            pack_to_host(&back, &piece, (char *)slot, packed_ld);
+            pack_to_host(&back, &chunk, (char *)slot, packed_ld);
         }
         for (int i = 0; i < MATRICES * ROOM; i++) {
             const bool is_element = i % ROOM < COLS * LD && i % LD < ROWS;
@@ -192,16 +192,16 @@ static void pages_that_nobody_has_touched(void **state)
     char *memory =
         mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct lane_rectangle r = lane_whole(memory, PAGE / 8, PAGES, PAGE / 8, 8);
-    struct pack_piece piece = {.col = 20, .cols = 4, .rows = PAGE / 8};
+    struct pack_chunk chunk = {.col = 20, .cols = 4, .rows = PAGE / 8};
     (void)state;
     assert_true(memory != MAP_FAILED && madvise(memory, PAGES * PAGE, MADV_NOHUGEPAGE) == 0);
-    assert_true(pack_is_fresh(&r, &piece));
+    assert_true(pack_is_fresh(&r, &chunk));
     memory[20 * PAGE] = 1;
-    assert_false(pack_is_fresh(&r, &piece));
-    piece.col = 21;
-    assert_true(pack_is_fresh(&r, &piece));
+    assert_false(pack_is_fresh(&r, &chunk));
+    chunk.col = 21;
+    assert_true(pack_is_fresh(&r, &chunk));
     r.each = 1;
-    assert_false(pack_is_fresh(&r, &piece)); /* of a batch */
+    assert_false(pack_is_fresh(&r, &chunk)); /* of a batch */
     munmap(memory, PAGES * PAGE);
 }
 
@@ -209,15 +209,15 @@ static void pages_that_nobody_has_touched(void **state)
 
 enum { ORDER = 20 };
 
-/* A piece's digest tells all of its elements that are stored and no others, wherever its columns
+/* A chunk's digest tells all of its elements that are stored and no others, wherever its columns
  * are. */
-static void digests_of_pieces(void **state)
+static void digests_of_chunks(void **state)
 {
     (void)state;
     for (int round = 0; round < 2000; round++) {
         double x[ORDER * ORDER], y[ORDER * (ORDER + 3)];
         struct lane_rectangle r = lane_whole(x, ORDER, ORDER, ORDER, 8);
-        const struct pack_piece piece = {
+        const struct pack_chunk chunk = {
             .col = below(ORDER / 2), .cols = 1 + below(ORDER / 2), .row = 0, .rows = ORDER};
         r.uplo = "\0ULul"[below(5)];
         r.diagonal = below(2) ? below(5) - 2 : 0;
@@ -225,14 +225,14 @@ static void digests_of_pieces(void **state)
             x[i] = (double)below(1000);
         for (int i = 0; i < ORDER * ORDER; i++)
             y[i / ORDER * (ORDER + 3) + i % ORDER] = x[i];
-        const char *first = pack_host(&r, &piece);
-        const struct gpu_key digest = pack_digest(&r, &piece, first, ORDER);
+        const char *first = pack_host(&r, &chunk);
+        const struct gpu_key digest = pack_digest(&r, &chunk, first, ORDER);
         struct gpu_key other =
-            pack_digest(&r, &piece, (char *)(y + piece.col * (ORDER + 3)), ORDER + 3);
+            pack_digest(&r, &chunk, (char *)(y + chunk.col * (ORDER + 3)), ORDER + 3);
         assert_true(gpu_key_is(&digest, &other));
-        const int64_t row = below(ORDER), col = piece.col + below(piece.cols);
+        const int64_t row = below(ORDER), col = chunk.col + below(chunk.cols);
         x[col * ORDER + row] += 1;
-        other = pack_digest(&r, &piece, first, ORDER);
+        other = pack_digest(&r, &chunk, first, ORDER);
         assert_int_equal(gpu_key_is(&digest, &other), !is_stored(&r, row, col));
     }
 }
@@ -250,7 +250,7 @@ static void scans_of_what_is_packed(void **state)
         struct gpu_scan scan = gpu_scan_begin(is_double);
         struct lane_rectangle r =
             lane_whole(is_double ? (void *)x : single, ORDER - 1, ORDER, ORDER, is_double ? 8 : 4);
-        const struct pack_piece piece = {.cols = 1 + below(ORDER), .rows = ORDER - 1};
+        const struct pack_chunk chunk = {.cols = 1 + below(ORDER), .rows = ORDER - 1};
         bool finite = true;
         r.uplo = "\0\0ULul"[below(6)];
         r.scan = &scan;
@@ -261,13 +261,13 @@ static void scans_of_what_is_packed(void **state)
                    : special == 2 ? -INFINITY
                                   : (double)(below(2000) - 1000);
             single[i] = (float)x[i];
-            if (i % ORDER == ORDER - 1 || i / ORDER >= piece.cols ||
+            if (i % ORDER == ORDER - 1 || i / ORDER >= chunk.cols ||
                 !is_stored(&r, i % ORDER, i / ORDER))
                 continue;
             finite = finite && isfinite(x[i]);
             largest = isfinite(x[i]) ? fmax(largest, fabs(x[i])) : largest;
         }
-        pack_from_host((char *)slot, &r, &piece, below(2) ? ORDER - 1 : LD_OF_SLOT);
+        pack_from_host((char *)slot, &r, &chunk, below(2) ? ORDER - 1 : LD_OF_SLOT);
         assert_int_equal(scan.finite, finite);
         assert_true(!finite || scan.largest == largest);
         infinite += !finite;
@@ -275,16 +275,16 @@ static void scans_of_what_is_packed(void **state)
     assert_in_range(infinite, 300, 2700);
 }
 
-/* ---- Pieces of rectangles ---- */
+/* ---- Chunks of rectangles ---- */
 
 static int64_t least_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* As many pieces as are asked for, each of whole columns and of at least so many bytes if the
+/* As many chunks as are asked for, each of whole columns and of at least so many bytes if the
  * copy has these, of about the same length. */
-static void pieces_of_rectangles(void **state)
+static void chunks_of_rectangles(void **state)
 {
     (void)state;
     for (int round = 0; round < 3000; round++) {
@@ -292,10 +292,10 @@ static void pieces_of_rectangles(void **state)
                       cols = 1 + below(2000), ld = pack_ld(rows, size), least = 1 + below(1 << 20);
         const int wanted = 1 + (int)below(40);
         const struct lane_rectangle r = lane_whole(NULL, rows, cols, rows, size);
-        const int64_t bytes = pieces_bytes(&r, ld, wanted, least), column = ld * size;
+        const int64_t bytes = chunks_bytes(&r, ld, wanted, least), column = ld * size;
         const int64_t count = pack_count(&r, ld, bytes), each = bytes / column;
         assert_true(bytes <= LANE_SLOT_BYTES && bytes % column == 0);
-        /* No piece could have been left out, and none is shorter than the others by a column for
+        /* No chunk could have been left out, and none is shorter than the others by a column for
          * each of them. */
         const int64_t fit =
             least_of(LANE_SLOT_BYTES,
@@ -304,12 +304,12 @@ static void pieces_of_rectangles(void **state)
         assert_int_equal(count, (cols + (fit > 0 ? fit : 1) - 1) / (fit > 0 ? fit : 1));
         assert_true((cols - (count - 1) * each) > each - count);
         for (int64_t i = 0; i < count; i++)
-            assert_int_equal(pack_piece(&r, ld, bytes, i).cols, least_of(each, cols - i * each));
+            assert_int_equal(pack_chunk(&r, ld, bytes, i).cols, least_of(each, cols - i * each));
     }
 }
 
-/* Triangles' pieces begin with whole lines of columns, where these fit. */
-static void pieces_of_triangles(void **state)
+/* Triangles' chunks begin with whole lines of columns, where these fit. */
+static void chunks_of_triangles(void **state)
 {
     (void)state;
     for (int64_t order = 100; order < 200000; order += order / 3)
@@ -317,26 +317,26 @@ static void pieces_of_triangles(void **state)
             struct lane_rectangle r = lane_whole(NULL, order, order, order, size);
             const int64_t ld = pack_ld(order, size), line = 64 / size * ld * size;
             r.uplo = 'L';
-            const int64_t bytes = pieces_of_cell(&r, ld);
+            const int64_t bytes = chunks_of_cell(&r, ld);
             assert_true(bytes <= LANE_SLOT_BYTES && bytes >= least_of(ld * size, LANE_SLOT_BYTES));
             assert_true(bytes % line == 0 || bytes < line);
             r.trimmed = true;
-            assert_int_equal(pieces_of_cell(&r, ld), bytes);
+            assert_int_equal(chunks_of_cell(&r, ld), bytes);
         }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_have_all_of_a_piece),
+        cmocka_unit_test(parts_have_all_of_a_chunk),
         cmocka_unit_test(parts_have_about_their_bytes),
         cmocka_unit_test(columns_are_whole_lines),
         cmocka_unit_test(matrices_of_a_batch),
         cmocka_unit_test(pages_that_nobody_has_touched),
-        cmocka_unit_test(digests_of_pieces),
+        cmocka_unit_test(digests_of_chunks),
         cmocka_unit_test(scans_of_what_is_packed),
-        cmocka_unit_test(pieces_of_rectangles),
-        cmocka_unit_test(pieces_of_triangles),
+        cmocka_unit_test(chunks_of_rectangles),
+        cmocka_unit_test(chunks_of_triangles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

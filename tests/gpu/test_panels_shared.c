@@ -96,8 +96,8 @@ static void download(struct device *d, const struct schedule_step *step)
     }
 }
 
-/* Runs the engine's next step if it may. Cells of other devices are waited for, as flow.h does
- * it. */
+/* Runs the engine's next step if it may. Cells of other devices are waited for, as pipeline_job.h
+ * does it. */
 static bool advance(struct device *d, const struct panels_shared *shared, int me, int engine)
 {
     const struct schedule *s = &d->part.schedule;

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 #include "gpu/plan/panels.h"
 #include "tests/lib/draw.h"
 #include "tests/lib/rates.h"
@@ -61,7 +61,7 @@ static struct schedule_rates plain = {.up = 3,
                                       .column_ms = 0.0002,
                                       .row_ms = 0.0004,
                                       .call_ms = 0.004,
-                                      .piece_share = 0.2,
+                                      .chunk_share = 0.2,
                                       .launch_ms = 0.003};
 
 /* Returns the milliseconds of so many multiply-adds, by the rate, and half of it for products as
@@ -89,7 +89,7 @@ static void whole_matrices(void **state)
     for (int round = 0; round < 2000; round++) {
         const struct panels_call call = any_call(900);
         const double m = (double)call.m, n = (double)call.n, k = (double)call.order;
-        const double share = is_triangle(&call) ? (double)pieces_triangle_sent(call.m, call.size) /
+        const double share = is_triangle(&call) ? (double)chunks_triangle_sent(call.m, call.size) /
                                                       m / m / (double)call.size
                                                 : 1;
         const double bytes = m * n * share * (double)call.size;

@@ -53,7 +53,7 @@ static void the_calling_thread_does_one_thing(void **state)
     struct schedule_engines engines;
     (void)state;
     rates.call_ms = 1;
-    rates.piece_share = 0.5;
+    rates.chunk_share = 0.5;
     rates.launch_ms = 2;
     schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
     ends_at(&engines, UP, 4, 3, 7);
@@ -71,7 +71,7 @@ static void from_another_device(void **state)
     struct schedule_span memory[3 * MOST];
     struct schedule_engines engines;
     (void)state;
-    rates.piece_share = 0.5;
+    rates.chunk_share = 0.5;
     schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
     const struct schedule_span span = schedule_engines_do(
         &engines, &up, &(struct schedule_work){.ms = 5, .not_before = 2, .elsewhere = true});

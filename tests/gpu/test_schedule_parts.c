@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 #include "gpu/plan/schedule_plan.h"
 #include "tests/lib/draw.h"
 #include "tests/lib/rates.h"
@@ -351,7 +351,7 @@ static void times_of_steps(void **state)
             const bool triangle = x == of && row == col && cell.rows == cell.cols;
             const double all = (double)(cell.rows * cell.cols * call->size[x]);
             const double sent =
-                triangle ? (double)pieces_triangle_sent(cell.rows, call->size[x]) : all;
+                triangle ? (double)chunks_triangle_sent(cell.rows, call->size[x]) : all;
             assert_true(schedule_cell_bytes(&s, x, row, col) == sent);
             s.call.lent[x] = 0;
             const double up = sent / 3e6 + 0.002;
@@ -386,7 +386,7 @@ static void replay(const struct schedule *s, const struct schedule_rates *rates)
         const double takes = kernel ? schedule_kernel_ms(s, rates, step->i, step->j, step->p)
                                     : schedule_copy_ms(s, rates, e, x, step->i, step->j);
         caller += kernel ? rates->launch_ms + schedule_chain_ms(s, rates, step->i, step->j, step->p)
-                         : rates->call_ms + rates->piece_share * takes;
+                         : rates->call_ms + rates->chunk_share * takes;
         double begin = larger(end[e][done[e]], caller);
         for (int other = 0; other < SCHEDULE_ENGINES; other++)
             if (other != e && step->after[other] > 0)
@@ -432,7 +432,7 @@ static void times_of_schedules(void **state)
         struct schedule_call call = s.call;
         const struct schedule_choice choice = below(2) ? s.by : by;
         rates.call_ms = below(2) * 0.004;
-        rates.piece_share = below(2) * 0.2;
+        rates.chunk_share = below(2) * 0.2;
         rates.launch_ms = below(2) * 0.015;
         rates.row_ms = below(2) * 0.0004;
         rates.peer = 11;

@@ -141,7 +141,7 @@ static void reflectors(void **state)
     }
 }
 
-/* Where rates are not known, or the matrix is too small, it comes up as one piece. */
+/* Where rates are not known, or the matrix is too small, it comes up as one chunk. */
 static void as_a_whole(void **state)
 {
     static const int64_t orders[] = {1, 2, 63};
@@ -166,7 +166,7 @@ static void as_a_whole(void **state)
 
 /* ---- A matrix that is there already ---- */
 
-/* A matrix that comes again is digested, on its way up as one piece, and then found: what comes out
+/* A matrix that comes again is digested, on its way up as one chunk, and then found: what comes out
  * is the same, and it does not go up. */
 static void found_on_the_device(void **state)
 {
@@ -289,7 +289,7 @@ static void without_host_memory(void **state)
     }
 }
 
-/* Panels of Cholesky come up beside the matrix; without room for that, it comes up as one piece. */
+/* Panels of Cholesky come up beside the matrix; without room for that, it comes up as one chunk. */
 static void without_room_beside_the_matrix(void **state)
 {
     const int64_t left = 12 << 20;

@@ -53,7 +53,7 @@ struct shape {
 };
 
 /* Some are small, some just larger than what threads help with, some many slots; columns shorter
- * than a piece, and longer. */
+ * than a chunk, and longer. */
 static struct shape choose_shape(unsigned *seed)
 {
     static const int64_t most[] = {1 << 10, 3 << 20, 40 << 20};
@@ -195,9 +195,9 @@ static void copy(unsigned seed, bool fails)
     struct gpu_lane *lane;
     must(gpu_enter(device, &scope) == GPU_OK);
     must(lane_acquire(device, true, &lane) == GPU_OK);
-    gpu_set_piece(&device->common, gpu_piece_sizes[seed % GPU_PIECES]);
-    gpu_set_piece(&device->common, 300 << 10); /* there is no such size */
-    must(gpu_piece(&device->common) == gpu_piece_sizes[seed % GPU_PIECES]);
+    gpu_set_chunk(&device->common, gpu_chunk_sizes[seed % GPU_CHUNKS]);
+    gpu_set_chunk(&device->common, 300 << 10); /* there is no such size */
+    must(gpu_chunk(&device->common) == gpu_chunk_sizes[seed % GPU_CHUNKS]);
     const int rounds = test_is_long() ? 100 : 10;
     for (int i = 0; i < rounds; i++)
         go_up_and_down(lane, &seed, fails);
@@ -245,7 +245,7 @@ static void fail_copies(void)
     cuda_api = real;
 }
 
-static void a_failure_leaves_whole_pieces(void **state)
+static void a_failure_leaves_whole_chunks(void **state)
 {
     (void)state;
     with_device(fail_copies, 1, 1000);
@@ -272,19 +272,19 @@ static void little_pinned_memory_is_enough(void **state)
     with_device(copy_without_memory, 4, 1000);
 }
 
-/* ---- The first piece of an upload ---- */
+/* ---- The first chunk of an upload ---- */
 
 enum { ROWS = 4000, COLUMNS = 2000 };
 
 static struct {
     CUdeviceptr from;
-    int64_t piece, bytes; /* those of a whole piece, and of all copies */
+    int64_t chunk, bytes; /* those of a whole chunk, and of all copies */
     int count;            /* copies */
-    atomic_int early;     /* those of less than the first piece, before it is whole */
+    atomic_int early;     /* those of less than the first chunk, before it is whole */
     int fails_at;
 } uploads;
 
-/* A page of the first piece, near its end. A helper that is to pack it waits until others' parts
+/* A page of the first chunk, near its end. A helper that is to pack it waits until others' parts
  * are on their way: whichever thread the machine lets run when, one part is late then. The calling
  * thread does not wait for itself. */
 static struct {
@@ -309,11 +309,11 @@ static void wait_for_early(int number, siginfo_t *info, void *context)
     must(mprotect(held.page, held.bytes, PROT_READ | PROT_WRITE) == 0);
 }
 
-static void hold(char *sent, int64_t piece)
+static void hold(char *sent, int64_t chunk)
 {
     const struct sigaction action = {.sa_sigaction = wait_for_early, .sa_flags = SA_SIGINFO};
     held.bytes = (size_t)sysconf(_SC_PAGESIZE);
-    held.page = (char *)((uintptr_t)(sent + piece - held.bytes) / held.bytes * held.bytes);
+    held.page = (char *)((uintptr_t)(sent + chunk - held.bytes) / held.bytes * held.bytes);
     held.caller = pthread_self();
     must(sigaction(SIGSEGV, &action, NULL) == 0);
     must(mprotect(held.page, held.bytes, PROT_NONE) == 0);
@@ -324,13 +324,13 @@ static CUresult count_upload(CUdeviceptr to, const void *from, size_t bytes, CUs
     if (++uploads.count == uploads.fails_at)
         return CUDA_ERROR_INVALID_VALUE;
     uploads.early +=
-        to < uploads.from + (CUdeviceptr)uploads.piece && (int64_t)bytes < uploads.piece;
+        to < uploads.from + (CUdeviceptr)uploads.chunk && (int64_t)bytes < uploads.chunk;
     uploads.bytes += (int64_t)bytes;
     return real.cuMemcpyHtoDAsync_p(to, from, bytes, stream);
 }
 
 /* Returns the status of an upload; after a success, what is there is compared. late: a part of the
- * first piece is. */
+ * first chunk is. */
 static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *sent, char *there,
                               bool late)
 {
@@ -341,9 +341,9 @@ static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *s
     memset(&uploads, 0, sizeof uploads);
     uploads.fails_at = fails_at;
     uploads.from = memory;
-    uploads.piece = pieces_bytes(&from, ROWS, PIECES_OF_MATRIX, lane_least_piece(lane));
+    uploads.chunk = chunks_bytes(&from, ROWS, CHUNKS_OF_MATRIX, lane_least_chunk(lane));
     if (late)
-        hold(sent, uploads.piece);
+        hold(sent, uploads.chunk);
     const enum gpu_status status = lane_upload(lane, memory, ROWS, &from);
     must(lane_wait(lane) == GPU_OK);
     if (status != GPU_OK)
@@ -366,7 +366,7 @@ static void send_early(void)
          *there = bytes_of((int64_t)ROWS * COLUMNS * 8, 5);
     must(gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, true, &lane) == GPU_OK);
     must(pool_get(device, (int64_t)ROWS * COLUMNS * 8, &memory, &grew) == GPU_OK);
-    gpu_set_piece(&device->common, gpu_piece_sizes[GPU_PIECES - 1]);
+    gpu_set_chunk(&device->common, gpu_chunk_sizes[GPU_CHUNKS - 1]);
     CUDA(cuMemcpyHtoDAsync) = count_upload;
     do {
         if (attempts > 0)
@@ -374,7 +374,7 @@ static void send_early(void)
         must(upload(lane, memory, sent, there, true) == GPU_OK);
     } while (uploads.early == 0 && ++attempts < 100);
     must(uploads.early > 0);
-    /* Behind another upload, the link is busy: all pieces go up whole. */
+    /* Behind another upload, the link is busy: all chunks go up whole. */
     const struct lane_rectangle from = lane_whole(sent, ROWS, COLUMNS, ROWS, 8);
     must(lane_upload(lane, memory, ROWS, &from) == GPU_OK);
     uploads.early = 0;
@@ -393,7 +393,7 @@ static void send_early(void)
     free(there);
 }
 
-static void an_upload_begins_before_its_first_piece_is_packed(void **state)
+static void an_upload_begins_before_its_first_chunk_is_packed(void **state)
 {
     (void)state;
     with_device(send_early, 8, 1000);
@@ -476,16 +476,16 @@ static struct gpu_key digest_of(struct lane_rectangle from, char *host, int64_t 
 /* Threads unpack nothing before the calling thread has nothing else to do than to attend to them.
  * The linker sends calls here. */
 static atomic_bool is_held;
-void __real_pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,
+void __real_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                          const char *packed, int64_t packed_ld);
-void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,
+void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                          const char *packed, int64_t packed_ld);
-void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_piece *piece,
+void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                          const char *packed, int64_t packed_ld)
 {
     while (atomic_load(&is_held))
         usleep(100);
-    __real_pack_to_host(r, piece, packed, packed_ld);
+    __real_pack_to_host(r, chunk, packed, packed_ld);
 }
 void __real_crew_attend(struct crew_job *job, int64_t done);
 void __wrap_crew_attend(struct crew_job *job, int64_t done);
@@ -500,7 +500,7 @@ static CUresult arrive_first(CUevent event)
     return real.cuEventSynchronize_p(event);
 }
 
-/* Twelve parts each of twelve pieces: more than a job may have open. */
+/* Twelve parts each of twelve chunks: more than a job may have open. */
 static void copy_many_parts(void)
 {
     enum { ROWS = 37500, COLS = 80 };
@@ -517,7 +517,7 @@ static void copy_many_parts(void)
     must(gpu_enter(device, &scope) == GPU_OK);
     must(lane_acquire(device, true, &lane) == GPU_OK);
     must(pool_get(device, bytes, &memory, &grew) == GPU_OK);
-    gpu_set_piece(&device->common, gpu_piece_sizes[GPU_PIECES - 1]);
+    gpu_set_chunk(&device->common, gpu_chunk_sizes[GPU_CHUNKS - 1]);
     must(lane_upload(lane, memory, ROWS, &from) == GPU_OK);
     CUDA(cuEventQuery) = arrive_first;
     atomic_store(&is_held, true);
@@ -590,9 +590,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_byte_comes_to_its_place),
-        cmocka_unit_test(a_failure_leaves_whole_pieces),
+        cmocka_unit_test(a_failure_leaves_whole_chunks),
         cmocka_unit_test(little_pinned_memory_is_enough),
-        cmocka_unit_test(an_upload_begins_before_its_first_piece_is_packed),
+        cmocka_unit_test(an_upload_begins_before_its_first_chunk_is_packed),
         cmocka_unit_test(threads_copy_at_once_beside_forks),
         cmocka_unit_test(more_parts_than_items_are_copied),
         cmocka_unit_test(every_number_is_looked_at),

@@ -1,7 +1,7 @@
 /* Copies, and schedules one step after the other. */
 #include <string.h>
 
-#include "gpu/device/flow.h"
+#include "gpu/device/pipeline_job.h"
 #include "gpu/pack/matrix.h"
 #include "host_device.h"
 
@@ -15,7 +15,7 @@ static enum gpu_status upload(struct gpu_lane *lane, gpu_address device, int64_t
                               const struct lane_rectangle *from)
 {
     (void)lane;
-    const struct pack_piece all = {0, from->cols, 0, from->rows};
+    const struct pack_chunk all = {0, from->cols, 0, from->rows};
     pack_from_host((char *)(uintptr_t)device, from, &all, device_ld);
     if (from->digest)
         *from->digest = pack_matrix_digest(from, device_ld);
@@ -26,7 +26,7 @@ static enum gpu_status download_whole(struct gpu_lane *lane, const struct lane_r
                                       gpu_address device, int64_t device_ld)
 {
     (void)lane;
-    const struct pack_piece all = {0, to->cols, 0, to->rows};
+    const struct pack_chunk all = {0, to->cols, 0, to->rows};
     pack_to_host(to, &all, (char *)(uintptr_t)device, device_ld);
     if (to->digest)
         *to->digest = pack_matrix_digest(to, device_ld);
@@ -52,9 +52,9 @@ static enum gpu_status copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld
     return GPU_OK;
 }
 
-static enum gpu_status flow(struct gpu_lane *lane, struct flow *f)
+static enum gpu_status pipeline(struct gpu_lane *lane, struct pipeline_job *f)
 {
-    return flow_in_order(&host_copies, lane, f);
+    return pipeline_in_order(&host_copies, lane, f);
 }
 
 const struct gpu_copies host_copies = {.wait = wait,
@@ -63,4 +63,4 @@ const struct gpu_copies host_copies = {.wait = wait,
                                        .download = download,
                                        .download_whole = download_whole,
                                        .copy = copy,
-                                       .flow = flow};
+                                       .pipeline = pipeline};

@@ -24,7 +24,7 @@ struct split_device split_device_of(double gflops, double gbps)
     struct split_device device = {schedule_nominal, INT64_C(80) << 30, 0};
     device.rates.compute = gflops;
     device.rates.up = device.rates.down = gbps;
-    device.rates.call_ms = device.rates.piece_share = device.rates.launch_ms = device.rates.row_ms =
+    device.rates.call_ms = device.rates.chunk_share = device.rates.launch_ms = device.rates.row_ms =
         device.rates.solve = 0; /* each device has a calling thread */
     device.rates.short_up = (struct short_columns){0};
     return device;

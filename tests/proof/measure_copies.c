@@ -1,6 +1,6 @@
 /*
  * Copies between host and device: of pinned memory, one way and both, and by columns, as those of
- * triangles are (gpu/pack/pieces.h); of pageable memory as the driver makes them, and what pinning
+ * triangles are (gpu/pack/chunks.h); of pageable memory as the driver makes them, and what pinning
  * costs. And a copy within the device, for the rate of its memory.
  */
 #include "driver.h"

@@ -108,7 +108,7 @@ void calibrated_print(const char *path, const struct sections *sections,
         printf("copies: %.1f GB/s to the GPU, %.1f GB/s back, in pieces of %lld KiB\n"
                "first calls: %.3g ms for a routine's kernels, %.3g ms for cuSOLVER\n",
                survey->copies.up_gbps, survey->copies.down_gbps,
-               (long long)gpu_piece(survey->device) / 1024, survey->first.kernels_ms,
+               (long long)gpu_chunk(survey->device) / 1024, survey->first.kernels_ms,
                survey->first.solver_ms);
     if (!no_gpu) {
         report_short_columns("to the GPU", &survey->copies.short_up);

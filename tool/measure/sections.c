@@ -89,7 +89,7 @@ static bool add_section(struct sections *sections, const struct survey *survey,
     if (!library) {
         fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", survey->copies.up_gbps,
                 survey->copies.down_gbps);
-        fprintf(to, "piece_kb=%lld\n", (long long)gpu_piece(survey->device) / 1024);
+        fprintf(to, "piece_kb=%lld\n", (long long)gpu_chunk(survey->device) / 1024);
         put_short(to, &calibration_short_up, &survey->copies.short_up);
         put_short(to, &calibration_short_down, &survey->copies.short_down);
         put_value(to, "place_gbps", survey->place_gbps);

@@ -94,7 +94,7 @@ static void note_copy(void *executor, const struct schedule_step *step)
 }
 
 /* Describes the copy of a cell, and notes one up in the call's record. */
-static void copy_of(void *executor, const struct schedule_step *step, struct flow_copy *copy)
+static void copy_of(void *executor, const struct schedule_step *step, struct cell_copy *copy)
 {
     const struct executor *e = executor;
     const int x = step->operand;
@@ -102,7 +102,7 @@ static void copy_of(void *executor, const struct schedule_step *step, struct flo
     const struct gpu_tile at =
         matrix_of(e, x, step->j, cell.col * e->scheduled.call.sharing[x].repeat);
     *copy =
-        (struct flow_copy){.host = rectangle_of(e, x, &cell), .device = at.ptr, .device_ld = at.ld};
+        (struct cell_copy){.host = rectangle_of(e, x, &cell), .device = at.ptr, .device_ld = at.ld};
     if (step->engine == SCHEDULE_UP)
         note_copy(executor, step);
 }
@@ -139,14 +139,15 @@ static bool products_by_original(const struct executor *e, int64_t first)
 static bool rest_by_original(const void *executor)
 {
     const struct executor *e = executor;
-    const struct flow *flow = &e->flow;
+    const struct pipeline_job *pipeline = &e->pipeline;
     const struct accel_span *c = e->scheduled.operand[C].x;
-    int64_t first = schedule_group_start(&e->schedule, flow->written) + flow->done_cols / c->cols;
-    if (flow->done_cols % c->cols > 0 || flow->done_rows > 0) {
+    int64_t first =
+        schedule_group_start(&e->schedule, pipeline->written) + pipeline->done_cols / c->cols;
+    if (pipeline->done_cols % c->cols > 0 || pipeline->done_rows > 0) {
         const struct accel_call call = accel_products_of(e->work->call, first++, 1);
         const struct schedule_cell product = {0, 0, c->rows, c->cols};
-        if (!executor_rest_of_part(e->work, &call, product, flow->done_cols % c->cols,
-                                   flow->done_rows))
+        if (!executor_rest_of_part(e->work, &call, product, pipeline->done_cols % c->cols,
+                                   pipeline->done_rows))
             return false;
     }
     return products_by_original(e, first);
@@ -229,7 +230,7 @@ static enum gpu_status run_groups(struct executor *e)
     GPU_TRY(factors_send(&e->factors));
     if (has_pointers(e))
         GPU_TRY(send_pointers(e));
-    e->flow.result_bytes = accel_bytes(e->scheduled.operand[C].x) * products_of(e);
+    e->pipeline.result_bytes = accel_bytes(e->scheduled.operand[C].x) * products_of(e);
     return executor_run(e, e->schedule.steps[SCHEDULE_COMPUTE] == 1 || is_in_place(e, C));
 }
 
@@ -238,7 +239,8 @@ enum gpu_status batch_run(struct batch *p)
     static const struct executor_kind kind = {make_schedule, NULL, rest_by_original};
     struct executor *e = &p->executor;
     e->kind = &kind;
-    e->flow = (struct flow){.copy_of = copy_of, .arrived = note_copy, .compute = compute_step};
+    e->pipeline =
+        (struct pipeline_job){.copy_of = copy_of, .arrived = note_copy, .compute = compute_step};
     if (!executor_describe(e))
         return GPU_UNSUPPORTED;
     resident_forget(e->work, e->scheduled.operand[C].x);

@@ -1,9 +1,9 @@
 /*
  * Runs a batch of products by a schedule (schedule.h): in one kernel if it is small, else in
- * groups, of which one goes up, one is computed, and one comes down at the same time (flow.h).
- * Products that are so large that two have no room, or that overlap better alone, run one after the
- * other by their own schedules. After a failure, finished columns stay, and the program's original
- * computes the rest.
+ * groups, of which one goes up, one is computed, and one comes down at the same time
+ * (pipeline_job.h). Products that are so large that two have no room, or that overlap better alone,
+ * run one after the other by their own schedules. After a failure, finished columns stay, and the
+ * program's original computes the rest.
  */
 #ifndef ACCEL_BATCH_H
 #define ACCEL_BATCH_H

@@ -2,7 +2,7 @@
 
 #include "call/shape.h"
 #include "gpu/exec/executor.h"
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 
 /* ---- Memory ---- */
 
@@ -137,7 +137,7 @@ enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col
     if (p->resident.digests) {
         from = resident_rectangle(&p->resident.part);
         from.digest = &p->resident.key;
-        bytes = pieces_matrix_sent(&from, at->ld);
+        bytes = chunks_matrix_sent(&from, at->ld);
     }
     struct bringing bringing = bringing_begin(&p->resident);
     enum gpu_status status =

@@ -8,7 +8,7 @@
 #include "level3_recovery.h"
 #include "level3_cache.h"
 #include "gpu/plan/plan_cache.h"
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 
 enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 
@@ -76,7 +76,7 @@ static bool needs_aside(const struct executor *e)
 }
 
 /* Of a triangle's cell on the diagonal, its triangle alone is copied, as far as that pays
- * (pieces.h): what is beside it on the device is of no use to any kernel. */
+ * (chunks.h): what is beside it on the device is of no use to any kernel. */
 static struct lane_rectangle rectangle_of(const struct executor *e,
                                           const struct schedule_step *step)
 {
@@ -87,7 +87,7 @@ static struct lane_rectangle rectangle_of(const struct executor *e,
     r.name = x->name;
     if (cell.row == cell.col && cell.rows == cell.cols)
         r.uplo = triangle_of(e, step->operand);
-    r.trimmed = r.uplo && pieces_trim(r.rows, r.cols, r.size);
+    r.trimmed = r.uplo && chunks_trim(r.rows, r.cols, r.size);
     return r;
 }
 
@@ -99,8 +99,8 @@ static void note_copy(const struct executor *e, const struct schedule_step *step
     const struct lane_rectangle r = rectangle_of(e, step);
     const int64_t ld = gpu_device_ld(r.rows, x->dtype);
     const int64_t bytes = kind == GPU_EVENT_PEER ? r.rows * r.cols * r.size
-                          : is_in_one(e)         ? pieces_matrix_sent(&r, ld)
-                                                 : pieces_cell_sent(&r, ld);
+                          : is_in_one(e)         ? chunks_matrix_sent(&r, ld)
+                                                 : chunks_cell_sent(&r, ld);
     gpu_work_event(e->work, kind, x, r.rows, r.cols, bytes);
 }
 
@@ -110,12 +110,12 @@ static void note_down(void *executor, const struct schedule_step *step)
 }
 
 /* Describes the copy of a cell, and notes one up in the call's record. */
-static void copy_of(void *level3, const struct schedule_step *step, struct flow_copy *copy)
+static void copy_of(void *level3, const struct schedule_step *step, struct cell_copy *copy)
 {
     struct level3 *b = level3;
     const struct executor *e = &b->executor;
     const struct lane_rectangle host = rectangle_of(e, step);
-    *copy = (struct flow_copy){
+    *copy = (struct cell_copy){
         .host = host,
         .device = executor_place(e, step),
         .device_ld = gpu_device_ld(host.rows, e->scheduled.operand[step->operand].x->dtype)};
@@ -183,10 +183,10 @@ static bool rest_of_units(const struct executor *e)
     const struct schedule *s = &e->schedule;
     const struct accel_span *c = e->scheduled.operand[C].x;
     const int unit = unit_of(e);
-    int64_t done_cols = e->flow.done_cols, done_rows = e->flow.done_rows;
+    int64_t done_cols = e->pipeline.done_cols, done_rows = e->pipeline.done_rows;
     for (int n = 0, number = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
-        if (step->engine != SCHEDULE_COMPUTE || !step->last || number++ < e->flow.written ||
+        if (step->engine != SCHEDULE_COMPUTE || !step->last || number++ < e->pipeline.written ||
             number % unit != 0)
             continue;
         struct schedule_cell cell = stored(e, C, step->i, step->j);
@@ -206,16 +206,16 @@ static bool rest_of_units(const struct executor *e)
 static char *move_cell(const struct lane_rectangle *r, int64_t cols, int64_t rows, char *aside,
                        bool back)
 {
-    const struct pack_piece whole = {0, cols, 0, r->rows}, part = {cols, 1, 0, rows};
-    const struct pack_piece *pieces[] = {&whole, &part};
+    const struct pack_chunk whole = {0, cols, 0, r->rows}, part = {cols, 1, 0, rows};
+    const struct pack_chunk *chunks[] = {&whole, &part};
     for (int i = 0; i < 2; i++) {
-        if (pieces[i]->cols == 0 || pieces[i]->rows == 0)
+        if (chunks[i]->cols == 0 || chunks[i]->rows == 0)
             continue;
         if (back)
-            pack_to_host(r, pieces[i], aside, r->rows);
+            pack_to_host(r, chunks[i], aside, r->rows);
         else
-            pack_from_host(aside, r, pieces[i], r->rows);
-        aside += r->rows * pieces[i]->cols * r->size;
+            pack_from_host(aside, r, chunks[i], r->rows);
+        aside += r->rows * chunks[i]->cols * r->size;
     }
     return aside;
 }
@@ -224,31 +224,32 @@ static char *move_cell(const struct lane_rectangle *r, int64_t cols, int64_t row
 static void move_written(const struct level3 *b, bool back)
 {
     const struct executor *e = &b->executor;
-    const struct flow *flow = &e->flow;
+    const struct pipeline_job *pipeline = &e->pipeline;
     char *aside = b->aside;
-    for (int n = 0, number = 0; n < e->schedule.count && number <= flow->written; n++) {
+    for (int n = 0, number = 0; n < e->schedule.count && number <= pipeline->written; n++) {
         const struct schedule_step *step = &e->schedule.step[n];
         if (step->engine != SCHEDULE_DOWN)
             continue;
         const struct lane_rectangle r = rectangle_of(e, step);
-        aside = number++ < flow->written
+        aside = number++ < pipeline->written
                     ? move_cell(&r, r.cols, 0, aside, back)
-                    : move_cell(&r, flow->done_cols, flow->done_rows, aside, back);
+                    : move_cell(&r, pipeline->done_cols, pipeline->done_rows, aside, back);
     }
 }
 
 /* Puts the old values back of a cell that was overwritten in part. */
 static void undo_cell(struct executor *e)
 {
-    struct flow *flow = &e->flow;
-    for (int n = 0, number = 0; n < e->schedule.count && number <= flow->written; n++) {
+    struct pipeline_job *pipeline = &e->pipeline;
+    for (int n = 0, number = 0; n < e->schedule.count && number <= pipeline->written; n++) {
         const struct schedule_step *step = &e->schedule.step[n];
-        if (step->engine != SCHEDULE_DOWN || number++ < flow->written)
+        if (step->engine != SCHEDULE_DOWN || number++ < pipeline->written)
             continue;
         const struct lane_rectangle r = rectangle_of(e, step);
-        move_cell(&r, flow->done_cols, flow->done_rows, flow->old[flow->written % 2], true);
+        move_cell(&r, pipeline->done_cols, pipeline->done_rows,
+                  pipeline->old[pipeline->written % 2], true);
     }
-    flow->done_cols = flow->done_rows = 0;
+    pipeline->done_cols = pipeline->done_rows = 0;
 }
 
 /* The original cannot compute one block of a triangle or of a symmetric product: it computes the
@@ -339,11 +340,11 @@ static enum gpu_status begin(struct level3 *b)
         GPU_TRY(kernels_zeros(e->work, accel_max(block.rows, block.cols), &e->zeros));
     GPU_TRY(level3_cache_begin(b));
     GPU_TRY(factors_send(&e->factors));
-    e->flow.result_bytes = accel_bytes(e->scheduled.operand[C].x);
-    e->flow.has_sides =
+    e->pipeline.result_bytes = accel_bytes(e->scheduled.operand[C].x);
+    e->pipeline.has_sides =
         schedule_has_sides(&e->schedule) && e->work->host->precision != GPU_EMULATED;
-    e->flow.all_or_nothing = e->scheduled.keeps_old;
-    memcpy(e->flow.old, b->old, sizeof b->old);
+    e->pipeline.all_or_nothing = e->scheduled.keeps_old;
+    memcpy(e->pipeline.old, b->old, sizeof b->old);
     level3_peers_begin(b);
     return GPU_OK;
 }
@@ -356,7 +357,7 @@ static enum gpu_status run_prepared(struct level3 *b)
         status = executor_run(e, is_in_one(e));
     level3_peers_leave(b, status == GPU_OK); /* nobody waits for what others do after a failure */
     if (status != GPU_OK) {
-        if (status != GPU_LOST && e->flow.old[0])
+        if (status != GPU_LOST && e->pipeline.old[0])
             undo_cell(e);
         return executor_end_failed(e, status);
     }
@@ -370,7 +371,7 @@ enum gpu_status level3_run(struct level3 *b)
     static const struct executor_kind kind = {make_schedule, level3_peers_take, rest_by_original};
     struct executor *e = &b->executor;
     e->kind = &kind;
-    e->flow = (struct flow){
+    e->pipeline = (struct pipeline_job){
         .copy_of = copy_of, .arrived = note_down, .may_leave = may_leave, .compute = compute_step};
     b->peers = e->work->host->peers;
     if (!describe_operands(b))

@@ -87,16 +87,16 @@ gpu_address level3_peers_cell(const struct level3 *b, const struct schedule_step
 
 void level3_peers_begin(struct level3 *b)
 {
-    struct flow *flow = &b->executor.flow;
+    struct pipeline_job *pipeline = &b->executor.pipeline;
     if (!b->peers)
         return;
     if (b->executor.schedule.steps[SCHEDULE_COMPUTE] == 1 || !peers_join(b->peers, me(b))) {
         level3_peers_leave(b, true);
         return;
     }
-    flow->is_there = is_there;
-    flow->wait = wait;
-    flow->came_up = came_up;
+    pipeline->is_there = is_there;
+    pipeline->wait = wait;
+    pipeline->came_up = came_up;
 }
 
 void level3_peers_leave(struct level3 *b, bool well)

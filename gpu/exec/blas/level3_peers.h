@@ -25,8 +25,8 @@ void level3_peers_begin(struct level3 *b);
 /* Returns the other device's memory from which a cell comes; 0: from the host's. */
 gpu_address level3_peers_cell(const struct level3 *b, const struct schedule_step *step);
 
-/* Leaves, if the part has not left: the flow has ended, well or not. Waits for those that read from
- * its memory. */
+/* Leaves, if the part has not left: the pipeline has ended, well or not. Waits for those that read
+ * from its memory. */
 void level3_peers_leave(struct level3 *b, bool well);
 
 #endif

@@ -76,29 +76,29 @@ static int set_strips(const struct executor *e)
 {
     struct strip *strip = strips_at(e);
     const struct schedule *s = &e->schedule;
-    const struct flow *flow = &e->flow;
+    const struct pipeline_job *pipeline = &e->pipeline;
     const int panels = s->cells[C].cols;
     int begun = -1;
     for (int j = 0; j < panels; j++) {
         const struct schedule_cell cell = schedule_cell_of(s, C, 0, j);
         strip[j] = (struct strip){cell.col, cell.cols, 0};
     }
-    for (int n = 0, number = 0; n < s->count && number <= flow->written; n++) {
+    for (int n = 0, number = 0; n < s->count && number <= pipeline->written; n++) {
         const struct schedule_step *step = &s->step[n];
         if (step->engine != SCHEDULE_COMPUTE || !step->last)
             continue;
-        if (number++ < flow->written)
+        if (number++ < pipeline->written)
             strip[step->j].finished++;
         else
             begun = step->j;
     }
-    if (begun < 0 || flow->done_cols == 0)
+    if (begun < 0 || pipeline->done_cols == 0)
         return panels;
     strip[panels] = strip[begun];
-    strip[panels].count = flow->done_cols;
+    strip[panels].count = pipeline->done_cols;
     strip[panels].finished++;
-    strip[begun].at += flow->done_cols;
-    strip[begun].count -= flow->done_cols;
+    strip[begun].at += pipeline->done_cols;
+    strip[begun].count -= pipeline->done_cols;
     return panels + 1;
 }
 
@@ -173,7 +173,7 @@ static void move_rows(const struct executor *e, const struct strip *strip, int64
     const struct lane_rectangle r =
         lane_whole(gpu_element(c, left ? row : strip->at, left ? strip->at : row),
                    left ? rows : strip->count, left ? strip->count : rows, c->ld, gpu_size_of(c));
-    const struct pack_piece all = {0, r.cols, 0, r.rows};
+    const struct pack_chunk all = {0, r.cols, 0, r.rows};
     if (r.rows == 0 || r.cols == 0)
         return;
     if (back)
@@ -221,7 +221,7 @@ static bool copy_triangle(const struct executor *e)
 {
     const struct accel_span *a = e->scheduled.operand[A].x;
     const int64_t order = e->schedule.call.m, size = e->schedule.call.size[A];
-    const struct pack_piece all = {0, order, 0, order};
+    const struct pack_chunk all = {0, order, 0, order};
     if (a->place == ACCEL_DEVICE) {
         const struct lane_rectangle to = lane_whole(triangle_at(e), order, order, order, size);
         return gpu_copies(e->work)->download_whole(e->work->lane, &to,

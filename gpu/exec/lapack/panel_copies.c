@@ -40,7 +40,7 @@ struct lane_rectangle panel_copies_result(const struct panel_run *r, int j)
 }
 
 static void copy_panel(struct panel_run *r, const struct schedule_step *step,
-                       struct flow_copy *copy)
+                       struct cell_copy *copy)
 {
     const struct panels_job *job = r->job;
     const struct schedule_cell cell =
@@ -61,7 +61,7 @@ static void copy_panel(struct panel_run *r, const struct schedule_step *step,
 }
 
 static void copy_block(struct panel_run *r, const struct schedule_step *step,
-                       struct flow_copy *copy)
+                       struct cell_copy *copy)
 {
     const struct panels_job *job = r->job;
     const bool applied = job->call.kind == PANELS_APPLY;
@@ -83,7 +83,7 @@ static void copy_block(struct panel_run *r, const struct schedule_step *step,
 
 /* On its way up, the list of the panel that a block is of. */
 static void copy_list(const struct panel_run *r, const struct schedule_step *step,
-                      struct flow_copy *copy)
+                      struct cell_copy *copy)
 {
     const bool up = step->engine == SCHEDULE_UP;
     const int j = up ? step->i : step->j;
@@ -98,17 +98,17 @@ static void copy_list(const struct panel_run *r, const struct schedule_step *ste
 }
 
 static void copy_outcome(const struct panel_run *r, const struct schedule_step *step,
-                         struct flow_copy *copy)
+                         struct cell_copy *copy)
 {
     copy->host = lane_whole(&r->outcome[step->j], 1, 1, 1, sizeof *r->outcome);
     copy->device = solver_outcome_at(r->steps.outcomes, step->j).ptr;
     copy->device_ld = 1;
 }
 
-void panel_copies_of(void *panel_run, const struct schedule_step *step, struct flow_copy *copy)
+void panel_copies_of(void *panel_run, const struct schedule_step *step, struct cell_copy *copy)
 {
     struct panel_run *r = panel_run;
-    *copy = (struct flow_copy){.device_ld = 1};
+    *copy = (struct cell_copy){.device_ld = 1};
     switch (step->operand) {
     case PANELS_PANEL:
         copy_panel(r, step, copy);
@@ -206,16 +206,16 @@ enum gpu_status panel_run_compute(struct panel_run *r, const struct schedule_ste
     return r->s->status;
 }
 
-void panel_run_flow(struct panel_run *r, struct flow *flow)
+void panel_run_pipeline(struct panel_run *r, struct pipeline_job *pipeline)
 {
     struct solver *s = r->s;
-    flow->schedule = &r->panels.schedule;
-    flow->result_bytes = r->job->call.m * r->job->call.n * r->job->call.size;
-    flow->reads_results = true;
-    flow->context = r;
-    flow->arrived = note_arrival;
+    pipeline->schedule = &r->panels.schedule;
+    pipeline->result_bytes = r->job->call.m * r->job->call.n * r->job->call.size;
+    pipeline->reads_results = true;
+    pipeline->context = r;
+    pipeline->arrived = note_arrival;
     s->reserve = &r->reserve;
-    solver_note(s, gpu_copies(s->work)->flow(s->work->lane, flow));
+    solver_note(s, gpu_copies(s->work)->pipeline(s->work->lane, pipeline));
     s->reserve = NULL;
     s->largest = r->scan.largest > s->largest ? r->scan.largest : s->largest;
 }

@@ -5,7 +5,7 @@
 #ifndef ACCEL_PANEL_COPIES_H
 #define ACCEL_PANEL_COPIES_H
 
-#include "gpu/device/flow.h"
+#include "gpu/device/pipeline_job.h"
 #include "panel_steps.h"
 
 /* A matrix that goes through the device in panels. */
@@ -32,7 +32,7 @@ struct panels_job {
     struct panels_action action[PANELS_SWEEPS];
 };
 
-/* A job under way on a device; the context of its flow. */
+/* A job under way on a device; the context of its pipeline. */
 struct panel_run {
     struct solver *s;
     const struct panels_job *job;
@@ -49,16 +49,16 @@ struct panel_run panel_run_begin(struct solver *s, const struct panels_job *job)
  * takes the memory. */
 void panel_run_prepare(struct panel_run *r, bool (*plan)(void *panel_run, int64_t bytes));
 
-/* Runs the flow, of which the functions for copies and results are set, unless there has been a
+/* Runs the pipeline, of which the functions for copies and results are set, unless there has been a
  * failure. */
-void panel_run_flow(struct panel_run *r, struct flow *flow);
+void panel_run_pipeline(struct panel_run *r, struct pipeline_job *pipeline);
 
 /* Puts the kernels of a step on the stream, if the call can go on. */
 enum gpu_status panel_run_compute(struct panel_run *r, const struct schedule_step *step,
                                   bool goes_on);
 
 /* Says what a step copies, and counts what goes up. */
-void panel_copies_of(void *panel_run, const struct schedule_step *step, struct flow_copy *copy);
+void panel_copies_of(void *panel_run, const struct schedule_step *step, struct cell_copy *copy);
 /* Returns where the result of a panel goes in host memory. */
 struct lane_rectangle panel_copies_result(const struct panel_run *r, int j);
 

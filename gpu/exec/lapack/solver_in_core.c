@@ -49,14 +49,14 @@ static struct array place_of(const struct run *r, int j)
 
 /* ---- While it comes up ---- */
 
-static void copy_of(void *context, const struct schedule_step *step, struct flow_copy *copy)
+static void copy_of(void *context, const struct schedule_step *step, struct cell_copy *copy)
 {
     struct run *r = context;
     const struct schedule_cell cell = panel_at(r, step->j);
     const struct array to =
         r->places ? place_of(r, step->j) : panel_steps_panel(&r->steps, step->j);
     const int64_t size = r->panels.call.size;
-    *copy = (struct flow_copy){.device = to.ptr, .device_ld = to.ld};
+    *copy = (struct cell_copy){.device = to.ptr, .device_ld = to.ld};
     copy->host =
         lane_whole(gpu_element(r->x, cell.row, cell.col), cell.rows, cell.cols, r->x->ld, size);
     copy->host.name = r->x->name;
@@ -79,15 +79,15 @@ static enum gpu_status compute(void *context, const struct schedule_step *step)
     return r->s->status;
 }
 
-static void run_flow(struct run *r)
+static void run_pipeline(struct run *r)
 {
     struct solver *s = r->s;
-    struct flow flow = {.schedule = &r->panels.schedule,
-                        .result_bytes = 0,
-                        .context = r,
-                        .copy_of = copy_of,
-                        .compute = compute};
-    solver_note(s, gpu_copies(s->work)->flow(s->work->lane, &flow));
+    struct pipeline_job pipeline = {.schedule = &r->panels.schedule,
+                                    .result_bytes = 0,
+                                    .context = r,
+                                    .copy_of = copy_of,
+                                    .compute = compute};
+    solver_note(s, gpu_copies(s->work)->pipeline(s->work->lane, &pipeline));
     if (!r->scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
     s->largest = r->scan.largest > s->largest ? r->scan.largest : s->largest;
@@ -173,7 +173,7 @@ static void factor_in_panels(struct run *r, bool is_there)
     const gpu_address info = s->info; /* of the steps that come next */
     s->reserve = &r->reserve;
     if (!is_there && solver_is_well(s))
-        run_flow(r);
+        run_pipeline(r);
     else
         run_kernels(r);
     if (r->panels.call.kind == PANELS_LU)

@@ -16,7 +16,7 @@ struct panels_alone {
 /* ---- Steps ---- */
 
 /* The panel that a block is of is in host memory, and so is its outcome. */
-static void copy_of(void *alone, const struct schedule_step *step, struct flow_copy *copy)
+static void copy_of(void *alone, const struct schedule_step *step, struct cell_copy *copy)
 {
     struct panels_alone *a = alone;
     const struct panel_run *r = &a->run;
@@ -143,17 +143,17 @@ static void begin_pages(const struct panel_run *r, struct populate *pages,
 
 /* ---- The whole ---- */
 
-static void run_flow(struct panels_alone *a)
+static void run_pipeline(struct panels_alone *a)
 {
     struct panel_run *r = &a->run;
     struct solver *s = r->s;
-    struct flow flow = {.copy_of = copy_of, .compute = compute};
+    struct pipeline_job pipeline = {.copy_of = copy_of, .compute = compute};
     struct populate_runs runs[PANELS_MOST];
     struct populate pages;
     if (!solver_is_well(s))
         return;
     begin_pages(r, &pages, runs);
-    panel_run_flow(r, &flow);
+    panel_run_pipeline(r, &pipeline);
     populate_end(&pages);
     if (!r->scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
@@ -172,7 +172,7 @@ void solver_panels(struct solver *s, struct panels_job *job)
     panel_run_prepare(r, plan);
     take_host_memory(r);
     put_lists(r);
-    run_flow(&a);
+    run_pipeline(&a);
     if (solver_is_well(s) && job->call.kind == PANELS_LU)
         panel_copies_end_lu(job, r->panels.first, r->panels.count);
     free(r->outcome);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 #include "gpu/pack/matrix.h"
 
 /* Returns whether the result has been added; then its `staged` is freed with the solver. */
@@ -68,7 +68,7 @@ static struct lane_rectangle place_of(const struct result *r)
     to.cols = r->from.cols;
     to.name = r->to->name;
     to.uplo = r->uplo;
-    to.trimmed = to.uplo && pieces_trim(to.rows, to.cols, to.size);
+    to.trimmed = to.uplo && chunks_trim(to.rows, to.cols, to.size);
     return to;
 }
 
@@ -122,7 +122,7 @@ static void write_in_place(struct solver *s, struct result *r)
     if (is_staged(r) || !solver_is_well(s))
         return;
     to.digest = begin_result(s, r);
-    r->copied = pieces_matrix_sent(&to, r->from.ld);
+    r->copied = chunks_matrix_sent(&to, r->from.ld);
     const enum gpu_status status =
         solver_is_well(s) ? gpu_copies(s->work)->download(s->work->lane, &to, r->from.ptr,
                                                           r->from.ld, &done_cols, &done_rows)
@@ -173,7 +173,7 @@ static void stage(struct solver *s, struct result *r)
     to.ld = to.rows;
     to.size = solver_element(r->from);
     to.digest = begin_result(s, r);
-    r->copied = pieces_matrix_sent(&to, r->from.ld);
+    r->copied = chunks_matrix_sent(&to, r->from.ld);
     solver_get_rectangle(s, &to, r->from);
 }
 

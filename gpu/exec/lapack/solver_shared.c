@@ -187,18 +187,18 @@ static void run_member(struct solver *s, struct solver_shared *shared, int me,
 {
     struct panels_member m = {.run = panel_run_begin(s, job), .shared = shared};
     struct panel_run *r = &m.run;
-    struct flow flow = {.copy_of = panel_copies_of,
-                        .is_there = source_is_there,
-                        .wait = wait_for_news,
-                        .unpacked = note_unpacked,
-                        .compute = compute};
+    struct pipeline_job pipeline = {.copy_of = panel_copies_of,
+                                    .is_there = source_is_there,
+                                    .wait = wait_for_news,
+                                    .unpacked = note_unpacked,
+                                    .compute = compute};
     r->steps.shared = shared->plan;
     r->steps.member = me;
     r->outcome = shared->outcome;
     if (solver_is_well(s))
         prepare(r);
     if (solver_is_well(s))
-        panel_run_flow(r, &flow);
+        panel_run_pipeline(r, &pipeline);
     if (solver_is_well(s) && !all_there(shared, me))
         solver_note(s, GPU_UNSUPPORTED);
     panels_free(&r->panels);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 
 struct lane_rectangle solver_rectangle(const struct accel_span *x)
 {
@@ -77,7 +77,7 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
     from.host = read_on_host(s, x, &from.ld, &copy);
     from.name = x->name;
     from.scan = &scan;
-    from.trimmed = from.uplo && pieces_trim(from.rows, from.cols, from.size);
+    from.trimmed = from.uplo && chunks_trim(from.rows, from.cols, from.size);
     struct resident r = {.here = false};
     if (solver_is_well(s)) {
         if (to.ld == gpu_device_ld(x->rows, x->dtype)) /* not a part of another array */
@@ -90,7 +90,7 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
             copy_kept(s, to, x, kept);
         else if (solver_note(s, gpu_work_upload(s->work, (struct gpu_tile){to.ptr, to.ld}, &from)))
             gpu_work_event(s->work, GPU_EVENT_H2D, x, from.rows, from.cols,
-                           pieces_matrix_sent(&from, to.ld));
+                           chunks_matrix_sent(&from, to.ld));
         if (solver_is_well(s) && r.digests)
             copy_to_keep(s, to, &r);
         s->largest = scan.largest > s->largest ? scan.largest : s->largest;
@@ -113,7 +113,7 @@ void solver_upload_to(struct solver *s, struct array to, const struct accel_span
         upload_columns(s, to, x, from, false);
         return;
     }
-    /* A piece comes up in one run of bytes, which covers whole columns of the array. */
+    /* A chunk comes up in one run of bytes, which covers whole columns of the array. */
     struct array part = solver_array_of(s, rows, cols, to.dtype);
     upload_columns(s, part, x, from, false);
     solver_copy(s, to, part);
@@ -216,11 +216,11 @@ struct array solver_upload_packed(struct solver *s, const struct accel_span *x, 
     const struct array to = solver_array_of(s, x->rows, x->cols, x->dtype);
     struct lane_rectangle from = lane_whole(packed, x->rows, x->cols, x->rows, solver_element(to));
     from.uplo = uplo;
-    from.trimmed = uplo && pieces_trim(from.rows, from.cols, from.size);
+    from.trimmed = uplo && chunks_trim(from.rows, from.cols, from.size);
     if (solver_is_well(s) &&
         solver_note(s, gpu_work_upload(s->work, (struct gpu_tile){to.ptr, to.ld}, &from)))
         gpu_work_event(s->work, GPU_EVENT_H2D, x, from.rows, from.cols,
-                       pieces_matrix_sent(&from, to.ld));
+                       chunks_matrix_sent(&from, to.ld));
     return to;
 }
 

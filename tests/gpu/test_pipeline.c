@@ -132,9 +132,9 @@ static CUresult note_upload(CUdeviceptr to, const void *from, size_t bytes, CUst
     return real_upload(to, from, bytes, stream);
 }
 
-/* The link does not wait until a piece of some megabytes is packed. A thread that is held up may
+/* The link does not wait until a chunk of some megabytes is packed. A thread that is held up may
  * find it packed, and for a second there may be nobody to help: then a later attempt tells. */
-static void the_first_piece_goes_up_in_parts(void **state)
+static void the_first_chunk_goes_up_in_parts(void **state)
 {
     struct product p;
     int attempts = 0;
@@ -382,7 +382,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_and_kernels_overlap),
-        cmocka_unit_test(the_first_piece_goes_up_in_parts),
+        cmocka_unit_test(the_first_chunk_goes_up_in_parts),
         cmocka_unit_test(results_do_not_wait_for_later_kernels),
         cmocka_unit_test(kernels_run_beside_each_other),
         cmocka_unit_test(batches_overlap),

@@ -1,5 +1,5 @@
 /*
- * The pieces of copies: those of a trimmed triangle have each of its elements once, fit slots,
+ * The chunks of copies: those of a trimmed triangle have each of its elements once, fit slots,
  * begin where those of the whole square do, and cross the link with little besides; and what the
  * schedules count is what is sent.
  */
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#include "gpu/pack/pieces.h"
+#include "gpu/pack/chunks.h"
 
 static struct lane_rectangle triangle_of(int64_t rows, int64_t cols, int64_t size, char uplo,
                                          int64_t diagonal)
@@ -19,49 +19,49 @@ static struct lane_rectangle triangle_of(int64_t rows, int64_t cols, int64_t siz
     struct lane_rectangle r = lane_whole(NULL, rows, cols, rows + 3, size);
     r.uplo = uplo;
     r.diagonal = diagonal;
-    r.trimmed = pieces_trim(rows, cols, size);
+    r.trimmed = chunks_trim(rows, cols, size);
     return r;
 }
 
-/* The first and the last row of a trimmed piece are those of one of its columns; of a triangle
+/* The first and the last row of a trimmed chunk are those of one of its columns; of a triangle
  * without its diagonal, perhaps those of that. */
-static void is_close(const struct lane_rectangle *r, const struct pack_piece *piece)
+static void is_close(const struct lane_rectangle *r, const struct pack_chunk *chunk)
 {
-    const struct pack_rows first = pack_rows_of(r, piece, 0),
-                           last = pack_rows_of(r, piece, piece->cols - 1);
+    const struct pack_rows first = pack_rows_of(r, chunk, 0),
+                           last = pack_rows_of(r, chunk, chunk->cols - 1);
     const bool strict = r->uplo == 'l' || r->uplo == 'u';
     if (pack_is_lower(r))
-        assert_true(first.first <= strict && piece->row + piece->rows == r->rows);
+        assert_true(first.first <= strict && chunk->row + chunk->rows == r->rows);
     else
-        assert_true(piece->row == 0 && last.last >= piece->rows - strict);
+        assert_true(chunk->row == 0 && last.last >= chunk->rows - strict);
 }
 
-/* Follows the pieces and returns the elements that they have. */
-static int64_t follow(const struct lane_rectangle *r, int64_t ld, int64_t piece_bytes)
+/* Follows the chunks and returns the elements that they have. */
+static int64_t follow(const struct lane_rectangle *r, int64_t ld, int64_t chunk_bytes)
 {
     struct lane_rectangle square = *r;
     int64_t elements = 0, next = 0;
     square.trimmed = false;
-    for (int64_t i = 0; i < pack_count(r, ld, piece_bytes); i++) {
-        const struct pack_piece piece = pack_piece(r, ld, piece_bytes, i),
-                                whole = pack_piece(&square, ld, piece_bytes, i);
-        assert_true(piece.col == whole.col && piece.cols == whole.cols);
-        assert_int_equal(piece.col, next);
-        next += piece.cols;
-        const int64_t slot_ld = pack_slot_ld(r, &piece, ld);
-        assert_true(slot_ld >= piece.rows && slot_ld <= ld);
-        assert_true(piece.rows == 0 || pack_bytes(&piece, r, slot_ld) <= LANE_SLOT_BYTES);
-        assert_true(pack_ends_columns(r, &piece));
+    for (int64_t i = 0; i < pack_count(r, ld, chunk_bytes); i++) {
+        const struct pack_chunk chunk = pack_chunk(r, ld, chunk_bytes, i),
+                                whole = pack_chunk(&square, ld, chunk_bytes, i);
+        assert_true(chunk.col == whole.col && chunk.cols == whole.cols);
+        assert_int_equal(chunk.col, next);
+        next += chunk.cols;
+        const int64_t slot_ld = pack_slot_ld(r, &chunk, ld);
+        assert_true(slot_ld >= chunk.rows && slot_ld <= ld);
+        assert_true(chunk.rows == 0 || pack_bytes(&chunk, r, slot_ld) <= LANE_SLOT_BYTES);
+        assert_true(pack_ends_columns(r, &chunk));
         if (r->trimmed)
-            is_close(r, &piece);
-        for (int64_t col = 0; col < piece.cols; col++) {
-            const struct pack_rows in = pack_rows_of(r, &piece, col),
+            is_close(r, &chunk);
+        for (int64_t col = 0; col < chunk.cols; col++) {
+            const struct pack_rows in = pack_rows_of(r, &chunk, col),
                                    all = pack_rows_of(&square, &whole, col);
             assert_true(in.first == in.last
                             ? all.first == all.last
-                            : piece.row + in.first == all.first && piece.row + in.last == all.last);
+                            : chunk.row + in.first == all.first && chunk.row + in.last == all.last);
         }
-        elements += piece.rows * piece.cols;
+        elements += chunk.rows * chunk.cols;
     }
     assert_int_equal(next, r->cols);
     return elements;
@@ -69,7 +69,7 @@ static int64_t follow(const struct lane_rectangle *r, int64_t ld, int64_t piece_
 
 /* Triangles of any shape, as LAPACK has them; both ways, with their diagonal or without, which
  * begins in any row. */
-static void pieces_have_the_triangle(void **state)
+static void chunks_have_the_triangle(void **state)
 {
     static const int64_t sizes[] = {4, 8, 16};
     int trimmed = 0;
@@ -80,9 +80,9 @@ static void pieces_have_the_triangle(void **state)
         const int64_t diagonal = n % 2 ? rand() % (2 * rows) - cols : 0;
         const struct lane_rectangle r = triangle_of(rows, cols, size, "ULul"[rand() % 4], diagonal);
         const int64_t ld = pack_ld(rows, size);
-        assert_int_equal(follow(&r, ld, pieces_of_matrix(&r, ld)) * size,
-                         pieces_matrix_sent(&r, ld));
-        assert_int_equal(follow(&r, ld, pieces_of_cell(&r, ld)) * size, pieces_cell_sent(&r, ld));
+        assert_int_equal(follow(&r, ld, chunks_of_matrix(&r, ld)) * size,
+                         chunks_matrix_sent(&r, ld));
+        assert_int_equal(follow(&r, ld, chunks_of_cell(&r, ld)) * size, chunks_cell_sent(&r, ld));
         trimmed += r.trimmed;
     }
     assert_true(trimmed > 100 && trimmed < 290);
@@ -97,11 +97,11 @@ static void schedules_count_what_is_sent(void **state)
     for (size_t n = 0; n < sizeof orders / sizeof *orders; n++)
         for (int64_t size = 4; size <= 16; size *= 2) {
             const int64_t order = orders[n], ld = pack_ld(order, size),
-                          sent = pieces_triangle_sent(order, size);
+                          sent = chunks_triangle_sent(order, size);
             const struct lane_rectangle lower = triangle_of(order, order, size, 'L', 0),
                                         upper = triangle_of(order, order, size, 'U', 0);
-            assert_int_equal(pieces_cell_sent(&lower, ld), sent);
-            assert_int_equal(pieces_cell_sent(&upper, ld), sent);
+            assert_int_equal(chunks_cell_sent(&lower, ld), sent);
+            assert_int_equal(chunks_cell_sent(&upper, ld), sent);
             const double share = (double)sent / size / (double)order / (double)order;
             assert_true(lower.trimmed ? share > 0.5 && share <= 0.625 + 1e-9 : share > 1 - 1e-9);
             assert_true(order < 1024 || ld * size > LANE_SLOT_BYTES || share < 0.55);
@@ -114,7 +114,7 @@ static void schedules_count_what_is_sent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_have_the_triangle),
+        cmocka_unit_test(chunks_have_the_triangle),
         cmocka_unit_test(schedules_count_what_is_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

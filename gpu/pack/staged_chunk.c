@@ -1,15 +1,15 @@
-#include "chunk.h"
+#include "staged_chunk.h"
 
 /* A chunk has the digest of its parts, one after the other. */
-static void digest_part(const struct pack_chunk *c, const struct pack_piece *part,
+static void digest_part(const struct staged_chunk *c, const struct pack_chunk *part,
                         const char *packed, struct gpu_key *digest)
 {
     const struct gpu_key own = pack_digest(c->host, part, packed, c->ld);
     *digest = c->parts > 1 ? own : gpu_digest_join(*digest, own);
 }
 
-static void scan_part(const struct pack_chunk *c, const struct pack_piece *part, const char *packed,
-                      struct gpu_scan *scan)
+static void scan_part(const struct staged_chunk *c, const struct pack_chunk *part,
+                      const char *packed, struct gpu_scan *scan)
 {
     for (int64_t col = 0; col < part->cols; col++) {
         const struct pack_rows rows = pack_rows_of(c->host, part, col);
@@ -18,8 +18,8 @@ static void scan_part(const struct pack_chunk *c, const struct pack_piece *part,
     }
 }
 
-void pack_chunk_do(const struct pack_chunk *c, enum pack_action action, int item,
-                   struct pack_seen *seen)
+void staged_chunk_do(const struct staged_chunk *c, enum pack_action action, int item,
+                     struct pack_seen *seen)
 {
     const struct lane_rectangle *host = c->host;
     struct lane_rectangle scanned;
@@ -33,12 +33,12 @@ void pack_chunk_do(const struct pack_chunk *c, enum pack_action action, int item
         host = &scanned;
     }
     for (int64_t i = first; i < last; i++) {
-        const struct pack_piece part = pack_chunk_part(c, i);
-        char *packed = c->packed + pack_part_offset(host, &c->piece, &part, c->ld);
+        const struct pack_chunk part = staged_chunk_part(c, i);
+        char *packed = c->packed + pack_part_offset(host, &c->chunk, &part, c->ld);
         if (part.cols == 0)
             continue;
         if (c->old)
-            pack_from_host(c->old + pack_part_offset(host, &c->piece, &part, host->rows), host,
+            pack_from_host(c->old + pack_part_offset(host, &c->chunk, &part, host->rows), host,
                            &part, host->rows);
         if (action == PACK_TO_SLOT)
             pack_from_host(packed, host, &part, c->ld);
@@ -51,10 +51,10 @@ void pack_chunk_do(const struct pack_chunk *c, enum pack_action action, int item
     }
 }
 
-void pack_chunk_take(struct pack_chunk *c, int item, const struct pack_seen *seen)
+void staged_chunk_take(struct staged_chunk *c, int item, const struct pack_seen *seen)
 {
     const struct lane_rectangle *host = c->host;
-    if ((!host->scan && !host->digest) || (c->parts > 1 && pack_chunk_part(c, item).cols == 0))
+    if ((!host->scan && !host->digest) || (c->parts > 1 && staged_chunk_part(c, item).cols == 0))
         return;
     if (host->scan)
         gpu_scan_add(host->scan, &seen->scan);

@@ -3,10 +3,10 @@
  * unpacks it from there, as a whole or in parts. A digest and a scan of the numbers are made in the
  * same pass; whoever takes the parts over in their order joins what they have seen.
  */
-#ifndef ACCEL_PACK_CHUNK_H
-#define ACCEL_PACK_CHUNK_H
+#ifndef ACCEL_STAGED_CHUNK_H
+#define ACCEL_STAGED_CHUNK_H
 
-#include "pieces.h"
+#include "chunks.h"
 
 /* Threads help with copies of at least this: one thread takes several times as long for it as to
  * wake another up. */
@@ -15,10 +15,10 @@
 /* What is larger does not stay in the processor's caches. */
 #define PACK_STREAMED_BYTES (4 << 20)
 
-struct pack_chunk {
+struct staged_chunk {
     const struct lane_rectangle *host; /* the matrix */
     int64_t device_ld, bytes;          /* of its packed form; of each of its chunks, but the last */
-    struct pack_piece piece;
+    struct pack_chunk chunk;
     char *packed; /* its packed form */
     int64_t ld;   /* of that */
     char *old;    /* gets what unpacking overwrites, packed by the matrix's rows; or NULL */
@@ -27,20 +27,20 @@ struct pack_chunk {
 };
 
 /* Returns a chunk of a matrix, by its number: one item, whose packed form is to be set. */
-static inline struct pack_chunk pack_chunk_at(const struct lane_rectangle *host, int64_t device_ld,
-                                              int64_t bytes, int64_t number)
+static inline struct staged_chunk staged_chunk_at(const struct lane_rectangle *host,
+                                                  int64_t device_ld, int64_t bytes, int64_t number)
 {
-    return (struct pack_chunk){.host = host,
-                               .device_ld = device_ld,
-                               .bytes = bytes,
-                               .piece = pack_piece(host, device_ld, bytes, number),
-                               .parts = 1};
+    return (struct staged_chunk){.host = host,
+                                 .device_ld = device_ld,
+                                 .bytes = bytes,
+                                 .chunk = pack_chunk(host, device_ld, bytes, number),
+                                 .parts = 1};
 }
 
 /* Returns a part: see pack_part(). */
-static inline struct pack_piece pack_chunk_part(const struct pack_chunk *c, int64_t number)
+static inline struct pack_chunk staged_chunk_part(const struct staged_chunk *c, int64_t number)
 {
-    return pack_part(c->host, c->device_ld, c->bytes, &c->piece, number);
+    return pack_part(c->host, c->device_ld, c->bytes, &c->chunk, number);
 }
 
 /* What one item has seen. */
@@ -52,11 +52,11 @@ struct pack_seen {
 /* Does an item of a chunk, and tells what it has seen. To read is to look at `packed`, which may be
  * the matrix itself, alone. */
 enum pack_action { PACK_TO_SLOT, PACK_FROM_SLOT, PACK_READ };
-void pack_chunk_do(const struct pack_chunk *chunk, enum pack_action action, int item,
-                   struct pack_seen *seen);
+void staged_chunk_do(const struct staged_chunk *chunk, enum pack_action action, int item,
+                     struct pack_seen *seen);
 
 /* Joins what an item has seen to the matrix's scan and to the chunk's digest. */
-void pack_chunk_take(struct pack_chunk *chunk, int item, const struct pack_seen *seen);
+void staged_chunk_take(struct staged_chunk *chunk, int item, const struct pack_seen *seen);
 
 /* Sets a matrix's digest, if one is wanted, to what it is before the first chunk: the shape's. */
 void pack_digest_shape(const struct lane_rectangle *r, int64_t device_ld);

@@ -1,7 +1,7 @@
 /*
- * How a flow of copies and kernels ends (gpu/device/flow.h) where the driver refuses, memory is
- * short, or those that it waits for fail: its status, what is written then, and who is told. And
- * what a call says that has ended so.
+ * How a pipeline of copies and kernels ends (gpu/device/pipeline_job.h) where the driver refuses,
+ * memory is short, or those that it waits for fail: its status, what is written then, and who is
+ * told. And what a call says that has ended so.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/device/flow.h"
+#include "gpu/device/pipeline_job.h"
 #include "tests/lib/device_work.h"
 #include "tests/lib/products.h"
 #include "tests/lib/rates.h"
@@ -39,24 +39,24 @@ void *__wrap_calloc(size_t count, size_t bytes)
     return is_refused() ? NULL : __real_calloc(count, bytes);
 }
 
-/* ---- A flow of our own ---- */
+/* ---- A pipeline of our own ---- */
 
-enum { ROWS = (9 << 20) / 8, FEW = 1000 }; /* of one column, which has three pieces, or one */
+enum { ROWS = (9 << 20) / 8, FEW = 1000 }; /* of one column, which has three chunks, or one */
 
 static struct schedule_step steps[2];
 static struct schedule schedule;
-static struct flow flow;
+static struct pipeline_job pipeline;
 static char *sent, *there;
 static int64_t rows;
 static CUdeviceptr up_memory, down_memory;
 static int came_up, arrived, waits, waits_left;
 static bool is_here;
 
-static void copy_of(void *context, const struct schedule_step *step, struct flow_copy *copy)
+static void copy_of(void *context, const struct schedule_step *step, struct cell_copy *copy)
 {
     (void)context;
     const bool is_up = step->engine == SCHEDULE_UP;
-    *copy = (struct flow_copy){.host = lane_whole(is_up ? sent : there, rows, 1, rows, 8),
+    *copy = (struct cell_copy){.host = lane_whole(is_up ? sent : there, rows, 1, rows, 8),
                                .device = is_up ? up_memory : down_memory,
                                .device_ld = rows};
 }
@@ -86,7 +86,7 @@ static bool wait_some(void *context)
 }
 
 /* Of these engines' steps, none of which waits for another. */
-static void make_flow(int64_t of_rows, int count, const enum schedule_engine engines[])
+static void make_pipeline(int64_t of_rows, int count, const enum schedule_engine engines[])
 {
     const int64_t bytes = of_rows * 8;
     rows = of_rows;
@@ -96,7 +96,7 @@ static void make_flow(int64_t of_rows, int count, const enum schedule_engine eng
         steps[i].engine = (uint8_t)engines[i];
         schedule.steps[engines[i]]++;
     }
-    flow = (struct flow){
+    pipeline = (struct pipeline_job){
         .schedule = &schedule, .result_bytes = bytes, .copy_of = copy_of, .arrived = note_arrived};
     came_up = arrived = waits = 0;
     waits_left = 1 << 30;
@@ -110,7 +110,7 @@ static void make_flow(int64_t of_rows, int count, const enum schedule_engine eng
     memset(there, 1, (size_t)bytes);
 }
 
-static void end_flow(void)
+static void end_pipeline(void)
 {
     free(sent);
     free(there);
@@ -144,32 +144,32 @@ static CUresult no_wait(CUstream stream)
 }
 
 /* Kernels go on one stream then. */
-static void a_flow_without_memory_for_a_side_has_none(void **state)
+static void a_pipeline_without_memory_for_a_side_has_none(void **state)
 {
     (void)state;
-    make_flow(ROWS, 1, down_only);
-    flow.has_sides = true;
+    make_pipeline(ROWS, 1, down_only);
+    pipeline.has_sides = true;
     CUDA(cuMemAlloc) = no_block;
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_OK);
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
     assert_int_equal(work.lane->workspace, 0);
     assert_int_equal(arrived, 1);
-    end_flow();
+    end_pipeline();
 }
 
 static void host_memory_that_is_short_is_told(void **state)
 {
     (void)state;
-    make_flow(ROWS, 1, down_only);
-    flow.has_sides = true;
+    make_pipeline(ROWS, 1, down_only);
+    pipeline.has_sides = true;
     for (int i = 0; i < 2; i++) {
-        flow.written = 5;
+        pipeline.written = 5;
         allocations_left = i;
-        assert_int_equal(lane_flow(work.lane, &flow), GPU_NO_MEMORY);
+        assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_NO_MEMORY);
         assert_true(allocations_left < 0);
-        assert_int_equal(flow.written, 0);
+        assert_int_equal(pipeline.written, 0);
     }
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_OK);
-    end_flow();
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
+    end_pipeline();
 }
 
 /* A download that is larger than the rings needs some. */
@@ -184,37 +184,37 @@ static void a_whole_download_without_host_memory_is_none(void **state)
     assert_true(allocations_left < 0);
 }
 
-static void what_a_flow_needs_and_does_not_get_is_told(void **state)
+static void what_a_pipeline_needs_and_does_not_get_is_told(void **state)
 {
     (void)state;
-    make_flow(ROWS, 1, down_only);
-    flow.has_sides = true;
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_OK);
+    make_pipeline(ROWS, 1, down_only);
+    pipeline.has_sides = true;
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
     memset(there, 1, (size_t)ROWS * 8);
     CUDA(cuEventDestroy)(work.lane->wide.slot[0].done);
     work.lane->wide.slot[0].done = NULL;
     CUDA(cuEventCreate) = no_event;
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_NO_MEMORY);
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_NO_MEMORY);
     cuda_api = real;
     assert_int_equal(CUDA(cuEventCreate)(&work.lane->wide.slot[0].done, CU_EVENT_DISABLE_TIMING),
                      CUDA_SUCCESS);
     CUDA(cuStreamDestroy)(work.lane->beside);
     work.lane->beside = NULL;
     CUDA(cuStreamCreate) = no_stream;
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_ERROR);
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_ERROR);
     cuda_api = real;
     work.lane->quiet = false; /* kernels may run from before */
     CUDA(cuStreamSynchronize) = no_wait;
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_ERROR);
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_ERROR);
     cuda_api = real;
-    assert_int_equal(flow.written, 0);
+    assert_int_equal(pipeline.written, 0);
     assert_int_equal(there[0], 1);
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_OK);
-    end_flow();
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
+    end_pipeline();
 }
 
 static int downs_left;
-static CUresult some_pieces(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+static CUresult some_chunks(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     return downs_left-- > 0 ? real.cuMemcpyDtoHAsync_p(to, from, bytes, stream)
                             : CUDA_ERROR_INVALID_VALUE;
@@ -224,23 +224,23 @@ static CUresult some_pieces(void *to, CUdeviceptr from, size_t bytes, CUstream s
 static void what_is_on_its_way_still_arrives(void **state)
 {
     (void)state;
-    make_flow(ROWS, 1, down_only);
+    make_pipeline(ROWS, 1, down_only);
     const struct lane_rectangle from = lane_whole(sent, ROWS, 1, ROWS, 8);
     assert_int_equal(lane_upload(work.lane, down_memory, ROWS, &from), GPU_OK);
-    CUDA(cuMemcpyDtoHAsync) = some_pieces;
+    CUDA(cuMemcpyDtoHAsync) = some_chunks;
     downs_left = 2;
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_ERROR);
-    assert_int_equal(flow.written, 0);
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_ERROR);
+    assert_int_equal(pipeline.written, 0);
     assert_int_equal(arrived, 0);
-    assert_int_equal(flow.done_cols, 0);
-    assert_in_range(flow.done_rows, 1, ROWS - 1);
-    assert_memory_equal(there, sent, (size_t)flow.done_rows * 8);
-    for (int64_t i = flow.done_rows * 8; i < (int64_t)ROWS * 8; i += 1000)
+    assert_int_equal(pipeline.done_cols, 0);
+    assert_in_range(pipeline.done_rows, 1, ROWS - 1);
+    assert_memory_equal(there, sent, (size_t)pipeline.done_rows * 8);
+    for (int64_t i = pipeline.done_rows * 8; i < (int64_t)ROWS * 8; i += 1000)
         assert_int_equal(there[i], 1);
-    end_flow();
+    end_pipeline();
 }
 
-/* ---- Flows whose uploads others wait for ---- */
+/* ---- Pipelines whose uploads others wait for ---- */
 
 static CUstream up_stream;
 static int up_waits; /* for the stream of uploads */
@@ -279,36 +279,36 @@ static CUresult not_yet_then_fail(CUevent event)
 static void a_failure_waits_for_uploads(void **state)
 {
     (void)state;
-    make_flow(FEW, 2, up_and_down);
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_OK);
-    flow.came_up = note_up;
-    flow.wait = wait_some;
+    make_pipeline(FEW, 2, up_and_down);
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
+    pipeline.came_up = note_up;
+    pipeline.wait = wait_some;
     up_stream = work.lane->up;
     ups = up_waits = questions = 0;
     CUDA(cuEventRecord) = note_record;
     CUDA(cuStreamSynchronize) = count_waits;
     CUDA(cuEventQuery) = not_yet_then_fail;
     steps[1].after[SCHEDULE_UP] = 1;
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_ERROR);
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_ERROR);
     assert_int_equal(up_waits, 1);
-    end_flow();
+    end_pipeline();
 }
 
 /* The one that lends a cell has ended. */
-static void a_wait_in_vain_ends_a_flow(void **state)
+static void a_wait_in_vain_ends_a_pipeline(void **state)
 {
     (void)state;
-    make_flow(ROWS, 2, up_and_down);
-    flow.came_up = note_up;
-    flow.is_there = look;
-    flow.wait = wait_some;
+    make_pipeline(ROWS, 2, up_and_down);
+    pipeline.came_up = note_up;
+    pipeline.is_there = look;
+    pipeline.wait = wait_some;
     steps[1].after[SCHEDULE_UP] = 1;
     is_here = false;
     waits_left = 3;
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_UNSUPPORTED);
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_UNSUPPORTED);
     assert_int_equal(waits, 4);
-    assert_true(came_up == 0 && arrived == 0 && flow.written == 0);
-    end_flow();
+    assert_true(came_up == 0 && arrived == 0 && pipeline.written == 0);
+    end_pipeline();
 }
 
 /* The driver has not said of an upload that it is done when the last download is: that is known,
@@ -316,20 +316,20 @@ static void a_wait_in_vain_ends_a_flow(void **state)
 static void all_uploads_are_told(void **state)
 {
     (void)state;
-    make_flow(ROWS, 2, up_and_down);
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_OK);
+    make_pipeline(ROWS, 2, up_and_down);
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
     arrived = 0;
-    flow.came_up = note_up;
-    flow.wait = wait_some;
+    pipeline.came_up = note_up;
+    pipeline.wait = wait_some;
     up_stream = work.lane->up;
     ups = 0;
     CUDA(cuEventRecord) = note_record;
     CUDA(cuEventQuery) = not_yet_up;
-    assert_int_equal(lane_flow(work.lane, &flow), GPU_OK);
+    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
     assert_true(ups > 0);
     assert_int_equal(came_up, 1);
     assert_int_equal(arrived, 1);
-    end_flow();
+    end_pipeline();
 }
 
 /* ---- What a call says ---- */
@@ -343,7 +343,7 @@ static CUresult little_is_free(size_t *left, size_t *all)
     return CUDA_SUCCESS;
 }
 
-static CUresult pieces_until_memory_is_short(void *to, CUdeviceptr from, size_t bytes,
+static CUresult chunks_until_memory_is_short(void *to, CUdeviceptr from, size_t bytes,
                                              CUstream stream)
 {
     return downs_left-- > 0 ? real.cuMemcpyDtoHAsync_p(to, from, bytes, stream)
@@ -381,7 +381,7 @@ static enum gpu_status run_some(struct product *p, int downs, int kernels)
     if (kernels >= 0)
         CUDA(cublasDgemm_v2_64) = multiply_some;
     else
-        CUDA(cuMemcpyDtoHAsync) = pieces_until_memory_is_short;
+        CUDA(cuMemcpyDtoHAsync) = chunks_until_memory_is_short;
     status = gpu_run(&device->common, &p->call, &p->host);
     cuda_api = real;
     return status;
@@ -431,13 +431,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_work, end_work)
     const struct CMUnitTest tests[] = {
-        TEST(a_flow_without_memory_for_a_side_has_none),
+        TEST(a_pipeline_without_memory_for_a_side_has_none),
         TEST(host_memory_that_is_short_is_told),
         TEST(a_whole_download_without_host_memory_is_none),
-        TEST(what_a_flow_needs_and_does_not_get_is_told),
+        TEST(what_a_pipeline_needs_and_does_not_get_is_told),
         TEST(what_is_on_its_way_still_arrives),
         TEST(a_failure_waits_for_uploads),
-        TEST(a_wait_in_vain_ends_a_flow),
+        TEST(a_wait_in_vain_ends_a_pipeline),
         TEST(all_uploads_are_told),
         TEST(a_library_that_lacks_memory_is_not_given_up),
         TEST(a_call_that_ends_early_says_why), /* the last: the device is given up */

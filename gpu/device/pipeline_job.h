@@ -3,14 +3,14 @@
  * kernels on two, joined by events. The calling thread and the crew (base/thread/crew.h) pack and
  * unpack meanwhile; the calling thread alone uses the device.
  */
-#ifndef ACCEL_FLOW_H
-#define ACCEL_FLOW_H
+#ifndef ACCEL_PIPELINE_JOB_H
+#define ACCEL_PIPELINE_JOB_H
 
 #include "gpu/plan/schedule.h"
 #include "staging.h"
 
 /* A cell of an operand: in host memory, and packed on the device. */
-struct flow_copy {
+struct cell_copy {
     struct lane_rectangle host;
     gpu_address device;
     int64_t device_ld;
@@ -19,7 +19,7 @@ struct flow_copy {
     gpu_address lent;
 };
 
-struct flow {
+struct pipeline_job {
     const struct schedule *schedule;
     int64_t result_bytes;
     /* The kernels of schedule_goes_beside() go to a stream of their own, if there is memory for the
@@ -35,28 +35,28 @@ struct flow {
     char *old[2];
     /* Describes a step that copies a cell. copy->host.scan may look at what goes up; it has seen a
      * cell before the step that waits for the cell is put on its stream. copy->host.digest: of what
-     * comes down; the pieces' digests are joined to what is there. */
-    void (*copy_of)(void *context, const struct schedule_step *step, struct flow_copy *copy);
+     * comes down; the chunks' digests are joined to what is there. */
+    void (*copy_of)(void *context, const struct schedule_step *step, struct cell_copy *copy);
     /* The results of a step have all come down. */
     void (*arrived)(void *context, const struct schedule_step *step);
-    /* NULL, or of a flow that reads what others write: whether an upload's cell is there by now. It
-     * is asked again later. */
+    /* NULL, or of a pipeline that reads what others write: whether an upload's cell is there by
+     * now. It is asked again later. */
     bool (*is_there)(void *context, const struct schedule_step *step);
     /* With is_there: waits until it may say something else. Returns false if that will not be: the
-     * flow ends with GPU_UNSUPPORTED. */
+     * pipeline ends with GPU_UNSUPPORTED. */
     bool (*wait)(void *context);
-    /* NULL, or: an upload is complete. Others wait for that, and this flow perhaps for theirs: as
-     * long as uploads are under way, it waits for nothing for longer than `wait` does. */
+    /* NULL, or: an upload is complete. Others wait for that, and this pipeline perhaps for theirs:
+     * as long as uploads are under way, it waits for nothing for longer than `wait` does. */
     void (*came_up)(void *context, const struct schedule_step *step);
     /* NULL, or: a step's results are in host memory. */
     void (*unpacked)(void *context, const struct schedule_step *step);
     /* NULL, or asked once, when the kernels that the first download needs are on the stream:
-     * whether results may leave the device. Else the flow ends with what it says; nothing has been
-     * written. */
+     * whether results may leave the device. Else the pipeline ends with what it says; nothing has
+     * been written. */
     enum gpu_status (*may_leave)(void *context);
     /* Puts the kernels of a step on the lane's stream, which may be the one beside. */
     enum gpu_status (*compute)(void *context, const struct schedule_step *step);
-    /* Of flow_in_order(): a download that fails has written nothing. */
+    /* Of pipeline_in_order(): a download that fails has written nothing. */
     bool all_or_nothing;
     /* Filled in: how many downloads have been written to host memory, and of the next one, so
      * many whole columns and rows of the column behind them. Nothing else has been touched. */
@@ -65,8 +65,8 @@ struct flow {
 };
 
 /* Runs a schedule one step after the other, by a device's copies: for one that is a single kernel,
- * and for a device that does not do more at once. Returns what gpu_copies.flow() does. */
-enum gpu_status flow_in_order(const struct gpu_copies *copies, struct gpu_lane *lane,
-                              struct flow *flow);
+ * and for a device that does not do more at once. Returns what gpu_copies.pipeline() does. */
+enum gpu_status pipeline_in_order(const struct gpu_copies *copies, struct gpu_lane *lane,
+                                  struct pipeline_job *pipeline);
 
 #endif
