@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "devices.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/cost/lending.h"
@@ -114,7 +114,7 @@ static void plan_parts(struct task *task, int count, int also, struct team_plan 
     const int ready = have;
     for (int i = 0; i < also && have > 0; i++)
         device[have++] = part_of(task->device, task);
-    const double host_gbps = split_host_gbps(crew_size() + have);
+    const double host_gbps = split_host_gbps(copy_pool_size() + have);
     const double gbps = host_gbps > fastest ? host_gbps : fastest;
     if (may_lend && ready > 1)
         see_peers(device, plan->device, ready, gbps);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "base/text/error_text.h"
 #include "base/file/file_identity.h"
 #include "base/thread/forks.h"
@@ -300,13 +300,13 @@ static void scan_item(void *context, int64_t number)
         atomic_store(&scan->dirty, true);
 }
 
-/* The crew helps. */
+/* The copy pool helps. */
 static bool is_clean(struct tracking of_kernel, uintptr_t start, uintptr_t end)
 {
     struct scan scan = {.start = start, .end = end, .kernel = of_kernel};
-    struct crew_job job = {.item = scan_item, .context = &scan};
+    struct copy_pool_job job = {.item = scan_item, .context = &scan};
     const uintptr_t items = (end - start + SCANNED_BYTES - 1) / SCANNED_BYTES;
-    crew_do(&job, (int64_t)items, items > 1);
+    copy_pool_do(&job, (int64_t)items, items > 1);
     return !atomic_load(&scan.dirty);
 }
 

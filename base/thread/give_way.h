@@ -1,8 +1,9 @@
 /*
- * How many threads may help (crew.h), so that they leave the CPUs to the program's own. Measured by
- * the helpers themselves: one that gets markedly less of a CPU than it would use shares that CPU
- * with somebody who computes. Threads that only wait for work, by a loop of sched_yield(), give way
- * by themselves, and do not count. A pure function of samples and of the clock. Not thread-safe.
+ * How many threads may help (copy_pool.h), so that they leave the CPUs to the program's own.
+ * Measured by the helpers themselves: one that gets markedly less of a CPU than it would use shares
+ * that CPU with somebody who computes. Threads that only wait for work, by a loop of sched_yield(),
+ * give way by themselves, and do not count. A pure function of samples and of the clock. Not
+ * thread-safe.
  */
 #ifndef ACCEL_GIVE_WAY_H
 #define ACCEL_GIVE_WAY_H

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "gpu/device/own.h"
 #include "in_use.h"
 #include "known_gpus.h"
@@ -36,7 +36,7 @@ static struct cost_curves *new_device(struct model_rates rates)
 /* Sets the rates of copies that this machine's threads stage. */
 static void set_staged_rates(struct cost_curves *p, double copy_gbps, double link_gbps)
 {
-    const double host_gbps = split_host_gbps(1 + crew_size());
+    const double host_gbps = split_host_gbps(1 + copy_pool_size());
     const double all_gbps = host_gbps < link_gbps ? host_gbps : link_gbps;
     p->up_gbps = p->down_gbps = all_gbps > copy_gbps ? all_gbps : copy_gbps;
 }

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 
 #include "base/thread/clock.h"
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "base/memory/written.h"
 #include "gpu/device/device.h"
 #include "call/operation.h"
@@ -35,7 +35,7 @@ static double rate_of(const _Atomic double *rate, double nominal)
 
 double gpu_digest_gbps(void)
 {
-    const double nominal = THREAD_GBPS * (1 + crew_size());
+    const double nominal = THREAD_GBPS * (1 + copy_pool_size());
     return rate_of(&digests, nominal < MEMORY_GBPS ? nominal : MEMORY_GBPS);
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/host/pci.h"
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "gpu/device/choose.h"
 #include "gpu/device/ending.h"
 #include "idle.h"
@@ -263,7 +263,7 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
                                       : "all that this process may use are in use";
     info->sharers = choice.sharers;
     info->share = choice.share;
-    crew_share(config->local_size);
+    copy_pool_share(config->local_size);
     device->budget = config->memory_bytes
                          ? config->memory_bytes
                          : (int64_t)((double)total * config->memory_share / info->sharers);

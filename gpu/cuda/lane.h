@@ -17,9 +17,9 @@
 
 struct cuda_device;
 
-/* A thread alone packs into the narrow ring. The wide ring serves the crew (base/thread/crew.h), as
- * many slots of it as there are threads for, and panels that must arrive at once, in whole lines
- * (level2_panel()). */
+/* A thread alone packs into the narrow ring. The wide ring serves the copy pool
+ * (base/thread/copy_pool.h), as many slots of it as there are threads for, and panels that must
+ * arrive at once, in whole lines (level2_panel()). */
 #define LANE_NARROW_SLOTS  4
 #define LANE_WIDE_SLOTS    12
 #define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)

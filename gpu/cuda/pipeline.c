@@ -127,13 +127,13 @@ static enum gpu_status put_chunk(struct pipeline *p, const struct direction *d,
     return c->last && p->steps ? steps_put(p->steps, c->copy->step) : GPU_OK;
 }
 
-/* ---- The crew's items ---- */
+/* ---- The copy pool's items ---- */
 
 /* One that is lent is an item only to keep its place among the others. */
 static void do_item(void *context, int64_t number)
 {
     struct pipeline *p = context;
-    struct pipeline_item *item = &p->item[number % CREW_ITEMS];
+    struct pipeline_item *item = &p->item[number % COPY_POOL_ITEMS];
     if (!item->chunk->copy->of.lent)
         staged_chunk_do(&item->chunk->pack, item->chunk->down ? PACK_FROM_SLOT : PACK_TO_SLOT,
                         item->part, &item->seen);
@@ -145,20 +145,20 @@ void pipeline_begin(struct pipeline *p, struct gpu_lane *lane, struct steps *ste
     p->steps = steps;
     p->items = p->known_done = p->taken = 0;
     p->done_cols = p->done_rows = 0;
-    p->job = (struct crew_job){.item = do_item, .context = p};
-    p->helped = crew_begin(&p->job, helped) > 0;
+    p->job = (struct copy_pool_job){.item = do_item, .context = p};
+    p->helped = copy_pool_begin(&p->job, helped) > 0;
 }
 
 /* Returns whether so many more items have room among those that are not taken yet. */
 static bool has_room(const struct pipeline *p, int parts)
 {
-    return p->items - p->taken + parts <= CREW_ITEMS;
+    return p->items - p->taken + parts <= COPY_POOL_ITEMS;
 }
 
 static void add_items(struct pipeline *p, struct pipeline_chunk *c)
 {
     for (int i = 0; i < c->pack.parts; i++) {
-        struct pipeline_item *item = &p->item[p->items++ % CREW_ITEMS];
+        struct pipeline_item *item = &p->item[p->items++ % COPY_POOL_ITEMS];
         item->chunk = c;
         item->part = i;
     }
@@ -171,9 +171,9 @@ static struct pipeline_chunk *next_done(struct pipeline *p, enum gpu_status *sta
 {
     const struct pipeline_item *last = NULL;
     if (p->taken == p->known_done)
-        p->known_done = crew_done(&p->job);
+        p->known_done = copy_pool_done(&p->job);
     while (p->taken < p->known_done) {
-        last = &p->item[p->taken++ % CREW_ITEMS];
+        last = &p->item[p->taken++ % COPY_POOL_ITEMS];
         if (!last->chunk->copy->of.lent)
             staged_chunk_take(&last->chunk->pack, last->part, &last->seen);
         if (--last->chunk->left == 0)
@@ -188,7 +188,7 @@ bool pipeline_attend(struct pipeline *p)
 {
     if (p->taken == p->items)
         return false;
-    crew_attend(&p->job, p->taken + 1);
+    copy_pool_attend(&p->job, p->taken + 1);
     return true;
 }
 
@@ -246,7 +246,7 @@ bool pipeline_feed_up(struct pipeline *p, enum gpu_status *status)
     while (may_begin_up(p, status))
         add_items(p, next_chunk(p, &p->up));
     if (p->items > before)
-        crew_open(&p->job, p->items);
+        copy_pool_open(&p->job, p->items);
     return p->items > before || *status != GPU_OK;
 }
 
@@ -280,7 +280,7 @@ static void take_arrived(struct pipeline *p)
     const int64_t before = to->backwards ? to->cols - chunk->col - chunk->cols : chunk->col;
     const bool whole = pack_ends_columns(to, chunk);
     add_items(p, c);
-    crew_open(&p->job, p->items);
+    copy_pool_open(&p->job, p->items);
     p->done_cols = whole ? before + chunk->cols : before;
     p->done_rows = whole ? 0 : chunk->row + chunk->rows;
     if (c->last && p->steps)

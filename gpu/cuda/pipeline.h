@@ -1,13 +1,13 @@
 /*
- * A pipeline: copies go in chunks through the slots of a ring, up or down. The crew
- * (base/thread/crew.h) packs chunks, or unpacks them, while others are on the bus; the calling
+ * A pipeline: copies go in chunks through the slots of a ring, up or down. The copy pool
+ * (base/thread/copy_pool.h) packs chunks, or unpacks them, while others are on the bus; the calling
  * thread alone uses CUDA. It serves a single copy on the lane's stream (pipeline_copy.c), or a
  * schedule's copies beside its kernels (pipeline_schedule.c).
  */
 #ifndef ACCEL_PIPELINE_H
 #define ACCEL_PIPELINE_H
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "check.h"
 #include "gpu/device/pipeline_job.h"
 #include "gpu/pack/staged_chunk.h"
@@ -31,7 +31,7 @@ struct pipeline_chunk {
     int64_t early;          /* up: parts that have been sent before the chunk was packed */
 };
 
-/* One that the crew does. */
+/* One that the copy pool does. */
 struct pipeline_item {
     struct pipeline_chunk *chunk;
     int part;
@@ -61,9 +61,9 @@ struct pipeline {
     struct pipeline_chunk chunk[LANE_WIDE_SLOTS]; /* by their slots */
     bool is_idle;                                 /* nothing was on the bus when it began */
     bool helped;
-    struct crew_job job;
+    struct copy_pool_job job;
     int64_t items, known_done, taken;
-    struct pipeline_item item[CREW_ITEMS]; /* by their numbers */
+    struct pipeline_item item[COPY_POOL_ITEMS]; /* by their numbers */
     int64_t done_cols, done_rows; /* of the copy down that is under way: certain to be written */
 };
 
@@ -92,7 +92,7 @@ enum gpu_status send_parts(CUstream stream, struct pipeline_chunk *chunk, int64_
 
 /* ---- Stages (pipeline.c): each returns whether it did something, or failed ---- */
 
-/* Begins a pipeline without copies. crew_end() ends it. */
+/* Begins a pipeline without copies. copy_pool_end() ends it. */
 void pipeline_begin(struct pipeline *p, struct gpu_lane *lane, struct steps *steps, bool helped);
 
 /* Begins a copy, whose members are set. streamed: it is of one that the caches do not hold. */
@@ -115,7 +115,7 @@ bool pipeline_look_up(struct pipeline *p, enum gpu_status *status);
 
 /* ---- Waiting (pipeline.c) ---- */
 
-/* Does an item, or waits for one. Returns false if the crew has none. */
+/* Does an item, or waits for one. Returns false if the copy pool has none. */
 bool pipeline_attend(struct pipeline *p);
 
 /* Wait for the next chunk that comes down, and for the slot of the next one that goes up. */

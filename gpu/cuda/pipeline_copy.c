@@ -40,7 +40,7 @@ static enum gpu_status begin(struct pipeline *p, struct gpu_lane *lane, struct d
 static void end(struct pipeline *p, const struct direction *d, int64_t chunks,
                 enum gpu_status status)
 {
-    crew_end(&p->job);
+    copy_pool_end(&p->job);
     d->ring->next = (int)((d->first + chunks) % d->slots);
     if (status != GPU_OK)
         timing_end(p->lane, d->stream, d->down ? GPU_STEP_DOWN : GPU_STEP_UP);
@@ -70,7 +70,7 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
         if (!pipeline_feed_down(&p, &status) && !pipeline_handle(&p, &status) &&
             !pipeline_look_down(&p, &status))
             pipeline_attend(&p);
-    crew_finish(&p.job, p.items); /* what has arrived is written */
+    copy_pool_finish(&p.job, p.items); /* what has arrived is written */
     end(&p, &p.down, p.down.under_way, status);
     *done_cols = p.done_cols;
     *done_rows = p.done_rows;

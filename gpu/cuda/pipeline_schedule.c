@@ -8,7 +8,7 @@ static enum gpu_status divide_ring(struct steps *steps)
 {
     struct gpu_lane *lane = steps->pipeline.lane;
     struct direction *up = &steps->pipeline.up, *down = &steps->pipeline.down;
-    GPU_TRY(ring_choose(down, lane, true, 2 * crew_size()));
+    GPU_TRY(ring_choose(down, lane, true, 2 * copy_pool_size()));
     *up = *down;
     up->base = down->slots /= 2;
     up->slots -= down->slots;
@@ -73,7 +73,8 @@ static bool is_awaited(const struct steps *steps)
            (up->ended < up->under_way || steps->put[UP] < steps->job->schedule->steps[UP]);
 }
 
-/* Waits for a thread of the crew, or for a copy: an upload if a slot is wanted for the next one. */
+/* Waits for a thread of the copy pool, or for a copy: an upload if a slot is wanted for the next
+ * one. */
 static enum gpu_status wait_for_any(struct steps *steps)
 {
     struct pipeline *p = &steps->pipeline;
@@ -97,8 +98,8 @@ static enum gpu_status run_steps(struct steps *steps)
     while (status == GPU_OK &&
            (steps->put[COMPUTE] < s->steps[COMPUTE] || steps->put[DOWN] < s->steps[DOWN] ||
             p->down.ended < p->down.begun)) {
-        /* Finished items come first. Then the crew gets work, as to start a kernel may take long;
-         * then kernels: their cells are on their way. */
+        /* Finished items come first. Then the copy pool gets work, as to start a kernel may take
+         * long; then kernels: their cells are on their way. */
         if (pipeline_feed_down(p, &status) ||
             (steps->job->came_up && pipeline_look_up(p, &status)) || pipeline_feed_up(p, &status) ||
             feed_compute(steps, &status) || pipeline_handle(p, &status) ||
@@ -117,7 +118,7 @@ static enum gpu_status run_steps(struct steps *steps)
 static void take_rest(struct pipeline *p)
 {
     do
-        crew_finish(&p->job, p->items); /* so there is room */
+        copy_pool_finish(&p->job, p->items); /* so there is room */
     while (p->down.under_way < p->down.begun && pipeline_wait_down(p) == GPU_OK);
 }
 
@@ -156,8 +157,8 @@ static enum gpu_status run(struct steps *steps, struct gpu_lane *lane)
         status = GPU_ERROR;
     if (status != GPU_OK && status != GPU_LOST)
         take_rest(p);
-    crew_finish(&p->job, p->items);
-    crew_end(&p->job);
+    copy_pool_finish(&p->job, p->items);
+    copy_pool_end(&p->job);
     return settle(steps, status);
 }
 

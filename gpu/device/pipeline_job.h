@@ -1,7 +1,7 @@
 /*
  * Runs a schedule (schedule.h) on a lane: uploads, kernels and downloads on a stream each, or
- * kernels on two, joined by events. The calling thread and the crew (base/thread/crew.h) pack and
- * unpack meanwhile; the calling thread alone uses the device.
+ * kernels on two, joined by events. The calling thread and the copy pool (base/thread/copy_pool.h)
+ * pack and unpack meanwhile; the calling thread alone uses the device.
  */
 #ifndef ACCEL_PIPELINE_JOB_H
 #define ACCEL_PIPELINE_JOB_H

@@ -2,9 +2,9 @@
  * Copies host memory up to the device and back, through a lane's rings of pinned slots.
  *
  * The device never reads or writes the caller's host memory by itself: the calling thread and the
- * crew (base/thread/crew.h) pack columns into slots, or unpack them from slots that have arrived.
- * So a copy that fails has not half overwritten anything, and no copy is pending on the caller's
- * memory after the call.
+ * copy pool (base/thread/copy_pool.h) pack columns into slots, or unpack them from slots that have
+ * arrived. So a copy that fails has not half overwritten anything, and no copy is pending on the
+ * caller's memory after the call.
  */
 #ifndef ACCEL_STAGING_H
 #define ACCEL_STAGING_H

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 
 struct turned {
     char *to;
@@ -54,7 +54,7 @@ void adjoint_of(char *to, const char *from, int64_t from_ld, int64_t rows, int64
                 enum accel_dtype dtype)
 {
     struct turned turned = {to, from, from_ld, rows, cols, dtype};
-    struct crew_job job = {.item = turn_rows, .context = &turned};
-    crew_do(&job, (rows + TILE - 1) / TILE,
-            rows * cols * (int64_t)accel_dtype_size(dtype) >= HELPED_BYTES);
+    struct copy_pool_job job = {.item = turn_rows, .context = &turned};
+    copy_pool_do(&job, (rows + TILE - 1) / TILE,
+                 rows * cols * (int64_t)accel_dtype_size(dtype) >= HELPED_BYTES);
 }

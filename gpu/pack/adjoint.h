@@ -7,7 +7,7 @@
 #include "call/call.h"
 
 /* Makes the adjoint of a matrix of rows x cols elements, of a real matrix the transpose: packed,
- * cols x rows, apart from it. The crew helps. */
+ * cols x rows, apart from it. The copy pool helps. */
 void adjoint_of(char *to, const char *from, int64_t from_ld, int64_t rows, int64_t cols,
                 enum accel_dtype dtype);
 

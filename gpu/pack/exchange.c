@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "call/call.h"
 
 struct exchange {
@@ -15,7 +15,7 @@ struct exchange {
 
 enum { EXCHANGED_COLUMNS = 16 };
 
-/* The crew helps with matrices from this size on. */
+/* The copy pool helps with matrices from this size on. */
 enum { HELPED_BYTES = 1 << 20 };
 
 /* ---- Rows ---- */
@@ -56,11 +56,11 @@ void exchange_rows(char *matrix, int64_t rows, int64_t cols, int64_t size, const
                    int64_t first, int64_t last, bool backwards)
 {
     struct exchange e = {matrix, rows, cols, size, pivots, first, last, backwards};
-    struct crew_job job = {.item = exchange_item, .context = &e};
+    struct copy_pool_job job = {.item = exchange_item, .context = &e};
     const int64_t items = (cols + EXCHANGED_COLUMNS - 1) / EXCHANGED_COLUMNS;
     if (first >= last)
         return;
-    crew_do(&job, items, rows * cols * size >= HELPED_BYTES);
+    copy_pool_do(&job, items, rows * cols * size >= HELPED_BYTES);
 }
 
 /* ---- Columns ---- */
@@ -89,7 +89,7 @@ void exchange_columns_back(char *matrix, int64_t rows, int64_t cols, int64_t siz
                            const int64_t *pivots)
 {
     struct exchange e = {matrix, rows, cols, size, pivots, 0, cols, true};
-    struct crew_job job = {.item = exchange_in_rows, .context = &e};
+    struct copy_pool_job job = {.item = exchange_in_rows, .context = &e};
     const int64_t items = (rows * size + EXCHANGED_BYTES - 1) / EXCHANGED_BYTES;
-    crew_do(&job, items, rows * cols * size >= HELPED_BYTES);
+    copy_pool_do(&job, items, rows * cols * size >= HELPED_BYTES);
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Exchanges rows of a packed matrix of elements of `size` bytes: each of first .. last - 1, from 0,
- * with row pivots[] - 1, in this order or backwards. The crew helps. */
+ * with row pivots[] - 1, in this order or backwards. The copy pool helps. */
 void exchange_rows(char *matrix, int64_t rows, int64_t cols, int64_t size, const int64_t *pivots,
                    int64_t first, int64_t last, bool backwards);
 

@@ -1,6 +1,6 @@
 #include "matrix.h"
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "staged_chunk.h"
 
 int64_t pack_matrix_bytes(const struct lane_rectangle *r, int64_t packed_ld)
@@ -15,27 +15,27 @@ struct matrix_job {
     int64_t packed_ld, chunk_bytes;
     const char *packed;            /* what is unpacked */
     const struct gpu_cells *cells; /* by which it is digested */
-    struct pack_seen seen[CREW_ITEMS];
-    struct crew_job job;
+    struct pack_seen seen[COPY_POOL_ITEMS];
+    struct copy_pool_job job;
 };
 
-/* Has the crew do `count` items, and joins what they have seen, in their order. */
+/* Has the copy pool do `count` items, and joins what they have seen, in their order. */
 static void do_all(struct matrix_job *m, void (*item)(void *, int64_t), int64_t count)
 {
     int64_t taken = 0;
-    m->job = (struct crew_job){.item = item, .context = m};
-    crew_begin(&m->job, pack_matrix_bytes(&m->host, m->packed_ld) >= PACK_HELPED_BYTES);
+    m->job = (struct copy_pool_job){.item = item, .context = m};
+    copy_pool_begin(&m->job, pack_matrix_bytes(&m->host, m->packed_ld) >= PACK_HELPED_BYTES);
     while (taken < count) {
-        crew_open(&m->job, accel_min(count, taken + CREW_ITEMS));
-        crew_finish(&m->job, taken + 1);
-        for (const int64_t done = crew_done(&m->job); taken < done; taken++) {
-            const struct pack_seen *seen = &m->seen[taken % CREW_ITEMS];
+        copy_pool_open(&m->job, accel_min(count, taken + COPY_POOL_ITEMS));
+        copy_pool_finish(&m->job, taken + 1);
+        for (const int64_t done = copy_pool_done(&m->job); taken < done; taken++) {
+            const struct pack_seen *seen = &m->seen[taken % COPY_POOL_ITEMS];
             if (m->host.scan)
                 gpu_scan_add(m->host.scan, &seen->scan);
             pack_digest_add(&m->host, seen->digest);
         }
     }
-    crew_end(&m->job);
+    copy_pool_end(&m->job);
 }
 
 static void do_chunks(struct matrix_job *m, void (*item)(void *, int64_t))
@@ -60,7 +60,7 @@ static void read_chunk(const struct lane_rectangle *r, int64_t packed_ld, int64_
 static void digest_item(void *job, int64_t number)
 {
     struct matrix_job *m = job;
-    read_chunk(&m->host, m->packed_ld, m->chunk_bytes, number, &m->seen[number % CREW_ITEMS]);
+    read_chunk(&m->host, m->packed_ld, m->chunk_bytes, number, &m->seen[number % COPY_POOL_ITEMS]);
 }
 
 /* Digests a cell as the device's pipeline does that brings it down, in the chunks of that copy. */
@@ -70,7 +70,7 @@ static void digest_cell(void *job, int64_t number)
     const struct lane_rectangle cell = cells_at(&m->host, m->cells, number);
     const int64_t ld = pack_ld(cell.rows, cell.size), bytes = chunks_of_cell(&cell, ld),
                   chunks = pack_count(&cell, ld, bytes);
-    struct pack_seen *all = &m->seen[number % CREW_ITEMS], one;
+    struct pack_seen *all = &m->seen[number % COPY_POOL_ITEMS], one;
     *all = (struct pack_seen){.digest = {{0, 0}}};
     if (cell.scan)
         all->scan = gpu_scan_begin(cell.scan->is_double);
@@ -110,7 +110,7 @@ static void unpack_item(void *job, int64_t number)
     struct staged_chunk chunk = staged_chunk_at(&m->host, m->packed_ld, m->chunk_bytes, number);
     chunk.packed = (char *)m->packed + pack_offset(&chunk.chunk, &m->host, m->packed_ld);
     chunk.ld = m->packed_ld;
-    staged_chunk_do(&chunk, PACK_FROM_SLOT, 0, &m->seen[number % CREW_ITEMS]);
+    staged_chunk_do(&chunk, PACK_FROM_SLOT, 0, &m->seen[number % COPY_POOL_ITEMS]);
 }
 
 void pack_matrix_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld)

@@ -1,6 +1,6 @@
 /*
  * Whole matrices in host memory: digested as a device's copies would digest them, and unpacked. The
- * crew (base/thread/crew.h) helps.
+ * copy pool (base/thread/copy_pool.h) helps.
  */
 #ifndef ACCEL_PACK_MATRIX_H
 #define ACCEL_PACK_MATRIX_H

@@ -1,7 +1,7 @@
 /*
- * A chunk of a matrix on its way through a slot: the crew (base/thread/crew.h) packs it there, or
- * unpacks it from there, as a whole or in parts. A digest and a scan of the numbers are made in the
- * same pass; whoever takes the parts over in their order joins what they have seen.
+ * A chunk of a matrix on its way through a slot: the copy pool (base/thread/copy_pool.h) packs it
+ * there, or unpacks it from there, as a whole or in parts. A digest and a scan of the numbers are
+ * made in the same pass; whoever takes the parts over in their order joins what they have seen.
  */
 #ifndef ACCEL_STAGED_CHUNK_H
 #define ACCEL_STAGED_CHUNK_H

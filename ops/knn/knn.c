@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 
 enum { BYTES = sizeof(double) };
 
@@ -76,7 +76,7 @@ static struct accel_effort effort(const struct accel_call *call, bool device)
     const double distances = (double)size_of(call, KNN_TRAIN) * (double)size_of(call, KNN_TEST);
     struct accel_effort work = {.operations = flops(call)};
     if (device)
-        work.steps = waits_us + scan_us * distances / (1 + crew_size());
+        work.steps = waits_us + scan_us * distances / (1 + copy_pool_size());
     return work;
 }
 
@@ -140,16 +140,16 @@ static void scan_some(void *context, int64_t number)
     }
 }
 
-/* The crew helps where that takes longer than to wake it. */
+/* The copy pool helps where that takes longer than to wake it. */
 static enum gpu_status scan(struct scanning *s)
 {
-    const int64_t helped = 1 << 16, items = accel_min(CREW_ITEMS, s->count);
-    struct crew_job job = {.item = scan_some, .context = s};
+    const int64_t helped = 1 << 16, items = accel_min(COPY_POOL_ITEMS, s->count);
+    struct copy_pool_job job = {.item = scan_some, .context = s};
     s->each = (s->count + items - 1) / items;
-    crew_begin(&job, s->count * size_of(s->call, KNN_TRAIN) >= helped);
-    crew_open(&job, items);
-    crew_finish(&job, items);
-    crew_end(&job);
+    copy_pool_begin(&job, s->count * size_of(s->call, KNN_TRAIN) >= helped);
+    copy_pool_open(&job, items);
+    copy_pool_finish(&job, items);
+    copy_pool_end(&job);
     return atomic_load(&s->status);
 }
 

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "cpu_ref/svm.h"
 #include "gpu/device/work.h"
 #include "train.h"
@@ -127,8 +127,8 @@ static struct accel_effort effort_of_cpu(const struct accel_call *call)
                                      5 * (double)call->own.integer[SVM_ROWS] + summed(call)};
 }
 
-/* A step is a microsecond of the program's thread: it reads the support vectors, with the crew, and
- * sums; copies and waits. */
+/* A step is a microsecond of the program's thread: it reads the support vectors, with the copy
+ * pool, and sums; copies and waits. */
 static struct accel_effort effort_of_device(const struct accel_call *call)
 {
     const double bytes_in_us = 8e3, sum_us = 0.0015, waits_us = 20, zero_us = 0.002;
@@ -136,7 +136,7 @@ static struct accel_effort effort_of_device(const struct accel_call *call)
     const double bytes = (double)call->own.integer[SVM_STORED] *
                          (is_dense(call) ? sizeof(double) : sizeof(struct libsvm_node));
     return (struct accel_effort){.operations = flops(call),
-                                 .steps = bytes / bytes_in_us / (1 + crew_size()) +
+                                 .steps = bytes / bytes_in_us / (1 + copy_pool_size()) +
                                           sum_us * summed(call) + (double)put_us_of(call) +
                                           zero_us * zeros + waits_us};
 }

@@ -56,8 +56,8 @@ struct svm_content {
     struct libsvm_size size; /* as libsvm_measure() finds it, if all is well with the vectors */
 };
 
-/* Reads all support vectors, with the crew. length: of a vector, about. Returns GPU_UNSUPPORTED if
- * a vector has no pointer, or a dense one another length. */
+/* Reads all support vectors, with the copy pool. length: of a vector, about. Returns
+ * GPU_UNSUPPORTED if a vector has no pointer, or a dense one another length. */
 enum gpu_status svm_content_of(const struct svm_view *view, double length,
                                struct svm_content *content);
 

@@ -1,11 +1,11 @@
 /* What support vectors contain, as a digest of 128 bits: XXH3 of all indices and values, which the
- * crew reads in parts. */
+ * copy pool reads in parts. */
 #include <stdlib.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "predict.h"
 
 /* A part is so large that a thread is busy with it for longer than it takes to call one; less is
@@ -107,13 +107,13 @@ static void read_part(void *context, int64_t number)
 
 static void read_all(struct reading *reading, double bytes)
 {
-    struct crew_job job = {.item = read_part, .context = reading};
-    crew_begin(&job, reading->count > 1 && bytes >= HELPED_BYTES);
-    for (int64_t done = 0; done < reading->count; done = crew_done(&job)) {
-        crew_open(&job, accel_min(reading->count, done + CREW_ITEMS));
-        crew_finish(&job, done + 1);
+    struct copy_pool_job job = {.item = read_part, .context = reading};
+    copy_pool_begin(&job, reading->count > 1 && bytes >= HELPED_BYTES);
+    for (int64_t done = 0; done < reading->count; done = copy_pool_done(&job)) {
+        copy_pool_open(&job, accel_min(reading->count, done + COPY_POOL_ITEMS));
+        copy_pool_finish(&job, done + 1);
     }
-    crew_end(&job);
+    copy_pool_end(&job);
 }
 
 /* Puts the parts together. The rows of a part depend on what the first call saw of the model, so

@@ -7,7 +7,7 @@ ARM64_MAKE  = $(MAKE) BUILD=$(ARM64) CROSS=aarch64-linux-gnu- CPPFLAGS=--sysroot
 ARM64_TESTS    := tests/ops/test_toy.py tests/arm64/test_calls.py tests/programs/test_numpy.py tests/programs/test_octave.py tests/programs/test_r.py
 # What these run.
 ARM64_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 fp_state fp_modes put_model steps) $(LACKING)
-# Those that take long under qemu are left out (crew, gpu, schedule, smo, staging ...), and
+# Those that take long under qemu are left out (copy pool, gpu, schedule, smo, staging ...), and
 # test_pack.c, which counts calls of libc that a compiler for AArch64 puts in for short loops.
 ARM64_UNIT := $(addprefix tests/,base/test_ranks.c base/test_text.c cpu_ref/test_linear_judge.c cpu_ref/test_svm_judge.c cpu_ref/test_verify.c \
     dispatch/test_calibration.c dispatch/test_decide.c dispatch/test_model.c dispatch/test_settings.c gpu/test_choose.c gpu/test_lane.c gpu/test_nominal.c gpu/test_pool.c \

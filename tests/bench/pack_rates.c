@@ -1,7 +1,7 @@
 /*
  * How fast a slot is packed and unpacked: prints for each shape its name, the direction, and the
  * time of one byte over that of contiguous memory, taken in turns with it, a line for each pair.
- * And the same for a large matrix that the crew packs and unpacks, over the time that the same
+ * And the same for a large matrix that the copy pool packs and unpacks, over the time that the same
  * threads need for memcpy().
  */
 #define _GNU_SOURCE /* CPU_SET() */
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "gpu/pack/pack.h"
 
 enum { SLOT_BYTES = 1 << 20, SLOTS = 32, HOST_BYTES = 6 * SLOT_BYTES, PAIRS = 61, REPEATS = 24 };
@@ -80,18 +80,18 @@ static void copy_chunk(void *context, int64_t number)
 }
 
 /* Nanoseconds. */
-static double crew_time(struct transfer *t)
+static double copy_pool_time(struct transfer *t)
 {
-    struct crew_job job = {.item = t->plain ? copy_plainly : copy_chunk, .context = t};
+    struct copy_pool_job job = {.item = t->plain ? copy_plainly : copy_chunk, .context = t};
     const int64_t count =
         t->plain ? LARGE_BYTES / SLOT_BYTES : pack_count(&t->r, t->r.rows, SLOT_BYTES);
     double start = now_ns();
-    crew_begin(&job, true);
-    for (int64_t done = 0; done < count; done = crew_done(&job)) {
-        crew_open(&job, done + SLOTS < count ? done + SLOTS : count);
-        crew_finish(&job, done + 1);
+    copy_pool_begin(&job, true);
+    for (int64_t done = 0; done < count; done = copy_pool_done(&job)) {
+        copy_pool_open(&job, done + SLOTS < count ? done + SLOTS : count);
+        copy_pool_finish(&job, done + 1);
     }
-    crew_end(&job);
+    copy_pool_end(&job);
     return now_ns() - start;
 }
 
@@ -122,7 +122,7 @@ static bool use_cpus(const cpu_set_t *all, int count)
 }
 
 /* Over memcpy() of as many lines by the same threads. */
-static void time_crew(int threads, char *host, char *slots)
+static void time_copy_pool(int threads, char *host, char *slots)
 {
     const struct {
         int64_t rows, ld;
@@ -145,15 +145,15 @@ static void time_crew(int threads, char *host, char *slots)
                                  shapes[i].ld, DOUBLE);
                 t.r.streamed = !up;
                 plain.up = up;
-                double shape = crew_time(&t) / bytes_of_lines(&t.r),
-                       base = crew_time(&plain) / LARGE_BYTES;
+                double shape = copy_pool_time(&t) / bytes_of_lines(&t.r),
+                       base = copy_pool_time(&plain) / LARGE_BYTES;
                 if (pair >= 0)
                     printf("%d/%d/%d %s %.4f\n", threads, (int)shapes[i].rows, (int)shapes[i].ld,
                            up ? "up" : "down", shape / base);
             }
 }
 
-static void time_crews(void)
+static void time_copy_pools(void)
 {
     char *host = memory(LARGE_BYTES), *slots = memory(SLOTS * SLOT_BYTES);
     cpu_set_t all;
@@ -161,7 +161,7 @@ static void time_crews(void)
         exit(1);
     for (int threads = 1; threads <= 4; threads *= 2)
         if (use_cpus(&all, threads))
-            time_crew(threads, host, slots);
+            time_copy_pool(threads, host, slots);
     free(host);
     free(slots);
 }
@@ -193,6 +193,6 @@ int main(void)
             }
     free(host);
     free(packed);
-    time_crews();
+    time_copy_pools();
     return 0;
 }

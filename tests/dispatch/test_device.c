@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "dispatch/cost/curves.h"
 #include "dispatch/cost/split.h"
 #include "dispatch/decide.h"
@@ -273,7 +273,7 @@ static void a_call_is_looked_at_once(void **state)
 /* Calls that pay only if all threads copy must start a device. */
 static void an_untried_device_copies_by_all_threads(void **state)
 {
-    const double threads_gbps = split_host_gbps(1 + crew_size());
+    const double threads_gbps = split_host_gbps(1 + copy_pool_size());
     const struct cost_curves *const untried = curves_of_device(NULL);
     (void)state;
     assert_true(untried->up_gbps >= fmin(threads_gbps, NOMINAL_LINK_GBPS));

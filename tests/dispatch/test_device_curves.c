@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "dispatch/cost/calibration_file.h"
 #include "dispatch/cost/curves.h"
 #include "dispatch/cost/split.h"
@@ -101,7 +101,7 @@ static void by_its_attributes(void **state)
     assert_true(p && p->one_memory && p->up_gbps == 0.25 && p->down_gbps == 0.25);
     gpu.info.nominal.link_gbps = 1e9;
     p = cost_curves_of(&gpu);
-    assert_true(p && p->up_gbps == split_host_gbps(1 + crew_size()));
+    assert_true(p && p->up_gbps == split_host_gbps(1 + copy_pool_size()));
 }
 
 /* The list says what the kernels of a known GPU reach; what its copies do is the machine's. */

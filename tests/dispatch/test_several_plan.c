@@ -50,7 +50,7 @@ void __wrap_split_cache_make(struct split *split, const struct accel_call *call,
 void __wrap_factorisation_make(struct split *split, struct panels_shared *shared,
                                const struct accel_call *call, const struct split_device *device,
                                int count, double host_gbps);
-int __wrap_crew_size(void);
+int __wrap_copy_pool_size(void);
 bool __wrap_quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes);
 struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES]);
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
@@ -98,7 +98,7 @@ void __wrap_factorisation_make(struct split *split, struct panels_shared *shared
     divide(split, device, count, host_gbps);
 }
 
-int __wrap_crew_size(void)
+int __wrap_copy_pool_size(void)
 {
     return helpers;
 }

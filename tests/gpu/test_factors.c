@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "tests/lib/level3.h"
 
 /* Each test has a shape of its own: what has been seen at an address is not forgotten. A has
@@ -31,7 +31,7 @@ static int64_t bytes_of(const struct level3 *l, int operand)
 static void a_rate_is_nominal_at_first(void **state)
 {
     (void)state;
-    assert_true(gpu_digest_gbps() > 0 && gpu_digest_gbps() <= 12.0 * (1 + crew_size()));
+    assert_true(gpu_digest_gbps() > 0 && gpu_digest_gbps() <= 12.0 * (1 + copy_pool_size()));
     assert_true(gpu_scan_gbps() > gpu_digest_gbps());
 }
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "cpu_ref/judge.h"
 #include "gpu/cuda/api/cuda_api.h"
 #include "gpu/cuda/device.h"
@@ -139,7 +139,7 @@ static void the_first_chunk_goes_up_in_parts(void **state)
     struct product p;
     int attempts = 0;
     (void)state;
-    if (crew_size() == 0) {
+    if (copy_pool_size() == 0) {
         print_message("skipped: this process has one CPU, and nobody to help\n");
         skip();
     }

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "gpu/pack/matrix.h"
 #include "gpu/cuda/device.h"
 #include "tests/lib/devices.h"
@@ -487,12 +487,12 @@ void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk
         usleep(100);
     __real_pack_to_host(r, chunk, packed, packed_ld);
 }
-void __real_crew_attend(struct crew_job *job, int64_t done);
-void __wrap_crew_attend(struct crew_job *job, int64_t done);
-void __wrap_crew_attend(struct crew_job *job, int64_t done)
+void __real_copy_pool_attend(struct copy_pool_job *job, int64_t done);
+void __wrap_copy_pool_attend(struct copy_pool_job *job, int64_t done);
+void __wrap_copy_pool_attend(struct copy_pool_job *job, int64_t done)
 {
     atomic_store(&is_held, false);
-    __real_crew_attend(job, done);
+    __real_copy_pool_attend(job, done);
 }
 
 static CUresult arrive_first(CUevent event)

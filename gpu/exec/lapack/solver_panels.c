@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "base/memory/host_memory.h"
 #include "base/memory/kept_block.h"
 #include "base/memory/populate.h"
@@ -133,7 +133,8 @@ static void begin_pages(const struct panel_run *r, struct populate *pages,
 {
     const struct panels_call *call = &r->job->call;
     const bool large = call->m * call->n * call->size >= POPULATED_BYTES;
-    const int threads = large ? (int)accel_min(3, crew_size() / 3) : 0, count = r->panels.count;
+    const int threads = large ? (int)accel_min(3, copy_pool_size() / 3) : 0,
+              count = r->panels.count;
     for (int i = 0; i < count; i++) {
         const struct lane_rectangle to = panel_copies_result(r, (i + 1) % count);
         runs[i] = (struct populate_runs){to.host, to.rows * to.size, to.ld * to.size, to.cols};

@@ -13,7 +13,7 @@
 
 #include "ops/svm/predict.h"
 
-/* Of several parts, which the crew shares. */
+/* Of several parts, which the copy pool shares. */
 enum { VECTORS = 3000, FEATURES = 40, CHANGES = 2000 };
 
 struct data {

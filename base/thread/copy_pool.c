@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "crew.h"
+#include "copy_pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
  * looks for more items of its job for so long, and the calling thread for the end of an item. */
 #define AWAKE_MS 0.05
 
-/* With so many threads, the calling one has better things to do than items (crew_attend()): it
+/* With so many threads, the calling one has better things to do than items (copy_pool_attend()): it
  * looks for so long, and after a while in vain it does items nevertheless. */
 enum { ENOUGH = 4 };
 #define LOOK_MS    0.005
@@ -45,7 +45,7 @@ FORKS_LOCK(lock);
 static pthread_cond_t calls_come;
 static bool made; /* calls_come, before the first thread starts */
 static pthread_cond_t workers_leave = PTHREAD_COND_INITIALIZER;
-static struct crew_job *jobs[JOBS_MAX]; /* NULL: no job */
+static struct copy_pool_job *jobs[JOBS_MAX]; /* NULL: no job */
 static int turn, calls; /* calls: for threads that sleep, which these have not seen yet */
 static atomic_int job_count, threads, allowed; /* allowed: to be at work, by the last look */
 /* Threads without work, asleep or about to; those at a job, and of these the ones that look for
@@ -62,7 +62,7 @@ typedef cpu_set_t cpu_mask[8];
 static cpu_mask mask; /* of the threads */
 static int masks;     /* how often it has changed; with the lock */
 
-void crew_share(int with)
+void copy_pool_share(int with)
 {
     atomic_store(&processes, with);
 }
@@ -79,7 +79,7 @@ static void pause_a_moment(void)
 /* ---- Items: without a lock ---- */
 
 /* Returns the number of an open item that nobody has begun, or -1. */
-static int64_t claim(struct crew_job *job)
+static int64_t claim(struct copy_pool_job *job)
 {
     int64_t number = atomic_load(&job->claimed);
     while (number < atomic_load(&job->open))
@@ -88,15 +88,15 @@ static int64_t claim(struct crew_job *job)
     return -1;
 }
 
-static bool has_items(const struct crew_job *job)
+static bool has_items(const struct copy_pool_job *job)
 {
     return atomic_load(&job->claimed) < atomic_load(&job->open);
 }
 
-static void do_item(struct crew_job *job, int64_t number)
+static void do_item(struct copy_pool_job *job, int64_t number)
 {
     job->item(job->context, number);
-    atomic_store(&job->finished[number % CREW_ITEMS], true);
+    atomic_store(&job->finished[number % COPY_POOL_ITEMS], true);
     /* The calling thread says that it waits before it looks for the last time. */
     if (atomic_load(&job->waiting)) {
         pthread_mutex_lock(&lock);
@@ -105,11 +105,11 @@ static void do_item(struct crew_job *job, int64_t number)
     }
 }
 
-int64_t crew_done(struct crew_job *job)
+int64_t copy_pool_done(struct copy_pool_job *job)
 {
     atomic_bool *next;
     /* In one order with `waiting`: who says that it waits looks behind that. */
-    while (atomic_load(next = &job->finished[job->done % CREW_ITEMS])) {
+    while (atomic_load(next = &job->finished[job->done % COPY_POOL_ITEMS])) {
         atomic_store_explicit(next, false, memory_order_relaxed);
         job->done++;
     }
@@ -135,12 +135,12 @@ static int left_to_allow(void)
 
 /* Returns a job with an item for one more thread, and counts that thread among its workers; or
  * NULL. */
-static struct crew_job *join_job(void)
+static struct copy_pool_job *join_job(void)
 {
     if (job_count == 0 || busy + job_count >= cpus || left_to_allow() == 0)
         return NULL;
     for (int i = 0; i < JOBS_MAX; i++) {
-        struct crew_job *job = jobs[(turn + i) % JOBS_MAX];
+        struct copy_pool_job *job = jobs[(turn + i) % JOBS_MAX];
         if (job && has_items(job)) {
             turn = (turn + i + 1) % JOBS_MAX;
             busy++;
@@ -152,7 +152,7 @@ static struct crew_job *join_job(void)
 }
 
 /* Takes no lock while nobody waits for it. The job may be gone behind this. */
-static void leave_job(struct crew_job *job)
+static void leave_job(struct copy_pool_job *job)
 {
     busy--;
     if (--job->workers == 0 && enders > 0) {
@@ -234,7 +234,7 @@ static bool may_go_on(struct done *done)
 
 /* Looks for more items of a job for a moment. Others may have jobs, too, then all share the threads
  * in turn. */
-static bool more_come(const struct crew_job *job)
+static bool more_come(const struct copy_pool_job *job)
 {
     const double until = accel_now_ms() + AWAKE_MS;
     bool found = has_items(job);
@@ -250,7 +250,7 @@ static bool more_come(const struct crew_job *job)
 }
 
 /* Does items until there are none, or others want a thread, too. */
-static void work(struct crew_job *job, struct done *done)
+static void work(struct copy_pool_job *job, struct done *done)
 {
     double begun = accel_now_ms();
     int64_t number;
@@ -286,10 +286,10 @@ static void *run_thread(void *unused)
         if (bound != masks)
             sched_setaffinity(0, sizeof mask, mask);
         bound = masks;
-        /* Counted before it looks for the last time, as crew_open() looks for it behind the
+        /* Counted before it looks for the last time, as copy_pool_open() looks for it behind the
          * opening. */
         idle++;
-        struct crew_job *job = join_job();
+        struct copy_pool_job *job = join_job();
         if (!job)
             called = wait_for_call();
         idle--;
@@ -343,14 +343,15 @@ static void start_threads(void)
         timed_condition(&calls_come);
     made = true;
     read_cpus();
-    const int most = cpus - 1 < CREW_MOST ? cpus - 1 : CREW_MOST;
+    const int most = cpus - 1 < COPY_POOL_MOST ? cpus - 1 : COPY_POOL_MOST;
     if (give_way.most != most)
         give_way_start(&give_way, most);
-    while (threads < CREW_MOST && threads < cpus - 1 && quiet_thread(run_thread, NULL, STACK_BYTES))
+    while (threads < COPY_POOL_MOST && threads < cpus - 1 &&
+           quiet_thread(run_thread, NULL, STACK_BYTES))
         threads++;
 }
 
-int crew_size(void)
+int copy_pool_size(void)
 {
     if (cpus == 0) {
         pthread_mutex_lock(&lock);
@@ -359,13 +360,13 @@ int crew_size(void)
         pthread_mutex_unlock(&lock);
     }
     const int most = cpus - 1;
-    return most < 0 ? 0 : most < CREW_MOST ? most : CREW_MOST;
+    return most < 0 ? 0 : most < COPY_POOL_MOST ? most : COPY_POOL_MOST;
 }
 
 /* ---- Jobs ---- */
 
 /* Returns whether there was a place. */
-static bool add_job(struct crew_job *job)
+static bool add_job(struct copy_pool_job *job)
 {
     for (int i = 0; i < JOBS_MAX; i++)
         if (!jobs[i]) {
@@ -376,7 +377,7 @@ static bool add_job(struct crew_job *job)
     return false;
 }
 
-static void remove_job(const struct crew_job *job)
+static void remove_job(const struct copy_pool_job *job)
 {
     for (int i = 0; i < JOBS_MAX; i++)
         if (jobs[i] == job) {
@@ -385,7 +386,7 @@ static void remove_job(const struct crew_job *job)
         }
 }
 
-int crew_begin(struct crew_job *job, bool helped)
+int copy_pool_begin(struct copy_pool_job *job, bool helped)
 {
     sigset_t signals;
     pthread_cond_init(&job->news, NULL);
@@ -404,7 +405,7 @@ int crew_begin(struct crew_job *job, bool helped)
     return job->helpers;
 }
 
-int crew_allowed(void)
+int copy_pool_allowed(void)
 {
     pthread_mutex_lock(&lock);
     const int most = look_allowed();
@@ -413,7 +414,7 @@ int crew_allowed(void)
 }
 
 /* Calls threads that sleep, as far as those that are awake are too few, or have other jobs. */
-static void call_threads(const struct crew_job *job)
+static void call_threads(const struct copy_pool_job *job)
 {
     const int awake = job_count == 1 ? looking : 0;
     int called = 0;
@@ -426,14 +427,14 @@ static void call_threads(const struct crew_job *job)
         pthread_cond_signal(&calls_come);
 }
 
-void crew_open(struct crew_job *job, int64_t open)
+void copy_pool_open(struct copy_pool_job *job, int64_t open)
 {
     atomic_store(&job->open, open);
     if (job->helpers > 0 && idle > 0)
         call_threads(job);
 }
 
-bool crew_help(struct crew_job *job)
+bool copy_pool_help(struct copy_pool_job *job)
 {
     const int64_t number = claim(job);
     if (number >= 0)
@@ -442,10 +443,10 @@ bool crew_help(struct crew_job *job)
 }
 
 /* Looks for a moment whether the first `done` items are done. */
-static bool look_for(struct crew_job *job, int64_t done, double ms)
+static bool look_for(struct copy_pool_job *job, int64_t done, double ms)
 {
     const double until = accel_now_ms() + ms;
-    while (crew_done(job) < done) {
+    while (copy_pool_done(job) < done) {
         if (accel_now_ms() >= until)
             return false;
         for (int i = 0; i < 16; i++)
@@ -454,15 +455,15 @@ static bool look_for(struct crew_job *job, int64_t done, double ms)
     return true;
 }
 
-void crew_finish(struct crew_job *job, int64_t done)
+void copy_pool_finish(struct copy_pool_job *job, int64_t done)
 {
-    while (crew_done(job) < done && crew_help(job))
+    while (copy_pool_done(job) < done && copy_pool_help(job))
         continue;
     if (look_for(job, done, AWAKE_MS))
         return;
     pthread_mutex_lock(&lock);
     atomic_store(&job->waiting, true);
-    while (crew_done(job) < done)
+    while (copy_pool_done(job) < done)
         pthread_cond_wait(&job->news, &lock);
     atomic_store(&job->waiting, false);
     pthread_mutex_unlock(&lock);
@@ -475,7 +476,7 @@ static bool many_help(void)
     return (may < by_cpus ? may : by_cpus) >= ENOUGH * job_count;
 }
 
-void crew_attend(struct crew_job *job, int64_t done)
+void copy_pool_attend(struct copy_pool_job *job, int64_t done)
 {
     if (job->helpers > 0 && many_help()) {
         const double begun = accel_now_ms();
@@ -489,12 +490,12 @@ void crew_attend(struct crew_job *job, int64_t done)
         if (begun - job->looked_ms < IN_VAIN_MS && atomic_load(&job->claimed) > job->done)
             return;
     }
-    if (!crew_help(job))
-        crew_finish(job, done);
+    if (!copy_pool_help(job))
+        copy_pool_finish(job, done);
     job->looked_ms = 0;
 }
 
-static void await_workers(struct crew_job *job)
+static void await_workers(struct copy_pool_job *job)
 {
     enders++;
     pthread_mutex_lock(&lock);
@@ -504,7 +505,7 @@ static void await_workers(struct crew_job *job)
     enders--;
 }
 
-void crew_end(struct crew_job *job)
+void copy_pool_end(struct copy_pool_job *job)
 {
     if (job->helpers > 0) {
         atomic_store(&job->open, -1);
@@ -544,12 +545,12 @@ static void forget_all(void)
 }
 FORKS_CHILD(forget_all);
 
-void crew_do(struct crew_job *job, int64_t items, bool helped)
+void copy_pool_do(struct copy_pool_job *job, int64_t items, bool helped)
 {
-    crew_begin(job, helped);
-    for (int64_t done = 0; done < items; done = crew_done(job)) {
-        crew_open(job, items - done < CREW_ITEMS ? items : done + CREW_ITEMS);
-        crew_finish(job, done + 1);
+    copy_pool_begin(job, helped);
+    for (int64_t done = 0; done < items; done = copy_pool_done(job)) {
+        copy_pool_open(job, items - done < COPY_POOL_ITEMS ? items : done + COPY_POOL_ITEMS);
+        copy_pool_finish(job, done + 1);
     }
-    crew_end(job);
+    copy_pool_end(job);
 }

@@ -1,7 +1,7 @@
 /*
- * The crew: every item of every job is done once, whatever the number of threads; they come and go
- * as they must; and the program's signals are not theirs. Each test runs in the child of a fork,
- * which begins without threads.
+ * The copy pool: every item of every job is done once, whatever the number of threads; they come
+ * and go as they must; and the program's signals are not theirs. Each test runs in the child of a
+ * fork, which begins without threads.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/thread/crew.h"
+#include "base/thread/copy_pool.h"
 #include "base/thread/forks.h"
 #include "tests/lib/in_child.h"
 #include "tests/lib/set_back.h"
@@ -57,17 +57,17 @@ static void do_item(void *context, int64_t number)
 /* Opens items as long as there is room, as a copy does. Returns how many threads could help. */
 static int run(struct work *work, bool helped)
 {
-    struct crew_job job = {.item = do_item, .context = work};
+    struct copy_pool_job job = {.item = do_item, .context = work};
     work->caller = pthread_self();
-    int helpers = crew_begin(&job, helped);
-    for (int64_t done = 0; done < ITEMS; done = crew_done(&job)) {
+    int helpers = copy_pool_begin(&job, helped);
+    for (int64_t done = 0; done < ITEMS; done = copy_pool_done(&job)) {
         for (int64_t i = 0; i < done; i++)
             must(work->done[i] == 1);
-        crew_open(&job, done + CREW_ITEMS < ITEMS ? done + CREW_ITEMS : ITEMS);
-        if (!crew_help(&job))
-            crew_finish(&job, done + 1);
+        copy_pool_open(&job, done + COPY_POOL_ITEMS < ITEMS ? done + COPY_POOL_ITEMS : ITEMS);
+        if (!copy_pool_help(&job))
+            copy_pool_finish(&job, done + 1);
     }
-    crew_end(&job);
+    copy_pool_end(&job);
     return helpers;
 }
 
@@ -89,7 +89,7 @@ static int expected;
 static void do_jobs(void)
 {
     const time_t start = time(NULL) - 1;
-    must(crew_size() == (cpus > CREW_MOST ? CREW_MOST : cpus - 1) && attempts == 0);
+    must(copy_pool_size() == (cpus > COPY_POOL_MOST ? COPY_POOL_MOST : cpus - 1) && attempts == 0);
     for (int i = 0; i < 300; i++) {
         struct work work = {.shared = expected > 0 && i % 100 == 0};
         must(run(&work, true) == expected);
@@ -103,7 +103,7 @@ static void every_item_is_done_once(void **state)
 {
     (void)state;
     for (int helpers = 0; helpers <= 9; helpers += helpers < 3 ? 1 : 2) {
-        expected = helpers < CREW_MOST ? helpers : CREW_MOST;
+        expected = helpers < COPY_POOL_MOST ? helpers : COPY_POOL_MOST;
         in_child(do_jobs, helpers + 1, 100);
         in_child(do_jobs, 64, expected); /* no more can be started */
     }
@@ -126,8 +126,8 @@ static void small_jobs_start_no_thread(void **state)
 static void share(void)
 {
     struct work work = {0};
-    crew_share(1 << 20);
-    must(crew_size() == 0);
+    copy_pool_share(1 << 20);
+    must(copy_pool_size() == 0);
     must(run(&work, true) == 0);
     check(&work);
 }
@@ -149,7 +149,7 @@ static void *call(void *unused)
     return NULL;
 }
 
-enum { CALLERS = 20 }; /* more than the crew has places for */
+enum { CALLERS = 20 }; /* more than the copy pool has places for */
 
 static void call_at_once(void)
 {
@@ -167,7 +167,7 @@ static void callers_share_the_threads(void **state)
     in_child(call_at_once, 64, 100);
 }
 
-/* Of the crew's threads. */
+/* Of the copy pool's threads. */
 static atomic_int at_work, most_at_work;
 
 static void count_threads(void *context, int64_t number)
@@ -183,18 +183,18 @@ static void count_beside_callers(void)
 {
     const struct timespec pause = {0, 1000000};
     struct work work[2] = {{.pause_us = 500}, {.pause_us = 500}};
-    struct crew_job job[2] = {{.item = count_threads, .context = &work[0]},
-                              {.item = count_threads, .context = &work[1]}};
+    struct copy_pool_job job[2] = {{.item = count_threads, .context = &work[0]},
+                                   {.item = count_threads, .context = &work[1]}};
     for (int i = 0; i < 2; i++) {
         work[i].caller = pthread_self();
-        must(crew_begin(&job[i], true) == 3);
+        must(copy_pool_begin(&job[i], true) == 3);
     }
     for (int i = 0; i < 2; i++)
-        crew_open(&job[i], CREW_ITEMS);
-    while (crew_done(&job[0]) < CREW_ITEMS || crew_done(&job[1]) < CREW_ITEMS)
+        copy_pool_open(&job[i], COPY_POOL_ITEMS);
+    while (copy_pool_done(&job[0]) < COPY_POOL_ITEMS || copy_pool_done(&job[1]) < COPY_POOL_ITEMS)
         nanosleep(&pause, NULL);
-    crew_end(&job[1]);
-    crew_end(&job[0]);
+    copy_pool_end(&job[1]);
+    copy_pool_end(&job[0]);
     must(most_at_work <= 2);
 }
 
@@ -246,16 +246,16 @@ static bool run_until(bool (*wanted)(int allowed))
 {
     for (const time_t start = time(NULL); time(NULL) < start + 200;) {
         struct work work = {.caller = pthread_self()};
-        struct crew_job job = {.item = work_on_first_cpu, .context = &work};
-        crew_begin(&job, true);
-        for (int64_t done = 0; done < ITEMS; done = crew_done(&job)) {
-            crew_open(&job, done + CREW_ITEMS < ITEMS ? done + CREW_ITEMS : ITEMS);
-            if (!crew_help(&job))
-                crew_finish(&job, done + 1);
+        struct copy_pool_job job = {.item = work_on_first_cpu, .context = &work};
+        copy_pool_begin(&job, true);
+        for (int64_t done = 0; done < ITEMS; done = copy_pool_done(&job)) {
+            copy_pool_open(&job, done + COPY_POOL_ITEMS < ITEMS ? done + COPY_POOL_ITEMS : ITEMS);
+            if (!copy_pool_help(&job))
+                copy_pool_finish(&job, done + 1);
         }
-        crew_end(&job);
+        copy_pool_end(&job);
         check(&work);
-        if (wanted(crew_allowed()))
+        if (wanted(copy_pool_allowed()))
             return true;
     }
     return false;
@@ -340,11 +340,11 @@ static void change_cpus(void)
     must(run(&first, true) == 3);
     cpus = 2;
     for (int i = 0; rebound == 0 && i < 1000; i++) {
-        struct crew_job job = {.item = note_bound, .context = &later};
-        crew_begin(&job, true);
-        crew_open(&job, CREW_ITEMS);
+        struct copy_pool_job job = {.item = note_bound, .context = &later};
+        copy_pool_begin(&job, true);
+        copy_pool_open(&job, COPY_POOL_ITEMS);
         nanosleep(&pause, NULL);
-        crew_end(&job);
+        copy_pool_end(&job);
     }
     must(rebound > 0 && threads_now() > 0);
 }
@@ -408,14 +408,14 @@ static void send_signal(void *context, int64_t number)
 static void signal_beside_job(void)
 {
     struct work work = {.pause_us = 100};
-    struct crew_job job = {.item = send_signal, .context = &work};
+    struct copy_pool_job job = {.item = send_signal, .context = &work};
     program = work.caller = pthread_self();
     signal(SIGUSR1, take);
-    must(crew_begin(&job, true) == 3);
-    crew_open(&job, CREW_ITEMS);
-    crew_finish(&job, CREW_ITEMS);
+    must(copy_pool_begin(&job, true) == 3);
+    copy_pool_open(&job, COPY_POOL_ITEMS);
+    copy_pool_finish(&job, COPY_POOL_ITEMS);
     must(signals_taken == 0);
-    crew_end(&job);
+    copy_pool_end(&job);
     must(signals_taken == 1);
 }
 
@@ -447,16 +447,16 @@ static void fault_in_item(void)
 {
     const struct sigaction action = {.sa_sigaction = give_access, .sa_flags = SA_SIGINFO};
     struct work work = {.pause_us = 1000, .shared = true};
-    struct crew_job job = {.item = touch, .context = &work};
+    struct copy_pool_job job = {.item = touch, .context = &work};
     page_bytes = sysconf(_SC_PAGESIZE);
     pages = mmap(NULL, 2 * (size_t)page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     must(pages != MAP_FAILED);
     work.caller = pthread_self();
     must(sigaction(SIGSEGV, &action, NULL) == 0);
-    must(crew_begin(&job, true) == 3);
-    crew_open(&job, CREW_ITEMS);
-    crew_finish(&job, CREW_ITEMS);
-    crew_end(&job);
+    must(copy_pool_begin(&job, true) == 3);
+    copy_pool_open(&job, COPY_POOL_ITEMS);
+    copy_pool_finish(&job, COPY_POOL_ITEMS);
+    copy_pool_end(&job);
     must(pages[0] == 1 && pages[page_bytes] == 1);
 }
 
@@ -470,14 +470,14 @@ static void open_and_end(void)
 {
     const struct timespec pause = {0, 1000000};
     struct work work = {.pause_us = 5000};
-    struct crew_job job = {.item = count_threads, .context = &work};
+    struct copy_pool_job job = {.item = count_threads, .context = &work};
     int done = 0;
     work.caller = pthread_self();
-    crew_begin(&job, true);
-    crew_open(&job, CREW_ITEMS);
-    while (at_work == 0 && crew_done(&job) == 0)
+    copy_pool_begin(&job, true);
+    copy_pool_open(&job, COPY_POOL_ITEMS);
+    while (at_work == 0 && copy_pool_done(&job) == 0)
         nanosleep(&pause, NULL);
-    crew_end(&job);
+    copy_pool_end(&job);
     must(at_work == 0);
     for (int i = 0; i < ITEMS; i++)
         done += work.done[i];

@@ -5,13 +5,13 @@
  * no signal of the program's except those of their own faults: a handler of the program's may
  * provide pages when they are touched. A fork's child starts with none.
  *
- * All callers share the threads in turn. There are at most CREW_MOST. With the calling thread they
- * are no more than the CPUs that the process may use, and no more than its share of the machine's
- * CPUs among the MPI ranks there. Fewer help, or none, while others compute on these CPUs
+ * All callers share the threads in turn. There are at most COPY_POOL_MOST. With the calling thread
+ * they are no more than the CPUs that the process may use, and no more than its share of the
+ * machine's CPUs among the MPI ranks there. Fewer help, or none, while others compute on these CPUs
  * (give_way.h). If no thread can be started, the calling thread does all items.
  */
-#ifndef ACCEL_CREW_H
-#define ACCEL_CREW_H
+#ifndef ACCEL_COPY_POOL_H
+#define ACCEL_COPY_POOL_H
 
 #include <pthread.h>
 #include <signal.h>
@@ -21,64 +21,64 @@
 
 /* On an H100's host with 16 CPUs, calls took as long with 11 and 15 threads as with 13
  * (docs/measurements). */
-enum { CREW_MOST = 13, CREW_ITEMS = 128 };
+enum { COPY_POOL_MOST = 13, COPY_POOL_ITEMS = 128 };
 
 /* The work of one calling thread. */
-struct crew_job {
+struct copy_pool_job {
     /* Does an item. Several threads call it at once, for different items. */
     void (*item)(void *context, int64_t number);
     void *context;
-    /* For crew.c alone. Items below `open` may be begun, those below `claimed` have been begun,
-     * those below `done` are done, as far as the calling thread has looked. finished[i %
-     * CREW_ITEMS]: item i, from `done` on, is done. */
+    /* For copy_pool.c alone. Items below `open` may be begun, those below `claimed` have been
+     * begun, those below `done` are done, as far as the calling thread has looked. finished[i %
+     * COPY_POOL_ITEMS]: item i, from `done` on, is done. */
     _Atomic int64_t open, claimed;
     int64_t done;
-    atomic_bool finished[CREW_ITEMS];
+    atomic_bool finished[COPY_POOL_ITEMS];
     atomic_bool waiting; /* the calling thread sleeps until more are done */
     atomic_int workers;  /* threads that are at it */
     int helpers;         /* that may help, as it began; 0: nobody */
-    double looked_ms;    /* since when crew_attend() has looked in vain; 0: it has not */
+    double looked_ms;    /* since when copy_pool_attend() has looked in vain; 0: it has not */
     pthread_cond_t news;
     sigset_t before;
 };
 
 /* Sets the number of processes that share this machine's CPUs: MPI ranks. 1 without a call. */
-void crew_share(int processes);
+void copy_pool_share(int processes);
 
 /* Returns how many threads could help now, as far as CPUs go. Cheap. */
-int crew_size(void);
+int copy_pool_size(void);
 
 /* Returns how many threads may help at the moment, so that they do not take CPUs from the program's
  * own. */
-int crew_allowed(void);
+int copy_pool_allowed(void);
 
-/* Begin and end a job. The caller has set `item` and `context`; no item is open yet. crew_begin()
- * returns how many threads may help; if some do, the calling thread gets no signals until
- * crew_end(), except those of its own faults: a handler must not leave while others work on the
- * program's memory. crew_end() waits until no thread works on the job, and leaves open items undone
- * that none has begun. */
-int crew_begin(struct crew_job *job, bool helped);
-void crew_end(struct crew_job *job);
+/* Begin and end a job. The caller has set `item` and `context`; no item is open yet.
+ * copy_pool_begin() returns how many threads may help; if some do, the calling thread gets no
+ * signals until copy_pool_end(), except those of its own faults: a handler must not leave while
+ * others work on the program's memory. copy_pool_end() waits until no thread works on the job, and
+ * leaves open items undone that none has begun. */
+int copy_pool_begin(struct copy_pool_job *job, bool helped);
+void copy_pool_end(struct copy_pool_job *job);
 
-/* Lets the items below `open` be done. At most CREW_ITEMS of them are not done yet. */
-void crew_open(struct crew_job *job, int64_t open);
+/* Lets the items below `open` be done. At most COPY_POOL_ITEMS of them are not done yet. */
+void copy_pool_open(struct copy_pool_job *job, int64_t open);
 
 /* Returns the number of items, from the first on, that are done: their results are written. */
-int64_t crew_done(struct crew_job *job);
+int64_t copy_pool_done(struct copy_pool_job *job);
 
 /* Does the next open item on the calling thread. Returns false if all open ones have been begun. */
-bool crew_help(struct crew_job *job);
+bool copy_pool_help(struct copy_pool_job *job);
 
 /* Does open items, and waits for those that other threads have begun, until the first `done` items
  * are done. They must be open. */
-void crew_finish(struct crew_job *job, int64_t done);
+void copy_pool_finish(struct copy_pool_job *job, int64_t done);
 
 /* For a calling thread that has other things to look after, until the first `done` items are done:
  * they are open. If few threads help, does an open item, or waits. If many do, looks for some
  * microseconds whether the items are done; after a while in vain, it does as if few helped. */
-void crew_attend(struct crew_job *job, int64_t done);
+void copy_pool_attend(struct copy_pool_job *job, int64_t done);
 
 /* Does a whole job of so many items, from its begin to its end. */
-void crew_do(struct crew_job *job, int64_t items, bool helped);
+void copy_pool_do(struct copy_pool_job *job, int64_t items, bool helped);
 
 #endif
