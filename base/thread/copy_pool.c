@@ -12,7 +12,7 @@
 #include "clock.h"
 #include "base/file/file.h"
 #include "forks.h"
-#include "give_way.h"
+#include "helper_limit.h"
 #include "held_signals.h"
 #include "quiet_thread.h"
 #include "timed.h"
@@ -54,7 +54,7 @@ static atomic_int idle, busy, looking, enders;
 static atomic_int cpus;   /* that the process may use, when the threads started; 0: not known yet */
 static double not_before; /* in milliseconds of the clock: when to start threads again */
 static atomic_int processes = 1;
-static struct give_way give_way;
+static struct helper_limit helper_limit;
 
 /* An affinity mask with room for more than the 1024 CPUs of one cpu_set_t. */
 typedef cpu_set_t cpu_mask[8];
@@ -121,7 +121,7 @@ int64_t copy_pool_done(struct copy_pool_job *job)
 /* Returns how many threads may be at work now. */
 static int look_allowed(void)
 {
-    const int now = give_way_allowed(&give_way, accel_now_ms());
+    const int now = helper_limit_allowed(&helper_limit, accel_now_ms());
     allowed = now;
     return now;
 }
@@ -195,7 +195,7 @@ static bool read_queued(double *ms)
     if (fd >= 0)
         close(fd);
     text[got > 0 ? got : 0] = 0;
-    return give_way_queued(text, ms);
+    return helper_limit_queued(text, ms);
 }
 
 /* Returns false on a failure. Some of it is as old as the kernel's last tick. */
@@ -208,7 +208,7 @@ static bool read_kernel(struct done *done)
     done->cpu_ms = (double)cpu.tv_sec * 1e3 + (double)cpu.tv_nsec * 1e-6;
     done->preempted = usage.ru_nivcsw;
     if (!read_queued(&done->queued_ms))
-        done->queued_ms = GIVE_WAY_UNKNOWN;
+        done->queued_ms = HELPER_LIMIT_UNKNOWN;
     return true;
 }
 
@@ -219,14 +219,14 @@ static bool may_go_on(struct done *done)
     struct done now = {.wall_ms = 0};
     const bool known = read_kernel(&now);
     const bool queue_known = now.queued_ms >= 0 && done->queued_ms >= 0;
-    const struct give_way_sample sample = {done->wall_ms, now.cpu_ms - done->cpu_ms,
-                                           queue_known ? now.queued_ms - done->queued_ms
-                                                       : GIVE_WAY_UNKNOWN,
-                                           now.preempted - done->preempted};
+    const struct helper_limit_sample sample = {done->wall_ms, now.cpu_ms - done->cpu_ms,
+                                               queue_known ? now.queued_ms - done->queued_ms
+                                                           : HELPER_LIMIT_UNKNOWN,
+                                               now.preempted - done->preempted};
     *done = now;
     pthread_mutex_lock(&lock);
     if (known)
-        give_way_add(&give_way, &sample, accel_now_ms());
+        helper_limit_add(&helper_limit, &sample, accel_now_ms());
     const bool may = look_allowed() >= busy;
     pthread_mutex_unlock(&lock);
     return may;
@@ -258,7 +258,7 @@ static void work(struct copy_pool_job *job, struct done *done)
         while ((number = claim(job)) >= 0) {
             do_item(job, number);
             const double now = accel_now_ms();
-            if (done->wall_ms + now - begun >= GIVE_WAY_SAMPLE_MS) {
+            if (done->wall_ms + now - begun >= HELPER_LIMIT_SAMPLE_MS) {
                 done->wall_ms += now - begun;
                 begun = now;
                 if (!may_go_on(done))
@@ -344,8 +344,8 @@ static void start_threads(void)
     made = true;
     read_cpus();
     const int most = cpus - 1 < COPY_POOL_MOST ? cpus - 1 : COPY_POOL_MOST;
-    if (give_way.most != most)
-        give_way_start(&give_way, most);
+    if (helper_limit.most != most)
+        helper_limit_start(&helper_limit, most);
     while (threads < COPY_POOL_MOST && threads < cpus - 1 &&
            quiet_thread(run_thread, NULL, STACK_BYTES))
         threads++;
@@ -541,7 +541,7 @@ static void forget_all(void)
     looking = 0;
     enders = 0;
     not_before = 0;
-    give_way = (struct give_way){.most = 0};
+    helper_limit = (struct helper_limit){.most = 0};
 }
 FORKS_CHILD(forget_all);
 

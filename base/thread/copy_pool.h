@@ -8,7 +8,7 @@
  * All callers share the threads in turn. There are at most COPY_POOL_MOST. With the calling thread
  * they are no more than the CPUs that the process may use, and no more than its share of the
  * machine's CPUs among the MPI ranks there. Fewer help, or none, while others compute on these CPUs
- * (give_way.h). If no thread can be started, the calling thread does all items.
+ * (helper_limit.h). If no thread can be started, the calling thread does all items.
  */
 #ifndef ACCEL_COPY_POOL_H
 #define ACCEL_COPY_POOL_H

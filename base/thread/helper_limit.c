@@ -1,4 +1,4 @@
-#include "give_way.h"
+#include "helper_limit.h"
 
 #include <stdlib.h>
 
@@ -6,12 +6,12 @@
 #define HINDERED 0.85
 #define FREE     0.93
 
-void give_way_start(struct give_way *g, int most)
+void helper_limit_start(struct helper_limit *g, int most)
 {
-    *g = (struct give_way){.most = most, .allowed = most, .pause_ms = GIVE_WAY_PAUSE_MS};
+    *g = (struct helper_limit){.most = most, .allowed = most, .pause_ms = HELPER_LIMIT_PAUSE_MS};
 }
 
-bool give_way_queued(const char *text, double *ms)
+bool helper_limit_queued(const char *text, double *ms)
 {
     char *behind, *end;
     const unsigned long long ran_ns = strtoull(text, &behind, 10);
@@ -20,7 +20,7 @@ bool give_way_queued(const char *text, double *ms)
     return ran_ns > 0 && end > behind;
 }
 
-static void try_more(struct give_way *g, int more)
+static void try_more(struct helper_limit *g, int more)
 {
     g->allowed = g->allowed + more < g->most ? g->allowed + more : g->most;
     g->tried = true;
@@ -28,14 +28,15 @@ static void try_more(struct give_way *g, int more)
 }
 
 /* If six helpers get half of their CPUs, three would have had a CPU each. */
-static void judge(struct give_way *g, double share, double now_ms)
+static void judge(struct helper_limit *g, double share, double now_ms)
 {
     if (share < HINDERED) {
         g->allowed = (int)(g->allowed * share + 0.01);
         g->until_ms = now_ms + g->pause_ms;
-        g->pause_ms = 2 * g->pause_ms < GIVE_WAY_LONGEST_MS ? 2 * g->pause_ms : GIVE_WAY_LONGEST_MS;
+        g->pause_ms =
+            2 * g->pause_ms < HELPER_LIMIT_LONGEST_MS ? 2 * g->pause_ms : HELPER_LIMIT_LONGEST_MS;
     } else if (share > FREE && g->tried) {
-        g->pause_ms = GIVE_WAY_PAUSE_MS; /* there was room for them */
+        g->pause_ms = HELPER_LIMIT_PAUSE_MS; /* there was room for them */
     }
     g->tried = false;
     g->wall_ms = g->cpu_ms = 0;
@@ -44,7 +45,7 @@ static void judge(struct give_way *g, double share, double now_ms)
 }
 
 /* Returns how much of a CPU a helper wanted, and did not get because of other threads. */
-static double lost_of(const struct give_way_sample *sample)
+static double lost_of(const struct helper_limit_sample *sample)
 {
     const double missed = sample->wall_ms - sample->cpu_ms;
     if (sample->preempted == 0 || missed <= 0)
@@ -52,17 +53,18 @@ static double lost_of(const struct give_way_sample *sample)
     return sample->queued_ms >= 0 && sample->queued_ms < missed ? sample->queued_ms : missed;
 }
 
-void give_way_add(struct give_way *g, const struct give_way_sample *sample, double now_ms)
+void helper_limit_add(struct helper_limit *g, const struct helper_limit_sample *sample,
+                      double now_ms)
 {
     if (g->allowed == 0)
         return; /* of one that had begun before */
     g->wall_ms += sample->cpu_ms + lost_of(sample);
     g->cpu_ms += sample->cpu_ms;
-    if (g->wall_ms >= GIVE_WAY_SAMPLE_MS * g->allowed)
+    if (g->wall_ms >= HELPER_LIMIT_SAMPLE_MS * g->allowed)
         judge(g, g->cpu_ms / g->wall_ms, now_ms);
 }
 
-int give_way_allowed(struct give_way *g, double now_ms)
+int helper_limit_allowed(struct helper_limit *g, double now_ms)
 {
     if (g->allowed == 0 && now_ms >= g->until_ms)
         try_more(g, 1);

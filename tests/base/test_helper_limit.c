@@ -8,32 +8,33 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/thread/give_way.h"
+#include "base/thread/helper_limit.h"
 
 /* Adds so many rounds of samples: in each one of every helper that may work, which got this share
  * of its CPU. Moves the clock on. */
-static void work(struct give_way *g, int rounds, double share, double *now_ms)
+static void work(struct helper_limit *g, int rounds, double share, double *now_ms)
 {
     for (int i = 0; i < rounds; i++) {
-        const int helpers = give_way_allowed(g, *now_ms);
-        *now_ms += GIVE_WAY_SAMPLE_MS;
+        const int helpers = helper_limit_allowed(g, *now_ms);
+        *now_ms += HELPER_LIMIT_SAMPLE_MS;
         for (int h = 0; h < helpers; h++) {
-            const struct give_way_sample sample = {GIVE_WAY_SAMPLE_MS, share * GIVE_WAY_SAMPLE_MS,
-                                                   (1 - share) * GIVE_WAY_SAMPLE_MS, share < 1};
-            give_way_add(g, &sample, *now_ms);
+            const struct helper_limit_sample sample = {
+                HELPER_LIMIT_SAMPLE_MS, share * HELPER_LIMIT_SAMPLE_MS,
+                (1 - share) * HELPER_LIMIT_SAMPLE_MS, share < 1};
+            helper_limit_add(g, &sample, *now_ms);
         }
     }
 }
 
 static void free_cpus_have_all_helpers(void **state)
 {
-    struct give_way g;
+    struct helper_limit g;
     double now = 0;
     (void)state;
-    give_way_start(&g, 7);
+    helper_limit_start(&g, 7);
     for (double share = 1; share > 0.86; share -= 0.03) {
         work(&g, 1000, share, &now);
-        assert_int_equal(give_way_allowed(&g, now), 7);
+        assert_int_equal(helper_limit_allowed(&g, now), 7);
     }
 }
 
@@ -41,23 +42,23 @@ static void free_cpus_have_all_helpers(void **state)
  * longer it lasts, up to a second. */
 static void used_cpus_have_none(void **state)
 {
-    struct give_way g;
+    struct helper_limit g;
     double now = 0, before = 0;
     int tries = 0, last = 7;
     (void)state;
-    give_way_start(&g, 7);
+    helper_limit_start(&g, 7);
     for (int i = 0; i < 3; i++) {
         work(&g, 1, 0.5, &now);
-        assert_true(give_way_allowed(&g, now) < last || last == 0);
-        last = give_way_allowed(&g, now);
+        assert_true(helper_limit_allowed(&g, now) < last || last == 0);
+        last = helper_limit_allowed(&g, now);
     }
     assert_int_equal(last, 0);
     for (double pause = 0; now < 10000; now += 1)
-        if (give_way_allowed(&g, now) == 1) {
+        if (helper_limit_allowed(&g, now) == 1) {
             assert_true(tries < 1 || now - before >= pause);
             pause = tries > 0 ? now - before : 0;
             before = now;
-            assert_true(pause < 1.1 * GIVE_WAY_LONGEST_MS);
+            assert_true(pause < 1.1 * HELPER_LIMIT_LONGEST_MS);
             tries++;
             work(&g, 1, 0.5, &now);
         }
@@ -69,19 +70,19 @@ static void all_come_back(void **state)
 {
     (void)state;
     for (int most = 1; most <= 7; most++) {
-        struct give_way g;
+        struct helper_limit g;
         double now = 0;
-        give_way_start(&g, most);
+        helper_limit_start(&g, most);
         while (now < 60000) { /* for long */
             work(&g, 1, 0.3, &now);
             now += 1;
         }
         const double start = now;
-        while (give_way_allowed(&g, now) < most) {
+        while (helper_limit_allowed(&g, now) < most) {
             work(&g, 1, 1, &now);
             now += 1;
         }
-        assert_true(now - start < GIVE_WAY_LONGEST_MS + 10 * GIVE_WAY_SAMPLE_MS);
+        assert_true(now - start < HELPER_LIMIT_LONGEST_MS + 10 * HELPER_LIMIT_SAMPLE_MS);
     }
 }
 
@@ -91,12 +92,12 @@ static void as_many_as_there_is_room_for(void **state)
 {
     (void)state;
     for (int room = 1; room <= 6; room++) {
-        struct give_way g;
+        struct helper_limit g;
         double now = 0, helped = 0, share_of = 0;
         enum { ROUNDS = 2000 };
-        give_way_start(&g, 7);
+        helper_limit_start(&g, 7);
         for (int i = 0; i < ROUNDS; i++) {
-            const int helpers = give_way_allowed(&g, now);
+            const int helpers = helper_limit_allowed(&g, now);
             const double share = helpers > room ? (double)room / helpers : 1;
             helped += helpers;
             share_of += share;
@@ -111,42 +112,42 @@ static void as_many_as_there_is_room_for(void **state)
 /* One that sleeps, or waits for a page, has not lost its CPU to anybody. */
 static void sleep_does_not_count(void **state)
 {
-    struct give_way g;
+    struct helper_limit g;
     (void)state;
-    give_way_start(&g, 7);
+    helper_limit_start(&g, 7);
     for (int i = 0; i < 1000; i++)
-        give_way_add(&g, &(struct give_way_sample){20, 1, 5, 0}, i);
-    assert_int_equal(give_way_allowed(&g, 1000), 7);
-    give_way_start(&g, 0);
-    give_way_add(&g, &(struct give_way_sample){20, 1, 19, 3}, 0);
-    assert_int_equal(give_way_allowed(&g, 1e9), 0);
+        helper_limit_add(&g, &(struct helper_limit_sample){20, 1, 5, 0}, i);
+    assert_int_equal(helper_limit_allowed(&g, 1000), 7);
+    helper_limit_start(&g, 0);
+    helper_limit_add(&g, &(struct helper_limit_sample){20, 1, 19, 3}, 0);
+    assert_int_equal(helper_limit_allowed(&g, 1e9), 0);
 }
 
 static void queued_time_is_read(void **state)
 {
     double ms;
     (void)state;
-    assert_true(give_way_queued("690076 1500000 7\n", &ms) && ms == 1.5);
-    assert_true(give_way_queued("690076 0 1\n", &ms) && ms == 0);
-    assert_false(give_way_queued("0 0 0\n", &ms)); /* delays are not counted */
-    assert_false(give_way_queued("690076", &ms));
-    assert_false(give_way_queued("", &ms));
+    assert_true(helper_limit_queued("690076 1500000 7\n", &ms) && ms == 1.5);
+    assert_true(helper_limit_queued("690076 0 1\n", &ms) && ms == 0);
+    assert_false(helper_limit_queued("0 0 0\n", &ms)); /* delays are not counted */
+    assert_false(helper_limit_queued("690076", &ms));
+    assert_false(helper_limit_queued("", &ms));
 }
 
 /* What a hypervisor takes from the machine no thread of this program has; where the kernel does not
  * say how long one was ready, that counts as taken by others. */
 static void a_hypervisors_share_does_not_count(void **state)
 {
-    struct give_way g;
+    struct helper_limit g;
     (void)state;
-    give_way_start(&g, 7);
+    helper_limit_start(&g, 7);
     for (int i = 0; i < 1000; i++)
-        give_way_add(&g, &(struct give_way_sample){4, 2, 0.1, 2}, i);
-    assert_int_equal(give_way_allowed(&g, 1000), 7);
-    give_way_start(&g, 7);
+        helper_limit_add(&g, &(struct helper_limit_sample){4, 2, 0.1, 2}, i);
+    assert_int_equal(helper_limit_allowed(&g, 1000), 7);
+    helper_limit_start(&g, 7);
     for (int i = 0; i < 7; i++)
-        give_way_add(&g, &(struct give_way_sample){4, 2, GIVE_WAY_UNKNOWN, 2}, 1000);
-    assert_int_equal(give_way_allowed(&g, 1000), 3);
+        helper_limit_add(&g, &(struct helper_limit_sample){4, 2, HELPER_LIMIT_UNKNOWN, 2}, 1000);
+    assert_int_equal(helper_limit_allowed(&g, 1000), 3);
 }
 
 int main(void)

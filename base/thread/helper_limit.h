@@ -5,33 +5,33 @@
  * give way by themselves, and do not count. A pure function of samples and of the clock. Not
  * thread-safe.
  */
-#ifndef ACCEL_GIVE_WAY_H
-#define ACCEL_GIVE_WAY_H
+#ifndef ACCEL_HELPER_LIMIT_H
+#define ACCEL_HELPER_LIMIT_H
 
 #include <stdbool.h>
 
 /* What a helper did since its last sample, in milliseconds: its time within items, the CPU's time
- * that it got, and for how long it was ready while another thread ran on its CPU; GIVE_WAY_UNKNOWN:
- * the kernel does not say. preempted: how often another thread took its CPU. Without that, what it
- * did not get it did not want: it slept, or waited for a page. Of what it did not get, what is
- * beyond queued_ms was taken by nobody here: by a hypervisor, say. */
-struct give_way_sample {
+ * that it got, and for how long it was ready while another thread ran on its CPU;
+ * HELPER_LIMIT_UNKNOWN: the kernel does not say. preempted: how often another thread took its CPU.
+ * Without that, what it did not get it did not want: it slept, or waited for a page. Of what it did
+ * not get, what is beyond queued_ms was taken by nobody here: by a hypervisor, say. */
+struct helper_limit_sample {
     double wall_ms, cpu_ms, queued_ms;
     long preempted;
 };
 
-#define GIVE_WAY_UNKNOWN (-1.0)
+#define HELPER_LIMIT_UNKNOWN (-1.0)
 
 /* A helper gives a sample when it has worked for so long: a scheduler's time slice, and a system
  * call in many pieces. */
-#define GIVE_WAY_SAMPLE_MS 4.0
+#define HELPER_LIMIT_SAMPLE_MS 4.0
 
 /* After there were too many, no more are tried for a while: so long at first, each time twice as
  * long, and at most so long. */
-#define GIVE_WAY_PAUSE_MS   50.0
-#define GIVE_WAY_LONGEST_MS 1000.0
+#define HELPER_LIMIT_PAUSE_MS   50.0
+#define HELPER_LIMIT_LONGEST_MS 1000.0
 
-struct give_way {
+struct helper_limit {
     int most, allowed;
     double wall_ms, cpu_ms;    /* of the samples since the last judgement */
     double pause_ms, until_ms; /* the next pause, and the end of the last one */
@@ -41,16 +41,17 @@ struct give_way {
 /* Reads from the text of a thread's /proc/.../schedstat how long it was ready and did not run
  * (Documentation/scheduler/sched-stats.rst), in milliseconds. Returns false where it does not say
  * so: a kernel that does not count has zeros, even of a thread that runs. */
-bool give_way_queued(const char *text, double *ms);
+bool helper_limit_queued(const char *text, double *ms);
 
 /* Begins with `most` helpers. */
-void give_way_start(struct give_way *g, int most);
+void helper_limit_start(struct helper_limit *g, int most);
 
 /* Adds a sample, and judges when there are enough: with less than 85 % of the CPUs, fewer may help,
  * at last none; with more than 93 %, behind the pause, half as many more. */
-void give_way_add(struct give_way *g, const struct give_way_sample *sample, double now_ms);
+void helper_limit_add(struct helper_limit *g, const struct helper_limit_sample *sample,
+                      double now_ms);
 
 /* Returns how many may help now. */
-int give_way_allowed(struct give_way *g, double now_ms);
+int helper_limit_allowed(struct helper_limit *g, double now_ms);
 
 #endif
