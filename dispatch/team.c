@@ -6,7 +6,7 @@
 
 #include "base/thread/held_signals.h"
 #include "base/text/text.h"
-#include "base/thread/workers.h"
+#include "base/thread/task_pool.h"
 #include "base/thread/forks.h"
 #include "gpu/exec/blas/peers.h"
 #include "gpu/plan/scheduled.h"
@@ -17,7 +17,7 @@ struct team;
 
 /* A part, the device that is to do it, and what has become of it. */
 struct member {
-    struct workers_task task;
+    struct pooled_task task;
     struct team *team;
     struct dispatch_device *device;
     double ms; /* estimated */
@@ -224,7 +224,7 @@ static void run_member(struct member *m)
     pthread_mutex_unlock(&team->lock);
 }
 
-static void run_task(struct workers_task *task)
+static void run_task(struct pooled_task *task)
 {
     run_member((struct member *)task);
 }
@@ -253,7 +253,7 @@ static bool take_back_one(struct team *team)
 {
     for (int i = 1; i < team->count; i++) {
         struct member *m = &team->member[i];
-        if (m->ended || !workers_take_back(&m->task))
+        if (m->ended || !task_pool_take_back(&m->task))
             continue;
         pthread_mutex_unlock(&team->lock);
         run_member(m);
@@ -270,7 +270,7 @@ static void run_members(struct team *team)
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     bool all_run = true;
     for (int i = 1; i < team->count; i++)
-        all_run &= workers_give(&team->member[i].task);
+        all_run &= task_pool_give(&team->member[i].task);
     team->threadless = team->shared && !all_run;
     if (team->threadless) /* members wait for each other */
         solver_shared_stop(team->shared);

@@ -65,11 +65,11 @@ $(TESTS)/test_reads $(TESTS)/test_code_sizes: UNIT_LIBS += -Wl,--wrap=mmap
 $(TESTS)/test_smo_solve: UNIT_LIBS += -Wl,--wrap=calloc
 $(TESTS)/test_code_sizes: UNIT_LIBS += -Wl,--export-dynamic-symbol=drotg_
 # Machines with more CPUs than there are, on which threads cannot be started.
-$(TESTS)/test_copy_pool $(TESTS)/test_workers $(TESTS)/test_staging: UNIT_LIBS += -Wl,--wrap=sched_getaffinity,--wrap=sched_setaffinity,--wrap=pthread_create,--wrap=getrusage
+$(TESTS)/test_copy_pool $(TESTS)/test_task_pool $(TESTS)/test_staging: UNIT_LIBS += -Wl,--wrap=sched_getaffinity,--wrap=sched_setaffinity,--wrap=pthread_create,--wrap=getrusage
 # Threads that are slow to unpack.
 $(TESTS)/test_staging: UNIT_LIBS += -Wl,--wrap=pack_to_host,--wrap=copy_pool_attend
 # A clock that is put back while somebody waits, and one of the test's own.
-$(TESTS)/test_timed $(TESTS)/test_copy_pool $(TESTS)/test_workers $(TESTS)/test_output $(TESTS)/test_measure $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=clock_gettime
+$(TESTS)/test_timed $(TESTS)/test_copy_pool $(TESTS)/test_task_pool $(TESTS)/test_output $(TESTS)/test_measure $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=clock_gettime
 # A library that answers as the test says.
 $(TESTS)/test_kernels: UNIT_LIBS += -Wl,--wrap=accel_real_lookup,--wrap=accel_provider_find,--wrap=accel_provider_names_threads,--wrap=accel_object_of,--wrap=accel_object_imports
 $(TESTS)/test_library: UNIT_LIBS += -Wl,--wrap=accel_real_handle,--wrap=accel_real_dlclose,--wrap=accel_provider_find,--wrap=accel_object_of,--wrap=calloc,--wrap=strdup,--wrap=dlmopen,--wrap=dlinfo

@@ -5,24 +5,24 @@
  * faults: a handler of the program's may provide pages when they are touched. A fork's child starts
  * with none. All functions are thread-safe.
  */
-#ifndef ACCEL_WORKERS_H
-#define ACCEL_WORKERS_H
+#ifndef ACCEL_TASK_POOL_H
+#define ACCEL_TASK_POOL_H
 
 #include <stdbool.h>
 
 enum { WORKERS_MOST = 64 };
 
 /* A task, in memory of the caller's, which stays until it has run or was taken back. */
-struct workers_task {
-    void (*run)(struct workers_task *task); /* may free the task */
-    struct workers_task *next;              /* for workers.c alone */
+struct pooled_task {
+    void (*run)(struct pooled_task *task); /* may free the task */
+    struct pooled_task *next;              /* for task_pool.c alone */
 };
 
 /* Gives a task to a thread. If none can be started, it waits until one has time, and this returns
  * false. The caller blocks signals: a handler must not leave meanwhile. */
-bool workers_give(struct workers_task *task);
+bool task_pool_give(struct pooled_task *task);
 
 /* Returns whether no thread has begun it; then none will. */
-bool workers_take_back(struct workers_task *task);
+bool task_pool_take_back(struct pooled_task *task);
 
 #endif

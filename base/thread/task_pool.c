@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "workers.h"
+#include "task_pool.h"
 
 #include <pthread.h>
 
@@ -14,15 +14,15 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 static pthread_cond_t tasks_come;
-static bool made;                                  /* tasks_come */
-static struct workers_task *first, **end = &first; /* that no thread has begun */
-static int waiting;                                /* of these tasks */
+static bool made;                                 /* tasks_come */
+static struct pooled_task *first, **end = &first; /* that no thread has begun */
+static int waiting;                               /* of these tasks */
 static int threads, idle;
 
 /* With the lock. */
-static struct workers_task *take_first(void)
+static struct pooled_task *take_first(void)
 {
-    struct workers_task *task = first;
+    struct pooled_task *task = first;
     if (!task)
         return NULL;
     first = task->next;
@@ -53,7 +53,7 @@ static void *run_thread(void *unused)
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
     pthread_mutex_lock(&lock);
     do {
-        for (struct workers_task *task; (task = take_first()) != NULL;) {
+        for (struct pooled_task *task; (task = take_first()) != NULL;) {
             pthread_mutex_unlock(&lock);
             task->run(task);
             pthread_mutex_lock(&lock);
@@ -64,7 +64,7 @@ static void *run_thread(void *unused)
     return NULL;
 }
 
-bool workers_give(struct workers_task *task)
+bool task_pool_give(struct pooled_task *task)
 {
     bool has_thread = true;
     pthread_mutex_lock(&lock);
@@ -84,11 +84,11 @@ bool workers_give(struct workers_task *task)
     return has_thread;
 }
 
-bool workers_take_back(struct workers_task *task)
+bool task_pool_take_back(struct pooled_task *task)
 {
     bool found = false;
     pthread_mutex_lock(&lock);
-    for (struct workers_task **at = &first; *at && !found; at = &(*at)->next)
+    for (struct pooled_task **at = &first; *at && !found; at = &(*at)->next)
         if (*at == task) {
             *at = task->next;
             if (!*at)

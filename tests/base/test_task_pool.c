@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/thread/forks.h"
-#include "base/thread/workers.h"
+#include "base/thread/task_pool.h"
 #include "tests/lib/in_child.h"
 #include "tests/lib/pause.h"
 #include "tests/lib/set_back.h"
@@ -27,7 +27,7 @@
 enum { TASKS = 5 };
 
 struct task {
-    struct workers_task task;
+    struct pooled_task task;
     atomic_int runs;
     atomic_bool *together; /* it goes on when all have begun */
     pthread_t by;
@@ -35,7 +35,7 @@ struct task {
 
 static atomic_int begun;
 
-static void do_task(struct workers_task *task)
+static void do_task(struct pooled_task *task)
 {
     struct task *own = (struct task *)task;
     own->by = pthread_self();
@@ -56,7 +56,7 @@ static void give(struct task tasks[TASKS], atomic_bool *together)
 {
     for (int i = 0; i < TASKS; i++) {
         tasks[i] = (struct task){.task = {.run = do_task}, .together = together};
-        workers_give(&tasks[i].task);
+        task_pool_give(&tasks[i].task);
     }
 }
 
@@ -70,7 +70,7 @@ static void run_together(void)
     give(tasks, &go);
     await(&begun, TASKS); /* each waits for the others: so each has a thread */
     for (int i = 0; i < TASKS; i++)
-        must(!workers_take_back(&tasks[i].task));
+        must(!task_pool_take_back(&tasks[i].task));
     go = true;
     for (int i = 0; i < TASKS; i++) {
         await(&tasks[i].runs, 1);
@@ -134,14 +134,14 @@ static void run_without_threads(void)
     struct task tasks[TASKS];
     give(tasks, NULL);
     for (int i = TASKS - 1; i >= 0; i -= 2)
-        must(workers_take_back(&tasks[i].task));
+        must(task_pool_take_back(&tasks[i].task));
     for (int i = 1; i < TASKS; i += 2)
-        must(workers_take_back(&tasks[i].task));
+        must(task_pool_take_back(&tasks[i].task));
     for (int i = 0; i < TASKS; i++)
-        must(!workers_take_back(&tasks[i].task) && tasks[i].runs == 0);
+        must(!task_pool_take_back(&tasks[i].task) && tasks[i].runs == 0);
     give(tasks, NULL);
     for (int i = 0; i < TASKS; i++)
-        must(workers_take_back(&tasks[i].task));
+        must(task_pool_take_back(&tasks[i].task));
 }
 
 static void tasks_can_be_taken_back(void **state)
