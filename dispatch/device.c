@@ -15,7 +15,7 @@
 #include "about.h"
 #include "base/thread/clock.h"
 #include "base/thread/forks.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/thread_spawn.h"
 #include "base/output/say.h"
 #include "base/text/text.h"
 #include "base/thread/timed.h"
@@ -243,7 +243,7 @@ void device_start_now(struct dispatch_device *device, enum device_patience patie
 
 static void *run_thread(void *device)
 {
-    quiet_thread_begin("accel-start");
+    thread_spawn_begin("accel-start");
     pthread_mutex_lock(&lock);
     if (device_state(device) == DEVICE_STARTING)
         start_cuda(device, true);
@@ -259,7 +259,7 @@ void device_note_gain(struct dispatch_device *device, double gain_ms)
         return;
     int saved = errno, starting = DEVICE_STARTING;
     /* The process may have no more threads. Calls that must have the GPU still start it. */
-    if (!quiet_thread(run_thread, device, 0)) {
+    if (!thread_spawn(run_thread, device, 0)) {
         atomic_compare_exchange_strong(&device->state, &starting, DEVICE_UNTRIED);
         atomic_store(&device->threadless, true);
         if (settings->log != ACCEL_LOG_OFF)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "dispatch/cost/cost.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/thread_spawn.h"
 #include "ops/typical.h"
 #include "device.h"
 #include "ops/op.h"
@@ -142,7 +142,7 @@ static bool warm_next(struct dispatch_device *device)
 static void *run_thread(void *context)
 {
     struct dispatch_device *device = context;
-    quiet_thread_begin("accel-warm");
+    thread_spawn_begin("accel-warm");
     do {
         while (warm_next(device))
             continue;
@@ -156,7 +156,7 @@ void warm_ask(struct dispatch_device *device, const struct accel_routine *routin
     unsigned char cold = COLD;
     if (!atomic_compare_exchange_strong(&device->warm.state[index_of(routine)], &cold, ASKED))
         return;
-    if (!atomic_exchange(&device->warm.working, true) && !quiet_thread(run_thread, device, 0)) {
+    if (!atomic_exchange(&device->warm.working, true) && !thread_spawn(run_thread, device, 0)) {
         atomic_store(&device->warm.working, false);
         warm_note(device, routine);
     }

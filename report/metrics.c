@@ -18,7 +18,7 @@
 #include "base/thread/forks.h"
 #include "base/thread/held_signals.h"
 #include "base/host/host.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/thread_spawn.h"
 #include "base/output/say.h"
 #include "base/text/text.h"
 #include "base/thread/timed.h"
@@ -277,7 +277,7 @@ static void look_for_writer(int64_t now_ms)
     if (now_ms < due || !atomic_compare_exchange_strong(&look_ms, &due, now_ms + INTERVAL_MS))
         return;
     if (!atomic_load(&failed) && totals_become_writer(part.totals) &&
-        !quiet_thread(write_now_and_then, NULL, STACK_BYTES))
+        !thread_spawn(write_now_and_then, NULL, STACK_BYTES))
         totals_leave_writer(part.totals);
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/thread/clock.h"
 #include "base/thread/forks.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/thread_spawn.h"
 
 #ifndef MADV_FREE
 #    define MADV_FREE 8
@@ -56,7 +56,7 @@ static void *watch(void *unused)
     const struct timespec pause = {LOOK_S, 0};
     bool more = true;
     (void)unused;
-    quiet_thread_begin("accel-idle");
+    thread_spawn_begin("accel-idle");
     while (more) {
         struct block old = {NULL, 0, false};
         nanosleep(&pause, NULL);
@@ -149,7 +149,7 @@ static bool may_keep(void)
 /* With the lock. Returns whether a thread sees to the block that is kept. */
 static bool has_watch(void)
 {
-    watched = watched || quiet_thread(watch, NULL, STACK_BYTES);
+    watched = watched || thread_spawn(watch, NULL, STACK_BYTES);
     return watched;
 }
 

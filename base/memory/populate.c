@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/thread/held_signals.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/thread_spawn.h"
 
 #ifndef MADV_POPULATE_WRITE
 #    define MADV_POPULATE_WRITE 23
@@ -61,7 +61,7 @@ static bool take_chunk(const struct populate *p, int64_t number)
 static void *run_thread(void *populate)
 {
     struct populate *p = populate;
-    quiet_thread_begin("accel-pages");
+    thread_spawn_begin("accel-pages");
     while (!p->stop && take_chunk(p, p->next++))
         continue;
     pthread_mutex_lock(&p->lock);
@@ -83,7 +83,7 @@ void populate_begin(struct populate *p, const struct populate_runs *runs, int se
         pthread_mutex_lock(&p->lock);
         p->threads++;
         pthread_mutex_unlock(&p->lock);
-        if (quiet_thread(run_thread, p, STACK_BYTES))
+        if (thread_spawn(run_thread, p, STACK_BYTES))
             continue;
         pthread_mutex_lock(&p->lock);
         p->threads--;

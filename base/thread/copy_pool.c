@@ -14,7 +14,7 @@
 #include "forks.h"
 #include "helper_limit.h"
 #include "held_signals.h"
-#include "quiet_thread.h"
+#include "thread_spawn.h"
 #include "timed.h"
 
 /* A thread that has had nothing to do for so long ends. After a thread could not be started, the
@@ -277,7 +277,7 @@ static void *run_thread(void *unused)
     sigset_t signals;
     bool called = true;
     (void)unused;
-    quiet_thread_begin("accel-copy");
+    thread_spawn_begin("accel-copy");
     signals_but_faults(&signals);
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
     read_kernel(&done);
@@ -347,7 +347,7 @@ static void start_threads(void)
     if (helper_limit.most != most)
         helper_limit_start(&helper_limit, most);
     while (threads < COPY_POOL_MOST && threads < cpus - 1 &&
-           quiet_thread(run_thread, NULL, STACK_BYTES))
+           thread_spawn(run_thread, NULL, STACK_BYTES))
         threads++;
 }
 

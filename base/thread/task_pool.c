@@ -5,7 +5,7 @@
 
 #include "forks.h"
 #include "held_signals.h"
-#include "quiet_thread.h"
+#include "thread_spawn.h"
 #include "timed.h"
 
 /* A thread that has had nothing to do for so long ends. */
@@ -48,7 +48,7 @@ static void *run_thread(void *unused)
 {
     sigset_t signals;
     (void)unused;
-    quiet_thread_begin("accel-part");
+    thread_spawn_begin("accel-part");
     signals_but_faults(&signals);
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
     pthread_mutex_lock(&lock);
@@ -76,7 +76,7 @@ bool task_pool_give(struct pooled_task *task)
     end = &task->next;
     waiting++;
     if (waiting > idle) {
-        has_thread = threads < WORKERS_MOST && quiet_thread(run_thread, NULL, 0);
+        has_thread = threads < WORKERS_MOST && thread_spawn(run_thread, NULL, 0);
         threads += has_thread;
     }
     pthread_mutex_unlock(&lock);

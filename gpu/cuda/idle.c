@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "base/thread/quiet_thread.h"
+#include "base/thread/thread_spawn.h"
 
 /* Milliseconds from one look at idle memory to the next. */
 #define LOOK_MS 200
@@ -57,7 +57,7 @@ static void *run_thread(void *unused)
     const struct timespec pause = {LOOK_MS / 1000, LOOK_MS % 1000 * 1000000};
     bool more = true;
     (void)unused;
-    quiet_thread_begin("accel-idle");
+    thread_spawn_begin("accel-idle");
     while (more) {
         nanosleep(&pause, NULL);
         pthread_mutex_lock(&lock);
@@ -73,7 +73,7 @@ static bool watch(struct cuda_device *device)
 {
     if (atomic_load(&device->watched))
         return true;
-    running = running || quiet_thread(run_thread, NULL, 0);
+    running = running || thread_spawn(run_thread, NULL, 0);
     if (!running)
         return false;
     device->next_watched = watched;

@@ -41,7 +41,7 @@ static void *thread_context;
 
 struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES]);
 bool __wrap_gpu_is_gone(void);
-bool __wrap_quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes);
+bool __wrap_thread_spawn(void *(*run)(void *context), void *context, size_t stack_bytes);
 bool __wrap_timed_lock(pthread_mutex_t *lock, double most_ms);
 bool __real_timed_lock(pthread_mutex_t *lock, double most_ms);
 
@@ -65,7 +65,7 @@ bool __wrap_gpu_is_gone(void)
     return is_gone;
 }
 
-bool __wrap_quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes)
+bool __wrap_thread_spawn(void *(*run)(void *context), void *context, size_t stack_bytes)
 {
     (void)stack_bytes;
     threads++;

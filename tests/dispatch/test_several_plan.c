@@ -51,7 +51,7 @@ void __wrap_factorisation_make(struct split *split, struct panels_shared *shared
                                const struct accel_call *call, const struct split_device *device,
                                int count, double host_gbps);
 int __wrap_copy_pool_size(void);
-bool __wrap_quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes);
+bool __wrap_thread_spawn(void *(*run)(void *context), void *context, size_t stack_bytes);
 struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES]);
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 
@@ -103,7 +103,7 @@ int __wrap_copy_pool_size(void)
     return helpers;
 }
 
-bool __wrap_quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes)
+bool __wrap_thread_spawn(void *(*run)(void *context), void *context, size_t stack_bytes)
 {
     (void)run;
     (void)context;

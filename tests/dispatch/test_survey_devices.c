@@ -50,10 +50,10 @@ static bool has_threads;
 static void *(*thread_run)(void *context);
 static void *thread_context;
 
-bool __wrap_quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes);
+bool __wrap_thread_spawn(void *(*run)(void *context), void *context, size_t stack_bytes);
 struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES]);
 
-bool __wrap_quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes)
+bool __wrap_thread_spawn(void *(*run)(void *context), void *context, size_t stack_bytes)
 {
     (void)stack_bytes;
     threads++;

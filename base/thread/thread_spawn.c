@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "quiet_thread.h"
+#include "thread_spawn.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
  * alone. */
 enum { STACK_LEAST = 2 << 20, STACK_MOST = 64 << 20 };
 
-bool quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes)
+bool thread_spawn(void *(*run)(void *context), void *context, size_t stack_bytes)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -37,7 +37,7 @@ bool quiet_thread(void *(*run)(void *context), void *context, size_t stack_bytes
     return error == 0;
 }
 
-void quiet_thread_begin(const char *name)
+void thread_spawn_begin(const char *name)
 {
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
