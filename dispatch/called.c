@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/thread/forks.h"
-#include "base/thread/held_signals.h"
+#include "base/thread/signal_mask.h"
 #include "base/text/text.h"
 
 static const char *file; /* constant after the start */
@@ -51,7 +51,7 @@ static bool write_record(int number, int other, const char *symbol, const char *
 {
     char record[PATH_MAX + 300], whole[PATH_MAX];
     struct accel_text text;
-    struct held_signals held;
+    struct signal_mask held;
     text_start(&text, record, sizeof record);
     text_integer(&text, number);
     text_char(&text, ' ');

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/thread/held_signals.h"
+#include "base/thread/signal_mask.h"
 #include "base/text/text.h"
 #include "base/thread/task_pool.h"
 #include "base/thread/forks.h"

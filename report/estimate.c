@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/thread/forks.h"
-#include "base/thread/held_signals.h"
+#include "base/thread/signal_mask.h"
 #include "base/text/text.h"
 #include "report.h"
 
@@ -24,7 +24,7 @@ static struct estimate_sums *open_sums(void)
     const size_t bytes = accel_routine_count * sizeof *sums;
     char path[PATH_MAX];
     struct accel_text text;
-    struct held_signals held;
+    struct signal_mask held;
     void *pages = MAP_FAILED;
     if (!folder)
         return NULL;

@@ -16,7 +16,7 @@
 #include "base/text/error_text.h"
 #include "base/file/file.h"
 #include "base/thread/forks.h"
-#include "base/thread/held_signals.h"
+#include "base/thread/signal_mask.h"
 #include "base/host/host.h"
 #include "base/thread/thread_spawn.h"
 #include "base/output/say.h"
@@ -191,7 +191,7 @@ static bool make_path(char path[PATH_MAX], const char *end, pid_t writer)
 /* Returns 0 or an errno value. */
 static int write_aside(const char *aside, const char *bytes, size_t length)
 {
-    struct held_signals held;
+    struct signal_mask held;
     size_t written;
     unlink(aside); /* of a process that had the same number */
     const int fd = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);

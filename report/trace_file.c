@@ -13,7 +13,7 @@
 #include "base/text/error_text.h"
 #include "base/file/file_identity.h"
 #include "base/thread/forks.h"
-#include "base/thread/held_signals.h"
+#include "base/thread/signal_mask.h"
 #include "base/host/host.h"
 #include "base/output/output.h"
 #include "base/output/say.h"
@@ -221,7 +221,7 @@ static bool put(const char *events, size_t length, int count)
 void trace_file_put(const char *events, size_t length, int count)
 {
     const int saved = errno;
-    struct held_signals held;
+    struct signal_mask held;
     signals_hold_all(&held);
     pthread_mutex_lock(&lock);
     const bool written = put(events, length, count);

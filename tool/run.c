@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/thread/clock.h"
-#include "base/thread/held_signals.h"
+#include "base/thread/signal_mask.h"
 #include "base/output/output.h"
 #include "tool/util/complain.h"
 #include "dispatch/settings/setting.h"
@@ -92,7 +92,7 @@ static int cannot_run(const char *program, int error)
 static struct totals *make_table(char path[64])
 {
     const int fd = memfd_create("accel-summary", MFD_CLOEXEC);
-    struct held_signals held; /* the limit on the size of files holds for this one, too */
+    struct signal_mask held; /* the limit on the size of files holds for this one, too */
     snprintf(path, 64, "/proc/%d/fd/%d", (int)getpid(), fd);
     signals_hold(&held);
     struct totals *totals = fd < 0 ? NULL : totals_make_in(fd);

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/thread/held_signals.h"
+#include "base/thread/signal_mask.h"
 #include "base/thread/thread_spawn.h"
 
 #ifndef MADV_POPULATE_WRITE

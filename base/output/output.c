@@ -14,7 +14,7 @@
 #include "base/file/file.h"
 #include "base/file/file_identity.h"
 #include "base/thread/forks.h"
-#include "base/thread/held_signals.h"
+#include "base/thread/signal_mask.h"
 #include "base/host/host.h"
 #include "log_file.h"
 #include "base/host/ranks.h"
@@ -27,7 +27,7 @@
 /* file_write() without SIGPIPE and SIGXFSZ. */
 static int write_all(int fd, const char *bytes, size_t length, size_t *written)
 {
-    struct held_signals held;
+    struct signal_mask held;
     signals_hold(&held);
     int error = file_write(fd, bytes, length, written);
     signals_release(&held, error != 0);

@@ -13,7 +13,7 @@
 #include "base/file/file.h"
 #include "forks.h"
 #include "helper_limit.h"
-#include "held_signals.h"
+#include "signal_mask.h"
 #include "thread_spawn.h"
 #include "timed.h"
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "forks.h"
-#include "held_signals.h"
+#include "signal_mask.h"
 #include "thread_spawn.h"
 #include "timed.h"
 

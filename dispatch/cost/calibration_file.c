@@ -16,7 +16,7 @@
 #include "base/file/file.h"
 #include "base/memory/hash.h"
 #include "base/text/grown.h"
-#include "base/thread/held_signals.h"
+#include "base/thread/signal_mask.h"
 #include "base/text/text.h"
 
 static const char version_line[] = "accel-model 1\n";
@@ -280,7 +280,7 @@ static const char *write_aside(const char *path, int folder, const struct grown 
         fd = open_draft(aside, path);
     if (fd < 0)
         return "the file cannot be made";
-    struct held_signals held;
+    struct signal_mask held;
     signals_hold(&held);
     size_t length;
     int error = file_write(fd, g->text, g->length, &length);

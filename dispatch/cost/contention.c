@@ -15,7 +15,7 @@
 
 #include "base/thread/clock.h"
 #include "base/thread/forks.h"
-#include "base/thread/held_signals.h"
+#include "base/thread/signal_mask.h"
 #include "base/text/text.h"
 
 enum { PAGE = CONTENTION_ENTRIES * sizeof(struct contention_entry) };
@@ -60,7 +60,7 @@ static bool is_ours(int fd)
  * process. */
 static bool has_room(int fd)
 {
-    struct held_signals held;
+    struct signal_mask held;
     signals_hold(&held);
     bool room = posix_fallocate(fd, 0, PAGE) == 0;
     signals_release(&held, !room);

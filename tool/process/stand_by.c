@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Those that a process has earned itself stay as they are. */
-static sigset_t held_signals(void)
+static sigset_t signal_mask(void)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
     sigset_t set;
@@ -24,7 +24,7 @@ static sigset_t held_signals(void)
 void stand_by_begin(struct stand_by *before)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
-    const sigset_t held = held_signals();
+    const sigset_t held = signal_mask();
     before->self = getpid();
     sigaction(SIGCHLD, &usual, &before->child); /* ignored, it would leave no status to wait for */
     sigprocmask(SIG_BLOCK, &held, &before->mask);
@@ -75,7 +75,7 @@ static void note_end(int number, int *asked)
 static void forget_pending(int *asked)
 {
     const struct timespec now = {0, 0};
-    const sigset_t held = held_signals();
+    const sigset_t held = signal_mask();
     int number;
     while ((number = sigtimedwait(&held, NULL, &now)) > 0)
         note_end(number, asked);
@@ -83,7 +83,7 @@ static void forget_pending(int *asked)
 
 int stand_by_wait(const struct stand_by *before, pid_t child, int *status)
 {
-    const sigset_t held = held_signals();
+    const sigset_t held = signal_mask();
     siginfo_t info;
     int asked = 0;
     for (;;) {

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "held_signals.h"
+#include "signal_mask.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -8,7 +8,7 @@
 static const int held_numbers[] = {SIGPIPE, SIGXFSZ};
 enum { HELD = sizeof held_numbers / sizeof *held_numbers };
 
-static void hold(struct held_signals *held, const sigset_t *set)
+static void hold(struct signal_mask *held, const sigset_t *set)
 {
     int saved = errno;
     sigemptyset(&held->pending);
@@ -25,7 +25,7 @@ void signals_but_faults(sigset_t *signals)
         sigdelset(signals, faults[i]);
 }
 
-void signals_hold(struct held_signals *held)
+void signals_hold(struct signal_mask *held)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -34,14 +34,14 @@ void signals_hold(struct held_signals *held)
     hold(held, &set);
 }
 
-void signals_hold_all(struct held_signals *held)
+void signals_hold_all(struct signal_mask *held)
 {
     sigset_t set;
     sigfillset(&set);
     hold(held, &set);
 }
 
-void signals_release(const struct held_signals *held, bool failed)
+void signals_release(const struct signal_mask *held, bool failed)
 {
     const struct timespec none = {0, 0};
     int saved = errno;
