@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file/file.h"
-#include "base/text/grown.h"
+#include "base/text/string_buffer.h"
 #include "tool/process/elf_file.h"
 #include "tool/process/elf_image.h"
 #include "tool/util/find_program.h"
@@ -142,7 +142,7 @@ static const char *base_name(const char *path)
 
 /* "sh, python3.11 (3)": the programs that libaccel was in, or was not. Returns the number of
  * processes. */
-static int list(const struct watch *watch, bool reached, struct grown *names)
+static int list(const struct watch *watch, bool reached, struct string_buffer *names)
 {
     int processes = 0;
     for (int i = 0; i < watch->programs; i++) {
@@ -151,11 +151,11 @@ static int list(const struct watch *watch, bool reached, struct grown *names)
         if (program->reached != reached)
             continue;
         processes += program->processes;
-        grown_string(names, names->length ? ", " : "");
-        grown_string(names, base_name(program->path));
+        string_buffer_string(names, names->length ? ", " : "");
+        string_buffer_string(names, base_name(program->path));
         if (program->processes > 1)
             snprintf(count, sizeof count, " (%d)", program->processes);
-        grown_string(names, count);
+        string_buffer_string(names, count);
     }
     return processes;
 }
@@ -202,7 +202,7 @@ static void examine_one(struct rows *rows, const struct watch *watch,
 
 static void examine_reach(struct rows *rows, const struct watch *watch)
 {
-    struct grown names = {.length = 0};
+    struct string_buffer names = {.length = 0};
     if (!watch->is_watched) {
         rows_add(rows, ROW_WARN, "preload", "allow ptrace here (docker run --cap-add=SYS_PTRACE)",
                  "the program and its children cannot be watched: ptrace is not permitted");

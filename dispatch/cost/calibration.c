@@ -391,7 +391,7 @@ bool calibration_section_paces(const struct calibration_section *section, enum a
 
 /* ---- Writing a section's lines ---- */
 
-void calibration_put_value(struct grown *body, const char *name, double value)
+void calibration_put_value(struct string_buffer *body, const char *name, double value)
 {
     char line[64];
     struct accel_text text;
@@ -400,7 +400,7 @@ void calibration_put_value(struct grown *body, const char *name, double value)
     text_char(&text, '=');
     text_decimal(&text, value);
     text_char(&text, '\n');
-    grown_add(body, line, text.length);
+    string_buffer_add(body, line, text.length);
 }
 
 /* Returns a size from its logarithm, as model_work_of() makes it; at most as large as take_call()
@@ -412,7 +412,7 @@ static int64_t size_at(float place)
     return accel_min((int64_t)(size + 0.5), INT32_MAX);
 }
 
-static void put_point(struct grown *body, const struct accel_routine *routine,
+static void put_point(struct string_buffer *body, const struct accel_routine *routine,
                       const struct model_curve *curve, const struct model_point *point)
 {
     int64_t size[ACCEL_DIMENSIONS] = {0};
@@ -436,34 +436,34 @@ static void put_point(struct grown *body, const struct accel_routine *routine,
     text_char(&text, ':');
     text_decimal(&text, ms);
     if (ms >= 1e-6) /* less is written as 0, which is not read */
-        grown_add(body, buffer, text.length);
+        string_buffer_add(body, buffer, text.length);
 }
 
-void calibration_put_curve(struct grown *body, const struct accel_routine *routine,
+void calibration_put_curve(struct string_buffer *body, const struct accel_routine *routine,
                            const struct model_curve *curve)
 {
     const size_t before = body->length;
-    grown_string(body, routine->name);
+    string_buffer_string(body, routine->name);
     const size_t empty = body->length;
     for (int i = 0; has_lines(routine) && i < curve->points; i++)
         if (curve->point[i].place[ACCEL_DIMENSIONS] == 0)
             put_point(body, routine, curve, &curve->point[i]);
     if (body->length > empty) {
-        grown_string(body, "\n");
+        string_buffer_string(body, "\n");
     } else if (body->text) {
         body->length = before;
         body->text[before] = 0;
     }
 }
 
-void calibration_put_measured(struct grown *body, const struct calibration_section *section)
+void calibration_put_measured(struct string_buffer *body, const struct calibration_section *section)
 {
     const char *at = section->text, *end = at + section->length;
     struct calibration_line line;
     while (calibration_next_line(&at, end, &line))
         if (calibration_begins(&line, calibration_when) || calibration_begins(&line, svd_prefix) ||
             calibration_begins(&line, pace_prefix) || calibration_begins(&line, short_prefix)) {
-            grown_add(body, line.at, line.length);
-            grown_string(body, "\n");
+            string_buffer_add(body, line.at, line.length);
+            string_buffer_string(body, "\n");
         }
 }

@@ -34,7 +34,7 @@
 #define ACCEL_CALIBRATION_H
 
 #include "gpu/device/gpu.h"
-#include "base/text/grown.h"
+#include "base/text/string_buffer.h"
 #include "calibration_file.h"
 #include "model.h"
 
@@ -115,15 +115,16 @@ void calibration_pace_name(char name[CALIBRATION_PACE_BYTES], enum accel_dtype d
 /* ---- Writing a section's lines ---- */
 
 /* Appends "name=value". */
-void calibration_put_value(struct grown *body, const char *name, double value);
+void calibration_put_value(struct string_buffer *body, const char *name, double value);
 
 /* Appends a routine's line, with the points of its curve, or nothing if there are none. A batch's
  * points are left out. */
-void calibration_put_curve(struct grown *body, const struct accel_routine *routine,
+void calibration_put_curve(struct string_buffer *body, const struct accel_routine *routine,
                            const struct model_curve *curve);
 
 /* Appends the lines of a section that only `accel calibrate` writes, as they stand: `calibrated`,
  * `svd_`, `pace_` and `short_`. */
-void calibration_put_measured(struct grown *body, const struct calibration_section *section);
+void calibration_put_measured(struct string_buffer *body,
+                              const struct calibration_section *section);
 
 #endif

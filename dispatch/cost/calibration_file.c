@@ -15,7 +15,7 @@
 
 #include "base/file/file.h"
 #include "base/memory/hash.h"
-#include "base/text/grown.h"
+#include "base/text/string_buffer.h"
 #include "base/thread/signal_mask.h"
 #include "base/text/text.h"
 
@@ -223,7 +223,7 @@ static bool is_replaced(const struct calibration_line *line, const struct change
     return false;
 }
 
-static void keep_others(struct grown *g, const struct change *change)
+static void keep_others(struct string_buffer *g, const struct change *change)
 {
     const struct calibration *old = change->old;
     const char *at = old->text + sizeof version_line - 1, *end = old->text + old->length;
@@ -233,31 +233,31 @@ static void keep_others(struct grown *g, const struct change *change)
         if (is_header(&line))
             kept = !is_replaced(&line, change);
         if (kept) {
-            grown_add(g, line.at, line.length);
-            grown_string(g, "\n");
+            string_buffer_add(g, line.at, line.length);
+            string_buffer_string(g, "\n");
         }
     }
 }
 
-static void compose(struct grown *g, const struct change *change)
+static void compose(struct string_buffer *g, const struct change *change)
 {
     char digits[CHECKSUM_DIGITS];
-    grown_string(g, version_line);
+    string_buffer_string(g, version_line);
     if (change->old->text)
         keep_others(g, change);
     for (int i = 0; i < change->count; i++) {
         if (!replaces(change, i))
             continue;
-        grown_string(g, change->keys[i]);
-        grown_string(g, "\n");
-        grown_string(g, change->bodies[i]);
+        string_buffer_string(g, change->keys[i]);
+        string_buffer_string(g, "\n");
+        string_buffer_string(g, change->bodies[i]);
     }
     if (g->failed)
         return;
     put_checksum(digits, g->text, g->length);
-    grown_string(g, checksum_name);
-    grown_add(g, digits, sizeof digits);
-    grown_string(g, "\n");
+    string_buffer_string(g, checksum_name);
+    string_buffer_add(g, digits, sizeof digits);
+    string_buffer_string(g, "\n");
 }
 
 static int open_draft(char aside[PATH_MAX], const char *path)
@@ -272,7 +272,8 @@ static int open_draft(char aside[PATH_MAX], const char *path)
 
 /* Writes a draft. keep: it replaces the old file; else it is a try, which leaves nothing, and has
  * no name if the file system allows that. */
-static const char *write_aside(const char *path, int folder, const struct grown *g, bool keep)
+static const char *write_aside(const char *path, int folder, const struct string_buffer *g,
+                               bool keep)
 {
     char aside[PATH_MAX] = "";
     int fd = keep ? -1 : openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
@@ -380,7 +381,7 @@ static const char *open_old(struct calibration *old, const char *path)
 const char *calibration_put(const char *given, const char *const keys[], const char *const bodies[],
                             const struct calibration_section *const seen[], int count, bool patient)
 {
-    struct grown g = {NULL, 0, 0, false};
+    struct string_buffer g = {NULL, 0, 0, false};
     struct calibration old;
     char target[PATH_MAX];
     const char *const path = behind_link(given, target);

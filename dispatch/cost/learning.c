@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text/error_text.h"
-#include "base/text/grown.h"
+#include "base/text/string_buffer.h"
 #include "base/output/say.h"
 #include "curves.h"
 #include "ops/lapack/in_panels.h"
@@ -130,7 +130,7 @@ void cost_probe(const struct dispatch_library *library, int threads)
 /* ---- ACCEL_LEARN=1: back to the file ---- */
 
 /* Writes a value as the section has it, if it does. */
-static void put_again(struct grown *body, const struct cost_curves *p, const char *name)
+static void put_again(struct string_buffer *body, const struct cost_curves *p, const char *name)
 {
     const double value = curves_value_or(p, name, 0);
     if (value > 0)
@@ -138,9 +138,9 @@ static void put_again(struct grown *body, const struct cost_curves *p, const cha
 }
 
 /* Writes the whole section, with the unchanged curves. */
-static bool compose(struct grown *body, struct cost_curves *p)
+static bool compose(struct string_buffer *body, struct cost_curves *p)
 {
-    *body = (struct grown){NULL, 0, 0, false};
+    *body = (struct string_buffer){NULL, 0, 0, false};
     if (p->measured)
         calibration_put_measured(body, &p->section);
     if (p->device) {
@@ -193,7 +193,7 @@ void cost_end(struct cost_curves *const *device, int devices)
     enum { MOST = CURVES_CPU_MOST + COST_DEVICES };
     const char *keys[MOST], *bodies[MOST];
     const struct calibration_section *seen[MOST];
-    struct grown body[MOST];
+    struct string_buffer body[MOST];
     int count = 0;
     if (!cost_with.settings || !cost_with.settings->learn ||
         pthread_rwlock_trywrlock(&curves_lock) != 0)

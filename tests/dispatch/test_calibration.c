@@ -484,10 +484,10 @@ static void measured_lines_are_kept(void **state)
     const struct calibration_section section =
         section_of("calibrated=1790000001\nsvd_s_values 48:gesvdj\ndgemm 8x8x8:1\npace_s "
                    "640:1.5\nshort_up_ms=0.00006525\nsvd_s_vectors 48:gesvd\n");
-    struct grown body = {NULL, 0, 0, false};
+    struct string_buffer body = {NULL, 0, 0, false};
     (void)state;
     calibration_put_measured(&body, &section);
-    grown_add(&body, "", 1);
+    string_buffer_add(&body, "", 1);
     assert_string_equal(body.text, "calibrated=1790000001\nsvd_s_values 48:gesvdj\npace_s "
                                    "640:1.5\nshort_up_ms=0.00006525\nsvd_s_vectors 48:gesvd\n");
     free(body.text);

@@ -78,7 +78,7 @@ static void values(void **state)
 
 static void values_are_written_as_they_are_read(void **state)
 {
-    struct grown body = {NULL, 0, 0, false};
+    struct string_buffer body = {NULL, 0, 0, false};
     (void)state;
     calibration_put_value(&body, "up_gbps", 21.5);
     calibration_put_value(&body, "short_up_ms", 0.000065);
@@ -349,7 +349,7 @@ static void curves_are_read_again(void **state)
         const struct accel_routine *const one = &accel_routines[r];
         struct model_work works[5];
         struct model_curve curve = {.device = r % 2}, again = {.device = r % 2};
-        struct grown body = {NULL, 0, 0, false};
+        struct string_buffer body = {NULL, 0, 0, false};
         double ms[5];
         if (!accel_is_blas(one) && !accel_op_of(one)->cost->typical)
             continue;
@@ -387,11 +387,11 @@ static void curves_are_read_again(void **state)
 static void what_of_a_curve_is_written(void **state)
 {
     struct model_curve curve = {.ms = {1}, .points = 0};
-    struct grown body = {NULL, 0, 0, false};
+    struct string_buffer body = {NULL, 0, 0, false};
     (void)state;
     calibration_put_curve(&body, routine("dgemm"), &curve);
     assert_true(body.length == 0 && body.text && !*body.text);
-    grown_string(&body, "before\n");
+    string_buffer_string(&body, "before\n");
     calibration_put_curve(&body, routine("dgemm"), &curve);
     assert_string_equal(body.text, "before\n");
     curve.points = 4;

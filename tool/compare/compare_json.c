@@ -12,7 +12,7 @@
 
 #include "compare.h"
 #include "compare_text.h"
-#include "base/text/grown.h"
+#include "base/text/string_buffer.h"
 
 enum { DEPTH_MAX = 1000 };
 
@@ -54,8 +54,8 @@ void json_free(void *read)
 struct walk {
     struct tally *tally;
     const struct contents *first, *second;
-    struct grown path; /* of the values that are compared: .a[3].b */
-    bool failed;       /* no memory, or a number that cannot be compared; a message is on stderr */
+    struct string_buffer path; /* of the values that are compared: .a[3].b */
+    bool failed; /* no memory, or a number that cannot be compared; a message is on stderr */
 };
 
 static void no_memory(struct walk *walk)
@@ -165,9 +165,9 @@ static void step(struct walk *walk, const char *name, bool quoted, struct json_o
                  struct json_object *b, struct json_object *noise, bool has_a, bool has_b)
 {
     size_t length = walk->path.length;
-    grown_string(&walk->path, quoted ? "." : "[");
-    grown_string(&walk->path, name);
-    grown_string(&walk->path, quoted ? "" : "]");
+    string_buffer_string(&walk->path, quoted ? "." : "[");
+    string_buffer_string(&walk->path, name);
+    string_buffer_string(&walk->path, quoted ? "" : "]");
     if (walk->path.failed)
         no_memory(walk);
     else if (!compared_ignores(walk->first->compared, walk->path.text, walk->path.length)) {

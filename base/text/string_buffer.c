@@ -1,9 +1,9 @@
-#include "grown.h"
+#include "string_buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void grown_add(struct grown *grown, const char *bytes, size_t length)
+void string_buffer_add(struct string_buffer *grown, const char *bytes, size_t length)
 {
     if (grown->length + length + 1 > grown->size) {
         size_t size = 2 * (grown->length + length) + 4096;
@@ -20,7 +20,7 @@ void grown_add(struct grown *grown, const char *bytes, size_t length)
     grown->text[grown->length] = 0;
 }
 
-void grown_string(struct grown *grown, const char *string)
+void string_buffer_string(struct string_buffer *grown, const char *string)
 {
-    grown_add(grown, string, strlen(string));
+    string_buffer_add(grown, string, strlen(string));
 }

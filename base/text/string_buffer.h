@@ -1,14 +1,14 @@
 /*
  * Text that grows, for writing files. Not thread-safe.
  */
-#ifndef ACCEL_GROWN_H
-#define ACCEL_GROWN_H
+#ifndef ACCEL_STRING_BUFFER_H
+#define ACCEL_STRING_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Starts as all zero. A NUL follows the text, unless it is NULL. The caller frees `text`. */
-struct grown {
+struct string_buffer {
     char *text;
     size_t length, size;
     bool failed; /* memory ran out: the text is not complete */
@@ -16,7 +16,7 @@ struct grown {
 
 /* Add bytes, or a string without its NUL. Without memory they set `failed`, and keep the text as it
  * was. */
-void grown_add(struct grown *grown, const char *bytes, size_t length);
-void grown_string(struct grown *grown, const char *string);
+void string_buffer_add(struct string_buffer *grown, const char *bytes, size_t length);
+void string_buffer_string(struct string_buffer *grown, const char *string);
 
 #endif
