@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/file/file.h"
-#include "kept_block.h"
+#include "block_cache.h"
 #include "base/text/text.h"
 
 enum { FILE_BYTES = 8192 };
@@ -158,7 +158,7 @@ int64_t host_memory_below(const char *root)
 
 int64_t host_memory_available(void)
 {
-    const int64_t available = host_memory_below(""), reused = kept_block_reused_bytes();
+    const int64_t available = host_memory_below(""), reused = block_cache_reused_bytes();
     return available == INT64_MAX ? available : available > reused ? available - reused : 0;
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/thread/copy_pool.h"
 #include "base/memory/host_memory.h"
-#include "base/memory/kept_block.h"
+#include "base/memory/block_cache.h"
 #include "base/memory/populate.h"
 #include "gpu/exec/executor.h"
 
@@ -198,7 +198,7 @@ static void *take_memory(struct solver *s, void *(*take)(int64_t bytes), int64_t
 
 static void *take_block(int64_t bytes)
 {
-    void *block = host_memory_has((double)bytes) ? kept_block_take(bytes) : NULL;
+    void *block = host_memory_has((double)bytes) ? block_cache_take(bytes) : NULL;
     return block ? block : host_memory_take(bytes);
 }
 

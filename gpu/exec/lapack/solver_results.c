@@ -1,4 +1,4 @@
-#include "base/memory/kept_block.h"
+#include "base/memory/block_cache.h"
 #include "solver_parts.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ void solver_return_integers(struct solver *s, const struct accel_span *to, int64
 
 void solver_packed_free(void *packed)
 {
-    if (!kept_block_give_back(packed))
+    if (!block_cache_give_back(packed))
         free(packed);
 }
 

@@ -19,58 +19,58 @@
 
 #include "base/thread/forks.h"
 #include "base/memory/host_memory.h"
-#include "base/memory/kept_block.h"
+#include "base/memory/block_cache.h"
 
-#define LARGE (KEPT_BLOCK_LEAST + 12345)
+#define LARGE (BLOCK_CACHE_LEAST + 12345)
 
 static void the_last_one_stays(void **state)
 {
     (void)state;
     errno = EDOM;
-    char *block = kept_block_take(LARGE);
+    char *block = block_cache_take(LARGE);
     assert_non_null(block);
-    assert_int_equal(kept_block_bytes(), 0);
+    assert_int_equal(block_cache_bytes(), 0);
     assert_false(host_memory_is_there(block + LARGE - 1));
     memset(block, 1, LARGE);
-    char *other = kept_block_take(LARGE);
+    char *other = block_cache_take(LARGE);
     assert_true(other && other != block);
-    assert_true(kept_block_give_back(block));
-    assert_true(kept_block_bytes() >= LARGE);
+    assert_true(block_cache_give_back(block));
+    assert_true(block_cache_bytes() >= LARGE);
     assert_true(host_memory_is_there(block + LARGE - 1));
-    assert_ptr_equal(kept_block_take(LARGE / 2 + KEPT_BLOCK_LEAST / 2), block);
-    assert_int_equal(kept_block_bytes(), 0);
+    assert_ptr_equal(block_cache_take(LARGE / 2 + BLOCK_CACHE_LEAST / 2), block);
+    assert_int_equal(block_cache_bytes(), 0);
     memset(block, 2, LARGE);
-    assert_true(kept_block_give_back(other)); /* the larger of two, or the later one */
-    assert_true(kept_block_give_back(block));
-    assert_ptr_equal(kept_block_take(LARGE), block);
-    assert_true(kept_block_give_back(block));
+    assert_true(block_cache_give_back(other)); /* the larger of two, or the later one */
+    assert_true(block_cache_give_back(block));
+    assert_ptr_equal(block_cache_take(LARGE), block);
+    assert_true(block_cache_give_back(block));
     assert_int_equal(errno, EDOM);
 }
 
 static void others_have_their_own(void **state)
 {
     (void)state;
-    const int64_t kept = kept_block_bytes();
+    const int64_t kept = block_cache_bytes();
     assert_true(kept >= LARGE);
-    char *larger = kept_block_take(3 * LARGE);
+    char *larger = block_cache_take(3 * LARGE);
     assert_non_null(larger);
-    assert_int_equal(kept_block_bytes(), 0); /* not both */
+    assert_int_equal(block_cache_bytes(), 0); /* not both */
     larger[3 * LARGE - 1] = 1;
-    assert_true(kept_block_give_back(larger));
-    char *small = kept_block_take(LARGE); /* a third of it */
+    assert_true(block_cache_give_back(larger));
+    char *small = block_cache_take(LARGE); /* a third of it */
     assert_true(small && small != larger);
-    assert_int_equal(kept_block_bytes(), 0);
-    assert_true(kept_block_give_back(small));
+    assert_int_equal(block_cache_bytes(), 0);
+    assert_true(block_cache_give_back(small));
 }
 
 static void other_memory_is_none(void **state)
 {
     void *memory = malloc(LARGE);
     (void)state;
-    assert_null(kept_block_take(KEPT_BLOCK_LEAST - 1));
-    assert_null(kept_block_take(INT64_MAX));
-    assert_false(kept_block_give_back(NULL));
-    assert_false(kept_block_give_back(memory));
+    assert_null(block_cache_take(BLOCK_CACHE_LEAST - 1));
+    assert_null(block_cache_take(INT64_MAX));
+    assert_false(block_cache_give_back(NULL));
+    assert_false(block_cache_give_back(memory));
     free(memory);
 }
 
@@ -81,11 +81,11 @@ static void too_many_have_none(void **state)
     int count = 0;
     (void)state;
     for (int i = 0; i < MANY; i++)
-        count += (block[i] = kept_block_take(LARGE)) != NULL;
+        count += (block[i] = block_cache_take(LARGE)) != NULL;
     assert_in_range(count, 4, MANY - 1);
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(kept_block_give_back(block[i]), block[i] != NULL);
-    assert_true(kept_block_bytes() >= LARGE);
+        assert_int_equal(block_cache_give_back(block[i]), block[i] != NULL);
+    assert_true(block_cache_bytes() >= LARGE);
 }
 
 /* Returns whether a child ends well. */
@@ -103,26 +103,26 @@ static bool in_child(bool (*run)(void))
 static bool has_none(void)
 {
     char *block;
-    bool well = kept_block_bytes() == 0 && (block = kept_block_take(LARGE)) != NULL;
+    bool well = block_cache_bytes() == 0 && (block = block_cache_take(LARGE)) != NULL;
     if (well)
         block[LARGE / 2] = 1;
-    return well && kept_block_give_back(block);
+    return well && block_cache_give_back(block);
 }
 
 static bool has_no_memory(void)
 {
     const struct rlimit little = {256 << 20, 256 << 20};
-    return setrlimit(RLIMIT_AS, &little) == 0 && kept_block_take(4 * LARGE) == NULL &&
-           kept_block_take(4 * LARGE) == NULL;
+    return setrlimit(RLIMIT_AS, &little) == 0 && block_cache_take(4 * LARGE) == NULL &&
+           block_cache_take(4 * LARGE) == NULL;
 }
 
 static void children_have_none(void **state)
 {
     (void)state;
-    assert_true(kept_block_bytes() > 0);
+    assert_true(block_cache_bytes() > 0);
     assert_true(in_child(has_none));
     assert_true(in_child(has_no_memory));
-    assert_true(kept_block_bytes() > 0);
+    assert_true(block_cache_bytes() > 0);
 }
 
 /* The kernel counts the pages of a block that was kept as available, even if they have been written
@@ -131,27 +131,27 @@ static void reused_memory_is_not_available(void **state)
 {
     const int64_t large = INT64_C(6) * LARGE;
     (void)state;
-    char *block = kept_block_take(large);
+    char *block = block_cache_take(large);
     assert_non_null(block);
-    assert_int_equal(kept_block_reused_bytes(), 0);
+    assert_int_equal(block_cache_reused_bytes(), 0);
     memset(block, 1, (size_t)large);
-    assert_true(kept_block_give_back(block));
+    assert_true(block_cache_give_back(block));
     const int64_t before = host_memory_available();
-    assert_ptr_equal(kept_block_take(large), block);
+    assert_ptr_equal(block_cache_take(large), block);
     memset(block, 1, (size_t)large);
-    assert_true(kept_block_reused_bytes() >= large);
+    assert_true(block_cache_reused_bytes() >= large);
     /* Others use memory, too. */
     assert_true(before == INT64_MAX || host_memory_available() < before - large / 2);
-    assert_true(kept_block_give_back(block));
-    assert_int_equal(kept_block_reused_bytes(), 0);
+    assert_true(block_cache_give_back(block));
+    assert_int_equal(block_cache_reused_bytes(), 0);
 }
 
 static bool has_limit(void)
 {
     const struct rlimit limit = {INT64_C(64) << 30, INT64_C(64) << 30};
-    char *block = kept_block_take(LARGE);
+    char *block = block_cache_take(LARGE);
     bool well = block && setrlimit(RLIMIT_AS, &limit) == 0;
-    return well && kept_block_give_back(block) && kept_block_bytes() == 0;
+    return well && block_cache_give_back(block) && block_cache_bytes() == 0;
 }
 
 static void nothing_stays_under_a_limit(void **state)
@@ -166,10 +166,10 @@ static void goes_back(void **state)
     (void)state;
     if (!is_long || strcmp(is_long, "1") != 0)
         return; /* ten seconds */
-    assert_true(kept_block_bytes() > 0);
-    for (int i = 0; i < 150 && kept_block_bytes() > 0; i++)
+    assert_true(block_cache_bytes() > 0);
+    for (int i = 0; i < 150 && block_cache_bytes() > 0; i++)
         usleep(100000);
-    assert_int_equal(kept_block_bytes(), 0);
+    assert_int_equal(block_cache_bytes(), 0);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "kept_block.h"
+#include "block_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,10 +113,10 @@ static void *add(struct block block)
     return place ? block.memory : NULL;
 }
 
-void *kept_block_take(int64_t bytes)
+void *block_cache_take(int64_t bytes)
 {
     const int before = errno;
-    if (bytes < KEPT_BLOCK_LEAST || bytes > INT64_MAX - HUGE_BYTES)
+    if (bytes < BLOCK_CACHE_LEAST || bytes > INT64_MAX - HUGE_BYTES)
         return NULL;
     pthread_mutex_lock(&lock);
     struct block block = take_kept();
@@ -168,7 +168,7 @@ static void keep(struct block block)
     unmap(block);
 }
 
-bool kept_block_give_back(void *memory)
+bool block_cache_give_back(void *memory)
 {
     const int before = errno;
     struct block block = {NULL, 0, false};
@@ -185,7 +185,7 @@ bool kept_block_give_back(void *memory)
     return block.memory != NULL;
 }
 
-int64_t kept_block_bytes(void)
+int64_t block_cache_bytes(void)
 {
     pthread_mutex_lock(&lock);
     const int64_t bytes = kept.bytes;
@@ -193,7 +193,7 @@ int64_t kept_block_bytes(void)
     return bytes;
 }
 
-int64_t kept_block_reused_bytes(void)
+int64_t block_cache_reused_bytes(void)
 {
     int64_t bytes = 0;
     pthread_mutex_lock(&lock);
