@@ -5,7 +5,7 @@
 #include "base/thread/copy_pool.h"
 #include "base/memory/host_memory.h"
 #include "base/memory/block_cache.h"
-#include "base/memory/populate.h"
+#include "base/memory/prefault.h"
 #include "gpu/exec/executor.h"
 
 struct panels_alone {
@@ -128,8 +128,8 @@ static void put_lists(struct panel_run *r)
 /* While the first panel comes up and is factored, the pages of the result, which is in memory of
  * our own, begin to be taken from the kernel. The first panel comes down too soon for that: its own
  * are last. */
-static void begin_pages(const struct panel_run *r, struct populate *pages,
-                        struct populate_runs *runs)
+static void begin_pages(const struct panel_run *r, struct prefault *pages,
+                        struct prefault_runs *runs)
 {
     const struct panels_call *call = &r->job->call;
     const bool large = call->m * call->n * call->size >= POPULATED_BYTES;
@@ -137,9 +137,9 @@ static void begin_pages(const struct panel_run *r, struct populate *pages,
               count = r->panels.count;
     for (int i = 0; i < count; i++) {
         const struct lane_rectangle to = panel_copies_result(r, (i + 1) % count);
-        runs[i] = (struct populate_runs){to.host, to.rows * to.size, to.ld * to.size, to.cols};
+        runs[i] = (struct prefault_runs){to.host, to.rows * to.size, to.ld * to.size, to.cols};
     }
-    populate_begin(pages, runs, count, threads);
+    prefault_begin(pages, runs, count, threads);
 }
 
 /* ---- The whole ---- */
@@ -149,13 +149,13 @@ static void run_pipeline(struct panels_alone *a)
     struct panel_run *r = &a->run;
     struct solver *s = r->s;
     struct pipeline_job pipeline = {.copy_of = copy_of, .compute = compute};
-    struct populate_runs runs[PANELS_MOST];
-    struct populate pages;
+    struct prefault_runs runs[PANELS_MOST];
+    struct prefault pages;
     if (!solver_is_well(s))
         return;
     begin_pages(r, &pages, runs);
     panel_run_pipeline(r, &pipeline);
-    populate_end(&pages);
+    prefault_end(&pages);
     if (!r->scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
     for (int j = 0; solver_is_well(s) && j < r->panels.count; j++)

@@ -18,7 +18,7 @@
 
 #include "base/thread/clock.h"
 #include "base/memory/host_memory.h"
-#include "base/memory/populate.h"
+#include "base/memory/prefault.h"
 
 enum { BYTES = 48 << 20, COLUMN = 96 << 10, USED = 40 << 10 };
 
@@ -60,19 +60,19 @@ static bool kernel_can(void)
 static void pages_are_there(void **state)
 {
     char *memory = fresh();
-    struct populate pages;
+    struct prefault pages;
     (void)state;
     if (!kernel_can())
         skip(); /* Linux before 5.14 */
     memory[5] = 'x';
     assert_true(host_memory_is_there(memory + 7));
     assert_false(host_memory_is_there(memory + BYTES / 2));
-    const struct populate_runs runs[] = {{memory + 100, BYTES / 2 - 100, BYTES / 2, 1},
+    const struct prefault_runs runs[] = {{memory + 100, BYTES / 2 - 100, BYTES / 2, 1},
                                          {memory, 0, 0, 1},
                                          {memory + BYTES / 2, BYTES / 2, BYTES / 2, 1}};
-    populate_begin(&pages, runs, 3, 3);
+    prefault_begin(&pages, runs, 3, 3);
     assert_true(come(memory, 4096, BYTES / 4096));
-    populate_end(&pages);
+    prefault_end(&pages);
     assert_int_equal(memory[5], 'x');
     munmap(memory, BYTES);
 }
@@ -80,14 +80,14 @@ static void pages_are_there(void **state)
 static void no_others_are(void **state)
 {
     char *memory = fresh();
-    struct populate pages;
+    struct prefault pages;
     (void)state;
     if (!kernel_can())
         skip();
-    const struct populate_runs columns = {memory, USED, COLUMN, BYTES / COLUMN};
-    populate_begin(&pages, &columns, 1, 2);
+    const struct prefault_runs columns = {memory, USED, COLUMN, BYTES / COLUMN};
+    prefault_begin(&pages, &columns, 1, 2);
     assert_true(come(memory, COLUMN, BYTES / COLUMN));
-    populate_end(&pages);
+    prefault_end(&pages);
     assert_int_equal(pages_there(memory, 4096), BYTES / COLUMN * (USED / 4096));
     munmap(memory, BYTES);
 }
@@ -103,14 +103,14 @@ static void handle(int number)
 static void signals_wait(void **state)
 {
     char *memory = fresh();
-    struct populate pages;
+    struct prefault pages;
     (void)state;
     signal(SIGUSR1, handle);
-    const struct populate_runs all = {memory, BYTES, BYTES, 1};
-    populate_begin(&pages, &all, 1, 1);
+    const struct prefault_runs all = {memory, BYTES, BYTES, 1};
+    prefault_begin(&pages, &all, 1, 1);
     raise(SIGUSR1);
     assert_int_equal(handled, 0);
-    populate_end(&pages);
+    prefault_end(&pages);
     assert_int_equal(handled, 1);
     signal(SIGUSR1, SIG_DFL);
     munmap(memory, BYTES);
@@ -120,29 +120,29 @@ static void signals_wait(void **state)
 static void failures_are_none(void **state)
 {
     char *memory = fresh();
-    struct populate pages;
+    struct prefault pages;
     struct rlimit before, none;
     (void)state;
-    const struct populate_runs all = {memory, BYTES, BYTES, 1};
-    populate_begin(&pages, &all, 1, 0);
-    populate_end(&pages);
+    const struct prefault_runs all = {memory, BYTES, BYTES, 1};
+    prefault_begin(&pages, &all, 1, 0);
+    prefault_end(&pages);
     assert_int_equal(pages_there(memory, 4096), 0);
     assert_int_equal(getrlimit(RLIMIT_NPROC, &before), 0);
     none = before;
     none.rlim_cur = 0;
     assert_int_equal(setrlimit(RLIMIT_NPROC, &none), 0); /* root starts one nevertheless */
-    populate_begin(&pages, &all, 1, POPULATE_MOST);
-    populate_end(&pages);
+    prefault_begin(&pages, &all, 1, POPULATE_MOST);
+    prefault_end(&pages);
     assert_int_equal(setrlimit(RLIMIT_NPROC, &before), 0);
     munmap(memory, BYTES);
-    populate_begin(&pages, &all, 1, 2);
+    prefault_begin(&pages, &all, 1, 2);
     usleep(1000);
-    populate_end(&pages);
+    prefault_end(&pages);
     for (int i = 0; i < 200; i++) {
         memory = fresh();
-        const struct populate_runs some = {memory, USED, COLUMN, BYTES / COLUMN};
-        populate_begin(&pages, &some, 1, 4);
-        populate_end(&pages);
+        const struct prefault_runs some = {memory, USED, COLUMN, BYTES / COLUMN};
+        prefault_begin(&pages, &some, 1, 4);
+        prefault_end(&pages);
         munmap(memory, BYTES);
     }
 }

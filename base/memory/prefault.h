@@ -4,8 +4,8 @@
  * at once each clear one, of which all but one are thrown away. It is no failure if that cannot be
  * done: whoever writes takes the pages then. (Linux 5.14; MADV_POPULATE_WRITE in madvise(2).)
  */
-#ifndef ACCEL_POPULATE_H
-#define ACCEL_POPULATE_H
+#ifndef ACCEL_PREFAULT_H
+#define ACCEL_PREFAULT_H
 
 #include <pthread.h>
 #include <signal.h>
@@ -14,14 +14,14 @@
 #include <stdint.h>
 
 /* Runs of memory, `bytes` long, and so many bytes apart from one's begin to the next one's. */
-struct populate_runs {
+struct prefault_runs {
     char *first;
     int64_t bytes, step, count;
 };
 
-/* In the caller's memory, from populate_begin() to populate_end(). */
-struct populate {
-    const struct populate_runs *runs;
+/* In the caller's memory, from prefault_begin() to prefault_end(). */
+struct prefault {
+    const struct prefault_runs *runs;
     int sets;
     _Atomic int64_t next; /* chunk of runs, by number over all sets */
     atomic_bool stop;
@@ -34,12 +34,12 @@ struct populate {
 enum { POPULATE_MOST = 8 }; /* threads */
 
 /* Starts `threads` threads that take the pages of `sets` sets of runs, the first set first, and
- * returns at once. Until populate_end() the calling thread handles no signals, except for its own
+ * returns at once. Until prefault_end() the calling thread handles no signals, except for its own
  * faults: a handler that jumped out of the call would leave the threads at work. The caller keeps
  * the runs and their memory until then. The contents of the memory do not change. */
-void populate_begin(struct populate *p, const struct populate_runs *runs, int sets, int threads);
+void prefault_begin(struct prefault *p, const struct prefault_runs *runs, int sets, int threads);
 
 /* Ends within some milliseconds, whether or not all pages are there. */
-void populate_end(struct populate *p);
+void prefault_end(struct prefault *p);
 
 #endif

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "populate.h"
+#include "prefault.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -15,13 +15,13 @@
 /* What a thread takes at a time; of shorter runs, several. */
 enum { CHUNK_BYTES = 4 << 20, STACK_BYTES = 256 << 10 };
 
-static int64_t runs_of_chunk(const struct populate_runs *r)
+static int64_t runs_of_chunk(const struct prefault_runs *r)
 {
     return r->bytes < CHUNK_BYTES ? CHUNK_BYTES / r->bytes : 1;
 }
 
 /* A run that is longer than a chunk is one nevertheless: the kernel is asked for it bit by bit. */
-static bool take_run(const struct populate *p, char *first, int64_t bytes)
+static bool take_run(const struct prefault *p, char *first, int64_t bytes)
 {
     char *at = (char *)((uintptr_t)first & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1));
     for (int64_t left = first + bytes - at; left > 0; at += CHUNK_BYTES, left -= CHUNK_BYTES) {
@@ -37,10 +37,10 @@ static bool take_run(const struct populate *p, char *first, int64_t bytes)
 }
 
 /* Returns whether there was a chunk with this number, and the kernel has given its pages. */
-static bool take_chunk(const struct populate *p, int64_t number)
+static bool take_chunk(const struct prefault *p, int64_t number)
 {
     for (int i = 0; i < p->sets; i++) {
-        const struct populate_runs *r = &p->runs[i];
+        const struct prefault_runs *r = &p->runs[i];
         if (r->bytes <= 0 || r->count <= 0)
             continue;
         const int64_t each = runs_of_chunk(r), chunks = (r->count + each - 1) / each;
@@ -60,7 +60,7 @@ static bool take_chunk(const struct populate *p, int64_t number)
 
 static void *run_thread(void *populate)
 {
-    struct populate *p = populate;
+    struct prefault *p = populate;
     thread_spawn_begin("accel-pages");
     while (!p->stop && take_chunk(p, p->next++))
         continue;
@@ -71,10 +71,10 @@ static void *run_thread(void *populate)
     return NULL;
 }
 
-void populate_begin(struct populate *p, const struct populate_runs *runs, int sets, int threads)
+void prefault_begin(struct prefault *p, const struct prefault_runs *runs, int sets, int threads)
 {
     sigset_t signals;
-    *p = (struct populate){.runs = runs, .sets = sets};
+    *p = (struct prefault){.runs = runs, .sets = sets};
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->done, NULL);
     signals_but_faults(&signals);
@@ -92,7 +92,7 @@ void populate_begin(struct populate *p, const struct populate_runs *runs, int se
     }
 }
 
-void populate_end(struct populate *p)
+void prefault_end(struct prefault *p)
 {
     p->stop = true;
     pthread_mutex_lock(&p->lock);
