@@ -21,7 +21,7 @@
 #include "base/thread/timed.h"
 #include "dispatch.h"
 #include "dispatch/cost/cost.h"
-#include "gpu/device/ending.h"
+#include "gpu/device/exit_guard.h"
 #include "ops/op.h"
 #include "report/banner.h"
 #include "report/summary.h"
@@ -309,7 +309,7 @@ void device_await(struct dispatch_device *device, double most_ms,
     const int saved = errno;
     double left = most_ms, now = accel_now_ms();
     enum device_state state;
-    while (may_become_ready(device, state = device_state(device)) && !ending_has_begun() &&
+    while (may_become_ready(device, state = device_state(device)) && !exit_guard_has_begun() &&
            !atomic_load(&late) && !device_is_inherited(device)) { /* a handler may have forked */
         if (!(left > 0)) {
             atomic_store(&late, true);

@@ -16,7 +16,7 @@
 #include "base/thread/forks.h"
 #include "base/output/output.h"
 #include "dispatch/cost/cost.h"
-#include "gpu/device/ending.h"
+#include "gpu/device/exit_guard.h"
 #include "ops/blas/pass.h"
 #include "ops/op.h"
 #include "ops/rules/rules.h"
@@ -188,7 +188,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     if (!accel_is_part(call) &&
         (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
         return false;
-    ending_hold(caller->depth == 0);
+    exit_guard_hold(caller->depth == 0);
     task_begin(&task, call, caller, first);
     task.together = together;
     survey(&task);
@@ -207,18 +207,18 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
                           : record.decision.gpu && run_on_gpu(&task, &record);
     task_drop_plan(&task); /* the original may not come back here */
     if (done) {
-        ending_release();
+        exit_guard_release();
         tell(&record, caller);
         return true;
     }
     if (is_forbidden(&task, &record))
         refuse_cpu(task.device, caller, record.why);
-    const bool ends = ending_has_begun();
+    const bool ends = exit_guard_has_begun();
     if (!ends)
-        ending_release();
+        exit_guard_release();
     const bool has_run = run_on_cpu(&task, ends, &record);
     if (ends)
-        ending_release();
+        exit_guard_release();
     return has_run;
 }
 

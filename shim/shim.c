@@ -15,7 +15,7 @@
 #include "ops/blas/parse.h"
 #include "ops/convention.h"
 #include "ops/rules/lapack_rules.h"
-#include "gpu/device/ending.h"
+#include "gpu/device/exit_guard.h"
 #include "base/thread/linker.h"
 #include "shim/elf/bindings.h"
 #include "shim/elf/keep.h"

@@ -82,7 +82,7 @@ $(TESTS)/test_device_notes: UNIT_LIBS += -Wl,--wrap=gpu_is_gone,--wrap=clock_get
 $(TESTS)/test_survey_devices: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=thread_spawn,--wrap=clock_gettime,--wrap=gpu_kept,--wrap=mmap
 $(TESTS)/test_several_plan: UNIT_LIBS += -Wl,--wrap=cost_schedule_rates,--wrap=gpu_peer_gbps,--wrap=split_cache_make,--wrap=factorisation_make,--wrap=copy_pool_size,--wrap=thread_spawn,--wrap=gpu_start,--wrap=clock_gettime
 $(TESTS)/test_guided_call: UNIT_LIBS += -Wl,--wrap=op_xgboost_train,--wrap=gpu_start,--wrap=clock_gettime
-$(TESTS)/test_dispatch_call: UNIT_LIBS += -Wl,--wrap=op_gemm_batch,--wrap=clock_gettime,--wrap=cost_learn_cpu,--wrap=ending_hold,--wrap=ending_release,--wrap=ending_has_begun,--wrap=gpu_is_gone
+$(TESTS)/test_dispatch_call: UNIT_LIBS += -Wl,--wrap=op_gemm_batch,--wrap=clock_gettime,--wrap=cost_learn_cpu,--wrap=exit_guard_hold,--wrap=exit_guard_release,--wrap=exit_guard_has_begun,--wrap=gpu_is_gone
 # A program whose file is gone.
 $(TESTS)/test_settings: UNIT_LIBS += -Wl,--wrap=file_program
 # Lists of objects that a test has made.
@@ -105,7 +105,7 @@ $(TESTS)/test_looks: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=pack_matrix_di
 # Watches that end.
 $(TESTS)/test_admission: UNIT_LIBS += -Wl,--wrap=written_leave
 # A clock that goes on while somebody waits.
-$(TESTS)/test_ending: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=nanosleep
+$(TESTS)/test_exit_guard: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=nanosleep
 # Who waits for what the driver frees.
 $(TESTS)/test_pool: UNIT_LIBS += -Wl,--wrap=pthread_cond_wait
 # Memory that is short, and counted.

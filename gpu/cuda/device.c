@@ -9,7 +9,7 @@
 #include "base/host/pci.h"
 #include "base/thread/copy_pool.h"
 #include "gpu/device/choose.h"
-#include "gpu/device/ending.h"
+#include "gpu/device/exit_guard.h"
 #include "idle.h"
 #include "gpu/cuda/api/mps.h"
 #include "precision.h"
@@ -49,11 +49,11 @@ static enum gpu_status push(struct cuda_device *device)
 enum gpu_status gpu_enter(struct cuda_device *device, struct gpu_scope *scope)
 {
     scope->mode_exchanged = false;
-    if (atomic_load(&dead) || !ending_enter())
+    if (atomic_load(&dead) || !exit_guard_enter())
         return GPU_ERROR;
     enum gpu_status status = push(device);
     if (status != GPU_OK) {
-        ending_leave();
+        exit_guard_leave();
         return status;
     }
     scope->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -70,7 +70,7 @@ void gpu_leave(const struct gpu_scope *scope)
     if (scope->mode_exchanged)
         CUDA(cuThreadExchangeStreamCaptureMode)(&mode);
     CUDA(cuCtxPopCurrent)(&ours);
-    ending_leave();
+    exit_guard_leave();
 }
 
 bool gpu_memory_is_short(void)
@@ -369,7 +369,7 @@ static const struct gpu_device_functions functions = {.run = cuda_run,
 static const char *start(struct cuda_device *device, const struct gpu_config *config)
 {
     const char *reason = cuda_api_open(config->cuda_dir);
-    if (!reason && ending_has_begun())
+    if (!reason && exit_guard_has_begun())
         reason = "the program has ended";
     return reason ? reason : open_device(device, config);
 }
@@ -377,8 +377,8 @@ static const char *start(struct cuda_device *device, const struct gpu_config *co
 struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILURE_BYTES])
 {
     struct failure outer;
-    ending_watch();
-    if (!ending_enter()) {
+    exit_guard_watch();
+    if (!exit_guard_enter()) {
         snprintf(why, GPU_FAILURE_BYTES, "the program has ended");
         return NULL;
     }
@@ -401,12 +401,12 @@ struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILU
     }
     atomic_fetch_add(&starts, 1);
     failure_end(&outer);
-    ending_leave();
+    exit_guard_leave();
     return device ? &device->common : NULL;
 }
 
 void gpu_fork_child(void)
 {
-    ending_fork_child();
+    exit_guard_fork_child();
     atomic_store(&dead, true);
 }

@@ -2,7 +2,7 @@
  * A thread that gives idle memory of all devices back after a while. It starts when memory becomes
  * idle and ends when none is, so that it keeps no process alive. It takes none of the program's
  * signals; a fork's child does not have it; it enters CUDA as calls do, so exit() waits for it
- * (ending.h).
+ * (exit_guard.h).
  */
 #ifndef ACCEL_IDLE_H
 #define ACCEL_IDLE_H

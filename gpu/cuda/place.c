@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpu/device/ending.h"
+#include "gpu/device/exit_guard.h"
 #include "gpu/plan/scheduled.h"
 
 static atomic_bool devices_seen;
@@ -96,29 +96,29 @@ bool gpu_program_uses_cuda(unsigned long long loads)
     if (cuda_is_dead())
         return false;
     if (cuda_is_started()) {
-        if (!ending_enter())
+        if (!exit_guard_enter())
             return false;
         bool has = CUDA(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context;
-        ending_leave();
+        exit_guard_leave();
         return has;
     }
     /* We have not opened CUDA yet: asks the program's own copy, if it has one. */
-    if (!find_program_driver(loads) || !ending_enter())
+    if (!find_program_driver(loads) || !exit_guard_enter())
         return false;
     bool uses = program.get_current(&context) == CUDA_SUCCESS && context;
     /* One that is active may be ours, if another thread starts CUDA just now. */
     uses = uses || (starts % 2 == 0 && any_context_active() && cuda_starts() == starts);
-    ending_leave();
+    exit_guard_leave();
     return uses;
 }
 
 bool gpu_program_has_initialised(unsigned long long loads)
 {
     CUcontext context;
-    if (!find_program_driver(loads) || !ending_enter())
+    if (!find_program_driver(loads) || !exit_guard_enter())
         return false;
     bool has = program.get_current(&context) != CUDA_ERROR_NOT_INITIALIZED;
-    ending_leave();
+    exit_guard_leave();
     return has;
 }
 
@@ -228,7 +228,7 @@ static void look_at_ends(struct cuda_device *ours, const struct accel_span *x, i
 
 static void locate_all(struct cuda_device *ours, struct accel_span *spans, int count, int64_t batch)
 {
-    if (!ending_enter())
+    if (!exit_guard_enter())
         return;
     for (int i = 0; i < count; i++) {
         struct accel_span *x = &spans[i];
@@ -238,7 +238,7 @@ static void locate_all(struct cuda_device *ours, struct accel_span *spans, int c
         }
         look_at_ends(ours, x, batch);
     }
-    ending_leave();
+    exit_guard_leave();
 }
 
 void cuda_locate(struct gpu_device *device, struct accel_span *spans, int count, int64_t batch)

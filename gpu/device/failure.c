@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/thread/forks.h"
-#include "ending.h"
+#include "exit_guard.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all devices' gpu_failures */
 FORKS_LOCK(lock);
@@ -116,5 +116,5 @@ void failure_of_unloaded_driver(void)
 
 bool gpu_is_gone(void)
 {
-    return atomic_load(&gone) || ending_has_begun();
+    return atomic_load(&gone) || exit_guard_has_begun();
 }

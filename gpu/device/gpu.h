@@ -161,8 +161,8 @@ struct gpu_device;
  * one that this process uses already, without a word. Returns NULL if there is no usable GPU, with
  * the reason in `why`, one line. The device stays until gpu_stop(). Later starts use the libraries
  * of the first, whatever cuda_dir says. From here on exit() waits for threads that are inside CUDA
- * (ending.h); a start then stops after the step that it is at, and all other functions fail. Not
- * thread-safe; the caller should block signals, since CUDA starts threads. */
+ * (exit_guard.h); a start then stops after the step that it is at, and all other functions fail.
+ * Not thread-safe; the caller should block signals, since CUDA starts threads. */
 struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILURE_BYTES]);
 
 /* What gpu_start() finds on this machine, for people. */

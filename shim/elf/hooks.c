@@ -15,7 +15,7 @@
 #include "base/text/text.h"
 #include "bindings.h"
 #include "dispatch/dispatch.h"
-#include "gpu/device/ending.h"
+#include "gpu/device/exit_guard.h"
 #include "keep.h"
 #include "real_linker.h"
 #include "registration.h"
@@ -113,15 +113,15 @@ __attribute__((visibility("default"))) char *dlerror(void)
 }
 
 /* atexit(3) calls this, too: it is linked into each library. */
-__attribute__((visibility("default"))) ending_register_function __cxa_atexit;
+__attribute__((visibility("default"))) exit_guard_register_function __cxa_atexit;
 
 int __cxa_atexit(void (*function)(void *), void *argument, void *object)
 {
     static _Atomic(void *) real;
     void *found = accel_real_next(&real, "__cxa_atexit");
-    ending_register_function *next;
+    exit_guard_register_function *next;
     memcpy(&next, &found, sizeof next);
-    return ending_register(next, function, argument, object);
+    return exit_guard_register(next, function, argument, object);
 }
 
 /* The tables are those of .C, .Call, .Fortran and .External. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/thread/linker.h"
-#include "gpu/device/ending.h"
+#include "gpu/device/exit_guard.h"
 #include "objects.h"
 #include "shim/arch/entry.h"
 
@@ -160,9 +160,9 @@ static int close_with(void *function, void *handle)
 {
     int (*close_function)(void *);
     memcpy(&close_function, &function, sizeof close_function);
-    ending_before_close();
+    exit_guard_before_close();
     int result = close_function(handle);
-    ending_after_close();
+    exit_guard_after_close();
     return result;
 }
 

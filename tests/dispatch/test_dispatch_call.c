@@ -47,9 +47,9 @@ static bool ends, is_gone, was_outermost;
 
 void __wrap_cost_learn_cpu(struct problem *problem, const struct dispatch_library *library,
                            int threads, const struct cost_time *time);
-void __wrap_ending_hold(bool outermost);
-void __wrap_ending_release(void);
-bool __wrap_ending_has_begun(void);
+void __wrap_exit_guard_hold(bool outermost);
+void __wrap_exit_guard_release(void);
+bool __wrap_exit_guard_has_begun(void);
 bool __wrap_gpu_is_gone(void);
 
 void __wrap_cost_learn_cpu(struct problem *problem, const struct dispatch_library *library,
@@ -62,19 +62,19 @@ void __wrap_cost_learn_cpu(struct problem *problem, const struct dispatch_librar
     lessons++;
 }
 
-void __wrap_ending_hold(bool outermost)
+void __wrap_exit_guard_hold(bool outermost)
 {
     was_outermost = outermost;
     holds++;
     held_most++;
 }
 
-void __wrap_ending_release(void)
+void __wrap_exit_guard_release(void)
 {
     holds--;
 }
 
-bool __wrap_ending_has_begun(void)
+bool __wrap_exit_guard_has_begun(void)
 {
     return ends;
 }

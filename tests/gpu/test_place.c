@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "gpu/cuda/device.h"
-#include "gpu/device/ending.h"
+#include "gpu/device/exit_guard.h"
 #include "tests/lib/devices.h"
 
 /* libaccel calls no such function: this one is linked. Its prototype is that of CUDA's driver
@@ -106,7 +106,7 @@ static bool look_at_the_end(void)
     char here;
     struct accel_span x = {.ptr = &here, .place = ACCEL_REMOTE};
     gpu_program_locate(&x, 1, 1);
-    return ending_has_begun() && !gpu_program_has_initialised(9) && !gpu_program_uses_cuda(9) &&
+    return exit_guard_has_begun() && !gpu_program_has_initialised(9) && !gpu_program_uses_cuda(9) &&
            x.place == ACCEL_REMOTE;
 }
 
@@ -117,8 +117,8 @@ static void end_by_what_is_seen(void)
 
 static bool end_process(void)
 {
-    atexit(end_by_what_is_seen); /* behind what ending_watch() registers */
-    ending_watch();
+    atexit(end_by_what_is_seen); /* behind what exit_guard_watch() registers */
+    exit_guard_watch();
     exit(2);
 }
 

@@ -4,7 +4,7 @@
 # Their runtimes look functions up when they start, by the dlsym that is ours, and before their own
 # memory is there: what is called then is not instrumented.
 $(addprefix $(BUILD)/,shim/elf/hooks.o shim/elf/bindings.o shim/elf/objects.o shim/elf/symbols.o \
-    base/thread/linker.o ops/names.o shim/elf/real_linker.o gpu/device/ending.o): SANITIZE_FLAGS :=
+    base/thread/linker.o ops/names.o shim/elf/real_linker.o gpu/device/exit_guard.o): SANITIZE_FLAGS :=
 
 # Not under AddressSanitizer: what a build has in it, exports and needs (it has more), how many
 # instructions a call takes, the sources' style, the manual pages, documents' commands, and scripts

@@ -12,7 +12,7 @@
 
 #include "base/thread/linker.h"
 #include "find_cuda.h"
-#include "gpu/device/ending.h"
+#include "gpu/device/exit_guard.h"
 #include "gpu/device/gpu.h"
 
 struct cuda_api cuda_api;
@@ -94,9 +94,9 @@ static void *open_library(const char *path, int flags)
 static void close_library(void *library)
 {
     linker_enter();
-    ending_before_close();
+    exit_guard_before_close();
     dlclose(library);
-    ending_after_close();
+    exit_guard_after_close();
     linker_leave();
 }
 
@@ -104,7 +104,7 @@ static void *open_in(const char *folder, const char *name, int major)
 {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/%s.so.%d", folder, name, major);
-    if (ending_has_begun() || length >= (int)sizeof path)
+    if (exit_guard_has_begun() || length >= (int)sizeof path)
         return NULL;
     return open_library(path, RTLD_NOW | RTLD_LOCAL);
 }
@@ -270,7 +270,7 @@ static bool open_all(const char *first_dir)
         snprintf(reason, sizeof reason, "cuInit: %s", name ? name : "unknown error");
         return false;
     }
-    if (ending_has_begun()) {
+    if (exit_guard_has_begun()) {
         snprintf(reason, sizeof reason, "the program has ended");
         return false;
     }

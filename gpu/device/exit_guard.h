@@ -13,8 +13,8 @@
  * All functions are thread-safe. Nobody waits at _exit(), quick_exit() and abort(), which run no
  * handlers of libraries.
  */
-#ifndef ACCEL_ENDING_H
-#define ACCEL_ENDING_H
+#ifndef ACCEL_EXIT_GUARD_H
+#define ACCEL_EXIT_GUARD_H
 
 #include <stdbool.h>
 
@@ -23,10 +23,10 @@
  * that hangs must not keep a program from its end. */
 #define ENDING_MS 3000
 
-/* Enclose each use of CUDA; an inner pair does nothing. ending_enter() returns false if the process
- * ends: then CUDA must not be used, and ending_leave() not be called. */
-bool ending_enter(void);
-void ending_leave(void);
+/* Enclose each use of CUDA; an inner pair does nothing. exit_guard_enter() returns false if the
+ * process ends: then CUDA must not be used, and exit_guard_leave() not be called. */
+bool exit_guard_enter(void);
+void exit_guard_leave(void);
 
 /* Enclose a call that may use CUDA, from before that is decided; an inner pair does nothing. exit()
  * waits for it, too: a call that has waited for CUDA in vain is computed by its library, which
@@ -34,26 +34,26 @@ void ending_leave(void);
  * such a call. The end of a thread that has been cancelled within a call ends its hold; so does its
  * next call that is outermost, inside no other one of the thread's, if it has left the one before
  * by longjmp(3). */
-void ending_hold(bool outermost);
-void ending_release(void);
+void exit_guard_hold(bool outermost);
+void exit_guard_release(void);
 
 /* Returns whether the process has begun to end. */
-bool ending_has_begun(void);
+bool exit_guard_has_begun(void);
 
 /* Makes exit() wait from here on. Call it before CUDA is opened. */
-void ending_watch(void);
+void exit_guard_watch(void);
 
 /* Does what __cxa_atexit(3) does; `real` is the C library's. */
-typedef int ending_register_function(void (*function)(void *), void *argument, void *object);
-int ending_register(ending_register_function *real, void (*function)(void *), void *argument,
-                    void *object);
+typedef int exit_guard_register_function(void (*function)(void *), void *argument, void *object);
+int exit_guard_register(exit_guard_register_function *real, void (*function)(void *),
+                        void *argument, void *object);
 
 /* Enclose each dlclose(), also of CUDA's libraries: a library's handlers then run though the
  * process does not end. */
-void ending_before_close(void);
-void ending_after_close(void);
+void exit_guard_before_close(void);
+void exit_guard_after_close(void);
 
 /* Tells it in the child of a fork, where no other thread is inside. */
-void ending_fork_child(void);
+void exit_guard_fork_child(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The end of a process beside threads that are inside CUDA (gpu/device/ending.h): who runs a
+ * The end of a process beside threads that are inside CUDA (gpu/device/exit_guard.h): who runs a
  * handler waits for them, and for nobody else; which handlers run; what happens once. By a clock of
  * the test's own, in a child for each case, as a process ends once.
  */
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/device/ending.h"
+#include "gpu/device/exit_guard.h"
 
 /* Ends the child if the condition is false. */
 #define must(condition) ((condition) ? (void)0 : broken(#condition, __LINE__))
@@ -88,7 +88,7 @@ static void handle(void *argument)
 /* A handler that exit() runs: with an argument, or without as one of atexit(3). */
 static void run_handler(int *argument)
 {
-    must(ending_register(tell, handle, argument, &told) == 0);
+    must(exit_guard_register(tell, handle, argument, &told) == 0);
     told.function(told.argument);
 }
 
@@ -109,17 +109,17 @@ static struct {
 static void enter_as(void)
 {
     if (other.where == INSIDE) {
-        must(ending_enter() && ending_enter());
-        ending_leave();
+        must(exit_guard_enter() && exit_guard_enter());
+        exit_guard_leave();
         return;
     }
-    ending_hold(true);
-    ending_hold(false);
+    exit_guard_hold(true);
+    exit_guard_hold(false);
     if (other.where == JUMPED)
-        ending_hold(true);
-    ending_release();
+        exit_guard_hold(true);
+    exit_guard_release();
     if (other.where == JUMPED)
-        ending_release(); /* of nothing */
+        exit_guard_release(); /* of nothing */
 }
 
 static void *stay(void *unused)
@@ -130,9 +130,9 @@ static void *stay(void *unused)
     while (sem_wait(&other.may_go) != 0)
         continue;
     if (other.where == INSIDE)
-        ending_leave();
+        exit_guard_leave();
     if (other.where == IN_A_CALL)
-        ending_release();
+        exit_guard_release();
     return NULL;
 }
 
@@ -173,15 +173,15 @@ static void in_child(void (*test)(void))
 static void end_alone(void)
 {
     int ten = 10;
-    ending_watch();
-    must(!ending_has_begun() && ending_enter());
-    ending_leave();
-    ending_hold(true);
-    ending_release();
+    exit_guard_watch();
+    must(!exit_guard_has_begun() && exit_guard_enter());
+    exit_guard_leave();
+    exit_guard_hold(true);
+    exit_guard_release();
     errno = 7;
     run_handler(&ten);
     must(handled == 10 && pauses == 0 && errno == 7);
-    must(ending_has_begun() && !ending_enter());
+    must(exit_guard_has_begun() && !exit_guard_enter());
     run_handler(NULL);
     must(handled == 11 && pauses == 0);
 }
@@ -195,7 +195,7 @@ static void nobody_waits_for_nobody(void **state)
 static void end_beside(int where)
 {
     int ten = 10;
-    ending_watch();
+    exit_guard_watch();
     begin_other(where);
     at_pause = end_other;
     errno = 7;
@@ -230,12 +230,12 @@ static void a_handler_waits_for_a_thread(void **state)
 static void end_in_vain(void)
 {
     int ten = 10, hundred = 100;
-    ending_watch();
-    must(ending_enter());
-    must(ending_register(tell, handle, &hundred, &told) == 0);
+    exit_guard_watch();
+    must(exit_guard_enter());
+    must(exit_guard_register(tell, handle, &hundred, &told) == 0);
     void (*const of_cuda)(void *) = told.function;
     void *const argument = told.argument;
-    ending_leave();
+    exit_guard_leave();
     begin_other(INSIDE);
     run_handler(&ten);
     must(handled == 10);
@@ -255,10 +255,10 @@ static void a_thread_that_hangs_keeps_nobody(void **state)
 static void end_with_handlers_of_cuda(void)
 {
     int hundred = 100;
-    ending_watch();
-    must(ending_enter());
-    must(ending_register(tell, handle, &hundred, &told) == 0);
-    ending_leave();
+    exit_guard_watch();
+    must(exit_guard_enter());
+    must(exit_guard_register(tell, handle, &hundred, &told) == 0);
+    exit_guard_leave();
     told.function(told.argument);
     must(handled == 100 && pauses == 0);
 }
@@ -267,15 +267,15 @@ static void end_with_handlers_of_cuda(void)
 static void end_inside(void)
 {
     int ten = 10, hundred = 100;
-    ending_watch();
-    ending_hold(true);
-    must(ending_enter() && ending_enter());
-    must(ending_register(tell, handle, &hundred, &told) == 0);
+    exit_guard_watch();
+    exit_guard_hold(true);
+    must(exit_guard_enter() && exit_guard_enter());
+    must(exit_guard_register(tell, handle, &hundred, &told) == 0);
     told.function(told.argument);
     must(handled == 0 && pauses == 0);
-    ending_before_close(); /* so that it counts as the program's */
-    must(ending_register(tell, handle, &ten, &told) == 0);
-    ending_after_close();
+    exit_guard_before_close(); /* so that it counts as the program's */
+    must(exit_guard_register(tell, handle, &ten, &told) == 0);
+    exit_guard_after_close();
     told.function(told.argument);
     must(handled == 10 && pauses == 0);
 }
@@ -284,17 +284,17 @@ static void end_inside(void)
 static void close_a_library(void)
 {
     int hundred = 100;
-    ending_watch();
+    exit_guard_watch();
     begin_other(INSIDE);
-    must(ending_enter());
-    must(ending_register(tell, handle, &hundred, &told) == 0);
-    ending_before_close();
+    must(exit_guard_enter());
+    must(exit_guard_register(tell, handle, &hundred, &told) == 0);
+    exit_guard_before_close();
     told.function(told.argument);
-    ending_after_close();
-    must(handled == 100 && pauses == 0 && !ending_has_begun());
-    ending_leave();
-    must(ending_enter());
-    ending_leave();
+    exit_guard_after_close();
+    must(handled == 100 && pauses == 0 && !exit_guard_has_begun());
+    exit_guard_leave();
+    must(exit_guard_enter());
+    exit_guard_leave();
 }
 
 static void cudas_handlers_run_where_nobody_is_inside(void **state)
@@ -309,18 +309,18 @@ static void cudas_handlers_run_where_nobody_is_inside(void **state)
 static void register_before(void)
 {
     int ten = 10;
-    must(ending_register(tell, handle, &ten, &told) == 0);
+    must(exit_guard_register(tell, handle, &ten, &told) == 0);
     must(told.function == handle && told.argument == &ten && told.count == 1);
-    must(ending_register(tell, handle, NULL, &told) == 0);
+    must(exit_guard_register(tell, handle, NULL, &told) == 0);
     must(told.function == handle && !told.argument && told.count == 2);
     told.function(told.argument);
-    must(handled == 1 && !ending_has_begun());
+    must(handled == 1 && !exit_guard_has_begun());
 }
 
 static void leave_by_longjmp(void)
 {
     int ten = 10;
-    ending_watch();
+    exit_guard_watch();
     begin_other(JUMPED);
     run_handler(&ten);
     must(pauses == 0 && handled == 10);
@@ -337,16 +337,16 @@ static void what_is_passed_on_and_what_is_left(void **state)
 static void fork_beside(void)
 {
     int ten = 10, status;
-    ending_watch();
+    exit_guard_watch();
     begin_other(IN_A_CALL);
     for (int is_told = 0; is_told < 2; is_told++) {
         const pid_t child = is_told ? fork() : _Fork();
         must(child >= 0);
         if (child == 0) {
             if (is_told)
-                ending_fork_child();
+                exit_guard_fork_child();
             run_handler(&ten);
-            must(handled == 10 && pauses == 0 && ending_has_begun() == is_told);
+            must(handled == 10 && pauses == 0 && exit_guard_has_begun() == is_told);
             _exit(0);
         }
         must(waitpid(child, &status, 0) == child && status == 0);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "ending.h"
+#include "exit_guard.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ static _Thread_local int depth __attribute__((tls_model("initial-exec")));
 static _Thread_local int holds __attribute__((tls_model("initial-exec")));
 static _Thread_local int closing __attribute__((tls_model("initial-exec")));
 
-bool ending_enter(void)
+bool exit_guard_enter(void)
 {
     if (depth == 0) {
         atomic_fetch_add(&inside, 1);
@@ -34,7 +34,7 @@ bool ending_enter(void)
     return true;
 }
 
-void ending_leave(void)
+void exit_guard_leave(void)
 {
     if (--depth == 0)
         atomic_fetch_sub(&inside, 1);
@@ -69,10 +69,10 @@ static void watch_thread(void)
         pthread_setspecific(thread_end, &held);
 }
 
-void ending_hold(bool outermost)
+void exit_guard_hold(bool outermost)
 {
     if (!atomic_load_explicit(&watching, memory_order_relaxed)) /* each call comes here */
-        ending_watch();
+        exit_guard_watch();
     watch_thread();
     if (outermost) /* the program has left the call that held, by longjmp(3), if any does */
         let_go(NULL);
@@ -80,20 +80,20 @@ void ending_hold(bool outermost)
         atomic_fetch_add(&held, 1);
 }
 
-void ending_release(void)
+void exit_guard_release(void)
 {
     if (holds > 0 && --holds == 0)
         atomic_fetch_sub(&held, 1);
 }
 
-bool ending_has_begun(void)
+bool exit_guard_has_begun(void)
 {
     return atomic_load(&begun);
 }
 
 /* Waits until the other threads have left, and hold no call. Returns whether nobody is inside, this
  * thread included: it may be in a signal handler that calls exit(). A child of _Fork() or clone()
- * does not wait: it has no other threads, and ending_fork_child() has not run in it. */
+ * does not wait: it has no other threads, and exit_guard_fork_child() has not run in it. */
 static bool begin(void)
 {
     const struct timespec pause = {0, 50000};
@@ -122,7 +122,7 @@ struct wrapped {
  * inside. */
 static bool await_others(void)
 {
-    return (closing && !ending_has_begun()) || begin();
+    return (closing && !exit_guard_has_begun()) || begin();
 }
 
 /* If a thread is still inside, because CUDA hangs, leaves CUDA's library as it is: the process's
@@ -150,8 +150,8 @@ static void handle_exit(void *unused)
     begin();
 }
 
-int ending_register(ending_register_function *real, void (*function)(void *), void *argument,
-                    void *object)
+int exit_guard_register(exit_guard_register_function *real, void (*function)(void *),
+                        void *argument, void *object)
 {
     const bool of_cuda = depth > 0 && !closing;
     if (!of_cuda && !atomic_load_explicit(&watching, memory_order_relaxed))
@@ -179,27 +179,27 @@ static void end(void)
     begin();
 }
 
-void ending_watch(void)
+void exit_guard_watch(void)
 {
     atomic_store(&process, getpid());
     if (!atomic_exchange(&watching, true))
         atexit(end);
 }
 
-void ending_before_close(void)
+void exit_guard_before_close(void)
 {
     closing++;
 }
 
-void ending_after_close(void)
+void exit_guard_after_close(void)
 {
     closing--;
 }
 
-void ending_fork_child(void)
+void exit_guard_fork_child(void)
 {
     atomic_store(&inside, depth > 0);
     atomic_store(&held, holds > 0);
     atomic_store(&process, getpid());
 }
-FORKS_CHILD(ending_fork_child);
+FORKS_CHILD(exit_guard_fork_child);
