@@ -129,7 +129,7 @@ static enum gpu_status run_alone(struct composed *c, const struct accel_call *in
         warm_note(device, inner->routine);
     if (gpu_is_finished(status))
         note_device(c, device);
-    left_alone_by_status(device, inner, host, status);
+    quarantine_by_status(device, inner, host, status);
     device_tidy(device);
     return status;
 }

@@ -17,7 +17,7 @@
 #include "warm.h"
 #include "full.h"
 #include "gpu/device/gpu.h"
-#include "left_alone.h"
+#include "quarantine.h"
 #include "dispatch/settings/settings.h"
 
 struct dispatch_caller;
@@ -36,7 +36,7 @@ struct dispatch_device {
     struct contention contention;
     struct warm warm;
     struct full full;
-    struct left_alone left_alone;
+    struct quarantine quarantine;
     struct regret regret;
     /* Constant once device_state_is_known(): */
     char name[16], cpu_name[24];      /* in the log: "gpu0", "gpu0+cpu" */

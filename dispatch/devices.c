@@ -63,7 +63,7 @@ const struct dispatch_device *devices_another(const struct dispatch_device *devi
     for (int i = 0; i < count; i++) {
         const struct dispatch_device *const other = devices_at(i);
         if (other != device && device_state(other) == DEVICE_READY &&
-            !(routine && left_alone_has(&other->left_alone, routine, LEFT_FAILED)))
+            !(routine && quarantine_has(&other->quarantine, routine, QUARANTINE_FAILED)))
             return other;
     }
     return NULL;

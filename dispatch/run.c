@@ -95,9 +95,10 @@ static void say_wrong(const struct dispatch_caller *caller, double ratio, const 
 static void distrust(const struct task *task, const struct accel_routine *routine)
 {
     const struct team_plan *plan = task->plan;
-    left_alone_add(&task->device->left_alone, routine, LEFT_WRONG);
+    quarantine_add(&task->device->quarantine, routine, QUARANTINE_WRONG);
     for (int i = 0; plan && i < plan->split.count; i++)
-        left_alone_add(&plan->device[plan->split.part[i].device]->left_alone, routine, LEFT_WRONG);
+        quarantine_add(&plan->device[plan->split.part[i].device]->quarantine, routine,
+                       QUARANTINE_WRONG);
 }
 
 /* Verifies the result. False: it was wrong, and the operands are again as they were before the
@@ -233,7 +234,7 @@ bool run_on_gpu(struct task *task, struct accel_record *record)
         record->why = why_of[status];
     }
     if (!task->plan && !(task->composed_ms > 0))
-        left_alone_by_status(device, call, host, status);
+        quarantine_by_status(device, call, host, status);
     return finished && stands;
 }
 

@@ -28,8 +28,8 @@ static bool may_have_part(struct task *task, struct dispatch_device *device)
 {
     const struct accel_call *const call = task->call;
     if (device_state(device) != DEVICE_READY ||
-        left_alone_has(&device->left_alone, call->routine, LEFT_WRONG) ||
-        left_alone_has(&device->left_alone, call->routine, LEFT_FAILED) ||
+        quarantine_has(&device->quarantine, call->routine, QUARANTINE_WRONG) ||
+        quarantine_has(&device->quarantine, call->routine, QUARANTINE_FAILED) ||
         precision_of(settings, device, call) != task->host.precision ||
         !atomic_load(&device->curves))
         return false;

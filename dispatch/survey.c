@@ -170,8 +170,8 @@ static enum device_state decide_now(struct task *task)
     machine.composed_ms = task->composed_ms;
     if (!adapts)
         machine.gpu_first_ms = warm_counted_ms(device, call->routine);
-    machine.distrusted = left_alone_has(&device->left_alone, call->routine, LEFT_WRONG);
-    machine.failed = left_alone_has(&device->left_alone, call->routine, LEFT_FAILED);
+    machine.distrusted = quarantine_has(&device->quarantine, call->routine, QUARANTINE_WRONG);
+    machine.failed = quarantine_has(&device->quarantine, call->routine, QUARANTINE_FAILED);
     /* Decisions that do not depend on the course of the program do not depend on a log, either. */
     machine.wants_all = !adapts || report_is_on();
     see_rates(task, &machine);

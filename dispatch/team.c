@@ -116,7 +116,7 @@ static void note_run(struct team *team, struct member *m, const struct accel_cal
     if (status == GPU_OK)
         warm_note(m->device, call->routine);
     team->in_other |= gpu_is_finished(status) && host->precision != GPU_NATIVE;
-    left_alone_by_status(m->device, call, host, status);
+    quarantine_by_status(m->device, call, host, status);
     device_tidy(m->device);
 }
 
@@ -143,7 +143,7 @@ static bool by_original(void *context, const struct accel_call *part)
 static bool may_go_on(const struct member *m, const struct accel_call *call)
 {
     return device_state(m->device) == DEVICE_READY &&
-           !left_alone_has(&m->device->left_alone, call->routine, LEFT_FAILED);
+           !quarantine_has(&m->device->quarantine, call->routine, QUARANTINE_FAILED);
 }
 
 static bool all_ended(const struct team *team)

@@ -242,7 +242,7 @@ static void obstacles(void **state)
         if (expected[i].small_memory)
             device.memory_bytes = 1000;
         if (expected[i].is_left)
-            left_alone_add(&device.left_alone, routine(inner_name), LEFT_FAILED);
+            quarantine_add(&device.quarantine, routine(inner_name), QUARANTINE_FAILED);
         made.inner = 1;
         task.call = &call;
         composed_estimate(&task);
@@ -300,7 +300,7 @@ static void what_is_not(void **state)
     runs = 0;
     assert_nothing_is_written(GPU_ERROR);
     assert_int_equal(runs, 1);
-    assert_true(left_alone_has(&device.left_alone, routine("dgemm"), LEFT_FAILED));
+    assert_true(quarantine_has(&device.quarantine, routine("dgemm"), QUARANTINE_FAILED));
     /* What is lost is memory of our own. */
     prepare(state);
     status = GPU_LOST;

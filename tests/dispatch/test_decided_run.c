@@ -337,7 +337,7 @@ static void statuses(void **state)
         assert_int_equal(record.refused, expected[i].status == GPU_UNSUPPORTED);
         assert_int_equal(succeeded, expected[i].status == GPU_OK);
         assert_int_equal(warm_is(&device, call.routine), expected[i].status == GPU_OK);
-        assert_int_equal(left_alone_has(&device.left_alone, call.routine, LEFT_FAILED),
+        assert_int_equal(quarantine_has(&device.quarantine, call.routine, QUARANTINE_FAILED),
                          expected[i].is_failed);
         assert_int_equal(is_full_for(&device.full, &call), expected[i].why == ACCEL_NO_MEMORY);
         assert_true(contention_gpu_ms(&device.contention) == 0);
@@ -544,7 +544,7 @@ static void results_that_are_verified(void **state)
     assert_string_equal(record.ran, "gpu2");
     assert_int_equal(succeeded, 2);
     assert_int_equal(messages, 1);
-    assert_false(left_alone_has(&device.left_alone, routine("dgemm"), LEFT_WRONG));
+    assert_false(quarantine_has(&device.quarantine, routine("dgemm"), QUARANTINE_WRONG));
     memcpy(c, before, sizeof c);
     settings.verify_action = ACCEL_VERIFY_CPU;
     assert_false(run_product());
@@ -552,7 +552,7 @@ static void results_that_are_verified(void **state)
     assert_int_equal(record.why, ACCEL_VERIFY_FAILED);
     assert_string_equal(record.ran, "cpu");
     assert_int_equal(succeeded, 2);
-    assert_true(left_alone_has(&device.left_alone, routine("dgemm"), LEFT_WRONG));
+    assert_true(quarantine_has(&device.quarantine, routine("dgemm"), QUARANTINE_WRONG));
     /* What is to stop the program, or cannot be restored. */
     for (int i = 0; i < 2; i++) {
         settings.verify_action = i ? ACCEL_VERIFY_CPU : ACCEL_VERIFY_ABORT;

@@ -15,7 +15,7 @@
 #include "dispatch/cost/cost.h"
 #include "dispatch/devices.h"
 #include "dispatch/full.h"
-#include "dispatch/left_alone.h"
+#include "dispatch/quarantine.h"
 #include "dispatch/precision.h"
 #include "dispatch/warm.h"
 #include "ops/op.h"
@@ -157,15 +157,15 @@ static void each_routine_for_each_reason(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < accel_routine_count; i += 7) {
-        struct left_alone left = {0};
-        assert_true(left_alone_add(&left, &accel_routines[i], LEFT_WRONG));
-        assert_false(left_alone_add(&left, &accel_routines[i], LEFT_WRONG));
+        struct quarantine left = {0};
+        assert_true(quarantine_add(&left, &accel_routines[i], QUARANTINE_WRONG));
+        assert_false(quarantine_add(&left, &accel_routines[i], QUARANTINE_WRONG));
         for (uint32_t j = 0; j < accel_routine_count; j++) {
-            assert_int_equal(left_alone_has(&left, &accel_routines[j], LEFT_WRONG), i == j);
-            assert_false(left_alone_has(&left, &accel_routines[j], LEFT_FAILED));
+            assert_int_equal(quarantine_has(&left, &accel_routines[j], QUARANTINE_WRONG), i == j);
+            assert_false(quarantine_has(&left, &accel_routines[j], QUARANTINE_FAILED));
         }
-        assert_true(left_alone_add(&left, &accel_routines[i], LEFT_FAILED));
-        assert_true(left_alone_has(&left, &accel_routines[i], LEFT_FAILED));
+        assert_true(quarantine_add(&left, &accel_routines[i], QUARANTINE_FAILED));
+        assert_true(quarantine_has(&left, &accel_routines[i], QUARANTINE_FAILED));
     }
 }
 
@@ -181,7 +181,7 @@ static void after(enum gpu_status status, enum gpu_blame blame)
 {
     const struct accel_call call = product(100);
     struct gpu_host host = {.blame = blame, .failure = "told to fail"};
-    left_alone_by_status(&device, &call, &host, status);
+    quarantine_by_status(&device, &call, &host, status);
 }
 
 static void what_a_failure_leaves(void **state)
@@ -193,7 +193,7 @@ static void what_a_failure_leaves(void **state)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         after(others[i], GPU_BLAME_ROUTINE);
     assert_int_equal(messages, 0);
-    assert_false(left_alone_has(&device.left_alone, routine("dgemm"), LEFT_FAILED));
+    assert_false(quarantine_has(&device.quarantine, routine("dgemm"), QUARANTINE_FAILED));
     for (int i = 0; i < 2; i++) {
         prepare(state);
         for (int again = 0; again < 2; again++) {
@@ -204,8 +204,9 @@ static void what_a_failure_leaves(void **state)
                             "dgemm is left to the CPU from here on, gpu3 goes on with other "
                             "routines: told to fail");
         for (uint32_t j = 0; j < accel_routine_count; j++)
-            assert_int_equal(left_alone_has(&device.left_alone, &accel_routines[j], LEFT_FAILED),
-                             &accel_routines[j] == routine("dgemm"));
+            assert_int_equal(
+                quarantine_has(&device.quarantine, &accel_routines[j], QUARANTINE_FAILED),
+                &accel_routines[j] == routine("dgemm"));
         prepare(state);
         for (int again = 0; again < 2; again++) {
             after(failures[i], GPU_BLAME_LAPACK);
@@ -215,8 +216,9 @@ static void what_a_failure_leaves(void **state)
                             "LAPACK is left to the CPU from here on, gpu3 goes on with BLAS: "
                             "told to fail");
         for (uint32_t j = 0; j < accel_routine_count; j++)
-            assert_int_equal(left_alone_has(&device.left_alone, &accel_routines[j], LEFT_FAILED),
-                             accel_is_lapack(&accel_routines[j]));
+            assert_int_equal(
+                quarantine_has(&device.quarantine, &accel_routines[j], QUARANTINE_FAILED),
+                accel_is_lapack(&accel_routines[j]));
         assert_int_equal(device_state(&device), DEVICE_READY);
         prepare(state);
         after(failures[i], GPU_BLAME_DEVICE);

@@ -367,7 +367,7 @@ static void a_call_that_is_left(void)
 /* One whose time on the CPU is worth knowing. */
 static void a_call_that_is_watched(void)
 {
-    left_alone_add(&devices_at(0)->left_alone, routine("dgemm"), LEFT_FAILED);
+    quarantine_add(&devices_at(0)->quarantine, routine("dgemm"), QUARANTINE_FAILED);
     must(run_square(MEDIUM));
     must(runs == 0 && forwarded == 1 && !forwarded_part && lessons == 1);
     atomic_store(&devices_at(0)->state, DEVICE_ABSENT);
@@ -378,7 +378,7 @@ static void a_call_that_is_watched(void)
 /* exit() waits for a call that it has found here, as long as its library computes. */
 static void a_call_while_the_process_ends(void)
 {
-    left_alone_add(&devices_at(0)->left_alone, routine("dgemm"), LEFT_FAILED);
+    quarantine_add(&devices_at(0)->quarantine, routine("dgemm"), QUARANTINE_FAILED);
     must(!run_square(MEDIUM)); /* where times are not learned from */
     must(runs + forwarded == 0);
     ends = true;
@@ -428,7 +428,7 @@ static void fails_there(void)
 
 static void is_left_alone(void)
 {
-    left_alone_add(&devices_at(0)->left_alone, routine("dgemm"), LEFT_FAILED);
+    quarantine_add(&devices_at(0)->quarantine, routine("dgemm"), QUARANTINE_FAILED);
     run_square(MEDIUM);
 }
 

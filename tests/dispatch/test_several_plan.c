@@ -220,12 +220,12 @@ static void what_keeps_one_from_a_part(void **state)
         assert_parts(3, without_1);
     }
     prepare(state);
-    left_alone_add(&devices_at(0)->left_alone, call.routine, LEFT_WRONG);
+    quarantine_add(&devices_at(0)->quarantine, call.routine, QUARANTINE_WRONG);
     assert_parts(3, without_0);
     prepare(state);
-    left_alone_add(&devices_at(0)->left_alone, call.routine, LEFT_FAILED);
+    quarantine_add(&devices_at(0)->quarantine, call.routine, QUARANTINE_FAILED);
     assert_parts(3, without_0);
-    left_alone_add(&devices_at(1)->left_alone, routine("dgetrf"), LEFT_FAILED);
+    quarantine_add(&devices_at(1)->quarantine, routine("dgetrf"), QUARANTINE_FAILED);
     assert_parts(3, without_0);
     prepare(state);
     atomic_store(&devices_at(1)->curves, NULL);

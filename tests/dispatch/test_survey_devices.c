@@ -521,7 +521,7 @@ static void devices_that_are_left(void **state)
     (void)state;
     assert_ptr_equal(devices_another(devices_at(0), dgemm), devices_at(1));
     assert_ptr_equal(devices_another(devices_at(1), dgemm), devices_at(0));
-    left_alone_add(&devices_at(1)->left_alone, dgemm, LEFT_FAILED);
+    quarantine_add(&devices_at(1)->quarantine, dgemm, QUARANTINE_FAILED);
     assert_ptr_equal(devices_another(devices_at(0), dgemm), devices_at(2));
     assert_ptr_equal(devices_another(devices_at(0), NULL), devices_at(1));
     assert_false(devices_may_grow(devices_at(0)));
@@ -595,9 +595,9 @@ static void the_first_one_to_be_done(void **state)
     contention_leave_gpu(&devices_at(1)->contention, number);
     assert_goes(4, false, ACCEL_SMALL, 0);
     /* One that the first device may not do. */
-    left_alone_add(&devices_at(0)->left_alone, routine("dgemm"), LEFT_FAILED);
+    quarantine_add(&devices_at(0)->quarantine, routine("dgemm"), QUARANTINE_FAILED);
     assert_goes(MEDIUM, true, ACCEL_FASTER, 1);
-    left_alone_add(&devices_at(1)->left_alone, routine("dgemm"), LEFT_WRONG);
+    quarantine_add(&devices_at(1)->quarantine, routine("dgemm"), QUARANTINE_WRONG);
     survey_product(MEDIUM);
     assert_false(task.decision.gpu);
 }

@@ -335,7 +335,7 @@ static void check_parts(int count, enum gpu_status status)
         return;
     }
     for (int i = 0; i < count; i++)
-        assert_int_equal(left_alone_has(&device[i].left_alone, dgemm, LEFT_FAILED) ||
+        assert_int_equal(quarantine_has(&device[i].quarantine, dgemm, QUARANTINE_FAILED) ||
                              device_state(&device[i]) == DEVICE_FAILED,
                          !well[i]);
     if (!any) {

@@ -1,34 +1,34 @@
 /*
  * Leaves the device, all of LAPACK, or a routine alone after a failure. Thread-safe.
  */
-#ifndef ACCEL_LEFT_ALONE_H
-#define ACCEL_LEFT_ALONE_H
+#ifndef ACCEL_QUARANTINE_H
+#define ACCEL_QUARANTINE_H
 
 #include "gpu/device/gpu.h"
 
 enum left_reason {
-    LEFT_WRONG,  /* a result was wrong */
-    LEFT_FAILED, /* a library failed at it */
+    QUARANTINE_WRONG,  /* a result was wrong */
+    QUARANTINE_FAILED, /* a library failed at it */
     LEFT_REASONS
 };
 
 /* The routines that one device is kept from, a bit each. Zero at first. */
 enum { LEFT_WORDS = 16 };
-struct left_alone {
+struct quarantine {
     _Atomic uint64_t bits[LEFT_REASONS][LEFT_WORDS];
 };
 
 /* Leaves a routine alone. Returns whether that is new. */
-bool left_alone_add(struct left_alone *left, const struct accel_routine *routine,
+bool quarantine_add(struct quarantine *left, const struct accel_routine *routine,
                     enum left_reason reason);
-bool left_alone_has(const struct left_alone *left, const struct accel_routine *routine,
+bool quarantine_has(const struct quarantine *left, const struct accel_routine *routine,
                     enum left_reason reason);
 
 /* Call it after a call has run on the device, with its status. Notes that memory was short; after a
  * failure (GPU_ERROR, GPU_FINISHED_ELSE) leaves host->blame alone from here on, and says so
  * once. */
 struct dispatch_device;
-void left_alone_by_status(struct dispatch_device *device, const struct accel_call *call,
+void quarantine_by_status(struct dispatch_device *device, const struct accel_call *call,
                           const struct gpu_host *host, enum gpu_status status);
 
 #endif

@@ -1,4 +1,4 @@
-#include "left_alone.h"
+#include "quarantine.h"
 
 #include <stdatomic.h>
 
@@ -12,7 +12,7 @@ static uint32_t index_of(const struct accel_routine *routine)
     return (uint32_t)(routine - accel_routines);
 }
 
-bool left_alone_add(struct left_alone *left, const struct accel_routine *routine,
+bool quarantine_add(struct quarantine *left, const struct accel_routine *routine,
                     enum left_reason reason)
 {
     uint32_t i = index_of(routine);
@@ -20,7 +20,7 @@ bool left_alone_add(struct left_alone *left, const struct accel_routine *routine
     return i < LEFT_WORDS * 64 && !(atomic_fetch_or(&left->bits[reason][i / 64], bit) & bit);
 }
 
-bool left_alone_has(const struct left_alone *left, const struct accel_routine *routine,
+bool quarantine_has(const struct quarantine *left, const struct accel_routine *routine,
                     enum left_reason reason)
 {
     uint32_t i = index_of(routine);
@@ -39,7 +39,7 @@ static const char *name_instead(const struct dispatch_device *device,
 static void leave_routine(struct dispatch_device *device, const struct accel_routine *routine,
                           const char *failure)
 {
-    if (left_alone_add(&device->left_alone, routine, LEFT_FAILED))
+    if (quarantine_add(&device->quarantine, routine, QUARANTINE_FAILED))
         accel_say("%s is left to %s from here on, %s goes on with other routines: %s",
                   routine->name, name_instead(device, routine), device->name, failure);
 }
@@ -50,7 +50,7 @@ static void leave_lapack(struct dispatch_device *device, const struct accel_rout
     bool news = false;
     for (uint32_t i = 0; i < accel_routine_count; i++)
         if (accel_is_lapack(&accel_routines[i]) &&
-            left_alone_add(&device->left_alone, &accel_routines[i], LEFT_FAILED))
+            quarantine_add(&device->quarantine, &accel_routines[i], QUARANTINE_FAILED))
             news = true;
     if (news)
         accel_say("LAPACK is left to %s from here on, %s goes on with BLAS: %s",
@@ -87,7 +87,7 @@ static void leave_what_failed(struct dispatch_device *device, const struct accel
     }
 }
 
-void left_alone_by_status(struct dispatch_device *device, const struct accel_call *call,
+void quarantine_by_status(struct dispatch_device *device, const struct accel_call *call,
                           const struct gpu_host *host, enum gpu_status status)
 {
     if (status == GPU_NO_MEMORY || status == GPU_SHORT_ELSE)
