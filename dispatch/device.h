@@ -15,7 +15,7 @@
 #include "dispatch/cost/device_state.h"
 #include "dispatch/cost/regret.h"
 #include "warm.h"
-#include "full.h"
+#include "oom_backoff.h"
 #include "gpu/device/gpu.h"
 #include "quarantine.h"
 #include "dispatch/settings/settings.h"
@@ -35,7 +35,7 @@ struct dispatch_device {
     _Atomic pid_t starter;   /* the process that starts it */
     struct contention contention;
     struct warm warm;
-    struct full full;
+    struct oom_backoff full;
     struct quarantine quarantine;
     struct regret regret;
     /* Constant once device_state_is_known(): */

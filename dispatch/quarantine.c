@@ -91,7 +91,7 @@ void quarantine_by_status(struct dispatch_device *device, const struct accel_cal
                           const struct gpu_host *host, enum gpu_status status)
 {
     if (status == GPU_NO_MEMORY || status == GPU_SHORT_ELSE)
-        full_note(&device->full, call);
+        oom_backoff_note(&device->full, call);
     if (status == GPU_ERROR || status == GPU_FINISHED_ELSE)
         leave_what_failed(device, call->routine, host);
 }

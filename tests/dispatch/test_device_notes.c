@@ -14,7 +14,7 @@
 #include "base/output/say.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/devices.h"
-#include "dispatch/full.h"
+#include "dispatch/oom_backoff.h"
 #include "dispatch/quarantine.h"
 #include "dispatch/precision.h"
 #include "dispatch/warm.h"

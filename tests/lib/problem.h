@@ -5,7 +5,7 @@
 #define TESTS_PROBLEM_H
 
 #include "dispatch/cost/cost.h"
-#include "dispatch/full.h"
+#include "dispatch/oom_backoff.h"
 
 static inline struct schedule_rates
 rates_for(struct cost_curves *device, const struct accel_call *call, enum gpu_precision precision)
@@ -31,11 +31,11 @@ static inline void learn_cpu(const struct accel_call *call, const struct dispatc
     cost_learn_cpu(&problem, library, threads, took);
 }
 
-static inline bool is_full_for(const struct full *full, const struct accel_call *call)
+static inline bool is_full_for(const struct oom_backoff *full, const struct accel_call *call)
 {
     struct problem problem;
     problem_of(&problem, call);
-    return full_for(full, &problem);
+    return oom_backoff_for(full, &problem);
 }
 
 #endif

@@ -1,4 +1,4 @@
-#include "full.h"
+#include "oom_backoff.h"
 
 #include <stdatomic.h>
 
@@ -11,14 +11,14 @@ static int64_t bytes_moved(const struct model_work *work)
     return (int64_t)(work->up_bytes + work->down_bytes);
 }
 
-bool full_for(const struct full *full, struct problem *problem)
+bool oom_backoff_for(const struct oom_backoff *full, struct problem *problem)
 {
     int64_t until = atomic_load_explicit(&full->until_ms, memory_order_relaxed);
     return until > 0 && (double)until > accel_now_ms() && !problem->fault &&
            bytes_moved(problem_work(problem, true)) >= atomic_load(&full->least_bytes);
 }
 
-void full_note(struct full *full, const struct accel_call *call)
+void oom_backoff_note(struct oom_backoff *full, const struct accel_call *call)
 {
     struct model_work work;
     model_work_of(call, true, &work);
