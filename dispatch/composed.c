@@ -135,10 +135,10 @@ static enum gpu_status run_alone(struct composed *c, const struct accel_call *in
 }
 
 static enum gpu_status run_shared(struct composed *c, const struct accel_call *inner,
-                                  const struct team_plan *plan, struct gpu_host *host)
+                                  const struct gang_plan *plan, struct gpu_host *host)
 {
     struct accel_record record = *c->record;
-    const enum gpu_status status = team_run(plan, inner, host, &record);
+    const enum gpu_status status = gang_run(plan, inner, host, &record);
     for (int i = 0; gpu_is_finished(status) && i < plan->split.count; i++)
         note_device(c, plan->device[plan->split.part[i].device]);
     return status;

@@ -94,7 +94,7 @@ static void say_wrong(const struct dispatch_caller *caller, double ratio, const 
 /* Of several devices, nobody knows which one was wrong. */
 static void distrust(const struct task *task, const struct accel_routine *routine)
 {
-    const struct team_plan *plan = task->plan;
+    const struct gang_plan *plan = task->plan;
     quarantine_add(&task->device->quarantine, routine, QUARANTINE_WRONG);
     for (int i = 0; plan && i < plan->split.count; i++)
         quarantine_add(&plan->device[plan->split.part[i].device]->quarantine, routine,
@@ -143,7 +143,7 @@ static enum gpu_status run_and_note(struct task *task, struct accel_record *reco
     if (task->composed_ms > 0) {
         status = composed_run(task, record);
     } else if (task->plan) {
-        status = team_run(task->plan, call, host, record);
+        status = gang_run(task->plan, call, host, record);
     } else {
         const int number = contention_enter_gpu(&device->contention, record->decision.est_own_ms);
         status = gpu_run(device_gpu(device), call, host);

@@ -93,7 +93,7 @@ static void see_peers(struct split_device *device, struct dispatch_device *const
 
 /* Divides the call over the devices that may have a part; also: so many more devices like the
  * task's own. */
-static void plan_parts(struct task *task, int count, int also, struct team_plan *plan)
+static void plan_parts(struct task *task, int count, int also, struct gang_plan *plan)
 {
     const struct accel_call *const call = task->call;
     struct split_device device[SPLIT_MOST];
@@ -126,7 +126,7 @@ static void plan_parts(struct task *task, int count, int also, struct team_plan 
 
 /* Has further devices started if the call would gain by them: where calls wait for CUDA, at
  * once. */
-static void start_others(struct task *task, int count, struct team_plan *plan)
+static void start_others(struct task *task, int count, struct gang_plan *plan)
 {
     int open = 0;
     for (int i = 0; i < count; i++)
@@ -153,7 +153,7 @@ bool several_may_share(const struct task *task)
     return accel_cuts_of(call) != 0;
 }
 
-bool several_plan(struct task *task, struct team_plan *plan)
+bool several_plan(struct task *task, struct gang_plan *plan)
 {
     const int count = devices_count();
     start_others(task, count, plan);

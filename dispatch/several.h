@@ -18,6 +18,6 @@ bool several_may_share(const struct task *task);
 
 /* Divides a call that they could share over those that may have a part; has further ones started if
  * it would gain by them. Returns whether it is divided. */
-bool several_plan(struct task *task, struct team_plan *plan);
+bool several_plan(struct task *task, struct gang_plan *plan);
 
 #endif

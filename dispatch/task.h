@@ -8,7 +8,7 @@
 #include "device.h"
 #include "dispatch.h"
 #include "dispatch/cost/problem.h"
-#include "team.h"
+#include "gang.h"
 #include "report/record.h"
 
 struct task {
@@ -21,7 +21,7 @@ struct task {
     const char *arithmetic; /* as in dispatch_caller */
     struct problem problem;
     struct accel_decision decision;
-    struct team_plan *plan;   /* for the run on several devices; NULL: on `device` alone */
+    struct gang_plan *plan;   /* for the run on several devices; NULL: on `device` alone */
     double composed_ms;       /* > 0: it is done by inner calls (composed.h), in so much time */
     struct accel_offer offer; /* only where decisions are reported */
     bool fallback;            /* it would run on the CPU although ACCEL_REQUIRE=gpu forbids that */

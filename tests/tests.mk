@@ -112,7 +112,7 @@ $(TESTS)/test_pool: UNIT_LIBS += -Wl,--wrap=pthread_cond_wait
 $(TESTS)/test_guided_objects: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=free
 # Host memory that is short.
 $(TESTS)/test_condition: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=free
-$(TESTS)/test_pipeline_ends $(TESTS)/test_team: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc
+$(TESTS)/test_pipeline_ends $(TESTS)/test_gang: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc
 $(TESTS)/test_linear_calls $(TESTS)/test_svm_calls: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 $(addprefix $(TESTS)/test_,solver solver_in_core solver_panels solver_results solver_shared solver_upload): UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 # A system that refuses to write a file.

@@ -23,7 +23,7 @@ static struct accel_settings settings = {.on = true};
 static const struct accel_ranks ranks = {.size = 1, .local_size = 1};
 static struct played_device played[DEVICES];
 static struct task task;
-static struct team_plan plan;
+static struct gang_plan plan;
 
 /* ---- What the program is linked with --wrap for: rates, the division, threads and starts ---- */
 

@@ -1,4 +1,4 @@
-#include "team.h"
+#include "gang.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,19 +13,19 @@
 #include "gpu/exec/lapack/solver_shared.h"
 #include "report/report.h"
 
-struct team;
+struct gang;
 
 /* A part, the device that is to do it, and what has become of it. */
 struct member {
     struct pooled_task task;
-    struct team *team;
+    struct gang *gang;
     struct dispatch_device *device;
     double ms; /* estimated */
     struct accel_call call;
     struct gpu_host host;
     enum gpu_status status;
     bool did; /* the device has computed something of the result */
-    /* With the team's lock: */
+    /* With the gang's lock: */
     /* The part waits until the calling thread has had this computed */
     const struct accel_call *asked;
     bool answer, ended;
@@ -35,7 +35,7 @@ struct member {
     struct gpu_steps steps;
 };
 
-struct team {
+struct gang {
     const struct accel_call *call;
     struct gpu_host *host; /* the call's link to the layer above */
     struct accel_record *record;
@@ -88,12 +88,12 @@ static void on_steps(void *context, const struct gpu_steps *steps)
 }
 
 /* Passes on, on the calling thread, what a part has told, and forgets it. */
-static void pass_on(struct team *team, struct member *m)
+static void pass_on(struct gang *gang, struct member *m)
 {
     for (int i = 0; i < m->events; i++)
-        report_event(team->record, &m->event[i]);
+        report_event(gang->record, &m->event[i]);
     if (m->steps.step)
-        report_steps(team->record, m->device->name, &m->steps);
+        report_steps(gang->record, m->device->name, &m->steps);
     free(m->event);
     free((void *)(uintptr_t)m->steps.step);
     m->event = NULL;
@@ -105,17 +105,17 @@ static void pass_on(struct team *team, struct member *m)
 
 /* Notes what the run of a call, or of a part of one, on a member's device means for that device. On
  * the calling thread. */
-static void note_run(struct team *team, struct member *m, const struct accel_call *call,
+static void note_run(struct gang *gang, struct member *m, const struct accel_call *call,
                      const struct gpu_host *host, enum gpu_status status)
 {
     m->did = m->did || gpu_is_finished(status);
-    team->host->up_bytes += host->up_bytes;
-    team->host->down_bytes += host->down_bytes;
-    team->host->peer_bytes += host->peer_bytes;
-    team->host->set_up = team->host->set_up || host->set_up;
+    gang->host->up_bytes += host->up_bytes;
+    gang->host->down_bytes += host->down_bytes;
+    gang->host->peer_bytes += host->peer_bytes;
+    gang->host->set_up = gang->host->set_up || host->set_up;
     if (status == GPU_OK)
         warm_note(m->device, call->routine);
-    team->in_other |= gpu_is_finished(status) && host->precision != GPU_NATIVE;
+    gang->in_other |= gpu_is_finished(status) && host->precision != GPU_NATIVE;
     quarantine_by_status(m->device, call, host, status);
     device_tidy(m->device);
 }
@@ -134,9 +134,9 @@ static enum gpu_status run_on(const struct member *m, const struct accel_call *c
 
 static bool by_original(void *context, const struct accel_call *part)
 {
-    struct team *team = context;
-    team->on_cpu = true;
-    return accel_cut_by_original(part, team->copy, team->host->original, team->host->context);
+    struct gang *gang = context;
+    gang->on_cpu = true;
+    return accel_cut_by_original(part, gang->copy, gang->host->original, gang->host->context);
 }
 
 /* Returns whether a member's device is well, and may compute such calls. */
@@ -146,44 +146,44 @@ static bool may_go_on(const struct member *m, const struct accel_call *call)
            !quarantine_has(&m->device->quarantine, call->routine, QUARANTINE_FAILED);
 }
 
-static bool all_ended(const struct team *team)
+static bool all_ended(const struct gang *gang)
 {
-    for (int i = 0; i < team->count; i++)
-        if (!team->member[i].ended)
+    for (int i = 0; i < gang->count; i++)
+        if (!gang->member[i].ended)
             return false;
     return true;
 }
 
 /* Whether a member may be waiting for the calling thread. */
-static bool is_waited_for(struct team *team)
+static bool is_waited_for(struct gang *gang)
 {
-    pthread_mutex_lock(&team->lock);
-    const bool waited = !all_ended(team);
-    pthread_mutex_unlock(&team->lock);
+    pthread_mutex_lock(&gang->lock);
+    const bool waited = !all_ended(gang);
+    pthread_mutex_unlock(&gang->lock);
     return waited;
 }
 
 /* Has another device compute a part of the call, or else the original. */
-static bool finish_elsewhere(struct team *team, const struct member *failing,
+static bool finish_elsewhere(struct gang *gang, const struct member *failing,
                              const struct accel_call *part)
 {
-    for (int i = 0; i < team->count; i++) {
-        struct member *m = &team->member[i];
+    for (int i = 0; i < gang->count; i++) {
+        struct member *m = &gang->member[i];
         if (m == failing || !may_go_on(m, part))
             continue;
         struct gpu_host host = {.original = by_original,
-                                .context = team,
-                                .hurries = is_waited_for(team), /* perhaps by who has all lanes */
+                                .context = gang,
+                                .hurries = is_waited_for(gang), /* perhaps by who has all lanes */
                                 .precision = failing->host.precision,
                                 .rates = m->host.rates};
         const enum gpu_status status = run_on(m, part, &host);
-        note_run(team, m, part, &host, status);
+        note_run(gang, m, part, &host, status);
         if (status == GPU_LOST)
             return false;
         if (gpu_is_finished(status))
             return true;
     }
-    return by_original(team, part);
+    return by_original(gang, part);
 }
 
 /* ---- The parts ---- */
@@ -192,36 +192,36 @@ static bool finish_elsewhere(struct team *team, const struct member *failing,
 static bool ask(void *context, const struct accel_call *part)
 {
     struct member *m = context;
-    struct team *team = m->team;
-    if (pthread_equal(pthread_self(), team->caller))
-        return finish_elsewhere(team, m, part);
-    pthread_mutex_lock(&team->lock);
+    struct gang *gang = m->gang;
+    if (pthread_equal(pthread_self(), gang->caller))
+        return finish_elsewhere(gang, m, part);
+    pthread_mutex_lock(&gang->lock);
     m->asked = part;
-    pthread_cond_signal(&team->news);
+    pthread_cond_signal(&gang->news);
     while (m->asked)
-        pthread_cond_wait(&team->answers, &team->lock);
+        pthread_cond_wait(&gang->answers, &gang->lock);
     const bool answer = m->answer;
-    pthread_mutex_unlock(&team->lock);
+    pthread_mutex_unlock(&gang->lock);
     return answer;
 }
 
 static int member_number(const struct member *m)
 {
-    return (int)(m - m->team->member);
+    return (int)(m - m->gang->member);
 }
 
 static void run_member(struct member *m)
 {
-    struct team *team = m->team;
+    struct gang *gang = m->gang;
     m->status = run_on(m, &m->call, &m->host);
-    if (team->shared && m->status != GPU_OK)
-        solver_shared_stop(team->shared);
-    if (team->peers) /* it may not have come to that */
-        peers_leave(team->peers, member_number(m), true);
-    pthread_mutex_lock(&team->lock);
+    if (gang->shared && m->status != GPU_OK)
+        solver_shared_stop(gang->shared);
+    if (gang->peers) /* it may not have come to that */
+        peers_leave(gang->peers, member_number(m), true);
+    pthread_mutex_lock(&gang->lock);
     m->ended = true;
-    pthread_cond_signal(&team->news);
-    pthread_mutex_unlock(&team->lock);
+    pthread_cond_signal(&gang->news);
+    pthread_mutex_unlock(&gang->lock);
 }
 
 static void run_task(struct pooled_task *task)
@@ -230,18 +230,18 @@ static void run_task(struct pooled_task *task)
 }
 
 /* With the lock, which it releases meanwhile. Returns whether a part asked. */
-static bool answer_one(struct team *team)
+static bool answer_one(struct gang *gang)
 {
-    for (int i = 0; i < team->count; i++) {
-        struct member *m = &team->member[i];
+    for (int i = 0; i < gang->count; i++) {
+        struct member *m = &gang->member[i];
         if (!m->asked)
             continue;
-        pthread_mutex_unlock(&team->lock);
-        const bool answer = finish_elsewhere(team, m, m->asked);
-        pthread_mutex_lock(&team->lock);
+        pthread_mutex_unlock(&gang->lock);
+        const bool answer = finish_elsewhere(gang, m, m->asked);
+        pthread_mutex_lock(&gang->lock);
         m->answer = answer;
         m->asked = NULL;
-        pthread_cond_broadcast(&team->answers);
+        pthread_cond_broadcast(&gang->answers);
         return true;
     }
     return false;
@@ -249,39 +249,39 @@ static bool answer_one(struct team *team)
 
 /* Runs a part that no thread has begun. With the lock, which it releases meanwhile. Returns whether
  * there was one. */
-static bool take_back_one(struct team *team)
+static bool take_back_one(struct gang *gang)
 {
-    for (int i = 1; i < team->count; i++) {
-        struct member *m = &team->member[i];
+    for (int i = 1; i < gang->count; i++) {
+        struct member *m = &gang->member[i];
         if (m->ended || !task_pool_take_back(&m->task))
             continue;
-        pthread_mutex_unlock(&team->lock);
+        pthread_mutex_unlock(&gang->lock);
         run_member(m);
-        pthread_mutex_lock(&team->lock);
+        pthread_mutex_lock(&gang->lock);
         return true;
     }
     return false;
 }
 
-static void run_members(struct team *team)
+static void run_members(struct gang *gang)
 {
     sigset_t signals, before;
     signals_but_faults(&signals);
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     bool all_run = true;
-    for (int i = 1; i < team->count; i++)
-        all_run &= task_pool_give(&team->member[i].task);
-    team->threadless = team->shared && !all_run;
-    if (team->threadless) /* members wait for each other */
-        solver_shared_stop(team->shared);
-    if (team->peers && !all_run)
-        peers_stop(team->peers);
-    run_member(&team->member[0]);
-    pthread_mutex_lock(&team->lock);
-    while (!all_ended(team))
-        if (!answer_one(team) && !take_back_one(team))
-            pthread_cond_wait(&team->news, &team->lock);
-    pthread_mutex_unlock(&team->lock);
+    for (int i = 1; i < gang->count; i++)
+        all_run &= task_pool_give(&gang->member[i].task);
+    gang->threadless = gang->shared && !all_run;
+    if (gang->threadless) /* members wait for each other */
+        solver_shared_stop(gang->shared);
+    if (gang->peers && !all_run)
+        peers_stop(gang->peers);
+    run_member(&gang->member[0]);
+    pthread_mutex_lock(&gang->lock);
+    while (!all_ended(gang))
+        if (!answer_one(gang) && !take_back_one(gang))
+            pthread_cond_wait(&gang->news, &gang->lock);
+    pthread_mutex_unlock(&gang->lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -311,57 +311,57 @@ static bool add_cells(struct peers *peers, const struct member *m, const struct 
 }
 
 /* If nothing is lent, or without memory, each part brings all of its operands up. */
-static void plan_peers(struct team *team, const struct team_plan *plan)
+static void plan_peers(struct gang *gang, const struct gang_plan *plan)
 {
     _Static_assert((int)PEERS_MOST >= (int)SPLIT_MOST, "a table has all parts of a call");
     int cells = 0;
     bool added = true;
     if (!split_any_lends(&plan->split))
         return;
-    team->peers = peers_new(team->count);
-    for (int i = 0; team->peers && i < team->count; i++) {
+    gang->peers = peers_new(gang->count);
+    for (int i = 0; gang->peers && i < gang->count; i++) {
         const struct split_part *part = &plan->split.part[i];
         if (split_lends(part)) {
-            added = added && add_cells(team->peers, &team->member[i], part);
-            team->member[i].host.peers = team->peers;
+            added = added && add_cells(gang->peers, &gang->member[i], part);
+            gang->member[i].host.peers = gang->peers;
         } else {
-            peers_leave(team->peers, i, true);
+            peers_leave(gang->peers, i, true);
         }
     }
-    if (team->peers && added) {
-        cells = peers_deal(team->peers);
-        peers_set_ahead(team->peers, plan->split.ahead);
+    if (gang->peers && added) {
+        cells = peers_deal(gang->peers);
+        peers_set_ahead(gang->peers, plan->split.ahead);
     }
-    if (cells == 0 && team->peers) {
-        peers_free(team->peers);
-        team->peers = NULL;
-        for (int i = 0; i < team->count; i++)
-            team->member[i].host.peers = NULL;
+    if (cells == 0 && gang->peers) {
+        peers_free(gang->peers);
+        gang->peers = NULL;
+        for (int i = 0; i < gang->count; i++)
+            gang->member[i].host.peers = NULL;
     }
 }
 
 /* ---- The whole ---- */
 
-static struct team *new_team(const struct team_plan *plan, const struct accel_call *call,
+static struct gang *new_gang(const struct gang_plan *plan, const struct accel_call *call,
                              struct gpu_host *host, struct accel_record *record)
 {
-    struct team *team = calloc(1, sizeof *team);
-    if (!team)
+    struct gang *gang = calloc(1, sizeof *gang);
+    if (!gang)
         return NULL;
-    team->call = call;
-    team->host = host;
-    team->record = record;
-    team->caller = pthread_self();
-    team->count = plan->split.count;
-    team->shared = plan->factors ? solver_shared_new(&plan->shared) : NULL;
-    pthread_mutex_init(&team->lock, NULL);
-    pthread_cond_init(&team->news, NULL);
-    pthread_cond_init(&team->answers, NULL);
-    for (int i = 0; i < team->count; i++) {
+    gang->call = call;
+    gang->host = host;
+    gang->record = record;
+    gang->caller = pthread_self();
+    gang->count = plan->split.count;
+    gang->shared = plan->factors ? solver_shared_new(&plan->shared) : NULL;
+    pthread_mutex_init(&gang->lock, NULL);
+    pthread_cond_init(&gang->news, NULL);
+    pthread_cond_init(&gang->answers, NULL);
+    for (int i = 0; i < gang->count; i++) {
         const struct split_part *part = &plan->split.part[i];
-        struct member *m = &team->member[i];
+        struct member *m = &gang->member[i];
         m->task.run = run_task;
-        m->team = team;
+        m->gang = gang;
         m->device = plan->device[part->device];
         m->ms = part->ms;
         m->call = plan->factors ? *call : accel_cut_part(call, &part->region);
@@ -371,54 +371,54 @@ static struct team *new_team(const struct team_plan *plan, const struct accel_ca
                                     .context = m,
                                     .precision = host->precision,
                                     .rates = part->rates,
-                                    .shared = team->shared,
+                                    .shared = gang->shared,
                                     .member = i};
     }
-    return team;
+    return gang;
 }
 
-static void free_team(struct team *team)
+static void free_gang(struct gang *gang)
 {
-    if (team->shared)
-        solver_shared_free(team->shared);
-    if (team->peers)
-        peers_free(team->peers);
-    free(team->copy);
-    pthread_mutex_destroy(&team->lock);
-    pthread_cond_destroy(&team->news);
-    pthread_cond_destroy(&team->answers);
-    free(team);
+    if (gang->shared)
+        solver_shared_free(gang->shared);
+    if (gang->peers)
+        peers_free(gang->peers);
+    free(gang->copy);
+    pthread_mutex_destroy(&gang->lock);
+    pthread_cond_destroy(&gang->news);
+    pthread_cond_destroy(&gang->answers);
+    free(gang);
 }
 
 /* Notes what has become of the parts. Returns the status of the call if no device has done anything
  * of it; else GPU_OK. */
-static enum gpu_status note_parts(struct team *team)
+static enum gpu_status note_parts(struct gang *gang)
 {
-    enum gpu_status none_done = team->member[0].status;
-    for (int i = 0; i < team->count; i++) {
-        struct member *m = &team->member[i];
-        pass_on(team, m);
-        note_run(team, m, &m->call, &m->host, m->status);
-        team->failed |=
+    enum gpu_status none_done = gang->member[0].status;
+    for (int i = 0; i < gang->count; i++) {
+        struct member *m = &gang->member[i];
+        pass_on(gang, m);
+        note_run(gang, m, &m->call, &m->host, m->status);
+        gang->failed |=
             m->status != GPU_OK && m->status != GPU_NO_MEMORY && m->status != GPU_SHORT_ELSE;
     }
-    for (int i = 0; i < team->count; i++) {
-        if (team->member[i].status == GPU_LOST)
+    for (int i = 0; i < gang->count; i++) {
+        if (gang->member[i].status == GPU_LOST)
             return GPU_LOST;
-        if (gpu_is_finished(team->member[i].status))
+        if (gpu_is_finished(gang->member[i].status))
             none_done = GPU_OK;
     }
     return none_done;
 }
 
 /* Returns the device behind the one with this number that has done a part, or NULL. */
-static const struct dispatch_device *next_named(const struct team *team, int number)
+static const struct dispatch_device *next_named(const struct gang *gang, int number)
 {
     const struct dispatch_device *next = NULL;
-    for (int i = 0; i < team->count; i++) {
-        const struct dispatch_device *device = team->member[i].device;
+    for (int i = 0; i < gang->count; i++) {
+        const struct dispatch_device *device = gang->member[i].device;
         const int own = gpu_info(device_gpu(device))->index;
-        if (team->member[i].did && own > number &&
+        if (gang->member[i].did && own > number &&
             (!next || own < gpu_info(device_gpu(next))->index))
             next = device;
     }
@@ -426,68 +426,68 @@ static const struct dispatch_device *next_named(const struct team *team, int num
 }
 
 /* Fills in where the call ran: "gpu0+gpu1", "gpu0+gpu1+cpu". */
-static void name_devices(const struct team *team)
+static void name_devices(const struct gang *gang)
 {
-    struct accel_record *record = team->record;
+    struct accel_record *record = gang->record;
     struct accel_text text;
     int number = -1;
     text_start(&text, record->devices, sizeof record->devices);
-    for (const struct dispatch_device *device; (device = next_named(team, number)) != NULL;) {
+    for (const struct dispatch_device *device; (device = next_named(gang, number)) != NULL;) {
         number = gpu_info(device_gpu(device))->index;
         record->gpu = record->gpu ? record->gpu : gpu_info(device_gpu(device));
         text_string(&text, text.length > 0 ? "+" : "");
         text_string(&text, device->name);
     }
-    text_string(&text, team->on_cpu ? text.length > 0 ? "+cpu" : "cpu" : "");
+    text_string(&text, gang->on_cpu ? text.length > 0 ? "+cpu" : "cpu" : "");
     text_end(&text);
     record->ran = record->devices;
 }
 
-static enum gpu_status run_team(struct team *team)
+static enum gpu_status run_gang(struct gang *gang)
 {
-    run_members(team);
-    const enum gpu_status none_done = note_parts(team);
+    run_members(gang);
+    const enum gpu_status none_done = note_parts(gang);
     if (none_done != GPU_OK)
         return none_done;
-    for (int i = 0; i < team->count; i++) {
-        const struct member *m = &team->member[i];
-        if (!gpu_is_finished(m->status) && !finish_elsewhere(team, m, &m->call))
+    for (int i = 0; i < gang->count; i++) {
+        const struct member *m = &gang->member[i];
+        if (!gpu_is_finished(m->status) && !finish_elsewhere(gang, m, &m->call))
             return GPU_LOST;
     }
-    name_devices(team);
-    if (!team->in_other)
-        team->host->precision = GPU_NATIVE;
-    return !team->on_cpu ? GPU_OK : team->failed ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
+    name_devices(gang);
+    if (!gang->in_other)
+        gang->host->precision = GPU_NATIVE;
+    return !gang->on_cpu ? GPU_OK : gang->failed ? GPU_FINISHED_ELSE : GPU_SHORT_ELSE;
 }
 
 /* ---- Factorisations ---- */
 
 /* Has one device do all of it, in panels. */
-static enum gpu_status run_alone(struct team *team, struct member *m)
+static enum gpu_status run_alone(struct gang *gang, struct member *m)
 {
-    struct gpu_host host = *team->host;
+    struct gpu_host host = *gang->host;
     host.up_bytes = host.down_bytes = 0; /* note_run() adds them up */
     host.original = ask;
     host.context = m;
     host.event = m->host.event;
     host.steps = m->host.steps;
-    const enum gpu_status status = run_on(m, team->call, &host);
-    pass_on(team, m);
-    note_run(team, m, team->call, &host, status);
+    const enum gpu_status status = run_on(m, gang->call, &host);
+    pass_on(gang, m);
+    note_run(gang, m, gang->call, &host, status);
     if (gpu_is_finished(status))
-        name_devices(team);
+        name_devices(gang);
     return status;
 }
 
 /* The members have left the matrix as it was: has the first device that is well do all of it, and
  * if that fails, the next one. Returns GPU_ERROR if there is none. */
-static enum gpu_status run_on_any(struct team *team)
+static enum gpu_status run_on_any(struct gang *gang)
 {
-    for (int i = 0; i < team->count; i++) {
-        struct member *m = &team->member[i];
-        if (!may_go_on(m, team->call))
+    for (int i = 0; i < gang->count; i++) {
+        struct member *m = &gang->member[i];
+        if (!may_go_on(m, gang->call))
             continue;
-        const enum gpu_status status = run_alone(team, m);
+        const enum gpu_status status = run_alone(gang, m);
         if (status != GPU_ERROR)
             return status;
     }
@@ -496,64 +496,64 @@ static enum gpu_status run_on_any(struct team *team)
 
 /* The leader has written the result if it has succeeded, whatever has become of the others
  * since. */
-static enum gpu_status run_factorisation(struct team *team)
+static enum gpu_status run_factorisation(struct gang *gang)
 {
-    run_members(team);
-    bool in_need = team->threadless, failed = false;
-    for (int i = 0; i < team->count; i++) {
-        struct member *m = &team->member[i];
-        pass_on(team, m);
-        note_run(team, m, &m->call, &m->host, m->status);
+    run_members(gang);
+    bool in_need = gang->threadless, failed = false;
+    for (int i = 0; i < gang->count; i++) {
+        struct member *m = &gang->member[i];
+        pass_on(gang, m);
+        note_run(gang, m, &m->call, &m->host, m->status);
         in_need |= m->status == GPU_NO_MEMORY;
         failed |= m->status == GPU_ERROR;
     }
-    const enum gpu_status lead = team->member[0].status;
+    const enum gpu_status lead = gang->member[0].status;
     if (lead == GPU_OK) {
-        for (int i = 0; i < team->count; i++)
-            team->member[i].did = true;
-        name_devices(team);
+        for (int i = 0; i < gang->count; i++)
+            gang->member[i].did = true;
+        name_devices(gang);
         return GPU_OK;
     }
-    return lead != GPU_LOST && (failed || in_need) ? run_on_any(team) : lead;
+    return lead != GPU_LOST && (failed || in_need) ? run_on_any(gang) : lead;
 }
 
 /* Returns false without memory. */
-static bool take_copy(struct team *team)
+static bool take_copy(struct gang *gang)
 {
-    const int64_t bytes = accel_cut_copy_bytes(team->call);
+    const int64_t bytes = accel_cut_copy_bytes(gang->call);
     if (bytes > 0)
-        team->copy = malloc((size_t)bytes);
-    return bytes == 0 || team->copy;
+        gang->copy = malloc((size_t)bytes);
+    return bytes == 0 || gang->copy;
 }
 
 /* Where other members wait for each other, these do not: they bring all of their operands up, in
  * the same cells, so that kernels round alike. */
-static enum gpu_status run_parts(struct team *team, const struct team_plan *plan)
+static enum gpu_status run_parts(struct gang *gang, const struct gang_plan *plan)
 {
-    plan_peers(team, plan);
-    const bool lends = team->peers && pthread_mutex_trylock(&one_waits) == 0;
-    if (team->peers && !lends)
-        peers_stop(team->peers);
-    const enum gpu_status status = run_team(team);
+    plan_peers(gang, plan);
+    const bool lends = gang->peers && pthread_mutex_trylock(&one_waits) == 0;
+    if (gang->peers && !lends)
+        peers_stop(gang->peers);
+    const enum gpu_status status = run_gang(gang);
     if (lends)
         pthread_mutex_unlock(&one_waits);
     return status;
 }
 
-enum gpu_status team_run(const struct team_plan *plan, const struct accel_call *call,
+enum gpu_status gang_run(const struct gang_plan *plan, const struct accel_call *call,
                          struct gpu_host *host, struct accel_record *record)
 {
-    struct team *team = new_team(plan, call, host, record);
-    if (!team)
+    struct gang *gang = new_gang(plan, call, host, record);
+    if (!gang)
         return GPU_NO_MEMORY;
     enum gpu_status status = GPU_NO_MEMORY;
-    if (team->shared) {
+    if (gang->shared) {
         pthread_mutex_lock(&one_waits);
-        status = run_factorisation(team);
+        status = run_factorisation(gang);
         pthread_mutex_unlock(&one_waits);
-    } else if (!plan->factors && take_copy(team)) {
-        status = run_parts(team, plan);
+    } else if (!plan->factors && take_copy(gang)) {
+        status = run_parts(gang, plan);
     }
-    free_team(team);
+    free_gang(gang);
     return status;
 }

@@ -1,6 +1,6 @@
 /*
  * A call on several devices that the test plays: what has become of the parts decides who computes
- * what, what the status is, and what is reported. Random outcomes, compared with what team.h says
+ * what, what the status is, and what is reported. Random outcomes, compared with what gang.h says
  * of them.
  */
 #include "tests/lib/played_device.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/output/say.h"
-#include "dispatch/team.h"
+#include "dispatch/gang.h"
 #include "ops/typical.h"
 #include "report/report.h"
 
@@ -212,7 +212,7 @@ static bool take_message(const char *message)
 static struct gpu_host host;
 static struct accel_record record;
 
-static void prepare(struct team_plan *plan, int count)
+static void prepare(struct gang_plan *plan, int count)
 {
     memset(c, 0, sizeof c);
     memset(outcome, 0, sizeof outcome);
@@ -221,7 +221,7 @@ static void prepare(struct team_plan *plan, int count)
     originals = events = messages = 0;
     signals_are_held = in_order = true;
     original_fails = false;
-    *plan = (struct team_plan){.split = {.count = count}};
+    *plan = (struct gang_plan){.split = {.count = count}};
     for (int i = 0; i < count; i++) {
         const int cols = COLS / count;
         play_device(&played[i], &device[i], i);
@@ -236,7 +236,7 @@ static void prepare(struct team_plan *plan, int count)
     }
 }
 
-static enum gpu_status run_call(const struct accel_call *call, const struct team_plan *plan,
+static enum gpu_status run_call(const struct accel_call *call, const struct gang_plan *plan,
                                 bool tells)
 {
     sigset_t before, after;
@@ -247,7 +247,7 @@ static enum gpu_status run_call(const struct accel_call *call, const struct team
     record = record_of(call, call->routine->name, 1, (struct accel_decision){.gpu = true});
     reported = &record;
     pthread_sigmask(SIG_BLOCK, NULL, &before);
-    const enum gpu_status status = team_run(plan, call, &host, &record);
+    const enum gpu_status status = gang_run(plan, call, &host, &record);
     pthread_sigmask(SIG_BLOCK, NULL, &after);
     assert_int_equal(sigismember(&before, SIGTERM), sigismember(&after, SIGTERM));
     for (int i = 0; i < plan->split.count; i++)
@@ -255,7 +255,7 @@ static enum gpu_status run_call(const struct accel_call *call, const struct team
     return status;
 }
 
-static enum gpu_status run_plan(const struct team_plan *plan, bool tells)
+static enum gpu_status run_plan(const struct gang_plan *plan, bool tells)
 {
     const struct accel_call call = product();
     return run_call(&call, plan, tells);
@@ -299,7 +299,7 @@ static void assert_names(int count, const bool *did, bool on_cpu)
         }
 }
 
-/* What team.h and run.h promise of parts that have ended so. The member number i is device count -
+/* What gang.h and run.h promise of parts that have ended so. The member number i is device count -
  * 1 - i. */
 static void check_parts(int count, enum gpu_status status)
 {
@@ -392,7 +392,7 @@ static void parts_that_end_in_any_way(void **state)
     static const enum gpu_blame blames[] = {GPU_BLAME_DEVICE, GPU_BLAME_ROUTINE};
     (void)state;
     for (int round = 0; round < 400; round++) {
-        struct team_plan plan;
+        struct gang_plan plan;
         const int count = 1 + round % MOST;
         prepare(&plan, count);
         for (int i = 0; i < count; i++)
@@ -419,7 +419,7 @@ static void parts_that_end_in_any_way(void **state)
  * cannot be made right. */
 static void what_is_lost_in_the_end(void **state)
 {
-    struct team_plan plan;
+    struct gang_plan plan;
     (void)state;
     prepare(&plan, 2);
     outcome[0].status = GPU_NO_MEMORY;
@@ -447,7 +447,7 @@ static void what_is_lost_in_the_end(void **state)
 /* ---- Parts of a triangle ---- */
 
 /* The second part, which is no triangle, is left to the original. */
-static void prepare_triangle(struct team_plan *plan)
+static void prepare_triangle(struct gang_plan *plan)
 {
     enum { HALF = ORDER / 2 };
     prepare(plan, 2);
@@ -462,7 +462,7 @@ static void prepare_triangle(struct team_plan *plan)
 static void the_original_gets_a_triangle(void **state)
 {
     const struct accel_call call = update();
-    struct team_plan plan;
+    struct gang_plan plan;
     (void)state;
     prepare_triangle(&plan);
     assert_int_equal(run_call(&call, &plan, false), GPU_FINISHED_ELSE);
@@ -477,7 +477,7 @@ static void the_original_gets_a_triangle(void **state)
 
 static void run_factors(int count, enum gpu_status *status)
 {
-    struct team_plan plan;
+    struct gang_plan plan;
     const struct outcome *o = outcome;
     struct outcome wanted[MOST];
     memcpy(wanted, o, sizeof wanted);
@@ -545,7 +545,7 @@ static void no_memory(void **state)
             /* Its own, and that of a factorisation or of an original's triangle */
             const int allocations = factors || !whole ? 2 : 1;
             for (int i = 0; i < allocations; i++) {
-                struct team_plan plan;
+                struct gang_plan plan;
                 if (whole)
                     prepare(&plan, 2);
                 else
@@ -571,7 +571,7 @@ static void nothing_stays(void **state)
     size_t before = 0;
     (void)state;
     for (int i = 0; i < 2 * RUNS; i++) {
-        struct team_plan plan;
+        struct gang_plan plan;
         prepare(&plan, 2);
         plan.factors = i % 2;
         outcome[0].status = i % 4 == 0 ? GPU_OK : GPU_UNSUPPORTED;

@@ -5,15 +5,15 @@
  * runs on the calling thread alone. While others work on the program's memory, the calling thread
  * takes no signals except those of its own faults. Thread-safe.
  */
-#ifndef ACCEL_TEAM_H
-#define ACCEL_TEAM_H
+#ifndef ACCEL_GANG_H
+#define ACCEL_GANG_H
 
 #include "device.h"
 #include "dispatch/cost/factorisation.h"
 #include "report/record.h"
 
 /* A call's split, and the devices that its numbers stand for. */
-struct team_plan {
+struct gang_plan {
     struct split split;
     bool factors; /* LAPACK: the parts are members of a factorisation, which is all or nothing */
     struct panels_shared shared; /* with factors */
@@ -27,7 +27,7 @@ struct team_plan {
 /* Does what gpu_run() does, with the same meaning of the status and of *host, of which `rates` and
  * `keeps` do not count. A device that fails is left alone from here on, as run.h does it for one.
  * Fills in record->ran and record->gpu, if a device has done a part. */
-enum gpu_status team_run(const struct team_plan *plan, const struct accel_call *call,
+enum gpu_status gang_run(const struct gang_plan *plan, const struct accel_call *call,
                          struct gpu_host *host, struct accel_record *record);
 
 #endif
