@@ -4,7 +4,7 @@
 #include <sys/auxv.h>
 
 #include "about.h"
-#include "called.h"
+#include "census.h"
 #include "copies.h"
 #include "devices.h"
 #include "guided.h"
@@ -65,7 +65,7 @@ static void prepare_machine(void)
     devices_prepare(&settings, &ranks);
     survey_start(&settings, cores, adapts);
     run_start(&settings, adapts);
-    called_start(&settings);
+    census_start(&settings);
 }
 
 void dispatch_start(void)
@@ -176,9 +176,9 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
 {
     struct dispatch_device *const first = devices_first();
     struct task task;
-    if (called_is_on()) { /* the tool has said what is wrong with the settings */
-        called_note_hold(survey_is_held(caller));
-        called_note(caller->library(caller->context), caller->symbol, caller->passed->width);
+    if (census_is_on()) { /* the tool has said what is wrong with the settings */
+        census_note_hold(survey_is_held(caller));
+        census_note(caller->library(caller->context), caller->symbol, caller->passed->width);
         return false;
     }
     refuse_settings(&settings);
@@ -233,7 +233,7 @@ static bool next_part(struct accel_call *part, const struct dispatch_caller *cal
 static bool would_run(struct accel_call *call, const struct dispatch_caller *caller)
 {
     struct task task;
-    if (called_is_on())
+    if (census_is_on())
         return false;
     task_begin(&task, call, caller, devices_first());
     survey_rule_out_gpu(task.device, call, caller);
@@ -290,8 +290,8 @@ void dispatch_not_known(const struct accel_routine *routine, const struct dispat
         .why = dispatch_takes_library(routine) ? ACCEL_UNSUPPORTED : ACCEL_USER};
     struct accel_record record = record_of(&call, caller->symbol, 0, decision);
     record.depth = caller->depth;
-    if (called_is_on()) {
-        called_note(caller->library(caller->context), caller->symbol, CALLED_UNKNOWN);
+    if (census_is_on()) {
+        census_note(caller->library(caller->context), caller->symbol, CENSUS_UNKNOWN);
         return;
     }
     refuse_settings(&settings);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "about.h"
-#include "called.h"
+#include "census.h"
 #include "composed.h"
 #include "dispatch/settings/complaints.h"
 #include "copies.h"
@@ -43,7 +43,7 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
     struct dispatch_attention attention = {.level = DISPATCH_SEE_NOTHING, .gate = UINT64_MAX};
     const enum device_state now = device_state(device);
     const bool over = device_state_is_over(now) && !settings->require_gpu;
-    if (report_is_on() || called_is_on() || settings->broken_promise || complaints_wait()) {
+    if (report_is_on() || census_is_on() || settings->broken_promise || complaints_wait()) {
         attention.level = DISPATCH_SEE_ALL;
     } else if (settings->policy == ACCEL_POLICY_CPU || (over && now != DEVICE_FAILED)) {
         return attention;

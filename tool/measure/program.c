@@ -55,7 +55,7 @@ static void note_hold(struct program_libraries *found, const char *path, bool he
     found->held[i].released = !held;
 }
 
-/* The records are those of dispatch/called.h. */
+/* The records are those of dispatch/census.h. */
 static void take(struct program_libraries *found, const struct program_library *record)
 {
     if (record->threads < 0)

@@ -1,6 +1,6 @@
 /*
  * Finds the libraries that a program calls: runs it with libaccel, which notes them
- * (dispatch/called.h).
+ * (dispatch/census.h).
  */
 #ifndef ACCEL_TOOL_PROGRAM_H
 #define ACCEL_TOOL_PROGRAM_H

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dispatch/called.h"
+#include "dispatch/census.h"
 
 enum { MOST = 64 }; /* that a process writes of libraries */
 
@@ -56,10 +56,10 @@ static int read_records(void)
 static void nothing_is_noted(void **state)
 {
     (void)state;
-    assert_false(called_is_on());
+    assert_false(census_is_on());
     settings.called = path;
-    called_start(&settings);
-    assert_true(called_is_on());
+    census_start(&settings);
+    assert_true(census_is_on());
     assert_int_equal(read_records(), 0);
 }
 
@@ -71,24 +71,24 @@ static void libraries(void **state)
                                          none = {.threads = threads_of};
     (void)state;
     threads = 4;
-    called_note(&one, "dgemm_", 32);
+    census_note(&one, "dgemm_", 32);
     assert_record("4 32 dgemm_ /lib/one");
-    called_note(&one, "sgemm_", 64);
+    census_note(&one, "sgemm_", 64);
     assert_int_equal(read_records(), 0);
     threads = 5;
-    called_note(&one, "sgemm_", 64);
+    census_note(&one, "sgemm_", 64);
     assert_record("5 64 sgemm_ /lib/one");
-    called_note(&one, "sgemm_", CALLED_UNKNOWN);
+    census_note(&one, "sgemm_", CENSUS_UNKNOWN);
     assert_record("5 -1 sgemm_ /lib/one");
-    called_note(&other, "svm_train", 0);
+    census_note(&other, "svm_train", 0);
     assert_record("5 0 svm_train /lib/other");
-    called_note(&none, "dgemm_", 32);
+    census_note(&none, "dgemm_", 32);
     assert_int_equal(read_records(), 0);
     for (threads = 4; threads < 6; threads++) { /* all of them are known still */
-        called_note(&one, "dgemm_", 32);
+        census_note(&one, "dgemm_", 32);
         if (threads == 5) {
-            called_note(&one, "dgemm_", CALLED_UNKNOWN);
-            called_note(&other, "dgemm_", 32);
+            census_note(&one, "dgemm_", CENSUS_UNKNOWN);
+            census_note(&other, "dgemm_", 32);
         }
     }
     assert_int_equal(read_records(), 0);
@@ -103,14 +103,14 @@ static void paths(void **state)
     char expected[PATH_MAX + 20];
     (void)state;
     threads = 1;
-    called_note(&program, "dgemm_", 32);
+    census_note(&program, "dgemm_", 32);
     snprintf(expected, sizeof expected, "1 32 dgemm_ %s", here);
     assert_record(expected);
     assert_int_equal(chdir(folder), 0);
-    called_note(&relative, "dgemm_", 32);
+    census_note(&relative, "dgemm_", 32);
     snprintf(expected, sizeof expected, "1 32 dgemm_ %s", path);
     assert_record(expected);
-    called_note(&missing, "dgemm_", 32);
+    census_note(&missing, "dgemm_", 32);
     assert_record("1 32 dgemm_ not/there");
 }
 
@@ -118,18 +118,18 @@ static void what_is_left_to_the_program(void **state)
 {
     char expected[PATH_MAX + 20];
     (void)state;
-    called_note_hold(false); /* no news */
+    census_note_hold(false); /* no news */
     assert_int_equal(read_records(), 0);
     for (int i = 0; i < 3; i++) {
         const bool held = i % 2 == 0;
-        called_note_hold(held);
+        census_note_hold(held);
         snprintf(expected, sizeof expected, "-1 %d - %s", held, here);
         assert_record(expected);
         written--;
-        called_note_hold(held);
+        census_note_hold(held);
         assert_int_equal(read_records(), 0);
     }
-    called_note_hold(false);
+    census_note_hold(false);
     read_records();
 }
 
@@ -140,17 +140,17 @@ static void a_file_that_cannot_be_written(void **state)
     (void)state;
     assert_int_equal(rename(path, elsewhere), 0);
     threads = 2;
-    called_note(&late, "dgemm_", 32);
-    called_note_hold(true);
+    census_note(&late, "dgemm_", 32);
+    census_note_hold(true);
     assert_int_equal(access(path, F_OK), -1); /* the tool makes it */
     assert_int_equal(symlink(elsewhere, path), 0);
-    called_note(&late, "dgemm_", 32);
+    census_note(&late, "dgemm_", 32);
     unlink(path);
     assert_int_equal(rename(elsewhere, path), 0);
     assert_int_equal(read_records(), 0);
-    called_note(&late, "dgemm_", 32);
+    census_note(&late, "dgemm_", 32);
     assert_record("2 32 dgemm_ /lib/late");
-    called_note_hold(true);
+    census_note_hold(true);
     assert_int_equal(read_records(), 1);
 }
 
@@ -163,12 +163,12 @@ static void open_files(void **state)
     close(next);
     close(0);
     threads = 3;
-    called_note(&closed, "dgemm_", 32);
+    census_note(&closed, "dgemm_", 32);
     assert_int_equal(fcntl(0, F_GETFD), -1);
     assert_int_equal(dup2(input, 0), 0);
     assert_record("3 32 dgemm_ /lib/closed");
     threads = 4;
-    called_note(&closed, "dgemm_", 32);
+    census_note(&closed, "dgemm_", 32);
     assert_record("4 32 dgemm_ /lib/closed");
     assert_int_equal(dup(input), next);
     close(next);
@@ -180,9 +180,9 @@ static void no_more_than_some(void **state)
     static const struct dispatch_library any = {.threads = threads_of, .path = "/lib/any"};
     (void)state;
     for (threads = 100; threads < 100 + 2 * MOST; threads++)
-        called_note(&any, "dgemm_", 32);
+        census_note(&any, "dgemm_", 32);
     assert_int_equal(read_records(), MOST - written);
-    called_note_hold(false); /* nor are these lost */
+    census_note_hold(false); /* nor are these lost */
     assert_int_equal(read_records(), 1);
 }
 
@@ -194,7 +194,7 @@ static int start(void **state)
     snprintf(path, sizeof path, "%s/calls", folder);
     snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", folder);
     FILE *const file = fopen(path, "w");
-    called_start(&settings);
+    census_start(&settings);
     return file ? fclose(file) : -1;
 }
 

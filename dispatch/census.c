@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "called.h"
+#include "census.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -25,12 +25,12 @@ static bool is_held;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 
-void called_start(const struct accel_settings *settings)
+void census_start(const struct accel_settings *settings)
 {
     file = settings->called;
 }
 
-bool called_is_on(void)
+bool census_is_on(void)
 {
     return file;
 }
@@ -71,9 +71,9 @@ static bool write_record(int number, int other, const char *symbol, const char *
     return written;
 }
 
-void called_note(const struct dispatch_library *library, const char *symbol, int width)
+void census_note(const struct dispatch_library *library, const char *symbol, int width)
 {
-    const bool known = width != CALLED_UNKNOWN;
+    const bool known = width != CENSUS_UNKNOWN;
     int threads = library->threads(library), i = 0;
     if (!library->path)
         return;
@@ -90,7 +90,7 @@ void called_note(const struct dispatch_library *library, const char *symbol, int
     pthread_mutex_unlock(&lock);
 }
 
-void called_note_hold(bool held)
+void census_note_hold(bool held)
 {
     pthread_mutex_lock(&lock);
     if (held != is_held && write_record(-1, held, "-", ""))
