@@ -186,7 +186,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     if (call->op->foreign && call->op->foreign->guide)
         return guided_call(first, call, caller, &settings);
     if (!accel_is_part(call) &&
-        (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_trifle(call, caller)))
+        (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_negligible(call, caller)))
         return false;
     exit_guard_hold(caller->depth == 0);
     task_begin(&task, call, caller, first);

@@ -43,7 +43,7 @@ bool small_is(const struct accel_call *call)
     return shape_is_small(call, small_is_size);
 }
 
-bool small_is_trifle(const struct accel_call *call)
+bool small_is_negligible(const struct accel_call *call)
 {
     double sum = accel_flops(call);
     if (call->batch != 1)

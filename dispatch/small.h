@@ -23,6 +23,6 @@ bool small_is(const struct accel_call *call);
 /* Whether a call above the gate takes the CPU less time, at a billion operations and bytes a
  * second, than the decision and half a launch: a column of a few rows is above the gate by its
  * length. */
-bool small_is_trifle(const struct accel_call *call);
+bool small_is_negligible(const struct accel_call *call);
 
 #endif

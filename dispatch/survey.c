@@ -436,10 +436,10 @@ static bool sees_cuda(const struct dispatch_caller *caller)
 }
 
 /* False if each decision is reported, or an operand could be in device memory. */
-bool survey_is_trifle(const struct accel_call *call, const struct dispatch_caller *caller)
+bool survey_is_negligible(const struct accel_call *call, const struct dispatch_caller *caller)
 {
     return !report_is_on() && settings->policy == ACCEL_POLICY_AUTO &&
-           !settings->gpu_routines.text && small_is_trifle(call) && !sees_cuda(caller);
+           !settings->gpu_routines.text && small_is_negligible(call) && !sees_cuda(caller);
 }
 
 static bool is_on(const struct accel_call *call, enum accel_place place)

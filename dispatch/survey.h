@@ -26,7 +26,7 @@ void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call
 bool survey_is_held(const struct dispatch_caller *caller);
 
 /* Whether a call is too little to be worth a decision. */
-bool survey_is_trifle(const struct accel_call *call, const struct dispatch_caller *caller);
+bool survey_is_negligible(const struct accel_call *call, const struct dispatch_caller *caller);
 
 /* Describes and decides the task's call, and has CUDA started if that would pay. task_drop_plan()
  * ends what this begins. */

@@ -49,20 +49,20 @@ static void trifles(void **state)
             struct accel_call call = product("dgemm", m, 4, k);
             /* Operations of a product, at least none; and 8 bytes for each element. */
             const double sum = accel_flops(&call) + 8.0 * (double)(m * k + k * 4 + m * 4);
-            assert_int_equal(small_is_trifle(&call), sum < most);
+            assert_int_equal(small_is_negligible(&call), sum < most);
             small += sum < most;
             large += sum >= most;
             call.batch = 2;
-            assert_false(small_is_trifle(&call));
+            assert_false(small_is_negligible(&call));
         }
     assert_true(small > 100 && large > 100);
     struct accel_call call = product("dgemm", 0, 0, 0);
-    assert_true(small_is_trifle(&call));
+    assert_true(small_is_negligible(&call));
     for (int i = 0; i < 3; i++) {
         call.span[i].rows = -2000; /* wrong arguments are for the decision */
         call.span[i].cols = 2000;
     }
-    assert_false(small_is_trifle(&call));
+    assert_false(small_is_negligible(&call));
 }
 
 int main(void)
