@@ -121,7 +121,7 @@ static void copy_of(void *level3, const struct schedule_step *step, struct cell_
         .device_ld = gpu_device_ld(host.rows, e->scheduled.operand[step->operand].x->dtype)};
     if (step->engine == SCHEDULE_DOWN) {
         const struct schedule_cell cell = stored(e, C, step->i, step->j);
-        copy->host.digest = staying_digest(&b->result, cell.row, cell.col);
+        copy->host.digest = result_capture_digest(&b->result, cell.row, cell.col);
         return;
     }
     if (!host.trimmed)
@@ -155,8 +155,8 @@ static enum gpu_status compute_step(void *level3, const struct schedule_step *st
     if (!step->last)
         return GPU_OK;
     const struct schedule_cell cell = stored(e, C, step->i, step->j);
-    GPU_TRY(
-        staying_add(&b->result, e->work, cell.row, cell.col, level3_tile(e, C, step->i, step->j)));
+    GPU_TRY(result_capture_add(&b->result, e->work, cell.row, cell.col,
+                               level3_tile(e, C, step->i, step->j)));
     return e->schedule.call.in_place[C] && ++b->finished % unit_of(e) == 0
                ? executor_settle(e, unit_of(e))
                : GPU_OK;
@@ -362,7 +362,7 @@ static enum gpu_status run_prepared(struct level3 *b)
         return executor_end_failed(e, status);
     }
     factors_keep(&e->factors);
-    staying_keep(&b->result, e->work);
+    result_capture_keep(&b->result, e->work);
     return status;
 }
 
@@ -383,7 +383,7 @@ enum gpu_status level3_run(struct level3 *b)
     enum gpu_status status = executor_take(e);
     if (status == GPU_OK)
         status = run_prepared(b);
-    staying_end(&b->result);
+    result_capture_end(&b->result);
     free(b->old[0]);
     free(b->old[1]);
     free(b->aside);

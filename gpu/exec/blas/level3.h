@@ -10,7 +10,7 @@
 #ifndef ACCEL_LEVEL3_H
 #define ACCEL_LEVEL3_H
 
-#include "gpu/cache/staying.h"
+#include "gpu/cache/result_capture.h"
 #include "gpu/device/kernels.h"
 #include "gpu/exec/executor.h"
 
@@ -20,7 +20,7 @@ struct level3 {
     enum gpu_status (*compute)(const struct executor *e, const struct schedule_step *step);
     /* level3.c's: */
     struct peers *peers; /* see level3_peers.h */
-    struct staying result;
+    struct result_capture result;
     int32_t *place[SCHEDULE_OPERANDS]; /* of each cell */
     char *aside;  /* host memory for what the original needs after a failure, used then alone */
     char *old[2]; /* host memory for a cell's old values each */

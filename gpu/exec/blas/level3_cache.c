@@ -29,6 +29,6 @@ enum gpu_status level3_cache_begin(struct level3 *b)
     const struct gpu_cells cells = {in_one ? 0 : first.rows, in_one ? 0 : first.cols};
     if (s->steps[SCHEDULE_DOWN] == 0 || e->work->call->batch > 1 || s->call.head > 0)
         return GPU_OK;
-    return staying_begin(&b->result, e->work, e->scheduled.operand[C].x, level3_triangle(e), cells,
-                         is_one_matrix(e) ? e->memory[C] : 0);
+    return result_capture_begin(&b->result, e->work, e->scheduled.operand[C].x, level3_triangle(e),
+                                cells, is_one_matrix(e) ? e->memory[C] : 0);
 }

@@ -1,5 +1,6 @@
 /*
- * The result of a call that runs in blocks, and stays on the device for later calls (staying.h).
+ * The result of a call that runs in blocks, and stays on the device for later calls
+ * (result_capture.h).
  */
 #ifndef ACCEL_LEVEL3_CACHE_H
 #define ACCEL_LEVEL3_CACHE_H

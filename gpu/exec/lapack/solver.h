@@ -12,7 +12,7 @@
 #define ACCEL_SOLVER_H
 
 #include "gpu/device/kernels.h"
-#include "gpu/cache/staying.h"
+#include "gpu/cache/result_capture.h"
 
 /* A matrix on the device; a vector is one column. */
 struct array {
@@ -32,7 +32,7 @@ struct result {
     /* Its elements, packed, in memory of our own on the host; NULL: not yet, or never */
     void *staged;
     int64_t copied; /* bytes that have come down */
-    struct staying staying;
+    struct result_capture staying;
 };
 
 /* A copy of an input that is to stay on the device. */

@@ -108,9 +108,9 @@ static struct gpu_key *begin_result(struct solver *s, struct result *r)
         from.cols != r->to->cols || from.ld != gpu_device_ld(from.rows, from.dtype) ||
         from.dtype != r->to->dtype)
         return NULL;
-    solver_note(s, staying_begin(&r->staying, s->work, r->to, r->uplo, whole, from.ptr));
-    GPU_DO(s, staying_add(&r->staying, s->work, 0, 0, (struct gpu_tile){from.ptr, from.ld}));
-    return staying_digest(&r->staying, 0, 0);
+    solver_note(s, result_capture_begin(&r->capture, s->work, r->to, r->uplo, whole, from.ptr));
+    GPU_DO(s, result_capture_add(&r->capture, s->work, 0, 0, (struct gpu_tile){from.ptr, from.ld}));
+    return result_capture_digest(&r->capture, 0, 0);
 }
 
 /* Writes a large result to its place. Results that overwrite inputs come last: until then the
@@ -191,7 +191,7 @@ static void write_staged(struct solver *s, const struct result *r)
 static void keep_results(struct solver *s)
 {
     for (int i = 0; i < s->results; i++)
-        staying_keep(&s->result[i].staying, s->work);
+        result_capture_keep(&s->result[i].capture, s->work);
 }
 
 void solver_drop_results(struct solver *s)

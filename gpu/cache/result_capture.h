@@ -3,12 +3,12 @@
  * dimension gpu_device_ld(), with zeros beside a triangle. If it comes down in cells, or the
  * kernels leave something else beside its triangle, what is finished is copied to such a matrix.
  */
-#ifndef ACCEL_STAYING_H
-#define ACCEL_STAYING_H
+#ifndef ACCEL_RESULT_CAPTURE_H
+#define ACCEL_RESULT_CAPTURE_H
 
 #include "resident.h"
 
-struct staying {
+struct result_capture {
     struct accel_span x; /* its triangle is the one that comes down */
     struct lane_rectangle all;
     struct resident resident; /* digests: it is to stay */
@@ -22,23 +22,23 @@ struct staying {
 /* Begins a result x, of which a triangle may be all that comes down (uplo, else 0). cells: in which
  * it comes down. there: where all of it will be as one matrix when it is finished; 0: nowhere.
  * Without memory to spare it does not stay. */
-enum gpu_status staying_begin(struct staying *staying, struct gpu_work *work,
-                              const struct accel_span *x, char uplo, struct gpu_cells cells,
-                              gpu_address there);
+enum gpu_status result_capture_begin(struct result_capture *capture, struct gpu_work *work,
+                                     const struct accel_span *x, char uplo, struct gpu_cells cells,
+                                     gpu_address there);
 
 /* Returns what gets the digest of the cell that begins with an element (row, col); NULL: nothing
  * does. */
-struct gpu_key *staying_digest(struct staying *staying, int64_t row, int64_t col);
+struct gpu_key *result_capture_digest(struct result_capture *capture, int64_t row, int64_t col);
 
 /* Copies a finished cell, in stream order, if it is to be copied. */
-enum gpu_status staying_add(const struct staying *staying, struct gpu_work *work, int64_t row,
-                            int64_t col, struct gpu_tile tile);
+enum gpu_status result_capture_add(const struct result_capture *capture, struct gpu_work *work,
+                                   int64_t row, int64_t col, struct gpu_tile tile);
 
 /* Keeps the result, all of which has come down. A failure to do so is the device's, and the next
  * call's. */
-void staying_keep(struct staying *staying, struct gpu_work *work);
+void result_capture_keep(struct result_capture *capture, struct gpu_work *work);
 
 /* Ends a result that was begun, or is all zeros. */
-void staying_end(struct staying *staying);
+void result_capture_end(struct result_capture *capture);
 
 #endif

@@ -1,4 +1,4 @@
-#include "staying.h"
+#include "result_capture.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -9,21 +9,21 @@
 enum { ROOM = 4 };
 
 /* The order of the largest cell on the diagonal. */
-static int64_t order_of(const struct staying *s)
+static int64_t order_of(const struct result_capture *s)
 {
     return s->cells.rows > 0 ? accel_min(s->cells.rows, s->all.rows) : s->all.rows;
 }
 
 /* Returns whether the copies of cells are within the sizes that gpu_copies.copy() and
  * gpu_kernels.pack_triangle() take. */
-static bool can_copy(const struct staying *s, int64_t ld)
+static bool can_copy(const struct result_capture *s, int64_t ld)
 {
     const int64_t widest = INT_MAX / 16, longest = 65535;
     return ld <= widest && (!s->all.uplo || (s->all.rows == s->all.cols && order_of(s) <= longest));
 }
 
 /* Takes the memory for copies of cells. Without it, the result does not stay. */
-static enum gpu_status take_memory(struct staying *s, struct gpu_work *work)
+static enum gpu_status take_memory(struct result_capture *s, struct gpu_work *work)
 {
     const int64_t ld = gpu_device_ld(s->all.rows, s->x.dtype),
                   bytes = ld * s->all.cols * s->all.size;
@@ -39,11 +39,13 @@ static enum gpu_status take_memory(struct staying *s, struct gpu_work *work)
     return status == GPU_NO_MEMORY || status == GPU_UNSUPPORTED ? GPU_OK : status;
 }
 
-enum gpu_status staying_begin(struct staying *s, struct gpu_work *work, const struct accel_span *x,
-                              char uplo, struct gpu_cells cells, gpu_address there)
+enum gpu_status result_capture_begin(struct result_capture *s, struct gpu_work *work,
+                                     const struct accel_span *x, char uplo, struct gpu_cells cells,
+                                     gpu_address there)
 {
     enum gpu_status status = GPU_OK;
-    *s = (struct staying){.x = *x, .cells = cells, .memory = there, .gathers = !there || uplo};
+    *s = (struct result_capture){
+        .x = *x, .cells = cells, .memory = there, .gathers = !there || uplo};
     s->x.triangle = uplo;
     s->all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
     s->all.uplo = uplo;
@@ -58,7 +60,7 @@ enum gpu_status staying_begin(struct staying *s, struct gpu_work *work, const st
     return status;
 }
 
-struct gpu_key *staying_digest(struct staying *s, int64_t row, int64_t col)
+struct gpu_key *result_capture_digest(struct result_capture *s, int64_t row, int64_t col)
 {
     if (!s->resident.digests)
         return NULL;
@@ -66,8 +68,8 @@ struct gpu_key *staying_digest(struct staying *s, int64_t row, int64_t col)
 }
 
 /* Copies the triangle of a cell on the diagonal, and nothing beside it. */
-static enum gpu_status add_triangle(const struct staying *s, struct gpu_work *work, int64_t n,
-                                    struct gpu_tile from, struct gpu_tile to)
+static enum gpu_status add_triangle(const struct result_capture *s, struct gpu_work *work,
+                                    int64_t n, struct gpu_tile from, struct gpu_tile to)
 {
     const enum gpu_status status =
         gpu_kernels(work)->pack_triangle(work, s->all.uplo, n, from, s->packed);
@@ -76,8 +78,8 @@ static enum gpu_status add_triangle(const struct staying *s, struct gpu_work *wo
                : status;
 }
 
-enum gpu_status staying_add(const struct staying *s, struct gpu_work *work, int64_t row,
-                            int64_t col, struct gpu_tile tile)
+enum gpu_status result_capture_add(const struct result_capture *s, struct gpu_work *work,
+                                   int64_t row, int64_t col, struct gpu_tile tile)
 {
     if (!s->gathers)
         return GPU_OK;
@@ -91,7 +93,7 @@ enum gpu_status staying_add(const struct staying *s, struct gpu_work *work, int6
                                   cell.cols, cell.size);
 }
 
-void staying_keep(struct staying *s, struct gpu_work *work)
+void result_capture_keep(struct result_capture *s, struct gpu_work *work)
 {
     if (!s->resident.digests)
         return;
@@ -103,7 +105,7 @@ void staying_keep(struct staying *s, struct gpu_work *work)
     resident_keep_result(work, &s->x, s->memory, s->cells, &s->resident);
 }
 
-void staying_end(struct staying *s)
+void result_capture_end(struct result_capture *s)
 {
     free(s->cell);
 }
