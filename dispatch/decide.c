@@ -177,7 +177,7 @@ static void estimate(struct accel_decision *decision, struct problem *problem,
                      const struct accel_machine *machine, enum accel_c2c policy)
 {
     const struct c2c_choice choice =
-        c2c_choose(problem->call, machine, machine->brings ? ACCEL_C2C_COPY : policy);
+        c2c_choose(problem->call, machine, machine->prefetches ? ACCEL_C2C_COPY : policy);
     decision->placed = choice.placed;
     decision->est_cpu_ms =
         machine->cpu_slowdown * model_ms(machine->cpu_curve, problem_work(problem, false));
@@ -208,9 +208,9 @@ static double there_ms(struct problem *problem, const struct accel_machine *mach
     struct accel_machine there = *machine;
     const bool copies = !(machine->place_gbps > 0) || settings->c2c == ACCEL_C2C_COPY ||
                         (settings->c2c == ACCEL_C2C_AUTO && !machine->one_memory);
-    if (!machine->may_bring || machine->lost || machine->full || !copies)
+    if (!machine->may_prefetch || machine->lost || machine->full || !copies)
         return 0;
-    const int operand = gpu_operand_to_bring(call);
+    const int operand = gpu_operand_to_prefetch(call);
     const int64_t bytes = operand < 0 ? 0 : accel_bytes(&call->span[operand]);
     const bool is_digested = operand >= 0 && machine->kept.operands & 1u << operand;
     if (bytes == 0 || bytes > machine->gpu_memory / BROUGHT_PART ||
@@ -281,14 +281,14 @@ static struct accel_decision weigh(struct accel_decision decision, struct proble
         return on_cpu(decision, ACCEL_SMALL);
     if (must_move(call, machine) || decision.est_own_ms >= GAIN * decision.est_cpu_ms) {
         decision.est_there_ms = there_ms(problem, machine, settings, decision.est_cpu_ms);
-        if (!machine->brings)
+        if (!machine->prefetches)
             return on_cpu(decision, ACCEL_SLOWER);
     }
     /* Any call runs in tiles, but tiles this small do not pay. */
     if (machine->gpu_memory < 16 << 20)
         return on_cpu(decision, ACCEL_NO_MEMORY);
     bool busy = decision.est_gpu_ms >= decision.est_cpu_ms &&
-                (!machine->brings || machine->gpu_wait_ms > 0);
+                (!machine->prefetches || machine->gpu_wait_ms > 0);
     if (required && (busy || machine->lost || machine->full))
         return on_gpu(decision, ACCEL_REQUIRED);
     if (machine->lost)

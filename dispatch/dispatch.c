@@ -131,7 +131,7 @@ static bool is_forbidden(const struct task *task, const struct accel_record *rec
     const bool refused = record->why == ACCEL_UNSUPPORTED && record->refused;
     /* Nor is a call after exit() has begun: CUDA is not called any more. */
     /* Nor is one that would pay only if its matrix were still on the GPU, or only later ones. */
-    const bool pays = record->why != ACCEL_SLOWER && !task->host.brings;
+    const bool pays = record->why != ACCEL_SLOWER && !task->host.prefetches;
     return !gpu_is_gone() &&
            (task->fallback || (settings.require_gpu && pays && record->decision.gpu && !refused));
 }

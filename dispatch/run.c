@@ -63,7 +63,7 @@ static void judge(const struct accel_record *record, struct task *task, enum gpu
 {
     const struct accel_decision *decision = &record->decision;
     const double ms = record->ms;
-    if (!adapts || decision->why != ACCEL_FASTER || report_takes_steps() || task->host.brings)
+    if (!adapts || decision->why != ACCEL_FASTER || report_takes_steps() || task->host.prefetches)
         return; /* a trace takes its own time within the call's; one that brings its matrix loses by
                    that */
     enum regret_verdict verdict =
@@ -199,7 +199,7 @@ bool run_on_gpu(struct task *task, struct accel_record *record)
     host->migrates = settings->c2c == ACCEL_C2C_MIGRATE;
     host->weighs = settings->resident == ACCEL_RESIDENT_AUTO;
     host->relies = task->decision.why == ACCEL_FASTER && accel_only_moves(call->routine) &&
-                   !host->brings && call->span[0].place == ACCEL_HOST;
+                   !host->prefetches && call->span[0].place == ACCEL_HOST;
     const struct accel_gpu *gpu = call->op->gpu;
     record->refused = gpu->is_hopeless && accel_is_on_host(call) && gpu->is_hopeless(call);
     if (record->refused) {

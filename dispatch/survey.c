@@ -82,8 +82,8 @@ static void see_what_is_kept(struct task *task, struct accel_machine *machine)
                            !atomic_load(&program_uses_cuda) && !written_why_not();
     task->host.keeps = task->host.digests || may_track;
     task->host.tracks = may_track;
-    machine->may_bring = may_track && adapts;
-    machine->brings = task->host.brings;
+    machine->may_prefetch = may_track && adapts;
+    machine->prefetches = task->host.prefetches;
     if (task->host.keeps && adapts && call->batch > 0 && machine->gpu == DEVICE_READY &&
         !task->problem.fault)
         machine->kept = gpu_kept(device_gpu(task->device), call);
@@ -373,7 +373,7 @@ static void decide_after_start(struct task *task)
  * ready. */
 static bool wait_for_start(struct task *task, double gain_ms)
 {
-    if (!(gain_ms >= WAITS_FROM_MS) || task->host.brings || task->together)
+    if (!(gain_ms >= WAITS_FROM_MS) || task->host.prefetches || task->together)
         return false;
     const double most_ms = WAITED_SHARE * gain_ms;
     device_await(task->device, most_ms < WAITED_MOST_MS ? most_ms : WAITED_MOST_MS, task->caller);
@@ -398,8 +398,8 @@ static void see_to_gpu(struct task *task)
         decide_after_start(task);
         return;
     }
-    const double gain_ms =
-        decision->est_cpu_ms - (task->host.brings ? decision->est_there_ms : decision->est_own_ms);
+    const double gain_ms = decision->est_cpu_ms -
+                           (task->host.prefetches ? decision->est_there_ms : decision->est_own_ms);
     if (decision->gpu) /* untried as yet */
         device_note_gain(device, gain_ms);
     if (!wait_for_start(task, gain_ms)) {
@@ -520,10 +520,10 @@ static void see_to_matrix(struct task *task)
     const struct accel_call *const call = task->call;
     const struct accel_decision *decision = &task->decision;
     if (!(decision->est_there_ms > 0) || task->caller->depth > 0 ||
-        !gpu_is_worth_bringing(call, decision->est_cpu_ms - decision->est_there_ms,
-                               decision->est_own_ms - decision->est_there_ms))
+        !gpu_is_worth_prefetching(call, decision->est_cpu_ms - decision->est_there_ms,
+                                  decision->est_own_ms - decision->est_there_ms))
         return;
-    task->host.brings = 1u << gpu_operand_to_bring(call);
+    task->host.prefetches = 1u << gpu_operand_to_prefetch(call);
     decide_now(task);
 }
 

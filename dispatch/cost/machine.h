@@ -30,10 +30,10 @@ struct accel_machine {
     struct gpu_kept kept; /* inputs that are probably on the device already */
     bool keeps;           /* the user asks that inputs are kept: they are worth a copy */
     /* A call that would gain if its largest input were there may bring that, to be known by the
-     * kernel's record of writes (bringing.h in gpu/). The one to be brought now, whatever the call
-     * loses by that: a bit as in gpu_host.brings. */
-    bool may_bring;
-    unsigned brings;
+     * kernel's record of writes (prefetch.h in gpu/). The one to be brought now, whatever the call
+     * loses by that: a bit as in gpu_host.prefetches. */
+    bool may_prefetch;
+    unsigned prefetches;
     double digest_gbps, scan_gbps; /* 10^9 bytes a second, to see that they have not changed */
     double cpu_slowdown;           /* >= 1: more threads compute than there are cores */
     double gpu_gain; /* > 0: by how much operations are faster in the precision that is asked for */

@@ -1,6 +1,6 @@
 #include "factors.h"
 
-#include "bringing.h"
+#include "prefetch.h"
 #include "gpu/plan/plan_cache.h"
 #include "gpu/device/kernels.h"
 #include "gpu/pack/chunks.h"
@@ -43,7 +43,7 @@ static struct worth worth_of(const struct factors *f, const struct schedule_rate
     const struct accel_span *x = operand_of(f, i);
     const double bytes = (double)sent(part);
     const bool is_there = resident_is_proved(f->work, part);
-    if (!host->weighs || host->brings & 1u << (x - f->work->call->span))
+    if (!host->weighs || host->prefetches & 1u << (x - f->work->call->span))
         return (struct worth){true, true};
     bool made = plan_cache_make(&s, &f->scheduled->call, rates,
                                 scheduled_memory(f->scheduled, memory_bytes(f)));
@@ -146,9 +146,9 @@ static enum gpu_status send(struct factors *f, struct factor *factor)
     struct lane_rectangle from = resident_rectangle(&r->part);
     const int64_t bytes = sent(&r->part);
     from.digest = &r->key;
-    struct bringing bringing = bringing_begin(r);
+    struct prefetch prefetch = prefetch_begin(r);
     const enum gpu_status status = gpu_work_upload(f->work, factor->at, &from);
-    bringing_end(&bringing, r);
+    prefetch_end(&prefetch, r);
     r->digested = status == GPU_OK;
     if (!r->digested)
         return status;

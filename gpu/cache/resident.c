@@ -343,7 +343,7 @@ struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
     if ((work->host->tracks && found_in_larger(work, &all, memory)) ||
         found_as_all(work, &r.part, &all, memory))
         return (struct resident){.part = all, .here = true};
-    if (work->host->brings & 1u << (x - work->call->span))
+    if (work->host->prefetches & 1u << (x - work->call->span))
         admission_bring(&r.part);
     else if (work->host->digests || resident_is_proved(work, part) || work->call->op->traits->moves)
         how = admission_see(&r.part);

@@ -123,8 +123,9 @@ struct gpu_host {
     bool tracks;  /* by the kernel's record of writes, too, not by digests alone */
     bool hurries; /* the call may not wait for other calls: GPU_BUSY if they have all lanes */
     bool relies;  /* the call pays only if inputs that could be there are: else GPU_CHANGED */
-    /* The operand that the call is to bring, for later ones: 1 << gpu_operand_to_bring(), or 0. */
-    unsigned brings;
+    /* The operand that the call is to bring, for later ones: 1 << gpu_operand_to_prefetch(), or 0.
+     */
+    unsigned prefetches;
     /* Spans in host memory that kernels read where they are, as bits 1 << enum accel_matrix: of a
      * call of BLAS, on a device with host_page_tables, only those that it reads alone, aligned to
      * their elements. A result always comes down as a copy. */
@@ -275,12 +276,12 @@ double gpu_scan_gbps(void);
 
 /* Returns a valid call's largest input that may stay on the device, an enum accel_matrix; -1: there
  * is none, or it is a batch. */
-int gpu_operand_to_bring(const struct accel_call *call);
+int gpu_operand_to_prefetch(const struct accel_call *call);
 
 /* Notes that a valid call runs on the CPU and would have taken gain_ms less, > 0, if that input had
  * been on the device, known by the kernel's record. Returns whether the call had better run on the
- * device with gpu_host.brings, at a loss of bring_ms - gain_ms: see bringing.h. */
-bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double bring_ms);
+ * device with gpu_host.prefetches, at a loss of bring_ms - gain_ms: see prefetch.h. */
+bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, double bring_ms);
 
 /* Copy one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU, if the
  * GPU has refused the call. gpu_store() stores only the triangle of a span that has one. Return

@@ -1,4 +1,4 @@
-/* Decisions of calls whose inputs are on the device, or would be worth bringing. */
+/* Decisions of calls whose inputs are on the device, or would be worth prefetch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -109,7 +109,7 @@ static void inputs_that_are_worth_bringing(void **state)
     struct accel_call vector = times_vector(8000, 8000);
     const int64_t bytes = 8LL * 8000 * 8000;
     (void)state;
-    able.may_bring = true;
+    able.may_prefetch = true;
     able.scan_gbps = 300;
     struct accel_call *const calls[] = {&vector, &thin};
     for (int i = 0; i < 2; i++) {
@@ -122,7 +122,7 @@ static void inputs_that_are_worth_bringing(void **state)
                      scan_ms = (double)bytes / able.scan_gbps * 1e-6;
         if (i == 0)
             assert_float_equal(d.est_own_ms - d.est_there_ms, upload_ms - scan_ms, 1e-3);
-        m.brings = 1u << ACCEL_a;
+        m.prefetches = 1u << ACCEL_a;
         const struct accel_decision brings = decide_with(calls[i], &m, &defaults, 4);
         assert_decision(calls[i], &m, &defaults, true, ACCEL_FASTER);
         assert_true(brings.est_own_ms == d.est_own_ms && brings.est_there_ms == d.est_there_ms);
@@ -131,7 +131,7 @@ static void inputs_that_are_worth_bringing(void **state)
         m.gpu_wait_ms = 0;
         m.full = true;
         assert_decision(calls[i], &m, &defaults, false, ACCEL_NO_MEMORY);
-        m.brings = 0;
+        m.prefetches = 0;
         assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
         m.full = false;
         m.lost = true;
@@ -140,7 +140,7 @@ static void inputs_that_are_worth_bringing(void **state)
         m.gpu_memory = 5 * bytes - 1; /* it would not stay */
         assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
         m = able;
-        m.may_bring = false;
+        m.may_prefetch = false;
         assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
         m = able;
         m.scan_gbps = 2; /* to see that it has not changed takes too long */

@@ -244,7 +244,7 @@ static void what_the_device_is_told(void **state)
     (void)state;
     assert_true(run_product());
     assert_false(next.told.keeps || next.told.digests || next.told.tracks || next.told.migrates ||
-                 next.told.relies || next.told.hurries || next.told.brings || next.told.placed);
+                 next.told.relies || next.told.hurries || next.told.prefetches || next.told.placed);
     assert_true(next.told.weighs && !next.told.event && !next.told.steps);
     assert_int_equal(next.told.precision, GPU_NATIVE);
     assert_true(next.told.rates.up > 0); /* a product's schedule is chosen by them */
@@ -261,9 +261,9 @@ static void what_the_device_is_told(void **state)
     assert_int_equal(next.told.precision, GPU_EMULATED);
     assert_true(next.told.rates.up == 77);
     task.host.digests = true;
-    task.host.brings = 2;
+    task.host.prefetches = 2;
     assert_true(run_product());
-    assert_true(next.told.digests && !next.told.tracks && next.told.brings == 2);
+    assert_true(next.told.digests && !next.told.tracks && next.told.prefetches == 2);
     task.host.digests = false;
     task.host.tracks = true;
     assert_true(run_product());
@@ -281,9 +281,9 @@ static void what_a_call_relies_on(void **state)
     call.span[ACCEL_x].ptr = b;
     call.span[ACCEL_y].ptr = b + N;
     assert_true(run_call(&call) && next.told.relies);
-    task.host.brings = 1;
+    task.host.prefetches = 1;
     assert_true(run_call(&call) && !next.told.relies);
-    task.host.brings = 0;
+    task.host.prefetches = 0;
     task.decision.why = ACCEL_FORCED;
     assert_true(run_call(&call) && !next.told.relies);
     task.decision.why = ACCEL_FASTER;
@@ -477,9 +477,9 @@ static void runs_that_are_learned_from(void **state)
     next.sets_up = true;
     assert_false(learns(4));
     next.sets_up = false;
-    task.host.brings = 1;
+    task.host.prefetches = 1;
     assert_false(learns(4));
-    task.host.brings = 0;
+    task.host.prefetches = 0;
     task.decision.why = ACCEL_FORCED;
     assert_false(learns(4));
     task.decision.why = ACCEL_FASTER;

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 
 #include "base/thread/forks.h"
-#include "gpu/cache/bringing.h"
+#include "gpu/cache/prefetch.h"
 #include "gpu/cache/admission.h"
 #include "ops/typical.h"
 #include "tests/lib/routine.h"
@@ -56,7 +56,7 @@ static int end(void **state)
 static int calls_until(double gain_ms, double bring_ms, int most)
 {
     int calls = 0;
-    while (calls < most && !gpu_is_worth_bringing(&call, gain_ms, bring_ms))
+    while (calls < most && !gpu_is_worth_prefetching(&call, gain_ms, bring_ms))
         calls++;
     return calls;
 }
@@ -75,14 +75,14 @@ static void write_to_it(void)
 static void the_third_call_where_one_misses_enough(void **state)
 {
     (void)state;
-    assert_false(gpu_is_worth_bringing(&call, 10, 5));
+    assert_false(gpu_is_worth_prefetching(&call, 10, 5));
     assert_false(is_watched());
-    assert_false(gpu_is_worth_bringing(&call, 10, 5));
+    assert_false(gpu_is_worth_prefetching(&call, 10, 5));
     assert_true(is_watched());
-    assert_true(gpu_is_worth_bringing(&call, 10, 5));
-    assert_true(gpu_is_worth_bringing(&call, 10, 5)); /* it was not brought */
+    assert_true(gpu_is_worth_prefetching(&call, 10, 5));
+    assert_true(gpu_is_worth_prefetching(&call, 10, 5)); /* it was not brought */
     admission_bring(&call.span[ACCEL_a]);
-    assert_false(gpu_is_worth_bringing(&call, 4, 5));
+    assert_false(gpu_is_worth_prefetching(&call, 4, 5));
 }
 
 static void what_was_missed_adds_up(void **state)
@@ -99,10 +99,10 @@ static void a_watch_must_be_worth_its_cost(void **state)
 {
     (void)state;
     for (int i = 0; i < 19; i++) {
-        assert_false(gpu_is_worth_bringing(&call, 0.01, 0.05));
+        assert_false(gpu_is_worth_prefetching(&call, 0.01, 0.05));
         assert_false(is_watched());
     }
-    assert_false(gpu_is_worth_bringing(&call, 0.01, 0.05));
+    assert_false(gpu_is_worth_prefetching(&call, 0.01, 0.05));
     assert_true(is_watched());
 }
 
@@ -112,12 +112,12 @@ static void what_changes_is_tried_more_and_more_rarely(void **state)
     for (int i = 0; i < 3; i++) {
         int before = 0;
         while (!is_watched()) {
-            assert_false(gpu_is_worth_bringing(&call, 0.1, 1));
+            assert_false(gpu_is_worth_prefetching(&call, 0.1, 1));
             before++;
         }
         write_to_it();
         for (int k = 0; k < 11; k++)
-            assert_false(gpu_is_worth_bringing(&call, 0.1, 1));
+            assert_false(gpu_is_worth_prefetching(&call, 0.1, 1));
         if (i == 0)
             assert_in_range(before, 2, 4);
         if (i == 1)
@@ -145,23 +145,23 @@ static void the_largest_input_of_what_may_stay(void **state)
 {
     struct accel_call product;
     (void)state;
-    assert_int_equal(gpu_operand_to_bring(&call), ACCEL_a);
+    assert_int_equal(gpu_operand_to_prefetch(&call), ACCEL_a);
     const struct accel_call update = by_vector("dger", memory, N),
                             small = by_vector("dgemv", memory, 300);
-    assert_int_equal(gpu_operand_to_bring(&update), -1);
-    assert_int_equal(gpu_operand_to_bring(&small), -1);
-    assert_false(gpu_is_worth_bringing(&small, 10, 5));
+    assert_int_equal(gpu_operand_to_prefetch(&update), -1);
+    assert_int_equal(gpu_operand_to_prefetch(&small), -1);
+    assert_false(gpu_is_worth_prefetching(&small, 10, 5));
     struct accel_call other = call;
     other.span[ACCEL_a].place = ACCEL_MANAGED;
-    assert_int_equal(gpu_operand_to_bring(&other), -1);
+    assert_int_equal(gpu_operand_to_prefetch(&other), -1);
     other = call;
     other.blas.scalar[ACCEL_alpha].re = 0;
-    assert_int_equal(gpu_operand_to_bring(&other), -1);
+    assert_int_equal(gpu_operand_to_prefetch(&other), -1);
     product = by_vector("dgemm", memory, N);
     product.span[ACCEL_b].cols = 2 * N;
-    assert_int_equal(gpu_operand_to_bring(&product), ACCEL_b);
+    assert_int_equal(gpu_operand_to_prefetch(&product), ACCEL_b);
     product.batch = 2;
-    assert_int_equal(gpu_operand_to_bring(&product), -1);
+    assert_int_equal(gpu_operand_to_prefetch(&product), -1);
 }
 
 static void what_goes_up_is_tied_to_the_watch(void **state)
@@ -170,10 +170,10 @@ static void what_goes_up_is_tied_to_the_watch(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         struct resident r = {.part = *a, .watch = i == 2 ? 0 : tracked_begin(a)};
-        struct bringing bringing = bringing_begin(&r);
+        struct prefetch prefetch = prefetch_begin(&r);
         if (i == 1)
             *(volatile double *)a->ptr += 1;
-        bringing_end(&bringing, &r);
+        prefetch_end(&prefetch, &r);
         assert_true(r.proved == (i == 0));
         if (i == 0)
             assert_true(tracked_is_unchanged(a, r.watch, &r.edges));

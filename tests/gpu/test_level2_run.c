@@ -560,10 +560,10 @@ static void a_call_brings_it(void **state)
     make(&m, "dgemv_", LARGE, LARGE + 8, 1);
     fill(&m);
     m.host.keeps = m.host.digests = true;
-    assert_false(gpu_is_worth_bringing(&m.call, 0.001, 1000));
-    m.host.brings = 1u << ACCEL_a;
+    assert_false(gpu_is_worth_prefetching(&m.call, 0.001, 1000));
+    m.host.prefetches = 1u << ACCEL_a;
     expect(&m, false);
-    m.host.brings = 0;
+    m.host.prefetches = 0;
     expect(&m, true);
     end_made(&m);
 }

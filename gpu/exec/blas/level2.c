@@ -139,10 +139,10 @@ enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col
         from.digest = &p->resident.key;
         bytes = chunks_matrix_sent(&from, at->ld);
     }
-    struct bringing bringing = bringing_begin(&p->resident);
+    struct prefetch prefetch = prefetch_begin(&p->resident);
     enum gpu_status status =
         gpu_work_upload(t->work, (struct gpu_tile){at->ptr, x->inc ? from.rows : at->ld}, &from);
-    bringing_end(&bringing, &p->resident);
+    prefetch_end(&prefetch, &p->resident);
     if (status == GPU_OK) {
         p->resident.digested = p->resident.digests;
         gpu_work_event(t->work, GPU_EVENT_H2D, x, rows, cols, bytes);

@@ -10,7 +10,7 @@
 #define ACCEL_LEVEL2_H
 
 #include "gpu/device/kernels.h"
-#include "gpu/cache/bringing.h"
+#include "gpu/cache/prefetch.h"
 
 #define LEVEL2_PARTS 5 /* operands, and memory for the operation's own use */
 

@@ -7,20 +7,20 @@
  * (tracked.h), for a digest takes as long as the CPU does. The watch is bought in the same way. So
  * in the worst case, all of this costs about as much as it could have gained.
  */
-#ifndef ACCEL_BRINGING_H
-#define ACCEL_BRINGING_H
+#ifndef ACCEL_PREFETCH_H
+#define ACCEL_PREFETCH_H
 
 #include "resident.h"
 #include "tracked.h"
 
 /* The edges of an operand while it goes up, on its way to be kept: see tracked_prove(). */
-struct bringing {
+struct prefetch {
     bool proves;
     struct tracked_proof proof;
 };
 
 /* Around the upload of a part that is to be kept: ties its watch, r->watch, to what goes up. */
-struct bringing bringing_begin(const struct resident *r);
-void bringing_end(struct bringing *bringing, struct resident *r);
+struct prefetch prefetch_begin(const struct resident *r);
+void prefetch_end(struct prefetch *prefetch, struct resident *r);
 
 #endif

@@ -1,4 +1,4 @@
-#include "bringing.h"
+#include "prefetch.h"
 
 #include "base/memory/written.h"
 #include "admission.h"
@@ -7,7 +7,7 @@
 #define ARM_MS   0.1
 #define ARM_GBPS 25.0
 
-int gpu_operand_to_bring(const struct accel_call *call)
+int gpu_operand_to_prefetch(const struct accel_call *call)
 {
     int largest = -1;
     for (int i = 0; call->batch == 1 && i < ACCEL_SPANS; i++)
@@ -26,9 +26,9 @@ static void begin_watch(const struct accel_span *x)
         admission_not_watched(x);
 }
 
-bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double bring_ms)
+bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, double bring_ms)
 {
-    const int operand = gpu_operand_to_bring(call);
+    const int operand = gpu_operand_to_prefetch(call);
     uint64_t watch;
     if (operand < 0)
         return false;
@@ -52,18 +52,18 @@ bool gpu_is_worth_bringing(const struct accel_call *call, double gain_ms, double
 
 /* ---- On the way up ---- */
 
-struct bringing bringing_begin(const struct resident *r)
+struct prefetch prefetch_begin(const struct resident *r)
 {
-    struct bringing bringing = {.proves = r->watch != 0};
-    if (bringing.proves)
-        tracked_prove(&r->part, &bringing.proof);
+    struct prefetch prefetch = {.proves = r->watch != 0};
+    if (prefetch.proves)
+        tracked_prove(&r->part, &prefetch.proof);
     return bringing;
 }
 
-void bringing_end(struct bringing *bringing, struct resident *r)
+void prefetch_end(struct prefetch *prefetch, struct resident *r)
 {
-    if (!bringing->proves)
+    if (!prefetch->proves)
         return;
-    r->edges = bringing->proof.edges;
-    r->proved = tracked_is_proved(&bringing->proof);
+    r->edges = prefetch->proof.edges;
+    r->proved = tracked_is_proved(&prefetch->proof);
 }
