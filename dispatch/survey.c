@@ -17,7 +17,7 @@
 #include "several.h"
 #include "small.h"
 #include "base/thread/forks.h"
-#include "base/memory/written.h"
+#include "base/memory/write_watch.h"
 #include "dispatch/cost/cost.h"
 #include "ops/rules/lapack_rules.h"
 #include "ops/op.h"
@@ -57,7 +57,7 @@ struct dispatch_attention survey_attention(const struct dispatch_device *device)
         attention.level = DISPATCH_SEE_LARGE;
         attention.gate = small_gate();
         attention.matrices =
-            adapts && settings->resident == ACCEL_RESIDENT_AUTO && !written_why_not();
+            adapts && settings->resident == ACCEL_RESIDENT_AUTO && !write_watch_why_not();
     }
     return attention;
 }
@@ -79,7 +79,7 @@ static void see_what_is_kept(struct task *task, struct accel_machine *machine)
                                           machine->digest_gbps > KEEP_GAIN * machine->up_gbps));
     /* The program's own CUDA may write to host memory that it has pinned, without a fault. */
     const bool may_track = !task->plan && settings->resident == ACCEL_RESIDENT_AUTO &&
-                           !atomic_load(&program_uses_cuda) && !written_why_not();
+                           !atomic_load(&program_uses_cuda) && !write_watch_why_not();
     task->host.keeps = task->host.digests || may_track;
     task->host.tracks = may_track;
     machine->may_prefetch = may_track && adapts;

@@ -6,7 +6,7 @@
 
 #include "base/thread/forks.h"
 #include "base/host/version.h"
-#include "base/memory/written.h"
+#include "base/memory/write_watch.h"
 
 /* ---- What is known ---- */
 
@@ -95,7 +95,7 @@ static unsigned known_now(void)
 {
     const unsigned parts = atomic_load_explicit(&known, memory_order_acquire);
     const bool solver = parts >> BANNER_GPU && gpu_library(GPU_SOLVER);
-    const bool untracked = parts >> BANNER_GPU && written_why_not();
+    const bool untracked = parts >> BANNER_GPU && write_watch_why_not();
     return parts | (solver ? 1u << BANNER_SOLVER : 0) | (untracked ? 1u << BANNER_UNTRACKED : 0);
 }
 
@@ -215,7 +215,7 @@ bool banner_put(struct line *line, enum banner_part part)
         break;
     case BANNER_UNTRACKED:
         line_string(line, "event", "untracked");
-        line_words(line, "reason", written_why_not());
+        line_words(line, "reason", write_watch_why_not());
         break;
     default:
         put_gpu(line, (int)(part - BANNER_GPU));

@@ -101,9 +101,9 @@ $(TESTS)/test_least_lengths: UNIT_LIBS += -Wl,--export-dynamic-symbol=xerbla_
 # Old drivers, and machines with and without a device.
 $(TESTS)/test_place: UNIT_LIBS += -Wl,--wrap=access,--wrap=dlsym
 # A clock of the test's own, and what takes time by it.
-$(TESTS)/test_looks: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=pack_matrix_digest,--wrap=tracked_is_unchanged
+$(TESTS)/test_looks: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=pack_matrix_digest,--wrap=dirty_tracking_is_unchanged
 # Watches that end.
-$(TESTS)/test_admission: UNIT_LIBS += -Wl,--wrap=written_leave
+$(TESTS)/test_admission: UNIT_LIBS += -Wl,--wrap=write_watch_leave
 # A clock that goes on while somebody waits.
 $(TESTS)/test_exit_guard: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=nanosleep
 # Who waits for what the driver frees.

@@ -12,7 +12,7 @@
 
 #include "base/file/file.h"
 #include "base/host/ranks.h"
-#include "base/memory/tracking.h"
+#include "base/memory/uffd_wp.h"
 #include "base/host/version.h"
 #include "dispatch/settings/complaints.h"
 #include "dispatch/cost/calibration.h"
@@ -274,13 +274,13 @@ static void examine_ranks(struct rows *rows, const struct accel_ranks *ranks,
 /* Nothing is wrong without it: what stays on the GPU is compared by its digest. */
 static void examine_tracking(struct rows *rows)
 {
-    struct tracking kernel;
-    const char *fault = tracking_open(&kernel);
+    struct uffd_wp kernel;
+    const char *fault = uffd_wp_open(&kernel);
     if (!fault) {
         errno = 0;
-        fault = tracking_test(&kernel);
+        fault = uffd_wp_test(&kernel);
         const int error = errno;
-        tracking_close(&kernel);
+        uffd_wp_close(&kernel);
         errno = error;
     }
     if (!fault)

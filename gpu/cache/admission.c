@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 
 #include "base/memory/lru.h"
-#include "base/memory/written.h"
+#include "base/memory/write_watch.h"
 
 /* A set holds all operands whose keys have the same hash. */
 enum { SETS = 32, WAYS = 8 };
@@ -124,7 +124,7 @@ enum admission admission_see(const struct accel_span *x)
     else if (seen)
         how = seen->kept ? ADMIT_LOOKUP : ADMIT_INSERT;
     pthread_mutex_unlock(&table.lock);
-    written_leave(left);
+    write_watch_leave(left);
     return how;
 }
 
@@ -159,7 +159,7 @@ bool admission_write(const struct accel_span *x, struct gpu_key *old)
         left = end_watch(seen);
     }
     pthread_mutex_unlock(&table.lock);
-    written_leave(left);
+    write_watch_leave(left);
     return had;
 }
 
@@ -183,7 +183,7 @@ void admission_kept_result(const struct accel_span *x, const struct gpu_key *key
     keep(seen ? seen : add(x, &left), key, cells, true);
     unread += unread < UNREAD_MOST;
     pthread_mutex_unlock(&table.lock);
-    written_leave(left);
+    write_watch_leave(left);
 }
 
 void admission_kept(const struct accel_span *x, const struct gpu_key *key)
@@ -310,7 +310,7 @@ void admission_watched(const struct accel_span *x, const struct admission_watch 
     }
     pthread_mutex_unlock(&table.lock);
     if (!takes)
-        written_leave(w->watch);
+        write_watch_leave(w->watch);
 }
 
 void admission_unchanged(const struct accel_span *x, uint64_t watch)
@@ -332,7 +332,7 @@ void admission_written(const struct accel_span *x, uint64_t watch)
         left = end_watch(seen);
     }
     pthread_mutex_unlock(&table.lock);
-    written_leave(left);
+    write_watch_leave(left);
 }
 
 void admission_gone(const struct gpu_key *key)
@@ -348,7 +348,7 @@ void admission_gone(const struct gpu_key *key)
     }
     pthread_mutex_unlock(&table.lock);
     for (int i = 0; i < count; i++)
-        written_leave(left[i]);
+        write_watch_leave(left[i]);
 }
 
 /* ---- What calls on the CPU have missed ---- */
@@ -372,7 +372,7 @@ enum admission_step admission_miss(const struct accel_span *x, double gain_ms, d
         }
     }
     pthread_mutex_unlock(&table.lock);
-    written_leave(left);
+    write_watch_leave(left);
     return step;
 }
 

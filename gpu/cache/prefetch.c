@@ -1,6 +1,6 @@
 #include "prefetch.h"
 
-#include "base/memory/written.h"
+#include "base/memory/write_watch.h"
 #include "admission.h"
 
 /* What it costs to begin a watch, measured in pages of 4 KiB: a time, and 10^9 bytes a second. */
@@ -19,7 +19,7 @@ int gpu_operand_to_prefetch(const struct accel_call *call)
 
 static void begin_watch(const struct accel_span *x)
 {
-    const struct admission_watch w = {.watch = tracked_begin(x)};
+    const struct admission_watch w = {.watch = dirty_tracking_begin(x)};
     if (w.watch)
         admission_watched(x, &w);
     else
@@ -39,7 +39,7 @@ bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, dou
         begin_watch(x);
         return false;
     case ADMISSION_PROVE:
-        if (written_unchanged(watch)) {
+        if (write_watch_unchanged(watch)) {
             admission_unchanged(x, watch);
             return true;
         }
@@ -56,7 +56,7 @@ struct prefetch prefetch_begin(const struct resident *r)
 {
     struct prefetch prefetch = {.proves = r->watch != 0};
     if (prefetch.proves)
-        tracked_prove(&r->part, &prefetch.proof);
+        dirty_tracking_prove(&r->part, &prefetch.proof);
     return bringing;
 }
 
@@ -65,5 +65,5 @@ void prefetch_end(struct prefetch *prefetch, struct resident *r)
     if (!prefetch->proves)
         return;
     r->edges = prefetch->proof.edges;
-    r->proved = tracked_is_proved(&prefetch->proof);
+    r->proved = dirty_tracking_is_proved(&prefetch->proof);
 }

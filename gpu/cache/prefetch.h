@@ -4,19 +4,19 @@
  * one call never gains; only many calls do, if nobody writes to the matrix meanwhile. So it is
  * rented before it is bought: calls run on the CPU until those that could have used a copy have
  * missed what the copy costs. That they could have used it, the kernel's record of writes says
- * (tracked.h), for a digest takes as long as the CPU does. The watch is bought in the same way. So
- * in the worst case, all of this costs about as much as it could have gained.
+ * (dirty_tracking.h), for a digest takes as long as the CPU does. The watch is bought in the same
+ * way. So in the worst case, all of this costs about as much as it could have gained.
  */
 #ifndef ACCEL_PREFETCH_H
 #define ACCEL_PREFETCH_H
 
 #include "resident.h"
-#include "tracked.h"
+#include "dirty_tracking.h"
 
-/* The edges of an operand while it goes up, on its way to be kept: see tracked_prove(). */
+/* The edges of an operand while it goes up, on its way to be kept: see dirty_tracking_prove(). */
 struct prefetch {
     bool proves;
-    struct tracked_proof proof;
+    struct dirty_tracking_proof proof;
 };
 
 /* Around the upload of a part that is to be kept: ties its watch, r->watch, to what goes up. */

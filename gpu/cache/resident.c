@@ -4,7 +4,7 @@
 
 #include "base/thread/clock.h"
 #include "base/thread/copy_pool.h"
-#include "base/memory/written.h"
+#include "base/memory/write_watch.h"
 #include "gpu/device/device.h"
 #include "call/operation.h"
 #include "call/shape.h"
@@ -12,7 +12,7 @@
 #include "gpu/pack/chunks.h"
 #include "gpu/plan/scheduled.h"
 #include "admission.h"
-#include "tracked.h"
+#include "dirty_tracking.h"
 
 /* A thread digests at this many 10^9 bytes a second, nominally; all of them not above the memory's
  * rate. */
@@ -141,7 +141,7 @@ static bool may_trust(const struct gpu_work *work)
 static bool is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_edges *edges)
 {
     const double start = accel_now_ms();
-    if (!tracked_is_unchanged(x, watch, edges))
+    if (!dirty_tracking_is_unchanged(x, watch, edges))
         return false;
     measure(&scans, gpu_scan_gbps(), accel_bytes(x), accel_now_ms() - start);
     admission_unchanged(x, watch);
@@ -189,14 +189,14 @@ bool resident_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_sta
 static struct gpu_key digest_and_prove(const struct accel_span *x,
                                        const struct lane_rectangle *from, struct admission_watch *w)
 {
-    struct tracked_proof proof;
-    tracked_prove(x, &proof);
+    struct dirty_tracking_proof proof;
+    dirty_tracking_prove(x, &proof);
     w->key = digest_of(x, from);
     w->scanned = from->scan != NULL;
     if (w->scanned)
         w->seen = *from->scan;
     w->edges = proof.edges;
-    w->proved = tracked_is_proved(&proof);
+    w->proved = dirty_tracking_is_proved(&proof);
     return w->key;
 }
 
@@ -212,7 +212,7 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
     may = may && work->host->tracks && x->access == ACCEL_READ;
     const bool begins = may && !w.watch && !written && admission_expect(x, &expected);
     if (begins)
-        w.watch = tracked_begin(x);
+        w.watch = dirty_tracking_begin(x);
     const bool lacks = !w.proved || (from->scan && !w.scanned);
     const bool proves = w.watch && lacks && work->host->tracks;
     const struct admission_watch before = w;
@@ -223,10 +223,10 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
     if (found && (begins ? w.watch != 0 : proves && w.proved))
         admission_watched(x, &w);
     else if (begins)
-        written_leave(w.watch);
+        write_watch_leave(w.watch);
     else if (w.watch && !unchanged)
         admission_written(x, w.watch);
-    else if (found && may && (w.watch = tracked_begin(x)))
+    else if (found && may && (w.watch = dirty_tracking_begin(x)))
         admission_watched(x, &w);
     return found;
 }
@@ -242,7 +242,7 @@ static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, g
     const int64_t ld = gpu_device_ld(x->rows, x->dtype), size = gpu_size_of(x);
     if (!w.watch)
         return false;
-    if (!tracked_part_is_unchanged(&larger, x, w.watch, &w.edges)) {
+    if (!dirty_tracking_part_is_unchanged(&larger, x, w.watch, &w.edges)) {
         admission_written(&larger, w.watch);
         return false;
     }
@@ -318,7 +318,7 @@ static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
     struct admission_watch w = admission_watch(x, &may);
     if (w.watch || !may || !work->host->tracks || !work->call->op->traits->moves)
         return work->host->tracks ? w.watch : 0;
-    w.watch = tracked_begin(x);
+    w.watch = dirty_tracking_begin(x);
     if (w.watch)
         admission_watched(x, &w);
     return w.watch;

@@ -6,8 +6,8 @@
  * (lane_rectangle.digest). See admission.h for what is kept.
  *
  * One that a digest has found unchanged is no longer read, where the kernel proves that nobody has
- * written to its pages (tracked.h): they are armed before that digest, whose contents are what
- * stays proved. The matrix of a product with a vector is armed before it goes up (prefetch.h).
+ * written to its pages (dirty_tracking.h): they are armed before that digest, whose contents are
+ * what stays proved. The matrix of a product with a vector is armed before it goes up (prefetch.h).
  */
 #ifndef ACCEL_RESIDENT_H
 #define ACCEL_RESIDENT_H

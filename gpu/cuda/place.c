@@ -1,7 +1,7 @@
 /* Whether the program itself uses CUDA, and where its operands are. */
 #define _GNU_SOURCE
 #include "base/thread/forks.h"
-#include "base/memory/written.h"
+#include "base/memory/write_watch.h"
 #include "device.h"
 
 #include <dlfcn.h>
@@ -219,7 +219,7 @@ static void look_at_ends(struct cuda_device *ours, const struct accel_span *x, i
     const int64_t bytes = accel_extent(&all, x->array ? 1 : batch);
     if (bytes < GPU_STAYS_BYTES)
         return;
-    const uintptr_t page = written_page(), first = (uintptr_t)all.ptr,
+    const uintptr_t page = write_watch_page(), first = (uintptr_t)all.ptr,
                     end = first + (uintptr_t)bytes;
     locate(ours, (const void *)((first + page - 1) / page * page));
     locate(ours, (const void *)(end / page * page - 1));

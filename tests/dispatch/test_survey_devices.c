@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/memory/written.h"
+#include "base/memory/write_watch.h"
 #include "base/output/say.h"
 #include "base/thread/forks.h"
 #include "dispatch/composed.h"
@@ -244,7 +244,7 @@ static void any_number_of_devices(void **state)
 
 static void what_stays_on_the_device(void **state)
 {
-    const bool tracks = !written_why_not();
+    const bool tracks = !write_watch_why_not();
     (void)state;
     settings.resident = ACCEL_RESIDENT_OFF;
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
@@ -261,7 +261,7 @@ static void what_stays_on_the_device(void **state)
 /* What the kernel's record of writes has seen is read, where a call may not trust that. */
 static void what_is_kept_there(void **state)
 {
-    const bool tracks = !written_why_not();
+    const bool tracks = !write_watch_why_not();
     (void)state;
     for (int hash = 0; hash < 2; hash++) {
         double ms[3];
@@ -649,7 +649,7 @@ static void who_sees_which_calls(void **state)
     struct dispatch_attention attention = survey_attention(device);
     assert_int_equal(attention.level, DISPATCH_SEE_LARGE);
     assert_int_equal(attention.gate, small_gate());
-    assert_int_equal(attention.matrices, !written_why_not());
+    assert_int_equal(attention.matrices, !write_watch_why_not());
     settings.resident = ACCEL_RESIDENT_HASH;
     assert_false(survey_attention(device).matrices);
     settings.resident = ACCEL_RESIDENT_AUTO;

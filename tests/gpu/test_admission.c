@@ -17,8 +17,8 @@
 static uint64_t ended; /* the last watch; 0: none since it was asked for */
 static int ends;
 
-void __wrap_written_leave(uint64_t watch);
-void __wrap_written_leave(uint64_t watch)
+void __wrap_write_watch_leave(uint64_t watch);
+void __wrap_write_watch_leave(uint64_t watch)
 {
     ended = watch ? watch : ended;
     ends += watch != 0;

@@ -43,7 +43,7 @@ static int begin(void **state)
         return -1;
     memset(memory, 1, BYTES);
     call = by_vector("dgemv", memory + OFFSET, N);
-    return need_watch(tracked_begin(&call.span[ACCEL_a]));
+    return need_watch(dirty_tracking_begin(&call.span[ACCEL_a]));
 }
 
 static int end(void **state)
@@ -169,18 +169,18 @@ static void what_goes_up_is_tied_to_the_watch(void **state)
     const struct accel_span *a = &call.span[ACCEL_a];
     (void)state;
     for (int i = 0; i < 3; i++) {
-        struct resident r = {.part = *a, .watch = i == 2 ? 0 : tracked_begin(a)};
+        struct resident r = {.part = *a, .watch = i == 2 ? 0 : dirty_tracking_begin(a)};
         struct prefetch prefetch = prefetch_begin(&r);
         if (i == 1)
             *(volatile double *)a->ptr += 1;
         prefetch_end(&prefetch, &r);
         assert_true(r.proved == (i == 0));
         if (i == 0)
-            assert_true(tracked_is_unchanged(a, r.watch, &r.edges));
+            assert_true(dirty_tracking_is_unchanged(a, r.watch, &r.edges));
         write_to_it();
         if (i == 0)
-            assert_false(tracked_is_unchanged(a, r.watch, &r.edges));
-        written_leave(r.watch);
+            assert_false(dirty_tracking_is_unchanged(a, r.watch, &r.edges));
+        write_watch_leave(r.watch);
     }
 }
 

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 
 #include "call/shape.h"
-#include "gpu/cache/tracked.h"
+#include "gpu/cache/dirty_tracking.h"
 #include "ops/typical.h"
 #include "tests/lib/device_work.h"
 #include "tests/lib/some_copies.h"
@@ -524,7 +524,7 @@ static void a_watch_knows_it(void **state)
     (void)state;
     make(&m, "dgemv_", LARGE, LARGE + 24, 1);
     fill(&m);
-    if (need_watch(tracked_begin(&m.call.span[ACCEL_a])) != 0)
+    if (need_watch(dirty_tracking_begin(&m.call.span[ACCEL_a])) != 0)
         fail();
     const size_t matrix = m.count[ACCEL_a];
     m.count[ACCEL_a] = 0; /* nobody writes to it here */

@@ -18,7 +18,7 @@
 
 #include "call/shape.h"
 #include "gpu/cache/resident.h"
-#include "gpu/cache/tracked.h"
+#include "gpu/cache/dirty_tracking.h"
 #include "ops/typical.h"
 #include "tests/lib/device_work.h"
 #include "tests/lib/routine.h"
@@ -35,10 +35,10 @@ int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 struct gpu_key __real_pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld);
 struct gpu_key __wrap_pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld);
-bool __real_tracked_is_unchanged(const struct accel_span *x, uint64_t watch,
-                                 const struct gpu_edges *edges);
-bool __wrap_tracked_is_unchanged(const struct accel_span *x, uint64_t watch,
-                                 const struct gpu_edges *edges);
+bool __real_dirty_tracking_is_unchanged(const struct accel_span *x, uint64_t watch,
+                                        const struct gpu_edges *edges);
+bool __wrap_dirty_tracking_is_unchanged(const struct accel_span *x, uint64_t watch,
+                                        const struct gpu_edges *edges);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -61,12 +61,12 @@ struct gpu_key __wrap_pack_matrix_digest(const struct lane_rectangle *from, int6
     return key;
 }
 
-bool __wrap_tracked_is_unchanged(const struct accel_span *x, uint64_t watch,
-                                 const struct gpu_edges *edges)
+bool __wrap_dirty_tracking_is_unchanged(const struct accel_span *x, uint64_t watch,
+                                        const struct gpu_edges *edges)
 {
     const bool own = has_own_clock;
     has_own_clock = false;
-    const bool unchanged = __real_tracked_is_unchanged(x, watch, edges);
+    const bool unchanged = __real_dirty_tracking_is_unchanged(x, watch, edges);
     has_own_clock = own;
     own_ns += takes_ns;
     scans++;
@@ -197,7 +197,7 @@ static void short_columns_have_no_rate(void **state)
 static struct accel_span *make_watched(int64_t rows)
 {
     struct accel_span *x = make("dgemm", ACCEL_a, rows, STAYS / rows + 1);
-    if (need_watch(tracked_begin(x)) != 0)
+    if (need_watch(dirty_tracking_begin(x)) != 0)
         fail();
     host.tracks = true;
     return x;
@@ -295,7 +295,7 @@ static void a_watched_input_of_lapack_is_not_read(void **state)
     struct gpu_scan scan;
     bool digested;
     (void)state;
-    if (need_watch(tracked_begin(x)) != 0)
+    if (need_watch(dirty_tracking_begin(x)) != 0)
         fail();
     host.tracks = true;
     ((double *)x->ptr)[7] = NAN;

@@ -1,9 +1,9 @@
 /*
- * Whether this kernel can prove that memory was not written (base/memory/tracking.h), by that
+ * Whether this kernel can prove that memory was not written (base/memory/uffd_wp.h), by that
  * file's own test, and what it costs.
  */
 #include "base/thread/clock.h"
-#include "base/memory/tracking.h"
+#include "base/memory/uffd_wp.h"
 #include "measure.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static void report_cost(const char *what, const char *kind, double ms, size_t si
     report(name, ms / ((double)size * 1e-9), "ms/GB");
 }
 
-static void measure_costs(const struct tracking *t, const char *kind, bool huge, size_t size)
+static void measure_costs(const struct uffd_wp *t, const char *kind, bool huge, size_t size)
 {
     char name[64];
     char *base = touched_memory(size, huge);
@@ -39,11 +39,11 @@ static void measure_costs(const struct tracking *t, const char *kind, bool huge,
     }
     rewrite_ms(base, size); /* warms up */
     double plain = rewrite_ms(base, size);
-    bool armed = tracking_register(t, first, end);
+    bool armed = uffd_wp_register(t, first, end);
     double start = accel_now_ms();
-    armed = armed && tracking_arm(t, first, end, true);
+    armed = armed && uffd_wp_arm(t, first, end, true);
     double then = accel_now_ms();
-    const bool clean = armed && tracking_is_clean(t, first, end);
+    const bool clean = armed && uffd_wp_is_clean(t, first, end);
     double scanned = accel_now_ms();
     if (clean) {
         report_cost("arm", kind, then - start, size);
@@ -61,13 +61,13 @@ void measure_tracking(bool quick)
 {
     const size_t size = quick ? 16 << 20 : 1 << 30;
     char why[256];
-    struct tracking t;
-    const char *wrong = tracking_open(&t);
+    struct uffd_wp t;
+    const char *wrong = uffd_wp_open(&t);
     int number = errno;
     if (!wrong) {
         errno = 0;
         double start = accel_now_ms();
-        wrong = tracking_test(&t);
+        wrong = uffd_wp_test(&t);
         double ms = accel_now_ms() - start;
         number = errno;
         if (!wrong) {
@@ -76,7 +76,7 @@ void measure_tracking(bool quick)
             measure_costs(&t, "small", false, size);
             measure_costs(&t, "huge", true, size);
         }
-        tracking_close(&t);
+        uffd_wp_close(&t);
     }
     if (!wrong)
         return;

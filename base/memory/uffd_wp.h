@@ -4,43 +4,43 @@
  * writes to them: by a store, or by a system call of any process. Memory that was unmapped, dropped
  * or mapped anew does not read as clean.
  *
- * Which memory may be watched, and who watches what, is in written.h. Addresses are multiples of
- * the page size. Thread-safe; calls no malloc. The functions return false, or say what has failed,
- * with errno.
+ * Which memory may be watched, and who watches what, is in write_watch.h. Addresses are multiples
+ * of the page size. Thread-safe; calls no malloc. The functions return false, or say what has
+ * failed, with errno.
  */
-#ifndef ACCEL_TRACKING_H
-#define ACCEL_TRACKING_H
+#ifndef ACCEL_UFFD_WP_H
+#define ACCEL_UFFD_WP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* File descriptors; -1: none. */
-struct tracking {
+struct uffd_wp {
     int faults, pagemap;
 };
 
 /* Opens both, close-on-exec. Returns NULL, or what the kernel refuses: then both are -1. The child
  * of a fork must not use them: they are about its parent's memory. */
-const char *tracking_open(struct tracking *t);
-void tracking_close(struct tracking *t);
+const char *uffd_wp_open(struct uffd_wp *t);
+void uffd_wp_close(struct uffd_wp *t);
 
 /* Register a mapping, which must be done before pages of it are armed, and release it: all its
  * pages are as they were. A part of a mapping becomes one of its own. Registering fails with EBUSY
  * if another userfaultfd has it. */
-bool tracking_register(const struct tracking *t, uintptr_t start, uintptr_t end);
-bool tracking_release(const struct tracking *t, uintptr_t start, uintptr_t end);
+bool uffd_wp_register(const struct uffd_wp *t, uintptr_t start, uintptr_t end);
+bool uffd_wp_release(const struct uffd_wp *t, uintptr_t start, uintptr_t end);
 
 /* Returns whether a page is in a registered mapping. */
-bool tracking_has(const struct tracking *t, uintptr_t page);
+bool uffd_wp_has(const struct uffd_wp *t, uintptr_t page);
 
 /* Arms pages, or makes them ordinary ones again. */
-bool tracking_arm(const struct tracking *t, uintptr_t start, uintptr_t end, bool armed);
+bool uffd_wp_arm(const struct uffd_wp *t, uintptr_t start, uintptr_t end, bool armed);
 
 /* Returns whether it is proved that nobody has written to the pages since they were armed. */
-bool tracking_is_clean(const struct tracking *t, uintptr_t start, uintptr_t end);
+bool uffd_wp_is_clean(const struct uffd_wp *t, uintptr_t start, uintptr_t end);
 
 /* Tries all that on memory of its own, in some tenths of a millisecond. Returns NULL where the
  * kernel does what is said above; else what it does not do. */
-const char *tracking_test(const struct tracking *t);
+const char *uffd_wp_test(const struct uffd_wp *t);
 
 #endif

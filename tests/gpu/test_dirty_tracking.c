@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gpu/cache/tracked.h"
+#include "gpu/cache/dirty_tracking.h"
 #include "tests/lib/watches.h"
 #include "tests/lib/sanitized.h"
 
@@ -52,7 +52,7 @@ static int begin(void **state)
         memory[i] = (double)i;
     x = (struct accel_span){
         .ptr = memory + OFFSET, .rows = ROWS, .cols = COLS, .ld = LD, .dtype = ACCEL_FLOAT64};
-    return need_watch(tracked_begin(&x));
+    return need_watch(dirty_tracking_begin(&x));
 }
 
 static int end(void **state)
@@ -64,12 +64,12 @@ static int end(void **state)
 /* Begins to watch it, and proves its contents. */
 static uint64_t prove(struct gpu_edges *edges)
 {
-    struct tracked_proof proof;
-    const uint64_t watch = tracked_begin(&x);
-    tracked_prove(&x, &proof);
-    assert_true(tracked_is_proved(&proof));
+    struct dirty_tracking_proof proof;
+    const uint64_t watch = dirty_tracking_begin(&x);
+    dirty_tracking_prove(&x, &proof);
+    assert_true(dirty_tracking_is_proved(&proof));
     *edges = proof.edges;
-    assert_true(tracked_is_unchanged(&x, watch, edges));
+    assert_true(dirty_tracking_is_unchanged(&x, watch, edges));
     return watch;
 }
 
@@ -81,9 +81,9 @@ static void few_looks_at_open_files(void **state)
     atomic_store(&looks, 0);
     const uint64_t watch = prove(&edges);
     assert_int_equal(looks, 2);
-    assert_true(tracked_is_unchanged(&x, watch, &edges));
+    assert_true(dirty_tracking_is_unchanged(&x, watch, &edges));
     assert_int_equal(looks, 2);
-    written_leave(watch);
+    write_watch_leave(watch);
 }
 
 /* Where something is open that may hold pages, there is one look, before any page is armed, from
@@ -95,15 +95,15 @@ static void no_arming_in_vain(void **state)
     assert_true(faults >= 0);
     for (int i = 0; i < 2; i++) {
         atomic_store(&looks, 0);
-        assert_true(tracked_begin(&x) == 0);
+        assert_true(dirty_tracking_begin(&x) == 0);
         assert_int_equal(looks, 1);
     }
     close(faults);
-    const uint64_t watch = tracked_begin(&x);
+    const uint64_t watch = dirty_tracking_begin(&x);
     assert_true(watch);
-    written_leave(watch);
+    write_watch_leave(watch);
     atomic_store(&looks, 0);
-    written_leave(tracked_begin(&x));
+    write_watch_leave(dirty_tracking_begin(&x));
     assert_int_equal(looks, 1);
 }
 
@@ -115,8 +115,8 @@ static void each_element_counts(void **state)
         const uint64_t watch = prove(&edges);
         volatile double *one = element(i == COLS - 1 ? ROWS - 1 : i * 7 % ROWS, i);
         *one += 1;
-        assert_false(tracked_is_unchanged(&x, watch, &edges));
-        written_leave(watch);
+        assert_false(dirty_tracking_is_unchanged(&x, watch, &edges));
+        write_watch_leave(watch);
     }
 }
 
@@ -128,11 +128,11 @@ static void edges_are_known_by_their_contents(void **state)
     for (int i = 0; i < 2; i++) {
         volatile double *one = i ? element(ROWS - 1, COLS - 1) : element(0, 0);
         *one += 1;
-        assert_false(tracked_is_unchanged(&x, watch, &edges));
+        assert_false(dirty_tracking_is_unchanged(&x, watch, &edges));
         *one -= 1;
-        assert_true(tracked_is_unchanged(&x, watch, &edges));
+        assert_true(dirty_tracking_is_unchanged(&x, watch, &edges));
     }
-    written_leave(watch);
+    write_watch_leave(watch);
 }
 
 static void neighbours_may_write(void **state)
@@ -144,25 +144,25 @@ static void neighbours_may_write(void **state)
     double *const behind = element(ROWS, COLS - 1);
     memset(behind, 7, (size_t)((char *)memory + BYTES - (char *)behind));
     *(volatile double *)element(ROWS, 0) = 7; /* between two columns, in the first page */
-    assert_true(tracked_is_unchanged(&x, watch, &edges));
+    assert_true(dirty_tracking_is_unchanged(&x, watch, &edges));
     *(volatile double *)element(ROWS, COLS / 2) = 7; /* in a page of its own */
-    assert_false(tracked_is_unchanged(&x, watch, &edges));
-    written_leave(watch);
+    assert_false(dirty_tracking_is_unchanged(&x, watch, &edges));
+    write_watch_leave(watch);
 }
 
 static void an_edge_that_is_written_to_meanwhile_proves_nothing(void **state)
 {
     (void)state;
-    const uint64_t watch = tracked_begin(&x);
+    const uint64_t watch = dirty_tracking_begin(&x);
     for (int i = 0; i < 2; i++) {
-        struct tracked_proof proof;
+        struct dirty_tracking_proof proof;
         volatile double *one = i ? element(ROWS - 1, COLS - 1) : element(0, 0);
-        tracked_prove(&x, &proof);
+        dirty_tracking_prove(&x, &proof);
         *one += 1;
         *one -= 1;
-        assert_false(tracked_is_proved(&proof));
+        assert_false(dirty_tracking_is_proved(&proof));
     }
-    written_leave(watch);
+    write_watch_leave(watch);
 }
 
 /* One end is where a page ends: the other is an edge. */
@@ -171,17 +171,17 @@ static void one_edge_counts(void **state)
     const int64_t page = 512;
     (void)state;
     for (int first = 0; first < 2; first++) {
-        struct tracked_proof proof;
+        struct dirty_tracking_proof proof;
         x.ptr = memory + (first ? page / 2 : page);
         x.rows = x.ld = 4 * page + (first ? page / 2 : page / 4);
         x.cols = 1;
-        tracked_prove(&x, &proof);
-        assert_true(tracked_is_proved(&proof));
-        tracked_prove(&x, &proof);
+        dirty_tracking_prove(&x, &proof);
+        assert_true(dirty_tracking_is_proved(&proof));
+        dirty_tracking_prove(&x, &proof);
         volatile double *one = (double *)x.ptr + (first ? 0 : x.rows - 1);
         *one += 1;
         *one -= 1;
-        assert_false(tracked_is_proved(&proof));
+        assert_false(dirty_tracking_is_proved(&proof));
     }
 }
 
@@ -197,14 +197,14 @@ static void a_part_is_known_by_its_own_pages(void **state)
     first.cols = 10;
     const uint64_t watch = prove(&edges);
     *(volatile double *)element(0, 0) += 1;
-    assert_true(tracked_part_is_unchanged(&x, &middle, watch, &edges));
-    assert_false(tracked_part_is_unchanged(&x, &first, watch, &edges));
+    assert_true(dirty_tracking_part_is_unchanged(&x, &middle, watch, &edges));
+    assert_false(dirty_tracking_part_is_unchanged(&x, &first, watch, &edges));
     *(volatile double *)element(0, 0) -= 1;
-    assert_true(tracked_part_is_unchanged(&x, &first, watch, &edges));
+    assert_true(dirty_tracking_part_is_unchanged(&x, &first, watch, &edges));
     *(volatile double *)element(50, 149) += 1;
-    assert_true(tracked_part_is_unchanged(&x, &first, watch, &edges));
-    assert_false(tracked_part_is_unchanged(&x, &middle, watch, &edges));
-    written_leave(watch);
+    assert_true(dirty_tracking_part_is_unchanged(&x, &first, watch, &edges));
+    assert_false(dirty_tracking_part_is_unchanged(&x, &middle, watch, &edges));
+    write_watch_leave(watch);
 }
 
 /* realloc() has given the end back: of what is left, the pages are there, and nothing else is
@@ -220,10 +220,10 @@ static void memory_behind_a_part_may_be_gone(void **state)
     const uint64_t watch = prove(&edges);
     assert_true((char *)element(0, 10) < end && (char *)element(0, COLS - 1) > end);
     assert_int_equal(munmap(end, BYTES - rest), 0);
-    assert_true(tracked_part_is_unchanged(&x, &first, watch, &edges));
+    assert_true(dirty_tracking_part_is_unchanged(&x, &first, watch, &edges));
     *(volatile double *)element(0, 0) += 1;
-    assert_false(tracked_part_is_unchanged(&x, &first, watch, &edges));
-    written_leave(watch);
+    assert_false(dirty_tracking_part_is_unchanged(&x, &first, watch, &edges));
+    write_watch_leave(watch);
     assert_true(mmap(end, BYTES - rest, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == end);
 }
@@ -231,17 +231,17 @@ static void memory_behind_a_part_may_be_gone(void **state)
 /* Whether it proves anything or not: so there can be any number of proofs, one after the other. */
 static void a_proof_ends_its_own_watch(void **state)
 {
-    const uint64_t watch = tracked_begin(&x);
+    const uint64_t watch = dirty_tracking_begin(&x);
     (void)state;
     for (int i = 0; i < 2 * WRITTEN_WATCHES; i++) {
-        struct tracked_proof proof;
+        struct dirty_tracking_proof proof;
         volatile double *one = element(0, 0);
-        tracked_prove(&x, &proof);
+        dirty_tracking_prove(&x, &proof);
         if (i % 2)
             *one += 1;
-        assert_int_equal(tracked_is_proved(&proof), i % 2 == 0);
+        assert_int_equal(dirty_tracking_is_proved(&proof), i % 2 == 0);
     }
-    written_leave(watch);
+    write_watch_leave(watch);
 }
 
 /* Its pages are whole: there are no edges. */
@@ -253,10 +253,10 @@ static void whole_pages(void **state)
         .ptr = memory, .rows = 512, .cols = 8, .ld = 512, .dtype = ACCEL_FLOAT64};
     const uint64_t watch = prove(&edges);
     memory[512 * 8] = 1;
-    assert_true(tracked_is_unchanged(&x, watch, &edges));
+    assert_true(dirty_tracking_is_unchanged(&x, watch, &edges));
     memory[512 * 8 - 1] = 1;
-    assert_false(tracked_is_unchanged(&x, watch, &edges));
-    written_leave(watch);
+    assert_false(dirty_tracking_is_unchanged(&x, watch, &edges));
+    write_watch_leave(watch);
 }
 
 static void less_than_a_page_is_not_watched(void **state)
@@ -264,7 +264,7 @@ static void less_than_a_page_is_not_watched(void **state)
     (void)state;
     x.rows = x.ld = 10;
     x.cols = 10;
-    assert_true(tracked_begin(&x) == 0);
+    assert_true(dirty_tracking_begin(&x) == 0);
 }
 
 /* What malloc(3) has not given out lies behind the matrix, in its last page: libaccel does not
@@ -286,7 +286,7 @@ static void at_the_end_of_the_heap(void **state)
     x.ptr = last;
     x.rows = x.ld = BYTES / sizeof *last;
     x.cols = 1;
-    written_leave(prove(&edges));
+    write_watch_leave(prove(&edges));
     free(last);
     for (int i = 0; i < SMALL; i++)
         free(small[i]);

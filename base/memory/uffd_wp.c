@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "tracking.h"
+#include "uffd_wp.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static int move_high(int fd)
     return high;
 }
 
-const char *tracking_open(struct tracking *t)
+const char *uffd_wp_open(struct uffd_wp *t)
 {
     struct uffdio_api api = {.api = UFFD_API,
                              .features = UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED};
@@ -64,13 +64,13 @@ const char *tracking_open(struct tracking *t)
         wrong = "/proc/self/pagemap";
     if (wrong) {
         const int error = errno;
-        tracking_close(t);
+        uffd_wp_close(t);
         errno = error;
     }
     return wrong;
 }
 
-void tracking_close(struct tracking *t)
+void uffd_wp_close(struct uffd_wp *t)
 {
     if (t->faults >= 0)
         close(t->faults);
@@ -79,19 +79,19 @@ void tracking_close(struct tracking *t)
     t->faults = t->pagemap = -1;
 }
 
-bool tracking_register(const struct tracking *t, uintptr_t start, uintptr_t end)
+bool uffd_wp_register(const struct uffd_wp *t, uintptr_t start, uintptr_t end)
 {
     struct uffdio_register r = {.range = {start, end - start}, .mode = UFFDIO_REGISTER_MODE_WP};
     return ioctl(t->faults, UFFDIO_REGISTER, &r) == 0;
 }
 
-bool tracking_release(const struct tracking *t, uintptr_t start, uintptr_t end)
+bool uffd_wp_release(const struct uffd_wp *t, uintptr_t start, uintptr_t end)
 {
     struct uffdio_range range = {start, end - start};
     return ioctl(t->faults, UFFDIO_UNREGISTER, &range) == 0;
 }
 
-bool tracking_arm(const struct tracking *t, uintptr_t start, uintptr_t end, bool armed)
+bool uffd_wp_arm(const struct uffd_wp *t, uintptr_t start, uintptr_t end, bool armed)
 {
     struct uffdio_writeprotect w = {.range = {start, end - start},
                                     .mode = armed ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
@@ -100,7 +100,7 @@ bool tracking_arm(const struct tracking *t, uintptr_t start, uintptr_t end, bool
 
 /* Returns whether all pages of a range have the same categories, of those in `mask`: these. A
  * second region ends the scan. */
-static bool scan_says(const struct tracking *t, uintptr_t start, uintptr_t end, uint64_t mask,
+static bool scan_says(const struct uffd_wp *t, uintptr_t start, uintptr_t end, uint64_t mask,
                       uint64_t categories)
 {
     struct scan_region region[2];
@@ -114,14 +114,14 @@ static bool scan_says(const struct tracking *t, uintptr_t start, uintptr_t end, 
            region[0].end == end && region[0].categories == categories;
 }
 
-bool tracking_has(const struct tracking *t, uintptr_t page)
+bool uffd_wp_has(const struct uffd_wp *t, uintptr_t page)
 {
     const uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
     return scan_says(t, page, page + size, IS_WPALLOWED, IS_WPALLOWED);
 }
 
 /* That nothing was written is not enough: so reads memory that is no longer there. */
-bool tracking_is_clean(const struct tracking *t, uintptr_t start, uintptr_t end)
+bool uffd_wp_is_clean(const struct uffd_wp *t, uintptr_t start, uintptr_t end)
 {
     return scan_says(t, start, end, IS_WPALLOWED | IS_WRITTEN | IS_PRESENT,
                      IS_WPALLOWED | IS_PRESENT);
@@ -174,7 +174,7 @@ static bool map_anew(const struct tested *m)
     return again != MAP_FAILED;
 }
 
-static const char *test_in(const struct tracking *t, const struct tested *m)
+static const char *test_in(const struct uffd_wp *t, const struct tested *m)
 {
     static const struct {
         const char *missed;
@@ -185,25 +185,25 @@ static const char *test_in(const struct tracking *t, const struct tested *m)
                    {"a new mapping is not noticed", map_anew}};
     const uintptr_t start = (uintptr_t)m->base, end = start + m->bytes;
     touch(m);
-    if (!tracking_register(t, start, end))
+    if (!uffd_wp_register(t, start, end))
         return "UFFDIO_REGISTER";
-    if (!tracking_has(t, start))
+    if (!uffd_wp_has(t, start))
         return "PAGEMAP_SCAN";
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         touch(m); /* a page may have been dropped */
-        if (!tracking_arm(t, start, end, true))
+        if (!uffd_wp_arm(t, start, end, true))
             return "UFFDIO_WRITEPROTECT";
-        if (!tracking_is_clean(t, start, end))
+        if (!uffd_wp_is_clean(t, start, end))
             return "PAGEMAP_SCAN does not find memory clean that was not written";
         if (!changes[i].change(m))
             return "its test could not write";
-        if (tracking_is_clean(t, start, end))
+        if (uffd_wp_is_clean(t, start, end))
             return changes[i].missed;
     }
     return NULL;
 }
 
-const char *tracking_test(const struct tracking *t)
+const char *uffd_wp_test(const struct uffd_wp *t)
 {
     struct tested m = {.page = (size_t)sysconf(_SC_PAGESIZE)};
     m.bytes = TEST_PAGES * m.page;

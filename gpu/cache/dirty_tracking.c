@@ -1,6 +1,6 @@
-#include "tracked.h"
+#include "dirty_tracking.h"
 
-#include "base/memory/written.h"
+#include "base/memory/write_watch.h"
 
 /* The operand's memory [first, end), with gaps between columns, and the pages [inner, outer) that
  * are its own. */
@@ -10,7 +10,7 @@ struct place {
 
 static struct place place_of(const struct accel_span *x)
 {
-    const uintptr_t page = written_page(), first = (uintptr_t)x->ptr;
+    const uintptr_t page = write_watch_page(), first = (uintptr_t)x->ptr;
     const uintptr_t end = first + (uintptr_t)accel_extent(x, 1);
     const uintptr_t inner = (first + page - 1) / page * page, outer = end / page * page;
     return (struct place){first, end, inner, outer > inner ? outer : inner};
@@ -42,45 +42,46 @@ static struct gpu_key digest_last(const struct accel_span *x, const struct place
     return digest_part(x, p->outer, p->end, (struct gpu_key){{0, 0}});
 }
 
-uint64_t tracked_begin(const struct accel_span *x)
+uint64_t dirty_tracking_begin(const struct accel_span *x)
 {
     const struct place p = place_of(x);
-    return p.inner < p.outer ? written_watch(p.inner, p.outer) : 0;
+    return p.inner < p.outer ? write_watch_begin(p.inner, p.outer) : 0;
 }
 
 /* One watch of all pages: each looks for what may be pinned, which takes longer than to scan some
  * more pages. */
-void tracked_prove(const struct accel_span *x, struct tracked_proof *proof)
+void dirty_tracking_prove(const struct accel_span *x, struct dirty_tracking_proof *proof)
 {
     const struct place p = place_of(x);
-    const uintptr_t page = written_page();
+    const uintptr_t page = write_watch_page();
     const uintptr_t start = p.first < p.inner ? p.inner - page : p.inner,
                     end = p.outer < p.end ? p.outer + page : p.outer;
     proof->has_edges = start < p.inner || p.outer < end;
-    proof->watch = proof->has_edges ? written_watch(start, end) : 0;
+    proof->watch = proof->has_edges ? write_watch_begin(start, end) : 0;
     proof->edges = (struct gpu_edges){digest_first(x, &p), digest_last(x, &p)};
 }
 
-bool tracked_is_proved(struct tracked_proof *proof)
+bool dirty_tracking_is_proved(struct dirty_tracking_proof *proof)
 {
-    const bool proved = !proof->has_edges || written_unchanged(proof->watch);
-    written_leave(proof->watch);
+    const bool proved = !proof->has_edges || write_watch_unchanged(proof->watch);
+    write_watch_leave(proof->watch);
     return proved;
 }
 
-bool tracked_part_is_unchanged(const struct accel_span *x, const struct accel_span *part,
-                               uint64_t watch, const struct gpu_edges *edges)
+bool dirty_tracking_part_is_unchanged(const struct accel_span *x, const struct accel_span *part,
+                                      uint64_t watch, const struct gpu_edges *edges)
 {
     const struct place p = place_of(x), q = place_of(part);
-    const uintptr_t page = written_page();
-    if (!written_unchanged_in(watch, q.first / page * page, (q.end + page - 1) / page * page))
+    const uintptr_t page = write_watch_page();
+    if (!write_watch_unchanged_in(watch, q.first / page * page, (q.end + page - 1) / page * page))
         return false;
     const struct gpu_key first = q.first < p.inner ? digest_first(x, &p) : edges->first,
                          last = q.end > p.outer ? digest_last(x, &p) : edges->last;
     return gpu_key_is(&first, &edges->first) && gpu_key_is(&last, &edges->last);
 }
 
-bool tracked_is_unchanged(const struct accel_span *x, uint64_t watch, const struct gpu_edges *edges)
+bool dirty_tracking_is_unchanged(const struct accel_span *x, uint64_t watch,
+                                 const struct gpu_edges *edges)
 {
-    return tracked_part_is_unchanged(x, x, watch, edges);
+    return dirty_tracking_part_is_unchanged(x, x, watch, edges);
 }

@@ -28,7 +28,7 @@
 
 #include "base/thread/forks.h"
 #include "base/memory/mappings.h"
-#include "base/memory/tracking.h"
+#include "base/memory/uffd_wp.h"
 #include "tests/lib/watches.h"
 
 enum { PAGES = 64 };
@@ -56,10 +56,10 @@ static char *map(int flags)
 static int begin(void **state)
 {
     (void)state;
-    page = written_page();
+    page = write_watch_page();
     bytes = PAGES * page;
     base = map(MAP_PRIVATE);
-    return need_watch(written_watch(at(0), at(PAGES)));
+    return need_watch(write_watch_begin(at(0), at(PAGES)));
 }
 
 static int end(void **state)
@@ -71,9 +71,9 @@ static int end(void **state)
 
 static uint64_t watch_all(void)
 {
-    const uint64_t watch = written_watch(at(0), at(PAGES));
+    const uint64_t watch = write_watch_begin(at(0), at(PAGES));
     assert_true(watch > 0);
-    assert_true(written_unchanged(watch));
+    assert_true(write_watch_unchanged(watch));
     return watch;
 }
 
@@ -176,15 +176,15 @@ static void move_away(void)
 static void move_here(void)
 {
     char *other = map(MAP_PRIVATE);
-    const uint64_t watch = written_watch((uintptr_t)other, (uintptr_t)other + bytes);
+    const uint64_t watch = write_watch_begin((uintptr_t)other, (uintptr_t)other + bytes);
     assert_true(watch > 0);
     assert_ptr_equal(mremap(other, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base), base);
-    assert_false(written_unchanged(watch));
+    assert_false(write_watch_unchanged(watch));
     /* Another watch in the new mapping does not make the old one's armed pages a proof. */
-    const uint64_t next = written_watch(at(60), at(61));
+    const uint64_t next = write_watch_begin(at(60), at(61));
     assert_true(next > 0);
-    written_leave(watch);
-    written_leave(next);
+    write_watch_leave(watch);
+    write_watch_leave(next);
 }
 
 static void write_in_fork_and_here(void)
@@ -217,10 +217,10 @@ static void each_writer_is_noticed(void **state)
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
         const uint64_t watch = watch_all();
         writers[i]();
-        if (written_unchanged(watch))
+        if (write_watch_unchanged(watch))
             fail_msg("writer %zu is not noticed", i);
-        assert_false(written_unchanged(watch));
-        written_leave(watch);
+        assert_false(write_watch_unchanged(watch));
+        write_watch_leave(watch);
         if (writers[i] != unmap)
             memset(base, 1, bytes);
     }
@@ -272,10 +272,10 @@ static void who_only_reads_changes_nothing(void **state)
     const uint64_t watch = watch_all();
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
         readers[i]();
-        assert_true(written_unchanged(watch));
+        assert_true(write_watch_unchanged(watch));
     }
-    written_leave(watch);
-    assert_false(written_unchanged(watch));
+    write_watch_leave(watch);
+    assert_false(write_watch_unchanged(watch));
 }
 
 /* The program's handler of SIGSEGV may bring other contents when they are read. */
@@ -284,29 +284,29 @@ static void pages_that_cannot_be_read_prove_nothing(void **state)
     (void)state;
     const uint64_t watch = watch_all();
     assert_int_equal(mprotect(base, bytes, PROT_READ), 0);
-    assert_true(written_unchanged(watch));
+    assert_true(write_watch_unchanged(watch));
     assert_int_equal(mprotect((void *)at(30), page, PROT_NONE), 0);
-    assert_true(written_unchanged_in(watch, at(0), at(30)));
-    assert_true(written_unchanged_in(watch, at(31), at(PAGES)));
-    assert_false(written_unchanged_in(watch, at(29), at(32)));
+    assert_true(write_watch_unchanged_in(watch, at(0), at(30)));
+    assert_true(write_watch_unchanged_in(watch, at(31), at(PAGES)));
+    assert_false(write_watch_unchanged_in(watch, at(29), at(32)));
     assert_int_equal(mprotect(base, bytes, PROT_READ | PROT_WRITE), 0);
-    written_leave(watch);
+    write_watch_leave(watch);
 }
 
 static void pages_beside_it_do_not_count(void **state)
 {
     (void)state;
-    const uint64_t watch = written_watch(at(10), at(20));
+    const uint64_t watch = write_watch_begin(at(10), at(20));
     memset((char *)at(0), 2, 10 * page);
     memset((char *)at(20), 2, page);
-    assert_true(written_unchanged(watch));
+    assert_true(write_watch_unchanged(watch));
     *(volatile char *)(at(20) - 1) = 2;
-    assert_true(written_unchanged_in(watch, at(10), at(19)));
-    assert_true(written_unchanged_in(watch, at(0), at(12)));
-    assert_false(written_unchanged_in(watch, at(18), at(40)));
-    assert_false(written_unchanged_in(watch, at(10), at(12))); /* it stays so */
-    assert_false(written_unchanged(watch));
-    written_leave(watch);
+    assert_true(write_watch_unchanged_in(watch, at(10), at(19)));
+    assert_true(write_watch_unchanged_in(watch, at(0), at(12)));
+    assert_false(write_watch_unchanged_in(watch, at(18), at(40)));
+    assert_false(write_watch_unchanged_in(watch, at(10), at(12))); /* it stays so */
+    assert_false(write_watch_unchanged(watch));
+    write_watch_leave(watch);
 }
 
 /* ---- Ranges that overlap ---- */
@@ -314,33 +314,36 @@ static void pages_beside_it_do_not_count(void **state)
 static void a_later_watch_does_not_hide_a_write(void **state)
 {
     (void)state;
-    const uint64_t first = written_watch(at(0), at(40));
+    const uint64_t first = write_watch_begin(at(0), at(40));
     *(volatile char *)at(30) = 2;
-    const uint64_t second = written_watch(at(20), at(60));
-    assert_true(written_unchanged(second));
-    assert_false(written_unchanged(first));
-    const uint64_t third = written_watch(at(25), at(35)), fourth = written_watch(at(0), at(PAGES));
-    assert_true(written_unchanged(second) && written_unchanged(third) && written_unchanged(fourth));
+    const uint64_t second = write_watch_begin(at(20), at(60));
+    assert_true(write_watch_unchanged(second));
+    assert_false(write_watch_unchanged(first));
+    const uint64_t third = write_watch_begin(at(25), at(35)),
+                   fourth = write_watch_begin(at(0), at(PAGES));
+    assert_true(write_watch_unchanged(second) && write_watch_unchanged(third) &&
+                write_watch_unchanged(fourth));
     *(volatile char *)at(26) = 2;
-    assert_false(written_unchanged(second) || written_unchanged(third) ||
-                 written_unchanged(fourth));
-    written_leave(first);
-    written_leave(second);
-    written_leave(third);
-    written_leave(fourth);
+    assert_false(write_watch_unchanged(second) || write_watch_unchanged(third) ||
+                 write_watch_unchanged(fourth));
+    write_watch_leave(first);
+    write_watch_leave(second);
+    write_watch_leave(third);
+    write_watch_leave(fourth);
 }
 
 static void the_end_of_a_watch_leaves_the_others(void **state)
 {
     (void)state;
-    const uint64_t first = written_watch(at(0), at(40)), second = written_watch(at(20), at(60));
-    written_leave(first);
-    assert_true(written_unchanged(second));
+    const uint64_t first = write_watch_begin(at(0), at(40)),
+                   second = write_watch_begin(at(20), at(60));
+    write_watch_leave(first);
+    assert_true(write_watch_unchanged(second));
     *(volatile char *)at(10) = 2;
-    assert_true(written_unchanged(second));
+    assert_true(write_watch_unchanged(second));
     *(volatile char *)at(21) = 2;
-    assert_false(written_unchanged(second));
-    written_leave(second);
+    assert_false(write_watch_unchanged(second));
+    write_watch_leave(second);
 }
 
 static void there_is_an_end_to_watches(void **state)
@@ -348,12 +351,12 @@ static void there_is_an_end_to_watches(void **state)
     uint64_t watch[WRITTEN_WATCHES];
     (void)state;
     for (int i = 0; i < WRITTEN_WATCHES; i++)
-        assert_true((watch[i] = written_watch(at(i % PAGES), at(i % PAGES + 1))) > 0);
-    assert_true(written_watch(at(0), at(1)) == 0);
+        assert_true((watch[i] = write_watch_begin(at(i % PAGES), at(i % PAGES + 1))) > 0);
+    assert_true(write_watch_begin(at(0), at(1)) == 0);
     for (int i = 0; i < WRITTEN_WATCHES; i++)
-        written_leave(watch[i]);
-    assert_true(written_watch(at(1), at(1)) == 0);
-    written_leave(watch_all());
+        write_watch_leave(watch[i]);
+    assert_true(write_watch_begin(at(1), at(1)) == 0);
+    write_watch_leave(watch_all());
 }
 
 /* ---- Threads ---- */
@@ -362,12 +365,12 @@ static void *watch_and_write(void *number)
 {
     const int own = *(int *)number;
     for (int i = 0; i < 200; i++) {
-        const uint64_t watch = written_watch(at(own * 4), at(own * 4 + 4));
-        const bool clean = written_unchanged(watch);
+        const uint64_t watch = write_watch_begin(at(own * 4), at(own * 4 + 4));
+        const bool clean = write_watch_unchanged(watch);
         *(volatile char *)at(own * 4 + i % 4) = (char)i;
-        if (!watch || !clean || written_unchanged(watch))
+        if (!watch || !clean || write_watch_unchanged(watch))
             return number;
-        written_leave(watch);
+        write_watch_leave(watch);
     }
     return NULL;
 }
@@ -387,16 +390,16 @@ static void threads_watch_at_once(void **state)
         pthread_join(thread[i], &wrong);
         assert_null(wrong);
     }
-    assert_false(written_unchanged(whole));
-    written_leave(whole);
+    assert_false(write_watch_unchanged(whole));
+    write_watch_leave(whole);
 }
 
 /* ---- What is not watched ---- */
 
 static void is_refused(char *memory)
 {
-    assert_true(written_watch((uintptr_t)memory, (uintptr_t)memory + bytes) == 0);
-    assert_null(written_why_not());
+    assert_true(write_watch_begin((uintptr_t)memory, (uintptr_t)memory + bytes) == 0);
+    assert_null(write_watch_why_not());
 }
 
 static void memory_of_others_is_not_watched(void **state)
@@ -429,7 +432,7 @@ static void memory_of_others_is_not_watched(void **state)
     char local[3 * 4096]; /* of the stack */
     memset(local, 1, sizeof local);
     const uintptr_t inside = ((uintptr_t)local + page - 1) / page * page;
-    assert_true(written_watch(inside, inside + page) == 0);
+    assert_true(write_watch_begin(inside, inside + page) == 0);
     /* A hole. */
     munmap((void *)at(10), page);
     is_refused(base);
@@ -439,13 +442,13 @@ static void memory_of_others_is_not_watched(void **state)
 /* Another userfaultfd has the mapping; its owner would be disturbed. */
 static void a_program_that_watches_itself_is_left_alone(void **state)
 {
-    struct tracking other;
+    struct uffd_wp other;
     (void)state;
-    assert_null(tracking_open(&other));
+    assert_null(uffd_wp_open(&other));
     is_refused(base);
-    assert_true(tracking_register(&other, at(0), at(PAGES)));
-    tracking_close(&other);
-    written_leave(watch_all());
+    assert_true(uffd_wp_register(&other, at(0), at(PAGES)));
+    uffd_wp_close(&other);
+    write_watch_leave(watch_all());
 }
 
 /* They write to pages that they hold, whatever the page tables say. */
@@ -463,7 +466,7 @@ static void nothing_is_watched_beside_asynchronous_input(void **state)
         is_refused(base);
         syscall(SYS_io_destroy, context);
     }
-    written_leave(watch_all());
+    write_watch_leave(watch_all());
 }
 
 /* ---- The program's own calls ---- */
@@ -480,7 +483,7 @@ static bool count(void *unused, const struct mapping *m)
 static void mappings_stay_whole(void **state)
 {
     (void)state;
-    const uint64_t watch = written_watch(at(10), at(20));
+    const uint64_t watch = write_watch_begin(at(10), at(20));
     mappings_of_base = 0;
     assert_true(mappings_read(count, NULL));
     assert_int_equal(mappings_of_base, 1);
@@ -489,7 +492,7 @@ static void mappings_stay_whole(void **state)
     assert_ptr_not_equal(moved, MAP_FAILED);
     assert_true(moved[0] == 1 && moved[bytes - 1] == 1 && moved[2 * bytes - 1] == 0);
     memset(moved, 3, 2 * bytes);
-    written_leave(watch);
+    write_watch_leave(watch);
     munmap(moved, 2 * bytes);
     base = map(MAP_PRIVATE);
 }
@@ -497,26 +500,27 @@ static void mappings_stay_whole(void **state)
 /* Whether the memory is registered: then another userfaultfd cannot have it. */
 static bool is_registered(void)
 {
-    struct tracking other;
-    assert_null(tracking_open(&other));
-    const bool registered = !tracking_register(&other, at(0), at(PAGES));
+    struct uffd_wp other;
+    assert_null(uffd_wp_open(&other));
+    const bool registered = !uffd_wp_register(&other, at(0), at(PAGES));
     assert_true(!registered || errno == EBUSY);
-    tracking_close(&other);
+    uffd_wp_close(&other);
     return registered;
 }
 
 static void released_memory_is_ordinary(void **state)
 {
     (void)state;
-    const uint64_t first = written_watch(at(0), at(10)), second = written_watch(at(20), at(30));
-    written_leave(first);
+    const uint64_t first = write_watch_begin(at(0), at(10)),
+                   second = write_watch_begin(at(20), at(30));
+    write_watch_leave(first);
     assert_true(is_registered());
-    written_leave(second);
+    write_watch_leave(second);
     assert_false(is_registered());
     /* Also what the program may not write to at that moment. */
-    const uint64_t third = written_watch(at(0), at(10));
+    const uint64_t third = write_watch_begin(at(0), at(10));
     assert_int_equal(mprotect(base, bytes, PROT_READ), 0);
-    written_leave(third);
+    write_watch_leave(third);
     assert_false(is_registered());
     assert_int_equal(mprotect(base, bytes, PROT_READ | PROT_WRITE), 0);
 }
@@ -527,12 +531,12 @@ static void what_is_behind_a_hole_is_released(void **state)
     (void)state;
     const uint64_t watch = watch_all();
     assert_int_equal(munmap((void *)at(20), 10 * page), 0);
-    written_leave(watch);
-    struct tracking other;
-    assert_null(tracking_open(&other));
-    assert_true(tracking_register(&other, at(0), at(20)));
-    assert_true(tracking_register(&other, at(30), at(PAGES)));
-    tracking_close(&other);
+    write_watch_leave(watch);
+    struct uffd_wp other;
+    assert_null(uffd_wp_open(&other));
+    assert_true(uffd_wp_register(&other, at(0), at(20)));
+    assert_true(uffd_wp_register(&other, at(30), at(PAGES)));
+    uffd_wp_close(&other);
 }
 
 /* ---- A fork's child, and descriptors that are closed: last ---- */
@@ -546,19 +550,19 @@ static void a_child_begins_anew(void **state)
     assert_true(child >= 0);
     if (child == 0) {
         forks_child();
-        const bool gone = !written_unchanged(watch);
+        const bool gone = !write_watch_unchanged(watch);
         memset(base, 5, bytes);
-        const uint64_t own = written_watch(at(0), at(PAGES));
-        const bool clean = written_unchanged(own);
+        const uint64_t own = write_watch_begin(at(0), at(PAGES));
+        const bool clean = write_watch_unchanged(own);
         store();
-        _exit(!(gone && clean && !written_unchanged(own)));
+        _exit(!(gone && clean && !write_watch_unchanged(own)));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_true(written_unchanged(watch));
+    assert_true(write_watch_unchanged(watch));
     store();
-    assert_false(written_unchanged(watch));
-    written_leave(watch);
+    assert_false(write_watch_unchanged(watch));
+    write_watch_leave(watch);
 }
 
 static void closed_descriptors_are_noticed(void **state)
@@ -569,10 +573,10 @@ static void closed_descriptors_are_noticed(void **state)
     close_range(3, ~0u, 0);
     for (int i = 0; i < 300; i++) /* others under the same numbers */
         files[i] = open("/dev/null", O_RDONLY);
-    assert_false(written_unchanged(watch));
-    assert_non_null(strstr(written_why_not(), "closed a descriptor"));
-    assert_true(written_watch(at(0), at(1)) == 0);
-    written_leave(watch);
+    assert_false(write_watch_unchanged(watch));
+    assert_non_null(strstr(write_watch_why_not(), "closed a descriptor"));
+    assert_true(write_watch_begin(at(0), at(1)) == 0);
+    write_watch_leave(watch);
     memset(base, 1, bytes);
     for (int i = 0; i < 300; i++)
         close(files[i]);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "written.h"
+#include "write_watch.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 #include "mappings.h"
 #include "pins.h"
 #include "base/text/text.h"
-#include "tracking.h"
+#include "uffd_wp.h"
 
 static struct watch {
     uint64_t number; /* 0: the entry is free */
@@ -23,7 +23,7 @@ static struct watch {
     bool written; /* somebody has, or it cannot be told any more */
 } watches[WRITTEN_WATCHES];
 static uint64_t last_number;
-static struct tracking kernel = {-1, -1};
+static struct uffd_wp kernel = {-1, -1};
 static struct file_identity identity[2]; /* of its descriptors */
 static enum { UNTRIED, WORKS, OFF } state;
 static bool pinned_last; /* the last look has found something */
@@ -43,8 +43,8 @@ static void forget(void)
     if (state == UNTRIED)
         return;
     if (state == WORKS && descriptors_are_ours())
-        tracking_close(&kernel);
-    kernel = (struct tracking){-1, -1};
+        uffd_wp_close(&kernel);
+    kernel = (struct uffd_wp){-1, -1};
     memset(watches, 0, sizeof watches);
     state = UNTRIED;
 }
@@ -73,13 +73,13 @@ static void give_up(const char *why, int error)
 
 static void open_kernel(void)
 {
-    const char *wrong = tracking_open(&kernel);
+    const char *wrong = uffd_wp_open(&kernel);
     if (wrong) {
         give_up(wrong, errno);
         return;
     }
     errno = 0;
-    wrong = tracking_test(&kernel);
+    wrong = uffd_wp_test(&kernel);
     const int error = errno;
     if (!wrong && file_identify(kernel.faults, &identity[0]) &&
         file_identify(kernel.pagemap, &identity[1])) {
@@ -87,7 +87,7 @@ static void open_kernel(void)
         pins_begin();
         return;
     }
-    tracking_close(&kernel);
+    uffd_wp_close(&kernel);
     give_up(wrong ? wrong : "fstat", error);
 }
 
@@ -133,7 +133,7 @@ static void see_others(uintptr_t start, uintptr_t end)
             continue;
         const uintptr_t first = w->start > start ? w->start : start;
         const uintptr_t last = w->end < end ? w->end : end;
-        w->written = !tracking_is_clean(&kernel, first, last);
+        w->written = !uffd_wp_is_clean(&kernel, first, last);
     }
 }
 
@@ -161,7 +161,7 @@ static bool protect(uintptr_t start, uintptr_t end, bool armed)
     for (uintptr_t at = start; done && at < end;) {
         bool watched;
         const uintptr_t next = next_change(at, end, &watched);
-        done = watched || tracking_arm(&kernel, at, next, armed);
+        done = watched || uffd_wp_arm(&kernel, at, next, armed);
         at = next;
     }
     return done;
@@ -189,15 +189,15 @@ static bool may_be_watched(const struct mapping *m)
 static bool register_mapping(const struct mapping *m, uintptr_t page)
 {
     struct mapping after;
-    const bool had = tracking_has(&kernel, page);
-    if (!tracking_register(&kernel, m->start, m->end))
+    const bool had = uffd_wp_has(&kernel, page);
+    if (!uffd_wp_register(&kernel, m->start, m->end))
         return false;
     if (!had)
         end_proofs(m->start, m->end);
     if (mapping_at(page, &after) && may_be_watched(&after) && after.start <= m->start &&
         after.end >= m->end)
         return true;
-    tracking_release(&kernel, m->start, m->end);
+    uffd_wp_release(&kernel, m->start, m->end);
     end_proofs(m->start, m->end);
     return false;
 }
@@ -221,8 +221,8 @@ static bool release_range(uintptr_t start, uintptr_t end)
         bool used = false;
         for (int i = 0; i < WRITTEN_WATCHES; i++)
             used = used || (overlaps(&watches[i], m.start, m.end) && !watches[i].written);
-        if (!used && tracking_has(&kernel, m.start))
-            tracking_release(&kernel, m.start, m.end);
+        if (!used && uffd_wp_has(&kernel, m.start))
+            uffd_wp_release(&kernel, m.start, m.end);
         left = left || used;
     }
     return left;
@@ -230,7 +230,7 @@ static bool release_range(uintptr_t start, uintptr_t end)
 
 /* ---- Watches ---- */
 
-uintptr_t written_page(void)
+uintptr_t write_watch_page(void)
 {
     return (uintptr_t)sysconf(_SC_PAGESIZE);
 }
@@ -272,7 +272,7 @@ static uint64_t begin(uintptr_t start, uintptr_t end)
     return w->number;
 }
 
-uint64_t written_watch(uintptr_t start, uintptr_t end)
+uint64_t write_watch_begin(uintptr_t start, uintptr_t end)
 {
     pthread_mutex_lock(&lock);
     const uint64_t number = begin(start, end);
@@ -287,7 +287,7 @@ uint64_t written_watch(uintptr_t start, uintptr_t end)
 
 struct scan {
     uintptr_t start, end;
-    struct tracking kernel;
+    struct uffd_wp kernel;
     atomic_bool dirty;
 };
 
@@ -296,12 +296,12 @@ static void scan_item(void *context, int64_t number)
     struct scan *scan = context;
     const uintptr_t start = scan->start + (uintptr_t)number * SCANNED_BYTES;
     const uintptr_t end = scan->end - start < SCANNED_BYTES ? scan->end : start + SCANNED_BYTES;
-    if (!atomic_load(&scan->dirty) && !tracking_is_clean(&scan->kernel, start, end))
+    if (!atomic_load(&scan->dirty) && !uffd_wp_is_clean(&scan->kernel, start, end))
         atomic_store(&scan->dirty, true);
 }
 
 /* The copy pool helps. */
-static bool is_clean(struct tracking of_kernel, uintptr_t start, uintptr_t end)
+static bool is_clean(struct uffd_wp of_kernel, uintptr_t start, uintptr_t end)
 {
     struct scan scan = {.start = start, .end = end, .kernel = of_kernel};
     struct copy_pool_job job = {.item = scan_item, .context = &scan};
@@ -314,12 +314,12 @@ static bool is_clean(struct tracking of_kernel, uintptr_t start, uintptr_t end)
 
 /* The lock is free during the scan: others may arm the same pages, which they say before they
  * do. */
-bool written_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
+bool write_watch_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
 {
     pthread_mutex_lock(&lock);
     struct watch *w = find(number);
     bool unchanged = w && !w->written && works();
-    const struct tracking now = kernel;
+    const struct uffd_wp now = kernel;
     if (unchanged) {
         start = start > w->start ? start : w->start;
         end = end < w->end ? end : w->end;
@@ -339,12 +339,12 @@ bool written_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
     return unchanged;
 }
 
-bool written_unchanged(uint64_t number)
+bool write_watch_unchanged(uint64_t number)
 {
-    return written_unchanged_in(number, 0, UINTPTR_MAX);
+    return write_watch_unchanged_in(number, 0, UINTPTR_MAX);
 }
 
-void written_leave(uint64_t number)
+void write_watch_leave(uint64_t number)
 {
     pthread_mutex_lock(&lock);
     struct watch *w = find(number);
@@ -357,7 +357,7 @@ void written_leave(uint64_t number)
     pthread_mutex_unlock(&lock);
 }
 
-const char *written_why_not(void)
+const char *write_watch_why_not(void)
 {
     return atomic_load(&reason_is_there) ? reason : NULL;
 }
