@@ -92,7 +92,7 @@ bool executor_rest_of_part(const struct gpu_work *work, const struct accel_call 
 
 bool executor_describe(struct executor *e)
 {
-    e->factors = (struct factors){.work = e->work, .scheduled = &e->scheduled};
+    e->factors = (struct cached_inputs){.work = e->work, .scheduled = &e->scheduled};
     e->pipeline.schedule = &e->schedule;
     e->pipeline.context = e;
     return gpu_work_describe(e->work, &e->scheduled);
@@ -110,8 +110,8 @@ static enum gpu_status take_memory(void *executor, bool first)
     struct executor *e = executor;
     const struct schedule *s = &e->schedule;
     if (first)
-        GPU_TRY(factors_bring(&e->factors, executor_rates(e->work)));
-    if (!factors_leave_out(&e->factors, &e->schedule))
+        GPU_TRY(cached_inputs_bring(&e->factors, executor_rates(e->work)));
+    if (!cached_inputs_leave_out(&e->factors, &e->schedule))
         return GPU_NO_MEMORY;
     for (int x = A; x < OPERANDS; x++) {
         const int64_t bytes = s->places[x] * s->place_bytes[x];
@@ -128,7 +128,7 @@ static enum gpu_status take_memory(void *executor, bool first)
 static void leave_factors(void *executor)
 {
     struct executor *e = executor;
-    factors_leave(&e->factors);
+    cached_inputs_leave(&e->factors);
 }
 
 enum gpu_status executor_take(struct executor *e)

@@ -6,7 +6,7 @@
 #ifndef ACCEL_EXECUTOR_H
 #define ACCEL_EXECUTOR_H
 
-#include "gpu/cache/factors.h"
+#include "gpu/cache/cached_inputs.h"
 #include "gpu/device/pipeline_job.h"
 
 /* ---- Device memory ---- */
@@ -74,7 +74,7 @@ struct executor {
     const struct executor_kind *kind;
     struct scheduled scheduled;
     struct schedule schedule;
-    struct factors factors;
+    struct cached_inputs factors;
     gpu_address memory[SCHEDULE_OPERANDS], own[SCHEDULED_OWN];
     gpu_address zeros;            /* where the call only scales its result: see kernels_zeros() */
     struct pipeline_job pipeline; /* its context is this */

@@ -1,4 +1,4 @@
-#include "factors.h"
+#include "cached_inputs.h"
 
 #include "prefetch.h"
 #include "gpu/plan/plan_cache.h"
@@ -7,12 +7,12 @@
 
 enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 
-static const struct accel_span *operand_of(const struct factors *f, int i)
+static const struct accel_span *operand_of(const struct cached_inputs *f, int i)
 {
     return f->scheduled->operand[i].x;
 }
 
-static int64_t memory_bytes(const struct factors *f)
+static int64_t memory_bytes(const struct cached_inputs *f)
 {
     return gpu_info(f->work->device)->memory_bytes;
 }
@@ -34,8 +34,8 @@ static int64_t sent(const struct accel_span *part)
 
 /* The schedule may hide an operand's upload behind kernels. But nothing hides the look at it, nor
  * its way up as a whole. */
-static struct worth worth_of(const struct factors *f, const struct schedule_rates *rates, int i,
-                             const struct accel_span *part)
+static struct worth worth_of(const struct cached_inputs *f, const struct schedule_rates *rates,
+                             int i, const struct accel_span *part)
 {
     struct schedule s = {.count = 0};
     double without = 0;
@@ -63,7 +63,7 @@ static struct worth worth_of(const struct factors *f, const struct schedule_rate
 /* ---- Memory ---- */
 
 /* Returns whether A has stayed, or is to stay, and B is the same matrix: it is there once. */
-static bool is_again(const struct factors *f, const struct accel_span *part, int i)
+static bool is_again(const struct cached_inputs *f, const struct accel_span *part, int i)
 {
     const struct factor *a = &f->factor[A];
     const struct accel_span *x = &a->resident.part;
@@ -71,8 +71,8 @@ static bool is_again(const struct factors *f, const struct accel_span *part, int
            x->rows == part->rows && x->cols == part->cols && x->ld == part->ld;
 }
 
-static enum gpu_status bring(struct factors *f, const struct accel_span *part, struct worth worth,
-                             int i)
+static enum gpu_status bring(struct cached_inputs *f, const struct accel_span *part,
+                             struct worth worth, int i)
 {
     struct factor *factor = &f->factor[i];
     const int64_t ld = gpu_device_ld(part->rows, part->dtype);
@@ -93,7 +93,7 @@ static enum gpu_status bring(struct factors *f, const struct accel_span *part, s
 }
 
 /* Returns whether all operands are on the device at once, if the factors are there as a whole. */
-static bool all_fit(const struct factors *f)
+static bool all_fit(const struct cached_inputs *f)
 {
     double bytes = 0;
     for (int i = A; i < OPERANDS; i++) {
@@ -107,7 +107,7 @@ static bool all_fit(const struct factors *f)
 
 /* One that is to be kept goes up as a whole, before the schedule begins: what a call keeps is
  * digested in one chunk. */
-enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *rates)
+enum gpu_status cached_inputs_bring(struct cached_inputs *f, const struct schedule_rates *rates)
 {
     if (!f->work->host->keeps || !all_fit(f))
         return GPU_OK;
@@ -124,13 +124,13 @@ enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *ra
     return GPU_OK;
 }
 
-void factors_leave(struct factors *f)
+void cached_inputs_leave(struct cached_inputs *f)
 {
     for (int i = A; i < C; i++)
         f->factor[i] = (struct factor){.stays = false};
 }
 
-bool factors_leave_out(const struct factors *f, struct schedule *s)
+bool cached_inputs_leave_out(const struct cached_inputs *f, struct schedule *s)
 {
     bool left = true;
     for (int i = A; left && i < C; i++)
@@ -140,7 +140,7 @@ bool factors_leave_out(const struct factors *f, struct schedule *s)
 
 /* ---- The call ---- */
 
-static enum gpu_status send(struct factors *f, struct factor *factor)
+static enum gpu_status send(struct cached_inputs *f, struct factor *factor)
 {
     struct resident *r = &factor->resident;
     struct lane_rectangle from = resident_rectangle(&r->part);
@@ -156,7 +156,7 @@ static enum gpu_status send(struct factors *f, struct factor *factor)
     return status;
 }
 
-enum gpu_status factors_send(struct factors *f)
+enum gpu_status cached_inputs_send(struct cached_inputs *f)
 {
     for (int i = A; i < C; i++) {
         struct factor *factor = &f->factor[i];
@@ -170,7 +170,7 @@ enum gpu_status factors_send(struct factors *f)
     return GPU_OK;
 }
 
-void factors_keep(struct factors *f)
+void cached_inputs_keep(struct cached_inputs *f)
 {
     for (int i = A; i < C; i++)
         if (f->factor[i].resident.digested)

@@ -10,7 +10,7 @@
 #include "resident.h"
 #include "gpu/plan/scheduled.h"
 
-struct factors {
+struct cached_inputs {
     struct gpu_work *work;
     const struct scheduled *scheduled;
     struct factor {
@@ -22,18 +22,18 @@ struct factors {
 
 /* Finds the factors that are there, and takes memory for those that are to stay, as far as either
  * is worth while by the call's rates. Returns GPU_NO_MEMORY, or what a look at them has met. */
-enum gpu_status factors_bring(struct factors *f, const struct schedule_rates *rates);
+enum gpu_status cached_inputs_bring(struct cached_inputs *f, const struct schedule_rates *rates);
 
 /* Goes on without them, as memory is short: the caller gives back all that the call has taken. */
-void factors_leave(struct factors *f);
+void cached_inputs_leave(struct cached_inputs *f);
 
 /* Leaves out their uploads. Returns false without host memory. */
-bool factors_leave_out(const struct factors *f, struct schedule *s);
+bool cached_inputs_leave_out(const struct cached_inputs *f, struct schedule *s);
 
 /* Sends up those that are to stay, and are not there. */
-enum gpu_status factors_send(struct factors *f);
+enum gpu_status cached_inputs_send(struct cached_inputs *f);
 
 /* Keeps them, after the call. A failure to do so is the device's, and the next call's. */
-void factors_keep(struct factors *f);
+void cached_inputs_keep(struct cached_inputs *f);
 
 #endif
