@@ -1,7 +1,7 @@
 /*
  * The admission policy of the device cache: an input that calls have read twice, by address, shape
  * and triangle (accel_span.triangle), is digested and inserted. A wrong hint costs time and nothing
- * else: what is on the device is known by its content (resident.h). One whose pages are
+ * else: what is on the device is known by its content (device_cache.h). One whose pages are
  * watched for writes (dirty_tracking.h) needs no digest any more. Thread-safe.
  */
 #ifndef ACCEL_ADMISSION_H

@@ -28,7 +28,7 @@ struct worth {
 /* Returns the bytes that cross the link if it goes up as a whole, to stay. */
 static int64_t sent(const struct accel_span *part)
 {
-    const struct lane_rectangle r = resident_rectangle(part);
+    const struct lane_rectangle r = device_cache_rectangle(part);
     return chunks_matrix_sent(&r, gpu_device_ld(part->rows, part->dtype));
 }
 
@@ -42,7 +42,7 @@ static struct worth worth_of(const struct cached_inputs *f, const struct schedul
     const struct gpu_host *host = f->work->host;
     const struct accel_span *x = operand_of(f, i);
     const double bytes = (double)sent(part);
-    const bool is_there = resident_is_proved(f->work, part);
+    const bool is_there = device_cache_is_proved(f->work, part);
     if (!host->weighs || host->prefetches & 1u << (x - f->work->call->span))
         return (struct worth){true, true};
     bool made = plan_cache_make(&s, &f->scheduled->call, rates,
@@ -56,7 +56,7 @@ static struct worth worth_of(const struct cached_inputs *f, const struct schedul
     const double look_gbps = is_there ? gpu_scan_gbps() : gpu_digest_gbps();
     const double gain = with - without - bytes / look_gbps * 1e-6;
     const bool brings = made && gain > 0 && loss <= gain;
-    return (struct worth){brings || (made && gain > 0 && resident_is_result(f->work, part)),
+    return (struct worth){brings || (made && gain > 0 && device_cache_is_result(f->work, part)),
                           brings};
 }
 
@@ -83,7 +83,7 @@ static enum gpu_status bring(struct cached_inputs *f, const struct accel_span *p
         return GPU_OK;
     }
     factor->at.ld = ld;
-    factor->resident = resident_look(f->work, operand_of(f, i), part, &factor->at.ptr);
+    factor->resident = device_cache_look(f->work, operand_of(f, i), part, &factor->at.ptr);
     factor->resident.digests = factor->resident.digests && worth.bring;
     if (factor->resident.digests)
         status = gpu_memory(f->work)->take(f->work, ld * part->cols * gpu_size_of(part),
@@ -113,10 +113,10 @@ enum gpu_status cached_inputs_bring(struct cached_inputs *f, const struct schedu
         return GPU_OK;
     for (int i = A; i < C; i++) {
         const struct accel_span *x = operand_of(f, i);
-        if (!x || gpu_in_place(x) || !resident_may(f->work->call, x) ||
+        if (!x || gpu_in_place(x) || !device_cache_may(f->work->call, x) ||
             !gpu_kernels(f->work)->takes(gpu_device_ld(x->rows, x->dtype)))
             continue;
-        const struct accel_span part = resident_part(f->work->call, x);
+        const struct accel_span part = device_cache_part(f->work->call, x);
         const struct worth worth = worth_of(f, rates, i, &part);
         if (worth.look)
             GPU_TRY(bring(f, &part, worth, i));
@@ -142,8 +142,8 @@ bool cached_inputs_leave_out(const struct cached_inputs *f, struct schedule *s)
 
 static enum gpu_status send(struct cached_inputs *f, struct factor *factor)
 {
-    struct resident *r = &factor->resident;
-    struct lane_rectangle from = resident_rectangle(&r->part);
+    struct cached_operand *r = &factor->resident;
+    struct lane_rectangle from = device_cache_rectangle(&r->part);
     const int64_t bytes = sent(&r->part);
     from.digest = &r->key;
     struct prefetch prefetch = prefetch_begin(r);
@@ -174,5 +174,5 @@ void cached_inputs_keep(struct cached_inputs *f)
 {
     for (int i = A; i < C; i++)
         if (f->factor[i].resident.digested)
-            resident_keep(f->work, f->factor[i].at.ptr, &f->factor[i].resident);
+            device_cache_keep(f->work, f->factor[i].at.ptr, &f->factor[i].resident);
 }

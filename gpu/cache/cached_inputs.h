@@ -1,13 +1,13 @@
 /*
  * The factors of a call of Level 3, A and B, that stay on the device for later calls, or have
- * stayed there (resident.h): each as one matrix there, those of a batch with their matrices side by
- * side. The schedule computes with them as if they had come up by it, so that the results are the
- * same.
+ * stayed there (device_cache.h): each as one matrix there, those of a batch with their matrices
+ * side by side. The schedule computes with them as if they had come up by it, so that the results
+ * are the same.
  */
 #ifndef ACCEL_GPU_FACTORS_H
 #define ACCEL_GPU_FACTORS_H
 
-#include "resident.h"
+#include "device_cache.h"
 #include "gpu/plan/scheduled.h"
 
 struct cached_inputs {
@@ -16,7 +16,7 @@ struct cached_inputs {
     struct factor {
         bool stays; /* it is on the device, or goes there as a whole: */
         struct gpu_tile at;
-        struct resident resident;
+        struct cached_operand resident;
     } factor[SCHEDULE_C];
 };
 

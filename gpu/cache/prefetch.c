@@ -11,7 +11,7 @@ int gpu_operand_to_prefetch(const struct accel_call *call)
 {
     int largest = -1;
     for (int i = 0; call->batch == 1 && i < ACCEL_SPANS; i++)
-        if (resident_may(call, &call->span[i]) &&
+        if (device_cache_may(call, &call->span[i]) &&
             (largest < 0 || accel_bytes(&call->span[i]) > accel_bytes(&call->span[largest])))
             largest = i;
     return largest;
@@ -32,7 +32,7 @@ bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, dou
     uint64_t watch;
     if (operand < 0)
         return false;
-    const struct accel_span part = resident_part(call, &call->span[operand]), *x = &part;
+    const struct accel_span part = device_cache_part(call, &call->span[operand]), *x = &part;
     const double arm_ms = ARM_MS + (double)accel_bytes(x) / ARM_GBPS * 1e-6;
     switch (admission_miss(x, gain_ms, arm_ms, bring_ms, &watch)) {
     case ADMISSION_ARM:
@@ -52,7 +52,7 @@ bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, dou
 
 /* ---- On the way up ---- */
 
-struct prefetch prefetch_begin(const struct resident *r)
+struct prefetch prefetch_begin(const struct cached_operand *r)
 {
     struct prefetch prefetch = {.proves = r->watch != 0};
     if (prefetch.proves)
@@ -60,7 +60,7 @@ struct prefetch prefetch_begin(const struct resident *r)
     return bringing;
 }
 
-void prefetch_end(struct prefetch *prefetch, struct resident *r)
+void prefetch_end(struct prefetch *prefetch, struct cached_operand *r)
 {
     if (!prefetch->proves)
         return;

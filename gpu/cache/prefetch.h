@@ -10,7 +10,7 @@
 #ifndef ACCEL_PREFETCH_H
 #define ACCEL_PREFETCH_H
 
-#include "resident.h"
+#include "device_cache.h"
 #include "dirty_tracking.h"
 
 /* The edges of an operand while it goes up, on its way to be kept: see dirty_tracking_prove(). */
@@ -20,7 +20,7 @@ struct prefetch {
 };
 
 /* Around the upload of a part that is to be kept: ties its watch, r->watch, to what goes up. */
-struct prefetch prefetch_begin(const struct resident *r);
-void prefetch_end(struct prefetch *prefetch, struct resident *r);
+struct prefetch prefetch_begin(const struct cached_operand *r);
+void prefetch_end(struct prefetch *prefetch, struct cached_operand *r);
 
 #endif

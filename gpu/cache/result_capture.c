@@ -49,7 +49,7 @@ enum gpu_status result_capture_begin(struct result_capture *s, struct gpu_work *
     s->x.triangle = uplo;
     s->all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
     s->all.uplo = uplo;
-    s->resident = resident_begin_result(work, &s->x);
+    s->resident = device_cache_begin_result(work, &s->x);
     if (s->resident.digests && s->cells.rows > 0) {
         s->cell = calloc((size_t)cells_count(&s->all, &s->cells), sizeof *s->cell);
         s->resident.digests = s->cell != NULL;
@@ -102,7 +102,7 @@ void result_capture_keep(struct result_capture *s, struct gpu_work *work)
         s->resident.key = cells_shape(&s->all, &s->cells);
     for (int64_t i = 0; i < count; i++)
         s->resident.key = gpu_digest_join(s->resident.key, s->cell[i]);
-    resident_keep_result(work, &s->x, s->memory, s->cells, &s->resident);
+    device_cache_keep_result(work, &s->x, s->memory, s->cells, &s->resident);
 }
 
 void result_capture_end(struct result_capture *s)

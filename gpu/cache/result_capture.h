@@ -1,18 +1,18 @@
 /*
- * A result that stays on the device for later calls (resident.h): one matrix there of leading
+ * A result that stays on the device for later calls (device_cache.h): one matrix there of leading
  * dimension gpu_device_ld(), with zeros beside a triangle. If it comes down in cells, or the
  * kernels leave something else beside its triangle, what is finished is copied to such a matrix.
  */
 #ifndef ACCEL_RESULT_CAPTURE_H
 #define ACCEL_RESULT_CAPTURE_H
 
-#include "resident.h"
+#include "device_cache.h"
 
 struct result_capture {
     struct accel_span x; /* its triangle is the one that comes down */
     struct lane_rectangle all;
-    struct resident resident; /* digests: it is to stay */
-    struct gpu_cells cells;   /* in which it comes down; 0: as one chunk */
+    struct cached_operand resident; /* digests: it is to stay */
+    struct gpu_cells cells;         /* in which it comes down; 0: as one chunk */
     gpu_address memory;
     bool gathers;         /* finished cells are to be copied there */
     gpu_address packed;   /* room for the triangle of a cell on the diagonal */

@@ -208,8 +208,8 @@ static enum accel_place together(enum accel_place one, enum accel_place other)
 
 /* The program may have pinned a part of a large matrix alone, or its whole pages: looks at its end,
  * too, and at the first and last page that are the matrix's alone, as only these are watched for
- * writes. A batch whose matrices are side by side is watched as one matrix (resident_part()); no
- * other one is watched. Asks for the ends alone, however many matrices there are. */
+ * writes. A batch whose matrices are side by side is watched as one matrix (device_cache_part());
+ * no other one is watched. Asks for the ends alone, however many matrices there are. */
 static void look_at_ends(struct cuda_device *ours, const struct accel_span *x, int64_t batch)
 {
     struct accel_span all = *x;

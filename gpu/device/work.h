@@ -13,7 +13,7 @@
 #define WORK_BLOCKS 32
 
 /* An input that a kernel may use before it is proved that it is still what is on the device: until
- * the first result leaves the call's own memory, which resident_keeps_trust() must allow. */
+ * the first result leaves the call's own memory, which device_cache_keeps_trust() must allow. */
 struct gpu_trust {
     bool may; /* Level 3: the call asks before a result leaves the device */
     bool given;

@@ -69,7 +69,7 @@ static enum gpu_status run_gemm(struct gpu_work *work)
         return GPU_OK;
     const int64_t kept_bytes = work->host->kept_bytes;
     enum gpu_status status = run_level3(work);
-    return resident_runs_again(work, kept_bytes, &status) ? run_level3(work) : status;
+    return device_cache_runs_again(work, kept_bytes, &status) ? run_level3(work) : status;
 }
 
 const struct accel_cost blas_cost = {BLAS_NOMINAL};

@@ -299,7 +299,7 @@ static enum gpu_status run_level2(struct gpu_work *work, struct matrix_vector ho
 {
     const int64_t kept_bytes = work->host->kept_bytes;
     enum gpu_status status = run_once(work, how);
-    return resident_runs_again(work, kept_bytes, &status) ? run_once(work, how) : status;
+    return device_cache_runs_again(work, kept_bytes, &status) ? run_once(work, how) : status;
 }
 
 #define RUN(name, ...)                                                                             \

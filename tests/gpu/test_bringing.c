@@ -169,7 +169,7 @@ static void what_goes_up_is_tied_to_the_watch(void **state)
     const struct accel_span *a = &call.span[ACCEL_a];
     (void)state;
     for (int i = 0; i < 3; i++) {
-        struct resident r = {.part = *a, .watch = i == 2 ? 0 : dirty_tracking_begin(a)};
+        struct cached_operand r = {.part = *a, .watch = i == 2 ? 0 : dirty_tracking_begin(a)};
         struct prefetch prefetch = prefetch_begin(&r);
         if (i == 1)
             *(volatile double *)a->ptr += 1;

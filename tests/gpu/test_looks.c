@@ -1,7 +1,7 @@
 /*
- * Looks at operands that an earlier call may have left on the device (gpu/cache/resident.h): what
- * their rates are said to be, by a clock of the test's own; when a watch is enough, and what it
- * does not miss; and which inputs of LAPACK are looked for, and found with what a scan has seen.
+ * Looks at operands that an earlier call may have left on the device (gpu/cache/device_cache.h):
+ * what their rates are said to be, by a clock of the test's own; when a watch is enough, and what
+ * it does not miss; and which inputs of LAPACK are looked for, and found with what a scan has seen.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "call/shape.h"
-#include "gpu/cache/resident.h"
+#include "gpu/cache/device_cache.h"
 #include "gpu/cache/dirty_tracking.h"
 #include "ops/typical.h"
 #include "tests/lib/device_work.h"
@@ -104,26 +104,26 @@ static void unmake(struct accel_span *x)
 }
 
 /* Brings one up as a look says, and keeps it. */
-static void bring(struct resident *r, struct lane_rectangle from)
+static void bring(struct cached_operand *r, struct lane_rectangle from)
 {
     const int64_t ld = pack_ld(from.rows, from.size);
     gpu_address memory;
     from.digest = &r->key;
     assert_int_equal(gpu_memory(&work)->take(&work, ld * from.cols * from.size, &memory), GPU_OK);
     assert_int_equal(gpu_work_upload(&work, (struct gpu_tile){memory, ld}, &from), GPU_OK);
-    assert_int_equal(resident_keep(&work, memory, r), GPU_OK);
+    assert_int_equal(device_cache_keep(&work, memory, r), GPU_OK);
 }
 
 /* Looks as a call of Level 3 does; brings it up if it is to stay. Returns whether it is there. */
 static bool look(const struct accel_span *x)
 {
-    const struct accel_span part = resident_part(&call, x);
+    const struct accel_span part = device_cache_part(&call, x);
     gpu_address memory;
-    assert_true(resident_may(&call, x));
-    struct resident r = resident_look(&work, x, &part, &memory);
+    assert_true(device_cache_may(&call, x));
+    struct cached_operand r = device_cache_look(&work, x, &part, &memory);
     assert_false(r.here && r.digests);
     if (r.digests)
-        bring(&r, resident_rectangle(&part));
+        bring(&r, device_cache_rectangle(&part));
     assert_int_equal(gpu_work_give_back(&work), GPU_OK);
     return r.here;
 }
@@ -247,7 +247,7 @@ static bool look_at(struct accel_span *x, bool hermitian, struct gpu_scan *scan,
     from.scan = scan;
     from.uplo = hermitian ? 'L' : 0;
     from.hermitian = hermitian;
-    struct resident r = resident_look_at(&work, x, &from, &memory);
+    struct cached_operand r = device_cache_look_at(&work, x, &from, &memory);
     assert_false(r.here && (r.digests || !memory));
     if (r.digests)
         bring(&r, from);

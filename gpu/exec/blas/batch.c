@@ -243,7 +243,7 @@ enum gpu_status batch_run(struct batch *p)
         (struct pipeline_job){.copy_of = copy_of, .arrived = note_copy, .compute = compute_step};
     if (!executor_describe(e))
         return GPU_UNSUPPORTED;
-    resident_forget(e->work, e->scheduled.operand[C].x);
+    device_cache_forget(e->work, e->scheduled.operand[C].x);
     enum gpu_status status = executor_take(e);
     if (status == GPU_NO_MEMORY) {
         status = run_each_alone(p);

@@ -59,10 +59,10 @@ static enum gpu_status look_for_residents(struct level2 *t)
         struct level2_part *p = &t->part[i];
         if (!p->x || is_in_place(p) || !p->rows || *p->rows != p->x->rows || *p->cols != p->x->cols)
             continue;
-        if (!resident_may(t->work->call, p->x))
+        if (!device_cache_may(t->work->call, p->x))
             continue;
-        const struct accel_span part = resident_part(t->work->call, p->x);
-        p->resident = resident_look(t->work, p->x, &part, &p->memory);
+        const struct accel_span part = device_cache_part(t->work->call, p->x);
+        p->resident = device_cache_look(t->work, p->x, &part, &p->memory);
         if (t->work->host->relies && !p->resident.here)
             status = GPU_CHANGED;
     }
@@ -73,7 +73,7 @@ static void leave_residents(void *level2)
 {
     struct level2 *t = level2;
     for (int i = 0; i < LEVEL2_PARTS; i++)
-        t->part[i].resident = (struct resident){.here = false};
+        t->part[i].resident = (struct cached_operand){.here = false};
 }
 
 static enum gpu_status take_memory(struct level2 *t, bool looks)
@@ -135,7 +135,7 @@ enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col
     struct lane_rectangle from = rectangle_of(x, row, col, rows, cols);
     from.name = x->name;
     if (p->resident.digests) {
-        from = resident_rectangle(&p->resident.part);
+        from = device_cache_rectangle(&p->resident.part);
         from.digest = &p->resident.key;
         bytes = chunks_matrix_sent(&from, at->ld);
     }
@@ -161,7 +161,7 @@ enum gpu_status level2_write_vector(struct level2 *t, int part)
     const struct level2_part *p = &t->part[part];
     struct lane_rectangle to = rectangle_of(p->x, 0, 0, 1, p->x->cols);
     to.name = p->x->name;
-    if (!resident_keeps_trust(t->work))
+    if (!device_cache_keeps_trust(t->work))
         return GPU_CHANGED;
     GPU_TRY(gpu_copies(t->work)->download_whole(t->work->lane, &to, p->memory, to.rows));
     note_written(t->work, p->x, 1, p->x->cols);
@@ -257,7 +257,7 @@ static void keep_residents(struct level2 *t)
     for (int i = 0; i < LEVEL2_PARTS; i++) {
         struct level2_part *p = &t->part[i];
         if (p->resident.digested)
-            resident_keep(t->work, p->memory, &p->resident);
+            device_cache_keep(t->work, p->memory, &p->resident);
     }
 }
 

@@ -173,7 +173,7 @@ static bool may_trust(const struct level3 *b)
 static enum gpu_status may_leave(void *executor)
 {
     const struct executor *e = executor;
-    return resident_keeps_trust(e->work) ? GPU_OK : GPU_CHANGED;
+    return device_cache_keeps_trust(e->work) ? GPU_OK : GPU_CHANGED;
 }
 
 /* ---- After a failure ---- */
@@ -379,7 +379,7 @@ enum gpu_status level3_run(struct level3 *b)
     e->work->trust.may = may_trust(b);
     struct accel_span written = *e->scheduled.operand[C].x;
     written.triangle = level3_triangle(e);
-    resident_forget(e->work, &written);
+    device_cache_forget(e->work, &written);
     enum gpu_status status = executor_take(e);
     if (status == GPU_OK)
         status = run_prepared(b);

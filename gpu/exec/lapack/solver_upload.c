@@ -48,7 +48,7 @@ enum { KEEP_ROOM = 4 };
 
 /* Takes a copy of an input that has gone up, before the steps overwrite it. Without room it does
  * not stay. */
-static void copy_to_keep(struct solver *s, struct array from, const struct resident *r)
+static void copy_to_keep(struct solver *s, struct array from, const struct cached_operand *r)
 {
     const int64_t bytes = from.ld * from.cols * solver_element(from);
     struct kept_input kept = {0, *r};
@@ -78,10 +78,10 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
     from.name = x->name;
     from.scan = &scan;
     from.trimmed = from.uplo && chunks_trim(from.rows, from.cols, from.size);
-    struct resident r = {.here = false};
+    struct cached_operand r = {.here = false};
     if (solver_is_well(s)) {
         if (to.ld == gpu_device_ld(x->rows, x->dtype)) /* not a part of another array */
-            r = resident_look_at(s->work, x, &from, &kept);
+            r = device_cache_look_at(s->work, x, &from, &kept);
         leaves = only_to_stay && !r.here && !r.digests;
     }
     if (solver_is_well(s) && !leaves) {
@@ -272,5 +272,5 @@ void solver_refuse_extremes(struct solver *s)
 void solver_keep_inputs(struct solver *s)
 {
     for (int i = 0; i < s->inputs_kept; i++)
-        resident_keep(s->work, s->kept[i].memory, &s->kept[i].resident);
+        device_cache_keep(s->work, s->kept[i].memory, &s->kept[i].resident);
 }

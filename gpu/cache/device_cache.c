@@ -1,4 +1,4 @@
-#include "resident.h"
+#include "device_cache.h"
 
 #include <stdatomic.h>
 
@@ -73,7 +73,7 @@ static char triangle_of(const struct accel_call *call, const struct accel_span *
     return reads_triangle && (uplo == 'L' || uplo == 'U') ? uplo : 0;
 }
 
-struct accel_span resident_part(const struct accel_call *call, const struct accel_span *x)
+struct accel_span device_cache_part(const struct accel_call *call, const struct accel_span *x)
 {
     const enum accel_op_group group = call->op->traits->group;
     struct accel_span part = {.ptr = NULL};
@@ -86,7 +86,7 @@ struct accel_span resident_part(const struct accel_call *call, const struct acce
     return part;
 }
 
-struct lane_rectangle resident_rectangle(const struct accel_span *part)
+struct lane_rectangle device_cache_rectangle(const struct accel_span *part)
 {
     struct lane_rectangle r =
         lane_whole(part->ptr, part->rows, part->cols, part->ld, gpu_size_of(part));
@@ -96,12 +96,12 @@ struct lane_rectangle resident_rectangle(const struct accel_span *part)
     return r;
 }
 
-bool resident_may(const struct accel_call *call, const struct accel_span *x)
+bool device_cache_may(const struct accel_call *call, const struct accel_span *x)
 {
     if (!x->ptr || x->access != ACCEL_READ || !accel_is_read(call, x) || accel_adds_nothing(call) ||
         (double)accel_bytes(x) * (double)call->batch < (double)GPU_STAYS_BYTES)
         return false;
-    const struct accel_span part = resident_part(call, x);
+    const struct accel_span part = device_cache_part(call, x);
     return part.ptr && accel_bytes(&part) >= GPU_STAYS_BYTES;
 }
 
@@ -166,7 +166,7 @@ static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
     return false;
 }
 
-bool resident_keeps_trust(struct gpu_work *work)
+bool device_cache_keeps_trust(struct gpu_work *work)
 {
     struct gpu_trust *trust = &work->trust;
     const bool keeps = !trust->given || is_unchanged(&trust->x, trust->watch, &trust->edges);
@@ -175,7 +175,7 @@ bool resident_keeps_trust(struct gpu_work *work)
     return keeps;
 }
 
-bool resident_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status)
+bool device_cache_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status)
 {
     if (*status != GPU_CHANGED || !work->trust.broken)
         return false;
@@ -261,7 +261,7 @@ static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address
 {
     bool may;
     const struct admission_watch w = admission_watch(x, &may);
-    const struct lane_rectangle all = resident_rectangle(x);
+    const struct lane_rectangle all = device_cache_rectangle(x);
     if (work->host->tracks && found_unchanged(work, x, &w, memory))
         return true;
     return work->host->digests && !work->host->relies &&
@@ -301,7 +301,7 @@ static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
     return here;
 }
 
-bool resident_is_result(const struct gpu_work *work, const struct accel_span *part)
+bool device_cache_is_result(const struct gpu_work *work, const struct accel_span *part)
 {
     const struct accel_span all = part_of(part, 0);
     struct gpu_key key;
@@ -324,7 +324,7 @@ static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
     return w.watch;
 }
 
-bool resident_is_proved(const struct gpu_work *work, const struct accel_span *part)
+bool device_cache_is_proved(const struct gpu_work *work, const struct accel_span *part)
 {
     const struct accel_span all = part_of(part, 0);
     bool may;
@@ -332,20 +332,21 @@ bool resident_is_proved(const struct gpu_work *work, const struct accel_span *pa
            (admission_watch(part, &may).proved || admission_watch(&all, &may).proved);
 }
 
-struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
-                              const struct accel_span *part, gpu_address *memory)
+struct cached_operand device_cache_look(struct gpu_work *work, const struct accel_span *x,
+                                        const struct accel_span *part, gpu_address *memory)
 {
-    struct resident r = {.part = *part};
+    struct cached_operand r = {.part = *part};
     enum admission how = ADMIT_INSERT;
     const struct accel_span all = part_of(part, 0);
     if (!work->host->keeps)
         return r;
     if ((work->host->tracks && found_in_larger(work, &all, memory)) ||
         found_as_all(work, &r.part, &all, memory))
-        return (struct resident){.part = all, .here = true};
+        return (struct cached_operand){.part = all, .here = true};
     if (work->host->prefetches & 1u << (x - work->call->span))
         admission_bring(&r.part);
-    else if (work->host->digests || resident_is_proved(work, part) || work->call->op->traits->moves)
+    else if (work->host->digests || device_cache_is_proved(work, part) ||
+             work->call->op->traits->moves)
         how = admission_see(&r.part);
     else
         return r; /* no later call would find it */
@@ -358,7 +359,8 @@ struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
     return r;
 }
 
-enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const struct resident *r)
+enum gpu_status device_cache_keep(struct gpu_work *work, gpu_address memory,
+                                  const struct cached_operand *r)
 {
     const struct admission_watch proved = {
         .watch = r->watch, .proved = true, .key = r->key, .edges = r->edges};
@@ -407,10 +409,10 @@ static bool found_at(struct gpu_work *work, const struct accel_span *part,
     return found_by_digest(work, part, from, w.proved && w.scanned, memory);
 }
 
-struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
-                                 const struct lane_rectangle *from, gpu_address *memory)
+struct cached_operand device_cache_look_at(struct gpu_work *work, const struct accel_span *x,
+                                           const struct lane_rectangle *from, gpu_address *memory)
 {
-    struct resident r = {.here = false};
+    struct cached_operand r = {.here = false};
     if (!work->host->digests || !may_at(work->call, x, from))
         return r;
     r.part = part_of(x, from->uplo);
@@ -433,7 +435,7 @@ static bool result_may(const struct accel_call *call, const struct accel_span *x
 }
 
 /* LAPACK's inputs, which its results overwrite, may come again. */
-void resident_forget(struct gpu_work *work, const struct accel_span *x)
+void device_cache_forget(struct gpu_work *work, const struct accel_span *x)
 {
     static const char triangles[] = {0, 'L', 'U'};
     struct accel_span all = *x;
@@ -450,19 +452,19 @@ void resident_forget(struct gpu_work *work, const struct accel_span *x)
     }
 }
 
-struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x)
+struct cached_operand device_cache_begin_result(struct gpu_work *work, const struct accel_span *x)
 {
-    struct resident r = {.here = false};
+    struct cached_operand r = {.here = false};
     if (!work->host->digests || !result_may(work->call, x))
         return r;
-    resident_forget(work, x);
+    device_cache_forget(work, x);
     r.digests = admission_want_results();
     return r;
 }
 
-enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_span *x,
-                                     gpu_address memory, struct gpu_cells cells,
-                                     const struct resident *r)
+enum gpu_status device_cache_keep_result(struct gpu_work *work, const struct accel_span *x,
+                                         gpu_address memory, struct gpu_cells cells,
+                                         const struct cached_operand *r)
 {
     const enum gpu_status status = gpu_memory(work)->keep(work, memory, &r->key);
     if (status == GPU_OK)
@@ -506,7 +508,7 @@ static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
 static void add_kept_of(struct gpu_kept *kept, struct gpu_device *device,
                         const struct accel_call *call, int operand)
 {
-    const struct accel_span part = resident_part(call, &call->span[operand]),
+    const struct accel_span part = device_cache_part(call, &call->span[operand]),
                             all = part_of(&part, 0);
     struct accel_span larger;
     struct gpu_key key;
@@ -527,7 +529,7 @@ struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *cal
     for (int i = 0; i < ACCEL_SPANS; i++) {
         if (call->op->traits->group == ACCEL_LAPACK && !call->op->traits->moves)
             add_kept_at(&kept, device, call, i);
-        if (resident_may(call, &call->span[i]))
+        if (device_cache_may(call, &call->span[i]))
             add_kept_of(&kept, device, call, i);
     }
     return kept;

@@ -9,14 +9,14 @@
  * written to its pages (dirty_tracking.h): they are armed before that digest, whose contents are
  * what stays proved. The matrix of a product with a vector is armed before it goes up (prefetch.h).
  */
-#ifndef ACCEL_RESIDENT_H
-#define ACCEL_RESIDENT_H
+#ifndef ACCEL_DEVICE_CACHE_H
+#define ACCEL_DEVICE_CACHE_H
 
 #include "gpu/device/work.h"
 
 /* An input of a call under way. */
-struct resident {
-    /* What of it stays: see resident_part(); or all of it, if that is here */
+struct cached_operand {
+    /* What of it stays: see device_cache_part(); or all of it, if that is here */
     struct accel_span part;
     /* `memory` of the operand is a copy from an earlier call, which nobody may write to */
     bool here;
@@ -31,58 +31,60 @@ struct resident {
 /* Returns what may stay of an operand of Level 2 or 3 that is a matrix in host memory, as one
  * matrix: the triangle, if the call reads no more of it (accel_span.triangle); of a batch, its
  * matrices side by side. ptr is NULL if nothing may. */
-struct accel_span resident_part(const struct accel_call *call, const struct accel_span *x);
+struct accel_span device_cache_part(const struct accel_call *call, const struct accel_span *x);
 
 /* Returns the rectangle that goes up of such a part; in device memory, zeros are beside a triangle:
  * see gpu_work_upload(). */
-struct lane_rectangle resident_rectangle(const struct accel_span *part);
+struct lane_rectangle device_cache_rectangle(const struct accel_span *part);
 
 /* Returns whether an operand is one that could stay: a part that the call only reads, not a small
  * one. */
-bool resident_may(const struct accel_call *call, const struct accel_span *x);
+bool device_cache_may(const struct accel_call *call, const struct accel_span *x);
 
 /* The same of a part. Returns whether a watch has proved something: it is probably on the device,
  * and a scan is enough to know. */
-bool resident_is_proved(const struct gpu_work *work, const struct accel_span *part);
+bool device_cache_is_proved(const struct gpu_work *work, const struct accel_span *part);
 
 /* Returns whether it is a result that is on the device: unless the program has changed it, a look
  * will find it. */
-bool resident_is_result(const struct gpu_work *work, const struct accel_span *part);
+bool device_cache_is_result(const struct gpu_work *work, const struct accel_span *part);
 
-/* Looks for the part of an operand x on the device, as far as that is worth it, if resident_may().
- * Of a product whose result comes down, a matrix that a watch has proved before is trusted: the
- * scan of its pages is left to resident_keeps_trust(), beside the kernels. *memory: where it is,
- * with leading dimension gpu_device_ld(). The host's setting decides whether anything is kept. */
-struct resident resident_look(struct gpu_work *work, const struct accel_span *x,
-                              const struct accel_span *part, gpu_address *memory);
+/* Looks for the part of an operand x on the device, as far as that is worth it, if
+ * device_cache_may(). Of a product whose result comes down, a matrix that a watch has proved before
+ * is trusted: the scan of its pages is left to device_cache_keeps_trust(), beside the kernels.
+ * *memory: where it is, with leading dimension gpu_device_ld(). The host's setting decides whether
+ * anything is kept. */
+struct cached_operand device_cache_look(struct gpu_work *work, const struct accel_span *x,
+                                        const struct accel_span *part, gpu_address *memory);
 
 /* Returns whether what a look has trusted (gpu_work.trust) is unchanged, or nothing was. Call this
  * before a result leaves the call's own memory. */
-bool resident_keeps_trust(struct gpu_work *work);
+bool device_cache_keeps_trust(struct gpu_work *work);
 
 /* Returns whether a call that has ended with *status has trusted in vain, and is ready to run
  * again: it is known by now that somebody has written to the matrix. kept_bytes: host->kept_bytes
  * before the call. */
-bool resident_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status);
+bool device_cache_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status);
 
 /* Keeps r->part of an operand, digested, which the call has brought to `memory`. The call's work is
  * done, and it has not failed. */
-enum gpu_status resident_keep(struct gpu_work *work, gpu_address memory, const struct resident *r);
+enum gpu_status device_cache_keep(struct gpu_work *work, gpu_address memory,
+                                  const struct cached_operand *r);
 
 /* The same look for an operand of LAPACK, which is watched for writes if the call only reads it.
  * `from` says what of it is meant: all of it, or a triangle; if it is here, from->scan has seen it,
  * or what it saw when the contents were proved counts. */
-struct resident resident_look_at(struct gpu_work *work, const struct accel_span *x,
-                                 const struct lane_rectangle *from, gpu_address *memory);
+struct cached_operand device_cache_look_at(struct gpu_work *work, const struct accel_span *x,
+                                           const struct lane_rectangle *from, gpu_address *memory);
 
 /* A result of a call, of which x->triangle alone comes down, if that is not 0: forgets what had
  * been kept for its place, all or triangles, whose memory the call may need; begins it; and keeps
  * it once the call is done. cells: in which it was digested on its way down. Its copy on the device
  * is what the program has then. */
-void resident_forget(struct gpu_work *work, const struct accel_span *x);
-struct resident resident_begin_result(struct gpu_work *work, const struct accel_span *x);
-enum gpu_status resident_keep_result(struct gpu_work *work, const struct accel_span *x,
-                                     gpu_address memory, struct gpu_cells cells,
-                                     const struct resident *r);
+void device_cache_forget(struct gpu_work *work, const struct accel_span *x);
+struct cached_operand device_cache_begin_result(struct gpu_work *work, const struct accel_span *x);
+enum gpu_status device_cache_keep_result(struct gpu_work *work, const struct accel_span *x,
+                                         gpu_address memory, struct gpu_cells cells,
+                                         const struct cached_operand *r);
 
 #endif
