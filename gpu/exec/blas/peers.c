@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/thread/timed.h"
-#include "gpu/plan/own_first.h"
+#include "gpu/plan/upload_order.h"
 #include "gpu/device/work.h"
 
 #define WAIT_MS 0.1
@@ -234,7 +234,7 @@ int peers_number(const struct peers *peers, const struct peers_cell *key, int *o
 bool peers_order(const struct peers *peers, int member, const struct scheduled *part,
                  struct schedule *s, int ahead)
 {
-    struct own_first *cell = malloc((size_t)(s->steps[SCHEDULE_UP] + 1) * sizeof *cell);
+    struct upload_order *cell = malloc((size_t)(s->steps[SCHEDULE_UP] + 1) * sizeof *cell);
     int uploads = 0;
     for (int n = 0; cell && n < s->count; n++) {
         int owner = -1;
@@ -243,9 +243,9 @@ bool peers_order(const struct peers *peers, int member, const struct scheduled *
         const struct peers_cell key = peers_cell_of(part, s, &s->step[n]);
         const int number =
             peers_have(peers, member, s->step[n].operand) ? peers_number(peers, &key, &owner) : -1;
-        cell[uploads++] = (struct own_first){number, owner == member};
+        cell[uploads++] = (struct upload_order){number, owner == member};
     }
-    const bool done = cell && own_first_order(s, cell, ahead);
+    const bool done = cell && upload_order_make(s, cell, ahead);
     free(cell);
     return done;
 }

@@ -56,7 +56,7 @@ void peers_stop(struct peers *peers);
 /* Of a member, on its thread: */
 
 /* Changes the order in which a member's schedule brings cells up: its own before those of others
- * whose numbers are less than `ahead` smaller (own_first.h). Also before they run. Returns false
+ * whose numbers are less than `ahead` smaller (upload_order.h). Also before they run. Returns false
  * without memory. */
 bool peers_order(const struct peers *peers, int member, const struct scheduled *part,
                  struct schedule *schedule, int ahead);

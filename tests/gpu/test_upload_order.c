@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "gpu/plan/own_first.h"
+#include "gpu/plan/upload_order.h"
 #include "tests/lib/rates.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
@@ -48,9 +48,9 @@ static bool make_any(struct schedule *s)
 
 /* Deals out the cells of operands that are brought up once, some of them to this device. Two
  * devices may have them in other orders. */
-static struct own_first *deal(const struct schedule *s)
+static struct upload_order *deal(const struct schedule *s)
 {
-    struct own_first *cell = malloc((size_t)(s->steps[UP] + 1) * sizeof *cell);
+    struct upload_order *cell = malloc((size_t)(s->steps[UP] + 1) * sizeof *cell);
     const int twist = rand() % 3 ? 0 : rand() % 20;
     int upload = 0;
     assert_non_null(cell);
@@ -60,7 +60,7 @@ static struct own_first *deal(const struct schedule *s)
             continue;
         const bool shared = step->operand != SCHEDULE_C && schedule_brings_once(s, step->operand);
         const int number = 2 * upload + (twist && upload % 3 == 0 ? 2 * twist + 1 : 0);
-        cell[upload] = (struct own_first){shared && rand() % 5 ? number : -1, rand() % 3 == 0};
+        cell[upload] = (struct upload_order){shared && rand() % 5 ? number : -1, rand() % 3 == 0};
         upload++;
     }
     return cell;
@@ -126,11 +126,11 @@ static void kernels_wait(const struct schedule *old, const struct schedule *now,
 }
 
 static void own_cells_come_first(const struct schedule *now, const int *from,
-                                 const struct own_first *cell, int ahead)
+                                 const struct upload_order *cell, int ahead)
 {
     int last = -1;
     for (int i = 0; i < now->steps[UP]; i++) {
-        const struct own_first *c = &cell[from[i]];
+        const struct upload_order *c = &cell[from[i]];
         if (c->number < 0 || !c->own) {
             assert_true(from[i] > last); /* others keep their order */
             last = from[i];
@@ -153,12 +153,12 @@ static void any_cells(void **state)
         const int ahead = rand() % 2 ? rand() % 8 : rand() % 60;
         if (!make_any(&s))
             continue;
-        struct own_first *cell = deal(&s);
+        struct upload_order *cell = deal(&s);
         old = s;
         old.step = malloc((size_t)s.count * sizeof *old.step);
         assert_non_null(old.step);
         memcpy(old.step, s.step, (size_t)s.count * sizeof *old.step);
-        assert_true(own_first_order(&s, cell, ahead));
+        assert_true(upload_order_make(&s, cell, ahead));
         assert_int_equal(s.count, old.count);
         int *from = find_old(&old, &s);
         kernels_wait(&old, &s, from);

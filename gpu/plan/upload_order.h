@@ -5,14 +5,14 @@
  * its own cells up earlier: while it copies what the others have brought up, they can go on with
  * their next ones. A pure function.
  */
-#ifndef ACCEL_OWN_FIRST_H
-#define ACCEL_OWN_FIRST_H
+#ifndef ACCEL_UPLOAD_ORDER_H
+#define ACCEL_UPLOAD_ORDER_H
 
 #include "schedule.h"
 
 /* What an upload's cell is among those that several devices need: its number, by which they are
  * dealt out, or negative if nobody else needs it. */
-struct own_first {
+struct upload_order {
     int32_t number;
     bool own; /* this device brings it up */
 };
@@ -21,6 +21,6 @@ struct own_first {
  * below i + ahead. Other uploads keep their order, and kernels the cells for which they wait. cell:
  * of each upload, in their order. Each own cell must have a place to itself. Returns false, and
  * changes nothing, without host memory. */
-bool own_first_order(struct schedule *s, const struct own_first *cell, int ahead);
+bool upload_order_make(struct schedule *s, const struct upload_order *cell, int ahead);
 
 #endif

@@ -1,4 +1,4 @@
-#include "own_first.h"
+#include "upload_order.h"
 
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@ enum { UP = SCHEDULE_UP };
 /* While the steps are put in their new order. */
 struct order {
     const struct schedule *s;
-    const struct own_first *cell;
+    const struct upload_order *cell;
     int *step; /* of each upload, its step */
     /* So many uploads, in the new order, are done when the first i, in the old one, are */
     int32_t *until;
@@ -46,7 +46,7 @@ static void put_steps(struct order *o, int ahead)
             o->to[o->count++].after[UP] = o->until[step->after[UP]];
             continue;
         }
-        const struct own_first *cell = &o->cell[upload];
+        const struct upload_order *cell = &o->cell[upload];
         if (cell->number >= 0 && !cell->own)
             put_own(o, cell->number + ahead);
         put_upload(o, upload);
@@ -75,7 +75,7 @@ static void find_uploads(struct order *o)
     qsort(o->own, (size_t)o->owns, sizeof *o->own, compare_numbers);
 }
 
-bool own_first_order(struct schedule *s, const struct own_first *cell, int ahead)
+bool upload_order_make(struct schedule *s, const struct upload_order *cell, int ahead)
 {
     const size_t uploads = (size_t)s->steps[UP] + 1;
     struct order o = {.s = s,
