@@ -20,7 +20,7 @@
 #include "call/shape.h"
 #include "tool/util/stream.h"
 #include "tool/util/terminal.h"
-#include "tool/log/told_call.h"
+#include "tool/log/replayed_call.h"
 #include "tool/measure/workload.h"
 
 struct options {
@@ -217,7 +217,7 @@ static bool is_known(struct replay *replay, const char *text)
 }
 
 /* Returns why the CPU has no function, or NULL. */
-static const char *find_function(const struct replay *replay, const struct told_call *told,
+static const char *find_function(const struct replay *replay, const struct replayed_call *told,
                                  struct library_function *function)
 {
     char name[64];
@@ -248,7 +248,7 @@ static void report_line(const struct log_line *line)
 }
 
 static const char *replay_call(struct replay *replay, const struct log_line *line,
-                               const struct told_call *told, const char *text)
+                               const struct replayed_call *told, const char *text)
 {
     struct workload workload = {.call = told->call, .abi = told->abi};
     struct library_function function;
@@ -292,12 +292,12 @@ static void take(void *context, const struct log_line *line)
 {
     struct replay *replay = context;
     const struct options *options = replay->options;
-    static struct told_call told;
+    static struct replayed_call told;
     char text[1024], key[1200], shown[1024];
     if (line->event || (options->line && line->number != options->line))
         return;
     describe(line, text, sizeof text);
-    const char *missing = told_call_read(&told, line);
+    const char *missing = replayed_call_read(&told, line);
     snprintf(key, sizeof key, "%s %s", missing ? log_string(line, "sym") : text,
              missing ? missing : "");
     if (!options->line && !options->all && is_known(replay, key))

@@ -1,4 +1,4 @@
-#include "told_call.h"
+#include "replayed_call.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "call/shape.h"
 #include "ops/typical.h"
 
-static void assume(struct told_call *told, const char *what)
+static void assume(struct replayed_call *told, const char *what)
 {
     const size_t length = strlen(told->assumed);
     snprintf(told->assumed + length, sizeof told->assumed - length, "%s%s", length ? ", " : "",
@@ -90,7 +90,7 @@ static int64_t usual_integer(const struct accel_call *call, const struct accel_a
     return arg->slot == ACCEL_iu || arg->slot == ACCEL_k2 ? call->blas.size[ACCEL_n] : 1;
 }
 
-static void read_integers(struct told_call *told, const struct log_line *line)
+static void read_integers(struct replayed_call *told, const struct log_line *line)
 {
     struct accel_call *call = &told->call;
     for (int i = 0; i < call->routine->args; i++) {
@@ -112,7 +112,7 @@ static void read_integers(struct told_call *told, const struct log_line *line)
 }
 
 /* A scalar is a number, or in the log a class of numbers. */
-static void read_scalars(struct told_call *told, const struct log_line *line)
+static void read_scalars(struct replayed_call *told, const struct log_line *line)
 {
     struct accel_call *call = &told->call;
     /* All eigenvalues of a matrix of random numbers; the norm of one that is well-conditioned. */
@@ -183,7 +183,7 @@ static const char *owner_of(const struct accel_routine *routine, const struct ac
 
 /* Reads what the line says of gaps between elements; 0: nothing. As the caller passed them. False
  * if one is too large. */
-static bool read_gaps(struct told_call *told, const struct log_line *line,
+static bool read_gaps(struct replayed_call *told, const struct log_line *line,
                       struct json_object *operands)
 {
     struct accel_call *call = &told->call;
@@ -233,7 +233,7 @@ static bool fill_gaps(struct accel_call *call)
     return true;
 }
 
-static const char *read_call(struct told_call *told, const struct log_line *line,
+static const char *read_call(struct replayed_call *told, const struct log_line *line,
                              struct json_object *operands)
 {
     const struct accel_routine *routine = accel_name_called(log_string(line, "sym"));
@@ -272,7 +272,7 @@ static const char *read_call(struct told_call *told, const struct log_line *line
     return NULL;
 }
 
-const char *told_call_read(struct told_call *told, const struct log_line *line)
+const char *replayed_call_read(struct replayed_call *told, const struct log_line *line)
 {
     const char *text = log_string(line, "operands");
     struct json_object *operands = text ? json_tokener_parse(text) : NULL;

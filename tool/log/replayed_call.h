@@ -9,13 +9,13 @@
 #include "call/call.h"
 #include "call/passing.h"
 
-struct told_call {
+struct replayed_call {
     struct accel_call call; /* with shapes and leading dimensions, without memory */
     enum accel_abi abi;     /* the interface that can make the call */
     char assumed[240];      /* what the line does not say, for people; empty: nothing */
 };
 
 /* Returns NULL, or why there is no call to be run again: constant text. */
-const char *told_call_read(struct told_call *told, const struct log_line *line);
+const char *replayed_call_read(struct replayed_call *told, const struct log_line *line);
 
 #endif

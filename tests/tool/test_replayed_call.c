@@ -14,7 +14,7 @@
 #include "call/shape.h"
 #include "ops/typical.h"
 #include "tests/lib/routine.h"
-#include "tool/log/told_call.h"
+#include "tool/log/replayed_call.h"
 
 /* A line that is made as the log makes it. */
 struct made {
@@ -59,21 +59,21 @@ static void typical(struct accel_call *call, const struct accel_routine *routine
     shape_typical(call, routine, size);
 }
 
-static const char *read_line(struct told_call *told, const char *name, const char *symbol,
+static const char *read_line(struct replayed_call *told, const char *name, const char *symbol,
                              const char *why)
 {
     struct accel_call call;
     typical(&call, routine(name));
-    return told_call_read(told, line_of(&call, symbol, why));
+    return replayed_call_read(told, line_of(&call, symbol, why));
 }
 
-static const char *read_directed(struct told_call *told)
+static const char *read_directed(struct replayed_call *told)
 {
     struct accel_call call;
     typical(&call, routine("dgemm"));
     line_of(&call, "dgemm_", "unsupported");
     put_string(&made.fields, "arithmetic", "rounds_up");
-    return told_call_read(told, &made.line);
+    return replayed_call_read(told, &made.line);
 }
 
 static void assert_same(const struct accel_call *told, const struct accel_call *call)
@@ -90,7 +90,7 @@ static void assert_same(const struct accel_call *told, const struct accel_call *
 
 static void each_row_and_letter(void **state)
 {
-    static struct told_call told;
+    static struct replayed_call told;
     int rows = 0, calls = 0;
     (void)state;
     for (uint32_t r = 0; r < accel_routine_count; r++) {
@@ -113,7 +113,7 @@ static void each_row_and_letter(void **state)
                 if (accel_call_shape_fault(&other) ||
                     *letter == 'I') /* il and iu are not in the line */
                     continue;
-                const char *wrong = told_call_read(&told, line_of(&other, symbol, "slower"));
+                const char *wrong = replayed_call_read(&told, line_of(&other, symbol, "slower"));
                 if (wrong)
                     fail_msg("%s %c: %s", routine->name, *letter, wrong);
                 if (!accel_rules_of(accel_op_of(routine))->rows)
@@ -129,13 +129,13 @@ static void each_row_and_letter(void **state)
 
 static void rows_are_columns_of_the_transpose(void **state)
 {
-    static struct told_call told;
+    static struct replayed_call told;
     struct accel_call call;
     (void)state;
     typical(&call, routine("dgemm"));
     call.blas.layout = ACCEL_ROW_MAJOR;
     call.blas.given[0] = 'T';
-    assert_null(told_call_read(&told, line_of(&call, "cblas_dgemm", "faster")));
+    assert_null(replayed_call_read(&told, line_of(&call, "cblas_dgemm", "faster")));
     assert_int_equal(told.call.blas.size[ACCEL_m], 20);
     assert_int_equal(told.call.blas.size[ACCEL_n], 30);
     assert_int_equal(told.call.blas.flag[ACCEL_transb], 'T');
@@ -143,17 +143,17 @@ static void rows_are_columns_of_the_transpose(void **state)
     assert_int_equal(told.abi, ACCEL_ABI_FORTRAN);
     typical(&call, routine("zhemv"));
     call.blas.layout = ACCEL_ROW_MAJOR;
-    assert_null(told_call_read(&told, line_of(&call, "cblas_zhemv", "faster")));
+    assert_null(replayed_call_read(&told, line_of(&call, "cblas_zhemv", "faster")));
     assert_int_equal(told.abi, ACCEL_ABI_CBLAS);
     typical(&call, routine("dgetrf"));
     call.blas.layout = ACCEL_ROW_MAJOR;
     assert_non_null(
-        strstr(told_call_read(&told, line_of(&call, "LAPACKE_dgetrf", "faster")), "row-major"));
+        strstr(replayed_call_read(&told, line_of(&call, "LAPACKE_dgetrf", "faster")), "row-major"));
 }
 
 static void what_the_line_says_counts(void **state)
 {
-    static struct told_call told;
+    static struct replayed_call told;
     struct accel_call call;
     (void)state;
     typical(&call, routine("dgemm"));
@@ -163,7 +163,7 @@ static void what_the_line_says_counts(void **state)
     put_integer(&made.fields, "ldc", 97);
     put_integer(&made.fields, "alpha", -1);
     put_string(&made.fields, "beta", "other");
-    assert_null(told_call_read(&told, &made.line));
+    assert_null(replayed_call_read(&told, &made.line));
     assert_int_equal(told.call.span[ACCEL_a].ld, 99);
     assert_int_equal(told.call.span[ACCEL_c].ld, 97);
     assert_true(told.call.blas.scalar[ACCEL_alpha].re == -1);
@@ -175,15 +175,15 @@ static void what_the_line_says_counts(void **state)
     call.blas.layout = ACCEL_ROW_MAJOR;
     line_of(&call, "cblas_dgemm", "faster");
     put_string(&made.fields, "operands", "[{\"name\":\"b\",\"ld\":77,\"place\":\"host\"}]");
-    assert_null(told_call_read(&told, &made.line));
+    assert_null(replayed_call_read(&told, &made.line));
     assert_int_equal(told.call.span[ACCEL_a].ld, 77); /* exchanged */
     put_string(&made.fields, "operands", "[]");
     made.field[made.line.fields - 2].value = "[{\"name\":\"b\",\"ld\":77,\"place\":\"device\"}]";
-    assert_non_null(strstr(told_call_read(&told, &made.line), "host's memory"));
+    assert_non_null(strstr(replayed_call_read(&told, &made.line), "host's memory"));
     typical(&call, routine("dgemv"));
     line_of(&call, "dgemv_", "faster");
     put_integer(&made.fields, "incx", -3);
-    assert_null(told_call_read(&told, &made.line));
+    assert_null(replayed_call_read(&told, &made.line));
     assert_int_equal(told.call.span[ACCEL_x].inc, -3);
     assert_int_equal(told.call.span[ACCEL_x].ld, 3);
     assert_non_null(strstr(told.assumed, "no gaps"));
@@ -192,7 +192,7 @@ static void what_the_line_says_counts(void **state)
 
 static void what_cannot_be_run_again(void **state)
 {
-    static struct told_call told;
+    static struct replayed_call told;
     (void)state;
     assert_non_null(strstr(read_line(&told, "dgemm", "dgemm_", "device_data"), "device memory"));
     assert_non_null(strstr(read_line(&told, "dgesv", "dgesv_", "workspace_query"), "workspace"));
@@ -208,22 +208,23 @@ static void what_cannot_be_run_again(void **state)
     typical(&call, routine("dgemm"));
     line_of(&call, "dgemm_", "faster");
     put_integer(&made.fields, "lda", 3);
-    assert_non_null(strstr(told_call_read(&told, &made.line), "contradict"));
+    assert_non_null(strstr(replayed_call_read(&told, &made.line), "contradict"));
     /* Sizes and gaps that no memory has. */
     const int64_t large[ACCEL_DIMENSIONS] = {(int64_t)1 << 32, (int64_t)1 << 32, 15, 4};
     shape_typical(&call, routine("dgemm"), large);
-    assert_non_null(strstr(told_call_read(&told, line_of(&call, "dgemm_", "faster")), "larger"));
+    assert_non_null(
+        strstr(replayed_call_read(&told, line_of(&call, "dgemm_", "faster")), "larger"));
     typical(&call, routine("dgemv"));
     line_of(&call, "dgemv_", "faster");
     put_integer(&made.fields, "incx", INT64_MIN);
-    const char *why = told_call_read(&told, &made.line);
+    const char *why = replayed_call_read(&told, &made.line);
     assert_non_null(why);
     assert_non_null(strstr(why, "larger"));
     const int64_t long_rows[ACCEL_DIMENSIONS] = {30, 20, (int64_t)1 << 30, 4};
     shape_typical(&call, routine("dgemm"), long_rows);
     line_of(&call, "dgemm_", "faster");
     put_integer(&made.fields, "lda", (int64_t)1 << 40);
-    why = told_call_read(&told, &made.line);
+    why = replayed_call_read(&told, &made.line);
     assert_non_null(why);
     assert_non_null(strstr(why, "larger"));
 }
