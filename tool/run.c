@@ -17,7 +17,7 @@
 #include "dispatch/settings/setting.h"
 #include "tool/process/preload.h"
 #include "report/page.h"
-#include "tool/process/stand_by.h"
+#include "tool/process/supervise.h"
 
 struct options {
     const char *shim;
@@ -128,7 +128,7 @@ static int run_and_sum_up(char **program, const char *shim)
                               .always = true,
                               .file = settings.log_file};
     page_write(&page, totals);
-    return stand_by_end(end.status);
+    return supervise_end(end.status);
 }
 
 static int run(const struct command *command, int argc, char **argv)

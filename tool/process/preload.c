@@ -13,7 +13,7 @@
 #include "tool/util/complain.h"
 #include "elf_file.h"
 #include "tool/util/find_program.h"
-#include "stand_by.h"
+#include "supervise.h"
 
 const char preload_missing[] = "is not there";
 
@@ -135,22 +135,22 @@ void preload_become(char **program, const char *shim, void (*prepare)(const void
 int preload_run(char **program, const char *shim, void (*prepare)(const void *context),
                 const void *context, struct preload_end *end)
 {
-    struct stand_by before;
+    struct supervised before;
     int ends[2], error = 0;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return errno;
-    stand_by_begin(&before);
+    supervise_begin(&before);
     pid_t pid = fork();
     if (pid < 0)
         error = errno;
     if (pid == 0) {
-        stand_by_child(&before);
+        supervise_child(&before);
         preload_become(program, shim, prepare, context, ends[1]);
     }
     close(ends[1]);
     if (pid > 0 && read(ends[0], &error, sizeof error) != sizeof error)
         error = 0;
-    end->asked = stand_by_wait(&before, pid, &end->status);
+    end->asked = supervise_wait(&before, pid, &end->status);
     close(ends[0]);
     return error;
 }

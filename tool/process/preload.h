@@ -35,7 +35,7 @@ struct preload_end {
 };
 
 /* Runs a program to its end, with the shim in front of LD_PRELOAD. This process stands by meanwhile
- * (stand_by.h). The child calls prepare(context) first, for its environment and files. Returns 0
+ * (supervise.h). The child calls prepare(context) first, for its environment and files. Returns 0
  * and how it ended, or the errno if the program cannot be started. */
 int preload_run(char **program, const char *shim, void (*prepare)(const void *context),
                 const void *context, struct preload_end *end);

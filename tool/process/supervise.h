@@ -10,27 +10,27 @@
 #include <sys/types.h>
 
 /* The process's signals as they were. */
-struct stand_by {
+struct supervised {
     sigset_t mask;
     struct sigaction child;
     pid_t self;
 };
 
 /* Holds the signals back; before fork(). */
-void stand_by_begin(struct stand_by *before);
+void supervise_begin(struct supervised *before);
 
 /* In the child: gives it the signals that this process had, and makes it end if this process is
  * killed. */
-void stand_by_child(const struct stand_by *before);
+void supervise_child(const struct supervised *before);
 
 /* Waits for the child's end, whose waitpid() status it sets, and gives this process its signals
  * back. A signal that comes to this process alone goes to the child, once: another process's, an
  * alarm's, and of a terminal that is gone that for a session's leader. A signal by a terminal's
  * keys goes to both anyway. Returns the first of SIGINT, SIGQUIT, SIGTERM and SIGHUP that came to
  * this process, whether or not it went to the child too; 0: none. */
-int stand_by_wait(const struct stand_by *before, pid_t child, int *status);
+int supervise_wait(const struct supervised *before, pid_t child, int *status);
 
 /* Ends this process by the signal that has ended the child, or returns the child's exit status. */
-int stand_by_end(int status);
+int supervise_end(int status);
 
 #endif

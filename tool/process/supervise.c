@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "stand_by.h"
+#include "supervise.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ static sigset_t signal_mask(void)
     return set;
 }
 
-void stand_by_begin(struct stand_by *before)
+void supervise_begin(struct supervised *before)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
     const sigset_t held = signal_mask();
@@ -30,7 +30,7 @@ void stand_by_begin(struct stand_by *before)
     sigprocmask(SIG_BLOCK, &held, &before->mask);
 }
 
-void stand_by_child(const struct stand_by *before)
+void supervise_child(const struct supervised *before)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != before->self) /* it has been killed already */
@@ -81,7 +81,7 @@ static void forget_pending(int *asked)
         note_end(number, asked);
 }
 
-int stand_by_wait(const struct stand_by *before, pid_t child, int *status)
+int supervise_wait(const struct supervised *before, pid_t child, int *status)
 {
     const sigset_t held = signal_mask();
     siginfo_t info;
@@ -105,7 +105,7 @@ int stand_by_wait(const struct stand_by *before, pid_t child, int *status)
     return asked;
 }
 
-int stand_by_end(int status)
+int supervise_end(int status)
 {
     const struct rlimit no_core = {0, 0}; /* the child has left one */
     sigset_t set;
