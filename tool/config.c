@@ -8,11 +8,11 @@
 #include "tool/util/complain.h"
 #include "dispatch/settings/complaints.h"
 #include "dispatch/cost/in_use.h"
-#include "in_force.h"
+#include "effective_config.h"
 #include "tool/util/stream.h"
 #include "tool/util/terminal.h"
 
-static const char *origin(const struct in_force_value *value)
+static const char *origin(const struct effective_config_value *value)
 {
     if (!value->text)
         return "default";
@@ -21,19 +21,19 @@ static const char *origin(const struct in_force_value *value)
                                 : "";
 }
 
-static void print_setting(const struct in_force *in_force, int i)
+static void print_setting(const struct effective_config *in_force, int i)
 {
-    const struct in_force_value *value = &in_force->value[i];
+    const struct effective_config_value *value = &in_force->value[i];
     char shown[1000];
     if (setting_table[i].scope == INTERNAL && !value->text)
         return;
-    snprintf(shown, sizeof shown, "%s", in_force_shown(in_force, i));
+    snprintf(shown, sizeof shown, "%s", effective_config_shown(in_force, i));
     printf("%-19s  %-28s  %s%s\n", setting_table[i].name,
            terminal_plain(shown), /* a damaged file may have control characters */
            origin(value), value->from);
 }
 
-static void print_file(const struct in_force_file *file)
+static void print_file(const struct effective_config_file *file)
 {
     printf("%s:%s\n", file->path,
            file->absent   ? " not there"
@@ -43,16 +43,16 @@ static void print_file(const struct in_force_file *file)
 
 static int config(const struct command *command, int argc, char **argv)
 {
-    struct in_force in_force;
+    struct effective_config in_force;
     options_read(command, argc, argv, NULL);
-    in_force_read(&in_force);
+    effective_config_read(&in_force);
     const bool wrong = complaints_wait(), missed = in_use_is_missed(&in_force.settings);
     for (int i = 0; i < SETTINGS; i++)
         print_setting(&in_force, i);
     putchar('\n');
     for (int i = 0; i < in_force.files; i++)
         print_file(&in_force.file[i]);
-    in_force_free(&in_force);
+    effective_config_free(&in_force);
     if ((errno = stream_flush(stdout)))
         return complain(2, "accel config: the list cannot be written: %s\n", strerror(errno));
     complaints_say();

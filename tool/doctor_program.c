@@ -217,16 +217,16 @@ static void examine_reach(struct rows *rows, const struct watch *watch)
         examine_one(rows, watch, &watch->program[i]);
 }
 
-static bool is_excluded(const struct in_force *in_force, const char *path)
+static bool is_excluded(const struct effective_config *in_force, const char *path)
 {
-    return setting_excludes(in_force_shown(in_force, setting_named("ACCEL_EXCLUDE")),
+    return setting_excludes(effective_config_shown(in_force, setting_named("ACCEL_EXCLUDE")),
                             base_name(path));
 }
 
 /* A shell or a launcher that is left alone is worth a word only if it has a BLAS itself. */
 static void examine_excluded(struct rows *rows, const struct watch *watch,
                              const struct program_libraries *called,
-                             const struct in_force *in_force)
+                             const struct effective_config *in_force)
 {
     for (int i = 0; i < watch->programs; i++) {
         const struct watch_program *program = &watch->program[i];
@@ -236,7 +236,7 @@ static void examine_excluded(struct rows *rows, const struct watch *watch,
             rows_add(rows, called->count > 0 ? ROW_WARN : ROW_FAIL, "preload",
                      "set ACCEL_EXCLUDE to a list that does not name it",
                      "ACCEL_EXCLUDE=%s names %s: its calls are left alone",
-                     in_force_shown(in_force, setting_named("ACCEL_EXCLUDE")),
+                     effective_config_shown(in_force, setting_named("ACCEL_EXCLUDE")),
                      base_name(program->path));
     }
 }
@@ -334,7 +334,8 @@ struct blas_calls {
 };
 
 static const char *blas_fix(const struct watch_library *library, const struct blas_calls *calls,
-                            const struct program_libraries *called, const struct in_force *in_force)
+                            const struct program_libraries *called,
+                            const struct effective_config *in_force)
 {
     if (*library->past)
         return "such a library is opened with RTLD_DEEPBIND, or by dlmopen: let the program open "
@@ -351,7 +352,8 @@ static const char *blas_fix(const struct watch_library *library, const struct bl
 }
 
 static void examine_blas(struct rows *rows, const struct watch_library *library,
-                         const struct program_libraries *called, const struct in_force *in_force)
+                         const struct program_libraries *called,
+                         const struct effective_config *in_force)
 {
     static const char ways[][80] = {"opened with dlopen", "linked"};
     const struct blas_calls calls = {calls_of(called, library->path),
@@ -419,7 +421,8 @@ static void examine_end(struct rows *rows, int status)
 }
 
 static void examine_run(struct rows *rows, const struct watch *watch,
-                        const struct program_libraries *called, const struct in_force *in_force)
+                        const struct program_libraries *called,
+                        const struct effective_config *in_force)
 {
     examine_end(rows, watch->status);
     examine_reach(rows, watch);
@@ -439,7 +442,7 @@ static void examine_run(struct rows *rows, const struct watch *watch,
 }
 
 static void run(struct rows *rows, char **program, const char *shim,
-                const struct in_force *in_force)
+                const struct effective_config *in_force)
 {
     static struct watch watch;
     static struct program_libraries called;
@@ -465,7 +468,7 @@ static void run(struct rows *rows, char **program, const char *shim,
         examine_run(rows, &watch, &called, in_force);
 }
 
-void doctor_program(struct rows *rows, char **program, const struct in_force *in_force)
+void doctor_program(struct rows *rows, char **program, const struct effective_config *in_force)
 {
     struct elf_file file;
     char path[PATH_MAX], shim[PATH_MAX];

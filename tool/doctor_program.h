@@ -5,10 +5,10 @@
 #ifndef ACCEL_TOOL_DOCTOR_PROGRAM_H
 #define ACCEL_TOOL_DOCTOR_PROGRAM_H
 
-#include "in_force.h"
+#include "effective_config.h"
 #include "rows.h"
 
 /* Runs the program on the CPU, with its stdout on stderr, if it can be preloaded. */
-void doctor_program(struct rows *rows, char **program, const struct in_force *in_force);
+void doctor_program(struct rows *rows, char **program, const struct effective_config *in_force);
 
 #endif

@@ -44,11 +44,11 @@ static void examine_library(struct rows *rows)
                  "liblinear and nearest neighbours stay on the CPU");
 }
 
-static void examine_files(struct rows *rows, const struct in_force *in_force)
+static void examine_files(struct rows *rows, const struct effective_config *in_force)
 {
     bool any = false;
     for (int i = 0; i < in_force->files; i++) {
-        const struct in_force_file *file = &in_force->file[i];
+        const struct effective_config_file *file = &in_force->file[i];
         if (file->absent)
             continue;
         any = true;
@@ -76,9 +76,9 @@ static bool forbids(const struct accel_settings *settings, int i)
            (i == setting_named("ACCEL_CPU") && names_all(&settings->cpu_routines));
 }
 
-static void examine_setting(struct rows *rows, const struct in_force *in_force, int i)
+static void examine_setting(struct rows *rows, const struct effective_config *in_force, int i)
 {
-    const char *name = setting_table[i].name, *shown = in_force_shown(in_force, i),
+    const char *name = setting_table[i].name, *shown = effective_config_shown(in_force, i),
                *from = in_force->value[i].from;
     char fix[PATH_MAX + 100];
     snprintf(fix, sizeof fix, "take %s out of: %s", name, from);
@@ -90,7 +90,7 @@ static void examine_setting(struct rows *rows, const struct in_force *in_force, 
 }
 
 /* A row for each setting that is set, and where that is. */
-static void examine_settings(struct rows *rows, const struct in_force *in_force)
+static void examine_settings(struct rows *rows, const struct effective_config *in_force)
 {
     const struct accel_settings *settings = &in_force->settings;
     const char *line;
@@ -339,7 +339,7 @@ static struct gpu_device *examine_devices(struct rows *rows, const struct gpu_fi
     return device;
 }
 
-static void examine_gpu(struct rows *rows, const struct in_force *in_force)
+static void examine_gpu(struct rows *rows, const struct effective_config *in_force)
 {
     static struct gpu_findings found;
     const struct accel_settings *settings = &in_force->settings;
@@ -365,7 +365,7 @@ static void examine_gpu(struct rows *rows, const struct in_force *in_force)
     gpu_stop(device);
 }
 
-void machine_examine(struct rows *rows, const struct in_force *in_force)
+void machine_examine(struct rows *rows, const struct effective_config *in_force)
 {
     examine_library(rows);
     examine_files(rows, in_force);

@@ -5,9 +5,9 @@
 #ifndef ACCEL_TOOL_MACHINE_H
 #define ACCEL_TOOL_MACHINE_H
 
-#include "in_force.h"
+#include "effective_config.h"
 #include "rows.h"
 
-void machine_examine(struct rows *rows, const struct in_force *in_force);
+void machine_examine(struct rows *rows, const struct effective_config *in_force);
 
 #endif

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "in_force.h"
+#include "effective_config.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 
 static void take_value(void *context, const struct setting_found *found)
 {
-    struct in_force *in_force = context;
-    struct in_force_value *value = &in_force->value[setting_named(found->name)];
+    struct effective_config *in_force = context;
+    struct effective_config_value *value = &in_force->value[setting_named(found->name)];
     value->text = strdup(found->value);
     value->understood = found->understood;
     if (found->file)
@@ -23,8 +23,8 @@ static void take_value(void *context, const struct setting_found *found)
 
 static void take_file(void *context, const char *path, const char *fault, int error)
 {
-    struct in_force *in_force = context;
-    struct in_force_file *file = &in_force->file[in_force->files];
+    struct effective_config *in_force = context;
+    struct effective_config_file *file = &in_force->file[in_force->files];
     if (in_force->files == sizeof in_force->file / sizeof *in_force->file)
         return;
     in_force->files++;
@@ -34,23 +34,23 @@ static void take_file(void *context, const char *path, const char *fault, int er
     file->absent = fault && (error == ENOENT || error == ENOTDIR);
 }
 
-void in_force_read(struct in_force *in_force)
+void effective_config_read(struct effective_config *in_force)
 {
-    *in_force = (struct in_force){.files = 0};
+    *in_force = (struct effective_config){.files = 0};
     settings_read_whole(&in_force->settings,
                         &(struct settings_watch){take_value, take_file, in_force});
     settings_check_routines(&in_force->settings, accel_routines, accel_routine_count);
 }
 
-void in_force_free(struct in_force *in_force)
+void effective_config_free(struct effective_config *in_force)
 {
     for (int i = 0; i < SETTINGS; i++)
         free(in_force->value[i].text);
 }
 
-const char *in_force_shown(const struct in_force *in_force, int i)
+const char *effective_config_shown(const struct effective_config *in_force, int i)
 {
-    const struct in_force_value *value = &in_force->value[i];
+    const struct effective_config_value *value = &in_force->value[i];
     struct accel_ranks ranks;
     if (value->text && *value->text && value->understood)
         return value->text;

@@ -10,29 +10,29 @@
 
 #include "dispatch/settings/setting.h"
 
-struct in_force_value {
+struct effective_config_value {
     char *text;               /* as it was found; NULL: the setting is set nowhere */
     bool understood;          /* false: the default counts */
     char from[PATH_MAX + 20]; /* "environment", "FILE:LINE" */
 };
 
-struct in_force_file {
+struct effective_config_file {
     char path[PATH_MAX], fault[200]; /* fault: why it does not count; empty: it is read */
     bool absent;
 };
 
-struct in_force {
+struct effective_config {
     struct accel_settings settings;
-    struct in_force_value value[SETTINGS]; /* as in setting_table */
-    struct in_force_file file[3];
+    struct effective_config_value value[SETTINGS]; /* as in setting_table */
+    struct effective_config_file file[3];
     int files;
 };
 
 /* Reads them; the complaints wait then (dispatch/settings/complaints.h). Not thread-safe. */
-void in_force_read(struct in_force *in_force);
-void in_force_free(struct in_force *in_force);
+void effective_config_read(struct effective_config *in_force);
+void effective_config_free(struct effective_config *in_force);
 
 /* Returns what counts of a setting, for people: the value that was found, or the default. */
-const char *in_force_shown(const struct in_force *in_force, int i);
+const char *effective_config_shown(const struct effective_config *in_force, int i);
 
 #endif
