@@ -21,13 +21,13 @@ static const char *origin(const struct effective_config_value *value)
                                 : "";
 }
 
-static void print_setting(const struct effective_config *in_force, int i)
+static void print_setting(const struct effective_config *config, int i)
 {
-    const struct effective_config_value *value = &in_force->value[i];
+    const struct effective_config_value *value = &config->value[i];
     char shown[1000];
     if (setting_table[i].scope == INTERNAL && !value->text)
         return;
-    snprintf(shown, sizeof shown, "%s", effective_config_shown(in_force, i));
+    snprintf(shown, sizeof shown, "%s", effective_config_shown(config, i));
     printf("%-19s  %-28s  %s%s\n", setting_table[i].name,
            terminal_plain(shown), /* a damaged file may have control characters */
            origin(value), value->from);
@@ -43,21 +43,21 @@ static void print_file(const struct effective_config_file *file)
 
 static int config(const struct command *command, int argc, char **argv)
 {
-    struct effective_config in_force;
+    struct effective_config config;
     options_read(command, argc, argv, NULL);
-    effective_config_read(&in_force);
-    const bool wrong = complaints_wait(), missed = in_use_is_missed(&in_force.settings);
+    effective_config_read(&config);
+    const bool wrong = complaints_wait(), missed = in_use_is_missed(&config.settings);
     for (int i = 0; i < SETTINGS; i++)
-        print_setting(&in_force, i);
+        print_setting(&config, i);
     putchar('\n');
-    for (int i = 0; i < in_force.files; i++)
-        print_file(&in_force.file[i]);
-    effective_config_free(&in_force);
+    for (int i = 0; i < config.files; i++)
+        print_file(&config.file[i]);
+    effective_config_free(&config);
     if ((errno = stream_flush(stdout)))
         return complain(2, "accel config: the list cannot be written: %s\n", strerror(errno));
     complaints_say();
     if (missed)
-        in_use_say_missed(&in_force.settings);
+        in_use_say_missed(&config.settings);
     return wrong || missed;
 }
 

@@ -15,17 +15,17 @@ static const struct option_row option_rows[] = {
 static int doctor(const struct command *command, int argc, char **argv)
 {
     bool json = false;
-    struct effective_config in_force;
+    struct effective_config config;
     struct rows rows = {.count = 0};
     char **const program = options_read(command, argc, argv, &json).word;
-    effective_config_read(&in_force);
-    machine_examine(&rows, &in_force);
+    effective_config_read(&config);
+    machine_examine(&rows, &config);
     if (program)
-        doctor_program(&rows, program, &in_force);
+        doctor_program(&rows, program, &config);
     const bool good = rows_lack(&rows, ROW_FAIL);
     const int error = json ? rows_print_json(&rows) : rows_print(&rows);
     rows_free(&rows);
-    effective_config_free(&in_force);
+    effective_config_free(&config);
     if (error)
         return complain(2, "accel doctor: the rows cannot be written: %s\n", strerror(error));
     return good ? 0 : 1;

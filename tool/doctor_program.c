@@ -217,26 +217,26 @@ static void examine_reach(struct rows *rows, const struct watch *watch)
         examine_one(rows, watch, &watch->program[i]);
 }
 
-static bool is_excluded(const struct effective_config *in_force, const char *path)
+static bool is_excluded(const struct effective_config *config, const char *path)
 {
-    return setting_excludes(effective_config_shown(in_force, setting_named("ACCEL_EXCLUDE")),
+    return setting_excludes(effective_config_shown(config, setting_named("ACCEL_EXCLUDE")),
                             base_name(path));
 }
 
 /* A shell or a launcher that is left alone is worth a word only if it has a BLAS itself. */
 static void examine_excluded(struct rows *rows, const struct watch *watch,
                              const struct program_libraries *called,
-                             const struct effective_config *in_force)
+                             const struct effective_config *config)
 {
     for (int i = 0; i < watch->programs; i++) {
         const struct watch_program *program = &watch->program[i];
-        if (program->reached && is_excluded(in_force, program->path) &&
+        if (program->reached && is_excluded(config, program->path) &&
             (!setting_excludes("default", base_name(program->path)) ||
              has_blas(watch, program->path)))
             rows_add(rows, called->count > 0 ? ROW_WARN : ROW_FAIL, "preload",
                      "set ACCEL_EXCLUDE to a list that does not name it",
                      "ACCEL_EXCLUDE=%s names %s: its calls are left alone",
-                     effective_config_shown(in_force, setting_named("ACCEL_EXCLUDE")),
+                     effective_config_shown(config, setting_named("ACCEL_EXCLUDE")),
                      base_name(program->path));
     }
 }
@@ -335,7 +335,7 @@ struct blas_calls {
 
 static const char *blas_fix(const struct watch_library *library, const struct blas_calls *calls,
                             const struct program_libraries *called,
-                            const struct effective_config *in_force)
+                            const struct effective_config *config)
 {
     if (*library->past)
         return "such a library is opened with RTLD_DEEPBIND, or by dlmopen: let the program open "
@@ -346,19 +346,19 @@ static const char *blas_fix(const struct watch_library *library, const struct bl
         return "its calls stay on the CPU (docs/limits.md)";
     if (called->count > 0)
         return "";
-    if (is_excluded(in_force, library->by))
+    if (is_excluded(config, library->by))
         return "see ACCEL_EXCLUDE above";
     return "see whether it is opened with RTLD_DEEPBIND, or calls itself alone";
 }
 
 static void examine_blas(struct rows *rows, const struct watch_library *library,
                          const struct program_libraries *called,
-                         const struct effective_config *in_force)
+                         const struct effective_config *config)
 {
     static const char ways[][80] = {"opened with dlopen", "linked"};
     const struct blas_calls calls = {calls_of(called, library->path),
                                      find_in(called->passed, called->passed_on, library->path)};
-    const char *const fix = blas_fix(library, &calls, called, in_force);
+    const char *const fix = blas_fix(library, &calls, called, config);
     char bits[40] = "integers of unknown width", what[200], past[PATH_MAX + 40] = "";
     /* A library may have both widths, under names of two kinds: as it was called, it had one. */
     const int width = calls.taken && calls.taken->width ? calls.taken->width
@@ -422,13 +422,13 @@ static void examine_end(struct rows *rows, int status)
 
 static void examine_run(struct rows *rows, const struct watch *watch,
                         const struct program_libraries *called,
-                        const struct effective_config *in_force)
+                        const struct effective_config *config)
 {
     examine_end(rows, watch->status);
     examine_reach(rows, watch);
-    examine_excluded(rows, watch, called, in_force);
+    examine_excluded(rows, watch, called, config);
     for (int i = 0; i < watch->blases; i++)
-        examine_blas(rows, &watch->blas[i], called, in_force);
+        examine_blas(rows, &watch->blas[i], called, config);
     examine_others(rows, watch, called);
     if (called->count == 0)
         rows_add(rows, ROW_FAIL, "calls",
@@ -442,7 +442,7 @@ static void examine_run(struct rows *rows, const struct watch *watch,
 }
 
 static void run(struct rows *rows, char **program, const char *shim,
-                const struct effective_config *in_force)
+                const struct effective_config *config)
 {
     static struct watch watch;
     static struct program_libraries called;
@@ -465,13 +465,13 @@ static void run(struct rows *rows, char **program, const char *shim,
         rows_add(rows, ROW_WARN, "program", "", "the file of its calls cannot be read: %s",
                  strerror(unread));
     else
-        examine_run(rows, &watch, &called, in_force);
+        examine_run(rows, &watch, &called, config);
 }
 
-void doctor_program(struct rows *rows, char **program, const struct effective_config *in_force)
+void doctor_program(struct rows *rows, char **program, const struct effective_config *config)
 {
     struct elf_file file;
     char path[PATH_MAX], shim[PATH_MAX];
     if (examine_file(rows, program[0], &file, path) && !preload_find(shim, NULL))
-        run(rows, program, shim, in_force);
+        run(rows, program, shim, config);
 }

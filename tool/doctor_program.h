@@ -9,6 +9,6 @@
 #include "rows.h"
 
 /* Runs the program on the CPU, with its stdout on stderr, if it can be preloaded. */
-void doctor_program(struct rows *rows, char **program, const struct effective_config *in_force);
+void doctor_program(struct rows *rows, char **program, const struct effective_config *config);
 
 #endif

@@ -29,10 +29,10 @@ struct effective_config {
 };
 
 /* Reads them; the complaints wait then (dispatch/settings/complaints.h). Not thread-safe. */
-void effective_config_read(struct effective_config *in_force);
-void effective_config_free(struct effective_config *in_force);
+void effective_config_read(struct effective_config *config);
+void effective_config_free(struct effective_config *config);
 
 /* Returns what counts of a setting, for people: the value that was found, or the default. */
-const char *effective_config_shown(const struct effective_config *in_force, int i);
+const char *effective_config_shown(const struct effective_config *config, int i);
 
 #endif

@@ -44,11 +44,11 @@ static void examine_library(struct rows *rows)
                  "liblinear and nearest neighbours stay on the CPU");
 }
 
-static void examine_files(struct rows *rows, const struct effective_config *in_force)
+static void examine_files(struct rows *rows, const struct effective_config *config)
 {
     bool any = false;
-    for (int i = 0; i < in_force->files; i++) {
-        const struct effective_config_file *file = &in_force->file[i];
+    for (int i = 0; i < config->files; i++) {
+        const struct effective_config_file *file = &config->file[i];
         if (file->absent)
             continue;
         any = true;
@@ -76,13 +76,13 @@ static bool forbids(const struct accel_settings *settings, int i)
            (i == setting_named("ACCEL_CPU") && names_all(&settings->cpu_routines));
 }
 
-static void examine_setting(struct rows *rows, const struct effective_config *in_force, int i)
+static void examine_setting(struct rows *rows, const struct effective_config *config, int i)
 {
-    const char *name = setting_table[i].name, *shown = effective_config_shown(in_force, i),
-               *from = in_force->value[i].from;
+    const char *name = setting_table[i].name, *shown = effective_config_shown(config, i),
+               *from = config->value[i].from;
     char fix[PATH_MAX + 100];
     snprintf(fix, sizeof fix, "take %s out of: %s", name, from);
-    if (forbids(&in_force->settings, i))
+    if (forbids(&config->settings, i))
         rows_add(rows, ROW_FAIL, "settings", fix, "%s=%s: no call goes to a GPU%s", name, shown,
                  i == setting_named("ACCEL_CPU") ? ", except with operands in device memory" : "");
     else
@@ -90,9 +90,9 @@ static void examine_setting(struct rows *rows, const struct effective_config *in
 }
 
 /* A row for each setting that is set, and where that is. */
-static void examine_settings(struct rows *rows, const struct effective_config *in_force)
+static void examine_settings(struct rows *rows, const struct effective_config *config)
 {
-    const struct accel_settings *settings = &in_force->settings;
+    const struct accel_settings *settings = &config->settings;
     const char *line;
     bool any = complaints_line(0);
     for (int i = 0; (line = complaints_line(i)); i++)
@@ -102,9 +102,9 @@ static void examine_settings(struct rows *rows, const struct effective_config *i
         rows_add(rows, ROW_FAIL, "settings", "mend the settings above",
                  "a program ends at its first call of BLAS");
     for (int i = 0; i < SETTINGS; i++)
-        if (in_force->value[i].text && in_force->value[i].understood) {
+        if (config->value[i].text && config->value[i].understood) {
             any = true;
-            examine_setting(rows, in_force, i);
+            examine_setting(rows, config, i);
         }
     if (!any)
         rows_add(rows, ROW_OK, "settings", "", "none is set; `accel config` prints the defaults");
@@ -339,10 +339,10 @@ static struct gpu_device *examine_devices(struct rows *rows, const struct gpu_fi
     return device;
 }
 
-static void examine_gpu(struct rows *rows, const struct effective_config *in_force)
+static void examine_gpu(struct rows *rows, const struct effective_config *effective)
 {
     static struct gpu_findings found;
-    const struct accel_settings *settings = &in_force->settings;
+    const struct accel_settings *settings = &effective->settings;
     const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
     struct accel_ranks ranks;
     ranks_read(&ranks);
@@ -365,11 +365,11 @@ static void examine_gpu(struct rows *rows, const struct effective_config *in_for
     gpu_stop(device);
 }
 
-void machine_examine(struct rows *rows, const struct effective_config *in_force)
+void machine_examine(struct rows *rows, const struct effective_config *config)
 {
     examine_library(rows);
-    examine_files(rows, in_force);
-    examine_settings(rows, in_force);
-    examine_gpu(rows, in_force);
+    examine_files(rows, config);
+    examine_settings(rows, config);
+    examine_gpu(rows, config);
     examine_tracking(rows);
 }

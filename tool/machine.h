@@ -8,6 +8,6 @@
 #include "effective_config.h"
 #include "rows.h"
 
-void machine_examine(struct rows *rows, const struct effective_config *in_force);
+void machine_examine(struct rows *rows, const struct effective_config *config);
 
 #endif

@@ -57,7 +57,7 @@ struct prefetch prefetch_begin(const struct cached_operand *r)
     struct prefetch prefetch = {.proves = r->watch != 0};
     if (prefetch.proves)
         dirty_tracking_prove(&r->part, &prefetch.proof);
-    return bringing;
+    return prefetch;
 }
 
 void prefetch_end(struct prefetch *prefetch, struct cached_operand *r)

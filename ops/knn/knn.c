@@ -69,7 +69,7 @@ static double flops(const struct accel_call *call)
 }
 
 /* A step on the device is a microsecond of the program's thread, which scans the distances with the
- * crew. */
+ * copy pool. */
 static struct accel_effort effort(const struct accel_call *call, bool device)
 {
     const double scan_us = 0.001, waits_us = 40;

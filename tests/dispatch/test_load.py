@@ -244,7 +244,7 @@ def test_a_small_device_blas_goes_through_in_blocks_a_solution_by_lapack_in_pane
 # ---- Many callers ----
 
 
-@pytest.mark.parametrize("kind", ["gang", "threads"])
+@pytest.mark.parametrize("kind", ["team", "threads"])
 def test_each_calls_estimate_counts_the_callers(kind, calibrated):
     """Four for each core."""
     cores = len(os.sched_getaffinity(0))

@@ -102,7 +102,7 @@ def test_first_the_cpu_some_calls_later_the_gpu(env):
 
 def test_calls_that_are_made_side_by_side_teach_too_where_the_library_has_one_thread(env):
     """Calls of several threads, as an OpenMP program makes them: none of them is ever alone."""
-    assert max(estimates(run("gang:3:500:3", env={**env, **SLOW, **NEVER, "OMP_NUM_THREADS": "3"}))) > 150
+    assert max(estimates(run("team:3:500:3", env={**env, **SLOW, **NEVER, "OMP_NUM_THREADS": "3"}))) > 150
 
 
 def test_the_same_in_json(env):

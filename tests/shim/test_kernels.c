@@ -149,7 +149,7 @@ static void test_functions_of_threads(void **state)
         {"omp_get_num_threads", "omp_set_num_threads", false},
     };
     const size_t last =
-        sizeof rows / sizeof *rows - 1; /* it tells of a gang, not of the next one */
+        sizeof rows / sizeof *rows - 1; /* it tells of a team, not of the next one */
     (void)state;
     memset(&library, 0, sizeof library);
     assert_false(__real_accel_provider_names_threads(NULL));

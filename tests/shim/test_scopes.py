@@ -174,8 +174,8 @@ def test_instructions_of_a_dlclose_of_a_plug_in_that_calls_blas_beside_a_blas(re
 
 @counts_instructions
 def test_what_a_library_that_a_plug_in_has_brought_in_is_bound_to_is_asked_once():
-    prefetch = f"_ctypes.dlopen('{TESTS}/libbringing_mixed.so', 2)"
-    once, often = (instructions_of("accel_objects_uses_of", closes, prefetch) for closes in (1, CLOSES))
+    bringing = f"_ctypes.dlopen('{TESTS}/libbringing_mixed.so', 2)"
+    once, often = (instructions_of("accel_objects_uses_of", closes, bringing) for closes in (1, CLOSES))
     assert 0 < once
     assert once == often
 

@@ -32,7 +32,7 @@ struct result {
     /* Its elements, packed, in memory of our own on the host; NULL: not yet, or never */
     void *staged;
     int64_t copied; /* bytes that have come down */
-    struct result_capture staying;
+    struct result_capture capture;
 };
 
 /* A copy of an input that is to stay on the device. */
