@@ -12,8 +12,7 @@
 /* ---- Device memory ---- */
 
 struct executor_memory {
-    /* Plans the call for so many bytes. Returns false if there is no plan for them, nor for less.
-     */
+    /* Plans the call for so many bytes. Returns false if they, and fewer, have no plan. */
     bool (*plan)(void *context, int64_t bytes);
     /* Takes the plan's memory. first: at the first attempt, it looks for cached inputs. */
     enum gpu_status (*take)(void *context, bool first);

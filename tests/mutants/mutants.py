@@ -12,6 +12,7 @@ import sys
 from collections import namedtuple
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lib import parts
 
 HERE = Path(__file__).resolve().parent
