@@ -15,7 +15,7 @@
 /* An operation, in five groups of properties and functions, which operations share where they are
  * equal. */
 struct accel_op {
-    const struct accel_traits *traits;   /* never NULL */
+    struct accel_traits traits;          /* in place: a pointer is a relocation at each start */
     const struct accel_cost *cost;       /* never NULL */
     const struct accel_rules *rules;     /* NULL: no rules beyond the routine's row */
     const struct accel_gpu *gpu;         /* NULL: the GPU does not compute it */
@@ -40,7 +40,7 @@ static inline const struct accel_gpu *accel_gpu_of(const struct accel_op *op)
  * asks for: none if inputs are narrower than the routine's type. */
 static inline enum gpu_products accel_product_kind(const struct accel_call *call)
 {
-    return call->span[0].dtype == call->routine->dtype ? call->op->traits->products
+    return call->span[0].dtype == call->routine->dtype ? call->op->traits.products
                                                        : GPU_NO_PRODUCTS;
 }
 

@@ -12,7 +12,7 @@ int64_t accel_call_size(const struct accel_call *call, int which)
 
 const int64_t *accel_sizes(const struct accel_call *call)
 {
-    return call->op->foreign ? call->op->cost->sizes(call) : call->blas.size;
+    return call->op->cost->sizes ? call->op->cost->sizes(call) : call->blas.size;
 }
 
 bool accel_has_size(const struct accel_routine *routine, enum accel_size size)
@@ -94,7 +94,7 @@ struct accel_call accel_placed_call(const struct accel_call *call, unsigned oper
 void shape_operands(struct accel_call *call)
 {
     const struct accel_routine *routine = call->routine;
-    const int triangles = call->op->traits->triangles;
+    const int triangles = call->op->traits.triangles;
     for (int i = 0; i < routine->args; i++) {
         const struct accel_arg *arg = &routine->arg[i];
         if (!is_operand(arg))
@@ -145,7 +145,7 @@ struct accel_call shape_part(const struct accel_call *call, int64_t row, int64_t
 
 double shape_steps(const struct accel_call *call)
 {
-    const int sizes = call->op->traits->group == ACCEL_LAPACK ? ACCEL_k : ACCEL_DIMENSIONS;
+    const int sizes = call->op->traits.group == ACCEL_LAPACK ? ACCEL_k : ACCEL_DIMENSIONS;
     const int64_t *size = accel_sizes(call);
     int64_t least = 0;
     for (int i = 0; i < sizes; i++)

@@ -118,7 +118,7 @@ static value scalar(const struct accel_call *call, enum accel_scalar which)
 
 static bool is_hermitian(const struct equation_source *from)
 {
-    return from->call->op->traits->hermitian;
+    return from->call->op->traits.hermitian;
 }
 
 static enum structure symmetric(const struct equation_source *from)
@@ -264,7 +264,7 @@ static void rank_1(struct equation *e, const struct equation_source *from, bool 
 
 void equation_ger(struct equation *e, const struct equation_source *from)
 {
-    rank_1(e, from, from->call->op->traits->conjugates, false, ACCEL_y);
+    rank_1(e, from, from->call->op->traits.conjugates, false, ACCEL_y);
 }
 
 void equation_syr(struct equation *e, const struct equation_source *from)

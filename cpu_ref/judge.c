@@ -242,7 +242,7 @@ static double product_ratio(const struct equation *e)
 double cpu_ref_ratio(const struct accel_call *call, enum accel_layout layout, const void *before)
 {
     double worst = 0;
-    int64_t products = call->op->traits->group == ACCEL_BATCH ? call->batch : 1;
+    int64_t products = call->op->traits.group == ACCEL_BATCH ? call->batch : 1;
     for (int64_t i = 0; i < products; i++) {
         struct equation e = equation_of(call, layout, before, i);
         double ratio = product_ratio(&e);

@@ -326,7 +326,7 @@ static double judge_products(const struct accel_call *call, const void *before, 
                              double input_error)
 {
     struct blas_test test = {.dtype = call->routine->dtype, .input_error = input_error};
-    const bool batch = call->op->traits->group == ACCEL_BATCH;
+    const bool batch = call->op->traits.group == ACCEL_BATCH;
     double worst = 0;
     int64_t longest = accel_max(accel_max(call->blas.size[ACCEL_m], call->blas.size[ACCEL_n]),
                                 call->blas.size[ACCEL_k]);
@@ -398,7 +398,7 @@ double cpu_ref_verify(const struct accel_call *call, const void *const before[AC
     if (!accel_rules_of(op)->equation)
         return cpu_ref_verify_lapack(call, before, seed);
     const void *old = before[equation_output(call->routine)];
-    if (op->traits->group == ACCEL_LEVEL_2)
+    if (op->traits.group == ACCEL_LEVEL_2)
         return judge_all(call, old, seed);
     return judge_products(call, old, seed, input_error);
 }

@@ -39,7 +39,7 @@ static struct view read_part(const struct test *t, enum accel_matrix which)
                           : call->span[which].triangle;
     const bool least_squares =
         accel_has_size(call->routine, ACCEL_m) && accel_has_size(call->routine, ACCEL_nrhs);
-    if (which == ACCEL_a && call->op->traits->reflectors)
+    if (which == ACCEL_a && call->op->traits.reflectors)
         return view_shaped(view_part(&x, 0, x.rows, 0, call->blas.size[ACCEL_k]), UNIT_TRIANGULAR,
                            'L');
     if (which == ACCEL_b && least_squares)

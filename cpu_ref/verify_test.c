@@ -20,7 +20,7 @@ struct view test_input(const struct test *t, enum accel_matrix which)
 
 struct view test_mirrored(const struct test *t, struct view x)
 {
-    bool hermitian = t->call->op->traits->hermitian && accel_is_complex(x.dtype);
+    bool hermitian = t->call->op->traits.hermitian && accel_is_complex(x.dtype);
     return view_shaped(x, hermitian ? HERMITIAN : SYMMETRIC, t->call->blas.flag[ACCEL_uplo]);
 }
 

@@ -40,7 +40,7 @@ bool guide_lacks_memory(const char *message);
 
 /* An operation of a guided library; `...`: more members of its struct accel_foreign. */
 #define GUIDED(library, accepts_provider, guided_by, ...)                                          \
-    .traits = &accel_foreign_traits, .cost = &guide_cost,                                          \
+    .traits = {.group = ACCEL_NO_BLAS}, .cost = &guide_cost,                                       \
     OP_FOREIGN(.ml = (library), .accepts = (accepts_provider), .parse = guide_parse,               \
                .describe = guide_describe, .guide = (guided_by), __VA_ARGS__)
 

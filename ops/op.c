@@ -8,8 +8,6 @@ const struct accel_op *const accel_ops[] = {
 #undef OP
 };
 
-const struct accel_traits accel_foreign_traits = {.group = ACCEL_NO_BLAS};
-
 void accel_describe(const struct accel_call *call, const struct accel_fields *fields)
 {
     const struct accel_foreign *foreign = accel_op_of(call->routine)->foreign;

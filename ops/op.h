@@ -17,14 +17,11 @@
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
-#define OP_TRAITS(...)  OP_OWN(traits, __VA_ARGS__)
+#define OP_TRAITS(...)  .traits = {__VA_ARGS__}
 #define OP_COST(...)    OP_OWN(cost, __VA_ARGS__)
 #define OP_RULES(...)   OP_OWN(rules, __VA_ARGS__)
 #define OP_GPU(...)     OP_OWN(gpu, __VA_ARGS__)
 #define OP_FOREIGN(...) OP_OWN(foreign, __VA_ARGS__)
-
-/* Of every operation of another library. */
-extern const struct accel_traits accel_foreign_traits;
 
 /* Returns a call's real floating-point operations, 8 for a complex multiply-add, 2 for a real one:
  * by the formula of its row (ops/names.c), which those of other libraries do not have. */
@@ -59,7 +56,7 @@ const struct accel_routine *accel_sample_of(enum accel_sample sample, enum accel
 
 static inline bool accel_is_lapack(const struct accel_routine *routine)
 {
-    return accel_op_of(routine)->traits->group == ACCEL_LAPACK;
+    return accel_op_of(routine)->traits.group == ACCEL_LAPACK;
 }
 
 /* Returns whether the routine is of BLAS or LAPACK: the table has its arguments. */
@@ -70,12 +67,12 @@ static inline bool accel_is_blas(const struct accel_routine *routine)
 
 static inline bool accel_is_level2(const struct accel_routine *routine)
 {
-    return accel_op_of(routine)->traits->group == ACCEL_LEVEL_2;
+    return accel_op_of(routine)->traits.group == ACCEL_LEVEL_2;
 }
 
 static inline bool accel_is_batch(const struct accel_routine *routine)
 {
-    return accel_op_of(routine)->traits->group == ACCEL_BATCH;
+    return accel_op_of(routine)->traits.group == ACCEL_BATCH;
 }
 
 /* Returns whether the call is one of several parts of a caller's call. */
@@ -86,12 +83,12 @@ static inline bool accel_is_part(const struct accel_call *call)
 
 static inline bool accel_only_moves(const struct accel_routine *routine)
 {
-    return accel_op_of(routine)->traits->moves;
+    return accel_op_of(routine)->traits.moves;
 }
 
 static inline bool accel_is_hermitian(const struct accel_routine *routine)
 {
-    return accel_op_of(routine)->traits->hermitian;
+    return accel_op_of(routine)->traits.hermitian;
 }
 
 /* Returns whether the device's solver library computes it. */
@@ -104,7 +101,7 @@ static inline bool accel_uses_solver(const struct accel_routine *routine)
  * name, which is decided; this call is the original's. */
 static inline bool accel_is_rows_of_lapack(const struct accel_call *call)
 {
-    return call->blas.layout == ACCEL_ROW_MAJOR && call->op->traits->group == ACCEL_LAPACK;
+    return call->blas.layout == ACCEL_ROW_MAJOR && call->op->traits.group == ACCEL_LAPACK;
 }
 
 #endif

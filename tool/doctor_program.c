@@ -151,11 +151,11 @@ static int list(const struct watch *watch, bool reached, struct string_buffer *n
         if (program->reached != reached)
             continue;
         processes += program->processes;
-        string_buffer_string(names, names->length ? ", " : "");
-        string_buffer_string(names, base_name(program->path));
+        string_buffer_add_string(names, names->length ? ", " : "");
+        string_buffer_add_string(names, base_name(program->path));
         if (program->processes > 1)
             snprintf(count, sizeof count, " (%d)", program->processes);
-        string_buffer_string(names, count);
+        string_buffer_add_string(names, count);
     }
     return processes;
 }

@@ -24,7 +24,7 @@ static bool next(struct walk *walk, char name[CALIBRATION_KEY_BYTES])
     if (walk->measured && calibration_next_gpu(&walk->rest, name, &section))
         return true;
     walk->measured = false;
-    if (!walk->known->name)
+    if (!walk->known->name[0])
         return false;
     snprintf(name, CALIBRATION_KEY_BYTES, "%s", walk->known++->name);
     return true;

@@ -20,7 +20,7 @@ void string_buffer_add(struct string_buffer *grown, const char *bytes, size_t le
     grown->text[grown->length] = 0;
 }
 
-void string_buffer_string(struct string_buffer *grown, const char *string)
+void string_buffer_add_string(struct string_buffer *grown, const char *string)
 {
     string_buffer_add(grown, string, strlen(string));
 }

@@ -443,13 +443,13 @@ void calibration_put_curve(struct string_buffer *body, const struct accel_routin
                            const struct model_curve *curve)
 {
     const size_t before = body->length;
-    string_buffer_string(body, routine->name);
+    string_buffer_add_string(body, routine->name);
     const size_t empty = body->length;
     for (int i = 0; has_lines(routine) && i < curve->points; i++)
         if (curve->point[i].place[ACCEL_DIMENSIONS] == 0)
             put_point(body, routine, curve, &curve->point[i]);
     if (body->length > empty) {
-        string_buffer_string(body, "\n");
+        string_buffer_add_string(body, "\n");
     } else if (body->text) {
         body->length = before;
         body->text[before] = 0;
@@ -464,6 +464,6 @@ void calibration_put_measured(struct string_buffer *body, const struct calibrati
         if (calibration_begins(&line, calibration_when) || calibration_begins(&line, svd_prefix) ||
             calibration_begins(&line, pace_prefix) || calibration_begins(&line, short_prefix)) {
             string_buffer_add(body, line.at, line.length);
-            string_buffer_string(body, "\n");
+            string_buffer_add_string(body, "\n");
         }
 }

@@ -234,7 +234,7 @@ static void keep_others(struct string_buffer *g, const struct change *change)
             kept = !is_replaced(&line, change);
         if (kept) {
             string_buffer_add(g, line.at, line.length);
-            string_buffer_string(g, "\n");
+            string_buffer_add_string(g, "\n");
         }
     }
 }
@@ -242,22 +242,22 @@ static void keep_others(struct string_buffer *g, const struct change *change)
 static void compose(struct string_buffer *g, const struct change *change)
 {
     char digits[CHECKSUM_DIGITS];
-    string_buffer_string(g, version_line);
+    string_buffer_add_string(g, version_line);
     if (change->old->text)
         keep_others(g, change);
     for (int i = 0; i < change->count; i++) {
         if (!replaces(change, i))
             continue;
-        string_buffer_string(g, change->keys[i]);
-        string_buffer_string(g, "\n");
-        string_buffer_string(g, change->bodies[i]);
+        string_buffer_add_string(g, change->keys[i]);
+        string_buffer_add_string(g, "\n");
+        string_buffer_add_string(g, change->bodies[i]);
     }
     if (g->failed)
         return;
     put_checksum(digits, g->text, g->length);
-    string_buffer_string(g, checksum_name);
+    string_buffer_add_string(g, checksum_name);
     string_buffer_add(g, digits, sizeof digits);
-    string_buffer_string(g, "\n");
+    string_buffer_add_string(g, "\n");
 }
 
 static int open_draft(char aside[PATH_MAX], const char *path)

@@ -51,7 +51,7 @@ const struct known_gpu known_gpus[] = {
     {"GB10", {31, 0.484}, {0, 0, 0}, 273, 128, 15, 15, 273, true},
     {"Thor", {8.06, 0.126}, {0, 0, 0}, 273, 128, 15, 15, 273, true},
     {"Orin", {5.32, 0.0831}, {0, 0, 0}, 204.8, 64, 15, 15, 0, true},
-    {NULL, {0, 0}, {0, 0, 0}, 0, 0, 0, 0, 0, false},
+    {"", {0, 0}, {0, 0, 0}, 0, 0, 0, 0, 0, false},
 };
 
 /* Letters and digits; "A100-SXM4-40GB" is three words. */
@@ -104,7 +104,7 @@ const struct known_gpu *known_gpu_find(const char *name)
 {
     const struct known_gpu *best = NULL;
     int most = 0;
-    for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++) {
+    for (const struct known_gpu *gpu = known_gpus; gpu->name[0]; gpu++) {
         int words = words_in(gpu->name, name);
         if (words > most) {
             most = words;

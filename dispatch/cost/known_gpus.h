@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 struct known_gpu {
-    const char *name; /* CUDA's, without "NVIDIA", "Tesla", "GeForce" */
+    char name[24]; /* CUDA's, without "NVIDIA", "Tesla", "GeForce" */
     /* Peak of matrix products, 10^12 a second: [0] single, [1] double precision */
     double tflops[2];
     /* The same in integers of 8 bits, in TF32, in bfloat16; 0: unknown, or too slow to gain */
@@ -38,7 +38,7 @@ const char *known_gpu_fault(const char *name);
  * 1g.18gb"); without one, the card's. */
 struct known_gpu known_gpu_slice(const struct known_gpu *card, const char *name);
 
-/* The list ends with a name of NULL. */
+/* The list ends with an empty name. */
 extern const struct known_gpu known_gpus[];
 
 #endif

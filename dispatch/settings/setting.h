@@ -28,12 +28,13 @@ struct setting;
 typedef enum outcome setting_reader(struct reading *reading, const struct setting *setting,
                                     const char *value);
 
+/* Short texts are in place: a pointer is a relocation at each start. */
 struct setting {
-    const char *name;
+    char name[24];
     /* For complaints. Of a choice: its words, separated by commas; words for the same by bars. */
     const char *allowed;
     /* What counts where nothing is set, for people; empty: nothing. */
-    const char *usual;
+    char usual[48];
     setting_reader *read;
     size_t field; /* of struct accel_settings */
     enum scope scope;

@@ -333,7 +333,7 @@ static bool set_precision(unsigned char precision[ACCEL_ROUTINES_MOST], const ch
         const bool named = length == strlen(one->name) && begins_with(routine, one->name, length);
         if (!accel_is_blas(one) || !gpu_precision_suits(asked, accel_is_double(one->dtype)) ||
             (length > 0 &&
-             (!named || !gpu_precision_exists(asked, accel_op_of(one)->traits->products))))
+             (!named || !gpu_precision_exists(asked, accel_op_of(one)->traits.products))))
             continue;
         precision[i] = (unsigned char)asked;
         any = true;

@@ -69,13 +69,13 @@ static char triangle_of(const struct accel_call *call, const struct accel_span *
 {
     const char uplo = call->blas.flag[ACCEL_uplo];
     const bool reads_triangle =
-        x == &call->span[ACCEL_a] && x->rows == x->cols && call->op->traits->triangles == 0;
+        x == &call->span[ACCEL_a] && x->rows == x->cols && call->op->traits.triangles == 0;
     return reads_triangle && (uplo == 'L' || uplo == 'U') ? uplo : 0;
 }
 
 struct accel_span device_cache_part(const struct accel_call *call, const struct accel_span *x)
 {
-    const enum accel_op_group group = call->op->traits->group;
+    const enum accel_op_group group = call->op->traits.group;
     struct accel_span part = {.ptr = NULL};
     if (!x->ptr || x->inc != 0 || x->place != ACCEL_HOST)
         return part;
@@ -128,7 +128,7 @@ static bool may_trust(const struct gpu_work *work)
     const struct accel_call *call = work->call;
     if (work->trust.given || work->trust.broken)
         return false;
-    if (call->op->traits->group != ACCEL_LEVEL_2)
+    if (call->op->traits.group != ACCEL_LEVEL_2)
         return work->trust.may;
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].ptr && call->span[i].access != ACCEL_READ &&
@@ -316,7 +316,7 @@ static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
 {
     bool may;
     struct admission_watch w = admission_watch(x, &may);
-    if (w.watch || !may || !work->host->tracks || !work->call->op->traits->moves)
+    if (w.watch || !may || !work->host->tracks || !work->call->op->traits.moves)
         return work->host->tracks ? w.watch : 0;
     w.watch = dirty_tracking_begin(x);
     if (w.watch)
@@ -346,7 +346,7 @@ struct cached_operand device_cache_look(struct gpu_work *work, const struct acce
     if (work->host->prefetches & 1u << (x - work->call->span))
         admission_bring(&r.part);
     else if (work->host->digests || device_cache_is_proved(work, part) ||
-             work->call->op->traits->moves)
+             work->call->op->traits.moves)
         how = admission_see(&r.part);
     else
         return r; /* no later call would find it */
@@ -388,7 +388,7 @@ static bool has_real_diagonal(const struct accel_span *x)
 static bool may_at(const struct accel_call *call, const struct accel_span *x,
                    const struct lane_rectangle *from)
 {
-    return (call->op->traits->group == ACCEL_LAPACK && !call->op->traits->moves) && x->inc == 0 &&
+    return (call->op->traits.group == ACCEL_LAPACK && !call->op->traits.moves) && x->inc == 0 &&
            x->place == ACCEL_HOST && (!from->hermitian || has_real_diagonal(x)) &&
            from->rows == x->rows && from->cols == x->cols &&
            (uintptr_t)x->ptr % accel_dtype_size(accel_real_dtype(x->dtype)) == 0 &&
@@ -428,8 +428,8 @@ struct cached_operand device_cache_look_at(struct gpu_work *work, const struct a
 /* Of Level 3 and LAPACK, a matrix in host memory. */
 static bool result_may(const struct accel_call *call, const struct accel_span *x)
 {
-    const enum accel_op_group group = call->op->traits->group;
-    return (group == ACCEL_LEVEL_3 || (group == ACCEL_LAPACK && !call->op->traits->moves)) &&
+    const enum accel_op_group group = call->op->traits.group;
+    return (group == ACCEL_LEVEL_3 || (group == ACCEL_LAPACK && !call->op->traits.moves)) &&
            x->inc == 0 && x->place == ACCEL_HOST && call->batch == 1 &&
            accel_bytes(x) >= GPU_STAYS_BYTES;
 }
@@ -440,8 +440,8 @@ void device_cache_forget(struct gpu_work *work, const struct accel_span *x)
     static const char triangles[] = {0, 'L', 'U'};
     struct accel_span all = *x;
     struct gpu_key old;
-    const bool is_batch = work->call->op->traits->group == ACCEL_BATCH;
-    if (!work->host->digests || work->call->op->traits->group == ACCEL_LAPACK || !all.ptr ||
+    const bool is_batch = work->call->op->traits.group == ACCEL_BATCH;
+    if (!work->host->digests || work->call->op->traits.group == ACCEL_LAPACK || !all.ptr ||
         all.place != ACCEL_HOST || (!is_batch && !result_may(work->call, x)) ||
         (is_batch && !scheduled_side_by_side(x, work->call->batch, &all)))
         return;
@@ -527,7 +527,7 @@ struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *cal
 {
     struct gpu_kept kept = {.operands = 0};
     for (int i = 0; i < ACCEL_SPANS; i++) {
-        if (call->op->traits->group == ACCEL_LAPACK && !call->op->traits->moves)
+        if (call->op->traits.group == ACCEL_LAPACK && !call->op->traits.moves)
             add_kept_at(&kept, device, call, i);
         if (device_cache_may(call, &call->span[i]))
             add_kept_of(&kept, device, call, i);

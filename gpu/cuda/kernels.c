@@ -44,7 +44,7 @@ static enum gpu_status gemm(struct gpu_work *work, char transa, char transb, int
 {
     const union scalar al = make_scalar(work, alpha), be = make_scalar(work, beta);
     bool by_three =
-        work->call->op->traits->three_products && CUDA(cublasCgemm3m) && CUDA(cublasZgemm3m);
+        work->call->op->traits.three_products && CUDA(cublasCgemm3m) && CUDA(cublasZgemm3m);
     if (work->call->span[ACCEL_a].dtype == ACCEL_BFLOAT16) { /* all else is in single precision */
 #define TYPED(tile, type) (void *)(uintptr_t)(tile).ptr, type, (tile).ld
         RETURN_CALL(WIDEST(cublasGemmEx, operation(transa), operation(transb), m, n, k, SCALAR(al),

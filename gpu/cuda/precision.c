@@ -50,7 +50,7 @@ static struct sizes sizes_of(const struct accel_call *call)
     const int64_t *size = call->blas.size;
     const bool rank_k = accel_product_kind(call) == GPU_RANK_K;
     return (struct sizes){rank_k ? size[ACCEL_n] : size[ACCEL_m], size[ACCEL_n], size[ACCEL_k],
-                          call->op->traits->group == ACCEL_BATCH ? call->batch : 1};
+                          call->op->traits.group == ACCEL_BATCH ? call->batch : 1};
 }
 
 /* Returns the most bytes of workspace for a call: half of the memory there is; of a batch no more
@@ -59,7 +59,7 @@ static struct sizes sizes_of(const struct accel_call *call)
 static int64_t most_bytes(struct gpu_work *work, const struct sizes *s)
 {
     const int64_t half = gpu_memory(work)->available(work) / 2;
-    if (work->call->op->traits->group != ACCEL_BATCH)
+    if (work->call->op->traits.group != ACCEL_BATCH)
         return half;
     const int64_t elements = (s->m * s->k + s->k * s->n + s->m * s->n) * s->batch;
     const int64_t modest = 8 * elements * (int64_t)accel_dtype_size(work->call->routine->dtype);
@@ -77,7 +77,7 @@ static int64_t fitting_bytes(struct gpu_work *work)
     const int64_t largest_size = accel_max(s.m, accel_max(s.n, s.k));
     const bool is_complex = accel_is_complex(work->call->routine->dtype);
     const bool in_tiles =
-        accel_product_kind(work->call) == GPU_GEMM && work->call->op->traits->group != ACCEL_BATCH;
+        accel_product_kind(work->call) == GPU_GEMM && work->call->op->traits.group != ACCEL_BATCH;
     if (s.batch > allowed >> 20) /* each needs more than a megabyte */
         return 0;
     if (!in_tiles && (s.m > largest || s.n > largest || s.k > largest))

@@ -131,7 +131,7 @@ struct gpu_host {
      * their elements. A result always comes down as a copy. */
     unsigned placed;
     bool migrates; /* their pages are moved to the device first, and stay there */
-    /* The one that the user has asked for, of a routine with op->traits->products. gpu_run() sets
+    /* The one that the user has asked for, of a routine with op->traits.products. gpu_run() sets
      * it to native if cuBLAS says that it has computed in native precision, or if there is no
      * memory for its workspace. cuBLAS tells only of GPU_EMULATED. */
     enum gpu_precision precision;

@@ -113,9 +113,9 @@ static enum gpu_status gemv_strip(const struct matrix_vector *g, const struct le
 
 static enum gpu_status ger_strip(const struct matrix_vector *g, const struct level2_strip *s)
 {
-    enum gpu_outer outer = !g->call->op->traits->conjugates ? GPU_PLAIN
-                           : g->call->blas.conjugated       ? GPU_CONJUGATED_X
-                                                            : GPU_CONJUGATED_Y;
+    enum gpu_outer outer = !g->call->op->traits.conjugates ? GPU_PLAIN
+                           : g->call->blas.conjugated      ? GPU_CONJUGATED_X
+                                                           : GPU_CONJUGATED_Y;
     return gpu_kernels(g->work)->ger(g->work, outer, g->m, s->cols,
                                      g->call->blas.scalar[ACCEL_alpha], g->x,
                                      part_of(g, Y, s->col, s->cols), s->at);

@@ -74,7 +74,7 @@ void row_major_exchange(struct accel_call *call)
     case ACCEL_SWAP_X_Y:
         exchange_operands(call, ACCEL_x, ACCEL_y);
         exchange_sizes(call);
-        call->blas.conjugated = accel_op_of(routine)->traits->conjugates;
+        call->blas.conjugated = accel_op_of(routine)->traits.conjugates;
         break;
     case ACCEL_TO_FORTRAN:
         break;

@@ -53,7 +53,7 @@ void gsl_factor(struct solver *s,
 /* An operation, by its shares of a large product's rate and four functions of its file. */
 #define GSL_FUNCTION(cpu, gpu_rate, parse_call, count, run_call, check_call)                       \
     {                                                                                              \
-        .traits = &accel_foreign_traits,                                                           \
+        .traits = {.group = ACCEL_NO_BLAS},                                                        \
         OP_COST(.nominal = {.cpu_share = (cpu), .gpu_share = (gpu_rate)}, .sizes = gsl_sizes,      \
                 .flops = (count)),                                                                 \
         OP_RULES(.check = (check_call)),                                                           \

@@ -71,7 +71,7 @@ extern const double knn_probe[4];
  * accel_foreign. */
 #define KNN_FUNCTION(run_call, judge_call, ...)                                                    \
     {                                                                                              \
-        .traits = &accel_foreign_traits, .cost = &knn_cost,                                        \
+        .traits = {.group = ACCEL_NO_BLAS}, .cost = &knn_cost,                                     \
         OP_GPU(.is_supported = accel_is_on_host, .run = (run_call), .discard = knn_discard),       \
         OP_FOREIGN(.nests = true, .describe = knn_describe, .judge = (judge_call), __VA_ARGS__)    \
     }

@@ -228,7 +228,7 @@ static double judge(const struct accel_call *call)
 }
 
 const struct accel_op op_liblinear_train = {
-    .traits = &accel_foreign_traits,
+    .traits = {.group = ACCEL_NO_BLAS},
     OP_COST(LINEAR_COST, .flops = flops, .effort = effort, .typical = shape),
     OP_GPU(.run = run, .discard = discard),
     OP_FOREIGN(LINEAR_FOREIGN, .accepts = linear_library_of, .parse = parse, .complete = complete,

@@ -65,7 +65,7 @@ double linear_validation_judge(const struct accel_call *call);
 /* An operation, by functions of its file. */
 #define LINEAR_VALIDATION(parse_call, count, effort_of, run_call, complete_call)                   \
     {                                                                                              \
-        .traits = &accel_foreign_traits,                                                           \
+        .traits = {.group = ACCEL_NO_BLAS},                                                        \
         OP_COST(LINEAR_COST, .flops = (count), .effort = (effort_of)),                             \
         OP_GPU(.run = (run_call), .discard = linear_validation_discard),                           \
         OP_FOREIGN(LINEAR_FOREIGN, .accepts = linear_library_around, .parse = (parse_call),        \

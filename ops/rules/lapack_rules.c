@@ -171,7 +171,7 @@ double lapack_sent_bytes(const struct accel_call *call, const struct accel_span 
 {
     const struct blas_arguments *blas = &call->blas;
     const bool a = x == &call->span[ACCEL_a], b = x == &call->span[ACCEL_b],
-               eigenvalues = call->op->traits->iterates;
+               eigenvalues = call->op->traits.iterates;
     const int64_t size = (int64_t)accel_dtype_size(x->dtype);
     const double whole = (double)x->rows * (double)x->cols * (double)size;
     if (!blas->flag[ACCEL_uplo] || x->rows != x->cols || x->rows > LAPACK_SQUARE_MOST ||
@@ -192,5 +192,5 @@ double lapack_gpu_bytes(const struct accel_call *call)
         sum += bytes;
         first = i == ACCEL_a ? bytes : first;
     }
-    return call->op->traits->iterates ? sum + first : sum;
+    return call->op->traits.iterates ? sum + first : sum;
 }

@@ -27,7 +27,7 @@ static bool is_faulty(const struct accel_call *call, int i)
 
 static bool is_lapack(const struct accel_call *call)
 {
-    return call->op->traits->group == ACCEL_LAPACK;
+    return call->op->traits.group == ACCEL_LAPACK;
 }
 
 /* Returns the first argument that is wrong whatever the others are, or a wrong leading

@@ -187,7 +187,7 @@ static double judge(const struct accel_call *call)
     return libsvm_judge(v->problem, v->jobs, v->folds.count);
 }
 
-const struct accel_op op_svm_cross_validation = {.traits = &accel_foreign_traits,
+const struct accel_op op_svm_cross_validation = {.traits = {.group = ACCEL_NO_BLAS},
                                                  .cost = &svm_cost,
                                                  OP_GPU(.run = run, .discard = discard_call),
                                                  OP_FOREIGN(SVM_FOREIGN, .accepts = libsvm_of,

@@ -416,7 +416,7 @@ static double judge(const struct accel_call *call)
 /* nominal: libsvm takes 0.8 ns for an element if both vectors have it, several times as long where
  * they differ; the device reads each once. */
 const struct accel_op op_svm_predict = {
-    .traits = &accel_foreign_traits,
+    .traits = {.group = ACCEL_NO_BLAS},
     OP_COST(.nominal = {.cpu_share = 0.1, .gpu_share = 0.01, .gpu_step_ms = 0.001},
             .dimensions = ACCEL_DIMENSIONS, .sizes = svm_sizes, .flops = flops, .effort = effort),
     OP_GPU(.run = run, .discard = discard),

@@ -51,7 +51,7 @@ static double judge(const struct accel_call *call)
     return dialect_of(svm_traits_layout(call))->judge(call);
 }
 
-const struct accel_op op_svm_train = {.traits = &accel_foreign_traits,
+const struct accel_op op_svm_train = {.traits = {.group = ACCEL_NO_BLAS},
                                       .cost = &svm_cost,
                                       OP_GPU(.run = run, .discard = discard),
                                       OP_FOREIGN(SVM_FOREIGN, .accepts = accepts, .parse = parse,

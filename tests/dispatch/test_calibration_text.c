@@ -391,7 +391,7 @@ static void what_of_a_curve_is_written(void **state)
     (void)state;
     calibration_put_curve(&body, routine("dgemm"), &curve);
     assert_true(body.length == 0 && body.text && !*body.text);
-    string_buffer_string(&body, "before\n");
+    string_buffer_add_string(&body, "before\n");
     calibration_put_curve(&body, routine("dgemm"), &curve);
     assert_string_equal(body.text, "before\n");
     curve.points = 4;

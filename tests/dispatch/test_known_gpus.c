@@ -53,7 +53,7 @@ static const struct known_gpu *plain_find(const char *name)
     const struct words said = words_of(name);
     const struct known_gpu *best = NULL;
     int most = 0;
-    for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++) {
+    for (const struct known_gpu *gpu = known_gpus; gpu->name[0]; gpu++) {
         const struct words its = words_of(gpu->name);
         bool all = true;
         for (int i = 0; i < its.count; i++)
@@ -118,7 +118,7 @@ static void add_one_of(char *name, const struct words *words)
 static int count_known(void)
 {
     int count = 0;
-    while (known_gpus[count].name)
+    while (known_gpus[count].name[0])
         count++;
     return count;
 }
@@ -192,7 +192,7 @@ static void any_instance(void **state)
     static const char *const tails[] = {"g.%dgb", "G.%dGB", "g.%dg", "g.%dgb+me"};
     (void)state;
     srand(4);
-    for (const struct known_gpu *card = known_gpus; card->name; card++)
+    for (const struct known_gpu *card = known_gpus; card->name[0]; card++)
         for (int parts = 1; parts <= 7; parts++)
             for (int n = 0; n < 8; n++) {
                 char name[200], tail[50];
@@ -280,7 +280,7 @@ static void figures(void **state)
                              *const integrated[] = {"GB10", "Thor", "Orin"},
                              *const pcie3[] = {"V100 PCIe", "V100", "P100 PCIe", "P100", "T4"};
     (void)state;
-    for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++) {
+    for (const struct known_gpu *gpu = known_gpus; gpu->name[0]; gpu++) {
         const bool by_c2c = is_one_of(gpu->name, c2c, 3),
                    shares = is_one_of(gpu->name, integrated, 3);
         assert_true(gpu->integrated == shares);
@@ -314,7 +314,7 @@ static void ratios_of_chips(void **state)
                                         "GH200",     "H200 NVL", "H200",  "H100 NVL",
                                         "H100 PCIe", "H100",     "H800",  "H20"};
     (void)state;
-    for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++) {
+    for (const struct known_gpu *gpu = known_gpus; gpu->name[0]; gpu++) {
         const double single = gpu->tflops[0], integers = gpu->tensor[0], tf32 = gpu->tensor[1];
         const bool same = is_times(gpu->tflops[1], 1, single),
                    half = is_times(gpu->tflops[1], 0.5, single) ||

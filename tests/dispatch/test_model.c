@@ -344,7 +344,7 @@ static void gpus_by_name(void **state)
     assert_true(known_gpu_find("Orin")->integrated && known_gpu_find("Orin")->place_gbps == 0);
     assert_null(known_gpu_find(""));
     assert_null(known_gpu_find("H1"));
-    for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++) {
+    for (const struct known_gpu *gpu = known_gpus; gpu->name[0]; gpu++) {
         assert_ptr_equal(known_gpu_find(gpu->name), gpu);
         assert_true(gpu->tflops[0] >= gpu->tflops[1] && gpu->tflops[1] > 0);
         assert_true(gpu->memory_gbps > 0 && gpu->memory_gb > 0 && gpu->up_gbps > 0);
@@ -432,7 +432,7 @@ static void names_of_known_gpus(void **state)
         assert_null(known_gpu_fault(good[i]));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_non_null(known_gpu_fault(wrong[i]));
-    for (const struct known_gpu *gpu = known_gpus; gpu->name; gpu++)
+    for (const struct known_gpu *gpu = known_gpus; gpu->name[0]; gpu++)
         assert_null(known_gpu_fault(gpu->name));
 }
 

@@ -65,7 +65,7 @@ static void every_routine_is_described(void **state)
             continue;
         large_call(&call, routine);
         const bool is_level3 =
-            accel_op_of(routine)->traits->group == ACCEL_LEVEL_3 || accel_is_batch(routine);
+            accel_op_of(routine)->traits.group == ACCEL_LEVEL_3 || accel_is_batch(routine);
         assert_int_equal(scheduled_describe(&call, &scheduled), is_level3);
         if (!is_level3)
             continue;

@@ -205,7 +205,7 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
             continue;
         call.span[arg->slot].rows = accel_call_size(&call, t ? arg->cols : arg->rows);
         call.span[arg->slot].cols = accel_call_size(&call, t ? arg->rows : arg->cols);
-        if (accel_op_of(routine)->traits->triangles >> arg->slot & 1 &&
+        if (accel_op_of(routine)->traits.triangles >> arg->slot & 1 &&
             call.blas.flag[ACCEL_uplo] != '*')
             call.span[arg->slot].triangle = call.blas.flag[ACCEL_uplo];
     }
@@ -737,10 +737,9 @@ static void each_operation_has_its_groups(void **state)
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const struct accel_routine *routine = &accel_routines[i];
         const struct accel_op *op = accel_op_of(routine);
-        assert_non_null(op->traits);
         assert_non_null(op->cost);
         assert_true(op->cost->nominal.cpu_share > 0 && op->cost->nominal.gpu_share > 0);
-        assert_int_equal(op->foreign != NULL, op->traits->group == ACCEL_NO_BLAS);
+        assert_int_equal(op->foreign != NULL, op->traits.group == ACCEL_NO_BLAS);
         if (op->gpu && (op->gpu->run != NULL) + (op->gpu->steps != NULL) != 1)
             fail_msg("%s: run or steps", routine->name);
         if (op->foreign && !op->foreign->guide)

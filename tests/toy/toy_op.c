@@ -132,7 +132,7 @@ static enum gpu_status run(struct gpu_work *work)
 
 /* ml: so that ACCEL_ML turns it off. */
 const struct accel_op op_toy_score = {
-    .traits = &accel_foreign_traits,
+    .traits = {.group = ACCEL_NO_BLAS},
     OP_COST(.nominal = {.cpu_share = 0.1, .gpu_share = 0.1, .gpu_step_ms = 1}, .dimensions = 1,
             .sizes = sizes, .flops = flops, .effort = effort, .typical = typical),
     OP_GPU(.is_supported = is_supported, .run = run),

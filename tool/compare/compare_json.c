@@ -165,9 +165,9 @@ static void step(struct walk *walk, const char *name, bool quoted, struct json_o
                  struct json_object *b, struct json_object *noise, bool has_a, bool has_b)
 {
     size_t length = walk->path.length;
-    string_buffer_string(&walk->path, quoted ? "." : "[");
-    string_buffer_string(&walk->path, name);
-    string_buffer_string(&walk->path, quoted ? "" : "]");
+    string_buffer_add_string(&walk->path, quoted ? "." : "[");
+    string_buffer_add_string(&walk->path, name);
+    string_buffer_add_string(&walk->path, quoted ? "" : "]");
     if (walk->path.failed)
         no_memory(walk);
     else if (!compared_ignores(walk->first->compared, walk->path.text, walk->path.length)) {

@@ -87,9 +87,9 @@ void fill_operand(const struct accel_call *call, enum accel_matrix which)
         return;
     if (x->dtype == ACCEL_INT32 || x->dtype == ACCEL_INT64)
         fill_pivots(x);
-    else if (which == ACCEL_x && op->traits->reflectors)
+    else if (which == ACCEL_x && op->traits.reflectors)
         fill_scalars(x, call->span[ACCEL_a].rows);
-    else if (op->traits->definite >> which & 1)
+    else if (op->traits.definite >> which & 1)
         fill_definite(x, seed);
     else
         fill_random(x->ptr, x->dtype, elements_of(x), 1, seed);

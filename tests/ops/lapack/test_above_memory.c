@@ -22,7 +22,7 @@ static char memory[64];    /* nobody reads it */
 
 static bool needs_device_memory(const struct accel_op *op)
 {
-    return op->gpu && !op->traits->moves;
+    return op->gpu && !op->traits.moves;
 }
 
 /* A call in host memory with these sizes. */
