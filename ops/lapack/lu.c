@@ -60,14 +60,19 @@ static void getri_left(const struct lapack_sizes *x, struct accel_lengths *lengt
     lapack_left_by_blocks(x, x->n, 0, lengths);
 }
 
-static const struct accel_gpu factoring = {.steps = run_getrf,
-                                           .in_panels = &lapack_getrf_in_panels};
+/* Without right-hand sides, LAPACK factors the matrix, and OpenBLAS leaves it as it is: the
+ * original does what it does. */
+static bool gesv_is_supported(const struct accel_call *call)
+{
+    return call->blas.size[ACCEL_nrhs] > 0;
+}
 
 const struct accel_op op_getrf = {LAPACK_BLOCKS(), OP_RULES(.check = check_getrf),
-                                  .gpu = &factoring};
+                                  OP_GPU(.steps = run_getrf, .in_panels = &lapack_getrf_in_panels)};
 const struct accel_op op_gesv = {LAPACK_BLOCKS(),
                                  OP_RULES(.is_empty = lapack_has_no_matrix, .check = check_gesv),
-                                 .gpu = &factoring};
+                                 OP_GPU(.is_supported = gesv_is_supported, .steps = run_getrf,
+                                        .in_panels = &lapack_getrf_in_panels)};
 const struct accel_op op_getrs = {LAPACK_SOLVES(.definite = 1 << ACCEL_a),
                                   OP_RULES(.check = check_getrs),
                                   OP_GPU(.steps = run_getrs, .in_panels = &lapack_getrs_in_panels)};
