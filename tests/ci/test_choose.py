@@ -78,7 +78,7 @@ def test_and_so_are_the_sources():
 
 def test_targets_are_make_s():
     makefiles = "".join(path.read_text() for path in [ROOT / "Makefile", ROOT / "packaging/packaging.mk",
-                                                      *ROOT.glob("tests/*/*.mk")])
+                                                      ROOT / "tests/tests.mk", *ROOT.glob("tests/*/*.mk")])
     targets = {shlex.split(part.command)[0] for part in PARTS if not part.command.startswith("tests/")}
     assert not {target for target in targets if not re.search(rf"(?m)^{target}:", makefiles)}
 

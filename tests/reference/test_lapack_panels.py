@@ -6,6 +6,7 @@ sizes; with TEST_LONG=1, in all four types, with more of them, and the panels on
 (With least squares, cuSOLVER's workspaces would not leave room for panels of so small a matrix in less memory than its
 own.)"""
 
+import os
 import subprocess
 import tempfile
 from collections import Counter, namedtuple
@@ -40,6 +41,12 @@ def jobs():
             yield Job(letter, SOLVING, memory, devices)
         yield Job(letter, SOLVING, memory)
         yield Job(letter, [*SOLVING, "QR", "LS"] if LONG else ["GE", "PO", "QR", "LS"])
+
+
+def share():
+    """All jobs, or of these each n-th one from the k-th on with PANELS_SHARE=k/n."""
+    first, step = map(int, os.environ.get("PANELS_SHARE", "1/1").split("/"))
+    return list(jobs())[first - 1::step]
 
 
 def in_words(job):
@@ -108,10 +115,10 @@ def runs(request, tmp_path_factory):
 
     chosen = {item.callspec.params["ran"] for item in request.session.items if hasattr(item, "callspec")}
     with ThreadPoolExecutor(2) as pool:
-        yield {in_words(job): pool.submit(both, job) for job in jobs() if in_words(job) in chosen}
+        yield {in_words(job): pool.submit(both, job) for job in share() if in_words(job) in chosen}
 
 
-@pytest.fixture(scope="module", params=[in_words(job) for job in jobs()])
+@pytest.fixture(scope="module", params=[in_words(job) for job in share()])
 def ran(request, runs):
     return runs[request.param].result()
 
