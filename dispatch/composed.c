@@ -219,6 +219,6 @@ enum gpu_status composed_run(struct task *task, struct accel_record *record)
     }
     composition_free(call, &done);
     if (status == GPU_NO_MEMORY)
-        oom_backoff_note(&task->device->full, call);
+        oom_backoff_note(&task->device->oom_backoff, call);
     return status;
 }

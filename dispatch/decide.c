@@ -198,7 +198,7 @@ static bool must_move(const struct accel_call *call, const struct accel_machine 
 
 /* A kept matrix is idle memory, of which the device's pool leaves no more than a quarter of what is
  * free. */
-enum { BROUGHT_PART = 5 };
+enum { PREFETCH_PART = 5 };
 
 /* Returns est_there_ms of a call that is slower on the device. */
 static double there_ms(struct problem *problem, const struct accel_machine *machine,
@@ -213,7 +213,7 @@ static double there_ms(struct problem *problem, const struct accel_machine *mach
     const int operand = gpu_operand_to_prefetch(call);
     const int64_t bytes = operand < 0 ? 0 : accel_bytes(&call->span[operand]);
     const bool is_digested = operand >= 0 && machine->kept.operands & 1u << operand;
-    if (bytes == 0 || bytes > machine->gpu_memory / BROUGHT_PART ||
+    if (bytes == 0 || bytes > machine->gpu_memory / PREFETCH_PART ||
         (is_digested && machine->kept.digested_bytes < bytes))
         return 0;
     there.kept.operands |= 1u << operand;

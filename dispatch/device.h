@@ -35,7 +35,7 @@ struct dispatch_device {
     _Atomic pid_t starter;   /* the process that starts it */
     struct contention contention;
     struct warm warm;
-    struct oom_backoff full;
+    struct oom_backoff oom_backoff;
     struct quarantine quarantine;
     struct regret regret;
     /* Constant once device_state_is_known(): */

@@ -13,9 +13,9 @@ struct oom_backoff {
 };
 
 /* Notes that a call has found no device memory. */
-void oom_backoff_note(struct oom_backoff *full, const struct accel_call *call);
+void oom_backoff_note(struct oom_backoff *backoff, const struct accel_call *call);
 
 /* Whether the device is full for this call. */
-bool oom_backoff_for(const struct oom_backoff *full, struct problem *problem);
+bool oom_backoff_for(const struct oom_backoff *backoff, struct problem *problem);
 
 #endif

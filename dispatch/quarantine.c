@@ -12,20 +12,23 @@ static uint32_t index_of(const struct accel_routine *routine)
     return (uint32_t)(routine - accel_routines);
 }
 
-bool quarantine_add(struct quarantine *left, const struct accel_routine *routine,
-                    enum left_reason reason)
+bool quarantine_add(struct quarantine *quarantine, const struct accel_routine *routine,
+                    enum quarantine_reason reason)
 {
     uint32_t i = index_of(routine);
     uint64_t bit = (uint64_t)1 << i % 64;
-    return i < LEFT_WORDS * 64 && !(atomic_fetch_or(&left->bits[reason][i / 64], bit) & bit);
+    return i < QUARANTINE_WORDS * 64 &&
+           !(atomic_fetch_or(&quarantine->bits[reason][i / 64], bit) & bit);
 }
 
-bool quarantine_has(const struct quarantine *left, const struct accel_routine *routine,
-                    enum left_reason reason)
+bool quarantine_has(const struct quarantine *quarantine, const struct accel_routine *routine,
+                    enum quarantine_reason reason)
 {
     uint32_t i = index_of(routine);
-    return i < LEFT_WORDS * 64 &&
-           (atomic_load_explicit(&left->bits[reason][i / 64], memory_order_relaxed) >> i % 64 & 1);
+    return i < QUARANTINE_WORDS * 64 &&
+           (atomic_load_explicit(&quarantine->bits[reason][i / 64], memory_order_relaxed) >>
+                i % 64 &
+            1);
 }
 
 /* A name for messages of what computes in place of the device. */
@@ -91,7 +94,7 @@ void quarantine_by_status(struct dispatch_device *device, const struct accel_cal
                           const struct gpu_host *host, enum gpu_status status)
 {
     if (status == GPU_NO_MEMORY || status == GPU_SHORT_ELSE)
-        oom_backoff_note(&device->full, call);
+        oom_backoff_note(&device->oom_backoff, call);
     if (status == GPU_ERROR || status == GPU_FINISHED_ELSE)
         leave_what_failed(device, call->routine, host);
 }

@@ -6,23 +6,23 @@
 
 #include "gpu/device/gpu.h"
 
-enum left_reason {
+enum quarantine_reason {
     QUARANTINE_WRONG,  /* a result was wrong */
     QUARANTINE_FAILED, /* a library failed at it */
-    LEFT_REASONS
+    QUARANTINE_REASONS
 };
 
 /* The routines that one device is kept from, a bit each. Zero at first. */
-enum { LEFT_WORDS = 16 };
+enum { QUARANTINE_WORDS = 16 };
 struct quarantine {
-    _Atomic uint64_t bits[LEFT_REASONS][LEFT_WORDS];
+    _Atomic uint64_t bits[QUARANTINE_REASONS][QUARANTINE_WORDS];
 };
 
 /* Leaves a routine alone. Returns whether that is new. */
-bool quarantine_add(struct quarantine *left, const struct accel_routine *routine,
-                    enum left_reason reason);
-bool quarantine_has(const struct quarantine *left, const struct accel_routine *routine,
-                    enum left_reason reason);
+bool quarantine_add(struct quarantine *quarantine, const struct accel_routine *routine,
+                    enum quarantine_reason reason);
+bool quarantine_has(const struct quarantine *quarantine, const struct accel_routine *routine,
+                    enum quarantine_reason reason);
 
 /* Call it after a call has run on the device, with its status. Notes that memory was short; after a
  * failure (GPU_ERROR, GPU_FINISHED_ELSE) leaves host->blame alone from here on, and says so

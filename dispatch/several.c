@@ -37,7 +37,8 @@ static bool may_have_part(struct task *task, struct dispatch_device *device)
         return true;
     if (!warm_is(device, call->routine))
         warm_ask(device, call->routine);
-    return warm_is(device, call->routine) && !oom_backoff_for(&device->full, &task->problem) &&
+    return warm_is(device, call->routine) &&
+           !oom_backoff_for(&device->oom_backoff, &task->problem) &&
            contention_gpu_ms(&device->contention) == 0;
 }
 

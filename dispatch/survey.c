@@ -164,7 +164,7 @@ static enum device_state decide_now(struct task *task)
     if (adapts && valid && machine.gpu == DEVICE_READY) {
         machine.gpu_wait_ms = contention_gpu_ms(&device->contention);
         machine.lost = regret_lost(&device->regret, task->site) || declined_holds(task->site);
-        machine.full = oom_backoff_for(&device->full, &task->problem);
+        machine.full = oom_backoff_for(&device->oom_backoff, &task->problem);
     }
     machine.arithmetic = task->arithmetic;
     machine.composed_ms = task->composed_ms;

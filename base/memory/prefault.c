@@ -58,9 +58,9 @@ static bool take_chunk(const struct prefault *p, int64_t number)
     return false;
 }
 
-static void *run_thread(void *populate)
+static void *run_thread(void *prefault)
 {
-    struct prefault *p = populate;
+    struct prefault *p = prefault;
     thread_spawn_begin("accel-pages");
     while (!p->stop && take_chunk(p, p->next++))
         continue;

@@ -3,24 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-void string_buffer_add(struct string_buffer *grown, const char *bytes, size_t length)
+void string_buffer_add(struct string_buffer *buffer, const char *bytes, size_t length)
 {
-    if (grown->length + length + 1 > grown->size) {
-        size_t size = 2 * (grown->length + length) + 4096;
-        char *text = realloc(grown->text, size);
+    if (buffer->length + length + 1 > buffer->size) {
+        size_t size = 2 * (buffer->length + length) + 4096;
+        char *text = realloc(buffer->text, size);
         if (!text) {
-            grown->failed = true;
+            buffer->failed = true;
             return;
         }
-        grown->text = text;
-        grown->size = size;
+        buffer->text = text;
+        buffer->size = size;
     }
-    memcpy(grown->text + grown->length, bytes, length);
-    grown->length += length;
-    grown->text[grown->length] = 0;
+    memcpy(buffer->text + buffer->length, bytes, length);
+    buffer->length += length;
+    buffer->text[buffer->length] = 0;
 }
 
-void string_buffer_add_string(struct string_buffer *grown, const char *string)
+void string_buffer_add_string(struct string_buffer *buffer, const char *string)
 {
-    string_buffer_add(grown, string, strlen(string));
+    string_buffer_add(buffer, string, strlen(string));
 }

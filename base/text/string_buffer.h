@@ -16,7 +16,7 @@ struct string_buffer {
 
 /* Add bytes, or a string without its NUL. Without memory they set `failed`, and keep the text as it
  * was. */
-void string_buffer_add(struct string_buffer *grown, const char *bytes, size_t length);
-void string_buffer_add_string(struct string_buffer *grown, const char *string);
+void string_buffer_add(struct string_buffer *buffer, const char *bytes, size_t length);
+void string_buffer_add_string(struct string_buffer *buffer, const char *string);
 
 #endif

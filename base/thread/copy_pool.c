@@ -44,7 +44,7 @@ static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 FORKS_LOCK(lock);
 static pthread_cond_t calls_come;
 static bool made; /* calls_come, before the first thread starts */
-static pthread_cond_t task_pool_leave = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t workers_leave = PTHREAD_COND_INITIALIZER;
 static struct copy_pool_job *jobs[JOBS_MAX]; /* NULL: no job */
 static int turn, calls; /* calls: for threads that sleep, which these have not seen yet */
 static atomic_int job_count, threads, allowed; /* allowed: to be at work, by the last look */
@@ -157,7 +157,7 @@ static void leave_job(struct copy_pool_job *job)
     busy--;
     if (--job->workers == 0 && enders > 0) {
         pthread_mutex_lock(&lock);
-        pthread_cond_broadcast(&task_pool_leave);
+        pthread_cond_broadcast(&workers_leave);
         pthread_mutex_unlock(&lock);
     }
 }
@@ -500,7 +500,7 @@ static void await_workers(struct copy_pool_job *job)
     enders++;
     pthread_mutex_lock(&lock);
     while (job->workers > 0)
-        pthread_cond_wait(&task_pool_leave, &lock);
+        pthread_cond_wait(&workers_leave, &lock);
     pthread_mutex_unlock(&lock);
     enders--;
 }
@@ -529,7 +529,7 @@ void copy_pool_end(struct copy_pool_job *job)
 static void forget_all(void)
 {
     made = false;
-    task_pool_leave = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    workers_leave = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     for (int i = 0; i < JOBS_MAX; i++)
         jobs[i] = NULL;
     calls = 0;

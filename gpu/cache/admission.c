@@ -354,7 +354,7 @@ void admission_gone(const struct gpu_key *key)
 /* ---- What calls on the CPU have missed ---- */
 
 enum admission_step admission_miss(const struct accel_span *x, double gain_ms, double arm_ms,
-                                   double bring_ms, uint64_t *watch)
+                                   double upload_ms, uint64_t *watch)
 {
     enum admission_step step = ADMISSION_WAIT;
     uint64_t left;
@@ -364,7 +364,7 @@ enum admission_step admission_miss(const struct accel_span *x, double gain_ms, d
     if (seen) {
         seen->missed_ms += gain_ms;
         *watch = seen->watch.watch;
-        if (*watch && seen->missed_ms >= bring_ms) {
+        if (*watch && seen->missed_ms >= upload_ms) {
             step = ADMISSION_PROVE;
         } else if (!*watch && seen->missed_ms >= arm_ms * (1 << VAIN_SHIFT * seen->vain)) {
             step = ADMISSION_ARM;
@@ -385,7 +385,7 @@ void admission_not_watched(const struct accel_span *x)
     pthread_mutex_unlock(&table.lock);
 }
 
-void admission_bring(const struct accel_span *x)
+void admission_prefetch(const struct accel_span *x)
 {
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);

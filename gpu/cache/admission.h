@@ -94,16 +94,16 @@ enum admission_step {
 };
 
 /* Notes that a call has missed gain_ms, and returns what to do. The first call that sees the
- * operand has missed nothing. bring_ms, arm_ms: the costs; an operand whose watches have ended
+ * operand has missed nothing. upload_ms, arm_ms: the costs; an operand whose watches have ended
  * early must have missed more and more. *watch: its watch, 0 if it has none. */
 enum admission_step admission_miss(const struct accel_span *x, double gain_ms, double arm_ms,
-                                   double bring_ms, uint64_t *watch);
+                                   double upload_ms, uint64_t *watch);
 
 /* Notes that it cannot be watched now. */
 void admission_not_watched(const struct accel_span *x);
 
 /* Notes that a call is about to bring it: what was missed before does not count any more. */
-void admission_bring(const struct accel_span *x);
+void admission_prefetch(const struct accel_span *x);
 
 /* Returns whether an operand is known to be unchanged by a watch that has proved it. Cheap. */
 bool admission_any_proved(void);

@@ -65,8 +65,8 @@ static struct worth worth_of(const struct cached_inputs *f, const struct schedul
 /* Returns whether A has stayed, or is to stay, and B is the same matrix: it is there once. */
 static bool is_again(const struct cached_inputs *f, const struct accel_span *part, int i)
 {
-    const struct factor *a = &f->factor[A];
-    const struct accel_span *x = &a->resident.part;
+    const struct cached_input *a = &f->input[A];
+    const struct accel_span *x = &a->cached.part;
     return i > A && a->stays && !x->triangle && !part->triangle && x->ptr == part->ptr &&
            x->rows == part->rows && x->cols == part->cols && x->ld == part->ld;
 }
@@ -74,25 +74,25 @@ static bool is_again(const struct cached_inputs *f, const struct accel_span *par
 static enum gpu_status bring(struct cached_inputs *f, const struct accel_span *part,
                              struct worth worth, int i)
 {
-    struct factor *factor = &f->factor[i];
+    struct cached_input *input = &f->input[i];
     const int64_t ld = gpu_device_ld(part->rows, part->dtype);
     enum gpu_status status = GPU_OK;
     if (is_again(f, part, i)) {
-        *factor = f->factor[A];
-        factor->resident.digests = false;
+        *input = f->input[A];
+        input->cached.digests = false;
         return GPU_OK;
     }
-    factor->at.ld = ld;
-    factor->resident = device_cache_look(f->work, operand_of(f, i), part, &factor->at.ptr);
-    factor->resident.digests = factor->resident.digests && worth.bring;
-    if (factor->resident.digests)
-        status = gpu_memory(f->work)->take(f->work, ld * part->cols * gpu_size_of(part),
-                                           &factor->at.ptr);
-    factor->stays = status == GPU_OK && (factor->resident.here || factor->resident.digests);
+    input->at.ld = ld;
+    input->cached = device_cache_look(f->work, operand_of(f, i), part, &input->at.ptr);
+    input->cached.digests = input->cached.digests && worth.bring;
+    if (input->cached.digests)
+        status =
+            gpu_memory(f->work)->take(f->work, ld * part->cols * gpu_size_of(part), &input->at.ptr);
+    input->stays = status == GPU_OK && (input->cached.here || input->cached.digests);
     return status;
 }
 
-/* Returns whether all operands are on the device at once, if the factors are there as a whole. */
+/* Returns whether all operands are on the device at once, if the inputs are there as a whole. */
 static bool all_fit(const struct cached_inputs *f)
 {
     double bytes = 0;
@@ -127,27 +127,27 @@ enum gpu_status cached_inputs_bring(struct cached_inputs *f, const struct schedu
 void cached_inputs_leave(struct cached_inputs *f)
 {
     for (int i = A; i < C; i++)
-        f->factor[i] = (struct factor){.stays = false};
+        f->input[i] = (struct cached_input){.stays = false};
 }
 
 bool cached_inputs_leave_out(const struct cached_inputs *f, struct schedule *s)
 {
     bool left = true;
     for (int i = A; left && i < C; i++)
-        left = !f->factor[i].stays || schedule_leave_out(s, i);
+        left = !f->input[i].stays || schedule_leave_out(s, i);
     return left;
 }
 
 /* ---- The call ---- */
 
-static enum gpu_status send(struct cached_inputs *f, struct factor *factor)
+static enum gpu_status send(struct cached_inputs *f, struct cached_input *input)
 {
-    struct cached_operand *r = &factor->resident;
+    struct cached_operand *r = &input->cached;
     struct lane_rectangle from = device_cache_rectangle(&r->part);
     const int64_t bytes = sent(&r->part);
     from.digest = &r->key;
     struct prefetch prefetch = prefetch_begin(r);
-    const enum gpu_status status = gpu_work_upload(f->work, factor->at, &from);
+    const enum gpu_status status = gpu_work_upload(f->work, input->at, &from);
     prefetch_end(&prefetch, r);
     r->digested = status == GPU_OK;
     if (!r->digested)
@@ -159,13 +159,13 @@ static enum gpu_status send(struct cached_inputs *f, struct factor *factor)
 enum gpu_status cached_inputs_send(struct cached_inputs *f)
 {
     for (int i = A; i < C; i++) {
-        struct factor *factor = &f->factor[i];
-        const struct accel_span *part = &factor->resident.part;
-        if (factor->stays && factor->resident.here)
+        struct cached_input *input = &f->input[i];
+        const struct accel_span *part = &input->cached.part;
+        if (input->stays && input->cached.here)
             gpu_work_event(f->work, GPU_EVENT_KEPT, part, part->rows, part->cols,
                            accel_bytes(part));
-        if (factor->stays && factor->resident.digests)
-            GPU_TRY(send(f, factor));
+        if (input->stays && input->cached.digests)
+            GPU_TRY(send(f, input));
     }
     return GPU_OK;
 }
@@ -173,6 +173,6 @@ enum gpu_status cached_inputs_send(struct cached_inputs *f)
 void cached_inputs_keep(struct cached_inputs *f)
 {
     for (int i = A; i < C; i++)
-        if (f->factor[i].resident.digested)
-            device_cache_keep(f->work, f->factor[i].at.ptr, &f->factor[i].resident);
+        if (f->input[i].cached.digested)
+            device_cache_keep(f->work, f->input[i].at.ptr, &f->input[i].cached);
 }

@@ -1,5 +1,5 @@
 /*
- * The factors of a call of Level 3, A and B, that stay on the device for later calls, or have
+ * The inputs of a call of Level 3, A and B, that stay on the device for later calls, or have
  * stayed there (device_cache.h): each as one matrix there, those of a batch with their matrices
  * side by side. The schedule computes with them as if they had come up by it, so that the results
  * are the same.
@@ -13,14 +13,14 @@
 struct cached_inputs {
     struct gpu_work *work;
     const struct scheduled *scheduled;
-    struct factor {
+    struct cached_input {
         bool stays; /* it is on the device, or goes there as a whole: */
         struct gpu_tile at;
-        struct cached_operand resident;
-    } factor[SCHEDULE_C];
+        struct cached_operand cached;
+    } input[SCHEDULE_C];
 };
 
-/* Finds the factors that are there, and takes memory for those that are to stay, as far as either
+/* Finds the inputs that are there, and takes memory for those that are to stay, as far as either
  * is worth while by the call's rates. Returns GPU_NO_MEMORY, or what a look at them has met. */
 enum gpu_status cached_inputs_bring(struct cached_inputs *f, const struct schedule_rates *rates);
 

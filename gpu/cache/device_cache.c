@@ -344,7 +344,7 @@ struct cached_operand device_cache_look(struct gpu_work *work, const struct acce
         found_as_all(work, &r.part, &all, memory))
         return (struct cached_operand){.part = all, .here = true};
     if (work->host->prefetches & 1u << (x - work->call->span))
-        admission_bring(&r.part);
+        admission_prefetch(&r.part);
     else if (work->host->digests || device_cache_is_proved(work, part) ||
              work->call->op->traits.moves)
         how = admission_see(&r.part);

@@ -26,7 +26,7 @@ static void begin_watch(const struct accel_span *x)
         admission_not_watched(x);
 }
 
-bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, double bring_ms)
+bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, double upload_ms)
 {
     const int operand = gpu_operand_to_prefetch(call);
     uint64_t watch;
@@ -34,7 +34,7 @@ bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, dou
         return false;
     const struct accel_span part = device_cache_part(call, &call->span[operand]), *x = &part;
     const double arm_ms = ARM_MS + (double)accel_bytes(x) / ARM_GBPS * 1e-6;
-    switch (admission_miss(x, gain_ms, arm_ms, bring_ms, &watch)) {
+    switch (admission_miss(x, gain_ms, arm_ms, upload_ms, &watch)) {
     case ADMISSION_ARM:
         begin_watch(x);
         return false;

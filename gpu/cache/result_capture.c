@@ -33,7 +33,7 @@ static enum gpu_status take_memory(struct result_capture *s, struct gpu_work *wo
         status = gpu_memory(work)->take(work, bytes, &s->memory);
     if (status == GPU_OK && s->all.uplo)
         status = gpu_memory(work)->take(work, packed, &s->packed);
-    s->resident.digests = status == GPU_OK;
+    s->cached.digests = status == GPU_OK;
     if (status == GPU_OK && s->all.uplo)
         return gpu_memory(work)->zero(work, s->memory, bytes);
     return status == GPU_NO_MEMORY || status == GPU_UNSUPPORTED ? GPU_OK : status;
@@ -49,22 +49,22 @@ enum gpu_status result_capture_begin(struct result_capture *s, struct gpu_work *
     s->x.triangle = uplo;
     s->all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
     s->all.uplo = uplo;
-    s->resident = device_cache_begin_result(work, &s->x);
-    if (s->resident.digests && s->cells.rows > 0) {
+    s->cached = device_cache_begin_result(work, &s->x);
+    if (s->cached.digests && s->cells.rows > 0) {
         s->cell = calloc((size_t)cells_count(&s->all, &s->cells), sizeof *s->cell);
-        s->resident.digests = s->cell != NULL;
+        s->cached.digests = s->cell != NULL;
     }
-    if (s->resident.digests && s->gathers)
+    if (s->cached.digests && s->gathers)
         status = take_memory(s, work);
-    s->gathers = s->gathers && s->resident.digests;
+    s->gathers = s->gathers && s->cached.digests;
     return status;
 }
 
 struct gpu_key *result_capture_digest(struct result_capture *s, int64_t row, int64_t col)
 {
-    if (!s->resident.digests)
+    if (!s->cached.digests)
         return NULL;
-    return s->cell ? &s->cell[cells_number(&s->all, &s->cells, row, col)] : &s->resident.key;
+    return s->cell ? &s->cell[cells_number(&s->all, &s->cells, row, col)] : &s->cached.key;
 }
 
 /* Copies the triangle of a cell on the diagonal, and nothing beside it. */
@@ -95,14 +95,14 @@ enum gpu_status result_capture_add(const struct result_capture *s, struct gpu_wo
 
 void result_capture_keep(struct result_capture *s, struct gpu_work *work)
 {
-    if (!s->resident.digests)
+    if (!s->cached.digests)
         return;
     const int64_t count = s->cell ? cells_count(&s->all, &s->cells) : 0;
     if (s->cell)
-        s->resident.key = cells_shape(&s->all, &s->cells);
+        s->cached.key = cells_shape(&s->all, &s->cells);
     for (int64_t i = 0; i < count; i++)
-        s->resident.key = gpu_digest_join(s->resident.key, s->cell[i]);
-    device_cache_keep_result(work, &s->x, s->memory, s->cells, &s->resident);
+        s->cached.key = gpu_digest_join(s->cached.key, s->cell[i]);
+    device_cache_keep_result(work, &s->x, s->memory, s->cells, &s->cached);
 }
 
 void result_capture_end(struct result_capture *s)

@@ -11,8 +11,8 @@
 struct result_capture {
     struct accel_span x; /* its triangle is the one that comes down */
     struct lane_rectangle all;
-    struct cached_operand resident; /* digests: it is to stay */
-    struct gpu_cells cells;         /* in which it comes down; 0: as one chunk */
+    struct cached_operand cached; /* digests: it is to stay */
+    struct gpu_cells cells;       /* in which it comes down; 0: as one chunk */
     gpu_address memory;
     bool gathers;         /* finished cells are to be copied there */
     gpu_address packed;   /* room for the triangle of a cell on the diagonal */

@@ -280,8 +280,8 @@ int gpu_operand_to_prefetch(const struct accel_call *call);
 
 /* Notes that a valid call runs on the CPU and would have taken gain_ms less, > 0, if that input had
  * been on the device, known by the kernel's record. Returns whether the call had better run on the
- * device with gpu_host.prefetches, at a loss of bring_ms - gain_ms: see prefetch.h. */
-bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, double bring_ms);
+ * device with gpu_host.prefetches, at a loss of upload_ms - gain_ms: see prefetch.h. */
+bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, double upload_ms);
 
 /* Copy one matrix, wherever it is, to or from packed host memory (ld = rows), for the CPU, if the
  * GPU has refused the call. gpu_store() stores only the triangle of a span that has one. Return

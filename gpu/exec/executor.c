@@ -92,7 +92,7 @@ bool executor_rest_of_part(const struct gpu_work *work, const struct accel_call 
 
 bool executor_describe(struct executor *e)
 {
-    e->factors = (struct cached_inputs){.work = e->work, .scheduled = &e->scheduled};
+    e->cached = (struct cached_inputs){.work = e->work, .scheduled = &e->scheduled};
     e->pipeline.schedule = &e->schedule;
     e->pipeline.context = e;
     return gpu_work_describe(e->work, &e->scheduled);
@@ -110,8 +110,8 @@ static enum gpu_status take_memory(void *executor, bool first)
     struct executor *e = executor;
     const struct schedule *s = &e->schedule;
     if (first)
-        GPU_TRY(cached_inputs_bring(&e->factors, executor_rates(e->work)));
-    if (!cached_inputs_leave_out(&e->factors, &e->schedule))
+        GPU_TRY(cached_inputs_bring(&e->cached, executor_rates(e->work)));
+    if (!cached_inputs_leave_out(&e->cached, &e->schedule))
         return GPU_NO_MEMORY;
     for (int x = A; x < OPERANDS; x++) {
         const int64_t bytes = s->places[x] * s->place_bytes[x];
@@ -125,15 +125,15 @@ static enum gpu_status take_memory(void *executor, bool first)
     return GPU_OK;
 }
 
-static void leave_factors(void *executor)
+static void leave_cached_inputs(void *executor)
 {
     struct executor *e = executor;
-    cached_inputs_leave(&e->factors);
+    cached_inputs_leave(&e->cached);
 }
 
 enum gpu_status executor_take(struct executor *e)
 {
-    static const struct executor_memory memory = {plan, take_memory, leave_factors};
+    static const struct executor_memory memory = {plan, take_memory, leave_cached_inputs};
     return executor_prepare(e->work, &memory, e);
 }
 
@@ -167,13 +167,13 @@ enum gpu_status executor_end_failed(struct executor *e, enum gpu_status failure)
 
 bool executor_is_cached(const struct executor *e, int operand)
 {
-    return operand < C && e->factors.factor[operand].stays;
+    return operand < C && e->cached.input[operand].stays;
 }
 
 struct gpu_tile executor_whole(const struct executor *e, int operand)
 {
     const struct accel_span *x = e->scheduled.operand[operand].x;
     return executor_is_cached(e, operand)
-               ? e->factors.factor[operand].at
+               ? e->cached.input[operand].at
                : (struct gpu_tile){(gpu_address)(uintptr_t)x->ptr, x->ld};
 }

@@ -73,7 +73,7 @@ struct executor {
     const struct executor_kind *kind;
     struct scheduled scheduled;
     struct schedule schedule;
-    struct cached_inputs factors;
+    struct cached_inputs cached;
     gpu_address memory[SCHEDULE_OPERANDS], own[SCHEDULED_OWN];
     gpu_address zeros;            /* where the call only scales its result: see kernels_zeros() */
     struct pipeline_job pipeline; /* its context is this */

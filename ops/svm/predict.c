@@ -34,13 +34,13 @@ static int64_t put_us_of(const struct accel_call *call)
     return call->own.integer[SVM_TRAITS] >> 32;
 }
 
-static int64_t put_us(const struct svm_view *view, const struct svm_sighting *sighting)
+static int64_t put_us(const struct svm_view *view, const struct svm_admission *admission)
 {
     const int64_t most = INT32_MAX, ns = view->dense ? 2 : 4; /* for each element */
-    if (sighting->resident)
+    if (admission->resident)
         return 0;
-    return accel_min(ns * sighting->stored / 1000 / sighting->seen, most >> sighting->misses)
-           << sighting->misses;
+    return accel_min(ns * admission->stored / 1000 / admission->seen, most >> admission->misses)
+           << admission->misses;
 }
 
 /* Elements of the vector, as a dense one, that count as elements of the call: no more than the
@@ -67,19 +67,19 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     struct svm_view view;
     if (!values || !svm_view_of(&view, passed->layout, model, x))
         return false;
-    const struct svm_sighting sighting = svm_sight(&view);
-    if (sighting.refused)
+    const struct svm_admission admission = svm_admission_look(&view);
+    if (admission.refused)
         return false;
     call->own.pointer[PREDICT_MODEL] = model;
     call->own.pointer[PREDICT_VECTOR] = x;
     call->own.integer[SVM_TRAITS] =
         svm_traits(passed->layout, view.parameter->svm_type, view.parameter->kernel_type) +
-        (put_us(&view, &sighting) << 32);
+        (put_us(&view, &admission) << 32);
     call->own.integer[SVM_ROWS] = view.vectors;
-    call->own.integer[SVM_FEATURES] = sighting.features;
+    call->own.integer[SVM_FEATURES] = admission.features;
     call->own.integer[SVM_CLASSES] = libsvm_classifies(view.parameter->svm_type) ? view.classes : 1;
-    call->own.integer[SVM_STORED] = sighting.stored;
-    call->own.integer[PREDICT_ALONE] = sighting.alone;
+    call->own.integer[SVM_STORED] = admission.stored;
+    call->own.integer[PREDICT_ALONE] = admission.alone;
     set_spans(call, values, svm_view_functions(&view));
     return true;
 }
@@ -280,7 +280,7 @@ static void put(struct smo *s, const struct svm_view *view, const struct svm_con
     struct libsvm_size size;
     s->status = svm_view_vectors(view, &size, &vectors);
     if (s->status == GPU_UNSUPPORTED)
-        svm_sight_refused(view);
+        svm_admission_refused(view);
     if (s->status != GPU_OK)
         return;
     s->status = compare(view, content);
@@ -291,7 +291,7 @@ static void put(struct smo *s, const struct svm_view *view, const struct svm_con
     }
     svm_matrix_free(&vectors);
     if (s->status == GPU_OK)
-        svm_sight_put(view, put_us_of(s->work->call) == 0);
+        svm_admission_put(view, put_us_of(s->work->call) == 0);
 }
 
 /* The vector goes up first: a call is no fallback if it has brought the device something, and the
@@ -308,7 +308,7 @@ static enum gpu_status values_of(struct gpu_work *work, const struct svm_view *v
     if (s.status == GPU_OK && !exact)
         return GPU_UNSUPPORTED;
     if (smo_find(&s, &content->key, svm_view_is_sparse(view, &content->size), &x))
-        svm_sight_found(view);
+        svm_admission_found(view);
     else if (s.status == GPU_OK)
         put(&s, view, content, &x);
     smo_vector(&s, &x, vector, rest, k);
@@ -326,7 +326,7 @@ static enum gpu_status predict(struct gpu_work *work, const struct svm_view *vie
     const bool sparse = svm_view_is_sparse(view, &content->size);
     const double rest = svm_view_vector(view, &content->size, v);
     const bool exact = is_exact(view, sparse, rest);
-    svm_sight_vector(view, !exact);
+    svm_admission_vector(view, !exact);
     enum gpu_status status = values_of(work, view, content, exact, v, rest, v + features);
     if (status == GPU_OK)
         status = decide_all(view, v + features, share_of_rounding(view, sparse, rest), &decisions);

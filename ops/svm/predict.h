@@ -75,7 +75,7 @@ double svm_view_vector(const struct svm_view *view, const struct libsvm_size *si
 
 /* ---- Models that have been seen: hints, by addresses, which may be wrong ---- */
 
-struct svm_sighting {
+struct svm_admission {
     int64_t features, stored; /* of all vectors, by some of them */
     int64_t alone;            /* stored elements whose feature another vector lacks, likewise */
     int seen;   /* calls since the vectors were put on the device, or were found changed */
@@ -86,15 +86,15 @@ struct svm_sighting {
 };
 
 /* Notes a call. */
-struct svm_sighting svm_sight(const struct svm_view *view);
+struct svm_admission svm_admission_look(const struct svm_view *view);
 /* Note that a call has found the vectors on the device, or had to put them there; that they are not
- * for the device. surprised: the call's own sighting had them there. Of threads that begin to
+ * for the device. surprised: the call's own admission had them there. Of threads that begin to
  * predict at once several put them, and none is surprised. */
-void svm_sight_found(const struct svm_view *view);
-void svm_sight_put(const struct svm_view *view, bool surprised);
-void svm_sight_refused(const struct svm_view *view);
+void svm_admission_found(const struct svm_view *view);
+void svm_admission_put(const struct svm_view *view, bool surprised);
+void svm_admission_refused(const struct svm_view *view);
 /* Notes whether the library alone can judge a call's vector. After some in a row, the model's are
  * not for the device. */
-void svm_sight_vector(const struct svm_view *view, bool far);
+void svm_admission_vector(const struct svm_view *view, bool far);
 
 #endif

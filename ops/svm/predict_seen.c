@@ -14,7 +14,7 @@ struct model {
         int64_t vectors;
     } key;
     bool sampled;
-    struct svm_sighting sighting;
+    struct svm_admission admission;
 };
 LRU(models, model, 8, 8);
 
@@ -56,79 +56,79 @@ static const struct libsvm_node *sample_of(const struct svm_view *view, int i, i
 }
 
 /* Some vectors tell how long all are, and how many features two of them share. */
-static void sample(const struct svm_view *view, struct svm_sighting *sighting)
+static void sample(const struct svm_view *view, struct svm_admission *admission)
 {
     const int samples = view->vectors < 8 ? view->vectors : 8;
     int64_t length = 0, alone = 0;
     if (view->dense) {
-        sighting->features = view->dense[0].features;
-        sighting->stored = sighting->features * view->vectors;
+        admission->features = view->dense[0].features;
+        admission->stored = admission->features * view->vectors;
         return;
     }
     for (int i = 0; i < samples; i++) {
         const struct libsvm_node *node = sample_of(view, i, samples);
         alone += count_alone(node, sample_of(view, i + 1, samples));
         for (; node && node->index != -1; node++, length++)
-            if (node->index > sighting->features)
-                sighting->features = node->index;
+            if (node->index > admission->features)
+                admission->features = node->index;
     }
-    sighting->stored = length * view->vectors / samples;
-    sighting->alone = alone * view->vectors / samples;
+    admission->stored = length * view->vectors / samples;
+    admission->alone = alone * view->vectors / samples;
 }
 
-struct svm_sighting svm_sight(const struct svm_view *view)
+struct svm_admission svm_admission_look(const struct svm_view *view)
 {
     pthread_mutex_lock(&models.lock);
     struct model *model = find(view);
     if (!model->sampled)
-        sample(view, &model->sighting);
+        sample(view, &model->admission);
     model->sampled = true;
     lru_touch(&models, model);
-    if (model->sighting.seen < INT32_MAX)
-        model->sighting.seen++;
-    const struct svm_sighting sighting = model->sighting;
+    if (model->admission.seen < INT32_MAX)
+        model->admission.seen++;
+    const struct svm_admission admission = model->admission;
     pthread_mutex_unlock(&models.lock);
-    return sighting;
+    return admission;
 }
 
-void svm_sight_found(const struct svm_view *view)
+void svm_admission_found(const struct svm_view *view)
 {
     pthread_mutex_lock(&models.lock);
-    struct svm_sighting *sighting = &find(view)->sighting;
-    sighting->resident = true;
-    if (sighting->hits < INT32_MAX)
-        sighting->hits++;
+    struct svm_admission *admission = &find(view)->admission;
+    admission->resident = true;
+    if (admission->hits < INT32_MAX)
+        admission->hits++;
     pthread_mutex_unlock(&models.lock);
 }
 
-void svm_sight_put(const struct svm_view *view, bool surprised)
+void svm_admission_put(const struct svm_view *view, bool surprised)
 {
     const int enough = 8, most = 20; /* predictions that putting vectors on the device costs */
     pthread_mutex_lock(&models.lock);
-    struct svm_sighting *sighting = &find(view)->sighting;
-    const bool changed = sighting->resident && surprised;
+    struct svm_admission *admission = &find(view)->admission;
+    const bool changed = admission->resident && surprised;
     if (changed)
-        sighting->misses = sighting->hits >= enough  ? 0
-                           : sighting->misses < most ? sighting->misses + 1
-                                                     : most;
-    sighting->resident = !changed || sighting->misses == 0;
-    sighting->hits = sighting->seen = 0;
+        admission->misses = admission->hits >= enough  ? 0
+                            : admission->misses < most ? admission->misses + 1
+                                                       : most;
+    admission->resident = !changed || admission->misses == 0;
+    admission->hits = admission->seen = 0;
     pthread_mutex_unlock(&models.lock);
 }
 
-void svm_sight_refused(const struct svm_view *view)
+void svm_admission_refused(const struct svm_view *view)
 {
     pthread_mutex_lock(&models.lock);
-    find(view)->sighting.refused = true;
+    find(view)->admission.refused = true;
     pthread_mutex_unlock(&models.lock);
 }
 
-void svm_sight_vector(const struct svm_view *view, bool far)
+void svm_admission_vector(const struct svm_view *view, bool far)
 {
     const int enough = 8;
     pthread_mutex_lock(&models.lock);
-    struct svm_sighting *sighting = &find(view)->sighting;
-    sighting->far = far ? sighting->far + 1 : 0;
-    sighting->refused = sighting->refused || sighting->far >= enough;
+    struct svm_admission *admission = &find(view)->admission;
+    admission->far = far ? admission->far + 1 : 0;
+    admission->refused = admission->refused || admission->far >= enough;
     pthread_mutex_unlock(&models.lock);
 }

@@ -250,7 +250,8 @@ static void obstacles(void **state)
         run_spectral();
         assert_int_equal(made.inner_status, expected[i].status);
         assert_int_equal(runs, expected[i].status == GPU_OK);
-        assert_int_equal(is_full_for(&device.full, &call), expected[i].status == GPU_NO_MEMORY);
+        assert_int_equal(is_full_for(&device.oom_backoff, &call),
+                         expected[i].status == GPU_NO_MEMORY);
     }
 }
 
@@ -294,7 +295,7 @@ static void what_is_not(void **state)
     made.ends = GPU_ERROR;
     assert_nothing_is_written(GPU_ERROR);
     const struct accel_call call = spectral();
-    assert_false(is_full_for(&device.full, &call));
+    assert_false(is_full_for(&device.oom_backoff, &call));
     made.ends = GPU_OK;
     status = GPU_ERROR;
     runs = 0;

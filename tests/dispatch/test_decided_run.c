@@ -339,7 +339,8 @@ static void statuses(void **state)
         assert_int_equal(warm_is(&device, call.routine), expected[i].status == GPU_OK);
         assert_int_equal(quarantine_has(&device.quarantine, call.routine, QUARANTINE_FAILED),
                          expected[i].is_failed);
-        assert_int_equal(is_full_for(&device.full, &call), expected[i].why == ACCEL_NO_MEMORY);
+        assert_int_equal(is_full_for(&device.oom_backoff, &call),
+                         expected[i].why == ACCEL_NO_MEMORY);
         assert_true(contention_gpu_ms(&device.contention) == 0);
         assert_int_equal(messages, expected[i].is_failed);
     }

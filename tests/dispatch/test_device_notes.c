@@ -235,15 +235,18 @@ static void memory_that_was_short(void **state)
     struct accel_call wrong = product(200);
     (void)state;
     wrong.span[ACCEL_a].ld = 1;
-    assert_false(is_full_for(&device.full, &larger));
+    assert_false(is_full_for(&device.oom_backoff, &larger));
     for (int i = 0; i < 2; i++) {
         after(i ? GPU_SHORT_ELSE : GPU_NO_MEMORY, GPU_BLAME_DEVICE);
-        assert_true(is_full_for(&device.full, &same) && is_full_for(&device.full, &larger));
-        assert_false(is_full_for(&device.full, &smaller) || is_full_for(&device.full, &wrong));
+        assert_true(is_full_for(&device.oom_backoff, &same) &&
+                    is_full_for(&device.oom_backoff, &larger));
+        assert_false(is_full_for(&device.oom_backoff, &smaller) ||
+                     is_full_for(&device.oom_backoff, &wrong));
         now_ms += 998;
-        assert_true(is_full_for(&device.full, &same));
+        assert_true(is_full_for(&device.oom_backoff, &same));
         now_ms += 2;
-        assert_false(is_full_for(&device.full, &same)); /* after a second, it is tried again */
+        assert_false(
+            is_full_for(&device.oom_backoff, &same)); /* after a second, it is tried again */
     }
 }
 

@@ -251,7 +251,7 @@ static void what_keeps_one_for_the_moment(void **state)
         assert_int_equal(threads, adapts); /* it is warmed up meanwhile */
         prepare(state);
         several_start(&settings, adapts);
-        oom_backoff_note(&devices_at(1)->full, &call);
+        oom_backoff_note(&devices_at(1)->oom_backoff, &call);
         assert_parts(count, numbers);
         prepare(state);
         several_start(&settings, adapts);

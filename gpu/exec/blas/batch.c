@@ -227,7 +227,7 @@ static enum gpu_status run_groups(struct executor *e)
             note_matrices(e, GPU_EVENT_IN_PLACE, x, products_of(e));
     if (e->scheduled.call.k == 0)
         GPU_TRY(kernels_zeros(e->work, accel_max(size[ACCEL_m], size[ACCEL_n]), &e->zeros));
-    GPU_TRY(cached_inputs_send(&e->factors));
+    GPU_TRY(cached_inputs_send(&e->cached));
     if (has_pointers(e))
         GPU_TRY(send_pointers(e));
     e->pipeline.result_bytes = accel_bytes(e->scheduled.operand[C].x) * products_of(e);
@@ -250,7 +250,7 @@ enum gpu_status batch_run(struct batch *p)
     } else if (status == GPU_OK) {
         status = run_groups(e);
         if (status == GPU_OK)
-            cached_inputs_keep(&e->factors);
+            cached_inputs_keep(&e->cached);
         else
             status = executor_end_failed(e, status);
     }

@@ -52,7 +52,7 @@ static bool plan(void *level2, int64_t bytes)
 }
 
 /* Looks for whole operands that earlier calls have left on the device. */
-static enum gpu_status look_for_residents(struct level2 *t)
+static enum gpu_status look_for_cached(struct level2 *t)
 {
     enum gpu_status status = GPU_OK;
     for (int i = 0; i < LEVEL2_PARTS; i++) {
@@ -62,18 +62,18 @@ static enum gpu_status look_for_residents(struct level2 *t)
         if (!device_cache_may(t->work->call, p->x))
             continue;
         const struct accel_span part = device_cache_part(t->work->call, p->x);
-        p->resident = device_cache_look(t->work, p->x, &part, &p->memory);
-        if (t->work->host->relies && !p->resident.here)
+        p->cached = device_cache_look(t->work, p->x, &part, &p->memory);
+        if (t->work->host->relies && !p->cached.here)
             status = GPU_CHANGED;
     }
     return status;
 }
 
-static void leave_residents(void *level2)
+static void leave_cached(void *level2)
 {
     struct level2 *t = level2;
     for (int i = 0; i < LEVEL2_PARTS; i++)
-        t->part[i].resident = (struct cached_operand){.here = false};
+        t->part[i].cached = (struct cached_operand){.here = false};
 }
 
 static enum gpu_status take_memory(struct level2 *t, bool looks)
@@ -81,11 +81,11 @@ static enum gpu_status take_memory(struct level2 *t, bool looks)
     if (all_bytes(t) > gpu_info(t->work->device)->memory_bytes)
         return GPU_NO_MEMORY;
     if (looks)
-        GPU_TRY(look_for_residents(t));
+        GPU_TRY(look_for_cached(t));
     for (int i = 0; i < LEVEL2_PARTS; i++) {
         struct level2_part *p = &t->part[i];
         const int64_t bytes = part_bytes(t, i);
-        if (bytes > 0 && !p->resident.here)
+        if (bytes > 0 && !p->cached.here)
             GPU_TRY(gpu_memory(t->work)->take(t->work, bytes, &p->memory));
     }
     return GPU_OK;
@@ -127,24 +127,24 @@ enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col
         return GPU_OK;
     }
     *at = (struct gpu_tile){p->memory, gpu_device_ld(rows, x->dtype)};
-    if (p->resident.here)
+    if (p->cached.here)
         gpu_work_event(t->work, GPU_EVENT_KEPT, x, rows, cols, bytes);
-    if (p->resident.here || !accel_is_read(call, x) ||
+    if (p->cached.here || !accel_is_read(call, x) ||
         (x->access == ACCEL_READ && accel_adds_nothing(call)))
         return GPU_OK;
     struct lane_rectangle from = rectangle_of(x, row, col, rows, cols);
     from.name = x->name;
-    if (p->resident.digests) {
-        from = device_cache_rectangle(&p->resident.part);
-        from.digest = &p->resident.key;
+    if (p->cached.digests) {
+        from = device_cache_rectangle(&p->cached.part);
+        from.digest = &p->cached.key;
         bytes = chunks_matrix_sent(&from, at->ld);
     }
-    struct prefetch prefetch = prefetch_begin(&p->resident);
+    struct prefetch prefetch = prefetch_begin(&p->cached);
     enum gpu_status status =
         gpu_work_upload(t->work, (struct gpu_tile){at->ptr, x->inc ? from.rows : at->ld}, &from);
-    prefetch_end(&prefetch, &p->resident);
+    prefetch_end(&prefetch, &p->cached);
     if (status == GPU_OK) {
-        p->resident.digested = p->resident.digests;
+        p->cached.digested = p->cached.digests;
         gpu_work_event(t->work, GPU_EVENT_H2D, x, rows, cols, bytes);
     }
     return status;
@@ -252,18 +252,18 @@ static bool rest_by_original(const void *failed)
 
 /* Keeps the operands that are worth it, after the call. A failure to do so is the device's, and the
  * next call's. */
-static void keep_residents(struct level2 *t)
+static void keep_cached(struct level2 *t)
 {
     for (int i = 0; i < LEVEL2_PARTS; i++) {
         struct level2_part *p = &t->part[i];
-        if (p->resident.digested)
-            device_cache_keep(t->work, p->memory, &p->resident);
+        if (p->cached.digested)
+            device_cache_keep(t->work, p->memory, &p->cached);
     }
 }
 
 enum gpu_status level2_run(struct level2 *t)
 {
-    static const struct executor_memory memory = {plan, take, leave_residents};
+    static const struct executor_memory memory = {plan, take, leave_cached};
     const struct accel_span *out = t->part[t->out].x;
     struct failed failed = {t, {.first = true}};
     GPU_TRY(executor_prepare(t->work, &memory, t));
@@ -274,6 +274,6 @@ enum gpu_status level2_run(struct level2 *t)
                                                   failed.strip.done_cols > 0,
                                        .by_original = rest_by_original};
     if (status == GPU_OK)
-        keep_residents(t);
+        keep_cached(t);
     return status == GPU_OK ? status : executor_recover(t->work, status, &rest, &failed);
 }

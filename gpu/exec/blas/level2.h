@@ -22,7 +22,7 @@ struct level2_part {
     int64_t bytes;              /* if rows is NULL: for each of *cols, or in all if cols is NULL */
     /* The executor's: */
     gpu_address memory;
-    struct cached_operand resident;
+    struct cached_operand cached;
 };
 
 static inline struct level2_part level2_part_of(const struct accel_span *x, const int64_t *rows,

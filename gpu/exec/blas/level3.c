@@ -339,7 +339,7 @@ static enum gpu_status begin(struct level3 *b)
     if (e->scheduled.call.k == 0)
         GPU_TRY(kernels_zeros(e->work, accel_max(block.rows, block.cols), &e->zeros));
     GPU_TRY(level3_cache_begin(b));
-    GPU_TRY(cached_inputs_send(&e->factors));
+    GPU_TRY(cached_inputs_send(&e->cached));
     e->pipeline.result_bytes = accel_bytes(e->scheduled.operand[C].x);
     e->pipeline.has_sides =
         schedule_has_sides(&e->schedule) && e->work->host->precision != GPU_EMULATED;
@@ -361,7 +361,7 @@ static enum gpu_status run_prepared(struct level3 *b)
             undo_cell(e);
         return executor_end_failed(e, status);
     }
-    cached_inputs_keep(&e->factors);
+    cached_inputs_keep(&e->cached);
     result_capture_keep(&b->result, e->work);
     return status;
 }

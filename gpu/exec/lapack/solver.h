@@ -38,7 +38,7 @@ struct result {
 /* A copy of an input that is to stay on the device. */
 struct kept_input {
     gpu_address memory;
-    struct cached_operand resident;
+    struct cached_operand cached;
 };
 
 #define RESULTS_MAX 8

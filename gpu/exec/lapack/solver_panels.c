@@ -123,7 +123,7 @@ static void put_lists(struct panel_run *r)
 /* ---- Pages of the result ---- */
 
 /* A result in smaller memory is written as fast as its pages are given. */
-#define POPULATED_BYTES ((int64_t)64 << 20)
+#define PREFAULT_BYTES ((int64_t)64 << 20)
 
 /* While the first panel comes up and is factored, the pages of the result, which is in memory of
  * our own, begin to be taken from the kernel. The first panel comes down too soon for that: its own
@@ -132,7 +132,7 @@ static void begin_pages(const struct panel_run *r, struct prefault *pages,
                         struct prefault_runs *runs)
 {
     const struct panels_call *call = &r->job->call;
-    const bool large = call->m * call->n * call->size >= POPULATED_BYTES;
+    const bool large = call->m * call->n * call->size >= PREFAULT_BYTES;
     const int threads = large ? (int)accel_min(3, copy_pool_size() / 3) : 0,
               count = r->panels.count;
     for (int i = 0; i < count; i++) {

@@ -272,5 +272,5 @@ void solver_refuse_extremes(struct solver *s)
 void solver_keep_inputs(struct solver *s)
 {
     for (int i = 0; i < s->inputs_kept; i++)
-        device_cache_keep(s->work, s->kept[i].memory, &s->kept[i].resident);
+        device_cache_keep(s->work, s->kept[i].memory, &s->kept[i].cached);
 }

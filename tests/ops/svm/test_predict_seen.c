@@ -31,18 +31,18 @@ static void calls_are_counted(void **state)
     const struct svm_view view = view_of(0);
     (void)state;
     for (int i = 1; i <= 5; i++) {
-        const struct svm_sighting s = svm_sight(&view);
+        const struct svm_admission s = svm_admission_look(&view);
         assert_int_equal(s.seen, i);
         assert_int_equal(s.features, 3 * FEATURES - 2);
         assert_int_equal(s.stored, FEATURES * VECTORS);
         assert_false(s.resident || s.refused);
     }
-    svm_sight_put(&view, false);
-    svm_sight_put(&view, false); /* by a thread that began at the same time */
-    const struct svm_sighting s = svm_sight(&view);
+    svm_admission_put(&view, false);
+    svm_admission_put(&view, false); /* by a thread that began at the same time */
+    const struct svm_admission s = svm_admission_look(&view);
     assert_true(s.resident && s.misses == 0);
-    svm_sight_refused(&view);
-    assert_true(svm_sight(&view).refused);
+    svm_admission_refused(&view);
+    assert_true(svm_admission_look(&view).refused);
 }
 
 /* One that is put there again and again is seen more often before the next time. */
@@ -50,23 +50,23 @@ static void what_changes_is_put_less_often(void **state)
 {
     const struct svm_view view = view_of(1);
     (void)state;
-    svm_sight(&view);
-    svm_sight_put(&view, false);
+    svm_admission_look(&view);
+    svm_admission_put(&view, false);
     for (int misses = 1; misses <= 3; misses++) {
-        assert_true(svm_sight(&view).resident);
-        svm_sight_put(&view, true); /* it was not as it had been */
-        const struct svm_sighting s = svm_sight(&view);
+        assert_true(svm_admission_look(&view).resident);
+        svm_admission_put(&view, true); /* it was not as it had been */
+        const struct svm_admission s = svm_admission_look(&view);
         assert_false(s.resident);
         assert_int_equal(s.misses, misses);
         assert_int_equal(s.seen, 1);
-        svm_sight_put(&view, false);
+        svm_admission_put(&view, false);
     }
     for (int i = 0; i < 8; i++) { /* that was worth it */
-        svm_sight(&view);
-        svm_sight_found(&view);
+        svm_admission_look(&view);
+        svm_admission_found(&view);
     }
-    svm_sight_put(&view, true);
-    const struct svm_sighting s = svm_sight(&view);
+    svm_admission_put(&view, true);
+    const struct svm_admission s = svm_admission_look(&view);
     assert_int_equal(s.misses, 0);
     assert_true(s.resident);
 }
@@ -76,12 +76,12 @@ static void the_oldest_is_forgotten(void **state)
     (void)state;
     for (int number = 2; number < MORE; number++) {
         const struct svm_view view = view_of(number), first = view_of(2);
-        assert_int_equal(svm_sight(&view).seen, 1);
-        svm_sight(&first);
+        assert_int_equal(svm_admission_look(&view).seen, 1);
+        svm_admission_look(&first);
     }
     const struct svm_view first = view_of(2), second = view_of(3);
-    assert_true(svm_sight(&first).seen > 100);
-    assert_int_equal(svm_sight(&second).seen, 1);
+    assert_true(svm_admission_look(&first).seen > 100);
+    assert_int_equal(svm_admission_look(&second).seen, 1);
 }
 
 int main(void)

@@ -53,10 +53,10 @@ static int end(void **state)
 }
 
 /* Returns how many calls run on the CPU until one is to bring it; `most` if none is. */
-static int calls_until(double gain_ms, double bring_ms, int most)
+static int calls_until(double gain_ms, double upload_ms, int most)
 {
     int calls = 0;
-    while (calls < most && !gpu_is_worth_prefetching(&call, gain_ms, bring_ms))
+    while (calls < most && !gpu_is_worth_prefetching(&call, gain_ms, upload_ms))
         calls++;
     return calls;
 }
@@ -81,7 +81,7 @@ static void the_third_call_where_one_misses_enough(void **state)
     assert_true(is_watched());
     assert_true(gpu_is_worth_prefetching(&call, 10, 5));
     assert_true(gpu_is_worth_prefetching(&call, 10, 5)); /* it was not brought */
-    admission_bring(&call.span[ACCEL_a]);
+    admission_prefetch(&call.span[ACCEL_a]);
     assert_false(gpu_is_worth_prefetching(&call, 4, 5));
 }
 
@@ -90,7 +90,7 @@ static void what_was_missed_adds_up(void **state)
     (void)state;
     /* The first, the watch's, and four that miss 4 ms; the next one has missed 5 */
     assert_int_equal(calls_until(1, 4.5, 100), 6);
-    admission_bring(&call.span[ACCEL_a]);
+    admission_prefetch(&call.span[ACCEL_a]);
     assert_int_equal(calls_until(1, 4.5, 100), 4);
 }
 
@@ -135,7 +135,7 @@ static void what_has_stayed_for_long_is_tried_again_soon(void **state)
     const struct accel_span *a = &call.span[ACCEL_a];
     for (int i = 0; i < 12; i++)
         admission_unchanged(a, admission_watch(a, &may).watch);
-    admission_bring(a);
+    admission_prefetch(a);
     write_to_it();
     /* One that sees it, and one that begins a watch */
     assert_int_equal(calls_until(10, 5, 100), 2);
