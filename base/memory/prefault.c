@@ -79,7 +79,7 @@ void prefault_begin(struct prefault *p, const struct prefault_runs *runs, int se
     pthread_cond_init(&p->done, NULL);
     signals_but_faults(&signals);
     pthread_sigmask(SIG_BLOCK, &signals, &p->before);
-    for (int i = 0; i < threads && i < POPULATE_MOST; i++) {
+    for (int i = 0; i < threads && i < PREFAULT_MOST; i++) {
         pthread_mutex_lock(&p->lock);
         p->threads++;
         pthread_mutex_unlock(&p->lock);

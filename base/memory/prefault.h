@@ -31,7 +31,7 @@ struct prefault {
     sigset_t before; /* the caller's signals */
 };
 
-enum { POPULATE_MOST = 8 }; /* threads */
+enum { PREFAULT_MOST = 8 }; /* threads */
 
 /* Starts `threads` threads that take the pages of `sets` sets of runs, the first set first, and
  * returns at once. Until prefault_end() the calling thread handles no signals, except for its own

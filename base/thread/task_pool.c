@@ -76,7 +76,7 @@ bool task_pool_give(struct pooled_task *task)
     end = &task->next;
     waiting++;
     if (waiting > idle) {
-        has_thread = threads < WORKERS_MOST && thread_spawn(run_thread, NULL, 0);
+        has_thread = threads < TASK_POOL_MOST && thread_spawn(run_thread, NULL, 0);
         threads += has_thread;
     }
     pthread_mutex_unlock(&lock);

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-enum { WORKERS_MOST = 64 };
+enum { TASK_POOL_MOST = 64 };
 
 /* A task, in memory of the caller's, which stays until it has run or was taken back. */
 struct pooled_task {

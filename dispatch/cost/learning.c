@@ -60,12 +60,17 @@ static void weigh_library(struct cost_curves *p, const struct accel_call *call,
 }
 
 /* Returns the time to learn from. One above the estimate counts as far as the thread had a CPU. */
-static double believed_ms(const struct cost_time *took, double estimate)
+static double believed_ms(const struct model_curve *curve, const struct model_work *work,
+                          const struct cost_time *took)
 {
-    const double sure = took->sure_ms < took->ms ? took->sure_ms : took->ms;
+    if (took->sure_ms >= took->ms)
+        return took->ms;
+    pthread_rwlock_rdlock(&curves_lock);
+    const double estimate = model_ms(curve, work);
+    pthread_rwlock_unlock(&curves_lock);
     if (took->ms <= estimate)
         return took->ms;
-    return sure > estimate ? sure : estimate;
+    return took->sure_ms > estimate ? took->sure_ms : estimate;
 }
 
 void cost_learn_cpu(struct problem *problem, const struct dispatch_library *library, int threads,
@@ -77,10 +82,7 @@ void cost_learn_cpu(struct problem *problem, const struct dispatch_library *libr
         return;
     struct model_curve *const curve = &p->curve[problem->call->routine - accel_routines];
     weigh_library(p, problem->call, work, took->sure_ms);
-    pthread_rwlock_rdlock(&curves_lock);
-    const double estimate = model_ms(curve, work);
-    pthread_rwlock_unlock(&curves_lock);
-    learn(p, curve, work, believed_ms(took, estimate));
+    learn(p, curve, work, believed_ms(curve, work, took));
 }
 
 /* Returns the milliseconds that the schedule of a call says; negative: copies and kernels are

@@ -118,16 +118,16 @@ static double largest_of(const float place[MODEL_SIZES])
     return largest;
 }
 
-/* largest: of the work's sizes. */
+/* Every decision asks for it of each point of two curves. largest: of the work's sizes. */
 static double distance2(const struct model_point *point, const struct model_work *work,
                         double largest)
 {
-    const double least[2] = {largest_of(point->place) - FAR_BELOW, largest - FAR_BELOW};
+    const double least[2] = {(double)point->largest - FAR_BELOW, largest - FAR_BELOW};
     double sum = 0;
     for (int i = 0; i < MODEL_SIZES; i++) {
-        double one = (double)point->place[i], other = (double)work->place[i];
-        if (one == other)
+        if (point->place[i] == work->place[i])
             continue;
+        double one = (double)point->place[i], other = (double)work->place[i];
         if (i < ACCEL_DIMENSIONS) {
             one = one > least[0] ? one : least[0];
             other = other > least[1] ? other : least[1];
@@ -303,6 +303,7 @@ static void add_point(struct model_curve *curve, const struct model_work *work, 
     struct model_point *point = &curve->point[curve->points++];
     double operations, sum = model_terms_ms(curve, work, &operations);
     memcpy(point->place, work->place, sizeof point->place);
+    point->largest = (float)largest_of(point->place);
     point->operations = (float)operations;
     point->log2_ratio = point->last = sum > 0 ? log2_of(ms / sum) : 0;
     point->runs = 1;
@@ -340,7 +341,7 @@ int64_t model_largest_square(const struct model_curve *curve, unsigned sizes)
     double largest = 0;
     for (int i = 0; i < curve->points; i++) {
         const float *place = curve->point[i].place;
-        double most = largest_of(place), least = most;
+        double most = (double)curve->point[i].largest, least = most;
         for (int size = 0; size < ACCEL_DIMENSIONS; size++)
             if (sizes & 1u << size && (double)place[size] < least)
                 least = (double)place[size];
@@ -386,7 +387,7 @@ static void refine_point(struct model_point *point, float log2_ratio)
 
 void model_learn(struct model_curve *curve, const struct model_work *work, double ms)
 {
-    double distance, sum = sum_of(curve->ms, work), thought = model_ms(curve, work);
+    double distance, sum = sum_of(curve->ms, work);
     struct model_point *nearest = nearest_point(curve, work, &distance);
     if (!(sum > 0) || !(ms > 0))
         return;
@@ -394,6 +395,7 @@ void model_learn(struct model_curve *curve, const struct model_work *work, doubl
         refine_point(nearest, log2_of(ms / sum));
         return;
     }
+    const double thought = model_ms(curve, work);
     int points = curve->points;
     if (points == MODEL_POINTS) /* replace the nearest */
         curve->points = (int)(nearest - curve->point);

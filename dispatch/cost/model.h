@@ -32,6 +32,7 @@ struct model_work {
 /* A call that was measured. */
 struct model_point {
     float place[MODEL_SIZES];
+    float largest;    /* of place[], without the number of products */
     float log2_ratio; /* of its time to the sum of the terms */
     float last;       /* the same of its last run */
     float operations; /* the share of the operations in that sum */

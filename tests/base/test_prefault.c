@@ -131,7 +131,7 @@ static void failures_are_none(void **state)
     none = before;
     none.rlim_cur = 0;
     assert_int_equal(setrlimit(RLIMIT_NPROC, &none), 0); /* root starts one nevertheless */
-    prefault_begin(&pages, &all, 1, POPULATE_MOST);
+    prefault_begin(&pages, &all, 1, PREFAULT_MOST);
     prefault_end(&pages);
     assert_int_equal(setrlimit(RLIMIT_NPROC, &before), 0);
     munmap(memory, BYTES);

@@ -97,6 +97,13 @@ static void random_places(float place[MODEL_SIZES])
         place[ACCEL_DIMENSIONS] = 0;
 }
 
+static void note_largest(struct model_point *point)
+{
+    point->largest = 0;
+    for (int i = 0; i < ACCEL_DIMENSIONS; i++)
+        point->largest = fmaxf(point->largest, point->place[i]);
+}
+
 static void times_of_any_curve(void **state)
 {
     (void)state;
@@ -115,6 +122,7 @@ static void times_of_any_curve(void **state)
                 memcpy(curve.point[i].place, work.place, sizeof work.place);
             if (rand() % 3 == 0)
                 curve.point[i].place[rand() % MODEL_SIZES] += 1;
+            note_largest(&curve.point[i]);
             curve.point[i].log2_ratio = (float)uniform(-6, 6);
         }
         assert_near(model_ms(&curve, &work), plain_ms(&curve, &work), 1e-6);
@@ -341,7 +349,8 @@ static void the_largest_square(void **state)
                                        {4000, 2000, 4000}};
     for (int i = 0; i < 5; i++) {
         const struct model_work work = work_of("dgemm", sizes[i][0], sizes[i][1], sizes[i][2]);
-        memcpy(curve.point[curve.points++].place, work.place, sizeof work.place);
+        memcpy(curve.point[curve.points].place, work.place, sizeof work.place);
+        note_largest(&curve.point[curve.points++]);
     }
     assert_int_equal(model_largest_square(&curve, product), 1000);
     /* Of a routine without a k */
@@ -352,6 +361,8 @@ static void the_largest_square(void **state)
                             not = work_of("dgemm", 8192, 9100, 8192);
     memcpy(curve.point[0].place, about.place, sizeof about.place);
     memcpy(curve.point[3].place, not .place, sizeof not .place);
+    note_largest(&curve.point[0]);
+    note_largest(&curve.point[3]);
     assert_int_equal(model_largest_square(&curve, product), 4300);
 }
 
