@@ -318,7 +318,7 @@ bool gpu_measure_paces(struct gpu_device *device, const struct accel_call *produ
                        struct block_paces *paces);
 
 /* Returns the rate, in 10^9 bytes a second, at which a device copies from another one's memory that
- * has been taken by gpu_work_take_lent(); 0: it cannot, or not rightly, or something fails, which
+ * has been taken by gpu_memory.take_lent(); 0: it cannot, or not rightly, or something fails, which
  * says nothing of either device. Measured at the first question (some milliseconds, and at most 32
  * MB of each one's memory), some time later again if memory was short; then the same for as long as
  * both devices stay. Rounded to a power of 2 or sqrt(2) times one, so that runs on one machine plan

@@ -9,8 +9,8 @@ enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { ATTEMPTS = 12 };
 
 /* Returns how many bytes a call should try to take: at its first attempt all that the device has,
- * without asking the driver how much is free; then what is available, less an eighth, by which the
- * pool may round a block up. That may fail because an idle block is larger than needed, so the
+ * without asking the driver how much is free; then what is available, less a ninth: the pool may
+ * round a block up by an eighth. That may fail because an idle block is larger than needed, so the
  * third attempt is the same without idle blocks. Other threads and programs take memory meanwhile,
  * and of small blocks the pool rounds up more: then three quarters of the attempt before. */
 static int64_t room(const struct gpu_work *work, int attempt, int64_t before)

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Returns the pivots as 64-bit integers, which solver_sytrs() wants. */
+/* Returns the pivots as 64-bit integers, which solver_library.sytrs() wants. */
 static struct array widen(struct solver *s, struct array pivots)
 {
     struct array wide = solver_vector(s, pivots.rows, ACCEL_INT64);

@@ -6,7 +6,7 @@
 
 #include "gpu/exec/lapack/solver.h"
 
-/* Computes what solver_gesvd() does, by the algorithm that gpu_svd_choose() has set. */
+/* Computes what solver_library.gesvd() does, by the algorithm that gpu_svd_choose() has set. */
 void svd_of(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
             struct array u, struct array vt);
 

@@ -23,7 +23,7 @@ struct batch_group {
 struct batch {
     struct executor executor;
     /* Puts the kernel of a group on the stream. Where the call only scales C, A and B are zeros:
-     * kernel_gemm_strided(). */
+     * see gpu_kernels.gemm_strided(). */
     enum gpu_status (*compute)(const struct executor *e, const struct batch_group *group);
     /* Runs a call of one product. */
     enum gpu_status (*alone)(struct gpu_work *work);

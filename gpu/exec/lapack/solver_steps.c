@@ -28,7 +28,7 @@ void solver_transpose(struct solver *s, struct array to, struct array from)
 }
 
 /* The order of a triangle that is packed at once: packed storage has a largest one, see
- * kernel_pack_triangle(). */
+ * gpu_kernels.pack_triangle(). */
 #define TRIANGLE_COLUMNS 512
 
 struct array solver_upper(struct solver *s, struct array from)
