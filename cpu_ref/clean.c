@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* A matrix as it is stored, and which of its elements are read. */
-struct part {
+struct stored_part {
     int64_t rows, cols;
     enum structure structure;
     char uplo;
@@ -15,42 +15,43 @@ static bool is_across(const struct factor *x)
 }
 
 /* op(X) is rows x cols. */
-static struct part part_of(const struct factor *x, int64_t rows, int64_t cols)
+static struct stored_part part_of(const struct factor *x, int64_t rows, int64_t cols)
 {
     const bool across = is_across(x);
-    return (struct part){across ? cols : rows, across ? rows : cols, x->structure, x->uplo};
+    return (struct stored_part){across ? cols : rows, across ? rows : cols, x->structure, x->uplo};
 }
 
 /* Of the result, or what it was: a triangle, if the routine writes one. */
-static struct part part_of_result(const struct equation *e)
+static struct stored_part part_of_result(const struct equation *e)
 {
-    return (struct part){e->rows, e->cols,
-                         !e->uplo           ? GENERAL
-                         : e->real_diagonal ? HERMITIAN
-                                            : SYMMETRIC,
-                         e->uplo};
+    return (struct stored_part){e->rows, e->cols,
+                                !e->uplo           ? GENERAL
+                                : e->real_diagonal ? HERMITIAN
+                                                   : SYMMETRIC,
+                                e->uplo};
 }
 
-static bool is_read(const struct part *part, int64_t row, int64_t col)
+static bool is_read(const struct stored_part *part, int64_t row, int64_t col)
 {
     if (part->structure == GENERAL)
         return true;
     return in_triangle(part->uplo, row, col) && !(part->structure == UNIT_TRIANGULAR && row == col);
 }
 
-static bool is_spoilt(const struct stored *x, const struct part *part, int64_t row, int64_t col)
+static bool is_spoilt(const struct stored *x, const struct stored_part *part, int64_t row,
+                      int64_t col)
 {
     const value z = stored_element(x, row, col);
     return part->structure == HERMITIAN && row == col ? !isfinite(creall(z)) : !is_finite(z);
 }
 
-static bool is_mirrored(const struct part *part)
+static bool is_mirrored(const struct stored_part *part)
 {
     return part->structure == SYMMETRIC || part->structure == HERMITIAN;
 }
 
 /* Calls note() for each element that is read and no number. */
-static void find_spoilt(struct clean *clean, const struct stored *x, const struct part *part,
+static void find_spoilt(struct clean *clean, const struct stored *x, const struct stored_part *part,
                         void (*note)(struct clean *clean, int64_t row, int64_t col, bool across),
                         bool across)
 {
@@ -83,8 +84,8 @@ static void find_in_products(struct clean *clean, const struct equation *e)
 {
     for (int i = 0; i < e->products; i++) {
         const struct factor *x = &e->product[i].x, *y = &e->product[i].y;
-        const struct part of_x = part_of(x, e->rows, e->inner),
-                          of_y = part_of(y, e->inner, e->cols);
+        const struct stored_part of_x = part_of(x, e->rows, e->inner),
+                                 of_y = part_of(y, e->inner, e->cols);
         /* The other factor is the solution, which they reach if they are in what is solved. */
         if (!e->solve || is_left(e))
             find_spoilt(clean, &x->stored, &of_x, reaches_row, is_across(x));
@@ -121,7 +122,7 @@ static void count_left(struct clean *clean, const struct equation *e)
 /* Finds what is reached. False: all of it, or nothing. */
 static bool find(struct clean *clean, const struct equation *e)
 {
-    const struct part of_old = part_of_result(e);
+    const struct stored_part of_old = part_of_result(e);
     find_in_products(clean, e);
     if (e->solve)
         spread(clean, e);
@@ -137,8 +138,8 @@ static bool find(struct clean *clean, const struct equation *e)
 
 /* Makes x a packed copy with zeros where an element is no number, and in rows and columns that are
  * reached (NULL: none). keeps: what is not reached stays as it is. */
-static bool copy(struct clean *clean, struct stored *x, const struct part *part, const bool *row_of,
-                 const bool *col_of, bool keeps)
+static bool copy(struct clean *clean, struct stored *x, const struct stored_part *part,
+                 const bool *row_of, const bool *col_of, bool keeps)
 {
     const size_t size = accel_dtype_size(x->dtype);
     const int64_t ld = part->rows > 0 ? part->rows : 1;
@@ -161,7 +162,7 @@ static bool copy(struct clean *clean, struct stored *x, const struct part *part,
 
 static bool copy_factor(struct clean *clean, struct factor *x, int64_t rows, int64_t cols)
 {
-    const struct part part = part_of(x, rows, cols);
+    const struct stored_part part = part_of(x, rows, cols);
     return copy(clean, &x->stored, &part, NULL, NULL, false);
 }
 
@@ -179,7 +180,7 @@ static void put_one(void *memory, int64_t index, enum accel_dtype dtype)
 /* On the diagonal, ones take the place of what is no number: the matrix stays one that solves. */
 static bool copy_matrix(struct clean *clean, struct factor *x, int64_t n)
 {
-    const struct part part = part_of(x, n, n);
+    const struct stored_part part = part_of(x, n, n);
     const struct stored old = x->stored;
     if (!copy_factor(clean, x, n, n))
         return false;
@@ -192,14 +193,14 @@ static bool copy_matrix(struct clean *clean, struct factor *x, int64_t n)
 /* The solution is the result: what is reached is left out, and nothing else may be no number. */
 static bool copy_solution(struct clean *clean, struct factor *x, const struct equation *e)
 {
-    const struct part part = part_of_result(e);
+    const struct stored_part part = part_of_result(e);
     return copy(clean, &x->stored, &part, clean->row, clean->col, true);
 }
 
 static bool copy_all(struct clean *clean)
 {
     struct equation *e = &clean->equation;
-    const struct part result = part_of_result(e);
+    const struct stored_part result = part_of_result(e);
     bool there = true;
     for (int i = 0; there && i < e->products; i++) {
         struct factor *x = &e->product[i].x, *y = &e->product[i].y;

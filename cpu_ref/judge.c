@@ -8,7 +8,7 @@ double cpu_ref_epsilon(enum accel_dtype dtype)
 }
 
 /* The right-hand side for one element. */
-struct sum {
+struct element_sum {
     value value;
     long double scale;  /* the sum of magnitudes */
     long double beside; /* the sum of the magnitudes of all elements that are multiplied */
@@ -19,7 +19,7 @@ struct sum {
  * (rows of X, columns of Y) at a time. */
 enum { TILE = 8, PIECE = 16 };
 
-struct line {
+struct element_row {
     value element[PIECE];
     bool is_empty[PIECE], has_empty;
     long double size; /* the sum of magnitudes */
@@ -27,10 +27,10 @@ struct line {
 
 struct tile {
     int64_t row, col, rows, cols;
-    struct sum sum[TILE][TILE];
+    struct element_sum sum[TILE][TILE];
 };
 
-static void read_line(struct line *line, const struct factor *x, bool is_row, int64_t number,
+static void read_line(struct element_row *line, const struct factor *x, bool is_row, int64_t number,
                       int64_t from, int64_t count)
 {
     line->has_empty = false;
@@ -45,7 +45,8 @@ static void read_line(struct line *line, const struct factor *x, bool is_row, in
 }
 
 /* Adds the products of two lines of real numbers without empty elements. */
-static void add_real(struct sum *sum, const struct line *x, const struct line *y, int64_t count)
+static void add_real(struct element_sum *sum, const struct element_row *x,
+                     const struct element_row *y, int64_t count)
 {
     long double part = creall(sum->value), scale = sum->scale;
     for (int64_t p = 0; p < count; p++) {
@@ -58,7 +59,8 @@ static void add_real(struct sum *sum, const struct line *x, const struct line *y
     sum->beside += x->size + y->size;
 }
 
-static void add_lines(struct sum *sum, const struct line *x, const struct line *y, int64_t count)
+static void add_lines(struct element_sum *sum, const struct element_row *x,
+                      const struct element_row *y, int64_t count)
 {
     for (int64_t p = 0; p < count; p++) {
         const value a = x->element[p], b = y->element[p];
@@ -78,8 +80,8 @@ static void add_product(struct tile *tile, const struct product *product, int64_
 {
     const bool real =
         !accel_is_complex(product->x.stored.dtype) && !accel_is_complex(product->y.stored.dtype);
-    struct sum part[TILE][TILE] = {{{0}}};
-    struct line x[TILE], y[TILE];
+    struct element_sum part[TILE][TILE] = {{{0}}};
+    struct element_row x[TILE], y[TILE];
     for (int64_t from = 0; from < inner; from += PIECE) {
         const int64_t count = inner - from < PIECE ? inner - from : PIECE;
         for (int64_t i = 0; i < tile->rows; i++)
@@ -95,7 +97,7 @@ static void add_product(struct tile *tile, const struct product *product, int64_
     }
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = 0; j < tile->cols; j++) {
-            struct sum *sum = &tile->sum[i][j];
+            struct element_sum *sum = &tile->sum[i][j];
             sum->value += product->alpha * part[i][j].value;
             sum->scale +=
                 magnitude(product->alpha) * part[i][j].scale + rounded * part[i][j].beside;
@@ -144,14 +146,14 @@ static void compute(struct tile *tile, const struct equation *e)
             if (!is_judged(e, tile->row + i, tile->col + j))
                 continue;
             const value old = old_element(e, tile->row + i, tile->col + j);
-            tile->sum[i][j] = (struct sum){
+            tile->sum[i][j] = (struct element_sum){
                 .value = e->beta * old, .scale = magnitude(e->beta) * magnitude(old) + underflow};
         }
     for (int i = 0; i < e->products; i++)
         add_product(tile, &e->product[i], e->inner, rounded_before(e, &e->product[i]));
 }
 
-static double ratio_of(value got, const struct sum *expected, enum accel_dtype dtype)
+static double ratio_of(value got, const struct element_sum *expected, enum accel_dtype dtype)
 {
     long double error = magnitude(got - expected->value);
     return error == 0 ? 0 : (double)(error / (cpu_ref_epsilon(dtype) * expected->scale));
@@ -169,7 +171,7 @@ static bool is_line_finite(const struct equation *e, int64_t row, int64_t col)
 
 /* A NaN or Inf of B reaches the elements that depend on it, or all of its line. */
 static double solution_ratio(const struct equation *e, int64_t row, int64_t col,
-                             const struct sum *rest)
+                             const struct element_sum *rest)
 {
     value got = stored_element(&e->out, row, col);
     if (is_finite(rest->value))
@@ -180,12 +182,12 @@ static double solution_ratio(const struct equation *e, int64_t row, int64_t col,
 }
 
 static double element_ratio(const struct equation *e, int64_t row, int64_t col,
-                            const struct sum *sum)
+                            const struct element_sum *sum)
 {
     bool real = e->real_diagonal && row == col;
     bool nothing_to_do = (e->products == 0 || e->inner == 0) && e->beta == 1;
     value got = stored_element(&e->out, row, col);
-    struct sum expected = *sum;
+    struct element_sum expected = *sum;
     if (real && isfinite(creall(got)) && !nothing_to_do && cimagl(got) != 0)
         return INFINITY;
     if (real) {

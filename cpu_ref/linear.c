@@ -10,7 +10,7 @@
 #define ROUNDOFF 0x1p-53
 
 /* At one w. */
-struct place {
+struct objective_point {
     double objective, norm; /* of the gradient */
     double objective_rounding, norm_rounding;
 };
@@ -35,7 +35,7 @@ static struct row_loss loss_of(const struct cpu_ref_linear *q, double y, double 
 /* Adds a row to the place, to the gradient and to what rounding may change each element of it.
  * roundings: of each product of the method's, in units of ROUNDOFF. */
 static void add_row(const struct cpu_ref_linear *q, int64_t i, const double *w, double roundings,
-                    struct place *place, double *gradient, double *rounding)
+                    struct objective_point *place, double *gradient, double *rounding)
 {
     double z = 0, magnitude = 0;
     for (const struct linear_node *node = q->x[i]; node->index != -1; node++) {
@@ -57,13 +57,13 @@ static void add_row(const struct cpu_ref_linear *q, int64_t i, const double *w, 
 }
 
 /* w = NULL: all zeros. False without memory. */
-static bool measure(const struct cpu_ref_linear *q, const double *w, struct place *place)
+static bool measure(const struct cpu_ref_linear *q, const double *w, struct objective_point *place)
 {
     const size_t columns = (size_t)q->columns, regularized = columns - q->free_bias;
     /* The method adds up rows, columns, and one step after the other. */
     const double roundings = (double)(q->rows + q->columns + 2 * (int64_t)q->iterations + 16);
     double *gradient = calloc(2 * columns, sizeof *gradient);
-    *place = (struct place){.objective = 0};
+    *place = (struct objective_point){.objective = 0};
     if (!gradient)
         return false;
     double *rounding = gradient + columns;
@@ -91,7 +91,7 @@ static bool is_weight(const struct cpu_ref_linear *q)
 
 double cpu_ref_linear(const struct cpu_ref_linear *q)
 {
-    struct place at_zero, here;
+    struct objective_point at_zero, here;
     double worst = 0;
     if (!is_weight(q))
         return INFINITY;

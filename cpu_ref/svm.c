@@ -96,30 +96,30 @@ static double square_of(const struct svm_matrix *x, int64_t row)
 
 /* ---- Sums over the support vectors, for each row of the matrix ---- */
 
-struct rows {
+struct row_sums {
     double *coefficient;     /* the sum of y a of the row's variables */
     double *sum, *magnitude; /* of coefficient times kernel, and of their magnitudes */
     double *square, *dense;
     bool *member; /* a variable has this row */
 };
 
-static bool open_rows(struct rows *rows, const struct svm_matrix *x)
+static bool open_rows(struct row_sums *rows, const struct svm_matrix *x)
 {
     const size_t n = (size_t)x->rows;
     double *block = calloc(4 * n + (size_t)x->features + 1, sizeof *block);
-    *rows = (struct rows){block, block + n, block + 2 * n, block + 3 * n, block + 4 * n, NULL};
+    *rows = (struct row_sums){block, block + n, block + 2 * n, block + 3 * n, block + 4 * n, NULL};
     rows->member = calloc(n + 1, 1);
     return block && rows->member;
 }
 
-static void close_rows(struct rows *rows)
+static void close_rows(struct row_sums *rows)
 {
     free(rows->coefficient);
     free(rows->member);
 }
 
-static void add_up(struct rows *rows, const struct svm_matrix *x, const struct svm_kernel *kernel,
-                   const struct cpu_ref_svm *q)
+static void add_up(struct row_sums *rows, const struct svm_matrix *x,
+                   const struct svm_kernel *kernel, const struct cpu_ref_svm *q)
 {
     struct against against = {.x = x, .kernel = kernel, .dense = rows->dense};
     for (int64_t i = 0; i < q->n; i++) {
@@ -169,7 +169,7 @@ static bool is_full(const struct cpu_ref_svm *q, int64_t i)
     return q->alpha[i] >= q->c[i] * (1 - 1e-12);
 }
 
-static double judge(const struct rows *rows, const struct cpu_ref_svm *q)
+static double judge(const struct row_sums *rows, const struct cpu_ref_svm *q)
 {
     const struct bounds none = {.most = -INFINITY, .least = INFINITY};
     struct bounds bounds[2] = {none, none}; /* of a nu problem, of each sign */
@@ -215,7 +215,7 @@ static double judge(const struct rows *rows, const struct cpu_ref_svm *q)
 double cpu_ref_svm(const struct svm_matrix *x, const struct svm_kernel *kernel,
                    const struct cpu_ref_svm *q)
 {
-    struct rows rows;
+    struct row_sums rows;
     double worst = CPU_REF_NOT_JUDGED;
     if (open_rows(&rows, x)) {
         add_up(&rows, x, kernel, q);
@@ -229,21 +229,21 @@ double cpu_ref_svm(const struct svm_matrix *x, const struct svm_kernel *kernel,
 
 /* What a row and a vector make together: the product, or the square of the distance; and the sum of
  * its terms' magnitudes. */
-struct meeting {
+struct kernel_input {
     double value, magnitude;
 };
 
-static void meet(struct meeting *m, bool distance, bool sparse, double u, double v)
+static void meet(struct kernel_input *m, bool distance, bool sparse, double u, double v)
 {
     const double term = !distance ? u * v : sparse ? u * (u - 2 * v) : (u - v) * (u - v);
     m->value += term;
     m->magnitude += sparse && distance ? fabs(u) * (fabs(u) + 2 * fabs(v)) : fabs(term);
 }
 
-static struct meeting meeting_of(const struct svm_matrix *x, int64_t row, bool distance,
-                                 const double *v, double rest)
+static struct kernel_input meeting_of(const struct svm_matrix *x, int64_t row, bool distance,
+                                      const double *v, double rest)
 {
-    struct meeting m = {distance ? rest : 0, distance ? rest : 0};
+    struct kernel_input m = {distance ? rest : 0, distance ? rest : 0};
     if (x->dense)
         for (int64_t i = 0; i < x->features; i++)
             meet(&m, distance, false, x->dense[row * x->features + i], v[i]);
@@ -258,7 +258,7 @@ void cpu_ref_svm_vector(const struct svm_matrix *x, const struct svm_kernel *ker
 {
     const double share = 0x1p-52 * ((double)x->features + 32), gamma = fabs(kernel->gamma);
     for (int64_t row = 0; row < x->rows; row++) {
-        const struct meeting m = meeting_of(x, row, kernel->type == SVM_RBF, v, rest);
+        const struct kernel_input m = meeting_of(x, row, kernel->type == SVM_RBF, v, rest);
         double value = m.value, error = m.magnitude;
         if (kernel->type == SVM_POLY) {
             value = power_of(kernel->gamma * m.value + kernel->coef0, kernel->degree);

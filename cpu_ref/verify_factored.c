@@ -104,17 +104,19 @@ void factored_open_cholesky(struct test *t, struct factored *f, struct view fact
 
 /* Visits the blocks of D, of one or two columns, in the order of elimination (back: in reverse).
  * Takes the block at column k; returns the column of the next block, or one beyond the matrix. */
-struct block {
+struct pivot_block {
     int64_t first, size, exchange;
 };
 
-static bool next_block(const struct factored *f, bool upwards, int64_t *k, struct block *block)
+static bool next_block(const struct factored *f, bool upwards, int64_t *k,
+                       struct pivot_block *block)
 {
     int64_t n = f->lu.rows;
     if (*k < 0 || *k >= n)
         return false;
     int64_t pivot = accel_integer(f->exchanges, *k), size = pivot > 0 ? 1 : 2;
-    *block = (struct block){upwards ? *k : *k - size + 1, size, (pivot > 0 ? pivot : -pivot) - 1};
+    *block =
+        (struct pivot_block){upwards ? *k : *k - size + 1, size, (pivot > 0 ? pivot : -pivot) - 1};
     *k += upwards ? size : -size;
     return true;
 }
@@ -122,7 +124,7 @@ static bool next_block(const struct factored *f, bool upwards, int64_t *k, struc
 static bool are_blocks_right(const struct factored *f)
 {
     int64_t k = 0, n = f->lu.rows;
-    struct block block;
+    struct pivot_block block;
     while (next_block(f, true, &k, &block)) {
         if (block.exchange < 0 || block.exchange >= n || block.first + block.size > n)
             return false;
@@ -134,7 +136,7 @@ static bool are_blocks_right(const struct factored *f)
 }
 
 /* The rows and columns of a block's multipliers. */
-static struct view multipliers(const struct factored *f, const struct block *block)
+static struct view multipliers(const struct factored *f, const struct pivot_block *block)
 {
     int64_t behind = block->first + block->size;
     struct view x = view_shaped(f->lu, GENERAL, 0);
@@ -143,7 +145,7 @@ static struct view multipliers(const struct factored *f, const struct block *blo
                : view_part(&x, behind, f->lu.rows - behind, block->first, block->size);
 }
 
-static int64_t pivot_of(const struct factored *f, const struct block *block)
+static int64_t pivot_of(const struct factored *f, const struct pivot_block *block)
 {
     return f->lu.uplo == 'U' ? block->first : block->first + block->size - 1;
 }
@@ -154,7 +156,7 @@ static double *ldl_times(struct test *t, const struct factored *f, char op, cons
     const bool upper = f->lu.uplo == 'U', hermitian = f->lu.structure == HERMITIAN;
     const int64_t n = f->lu.rows, parts = t->parts;
     double *y = test_new_vector(t, n), *z = test_new_vector(t, n);
-    struct block block;
+    struct pivot_block block;
     (void)op;
     memcpy(y, in, (size_t)(n * parts) * sizeof *y);
     for (int64_t k = upper ? n - 1 : 0; next_block(f, !upper, &k, &block);) {
@@ -199,7 +201,7 @@ static void ldl_solve(struct test *t, const struct factored *f, char op, double 
 {
     const bool upper = f->lu.uplo == 'U', hermitian = f->lu.structure == HERMITIAN;
     const int64_t n = f->lu.rows, parts = t->parts;
-    struct block block;
+    struct pivot_block block;
     (void)op;
     for (int64_t k = upper ? n - 1 : 0; next_block(f, !upper, &k, &block);) {
         const struct view m = multipliers(f, &block);
@@ -227,7 +229,7 @@ static void ldl_solve(struct test *t, const struct factored *f, char op, double 
 static double ldl_reciprocal(const struct factored *f)
 {
     double largest = 0;
-    struct block block;
+    struct pivot_block block;
     for (int64_t k = 0; next_block(f, true, &k, &block);) {
         const struct view d = view_part(&f->lu, block.first, block.size, block.first, block.size);
         largest = block.size == 1 ? greater_of(largest_reciprocal(&d), largest) : largest;

@@ -16,7 +16,7 @@
 struct gang;
 
 /* A part, the device that is to do it, and what has become of it. */
-struct member {
+struct gang_member {
     struct pooled_task task;
     struct gang *gang;
     struct dispatch_device *device;
@@ -50,13 +50,13 @@ struct gang {
     void *copy;      /* host memory for accel_cut_by_original(), used after a failure alone */
     struct solver_shared *shared; /* NULL, or the parts are members of this */
     struct peers *peers;          /* NULL, or they lend each other operands' cells */
-    struct member member[SPLIT_MOST];
+    struct gang_member member[SPLIT_MOST];
 };
 
 /* ---- What parts tell ---- */
 
 /* Without memory, the log lacks the line. */
-static void keep_event(struct member *m, const struct gpu_event *event)
+static void keep_event(struct gang_member *m, const struct gpu_event *event)
 {
     if (m->events == m->room) {
         const int room = 2 * m->room + 16;
@@ -76,7 +76,7 @@ static void on_event(void *context, const struct gpu_event *event)
 
 static void on_steps(void *context, const struct gpu_steps *steps)
 {
-    struct member *m = context;
+    struct gang_member *m = context;
     const size_t bytes = (size_t)steps->count * sizeof *steps->step;
     struct gpu_step *copy = malloc(bytes + 1);
     if (!copy)
@@ -88,7 +88,7 @@ static void on_steps(void *context, const struct gpu_steps *steps)
 }
 
 /* Passes on, on the calling thread, what a part has told, and forgets it. */
-static void pass_on(struct gang *gang, struct member *m)
+static void pass_on(struct gang *gang, struct gang_member *m)
 {
     for (int i = 0; i < m->events; i++)
         report_event(gang->record, &m->event[i]);
@@ -105,7 +105,7 @@ static void pass_on(struct gang *gang, struct member *m)
 
 /* Notes what the run of a call, or of a part of one, on a member's device means for that device. On
  * the calling thread. */
-static void note_run(struct gang *gang, struct member *m, const struct accel_call *call,
+static void note_run(struct gang *gang, struct gang_member *m, const struct accel_call *call,
                      const struct gpu_host *host, enum gpu_status status)
 {
     m->did = m->did || gpu_is_finished(status);
@@ -120,7 +120,7 @@ static void note_run(struct gang *gang, struct member *m, const struct accel_cal
     device_tidy(m->device);
 }
 
-static enum gpu_status run_on(const struct member *m, const struct accel_call *call,
+static enum gpu_status run_on(const struct gang_member *m, const struct accel_call *call,
                               struct gpu_host *host)
 {
     struct contention *load = &m->device->contention;
@@ -140,7 +140,7 @@ static bool by_original(void *context, const struct accel_call *part)
 }
 
 /* Returns whether a member's device is well, and may compute such calls. */
-static bool may_go_on(const struct member *m, const struct accel_call *call)
+static bool may_go_on(const struct gang_member *m, const struct accel_call *call)
 {
     return device_state(m->device) == DEVICE_READY &&
            !quarantine_has(&m->device->quarantine, call->routine, QUARANTINE_FAILED);
@@ -164,11 +164,11 @@ static bool is_waited_for(struct gang *gang)
 }
 
 /* Has another device compute a part of the call, or else the original. */
-static bool finish_elsewhere(struct gang *gang, const struct member *failing,
+static bool finish_elsewhere(struct gang *gang, const struct gang_member *failing,
                              const struct accel_call *part)
 {
     for (int i = 0; i < gang->count; i++) {
-        struct member *m = &gang->member[i];
+        struct gang_member *m = &gang->member[i];
         if (m == failing || !may_go_on(m, part))
             continue;
         struct gpu_host host = {.original = by_original,
@@ -191,7 +191,7 @@ static bool finish_elsewhere(struct gang *gang, const struct member *failing,
 /* Has the calling thread see to a part's rest. */
 static bool ask(void *context, const struct accel_call *part)
 {
-    struct member *m = context;
+    struct gang_member *m = context;
     struct gang *gang = m->gang;
     if (pthread_equal(pthread_self(), gang->caller))
         return finish_elsewhere(gang, m, part);
@@ -205,12 +205,12 @@ static bool ask(void *context, const struct accel_call *part)
     return answer;
 }
 
-static int member_number(const struct member *m)
+static int member_number(const struct gang_member *m)
 {
     return (int)(m - m->gang->member);
 }
 
-static void run_member(struct member *m)
+static void run_member(struct gang_member *m)
 {
     struct gang *gang = m->gang;
     m->status = run_on(m, &m->call, &m->host);
@@ -226,14 +226,14 @@ static void run_member(struct member *m)
 
 static void run_task(struct pooled_task *task)
 {
-    run_member((struct member *)task);
+    run_member((struct gang_member *)task);
 }
 
 /* With the lock, which it releases meanwhile. Returns whether a part asked. */
 static bool answer_one(struct gang *gang)
 {
     for (int i = 0; i < gang->count; i++) {
-        struct member *m = &gang->member[i];
+        struct gang_member *m = &gang->member[i];
         if (!m->asked)
             continue;
         pthread_mutex_unlock(&gang->lock);
@@ -252,7 +252,7 @@ static bool answer_one(struct gang *gang)
 static bool take_back_one(struct gang *gang)
 {
     for (int i = 1; i < gang->count; i++) {
-        struct member *m = &gang->member[i];
+        struct gang_member *m = &gang->member[i];
         if (m->ended || !task_pool_take_back(&m->task))
             continue;
         pthread_mutex_unlock(&gang->lock);
@@ -295,7 +295,8 @@ FORKS_LOCK(one_waits);
 /* ---- Cells that the parts lend each other ---- */
 
 /* Adds a member's cells, by the schedule of which the plan says that its part's be made. */
-static bool add_cells(struct peers *peers, const struct member *m, const struct split_part *part)
+static bool add_cells(struct peers *peers, const struct gang_member *m,
+                      const struct split_part *part)
 {
     struct scheduled scheduled;
     struct schedule s = {.count = 0};
@@ -359,7 +360,7 @@ static struct gang *new_gang(const struct gang_plan *plan, const struct accel_ca
     pthread_cond_init(&gang->answers, NULL);
     for (int i = 0; i < gang->count; i++) {
         const struct split_part *part = &plan->split.part[i];
-        struct member *m = &gang->member[i];
+        struct gang_member *m = &gang->member[i];
         m->task.run = run_task;
         m->gang = gang;
         m->device = plan->device[part->device];
@@ -396,7 +397,7 @@ static enum gpu_status note_parts(struct gang *gang)
 {
     enum gpu_status none_done = gang->member[0].status;
     for (int i = 0; i < gang->count; i++) {
-        struct member *m = &gang->member[i];
+        struct gang_member *m = &gang->member[i];
         pass_on(gang, m);
         note_run(gang, m, &m->call, &m->host, m->status);
         gang->failed |=
@@ -450,7 +451,7 @@ static enum gpu_status run_gang(struct gang *gang)
     if (none_done != GPU_OK)
         return none_done;
     for (int i = 0; i < gang->count; i++) {
-        const struct member *m = &gang->member[i];
+        const struct gang_member *m = &gang->member[i];
         if (!gpu_is_finished(m->status) && !finish_elsewhere(gang, m, &m->call))
             return GPU_LOST;
     }
@@ -463,7 +464,7 @@ static enum gpu_status run_gang(struct gang *gang)
 /* ---- Factorisations ---- */
 
 /* Has one device do all of it, in panels. */
-static enum gpu_status run_alone(struct gang *gang, struct member *m)
+static enum gpu_status run_alone(struct gang *gang, struct gang_member *m)
 {
     struct gpu_host host = *gang->host;
     host.up_bytes = host.down_bytes = 0; /* note_run() adds them up */
@@ -484,7 +485,7 @@ static enum gpu_status run_alone(struct gang *gang, struct member *m)
 static enum gpu_status run_on_any(struct gang *gang)
 {
     for (int i = 0; i < gang->count; i++) {
-        struct member *m = &gang->member[i];
+        struct gang_member *m = &gang->member[i];
         if (!may_go_on(m, gang->call))
             continue;
         const enum gpu_status status = run_alone(gang, m);
@@ -501,7 +502,7 @@ static enum gpu_status run_factorisation(struct gang *gang)
     run_members(gang);
     bool in_need = gang->threadless, failed = false;
     for (int i = 0; i < gang->count; i++) {
-        struct member *m = &gang->member[i];
+        struct gang_member *m = &gang->member[i];
         pass_on(gang, m);
         note_run(gang, m, &m->call, &m->host, m->status);
         in_need |= m->status == GPU_NO_MEMORY;

@@ -27,6 +27,9 @@ struct guide {
  * library lacks. */
 enum { GUIDE_TOLD, GUIDE_BUILD };
 
+/* passed->layout of a library that has builds with CUDA and without. */
+enum { GUIDE_NO_CUDA = 1, GUIDE_WITH_CUDA };
+
 /* Tells the log the device's name: cuda, or cuda:2. */
 void guide_name_device(struct guide *guide, int number);
 

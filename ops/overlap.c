@@ -10,27 +10,27 @@
 enum { BESIDE_MAX = 65536, NEIGHBOURS_MAX = 256 };
 
 /* A matrix's elements. ld 0: a single column, which fits any leading dimension. */
-struct place {
+struct element_grid {
     uintptr_t at;
     uint64_t rows, cols, ld, extent;
 };
 
-static struct place place_of(const struct accel_span *x, const void *ptr)
+static struct element_grid place_of(const struct accel_span *x, const void *ptr)
 {
     bool column = x->cols == 1 || (x->rows == 1 && x->ld == 1);
-    return (struct place){.at = (uintptr_t)ptr,
-                          .rows = (uint64_t)(column ? x->rows * x->cols : x->rows),
-                          .cols = (uint64_t)(column ? 1 : x->cols),
-                          .ld = column ? 0 : (uint64_t)x->ld,
-                          .extent = (uint64_t)accel_extent(x, 1)};
+    return (struct element_grid){.at = (uintptr_t)ptr,
+                                 .rows = (uint64_t)(column ? x->rows * x->cols : x->rows),
+                                 .cols = (uint64_t)(column ? 1 : x->cols),
+                                 .ld = column ? 0 : (uint64_t)x->ld,
+                                 .extent = (uint64_t)accel_extent(x, 1)};
 }
 
 /* Returns whether two matrices with elements of `size` bytes have one in common. Blocks of one
  * large matrix have none, although their extents overlap. No recursion that changes the two over:
  * clang 14 then writes into the caller's own copies. */
-static bool share(const struct place *one, const struct place *other, uint64_t size)
+static bool share(const struct element_grid *one, const struct element_grid *other, uint64_t size)
 {
-    const struct place *x = one->at <= other->at ? one : other, *y = x == one ? other : one;
+    const struct element_grid *x = one->at <= other->at ? one : other, *y = x == one ? other : one;
     const uint64_t distance = y->at - x->at, ld = x->ld ? x->ld : y->ld;
     if (distance >= x->extent)
         return false;
@@ -46,9 +46,9 @@ static bool share(const struct place *one, const struct place *other, uint64_t s
 bool overlap_in_strides(const struct accel_span *x, int64_t batch)
 {
     const int64_t size = (int64_t)accel_dtype_size(x->dtype), extent = accel_extent(x, 1);
-    const struct place first = place_of(x, x->ptr);
+    const struct element_grid first = place_of(x, x->ptr);
     for (int64_t i = 1; i < batch && (i - 1) * x->stride * size < extent; i++) {
-        struct place moved = first;
+        struct element_grid moved = first;
         moved.at += (uintptr_t)(i * x->stride * size);
         if (i > BESIDE_MAX || share(&first, &moved, (uint64_t)size))
             return true;
@@ -60,14 +60,14 @@ bool overlap_in_strides(const struct accel_span *x, int64_t batch)
 static bool strides_share(const struct accel_span *x, const struct accel_span *y, int64_t batch)
 {
     const int64_t size = (int64_t)accel_dtype_size(x->dtype);
-    const struct place one = place_of(x, x->ptr), other = place_of(y, y->ptr);
+    const struct element_grid one = place_of(x, x->ptr), other = place_of(y, y->ptr);
     if (other.at >= one.at + (uintptr_t)accel_extent(x, batch) ||
         one.at >= other.at + (uintptr_t)accel_extent(y, batch))
         return false;
     if (batch > BESIDE_MAX || (y->stride != x->stride && y->stride != 0))
         return true;
     for (int64_t i = y->stride ? 1 - batch : 0; i < batch; i++) {
-        struct place moved = one;
+        struct element_grid moved = one;
         moved.at += (uintptr_t)(i * x->stride * size);
         if (share(&moved, &other, (uint64_t)size))
             return true;
@@ -95,11 +95,11 @@ static void **in_order(void *const *array, int64_t count)
 }
 
 /* Returns whether a place meets one of x's sorted matrices from `first` on. */
-static bool meets_ordered(struct place place, const struct accel_span *x, void *const *ordered,
-                          int64_t first, int64_t count)
+static bool meets_ordered(struct element_grid place, const struct accel_span *x,
+                          void *const *ordered, int64_t first, int64_t count)
 {
     for (int64_t i = first; i < count && (uintptr_t)ordered[i] < place.at + place.extent; i++) {
-        const struct place near = place_of(x, ordered[i]);
+        const struct element_grid near = place_of(x, ordered[i]);
         if (i - first >= NEIGHBOURS_MAX || share(&near, &place, accel_dtype_size(x->dtype)))
             return true;
     }
@@ -134,7 +134,7 @@ static bool arrays_share(const struct accel_span *x, void *const *ordered,
                          const struct accel_span *y, int64_t count)
 {
     for (int64_t j = 0; j < count; j++) {
-        const struct place other = place_of(y, y->array[j]);
+        const struct element_grid other = place_of(y, y->array[j]);
         if (meets_ordered(other, x, ordered, first_behind(other.at, x, ordered, count), count))
             return true;
     }

@@ -6,20 +6,20 @@
 #include "base/thread/forks.h"
 
 /* In a list, the newest first: programs have few at a time, and mostly use the newest. */
-struct object {
-    struct object *next;
+struct placed_object {
+    struct placed_object *next;
     const void *address;
     enum place place;
 };
 
-static struct object *objects;
+static struct placed_object *objects;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 
 /* Returns the link to it, or the last link. Call it under the lock. */
-static struct object **link_to(const void *address)
+static struct placed_object **link_to(const void *address)
 {
-    struct object **link = &objects;
+    struct placed_object **link = &objects;
     while (*link && (*link)->address != address)
         link = &(*link)->next;
     return link;
@@ -28,7 +28,7 @@ static struct object **link_to(const void *address)
 void place_remove(const void *object)
 {
     pthread_mutex_lock(&lock);
-    struct object **link = link_to(object), *found = *link;
+    struct placed_object **link = link_to(object), *found = *link;
     if (found)
         *link = found->next;
     pthread_mutex_unlock(&lock);
@@ -37,12 +37,12 @@ void place_remove(const void *object)
 
 void place_add(const void *object, enum place place)
 {
-    struct object *added = malloc(sizeof *added);
+    struct placed_object *added = malloc(sizeof *added);
     place_remove(object);
     if (!added)
         return;
     pthread_mutex_lock(&lock);
-    *added = (struct object){objects, object, place};
+    *added = (struct placed_object){objects, object, place};
     objects = added;
     pthread_mutex_unlock(&lock);
 }
@@ -50,7 +50,7 @@ void place_add(const void *object, enum place place)
 enum place place_of(const void *object)
 {
     pthread_mutex_lock(&lock);
-    const struct object *found = *link_to(object);
+    const struct placed_object *found = *link_to(object);
     const enum place place = found ? found->place : PLACE_UNKNOWN;
     pthread_mutex_unlock(&lock);
     return place;
@@ -59,7 +59,7 @@ enum place place_of(const void *object)
 void place_put(const void *object, enum place place)
 {
     pthread_mutex_lock(&lock);
-    struct object *found = *link_to(object);
+    struct placed_object *found = *link_to(object);
     if (found)
         found->place = place;
     pthread_mutex_unlock(&lock);
@@ -69,7 +69,7 @@ bool place_move(const void *object, enum place from, enum place to, bool (*tell)
                 void *context)
 {
     pthread_mutex_lock(&lock);
-    struct object *found = *link_to(object);
+    struct placed_object *found = *link_to(object);
     const bool moved = found && found->place == from && tell(context);
     if (moved)
         found->place = to;

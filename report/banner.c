@@ -114,13 +114,13 @@ bool banner_is_said(enum banner_part part)
 
 /* ---- As a line of a log ---- */
 
-static void put_path(struct line *line, const char *name, const char *path)
+static void put_path(struct report_line *line, const char *name, const char *path)
 {
     if (path && *path)
         line_words(line, name, path);
 }
 
-static void put_figures(struct line *line, const struct banner_figures *of)
+static void put_figures(struct report_line *line, const struct banner_figures *of)
 {
     struct accel_text text;
     char date[32];
@@ -139,7 +139,7 @@ static bool is_native(void)
     return strcmp(program.precision, "native") == 0;
 }
 
-static void put_program(struct line *line)
+static void put_program(struct report_line *line)
 {
     line_string(line, "event", "start");
     line_string(line, "version", accel_version());
@@ -161,7 +161,7 @@ static void put_program(struct line *line)
                              "native: ACCEL_PRECISION");
 }
 
-static void put_slow(struct line *line)
+static void put_slow(struct report_line *line)
 {
     line_string(line, "event", "slow_library");
     put_path(line, "cpu_library", slow.path);
@@ -169,7 +169,7 @@ static void put_slow(struct line *line)
     line_decimal(line, "times", slow.times);
 }
 
-static void put_gpu(struct line *line, int i)
+static void put_gpu(struct report_line *line, int i)
 {
     const struct gpu_info *gpu = atomic_load(&gpus[i]);
     const struct gpu_library_file *driver = gpu_library(GPU_DRIVER), *blas = gpu_library(GPU_BLAS);
@@ -187,7 +187,7 @@ static void put_gpu(struct line *line, int i)
     put_figures(line, &figures[i]);
 }
 
-static void put_solver(struct line *line)
+static void put_solver(struct report_line *line)
 {
     const struct gpu_library_file *solver = gpu_library(GPU_SOLVER);
     line_string(line, "event", "solver");
@@ -195,7 +195,7 @@ static void put_solver(struct line *line)
     put_path(line, "cusolver_library", solver->path);
 }
 
-bool banner_put(struct line *line, enum banner_part part)
+bool banner_put(struct report_line *line, enum banner_part part)
 {
     switch (part) {
     case BANNER_PROGRAM:

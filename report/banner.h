@@ -70,7 +70,7 @@ unsigned banner_news(atomic_uint *told);
 
 /* Puts a part that is known into a line: its event and fields. False, and nothing is put: GPUs'
  * lines have it. */
-bool banner_put(struct line *line, enum banner_part part);
+bool banner_put(struct report_line *line, enum banner_part part);
 
 /* Whether a message has said the same on stderr. */
 bool banner_is_said(enum banner_part part);

@@ -18,7 +18,7 @@ static const char *file;
 static double min_ms;
 
 /* What each line begins with. */
-static void begin(struct line *line, bool json)
+static void begin(struct report_line *line, bool json)
 {
     line_start(line, json);
     if (json)
@@ -27,7 +27,7 @@ static void begin(struct line *line, bool json)
     line_integer(line, "tid", gettid());
 }
 
-static void end(struct line *line)
+static void end(struct report_line *line)
 {
     line_end(line);
     output_log(file, line->text.at, line->text.length);
@@ -48,7 +48,7 @@ FORKS_CHILD(tell_anew);
  * line but its own. */
 static __attribute__((noinline)) void put_news(unsigned news, bool json)
 {
-    struct line line;
+    struct report_line line;
     for (unsigned part = 0; news >> part; part++) {
         if (!(news >> part & 1) || (!json && !file && banner_is_said(part)))
             continue;
@@ -70,7 +70,7 @@ static void put_banner(bool json)
 /* Puts the fields that the operation describes a call with into a line. */
 struct own_fields {
     struct accel_fields fields; /* first: the operation has a pointer to it */
-    struct line *line;
+    struct report_line *line;
 };
 
 static void own_integer(const struct accel_fields *fields, const char *name, int64_t value)
@@ -89,7 +89,7 @@ static bool is_short(const struct accel_record *record)
     return record->ms >= 0 && record->ms < min_ms;
 }
 
-static void put_fields(struct line *line, const struct accel_record *record)
+static void put_fields(struct report_line *line, const struct accel_record *record)
 {
     const struct accel_decision *decision = &record->decision;
     const struct own_fields own = {{own_integer, own_string}, line};
@@ -123,7 +123,7 @@ static void put_fields(struct line *line, const struct accel_record *record)
 }
 
 /* What JSON has besides. */
-static void put_details(struct line *line, const struct accel_record *record)
+static void put_details(struct report_line *line, const struct accel_record *record)
 {
     const struct own_fields own = {{own_integer, own_string}, line};
     accel_describe_scalars(record->call, &own.fields);
@@ -132,7 +132,7 @@ static void put_details(struct line *line, const struct accel_record *record)
 
 static void put_decision(const struct accel_record *record, bool json)
 {
-    struct line line;
+    struct report_line line;
     if (is_short(record))
         return;
     put_banner(json);
@@ -148,7 +148,7 @@ static void put_decision(const struct accel_record *record, bool json)
 
 void log_put_fields(struct accel_text *text, const struct accel_record *record)
 {
-    struct line line;
+    struct report_line line;
     line_start(&line, true);
     put_fields(&line, record);
     text_char(&line.text, '}');
@@ -163,7 +163,7 @@ static void put_event(const struct accel_record *record, const struct gpu_event 
         [GPU_EVENT_IN_PLACE] = "in_place", [GPU_EVENT_MIGRATE] = "migrate",
         [GPU_EVENT_PEER] = "peer",         [GPU_EVENT_KEPT] = "kept",
         [GPU_EVENT_ALLOCATE] = "allocate"};
-    struct line line;
+    struct report_line line;
     put_banner(false);
     begin(&line, false);
     line_string(&line, "sym", record->symbol);
@@ -180,7 +180,7 @@ static void put_event(const struct accel_record *record, const struct gpu_event 
 
 static void put_pinned(const struct accel_record *record, bool json)
 {
-    struct line line;
+    struct report_line line;
     begin(&line, json);
     line_string(&line, "sym", record->symbol);
     line_string(&line, "event", "pinned");
@@ -221,7 +221,7 @@ static void text_pinned(const struct accel_record *record)
  * stderr has got it as a line. */
 static bool json_message(const char *message)
 {
-    struct line line;
+    struct report_line line;
     begin(&line, true);
     line_string(&line, "event", "message");
     line_string(&line, "text", message);

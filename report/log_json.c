@@ -21,7 +21,7 @@ void log_json_start(void)
     host_name(host);
 }
 
-void log_json_begin(struct line *line)
+void log_json_begin(struct report_line *line)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -38,7 +38,7 @@ static int64_t alignment_of(const void *address)
     return (int64_t)(bits & -bits);
 }
 
-static void put_operands(struct line *line, const struct accel_call *call)
+static void put_operands(struct report_line *line, const struct accel_call *call)
 {
     static const char *const places[] = {[ACCEL_HOST] = "host",
                                          [ACCEL_DEVICE] = "device",
@@ -60,7 +60,7 @@ static void put_operands(struct line *line, const struct accel_call *call)
     line_list_end(line);
 }
 
-void log_json_details(struct line *line, const struct accel_record *record)
+void log_json_details(struct report_line *line, const struct accel_record *record)
 {
     const struct accel_call *call = record->call;
     if (call->routine->args > 0 || !accel_is_blas(call->routine))

@@ -11,9 +11,9 @@
 void log_json_start(void);
 
 /* Puts what each line begins with. */
-void log_json_begin(struct line *line);
+void log_json_begin(struct report_line *line);
 
 /* Puts what a decision's line has besides: the operands, LAPACK's INFO, the depth, the GPU. */
-void log_json_details(struct line *line, const struct accel_record *record);
+void log_json_details(struct report_line *line, const struct accel_record *record);
 
 #endif

@@ -42,7 +42,7 @@ static atomic_bool failed; /* nothing is written any more */
 
 /* ---- The text ---- */
 
-struct work {
+struct metrics_text {
     struct totals_row row[TOTALS_ROWS]; /* one for each label */
     int count;
     char program[NAME_MAX + 1];
@@ -56,7 +56,7 @@ static bool same_labels(const struct totals_row *a, const struct totals_row *b)
 }
 
 /* The time of a call inside another one is in that one's. */
-static void add(struct work *work, const struct totals_row *row)
+static void add(struct metrics_text *work, const struct totals_row *row)
 {
     int i = 0;
     while (i < work->count && !same_labels(&work->row[i], row))
@@ -87,7 +87,7 @@ static void put_label(struct accel_text *text, const char *name, const char *val
     text_char(text, '"');
 }
 
-static void put_process(struct work *work, const char *metric)
+static void put_process(struct metrics_text *work, const char *metric)
 {
     struct accel_text *text = &work->text;
     text_string(text, metric);
@@ -118,7 +118,7 @@ static void put_value(struct accel_text *text, const struct totals_row *row, int
         text_integer(text, integers[metric]);
 }
 
-static void put_all(struct work *work)
+static void put_all(struct metrics_text *work)
 {
     static const char *const metrics[][2] = {
         {"accel_calls_total", "Calls of BLAS, LAPACK and machine learning."},
@@ -151,7 +151,7 @@ static void put_all(struct work *work)
     text_char(text, '\n');
 }
 
-static void make_text(struct work *work)
+static void make_text(struct metrics_text *work)
 {
     char path[PATH_MAX];
     struct totals_row row;
@@ -203,7 +203,7 @@ static int write_aside(const char *aside, const char *bytes, size_t length)
     return close(fd) != 0 && !error ? errno : error;
 }
 
-static int write_file(const struct work *work)
+static int write_file(const struct metrics_text *work)
 {
     char path[PATH_MAX], aside[PATH_MAX];
     if (!make_path(path, ".prom", 0) || !make_path(aside, ".prom.", getpid()))
@@ -218,7 +218,7 @@ static int write_file(const struct work *work)
 
 /* Writes again, up to `most` times, while the sums are no longer those of the text: another process
  * may have put a newer one in place since that was made, and it is the older one that stays. */
-static int write_newest(struct work work[2], int most)
+static int write_newest(struct metrics_text work[2], int most)
 {
     int error = 0;
     make_text(&work[0]);
@@ -235,9 +235,9 @@ static int write_newest(struct work work[2], int most)
 /* Under the lock. */
 static void write_metrics(int most)
 {
-    const size_t size = 2 * sizeof(struct work);
-    struct work *work = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const size_t size = 2 * sizeof(struct metrics_text);
+    struct metrics_text *work = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (work == MAP_FAILED)
         return;
     const int error = write_newest(work, most);

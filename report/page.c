@@ -12,7 +12,7 @@
 
 enum { SHOWN = 20, LINE = 80 }; /* rows of the text; columns of a hint's words */
 
-struct work {
+struct page_text {
     struct totals_row row[TOTALS_ROWS];
     int16_t order[TOTALS_ROWS]; /* of the rows, the longest time first */
     int count;
@@ -34,7 +34,7 @@ static bool comes_before(const struct totals_row *a, const struct totals_row *b)
 }
 
 /* Shell's sort: qsort(3) may allocate. */
-static void sort(struct work *work)
+static void sort(struct page_text *work)
 {
     for (int gap = TOTALS_ROWS / 2; gap > 0; gap /= 2)
         for (int i = gap; i < work->count; i++) {
@@ -47,7 +47,7 @@ static void sort(struct work *work)
         }
 }
 
-static void take(struct work *work, struct totals *totals)
+static void take(struct page_text *work, struct totals *totals)
 {
     for (int i = 0; i < TOTALS_ROWS; i++)
         if (totals_read(totals, i, true, &work->row[work->count])) {
@@ -70,7 +70,7 @@ struct whole {
     struct totals_row out; /* those that the text has no room for */
 };
 
-static struct whole sum_up(const struct work *work, const struct page *page)
+static struct whole sum_up(const struct page_text *work, const struct page *page)
 {
     struct whole whole = {.seconds = work->sums.seconds};
     if (work->sums.processes <= 1 && page->seconds >= 0)
@@ -101,18 +101,18 @@ static void put_seconds(struct accel_text *text, double seconds)
 }
 
 /* Starts a short text; text_end() before it is used. */
-struct cell {
+struct short_text {
     struct accel_text text;
     char buffer[48];
 };
 
-static struct accel_text *cell_start(struct cell *cell)
+static struct accel_text *cell_start(struct short_text *cell)
 {
     text_start(&cell->text, cell->buffer, sizeof cell->buffer);
     return &cell->text;
 }
 
-static void put_cell(struct accel_text *text, struct cell *cell, int width)
+static void put_cell(struct accel_text *text, struct short_text *cell, int width)
 {
     text_end(&cell->text);
     text_padded(text, cell->buffer, width);
@@ -120,7 +120,7 @@ static void put_cell(struct accel_text *text, struct cell *cell, int width)
 
 /* ---- Text ---- */
 
-static int size_of(const struct totals_row *row, struct cell *cell)
+static int size_of(const struct totals_row *row, struct short_text *cell)
 {
     struct accel_text *text = cell_start(cell);
     if (row->high > 0)
@@ -145,22 +145,22 @@ static int wider(int width, int other)
 
 static int time_width(double seconds)
 {
-    struct cell cell;
+    struct short_text cell;
     text_fixed(cell_start(&cell), seconds, 3);
     return (int)cell.text.length;
 }
 
-static struct widths widths_of(const struct work *work, const struct whole *whole)
+static struct widths widths_of(const struct page_text *work, const struct whole *whole)
 {
     struct widths widths = {sizeof "outside these calls" - 1, 9, 8, 4, 6, 9};
-    struct cell calls;
+    struct short_text calls;
     text_integer(cell_start(&calls), whole->calls);
     widths.calls = wider(widths.calls, (int)calls.text.length);
     widths.time = wider(widths.time, time_width(whole->called));
     widths.time = wider(widths.time, time_width(whole->seconds));
     for (int i = 0; i < work->count; i++) {
         const struct totals_row *row = &work->row[i];
-        struct cell cell;
+        struct short_text cell;
         if (row->inner)
             continue;
         widths.name = wider(widths.name, (int)strlen(row->name));
@@ -176,7 +176,7 @@ static struct widths widths_of(const struct work *work, const struct whole *whol
 static void put_time(struct accel_text *text, const struct widths *widths, bool known,
                      double seconds)
 {
-    struct cell cell;
+    struct short_text cell;
     cell_start(&cell);
     if (known)
         text_fixed(&cell.text, seconds, 3);
@@ -200,7 +200,7 @@ static void put_words(struct accel_text *text, const struct widths *widths, cons
 static void put_row(struct accel_text *text, const struct widths *widths,
                     const struct totals_row *row)
 {
-    struct cell size, calls;
+    struct short_text size, calls;
     const bool estimated = row->instead > 0;
     size_of(row, &size);
     text_end(&size.text);
@@ -220,7 +220,7 @@ static void put_row(struct accel_text *text, const struct widths *widths,
 static void put_total(struct accel_text *text, const struct widths *widths, const char *name,
                       int64_t calls, double seconds)
 {
-    struct cell cell;
+    struct short_text cell;
     cell_start(&cell);
     if (calls)
         text_integer(&cell.text, calls);
@@ -230,8 +230,8 @@ static void put_total(struct accel_text *text, const struct widths *widths, cons
     text_char(text, '\n');
 }
 
-static void put_heading(struct accel_text *text, const struct work *work, const struct page *page,
-                        const struct whole *whole)
+static void put_heading(struct accel_text *text, const struct page_text *work,
+                        const struct page *page, const struct whole *whole)
 {
     text_string(text, "accel: summary of ");
     text_string(text, page->program);
@@ -264,7 +264,7 @@ static void put_heading(struct accel_text *text, const struct work *work, const 
     text_char(text, '\n');
 }
 
-static struct hints_of hints_of(const struct work *work, const struct whole *whole)
+static struct hints_of hints_of(const struct page_text *work, const struct whole *whole)
 {
     return (struct hints_of){.row = work->row,
                              .count = work->count,
@@ -344,7 +344,7 @@ static unsigned told_parts(struct totals *totals, bool json)
 }
 
 /* Whether a call would have gained by a GPU that was not there, or not yet. */
-static bool has_missed_gpu(const struct work *work)
+static bool has_missed_gpu(const struct page_text *work)
 {
     for (int i = 0; i < work->count; i++)
         if (work->row[i].why == ACCEL_WARMING || work->row[i].why == ACCEL_NO_GPU)
@@ -352,7 +352,7 @@ static bool has_missed_gpu(const struct work *work)
     return false;
 }
 
-static void put_banner(struct work *work)
+static void put_banner(struct page_text *work)
 {
     struct accel_text *text = &work->text;
     struct totals *totals = work->totals;
@@ -364,7 +364,7 @@ static void put_banner(struct work *work)
         banner_say_unused(text);
 }
 
-static void put_text(struct work *work, const struct page *page, const struct whole *whole)
+static void put_text(struct page_text *work, const struct page *page, const struct whole *whole)
 {
     struct accel_text *text = &work->text;
     if (work->count == 0) {
@@ -473,7 +473,7 @@ static void put_json_banner(struct accel_text *text, struct totals *totals)
     text_char(text, ']');
 }
 
-static void put_json(struct work *work, const struct page *page, const struct whole *whole)
+static void put_json(struct page_text *work, const struct page *page, const struct whole *whole)
 {
     struct accel_text *text = &work->text;
     text_string(text, "{\"v\": 1");
@@ -508,8 +508,8 @@ static void put_json(struct work *work, const struct page *page, const struct wh
 
 void page_write(const struct page *page, struct totals *totals)
 {
-    struct work *work = mmap(NULL, sizeof *work, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct page_text *work = mmap(NULL, sizeof *work, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (work == MAP_FAILED)
         return;
     take(work, totals);

@@ -23,7 +23,7 @@ _Static_assert((int)BANNER_PARTS <= (int)TOTALS_ABOUTS, "a place for each part")
 
 static void tell_part(enum banner_part which, bool as_json)
 {
-    struct line line;
+    struct report_line line;
     line_start(&line, as_json);
     if (!as_json)
         line.text.length = 0;

@@ -30,7 +30,7 @@ union label {
 
 enum { LABEL_WORDS = sizeof(union label) / sizeof(uint64_t) };
 
-enum sum {
+enum totals_sum {
     CALLS,
     UNTIMED,
     TIME, /* nanoseconds, as the two that follow */
@@ -230,7 +230,7 @@ static struct slot *find(struct totals *totals, const union label *label)
     return NULL;
 }
 
-static void add(struct slot *slot, enum sum sum, int64_t value)
+static void add(struct slot *slot, enum totals_sum sum, int64_t value)
 {
     if (value)
         atomic_fetch_add_explicit(&slot->sum[sum], value, memory_order_relaxed);

@@ -76,7 +76,7 @@ static void put_back(const struct program_state *state)
 }
 
 /* One call on its way: the context of dispatch's callbacks. */
-struct passage {
+struct entered_call {
     const struct accel_original *original;
     const struct accel_routine *routine;
     const struct accel_convention *convention;
@@ -102,7 +102,7 @@ static bool is_inner(const struct accel_frame *frame)
 }
 
 /* Enclose what may call BLAS in the program's own name. */
-static void begin_inner(const struct passage *p)
+static void begin_inner(const struct entered_call *p)
 {
     if (!p->decides_inner)
         return;
@@ -110,14 +110,14 @@ static void begin_inner(const struct passage *p)
     current = NULL;
 }
 
-static void end_inner(const struct passage *p)
+static void end_inner(const struct entered_call *p)
 {
     current = p->frame;
     if (p->decides_inner)
         nesting_close(p->depth);
 }
 
-static void run_original(struct passage *p, const struct accel_passed *passed,
+static void run_original(struct entered_call *p, const struct accel_passed *passed,
                          void (*to_program)(const struct program_state *),
                          void (*from_program)(struct program_state *))
 {
@@ -131,7 +131,7 @@ static void run_original(struct passage *p, const struct accel_passed *passed,
 /* We hold nothing meanwhile: the thread may be cancelled, if the program allows that. */
 static void forward(void *context, const struct accel_call *part)
 {
-    struct passage *p = context;
+    struct entered_call *p = context;
     struct accel_words words;
     const struct accel_passed passed = part ? p->convention->pass(&words, part, &p->passed)
                                             : p->convention->repeat(&words, p->routine, &p->passed);
@@ -141,7 +141,7 @@ static void forward(void *context, const struct accel_call *part)
 /* Has the original answer the call's question, in *words: what it leaves in WORK(1) is its own
  * knowledge. The program has made no such call: what the original calls meanwhile is inner and not
  * decided, the thread is not cancelled, and floating-point flags and traps stay put aside. */
-static bool ask_original(const struct passage *p, struct accel_words *words)
+static bool ask_original(const struct entered_call *p, struct accel_words *words)
 {
     struct accel_passed question;
     if (!p->convention->question ||
@@ -153,7 +153,7 @@ static bool ask_original(const struct passage *p, struct accel_words *words)
 
 static void succeed(void *context, const struct accel_call *call)
 {
-    struct passage *p = context;
+    struct entered_call *p = context;
     struct accel_words words;
     const struct accel_words *answers = ask_original(p, &words) ? &words : NULL;
     begin_inner(p); /* it may call the program's functions, which may leave by longjmp */
@@ -167,7 +167,7 @@ static void succeed(void *context, const struct accel_call *call)
  * cancelled before its end. */
 static void call_original(void *context, const struct accel_call *call)
 {
-    struct passage *p = context;
+    struct entered_call *p = context;
     struct accel_words words;
     const struct accel_passed passed = p->convention->pass(&words, call, &p->passed);
     run_original(p, &passed, put_flags_back, put_flags_aside);
@@ -176,7 +176,7 @@ static void call_original(void *context, const struct accel_call *call)
 /* The thread may be cancelled meanwhile, if the program allows that. */
 static void pause_call(void *context, void (*wait)(void *argument), void *argument)
 {
-    const struct passage *p = context;
+    const struct entered_call *p = context;
     begin_inner(p);
     put_back(p->program);
     wait(argument);
@@ -186,14 +186,14 @@ static void pause_call(void *context, void (*wait)(void *argument), void *argume
 
 static const struct dispatch_library *library(void *context)
 {
-    const struct passage *p = context;
+    const struct entered_call *p = context;
     return accel_library_of(p->original);
 }
 
 static void tell_not_known(const struct accel_routine *routine,
                            const struct accel_original *original, const char *symbol, int depth)
 {
-    struct passage passage = {.original = original};
+    struct entered_call passage = {.original = original};
     const struct dispatch_caller caller = {
         .symbol = symbol, .depth = depth, .library = library, .context = &passage};
     dispatch_not_known(routine, &caller);
@@ -232,13 +232,13 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     const struct accel_routine *const outer = accel_outer_of(routine, &provider, frame->ret);
     const char *const symbol = outer == routine ? accel_names[exported].symbol : outer->name;
 
-    struct passage passage = {.original = original,
-                              .routine = outer,
-                              .convention = accel_convention_of(routine),
-                              .passed = passed,
-                              .frame = frame,
-                              .program = program,
-                              .depth = depth};
+    struct entered_call passage = {.original = original,
+                                   .routine = outer,
+                                   .convention = accel_convention_of(routine),
+                                   .passed = passed,
+                                   .frame = frame,
+                                   .program = program,
+                                   .depth = depth};
     struct dispatch_caller caller = {.symbol = symbol,
                                      .site = frame->ret,
                                      .depth = depth,

@@ -44,14 +44,14 @@ static _Noreturn void refuse(const char *what, const char *wrong)
     exit(2);
 }
 
-struct choice {
+struct command_choice {
     const struct command *command;
     int at; /* its index in argv */
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct choice *choice = state->input;
+    struct command_choice *choice = state->input;
     switch (key) {
     case ARGP_KEY_ARG:
         for (int i = 0; i < COMMANDS; i++)
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
                               .args_doc = "COMMAND [OPTION...]",
                               .doc = doc,
                               .help_filter = list_commands};
-    struct choice choice = {NULL, 0};
+    struct command_choice choice = {NULL, 0};
     char name[64];
     fill_standard_files();
     stream_check_at_exit();

@@ -26,7 +26,7 @@
 
 /* ---- Options ---- */
 
-struct options {
+struct calibrate_options {
     double seconds;
     size_t memory;
     const char *library, *output;
@@ -94,21 +94,22 @@ static bool read_output(void *output, const char *text, const struct option_row 
 }
 
 static const struct option_row rows[] = {
-    {"seconds", 's', "N", "time to spend (50); 1 to 3600", SETS(read_seconds, seconds)},
+    {"seconds", 's', "N", "time to spend (50); 1 to 3600",
+     SETS(calibrate_options, read_seconds, seconds)},
     {"memory", 'm', "SIZE", "most memory for operands (512M); 16M to 1024G",
-     SETS(read_memory, memory)},
+     SETS(calibrate_options, read_memory, memory)},
     {"library", 'l', "PATH[,PATH]",
      "the BLAS and LAPACK to measure (libblas.so.3,liblapack.so.3 as the dynamic linker finds "
      "them)",
-     SETS(option_text, library)},
+     SETS(calibrate_options, option_text, library)},
     {"output", 'o', "PATH",
      "the file to write (ACCEL_MODEL, or accel/model in XDG_CACHE_HOME or ~/.cache); sections of "
      "other libraries and machines in it stay",
-     SETS(read_output, output)},
+     SETS(calibrate_options, read_output, output)},
     {0}};
 
 /* Takes the program. False if it has said what is wrong. */
-static bool take_program(struct options *options, const struct words *words)
+static bool take_program(struct calibrate_options *options, const struct words *words)
 {
     options->program = words->word;
     if (words->word && !words->quoted)
@@ -124,7 +125,7 @@ static bool take_program(struct options *options, const struct words *words)
 /* ---- The file ---- */
 
 /* Finds the file's path as libaccel does in programs. */
-static bool output_path(char path[PATH_MAX], const struct options *options,
+static bool output_path(char path[PATH_MAX], const struct calibrate_options *options,
                         const struct accel_settings *settings)
 {
     const char *model = options->output ? options->output : settings->model;
@@ -336,7 +337,7 @@ static int finish(struct measuring *measuring, const char *path)
 }
 
 /* Returns 0, or the exit status if nothing can be measured. */
-static int open_libraries(struct measuring *measuring, const struct options *options)
+static int open_libraries(struct measuring *measuring, const struct calibrate_options *options)
 {
     const char *wrong;
     measuring->whole = true;
@@ -389,7 +390,7 @@ static double measure_paces(struct survey *survey, double seconds)
     return survey_now() - start;
 }
 
-static int calibrate(struct measuring *measuring, const struct options *options,
+static int calibrate(struct measuring *measuring, const struct calibrate_options *options,
                      const struct accel_settings *settings, double start, const char *path)
 {
     struct workload_memory memory;
@@ -425,7 +426,7 @@ static int calibrate(struct measuring *measuring, const struct options *options,
 
 static int calibrate_machine(const struct command *command, int argc, char **argv)
 {
-    struct options options = {.seconds = 50, .memory = 512 << 20};
+    struct calibrate_options options = {.seconds = 50, .memory = 512 << 20};
     struct accel_settings settings;
     char path[PATH_MAX];
     struct measuring measuring = {.count = 0};

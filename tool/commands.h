@@ -28,8 +28,8 @@ struct option_row {
     const char *setting, *value; /* a setting's name, and its value if there is no argument */
 };
 
-/* Of a row: the member of struct options that it sets, and how. */
-#define SETS(reader, member) .read = reader, .at = offsetof(struct options, member)
+/* Of a row: the member of the command's struct `options` that it sets, and how. */
+#define SETS(options, reader, member) .read = reader, .at = offsetof(struct options, member)
 
 /* Read a bool, which becomes true, and a text. */
 option_reader option_flag, option_text;

@@ -20,7 +20,7 @@
 enum { SAME = JUNIT_PASSED, DIFFERS = JUNIT_FAILURE, FAILED = JUNIT_ERROR };
 _Static_assert(SAME == 0 && DIFFERS == 1 && FAILED == 2, "the exit status");
 
-struct options {
+struct diff_options {
     struct tolerances allowed;
     bool no_numbers;                    /* --allow-no-numbers */
     const struct format *stdout_format; /* NULL: stdout is not compared */
@@ -106,7 +106,7 @@ static void *grow(void *array, int count, size_t size)
 
 static bool add_output(void *all, const char *text, const struct option_row *row)
 {
-    struct options *options = all;
+    struct diff_options *options = all;
     (void)row;
     options->outputs = grow(options->outputs, options->output_count, sizeof *options->outputs);
     return output_name(&options->outputs[options->output_count++], text);
@@ -114,7 +114,7 @@ static bool add_output(void *all, const char *text, const struct option_row *row
 
 static bool add_ignored(void *all, const char *text, const struct option_row *row)
 {
-    struct options *options = all;
+    struct diff_options *options = all;
     char why[200];
     options->ignored = grow(options->ignored, options->ignored_count, sizeof *options->ignored);
     regex_t *expression = &options->ignored[options->ignored_count];
@@ -132,7 +132,7 @@ static bool add_ignored(void *all, const char *text, const struct option_row *ro
 
 static bool add_expectation(void *all, const char *text, const struct option_row *row)
 {
-    struct options *options = all;
+    struct diff_options *options = all;
     (void)row;
     options->expectations =
         grow(options->expectations, options->expectation_count, sizeof *options->expectations);
@@ -155,7 +155,7 @@ static const struct option_row rows[] = {
      "folder: ./a:b. May be given again",
      .read = add_output},
     {"stdout", 0, "FORMAT", "the format of stdout (default: text); none: not compared",
-     SETS(read_format, stdout_format)},
+     SETS(diff_options, read_format, stdout_format)},
     {"ignore", 'i', "REGEX",
      "leaves out matching lines of text, and members of JSON with a matching path (.a.b[3]). POSIX "
      "extended. May be given again",
@@ -166,33 +166,33 @@ static const struct option_row rows[] = {
      "May be given again",
      .read = add_expectation},
     {"rtol", 'r', "X", "allows a difference of X times the larger number",
-     SETS(read_tolerance, allowed.relative), .group = 1},
-    {"atol", 'a', "X", "allows a difference of X", SETS(read_tolerance, allowed.absolute),
-     .group = 1},
+     SETS(diff_options, read_tolerance, allowed.relative), .group = 1},
+    {"atol", 'a', "X", "allows a difference of X",
+     SETS(diff_options, read_tolerance, allowed.absolute), .group = 1},
     {"ulp", 'u', "N",
      "allows a difference of N units in the last place (of a double, in text; of an array's own "
      "type)",
-     SETS(read_tolerance, allowed.ulp), .group = 1},
+     SETS(diff_options, read_tolerance, allowed.ulp), .group = 1},
     {"noise", 0, "X", "allows X times the noise floor (default: 10)",
-     SETS(read_tolerance, allowed.noise), .group = 1},
+     SETS(diff_options, read_tolerance, allowed.noise), .group = 1},
     {"allow-no-numbers", 0, NULL,
      "passes even if no compared output has a number; without it, that is status 2",
-     SETS(option_flag, no_numbers), .group = 1},
+     SETS(diff_options, option_flag, no_numbers), .group = 1},
     {"threads", 't', "N",
      "BLAS threads of the second run (default: 1, or 2 if the first run has one)",
-     SETS(read_count, threads), .group = 2, .least = 1},
+     SETS(diff_options, read_count, threads), .group = 2, .least = 1},
     {"show", 'n', "N", "prints the first N differences of each file (default: 5)",
-     SETS(read_count, show), .group = 2},
+     SETS(diff_options, read_count, show), .group = 2},
     {"keep", 'k', "FOLDER", "keeps what the runs have written, and the decisions",
-     SETS(option_text, keep), 2},
+     SETS(diff_options, option_text, keep), 2},
     {"junit", 0, "FILE",
      "also writes the result as JUnit's XML: a test case for each run, output and expectation",
-     SETS(option_text, report), .group = 2},
+     SETS(diff_options, option_text, report), .group = 2},
     {"shim", 0, "PATH", "libaccel.so (default: the one that belongs to this tool)",
-     SETS(option_text, shim), .group = 2},
+     SETS(diff_options, option_text, shim), .group = 2},
     {0}};
 
-static void free_options(struct options *options)
+static void free_options(struct diff_options *options)
 {
     for (int i = 0; i < options->ignored_count; i++)
         regfree(&options->ignored[i]);
@@ -223,7 +223,7 @@ static void print_run(const struct runs *runs, enum run run, int status)
            runs->seconds[run], status);
 }
 
-static void print_decisions(const struct decisions *decisions)
+static void print_decisions(const struct decision_counts *decisions)
 {
     const char *before = " (";
     printf("  decisions         %lld on the GPU, %lld on the CPU", (long long)decisions->on_gpu,
@@ -243,7 +243,8 @@ static void print_decisions(const struct decisions *decisions)
         printf("  nothing ran on the GPU: the comparison says nothing about its results\n");
 }
 
-static void report_run(struct options *options, const struct runs *runs, enum run run, int status)
+static void report_run(struct diff_options *options, const struct runs *runs, enum run run,
+                       int status)
 {
     char message[40];
     snprintf(message, sizeof message, "exit status %d", status);
@@ -256,7 +257,7 @@ static void report_run(struct options *options, const struct runs *runs, enum ru
 
 /* Makes all runs. A failure with libaccel alone is a difference; after one without it nothing can
  * be said. */
-static int run_program(struct options *options, struct runs *runs)
+static int run_program(struct diff_options *options, struct runs *runs)
 {
     print_program(options->program);
     for (enum run run = 0; run < RUNS; run++) {
@@ -289,7 +290,7 @@ static int worse(int a, int b)
 }
 
 /* Prints what a comparison has found, and adds it to the report. */
-static void report_tally(struct options *options, const struct tally *tally, const char *name,
+static void report_tally(struct diff_options *options, const struct tally *tally, const char *name,
                          const struct format *format, int result)
 {
     char message[300], *text = NULL;
@@ -313,7 +314,7 @@ static void report_tally(struct options *options, const struct tally *tally, con
 
 /* Compares one output and prints the result. Adds the compared numbers to *numbers; files compared
  * as bytes count as one. */
-static int compare(struct options *options, const char *name, const char (*path)[PATH_MAX],
+static int compare(struct diff_options *options, const char *name, const char (*path)[PATH_MAX],
                    const struct format *format, int64_t *numbers)
 {
     const struct compared compared = {.name = name,
@@ -335,7 +336,8 @@ static int compare(struct options *options, const char *name, const char (*path)
     return result;
 }
 
-static int compare_output(struct options *options, const struct output *output, int64_t *numbers)
+static int compare_output(struct diff_options *options, const struct output *output,
+                          int64_t *numbers)
 {
     for (enum run run = 0; run < RUN_SHIM; run++)
         if (!output->written[run]) {
@@ -356,7 +358,7 @@ static int compare_output(struct options *options, const struct output *output, 
                    numbers);
 }
 
-static int check_expectations(struct options *options)
+static int check_expectations(struct diff_options *options)
 {
     int result = SAME;
     if (options->expectation_count)
@@ -375,9 +377,9 @@ static int check_expectations(struct options *options)
     return result;
 }
 
-static int compare_all(struct options *options, const struct runs *runs)
+static int compare_all(struct diff_options *options, const struct runs *runs)
 {
-    struct decisions decisions;
+    struct decision_counts decisions;
     if (!expect_count(&decisions, options->expectations, options->expectation_count,
                       runs->decisions))
         return FAILED;
@@ -396,7 +398,7 @@ static int compare_all(struct options *options, const struct runs *runs)
     return worse(result, check_expectations(options));
 }
 
-static int run_and_compare(struct options *options, struct runs *runs)
+static int run_and_compare(struct diff_options *options, struct runs *runs)
 {
     if (options->keep && !kept_runs_open(options->keep, options->outputs, options->output_count))
         return FAILED;
@@ -423,7 +425,7 @@ static int write_report(int result)
                : result;
 }
 
-static int diff(struct options *options)
+static int diff(struct diff_options *options)
 {
     char shim[PATH_MAX];
     const char *const wrong = preload_find(shim, options->shim);
@@ -445,7 +447,7 @@ static int diff(struct options *options)
 
 static int diff_program(const struct command *command, int argc, char **argv)
 {
-    struct options options = {
+    struct diff_options options = {
         .allowed = {-1, -1, -1, 10}, .stdout_format = format_find("text", 4), .show = 5};
     int result = FAILED;
     options.program = options_read(command, argc, argv, &options).word;

@@ -27,7 +27,7 @@
 #include "tool/process/preload.h"
 #include "tool/util/stream.h"
 
-struct options {
+struct estimate_options {
     const char *gpu, *model, *shim;
     char **program;
     const unsigned char *precision; /* of struct accel_settings, by routine */
@@ -39,11 +39,11 @@ static const struct option_row rows[] = {
     {"gpu", 'g', "NAME",
      "the GPU, such as RTX4090: one that accel knows, or one of the calibration; list: prints all "
      "names, and runs nothing",
-     SETS(option_text, gpu)},
+     SETS(estimate_options, option_text, gpu)},
     {"model", 'm', "PATH", "the calibration to use (default: ACCEL_MODEL's)",
-     SETS(option_text, model)},
+     SETS(estimate_options, option_text, model)},
     {"shim", 0, "PATH", "libaccel.so (default: the one that belongs to this tool)",
-     SETS(option_text, shim)},
+     SETS(estimate_options, option_text, shim)},
     {0}};
 
 /* "?" is for users; a shell leaves it as it is if no file has a name of one character. */
@@ -62,14 +62,14 @@ static int list_gpus(const struct calibration *file)
 
 /* ---- The program ---- */
 
-struct run {
-    const struct options *options;
+struct estimate_run {
+    const struct estimate_options *options;
     const char *folder;
 };
 
 static void set_environment(const void *context)
 {
-    const struct run *run = context;
+    const struct estimate_run *run = context;
     /* The GPU must be free to take any call. */
     setenv("ACCEL", "1", 1);
     setenv("ACCEL_POLICY", "auto", 1);
@@ -82,10 +82,10 @@ static void set_environment(const void *context)
 }
 
 /* Sets *status to the program's exit status, as a shell has it. False if it cannot be started. */
-static bool run_program(const struct options *options, const char *shim, const char *folder,
-                        int *status)
+static bool run_program(const struct estimate_options *options, const char *shim,
+                        const char *folder, int *status)
 {
-    const struct run run = {options, folder};
+    const struct estimate_run run = {options, folder};
     struct preload_end end = {0, 0};
     const int error = preload_run(options->program, shim, set_environment, &run, &end);
     if (error) {
@@ -99,13 +99,13 @@ static bool run_program(const struct options *options, const char *shim, const c
 
 /* ---- Its counts ---- */
 
-struct row {
+struct estimate_row {
     const char *name;
     struct estimate_sums sums;
 };
 
 struct table {
-    struct row *row; /* one for each routine */
+    struct estimate_row *row; /* one for each routine */
     int processes;
 };
 
@@ -165,11 +165,11 @@ static void read_folder(struct table *table, const char *folder)
 
 static int by_cpu_time(const void *a, const void *b)
 {
-    const struct row *x = a, *y = b;
+    const struct estimate_row *x = a, *y = b;
     return (x->sums.cpu_ms < y->sums.cpu_ms) - (x->sums.cpu_ms > y->sums.cpu_ms);
 }
 
-static void print_row(const struct row *row)
+static void print_row(const struct estimate_row *row)
 {
     const struct estimate_sums *s = &row->sums;
     fprintf(stderr, "%-12s %10lld %10.3f %10lld %10.3f %10.3f %10.3f %10lld %10.3f\n", row->name,
@@ -186,10 +186,10 @@ static bool has_calls(const struct table *table, const char *name)
     return false;
 }
 
-static void print_table(struct table *table, const struct options *options, bool calibrated,
-                        double seconds)
+static void print_table(struct table *table, const struct estimate_options *options,
+                        bool calibrated, double seconds)
 {
-    struct row sum = {.name = "all"};
+    struct estimate_row sum = {.name = "all"};
     fprintf(stderr, "\naccel estimate: what a GPU (%s, %s figures) would have run, in seconds\n",
             options->gpu, calibrated ? "measured" : "built-in");
     if (table->processes == 0) {
@@ -213,7 +213,7 @@ static void print_table(struct table *table, const struct options *options, bool
 
 /* Says what a precision as accurate as native would bring. measured: the GPU's section of the
  * calibration, or NULL. */
-static void print_hints(const struct table *table, const struct options *options,
+static void print_hints(const struct table *table, const struct estimate_options *options,
                         const struct calibration_section *measured)
 {
     static const enum accel_dtype dtypes[] = {ACCEL_FLOAT64, ACCEL_FLOAT32};
@@ -247,7 +247,8 @@ static void print_hints(const struct table *table, const struct options *options
 
 /* Runs the program, which leaves its counts in a folder, and prints the table. Returns the exit
  * status. */
-static int run_and_print(const struct options *options, const struct calibration_section *measured)
+static int run_and_print(const struct estimate_options *options,
+                         const struct calibration_section *measured)
 {
     char shim[PATH_MAX], folder[PATH_MAX];
     struct table table;
@@ -280,7 +281,7 @@ static int run_and_print(const struct options *options, const struct calibration
     return status;
 }
 
-static int estimate(struct options *options, const struct calibration *file)
+static int estimate(struct estimate_options *options, const struct calibration *file)
 {
     struct calibration_section section;
     char gpu[CALIBRATION_KEY_BYTES];
@@ -300,7 +301,7 @@ static int estimate(struct options *options, const struct calibration *file)
 static int estimate_program(const struct command *command, int argc, char **argv)
 {
     struct accel_settings settings;
-    struct options options = {.precision = settings.precision};
+    struct estimate_options options = {.precision = settings.precision};
     struct calibration file;
     char model[PATH_MAX];
     options.program = options_read(command, argc, argv, &options).word;

@@ -12,13 +12,13 @@ enum { NEAR_MOST = 6 };
 /* ---- All names ---- */
 
 /* Goes through the calibration's names, then through the known ones. */
-struct walk {
+struct gpu_name_walk {
     struct calibration rest;
     const struct known_gpu *known;
     bool measured;
 };
 
-static bool next(struct walk *walk, char name[CALIBRATION_KEY_BYTES])
+static bool next(struct gpu_name_walk *walk, char name[CALIBRATION_KEY_BYTES])
 {
     struct calibration_section section;
     if (walk->measured && calibration_next_gpu(&walk->rest, name, &section))
@@ -32,7 +32,7 @@ static bool next(struct walk *walk, char name[CALIBRATION_KEY_BYTES])
 
 void gpu_names_print(const struct calibration *file)
 {
-    struct walk walk = {*file, known_gpus, true};
+    struct gpu_name_walk walk = {*file, known_gpus, true};
     char name[CALIBRATION_KEY_BYTES];
     while (next(&walk, name))
         printf("%-24s %s\n", name, walk.measured ? "measured" : "built-in");
@@ -84,7 +84,7 @@ static bool matches(enum match match, const char *given, const char *name)
 static int count_matches(enum match match, const char *given, const struct calibration *file,
                          char found[NEAR_MOST][CALIBRATION_KEY_BYTES])
 {
-    struct walk walk = {*file, known_gpus, true};
+    struct gpu_name_walk walk = {*file, known_gpus, true};
     char name[CALIBRATION_KEY_BYTES], squeezed[CALIBRATION_KEY_BYTES];
     int count = 0;
     while (next(&walk, name)) {

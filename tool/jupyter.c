@@ -19,21 +19,21 @@
 #include "tool/util/stream.h"
 #include "tool/util/utf8_json.h"
 
-struct options {
+struct jupyter_options {
     const char *python, *name, *display, *prefix;
 };
 
 static const struct option_row rows[] = {
     {"name", 0, "NAME", "the kernel's name: letters, digits, '.', '_', '-' (default: accel)",
-     SETS(option_text, name)},
+     SETS(jupyter_options, option_text, name)},
     {"display-name", 0, "TEXT", "what Jupyter shows (default: Python (accel))",
-     SETS(option_text, display)},
+     SETS(jupyter_options, option_text, display)},
     {"user", 0, NULL,
      "for this user: in JUPYTER_DATA_DIR, or jupyter in XDG_DATA_HOME or ~/.local/share (default)",
-     SETS(option_text, prefix)}, /* no argument: NULL */
+     SETS(jupyter_options, option_text, prefix)}, /* no argument: NULL */
     {"prefix", 0, "FOLDER",
      "in FOLDER/share/jupyter, such as the folder of an environment of conda or venv",
-     SETS(option_text, prefix)},
+     SETS(jupyter_options, option_text, prefix)},
     {0}};
 
 /* ---- Paths ---- */
@@ -47,7 +47,7 @@ static bool name_is_allowed(const char *name)
 }
 
 /* Jupyter's own order (jupyter_core.paths). False if there is no home, or the path is too long. */
-static bool kernel_folder(char folder[PATH_MAX], const struct options *options)
+static bool kernel_folder(char folder[PATH_MAX], const struct jupyter_options *options)
 {
     const char *own = getenv("JUPYTER_DATA_DIR"), *data = getenv("XDG_DATA_HOME"),
                *home = getenv("HOME");
@@ -157,7 +157,7 @@ static bool is_taken(const char *file)
 /* ---- The actions ---- */
 
 /* Keeps what the user has put into a kernel that is there, such as its settings (env). */
-static struct json_object *kernel_of(const struct options *options, const char *tool,
+static struct json_object *kernel_of(const struct jupyter_options *options, const char *tool,
                                      const char *python, const char *file)
 {
     const char *const words[] = {
@@ -195,7 +195,7 @@ static bool write_kernel(const char *file, struct json_object *kernel)
     return false;
 }
 
-static int install(const struct options *options, char *file)
+static int install(const struct jupyter_options *options, char *file)
 {
     char tool[PATH_MAX], python[PATH_MAX];
     if (!find_program(python, options->python))
@@ -238,7 +238,8 @@ static int uninstall(char *file)
 
 static int jupyter(const struct command *command, int argc, char **argv)
 {
-    struct options options = {.python = "python3", .name = "accel", .display = "Python (accel)"};
+    struct jupyter_options options = {
+        .python = "python3", .name = "accel", .display = "Python (accel)"};
     char file[PATH_MAX + sizeof "/kernel.json"];
     const struct words words = options_read(command, argc, argv, &options);
     const char *const action = words.count > 0 ? words.word[0] : "no action";

@@ -23,7 +23,7 @@
 #include "tool/log/replayed_call.h"
 #include "tool/measure/workload.h"
 
-struct options {
+struct replay_options {
     const char *library;
     long long line; /* 0: not one alone */
     bool all;
@@ -42,19 +42,19 @@ static bool read_line(void *line, const char *text, const struct option_row *row
 
 static const struct option_row rows[] = {
     {"line", 'n', "N", "run only the call of this line; the first line is 1",
-     SETS(read_line, line)},
+     SETS(replay_options, read_line, line)},
     {"all", 'a', NULL, "run each line; otherwise, of equal calls the first",
-     SETS(option_flag, all)},
+     SETS(replay_options, option_flag, all)},
     {"library", 'l', "PATH[,PATH]",
      "the BLAS and LAPACK of the CPU (libblas.so.3,liblapack.so.3 as the dynamic linker finds "
      "them)",
-     SETS(option_text, library)},
+     SETS(replay_options, option_text, library)},
     {0}};
 
 /* ---- One call ---- */
 
 struct replay {
-    const struct options *options;
+    const struct replay_options *options;
     struct libraries libraries;
     struct gpu_device *device; /* NULL: there is none */
     struct workload_memory memory;
@@ -291,7 +291,7 @@ static void flush(struct replay *replay)
 static void take(void *context, const struct log_line *line)
 {
     struct replay *replay = context;
-    const struct options *options = replay->options;
+    const struct replay_options *options = replay->options;
     static struct replayed_call told;
     char text[1024], key[1200], shown[1024];
     if (line->event || (options->line && line->number != options->line))
@@ -340,7 +340,7 @@ static bool open_machine(struct replay *replay)
 
 static int replay_log(const struct command *command, int argc, char **argv)
 {
-    struct options options = {.line = 0};
+    struct replay_options options = {.line = 0};
     struct replay replay = {.options = &options};
     const struct words logs = options_read(command, argc, argv, &options);
     if (logs.count != 1)

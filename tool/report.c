@@ -14,16 +14,18 @@
 #include "tool/report/report_page.h"
 #include "tool/util/stream.h"
 
-struct options {
+struct report_options {
     bool html;
     const char *output, *model;
 };
 
 static const struct option_row rows[] = {
-    {"html", 0, NULL, "one HTML page, which needs no network", SETS(option_flag, html)},
-    {"output", 'o', "FILE", "write it to this file (default: stdout)", SETS(option_text, output)},
+    {"html", 0, NULL, "one HTML page, which needs no network",
+     SETS(report_options, option_flag, html)},
+    {"output", 'o', "FILE", "write it to this file (default: stdout)",
+     SETS(report_options, option_text, output)},
     {"model", 'm', "PATH", "the calibration with the machine's ceilings (default: ACCEL_MODEL's)",
-     SETS(option_text, model)},
+     SETS(report_options, option_text, model)},
     {0}};
 
 /* Writes the page. Returns 0, or the errno. */
@@ -39,7 +41,7 @@ static int write_page(const struct report_page *page, const char *output)
     return error;
 }
 
-static int report(const struct options *options, const char *model, const struct words *logs)
+static int report(const struct report_options *options, const char *model, const struct words *logs)
 {
     struct log_counts counts;
     struct calibration file;
@@ -71,7 +73,7 @@ static int report(const struct options *options, const char *model, const struct
 
 static int report_logs(const struct command *command, int argc, char **argv)
 {
-    struct options options = {.html = false};
+    struct report_options options = {.html = false};
     struct accel_settings settings;
     const struct words logs = options_read(command, argc, argv, &options);
     if (!options.html)

@@ -19,7 +19,7 @@
 #include "report/page.h"
 #include "tool/process/supervise.h"
 
-struct options {
+struct run_options {
     const char *shim;
     bool summary;
 };
@@ -30,7 +30,7 @@ static void set(const char *name, const char *option, const char *value)
 {
     const struct setting *setting = &setting_table[setting_named(name)];
     struct accel_settings unused = {.on = true};
-    struct reading reading = {.settings = &unused, .program = ""};
+    struct settings_reading reading = {.settings = &unused, .program = ""};
     char words[100];
     if (setting->read(&reading, setting, value) != UNDERSTOOD)
         exit(complain(2, "accel run: --%s=%s: allowed is %s\n", option, value,
@@ -71,14 +71,14 @@ static const struct option_row rows[] = {
      .read = read_trace, .setting = "ACCEL_TRACE"},
     {"summary", 0, NULL,
      "print a table of the calls of all processes after the program's end, whatever that is",
-     SETS(option_flag, summary)},
+     SETS(run_options, option_flag, summary)},
     {"policy", 0, "auto|gpu|cpu",
      "gpu: every supported call goes to the GPU; cpu: none does (ACCEL_POLICY)",
      .read = read_setting, .setting = "ACCEL_POLICY"},
     {"require-gpu", 0, NULL, "end the program at a fallback to the CPU (ACCEL_REQUIRE=gpu)",
      .read = read_setting, .setting = "ACCEL_REQUIRE", .value = "gpu"},
     {"shim", 0, "PATH", "libaccel.so (default: the one that belongs to this tool)",
-     SETS(option_text, shim)},
+     SETS(run_options, option_text, shim)},
     {0}};
 
 static int cannot_run(const char *program, int error)
@@ -133,7 +133,7 @@ static int run_and_sum_up(char **program, const char *shim)
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct options options = {NULL, false};
+    struct run_options options = {NULL, false};
     char shim[PATH_MAX];
     char **const program = options_read(command, argc, argv, &options).word;
     if (!program)

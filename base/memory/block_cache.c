@@ -24,7 +24,7 @@ enum { MOST = 16, HUGE_BYTES = 2 << 20, STACK_BYTES = 256 << 10 };
 #define KEPT_MS 10e3
 #define LOOK_S  1
 
-struct block {
+struct cached_block {
     char *memory;
     int64_t bytes;
     bool reused;
@@ -32,22 +32,22 @@ struct block {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
-static struct block used[MOST], kept;
+static struct cached_block used[MOST], kept;
 static double since_ms; /* when it was given back */
 static bool watched;    /* a thread will give it back to the kernel */
 
 /* Without the lock: that of a large block takes long. */
-static void unmap(struct block block)
+static void unmap(struct cached_block block)
 {
     if (block.memory)
         munmap(block.memory, (size_t)block.bytes);
 }
 
 /* With the lock. */
-static struct block take_kept(void)
+static struct cached_block take_kept(void)
 {
-    const struct block block = kept;
-    kept = (struct block){NULL, 0, false};
+    const struct cached_block block = kept;
+    kept = (struct cached_block){NULL, 0, false};
     return block;
 }
 
@@ -58,7 +58,7 @@ static void *watch(void *unused)
     (void)unused;
     thread_spawn_begin("accel-idle");
     while (more) {
-        struct block old = {NULL, 0, false};
+        struct cached_block old = {NULL, 0, false};
         nanosleep(&pause, NULL);
         pthread_mutex_lock(&lock);
         if (accel_now_ms() - since_ms >= KEPT_MS)
@@ -79,20 +79,20 @@ static void forget(void)
 }
 FORKS_CHILD(forget);
 
-static struct block map(int64_t bytes)
+static struct cached_block map(int64_t bytes)
 {
     const int64_t whole = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
     void *memory =
         mmap(NULL, (size_t)whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        return (struct block){NULL, 0, false};
+        return (struct cached_block){NULL, 0, false};
     madvise(memory, (size_t)whole, MADV_HUGEPAGE); /* a kernel without them refuses */
-    return (struct block){memory, whole, false};
+    return (struct cached_block){memory, whole, false};
 }
 
 /* With the lock. Returns the place of a block in use, or a free place for NULL; NULL: there is
  * none. */
-static struct block *find(const void *memory)
+static struct cached_block *find(const void *memory)
 {
     for (int i = 0; i < MOST; i++)
         if (used[i].memory == memory)
@@ -101,10 +101,10 @@ static struct block *find(const void *memory)
 }
 
 /* Puts a new block in a free place, if there is one. */
-static void *add(struct block block)
+static void *add(struct cached_block block)
 {
     pthread_mutex_lock(&lock);
-    struct block *place = block.memory ? find(NULL) : NULL;
+    struct cached_block *place = block.memory ? find(NULL) : NULL;
     if (place)
         *place = block;
     pthread_mutex_unlock(&lock);
@@ -119,7 +119,7 @@ void *block_cache_take(int64_t bytes)
     if (bytes < BLOCK_CACHE_LEAST || bytes > INT64_MAX - HUGE_BYTES)
         return NULL;
     pthread_mutex_lock(&lock);
-    struct block block = take_kept();
+    struct cached_block block = take_kept();
     pthread_mutex_unlock(&lock);
     block.reused = true;
     if (block.bytes < bytes || block.bytes / 2 > bytes) {
@@ -154,12 +154,12 @@ static bool has_watch(void)
 }
 
 /* Keeps a block that is no longer in use, or the one that is kept, whichever is larger. */
-static void keep(struct block block)
+static void keep(struct cached_block block)
 {
     const bool may = may_keep() && madvise(block.memory, (size_t)block.bytes, MADV_FREE) == 0;
     pthread_mutex_lock(&lock);
     if (may && kept.bytes <= block.bytes && has_watch()) {
-        const struct block old = kept;
+        const struct cached_block old = kept;
         kept = block;
         since_ms = accel_now_ms();
         block = old;
@@ -171,12 +171,12 @@ static void keep(struct block block)
 bool block_cache_give_back(void *memory)
 {
     const int before = errno;
-    struct block block = {NULL, 0, false};
+    struct cached_block block = {NULL, 0, false};
     pthread_mutex_lock(&lock);
-    struct block *place = memory ? find(memory) : NULL;
+    struct cached_block *place = memory ? find(memory) : NULL;
     if (place) {
         block = *place;
-        *place = (struct block){NULL, 0, false};
+        *place = (struct cached_block){NULL, 0, false};
     }
     pthread_mutex_unlock(&lock);
     if (block.memory)

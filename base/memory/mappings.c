@@ -52,13 +52,13 @@ static bool parse(const char *line, struct mapping *m)
 }
 
 /* The beginning of the line that is being read. */
-struct line {
+struct partial_line {
     char text[LINE_BYTES];
     size_t length;
 };
 
 /* Returns false at the end: of the wanted ones, or of what can be understood. */
-static bool take(struct line *line, char c, bool *good,
+static bool take(struct partial_line *line, char c, bool *good,
                  bool (*see)(void *context, const struct mapping *mapping), void *context)
 {
     struct mapping mapping;
@@ -76,7 +76,7 @@ static bool take(struct line *line, char c, bool *good,
 bool mappings_read(bool (*see)(void *context, const struct mapping *mapping), void *context)
 {
     char buffer[BUFFER_BYTES];
-    struct line line = {.length = 0};
+    struct partial_line line = {.length = 0};
     bool good = true, more = true;
     const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -195,14 +195,14 @@ static int ask_all(uintptr_t start, uintptr_t end, bool *can)
     return error;
 }
 
-struct reading {
+struct readable_range {
     uintptr_t at, end;
     bool can;
 };
 
 static bool goes_on(void *context, const struct mapping *m)
 {
-    struct reading *r = context;
+    struct readable_range *r = context;
     if (m->end <= r->at)
         return true;
     r->can = m->start <= r->at && m->is_readable;
@@ -212,7 +212,7 @@ static bool goes_on(void *context, const struct mapping *m)
 
 bool mappings_can_be_read(uintptr_t start, uintptr_t end)
 {
-    struct reading r = {.at = start, .end = end};
+    struct readable_range r = {.at = start, .end = end};
     bool can;
     const int error = ask_all(start, end, &can);
     if (error == 0 || error == ENOENT)

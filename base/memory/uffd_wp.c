@@ -27,11 +27,11 @@
 struct scan_region {
     uint64_t start, end, categories;
 };
-struct scan {
+struct pagemap_scan {
     uint64_t size, flags, start, end, walk_end, regions, regions_count, max_pages;
     uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
 };
-#define SCAN _IOWR('f', 16, struct scan)
+#define SCAN _IOWR('f', 16, struct pagemap_scan)
 enum { IS_WPALLOWED = 1 << 0, IS_WRITTEN = 1 << 1, IS_PRESENT = 1 << 3 };
 
 /* Programs close and reuse low numbers. */
@@ -104,12 +104,12 @@ static bool scan_says(const struct uffd_wp *t, uintptr_t start, uintptr_t end, u
                       uint64_t categories)
 {
     struct scan_region region[2];
-    struct scan scan = {.size = sizeof scan,
-                        .start = start,
-                        .end = end,
-                        .regions = (uintptr_t)region,
-                        .regions_count = 2,
-                        .return_mask = mask};
+    struct pagemap_scan scan = {.size = sizeof scan,
+                                .start = start,
+                                .end = end,
+                                .regions = (uintptr_t)region,
+                                .regions_count = 2,
+                                .return_mask = mask};
     return ioctl(t->pagemap, SCAN, &scan) == 1 && region[0].start == start &&
            region[0].end == end && region[0].categories == categories;
 }

@@ -17,7 +17,7 @@
 #include "base/text/text.h"
 #include "uffd_wp.h"
 
-static struct watch {
+static struct watched_range {
     uint64_t number; /* 0: the entry is free */
     uintptr_t start, end;
     bool written; /* somebody has, or it cannot be told any more */
@@ -103,7 +103,7 @@ static bool works(void)
 
 /* ---- Ranges: with the lock ---- */
 
-static struct watch *find(uint64_t number)
+static struct watched_range *find(uint64_t number)
 {
     for (int i = 0; number && i < WRITTEN_WATCHES; i++)
         if (watches[i].number == number)
@@ -111,7 +111,7 @@ static struct watch *find(uint64_t number)
     return NULL;
 }
 
-static bool overlaps(const struct watch *w, uintptr_t start, uintptr_t end)
+static bool overlaps(const struct watched_range *w, uintptr_t start, uintptr_t end)
 {
     return w->number && w->start < end && start < w->end;
 }
@@ -128,7 +128,7 @@ static void end_proofs(uintptr_t start, uintptr_t end)
 static void see_others(uintptr_t start, uintptr_t end)
 {
     for (int i = 0; i < WRITTEN_WATCHES; i++) {
-        struct watch *w = &watches[i];
+        struct watched_range *w = &watches[i];
         if (!overlaps(w, start, end) || w->written)
             continue;
         const uintptr_t first = w->start > start ? w->start : start;
@@ -144,7 +144,7 @@ static uintptr_t next_change(uintptr_t at, uintptr_t end, bool *watched)
     uintptr_t next = end;
     *watched = false;
     for (int i = 0; i < WRITTEN_WATCHES; i++) {
-        const struct watch *w = &watches[i];
+        const struct watched_range *w = &watches[i];
         if (!overlaps(w, at, end) || w->written)
             continue;
         const uintptr_t change = w->start > at ? w->start : w->end;
@@ -235,7 +235,7 @@ uintptr_t write_watch_page(void)
     return (uintptr_t)sysconf(_SC_PAGESIZE);
 }
 
-static struct watch *free_entry(void)
+static struct watched_range *free_entry(void)
 {
     for (int i = 0; i < WRITTEN_WATCHES; i++)
         if (!watches[i].number)
@@ -253,7 +253,7 @@ static bool is_pinned(void)
 /* With the lock. Where something was pinned the last time, pages are not armed in vain. */
 static uint64_t begin(uintptr_t start, uintptr_t end)
 {
-    struct watch *w = free_entry();
+    struct watched_range *w = free_entry();
     if (!w || start >= end || !works() || (pinned_last && is_pinned()))
         return 0;
     if (!register_range(start, end)) {
@@ -268,7 +268,7 @@ static uint64_t begin(uintptr_t start, uintptr_t end)
         release_range(start, end);
         return 0;
     }
-    *w = (struct watch){.number = ++last_number, .start = start, .end = end};
+    *w = (struct watched_range){.number = ++last_number, .start = start, .end = end};
     return w->number;
 }
 
@@ -285,7 +285,7 @@ uint64_t write_watch_begin(uintptr_t start, uintptr_t end)
 /* One thread scans so many bytes in some tens of microseconds, where pages are small. */
 #define SCANNED_BYTES ((uintptr_t)32 << 20)
 
-struct scan {
+struct dirty_scan {
     uintptr_t start, end;
     struct uffd_wp kernel;
     atomic_bool dirty;
@@ -293,7 +293,7 @@ struct scan {
 
 static void scan_item(void *context, int64_t number)
 {
-    struct scan *scan = context;
+    struct dirty_scan *scan = context;
     const uintptr_t start = scan->start + (uintptr_t)number * SCANNED_BYTES;
     const uintptr_t end = scan->end - start < SCANNED_BYTES ? scan->end : start + SCANNED_BYTES;
     if (!atomic_load(&scan->dirty) && !uffd_wp_is_clean(&scan->kernel, start, end))
@@ -303,7 +303,7 @@ static void scan_item(void *context, int64_t number)
 /* The copy pool helps. */
 static bool is_clean(struct uffd_wp of_kernel, uintptr_t start, uintptr_t end)
 {
-    struct scan scan = {.start = start, .end = end, .kernel = of_kernel};
+    struct dirty_scan scan = {.start = start, .end = end, .kernel = of_kernel};
     struct copy_pool_job job = {.item = scan_item, .context = &scan};
     const uintptr_t items = (end - start + SCANNED_BYTES - 1) / SCANNED_BYTES;
     copy_pool_do(&job, (int64_t)items, items > 1);
@@ -317,7 +317,7 @@ static bool is_clean(struct uffd_wp of_kernel, uintptr_t start, uintptr_t end)
 bool write_watch_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
 {
     pthread_mutex_lock(&lock);
-    struct watch *w = find(number);
+    struct watched_range *w = find(number);
     bool unchanged = w && !w->written && works();
     const struct uffd_wp now = kernel;
     if (unchanged) {
@@ -347,10 +347,10 @@ bool write_watch_unchanged(uint64_t number)
 void write_watch_leave(uint64_t number)
 {
     pthread_mutex_lock(&lock);
-    struct watch *w = find(number);
+    struct watched_range *w = find(number);
     if (w) {
-        const struct watch left = *w;
-        *w = (struct watch){.number = 0};
+        const struct watched_range left = *w;
+        *w = (struct watched_range){.number = 0};
         if (works() && release_range(left.start, left.end))
             protect(left.start, left.end, false);
     }

@@ -25,7 +25,7 @@ double split_host_gbps(int threads)
 /* ---- Devices and their weights ---- */
 
 /* A way to divide a call: strips of columns, each divided by rows; or a triangle's grid. */
-struct plan {
+struct split_plan {
     const struct accel_call *call;
     const struct split_device *device;
     struct accel_region whole;
@@ -86,7 +86,7 @@ void split_links(struct schedule_rates *rates, const struct split_device *device
 }
 
 /* Sets what each part's device copies at while all of them copy. */
-static void share_links(struct plan *p)
+static void share_links(struct split_plan *p)
 {
     struct schedule_rates rates[SPLIT_MOST];
     split_links(rates, p->device, p->on, p->parts, p->host_gbps);
@@ -120,12 +120,12 @@ static int64_t edge(int64_t extent, int parts, double share)
 }
 
 /* The same with rows of a result: those of a triangle get longer. */
-static int64_t edge_of_rows(const struct plan *p, int parts, double share)
+static int64_t edge_of_rows(const struct split_plan *p, int parts, double share)
 {
     return edge(p->whole.rows, parts, p->triangle ? root(share) : share);
 }
 
-static void lay_out_grid(struct plan *p)
+static void lay_out_grid(struct split_plan *p)
 {
     struct accel_region region[SPLIT_MOST];
     triangle_lay_out(region, p->parts, p->edge);
@@ -134,7 +134,7 @@ static void lay_out_grid(struct plan *p)
 }
 
 /* Divides the result by the weights. Parts may be empty. */
-static void lay_out(struct plan *p)
+static void lay_out(struct split_plan *p)
 {
     const struct accel_region whole = p->whole;
     const int64_t below = SCHEDULE_BETWEEN | SCHEDULE_TAIL; /* the rows before */
@@ -166,7 +166,7 @@ static void lay_out(struct plan *p)
 /* Sets the parts' times where they lend each other operands, by schedules of which all are made by
  * one choice. Returns the operands that may not be lent, because a part's device has no room for
  * all of their cells, as bits. */
-static unsigned take_lent_times(struct plan *p)
+static unsigned take_lent_times(struct split_plan *p)
 {
     unsigned never = 0;
     for (int i = 0; i < p->parts; i++) {
@@ -181,7 +181,7 @@ static unsigned take_lent_times(struct plan *p)
 }
 
 /* Sets the parts' times. exact: by schedules. */
-static void take_parts_times(struct plan *p, bool exact)
+static void take_parts_times(struct split_plan *p, bool exact)
 {
     while (lending_find(p->split.part, p->parts, p->call, p->never) && exact) {
         const unsigned never = take_lent_times(p);
@@ -201,7 +201,7 @@ static void take_parts_times(struct plan *p, bool exact)
 }
 
 /* Sets the parts' times, and that of all. */
-static void take_times(struct plan *p, bool exact)
+static void take_times(struct split_plan *p, bool exact)
 {
     take_parts_times(p, exact);
     p->split.ms = 0;
@@ -215,7 +215,7 @@ static void take_times(struct plan *p, bool exact)
 }
 
 /* Moves weight from parts that take long to those that do not. */
-static void shift_weights(struct plan *p)
+static void shift_weights(struct split_plan *p)
 {
     double all = 0;
     for (int i = 0; i < p->parts; i++)
@@ -227,7 +227,7 @@ static void shift_weights(struct plan *p)
 }
 
 /* Returns a part's time with one more line, about. */
-static double ms_with(const struct plan *p, int i, int64_t line)
+static double ms_with(const struct split_plan *p, int i, int64_t line)
 {
     const struct accel_region *r = &p->split.part[i].region;
     const double have = (double)accel_max(1, p->strips == p->parts ? r->cols : r->rows);
@@ -236,7 +236,7 @@ static double ms_with(const struct plan *p, int i, int64_t line)
 
 /* Moves one line of the result from the part that takes longest to the one that takes the shortest
  * time with it. */
-static void move_line(struct plan *p)
+static void move_line(struct split_plan *p)
 {
     const int64_t extent = p->strips == p->parts ? p->whole.cols : p->whole.rows,
                   line = line_of(extent, p->parts);
@@ -252,7 +252,7 @@ static void move_line(struct plan *p)
     p->weight[longest] -= weight;
 }
 
-static bool is_better(struct plan *p, struct plan *best, bool exact)
+static bool is_better(struct split_plan *p, struct split_plan *best, bool exact)
 {
     if (p->groups > 0)
         lay_out_grid(p);
@@ -267,9 +267,9 @@ static bool is_better(struct plan *p, struct plan *best, bool exact)
 
 /* Keeps the best division of some whose parts are more and more even, and moves single lines in
  * that: what the weights cannot tell, because parts are whole lines. */
-static void balance(struct plan *p, bool exact, int rounds, int lines)
+static void balance(struct split_plan *p, bool exact, int rounds, int lines)
 {
-    struct plan best = *p;
+    struct split_plan best = *p;
     best.split.ms = DBL_MAX;
     for (int round = 0; round < rounds; round++) {
         is_better(p, &best, exact);
@@ -285,10 +285,10 @@ static void balance(struct plan *p, bool exact, int rounds, int lines)
 
 /* Moves the edges of a grid's groups to and fro, by shorter and shorter ways, as long as that makes
  * the call shorter. */
-static void balance_grid(struct plan *p, bool exact, int64_t way, int tries)
+static void balance_grid(struct split_plan *p, bool exact, int64_t way, int tries)
 {
     const int64_t line = line_of(p->whole.rows, p->groups);
-    struct plan best = *p;
+    struct split_plan best = *p;
     best.split.ms = DBL_MAX;
     is_better(p, &best, exact);
     while (way > 0 && tries > 0) {
@@ -309,7 +309,7 @@ static void balance_grid(struct plan *p, bool exact, int64_t way, int tries)
 /* ---- Which devices ---- */
 
 /* Sorts the devices, by the whole call's time on each. Returns the shortest. */
-static double sort_devices(struct plan *p, int count)
+static double sort_devices(struct split_plan *p, int count)
 {
     double ms[SPLIT_MOST];
     for (int i = 0; i < count; i++) {
@@ -330,7 +330,7 @@ static double sort_devices(struct plan *p, int count)
 /* Takes the fastest devices. Of a triangle, the slowest of them gets the first rows, which are the
  * shortest: a small share is most of a square there, and further down a few long rows, which do not
  * fill a device. */
-static void take_devices(struct plan *p, int parts)
+static void take_devices(struct split_plan *p, int parts)
 {
     p->parts = parts;
     for (int i = 0; p->triangle && p->groups == 0 && i < parts / 2; i++) {
@@ -356,7 +356,7 @@ enum { MOVES = 100, WAY = 8, EXACT_MOVES = 8, EXACT_WAY = 64 };
 /* A triangle's rows are looked at, too, unless their floor is so many times that of a grid. */
 #define FAR 1.25
 
-static void keep_shorter(struct plan *best, const struct plan *p)
+static void keep_shorter(struct split_plan *best, const struct split_plan *p)
 {
     if (p->split.ms < best->split.ms)
         *best = *p;
@@ -364,13 +364,13 @@ static void keep_shorter(struct plan *best, const struct plan *p)
 
 /* Look, by floors, for the best division of a call over some of so many devices: in strips and
  * between rows; of a triangle, in a grid. *best: as all, without a division. */
-static void find_strips(struct plan *best, const struct plan *all, int count, bool by_rows,
-                        bool by_cols)
+static void find_strips(struct split_plan *best, const struct split_plan *all, int count,
+                        bool by_rows, bool by_cols)
 {
     for (int parts = all->fewest; parts <= count; parts++)
         for (int strips = by_cols ? parts : 1; strips >= (by_cols && !by_rows ? parts : 1);
              strips--) { /* columns are packed fastest */
-            struct plan p = *all;
+            struct split_plan p = *all;
             take_devices(&p, parts);
             p.strips = strips;
             share_links(&p);
@@ -379,10 +379,10 @@ static void find_strips(struct plan *best, const struct plan *all, int count, bo
         }
 }
 
-static void find_grid(struct plan *best, const struct plan *all, int count)
+static void find_grid(struct split_plan *best, const struct split_plan *all, int count)
 {
     for (int parts = all->fewest; parts <= count; parts++) {
-        struct plan p = *all;
+        struct split_plan p = *all;
         p.groups = triangle_groups(parts);
         if (p.groups == 0)
             continue;
@@ -400,7 +400,7 @@ static void find_grid(struct plan *best, const struct plan *all, int count)
 /* Makes the parts of both kinds even by their schedules, and returns the better one: floors tell
  * little of how soon a part's last blocks come down. One whose floor is far above the other's is
  * not looked at. */
-static struct plan better_by_schedules(struct plan *strips, struct plan *grid)
+static struct split_plan better_by_schedules(struct split_plan *strips, struct split_plan *grid)
 {
     const bool near = strips->split.ms < FAR * grid->split.ms;
     if (grid->split.ms < strips->split.ms)
@@ -425,12 +425,12 @@ static void close_ranks(struct split *split, int parts)
 
 /* Looks for the best division over so many devices. Its split has no parts if none can be worth
  * it. */
-static struct plan find(const struct plan *all, int count)
+static struct split_plan find(const struct split_plan *all, int count)
 {
     const unsigned cuts = accel_cuts_of(all->call);
     const bool by_rows = cuts & (ACCEL_CUT_ROWS | ACCEL_CUT_TRIANGLE);
     const bool by_cols = cuts & (ACCEL_CUT_COLS | ACCEL_CUT_PRODUCTS);
-    struct plan best = *all, grid = *all;
+    struct split_plan best = *all, grid = *all;
     find_strips(&best, all, count, by_rows, by_cols);
     if (all->triangle)
         find_grid(&grid, all, count);
@@ -453,10 +453,10 @@ static bool may_lend(const struct split_device *device, int count)
  * fewer do as well where the host's memory is the limit; but each of more has less to do when the
  * last cells have come up. A part's own schedule does not know how long it waits for others, so all
  * are simulated together. */
-static void find_with_loans(struct plan *best, const struct plan *all, int count)
+static void find_with_loans(struct split_plan *best, const struct split_plan *all, int count)
 {
     for (int fewest = 2;; fewest = count) {
-        struct plan p = *all;
+        struct split_plan p = *all;
         p.fewest = fewest;
         p = find(&p, count);
         if (split_any_lends(&p.split) && together_ms(&p.split, all->call, all->device)) {
@@ -476,21 +476,21 @@ void split_make(struct split *split, const struct accel_call *call,
     *split = (struct split){.count = 1};
     if (cuts == 0 || count < 2)
         return;
-    struct plan all = {.call = call,
-                       .fewest = 2,
-                       .device = device,
-                       .whole = accel_cut_whole(call),
-                       .triangle = (cuts & ACCEL_CUT_TRIANGLE) != 0,
-                       .host_gbps = host_gbps};
+    struct split_plan all = {.call = call,
+                             .fewest = 2,
+                             .device = device,
+                             .whole = accel_cut_whole(call),
+                             .triangle = (cuts & ACCEL_CUT_TRIANGLE) != 0,
+                             .host_gbps = host_gbps};
     split->whole_ms = all.split.whole_ms = sort_devices(&all, count);
     if (split->whole_ms < SPLIT_LEAST_MS)
         return;
     while (LEAST_PAIR_MS * count * count > split->whole_ms) /* the fastest ones stay */
         count--;
     all.split.ms = DBL_MAX;
-    struct plan apart = all;
+    struct split_plan apart = all;
     apart.never = ~0u;
-    struct plan best = find(&apart, count);
+    struct split_plan best = find(&apart, count);
     if (may_lend(device, devices))
         find_with_loans(&best, &all, count);
     double whole_ms = split->whole_ms;

@@ -11,7 +11,7 @@
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
-struct member {
+struct simulated_part {
     const struct split_part *part;
     struct accel_call call; /* to whose operands `scheduled` points */
     struct scheduled scheduled;
@@ -24,7 +24,7 @@ struct member {
 
 struct parts {
     struct peers *peers;
-    struct member member[SPLIT_MOST];
+    struct simulated_part member[SPLIT_MOST];
     int count;
     int cells;
     double *up_at; /* of each shared cell, when it has come up; negative: not yet */
@@ -34,7 +34,7 @@ struct parts {
 static bool add_member(struct parts *p, int number, const struct accel_call *call,
                        const struct split_part *part, int64_t memory_bytes)
 {
-    struct member *m = &p->member[number];
+    struct simulated_part *m = &p->member[number];
     struct schedule *s = &m->schedule;
     const struct schedule_rates *rates = &part->rates;
     m->part = part;
@@ -65,7 +65,7 @@ static bool add_all(struct parts *p, const struct split *split, const struct acc
     p->peers = peers_new(split->count);
     for (int i = 0; p->peers && i < p->count; i++) {
         const struct split_part *part = &split->part[i];
-        struct member *m = &p->member[i];
+        struct simulated_part *m = &p->member[i];
         const struct schedule *s = &m->schedule;
         if (!add_member(p, i, call, part, device[part->device].memory_bytes))
             return false;
@@ -98,7 +98,7 @@ static bool begin_all(struct parts *p, int ahead)
     for (int i = 0; i < p->cells; i++)
         p->up_at[i] = -1;
     for (int i = 0; i < p->count; i++) {
-        struct member *m = &p->member[i];
+        struct simulated_part *m = &p->member[i];
         m->at = 0;
         schedule_engines_start(&m->engines, &m->part->rates, m->spans, m->schedule.steps);
         if (!split_lends(m->part))
@@ -116,7 +116,7 @@ static bool begin_all(struct parts *p, int ahead)
 static bool time_upload(struct parts *p, int number, const struct schedule_step *step, int *cell,
                         struct schedule_work *work)
 {
-    const struct member *m = &p->member[number];
+    const struct simulated_part *m = &p->member[number];
     const struct schedule *s = &m->schedule;
     const struct schedule_cell at = schedule_cell_of(s, step->operand, step->i, step->j);
     const double whole = (double)at.rows * (double)at.cols * (double)s->call.size[step->operand];
@@ -137,7 +137,7 @@ static bool time_upload(struct parts *p, int number, const struct schedule_step 
 /* Goes on with a part until it waits for another one. Returns whether it did anything. */
 static bool go_on(struct parts *p, int number)
 {
-    struct member *m = &p->member[number];
+    struct simulated_part *m = &p->member[number];
     const struct schedule *s = &m->schedule;
     const struct schedule_rates *rates = &m->part->rates;
     const int before = m->at;
@@ -171,7 +171,7 @@ static double run_all(struct parts *p)
             any |= go_on(p, i);
     }
     for (int i = 0; i < p->count; i++) {
-        const struct member *m = &p->member[i];
+        const struct simulated_part *m = &p->member[i];
         ms = m->at < m->schedule.count ? DBL_MAX : ms < m->engines.ms ? m->engines.ms : ms;
     }
     return ms;

@@ -13,7 +13,7 @@
 enum outcome { UNDERSTOOD, NOT_UNDERSTOOD, NO_ROOM };
 
 /* The settings while they are read. */
-struct reading {
+struct settings_reading {
     struct accel_settings *settings;
     const char *program;
     bool excluded;
@@ -25,7 +25,7 @@ struct reading {
 enum scope { ANYWHERE, ENVIRONMENT, INTERNAL }; /* the last two: in the environment alone */
 
 struct setting;
-typedef enum outcome setting_reader(struct reading *reading, const struct setting *setting,
+typedef enum outcome setting_reader(struct settings_reading *reading, const struct setting *setting,
                                     const char *value);
 
 /* Short texts are in place: a pointer is a relocation at each start. */

@@ -33,7 +33,7 @@ void setting_forget(void)
     arena_used = 0;
 }
 
-static void *field_of(struct reading *reading, const struct setting *setting)
+static void *field_of(struct settings_reading *reading, const struct setting *setting)
 {
     return (char *)reading->settings + setting->field;
 }
@@ -91,8 +91,8 @@ const char *setting_fault(const char *fault, int error, char *to, size_t size)
 }
 
 /* Remembers that the file or folder that a setting names cannot be used. */
-static void miss(const struct reading *reading, const struct setting *setting, const char *path,
-                 int error)
+static void miss(const struct settings_reading *reading, const struct setting *setting,
+                 const char *path, int error)
 {
     char problem[100];
     complaints_add(
@@ -101,7 +101,7 @@ static void miss(const struct reading *reading, const struct setting *setting, c
                             "; it is ignored", false});
 }
 
-enum outcome setting_read_switch(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_switch(struct settings_reading *reading, const struct setting *setting,
                                  const char *value)
 {
     int place = choice(setting->allowed, value);
@@ -111,7 +111,7 @@ enum outcome setting_read_switch(struct reading *reading, const struct setting *
     return UNDERSTOOD;
 }
 
-enum outcome setting_read_choice(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_choice(struct settings_reading *reading, const struct setting *setting,
                                  const char *value)
 {
     int place = choice(setting->allowed, value);
@@ -121,7 +121,7 @@ enum outcome setting_read_choice(struct reading *reading, const struct setting *
     return UNDERSTOOD;
 }
 
-enum outcome setting_read_start(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_start(struct settings_reading *reading, const struct setting *setting,
                                 const char *value)
 {
     enum outcome outcome = setting_read_choice(reading, setting, value);
@@ -129,7 +129,7 @@ enum outcome setting_read_start(struct reading *reading, const struct setting *s
     return outcome;
 }
 
-enum outcome setting_read_require(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_require(struct settings_reading *reading, const struct setting *setting,
                                   const char *value)
 {
     int place = choice(setting->allowed, value);
@@ -138,7 +138,7 @@ enum outcome setting_read_require(struct reading *reading, const struct setting 
 }
 
 /* Sets the field to a copy of setting_keep(). */
-static enum outcome keep_string(struct reading *reading, const struct setting *setting,
+static enum outcome keep_string(struct settings_reading *reading, const struct setting *setting,
                                 const char *copy)
 {
     if (copy)
@@ -146,7 +146,7 @@ static enum outcome keep_string(struct reading *reading, const struct setting *s
     return copy ? UNDERSTOOD : NO_ROOM;
 }
 
-enum outcome setting_read_string(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_string(struct settings_reading *reading, const struct setting *setting,
                                  const char *value)
 {
     return keep_string(reading, setting, setting_keep(value));
@@ -172,20 +172,20 @@ static const char *from_here(const char *path, bool pattern)
     return setting_keep(full);
 }
 
-enum outcome setting_read_path(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_path(struct settings_reading *reading, const struct setting *setting,
                                const char *value)
 {
     return keep_string(reading, setting, from_here(value, false));
 }
 
-enum outcome setting_read_path_pattern(struct reading *reading, const struct setting *setting,
-                                       const char *value)
+enum outcome setting_read_path_pattern(struct settings_reading *reading,
+                                       const struct setting *setting, const char *value)
 {
     return keep_string(reading, setting, from_here(value, true));
 }
 
 /* Complains at once of a folder that is not there: nothing else would. */
-enum outcome setting_read_folder(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_folder(struct settings_reading *reading, const struct setting *setting,
                                  const char *value)
 {
     struct stat st;
@@ -199,7 +199,7 @@ enum outcome setting_read_folder(struct reading *reading, const struct setting *
 
 /* Reads paths separated by colons. The dynamic linker finds a name without a slash, when that is
  * needed. */
-enum outcome setting_read_originals(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_originals(struct settings_reading *reading, const struct setting *setting,
                                     const char *value)
 {
     char path[PATH_MAX];
@@ -217,7 +217,7 @@ enum outcome setting_read_originals(struct reading *reading, const struct settin
 }
 
 /* Keeps no copy: the file is read at once. */
-enum outcome setting_read_config(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_config(struct settings_reading *reading, const struct setting *setting,
                                  const char *value)
 {
     (void)setting;
@@ -225,7 +225,7 @@ enum outcome setting_read_config(struct reading *reading, const struct setting *
     return UNDERSTOOD;
 }
 
-enum outcome setting_read_model(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_model(struct settings_reading *reading, const struct setting *setting,
                                 const char *value)
 {
     enum outcome outcome = setting_read_path(reading, setting, value);
@@ -256,7 +256,7 @@ static double number_in(const char *value, char **end)
     return plain ? number : __builtin_nan("");
 }
 
-enum outcome setting_read_ms(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_ms(struct settings_reading *reading, const struct setting *setting,
                              const char *value)
 {
     char *end;
@@ -268,7 +268,7 @@ enum outcome setting_read_ms(struct reading *reading, const struct setting *sett
 }
 
 /* Reads "80%", or a size. A small number without a unit is refused: it hardly means bytes. */
-enum outcome setting_read_memory(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_memory(struct settings_reading *reading, const struct setting *setting,
                                  const char *value)
 {
     struct accel_settings *settings = reading->settings;
@@ -289,7 +289,7 @@ enum outcome setting_read_memory(struct reading *reading, const struct setting *
 
 /* Reads a list of libraries. In it, a switch stands for none, or for those that are accelerated by
  * default. */
-enum outcome setting_read_ml(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_ml(struct settings_reading *reading, const struct setting *setting,
                              const char *value)
 {
     static const unsigned libraries[] = {0,
@@ -342,7 +342,7 @@ static bool set_precision(unsigned char precision[ACCEL_ROUTINES_MOST], const ch
 }
 
 /* Reads names of precisions, each for all routines of its type, or for the one before its colon. */
-enum outcome setting_read_precision(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_precision(struct settings_reading *reading, const struct setting *setting,
                                     const char *value)
 {
     struct accel_settings *settings = reading->settings;
@@ -368,7 +368,7 @@ enum outcome setting_read_precision(struct reading *reading, const struct settin
     return UNDERSTOOD;
 }
 
-enum outcome setting_read_devices(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_devices(struct settings_reading *reading, const struct setting *setting,
                                   const char *value)
 {
     struct accel_devices devices = {.kind = ACCEL_DEVICES_LIST};
@@ -401,7 +401,7 @@ enum outcome setting_read_devices(struct reading *reading, const struct setting 
 }
 
 /* Reads "off", "all", or "sample:N". */
-enum outcome setting_read_verify(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_verify(struct settings_reading *reading, const struct setting *setting,
                                  const char *value)
 {
     static const char sample[] = "sample:";
@@ -437,7 +437,7 @@ bool setting_excludes(const char *list, const char *program)
     return pattern_lists(list, excluded_programs, program);
 }
 
-enum outcome setting_read_exclude(struct reading *reading, const struct setting *setting,
+enum outcome setting_read_exclude(struct settings_reading *reading, const struct setting *setting,
                                   const char *value)
 {
     (void)setting;

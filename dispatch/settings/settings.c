@@ -27,7 +27,8 @@ static void complain_of_name(struct complaint_place place, const char *name, con
 
 /* Reads a value, unless a place of higher rank has had one. An empty value stands for the
  * default. */
-static void take(struct reading *reading, int i, const char *value, struct complaint_place place)
+static void take(struct settings_reading *reading, int i, const char *value,
+                 struct complaint_place place)
 {
     const struct setting *setting = &setting_table[i];
     const char *problem = " is not understood; allowed: ";
@@ -55,7 +56,7 @@ static void take(struct reading *reading, int i, const char *value, struct compl
 
 /* ---- The environment ---- */
 
-static void read_environment(struct reading *reading)
+static void read_environment(struct settings_reading *reading)
 {
     static const char prefix[] = "ACCEL_";
     const struct complaint_place here = {NULL, 0};
@@ -115,7 +116,7 @@ static const char *promise_lost(void)
 /* Ignores a file, and remembers why. If the user has named it (ACCEL_CONFIG), it may hold a
  * promise, and the program must not go on without that. No other file ends a program, or whoever
  * can write such a file could end the programs of other users. */
-static void refuse_file(struct reading *reading, const char *path, enum expected expected,
+static void refuse_file(struct settings_reading *reading, const char *path, enum expected expected,
                         const char *fault, int error)
 {
     char problem[200];
@@ -135,7 +136,7 @@ static void refuse_file(struct reading *reading, const char *path, enum expected
                                        promise != NULL});
 }
 
-static void read_file(struct reading *reading, const char *path, enum expected expected)
+static void read_file(struct settings_reading *reading, const char *path, enum expected expected)
 {
     const char *values[SETTINGS] = {NULL};
     int numbers[SETTINGS], error;
@@ -198,7 +199,7 @@ static bool user_path(const char *variable, const char *folder, const char *name
     return text_end(&text);
 }
 
-static void read_files(struct reading *reading, const char *system_file)
+static void read_files(struct settings_reading *reading, const char *system_file)
 {
     char users_own[PATH_MAX];
     const char *named = reading->config ? reading->config : "";
@@ -247,10 +248,10 @@ static void read_all(struct accel_settings *settings, const struct settings_sour
                      const struct settings_watch *watch)
 {
     char path[PATH_MAX];
-    struct reading reading = {.settings = settings,
-                              .program = sources->program,
-                              .watch = watch,
-                              .excluded = setting_excludes("default", sources->program)};
+    struct settings_reading reading = {.settings = settings,
+                                       .program = sources->program,
+                                       .watch = watch,
+                                       .excluded = setting_excludes("default", sources->program)};
     read_environment(&reading);
     read_files(&reading, sources->system_file);
     if (!settings->on || reading.excluded) {

@@ -4,16 +4,16 @@
 
 /* The operand's memory [first, end), with gaps between columns, and the pages [inner, outer) that
  * are its own. */
-struct place {
+struct operand_pages {
     uintptr_t first, end, inner, outer;
 };
 
-static struct place place_of(const struct accel_span *x)
+static struct operand_pages place_of(const struct accel_span *x)
 {
     const uintptr_t page = write_watch_page(), first = (uintptr_t)x->ptr;
     const uintptr_t end = first + (uintptr_t)accel_extent(x, 1);
     const uintptr_t inner = (first + page - 1) / page * page, outer = end / page * page;
-    return (struct place){first, end, inner, outer > inner ? outer : inner};
+    return (struct operand_pages){first, end, inner, outer > inner ? outer : inner};
 }
 
 /* Joins the elements in [from, to) to a digest. */
@@ -32,19 +32,19 @@ static struct gpu_key digest_part(const struct accel_span *x, uintptr_t from, ui
     return key;
 }
 
-static struct gpu_key digest_first(const struct accel_span *x, const struct place *p)
+static struct gpu_key digest_first(const struct accel_span *x, const struct operand_pages *p)
 {
     return digest_part(x, p->first, p->inner, (struct gpu_key){{0, 0}});
 }
 
-static struct gpu_key digest_last(const struct accel_span *x, const struct place *p)
+static struct gpu_key digest_last(const struct accel_span *x, const struct operand_pages *p)
 {
     return digest_part(x, p->outer, p->end, (struct gpu_key){{0, 0}});
 }
 
 uint64_t dirty_tracking_begin(const struct accel_span *x)
 {
-    const struct place p = place_of(x);
+    const struct operand_pages p = place_of(x);
     return p.inner < p.outer ? write_watch_begin(p.inner, p.outer) : 0;
 }
 
@@ -52,7 +52,7 @@ uint64_t dirty_tracking_begin(const struct accel_span *x)
  * more pages. */
 void dirty_tracking_prove(const struct accel_span *x, struct dirty_tracking_proof *proof)
 {
-    const struct place p = place_of(x);
+    const struct operand_pages p = place_of(x);
     const uintptr_t page = write_watch_page();
     const uintptr_t start = p.first < p.inner ? p.inner - page : p.inner,
                     end = p.outer < p.end ? p.outer + page : p.outer;
@@ -71,7 +71,7 @@ bool dirty_tracking_is_proved(struct dirty_tracking_proof *proof)
 bool dirty_tracking_part_is_unchanged(const struct accel_span *x, const struct accel_span *part,
                                       uint64_t watch, const struct gpu_edges *edges)
 {
-    const struct place p = place_of(x), q = place_of(part);
+    const struct operand_pages p = place_of(x), q = place_of(part);
     const uintptr_t page = write_watch_page();
     if (!write_watch_unchanged_in(watch, q.first / page * page, (q.end + page - 1) / page * page))
         return false;

@@ -160,7 +160,7 @@ static void pass_over(struct gpu_info *info, int ordinal, const char *why)
              length ? "; " : "", ordinal, why);
 }
 
-static void pass_over_out(struct gpu_info *info, const struct choice *choice, int there)
+static void pass_over_out(struct gpu_info *info, const struct device_choice *choice, int there)
 {
     char why[64];
     for (int i = 0; i < choice->outs; i++) {
@@ -208,7 +208,7 @@ static uint64_t bit_of(int ordinal)
 
 /* Takes the devices that this process uses out of the choice, and then those of other processes'
  * shares. */
-static void leave_out_used(struct choice *choice)
+static void leave_out_used(struct device_choice *choice)
 {
     int left = 0;
     if (!atomic_load(&used))
@@ -221,7 +221,8 @@ static void leave_out_used(struct choice *choice)
 
 /* Takes the first device that can be had with memory left; if there is none, the first that lacked
  * memory and can be had now. */
-static bool try_devices(struct cuda_device *device, const struct choice *choice, size_t *total)
+static bool try_devices(struct cuda_device *device, const struct device_choice *choice,
+                        size_t *total)
 {
     bool scarce[CHOICE_MAX] = {false}, several = choice->count > 1;
     char why[WHY_BYTES];
@@ -247,7 +248,7 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
     struct gpu_info *info = &device->common.info;
     int there = 0;
     size_t total = 0;
-    struct choice choice;
+    struct device_choice choice;
     if (GPU_CHECK_FINAL(cuDeviceGetCount, &there) != GPU_OK)
         return failure_noted()->text;
     /* CUDA_VISIBLE_DEVICES has chosen and ordered them already. */

@@ -29,7 +29,7 @@ struct cuda_device {
     int64_t budget;    /* bytes of the device's memory that we may use */
     struct lanes lanes;
     struct pool pool;
-    struct own own;
+    struct own_module own;
     struct peer_rate peer[CHOICE_MAX]; /* by the other one's CUDA ordinal: for peer_rate.c */
     /* For idle.c: */
     atomic_bool watched;

@@ -65,7 +65,7 @@ struct gpu_lane {
     bool made;              /* handles have been made since a call acquired the lane */
     int unmarked; /* copies without an event of their own since the last wait for the stream */
     bool quiet;   /* nothing has been put on the stream since the last wait */
-    struct timing timing;
+    struct step_timing timing;
 };
 
 /* More threads than this wait: further streams would only share the copy engines and the device. */

@@ -24,12 +24,12 @@ enum {
 static const int64_t probed[] = {256, 1024};
 enum { PROBED = sizeof probed / sizeof *probed };
 
-struct product {
+struct timed_product {
     struct gpu_work *work;
     struct gpu_tile a, b, c;
 };
 
-static enum gpu_status multiply(struct product *x, int64_t rows, int64_t cols, int64_t depth)
+static enum gpu_status multiply(struct timed_product *x, int64_t rows, int64_t cols, int64_t depth)
 {
     static const struct accel_complex one = {1, 0}, half = {0.5, 0};
     const int64_t ld = gpu_device_ld(rows, x->work->call->routine->dtype);
@@ -39,7 +39,7 @@ static enum gpu_status multiply(struct product *x, int64_t rows, int64_t cols, i
 
 /* Times the products of so many rows, all of them so many times. Sets *ms to what they take
  * once. */
-static enum gpu_status time_rows(struct product *x, int64_t rows, int times, double *ms)
+static enum gpu_status time_rows(struct timed_product *x, int64_t rows, int times, double *ms)
 {
     const double start = accel_now_ms();
     for (int i = 0; i < times * PACE_WIDTHS; i++)
@@ -49,7 +49,7 @@ static enum gpu_status time_rows(struct product *x, int64_t rows, int times, dou
     return status;
 }
 
-static enum gpu_status fill(struct product *x, struct gpu_tile tile, int64_t cols,
+static enum gpu_status fill(struct timed_product *x, struct gpu_tile tile, int64_t cols,
                             const struct lane_rectangle *pattern)
 {
     const int64_t column = tile.ld * pattern->size;
@@ -60,7 +60,7 @@ static enum gpu_status fill(struct product *x, struct gpu_tile tile, int64_t col
 }
 
 /* Takes memory for the largest product, and fills it. */
-static enum gpu_status set_up(struct product *x, char *host)
+static enum gpu_status set_up(struct timed_product *x, char *host)
 {
     const enum accel_dtype dtype = x->work->call->routine->dtype;
     const int64_t size = (int64_t)accel_dtype_size(dtype), ld = gpu_device_ld(PACE_MOST, dtype);
@@ -83,7 +83,7 @@ static double multiply_adds(int64_t order)
 /* Sets *round_ms to about what a round of all sizes takes: by a product's least time of some, of
  * which the first one loads the kernel. One that shows that there is no time for all rounds is the
  * last. */
-static enum gpu_status estimate_round(struct product *x, double limit_ms, double *round_ms)
+static enum gpu_status estimate_round(struct timed_product *x, double limit_ms, double *round_ms)
 {
     enum { TIMES = 20, FAR_TOO_LONG = 20 };
     double all = 0;
@@ -116,7 +116,7 @@ static int by_size(const void *a, const void *b)
 
 /* Sets what the products of each size take: the median of all rounds. In a round all sizes come in
  * turn, so that what slows the device down for a while slows down all of them. */
-static enum gpu_status time_sizes(struct product *x, double limit_ms, double ms[PACES])
+static enum gpu_status time_sizes(struct timed_product *x, double limit_ms, double ms[PACES])
 {
     double took[PACES][MOST_ROUNDS];
     const double begun = accel_now_ms();
@@ -138,7 +138,8 @@ static enum gpu_status time_sizes(struct product *x, double limit_ms, double ms[
 }
 
 /* Leaves the times as they are if there is no time. */
-static enum gpu_status measure(struct product *x, char *host, double limit_ms, double ms[PACES])
+static enum gpu_status measure(struct timed_product *x, char *host, double limit_ms,
+                               double ms[PACES])
 {
     double round_ms = 0;
     GPU_TRY(set_up(x, host));
@@ -181,7 +182,7 @@ bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *prod
     struct gpu_host settings = {.precision = GPU_NATIVE};
     struct gpu_work work = {
         .call = product, .host = &settings, .device = device, .largest = INT64_MAX};
-    struct product x = {.work = &work};
+    struct timed_product x = {.work = &work};
     struct gpu_scope scope;
     struct failure outer;
     double ms[PACES] = {0};

@@ -63,7 +63,7 @@ static bool is_unfit(CUresult result)
            result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
-static enum gpu_status load(struct gpu_work *work, struct own *own)
+static enum gpu_status load(struct gpu_work *work, struct own_module *own)
 {
     CUresult result = CUDA(cuModuleLoadData)(&own->module, own_image);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && cublas_make_room(work))
@@ -78,7 +78,7 @@ static enum gpu_status load(struct gpu_work *work, struct own *own)
 
 static enum gpu_status find(struct gpu_work *work, const char *kernel, CUfunction *function)
 {
-    struct own *own = &work->lane->device->own;
+    struct own_module *own = &work->lane->device->own;
     enum gpu_status status = GPU_OK;
     if (!is_usable())
         return GPU_UNSUPPORTED;

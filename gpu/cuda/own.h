@@ -12,7 +12,7 @@
 struct cuda_device;
 
 /* For own.c alone. */
-struct own {
+struct own_module {
     pthread_mutex_t lock; /* of the load */
     _Atomic enum { OWN_UNTRIED, OWN_LOADED, OWN_MISSING } state;
     CUmodule module;

@@ -16,7 +16,7 @@ enum { ATTEMPTS = 4 };     /* the first one warms up */
 /* Both ends of the memory are looked at, which differ, and have other bytes before each copy. */
 enum { END_BYTES = 4096, SENT = 0xa5, BEFORE = 0x3c };
 
-struct way {
+struct peer_way {
     struct cuda_device *reader, *owner;
     CUdeviceptr from, to;
     int64_t bytes;
@@ -27,9 +27,9 @@ struct way {
     bool is_quiet; /* nothing that uses the memory is under way */
 };
 
-typedef enum gpu_status way_step(struct way *way);
+typedef enum gpu_status way_step(struct peer_way *way);
 
-static enum gpu_status in_context(struct cuda_device *device, way_step *step, struct way *way)
+static enum gpu_status in_context(struct cuda_device *device, way_step *step, struct peer_way *way)
 {
     struct gpu_scope scope;
     GPU_TRY(gpu_enter(device, &scope));
@@ -38,13 +38,13 @@ static enum gpu_status in_context(struct cuda_device *device, way_step *step, st
     return status;
 }
 
-static CUdeviceptr last_end(CUdeviceptr memory, const struct way *way)
+static CUdeviceptr last_end(CUdeviceptr memory, const struct peer_way *way)
 {
     return memory + (CUdeviceptr)(way->bytes - END_BYTES);
 }
 
-static enum gpu_status mark_ends(CUdeviceptr memory, const struct way *way, unsigned char value,
-                                 CUstream stream)
+static enum gpu_status mark_ends(CUdeviceptr memory, const struct peer_way *way,
+                                 unsigned char value, CUstream stream)
 {
     GPU_TRY(GPU_CHECK(cuMemsetD8Async, memory, value, END_BYTES, stream));
     return GPU_CHECK(cuMemsetD8Async, last_end(memory, way), (unsigned char)(value + 1), END_BYTES,
@@ -60,7 +60,7 @@ static bool is_quiet(CUstream stream, enum gpu_status status)
 
 /* ---- Of the owner ---- */
 
-static enum gpu_status lend(struct way *way)
+static enum gpu_status lend(struct peer_way *way)
 {
     struct lent_memory *lending = &way->owner->pool.lending;
     bool grew;
@@ -75,7 +75,7 @@ static enum gpu_status lend(struct way *way)
     return status;
 }
 
-static enum gpu_status take_back(struct way *way)
+static enum gpu_status take_back(struct peer_way *way)
 {
     pool_put(way->owner, way->from);
     pool_settle(way->owner);
@@ -93,7 +93,7 @@ static bool is_all(const unsigned char *byte, unsigned char value)
 }
 
 /* Copies once, and keeps the time if it is the best. */
-static enum gpu_status copy_once(struct way *way, CUstream stream, bool counts)
+static enum gpu_status copy_once(struct peer_way *way, CUstream stream, bool counts)
 {
     float ms = 0;
     if (gpu_is_gone())
@@ -114,7 +114,7 @@ static enum gpu_status copy_once(struct way *way, CUstream stream, bool counts)
     return GPU_OK;
 }
 
-static enum gpu_status copy_all(struct way *way)
+static enum gpu_status copy_all(struct peer_way *way)
 {
     const CUstream stream = way->reader->pool.lending.stream;
     void *seen = NULL;
@@ -127,7 +127,7 @@ static enum gpu_status copy_all(struct way *way)
     return GPU_OK;
 }
 
-static void let_go(struct way *way)
+static void let_go(struct peer_way *way)
 {
     if (way->begin)
         CUDA(cuEventDestroy)(way->begin);
@@ -138,7 +138,7 @@ static void let_go(struct way *way)
 }
 
 /* As calls do: the reader's memory is lent, too, where the owner reaches it. */
-static enum gpu_status read_lent(struct way *way)
+static enum gpu_status read_lent(struct peer_way *way)
 {
     bool grew;
     if (!CUDA(cuEventElapsedTime))
@@ -165,7 +165,7 @@ static int64_t copy_bytes(const struct cuda_device *one, const struct cuda_devic
     return accel_min(COPY_BYTES, least / 4 / END_BYTES * END_BYTES);
 }
 
-static enum gpu_status measure(struct way *way)
+static enum gpu_status measure(struct peer_way *way)
 {
     way->bytes = copy_bytes(way->reader, way->owner);
     if (way->bytes < LEAST_BYTES)
@@ -190,7 +190,7 @@ static double rounded(double gbps)
     return power * (rest < quarter ? 1 : rest < three_quarters ? 1.4142135623730951 : 2);
 }
 
-static double rate_of(const struct way *way)
+static double rate_of(const struct peer_way *way)
 {
     const double megabytes = (double)way->bytes * 1e-6;
     const double ms = (double)way->best_ms;
@@ -204,7 +204,7 @@ FORKS_LOCK(measuring);
  * broken. */
 static struct peer_rate ask(struct cuda_device *reader, struct cuda_device *owner)
 {
-    struct way way = {.reader = reader, .owner = owner, .best_ms = 1e30f, .is_right = true};
+    struct peer_way way = {.reader = reader, .owner = owner, .best_ms = 1e30f, .is_right = true};
     struct peer_rate rate = {.start = owner->start};
     struct failure outer;
     failure_begin(&outer);

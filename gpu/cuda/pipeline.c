@@ -4,12 +4,12 @@
  * stream. So a call on three small operands needs no event. */
 #define UNMARKED_MAX 3
 
-static int slot_number(const struct direction *d, int64_t chunk)
+static int slot_number(const struct pipeline_direction *d, int64_t chunk)
 {
     return d->base + (int)((d->first + chunk) % d->slots);
 }
 
-static struct pipeline_chunk *chunk_of(struct pipeline *p, const struct direction *d,
+static struct pipeline_chunk *chunk_of(struct pipeline *p, const struct pipeline_direction *d,
                                        int64_t number)
 {
     return &p->chunk[slot_number(d, number)];
@@ -23,8 +23,8 @@ static bool is_fresh(const struct lane_rectangle *host)
     return pack_is_fresh(host, &(struct pack_chunk){.col = host->cols / 2});
 }
 
-void pipeline_begin_copy(struct pipeline *p, struct direction *d, struct pipeline_copy *copy,
-                         bool streamed)
+void pipeline_begin_copy(struct pipeline *p, struct pipeline_direction *d,
+                         struct pipeline_copy *copy, bool streamed)
 {
     struct cell_copy *of = &copy->of;
     of->host.streamed = streamed;
@@ -36,7 +36,7 @@ void pipeline_begin_copy(struct pipeline *p, struct direction *d, struct pipelin
 }
 
 /* Puts the next chunk of the direction's copy into its slot. */
-static struct pipeline_chunk *next_chunk(struct pipeline *p, struct direction *d)
+static struct pipeline_chunk *next_chunk(struct pipeline *p, struct pipeline_direction *d)
 {
     const struct pipeline_copy *copy = d->copy;
     const struct lane_rectangle *host = &copy->of.host;
@@ -63,13 +63,13 @@ static struct pipeline_chunk *next_chunk(struct pipeline *p, struct direction *d
 
 /* ---- On the stream ---- */
 
-static enum gpu_step_kind kind_of(const struct direction *d)
+static enum gpu_step_kind kind_of(const struct pipeline_direction *d)
 {
     return d->down ? GPU_STEP_DOWN : GPU_STEP_UP;
 }
 
 /* Begins what a chunk puts on the stream; with its copy's first one, waits there for others. */
-static enum gpu_status begin_put(struct pipeline *p, const struct direction *d,
+static enum gpu_status begin_put(struct pipeline *p, const struct pipeline_direction *d,
                                  struct pipeline_chunk *c)
 {
     const struct cell_copy *of = &c->copy->of;
@@ -92,7 +92,8 @@ static enum gpu_status begin_put(struct pipeline *p, const struct direction *d,
 
 /* Returns whether an event is to stand behind a chunk's copy. A single copy waits for the stream
  * behind its last chunk that comes down. */
-static bool is_marked(struct pipeline *p, const struct direction *d, const struct pipeline_chunk *c)
+static bool is_marked(struct pipeline *p, const struct pipeline_direction *d,
+                      const struct pipeline_chunk *c)
 {
     if (p->steps || d->down)
         return p->steps || !c->last;
@@ -110,7 +111,7 @@ static enum gpu_status put_early(struct pipeline *p, struct pipeline_chunk *c, i
 }
 
 /* Puts the copy of a chunk on its stream, and with the last one, what waits for the step. */
-static enum gpu_status put_chunk(struct pipeline *p, const struct direction *d,
+static enum gpu_status put_chunk(struct pipeline *p, const struct pipeline_direction *d,
                                  struct pipeline_chunk *c)
 {
     enum gpu_status status = begin_put(p, d, c);
@@ -221,7 +222,7 @@ static void end_up(struct pipeline *p)
 
 bool pipeline_look_up(struct pipeline *p, enum gpu_status *status)
 {
-    struct direction *up = &p->up;
+    struct pipeline_direction *up = &p->up;
     const int64_t before = up->ended;
     while (up->ended < up->under_way && slot_look(up, chunk_of(p, up, up->ended)->slot, status))
         end_up(p);
@@ -231,7 +232,7 @@ bool pipeline_look_up(struct pipeline *p, enum gpu_status *status)
 /* Returns whether there is a chunk to pack, and a slot for it. */
 static bool may_begin_up(struct pipeline *p, enum gpu_status *status)
 {
-    struct direction *up = &p->up;
+    struct pipeline_direction *up = &p->up;
     if ((!p->steps && up->next == up->all) || up->begun == up->under_way + up->slots ||
         !slot_look(up, &up->ring->slot[slot_number(up, up->begun)], status))
         return false;
@@ -252,7 +253,7 @@ bool pipeline_feed_up(struct pipeline *p, enum gpu_status *status)
 
 enum gpu_status pipeline_wait_up(struct pipeline *p)
 {
-    struct direction *up = &p->up;
+    struct pipeline_direction *up = &p->up;
     return slot_wait(p->lane, up, &up->ring->slot[slot_number(up, up->begun)]);
 }
 
@@ -262,7 +263,7 @@ enum gpu_status pipeline_wait_up(struct pipeline *p)
  * before another chunk comes down. */
 bool pipeline_feed_down(struct pipeline *p, enum gpu_status *status)
 {
-    struct direction *down = &p->down;
+    struct pipeline_direction *down = &p->down;
     if (down->begun - down->ended == down->slots)
         return false;
     if (down->next == down->all && !(p->steps && steps_begin_down(p->steps, status)))
@@ -289,7 +290,7 @@ static void take_arrived(struct pipeline *p)
 
 enum gpu_status pipeline_wait_down(struct pipeline *p)
 {
-    struct direction *down = &p->down;
+    struct pipeline_direction *down = &p->down;
     GPU_TRY(slot_wait(p->lane, down, chunk_of(p, down, down->under_way)->slot));
     take_arrived(p);
     return GPU_OK;
@@ -297,7 +298,7 @@ enum gpu_status pipeline_wait_down(struct pipeline *p)
 
 bool pipeline_look_down(struct pipeline *p, enum gpu_status *status)
 {
-    struct direction *down = &p->down;
+    struct pipeline_direction *down = &p->down;
     const struct pipeline_chunk *c = chunk_of(p, down, down->under_way);
     if (down->under_way == down->begun || !has_room(p, c->pack.parts))
         return false;

@@ -39,7 +39,7 @@ struct pipeline_item {
 };
 
 /* Chunks pass from one count to the next, in their order. */
-struct direction {
+struct pipeline_direction {
     bool down;
     CUstream stream;
     struct lane_ring *ring;
@@ -57,7 +57,7 @@ struct direction {
 struct pipeline {
     struct gpu_lane *lane;
     struct steps *steps; /* of a schedule; NULL: there is a single copy */
-    struct direction up, down;
+    struct pipeline_direction up, down;
     struct pipeline_chunk chunk[LANE_WIDE_SLOTS]; /* by their slots */
     bool is_idle;                                 /* nothing was on the bus when it began */
     bool helped;
@@ -71,14 +71,16 @@ struct pipeline {
 
 /* Chooses a direction's ring and its slots, and makes them ready: of the wide one as many as there
  * are helpers for, of the narrow one if it is not wanted, or there is no memory for it. */
-enum gpu_status ring_choose(struct direction *d, struct gpu_lane *lane, bool wide, int helpers);
+enum gpu_status ring_choose(struct pipeline_direction *d, struct gpu_lane *lane, bool wide,
+                            int helpers);
 
 /* Returns whether a slot is known to be free of copies. Each question to the driver takes the
  * calling thread from its other work: after a no, it is not asked again for a moment. */
-bool slot_look(struct direction *d, const struct lane_slot *slot, enum gpu_status *status);
+bool slot_look(struct pipeline_direction *d, const struct lane_slot *slot, enum gpu_status *status);
 
 /* Waits until a slot is free, of which that is not known. */
-enum gpu_status slot_wait(struct gpu_lane *lane, struct direction *d, const struct lane_slot *slot);
+enum gpu_status slot_wait(struct gpu_lane *lane, struct pipeline_direction *d,
+                          const struct lane_slot *slot);
 
 /* ---- The driver's copies (pipeline_send.c) ---- */
 
@@ -96,8 +98,8 @@ enum gpu_status send_parts(CUstream stream, struct pipeline_chunk *chunk, int64_
 void pipeline_begin(struct pipeline *p, struct gpu_lane *lane, struct steps *steps, bool helped);
 
 /* Begins a copy, whose members are set. streamed: it is of one that the caches do not hold. */
-void pipeline_begin_copy(struct pipeline *p, struct direction *d, struct pipeline_copy *copy,
-                         bool streamed);
+void pipeline_begin_copy(struct pipeline *p, struct pipeline_direction *d,
+                         struct pipeline_copy *copy, bool streamed);
 
 /* Lets chunks be packed whose slots are free; has one sent for. */
 bool pipeline_feed_up(struct pipeline *p, enum gpu_status *status);

@@ -20,12 +20,13 @@ static int64_t chunk_bytes(const struct pipeline *p, const struct cell_copy *of)
 }
 
 /* Begins a pipeline of one copy. It ends even if that fails. */
-static enum gpu_status begin(struct pipeline *p, struct gpu_lane *lane, struct direction *d,
-                             struct pipeline_copy *copy)
+static enum gpu_status begin(struct pipeline *p, struct gpu_lane *lane,
+                             struct pipeline_direction *d, struct pipeline_copy *copy)
 {
     const struct cell_copy *of = &copy->of;
     const int64_t bytes = pack_matrix_bytes(&of->host, of->device_ld);
-    *d = (struct direction){.down = d == &p->down, .stream = lane->stream, .copied = &lane->copied};
+    *d = (struct pipeline_direction){
+        .down = d == &p->down, .stream = lane->stream, .copied = &lane->copied};
     pipeline_begin(p, lane, NULL, bytes >= PACK_HELPED_BYTES);
     p->is_idle = lane->copied == lane->copies; /* as far as is known */
     copy->chunk_bytes = chunk_bytes(p, of);
@@ -37,7 +38,7 @@ static enum gpu_status begin(struct pipeline *p, struct gpu_lane *lane, struct d
 }
 
 /* Ends it. So many of its chunks have gone through slots. */
-static void end(struct pipeline *p, const struct direction *d, int64_t chunks,
+static void end(struct pipeline *p, const struct pipeline_direction *d, int64_t chunks,
                 enum gpu_status status)
 {
     copy_pool_end(&p->job);

@@ -7,7 +7,7 @@
 static enum gpu_status divide_ring(struct steps *steps)
 {
     struct gpu_lane *lane = steps->pipeline.lane;
-    struct direction *up = &steps->pipeline.up, *down = &steps->pipeline.down;
+    struct pipeline_direction *up = &steps->pipeline.up, *down = &steps->pipeline.down;
     GPU_TRY(ring_choose(down, lane, true, 2 * copy_pool_size()));
     *up = *down;
     up->base = down->slots /= 2;
@@ -68,7 +68,7 @@ static enum gpu_status wait_for_others(const struct pipeline_job *pipeline)
 /* Returns whether others wait for what goes up. */
 static bool is_awaited(const struct steps *steps)
 {
-    const struct direction *up = &steps->pipeline.up;
+    const struct pipeline_direction *up = &steps->pipeline.up;
     return steps->job->came_up &&
            (up->ended < up->under_way || steps->put[UP] < steps->job->schedule->steps[UP]);
 }

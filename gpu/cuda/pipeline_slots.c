@@ -20,7 +20,8 @@ enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots)
 }
 
 /* A ring that few threads fill should stay in their caches. */
-enum gpu_status ring_choose(struct direction *d, struct gpu_lane *lane, bool wide, int helpers)
+enum gpu_status ring_choose(struct pipeline_direction *d, struct gpu_lane *lane, bool wide,
+                            int helpers)
 {
     d->ring = &lane->wide;
     d->slots = (int)accel_min(LANE_WIDE_SLOTS, LANE_NARROW_SLOTS + helpers);
@@ -33,7 +34,7 @@ enum gpu_status ring_choose(struct direction *d, struct gpu_lane *lane, bool wid
     return lane_prepare_ring(d->ring, LANE_NARROW_SLOTS);
 }
 
-bool slot_look(struct direction *d, const struct lane_slot *slot, enum gpu_status *status)
+bool slot_look(struct pipeline_direction *d, const struct lane_slot *slot, enum gpu_status *status)
 {
     if (slot->copy <= *d->copied)
         return true;
@@ -55,7 +56,8 @@ bool slot_look(struct direction *d, const struct lane_slot *slot, enum gpu_statu
 }
 
 /* The event of a later copy tells that this one is done, too; without one, wait for the stream. */
-enum gpu_status slot_wait(struct gpu_lane *lane, struct direction *d, const struct lane_slot *slot)
+enum gpu_status slot_wait(struct gpu_lane *lane, struct pipeline_direction *d,
+                          const struct lane_slot *slot)
 {
     const struct lane_slot *marked = NULL;
     for (int i = 0; i < LANE_WIDE_SLOTS; i++) {

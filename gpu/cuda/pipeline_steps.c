@@ -71,8 +71,8 @@ const struct schedule_step *steps_next(const struct steps *steps, int engine)
 }
 
 /* Begins a step that copies a cell: describes it. */
-static void begin_copy(struct steps *steps, struct direction *d, const struct schedule_step *step,
-                       char *old)
+static void begin_copy(struct steps *steps, struct pipeline_direction *d,
+                       const struct schedule_step *step, char *old)
 {
     struct pipeline_job *pipeline = steps->job;
     struct pipeline_copy *copy = &steps->copy[d->down][steps->copies[d->down]++ % LANE_WIDE_SLOTS];
@@ -98,7 +98,7 @@ bool steps_begin_up(struct steps *steps)
 /* The cell must be finished, and the memory for what it overwrites no longer used. */
 bool steps_begin_down(struct steps *steps, enum gpu_status *status)
 {
-    struct direction *down = &steps->pipeline.down;
+    struct pipeline_direction *down = &steps->pipeline.down;
     const struct pipeline_job *pipeline = steps->job;
     const struct schedule_step *step = steps_next(steps, DOWN);
     const int number = steps->copies[true], turn = number % 2;

@@ -94,7 +94,7 @@ static int64_t fitting_bytes(struct gpu_work *work)
 }
 
 /* Without memory, the call is computed in native precision. */
-static enum gpu_status give_workspace(struct precision *precision, struct gpu_work *work)
+static enum gpu_status give_workspace(struct lane_precision *precision, struct gpu_work *work)
 {
     struct gpu_lane *lane = work->lane;
     const int64_t bytes = fitting_bytes(work), own = 256; /* the count's */
@@ -119,19 +119,19 @@ static enum gpu_status give_workspace(struct precision *precision, struct gpu_wo
                             (int *)(uintptr_t)precision->bits);
 }
 
-enum gpu_status precision_begin(struct precision *precision, struct gpu_work *work)
+enum gpu_status precision_begin(struct lane_precision *precision, struct gpu_work *work)
 {
     static const cublasMath_t maths[GPU_PRECISIONS] = {
         CUBLAS_DEFAULT_MATH, CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH, CUBLAS_TF32_TENSOR_OP_MATH,
         CUBLAS_FP32_EMULATED_BF16X9_MATH};
-    *precision = (struct precision){0, 0};
+    *precision = (struct lane_precision){0, 0};
     if (work->host->precision == GPU_EMULATED)
         GPU_TRY(give_workspace(precision, work));
     return set_math(work->lane, maths[work->host->precision]);
 }
 
 /* What cuBLAS says of the call's last product; native if it cannot be asked. */
-static enum gpu_precision used(const struct precision *precision, struct gpu_work *work)
+static enum gpu_precision used(const struct lane_precision *precision, struct gpu_work *work)
 {
     int bits = -1;
     int64_t cols, rows;
@@ -140,7 +140,7 @@ static enum gpu_precision used(const struct precision *precision, struct gpu_wor
     return status == GPU_OK && bits >= 0 ? GPU_EMULATED : GPU_NATIVE;
 }
 
-void precision_end(struct precision *precision, struct gpu_work *work, bool done)
+void precision_end(struct lane_precision *precision, struct gpu_work *work, bool done)
 {
     struct gpu_lane *lane = work->lane;
     if (!precision->workspace)

@@ -8,7 +8,7 @@
 #include "device.h"
 
 /* For one call on a lane. */
-struct precision {
+struct lane_precision {
     CUdeviceptr workspace; /* of cuBLAS, from the pool; 0: its own */
     CUdeviceptr bits;      /* an int, in the same block: what cuBLAS says of the emulation */
 };
@@ -18,11 +18,11 @@ struct precision {
 void precision_all(unsigned char all[GPU_PRODUCTS], CUdevice device, int cublas_version);
 
 /* Sets the lane's cuBLAS to work->host->precision, and gives it the workspace. */
-enum gpu_status precision_begin(struct precision *precision, struct gpu_work *work);
+enum gpu_status precision_begin(struct lane_precision *precision, struct gpu_work *work);
 
 /* After the call's work: if that is done, asks what cuBLAS did; takes the workspace from it. The
  * caller puts that back to the pool, when the lane is quiet. No failure here undoes the call, whose
  * result is in place: cuBLAS then keeps the workspace for good. */
-void precision_end(struct precision *precision, struct gpu_work *work, bool done);
+void precision_end(struct lane_precision *precision, struct gpu_work *work, bool done);
 
 #endif

@@ -86,7 +86,7 @@ const struct gpu_memory cuda_memory = {.take = take,
 
 /* Waits for the call's work on the stream, then puts back its memory and its lane. If the wait
  * fails, returns false and leaves the memory alone: kernels may still use it. */
-static bool finish(struct gpu_work *work, struct precision *precision)
+static bool finish(struct gpu_work *work, struct lane_precision *precision)
 {
     struct cuda_device *device = work->lane->device;
     /* After a failure asks the stream, even if lane_wait() takes it to be quiet. */
@@ -143,7 +143,7 @@ static bool only_host_writes(const struct accel_call *call)
 static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
     const struct accel_gpu *gpu = work->call->op->gpu;
-    struct precision precision;
+    struct lane_precision precision;
     *well = false;
     GPU_TRY(lane_acquire(device, !work->host->hurries, &work->lane));
     if (work->host->steps)
@@ -193,7 +193,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
 /* ---- The CPU's access to device memory, after the GPU has refused a call ---- */
 
 /* A copy between packed host memory and a matrix in device memory. */
-struct passage {
+struct packed_copy {
     struct cuda_device *device;
     const struct accel_span *x;
     char *host;
@@ -201,7 +201,7 @@ struct passage {
     CUstream stream; /* of our own, if the default stream is closed; else NULL */
 };
 
-static bool copy_bytes(const struct passage *p, int64_t at, int64_t from, int64_t bytes)
+static bool copy_bytes(const struct packed_copy *p, int64_t at, int64_t from, int64_t bytes)
 {
     CUdeviceptr device = (CUdeviceptr)(uintptr_t)p->x->ptr + (CUdeviceptr)from;
     char *host = p->host + at;
@@ -217,7 +217,7 @@ static bool copy_bytes(const struct passage *p, int64_t at, int64_t from, int64_
 }
 
 /* Copies column by column if they are not adjacent: the pitch of a 2-D copy has a limit. */
-static bool copy_columns(const struct passage *p)
+static bool copy_columns(const struct packed_copy *p)
 {
     const struct accel_span *x = p->x;
     int64_t size = gpu_size_of(x);
@@ -238,7 +238,7 @@ static bool copy_columns(const struct passage *p)
 
 /* Copies in the current context, in the order of its default stream, where the program may have
  * work; if another stream captures, at once, on a stream of our own. */
-static bool copy_on_stream(struct passage *p)
+static bool copy_on_stream(struct packed_copy *p)
 {
     if (!lane_default_stream_is_closed())
         return copy_columns(p);
@@ -251,7 +251,7 @@ static bool copy_on_stream(struct passage *p)
 }
 
 /* Copies a matrix of a mixed batch that is in host memory. */
-static void copy_on_host(const struct passage *p)
+static void copy_on_host(const struct packed_copy *p)
 {
     const struct accel_span *x = p->x;
     size_t bytes = (size_t)(x->rows * gpu_size_of(x));
@@ -262,7 +262,7 @@ static void copy_on_host(const struct passage *p)
 }
 
 /* Copies on the host, or in the context that owns the memory. */
-static bool copy_packed(struct passage *p)
+static bool copy_packed(struct packed_copy *p)
 {
     struct gpu_scope scope;
     CUcontext owner = NULL, popped;
@@ -289,7 +289,7 @@ static bool copy_packed(struct passage *p)
 }
 
 /* Makes a failure one of the device, if it happens outside of a call. */
-static bool copy_noted(struct passage *p)
+static bool copy_noted(struct packed_copy *p)
 {
     struct failure outer;
     failure_begin(&outer);
@@ -300,12 +300,13 @@ static bool copy_noted(struct passage *p)
 
 bool cuda_fetch(struct gpu_device *device, void *host, const struct accel_span *x)
 {
-    struct passage p = {.device = cuda_device_of(device), .x = x, .host = host, .fetch = true};
+    struct packed_copy p = {.device = cuda_device_of(device), .x = x, .host = host, .fetch = true};
     return copy_noted(&p);
 }
 
 bool cuda_store(struct gpu_device *device, const struct accel_span *x, const void *host)
 {
-    struct passage p = {.device = cuda_device_of(device), .x = x, .host = (char *)(uintptr_t)host};
+    struct packed_copy p = {
+        .device = cuda_device_of(device), .x = x, .host = (char *)(uintptr_t)host};
     return copy_noted(&p);
 }

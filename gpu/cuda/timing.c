@@ -15,7 +15,7 @@ static bool record(CUevent *event, CUstream stream)
 
 void timing_start(struct gpu_lane *lane)
 {
-    struct timing *t = &lane->timing;
+    struct step_timing *t = &lane->timing;
     t->count = 0;
     t->left_out = 0;
     for (int kind = 0; kind < GPU_STEP_KINDS; kind++)
@@ -32,7 +32,7 @@ static int side_of(const struct gpu_lane *lane, enum gpu_step_kind kind)
 }
 
 /* Begins a step, or what it has on one more stream. */
-static bool begin_side(struct timing *t, int number, int side, CUstream stream)
+static bool begin_side(struct step_timing *t, int number, int side, CUstream stream)
 {
     t->event[number].has[side] = record(&t->event[number].begin[side], stream);
     t->event[number].ended[side] = false;
@@ -41,7 +41,7 @@ static bool begin_side(struct timing *t, int number, int side, CUstream stream)
 
 void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step *step)
 {
-    struct timing *t = &lane->timing;
+    struct step_timing *t = &lane->timing;
     const int side = side_of(lane, step->kind), number = t->open[step->kind] - 1;
     if (!t->on)
         return;
@@ -67,7 +67,7 @@ void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step 
 
 void timing_end(struct gpu_lane *lane, CUstream stream, enum gpu_step_kind kind)
 {
-    struct timing *t = &lane->timing;
+    struct step_timing *t = &lane->timing;
     const int number = t->open[kind];
     if (!t->on || !number)
         return;
@@ -80,7 +80,7 @@ void timing_end(struct gpu_lane *lane, CUstream stream, enum gpu_step_kind kind)
 
 void timing_wait(struct gpu_lane *lane)
 {
-    struct timing *t = &lane->timing;
+    struct step_timing *t = &lane->timing;
     const int number = t->open[GPU_STEP_COMPUTE], here = side_of(lane, GPU_STEP_COMPUTE);
     for (int side = 0; number && number != LEFT_OUT && side < 2; side++)
         if (t->event[number - 1].has[side] && !t->event[number - 1].ended[side])
@@ -90,7 +90,7 @@ void timing_wait(struct gpu_lane *lane)
 }
 
 /* Sets the milliseconds from the call's begin to an event. */
-static bool read_clock(const struct timing *t, CUevent event, double *ms)
+static bool read_clock(const struct step_timing *t, CUevent event, double *ms)
 {
     float since;
     const bool read = event && CUDA(cuEventElapsedTime)(&since, t->zero, event) == CUDA_SUCCESS;
@@ -99,7 +99,7 @@ static bool read_clock(const struct timing *t, CUevent event, double *ms)
 }
 
 /* Sets when a step began and ended. */
-static bool read_step(const struct timing *t, int number, struct gpu_step *step)
+static bool read_step(const struct step_timing *t, int number, struct gpu_step *step)
 {
     bool any = false, read = true;
     for (int side = 0; side < 2 && read; side++) {
@@ -128,14 +128,14 @@ static double between(double low, double ms, double high)
 /* Returns when the call began on the device: after the thread asked for it, before it knew of it,
  * and so early that the last step has ended by now. A thread that is not woken up at once knows
  * late. */
-static double begin_of(const struct timing *t, double latest_ms)
+static double begin_of(const struct step_timing *t, double latest_ms)
 {
     return (t->before_ms + between(t->before_ms, latest_ms, t->after_ms)) / 2;
 }
 
 void timing_report(struct gpu_lane *lane, struct gpu_host *host)
 {
-    struct timing *t = &lane->timing;
+    struct step_timing *t = &lane->timing;
     struct gpu_steps steps = {.step = t->step,
                               .device = lane->device->common.info.index,
                               .lane = (int)(lane - lane->device->lanes.lane),
@@ -166,7 +166,7 @@ void timing_report(struct gpu_lane *lane, struct gpu_host *host)
     host->steps(host->context, &steps);
 }
 
-void timing_destroy(struct timing *timing)
+void timing_destroy(struct step_timing *timing)
 {
     if (timing->zero)
         CUDA(cuEventDestroy)(timing->zero);

@@ -14,7 +14,7 @@ struct gpu_lane;
 enum { TIMING_STEPS = 256 };
 
 /* Of a lane, zero at first; made when needed. */
-struct timing {
+struct step_timing {
     bool on;
     CUevent zero;               /* the call's begin */
     double before_ms, after_ms; /* on the host's clock: it was between them */
@@ -36,7 +36,7 @@ void timing_start(struct gpu_lane *lane);
 void timing_report(struct gpu_lane *lane, struct gpu_host *host);
 
 /* Destroys the events that were made. */
-void timing_destroy(struct timing *timing);
+void timing_destroy(struct step_timing *timing);
 
 /* Begins a step of this kind here on a stream, if none goes on; a copy ends the kernels before it.
  * Does nothing if the call is not timed. */

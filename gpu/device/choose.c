@@ -1,6 +1,6 @@
 #include "choose.h"
 
-void choose_devices(struct choice *choice, const struct gpu_config *config, int there,
+void choose_devices(struct device_choice *choice, const struct gpu_config *config, int there,
                     bool (*can_serve)(int device))
 {
     int all = config->device_count > 0 ? config->device_count : there;

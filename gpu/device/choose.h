@@ -8,7 +8,7 @@
 
 enum { CHOICE_MAX = 64 };
 
-struct choice {
+struct device_choice {
     int device[CHOICE_MAX];
     int count;
     int out[CHOICE_MAX]; /* devices of the configuration's list that cannot serve */
@@ -21,7 +21,7 @@ struct choice {
  * another device, with config->several behind the shares of those before, and go on in the order of
  * the list. can_serve must say the same in each of them. A device that cannot serve, or does not
  * exist, takes no turn. */
-void choose_devices(struct choice *choice, const struct gpu_config *config, int there,
+void choose_devices(struct device_choice *choice, const struct gpu_config *config, int there,
                     bool (*can_serve)(int device));
 
 #endif

@@ -185,7 +185,7 @@ static double copied_bytes(const struct panels *p, const struct schedule_step *s
     return (double)cell.rows * (double)cell.cols * (double)p->call.size;
 }
 
-struct timed {
+struct timed_panels {
     const struct panels *p;
     const struct schedule_rates *rates;
 };
@@ -193,7 +193,7 @@ struct timed {
 static double step_ms(const void *context, const struct schedule_step *step, double *bytes,
                       double *chain_ms)
 {
-    const struct timed *t = context;
+    const struct timed_panels *t = context;
     if (step->engine == COMPUTE) {
         if (step->p < 0)
             *chain_ms =
@@ -305,7 +305,7 @@ static bool divide_evenly(struct panels *p, const struct panels_call *call, int 
 }
 
 /* How the memory is divided. */
-static const struct choice {
+static const struct memory_division {
     int buffers, share;
     /* Then the upload of a panel waits for the kernel that reads the one in its place */
     bool stays;
@@ -315,7 +315,7 @@ enum { CHOICES = sizeof choices / sizeof *choices };
 
 /* Divides the memory: each of two blocks gets choice->share of it. */
 static bool divide_memory(struct panels *p, const struct panels_call *call,
-                          const struct choice *choice, int64_t memory_bytes)
+                          const struct memory_division *choice, int64_t memory_bytes)
 {
     const int64_t columns = call->kind == PANELS_APPLY ? call->order : accel_min(call->m, call->n);
     if (call->m <= 0 || call->n <= 0 || columns <= 0 || memory_bytes <= 0)
@@ -339,7 +339,7 @@ static bool divide_memory(struct panels *p, const struct panels_call *call,
 
 /* ---- The steps ---- */
 
-struct plan {
+struct panel_plan {
     struct panels *p;
     int room;
     int *unpacked;    /* by panel: the downloads up to its last one */
@@ -348,7 +348,7 @@ struct plan {
     int stayed;       /* the kernels up to the one that read the panel which stays */
 };
 
-static struct schedule_step *add(struct plan *plan, int engine, int i, int j, int number)
+static struct schedule_step *add(struct panel_plan *plan, int engine, int i, int j, int number)
 {
     struct schedule_step *step = schedule_add(&plan->p->schedule, &plan->room, engine);
     if (!step)
@@ -359,7 +359,7 @@ static struct schedule_step *add(struct plan *plan, int engine, int i, int j, in
     return step;
 }
 
-static bool add_copy(struct plan *plan, int engine, int operand, int i, int j, int number,
+static bool add_copy(struct panel_plan *plan, int engine, int operand, int i, int j, int number,
                      int place, int kernels, int downloads)
 {
     const struct schedule *s = &plan->p->schedule;
@@ -377,7 +377,7 @@ static bool add_copy(struct plan *plan, int engine, int operand, int i, int j, i
     return true;
 }
 
-static bool add_kernel(struct plan *plan, int i, int j, int number, int place, bool first)
+static bool add_kernel(struct panel_plan *plan, int i, int j, int number, int place, bool first)
 {
     struct schedule_step *step = add(plan, COMPUTE, i, j, number);
     if (!step)
@@ -392,7 +392,7 @@ enum { STAYS = -1 }; /* the place of a block that is where it was factored */
 
 /* A block comes up behind the kernels that read the one in its place before, and behind the
  * download that brought it to host memory. */
-static bool add_block(struct plan *plan, int i, int j, int number, bool first)
+static bool add_block(struct panel_plan *plan, int i, int j, int number, bool first)
 {
     if (plan->p->in_core)
         return add_kernel(plan, i, j, number, STAYS, first);
@@ -411,7 +411,7 @@ static bool add_block(struct plan *plan, int i, int j, int number, bool first)
     return true;
 }
 
-static bool add_blocks(struct plan *plan, int j)
+static bool add_blocks(struct panel_plan *plan, int j)
 {
     const struct panels *p = plan->p;
     const bool apply = p->call.kind == PANELS_APPLY;
@@ -431,7 +431,7 @@ static bool add_blocks(struct plan *plan, int j)
     return true;
 }
 
-static bool add_panel(struct plan *plan, int j)
+static bool add_panel(struct panel_plan *plan, int j)
 {
     struct panels *p = plan->p;
     const struct schedule *s = &p->schedule;
@@ -461,7 +461,7 @@ static bool add_panel(struct plan *plan, int j)
 static bool make_steps(struct panels *p)
 {
     int unpacked[PANELS_MOST];
-    struct plan plan = {.p = p, .unpacked = unpacked};
+    struct panel_plan plan = {.p = p, .unpacked = unpacked};
     p->schedule = (struct schedule){0};
     for (int j = 0; j < p->count; j++)
         if (!add_panel(&plan, j)) {
@@ -488,7 +488,7 @@ enum { IN_CORE = -1 }; /* in place of the memory for panels and blocks */
 static bool make_one(struct panels *p, const struct panels_call *call, int number,
                      const struct schedule_rates *rates, int64_t memory_bytes)
 {
-    const struct timed timed = {p, rates};
+    const struct timed_panels timed = {p, rates};
     const bool divided = memory_bytes == IN_CORE
                              ? divide_evenly(p, call, counts[number])
                              : divide_memory(p, call, &choices[number], memory_bytes);

@@ -202,7 +202,7 @@ bool panels_share(struct panels_shared *shared, const struct panels_call *call,
 
 /* ---- The steps ---- */
 
-struct plan {
+struct shared_panel_plan {
     struct panels *part;
     const struct panels_shared *shared;
     int device, room;
@@ -214,7 +214,8 @@ struct plan {
 
 /* Steps of copies wait for so many kernels and downloads, kernels for all uploads before. Returns
  * NULL without memory. */
-static struct schedule_step *add(struct plan *plan, int engine, int i, int j, int number)
+static struct schedule_step *add(struct shared_panel_plan *plan, int engine, int i, int j,
+                                 int number)
 {
     struct schedule_step *step = schedule_add(&plan->part->schedule, &plan->room, engine);
     if (step) {
@@ -225,8 +226,8 @@ static struct schedule_step *add(struct plan *plan, int engine, int i, int j, in
     return step;
 }
 
-static bool add_up(struct plan *plan, int operand, int i, int j, int number, int place, int kernels,
-                   int downloads)
+static bool add_up(struct shared_panel_plan *plan, int operand, int i, int j, int number, int place,
+                   int kernels, int downloads)
 {
     struct schedule_step *step = add(plan, UP, i, j, number);
     if (!step)
@@ -238,7 +239,7 @@ static bool add_up(struct plan *plan, int operand, int i, int j, int number, int
     return true;
 }
 
-static bool add_kernel(struct plan *plan, int i, int j, int number, int place)
+static bool add_kernel(struct shared_panel_plan *plan, int i, int j, int number, int place)
 {
     struct schedule_step *step = add(plan, COMPUTE, i, j, number);
     if (!step)
@@ -248,7 +249,7 @@ static bool add_kernel(struct plan *plan, int i, int j, int number, int place)
     return true;
 }
 
-static bool add_down(struct plan *plan, int operand, int j, int place)
+static bool add_down(struct shared_panel_plan *plan, int operand, int j, int place)
 {
     struct schedule_step *step = add(plan, DOWN, 0, j, 0);
     if (!step)
@@ -260,7 +261,7 @@ static bool add_down(struct plan *plan, int operand, int j, int place)
     return true;
 }
 
-static bool add_blocks(struct plan *plan, int i, int j)
+static bool add_blocks(struct shared_panel_plan *plan, int i, int j)
 {
     const bool own = plan->shared->owner[i] == plan->device;
     const int blocks = blocks_of(plan->part, i, j);
@@ -280,7 +281,7 @@ static bool add_blocks(struct plan *plan, int i, int j)
     return true;
 }
 
-static bool add_panel(struct plan *plan, int j, int ordinal)
+static bool add_panel(struct shared_panel_plan *plan, int j, int ordinal)
 {
     const struct panels *part = plan->part;
     const int place = ordinal % part->buffers, before = ordinal - part->buffers;
@@ -318,7 +319,7 @@ bool panels_shared_part(struct panels *part, const struct panels_shared *shared,
     *part = view_of(shared, device);
     if (!take_room(part, memory_bytes))
         return false;
-    struct plan *plan = calloc(1, sizeof *plan);
+    struct shared_panel_plan *plan = calloc(1, sizeof *plan);
     bool made = plan != NULL;
     if (plan) {
         plan->part = part;

@@ -339,7 +339,7 @@ double schedule_least_solve_ms(const struct schedule_call *call, const struct sc
     return call->kind != SCHEDULE_SOLVE ? 0 : blas < own ? blas : own;
 }
 
-struct timed {
+struct timed_schedule {
     const struct schedule *s;
     const struct schedule_rates *rates;
 };
@@ -347,7 +347,7 @@ struct timed {
 static double step_ms(const void *context, const struct schedule_step *step, double *bytes,
                       double *chain_ms)
 {
-    const struct timed *t = context;
+    const struct timed_schedule *t = context;
     if (step->engine == COMPUTE) {
         *chain_ms = schedule_chain_ms(t->s, t->rates, step->i, step->j, step->p);
         return schedule_kernel_ms(t->s, t->rates, step->i, step->j, step->p);
@@ -406,7 +406,7 @@ double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *ra
 struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates)
 {
-    const struct timed timed = {s, rates};
+    const struct timed_schedule timed = {s, rates};
     struct schedule_times times = schedule_time(s, step_ms, &timed, rates);
     if (times.first < 0)
         return times;

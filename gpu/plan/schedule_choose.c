@@ -195,7 +195,7 @@ static bool is_short(const struct schedule_call *call, int64_t memory_bytes)
 /* Trying one schedule takes about as long as so many of its kernels. */
 enum { TRY_TASKS = 20, REMEMBERED = 128 };
 
-struct search {
+struct schedule_search {
     struct schedule *best; /* has no steps before there is one */
     const struct schedule_rates *rates;
     int64_t memory_bytes;
@@ -206,7 +206,7 @@ struct search {
 };
 
 /* Returns whether a choice is not one of the last; then it is from now on. */
-static bool is_new(struct search *search, const struct schedule_choice *by)
+static bool is_new(struct schedule_search *search, const struct schedule_choice *by)
 {
     const int64_t word[] = {by->rows,       by->cols,   by->depth,  by->share,
                             by->along_rows, by->factor, by->buffers};
@@ -225,7 +225,7 @@ static bool is_new(struct search *search, const struct schedule_choice *by)
 
 /* Makes a schedule of these cells and places, if there is time. Returns whether it is the best one,
  * and keeps that. */
-static bool try_places(struct search *search, struct schedule *s)
+static bool try_places(struct schedule_search *search, struct schedule *s)
 {
     struct schedule *best = search->best;
     const double tasks = schedule_tasks(s) + TRY_TASKS;
@@ -247,15 +247,16 @@ static bool try_places(struct search *search, struct schedule *s)
 /* ---- The grid ---- */
 
 /* What is tried with the same cells: see struct schedule_choice. */
-struct order {
+struct traversal {
     int share;
     bool along_rows;
     int factor;
 };
-static const struct order of_whole[] = {{0, false, A}, {8, false, A}};
-static const struct order of_panels[] = {{0, false, A}, {8, false, A}};
-static const struct order of_tiles[] = {{0, false, A}, {0, true, A}, {0, false, B}, {0, true, B}};
-static const struct order of_triangle[] = {
+static const struct traversal of_whole[] = {{0, false, A}, {8, false, A}};
+static const struct traversal of_panels[] = {{0, false, A}, {8, false, A}};
+static const struct traversal of_tiles[] = {
+    {0, false, A}, {0, true, A}, {0, false, B}, {0, true, B}};
+static const struct traversal of_triangle[] = {
     {0, false, A}, {0, true, A}, {12, false, C}, {12, true, C}};
 
 /* Only small cells that would not fit else have one place: then nothing is filled while it is used.
@@ -268,7 +269,7 @@ static bool may_have_one(const struct schedule_call *call, const struct schedule
 }
 
 /* Tries some schedules of these cells. */
-static void try_cells(struct search *search, const struct schedule *cells)
+static void try_cells(struct schedule_search *search, const struct schedule *cells)
 {
     const struct schedule_call *call = &cells->call;
     struct schedule s = *cells;
@@ -281,10 +282,10 @@ static void try_cells(struct search *search, const struct schedule *cells)
             return;
     }
     const bool panels = schedule_in_panels(call), triangle = call->kind == SCHEDULE_RANK_K;
-    const struct order *order = s.whole    ? of_whole
-                                : panels   ? of_panels
-                                : triangle ? of_triangle
-                                           : of_tiles;
+    const struct traversal *order = s.whole    ? of_whole
+                                    : panels   ? of_panels
+                                    : triangle ? of_triangle
+                                               : of_tiles;
     const int orders = schedule_tasks(cells) == 1 ? 1 : s.whole || panels ? 2 : 4;
     for (int n = 0; n < orders; n++) {
         struct schedule next = *cells;
@@ -302,7 +303,8 @@ enum { ASPECTS = 4, MANY_TRIES = 12000 };
 
 /* Tries cells of many sizes, large ones first. Where memory is scarce, more depends on which cells
  * just fit. */
-static void try_grid(struct search *search, const struct schedule_call *call, bool is_scarce)
+static void try_grid(struct schedule_search *search, const struct schedule_call *call,
+                     bool is_scarce)
 {
     const bool finer = is_scarce || search->left > MANY_TRIES;
     static const int64_t sides[][2] = {{INT32_MAX / 2, 8192},
@@ -378,7 +380,7 @@ static struct schedule_choice moved_choice(const struct schedule *s, struct move
 }
 
 /* Returns whether a choice is better than the best one, which it then is. */
-static bool is_better(struct search *search, const struct schedule_choice *by)
+static bool is_better(struct schedule_search *search, const struct schedule_choice *by)
 {
     struct schedule s = {.call = search->best->call, .by = *by};
     if (search->left <= 0 || !is_new(search, by))
@@ -390,7 +392,7 @@ static bool is_better(struct search *search, const struct schedule_choice *by)
            schedule_choose_places(&s, search->memory_bytes) && try_places(search, &s);
 }
 
-static bool try_moves(struct search *search, struct scale scale)
+static bool try_moves(struct schedule_search *search, struct scale scale)
 {
     static const struct move moves[] = {{-1, 0, 0}, {0, -1, 0}, {0, 0, -1},  {1, 0, 0},
                                         {0, 1, 0},  {0, 0, 1},  {-1, -1, 0}, {1, 1, 0},
@@ -407,7 +409,7 @@ static bool try_moves(struct search *search, struct scale scale)
 /* Tries rows that a device multiplies faster than the best ones, wherever they are: those between
  * them may be slower than both. Where C is stored transposed, the device's rows are the cells'
  * columns. */
-static bool try_paces(struct search *search)
+static bool try_paces(struct schedule_search *search)
 {
     enum { LEAST_PARTS = 2, MOST_PARTS = 24 };
     const struct schedule_call *call = &search->best->call;
@@ -429,7 +431,7 @@ static bool try_paces(struct search *search)
     return better;
 }
 
-static bool try_shares(struct search *search)
+static bool try_shares(struct schedule_search *search)
 {
     static const int steps[] = {-1, 1, -2, 2, -4, 4, -8, 8};
     bool better = false;
@@ -442,7 +444,7 @@ static bool try_shares(struct search *search)
 }
 
 /* Short of memory: tries what else could stay. */
-static bool try_keeping(struct search *search)
+static bool try_keeping(struct schedule_search *search)
 {
     const struct schedule_call *call = &search->best->call;
     const int other = call->kind == SCHEDULE_RANK_K ? C : B;
@@ -462,7 +464,7 @@ static bool try_keeping(struct search *search)
 }
 
 /* Changes the best choice as long as that helps, by much first, then by less. */
-static void refine(struct search *search)
+static void refine(struct schedule_search *search)
 {
     static const struct scale scales[] = {{2, 1}, {3, 2}, {5, 4}, {9, 8}};
     for (size_t n = 0; n < sizeof scales / sizeof *scales && search->left > 0;) {
@@ -483,11 +485,11 @@ bool schedule_make(struct schedule *best, const struct schedule_call *call,
     const bool is_scarce = is_short(call, memory_bytes);
     const double times = is_scarce ? TIMES_IF_SHORT : 1;
     const double tries = schedule_floor(call, rates) * TRIED_EACH_MS * times;
-    struct search search = {.best = best,
-                            .rates = rates,
-                            .memory_bytes = memory_bytes,
-                            .limit = most_tasks(call, rates) * times,
-                            .left = tries * IN_GRID};
+    struct schedule_search search = {.best = best,
+                                     .rates = rates,
+                                     .memory_bytes = memory_bytes,
+                                     .limit = most_tasks(call, rates) * times,
+                                     .left = tries * IN_GRID};
     search.most = is_thin(call, rates) ? search.limit : 2 * search.limit;
     *best = (struct schedule){.call = *call};
     if (call->kind == SCHEDULE_BATCH)

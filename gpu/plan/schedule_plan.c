@@ -24,7 +24,7 @@ struct cell {
     int older, newer;
 };
 
-struct task {
+struct planned_kernel {
     int i, j, p;
     int ready;                             /* the uploads that must be there */
     int rank;                              /* of its cell of C */
@@ -32,12 +32,12 @@ struct task {
     int cell[SCHEDULE_SOURCES + 1], cells; /* that it uses, that of C last */
 };
 
-struct plan {
+struct schedule_plan {
     struct schedule *s;
     int base[OPERANDS], cells;
     struct cell *cell;
     int oldest[OPERANDS], newest[OPERANDS], taken[OPERANDS];
-    struct task *task;
+    struct planned_kernel *task;
     int tasks;
     int *order;           /* of the tasks */
     int *panel;           /* of each panel of C, the kernels that it lacks */
@@ -47,22 +47,22 @@ struct plan {
     double at_most; /* milliseconds: a schedule that takes longer is not made to the end */
 };
 
-static int index_of(const struct plan *plan, int operand, int i, int j)
+static int index_of(const struct schedule_plan *plan, int operand, int i, int j)
 {
     return plan->base[operand] + i + j * plan->s->cells[operand].rows;
 }
 
-static int result_of(const struct task *task)
+static int result_of(const struct planned_kernel *task)
 {
     return task->cell[task->cells - 1];
 }
 
-static int operand_of(const struct plan *plan, int cell)
+static int operand_of(const struct schedule_plan *plan, int cell)
 {
     return cell < plan->base[B] ? A : cell < plan->base[C] ? B : C;
 }
 
-static void set_cells_of(const struct plan *plan, struct task *task)
+static void set_cells_of(const struct schedule_plan *plan, struct planned_kernel *task)
 {
     struct schedule_source source[SCHEDULE_SOURCES];
     const int count = schedule_sources(plan->s, task->i, task->j, task->p, source);
@@ -72,7 +72,7 @@ static void set_cells_of(const struct plan *plan, struct task *task)
     task->cells = count + 1;
 }
 
-static bool goes_up(const struct plan *plan, int operand)
+static bool goes_up(const struct schedule_plan *plan, int operand)
 {
     const struct schedule_call *call = &plan->s->call;
     return !call->in_place[operand] && (operand != C || call->reads);
@@ -80,17 +80,17 @@ static bool goes_up(const struct plan *plan, int operand)
 
 /* ---- The order in which tasks are wished for ---- */
 
-static void wish(struct plan *plan, int i, int j, int p)
+static void wish(struct schedule_plan *plan, int i, int j, int p)
 {
     if (!schedule_computes(plan->s, i, j))
         return;
-    plan->task[plan->tasks++] = (struct task){.i = i, .j = j, .p = p, .next = -1};
+    plan->task[plan->tasks++] = (struct planned_kernel){.i = i, .j = j, .p = p, .next = -1};
 }
 
 /* Tiles of C in growing squares from its first one: with each row and column of tiles that A and B
  * bring, as many as can be had. Of a triangle of which only the rectangle between two groups is
  * computed: that. */
-static void wish_in_squares(struct plan *plan, int from, int to)
+static void wish_in_squares(struct schedule_plan *plan, int from, int to)
 {
     const struct schedule_cells *c = &plan->s->cells[C];
     const bool between = plan->s->call.omits == (SCHEDULE_HEAD | SCHEDULE_TAIL);
@@ -116,7 +116,7 @@ static void wish_in_squares(struct plan *plan, int from, int to)
 
 /* A share of k for all of C first: that needs the least of A and B for each product, but finishes
  * nothing. Then the rest, which finishes tiles one after the other. */
-static void wish_for_product(struct plan *plan)
+static void wish_for_product(struct schedule_plan *plan)
 {
     const int depths = schedule_depths(plan->s), first = depths * plan->s->by.share / 16;
     for (int p = 0; p < first; p++)
@@ -126,7 +126,7 @@ static void wish_for_product(struct plan *plan)
 
 /* Sets the tiles of C, by columns or rows, to and fro, so that the cells that were used last are
  * used next. Returns how many there are. */
-static int number_tiles(struct plan *plan, int *tile)
+static int number_tiles(struct schedule_plan *plan, int *tile)
 {
     const struct schedule_cells *c = &plan->s->cells[C];
     const bool along_rows = plan->s->by.along_rows && !plan->s->call.in_place[C];
@@ -144,7 +144,7 @@ static int number_tiles(struct plan *plan, int *tile)
 
 /* Returns how many tiles of C come together: one, or if C is kept, as many as have places, and if
  * these are not all, less those that come down meanwhile. */
-static int tiles_together(const struct plan *plan, int tiles)
+static int tiles_together(const struct schedule_plan *plan, int tiles)
 {
     enum { COMING_DOWN = 2 };
     const struct schedule *s = plan->s;
@@ -157,7 +157,7 @@ static int tiles_together(const struct plan *plan, int tiles)
 
 /* Of tiles that come together, a share of k first, so that A and B go by; then the rest of one tile
  * after the other, to and fro. */
-static void wish_in_tiles(struct plan *plan)
+static void wish_in_tiles(struct schedule_plan *plan)
 {
     const int rows = plan->s->cells[C].rows, depths = schedule_depths(plan->s);
     const int *tile = plan->order;
@@ -177,13 +177,13 @@ static void wish_in_tiles(struct plan *plan)
 }
 
 /* Returns the kernels of a row of blocks, of those that are finished one after the other. */
-static int kernels_of_row(const struct plan *plan, int row)
+static int kernels_of_row(const struct schedule_plan *plan, int row)
 {
     return plan->s->call.kind == SCHEDULE_SOLVE ? row + 1 : plan->s->cells[A].rows - row;
 }
 
 /* Multiply computes a row of blocks before those that it needs, solve after them. */
-static void wish_in_row(struct plan *plan, int row, int number, int j)
+static void wish_in_row(struct schedule_plan *plan, int row, int number, int j)
 {
     const int last = plan->s->cells[A].rows - 1;
     const int other = plan->s->call.kind == SCHEDULE_SOLVE ? number : row + number;
@@ -193,7 +193,7 @@ static void wish_in_row(struct plan *plan, int row, int number, int j)
 
 /* A row of blocks of the first panels in growing squares, as a product's tiles: with each cell of A
  * and of C, as many kernels as can be had. */
-static void wish_for_row(struct plan *plan, int row, int panels)
+static void wish_for_row(struct schedule_plan *plan, int row, int panels)
 {
     const int kernels = kernels_of_row(plan, row), turns = kernels > panels ? kernels : panels;
     int number = 0, joined = 0;
@@ -211,7 +211,7 @@ static void wish_for_row(struct plan *plan, int row, int panels)
 
 /* Some panels of C together, while A comes; then one panel after the other. In place, only one at a
  * time: of others that have begun, nobody would have the old values after a failure. */
-static void wish_for_panels(struct plan *plan)
+static void wish_for_panels(struct schedule_plan *plan)
 {
     const int blocks = plan->s->cells[A].rows, panels = plan->s->cells[C].cols;
     const bool one_by_one = plan->s->call.k == 0 || plan->s->call.in_place[C];
@@ -227,7 +227,7 @@ static void wish_for_panels(struct plan *plan)
                     wish_in_row(plan, row, n, j);
 }
 
-static double up_ms(struct plan *plan, int cell)
+static double up_ms(struct schedule_plan *plan, int cell)
 {
     const int operand = operand_of(plan, cell), at = cell - plan->base[operand];
     const int rows = plan->s->cells[operand].rows;
@@ -236,10 +236,10 @@ static double up_ms(struct plan *plan, int cell)
 
 /* Numbers the uploads as the tasks wish for them, and the tiles of C by when they can be
  * finished. */
-static void number_uploads(struct plan *plan)
+static void number_uploads(struct schedule_plan *plan)
 {
     for (int t = 0; t < plan->tasks; t++) {
-        struct task *task = &plan->task[t];
+        struct planned_kernel *task = &plan->task[t];
         set_cells_of(plan, task);
         for (int n = 0; n < task->cells; n++) {
             struct cell *x = &plan->cell[task->cell[n]];
@@ -266,7 +266,7 @@ static void number_uploads(struct plan *plan)
 
 /* Tasks that can run: a heap, by the rank of their tiles, then as they are wished for. */
 struct heap {
-    const struct task *task;
+    const struct planned_kernel *task;
     int *at, count;
 };
 
@@ -302,7 +302,7 @@ static int pop(struct heap *heap)
 }
 
 /* A panel's tasks depend on each other: each waits for the one before it. */
-static int task_before(const struct plan *plan, int t, int *latest)
+static int task_before(const struct schedule_plan *plan, int t, int *latest)
 {
     const int panel = plan->task[t].j, before = latest[panel];
     latest[panel] = t;
@@ -310,7 +310,7 @@ static int task_before(const struct plan *plan, int t, int *latest)
 }
 
 /* Runs, of the tasks whose cells have arrived, the one whose tile can be finished first. */
-static bool order_by_arrival(struct plan *plan)
+static bool order_by_arrival(struct schedule_plan *plan)
 {
     const struct schedule *s = plan->s;
     const bool chained = schedule_in_panels(&s->call);
@@ -346,7 +346,7 @@ static bool order_by_arrival(struct plan *plan)
                 arrival += up_ms(plan, plan->upload[arrived]);
         }
         const int t = pop(&heap);
-        const struct task *task = &plan->task[t];
+        const struct planned_kernel *task = &plan->task[t];
         now += clock_kernel_ms(&plan->clock, task->i, task->j, task->p);
         plan->order[issued++] = t;
         if (follower[t] >= 0 && --waits[follower[t]] == 0)
@@ -358,14 +358,14 @@ static bool order_by_arrival(struct plan *plan)
 
 /* ---- Places and steps ---- */
 
-static void unlink_cell(struct plan *plan, int operand, int cell)
+static void unlink_cell(struct schedule_plan *plan, int operand, int cell)
 {
     const struct cell *x = &plan->cell[cell];
     *(x->older >= 0 ? &plan->cell[x->older].newer : &plan->oldest[operand]) = x->newer;
     *(x->newer >= 0 ? &plan->cell[x->newer].older : &plan->newest[operand]) = x->older;
 }
 
-static void link_newest(struct plan *plan, int operand, int cell)
+static void link_newest(struct schedule_plan *plan, int operand, int cell)
 {
     struct cell *x = &plan->cell[cell];
     x->older = plan->newest[operand];
@@ -374,7 +374,7 @@ static void link_newest(struct plan *plan, int operand, int cell)
     plan->newest[operand] = cell;
 }
 
-static struct schedule_step *add_step(const struct plan *plan, int engine)
+static struct schedule_step *add_step(const struct schedule_plan *plan, int engine)
 {
     struct schedule *s = plan->s;
     struct schedule_step *step = &s->step[s->count++];
@@ -384,7 +384,7 @@ static struct schedule_step *add_step(const struct plan *plan, int engine)
 
 /* Returns whether a cell of C, or of a panel that is overwritten any of its cells, is not
  * finished. */
-static bool is_needed(const struct plan *plan, int operand, int cell)
+static bool is_needed(const struct schedule_plan *plan, int operand, int cell)
 {
     if (operand != C)
         return false;
@@ -396,7 +396,8 @@ static bool is_needed(const struct plan *plan, int operand, int cell)
 /* Gives a cell a place: a free one, or that of the cell that was used longest ago, of C a finished
  * one. Says in `after` what must be done before it is overwritten. Returns false if there is
  * none. */
-static bool take_place(struct plan *plan, int operand, int cell, int32_t after[SCHEDULE_ENGINES])
+static bool take_place(struct schedule_plan *plan, int operand, int cell,
+                       int32_t after[SCHEDULE_ENGINES])
 {
     struct cell *x = &plan->cell[cell];
     if (plan->taken[operand] < plan->s->places[operand]) {
@@ -416,7 +417,7 @@ static bool take_place(struct plan *plan, int operand, int cell, int32_t after[S
 }
 
 /* Makes sure that a cell is on the device for the next kernel, which waits for it. */
-static bool bring_cell(struct plan *plan, int cell, struct schedule_step *kernel)
+static bool bring_cell(struct schedule_plan *plan, int cell, struct schedule_step *kernel)
 {
     const int operand = operand_of(plan, cell);
     struct cell *x = &plan->cell[cell];
@@ -454,7 +455,7 @@ static bool bring_cell(struct plan *plan, int cell, struct schedule_step *kernel
 
 /* Says in a kernel which of the other side it waits for: those that have changed what it reads, or
  * used what it changes. */
-static void await_side(const struct plan *plan, const struct task *task,
+static void await_side(const struct schedule_plan *plan, const struct planned_kernel *task,
                        struct schedule_step *kernel)
 {
     const bool side = schedule_goes_beside(plan->s, task->i, task->j);
@@ -472,7 +473,7 @@ static void await_side(const struct plan *plan, const struct task *task,
 }
 
 /* Notes what a kernel that has been added uses. */
-static void note_use(struct plan *plan, const struct task *task)
+static void note_use(struct schedule_plan *plan, const struct planned_kernel *task)
 {
     const bool side = schedule_goes_beside(plan->s, task->i, task->j);
     for (int n = 0; n < task->cells; n++)
@@ -481,7 +482,7 @@ static void note_use(struct plan *plan, const struct task *task)
 }
 
 /* Returns false if there are too few places, or the schedule takes too long. */
-static bool add_task(struct plan *plan, const struct task *task)
+static bool add_task(struct schedule_plan *plan, const struct planned_kernel *task)
 {
     struct schedule_step kernel = {.engine = COMPUTE, .i = task->i, .j = task->j, .p = task->p};
     struct cell *c = &plan->cell[result_of(task)];
@@ -516,7 +517,7 @@ static bool add_task(struct plan *plan, const struct task *task)
 }
 
 /* Makes the steps of the tasks in their order. */
-static bool make_steps(struct plan *plan)
+static bool make_steps(struct schedule_plan *plan)
 {
     struct schedule *s = plan->s;
     const int per_task = SCHEDULE_SOURCES + 3; /* uploads, the kernel, a download */
@@ -544,7 +545,7 @@ static bool make_steps(struct plan *plan)
 
 /* Adds what comes behind the last kernel to what is left, and returns whether a schedule with these
  * cells may be fast enough. */
-static bool may_be_fast(struct plan *plan)
+static bool may_be_fast(struct schedule_plan *plan)
 {
     const struct schedule *s = plan->s;
     const int row = s->cells[C].rows - 1, col = s->cells[C].cols - 1, p = schedule_depths(s) - 1;
@@ -561,7 +562,8 @@ static bool may_be_fast(struct plan *plan)
 bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, double at_most)
 {
     const double lag = schedule_lag_ms(s, rates);
-    struct plan plan = {.s = s, .has_sides = schedule_has_sides(s), .at_most = at_most - lag};
+    struct schedule_plan plan = {
+        .s = s, .has_sides = schedule_has_sides(s), .at_most = at_most - lag};
     const size_t tasks =
         (size_t)s->cells[A].rows * (size_t)s->cells[C].cols * (size_t)schedule_depths(s);
     for (int x = A; x < OPERANDS; x++) {

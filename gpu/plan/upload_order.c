@@ -5,7 +5,7 @@
 enum { UP = SCHEDULE_UP };
 
 /* While the steps are put in their new order. */
-struct order {
+struct reordering {
     const struct schedule *s;
     const struct upload_order *cell;
     int *step; /* of each upload, its step */
@@ -21,7 +21,7 @@ struct order {
     int count, uploads;
 };
 
-static void put_upload(struct order *o, int upload)
+static void put_upload(struct reordering *o, int upload)
 {
     if (o->brought[upload])
         return;
@@ -31,13 +31,13 @@ static void put_upload(struct order *o, int upload)
 }
 
 /* Brings up own cells with lower numbers. */
-static void put_own(struct order *o, int below)
+static void put_own(struct reordering *o, int below)
 {
     for (; o->next_own < o->owns && o->own[o->next_own].number < below; o->next_own++)
         put_upload(o, o->own[o->next_own].upload);
 }
 
-static void put_steps(struct order *o, int ahead)
+static void put_steps(struct reordering *o, int ahead)
 {
     for (int n = 0, upload = 0; n < o->s->count; n++) {
         const struct schedule_step *step = &o->s->step[n];
@@ -62,7 +62,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-static void find_uploads(struct order *o)
+static void find_uploads(struct reordering *o)
 {
     int upload = 0;
     for (int n = 0; n < o->s->count; n++) {
@@ -78,13 +78,13 @@ static void find_uploads(struct order *o)
 bool upload_order_make(struct schedule *s, const struct upload_order *cell, int ahead)
 {
     const size_t uploads = (size_t)s->steps[UP] + 1;
-    struct order o = {.s = s,
-                      .cell = cell,
-                      .step = malloc(uploads * sizeof *o.step),
-                      .until = calloc(uploads, sizeof *o.until),
-                      .brought = calloc(uploads, sizeof *o.brought),
-                      .own = malloc(uploads * sizeof *o.own),
-                      .to = malloc((size_t)s->count * sizeof *o.to)};
+    struct reordering o = {.s = s,
+                           .cell = cell,
+                           .step = malloc(uploads * sizeof *o.step),
+                           .until = calloc(uploads, sizeof *o.until),
+                           .brought = calloc(uploads, sizeof *o.brought),
+                           .own = malloc(uploads * sizeof *o.own),
+                           .to = malloc((size_t)s->count * sizeof *o.to)};
     const bool can = o.step && o.until && o.brought && o.own && o.to;
     if (can) {
         find_uploads(&o);

@@ -37,7 +37,8 @@ static struct accel_complex load_scalar(const void *p, enum accel_dtype dtype)
     return z;
 }
 
-/* Where a caller's arguments are. The addresses in `word` may lead nowhere: see enum reading. */
+/* Where a caller's arguments are. The addresses in `word` may lead nowhere: see enum reading_step.
+ */
 struct arguments {
     const struct accel_routine *routine;
     const struct accel_passed *passed;
@@ -118,13 +119,13 @@ int64_t blas_groups(const struct accel_routine *routine, const struct accel_pass
  * The order of reading. BLAS and LAPACK read their flags and sizes first. If one of these is wrong,
  * or there is nothing to compute, they read no more, and the other references may be NULL.
  */
-enum reading {
+enum reading_step {
     READ_FIRST,  /* flags, sizes, and the operands' addresses */
     READ_SHAPES, /* leading dimensions, increments, strides */
     READ_VALUES  /* scalars, which only a call that computes something reads */
 };
 
-static enum reading reading_of(const struct accel_arg *arg)
+static enum reading_step reading_of(const struct accel_arg *arg)
 {
     switch (arg->kind) {
     case ACCEL_ARG_SCALAR:
@@ -206,7 +207,8 @@ static void read_argument(struct accel_call *call, const struct arguments *p, in
     }
 }
 
-static void read_arguments(struct accel_call *call, const struct arguments *p, enum reading which)
+static void read_arguments(struct accel_call *call, const struct arguments *p,
+                           enum reading_step which)
 {
     for (int i = 0; i < p->routine->args; i++) {
         const struct accel_arg *arg = &p->routine->arg[i];

@@ -34,7 +34,7 @@ static const struct accel_complex one = {1, 0};
 /* ---- One block ---- */
 
 /* A factor on the device, from a row on. */
-struct part {
+struct factor_rows {
     struct gpu_tile tile;
     bool across;
 };
@@ -44,7 +44,7 @@ static struct gpu_tile advance(const struct rank_k *g, struct gpu_tile x, int64_
     return gpu_tile_from(g->work, x, row, col);
 }
 
-static struct part from_row(const struct rank_k *g, struct part x, int64_t skip)
+static struct factor_rows from_row(const struct rank_k *g, struct factor_rows x, int64_t skip)
 {
     x.tile = advance(g, x.tile, x.across ? 0 : skip, x.across ? skip : 0);
     return x;
@@ -52,8 +52,8 @@ static struct part from_row(const struct rank_k *g, struct part x, int64_t skip)
 
 /* C[rows of x, rows of y] := alpha x y' + beta C, a rectangle beside the diagonal. */
 static enum gpu_status rectangle(const struct rank_k *g, int64_t m, int64_t n, int64_t depth,
-                                 struct accel_complex alpha, struct part x, struct part y,
-                                 struct accel_complex beta, struct gpu_tile c)
+                                 struct accel_complex alpha, struct factor_rows x,
+                                 struct factor_rows y, struct accel_complex beta, struct gpu_tile c)
 {
     return gpu_kernels(g->work)->gemm(g->work, g->left_op, g->right_op, m, n, depth, alpha, x.tile,
                                       y.tile, beta, c);
@@ -62,7 +62,7 @@ static enum gpu_status rectangle(const struct rank_k *g, int64_t m, int64_t n, i
 /* Computes a block of gemmt on the diagonal. In place, C's other triangle may not be written: the
  * block is computed elsewhere, and its triangle goes there and back in packed form. */
 static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t depth,
-                                   const struct part *a, const struct part *b,
+                                   const struct factor_rows *a, const struct factor_rows *b,
                                    struct accel_complex beta, struct gpu_tile c)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
@@ -89,13 +89,13 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
 
 /* Computes gemmt's triangle: two smaller ones and the rectangle between them. */
 static enum gpu_status general_triangle(const struct rank_k *g, int64_t n, int64_t depth,
-                                        struct part a, struct part b, struct accel_complex beta,
-                                        struct gpu_tile c)
+                                        struct factor_rows a, struct factor_rows b,
+                                        struct accel_complex beta, struct gpu_tile c)
 {
     int64_t upper = n / 2;
     if (n <= WHOLE_BLOCK)
         return whole_block(g, n, depth, &a, &b, beta, c);
-    struct part a_low = from_row(g, a, upper), b_low = from_row(g, b, upper);
+    struct factor_rows a_low = from_row(g, a, upper), b_low = from_row(g, b, upper);
     enum gpu_status status = general_triangle(g, upper, depth, a, b, beta, c);
     if (status == GPU_OK)
         status =
@@ -111,7 +111,7 @@ static enum gpu_status general_triangle(const struct rank_k *g, int64_t n, int64
 
 /* Computes the triangle of a panel. */
 static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth,
-                                const struct part factor[2], struct accel_complex beta,
+                                const struct factor_rows factor[2], struct accel_complex beta,
                                 struct gpu_tile c)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
@@ -130,7 +130,7 @@ static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth
 
 /* Computes the rectangle beside it: m rows of the factors by n rows of the triangle. */
 static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int64_t depth,
-                              const struct part rest[2], const struct part own[2],
+                              const struct factor_rows rest[2], const struct factor_rows own[2],
                               struct accel_complex beta, struct gpu_tile c)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
@@ -143,9 +143,10 @@ static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int6
     return status;
 }
 
-static struct part factor_at(const struct executor *e, int factor, int row, int p)
+static struct factor_rows factor_at(const struct executor *e, int factor, int row, int p)
 {
-    return (struct part){level3_tile(e, factor, row, p), e->scheduled.operand[factor].across};
+    return (struct factor_rows){level3_tile(e, factor, row, p),
+                                e->scheduled.operand[factor].across};
 }
 
 /* Adds a block of k to a block of C. The schedule sees a lower triangle: an upper one is its mirror
@@ -158,7 +159,7 @@ static enum gpu_status compute(const struct executor *e, const struct schedule_s
     const int row = g->lower ? step->i : step->j, col = g->lower ? step->j : step->i;
     const struct schedule_cell rows = schedule_cell_of(&e->schedule, A, row, step->p);
     const struct schedule_cell cols = schedule_cell_of(&e->schedule, A, col, step->p);
-    struct part at_row[2] = {0}, at_col[2] = {0};
+    struct factor_rows at_row[2] = {0}, at_col[2] = {0};
     if (e->scheduled.call.k == 0)
         return row == col ? kernels_scale_triangle(g->work, g->hermitian, g->lower ? 'L' : 'U',
                                                    rows.rows, beta, e->zeros, c)

@@ -116,14 +116,14 @@ static void run_syevx(struct solver *s)
 /* ---- Two matrices ---- */
 
 /* Both matrices on the device, and room for the eigenvalues. */
-struct pencil {
+struct device_pencil {
     struct array a, b, w;
 };
 
-static struct pencil upload_pencil(struct solver *s)
+static struct device_pencil upload_pencil(struct solver *s)
 {
     char uplo = s->call->blas.flag[ACCEL_uplo];
-    struct pencil p = {.a = solver_upload_hermitian(s, &s->call->span[ACCEL_a], uplo)};
+    struct device_pencil p = {.a = solver_upload_hermitian(s, &s->call->span[ACCEL_a], uplo)};
     solver_refuse_extremes(s);
     p.b = solver_upload_hermitian(s, &s->call->span[ACCEL_b], uplo);
     p.w = solver_reals(s, p.a.rows);
@@ -133,7 +133,7 @@ static struct pencil upload_pencil(struct solver *s)
 static void run_sygv(struct solver *s)
 {
     char uplo = s->call->blas.flag[ACCEL_uplo];
-    const struct pencil p = upload_pencil(s);
+    const struct device_pencil p = upload_pencil(s);
     solver_library(s)->sygvd(s, s->call->blas.size[ACCEL_itype], s->call->blas.flag[ACCEL_jobz],
                              uplo, p.a, p.b, p.w);
     return_all(s, p.w, p.a);
@@ -146,7 +146,7 @@ static void run_sygvx(struct solver *s)
     char uplo = s->call->blas.flag[ACCEL_uplo];
     if (part.range == 'V' && !(fabs(part.vl) <= DBL_MAX && fabs(part.vu) <= DBL_MAX))
         solver_note(s, GPU_UNSUPPORTED);
-    const struct pencil p = upload_pencil(s);
+    const struct device_pencil p = upload_pencil(s);
     int64_t found =
         solver_library(s)->sygvdx(s, s->call->blas.size[ACCEL_itype],
                                   s->call->blas.flag[ACCEL_jobz], part, uplo, p.a, p.b, p.w);

@@ -25,7 +25,7 @@ struct step {
 };
 
 /* The factors in host memory. */
-struct cached_inputs {
+struct indefinite_factors {
     enum accel_dtype dtype;
     int64_t n, count;
     bool upper, hermitian;
@@ -68,18 +68,18 @@ static void store(char *at, number x, enum accel_dtype dtype)
     }
 }
 
-static char *element(const struct cached_inputs *f, int64_t row, int64_t col)
+static char *element(const struct indefinite_factors *f, int64_t row, int64_t col)
 {
     return f->elements + (row + col * f->n) * (int64_t)accel_dtype_size(f->dtype);
 }
 
-static number transposed(const struct cached_inputs *f, number x)
+static number transposed(const struct indefinite_factors *f, number x)
 {
     return f->hermitian ? conj(x) : x;
 }
 
 /* Whether it is a finite number of the matrix's type, too. */
-static bool is_finite(const struct cached_inputs *f, number x)
+static bool is_finite(const struct indefinite_factors *f, number x)
 {
     const double most = accel_is_double(f->dtype) ? DBL_MAX : (double)FLT_MAX;
     return fabs(creal(x)) <= most && fabs(cimag(x)) <= most;
@@ -89,7 +89,7 @@ static bool is_finite(const struct cached_inputs *f, number x)
 
 /* Reads the steps from the pivots: of an upper triangle from the last column on. Returns false
  * where these are none that LAPACK makes. */
-static bool find_steps(struct cached_inputs *f)
+static bool find_steps(struct indefinite_factors *f)
 {
     for (int64_t k = f->upper ? f->n - 1 : 0; k >= 0 && k < f->n;) {
         const int64_t pivot = f->pivots[k], size = pivot > 0 ? 1 : 2,
@@ -107,7 +107,7 @@ static bool find_steps(struct cached_inputs *f)
 
 /* Inverts a block in place: its diagonal and what is below it. LAPACK reports a pivot of zero; of
  * one whose inverse is no number, a product of matrices would spread that further. */
-static bool invert_block(const struct cached_inputs *f, const struct step *step)
+static bool invert_block(const struct indefinite_factors *f, const struct step *step)
 {
     number *a = &f->diagonal[step->first], *low = &f->low[step->first];
     if (step->size == 1) {
@@ -125,7 +125,7 @@ static bool invert_block(const struct cached_inputs *f, const struct step *step)
 }
 
 /* Takes D from the factors, leaves zeros beside V's diagonal in its place, and inverts it. */
-static bool invert_blocks(struct cached_inputs *f)
+static bool invert_blocks(struct indefinite_factors *f)
 {
     for (int64_t i = 0; i < f->count; i++) {
         const struct step *step = &f->steps[i];
@@ -158,7 +158,7 @@ static void exchange(char *column, const struct step *step, size_t size)
 }
 
 /* Exchanges the elements of a step's columns as all later steps exchange rows. */
-static void make_triangle(const struct cached_inputs *f)
+static void make_triangle(const struct indefinite_factors *f)
 {
     const size_t size = accel_dtype_size(f->dtype);
     for (int64_t i = 0; i < f->count; i++)
@@ -171,7 +171,7 @@ static void make_triangle(const struct cached_inputs *f)
 }
 
 /* Makes the same order of rows by exchanges with later rows, from the first row on: ?laswp's. */
-static void make_swaps(const struct cached_inputs *f)
+static void make_swaps(const struct indefinite_factors *f)
 {
     for (int64_t i = 0; i < f->n; i++)
         f->from[i] = i;
@@ -198,14 +198,14 @@ static void make_swaps(const struct cached_inputs *f)
 #define ROWS_MOST 128
 
 /* Returns how many rows from row i on, with whole blocks of D. */
-static int64_t rows_from(const struct cached_inputs *f, int64_t i)
+static int64_t rows_from(const struct indefinite_factors *f, int64_t i)
 {
     const int64_t rows = accel_min(ROWS_MOST, f->n - i);
     return i + rows < f->n && f->low[i + rows - 1] != 0 ? rows - 1 : rows;
 }
 
 /* w := D^-1 m */
-static void multiply_by_blocks(struct solver *s, const struct cached_inputs *f, struct array m,
+static void multiply_by_blocks(struct solver *s, const struct indefinite_factors *f, struct array m,
                                struct array w)
 {
     const int64_t most = accel_min(ROWS_MOST, f->n), size = (int64_t)accel_dtype_size(f->dtype);
@@ -232,7 +232,7 @@ static void multiply_by_blocks(struct solver *s, const struct cached_inputs *f, 
 }
 
 /* M = V^-1 P^T */
-static struct array inverse_of_factor(struct solver *s, const struct cached_inputs *f,
+static struct array inverse_of_factor(struct solver *s, const struct indefinite_factors *f,
                                       struct array v)
 {
     const struct array m = solver_zeros(s, f->n, f->n), swaps = solver_vector(s, f->n, ACCEL_INT32);
@@ -253,7 +253,7 @@ static void make_diagonal_real(struct solver *s, char uplo, struct array x)
                                      (struct gpu_tile){x.ptr, x.ld}));
 }
 
-static void compute(struct solver *s, const struct cached_inputs *f)
+static void compute(struct solver *s, const struct indefinite_factors *f)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
     const char uplo = s->call->blas.flag[ACCEL_uplo];
@@ -270,7 +270,7 @@ static void run_sytri(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
     const size_t n = (size_t)a->rows;
-    struct cached_inputs f = {
+    struct indefinite_factors f = {
         .dtype = s->dtype,
         .n = a->rows,
         .upper = s->call->blas.flag[ACCEL_uplo] == 'U',

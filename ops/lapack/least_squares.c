@@ -12,14 +12,14 @@
 #include <float.h>
 #include <stdlib.h>
 
-struct cached_inputs {
+struct qr_factors {
     struct array qr, tau;
     bool wide; /* of the adjoint */
 };
 
-static struct cached_inputs factor(struct solver *s, const struct accel_span *a)
+static struct qr_factors factor(struct solver *s, const struct accel_span *a)
 {
-    struct cached_inputs f = {.wide = a->rows < a->cols};
+    struct qr_factors f = {.wide = a->rows < a->cols};
     f.tau = solver_vector(s, accel_min(a->rows, a->cols), s->dtype);
     if (f.wide) {
         const struct array wide = solver_upload(s, a, 0);
@@ -68,7 +68,7 @@ static void refuse_singular(struct solver *s, struct array r)
 static void run_gels(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a], *b = &s->call->span[ACCEL_b];
-    const struct cached_inputs f = factor(s, a);
+    const struct qr_factors f = factor(s, a);
     char adjoint = solver_adjoint(s);
     int64_t p = f.qr.rows, q = f.qr.cols;
     struct array r = solver_part(f.qr, 0, 0, q, q);
@@ -151,7 +151,7 @@ static struct array solve(struct solver *s, bool adjoint, struct array u, struct
 }
 
 /* gelss leaves the right singular vectors in the first rows of A. */
-static void return_vectors(struct solver *s, const struct accel_span *a, struct cached_inputs f,
+static void return_vectors(struct solver *s, const struct accel_span *a, struct qr_factors f,
                            struct array u, struct array vt)
 {
     if (!f.wide) {
@@ -170,7 +170,7 @@ static void run_by_values(struct solver *s, bool gelss)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a], *b = &s->call->span[ACCEL_b];
     int64_t rank;
-    const struct cached_inputs f = factor(s, a);
+    const struct qr_factors f = factor(s, a);
     int64_t p = f.qr.rows, q = f.qr.cols;
     struct array r = solver_upper(s, f.qr), values = solver_reals(s, q), u = solver_array(s, q, q),
                  vt = solver_array(s, q, q);

@@ -7,7 +7,7 @@
 #include "ops/rules/lapack_rules.h"
 #include "svd_algorithm.h"
 
-struct vectors {
+struct singular_vectors {
     struct array u, vt;
 };
 
@@ -28,16 +28,16 @@ static bool is_long(struct array a)
     return a.rows / 8 * 5 >= a.cols;
 }
 
-static struct vectors decompose_r(struct solver *s, char jobu, char jobvt, struct array a,
-                                  struct array values)
+static struct singular_vectors decompose_r(struct solver *s, char jobu, char jobvt, struct array a,
+                                           struct array values)
 {
     int64_t n = a.cols;
     bool left = jobu != 'N';
     struct array tau = solver_vector(s, n, s->dtype);
     solver_library(s)->geqrf(s, a, tau);
     struct array r = solver_upper(s, a), small = solver_array(s, n, left ? n : 0);
-    struct vectors v = {solver_zeros(s, a.rows, left ? n : 0),
-                        solver_array(s, n, count(jobvt, n, n))};
+    struct singular_vectors v = {solver_zeros(s, a.rows, left ? n : 0),
+                                 solver_array(s, n, count(jobvt, n, n))};
     svd_of(s, plain(jobu), plain(jobvt), r, values, small, v.vt);
     if (left) {
         solver_copy(s, solver_part(v.u, 0, 0, n, n), small);
@@ -47,13 +47,13 @@ static struct vectors decompose_r(struct solver *s, char jobu, char jobvt, struc
 }
 
 /* Decomposes a matrix with rows >= columns. */
-static struct vectors decompose(struct solver *s, char jobu, char jobvt, struct array a,
-                                struct array values)
+static struct singular_vectors decompose(struct solver *s, char jobu, char jobvt, struct array a,
+                                         struct array values)
 {
     if (is_long(a) && jobu != 'A')
         return decompose_r(s, jobu, jobvt, a, values);
-    struct vectors v = {solver_array(s, a.rows, count(jobu, a.rows, a.cols)),
-                        solver_array(s, a.cols, count(jobvt, a.cols, a.cols))};
+    struct singular_vectors v = {solver_array(s, a.rows, count(jobu, a.rows, a.cols)),
+                                 solver_array(s, a.cols, count(jobvt, a.cols, a.cols))};
     svd_of(s, plain(jobu), plain(jobvt), a, values, v.u, v.vt);
     return v;
 }
@@ -75,14 +75,15 @@ static void run_svd(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
     char jobu = lapack_job_of(s->call, ACCEL_jobu), jobvt = lapack_job_of(s->call, ACCEL_jobvt);
-    struct vectors v;
+    struct singular_vectors v;
     struct array whole = solver_upload(s, a, 0);
     struct array values = solver_reals(s, accel_min(whole.rows, whole.cols));
     solver_refuse_extremes(s);
     if (whole.rows >= whole.cols) {
         v = decompose(s, jobu, jobvt, whole, values);
     } else {
-        const struct vectors of_adjoint = decompose(s, jobvt, jobu, adjoint(s, whole), values);
+        const struct singular_vectors of_adjoint =
+            decompose(s, jobvt, jobu, adjoint(s, whole), values);
         v.u = adjoint(s, rows_of_vt(jobu, of_adjoint.vt));
         v.vt = adjoint(s, of_adjoint.u);
     }

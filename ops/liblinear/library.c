@@ -70,7 +70,7 @@ bool linear_skip_lines(const struct linear_library *library, int64_t lines,
 
 /* ---- Its train() ---- */
 
-struct trial {
+struct train_probe {
     const struct accel_provider *provider;
     const struct linear_library *library;
 };
@@ -79,7 +79,7 @@ struct trial {
  * rows: they find theirs behind the problem, and come to another result. */
 static bool trains_as_expected(void *context)
 {
-    const struct trial *trial = context;
+    const struct train_probe *trial = context;
     const struct accel_provider *provider = trial->provider;
     typedef void *train_function(const struct linear_problem *, const struct linear_parameter *);
     typedef void destroy_function(void **model);
@@ -113,7 +113,7 @@ static bool trains_as_expected(void *context)
 static bool is_expected(const struct accel_provider *provider, const struct linear_library *library)
 {
     return linear_skip_lines(library, INT64_MAX, trains_as_expected,
-                             &(struct trial){provider, library});
+                             &(struct train_probe){provider, library});
 }
 
 /* ---- Which one it is ---- */

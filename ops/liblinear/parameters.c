@@ -140,7 +140,7 @@ static struct accel_effort effort(const struct accel_call *call, bool device)
 
 /* ---- The search ---- */
 
-struct search {
+struct parameter_search {
     struct linear_validation *v;
     double *before; /* a fold's weights of the C before */
     int unchanged; /* values of C beside each other that have changed no weights; negative: this one
@@ -167,7 +167,7 @@ static double distance(int64_t count, const double *x, const double *y)
     return __builtin_sqrt(sum);
 }
 
-static enum gpu_status train_fold(struct search *s, int fold, bool first)
+static enum gpu_status train_fold(struct parameter_search *s, int fold, bool first)
 {
     const struct linear_fit *t = &s->v->fold[fold].fit;
     const int64_t weights = t->solve.n * t->problems;
@@ -200,7 +200,7 @@ static double score(struct linear_validation *v)
 }
 
 /* Doubles C while it is at most `most`. best: C and score. */
-static enum gpu_status search_c(struct search *s, double c, double best[OUTPUTS])
+static enum gpu_status search_c(struct parameter_search *s, double c, double best[OUTPUTS])
 {
     struct linear_validation *v = s->v;
     const bool regression = is_regression(&v->training);
@@ -228,7 +228,8 @@ static enum gpu_status search_c(struct search *s, double c, double best[OUTPUTS]
     return status;
 }
 
-static enum gpu_status search_p(struct search *s, const struct accel_call *call, double square)
+static enum gpu_status search_p(struct parameter_search *s, const struct accel_call *call,
+                                double square)
 {
     struct linear_validation *v = s->v;
     const struct linear_training *t = &v->training;
@@ -250,7 +251,7 @@ static enum gpu_status search_p(struct search *s, const struct accel_call *call,
 static enum gpu_status search(struct linear_validation *v, const struct accel_call *call)
 {
     const double square = largest_square(v->training.problem);
-    struct search s = {.v = v};
+    struct parameter_search s = {.v = v};
     int64_t weights = 0;
     for (int i = 0; i < v->count; i++) {
         v->fold[i].fit.solve.silent = true;

@@ -12,8 +12,6 @@
 #include "ops/guide.h"
 #include "ops/places.h"
 
-enum layout { NO_CUDA = 1, WITH_CUDA };
-
 /* call->own, after the log's fields: the text that the original gets in place of the program's
  * parameters (NULL: it gets the program's), and which argument that is, an integer. */
 enum { PARAMETERS = GUIDE_BUILD + 1, PARAMETERS_AT };
@@ -27,13 +25,13 @@ static int accepts(const struct accel_provider *provider)
     if (!provider->symbol(provider, "LGBM_GetLastError"))
         return 0;
     return provider->symbol(provider, "_ZN8LightGBM24CUDASingleGPUTreeLearner4InitEPKNS_7DatasetEb")
-               ? WITH_CUDA
-               : NO_CUDA;
+               ? GUIDE_WITH_CUDA
+               : GUIDE_NO_CUDA;
 }
 
 static int accepts_cuda(const struct accel_provider *provider)
 {
-    return accepts(provider) == WITH_CUDA ? WITH_CUDA : 0;
+    return accepts(provider) == GUIDE_WITH_CUDA ? GUIDE_WITH_CUDA : 0;
 }
 
 static enum guide_news news_of_failure(const struct guide *guide)
@@ -216,7 +214,7 @@ static enum guide_news forget(struct guide *guide)
 static enum guide_news make_booster(struct guide *guide)
 {
     static atomic_bool said;
-    if (guide->passed->layout == NO_CUDA)
+    if (guide->passed->layout == GUIDE_NO_CUDA)
         return guide_lacks_cuda(guide, &said);
     const char *parameters = pointer_at(guide, 1);
     if (!parameters || are_chosen(parameters))

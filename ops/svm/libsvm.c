@@ -12,7 +12,7 @@
 #include "train.h"
 
 /* A training that the device has done: what complete() makes of it. */
-struct trained {
+struct libsvm_trained {
     struct libsvm_trainings all;
     const struct libsvm_problem *problem;
     const struct libsvm_parameter *parameter;
@@ -20,7 +20,7 @@ struct trained {
     struct accel_rand before; /* if there are groups */
 };
 
-static void discard(struct trained *t)
+static void discard(struct libsvm_trained *t)
 {
     libsvm_trainings_free(&t->all);
     free(t);
@@ -88,14 +88,14 @@ bool libsvm_parse(struct accel_call *call, const struct accel_passed *passed, in
 /* ---- On the device ---- */
 
 /* Takes what libsvm_parse() has seen. Returns false without memory. */
-static bool begin(struct trained *t, struct libsvm_size *size)
+static bool begin(struct libsvm_trained *t, struct libsvm_size *size)
 {
     struct svm_job job;
     return libsvm_takes(t->all.source.library, t->problem, t->parameter, size, &job) &&
            libsvm_trainings_take(&t->all, &job, estimates(t->all.source.library, t->parameter));
 }
 
-static enum gpu_status solve(struct gpu_work *work, struct trained *t,
+static enum gpu_status solve(struct gpu_work *work, struct libsvm_trained *t,
                              const struct libsvm_size *size)
 {
     struct svm_matrix x;
@@ -106,7 +106,7 @@ static enum gpu_status solve(struct gpu_work *work, struct trained *t,
     return status;
 }
 
-static enum gpu_status make_model(struct trained *t)
+static enum gpu_status make_model(struct libsvm_trained *t)
 {
     t->model = libsvm_model_of(t->all.source.library, t->problem, t->parameter, &t->all.jobs[0]);
     if (t->model && t->all.group_count &&
@@ -118,7 +118,7 @@ static enum gpu_status make_model(struct trained *t)
 }
 
 /* With folds drawn. */
-static enum gpu_status train_all(struct gpu_work *work, struct trained *t,
+static enum gpu_status train_all(struct gpu_work *work, struct libsvm_trained *t,
                                  const struct libsvm_size *size)
 {
     if (t->all.group_count &&
@@ -128,7 +128,7 @@ static enum gpu_status train_all(struct gpu_work *work, struct trained *t,
     return status == GPU_OK ? make_model(t) : status;
 }
 
-static enum gpu_status train(struct gpu_work *work, struct trained *t)
+static enum gpu_status train(struct gpu_work *work, struct libsvm_trained *t)
 {
     struct libsvm_size size;
     if (!begin(t, &size))
@@ -143,7 +143,7 @@ static enum gpu_status train(struct gpu_work *work, struct trained *t)
 
 static enum gpu_status run(struct gpu_work *work)
 {
-    struct trained *t = calloc(1, sizeof *t);
+    struct libsvm_trained *t = calloc(1, sizeof *t);
     if (!t)
         return GPU_NO_MEMORY;
     t->problem = work->call->own.pointer[SVM_PROBLEM];
@@ -165,7 +165,7 @@ static enum gpu_status run(struct gpu_work *work)
  * likes. */
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
-    struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
+    struct libsvm_trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     result->gpr[0] = (uintptr_t)t->model;
     /* Versions that estimate densities train a regression's folds last, others first. */
     libsvm_trainings_print(&t->all, t->all.source.library->model->density_marks);
@@ -174,7 +174,7 @@ static void complete(const struct accel_call *call, struct accel_result *result)
 
 static void discard_call(const struct accel_call *call)
 {
-    struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
+    struct libsvm_trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     if (t->all.group_count)
         accel_rand_put_back(&t->before);
     libsvm_model_free(t->model, t->all.source.library->model);
@@ -183,7 +183,7 @@ static void discard_call(const struct accel_call *call)
 
 static double judge(const struct accel_call *call)
 {
-    const struct trained *t = call->own.pointer[SVM_RESULT];
+    const struct libsvm_trained *t = call->own.pointer[SVM_RESULT];
     return libsvm_judge(t->problem, t->all.jobs, libsvm_job_count(&t->all));
 }
 

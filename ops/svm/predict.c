@@ -155,20 +155,20 @@ static void describe(const struct accel_call *call, const struct accel_fields *f
 
 /* ---- Decisions of kernel values ---- */
 
-struct decisions {
+struct decision_values {
     double label; /* or the value of a regression */
     int64_t count;
     double value[]; /* of each function */
 };
 
 /* The sum of a function, and that of its terms' magnitudes. */
-struct sum {
+struct kernel_sum {
     double value, magnitude;
 };
 
-static struct sum add_up(const struct svm_range range[2], const double *k)
+static struct kernel_sum add_up(const struct svm_range range[2], const double *k)
 {
-    struct sum sum = {0, 0};
+    struct kernel_sum sum = {0, 0};
     for (int part = 0; part < 2; part++)
         for (int64_t i = 0; i < range[part].count; i++) {
             const double term = range[part].coefficient[i] * k[range[part].first + i];
@@ -196,39 +196,40 @@ static bool is_exact(const struct svm_view *view, bool sparse, double rest)
 }
 
 /* Calls for each function with the classes i and j that it decides between. */
-struct walk {
+struct class_pair {
     const struct svm_view *view;
     int64_t *first; /* of each class, its first support vector; the caller frees it */
     int i, j;
     bool classifies;
 };
 
-static bool begin_walk(struct walk *walk, const struct svm_view *view)
+static bool begin_walk(struct class_pair *walk, const struct svm_view *view)
 {
-    *walk = (struct walk){.view = view,
-                          .first = calloc((size_t)view->classes + 1, sizeof *walk->first),
-                          .classifies = libsvm_classifies(view->parameter->svm_type)};
+    *walk = (struct class_pair){.view = view,
+                                .first = calloc((size_t)view->classes + 1, sizeof *walk->first),
+                                .classifies = libsvm_classifies(view->parameter->svm_type)};
     for (int c = 1; walk->first && walk->classifies && c < view->classes; c++)
         walk->first[c] = walk->first[c - 1] + view->counts[c - 1];
     walk->j = walk->classifies;
     return walk->first;
 }
 
-static void take_step(struct walk *walk, struct svm_range range[2])
+static void take_step(struct class_pair *walk, struct svm_range range[2])
 {
     svm_view_ranges(walk->view, walk->first, walk->i, walk->j, range);
     svm_next_pair(walk->view->classes, &walk->i, &walk->j);
 }
 
 /* Sets all functions' values. Returns false if the library itself must decide. */
-static bool decide(struct walk *walk, const double *k, double share, struct decisions *d)
+static bool decide(struct class_pair *walk, const double *k, double share,
+                   struct decision_values *d)
 {
     const int type = walk->view->parameter->svm_type;
     const bool has_sign = walk->classifies || type == SVM_ONE_CLASS;
     for (int64_t p = 0; p < d->count; p++) {
         struct svm_range range[2];
         take_step(walk, range);
-        const struct sum sum = add_up(range, k);
+        const struct kernel_sum sum = add_up(range, k);
         const double rho = walk->view->rho[p], value = sum.value - rho;
         if (!isfinite(value) || (has_sign && fabs(value) <= share * (sum.magnitude + fabs(rho))))
             return false;
@@ -238,11 +239,11 @@ static bool decide(struct walk *walk, const double *k, double share, struct deci
 }
 
 static enum gpu_status decide_all(const struct svm_view *view, const double *k, double share,
-                                  struct decisions **decisions)
+                                  struct decision_values **decisions)
 {
     const int64_t count = svm_view_functions(view);
-    struct decisions *d = malloc(sizeof *d + (size_t)count * sizeof *d->value);
-    struct walk walk;
+    struct decision_values *d = malloc(sizeof *d + (size_t)count * sizeof *d->value);
+    struct class_pair walk;
     enum gpu_status status = begin_walk(&walk, view) && d ? GPU_OK : GPU_NO_MEMORY;
     if (status == GPU_OK) {
         d->count = count;
@@ -320,7 +321,7 @@ static enum gpu_status predict(struct gpu_work *work, const struct svm_view *vie
 {
     const size_t features = (size_t)content->size.features, rows = (size_t)view->vectors;
     double *v = malloc((features + rows) * sizeof *v);
-    struct decisions *decisions;
+    struct decision_values *decisions;
     if (!v)
         return GPU_NO_MEMORY;
     const bool sparse = svm_view_is_sparse(view, &content->size);
@@ -357,7 +358,7 @@ static void discard(const struct accel_call *call)
 
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
-    const struct decisions *d = call->own.pointer[SVM_RESULT];
+    const struct decision_values *d = call->own.pointer[SVM_RESULT];
     memcpy(call->span[ACCEL_b].ptr, d->value, (size_t)d->count * sizeof *d->value);
     result->fpr[0][0] = d->label;
     discard(call);
@@ -366,11 +367,11 @@ static void complete(const struct accel_call *call, struct accel_result *result)
 /* ---- Judging ---- */
 
 /* The largest error of all functions' values, divided by what rounding may do. */
-static double worst_of(const struct svm_view *view, const struct decisions *d, const double *k,
-                       const double *errors)
+static double worst_of(const struct svm_view *view, const struct decision_values *d,
+                       const double *k, const double *errors)
 {
     double worst = 0;
-    struct walk walk;
+    struct class_pair walk;
     if (!begin_walk(&walk, view))
         return -1;
     for (int64_t p = 0; p < d->count; p++) {
@@ -386,7 +387,7 @@ static double worst_of(const struct svm_view *view, const struct decisions *d, c
 }
 
 static double judge_vectors(const struct svm_view *view, const struct svm_matrix *vectors,
-                            const struct libsvm_size *size, const struct decisions *d)
+                            const struct libsvm_size *size, const struct decision_values *d)
 {
     const struct libsvm_parameter *p = view->parameter;
     const struct svm_kernel kernel = {p->kernel_type, p->degree, p->gamma, p->coef0};

@@ -14,30 +14,30 @@ enum { PART_BYTES = 128 << 10, HELPED_BYTES = 512 << 10 };
 
 enum { PACKED = 64 };
 
-struct part {
+struct content_part {
     XXH128_hash_t digest;
     int64_t stored;
     int last;        /* the highest index */
     bool zero, none; /* an index is 0; a pointer is none */
 };
 
-struct reading {
+struct content_reading {
     const struct svm_view *view;
     int64_t rows; /* of a part */
-    struct part *parts;
+    struct content_part *parts;
     int64_t count;
 };
 
 /* Nodes without their padding, where a program leaves anything. A vector ends with index -1 and
  * value 0. */
-struct packed {
+struct packed_nodes {
     double value[PACKED];
     int index[PACKED];
     int count;
 };
 
 /* Returns the new count, 0. */
-static int digest_packed(XXH3_state_t *state, const struct packed *packed, int count)
+static int digest_packed(XXH3_state_t *state, const struct packed_nodes *packed, int count)
 {
     XXH3_128bits_update(state, packed->value, (size_t)count * sizeof *packed->value);
     XXH3_128bits_update(state, packed->index, (size_t)count * sizeof *packed->index);
@@ -45,7 +45,7 @@ static int digest_packed(XXH3_state_t *state, const struct packed *packed, int c
 }
 
 /* Returns the new count. */
-static inline int pack(XXH3_state_t *state, struct packed *packed, int count, int index,
+static inline int pack(XXH3_state_t *state, struct packed_nodes *packed, int count, int index,
                        double value)
 {
     packed->index[count] = index;
@@ -53,8 +53,8 @@ static inline int pack(XXH3_state_t *state, struct packed *packed, int count, in
     return ++count < PACKED ? count : digest_packed(state, packed, count);
 }
 
-static void read_nodes(XXH3_state_t *state, struct packed *packed, const struct libsvm_node *row,
-                       struct part *part)
+static void read_nodes(XXH3_state_t *state, struct packed_nodes *packed,
+                       const struct libsvm_node *row, struct content_part *part)
 {
     const struct libsvm_node *node = row;
     int count = packed->count;
@@ -73,7 +73,7 @@ static void read_nodes(XXH3_state_t *state, struct packed *packed, const struct 
 }
 
 static void read_dense(XXH3_state_t *state, const struct sklearn_node *row, int features,
-                       struct part *part)
+                       struct content_part *part)
 {
     if (!row->values || row->features != features) {
         part->none = true;
@@ -85,12 +85,12 @@ static void read_dense(XXH3_state_t *state, const struct sklearn_node *row, int 
 
 static void read_part(void *context, int64_t number)
 {
-    const struct reading *reading = context;
+    const struct content_reading *reading = context;
     const struct svm_view *view = reading->view;
     const int64_t first = number * reading->rows,
                   end = accel_min(first + reading->rows, view->vectors);
-    struct part part = {.last = 0};
-    struct packed packed;
+    struct content_part part = {.last = 0};
+    struct packed_nodes packed;
     XXH3_state_t state;
     XXH3_INITSTATE(&state);
     XXH3_128bits_reset(&state);
@@ -105,7 +105,7 @@ static void read_part(void *context, int64_t number)
     reading->parts[number] = part;
 }
 
-static void read_all(struct reading *reading, double bytes)
+static void read_all(struct content_reading *reading, double bytes)
 {
     struct copy_pool_job job = {.item = read_part, .context = reading};
     copy_pool_begin(&job, reading->count > 1 && bytes >= HELPED_BYTES);
@@ -118,7 +118,7 @@ static void read_all(struct reading *reading, double bytes)
 
 /* Puts the parts together. The rows of a part depend on what the first call saw of the model, so
  * they count, too. */
-static bool join(const struct reading *reading, struct svm_content *content)
+static bool join(const struct content_reading *reading, struct svm_content *content)
 {
     const struct svm_view *view = reading->view;
     const int64_t shape[] = {view->vectors, view->dense ? view->dense[0].features : 0,
@@ -131,7 +131,7 @@ static bool join(const struct reading *reading, struct svm_content *content)
     XXH3_128bits_update(&state, shape, sizeof shape);
     content->size = (struct libsvm_size){0};
     for (int64_t i = 0; i < reading->count; i++) {
-        const struct part *part = &reading->parts[i];
+        const struct content_part *part = &reading->parts[i];
         XXH3_128bits_update(&state, &part->digest, sizeof part->digest);
         content->size.stored += part->stored;
         last = part->last > last ? part->last : last;
@@ -149,8 +149,8 @@ enum gpu_status svm_content_of(const struct svm_view *view, double length,
                                struct svm_content *content)
 {
     const double bytes = 1 + length * (view->dense ? sizeof(double) : sizeof(struct libsvm_node));
-    struct reading reading = {.view = view,
-                              .rows = bytes < PART_BYTES ? (int64_t)(PART_BYTES / bytes) : 1};
+    struct content_reading reading = {
+        .view = view, .rows = bytes < PART_BYTES ? (int64_t)(PART_BYTES / bytes) : 1};
     reading.count = (view->vectors + reading.rows - 1) / reading.rows;
     reading.parts = malloc((size_t)reading.count * sizeof *reading.parts);
     if (!reading.parts)

@@ -31,14 +31,14 @@ static double loss_of(const struct fit *fit, double a, double b)
 }
 
 /* The gradient, and the step of Newton's method. */
-struct direction {
+struct newton_step {
     double g1, g2, a, b;
 };
 
-static struct direction direction_of(const struct fit *fit)
+static struct newton_step direction_of(const struct fit *fit)
 {
     double h11 = 1e-12, h22 = 1e-12, h21 = 0; /* so that the matrix is positive definite */
-    struct direction d = {0, 0, 0, 0};
+    struct newton_step d = {0, 0, 0, 0};
     for (int i = 0; i < fit->count; i++) {
         const double x = fit->decisions[i], f = x * fit->a + fit->b;
         const double e = series_exp(f >= 0 ? -f : f);
@@ -57,7 +57,7 @@ static struct direction direction_of(const struct fit *fit)
 }
 
 /* Halves the step until the loss decreases. Returns false if that does not help. */
-static bool take_step(struct fit *fit, const struct direction *d, double *loss_so_far)
+static bool take_step(struct fit *fit, const struct newton_step *d, double *loss_so_far)
 {
     const double slope = d->g1 * d->a + d->g2 * d->b;
     for (double step = 1; step >= 1e-10; step /= 2) {
@@ -77,7 +77,7 @@ static const char *minimize(struct fit *fit)
 {
     double loss_so_far = loss_of(fit, fit->a, fit->b);
     for (int i = 0; i < 100; i++) {
-        const struct direction d = direction_of(fit);
+        const struct newton_step d = direction_of(fit);
         if (fabs(d.g1) < 1e-5 && fabs(d.g2) < 1e-5)
             return "";
         if (!take_step(fit, &d, &loss_so_far))

@@ -53,20 +53,20 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed, in
 }
 
 /* A training that the device has done. */
-struct trained {
+struct sklearn_trained {
     struct sklearn_fit fit;
     struct libsvm_trainings all;
     struct sklearn_model *model;
 };
 
-static void discard(struct trained *t)
+static void discard(struct sklearn_trained *t)
 {
     libsvm_trainings_free(&t->all);
     sklearn_release(&t->fit);
     free(t);
 }
 
-static enum gpu_status train(struct gpu_work *work, struct trained *t)
+static enum gpu_status train(struct gpu_work *work, struct sklearn_trained *t)
 {
     const struct libsvm_parameter *parameter = &t->fit.parameter->libsvm;
     struct svm_job job;
@@ -87,7 +87,7 @@ static enum gpu_status train(struct gpu_work *work, struct trained *t)
 
 static enum gpu_status run(struct gpu_work *work)
 {
-    struct trained *t = calloc(1, sizeof *t);
+    struct sklearn_trained *t = calloc(1, sizeof *t);
     if (!t)
         return GPU_NO_MEMORY;
     t->fit.library = sklearn_numbered(svm_traits_layout(work->call) % SVM_LAYOUTS);
@@ -116,7 +116,7 @@ static bool is_capped(const struct libsvm_trainings *t)
 /* Seeds, prints and sets the status, as scikit-learn's function does. */
 static void complete(const struct accel_call *call, struct accel_result *result)
 {
-    struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
+    struct sklearn_trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     result->gpr[0] = (uintptr_t)t->model;
     if (t->fit.parameter->seed >= 0)
         t->fit.library->set_seed((unsigned)t->fit.parameter->seed);
@@ -128,14 +128,14 @@ static void complete(const struct accel_call *call, struct accel_result *result)
 
 static void discard_call(const struct accel_call *call)
 {
-    struct trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
+    struct sklearn_trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     sklearn_free_model(t->model);
     discard(t);
 }
 
 static double judge(const struct accel_call *call)
 {
-    const struct trained *t = call->own.pointer[SVM_RESULT];
+    const struct sklearn_trained *t = call->own.pointer[SVM_RESULT];
     return svm_judge_jobs(&t->fit.x, t->all.jobs, libsvm_job_count(&t->all));
 }
 

@@ -11,8 +11,6 @@
 #include "ops/guide.h"
 #include "ops/places.h"
 
-enum layout { NO_CUDA = 1, WITH_CUDA };
-
 /* ---- The library ---- */
 
 static void *handle_of(const struct guide *guide)
@@ -47,12 +45,12 @@ static int accepts(const struct accel_provider *provider)
     version(&major, &minor, &patch);
     if (info(&json) != 0)
         return 0;
-    return major >= 2 && says_true(json, "\"USE_CUDA\"") ? WITH_CUDA : NO_CUDA;
+    return major >= 2 && says_true(json, "\"USE_CUDA\"") ? GUIDE_WITH_CUDA : GUIDE_NO_CUDA;
 }
 
 static int accepts_cuda(const struct accel_provider *provider)
 {
-    return accepts(provider) == WITH_CUDA ? WITH_CUDA : 0;
+    return accepts(provider) == GUIDE_WITH_CUDA ? GUIDE_WITH_CUDA : 0;
 }
 
 /* Whether several processes train together: each would need a device of its own. */
@@ -110,7 +108,7 @@ static bool is_choice(const char *name, const char *value)
 
 /* ---- Guiding ---- */
 
-struct setting {
+struct booster_setting {
     int (*set)(void *booster, const char *name, const char *value);
     void *booster;
     const char *device;
@@ -118,7 +116,7 @@ struct setting {
 
 static bool set_device(void *context)
 {
-    const struct setting *s = context;
+    const struct booster_setting *s = context;
     return s->set(s->booster, "device", s->device) == 0;
 }
 
@@ -127,7 +125,7 @@ static bool booster_move(const struct guide *guide, enum place from, enum place 
                          const char *device)
 {
     const struct accel_provider *provider = guide->passed->provider;
-    struct setting setting = {.booster = handle_of(guide), .device = device};
+    struct booster_setting setting = {.booster = handle_of(guide), .device = device};
     if (place_of(setting.booster) != from) /* most calls need not look up the function */
         return false;
     void *function = provider->symbol(provider, "XGBoosterSetParam");
@@ -193,7 +191,7 @@ static enum guide_news start(struct guide *guide, enum place from)
 static enum guide_news train(struct guide *guide)
 {
     static atomic_bool said;
-    if (guide->passed->layout == NO_CUDA)
+    if (guide->passed->layout == GUIDE_NO_CUDA)
         return guide_lacks_cuda(guide, &said);
     const enum place place = place_of(handle_of(guide));
     if (place == PLACE_OPEN || place == PLACE_ASIDE)

@@ -113,7 +113,7 @@ extern const char accel_bound_blocks[]; /* code of the bound entries */
 extern const uint32_t accel_entry_count;
 
 /* The parts of an exported entry: offsets from accel_blocks. */
-extern const struct accel_code {
+extern const struct accel_entry_code {
     uint32_t gate, compare, bycaller, bycaller_gate;
 } accel_code[];
 

@@ -174,7 +174,7 @@ static bool define(struct definition *found, ElfW(Addr) base, const ElfW(Dyn) * 
 }
 
 /* All of it is copied: the object may go meanwhile. */
-struct place {
+struct relocated_slot {
     const ElfW(Dyn) * dynamic; /* the object's */
     uintptr_t *at, was, addend;
     enum accel_relocation kind;
@@ -185,13 +185,13 @@ struct place {
     uintptr_t value;
 };
 
-static bool fill_in(struct place *place, const struct image *image, const ElfW(Rela) * at)
+static bool fill_in(struct relocated_slot *place, const struct image *image, const ElfW(Rela) * at)
 {
     const ElfW(Sym) *symbol = symbol_of(image, at);
     const int entry = entry_of(image, symbol);
     if (entry < 0)
         return false;
-    *place = (struct place){
+    *place = (struct relocated_slot){
         .dynamic = image->dynamic,
         .at = (uintptr_t *)(image->base + at->r_offset),
         .addend = (uintptr_t)at->r_addend,
@@ -216,7 +216,7 @@ static struct definition defined_at_start(const struct link_map *object, const c
 
 /* For an object that came later. A thread's variable has no address that a look-up could tell:
  * it is the object's own. */
-static struct definition defined_later(const struct place *place)
+static struct definition defined_later(const struct relocated_slot *place)
 {
     struct definition found = {MEANS_NOTHING, 0, NULL};
     if (place->own.meaning == MEANS_THREAD_VARIABLE)
@@ -268,7 +268,7 @@ static void write_to(const struct dl_phdr_info *info, uintptr_t *place, uintptr_
 /* The object may have gone, and another one may be there. */
 static int write_place(struct dl_phdr_info *info, size_t size, void *data)
 {
-    const struct place *place = data;
+    const struct relocated_slot *place = data;
     (void)size;
     if (!is_object(info, place->dynamic))
         return 0;
@@ -277,14 +277,14 @@ static int write_place(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-static void write_once(struct place *place)
+static void write_once(struct relocated_slot *place)
 {
     linker_enter_iteration();
     dl_iterate_phdr(write_place, place);
     linker_leave_iteration();
 }
 
-struct block {
+struct tls_block {
     const ElfW(Dyn) * dynamic;
     size_t module;     /* the object's number, 0: it has no variables of threads */
     const char *begin; /* this thread's; NULL: not there yet */
@@ -292,7 +292,7 @@ struct block {
 
 static int find_block(struct dl_phdr_info *info, size_t size, void *data)
 {
-    struct block *block = data;
+    struct tls_block *block = data;
     (void)size;
     if (!is_object(info, block->dynamic))
         return 0;
@@ -307,9 +307,10 @@ static bool threads_wait;
 /* A module's number and the offset within it always serve; the offset from the thread pointer,
  * for objects of the start alone: it is the same in all threads. When libaccel is relocated, the
  * first thread's blocks are not there yet. */
-static bool find_thread_value(struct place *place, const struct definition *meant, bool at_start)
+static bool find_thread_value(struct relocated_slot *place, const struct definition *meant,
+                              bool at_start)
 {
-    struct block block = {meant->dynamic, 0, NULL};
+    struct tls_block block = {meant->dynamic, 0, NULL};
     linker_enter_iteration();
     dl_iterate_phdr(find_block, &block);
     linker_leave_iteration();
@@ -354,7 +355,7 @@ static void take_back(const char *name)
     mprotect(first, bytes, PROT_READ);
 }
 
-static void put_right(struct place *place, struct definition meant, bool at_start)
+static void put_right(struct relocated_slot *place, struct definition meant, bool at_start)
 {
     const bool is_address = place->kind == ACCEL_RELOCATION_ADDRESS;
     switch (meant.meaning) {
@@ -433,7 +434,7 @@ static void look_at_copies(const struct image *image)
 static void look_at_suspect(const struct image *image, const ElfW(Rela) * at,
                             const struct link_map *start)
 {
-    struct place place;
+    struct relocated_slot place;
     if (fill_in(&place, image, at))
         put_right(&place, defined_at_start(start, accel_names[place.entry].symbol), true);
 }
@@ -501,12 +502,12 @@ enum { SOME = 32 };
 /* Of the objects from number `first` on; the next look goes on at relocation `done` of that
  * object. */
 struct look {
-    bool (*takes)(struct place *, const struct image *, const ElfW(Rela) *,
+    bool (*takes)(struct relocated_slot *, const struct image *, const ElfW(Rela) *,
                   const struct dl_phdr_info *);
     unsigned first, seen;
     size_t done;
     int count;
-    struct place place[SOME];
+    struct relocated_slot place[SOME];
 };
 
 static bool look_at_table(struct look *look, const struct image *image,
@@ -563,8 +564,8 @@ static bool look_on(struct look *look)
     return look->count > 0;
 }
 
-static bool takes_suspect(struct place *place, const struct image *image, const ElfW(Rela) * at,
-                          const struct dl_phdr_info *info)
+static bool takes_suspect(struct relocated_slot *place, const struct image *image,
+                          const ElfW(Rela) * at, const struct dl_phdr_info *info)
 {
     (void)info;
     return is_suspect(image, at) && fill_in(place, image, at);
@@ -582,8 +583,8 @@ static bool lies_in(const struct dl_phdr_info *info, uintptr_t address)
 
 /* A place with the function's address: for calls, too. One of those that leads back into its own
  * object has not been bound yet; any other place may have been set to a function there. */
-static bool takes_word(struct place *place, const struct image *image, const ElfW(Rela) * at,
-                       const struct dl_phdr_info *info)
+static bool takes_word(struct relocated_slot *place, const struct image *image,
+                       const ElfW(Rela) * at, const struct dl_phdr_info *info)
 {
     const char *name = image->names + symbol_of(image, at)->st_name;
     bool is_word = false;
@@ -598,7 +599,7 @@ static bool takes_word(struct place *place, const struct image *image, const Elf
 
 /* Returns the function of a library that has the word and the name with it, NULL if the place is
  * bound to another one. */
-static void *function_of(const struct place *place)
+static void *function_of(const struct relocated_slot *place)
 {
     const char *name = accel_names[place->entry].symbol;
     void *function = (void *)(place->was - place->addend);

@@ -184,7 +184,7 @@ const char *accel_object_slot_name(ElfW(Addr) base, const ElfW(Dyn) * dynamic, u
 
 /* ---- Objects that define names ---- */
 
-struct search {
+struct symbol_search {
     const char *symbol;
     int first, seen;
     struct accel_objects *objects;
@@ -192,7 +192,7 @@ struct search {
 
 static int collect(struct dl_phdr_info *info, size_t size, void *data)
 {
-    struct search *search = data;
+    struct symbol_search *search = data;
     struct accel_objects *objects = search->objects;
     (void)size;
     if (search->seen++ < search->first ||
@@ -209,7 +209,7 @@ static int collect(struct dl_phdr_info *info, size_t size, void *data)
 
 void accel_objects_defining(const char *symbol, int first, struct accel_objects *objects)
 {
-    struct search search = {symbol, first, 0, objects};
+    struct symbol_search search = {symbol, first, 0, objects};
     objects->used = 0;
     objects->next = first;
     iterate(collect, &search);
@@ -252,7 +252,7 @@ bool accel_objects_any(bool (*is)(const char *path))
 
 /* ---- One object ---- */
 
-struct place {
+struct address_lookup {
     uintptr_t address;
     struct accel_object *object; /* NULL: only the number is wanted */
     int seen;
@@ -273,7 +273,7 @@ static int fill_in(struct accel_object *object, const struct dl_phdr_info *info,
 
 static int at_place(struct dl_phdr_info *info, size_t size, void *data)
 {
-    struct place *place = data;
+    struct address_lookup *place = data;
     const int number = place->seen++;
     (void)size;
     if (!part_at(info, place->address))
@@ -283,13 +283,13 @@ static int at_place(struct dl_phdr_info *info, size_t size, void *data)
 
 bool accel_objects_at(const void *address, struct accel_object *object)
 {
-    struct place place = {.address = (uintptr_t)address, .object = object};
+    struct address_lookup place = {.address = (uintptr_t)address, .object = object};
     return iterate(at_place, &place) > 0;
 }
 
 int accel_objects_number(const void *address)
 {
-    struct place place = {.address = (uintptr_t)address};
+    struct address_lookup place = {.address = (uintptr_t)address};
     return iterate(at_place, &place) > 0 ? place.seen - 1 : -1;
 }
 
@@ -299,7 +299,7 @@ static int has_dynamic(struct dl_phdr_info *info, size_t size, void *data)
     return dynamic_of(info) == data;
 }
 
-struct headers {
+struct header_lookup {
     const ElfW(Dyn) * dynamic;
     void (*take)(const struct dl_phdr_info *, void *);
     void *data;
@@ -307,7 +307,7 @@ struct headers {
 
 static int look_for_headers(struct dl_phdr_info *info, size_t size, void *data)
 {
-    const struct headers *headers = data;
+    const struct header_lookup *headers = data;
     (void)size;
     if (dynamic_of(info) != headers->dynamic)
         return 0;
@@ -318,7 +318,7 @@ static int look_for_headers(struct dl_phdr_info *info, size_t size, void *data)
 bool accel_objects_headers(const ElfW(Dyn) * dynamic,
                            void (*take)(const struct dl_phdr_info *, void *), void *data)
 {
-    struct headers headers = {dynamic, take, data};
+    struct header_lookup headers = {dynamic, take, data};
     return iterate(look_for_headers, &headers) != 0;
 }
 

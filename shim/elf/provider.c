@@ -76,7 +76,7 @@ static bool is_filled(const struct accel_sizes *sizes, uint32_t entry)
 
 /* The code of the last few libraries, which does not change: for one interface, and one precision.
  * All names of an interface have the same probe. */
-static struct own {
+static struct probed_library {
     const struct link_map *object;
     const char *probe;
     bool is_double;
@@ -87,7 +87,7 @@ static unsigned known_next;
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(known_lock);
 
-static bool is_known(const struct own *wanted, struct accel_sizes *sizes)
+static bool is_known(const struct probed_library *wanted, struct accel_sizes *sizes)
 {
     bool found = false;
     if (!own_lock(&known_lock))
@@ -102,7 +102,7 @@ static bool is_known(const struct own *wanted, struct accel_sizes *sizes)
     return found;
 }
 
-static void note_known(const struct own *own)
+static void note_known(const struct probed_library *own)
 {
     if (!own_lock(&known_lock))
         return;
@@ -131,11 +131,11 @@ static struct accel_sizes own_sizes(const struct link_map *object, uint32_t entr
 {
     const struct accel_mangling *mangling = accel_name_mangling(entry);
     const struct accel_sizes elements = {.real = 4, .double_precision = 8};
-    struct own own = {.object = object,
-                      .probe = mangling->probe,
-                      .is_double = accel_is_double(accel_name_routine(entry)->dtype),
-                      .unloads = accel_objects_unloads(),
-                      .sizes = {.integer = mangling->width}};
+    struct probed_library own = {.object = object,
+                                 .probe = mangling->probe,
+                                 .is_double = accel_is_double(accel_name_routine(entry)->dtype),
+                                 .unloads = accel_objects_unloads(),
+                                 .sizes = {.integer = mangling->width}};
     struct accel_code code;
     const bool known_before = is_known(&own, &own.sizes);
     if (known_before && (!function || is_filled(&own.sizes, entry)))

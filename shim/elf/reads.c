@@ -29,18 +29,18 @@ enum {
     SLOTS = (FRAME_BELOW + FRAME_ABOVE) / 8
 };
 
-struct way {
+struct code_path {
     uintptr_t at;
     int depth, object;
     struct tag reg[ACCEL_REGISTERS], slot[SLOTS];
 };
 
-struct walk {
+struct code_walk {
     struct accel_reads *reads;
     struct accel_code object[OBJECTS];
     int objects, left; /* instructions */
     int first, count;  /* ways that wait, in a ring */
-    struct way way[WAYS];
+    struct code_path way[WAYS];
     uintptr_t seen[SEEN];
 };
 
@@ -55,7 +55,7 @@ static struct tag moved(struct tag tag, int64_t by)
     return tag;
 }
 
-static struct tag *slot_at(struct way *way, struct tag address)
+static struct tag *slot_at(struct code_path *way, struct tag address)
 {
     const int place = (address.offset + FRAME_BELOW) / 8;
     if (address.kind != FRAME || address.offset + FRAME_BELOW < 0 || place >= SLOTS)
@@ -63,19 +63,19 @@ static struct tag *slot_at(struct way *way, struct tag address)
     return &way->slot[place];
 }
 
-static struct tag *reg_of(struct way *way, int reg)
+static struct tag *reg_of(struct code_path *way, int reg)
 {
     return reg == ACCEL_NO_REGISTER ? NULL : &way->reg[reg];
 }
 
-static struct tag tag_of(const struct way *way, int reg)
+static struct tag tag_of(const struct code_path *way, int reg)
 {
     return reg == ACCEL_NO_REGISTER ? not_known : way->reg[reg];
 }
 
 /* ---- What is seen ---- */
 
-static void note_access(struct walk *walk, struct tag address, int size)
+static void note_access(struct code_walk *walk, struct tag address, int size)
 {
     struct accel_read *read = &walk->reads->argument[address.argument];
     if (address.kind != ARGUMENT || size < 4 || address.offset < 0)
@@ -89,7 +89,7 @@ static void note_access(struct walk *walk, struct tag address, int size)
         read->end = address.offset + size;
 }
 
-static void note_use(struct walk *walk, struct tag value, int size)
+static void note_use(struct code_walk *walk, struct tag value, int size)
 {
     struct accel_read *read = &walk->reads->argument[value.argument];
     if (value.kind != ARGUMENT || value.offset != 0)
@@ -98,7 +98,8 @@ static void note_use(struct walk *walk, struct tag value, int size)
     read->whole |= size == 8;
 }
 
-static void note_uses(struct walk *walk, const struct way *way, const struct accel_instruction *i)
+static void note_uses(struct code_walk *walk, const struct code_path *way,
+                      const struct accel_instruction *i)
 {
     for (int reg = 0; reg < ACCEL_REGISTERS; reg++) {
         if (i->halves >> reg & 1)
@@ -110,7 +111,7 @@ static void note_uses(struct walk *walk, const struct way *way, const struct acc
 
 /* ---- One instruction ---- */
 
-static struct tag load(struct walk *walk, struct way *way, struct tag address, int size)
+static struct tag load(struct code_walk *walk, struct code_path *way, struct tag address, int size)
 {
     const struct tag *slot = slot_at(way, address);
     note_access(walk, address, size);
@@ -121,7 +122,7 @@ static struct tag load(struct walk *walk, struct way *way, struct tag address, i
     return size == 8 && address.offset % 8 == 0 ? *slot : not_known;
 }
 
-static void store(struct walk *walk, struct way *way, struct tag address, int size,
+static void store(struct code_walk *walk, struct code_path *way, struct tag address, int size,
                   struct tag value)
 {
     note_access(walk, address, size);
@@ -133,7 +134,7 @@ static void store(struct walk *walk, struct way *way, struct tag address, int si
 }
 
 /* Computes with memory. */
-static void touch(struct walk *walk, struct way *way, struct tag address, int size)
+static void touch(struct code_walk *walk, struct code_path *way, struct tag address, int size)
 {
     struct tag *slot = slot_at(way, address);
     if (slot)
@@ -141,7 +142,7 @@ static void touch(struct walk *walk, struct way *way, struct tag address, int si
     store(walk, way, address, size, slot ? *slot : not_known);
 }
 
-static void leave(struct walk *walk, struct way *way, int from)
+static void leave(struct code_walk *walk, struct code_path *way, int from)
 {
     struct tag *stack = &way->reg[accel_stack_register];
     *stack = way->reg[from];
@@ -149,7 +150,7 @@ static void leave(struct walk *walk, struct way *way, int from)
     *stack = moved(*stack, 8);
 }
 
-static void push(struct walk *walk, struct way *way, struct tag value)
+static void push(struct code_walk *walk, struct code_path *way, struct tag value)
 {
     struct tag *stack = &way->reg[accel_stack_register];
     *stack = moved(*stack, -8);
@@ -157,20 +158,20 @@ static void push(struct walk *walk, struct way *way, struct tag value)
 }
 
 /* By as much as it may be at most: then what is below is not taken for what is above. */
-static void align(struct way *way, int64_t multiple)
+static void align(struct code_path *way, int64_t multiple)
 {
     struct tag *stack = &way->reg[accel_stack_register];
     if (stack->kind == FRAME)
         *stack = moved(*stack, ((stack->offset + multiple) & multiple) - stack->offset);
 }
 
-static void put(struct way *way, int to, struct tag value)
+static void put(struct code_path *way, int to, struct tag value)
 {
     if (to != ACCEL_NO_REGISTER)
         way->reg[to] = value;
 }
 
-static void follow(struct walk *walk, struct way *way, const struct accel_instruction *i)
+static void follow(struct code_walk *walk, struct code_path *way, const struct accel_instruction *i)
 {
     struct tag *base = reg_of(way, i->base);
     if (base)
@@ -223,7 +224,7 @@ static void follow(struct walk *walk, struct way *way, const struct accel_instru
 /* ---- Where it goes on ---- */
 
 /* Returns whether an address has been seen; later, it has. */
-static bool is_seen(struct walk *walk, uintptr_t at)
+static bool is_seen(struct code_walk *walk, uintptr_t at)
 {
     uint32_t place = (uint32_t)(at * 0x9e3779b1u) >> 16;
     for (int tries = 0; tries < 8; tries++, place++) {
@@ -238,11 +239,12 @@ static bool is_seen(struct walk *walk, uintptr_t at)
     return true; /* it is not followed */
 }
 
-static void add_way(struct walk *walk, const struct way *from, uintptr_t at, int object, int depth)
+static void add_way(struct code_walk *walk, const struct code_path *from, uintptr_t at, int object,
+                    int depth)
 {
     if (walk->count == WAYS || depth > DEEPEST || !at || is_seen(walk, at))
         return;
-    struct way *way = &walk->way[(walk->first + walk->count) % WAYS];
+    struct code_path *way = &walk->way[(walk->first + walk->count) % WAYS];
     walk->count++;
     *way = *from;
     way->at = at;
@@ -252,7 +254,7 @@ static void add_way(struct walk *walk, const struct way *from, uintptr_t at, int
 
 /* Returns the number of the object with the code at an address; -1 if it has none, or libaccel has
  * it. */
-static int object_at(struct walk *walk, uintptr_t at)
+static int object_at(struct code_walk *walk, uintptr_t at)
 {
     for (int i = 0; i < walk->objects; i++)
         if (accel_code_readable(&walk->object[i], at))
@@ -282,7 +284,7 @@ static bool ends(const char *name)
 /* Returns the code that a slot leads to, 0 if it cannot be told. In *name its name, NULL if it has
  * none. The object's own function before what the dynamic linker has bound the name to, which may
  * be ours; it may also still be going to bind it. */
-static uintptr_t target_of_slot(const struct walk *walk, int object, uintptr_t slot,
+static uintptr_t target_of_slot(const struct code_walk *walk, int object, uintptr_t slot,
                                 const char **name)
 {
     const struct accel_code *code = &walk->object[object];
@@ -295,8 +297,8 @@ static uintptr_t target_of_slot(const struct walk *walk, int object, uintptr_t s
 }
 
 /* Goes on at an address, or through a slot. True: it does not come back. */
-static bool go(struct walk *walk, const struct way *way, const struct accel_instruction *i,
-               int depth)
+static bool go(struct code_walk *walk, const struct code_path *way,
+               const struct accel_instruction *i, int depth)
 {
     const char *name = NULL;
     uintptr_t target = i->target;
@@ -318,7 +320,8 @@ static bool go(struct walk *walk, const struct way *way, const struct accel_inst
     return false;
 }
 
-static void call(struct walk *walk, struct way *way, const struct accel_instruction *i, bool *over)
+static void call(struct code_walk *walk, struct code_path *way, const struct accel_instruction *i,
+                 bool *over)
 {
     struct tag *stack = &way->reg[accel_stack_register];
     const struct tag before = *stack;
@@ -331,7 +334,7 @@ static void call(struct walk *walk, struct way *way, const struct accel_instruct
 }
 
 /* Follows one way to its end. */
-static void walk_along(struct walk *walk, struct way *way)
+static void walk_along(struct code_walk *walk, struct code_path *way)
 {
     bool over = false;
     while (!over && walk->left-- > 0) {
@@ -352,7 +355,7 @@ static void walk_along(struct walk *walk, struct way *way)
     }
 }
 
-static void enter(struct way *way)
+static void enter(struct code_path *way)
 {
     const int in_registers = accel_argument_register_count;
     for (int i = 0; i < ACCEL_READS_ARGUMENTS; i++) {
@@ -375,14 +378,14 @@ bool accel_reads_of(struct accel_reads *reads, const struct accel_code *code, co
     /* Pages, not malloc(): an operand in device memory must not reach the original because the heap
      * is short for once. */
     struct {
-        struct way way;
-        struct walk walk;
+        struct code_path way;
+        struct code_walk walk;
     } *const memory =
         mmap(NULL, sizeof *memory, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return false;
-    struct way *const way = &memory->way;
-    struct walk *const walk = &memory->walk;
+    struct code_path *const way = &memory->way;
+    struct code_walk *const walk = &memory->walk;
     walk->reads = reads;
     walk->object[0] = *code;
     walk->objects = 1;

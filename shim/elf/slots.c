@@ -219,7 +219,7 @@ static void publish_exported(uint32_t entry, struct dispatch_attention attention
     enum dispatch_level level = attention.level;
     const struct accel_original *global =
         atomic_load_explicit(&global_original[entry], memory_order_relaxed);
-    const struct accel_code *at = &accel_code[entry];
+    const struct accel_entry_code *at = &accel_code[entry];
     /* A name that is not BLAS here matters only to a log, which sees all. */
     if (!global || global->ours)
         level = level_for(entry, attention);

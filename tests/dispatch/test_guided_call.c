@@ -270,7 +270,7 @@ static void news_of_a_call(void **state)
 /* The library is none of the CPU's. */
 static void what_is_told_of_the_process(void **state)
 {
-    struct line line;
+    struct report_line line;
     (void)state;
     run(GUIDE_ON_GPU);
     assert_false(banner_lacks_program());

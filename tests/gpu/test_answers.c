@@ -752,7 +752,7 @@ static void emulate_here(void)
 /* Begins a product of this size and ends it. Returns whether it would have been emulated. */
 static bool begin_product(const char *name, int64_t m, int64_t n, int64_t k, int64_t batch)
 {
-    struct precision precision;
+    struct lane_precision precision;
     call.routine = routine(name);
     call.op = accel_op_of(call.routine);
     call.batch = batch;
@@ -794,7 +794,7 @@ static void a_workspace_is_within_the_memory(void **state)
 
 static void a_workspace_that_fails_fails_the_call(void **state)
 {
-    struct precision precision;
+    struct lane_precision precision;
     (void)state;
     for (int i = 0; i < 2; i++) {
         pool_trim(device);

@@ -21,7 +21,7 @@ static bool even_can(int device)
 static void assert_choice(const struct gpu_config *config, int there, bool (*can)(int), int count,
                           int share, int sharers, const int *order)
 {
-    struct choice choice;
+    struct device_choice choice;
     choose_devices(&choice, config, there, can);
     assert_int_equal(choice.count, count);
     assert_int_equal(choice.share, share);

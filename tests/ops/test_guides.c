@@ -15,8 +15,6 @@
 #include "ops/places.h"
 #include "tests/lib/routine.h"
 
-enum { NO_CUDA = 1, WITH_CUDA };
-
 /* ---- The library, the program's call and the device ---- */
 
 static char done[512]; /* what has happened to the library, in order */
@@ -162,7 +160,7 @@ static enum guide_news xgboost(const char *name, const char *first, const char *
 {
     const uint64_t words[ACCEL_WORD_REGISTERS] = {(uintptr_t)&booster, (uintptr_t)first,
                                                   (uintptr_t)second};
-    return guided(name, WITH_CUDA, words);
+    return guided(name, GUIDE_WITH_CUDA, words);
 }
 
 static void is_at(enum place place)
@@ -174,7 +172,7 @@ static void new_booster(void)
 {
     void *made = &booster;
     const uint64_t words[ACCEL_WORD_REGISTERS] = {0, 0, (uintptr_t)&made};
-    assert_int_equal(guided("xgboost_create", WITH_CUDA, words), GUIDE_NOTHING);
+    assert_int_equal(guided("xgboost_create", GUIDE_WITH_CUDA, words), GUIDE_NOTHING);
     assert_done("original;");
     is_at(PLACE_OPEN);
 }
@@ -256,9 +254,9 @@ static void a_build_without_cuda(void **state)
     const uint64_t words[ACCEL_WORD_REGISTERS] = {(uintptr_t)&booster};
     (void)state;
     new_booster();
-    assert_int_equal(guided("xgboost_train", NO_CUDA, words), GUIDE_UNSUPPORTED);
+    assert_int_equal(guided("xgboost_train", GUIDE_NO_CUDA, words), GUIDE_UNSUPPORTED);
     assert_string_equal(call.own.pointer[GUIDE_BUILD], "no_cuda");
-    assert_int_equal(guided("xgboost_train", NO_CUDA, words), GUIDE_NOTHING); /* one line */
+    assert_int_equal(guided("xgboost_train", GUIDE_NO_CUDA, words), GUIDE_NOTHING); /* one line */
     assert_done("");
 }
 
@@ -353,11 +351,11 @@ static void builds_of_xgboost(void **state)
         int major;
         const char *build;
         int of_train, of_others;
-    } rows[] = {{2, "{\"USE_CUDA\":true}", WITH_CUDA, WITH_CUDA},
-                {3, "{\"A\":false, \"USE_CUDA\" : true}", WITH_CUDA, WITH_CUDA},
-                {1, "{\"USE_CUDA\":true}", NO_CUDA, 0},
-                {2, "{\"USE_CUDA\":false}", NO_CUDA, 0},
-                {2, "{\"USE_NCCL\":true}", NO_CUDA, 0},
+    } rows[] = {{2, "{\"USE_CUDA\":true}", GUIDE_WITH_CUDA, GUIDE_WITH_CUDA},
+                {3, "{\"A\":false, \"USE_CUDA\" : true}", GUIDE_WITH_CUDA, GUIDE_WITH_CUDA},
+                {1, "{\"USE_CUDA\":true}", GUIDE_NO_CUDA, 0},
+                {2, "{\"USE_CUDA\":false}", GUIDE_NO_CUDA, 0},
+                {2, "{\"USE_NCCL\":true}", GUIDE_NO_CUDA, 0},
                 {2, NULL, 0, 0}};
     static const char *const needed[] = {"XGBoostVersion", "XGBuildInfo", "XGBoosterSetParam"};
     (void)state;
@@ -383,7 +381,7 @@ static enum guide_news make_data(const char *parameters, const void *other, void
 {
     const uint64_t words[ACCEL_WORD_REGISTERS + 4] = {
         [5] = (uintptr_t)parameters, [6] = (uintptr_t)other, [7] = (uintptr_t)made};
-    return guided("lightgbm_dense", WITH_CUDA, words);
+    return guided("lightgbm_dense", GUIDE_WITH_CUDA, words);
 }
 
 static enum guide_news make_booster(const void *data, const char *parameters, int layout)
@@ -395,19 +393,19 @@ static enum guide_news make_booster(const void *data, const char *parameters, in
 static enum guide_news forget_data(const void *data)
 {
     const uint64_t words[ACCEL_WORD_REGISTERS] = {(uintptr_t)data};
-    return guided("lightgbm_free", WITH_CUDA, words);
+    return guided("lightgbm_free", GUIDE_WITH_CUDA, words);
 }
 
 static void data_and_boosters(void **state)
 {
     void *made = &dataset, *other = &other_dataset;
     (void)state;
-    assert_int_equal(make_booster(&dataset, "num_leaves=7", WITH_CUDA), GUIDE_UNSUPPORTED);
+    assert_int_equal(make_booster(&dataset, "num_leaves=7", GUIDE_WITH_CUDA), GUIDE_UNSUPPORTED);
     assert_int_equal(make_data("num_leaves=7", NULL, &made), GUIDE_NOTHING); /* boosters compute */
     assert_int_equal(place_of(&dataset), PLACE_ON_GPU);
     assert_done("original 5:num_leaves=7 device_type=cuda gpu_device_id=0;");
     device_number = 2;
-    assert_int_equal(make_booster(&dataset, "num_leaves=7", WITH_CUDA), GUIDE_ON_GPU);
+    assert_int_equal(make_booster(&dataset, "num_leaves=7", GUIDE_WITH_CUDA), GUIDE_ON_GPU);
     assert_done("original 1:num_leaves=7 device_type=cuda gpu_device_id=2;");
     assert_string_equal(call.own.pointer[GUIDE_TOLD], "cuda:2");
     /* Data for validation lie where those lie that they refer to. */
@@ -437,7 +435,7 @@ static void functions_that_make_data(void **state)
         uint64_t words[ACCEL_WORD_REGISTERS + 8] = {0};
         words[rows[i].parameters] = (uintptr_t) "p";
         words[rows[i].parameters + 2] = (uintptr_t)&made;
-        assert_int_equal(guided(rows[i].name, WITH_CUDA, words), GUIDE_NOTHING);
+        assert_int_equal(guided(rows[i].name, GUIDE_WITH_CUDA, words), GUIDE_NOTHING);
         assert_done(rows[i].expected);
         assert_int_equal(place_of(&dataset), PLACE_ON_GPU);
         forget_data(&dataset);
@@ -447,7 +445,7 @@ static void functions_that_make_data(void **state)
     const uint64_t words[ACCEL_WORD_REGISTERS] = {(uintptr_t)&dataset, 0, 0, 0, (uintptr_t)&subset};
     for (int on_gpu = 0; on_gpu < 2; on_gpu++) {
         place_add(&dataset, on_gpu ? PLACE_ON_GPU : PLACE_LEFT);
-        assert_int_equal(guided("lightgbm_subset", WITH_CUDA, words), GUIDE_NOTHING);
+        assert_int_equal(guided("lightgbm_subset", GUIDE_WITH_CUDA, words), GUIDE_NOTHING);
         assert_done("original;");
         assert_int_equal(place_of(&other_dataset), on_gpu ? PLACE_ON_GPU : PLACE_UNKNOWN);
     }
@@ -461,14 +459,14 @@ static void what_keeps_lightgbm_on_the_cpu(void **state)
     (void)state;
     device_number = -1;
     assert_int_equal(make_data("", NULL, &made), GUIDE_NOTHING);
-    assert_int_equal(make_booster(&dataset, "", WITH_CUDA), GUIDE_NO_DEVICE);
+    assert_int_equal(make_booster(&dataset, "", GUIDE_WITH_CUDA), GUIDE_NO_DEVICE);
     device_number = 0;
     assert_int_equal(make_data(NULL, NULL, &made), GUIDE_NOTHING);
     assert_int_equal(make_data("", NULL, NULL), GUIDE_NOTHING);
-    assert_int_equal(make_booster(&dataset, NULL, WITH_CUDA), GUIDE_NOTHING);
-    assert_int_equal(make_booster(&dataset, "", NO_CUDA), GUIDE_UNSUPPORTED);
+    assert_int_equal(make_booster(&dataset, NULL, GUIDE_WITH_CUDA), GUIDE_NOTHING);
+    assert_int_equal(make_booster(&dataset, "", GUIDE_NO_CUDA), GUIDE_UNSUPPORTED);
     assert_string_equal(call.own.pointer[GUIDE_BUILD], "no_cuda");
-    assert_int_equal(make_booster(&dataset, "", NO_CUDA), GUIDE_NOTHING);
+    assert_int_equal(make_booster(&dataset, "", GUIDE_NO_CUDA), GUIDE_NOTHING);
     assert_done("");
     failures = 1; /* once more as the program has called it */
     assert_int_equal(make_data("a=1", NULL, &made), GUIDE_FAILED);
@@ -522,7 +520,7 @@ static void choices_in_parameters(void **state)
         if (place_of(&dataset) != (rows[i].choice ? PLACE_UNKNOWN : PLACE_ON_GPU))
             fail_msg("%s", rows[i].parameters);
         place_add(&dataset, PLACE_ON_GPU);
-        assert_int_equal(make_booster(&dataset, rows[i].parameters, WITH_CUDA), expected);
+        assert_int_equal(make_booster(&dataset, rows[i].parameters, GUIDE_WITH_CUDA), expected);
         place_remove(&dataset);
     }
 }
@@ -530,10 +528,10 @@ static void choices_in_parameters(void **state)
 static void builds_of_lightgbm(void **state)
 {
     (void)state;
-    assert_int_equal(layout_of("lightgbm_booster"), WITH_CUDA);
-    assert_int_equal(layout_of("lightgbm_dense"), WITH_CUDA);
+    assert_int_equal(layout_of("lightgbm_booster"), GUIDE_WITH_CUDA);
+    assert_int_equal(layout_of("lightgbm_dense"), GUIDE_WITH_CUDA);
     lacking = "_ZN8LightGBM24CUDASingleGPUTreeLearner4InitEPKNS_7DatasetEb";
-    assert_int_equal(layout_of("lightgbm_booster"), NO_CUDA);
+    assert_int_equal(layout_of("lightgbm_booster"), GUIDE_NO_CUDA);
     assert_int_equal(layout_of("lightgbm_dense"), 0);
     lacking = "LGBM_GetLastError";
     assert_int_equal(layout_of("lightgbm_booster"), 0);

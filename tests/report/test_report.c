@@ -218,7 +218,7 @@ static struct accel_record longest_of(struct accel_call *longest,
 static void a_field_that_does_not_fit_is_left_out(void **state)
 {
     static char value[LINE_BYTES];
-    struct line line;
+    struct report_line line;
     (void)state;
     for (int json = 0; json < 2; json++) {
         const char *const begin = json ? "{" : "accel ", *const end = json ? "}\n" : "\n";
@@ -244,7 +244,7 @@ static void a_field_that_does_not_fit_is_left_out(void **state)
 static void words_with_blanks_are_quoted(void **state)
 {
     static const char whole[] = "accel a=b/c b=\"d e\" c=\"\" d=\"\\\"\" e=\"\\u000a\"\n";
-    struct line line;
+    struct report_line line;
     (void)state;
     line_start(&line, false);
     line_words(&line, "a", "b/c");

@@ -29,7 +29,7 @@ _Atomic uint32_t accel_count_at[ENTRIES];
 const char accel_blocks[16], accel_slow_blocks[ENTRIES * ACCEL_SLOW_SIZE],
     accel_bound_blocks[ACCEL_BOUND_ENTRIES * ACCEL_BOUND_BLOCK];
 const uint32_t accel_entry_count = ENTRIES;
-const struct accel_code accel_code[ENTRIES] = {
+const struct accel_entry_code accel_code[ENTRIES] = {
     [0 ... ENTRIES - 1] = {GATE, COMPARE, BYCALLER, BYCALLER_GATE}};
 _Atomic uint64_t accel_gate;
 _Atomic uint64_t accel_site_key[ACCEL_SITES];

@@ -36,7 +36,7 @@ static struct number text(const char *printed)
     return number;
 }
 
-static struct distance between(struct number a, struct number b, struct precision precision)
+static struct distance between(struct number a, struct number b, struct float_format precision)
 {
     return distance_between(&a, &b, &precision);
 }

@@ -128,13 +128,13 @@ static bool compare_bytes(struct tally *tally, const struct contents *a, const s
 
 /* Where an array is read: its next number, or a place behind all others. */
 struct cursor {
-    const struct array *array, *like;
+    const struct compared_array *array, *like;
     size_t next;
-    struct place place;
+    struct array_place place;
     struct number number;
 };
 
-bool place_is_before(const struct place *a, const struct place *b)
+bool place_is_before(const struct array_place *a, const struct array_place *b)
 {
     return a->column != b->column ? a->column < b->column : a->row < b->row;
 }
@@ -145,11 +145,11 @@ static void step(struct cursor *cursor)
         cursor->array->at(cursor->array, cursor->like, cursor->next++, &cursor->place,
                           &cursor->number);
     else
-        cursor->place = (struct place){UINT64_MAX, UINT64_MAX};
+        cursor->place = (struct array_place){UINT64_MAX, UINT64_MAX};
 }
 
 /* Reads the number at `place`. The cursor moves behind it. */
-static struct number take(struct cursor *cursor, const struct place *place)
+static struct number take(struct cursor *cursor, const struct array_place *place)
 {
     struct number number = cursor->array->zero;
     while (place_is_before(&cursor->place, place))
@@ -162,8 +162,8 @@ static struct number take(struct cursor *cursor, const struct place *place)
 }
 
 /* Compares two arrays of one shape, at each place that one of them has. */
-static void compare_numbers(struct tally *tally, const struct array *a, const struct array *b,
-                            const struct array *noise)
+static void compare_numbers(struct tally *tally, const struct compared_array *a,
+                            const struct compared_array *b, const struct compared_array *noise)
 {
     struct cursor x = {.array = a, .like = a}, y = {.array = b, .like = a},
                   z = {.array = noise, .like = a};
@@ -172,7 +172,7 @@ static void compare_numbers(struct tally *tally, const struct array *a, const st
     if (noise)
         step(&z);
     for (;;) {
-        const struct place place = place_is_before(&y.place, &x.place) ? y.place : x.place;
+        const struct array_place place = place_is_before(&y.place, &x.place) ? y.place : x.place;
         if (place.column == UINT64_MAX)
             return;
         const struct number p = take(&x, &place), q = take(&y, &place),
@@ -186,11 +186,11 @@ static void compare_numbers(struct tally *tally, const struct array *a, const st
 }
 
 /* Sets the tally's measures by the numbers of the first run. */
-static void measure(struct tally *tally, const struct array *array)
+static void measure(struct tally *tally, const struct compared_array *array)
 {
     tally->precision = array->precision;
     for (size_t i = 0; !array->zero.integer && i < array->count; i++) {
-        struct place place;
+        struct array_place place;
         struct number number;
         array->at(array, array, i, &place, &number);
         tally_widen(tally, &number);
@@ -200,7 +200,7 @@ static void measure(struct tally *tally, const struct array *array)
 static bool compare_arrays(struct tally *tally, const struct contents *a, const struct contents *b,
                            const struct contents *noise)
 {
-    const struct array *x = a->read, *y = b->read, *z = noise ? noise->read : NULL;
+    const struct compared_array *x = a->read, *y = b->read, *z = noise ? noise->read : NULL;
     if (!noise)
         measure(tally, x);
     if (strcmp(x->shape, y->shape) != 0)

@@ -71,25 +71,25 @@ long long contents_line(const struct contents *contents, size_t at);
 bool compared_ignores(const struct compared *compared, const char *line, size_t length);
 
 /* Places are in order by columns. */
-struct place {
+struct array_place {
     uint64_t column, row;
 };
-bool place_is_before(const struct place *a, const struct place *b);
+bool place_is_before(const struct array_place *a, const struct array_place *b);
 
 enum { SHAPE_BYTES = 1600 };
 
 /* Numbers at places, such as a matrix. A reader's struct begins with it. */
-struct array {
+struct compared_array {
     /* Type and size, for messages: if they differ, that is all that is said. */
     char shape[SHAPE_BYTES];
-    struct precision precision;
+    struct float_format precision;
     struct number zero; /* at a place that is not stored; tells the type of the others */
     size_t count;       /* stored numbers */
     /* Reads stored number i. Places come in the order of `like`, which has the same shape. */
-    void (*at)(const struct array *array, const struct array *like, size_t i, struct place *place,
-               struct number *number);
+    void (*at)(const struct compared_array *array, const struct compared_array *like, size_t i,
+               struct array_place *place, struct number *number);
     /* Prints a place of the array, "(1, 2)", for which there is room. */
-    void (*print)(char *text, const struct array *array, const struct place *place);
+    void (*print)(char *text, const struct compared_array *array, const struct array_place *place);
 };
 
 contents_reader json_read, npy_read, matrix_market_read;

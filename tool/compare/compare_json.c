@@ -51,21 +51,21 @@ void json_free(void *read)
 
 /* ---- Comparing ---- */
 
-struct walk {
+struct json_comparison {
     struct tally *tally;
     const struct contents *first, *second;
     struct string_buffer path; /* of the values that are compared: .a[3].b */
     bool failed; /* no memory, or a number that cannot be compared; a message is on stderr */
 };
 
-static void no_memory(struct walk *walk)
+static void no_memory(struct json_comparison *walk)
 {
     if (!walk->failed)
         contents_fault(walk->second, "%s", strerror(ENOMEM));
     walk->failed = true;
 }
 
-static const char *path_of(const struct walk *walk)
+static const char *path_of(const struct json_comparison *walk)
 {
     return walk->path.length ? walk->path.text : ".";
 }
@@ -105,8 +105,8 @@ static bool is_too_long(struct json_object *value)
             json_object_get_int64(value) == INT64_MIN);
 }
 
-static void compare_numbers(struct walk *walk, struct json_object *a, struct json_object *b,
-                            struct json_object *noise)
+static void compare_numbers(struct json_comparison *walk, struct json_object *a,
+                            struct json_object *b, struct json_object *noise)
 {
     struct number x, y, z;
     char x_text[NUMBER_TEXT_BYTES], y_text[NUMBER_TEXT_BYTES], z_text[NUMBER_TEXT_BYTES];
@@ -125,8 +125,8 @@ static void compare_numbers(struct walk *walk, struct json_object *a, struct jso
 }
 
 /* Compares strings as text: numbers within them are numbers. */
-static void compare_strings(struct walk *walk, struct json_object *a, struct json_object *b,
-                            struct json_object *noise)
+static void compare_strings(struct json_comparison *walk, struct json_object *a,
+                            struct json_object *b, struct json_object *noise)
 {
     struct json_object *value[RUNS] = {a, noise, b};
     struct text_line line[RUNS] = {{NULL, 0, NULL, 0, 0}};
@@ -157,11 +157,11 @@ static struct json_object *element(struct json_object *array, size_t i)
     return json_object_is_type(array, json_type_array) ? json_object_array_get_idx(array, i) : NULL;
 }
 
-static void compare_values(struct walk *walk, struct json_object *a, struct json_object *b,
-                           struct json_object *noise);
+static void compare_values(struct json_comparison *walk, struct json_object *a,
+                           struct json_object *b, struct json_object *noise);
 
 /* Compares what lies one step further, at .NAME or [NAME]. */
-static void step(struct walk *walk, const char *name, bool quoted, struct json_object *a,
+static void step(struct json_comparison *walk, const char *name, bool quoted, struct json_object *a,
                  struct json_object *b, struct json_object *noise, bool has_a, bool has_b)
 {
     size_t length = walk->path.length;
@@ -183,8 +183,8 @@ static void step(struct walk *walk, const char *name, bool quoted, struct json_o
     }
 }
 
-static void compare_objects(struct walk *walk, struct json_object *a, struct json_object *b,
-                            struct json_object *noise)
+static void compare_objects(struct json_comparison *walk, struct json_object *a,
+                            struct json_object *b, struct json_object *noise)
 {
     json_object_object_foreach(a, key, value)
     {
@@ -201,8 +201,8 @@ static void compare_objects(struct walk *walk, struct json_object *a, struct jso
     }
 }
 
-static void compare_arrays(struct walk *walk, struct json_object *a, struct json_object *b,
-                           struct json_object *noise)
+static void compare_arrays(struct json_comparison *walk, struct json_object *a,
+                           struct json_object *b, struct json_object *noise)
 {
     size_t a_length = json_object_array_length(a), b_length = json_object_array_length(b);
     for (size_t i = 0; i < a_length && i < b_length && !walk->failed; i++) {
@@ -216,13 +216,13 @@ static void compare_arrays(struct walk *walk, struct json_object *a, struct json
                    tally_second(walk->tally), b_length);
 }
 
-static void show_values(struct walk *walk, const char *a, const char *b)
+static void show_values(struct json_comparison *walk, const char *a, const char *b)
 {
     tally_text(walk->tally, "%s: %s, %s %s", path_of(walk), a, tally_second(walk->tally), b);
 }
 
-static void compare_values(struct walk *walk, struct json_object *a, struct json_object *b,
-                           struct json_object *noise)
+static void compare_values(struct json_comparison *walk, struct json_object *a,
+                           struct json_object *b, struct json_object *noise)
 {
     enum json_type type = json_object_get_type(a), other = json_object_get_type(b);
     if (is_number(a) && is_number(b))
@@ -242,7 +242,7 @@ static void compare_values(struct walk *walk, struct json_object *a, struct json
 bool compare_json(struct tally *tally, const struct contents *a, const struct contents *b,
                   const struct contents *noise)
 {
-    struct walk walk = {.tally = tally, .first = a, .second = b};
+    struct json_comparison walk = {.tally = tally, .first = a, .second = b};
     compare_values(&walk, a->read, b->read, noise ? noise->read : NULL);
     free(walk.path.text);
     return !walk.failed;

@@ -14,12 +14,12 @@ enum field { FIELD_REAL, FIELD_COMPLEX, FIELD_INTEGER, FIELD_PATTERN };
 enum symmetry { GENERAL, SYMMETRIC, SKEW, HERMITIAN };
 
 struct entry {
-    struct place place; /* from 1 */
+    struct array_place place; /* from 1 */
     long double re, im;
 };
 
 struct matrix {
-    struct array array;
+    struct compared_array array;
     const struct contents *contents;
     const char *at, *end; /* the text still to be read */
     bool coordinate;
@@ -202,8 +202,8 @@ static bool read_array(struct matrix *matrix)
 
 static int by_place(const void *a, const void *b)
 {
-    const struct place *x = &((const struct entry *)a)->place,
-                       *y = &((const struct entry *)b)->place;
+    const struct array_place *x = &((const struct entry *)a)->place,
+                             *y = &((const struct entry *)b)->place;
     return place_is_before(y, x) - place_is_before(x, y);
 }
 
@@ -250,8 +250,8 @@ static bool read_matrix(struct matrix *matrix)
 
 /* ---- The array ---- */
 
-static void entry_at(const struct array *array, const struct array *like, size_t i,
-                     struct place *place, struct number *number)
+static void entry_at(const struct compared_array *array, const struct compared_array *like,
+                     size_t i, struct array_place *place, struct number *number)
 {
     const struct entry *entry = &((const struct matrix *)array)->entry[i];
     (void)like;
@@ -261,7 +261,8 @@ static void entry_at(const struct array *array, const struct array *like, size_t
     number->part[1].value = entry->im;
 }
 
-static void print_place(char *text, const struct array *array, const struct place *place)
+static void print_place(char *text, const struct compared_array *array,
+                        const struct array_place *place)
 {
     (void)array;
     sprintf(text, "(%llu, %llu)", (unsigned long long)place->row,
@@ -276,7 +277,7 @@ bool matrix_market_read(struct contents *contents)
     matrix->contents = contents;
     if (!read_matrix(matrix))
         return false;
-    struct array *array = &matrix->array;
+    struct compared_array *array = &matrix->array;
     array->precision = precision_double;
     array->zero.integer = matrix->field == FIELD_INTEGER || matrix->field == FIELD_PATTERN;
     array->zero.complex = matrix->field == FIELD_COMPLEX;

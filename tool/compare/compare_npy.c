@@ -14,7 +14,7 @@
 enum { DIMENSIONS_MAX = 64 };
 
 struct npy {
-    struct array array;
+    struct compared_array array;
     const char *data;
     char kind;    /* f, i, u, c, b: as in NumPy's type strings */
     size_t item;  /* bytes of an element */
@@ -122,7 +122,7 @@ static bool read_type(struct npy *npy, const char *type)
     return false;
 }
 
-static struct precision precision_of(const struct npy *npy)
+static struct float_format precision_of(const struct npy *npy)
 {
     const size_t item = npy->kind == 'c' ? npy->item / 2 : npy->item;
     return item == 2    ? precision_half
@@ -198,19 +198,20 @@ static size_t same_place(const struct npy *npy, const struct npy *other, size_t 
     return place;
 }
 
-static void element_at(const struct array *array, const struct array *like, size_t i,
-                       struct place *place, struct number *number)
+static void element_at(const struct compared_array *array, const struct compared_array *like,
+                       size_t i, struct array_place *place, struct number *number)
 {
     const struct npy *npy = (const struct npy *)array;
     const int parts = array->zero.complex ? 2 : 1, size = (int)npy->item / parts;
     const char *bytes = npy->data + same_place(npy, (const struct npy *)like, i) * npy->item;
-    *place = (struct place){0, i};
+    *place = (struct array_place){0, i};
     *number = array->zero;
     for (int part = 0; part < parts; part++)
         number->part[part].value = value_of(npy, bytes + part * size, size);
 }
 
-static void print_place(char *text, const struct array *array, const struct place *place)
+static void print_place(char *text, const struct compared_array *array,
+                        const struct array_place *place)
 {
     const struct npy *npy = (const struct npy *)array;
     size_t index[DIMENSIONS_MAX];

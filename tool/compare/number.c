@@ -6,7 +6,7 @@
 #include <strings.h>
 
 /* A real number that the scanner has read. */
-struct scan {
+struct scanned_number {
     size_t end;
     bool integer;
     bool word; /* nan or inf: no letter may follow */
@@ -61,7 +61,7 @@ static long double value_of(const char *mantissa, size_t length, const char *exp
     return strtold(copy, NULL);
 }
 
-static bool scan_special(const char *text, size_t at, struct scan *scan)
+static bool scan_special(const char *text, size_t at, struct scanned_number *scan)
 {
     static const struct {
         const char *name;
@@ -69,16 +69,17 @@ static bool scan_special(const char *text, size_t at, struct scan *scan)
     } words[] = {{"infinity", INFINITY}, {"inf", INFINITY}, {"nan", NAN}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strncasecmp(text + at, words[i].name, strlen(words[i].name)) == 0) {
-            *scan = (struct scan){at + strlen(words[i].name), false, true, {words[i].value, 0, 0}};
+            *scan = (struct scanned_number){
+                at + strlen(words[i].name), false, true, {words[i].value, 0, 0}};
             return true;
         }
     return false;
 }
 
-static bool scan_hexadecimal(const char *text, size_t at, struct scan *scan)
+static bool scan_hexadecimal(const char *text, size_t at, struct scanned_number *scan)
 {
     size_t end = at + 2, digits = 0;
-    *scan = (struct scan){.integer = true};
+    *scan = (struct scanned_number){.integer = true};
     while (is_hex(text[end]))
         end++, digits++;
     if (text[end] == '.' && (digits || is_hex(text[end + 1]))) {
@@ -122,11 +123,11 @@ static size_t find_exponent(const char *text, size_t at, bool has_point, size_t 
     return 0;
 }
 
-static bool scan_decimal(const char *text, size_t at, struct scan *scan)
+static bool scan_decimal(const char *text, size_t at, struct scanned_number *scan)
 {
     size_t end = at, digits = 0, fraction = 0, significant = 0, exponent = 0;
     bool point = false;
-    *scan = (struct scan){.integer = true};
+    *scan = (struct scanned_number){.integer = true};
     for (;; end++) {
         if (is_digit(text[end])) {
             digits++;
@@ -157,7 +158,7 @@ static bool scan_decimal(const char *text, size_t at, struct scan *scan)
 }
 
 /* Reads a number without its sign. */
-static bool scan_real(const char *text, size_t at, struct scan *scan)
+static bool scan_real(const char *text, size_t at, struct scanned_number *scan)
 {
     if (text[at] == '0' && (text[at + 1] == 'x' || text[at + 1] == 'X') &&
         scan_hexadecimal(text, at, scan))
@@ -183,9 +184,9 @@ static size_t skip_spaces(const char *text, size_t at)
 }
 
 /* Reads on behind a real number what makes it a complex one. */
-static void scan_imaginary(const char *text, struct scan *first, struct number *number)
+static void scan_imaginary(const char *text, struct scanned_number *first, struct number *number)
 {
-    struct scan second;
+    struct scanned_number second;
     size_t unit = imaginary_unit(text, first->end);
     number->part[0] = first->part;
     if (unit) {
@@ -210,7 +211,7 @@ static void scan_imaginary(const char *text, struct scan *first, struct number *
 /* Reads the number that begins exactly at `at`. */
 static bool scan_number(const char *text, size_t at, struct number *number)
 {
-    struct scan scan;
+    struct scanned_number scan;
     bool sign = is_sign(text[at]);
     if (!scan_real(text, at + sign, &scan))
         return false;

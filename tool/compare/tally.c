@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct precision precision_half = {11, -13}, precision_single = {24, -125},
-                       precision_double = {53, -1021}, precision_extended = {64, -16381};
+const struct float_format precision_half = {11, -13}, precision_single = {24, -125},
+                          precision_double = {53, -1021}, precision_extended = {64, -16381};
 
 /* Relative noise above this, and above half of the digits, is not rounding: it comes from a time or
  * a random number. */
@@ -18,7 +18,7 @@ enum { DIGITS_MIN = 4 };
 
 /* ---- How far apart two numbers are ---- */
 
-static long double unit_in_last_place(long double x, const struct precision *precision)
+static long double unit_in_last_place(long double x, const struct float_format *precision)
 {
     int exponent = precision->least;
     if (x > 0)
@@ -43,7 +43,7 @@ static long double modulus(const struct number *number)
 }
 
 struct distance distance_between(const struct number *a, const struct number *b,
-                                 const struct precision *precision)
+                                 const struct float_format *precision)
 {
     struct distance distance = {0, 0, 0};
     long double re = a->part[0].value - b->part[0].value;
@@ -381,7 +381,7 @@ void tally_print(FILE *file, const struct tally *tally, const char *name, const 
 }
 
 void number_print(char text[NUMBER_TEXT_BYTES], const struct number *number,
-                  const struct precision *precision)
+                  const struct float_format *precision)
 {
     /* Digits that tell a number from its neighbours */
     const int telling = 2 + (int)(0.30103 * precision->bits);

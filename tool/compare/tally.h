@@ -19,12 +19,12 @@ struct tolerances {
 };
 
 /* A format of numbers. */
-struct precision {
+struct float_format {
     int bits;  /* of the significand */
     int least; /* exponent of the least normal number, by frexp() */
 };
 
-extern const struct precision precision_half, precision_single, precision_double,
+extern const struct float_format precision_half, precision_single, precision_double,
     precision_extended;
 
 struct distance {
@@ -36,7 +36,7 @@ struct distance {
 /* Returns how far apart two numbers are; complex ones by moduli. Two NaNs are the same; a NaN or an
  * infinity is infinitely far from anything else. */
 struct distance distance_between(const struct number *a, const struct number *b,
-                                 const struct precision *precision);
+                                 const struct float_format *precision);
 
 /* The result of one comparison. */
 struct tally_sum {
@@ -52,7 +52,7 @@ struct tally_sum {
 
 struct tally {
     const struct tolerances *allowed;
-    struct precision precision;
+    struct float_format precision;
     long double scale;   /* the largest magnitude of an array; 0: the numbers are of many kinds */
     bool measures_noise; /* true in the first comparison */
     struct tally_sum noise, with;
@@ -102,6 +102,6 @@ void tally_print(FILE *file, const struct tally *tally, const char *name, const 
 /* Prints a number with enough digits to be read back the same. */
 enum { NUMBER_TEXT_BYTES = 128 };
 void number_print(char text[NUMBER_TEXT_BYTES], const struct number *number,
-                  const struct precision *precision);
+                  const struct float_format *precision);
 
 #endif

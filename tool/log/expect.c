@@ -100,8 +100,8 @@ static const char *field(struct json_object *line, const char *key)
     return json_object_object_get_ex(line, key, &value) ? json_object_get_string(value) : NULL;
 }
 
-static void count_decision(struct decisions *decisions, struct expectation *expectations, int count,
-                           struct json_object *line)
+static void count_decision(struct decision_counts *decisions, struct expectation *expectations,
+                           int count, struct json_object *line)
 {
     const char *symbol = field(line, "sym"), *ran = field(line, "ran"), *why = field(line, "why");
     enum accel_why reason = ACCEL_FASTER;
@@ -128,14 +128,14 @@ static void count_decision(struct decisions *decisions, struct expectation *expe
     }
 }
 
-bool expect_count(struct decisions *decisions, struct expectation *expectations, int count,
+bool expect_count(struct decision_counts *decisions, struct expectation *expectations, int count,
                   const char *path)
 {
     char *line = NULL;
     size_t size = 0;
     bool good = true;
     FILE *file = fopen(path, "re");
-    *decisions = (struct decisions){.on_gpu = 0};
+    *decisions = (struct decision_counts){.on_gpu = 0};
     if (!file && errno == ENOENT)
         return true;
     while (file && good && getline(&line, &size, file) >= 0) {

@@ -32,7 +32,7 @@ struct expectation {
 bool expect_parse(struct expectation *expectation, const char *text);
 
 /* The program's calls, and those that were made inside others (`depth` of the log). */
-struct decisions {
+struct decision_counts {
     int64_t on_gpu, on_cpu, why[ACCEL_WHYS];
     int64_t inner_on_gpu, inner_on_cpu;
 };
@@ -40,7 +40,7 @@ struct decisions {
 /* Counts the decisions in the log at `path`, in all and for each expectation, which inner calls
  * count for, too. No log means no decisions. False with a message on stderr if the log cannot be
  * read. */
-bool expect_count(struct decisions *decisions, struct expectation *expectations, int count,
+bool expect_count(struct decision_counts *decisions, struct expectation *expectations, int count,
                   const char *path);
 
 bool expect_is_met(const struct expectation *expectation);

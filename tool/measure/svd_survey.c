@@ -17,7 +17,7 @@ static const int64_t orders[SVD_ORDERS] = {48, 192, 800, 1600};
 enum content { CONTENT_RANDOM, CONTENT_SINGULAR, CONTENT_GRADED, CONTENTS };
 
 /* A call that is timed and judged with several algorithms and matrices. */
-struct trial {
+struct svd_trial {
     struct gpu_device *device;
     struct workload workload;
     void *before;   /* the matrix before the call */
@@ -38,7 +38,7 @@ static void scale_column(const struct accel_span *a, int64_t column, double by)
 
 /* Makes the matrix. Singular: the second half of the columns repeats the first. Graded: the
  * columns' lengths fall to the type's resolution. */
-static void fill(const struct trial *trial, enum content content)
+static void fill(const struct svd_trial *trial, enum content content)
 {
     const struct accel_call *call = &trial->workload.call;
     const struct accel_span *a = &call->span[ACCEL_a];
@@ -53,14 +53,14 @@ static void fill(const struct trial *trial, enum content content)
     memcpy(trial->before, a->ptr, (size_t)accel_bytes(a));
 }
 
-static bool make_trial(struct trial *trial, struct gpu_device *device,
+static bool make_trial(struct svd_trial *trial, struct gpu_device *device,
                        struct workload_memory *memory, enum accel_dtype dtype, bool vectors,
                        int64_t order)
 {
     const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_SVD, dtype);
     const int64_t size[ACCEL_DIMENSIONS] = {order, order, 0, 0};
     struct accel_call *call = &trial->workload.call;
-    *trial = (struct trial){.device = device};
+    *trial = (struct svd_trial){.device = device};
     if (!routine || !workload_make(&trial->workload, memory, routine, size, NULL))
         return false;
     call->blas.flag[ACCEL_jobz] = vectors ? 'S' : 'N';
@@ -70,7 +70,7 @@ static bool make_trial(struct trial *trial, struct gpu_device *device,
     return trial->before && trial->expected;
 }
 
-static void end_trial(struct trial *trial)
+static void end_trial(struct svd_trial *trial)
 {
     free(trial->before);
     free(trial->expected);
@@ -78,7 +78,7 @@ static void end_trial(struct trial *trial)
 
 /* ---- Running and judging ---- */
 
-static void use(const struct trial *trial, bool vectors, enum gpu_svd algorithm)
+static void use(const struct svd_trial *trial, bool vectors, enum gpu_svd algorithm)
 {
     const struct accel_call *call = &trial->workload.call;
     const int64_t order = call->blas.size[ACCEL_n];
@@ -86,7 +86,7 @@ static void use(const struct trial *trial, bool vectors, enum gpu_svd algorithm)
 }
 
 /* Returns milliseconds; infinity if the call fails. */
-static double run(struct trial *trial, enum content content)
+static double run(struct svd_trial *trial, enum content content)
 {
     const struct accel_call *call = &trial->workload.call;
     struct gpu_host host = {0};
@@ -104,7 +104,7 @@ static double value_at(const void *values, enum accel_dtype dtype, int64_t i)
 
 /* Compares like LAPACK's zdrvbd the values of two drivers: they may differ by 30 n eps times the
  * largest. */
-static bool values_agree(const struct trial *trial)
+static bool values_agree(const struct svd_trial *trial)
 {
     const struct accel_span *s = &trial->workload.call.span[ACCEL_x];
     const double eps = accel_is_double(s->dtype) ? DBL_EPSILON : (double)FLT_EPSILON;
@@ -117,7 +117,7 @@ static bool values_agree(const struct trial *trial)
 }
 
 /* Whether an algorithm's results pass LAPACK's tests on every kind of matrix. */
-static bool is_accurate(struct trial *trial, bool vectors, enum gpu_svd algorithm)
+static bool is_accurate(struct svd_trial *trial, bool vectors, enum gpu_svd algorithm)
 {
     const struct accel_call *call = &trial->workload.call;
     const struct accel_span *s = &call->span[ACCEL_x];
@@ -136,7 +136,7 @@ static bool is_accurate(struct trial *trial, bool vectors, enum gpu_svd algorith
 }
 
 /* Returns the best of some runs. An algorithm that is far behind has one run. */
-static double time_of(struct trial *trial, bool vectors, enum gpu_svd algorithm, double best)
+static double time_of(struct svd_trial *trial, bool vectors, enum gpu_svd algorithm, double best)
 {
     struct timing timing = {.most = 3};
     use(trial, vectors, algorithm);
@@ -146,7 +146,7 @@ static double time_of(struct trial *trial, bool vectors, enum gpu_svd algorithm,
     return timing.best_ms;
 }
 
-static enum gpu_svd fastest(struct trial *trial, bool vectors)
+static enum gpu_svd fastest(struct svd_trial *trial, bool vectors)
 {
     enum gpu_svd found = GPU_SVD_GESVD;
     double best = time_of(trial, vectors, GPU_SVD_GESVD, INFINITY);
@@ -200,7 +200,7 @@ void svd_survey_run(struct svd_survey *found, struct gpu_device *device,
             progress(orders[i]);
         bool made = true;
         for (int j = 0; made && j < 2 * ACCEL_DTYPES; j++) {
-            struct trial trial;
+            struct svd_trial trial;
             made = make_trial(&trial, device, memory, (enum accel_dtype)(j / 2), j % 2, orders[i]);
             if (made)
                 found->algorithm[i][j / 2][j % 2] = fastest(&trial, j % 2);

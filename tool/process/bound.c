@@ -58,20 +58,20 @@ static bool has_at(pid_t pid, const char *path, uint64_t address)
 
 /* ---- An object's slots ---- */
 
-struct object {
+struct elf_bytes {
     const char *at; /* the file */
     size_t size;
     uint64_t base; /* what is added to its addresses */
 };
 
-static const void *part(const struct object *object, uint64_t offset, uint64_t size)
+static const void *part(const struct elf_bytes *object, uint64_t offset, uint64_t size)
 {
     return offset <= object->size && size <= object->size - offset ? object->at + offset : NULL;
 }
 
 /* Where the first part of a file lies, less the address that the file itself gives that. False: it
  * is no ELF of ours. */
-static bool find_base(struct object *object, uint64_t from)
+static bool find_base(struct elf_bytes *object, uint64_t from)
 {
     const Elf64_Ehdr *header = part(object, 0, sizeof *header);
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -86,7 +86,7 @@ static bool find_base(struct object *object, uint64_t from)
     return false;
 }
 
-static bool is_blas_name(const struct object *object, const Elf64_Shdr *symbols,
+static bool is_blas_name(const struct elf_bytes *object, const Elf64_Shdr *symbols,
                          const Elf64_Shdr *strings, uint64_t index)
 {
     if (index >= symbols->sh_size / sizeof(Elf64_Sym))
@@ -114,7 +114,7 @@ static bool leads_to(const struct asked *asked, uint64_t slot)
            has_at(asked->pid, asked->library, value);
 }
 
-static bool has_slot(const struct asked *asked, const struct object *object)
+static bool has_slot(const struct asked *asked, const struct elf_bytes *object)
 {
     const Elf64_Ehdr *header = part(object, 0, sizeof *header);
     const int count = header->e_shnum;
@@ -140,7 +140,7 @@ static bool has_slot(const struct asked *asked, const struct object *object)
 static bool calls_it(const struct asked *asked, const struct bound_mapping *mapping)
 {
     struct stat st;
-    struct object object = {.at = MAP_FAILED};
+    struct elf_bytes object = {.at = MAP_FAILED};
     const int fd = open(mapping->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;

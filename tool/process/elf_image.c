@@ -10,13 +10,13 @@
 
 enum { HEADERS_MOST = 64, PAGE = 4096 };
 
-struct headers {
+struct program_headers {
     ElfW(Phdr) part[HEADERS_MOST];
     int count;
 };
 
 /* Those of its segments. */
-static bool read_headers(struct headers *headers, int fd)
+static bool read_headers(struct program_headers *headers, int fd)
 {
     ElfW(Ehdr) header;
     if (pread(fd, &header, sizeof header, 0) != sizeof header ||
@@ -45,7 +45,8 @@ static bool map_part(const struct elf_image *image, const ElfW(Phdr) * part, siz
                 (off_t)(part->p_offset - skipped)) == at;
 }
 
-static bool map_parts(struct elf_image *image, const struct headers *headers, off_t length, int fd)
+static bool map_parts(struct elf_image *image, const struct program_headers *headers, off_t length,
+                      int fd)
 {
     size_t first = SIZE_MAX, end = 0;
     for (int i = 0; i < headers->count; i++) {
@@ -73,7 +74,7 @@ static bool map_parts(struct elf_image *image, const struct headers *headers, of
 
 bool elf_image_map(struct elf_image *image, const char *path)
 {
-    struct headers headers;
+    struct program_headers headers;
     struct stat st;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     *image = (struct elf_image){NULL, 0};

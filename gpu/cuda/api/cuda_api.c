@@ -30,7 +30,7 @@ static int cublas_major;         /* of the cuBLAS in use */
  * the dynamic linker would have to write when a program starts. */
 static const struct {
     char name[56];
-    enum library { OF_DRIVER, OF_CUBLAS, OF_CUSOLVER } library;
+    enum cuda_library { OF_DRIVER, OF_CUBLAS, OF_CUSOLVER } library;
     enum { OPTIONAL, REQUIRED } need;
 } wanted[] = {
 #define STRING_(x)                    #x
@@ -50,7 +50,7 @@ const char gpu_interface[] = "12 and 13";
 
 /* Looks up the functions of one library; returns the name of a required one that is missing, or
  * NULL. */
-static const char *look_up(void *library, enum library which, void *function[])
+static const char *look_up(void *library, enum cuda_library which, void *function[])
 {
     for (size_t i = 0; i < LENGTH(wanted); i++) {
         if (wanted[i].library != which)
@@ -62,7 +62,7 @@ static const char *look_up(void *library, enum library which, void *function[])
     return NULL;
 }
 
-static void fill(enum library which, void *const function[])
+static void fill(enum cuda_library which, void *const function[])
 {
     for (size_t i = 0; i < LENGTH(wanted); i++)
         if (wanted[i].library == which)
@@ -70,7 +70,7 @@ static void fill(enum library which, void *const function[])
 }
 
 /* Does both, when no other thread does the same. */
-static const char *look_up_and_fill(void *library, enum library which)
+static const char *look_up_and_fill(void *library, enum cuda_library which)
 {
     void *function[LENGTH(wanted)];
     const char *missing = look_up(library, which, function);

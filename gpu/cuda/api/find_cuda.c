@@ -21,7 +21,7 @@
 #    define MACHINE "x86_64"
 #endif
 
-struct search {
+struct folder_search {
     bool (*visit)(const char *, void *);
     void *context;
     bool done;
@@ -29,7 +29,7 @@ struct search {
 
 /* Visits the folders that match root + pattern, in reverse order of names: cuda-13 before
  * cuda-12. */
-static void try_pattern(struct search *search, const char *root, const char *pattern)
+static void try_pattern(struct folder_search *search, const char *root, const char *pattern)
 {
     char path[PATH_MAX];
     glob_t found;
@@ -45,7 +45,7 @@ static void try_pattern(struct search *search, const char *root, const char *pat
 
 /* Tries the wheels in a folder of packages. Those of CUDA 13 share one folder (nvidia/cu13), those
  * of CUDA 12 have one each. */
-static void try_wheels(struct search *search, const char *root, const char *packages)
+static void try_wheels(struct folder_search *search, const char *root, const char *packages)
 {
     static const char *const wheels[] = {"/nvidia/cu[0-9]*/lib", "/nvidia/cublas/lib"};
     char pattern[100];
@@ -56,7 +56,7 @@ static void try_wheels(struct search *search, const char *root, const char *pack
 }
 
 /* Tries a Python or conda environment. */
-static void try_environment(struct search *search, const char *root)
+static void try_environment(struct folder_search *search, const char *root)
 {
     try_wheels(search, root, "/lib/python3*/site-packages");
     try_wheels(search, root, "/lib/python3*/dist-packages");
@@ -65,7 +65,7 @@ static void try_environment(struct search *search, const char *root)
 }
 
 /* Tries the environment whose root is the folder above a program's bin/. */
-static void try_program(struct search *search, const char *program)
+static void try_program(struct folder_search *search, const char *program)
 {
     char path[PATH_MAX];
     if (!program || program[0] != '/' || strlen(program) >= sizeof path)
@@ -82,7 +82,7 @@ static void try_program(struct search *search, const char *program)
 }
 
 /* Tries packages of Python that are in none of its environments: the user's own, the system's. */
-static void try_outer_packages(struct search *search)
+static void try_outer_packages(struct folder_search *search)
 {
     try_wheels(search, getenv("HOME"), "/.local/lib/python3*/site-packages");
     try_wheels(search, "/usr/local", "/lib/python3*/dist-packages");
@@ -105,7 +105,7 @@ static bool cut_behind_packages(char *path)
 /* Tries the packages beside modules that the program has loaded: it may load PyTorch from there
  * later on, which needs its own cuBLAS, and would get another one that has the same name.
  * Returns whether the program has anything of Python's. */
-static bool try_loaded_packages(struct search *search)
+static bool try_loaded_packages(struct folder_search *search)
 {
     char line[PATH_MAX + 200], last[PATH_MAX] = "";
     bool python = false;
@@ -126,7 +126,7 @@ static bool try_loaded_packages(struct search *search)
 
 void find_cuda_environment(bool (*visit)(const char *folder, void *context), void *context)
 {
-    struct search search = {visit, context, false};
+    struct folder_search search = {visit, context, false};
     char self[PATH_MAX];
     const bool python = try_loaded_packages(&search);
     /* The interpreter of a virtual environment is a link: the path by which it was started is
@@ -141,7 +141,7 @@ void find_cuda_environment(bool (*visit)(const char *folder, void *context), voi
 }
 
 /* Tries the folders of WSL and of containers without ldconfig. */
-static void try_driver(struct search *search)
+static void try_driver(struct folder_search *search)
 {
     try_pattern(search, "/usr/lib", "/wsl/lib");
     try_pattern(search, "/usr/local/nvidia", "/lib64");
@@ -149,13 +149,13 @@ static void try_driver(struct search *search)
 
 void find_cuda_driver(bool (*visit)(const char *folder, void *context), void *context)
 {
-    struct search search = {visit, context, false};
+    struct folder_search search = {visit, context, false};
     try_driver(&search);
 }
 
 void find_cuda_system(bool (*visit)(const char *folder, void *context), void *context)
 {
-    struct search search = {visit, context, false};
+    struct folder_search search = {visit, context, false};
     try_pattern(&search, getenv("CUDA_HOME"), "/lib64");
     try_pattern(&search, getenv("CUDA_PATH"), "/lib64");
     try_pattern(&search, "/usr/local", "/cuda/lib64");

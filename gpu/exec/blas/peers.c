@@ -18,7 +18,7 @@ struct wish {
     int member, position; /* among the member's */
 };
 
-struct cell {
+struct peer_cell {
     struct peers_cell key;
     int64_t bytes;
     unsigned members; /* as bits */
@@ -28,7 +28,7 @@ struct cell {
     gpu_address memory; /* its owner's; 0: it is not lent yet */
 };
 
-enum state {
+enum member_state {
     BEFORE, /* the member has not begun */
     INSIDE, /* it may wait for others, and others for it */
     ENDING, /* it waits for those inside, which may read from its memory */
@@ -44,14 +44,14 @@ struct peers {
     double lent[PEERS_MOST][SCHEDULE_OPERANDS];
     struct wish *wish;
     int wishes, room;
-    struct cell *cell; /* by their keys */
+    struct peer_cell *cell; /* by their keys */
     int cells;
     /* With the lock: the cells' `begun` and `memory`, and */
     bool stopped;
-    enum state state[PEERS_MOST];
+    enum member_state state[PEERS_MOST];
     bool failed[PEERS_MOST]; /* its memory is not to be read */
     /* For which a member waits, or has waited; NULL: none */
-    const struct cell *awaited[PEERS_MOST];
+    const struct peer_cell *awaited[PEERS_MOST];
 };
 
 struct peers *peers_new(int members)
@@ -97,7 +97,7 @@ static int compare_wishes(const void *a, const void *b)
 
 static int compare_positions(const void *a, const void *b)
 {
-    const struct cell *x = *(struct cell *const *)a, *y = *(struct cell *const *)b;
+    const struct peer_cell *x = *(struct peer_cell *const *)a, *y = *(struct peer_cell *const *)b;
     const int by_position = compare(x->position, y->position);
     return by_position ? by_position : compare_keys(&x->key, &y->key);
 }
@@ -156,7 +156,8 @@ static void find_cells(struct peers *peers)
     qsort(peers->wish, (size_t)peers->wishes, sizeof *peers->wish, compare_wishes);
     for (int n = 0, end; n < peers->wishes; n = end) {
         const struct wish *first = &peers->wish[n];
-        struct cell cell = {.key = first->key, .bytes = first->bytes, .position = first->position};
+        struct peer_cell cell = {
+            .key = first->key, .bytes = first->bytes, .position = first->position};
         for (end = n; end < peers->wishes && compare_keys(&first->key, &peers->wish[end].key) == 0;
              end++) {
             cell.members |= 1u << peers->wish[end].member;
@@ -169,7 +170,7 @@ static void find_cells(struct peers *peers)
 }
 
 /* Returns the member that would have brought up its own cells first, with this one. */
-static int next_owner(const struct peers *peers, const struct cell *cell,
+static int next_owner(const struct peers *peers, const struct peer_cell *cell,
                       const double busy[PEERS_MOST])
 {
     int owner = -1;
@@ -189,7 +190,7 @@ int peers_deal(struct peers *peers)
     double busy[PEERS_MOST] = {0};
     if (peers->wishes == 0)
         return 0;
-    struct cell **order = malloc((size_t)peers->wishes * sizeof *order);
+    struct peer_cell **order = malloc((size_t)peers->wishes * sizeof *order);
     peers->cell = malloc((size_t)peers->wishes * sizeof *peers->cell);
     if (order && peers->cell)
         find_cells(peers);
@@ -198,7 +199,7 @@ int peers_deal(struct peers *peers)
     if (peers->cells > 0)
         qsort(order, (size_t)peers->cells, sizeof *order, compare_positions);
     for (int n = 0; n < peers->cells; n++) {
-        struct cell *cell = order[n];
+        struct peer_cell *cell = order[n];
         cell->number = n;
         cell->owner = next_owner(peers, cell, busy);
         busy[cell->owner] += (double)cell->bytes / peers->up_gbps[cell->owner];
@@ -210,7 +211,7 @@ int peers_deal(struct peers *peers)
 /* ---- A member's schedule ---- */
 
 /* Returns NULL if other members do not have it. The cell that it finds stays where it is. */
-static struct cell *find(const struct peers *peers, const struct peers_cell *key)
+static struct peer_cell *find(const struct peers *peers, const struct peers_cell *key)
 {
     int low = 0, high = peers->cells;
     while (low < high) {
@@ -226,7 +227,7 @@ static struct cell *find(const struct peers *peers, const struct peers_cell *key
 
 int peers_number(const struct peers *peers, const struct peers_cell *key, int *owner)
 {
-    const struct cell *cell = find(peers, key);
+    const struct peer_cell *cell = find(peers, key);
     *owner = cell ? cell->owner : -1;
     return cell ? cell->number : -1;
 }
@@ -270,7 +271,7 @@ void peers_set_ahead(struct peers *peers, int ahead)
 
 /* ---- Beginning and end ---- */
 
-static bool any_in(const struct peers *peers, int but, enum state state)
+static bool any_in(const struct peers *peers, int but, enum member_state state)
 {
     for (int m = 0; m < peers->members; m++)
         if (m != but && peers->state[m] == state)
@@ -278,7 +279,7 @@ static bool any_in(const struct peers *peers, int but, enum state state)
     return false;
 }
 
-static void enter_state(struct peers *peers, int member, enum state state)
+static void enter_state(struct peers *peers, int member, enum member_state state)
 {
     peers->state[member] = state;
     pthread_cond_broadcast(&peers->news);
@@ -321,13 +322,13 @@ void peers_leave(struct peers *peers, int member, bool well)
 /* ---- Cells, while members run ---- */
 
 /* With the lock. */
-static bool is_lent(const struct peers *peers, const struct cell *cell)
+static bool is_lent(const struct peers *peers, const struct peer_cell *cell)
 {
     return cell->memory && !peers->failed[cell->owner] && peers->state[cell->owner] != GONE;
 }
 
 /* With the lock: whether it will be lent, if its owner waits for nobody. */
-static bool is_coming(const struct peers *peers, const struct cell *cell)
+static bool is_coming(const struct peers *peers, const struct peer_cell *cell)
 {
     return !is_lent(peers, cell) && peers->state[cell->owner] == INSIDE &&
            !peers->failed[cell->owner] && !peers->stopped;
@@ -335,7 +336,7 @@ static bool is_coming(const struct peers *peers, const struct cell *cell)
 
 /* With the lock: whether a member may wait for a cell: its owner does not wait for this member, nor
  * for one that does. */
-static bool may_wait(const struct peers *peers, int member, const struct cell *cell)
+static bool may_wait(const struct peers *peers, int member, const struct peer_cell *cell)
 {
     while (cell && is_coming(peers, cell) && !cell->begun) {
         if (cell->owner == member)
@@ -347,7 +348,7 @@ static bool may_wait(const struct peers *peers, int member, const struct cell *c
 
 bool peers_may_have(struct peers *peers, int member, const struct peers_cell *key)
 {
-    const struct cell *cell = find(peers, key);
+    const struct peer_cell *cell = find(peers, key);
     if (!cell || cell->owner == member)
         return true;
     pthread_mutex_lock(&peers->lock);
@@ -359,7 +360,7 @@ bool peers_may_have(struct peers *peers, int member, const struct peers_cell *ke
 
 gpu_address peers_find(struct peers *peers, int member, const struct peers_cell *key)
 {
-    struct cell *cell = find(peers, key);
+    struct peer_cell *cell = find(peers, key);
     gpu_address memory = 0;
     if (!cell)
         return 0;
@@ -374,7 +375,7 @@ gpu_address peers_find(struct peers *peers, int member, const struct peers_cell 
 
 void peers_lend(struct peers *peers, int member, const struct peers_cell *key, gpu_address memory)
 {
-    struct cell *cell = find(peers, key);
+    struct peer_cell *cell = find(peers, key);
     if (!cell || cell->owner != member)
         return;
     pthread_mutex_lock(&peers->lock);

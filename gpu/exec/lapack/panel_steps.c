@@ -175,7 +175,7 @@ static void factor_lu(struct panel_steps *k, const struct schedule_step *step, s
 
 /* The parts that a block of a triangle consists of, and those of the panel that they meet: rows, or
  * columns if it is seen transposed. */
-struct meeting {
+struct triangle_parts {
     const struct panels_action *action;
     bool across;
     /* Of the block: the triangle on its diagonal, and what is below or above that */
@@ -192,13 +192,14 @@ static struct array lines(bool across, struct array x, int64_t first, int64_t co
 
 /* x: some columns of the panel, which begins in row `top` of the matrix; the block begins in that
  * of its diagonal, or in the first one. */
-static struct meeting meet(const struct panels_call *call, const struct panels_action *action,
-                           struct schedule_cell block, int64_t top, struct array x, struct array t)
+static struct triangle_parts meet(const struct panels_call *call,
+                                  const struct panels_action *action, struct schedule_cell block,
+                                  int64_t top, struct array x, struct array t)
 {
     const bool above = block.row < block.col, turned = call->other_across;
     const int64_t behind = block.col + block.cols, first = above ? top : behind,
                   others = above ? block.col - top : block.rows - block.cols;
-    return (struct meeting){
+    return (struct triangle_parts){
         .action = action,
         .across = call->across,
         .diagonal = lines(turned, t, block.col - block.row, block.cols),
@@ -209,7 +210,7 @@ static struct meeting meet(const struct panels_call *call, const struct panels_a
 }
 
 /* to := to + alpha op(T) from, with the block's part beside its diagonal. */
-static void add_other(struct solver *s, const struct meeting *m, struct accel_complex alpha,
+static void add_other(struct solver *s, const struct triangle_parts *m, struct accel_complex alpha,
                       char trans, struct array from, struct array to)
 {
     if (m->across)
@@ -218,14 +219,14 @@ static void add_other(struct solver *s, const struct meeting *m, struct accel_co
         add_product(s, alpha, trans, 'N', m->other, from, to);
 }
 
-static void solve_by_diagonal(struct solver *s, const struct meeting *m)
+static void solve_by_diagonal(struct solver *s, const struct triangle_parts *m)
 {
     const struct panels_action *action = m->action;
     solve(s, m->across ? 'R' : 'L', action->uplo, action->trans, action->diag, m->diagonal,
           m->mine);
 }
 
-static void solve_by_block(struct solver *s, const struct meeting *m)
+static void solve_by_block(struct solver *s, const struct triangle_parts *m)
 {
     if (m->action->trans == 'N') {
         solve_by_diagonal(s, m);
@@ -238,7 +239,7 @@ static void solve_by_block(struct solver *s, const struct meeting *m)
 
 /* By a transposed lower triangle, from its first block on: what is below a block has not been
  * multiplied yet. */
-static void multiply_by_block(struct solver *s, const struct meeting *m)
+static void multiply_by_block(struct solver *s, const struct triangle_parts *m)
 {
     const struct panels_action *action = m->action;
     if (solver_is_well(s) && m->mine.rows > 0 && m->mine.cols > 0)
@@ -265,7 +266,8 @@ static void apply_block(struct panel_steps *k, const struct schedule_step *step,
                                     call->across ? beyond(x, block.col) : below(x, block.col));
         return;
     }
-    const struct meeting m = meet(call, action, block, panels_panel(k->panels, step->j).row, x, t);
+    const struct triangle_parts m =
+        meet(call, action, block, panels_panel(k->panels, step->j).row, x, t);
     (action->deed == PANELS_SOLVES ? solve_by_block : multiply_by_block)(k->s, &m);
 }
 

@@ -7,7 +7,7 @@
 #include "solver_parts.h"
 
 /* A factorisation under way. */
-struct run {
+struct in_core_run {
     struct solver *s;
     const struct accel_span *x;
     struct panels panels;
@@ -19,19 +19,19 @@ struct run {
     gpu_address places;
 };
 
-static bool is_cholesky(const struct run *r)
+static bool is_cholesky(const struct in_core_run *r)
 {
     return r->panels.call.kind == PANELS_CHOLESKY;
 }
 
-static struct schedule_cell panel_at(const struct run *r, int j)
+static struct schedule_cell panel_at(const struct in_core_run *r, int j)
 {
     return panel_steps_stored(&r->steps, panels_panel(&r->panels, j));
 }
 
 /* Returns where panel j comes up; of panel number `count`, where its place would be: the end of the
  * others. */
-static struct array place_of(const struct run *r, int j)
+static struct array place_of(const struct in_core_run *r, int j)
 {
     const int64_t size = r->panels.call.size;
     struct array place = {r->places, 0, 0, 0, r->s->dtype};
@@ -51,7 +51,7 @@ static struct array place_of(const struct run *r, int j)
 
 static void copy_of(void *context, const struct schedule_step *step, struct cell_copy *copy)
 {
-    struct run *r = context;
+    struct in_core_run *r = context;
     const struct schedule_cell cell = panel_at(r, step->j);
     const struct array to =
         r->places ? place_of(r, step->j) : panel_steps_panel(&r->steps, step->j);
@@ -70,7 +70,7 @@ static void copy_of(void *context, const struct schedule_step *step, struct cell
 
 static enum gpu_status compute(void *context, const struct schedule_step *step)
 {
-    struct run *r = context;
+    struct in_core_run *r = context;
     if (!r->scan.finite)
         return GPU_UNSUPPORTED;
     if (r->places && step->first)
@@ -79,7 +79,7 @@ static enum gpu_status compute(void *context, const struct schedule_step *step)
     return r->s->status;
 }
 
-static void run_pipeline(struct run *r)
+static void run_pipeline(struct in_core_run *r)
 {
     struct solver *s = r->s;
     struct pipeline_job pipeline = {.schedule = &r->panels.schedule,
@@ -94,7 +94,7 @@ static void run_pipeline(struct run *r)
 }
 
 /* The matrix is there already. The kernels are the same, and so is the result. */
-static void run_kernels(struct run *r)
+static void run_kernels(struct in_core_run *r)
 {
     const struct schedule *schedule = &r->panels.schedule;
     for (int n = 0; n < schedule->count && solver_is_well(r->s); n++)
@@ -105,7 +105,7 @@ static void run_kernels(struct run *r)
 /* ---- Behind the last panel ---- */
 
 /* A panel of LU has the exchanges of those before it, and lacks those after it. */
-static void exchange_finished(struct run *r)
+static void exchange_finished(struct in_core_run *r)
 {
     const struct panels *p = &r->panels;
     const struct array a = r->steps.whole;
@@ -117,7 +117,7 @@ static void exchange_finished(struct run *r)
     }
 }
 
-static void require_success(struct run *r)
+static void require_success(struct in_core_run *r)
 {
     struct solver_outcome *outcome = malloc((size_t)r->panels.count * sizeof *outcome);
     if (!outcome)
@@ -131,7 +131,7 @@ static void require_success(struct run *r)
 }
 
 /* The pivots of a panel count from its diagonal; the matrix's from its first row. */
-static void count_from_first_row(struct run *r)
+static void count_from_first_row(struct in_core_run *r)
 {
     const struct panels *p = &r->panels;
     const struct array list = r->steps.list;
@@ -151,7 +151,7 @@ static void count_from_first_row(struct run *r)
 /* ---- The whole ---- */
 
 /* Takes what the kernels need besides the matrix. Returns whether there is memory for that. */
-static bool take_memory(struct run *r, bool comes_up)
+static bool take_memory(struct in_core_run *r, bool comes_up)
 {
     struct solver *s = r->s;
     panel_steps_measure(&r->steps, &r->reserve);
@@ -167,7 +167,7 @@ static bool take_memory(struct run *r, bool comes_up)
     return true;
 }
 
-static void factor_in_panels(struct run *r, bool is_there)
+static void factor_in_panels(struct in_core_run *r, bool is_there)
 {
     struct solver *s = r->s;
     const gpu_address info = s->info; /* of the steps that come next */
@@ -203,7 +203,7 @@ static void factor_whole(struct solver *s, const struct panels_call *call, struc
 
 /* Returns whether there is a schedule: only of what is in host memory, and not for cuSOLVER's laswp
  * and ormqr beyond the sizes that they take. */
-static bool make_schedule(struct run *r, const struct panels_call *call)
+static bool make_schedule(struct in_core_run *r, const struct panels_call *call)
 {
     const struct schedule_rates *rates = &r->s->work->host->rates;
     return solver_is_well(r->s) && r->x->place == ACCEL_HOST && rates->up > 0 &&
@@ -214,7 +214,7 @@ static bool make_schedule(struct run *r, const struct panels_call *call)
 struct array solver_factor(struct solver *s, const struct panels_call *call,
                            const struct accel_span *x, struct array list)
 {
-    struct run r = {.s = s, .x = x, .scan = gpu_scan_begin(accel_is_double(s->dtype))};
+    struct in_core_run r = {.s = s, .x = x, .scan = gpu_scan_begin(accel_is_double(s->dtype))};
     const struct array a = solver_array(s, x->rows, x->cols);
     const bool cholesky = call->kind == PANELS_CHOLESKY;
     const char uplo = !cholesky ? 0 : call->across ? 'U' : 'L';

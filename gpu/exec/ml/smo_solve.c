@@ -26,7 +26,7 @@
  * faster than svm_products_sparse(). */
 #define SPARSE 32
 
-struct plan {
+struct smo_plan {
     struct smo *s;
     const struct smo_matrix *x;
     struct svm_rows rows;
@@ -56,7 +56,7 @@ struct plan {
 /* ---- Columns ---- */
 
 /* Numbers the rows of a problem in the order of its variables. Returns how many there are. */
-static int64_t number_columns(const struct plan *plan, const struct smo_problem *p, int32_t *of,
+static int64_t number_columns(const struct smo_plan *plan, const struct smo_problem *p, int32_t *of,
                               int32_t *row)
 {
     int64_t count = 0;
@@ -85,7 +85,7 @@ static int64_t part(int64_t *end, int64_t count, int64_t size)
 
 /* Copies an array of the host to a further part of the memory, once there is an image; returns its
  * address. */
-static gpu_address put(struct plan *plan, const void *from, int64_t count, int64_t size)
+static gpu_address put(struct smo_plan *plan, const void *from, int64_t count, int64_t size)
 {
     const int64_t at = part(&plan->end, count, size);
     if (plan->image && from)
@@ -94,7 +94,7 @@ static gpu_address put(struct plan *plan, const void *from, int64_t count, int64
 }
 
 /* Puts the variables whose alpha is not 0 in the image. */
-static void put_started(struct plan *plan, const struct smo_problem *p, struct smo_task *t)
+static void put_started(struct smo_plan *plan, const struct smo_problem *p, struct smo_task *t)
 {
     t->started = put(plan, NULL, p->n, 4);
     t->starts = 0;
@@ -110,7 +110,7 @@ static int64_t iterations_of(const struct smo_problem *p)
 }
 
 /* The inputs of a problem. */
-static void lay_up(struct plan *plan, const struct smo_problem *p, struct smo_columns *c,
+static void lay_up(struct smo_plan *plan, const struct smo_problem *p, struct smo_columns *c,
                    struct smo_task *t)
 {
     *t = (struct smo_task){.n = p->n, .eps = p->eps, .nu = p->nu, .most = iterations_of(p)};
@@ -134,7 +134,7 @@ static void lay_up(struct plan *plan, const struct smo_problem *p, struct smo_co
 }
 
 /* What the device alone uses. */
-static void lay_rest(struct plan *plan, const struct smo_problem *p, struct smo_task *t)
+static void lay_rest(struct smo_plan *plan, const struct smo_problem *p, struct smo_task *t)
 {
     t->diagonal = put(plan, NULL, p->n, 8);
     t->state = put(plan, NULL, p->n, 1);
@@ -149,7 +149,7 @@ static void lay_rest(struct plan *plan, const struct smo_problem *p, struct smo_
 
 /* Goes over the memory: before there is any, to find out how much; then fills in the tasks and the
  * image. */
-static void lay_out(struct plan *plan)
+static void lay_out(struct smo_plan *plan)
 {
     plan->end = 64; /* the number for barriers */
     plan->tasks_at = part(&plan->end, plan->count, sizeof(struct smo_task));
@@ -167,7 +167,7 @@ static void lay_out(struct plan *plan)
 }
 
 /* Returns the bytes that the check needs, at most. */
-static int64_t check_bytes(const struct plan *plan)
+static int64_t check_bytes(const struct smo_plan *plan)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < plan->count; i++)
@@ -175,7 +175,7 @@ static int64_t check_bytes(const struct plan *plan)
     return n * 40 + plan->count * 1024 + (1 << 16);
 }
 
-static void write_tasks(struct plan *plan, int64_t first, int64_t count)
+static void write_tasks(struct smo_plan *plan, int64_t first, int64_t count)
 {
     const int64_t size = sizeof *plan->task;
     smo_write(plan->s, plan->memory + (gpu_address)(plan->tasks_at + first * size),
@@ -195,13 +195,13 @@ static int64_t chunk_columns(const struct smo_matrix *x)
 }
 
 /* Returns the bytes that blocks can have. The pool rounds each block up, by an eighth at most. */
-static int64_t usable(const struct plan *plan)
+static int64_t usable(const struct smo_plan *plan)
 {
     return gpu_memory(plan->s->work)->available(plan->s->work) / 9 * 8;
 }
 
 /* Returns whether the kernel matrix fits beside all else. */
-static bool matrix_fits(const struct plan *plan)
+static bool matrix_fits(const struct smo_plan *plan)
 {
     const struct smo_matrix *x = plan->x;
     const double rows = (double)x->rows;
@@ -212,7 +212,7 @@ static bool matrix_fits(const struct plan *plan)
     return all < (double)usable(plan);
 }
 
-static void compute_matrix(struct plan *plan)
+static void compute_matrix(struct smo_plan *plan)
 {
     struct smo *s = plan->s;
     const int64_t ld = gpu_device_ld(plan->x->rows, ACCEL_FLOAT32);
@@ -237,7 +237,7 @@ static int64_t row_floats(const struct smo_columns *c)
 
 /* Returns how many problems from the first on can keep all their rows, or 1, which keeps as many as
  * fit; with their places. */
-static int64_t place_rows(struct plan *plan, int64_t first)
+static int64_t place_rows(struct smo_plan *plan, int64_t first)
 {
     int64_t floats = 0, i = first;
     for (; i < plan->count; i++) {
@@ -256,7 +256,7 @@ static int64_t place_rows(struct plan *plan, int64_t first)
 }
 
 /* Takes memory for rows of all problems, or as much as there is. */
-static void take_rows(struct plan *plan)
+static void take_rows(struct smo_plan *plan)
 {
     double floats = 0;
     for (int64_t i = 0; i < plan->count; i++)
@@ -276,7 +276,7 @@ static int64_t quotient_up(int64_t a, int64_t b)
 /* Returns how many blocks a problem gets. By estimates for an H100, in units of 0.36 microseconds
  * of an iteration: a pass over a variable for each thread takes one, a barrier between blocks 5. A
  * problem that computes rows needs many processors for that. */
-static int64_t blocks_for(const struct plan *plan)
+static int64_t blocks_for(const struct smo_plan *plan)
 {
     int64_t most = 0, in_turn = 0;
     for (int64_t i = 0; i < plan->count; i++) {
@@ -290,7 +290,7 @@ static int64_t blocks_for(const struct plan *plan)
     return accel_min(plan->fit.together, plan->by_rows ? most : quotient_up(most, 4));
 }
 
-static void choose_kernel(struct plan *plan)
+static void choose_kernel(struct smo_plan *plan)
 {
     const unsigned threads = plan->by_rows ? SMO_ROWS_THREADS : SMO_MATRIX_THREADS;
     plan->kernel = plan->by_rows ? "smo_solve_rows" : "smo_solve_matrix";
@@ -304,7 +304,7 @@ static void choose_kernel(struct plan *plan)
 /* ---- Solving ---- */
 
 /* Returns whether a problem goes on; notes those with values that are not finite. */
-static bool goes_on(struct plan *plan, int64_t first, int64_t count)
+static bool goes_on(struct smo_plan *plan, int64_t first, int64_t count)
 {
     bool any = false;
     for (int64_t i = first; i < first + count; i++) {
@@ -315,7 +315,7 @@ static bool goes_on(struct plan *plan, int64_t first, int64_t count)
     return any;
 }
 
-static int64_t iterations_so_far(const struct plan *plan)
+static int64_t iterations_so_far(const struct smo_plan *plan)
 {
     int64_t iterations = 0;
     for (int64_t i = 0; i < plan->count; i++)
@@ -324,7 +324,7 @@ static int64_t iterations_so_far(const struct plan *plan)
 }
 
 /* Solves problems whose tasks are on the device. */
-static void solve_some(struct plan *plan, int64_t first, int64_t count)
+static void solve_some(struct smo_plan *plan, int64_t first, int64_t count)
 {
     struct smo *s = plan->s;
     const int64_t size = sizeof(struct smo_task);
@@ -346,13 +346,13 @@ static void solve_some(struct plan *plan, int64_t first, int64_t count)
     } while (goes_on(plan, first, count) && s->status == GPU_OK);
 }
 
-static void solve_group(struct plan *plan, int64_t first, int64_t count)
+static void solve_group(struct smo_plan *plan, int64_t first, int64_t count)
 {
     for (int64_t i = first; i<first + count; i += plan->blocks> 1 ? 1 : count)
         solve_some(plan, i, plan->blocks > 1 ? 1 : count);
 }
 
-static void solve_by_rows(struct plan *plan)
+static void solve_by_rows(struct smo_plan *plan)
 {
     take_rows(plan);
     for (int64_t i = 0; i < plan->count && plan->s->status == GPU_OK;) {
@@ -408,7 +408,7 @@ static void finish(struct smo_problem *p, const struct smo_task *t, const double
     p->rows_computed = t->computed;
 }
 
-static void fetch_results(struct plan *plan)
+static void fetch_results(struct smo_plan *plan)
 {
     const int64_t bytes = plan->gradient_at - plan->alpha_at;
     char *down = smo_allocate(plan->s, 2 * bytes, 1);
@@ -425,7 +425,7 @@ static void fetch_results(struct plan *plan)
 
 /* ---- All of it ---- */
 
-static bool is_valid(const struct plan *plan)
+static bool is_valid(const struct smo_plan *plan)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < plan->count; i++) {
@@ -437,7 +437,7 @@ static bool is_valid(const struct plan *plan)
            n < INT64_MAX / 1024;
 }
 
-static void allocate_host(struct plan *plan)
+static void allocate_host(struct smo_plan *plan)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < plan->count; i++)
@@ -457,7 +457,7 @@ static void allocate_host(struct plan *plan)
 }
 
 /* Decides how, and lays the memory out. */
-static void prepare(struct plan *plan)
+static void prepare(struct smo_plan *plan)
 {
     plan->blocks = 1;
     lay_out(plan); /* how much memory is needed, about */
@@ -476,7 +476,7 @@ static void prepare(struct plan *plan)
 void smo_solve(struct smo *s, const struct smo_matrix *x, struct smo_problem *problems,
                int64_t count)
 {
-    struct plan plan = {.s = s, .x = x, .problem = problems, .count = count};
+    struct smo_plan plan = {.s = s, .x = x, .problem = problems, .count = count};
     if (s->status != GPU_OK || !is_valid(&plan)) {
         smo_note(s, GPU_UNSUPPORTED);
         return;

@@ -14,7 +14,7 @@ const uint32_t accel_changed_by_calls = 1u << RAX | 1u << RCX | 1u << RDX | 1u <
 /* The opcode maps: of one byte, 0F, 0F 38, 0F 3A. */
 enum map { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A };
 
-struct reading {
+struct instruction_decoder {
     const uint8_t *at, *end;
     const uint8_t *begin;
     bool broken; /* it goes beyond the end, or is not known */
@@ -33,7 +33,7 @@ struct reading {
     int reg, rm;
 };
 
-static uint8_t next_byte(struct reading *r)
+static uint8_t next_byte(struct instruction_decoder *r)
 {
     if (r->at >= r->end) {
         r->broken = true;
@@ -42,7 +42,7 @@ static uint8_t next_byte(struct reading *r)
     return *r->at++;
 }
 
-static int64_t next_integer(struct reading *r, int bytes)
+static int64_t next_integer(struct instruction_decoder *r, int bytes)
 {
     int64_t value = 0;
     for (int i = 0; i < bytes; i++)
@@ -53,7 +53,7 @@ static int64_t next_integer(struct reading *r, int bytes)
 
 /* ---- Prefixes and opcodes ---- */
 
-static void read_rex(struct reading *r, uint8_t rex)
+static void read_rex(struct instruction_decoder *r, uint8_t rex)
 {
     r->wide = rex & 8;
     r->reg_high = rex & 4 ? 8 : 0;
@@ -61,13 +61,13 @@ static void read_rex(struct reading *r, uint8_t rex)
     r->base_high = rex & 1 ? 8 : 0;
 }
 
-static void set_prefix_of_vector(struct reading *r, int pp)
+static void set_prefix_of_vector(struct instruction_decoder *r, int pp)
 {
     r->narrow = pp == 1;
     r->repeat = pp == 2 ? 0xf3 : pp == 3 ? 0xf2 : 0;
 }
 
-static void read_vex(struct reading *r, bool long_form)
+static void read_vex(struct instruction_decoder *r, bool long_form)
 {
     const uint8_t first = next_byte(r), second = long_form ? next_byte(r) : first;
     const int map = long_form ? first & 31 : MAP_0F;
@@ -84,7 +84,7 @@ static void read_vex(struct reading *r, bool long_form)
     r->code = next_byte(r);
 }
 
-static void read_evex(struct reading *r)
+static void read_evex(struct instruction_decoder *r)
 {
     const uint8_t first = next_byte(r), second = next_byte(r), third = next_byte(r);
     const int map = first & 7;
@@ -102,7 +102,7 @@ static void read_evex(struct reading *r)
     r->code = next_byte(r);
 }
 
-static void read_opcode(struct reading *r)
+static void read_opcode(struct instruction_decoder *r)
 {
     uint8_t byte = next_byte(r);
     for (;; byte = next_byte(r)) {
@@ -137,7 +137,7 @@ static void read_opcode(struct reading *r)
     r->code = byte;
 }
 
-static bool has_modrm(const struct reading *r)
+static bool has_modrm(const struct instruction_decoder *r)
 {
     const uint8_t code = r->code;
     if (r->map == MAP_ONE)
@@ -155,7 +155,7 @@ static bool has_modrm(const struct reading *r)
     return true;
 }
 
-static void read_memory(struct reading *r, struct accel_instruction *i, int mod)
+static void read_memory(struct instruction_decoder *r, struct accel_instruction *i, int mod)
 {
     const int rm = r->rm & 7;
     int bytes = mod == 1 ? 1 : mod == 2 ? 4 : 0;
@@ -180,7 +180,7 @@ static void read_memory(struct reading *r, struct accel_instruction *i, int mod)
         i->base = ACCEL_NO_REGISTER;
 }
 
-static void read_modrm(struct reading *r, struct accel_instruction *i)
+static void read_modrm(struct instruction_decoder *r, struct accel_instruction *i)
 {
     const uint8_t modrm = next_byte(r);
     const int mod = modrm >> 6;
@@ -190,7 +190,7 @@ static void read_modrm(struct reading *r, struct accel_instruction *i)
         read_memory(r, i, mod);
 }
 
-static int immediate_bytes(const struct reading *r)
+static int immediate_bytes(const struct instruction_decoder *r)
 {
     const uint8_t code = r->code;
     const int some = r->narrow ? 2 : 4;
@@ -225,12 +225,12 @@ static int immediate_bytes(const struct reading *r)
 
 /* ---- Sizes of operands in memory ---- */
 
-static int general_size(const struct reading *r)
+static int general_size(const struct instruction_decoder *r)
 {
     return r->wide ? 8 : r->narrow ? 2 : 4;
 }
 
-static int x87_size(const struct reading *r)
+static int x87_size(const struct instruction_decoder *r)
 {
     const int what = r->reg & 7;
     switch (r->code) {
@@ -253,12 +253,12 @@ static int x87_size(const struct reading *r)
 }
 
 /* Of the instructions that have a form for one element and one for a whole register. */
-static int scalar_or_packed(const struct reading *r)
+static int scalar_or_packed(const struct instruction_decoder *r)
 {
     return r->repeat == 0xf3 ? 4 : r->repeat == 0xf2 ? 8 : r->vector_size;
 }
 
-static int vector_size_0f(const struct reading *r)
+static int vector_size_0f(const struct instruction_decoder *r)
 {
     const uint8_t code = r->code;
     switch (code) {
@@ -308,7 +308,7 @@ static int vector_size_0f(const struct reading *r)
     }
 }
 
-static int vector_size_0f38(const struct reading *r)
+static int vector_size_0f38(const struct instruction_decoder *r)
 {
     const uint8_t code = r->code;
     if (code >= 0xf0)
@@ -341,7 +341,7 @@ static int vector_size_0f38(const struct reading *r)
     }
 }
 
-static int vector_size_0f3a(const struct reading *r)
+static int vector_size_0f3a(const struct instruction_decoder *r)
 {
     switch (r->code) {
     case 0x0a:
@@ -389,13 +389,13 @@ static void use(struct accel_instruction *i, int reg, int size)
         i->halves |= bit(reg);
 }
 
-static void use_rm(const struct reading *r, struct accel_instruction *i, int size)
+static void use_rm(const struct instruction_decoder *r, struct accel_instruction *i, int size)
 {
     if (!r->has_memory)
         use(i, r->rm, size);
 }
 
-static void kill_rm(const struct reading *r, struct accel_instruction *i)
+static void kill_rm(const struct instruction_decoder *r, struct accel_instruction *i)
 {
     if (!r->has_memory)
         i->kills |= bit(r->rm);
@@ -409,7 +409,7 @@ static void add(struct accel_instruction *i, int reg, int64_t value)
 }
 
 /* add, or, adc, sbb, and, sub, xor, cmp: of two operands. */
-static void arithmetic(struct reading *r, struct accel_instruction *i)
+static void arithmetic(struct instruction_decoder *r, struct accel_instruction *i)
 {
     const int size = r->code & 1 ? general_size(r) : 1;
     const bool compares = r->code >= 0x38, to_reg = r->code & 2;
@@ -426,7 +426,8 @@ static void arithmetic(struct reading *r, struct accel_instruction *i)
         kill_rm(r, i);
 }
 
-static void arithmetic_with_constant(struct reading *r, struct accel_instruction *i, int64_t value)
+static void arithmetic_with_constant(struct instruction_decoder *r, struct accel_instruction *i,
+                                     int64_t value)
 {
     const int size = r->code == 0x80 ? 1 : general_size(r), what = r->reg & 7;
     i->size = size;
@@ -445,7 +446,7 @@ static void arithmetic_with_constant(struct reading *r, struct accel_instruction
     }
 }
 
-static void move(struct reading *r, struct accel_instruction *i)
+static void move(struct instruction_decoder *r, struct accel_instruction *i)
 {
     const int size = r->code & 1 ? general_size(r) : 1;
     const bool to_reg = r->code & 2;
@@ -469,7 +470,7 @@ static void move(struct reading *r, struct accel_instruction *i)
     }
 }
 
-static void load_address(struct reading *r, struct accel_instruction *i)
+static void load_address(struct instruction_decoder *r, struct accel_instruction *i)
 {
     if (!r->wide || i->indexed || i->base == ACCEL_NO_REGISTER) {
         if (i->base != ACCEL_NO_REGISTER)
@@ -506,7 +507,7 @@ static void pop(struct accel_instruction *i, int reg)
     i->size = 8;
 }
 
-static void group_f6(struct reading *r, struct accel_instruction *i)
+static void group_f6(struct instruction_decoder *r, struct accel_instruction *i)
 {
     const int what = r->reg & 7;
     i->size = r->code & 1 ? general_size(r) : 1;
@@ -517,7 +518,7 @@ static void group_f6(struct reading *r, struct accel_instruction *i)
         kill_rm(r, i);
 }
 
-static void group_ff(struct reading *r, struct accel_instruction *i)
+static void group_ff(struct instruction_decoder *r, struct accel_instruction *i)
 {
     const int what = r->reg & 7;
     if (what < 2) {
@@ -538,7 +539,8 @@ static void group_ff(struct reading *r, struct accel_instruction *i)
     }
 }
 
-static void one_byte_modrm(struct reading *r, struct accel_instruction *i, int64_t value)
+static void one_byte_modrm(struct instruction_decoder *r, struct accel_instruction *i,
+                           int64_t value)
 {
     const uint8_t code = r->code;
     if (code < 0x40) {
@@ -627,7 +629,7 @@ static void one_byte_modrm(struct reading *r, struct accel_instruction *i, int64
     }
 }
 
-static void one_byte(struct reading *r, struct accel_instruction *i, int64_t value)
+static void one_byte(struct instruction_decoder *r, struct accel_instruction *i, int64_t value)
 {
     const uint8_t code = r->code;
     const int low = (code & 7) | r->base_high;
@@ -677,7 +679,7 @@ static void one_byte(struct reading *r, struct accel_instruction *i, int64_t val
 }
 
 /* Of 0F: those that compute in general registers. False: it is another. */
-static bool general_0f(struct reading *r, struct accel_instruction *i, int64_t value)
+static bool general_0f(struct instruction_decoder *r, struct accel_instruction *i, int64_t value)
 {
     const uint8_t code = r->code;
     const int size = general_size(r);
@@ -722,7 +724,7 @@ static bool general_0f(struct reading *r, struct accel_instruction *i, int64_t v
     return true;
 }
 
-static void vector(struct reading *r, struct accel_instruction *i)
+static void vector(struct instruction_decoder *r, struct accel_instruction *i)
 {
     const uint8_t code = r->code;
     i->size = r->map == MAP_0F     ? vector_size_0f(r)
@@ -753,7 +755,7 @@ struct accel_instruction accel_instruction_at(const uint8_t *at, size_t readable
                                   .from = ACCEL_NO_REGISTER,
                                   .base = ACCEL_NO_REGISTER};
     const size_t most = ACCEL_INSTRUCTION_BYTES;
-    struct reading r = {.begin = at, .at = at, .vector_size = 16};
+    struct instruction_decoder r = {.begin = at, .at = at, .vector_size = 16};
     r.end = at + (readable < most ? readable : most);
     read_opcode(&r);
     const bool modrm = has_modrm(&r);
