@@ -18,7 +18,7 @@
 #include "base/thread/thread_spawn.h"
 #include "base/output/say.h"
 #include "base/text/text.h"
-#include "base/thread/timed.h"
+#include "base/thread/monotonic_wait.h"
 #include "dispatch.h"
 #include "dispatch/cost/cost.h"
 #include "gpu/device/exit_guard.h"
@@ -112,7 +112,7 @@ static bool lock_start(enum device_patience patience)
         return pthread_mutex_lock(&lock) == 0;
     if (atomic_load(&slow))
         return pthread_mutex_trylock(&lock) == 0;
-    bool locked = timed_lock(&lock, SOME_SECONDS_MS);
+    bool locked = monotonic_timed_lock(&lock, SOME_SECONDS_MS);
     if (!locked)
         atomic_store(&slow, true);
     return locked;

@@ -21,7 +21,7 @@
 #include "base/thread/thread_spawn.h"
 #include "base/output/say.h"
 #include "base/text/text.h"
-#include "base/thread/timed.h"
+#include "base/thread/monotonic_wait.h"
 #include "report.h"
 #include "totals.h"
 
@@ -292,7 +292,7 @@ static void end(void)
 {
     totals_end(&part);
     const bool mine = totals_is_mine(part.totals), writer = totals_leave_writer(part.totals);
-    if ((!mine && !writer) || atomic_load(&failed) || !timed_lock(&lock, END_MS))
+    if ((!mine && !writer) || atomic_load(&failed) || !monotonic_timed_lock(&lock, END_MS))
         return;
     write_metrics(LAST_WRITES);
     ended = true;

@@ -69,14 +69,14 @@ $(TESTS)/test_copy_pool $(TESTS)/test_task_pool $(TESTS)/test_staging: UNIT_LIBS
 # Threads that are slow to unpack.
 $(TESTS)/test_staging: UNIT_LIBS += -Wl,--wrap=pack_to_host,--wrap=copy_pool_attend
 # A clock that is put back while somebody waits, and one of the test's own.
-$(TESTS)/test_timed $(TESTS)/test_copy_pool $(TESTS)/test_task_pool $(TESTS)/test_output $(TESTS)/test_measure $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=clock_gettime
+$(TESTS)/test_monotonic_wait $(TESTS)/test_copy_pool $(TESTS)/test_task_pool $(TESTS)/test_output $(TESTS)/test_measure $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=clock_gettime
 # A library that answers as the test says.
 $(TESTS)/test_kernels: UNIT_LIBS += -Wl,--wrap=accel_real_lookup,--wrap=accel_provider_find,--wrap=accel_provider_names_threads,--wrap=accel_object_of,--wrap=accel_object_imports
 $(TESTS)/test_library: UNIT_LIBS += -Wl,--wrap=accel_real_handle,--wrap=accel_real_dlclose,--wrap=accel_provider_find,--wrap=accel_object_of,--wrap=calloc,--wrap=strdup,--wrap=dlmopen,--wrap=dlinfo
 # A clock of the test's own, and who learns from its times.
 $(TESTS)/test_decided_run: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=cost_learn_cpu,--wrap=cost_learn_gpu
 # A device, its thread and the clock, which the test plays.
-$(TESTS)/test_device_life: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=gpu_is_gone,--wrap=thread_spawn,--wrap=timed_lock,--wrap=clock_gettime
+$(TESTS)/test_device_life: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=gpu_is_gone,--wrap=thread_spawn,--wrap=monotonic_timed_lock,--wrap=clock_gettime
 $(TESTS)/test_composed: UNIT_LIBS += -Wl,--wrap=spectral_compose,--wrap=verify_apart
 $(TESTS)/test_device_notes: UNIT_LIBS += -Wl,--wrap=gpu_is_gone,--wrap=clock_gettime
 $(TESTS)/test_survey_devices: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=thread_spawn,--wrap=clock_gettime,--wrap=gpu_kept,--wrap=mmap

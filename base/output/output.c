@@ -20,7 +20,7 @@
 #include "base/host/ranks.h"
 #include "say.h"
 #include "base/text/text.h"
-#include "base/thread/timed.h"
+#include "base/thread/monotonic_wait.h"
 
 /* ---- Files ---- */
 
@@ -203,7 +203,7 @@ atomic_int output_patience = 1;
 bool output_log_in_time(const char *pattern, enum output_kind kind, const char *bytes,
                         size_t length)
 {
-    if (writes || !timed_lock(&lock, 1e3 * atomic_load(&output_patience)))
+    if (writes || !monotonic_timed_lock(&lock, 1e3 * atomic_load(&output_patience)))
         return false;
     write_log(pattern, kind, bytes, length);
     return true;

@@ -15,7 +15,7 @@
 #include "helper_limit.h"
 #include "signal_mask.h"
 #include "thread_spawn.h"
-#include "timed.h"
+#include "monotonic_wait.h"
 
 /* A thread that has had nothing to do for so long ends. After a thread could not be started, the
  * next try is as much later. */
@@ -167,7 +167,7 @@ static void leave_job(struct copy_pool_job *job)
 /* With the lock, which it releases meanwhile. Returns whether a call has come. */
 static bool wait_for_call(void)
 {
-    const struct timespec until = timed_until(IDLE_MS);
+    const struct timespec until = monotonic_deadline(IDLE_MS);
     int result = 0;
     while (calls == 0 && result == 0)
         result = pthread_cond_timedwait(&calls_come, &lock, &until);
@@ -340,7 +340,7 @@ static void start_threads(void)
         return;
     not_before = now + IDLE_MS;
     if (!made)
-        timed_condition(&calls_come);
+        monotonic_condition(&calls_come);
     made = true;
     read_cpus();
     const int most = cpus - 1 < COPY_POOL_MOST ? cpus - 1 : COPY_POOL_MOST;

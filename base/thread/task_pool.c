@@ -6,7 +6,7 @@
 #include "forks.h"
 #include "signal_mask.h"
 #include "thread_spawn.h"
-#include "timed.h"
+#include "monotonic_wait.h"
 
 /* A thread that has had nothing to do for so long ends. */
 #define IDLE_MS 1000
@@ -35,7 +35,7 @@ static struct pooled_task *take_first(void)
 /* With the lock, which it releases meanwhile. Returns whether there is a task. */
 static bool wait_for_task(void)
 {
-    const struct timespec until = timed_until(IDLE_MS);
+    const struct timespec until = monotonic_deadline(IDLE_MS);
     int result = 0;
     idle++;
     while (!first && result == 0)
@@ -69,7 +69,7 @@ bool task_pool_give(struct pooled_task *task)
     bool has_thread = true;
     pthread_mutex_lock(&lock);
     if (!made)
-        timed_condition(&tasks_come);
+        monotonic_condition(&tasks_come);
     made = true;
     task->next = NULL;
     *end = task;

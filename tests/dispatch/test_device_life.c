@@ -42,8 +42,8 @@ static void *thread_context;
 struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES]);
 bool __wrap_gpu_is_gone(void);
 bool __wrap_thread_spawn(void *(*run)(void *context), void *context, size_t stack_bytes);
-bool __wrap_timed_lock(pthread_mutex_t *lock, double most_ms);
-bool __real_timed_lock(pthread_mutex_t *lock, double most_ms);
+bool __wrap_monotonic_timed_lock(pthread_mutex_t *lock, double most_ms);
+bool __real_monotonic_timed_lock(pthread_mutex_t *lock, double most_ms);
 
 struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_FAILURE_BYTES])
 {
@@ -75,11 +75,11 @@ bool __wrap_thread_spawn(void *(*run)(void *context), void *context, size_t stac
     return has_threads;
 }
 
-bool __wrap_timed_lock(pthread_mutex_t *lock, double most_ms)
+bool __wrap_monotonic_timed_lock(pthread_mutex_t *lock, double most_ms)
 {
     timed++;
     assert_true(most_ms >= 1000);
-    return locks && __real_timed_lock(lock, most_ms);
+    return locks && __real_monotonic_timed_lock(lock, most_ms);
 }
 
 /* ---- Around the device ---- */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/thread/timed.h"
+#include "base/thread/monotonic_wait.h"
 #include "gpu/plan/upload_order.h"
 #include "gpu/device/work.h"
 
@@ -61,7 +61,7 @@ struct peers *peers_new(int members)
         return NULL;
     peers->members = peers->ahead = members;
     pthread_mutex_init(&peers->lock, NULL);
-    timed_condition(&peers->news);
+    monotonic_condition(&peers->news);
     return peers;
 }
 
@@ -386,7 +386,7 @@ void peers_lend(struct peers *peers, int member, const struct peers_cell *key, g
 
 void peers_wait(struct peers *peers)
 {
-    const struct timespec until = timed_until(WAIT_MS);
+    const struct timespec until = monotonic_deadline(WAIT_MS);
     pthread_mutex_lock(&peers->lock);
     pthread_cond_timedwait(&peers->news, &peers->lock, &until);
     pthread_mutex_unlock(&peers->lock);

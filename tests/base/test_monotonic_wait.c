@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/thread/clock.h"
-#include "base/thread/timed.h"
+#include "base/thread/monotonic_wait.h"
 #include "tests/lib/pause.h"
 #include "tests/lib/set_back.h"
 
@@ -33,12 +33,12 @@ static void a_lock_is_had_when_it_is_free(void **state)
     pthread_t thread;
     (void)state;
     errno = 4711;
-    assert_true(timed_lock(&lock, 0));
+    assert_true(monotonic_timed_lock(&lock, 0));
     pthread_mutex_unlock(&lock);
     assert_int_equal(pthread_create(&thread, NULL, hold_for_100_ms, &held), 0);
     while (!atomic_load(&held))
         pause_ms(1);
-    assert_true(timed_lock(&lock, 60000));
+    assert_true(monotonic_timed_lock(&lock, 60000));
     pthread_mutex_unlock(&lock);
     assert_int_equal(errno, 4711);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -49,8 +49,8 @@ static void a_lock_is_given_up_in_time(void **state)
     (void)state;
     pthread_mutex_lock(&lock);
     const double begun = accel_now_ms();
-    assert_false(timed_lock(&lock, 0));
-    assert_false(timed_lock(&lock, 150));
+    assert_false(monotonic_timed_lock(&lock, 0));
+    assert_false(monotonic_timed_lock(&lock, 150));
     const double took = accel_now_ms() - begun;
     assert_true(took >= 150 && took < 60000);
     pthread_mutex_unlock(&lock);
@@ -60,9 +60,9 @@ static void a_condition_is_given_up_in_time(void **state)
 {
     pthread_cond_t condition;
     (void)state;
-    timed_condition(&condition);
+    monotonic_condition(&condition);
     const double begun = accel_now_ms();
-    const struct timespec until = timed_until(1150);
+    const struct timespec until = monotonic_deadline(1150);
     pthread_mutex_lock(&lock);
     int result = 0;
     while (result == 0)

@@ -1,12 +1,12 @@
 #define _GNU_SOURCE
-#include "timed.h"
+#include "monotonic_wait.h"
 
 #include <errno.h>
 #include <stdint.h>
 
 #include "clock.h"
 
-void timed_condition(pthread_cond_t *condition)
+void monotonic_condition(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -15,7 +15,7 @@ void timed_condition(pthread_cond_t *condition)
     pthread_condattr_destroy(&attributes);
 }
 
-struct timespec timed_until(double ms)
+struct timespec monotonic_deadline(double ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -27,7 +27,7 @@ struct timespec timed_until(double ms)
 
 /* pthread_mutex_timedlock(3) goes by the clock that can be set, and pthread_mutex_clocklock(3) is
  * newer than what OLD_GLIBC=1 may ask for. */
-bool timed_lock(pthread_mutex_t *lock, double most_ms)
+bool monotonic_timed_lock(pthread_mutex_t *lock, double most_ms)
 {
     const double begun = accel_now_ms();
     const int saved = errno;
