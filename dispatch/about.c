@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "base/text/text.h"
 #include "dispatch/cost/cost.h"
 #include "report/banner.h"
@@ -31,7 +31,7 @@ void about_no_gpu(const char *why)
 {
     const bool logs = settings->log != ACCEL_LOG_OFF;
     if (logs)
-        accel_say("no GPU is used: %s", why);
+        accel_message("no GPU is used: %s", why);
     banner_no_gpu(why, logs);
 }
 

@@ -16,7 +16,7 @@
 #include "base/thread/clock.h"
 #include "base/thread/forks.h"
 #include "base/thread/thread_spawn.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "base/text/text.h"
 #include "base/thread/monotonic_wait.h"
 #include "dispatch.h"
@@ -58,7 +58,7 @@ bool device_pretend(struct dispatch_device *device)
     int64_t bytes = 0;
     struct cost_curves *curves = cost_curves_named(settings->estimate, &bytes);
     if (!curves) {
-        accel_say("no GPU is known as %s: nothing is estimated", settings->estimate);
+        accel_message("no GPU is known as %s: nothing is estimated", settings->estimate);
         return false;
     }
     atomic_store(&device->curves, curves);
@@ -180,8 +180,8 @@ static void complain_of_c2c(const struct dispatch_device *device, const struct g
 {
     const bool asked = settings->c2c == ACCEL_C2C_PLACE || settings->c2c == ACCEL_C2C_MIGRATE;
     if (asked && !info->host_page_tables && ranks->local_rank == 0)
-        accel_say("ACCEL_C2C=%s: %s does not use the host's page tables: operands are copied",
-                  settings->c2c == ACCEL_C2C_PLACE ? "place" : "migrate", device->name);
+        accel_message("ACCEL_C2C=%s: %s does not use the host's page tables: operands are copied",
+                      settings->c2c == ACCEL_C2C_PLACE ? "place" : "migrate", device->name);
 }
 
 /* Under the lock. */
@@ -196,7 +196,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
         describe(device, info);
         atomic_store_explicit(&device->gpu, gpu, memory_order_release);
         if (info->passed_over[0] && (logs || listed))
-            accel_say("%s is used; passed over: %s", device->name, info->passed_over);
+            accel_message("%s is used; passed over: %s", device->name, info->passed_over);
         complain_of_c2c(device, info);
         contention_start(&device->contention, info->id);
         struct cost_curves *curves = cost_curves_of(gpu);
@@ -210,11 +210,11 @@ static void start_cuda(struct dispatch_device *device, bool background)
         set_state(device, DEVICE_READY);
     } else if (atomic_load(&any_is_used)) {
         if (logs && !gpu_is_gone())
-            accel_say("no further GPU is used: %s", device->why_none);
+            accel_message("no further GPU is used: %s", device->why_none);
         set_state(device, DEVICE_ABSENT);
     } else {
         if ((settings->policy == ACCEL_POLICY_GPU || logs || listed) && !gpu_is_gone())
-            accel_say("no GPU is used: %s", device->why_none);
+            accel_message("no GPU is used: %s", device->why_none);
         set_state(device, DEVICE_ABSENT);
         about_device(device);
     }
@@ -263,7 +263,7 @@ void device_note_gain(struct dispatch_device *device, double gain_ms)
         atomic_compare_exchange_strong(&device->state, &starting, DEVICE_UNTRIED);
         atomic_store(&device->threadless, true);
         if (settings->log != ACCEL_LOG_OFF)
-            accel_say("no GPU is used: there can be no thread that starts CUDA");
+            accel_message("no GPU is used: there can be no thread that starts CUDA");
     }
     errno = saved;
 }
@@ -334,8 +334,8 @@ void device_give_up(struct dispatch_device *device, const char *instead)
 {
     int ready = DEVICE_READY;
     if (atomic_compare_exchange_strong(&device->state, &ready, DEVICE_FAILED) && !gpu_is_gone())
-        accel_say("%s is left alone from here on, %s: %s", device->name, instead,
-                  device_failure(device));
+        accel_message("%s is left alone from here on, %s: %s", device->name, instead,
+                      device_failure(device));
     device_tidy(device);
 }
 

@@ -1,6 +1,6 @@
 #include "precision.h"
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "dispatch/cost/cost.h"
 #include "ops/op.h"
 
@@ -9,10 +9,10 @@ static void say_lacking(const struct gpu_info *info, enum gpu_precision precisio
     static atomic_uint said; /* as bits 1 << enum gpu_precision */
     const unsigned bit = 1u << precision;
     if (!(atomic_fetch_or(&said, bit) & bit))
-        accel_say("ACCEL_PRECISION: gpu%d (%s) cannot compute in %s, which needs %s; native "
-                  "precision is used",
-                  info->index, info->name, gpu_precision_names[precision],
-                  gpu_precision_needs(precision));
+        accel_message("ACCEL_PRECISION: gpu%d (%s) cannot compute in %s, which needs %s; native "
+                      "precision is used",
+                      info->index, info->name, gpu_precision_names[precision],
+                      gpu_precision_needs(precision));
 }
 
 enum gpu_precision precision_asked(const struct accel_settings *settings,

@@ -2,7 +2,7 @@
 
 #include <stdatomic.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "base/text/text.h"
 #include "devices.h"
 #include "ops/op.h"
@@ -43,8 +43,8 @@ static void leave_routine(struct dispatch_device *device, const struct accel_rou
                           const char *failure)
 {
     if (quarantine_add(&device->quarantine, routine, QUARANTINE_FAILED))
-        accel_say("%s is left to %s from here on, %s goes on with other routines: %s",
-                  routine->name, name_instead(device, routine), device->name, failure);
+        accel_message("%s is left to %s from here on, %s goes on with other routines: %s",
+                      routine->name, name_instead(device, routine), device->name, failure);
 }
 
 static void leave_lapack(struct dispatch_device *device, const struct accel_routine *routine,
@@ -56,8 +56,8 @@ static void leave_lapack(struct dispatch_device *device, const struct accel_rout
             quarantine_add(&device->quarantine, &accel_routines[i], QUARANTINE_FAILED))
             news = true;
     if (news)
-        accel_say("LAPACK is left to %s from here on, %s goes on with BLAS: %s",
-                  name_instead(device, routine), device->name, failure);
+        accel_message("LAPACK is left to %s from here on, %s goes on with BLAS: %s",
+                      name_instead(device, routine), device->name, failure);
 }
 
 static void leave_device(struct dispatch_device *device)

@@ -8,14 +8,14 @@
 
 #include "dispatch/settings/complaints.h"
 #include "base/thread/forks.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "dispatch/cost/cost.h"
 
 _Noreturn void refuse_wrong_result(const struct dispatch_device *device,
                                    const struct dispatch_caller *caller)
 {
     const bool started = device_gpu(device), failed = !started || device_has_failure(device);
-    accel_say(
+    accel_message(
         "%s: %s%s%s with a matrix of the program on the GPU; the result cannot be made right, so "
         "the program is stopped",
         caller->symbol,
@@ -32,9 +32,10 @@ _Noreturn void refuse_cpu(const struct dispatch_device *device,
     const char *reason = why == ACCEL_NO_GPU || why == ACCEL_ERROR ? device_failure(device)
                          : why == ACCEL_UNSUPPORTED                ? caller->arithmetic
                                                                    : NULL;
-    accel_say("%s would run on the CPU (why=%s%s%s), and ACCEL_REQUIRE=gpu is set: the program is "
-              "ended",
-              caller->symbol, accel_why_name(why), reason ? ": " : "", reason ? reason : "");
+    accel_message(
+        "%s would run on the CPU (why=%s%s%s), and ACCEL_REQUIRE=gpu is set: the program is "
+        "ended",
+        caller->symbol, accel_why_name(why), reason ? ": " : "", reason ? reason : "");
     _exit(1);
 }
 

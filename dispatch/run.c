@@ -10,7 +10,7 @@
 #include "refusals.h"
 #include "verify.h"
 #include "base/thread/clock.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "base/thread/spent.h"
 #include "base/text/text.h"
 #include "dispatch/cost/cost.h"
@@ -87,8 +87,8 @@ static void say_wrong(const struct dispatch_caller *caller, double ratio, const 
     text_start(&text, times, sizeof times);
     text_decimal(&text, ratio);
     text_end(&text);
-    accel_say("%s: verification: the GPU's result is wrong, %s times what rounding may do; %s",
-              caller->symbol, times, outcome);
+    accel_message("%s: verification: the GPU's result is wrong, %s times what rounding may do; %s",
+                  caller->symbol, times, outcome);
 }
 
 /* Of several devices, nobody knows which one was wrong. */

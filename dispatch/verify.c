@@ -9,7 +9,7 @@
 #include "cpu_ref/verify.h"
 #include "ops/op.h"
 #include "call/shape.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "report/record.h"
 
 static _Atomic uint64_t calls; /* on the GPU, with ACCEL_VERIFY set */
@@ -63,7 +63,7 @@ static void say_no_memory(void)
 {
     static atomic_bool said;
     if (!atomic_exchange(&said, true))
-        accel_say(
+        accel_message(
             "verification: there is no memory for a copy of what a call overwrites; such calls "
             "are not verified");
 }

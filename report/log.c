@@ -6,7 +6,7 @@
 
 #include "base/thread/forks.h"
 #include "base/output/output.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "ops/op.h"
 #include "banner.h"
 #include "line.h"
@@ -252,7 +252,7 @@ void log_start(enum accel_log_level level, const char *to, double from_ms)
     min_ms = from_ms;
     if (level == ACCEL_LOG_JSON) {
         log_json_start();
-        say_to(json_message);
+        message_to(json_message);
     }
     if (level != ACCEL_LOG_OFF)
         report_subscribe(sinks[level]);

@@ -19,7 +19,7 @@
 #include "base/thread/signal_mask.h"
 #include "base/host/host.h"
 #include "base/thread/thread_spawn.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "base/text/text.h"
 #include "base/thread/monotonic_wait.h"
 #include "report.h"
@@ -243,8 +243,8 @@ static void write_metrics(int most)
     const int error = write_newest(work, most);
     munmap(work, size);
     if (error && !atomic_exchange(&failed, true))
-        accel_say("ACCEL_METRICS_DIR: %s cannot be written (%s); there will be no metrics", folder,
-                  error_text(error));
+        accel_message("ACCEL_METRICS_DIR: %s cannot be written (%s); there will be no metrics",
+                      folder, error_text(error));
 }
 
 /* ---- When ---- */
@@ -313,7 +313,8 @@ void metrics_start(const char *in)
     static const struct report_sink sink = {.decision = count, .end = end};
     struct totals *totals = totals_make();
     if (!totals) {
-        accel_say("ACCEL_METRICS_DIR: there is no memory for the sums; there will be no metrics");
+        accel_message(
+            "ACCEL_METRICS_DIR: there is no memory for the sums; there will be no metrics");
         return;
     }
     folder = in;

@@ -8,7 +8,7 @@
 
 #include "base/file/file.h"
 #include "base/thread/forks.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "banner.h"
 #include "hints.h"
 #include "page.h"
@@ -122,7 +122,7 @@ void summary_start(enum accel_summary form, const char *to, const char *table, b
     if (!totals)
         totals = totals_make();
     if (!totals) {
-        accel_say("ACCEL_SUMMARY: there is no memory for the sums; there will be no summary");
+        accel_message("ACCEL_SUMMARY: there is no memory for the sums; there will be no summary");
         return;
     }
     file = to;

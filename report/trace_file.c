@@ -16,7 +16,7 @@
 #include "base/thread/signal_mask.h"
 #include "base/host/host.h"
 #include "base/output/output.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "base/text/text.h"
 #include "base/host/version.h"
 
@@ -172,8 +172,8 @@ static bool open_file(void)
     full = NULL;
     const int error = begin_file();
     if (error != 0) {
-        accel_say("ACCEL_TRACE: %s cannot be written (%s); there is no trace", path,
-                  error_text(error));
+        accel_message("ACCEL_TRACE: %s cannot be written (%s); there is no trace", path,
+                      error_text(error));
         if (fd >= 0)
             close(fd);
         fd = -1;
@@ -181,7 +181,7 @@ static bool open_file(void)
     }
     char asked[PATH_MAX];
     if (!child && output_expand(pattern, asked, sizeof asked) && strcmp(asked, path) != 0)
-        accel_say("ACCEL_TRACE: %s is there already; the trace goes to %s", asked, path);
+        accel_message("ACCEL_TRACE: %s is there already; the trace goes to %s", asked, path);
     return true;
 }
 

@@ -18,7 +18,7 @@
 #include "base/host/host.h"
 #include "log_file.h"
 #include "base/host/ranks.h"
-#include "say.h"
+#include "message.h"
 #include "base/text/text.h"
 #include "base/thread/monotonic_wait.h"
 
@@ -116,7 +116,7 @@ static void say_of_file(const char *pattern, const char *what, const char *wrong
     text_start(&shown, buffer, sizeof buffer - 4);
     text_string(&shown, pattern);
     strcpy(buffer + shown.length, whole ? "" : "…");
-    accel_say("ACCEL_LOG_FILE: %s cannot be %s (%s); %s", buffer, what, wrong, outcome);
+    accel_message("ACCEL_LOG_FILE: %s cannot be %s (%s); %s", buffer, what, wrong, outcome);
 }
 
 /* Opens the pattern's file, or returns -1 and says why, once. */

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "calibration.h"
 #include "cost.h"
 
@@ -26,9 +26,10 @@ void in_use_lacks(const char *key)
     if (said || quiet)
         return;
     said = true;
-    accel_say("the calibration %s has nothing for %s: built-in figures are used; `accel calibrate` "
-              "measures this machine",
-              settings->model, key);
+    accel_message(
+        "the calibration %s has nothing for %s: built-in figures are used; `accel calibrate` "
+        "measures this machine",
+        settings->model, key);
 }
 
 bool in_use_is_missed(const struct accel_settings *of)
@@ -39,9 +40,9 @@ bool in_use_is_missed(const struct accel_settings *of)
 
 void in_use_say_missed(const struct accel_settings *of)
 {
-    accel_say("no calibration at %s (ACCEL_MODEL); built-in figures are used (run `accel "
-              "calibrate`)",
-              of->model);
+    accel_message("no calibration at %s (ACCEL_MODEL); built-in figures are used (run `accel "
+                  "calibrate`)",
+                  of->model);
 }
 
 /* Without a GPU the file is not opened, but the user's wrong path is still worth a message,
@@ -65,15 +66,15 @@ static void open_file(void)
     if (wrong == calibration_missing)
         cost_complain();
     else if (wrong && !quiet && !expected)
-        accel_say("the calibration %s is not used: %s", settings->model, wrong);
+        accel_message("the calibration %s is not used: %s", settings->model, wrong);
     if (!file.text)
         return;
     if (!calibration_has_sections(&file)) { /* nothing that was measured is lost */
         calibration_close(&file);
         if (!quiet && settings->log != ACCEL_LOG_OFF)
-            accel_say("the calibration %s is empty; built-in figures are used (run `accel "
-                      "calibrate`)",
-                      settings->model);
+            accel_message("the calibration %s is empty; built-in figures are used (run `accel "
+                          "calibrate`)",
+                          settings->model);
         return;
     }
     calibration_cpu_prefix(key);

@@ -5,7 +5,7 @@
 
 #include "base/text/error_text.h"
 #include "base/text/string_buffer.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "curves.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/rules/lapack_rules.h"
@@ -209,8 +209,8 @@ void cost_end(struct cost_curves *const *device, int devices)
         if (!has_learned(p) || is_among(p->key, keys, count))
             continue;
         if (!path) {
-            accel_say("what was learned is not kept: no file to write: ACCEL_MODEL, "
-                      "XDG_CACHE_HOME and HOME name none");
+            accel_message("what was learned is not kept: no file to write: ACCEL_MODEL, "
+                          "XDG_CACHE_HOME and HOME name none");
             break;
         }
         if (compose(&body[count], p)) {
@@ -225,8 +225,8 @@ void cost_end(struct cost_curves *const *device, int devices)
     /* What `accel calibrate` has written meanwhile is newer than what was learned from. */
     const char *wrong = count > 0 ? calibration_put(path, keys, bodies, seen, count, false) : NULL;
     if (wrong)
-        accel_say("what was learned is not kept in %s: %s%s%s%s", path, wrong, errno ? " (" : "",
-                  errno ? error_text(errno) : "", errno ? ")" : "");
+        accel_message("what was learned is not kept in %s: %s%s%s%s", path, wrong,
+                      errno ? " (" : "", errno ? error_text(errno) : "", errno ? ")" : "");
     for (int i = 0; i < count; i++)
         free(body[i].text);
     pthread_rwlock_unlock(&curves_lock);

@@ -2,7 +2,7 @@
 
 #include <stdatomic.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "base/text/text.h"
 
 enum { COMPLAINTS_MAX = 16, VALUE_SHOWN = 300, PATH_SHOWN = 400, LINE_BYTES = 1000 };
@@ -76,7 +76,8 @@ void complaints_say(void)
     if (!complaints_wait() || !atomic_exchange(&waiting, false))
         return;
     for (int i = 0; i < lines && i < COMPLAINTS_MAX; i++)
-        accel_say("%s", line[i]);
+        accel_message("%s", line[i]);
     if (lines > COMPLAINTS_MAX)
-        accel_say("and so on: %d more of the settings are not understood", lines - COMPLAINTS_MAX);
+        accel_message("and so on: %d more of the settings are not understood",
+                      lines - COMPLAINTS_MAX);
 }

@@ -8,7 +8,7 @@
 
 #include "base/thread/forks.h"
 #include "base/thread/linker.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "keep.h"
 #include "objects.h"
 #include "ops/op.h"
@@ -243,7 +243,7 @@ static void *from_extra_libraries(const char *name)
             if (handle)
                 accel_real_dlclose(handle);
             else if (!atomic_exchange(&said, true))
-                accel_say("ACCEL_ORIGINAL: %s cannot be opened; libaccel ignores it", path);
+                accel_message("ACCEL_ORIGINAL: %s cannot be opened; libaccel ignores it", path);
         }
         at += length + (at[length] == ':');
     }

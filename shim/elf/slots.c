@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/thread/forks.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "gpu/device/gpu.h"
 #include "objects.h"
 #include "own_lock.h"
@@ -330,7 +330,7 @@ unsigned long long accel_slots_originals(void)
 
 static _Noreturn void no_original(uint32_t entry)
 {
-    accel_say("symbol lookup error: undefined symbol: %s", accel_names[entry].symbol);
+    accel_message("symbol lookup error: undefined symbol: %s", accel_names[entry].symbol);
     _exit(127); /* as the dynamic linker does */
 }
 
@@ -441,8 +441,9 @@ void *accel_slots_bind(uint32_t entry, void *function)
         pointer = bound_code((uint32_t)at, 0);
     } else if (!bound_full_said) {
         bound_full_said = true;
-        accel_say("dlsym has handed out %d functions; libaccel does not see calls of further ones",
-                  ACCEL_BOUND_ENTRIES);
+        accel_message(
+            "dlsym has handed out %d functions; libaccel does not see calls of further ones",
+            ACCEL_BOUND_ENTRIES);
     }
     own_unlock(&lock);
     return pointer;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "dispatch/composed.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/verify.h"
@@ -325,7 +325,7 @@ static void what_the_library_does(void **state)
 static int start(void **state)
 {
     (void)state;
-    say_to(take_message);
+    message_to(take_message);
     device_prepare(&settings, &ranks);
     contention_prepare();
     cost_start(&settings, 8, true, true);

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/cost/curves.h"
 #include "dispatch/cost/in_use.h"
@@ -56,7 +56,7 @@ static void in_child(void (*test)(void))
     unlink(path);
     const pid_t child = fork();
     if (child == 0) {
-        say_to(takes);
+        message_to(takes);
         settings = (struct accel_settings){
             .on = true, .model = path, .model_given = true, .log = ACCEL_LOG_MOVES};
         test();

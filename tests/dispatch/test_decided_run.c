@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/declined.h"
 #include "dispatch/run.h"
@@ -832,7 +832,7 @@ static int start(void **state)
     static const struct report_sink sink = {.decision = on_decision, .pinned = on_pinned};
     (void)state;
     report_subscribe(&sink);
-    say_to(take_message);
+    message_to(take_message);
     device_prepare(&settings, &ranks);
     contention_prepare();
     cost_start(&settings, 1, true, true);

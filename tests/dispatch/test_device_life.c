@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "base/thread/forks.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/device.h"
@@ -610,7 +610,7 @@ static int start(void **state)
     setenv("XDG_RUNTIME_DIR", mkdtemp(folder), 1);
     sem_init(&inside, 0, 0);
     sem_init(&go_on, 0, 0);
-    say_to(take_message);
+    message_to(take_message);
     forks_begin();
     device_prepare(&settings, &ranks);
     contention_prepare();

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/devices.h"
 #include "dispatch/oom_backoff.h"
@@ -291,7 +291,7 @@ static void precisions_of_a_device(void **state)
 static int start(void **state)
 {
     (void)state;
-    say_to(take_message);
+    message_to(take_message);
     device_prepare(&settings, &ranks);
     cost_start(&settings, 1, true, true);
     return 0;

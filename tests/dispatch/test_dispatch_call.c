@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "base/thread/forks.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/devices.h"
@@ -256,7 +256,7 @@ static int status_with(const char *name, const char *value, void (*test)(void))
         setenv("HOME", "/nonexistent", 1);
         if (name)
             setenv(name, value, 1);
-        say_to(take_message);
+        message_to(take_message);
         make_operation();
         dispatch_start();
         play_device(&played, devices_at(0), 2);

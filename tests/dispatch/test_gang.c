@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "dispatch/gang.h"
 #include "ops/typical.h"
 #include "report/report.h"
@@ -588,7 +588,7 @@ static int start(void **state)
         .decision = on_decision, .event = on_event, .steps = on_steps};
     (void)state;
     report_subscribe(&sink);
-    say_to(take_message);
+    message_to(take_message);
     device_prepare(&settings, &ranks);
     contention_prepare();
     return 0;

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/guided.h"
 #include "dispatch/survey.h"
@@ -329,7 +329,7 @@ static int start(void **state)
     static const struct report_sink sink = {.decision = on_decision};
     (void)state;
     report_subscribe(&sink);
-    say_to(take_message);
+    message_to(take_message);
     device_prepare(&settings, &ranks);
     contention_prepare();
     cost_start(&settings, 8, true, true);

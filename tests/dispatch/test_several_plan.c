@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/cost/factorisation.h"
 #include "dispatch/cost/lending.h"
@@ -475,7 +475,7 @@ static bool take_message(const char *message)
 
 static int start(void **state)
 {
-    say_to(take_message);
+    message_to(take_message);
     contention_prepare();
     settings.devices.kind = ACCEL_DEVICES_ALL;
     devices_prepare(&settings, &ranks);

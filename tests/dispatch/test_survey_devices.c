@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/memory/write_watch.h"
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "base/thread/forks.h"
 #include "dispatch/composed.h"
 #include "dispatch/cost/cost.h"
@@ -729,7 +729,7 @@ static bool take_message(const char *message)
 static int start(void **state)
 {
     (void)state;
-    say_to(take_message);
+    message_to(take_message);
     forks_begin();
     contention_prepare();
     cost_start(&settings, 8, true, true);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/output/say.h"
+#include "base/output/message.h"
 #include "dispatch/copies.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/verify.h"
@@ -338,7 +338,7 @@ static void rows_that_pivots_name(void **state)
 static int start(void **state)
 {
     (void)state;
-    say_to(take_message);
+    message_to(take_message);
     return 0;
 }
 

@@ -136,8 +136,8 @@ static uintptr_t call_in(int object, int number)
 }
 
 static int said;
-void __wrap_accel_say(const char *format, ...);
-void __wrap_accel_say(const char *format, ...)
+void __wrap_accel_message(const char *format, ...);
+void __wrap_accel_message(const char *format, ...)
 {
     va_list words;
     va_start(words, format);

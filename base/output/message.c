@@ -1,4 +1,4 @@
-#include "say.h"
+#include "message.h"
 
 #include <stdarg.h>
 
@@ -7,12 +7,12 @@
 
 static bool (*other)(const char *message); /* constant after the start */
 
-void say_to(bool (*takes)(const char *message))
+void message_to(bool (*takes)(const char *message))
 {
     other = takes;
 }
 
-void accel_say(const char *format, ...)
+void accel_message(const char *format, ...)
 {
     static const char start[] = "accel: ";
     char buffer[1024];

@@ -1,16 +1,16 @@
 /*
  * Messages: one line on stderr when something is wrong.
  */
-#ifndef ACCEL_SAY_H
-#define ACCEL_SAY_H
+#ifndef ACCEL_MESSAGE_H
+#define ACCEL_MESSAGE_H
 
 #include <stdbool.h>
 
 /* Writes "accel: ..." in one write(). The format has %s and %d only. Thread-safe. */
-__attribute__((format(printf, 1, 2))) void accel_say(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void accel_message(const char *format, ...);
 
 /* Gives each message, without "accel: ", to a function. It returns whether it has written it: then
  * stderr does not get it. */
-void say_to(bool (*takes)(const char *message));
+void message_to(bool (*takes)(const char *message));
 
 #endif
