@@ -116,10 +116,10 @@ const char *dispatch_original_libraries(void)
     return settings.original;
 }
 
-struct dispatch_attention dispatch_attention(void)
+struct dispatch_filter dispatch_filter(void)
 {
-    const struct dispatch_attention none = {.level = DISPATCH_SEE_NOTHING, .gate = UINT64_MAX};
-    return dispatch_is_on() ? survey_attention(devices_first()) : none;
+    const struct dispatch_filter none = {.level = DISPATCH_SEE_NOTHING, .gate = UINT64_MAX};
+    return dispatch_is_on() ? survey_filter(devices_first()) : none;
 }
 
 /* ---- A call, or a part of one ---- */
@@ -186,7 +186,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     if (call->op->foreign && call->op->foreign->guide)
         return guided_call(first, call, caller, &settings);
     if (!accel_is_part(call) &&
-        (dispatch_attention().level == DISPATCH_SEE_NOTHING || survey_is_negligible(call, caller)))
+        (dispatch_filter().level == DISPATCH_SEE_NOTHING || survey_is_negligible(call, caller)))
         return false;
     exit_guard_hold(caller->depth == 0);
     task_begin(&task, call, caller, first);
@@ -269,7 +269,7 @@ bool dispatch_call(struct accel_call *call, const struct dispatch_caller *caller
 bool dispatch_passes_over(const struct accel_routine *routine, const struct accel_passed *passed)
 {
     enum dispatch_level level;
-    if (!accel_is_batch(routine) || (level = dispatch_attention().level) == DISPATCH_SEE_ALL)
+    if (!accel_is_batch(routine) || (level = dispatch_filter().level) == DISPATCH_SEE_ALL)
         return false;
     const int64_t largest = accel_op_of(routine)->rules->largest(routine, passed);
     return largest >= 0 && (level == DISPATCH_SEE_NOTHING || small_is_size(largest));

@@ -19,7 +19,7 @@ enum dispatch_level {
     DISPATCH_SEE_ALL
 };
 
-struct dispatch_attention {
+struct dispatch_filter {
     enum dispatch_level level;
     uint64_t gate; /* elements; for DISPATCH_SEE_LARGE */
     bool matrices; /* so are calls of Level 2 whose matrix may be on the device, or come there */
@@ -73,7 +73,7 @@ bool dispatch_is_borrowed(void);
 const char *dispatch_original_libraries(void);
 
 /* Returns which calls are worth bringing here now. Cheap. */
-struct dispatch_attention dispatch_attention(void);
+struct dispatch_filter dispatch_filter(void);
 
 /* Whether a call in parts may bypass the dispatcher, which the entries' gate cannot tell. Cheap. */
 bool dispatch_passes_over(const struct accel_routine *routine, const struct accel_passed *passed);

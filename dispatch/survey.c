@@ -38,28 +38,28 @@ void survey_start(const struct accel_settings *with, int cores_there, bool may_a
     several_start(with, may_adapt);
 }
 
-struct dispatch_attention survey_attention(const struct dispatch_device *device)
+struct dispatch_filter survey_filter(const struct dispatch_device *device)
 {
-    struct dispatch_attention attention = {.level = DISPATCH_SEE_NOTHING, .gate = UINT64_MAX};
+    struct dispatch_filter filter = {.level = DISPATCH_SEE_NOTHING, .gate = UINT64_MAX};
     const enum device_state now = device_state(device);
     const bool over = device_state_is_over(now) && !settings->require_gpu;
     if (report_is_on() || census_is_on() || settings->broken_promise || complaints_wait()) {
-        attention.level = DISPATCH_SEE_ALL;
+        filter.level = DISPATCH_SEE_ALL;
     } else if (settings->policy == ACCEL_POLICY_CPU || (over && now != DEVICE_FAILED)) {
-        return attention;
+        return filter;
     } else if (atomic_load(&program_uses_cuda)) {
-        attention.level = DISPATCH_SEE_ALL;
+        filter.level = DISPATCH_SEE_ALL;
     } else if (over) {
-        return attention;
+        return filter;
     } else if (settings->policy == ACCEL_POLICY_GPU || settings->gpu_routines.text) {
-        attention.level = DISPATCH_SEE_ALL;
+        filter.level = DISPATCH_SEE_ALL;
     } else {
-        attention.level = DISPATCH_SEE_LARGE;
-        attention.gate = small_gate();
-        attention.matrices =
+        filter.level = DISPATCH_SEE_LARGE;
+        filter.gate = small_gate();
+        filter.matrices =
             adapts && settings->resident == ACCEL_RESIDENT_AUTO && !write_watch_why_not();
     }
-    return attention;
+    return filter;
 }
 
 /* ---- The decision ---- */

@@ -14,8 +14,8 @@
  * repeatable: then calls wait for CUDA, and do not run on the CPU meanwhile. */
 void survey_start(const struct accel_settings *settings, int cores, bool adapts);
 
-/* See dispatch_attention(). */
-struct dispatch_attention survey_attention(const struct dispatch_device *device);
+/* See dispatch_filter(). */
+struct dispatch_filter survey_filter(const struct dispatch_device *device);
 
 /* With no GPU in the machine, rules the device out, and makes later calls bypass us. */
 void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,

@@ -55,7 +55,7 @@ $(TESTS)/test_resolve: UNIT_LIBS += -Wl,--export-dynamic-symbol=dgemm_,--wrap=ma
 $(TESTS)/test_keep: | $(HASHED) $(NAMES) $(CALLERS) $(BRINGING)
 $(TESTS)/test_keep: UNIT_LIBS += -Wl,--unresolved-symbols=ignore-in-object-files
 # It plays the assembler's data, the dispatcher and the resolver.
-$(TESTS)/test_slots: UNIT_LIBS += -Wl,--wrap=dispatch_attention,--wrap=dispatch_takes_library,--wrap=accel_resolve,--wrap=accel_resolve_unasked,--wrap=accel_resolve_known,--wrap=accel_objects_unloads,--wrap=accel_object_of,--wrap=accel_message,--unresolved-symbols=ignore-in-object-files
+$(TESTS)/test_slots: UNIT_LIBS += -Wl,--wrap=dispatch_filter,--wrap=dispatch_takes_library,--wrap=accel_resolve,--wrap=accel_resolve_unasked,--wrap=accel_resolve_known,--wrap=accel_objects_unloads,--wrap=accel_object_of,--wrap=accel_message,--unresolved-symbols=ignore-in-object-files
 $(TESTS)/test_registrations: UNIT_LIBS += -Wl,--wrap=accel_object_of,--wrap=accel_is_own,--wrap=dladdr,--wrap=accel_real_lookup,--wrap=accel_real_lookup_in,--wrap=dispatch_is_on,--wrap=accel_slots_bind,--wrap=malloc,--unresolved-symbols=ignore-in-object-files
 $(TESTS)/test_device: UNIT_LIBS += -Wl,--wrap=accel_call_fault,--wrap=scheduled_describe,--wrap=model_work_of,--wrap=accel_decide
 # Calls of libc are counted. The compiler's own checks of memory take their place.

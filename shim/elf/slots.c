@@ -47,7 +47,7 @@ struct caller {
 static struct caller *caller;
 static size_t callers, callers_max;
 
-/* attention_key() for which the slots are set; UNSET if an entry has come in since. */
+/* filter_key() for which the slots are set; UNSET if an entry has come in since. */
 #define UNSET UINT64_MAX
 static _Atomic uint64_t published = UNSET;
 static unsigned long long unloads_seen;
@@ -185,10 +185,10 @@ static bool is_for_sites(uint32_t exported, const struct accel_original *origina
 
 /* ---- Slots ---- */
 
-static uint64_t attention_key(struct dispatch_attention attention)
+static uint64_t filter_key(struct dispatch_filter filter)
 {
-    return (uint64_t)attention.level << 56 | (uint64_t)attention.matrices << 55 |
-           (attention.gate & ((1ull << 55) - 1));
+    return (uint64_t)filter.level << 56 | (uint64_t)filter.matrices << 55 |
+           (filter.gate & ((1ull << 55) - 1));
 }
 
 static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *forward, void *gate,
@@ -202,27 +202,27 @@ static void set_slot(_Atomic(void *) *enter, _Atomic(void *) *original, void *fo
 /* The gain of a routine that only moves data does not depend on its size, unless its matrix is on
  * the device, or may come to be there; that of a library which is turned off is none. A library
  * that has been told to use the GPU is guided to its end. */
-static enum dispatch_level level_for(uint32_t exported, struct dispatch_attention attention)
+static enum dispatch_level level_for(uint32_t exported, struct dispatch_filter filter)
 {
-    const enum dispatch_level level = attention.level;
+    const enum dispatch_level level = filter.level;
     const struct accel_routine *routine = accel_name_routine(exported);
     const bool taken = dispatch_takes_library(routine);
     if (taken && !accel_is_blas(routine) && accel_op_of(routine)->foreign->guide)
         return DISPATCH_SEE_ALL;
-    const bool may_be_there = attention.matrices && accel_reads_matrix(routine);
+    const bool may_be_there = filter.matrices && accel_reads_matrix(routine);
     const bool at_any_size = !taken || (accel_only_moves(routine) && !may_be_there);
     return at_any_size && level == DISPATCH_SEE_LARGE ? DISPATCH_SEE_NOTHING : level;
 }
 
-static void publish_exported(uint32_t entry, struct dispatch_attention attention)
+static void publish_exported(uint32_t entry, struct dispatch_filter filter)
 {
-    enum dispatch_level level = attention.level;
+    enum dispatch_level level = filter.level;
     const struct accel_original *global =
         atomic_load_explicit(&global_original[entry], memory_order_relaxed);
     const struct accel_entry_code *at = &accel_code[entry];
     /* A name that is not BLAS here matters only to a log, which sees all. */
     if (!global || global->ours)
-        level = level_for(entry, attention);
+        level = level_for(entry, filter);
     else if (level != DISPATCH_SEE_ALL)
         level = DISPATCH_SEE_NOTHING;
     /* A gate reads the arguments: if only the look-up tells that they are BLAS's, the gate comes
@@ -234,10 +234,10 @@ static void publish_exported(uint32_t entry, struct dispatch_attention attention
              global ? global->function : code(at->bycaller), gate, slow_code(entry), level);
 }
 
-static void publish_bound(uint32_t index, struct dispatch_attention attention)
+static void publish_bound(uint32_t index, struct dispatch_filter filter)
 {
     uint32_t exported = bound[index].exported;
-    enum dispatch_level level = level_for(exported, attention);
+    enum dispatch_level level = level_for(exported, filter);
     struct accel_slots *slots = &accel_bound_slots[index];
     const struct accel_original *original =
         atomic_load_explicit(&bound[index].original, memory_order_relaxed);
@@ -254,19 +254,18 @@ static void publish_bound(uint32_t index, struct dispatch_attention attention)
 
 void accel_slots_follow(void)
 {
-    if (atomic_load_explicit(&published, memory_order_acquire) ==
-        attention_key(dispatch_attention()))
+    if (atomic_load_explicit(&published, memory_order_acquire) == filter_key(dispatch_filter()))
         return;
     if (!own_lock(&lock))
         return; /* the next call follows */
-    const struct dispatch_attention attention = dispatch_attention();
-    atomic_store_explicit(&accel_gate, attention.gate, memory_order_release);
+    const struct dispatch_filter filter = dispatch_filter();
+    atomic_store_explicit(&accel_gate, filter.gate, memory_order_release);
     for (uint32_t i = 0; i < accel_entry_count; i++)
         if (resolved[i])
-            publish_exported(i, attention);
+            publish_exported(i, filter);
     for (int i = 0; i < bound_used; i++)
-        publish_bound((uint32_t)i, attention);
-    atomic_store_explicit(&published, attention_key(attention), memory_order_release);
+        publish_bound((uint32_t)i, filter);
+    atomic_store_explicit(&published, filter_key(filter), memory_order_release);
     own_unlock(&lock);
 }
 
@@ -433,7 +432,7 @@ void *accel_slots_bind(uint32_t entry, void *function)
         atomic_store_explicit(&bound[at].original, original, memory_order_release);
         if (is_new) {
             publish_bound((uint32_t)at,
-                          (struct dispatch_attention){
+                          (struct dispatch_filter){
                               .level = DISPATCH_SEE_ALL}); /* until accel_slots_follow() */
             bound_used++;
         }

@@ -276,14 +276,14 @@ static int status_with(const char *name, const char *value, void (*test)(void))
 static void all_is_off(void)
 {
     must(!dispatch_is_on());
-    must(dispatch_attention().level == DISPATCH_SEE_NOTHING);
-    must(dispatch_attention().gate == UINT64_MAX);
+    must(dispatch_filter().level == DISPATCH_SEE_NOTHING);
+    must(dispatch_filter().gate == UINT64_MAX);
 }
 
 static void the_cpu_has_all(void)
 {
     must(dispatch_is_on());
-    must(dispatch_attention().level == DISPATCH_SEE_NOTHING);
+    must(dispatch_filter().level == DISPATCH_SEE_NOTHING);
     must(!run_square(MEDIUM));
     must(runs + forwarded + reports == 0 && held_most == 0);
     for (largest_size = 0; largest_size < 5000; largest_size += 1000)
@@ -296,8 +296,8 @@ static void the_cpu_has_all(void)
 static void large_calls_are_seen(void)
 {
     const int64_t gate = (int64_t)small_gate();
-    must(dispatch_attention().level == DISPATCH_SEE_LARGE);
-    must(dispatch_attention().gate == small_gate());
+    must(dispatch_filter().level == DISPATCH_SEE_LARGE);
+    must(dispatch_filter().gate == small_gate());
     for (largest_size = gate - 2; largest_size < gate + 2; largest_size++)
         must(dispatch_passes_over(routine("dgemm_batch"), &passed) == (largest_size < gate));
     largest_size = 0;
@@ -305,7 +305,7 @@ static void large_calls_are_seen(void)
     largest_size = -1;
     must(!dispatch_passes_over(routine("dgemm_batch"), &passed));
     report();
-    must(dispatch_attention().level == DISPATCH_SEE_ALL);
+    must(dispatch_filter().level == DISPATCH_SEE_ALL);
     asked = 0;
     largest_size = 1;
     must(!dispatch_passes_over(routine("dgemm_batch"), &passed));

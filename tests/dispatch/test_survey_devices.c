@@ -646,31 +646,31 @@ static void who_sees_which_calls(void **state)
     struct dispatch_device *const device = devices_at(0);
     (void)state;
     survey_product(MEDIUM); /* all in host memory */
-    struct dispatch_attention attention = survey_attention(device);
-    assert_int_equal(attention.level, DISPATCH_SEE_LARGE);
-    assert_int_equal(attention.gate, small_gate());
-    assert_int_equal(attention.matrices, !write_watch_why_not());
+    struct dispatch_filter filter = survey_filter(device);
+    assert_int_equal(filter.level, DISPATCH_SEE_LARGE);
+    assert_int_equal(filter.gate, small_gate());
+    assert_int_equal(filter.matrices, !write_watch_why_not());
     settings.resident = ACCEL_RESIDENT_HASH;
-    assert_false(survey_attention(device).matrices);
+    assert_false(survey_filter(device).matrices);
     settings.resident = ACCEL_RESIDENT_AUTO;
     survey_start(&settings, 8, false);
-    assert_false(survey_attention(device).matrices);
+    assert_false(survey_filter(device).matrices);
     settings.policy = ACCEL_POLICY_CPU;
-    assert_int_equal(survey_attention(device).level, DISPATCH_SEE_NOTHING);
+    assert_int_equal(survey_filter(device).level, DISPATCH_SEE_NOTHING);
     settings.broken_promise = true;
-    assert_int_equal(survey_attention(device).level, DISPATCH_SEE_ALL);
+    assert_int_equal(survey_filter(device).level, DISPATCH_SEE_ALL);
     settings.broken_promise = false;
     settings.policy = ACCEL_POLICY_GPU;
-    assert_int_equal(survey_attention(device).level, DISPATCH_SEE_ALL);
+    assert_int_equal(survey_filter(device).level, DISPATCH_SEE_ALL);
     settings.policy = ACCEL_POLICY_AUTO;
     settings.gpu_routines.text = "dgemm";
-    assert_int_equal(survey_attention(device).level, DISPATCH_SEE_ALL);
+    assert_int_equal(survey_filter(device).level, DISPATCH_SEE_ALL);
     settings.gpu_routines.text = NULL;
     for (int failed = 0; failed < 2; failed++) {
         atomic_store(&device->state, failed ? DEVICE_FAILED : DEVICE_ABSENT);
-        assert_int_equal(survey_attention(device).level, DISPATCH_SEE_NOTHING);
+        assert_int_equal(survey_filter(device).level, DISPATCH_SEE_NOTHING);
         settings.require_gpu = true;
-        assert_int_equal(survey_attention(device).level, DISPATCH_SEE_LARGE);
+        assert_int_equal(survey_filter(device).level, DISPATCH_SEE_LARGE);
         settings.require_gpu = false;
     }
 }
@@ -710,11 +710,11 @@ static void operands_on_any_device(void **state)
     assert_int_equal(device_state(devices_at(1)), DEVICE_ABSENT);
     assert_int_equal(task.decision.why, ACCEL_UNSUPPORTED);
     /* From here on, any call may have such operands, and the program may write to pinned memory. */
-    assert_int_equal(survey_attention(devices_at(0)).level, DISPATCH_SEE_ALL);
+    assert_int_equal(survey_filter(devices_at(0)).level, DISPATCH_SEE_ALL);
     atomic_store(&devices_at(0)->state, DEVICE_FAILED);
-    assert_int_equal(survey_attention(devices_at(0)).level, DISPATCH_SEE_ALL);
+    assert_int_equal(survey_filter(devices_at(0)).level, DISPATCH_SEE_ALL);
     atomic_store(&devices_at(0)->state, DEVICE_ABSENT);
-    assert_int_equal(survey_attention(devices_at(0)).level, DISPATCH_SEE_NOTHING);
+    assert_int_equal(survey_filter(devices_at(0)).level, DISPATCH_SEE_NOTHING);
     play_one(state);
     survey_product(MEDIUM);
     assert_false(task.host.tracks);

@@ -57,13 +57,13 @@ static const void *forwards(uint32_t entry)
 
 /* ---- The dispatcher ---- */
 
-static struct dispatch_attention attention = {.level = DISPATCH_SEE_ALL};
+static struct dispatch_filter filter = {.level = DISPATCH_SEE_ALL};
 static bool takes_library = true;
 
-struct dispatch_attention __wrap_dispatch_attention(void);
-struct dispatch_attention __wrap_dispatch_attention(void)
+struct dispatch_filter __wrap_dispatch_filter(void);
+struct dispatch_filter __wrap_dispatch_filter(void)
 {
-    return attention;
+    return filter;
 }
 
 bool __wrap_dispatch_takes_library(const struct accel_routine *routine);
@@ -73,9 +73,9 @@ bool __wrap_dispatch_takes_library(const struct accel_routine *routine)
     return takes_library;
 }
 
-static void pay_attention(enum dispatch_level level, uint64_t gate, bool matrices)
+static void set_filter(enum dispatch_level level, uint64_t gate, bool matrices)
 {
-    attention = (struct dispatch_attention){level, gate, matrices};
+    filter = (struct dispatch_filter){level, gate, matrices};
     accel_slots_follow();
 }
 
@@ -162,7 +162,7 @@ static int forget(void **state)
     answer = NULL;
     takes_library = true;
     said = 0;
-    pay_attention(DISPATCH_SEE_ALL, 0, false);
+    set_filter(DISPATCH_SEE_ALL, 0, false);
     lookups = 0;
     return 0;
 }
@@ -193,11 +193,11 @@ static void test_one_original_of_all_callers(void **state)
     assert_int_equal(accel_slots_originals(), before + 1);
     assert_ptr_equal(enters(entry), slow_of(entry));
     assert_ptr_equal(forwards(entry), code);
-    pay_attention(DISPATCH_SEE_LARGE, 64, false);
+    set_filter(DISPATCH_SEE_LARGE, 64, false);
     assert_ptr_equal(enters(entry), accel_blocks + GATE);
     assert_ptr_equal(forwards(entry), code);
     assert_int_equal(accel_gate, 64);
-    pay_attention(DISPATCH_SEE_NOTHING, 0, false);
+    set_filter(DISPATCH_SEE_NOTHING, 0, false);
     assert_ptr_equal(enters(entry), code);
 }
 
@@ -252,9 +252,9 @@ static void test_originals_by_caller(void **state)
     assert_ptr_equal(jumps_to(other, call_in(1, 1)), code + 1);
     assert_null(jumps_to(other, call_in(2, 1)));
     assert_ptr_equal(forwards(entry), accel_blocks + BYCALLER);
-    pay_attention(DISPATCH_SEE_LARGE, 1, false);
+    set_filter(DISPATCH_SEE_LARGE, 1, false);
     assert_ptr_equal(enters(entry), accel_blocks + BYCALLER_GATE);
-    pay_attention(DISPATCH_SEE_NOTHING, 0, false);
+    set_filter(DISPATCH_SEE_NOTHING, 0, false);
     assert_ptr_equal(enters(entry), accel_blocks + BYCALLER);
 }
 
@@ -344,15 +344,15 @@ static void test_what_is_not_blas(void **state)
     find(second, call_in(1, 1), &by_caller);
     assert_ptr_equal(enters(entry), slow_of(entry)); /* a log sees it */
     assert_null(jumps_to(second, call_in(1, 1)));
-    pay_attention(DISPATCH_SEE_LARGE, 1, true);
+    set_filter(DISPATCH_SEE_LARGE, 1, true);
     assert_ptr_equal(enters(entry), code);
-    pay_attention(DISPATCH_SEE_NOTHING, 0, false);
+    set_filter(DISPATCH_SEE_NOTHING, 0, false);
     assert_ptr_equal(enters(entry), code);
     /* Nor does a library that is turned off matter to a gate. */
     takes_library = false;
     find(second, call_in(2, 1), &by_caller);
     assert_ptr_equal(jumps_to(second, call_in(2, 1)), code + 1);
-    attention.level = DISPATCH_SEE_LARGE;
+    filter.level = DISPATCH_SEE_LARGE;
     accel_slots_follow();
     assert_ptr_equal(enters(second), accel_blocks + BYCALLER);
 }
@@ -375,11 +375,11 @@ static void test_levels_of_routines(void **state)
         find(entry, call_in(1, 1), &blas);
         for (int matrices = 0; matrices < 2; matrices++) {
             const bool large = matrices ? rows[i].large_with_matrices : rows[i].large;
-            pay_attention(DISPATCH_SEE_LARGE, 64, matrices);
+            set_filter(DISPATCH_SEE_LARGE, 64, matrices);
             if (enters(entry) != (large ? (const void *)(accel_blocks + GATE) : code))
                 fail_msg("%s, %s matrices", rows[i].name, matrices ? "with" : "without");
         }
-        pay_attention(DISPATCH_SEE_ALL, 0, false);
+        set_filter(DISPATCH_SEE_ALL, 0, false);
         assert_ptr_equal(enters(entry), slow_of(entry));
     }
 }
@@ -395,10 +395,10 @@ static void test_a_library_that_is_guided(void **state)
         entry++;
     assert_true(entry < accel_name_count);
     find(entry, call_in(1, 1), &original);
-    pay_attention(DISPATCH_SEE_NOTHING, 0, false);
+    set_filter(DISPATCH_SEE_NOTHING, 0, false);
     assert_ptr_equal(enters(entry), slow_of(entry));
     takes_library = false;
-    attention.gate = 1;
+    filter.gate = 1;
     accel_slots_follow();
     assert_ptr_equal(enters(entry), code);
 }
@@ -421,7 +421,7 @@ static void test_layouts_of_structs(void **state)
     assert_ptr_equal(jumps_to(entry, call_in(1, 1)), code);
     assert_ptr_equal(jumps_to(entry, call_in(2, 1)), code + 1);
     assert_null(jumps_to(entry, call_in(3, 1)));
-    pay_attention(DISPATCH_SEE_LARGE, 64, false);
+    set_filter(DISPATCH_SEE_LARGE, 64, false);
     assert_ptr_equal(enters(entry), accel_blocks + BYCALLER_GATE);
     /* One without a count has no gate. */
     const uint32_t train = entry_of("svm_train");
@@ -441,7 +441,7 @@ static void test_nothing_is_known_after_an_unload(void **state)
     (void)state;
     find(entry, call_in(1, 1), &own);
     find(other, call_in(1, 1), &global);
-    pay_attention(DISPATCH_SEE_NOTHING, 0, false);
+    set_filter(DISPATCH_SEE_NOTHING, 0, false);
     accel_slots_drop_if_unloaded();
     assert_ptr_equal(jumps_to(entry, call_in(1, 1)), code);
     assert_int_equal(lookups, 2);
@@ -522,7 +522,7 @@ static void test_bound_entries(void **state)
     assert_int_equal(lookups, 4);
 
     /* Until somebody asks, each call comes here. */
-    pay_attention(DISPATCH_SEE_LARGE, 64, false);
+    set_filter(DISPATCH_SEE_LARGE, 64, false);
     assert_bound(0, accel_bound_slots[0].slow, code);
     assert_ptr_equal(find(ENTRIES, 0, &ours), &ours);
     assert_ptr_equal(find(ENTRIES, 0, NULL), &ours);
@@ -530,10 +530,10 @@ static void test_bound_entries(void **state)
     assert_int_equal(lookups, 6);
     assert_bound(0, accel_bound_blocks + ACCEL_BOUND_GATE, code);
     assert_bound(1, code + 1, code + 1);
-    pay_attention(DISPATCH_SEE_NOTHING, 0, false);
+    set_filter(DISPATCH_SEE_NOTHING, 0, false);
     assert_bound(0, code, code);
     assert_bound(2, code, code);
-    pay_attention(DISPATCH_SEE_ALL, 0, false);
+    set_filter(DISPATCH_SEE_ALL, 0, false);
     assert_bound(0, accel_bound_slots[0].slow, code);
     assert_bound(1, code + 1, code + 1);
 
