@@ -1,9 +1,9 @@
 /*
  * Places whose matrices the GPU gives back: singular or indefinite ones, on which only the
  * program's own LAPACK can report. Such a call has gone up for nothing, and is computed a second
- * time. A place (regret_key()) where that happens twice without a success between stays on the CPU
- * until some calls in a row have succeeded there: INFO tells. If the GPU gives the next one back
- * too, twice as many must. Thread-safe.
+ * time. A place (call_site_key()) where that happens twice without a success between stays on the
+ * CPU until some calls in a row have succeeded there: INFO tells. If the GPU gives the next one
+ * back too, twice as many must. Thread-safe.
  */
 #ifndef ACCEL_DECLINED_H
 #define ACCEL_DECLINED_H

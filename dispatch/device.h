@@ -13,7 +13,7 @@
 #include "base/host/ranks.h"
 #include "dispatch/cost/contention.h"
 #include "dispatch/cost/device_state.h"
-#include "dispatch/cost/regret.h"
+#include "dispatch/cost/misprediction.h"
 #include "warm.h"
 #include "oom_backoff.h"
 #include "gpu/device/gpu.h"
@@ -37,7 +37,7 @@ struct dispatch_device {
     struct warm warm;
     struct oom_backoff oom_backoff;
     struct quarantine quarantine;
-    struct regret regret;
+    struct mispredictions mispredictions;
     /* Constant once device_state_is_known(): */
     char name[16], cpu_name[24];      /* in the log: "gpu0", "gpu0+cpu" */
     int64_t memory_bytes;             /* that this process may use */

@@ -66,17 +66,17 @@ static void judge(const struct accel_record *record, struct task *task, enum gpu
     if (!adapts || decision->why != ACCEL_FASTER || report_takes_steps() || task->host.prefetches)
         return; /* a trace takes its own time within the call's; one that brings its matrix loses by
                    that */
-    enum regret_verdict verdict =
-        regret_note(&task->device->regret, task->site, ms, decision->est_cpu_ms);
+    enum misprediction_verdict verdict =
+        misprediction_note(&task->device->mispredictions, task->site, ms, decision->est_cpu_ms);
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
     /* The cost model knows uploads, not what takes the place of one; one device; and the times of
      * native precision. */
     if (alone && !task->plan && !(task->composed_ms > 0) && record->kept_bytes == 0 &&
         decision->placed == 0 && asked == GPU_NATIVE &&
-        (verdict != REGRET_EARLY || ms < decision->est_own_ms))
+        (verdict != MISPREDICTION_EARLY || ms < decision->est_own_ms))
         cost_learn_gpu(atomic_load(&task->device->curves), &task->problem,
                        task->device->memory_bytes, ms);
-    if (verdict == REGRET_SENT_BACK)
+    if (verdict == MISPREDICTION_SENT_BACK)
         report_pinned(record);
 }
 

@@ -163,7 +163,8 @@ static enum device_state decide_now(struct task *task)
     }
     if (adapts && valid && machine.gpu == DEVICE_READY) {
         machine.gpu_wait_ms = contention_gpu_ms(&device->contention);
-        machine.lost = regret_lost(&device->regret, task->site) || declined_holds(task->site);
+        machine.lost = misprediction_is_lost(&device->mispredictions, task->site) ||
+                       declined_holds(task->site);
         machine.full = oom_backoff_for(&device->oom_backoff, &task->problem);
     }
     machine.arithmetic = task->arithmetic;
@@ -551,7 +552,7 @@ void survey(struct task *task)
     problem_describe(&task->problem);
     task->library = task->caller->library(task->caller->context);
     task->threads = task->library->threads(task->library);
-    task->site = adapts ? regret_key(task->caller->site, call) : 0;
+    task->site = adapts ? call_site_key(task->caller->site, call) : 0;
     const enum device_state then = choose_device(task, decide_now(task));
     const bool starting = device_state_is_open(then);
     consider_composed(task);

@@ -17,7 +17,7 @@ struct task {
     struct dispatch_device *device;       /* the first; survey() may choose another (devices.h) */
     const struct dispatch_library *library;
     int threads;            /* of that library */
-    uint64_t site;          /* a regret_key(); 0: the past of this call site does not matter */
+    uint64_t site;          /* a call_site_key(); 0: the past of this call site does not matter */
     const char *arithmetic; /* as in dispatch_caller */
     struct problem problem;
     struct accel_decision decision;

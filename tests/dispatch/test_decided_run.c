@@ -445,7 +445,7 @@ static void be_usual(void)
     task.site = place++;
     warm_note(&device, routine("dgemm"));
     for (int i = 0; i < 3; i++)
-        regret_note(&device.regret, task.site, 5, 10);
+        misprediction_note(&device.mispredictions, task.site, 5, 10);
     next.kept = 0;
     next.sets_up = false;
 }
@@ -503,11 +503,11 @@ static void places_that_lose(void **state)
     be_usual();
     assert_true(learns(4));
     assert_int_equal(pinned, 0);
-    for (int i = 0; i < 20 && !regret_lost(&device.regret, task.site); i++) {
+    for (int i = 0; i < 20 && !misprediction_is_lost(&device.mispredictions, task.site); i++) {
         assert_int_equal(pinned, 0);
         learns(300);
     }
-    assert_true(regret_lost(&device.regret, task.site));
+    assert_true(misprediction_is_lost(&device.mispredictions, task.site));
     assert_int_equal(pinned, 1);
     learns(300);
     assert_int_equal(pinned, 1);
@@ -516,7 +516,7 @@ static void places_that_lose(void **state)
     task.decision.why = ACCEL_FORCED;
     for (int i = 0; i < 20; i++)
         learns(300);
-    assert_false(regret_lost(&device.regret, task.site));
+    assert_false(misprediction_is_lost(&device.mispredictions, task.site));
 }
 
 /* ---- Verification ---- */

@@ -423,10 +423,10 @@ static void each_has_its_own_contention(void **state)
 static void each_has_its_own_lost_call_sites(void **state)
 {
     const struct accel_call call = product();
-    const uint64_t key = regret_key(site, &call);
+    const uint64_t key = call_site_key(site, &call);
     (void)state;
     for (int i = 0; i < 3; i++)
-        regret_note(&device[0].regret, key, 1000, 1);
+        misprediction_note(&device[0].mispredictions, key, 1000, 1);
     assert_decision(0, false, ACCEL_SLOWER);
     assert_decision(1, true, ACCEL_FASTER);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "call/shape.h"
-#include "dispatch/cost/regret.h"
+#include "dispatch/cost/misprediction.h"
 #include "ops/typical.h"
 #include "tests/lib/routine.h"
 
@@ -17,33 +17,33 @@ enum { KEY = 77 };
 /* A place that has gained for long is sent back soon after the machine has changed for good. */
 static void what_lasts_is_seen(void **state)
 {
-    struct regret *const regret = calloc(1, sizeof *regret);
+    struct mispredictions *const mispredictions = calloc(1, sizeof *mispredictions);
     int runs = 0;
     (void)state;
-    assert_non_null(regret);
+    assert_non_null(mispredictions);
     for (int i = 0; i < 1000; i++)
-        regret_note(regret, KEY, 5, 10);
-    while (!regret_lost(regret, KEY) && runs < 100) {
-        regret_note(regret, KEY, 1000, 10);
+        misprediction_note(mispredictions, KEY, 5, 10);
+    while (!misprediction_is_lost(mispredictions, KEY) && runs < 100) {
+        misprediction_note(mispredictions, KEY, 1000, 10);
         runs++;
     }
     assert_in_range(runs, 2, 12);
-    free(regret);
+    free(mispredictions);
 }
 
 /* Notes runs at one place, of the CPU's time 100 ms. Returns the number of the run that sends it
  * back; 0: none. */
 static int runs(const double *gpu_ms, int count)
 {
-    struct regret *const regret = calloc(1, sizeof *regret);
+    struct mispredictions *const mispredictions = calloc(1, sizeof *mispredictions);
     int sent_back = 0;
-    assert_non_null(regret);
+    assert_non_null(mispredictions);
     for (int i = 0; i < count; i++) {
-        if (regret_note(regret, KEY, gpu_ms[i], 100) == REGRET_SENT_BACK)
+        if (misprediction_note(mispredictions, KEY, gpu_ms[i], 100) == MISPREDICTION_SENT_BACK)
             sent_back = i + 1;
-        assert_int_equal(regret_lost(regret, KEY), sent_back > 0);
+        assert_int_equal(misprediction_is_lost(mispredictions, KEY), sent_back > 0);
     }
-    free(regret);
+    free(mispredictions);
     return sent_back;
 }
 #define RUNS(...)                                                                                  \
@@ -76,9 +76,9 @@ struct plain {
     double gpu_ms, cpu_ms;
 };
 
-/* By the rules that regret.c begins with. *setup_ms: lost in long first runs so far. */
-static enum regret_verdict plain_note(struct plain *p, double gpu_ms, double cpu_ms,
-                                      double *setup_ms)
+/* By the rules that misprediction.c begins with. *setup_ms: lost in long first runs so far. */
+static enum misprediction_verdict plain_note(struct plain *p, double gpu_ms, double cpu_ms,
+                                             double *setup_ms)
 {
     const double loss = gpu_ms - cpu_ms;
     const bool first = ++p->runs == 1, setup = first && (loss <= 100 || *setup_ms + loss <= 2000);
@@ -97,9 +97,9 @@ static enum regret_verdict plain_note(struct plain *p, double gpu_ms, double cpu
     const bool known = p->runs > 2 || p->gpu_ms - p->cpu_ms > 100;
     if (!p->sent_back && known && p->gpu_ms > 1.25 * p->cpu_ms && p->losses > (p->gained ? 1 : 0)) {
         p->sent_back = true;
-        return REGRET_SENT_BACK;
+        return MISPREDICTION_SENT_BACK;
     }
-    return p->runs < 3 ? REGRET_EARLY : REGRET_USUAL;
+    return p->runs < 3 ? MISPREDICTION_EARLY : MISPREDICTION_USUAL;
 }
 
 static void any_runs(void **state)
@@ -110,24 +110,25 @@ static void any_runs(void **state)
     (void)state;
     srand(9);
     for (int round = 0; round < 400; round++) {
-        struct regret *const regret = calloc(1, sizeof *regret);
+        struct mispredictions *const mispredictions = calloc(1, sizeof *mispredictions);
         struct plain plain[8] = {{.runs = 0}};
         double setup_ms = 0;
-        assert_non_null(regret);
+        assert_non_null(mispredictions);
         const int kinds = 1 + rand() % 11;
         for (int n = 0; n < 60; n++) {
             const int place = rand() % 8;
             const double cpu_ms = cpu[rand() % 4], gpu_ms = times[rand() % kinds] * cpu_ms;
-            const enum regret_verdict verdict =
-                regret_note(regret, 1000 + (uint64_t)place, gpu_ms, cpu_ms);
+            const enum misprediction_verdict verdict =
+                misprediction_note(mispredictions, 1000 + (uint64_t)place, gpu_ms, cpu_ms);
             assert_int_equal(verdict, plain_note(&plain[place], gpu_ms, cpu_ms, &setup_ms));
-            sent_back += verdict == REGRET_SENT_BACK;
+            sent_back += verdict == MISPREDICTION_SENT_BACK;
             for (int i = 0; i < 8; i++)
-                assert_int_equal(regret_lost(regret, 1000 + (uint64_t)i), plain[i].sent_back);
+                assert_int_equal(misprediction_is_lost(mispredictions, 1000 + (uint64_t)i),
+                                 plain[i].sent_back);
         }
         setups += setup_ms > 0;
-        assert_true(regret->setup_ms == setup_ms);
-        free(regret);
+        assert_true(mispredictions->setup_ms == setup_ms);
+        free(mispredictions);
     }
     assert_true(sent_back > 200 && setups > 100);
 }
@@ -153,7 +154,7 @@ static uint64_t key_of(uintptr_t site, const char *name, int64_t m, int64_t n, i
     struct accel_call call;
     shape_typical(&call, routine(name), size);
     call.batch = batch;
-    return regret_key(site, &call);
+    return call_site_key(site, &call);
 }
 
 /* A place is where a routine is called with sizes between the same powers of two. */
@@ -187,19 +188,20 @@ static void no_key_is_free(void **state)
 static void the_first_ones_are_known(void **state)
 {
     enum { PLACES = 8 };
-    struct regret *const regret = calloc(1, sizeof *regret);
+    struct mispredictions *const mispredictions = calloc(1, sizeof *mispredictions);
     (void)state;
-    assert_non_null(regret);
+    assert_non_null(mispredictions);
     for (int n = 0; n <= PLACES; n++) {
-        const uint64_t key = 4095 + (uint64_t)n * REGRET_PLACES;
-        assert_false(regret_lost(regret, key));
-        assert_int_equal(regret_note(regret, key, 9000, 100),
-                         n < PLACES ? REGRET_SENT_BACK : REGRET_USUAL);
-        assert_int_equal(regret_lost(regret, key), n < PLACES);
+        const uint64_t key = 4095 + (uint64_t)n * MISPREDICTION_PLACES;
+        assert_false(misprediction_is_lost(mispredictions, key));
+        assert_int_equal(misprediction_note(mispredictions, key, 9000, 100),
+                         n < PLACES ? MISPREDICTION_SENT_BACK : MISPREDICTION_USUAL);
+        assert_int_equal(misprediction_is_lost(mispredictions, key), n < PLACES);
     }
     for (int n = 0; n < PLACES; n++)
-        assert_true(regret_lost(regret, 4095 + (uint64_t)n * REGRET_PLACES));
-    free(regret);
+        assert_true(
+            misprediction_is_lost(mispredictions, 4095 + (uint64_t)n * MISPREDICTION_PLACES));
+    free(mispredictions);
 }
 
 int main(void)

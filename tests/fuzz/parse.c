@@ -11,7 +11,7 @@
 #include "ops/rules/lapack_rules.h"
 #include "report/log.h"
 #include "report/report.h"
-#include "dispatch/cost/regret.h"
+#include "dispatch/cost/misprediction.h"
 #include "fuzz.h"
 #include "ops/blas/parse.h"
 #include "ops/blas/pass.h"
@@ -322,7 +322,7 @@ static void decide(struct accel_call *call)
     else
         accel_is_fallback(&problem, &machine, &settings, decision.why);
     lapack_gpu_bytes(call);
-    regret_key(1, call);
+    call_site_key(1, call);
     const struct accel_record record = record_of(call, "symbol", 0, decision);
     if (!report_is_on()) {
         log_start(ACCEL_LOG_DECISIONS, NULL, 0);

@@ -1,4 +1,4 @@
-#include "regret.h"
+#include "misprediction.h"
 
 #include <pthread.h>
 
@@ -20,7 +20,7 @@ FORKS_LOCK(lock);
 enum { RUNS_LEAST = 3 };
 static const double margin = 1.25, long_ms = 100, setup_most_ms = 2000, most = 4;
 
-uint64_t regret_key(uintptr_t site, const struct accel_call *call)
+uint64_t call_site_key(uintptr_t site, const struct accel_call *call)
 {
     const int64_t *sizes = accel_sizes(call);
     uint64_t word[ACCEL_DIMENSIONS + 3] = {site, (uintptr_t)call->routine};
@@ -32,10 +32,10 @@ uint64_t regret_key(uintptr_t site, const struct accel_call *call)
 }
 
 /* Returns the place of a key, or a free one; NULL if all are taken. */
-static struct regret_place *find(struct regret *regret, uint64_t key)
+static struct mispredicted_site *find(struct mispredictions *mispredictions, uint64_t key)
 {
     for (uint64_t i = 0; i < PROBES; i++) {
-        struct regret_place *place = &regret->places[(key + i) % REGRET_PLACES];
+        struct mispredicted_site *place = &mispredictions->places[(key + i) % MISPREDICTION_PLACES];
         uint64_t there = atomic_load_explicit(&place->key, memory_order_acquire);
         if (there == key || there == 0)
             return place;
@@ -43,28 +43,29 @@ static struct regret_place *find(struct regret *regret, uint64_t key)
     return NULL;
 }
 
-bool regret_lost(struct regret *regret, uint64_t key)
+bool misprediction_is_lost(struct mispredictions *mispredictions, uint64_t key)
 {
-    struct regret_place *place = find(regret, key);
+    struct mispredicted_site *place = find(mispredictions, key);
     return place && atomic_load_explicit(&place->key, memory_order_relaxed) == key &&
            atomic_load_explicit(&place->lost, memory_order_relaxed);
 }
 
 /* Whether this is a first run that does not count. Under the lock. */
-static bool is_setup(struct regret *regret, const struct regret_place *place, double loss_ms)
+static bool is_setup(struct mispredictions *mispredictions, const struct mispredicted_site *place,
+                     double loss_ms)
 {
     if (place->runs > 1)
         return false;
     if (loss_ms <= long_ms)
         return true;
-    if (regret->setup_ms + loss_ms > setup_most_ms)
+    if (mispredictions->setup_ms + loss_ms > setup_most_ms)
         return false;
-    regret->setup_ms += loss_ms;
+    mispredictions->setup_ms += loss_ms;
     return true;
 }
 
 /* Under the lock. */
-static void count_run(struct regret_place *place, double gpu_ms, double cpu_ms)
+static void count_run(struct mispredicted_site *place, double gpu_ms, double cpu_ms)
 {
     const bool loses = gpu_ms > margin * cpu_ms, single = place->gained && !place->losing;
     place->losses += loses;
@@ -74,27 +75,28 @@ static void count_run(struct regret_place *place, double gpu_ms, double cpu_ms)
     place->cpu_ms += cpu_ms;
 }
 
-static bool has_lost(const struct regret_place *place)
+static bool has_lost(const struct mispredicted_site *place)
 {
     const bool enough = place->runs >= RUNS_LEAST || place->gpu_ms - place->cpu_ms > long_ms;
     return enough && place->gpu_ms > margin * place->cpu_ms &&
            place->losses >= (place->gained ? 2 : 1);
 }
 
-enum regret_verdict regret_note(struct regret *regret, uint64_t key, double gpu_ms, double cpu_ms)
+enum misprediction_verdict misprediction_note(struct mispredictions *mispredictions, uint64_t key,
+                                              double gpu_ms, double cpu_ms)
 {
-    enum regret_verdict verdict = REGRET_USUAL;
+    enum misprediction_verdict verdict = MISPREDICTION_USUAL;
     pthread_mutex_lock(&lock);
-    struct regret_place *place = find(regret, key);
+    struct mispredicted_site *place = find(mispredictions, key);
     if (place) {
         atomic_store_explicit(&place->key, key, memory_order_release);
         place->runs++;
-        if (!is_setup(regret, place, gpu_ms - cpu_ms))
+        if (!is_setup(mispredictions, place, gpu_ms - cpu_ms))
             count_run(place, gpu_ms, cpu_ms);
         if (has_lost(place) && !atomic_exchange(&place->lost, true))
-            verdict = REGRET_SENT_BACK;
+            verdict = MISPREDICTION_SENT_BACK;
         else if (place->runs < RUNS_LEAST)
-            verdict = REGRET_EARLY;
+            verdict = MISPREDICTION_EARLY;
     }
     pthread_mutex_unlock(&lock);
     return verdict;
