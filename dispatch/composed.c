@@ -126,7 +126,7 @@ static enum gpu_status run_alone(struct composed *c, const struct accel_call *in
     const enum gpu_status status = gpu_run(device_gpu(device), inner, host);
     contention_leave_gpu(&device->contention, number);
     if (status == GPU_OK)
-        warm_note(device, inner->routine);
+        warm_up_note(device, inner->routine);
     if (gpu_is_finished(status))
         note_device(c, device);
     quarantine_by_status(device, inner, host, status);

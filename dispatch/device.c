@@ -120,13 +120,13 @@ static bool lock_start(enum device_patience patience)
 
 /* The first product of a type loads cuBLAS's kernels, which takes longer than most calls: it is run
  * here, so that no call waits for it or is judged by it. Other routines are warmed up when they are
- * called (warm.h). */
+ * called (warm_up.h). */
 static void warm_products(struct dispatch_device *device)
 {
     for (uint32_t i = 0; i < accel_routine_count; i++)
         if (accel_op_of(&accel_routines[i])->cost->sample == ACCEL_SAMPLE_PRODUCT &&
             !accel_is_complex(accel_routines[i].dtype))
-            warm_up(device, &accel_routines[i]);
+            warm_up_run(device, &accel_routines[i]);
 }
 
 /* 1 in the process that made it, and in the child of a vfork(2), which runs in the same memory; the
@@ -370,7 +370,7 @@ void device_fork_child(struct dispatch_device *device, bool any_begun)
     atomic_store(&device->threaded, false);
     atomic_store(&device->threadless, false);
     contention_fork_child(&device->contention);
-    atomic_store(&device->warm.working, false);
+    atomic_store(&device->warm_up.working, false);
     if (any_begun && (device_is_begun(device) || was == DEVICE_UNTRIED)) {
         set_state(device, DEVICE_FORKED);
         gpu_fork_child();

@@ -14,7 +14,7 @@
 #include "dispatch/cost/contention.h"
 #include "dispatch/cost/device_state.h"
 #include "dispatch/cost/misprediction.h"
-#include "warm.h"
+#include "warm_up.h"
 #include "oom_backoff.h"
 #include "gpu/device/gpu.h"
 #include "quarantine.h"
@@ -34,7 +34,7 @@ struct dispatch_device {
     atomic_bool threadless;  /* it could not be made */
     _Atomic pid_t starter;   /* the process that starts it */
     struct contention contention;
-    struct warm warm;
+    struct warm_up warm_up;
     struct oom_backoff oom_backoff;
     struct quarantine quarantine;
     struct mispredictions mispredictions;

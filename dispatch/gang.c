@@ -114,7 +114,7 @@ static void note_run(struct gang *gang, struct gang_member *m, const struct acce
     gang->host->peer_bytes += host->peer_bytes;
     gang->host->set_up = gang->host->set_up || host->set_up;
     if (status == GPU_OK)
-        warm_note(m->device, call->routine);
+        warm_up_note(m->device, call->routine);
     gang->in_other |= gpu_is_finished(status) && host->precision != GPU_NATIVE;
     quarantine_by_status(m->device, call, host, status);
     device_tidy(m->device);

@@ -211,12 +211,12 @@ bool run_on_gpu(struct task *task, struct accel_record *record)
     struct verification verification;
     verify_begin(&verification, running.gpu, call, settings);
     verification.precision = asked;
-    const bool first = !warm_is(device, call->routine);
+    const bool first = !warm_up_is_done(device, call->routine);
     const enum gpu_status status = run_and_note(task, record);
     if (precision_asked(settings, call->routine) != GPU_NATIVE && gpu_is_finished(status))
         record->precision = gpu_precision_names[host->precision];
     if (status == GPU_OK && !task->plan && !(task->composed_ms > 0))
-        warm_note(device, call->routine);
+        warm_up_note(device, call->routine);
     device_tidy(device);
     note_outcome(task, status, record);
     const bool finished = gpu_is_finished(status);
@@ -351,10 +351,10 @@ bool run_for_estimate(const struct task *task, struct accel_record *record)
     inside = NULL;
     if (task->decision.gpu) {
         record->why = ACCEL_NO_GPU;
-        warm_note(task->device, task->call->routine);
+        warm_up_note(task->device, task->call->routine);
     } else if (!adapts && record->why == ACCEL_SLOWER) {
-        warm_note_gain(task->device, task->call->routine,
-                       task->decision.est_cpu_ms - task->decision.est_own_ms);
+        warm_up_note_gain(task->device, task->call->routine,
+                          task->decision.est_cpu_ms - task->decision.est_own_ms);
     }
     return true;
 }

@@ -35,9 +35,9 @@ static bool may_have_part(struct task *task, struct dispatch_device *device)
         return false;
     if (!adapts)
         return true;
-    if (!warm_is(device, call->routine))
-        warm_ask(device, call->routine);
-    return warm_is(device, call->routine) &&
+    if (!warm_up_is_done(device, call->routine))
+        warm_up_ask(device, call->routine);
+    return warm_up_is_done(device, call->routine) &&
            !oom_backoff_for(&device->oom_backoff, &task->problem) &&
            contention_gpu_ms(&device->contention) == 0;
 }

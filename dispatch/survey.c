@@ -170,7 +170,7 @@ static enum device_state decide_now(struct task *task)
     machine.arithmetic = task->arithmetic;
     machine.composed_ms = task->composed_ms;
     if (!adapts)
-        machine.gpu_first_ms = warm_counted_ms(device, call->routine);
+        machine.gpu_first_ms = warm_up_counted_ms(device, call->routine);
     machine.distrusted = quarantine_has(&device->quarantine, call->routine, QUARANTINE_WRONG);
     machine.failed = quarantine_has(&device->quarantine, call->routine, QUARANTINE_FAILED);
     /* Decisions that do not depend on the course of the program do not depend on a log, either. */
@@ -252,8 +252,8 @@ static void choose_by_time(struct task *task, int count)
         decide_now(&other);
         if (!(done_ms(&other) < done_ms(task)))
             continue;
-        if (task->decision.gpu && !warm_is(other.device, call->routine))
-            warm_ask(other.device, call->routine);
+        if (task->decision.gpu && !warm_up_is_done(other.device, call->routine))
+            warm_up_ask(other.device, call->routine);
         else
             *task = other;
     }
@@ -502,13 +502,13 @@ static void see_to_kernels(struct task *task)
     struct dispatch_device *device = task->device;
     const struct accel_decision *decision = &task->decision;
     if (!adapts && decision->why == ACCEL_SLOWER)
-        warm_note_gain(device, call->routine, decision->est_cpu_ms - decision->est_own_ms);
+        warm_up_note_gain(device, call->routine, decision->est_cpu_ms - decision->est_own_ms);
     if (!adapts || decision->why != ACCEL_FASTER || device_state(device) != DEVICE_READY ||
-        warm_is(device, call->routine) || settings->require_gpu ||
-        decision->est_cpu_ms - decision->est_gpu_ms > warm_cost_ms(device, call->routine))
+        warm_up_is_done(device, call->routine) || settings->require_gpu ||
+        decision->est_cpu_ms - decision->est_gpu_ms > warm_up_cost_ms(device, call->routine))
         return;
-    warm_ask(device, call->routine);
-    if (warm_is(device, call->routine))
+    warm_up_ask(device, call->routine);
+    if (warm_up_is_done(device, call->routine))
         return;
     keep_on_cpu(task, ACCEL_WARMING);
 }

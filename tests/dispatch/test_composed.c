@@ -270,7 +270,7 @@ static void what_is_delivered(void **state)
     assert_int_equal(task.host.down_bytes, 20 * INNER);
     assert_int_equal(task.host.peer_bytes, 30 * INNER);
     assert_true(task.host.set_up);
-    assert_true(warm_is(&device, routine("dgemm")));
+    assert_true(warm_up_is_done(&device, routine("dgemm")));
     assert_true(contention_gpu_ms(&device.contention) == 0);
     assert_int_equal(originals, 0);
 }
@@ -315,7 +315,7 @@ static void what_the_library_does(void **state)
     assert_int_equal(run_spectral(), GPU_OK);
     assert_int_equal(originals, INNER);
     assert_string_equal(record.ran, "gpu2+cpu");
-    assert_false(warm_is(&device, routine("dgemm")));
+    assert_false(warm_up_is_done(&device, routine("dgemm")));
     prepare(state);
     status = GPU_SHORT_ELSE;
     library_fails = true;

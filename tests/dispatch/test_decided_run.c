@@ -336,7 +336,7 @@ static void statuses(void **state)
         assert_true(record.verify == VERIFY_NOT_ASKED);
         assert_int_equal(record.refused, expected[i].status == GPU_UNSUPPORTED);
         assert_int_equal(succeeded, expected[i].status == GPU_OK);
-        assert_int_equal(warm_is(&device, call.routine), expected[i].status == GPU_OK);
+        assert_int_equal(warm_up_is_done(&device, call.routine), expected[i].status == GPU_OK);
         assert_int_equal(quarantine_has(&device.quarantine, call.routine, QUARANTINE_FAILED),
                          expected[i].is_failed);
         assert_int_equal(is_full_for(&device.oom_backoff, &call),
@@ -443,7 +443,7 @@ static void be_usual(void)
 {
     static uint64_t place = 100;
     task.site = place++;
-    warm_note(&device, routine("dgemm"));
+    warm_up_note(&device, routine("dgemm"));
     for (int i = 0; i < 3; i++)
         misprediction_note(&device.mispredictions, task.site, 5, 10);
     next.kept = 0;
@@ -491,7 +491,7 @@ static void runs_that_are_learned_from(void **state)
     next.status = GPU_SHORT_ELSE;
     assert_false(learns(4));
     next.status = GPU_OK;
-    memset(&device.warm, 0, sizeof device.warm);
+    memset(&device.warm_up, 0, sizeof device.warm_up);
     assert_false(learns(4)); /* the first of the routine */
     assert_true(learns(4));
 }
@@ -789,12 +789,12 @@ static void originals_for_an_estimate(void **state)
     original_ms = 9;
     assert_true(estimate(ACCEL_FASTER, true));
     assert_true(record.why == ACCEL_NO_GPU && !record.inner && record.ms > 8.99);
-    assert_true(warm_is(&device, dgemm));
+    assert_true(warm_up_is_done(&device, dgemm));
     assert_int_equal(forwarded, 1);
-    memset(&device.warm, 0, sizeof device.warm);
+    memset(&device.warm_up, 0, sizeof device.warm_up);
     assert_true(estimate(ACCEL_SMALL, false));
     assert_int_equal(record.why, ACCEL_SMALL);
-    assert_false(warm_is(&device, dgemm));
+    assert_false(warm_up_is_done(&device, dgemm));
     assert_false(estimate(ACCEL_BAD_ARGUMENT, false));
     assert_false(estimate(ACCEL_UNSUPPORTED, false));
     task.together = true;
@@ -815,15 +815,15 @@ static void originals_for_an_estimate(void **state)
     inside = NULL;
     assert_true(estimate(ACCEL_FASTER, true) && !record.inner);
     /* Where no thread warms up, what slower calls miss is noted. */
-    memset(&device.warm, 0, sizeof device.warm);
-    const double cost = warm_counted_ms(&device, dgemm);
+    memset(&device.warm_up, 0, sizeof device.warm_up);
+    const double cost = warm_up_counted_ms(&device, dgemm);
     assert_true(estimate(ACCEL_SLOWER, false));
-    assert_true(warm_counted_ms(&device, dgemm) == cost);
+    assert_true(warm_up_counted_ms(&device, dgemm) == cost);
     run_start(&settings, false);
     task.decision.est_cpu_ms = 10;
     task.decision.est_own_ms = 8 + cost;
     assert_true(estimate(ACCEL_SLOWER, false));
-    const double counted = warm_counted_ms(&device, dgemm);
+    const double counted = warm_up_counted_ms(&device, dgemm);
     assert_true(cost > 2 && counted > cost - 2.01 && counted < cost - 1.99);
 }
 

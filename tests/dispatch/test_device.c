@@ -216,7 +216,7 @@ static int start_both(void **state)
         device_start_now(&device[i], DEVICE_WITHOUT_END);
         if (device_state(&device[i]) != DEVICE_READY)
             return -1;
-        warm_note(&device[i], routine("dgemm"));
+        warm_up_note(&device[i], routine("dgemm"));
     }
     return 0;
 }
@@ -399,14 +399,15 @@ static void each_has_its_own_warm_routines(void **state)
     const struct timespec pause = {0, 10000000};
     const struct accel_routine *dgemm = routine("dgemm");
     (void)state;
-    memset(&device[1].warm, 0, sizeof device[1].warm);
-    assert_true(warm_cost_ms(&device[0], dgemm) == 0);
-    assert_true(warm_cost_ms(&device[1], dgemm) > 0);
+    memset(&device[1].warm_up, 0, sizeof device[1].warm_up);
+    assert_true(warm_up_cost_ms(&device[0], dgemm) == 0);
+    assert_true(warm_up_cost_ms(&device[1], dgemm) > 0);
     assert_decision(0, true, ACCEL_FASTER);
     decide_on(1); /* has it warmed up on a thread */
-    for (int i = 0; i < 10000 && (!warm_is(&device[1], dgemm) || device[1].warm.working); i++)
+    for (int i = 0; i < 10000 && (!warm_up_is_done(&device[1], dgemm) || device[1].warm_up.working);
+         i++)
         nanosleep(&pause, NULL);
-    assert_true(warm_is(&device[1], dgemm) && !device[1].warm.working);
+    assert_true(warm_up_is_done(&device[1], dgemm) && !device[1].warm_up.working);
     assert_decision(1, true, ACCEL_FASTER);
 }
 

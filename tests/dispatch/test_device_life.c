@@ -321,7 +321,7 @@ static void products_are_warm(void **state)
         const bool product = accel_op_of(routine)->cost->sample == ACCEL_SAMPLE_PRODUCT &&
                              !accel_is_complex(routine->dtype);
         products += product;
-        assert_int_equal(warm_is(&device, routine), product);
+        assert_int_equal(warm_up_is_done(&device, routine), product);
     }
     assert_int_equal(runs, products);
     assert_true(products >= 2);
@@ -519,10 +519,10 @@ static void what_a_child_has(void **state)
             atomic_store(&device.state, expected[i].was);
             atomic_store(&device.threaded, true);
             atomic_store(&device.threadless, true);
-            atomic_store(&device.warm.working, true);
+            atomic_store(&device.warm_up.working, true);
             device_fork_child(&device, expected[i].begun);
             _exit(device_state(&device) != expected[i].is || device.threaded ||
-                  device_has_no_thread(&device) || device.warm.working);
+                  device_has_no_thread(&device) || device.warm_up.working);
         }
         assert_int_equal(of_child(child), 0);
     }

@@ -17,7 +17,7 @@
 #include "dispatch/oom_backoff.h"
 #include "dispatch/quarantine.h"
 #include "dispatch/precision.h"
-#include "dispatch/warm.h"
+#include "dispatch/warm_up.h"
 #include "ops/op.h"
 #include "ops/typical.h"
 
@@ -101,38 +101,40 @@ static void costs_of_first_calls(void **state)
     const struct cost_first first = cost_first_calls(NULL);
     (void)state;
     assert_true(first.kernels_ms > 0 && first.solver_ms > 0);
-    assert_true(warm_cost_ms(&device, dgemm) == first.kernels_ms);
-    assert_true(warm_cost_ms(&device, dlaswp) == first.kernels_ms);
-    assert_true(warm_cost_ms(&device, dgetrf) == first.kernels_ms + first.solver_ms);
-    assert_false(warm_is(&device, dgetrf));
-    warm_note(&device, dlaswp); /* has no need of the solver */
-    assert_true(warm_cost_ms(&device, dgetrf) == first.kernels_ms + first.solver_ms);
-    warm_note(&device, dgetrf);
-    assert_true(warm_is(&device, dgetrf) && !warm_is(&device, dgemm));
-    assert_true(warm_cost_ms(&device, dgetrf) == 0);
-    assert_true(warm_cost_ms(&device, dpotrf) == first.kernels_ms); /* it is open */
+    assert_true(warm_up_cost_ms(&device, dgemm) == first.kernels_ms);
+    assert_true(warm_up_cost_ms(&device, dlaswp) == first.kernels_ms);
+    assert_true(warm_up_cost_ms(&device, dgetrf) == first.kernels_ms + first.solver_ms);
+    assert_false(warm_up_is_done(&device, dgetrf));
+    warm_up_note(&device, dlaswp); /* has no need of the solver */
+    assert_true(warm_up_cost_ms(&device, dgetrf) == first.kernels_ms + first.solver_ms);
+    warm_up_note(&device, dgetrf);
+    assert_true(warm_up_is_done(&device, dgetrf) && !warm_up_is_done(&device, dgemm));
+    assert_true(warm_up_cost_ms(&device, dgetrf) == 0);
+    assert_true(warm_up_cost_ms(&device, dpotrf) == first.kernels_ms); /* it is open */
 }
 
 static void costs_that_gains_pay_for(void **state)
 {
     const struct accel_routine *const dgemm = routine("dgemm"), *const sgemm = routine("sgemm");
-    const double cost = warm_cost_ms(&device, dgemm);
+    const double cost = warm_up_cost_ms(&device, dgemm);
     (void)state;
-    assert_true(warm_counted_ms(&device, dgemm) == cost);
+    assert_true(warm_up_counted_ms(&device, dgemm) == cost);
     /* By estimates that count what is not paid yet: a call that lost 1 ms with it has missed the
      * rest. */
-    warm_note_gain(&device, dgemm, -1);
-    assert_true(warm_counted_ms(&device, dgemm) > 0.99 && warm_counted_ms(&device, dgemm) < 1.01);
-    assert_true(warm_counted_ms(&device, sgemm) == cost);
-    warm_note_gain(&device, dgemm, -5); /* misses nothing */
-    assert_true(warm_counted_ms(&device, dgemm) > 0.99);
-    warm_note_gain(&device, dgemm, -0.25);
-    assert_true(warm_counted_ms(&device, dgemm) > 0.24 && warm_counted_ms(&device, dgemm) < 0.26);
-    warm_note_gain(&device, dgemm, 1);
-    assert_true(warm_counted_ms(&device, dgemm) == 0);
+    warm_up_note_gain(&device, dgemm, -1);
+    assert_true(warm_up_counted_ms(&device, dgemm) > 0.99 &&
+                warm_up_counted_ms(&device, dgemm) < 1.01);
+    assert_true(warm_up_counted_ms(&device, sgemm) == cost);
+    warm_up_note_gain(&device, dgemm, -5); /* misses nothing */
+    assert_true(warm_up_counted_ms(&device, dgemm) > 0.99);
+    warm_up_note_gain(&device, dgemm, -0.25);
+    assert_true(warm_up_counted_ms(&device, dgemm) > 0.24 &&
+                warm_up_counted_ms(&device, dgemm) < 0.26);
+    warm_up_note_gain(&device, dgemm, 1);
+    assert_true(warm_up_counted_ms(&device, dgemm) == 0);
     for (int i = 0; i < 3; i++)
-        warm_note_gain(&device, sgemm, 1e300);
-    assert_true(warm_counted_ms(&device, sgemm) == 0);
+        warm_up_note_gain(&device, sgemm, 1e300);
+    assert_true(warm_up_counted_ms(&device, sgemm) == 0);
 }
 
 static void routines_that_are_warmed_up(void **state)
@@ -141,13 +143,13 @@ static void routines_that_are_warmed_up(void **state)
     for (uint32_t i = 0; i < accel_routine_count; i++) {
         const struct accel_routine *const routine = &accel_routines[i];
         runs = 0;
-        warm_up(&device, routine);
-        assert_true(warm_is(&device, routine));
+        warm_up_run(&device, routine);
+        assert_true(warm_up_is_done(&device, routine));
         assert_int_equal(runs, accel_is_blas(routine)); /* of others, no call can be made up */
     }
     prepare(state);
     is_gone = true;
-    warm_up(&device, routine("dgemm"));
+    warm_up_run(&device, routine("dgemm"));
     assert_int_equal(runs, 0);
 }
 

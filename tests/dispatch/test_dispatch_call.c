@@ -261,8 +261,8 @@ static int status_with(const char *name, const char *value, void (*test)(void))
         dispatch_start();
         play_device(&played, devices_at(0), 2);
         played.run = run;
-        warm_note(devices_at(0), routine("dgemm"));
-        warm_note(devices_at(0), routine("dgemm_batch"));
+        warm_up_note(devices_at(0), routine("dgemm"));
+        warm_up_note(devices_at(0), routine("dgemm_batch"));
         test();
         _exit(0);
     }

@@ -374,7 +374,7 @@ static void check_parts(int count, enum gpu_status status)
         hurries += o->hurried;
         assert_true(has_load[i]);
         assert_int_equal(asked[i], GPU_TF32);
-        assert_int_equal(warm_is(&device[i], dgemm), o->status == GPU_OK || o->runs > 1);
+        assert_int_equal(warm_up_is_done(&device[i], dgemm), o->status == GPU_OK || o->runs > 1);
     }
     assert_int_equal(runs, count + helped);
     assert_int_equal(hurries, hurried); /* a member may hold what it waits for */

@@ -158,7 +158,7 @@ static int prepare(void **state)
     for (int i = 0; i < DEVICES; i++) {
         play_device(&played[i], devices_at(i), i);
         played[i].gpu.info.share = DEVICES;
-        warm_note(devices_at(i), call.routine);
+        warm_up_note(devices_at(i), call.routine);
         rates[i] = schedule_nominal;
         rates[i].up = 10 + i;
         rates[i].down = 20 + i;
@@ -246,7 +246,7 @@ static void what_keeps_one_for_the_moment(void **state)
         const int *const numbers = adapts ? without_1 : all;
         prepare(state);
         several_start(&settings, adapts);
-        memset(&devices_at(1)->warm, 0, sizeof devices_at(1)->warm);
+        memset(&devices_at(1)->warm_up, 0, sizeof devices_at(1)->warm_up);
         assert_parts(count, numbers);
         assert_int_equal(threads, adapts); /* it is warmed up meanwhile */
         prepare(state);
@@ -387,13 +387,13 @@ static void calls_that_lend_nothing(void **state)
     make_call("dgemm_batch_strided");
     call.batch = 7;
     for (int i = 0; i < DEVICES; i++)
-        warm_note(devices_at(i), call.routine);
+        warm_up_note(devices_at(i), call.routine);
     assert_no_peers();
     prepare(state);
     task.decision.est_own_ms = 1000;
     make_call("dpotrf");
     for (int i = 0; i < DEVICES; i++)
-        warm_note(devices_at(i), call.routine);
+        warm_up_note(devices_at(i), call.routine);
     assert_no_peers();
     assert_int_equal(divided.factorisations, 1);
     assert_int_equal(divided.splits, 0);

@@ -167,7 +167,7 @@ static void play(int share)
         played[i].gpu.info.share = share;
         played[i].own = own[i];
         played[i].own_bytes = sizeof own[i];
-        warm_note(devices_at(i), routine("dgemm"));
+        warm_up_note(devices_at(i), routine("dgemm"));
     }
     for (int i = 0; i < share; i++) { /* the others' memory, each in one piece */
         played[i].remote = own[0];
@@ -424,7 +424,7 @@ static void one_that_is_to_start(void **state)
 static void cold_kernels(void **state)
 {
     (void)state;
-    memset(&devices_at(0)->warm, 0, sizeof devices_at(0)->warm);
+    memset(&devices_at(0)->warm_up, 0, sizeof devices_at(0)->warm_up);
     for (int i = 0; i < 2; i++) {
         assert_goes(MEDIUM, false, ACCEL_WARMING, 0);
         assert_int_equal(threads, 1);
@@ -435,23 +435,23 @@ static void cold_kernels(void **state)
     assert_int_equal(threads, 1);
     /* Without a thread, it is loaded by the call. */
     play_one(state);
-    memset(&devices_at(0)->warm, 0, sizeof devices_at(0)->warm);
+    memset(&devices_at(0)->warm_up, 0, sizeof devices_at(0)->warm_up);
     has_threads = false;
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
     /* So where the GPU is required. */
     play_one(state);
-    memset(&devices_at(0)->warm, 0, sizeof devices_at(0)->warm);
+    memset(&devices_at(0)->warm_up, 0, sizeof devices_at(0)->warm_up);
     settings.require_gpu = true;
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
     assert_int_equal(threads, 0);
     /* Where nothing may depend on a thread, gains that are missed pay for it. */
     play_one(state);
-    memset(&devices_at(0)->warm, 0, sizeof devices_at(0)->warm);
+    memset(&devices_at(0)->warm_up, 0, sizeof devices_at(0)->warm_up);
     survey_start(&settings, 8, false);
     settings.require_gpu = false;
-    const double cost = warm_counted_ms(devices_at(0), routine("dgemm"));
+    const double cost = warm_up_counted_ms(devices_at(0), routine("dgemm"));
     assert_goes(MEDIUM, false, ACCEL_SLOWER, 0);
-    const double missed = cost - warm_counted_ms(devices_at(0), routine("dgemm"));
+    const double missed = cost - warm_up_counted_ms(devices_at(0), routine("dgemm"));
     assert_true(cost > 0 && missed > 0);
     int calls = 1;
     do {
@@ -608,7 +608,7 @@ static void a_cold_one_meanwhile(void **state)
     struct dispatch_device *const cold = devices_at(1);
     (void)state;
     atomic_store(&devices_at(2)->state, DEVICE_FAILED);
-    memset(&cold->warm, 0, sizeof cold->warm);
+    memset(&cold->warm_up, 0, sizeof cold->warm_up);
     survey_product(MEDIUM);
     const double gain_ms = task.decision.est_cpu_ms - task.decision.est_own_ms;
     const int number = contention_enter_gpu(&devices_at(0)->contention, gain_ms / 2);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "warm.h"
+#include "warm_up.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,45 +16,46 @@ enum { COLD, ASKED, WARM };
 
 static uint32_t index_of(const struct accel_routine *routine)
 {
-    return (uint32_t)(routine - accel_routines) % WARM_ROUTINES;
+    return (uint32_t)(routine - accel_routines) % WARM_UP_ROUTINES;
 }
 
-bool warm_is(const struct dispatch_device *device, const struct accel_routine *routine)
+bool warm_up_is_done(const struct dispatch_device *device, const struct accel_routine *routine)
 {
-    return atomic_load_explicit(&device->warm.state[index_of(routine)], memory_order_relaxed) ==
+    return atomic_load_explicit(&device->warm_up.state[index_of(routine)], memory_order_relaxed) ==
            WARM;
 }
 
-void warm_note(struct dispatch_device *device, const struct accel_routine *routine)
+void warm_up_note(struct dispatch_device *device, const struct accel_routine *routine)
 {
-    if (warm_is(device, routine))
+    if (warm_up_is_done(device, routine))
         return;
-    atomic_store(&device->warm.state[index_of(routine)], WARM);
+    atomic_store(&device->warm_up.state[index_of(routine)], WARM);
     if (accel_uses_solver(routine))
-        atomic_store(&device->warm.solver_is_open, true);
+        atomic_store(&device->warm_up.solver_is_open, true);
 }
 
-double warm_cost_ms(const struct dispatch_device *device, const struct accel_routine *routine)
+double warm_up_cost_ms(const struct dispatch_device *device, const struct accel_routine *routine)
 {
-    if (warm_is(device, routine))
+    if (warm_up_is_done(device, routine))
         return 0;
     const struct cost_first first = cost_first_calls(atomic_load(&device->curves));
-    bool opens = accel_uses_solver(routine) && !atomic_load(&device->warm.solver_is_open);
+    bool opens = accel_uses_solver(routine) && !atomic_load(&device->warm_up.solver_is_open);
     return first.kernels_ms + (opens ? first.solver_ms : 0);
 }
 
-double warm_counted_ms(const struct dispatch_device *device, const struct accel_routine *routine)
+double warm_up_counted_ms(const struct dispatch_device *device, const struct accel_routine *routine)
 {
-    double gained = (double)atomic_load(&device->warm.gained_us[index_of(routine)]) * 1e-3;
-    double cost = warm_cost_ms(device, routine);
+    double gained = (double)atomic_load(&device->warm_up.gained_us[index_of(routine)]) * 1e-3;
+    double cost = warm_up_cost_ms(device, routine);
     return cost > gained ? cost - gained : 0;
 }
 
-void warm_note_gain(struct dispatch_device *device, const struct accel_routine *routine, double ms)
+void warm_up_note_gain(struct dispatch_device *device, const struct accel_routine *routine,
+                       double ms)
 {
-    ms += warm_counted_ms(device, routine);
+    ms += warm_up_counted_ms(device, routine);
     if (ms > 0)
-        atomic_fetch_add(&device->warm.gained_us[index_of(routine)],
+        atomic_fetch_add(&device->warm_up.gained_us[index_of(routine)],
                          ms < 1e6 ? (int64_t)(ms * 1e3) : 1000000000);
 }
 
@@ -110,54 +111,54 @@ static bool prepare(struct accel_call *call, const struct accel_routine *routine
     return true;
 }
 
-void warm_up(struct dispatch_device *device, const struct accel_routine *routine)
+void warm_up_run(struct dispatch_device *device, const struct accel_routine *routine)
 {
     struct gpu_host host = {.original = refuse};
     struct accel_call call;
     if (!accel_is_blas(routine)) { /* no call of it can be made up here */
-        warm_note(device, routine);
+        warm_up_note(device, routine);
         return;
     }
     if (prepare(&call, routine) && !gpu_is_gone())
         gpu_run(device_gpu(device), &call, &host); /* a failure will show again in a real call */
     for (int i = 0; i < ACCEL_SPANS; i++)
         free(call.span[i].ptr);
-    warm_note(device, routine);
+    warm_up_note(device, routine);
 }
 
 /* ---- In the background ---- */
 
-static bool warm_next(struct dispatch_device *device)
+static bool warm_up_next(struct dispatch_device *device)
 {
-    for (uint32_t i = 0; i < accel_routine_count && i < WARM_ROUTINES; i++)
-        if (atomic_load(&device->warm.state[i]) == ASKED) {
-            warm_up(device, &accel_routines[i]);
+    for (uint32_t i = 0; i < accel_routine_count && i < WARM_UP_ROUTINES; i++)
+        if (atomic_load(&device->warm_up.state[i]) == ASKED) {
+            warm_up_run(device, &accel_routines[i]);
             return true;
         }
     return false;
 }
 
-/* A routine asked for while the thread ends is seen by the second warm_next(), or by a new
+/* A routine asked for while the thread ends is seen by the second warm_up_next(), or by a new
  * thread. */
 static void *run_thread(void *context)
 {
     struct dispatch_device *device = context;
     thread_spawn_begin("accel-warm");
     do {
-        while (warm_next(device))
+        while (warm_up_next(device))
             continue;
-        atomic_store(&device->warm.working, false);
-    } while (warm_next(device) && !atomic_exchange(&device->warm.working, true));
+        atomic_store(&device->warm_up.working, false);
+    } while (warm_up_next(device) && !atomic_exchange(&device->warm_up.working, true));
     return NULL;
 }
 
-void warm_ask(struct dispatch_device *device, const struct accel_routine *routine)
+void warm_up_ask(struct dispatch_device *device, const struct accel_routine *routine)
 {
     unsigned char cold = COLD;
-    if (!atomic_compare_exchange_strong(&device->warm.state[index_of(routine)], &cold, ASKED))
+    if (!atomic_compare_exchange_strong(&device->warm_up.state[index_of(routine)], &cold, ASKED))
         return;
-    if (!atomic_exchange(&device->warm.working, true) && !thread_spawn(run_thread, device, 0)) {
-        atomic_store(&device->warm.working, false);
-        warm_note(device, routine);
+    if (!atomic_exchange(&device->warm_up.working, true) && !thread_spawn(run_thread, device, 0)) {
+        atomic_store(&device->warm_up.working, false);
+        warm_up_note(device, routine);
     }
 }
