@@ -12,7 +12,7 @@
 #include "decide.h"
 #include "declined.h"
 #include "devices.h"
-#include "hold.h"
+#include "fork_policy.h"
 #include "precision.h"
 #include "several.h"
 #include "small.h"
@@ -531,7 +531,8 @@ static void see_to_matrix(struct task *task)
 bool survey_is_held(const struct dispatch_caller *caller)
 {
     bool demanded = settings->policy == ACCEL_POLICY_GPU || settings->require_gpu;
-    return (!demanded || settings->start == ACCEL_START_PROGRAM) && hold_applies(settings, caller);
+    return (!demanded || settings->start == ACCEL_START_PROGRAM) &&
+           fork_policy_applies(settings, caller);
 }
 
 /* Whether this is the child of a vfork(2). One that has memory of its own, and was forked without

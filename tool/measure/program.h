@@ -18,7 +18,7 @@ struct program_library {
     int width; /* bits of its INTEGER; 0: it is no BLAS */
 };
 
-/* A program that CUDA is left to (dispatch/hold.h). */
+/* A program that CUDA is left to (dispatch/fork_policy.h). */
 struct program_held {
     char path[PATH_MAX];
     bool released; /* later on, it was not any more: the program has started CUDA itself */

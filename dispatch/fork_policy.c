@@ -1,4 +1,4 @@
-#include "hold.h"
+#include "fork_policy.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -40,7 +40,8 @@ static void say_once(void)
     summary_know(TOTALS_HELD);
 }
 
-bool hold_applies(const struct accel_settings *settings, const struct dispatch_caller *caller)
+bool fork_policy_applies(const struct accel_settings *settings,
+                         const struct dispatch_caller *caller)
 {
     bool asked = settings->start_given && settings->start == ACCEL_START_PROGRAM;
     if (settings->start_given && !asked)

@@ -3,8 +3,8 @@
  * has started it cannot use it. If the children of a program use CUDA themselves, libaccel must not
  * start it in their parent. Thread-safe.
  */
-#ifndef ACCEL_HOLD_H
-#define ACCEL_HOLD_H
+#ifndef ACCEL_FORK_POLICY_H
+#define ACCEL_FORK_POLICY_H
 
 #include "dispatch.h"
 #include "dispatch/settings/settings.h"
@@ -13,6 +13,7 @@
  * program has a context of its own. If ACCEL_START is not given: as long as a CUDA library is
  * loaded that the program has not initialised, and the program probably computes in forked
  * children: it has forked before, or Python's multiprocessing is loaded (as by PyTorch). */
-bool hold_applies(const struct accel_settings *settings, const struct dispatch_caller *caller);
+bool fork_policy_applies(const struct accel_settings *settings,
+                         const struct dispatch_caller *caller);
 
 #endif
