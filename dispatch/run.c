@@ -5,7 +5,7 @@
 
 #include "composed.h"
 #include "copies.h"
-#include "declined.h"
+#include "negative_cache.h"
 #include "precision.h"
 #include "refusals.h"
 #include "verify.h"
@@ -173,7 +173,7 @@ static void note_outcome(const struct task *task, enum gpu_status status,
 {
     record->refused = status == GPU_UNSUPPORTED && record->up_bytes + record->kept_bytes > 0;
     if (accel_is_lapack(record->call->routine) && (record->refused || status == GPU_OK))
-        declined_note_gpu(task->site, !record->refused);
+        negative_cache_note_gpu(task->site, !record->refused);
 }
 
 bool run_on_gpu(struct task *task, struct accel_record *record)
@@ -309,7 +309,7 @@ void run_forward(struct task *task, struct accel_record *record)
     int64_t info = 0; /* a matrix that is not definite ends a factorisation at once */
     const bool failed = blas_info(call, caller->passed, caller->result, &info) && info != 0;
     if (accel_is_lapack(call->routine))
-        declined_note_cpu(task->site, !failed);
+        negative_cache_note_cpu(task->site, !failed);
     const struct cost_time took = {record->ms, closely ? spent_surely(&begin, &end) : record->ms};
     /* The call of a library with one thread takes its own time of the CPU, also beside others. */
     if ((alone || (closely && task->threads == 1)) && learns && !failed)

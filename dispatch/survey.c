@@ -10,7 +10,7 @@
 #include "dispatch/settings/complaints.h"
 #include "copies.h"
 #include "decide.h"
-#include "declined.h"
+#include "negative_cache.h"
 #include "devices.h"
 #include "fork_policy.h"
 #include "precision.h"
@@ -164,7 +164,7 @@ static enum device_state decide_now(struct task *task)
     if (adapts && valid && machine.gpu == DEVICE_READY) {
         machine.gpu_wait_ms = contention_gpu_ms(&device->contention);
         machine.lost = misprediction_is_lost(&device->mispredictions, task->site) ||
-                       declined_holds(task->site);
+                       negative_cache_holds(task->site);
         machine.full = oom_backoff_for(&device->oom_backoff, &task->problem);
     }
     machine.arithmetic = task->arithmetic;

@@ -17,7 +17,7 @@
 
 #include "base/output/message.h"
 #include "dispatch/cost/cost.h"
-#include "dispatch/declined.h"
+#include "dispatch/negative_cache.h"
 #include "dispatch/run.h"
 #include "dispatch/verify.h"
 #include "ops/typical.h"
@@ -404,26 +404,26 @@ static void matrices_that_are_refused(void **state)
     next.status = GPU_UNSUPPORTED;
     for (int i = 0; i < 4; i++)
         assert_false(run_call(&call)); /* nothing has gone up */
-    assert_false(declined_holds(4711));
+    assert_false(negative_cache_holds(4711));
     next.up = 1;
     assert_false(run_call(&call));
-    assert_false(declined_holds(4711));
+    assert_false(negative_cache_holds(4711));
     next.status = GPU_OK;
     assert_true(run_call(&call)); /* not in a row */
     next.status = GPU_UNSUPPORTED;
     assert_false(run_call(&call));
-    assert_false(declined_holds(4711));
+    assert_false(negative_cache_holds(4711));
     assert_false(run_call(&call));
-    assert_true(declined_holds(4711));
+    assert_true(negative_cache_holds(4711));
     /* Two in a row that the CPU does. */
     for (int i = 0; i < 2; i++) {
         result.gpr[0] = i == 0;
         run_original(&call, &record);
     }
-    assert_true(declined_holds(4711));
+    assert_true(negative_cache_holds(4711));
     result.gpr[0] = 0;
     run_original(&call, &record);
-    assert_false(declined_holds(4711));
+    assert_false(negative_cache_holds(4711));
 }
 
 /* ---- Which runs on the device are learned from ---- */

@@ -2,7 +2,7 @@
 """Matrices that the GPU gives back to LAPACK: indefinite and singular ones. One that shows it on its diagonal does not
 go up at all. A place whose matrices are given back twice in a row stays on the CPU until calls succeed there, and gets
 the GPU again then; other places, forced calls and programs whose decisions must not depend on their past are as before.
-INFO is always LAPACK's. See declined.c."""
+INFO is always LAPACK's. See negative_cache.c."""
 
 import pytest
 
@@ -19,8 +19,8 @@ def ups(calls):
 
 
 @pytest.fixture(scope="module")
-def declined(tmp_path_factory):
-    """Factors matrices by these letters, of which INFO is LAPACK's: see declined.c."""
+def factored(tmp_path_factory):
+    """Factors matrices by these letters, of which INFO is LAPACK's: see negative_cache.c."""
     folder = tmp_path_factory.mktemp("calibration")
     known = keys(folder)
     # A CPU that is known to be slow, and is: what it has learned of its own calls changes nothing.
@@ -30,7 +30,7 @@ def declined(tmp_path_factory):
            "LD_PRELOAD": f"{SHIM['LD_PRELOAD']}:{TESTS / 'liblate.so'}"}
 
     def run(letters, sym="dpotrf_", **more):
-        done = start("declined", letters, env={**env, **more})
+        done = start("negative_cache", letters, env={**env, **more})
         assert done.returncode == 0
         assert "0 wrong" in done.stdout
         assert not said(done)
@@ -44,8 +44,8 @@ def declined(tmp_path_factory):
 # is done.
 
 
-def test_of_20_indefinite_matrices_two_have_gone_up(declined):
-    calls, seen = declined("W" + 20 * "i")
+def test_of_20_indefinite_matrices_two_have_gone_up(factored):
+    calls, seen = factored("W" + 20 * "i")
     assert seen[1:] == 2 * [BACK] + 18 * [HELD]
     assert ups(calls[1:]) == 2
 
@@ -61,44 +61,44 @@ def test_of_20_indefinite_matrices_two_have_gone_up(declined):
                  id="a negative number on the diagonal does not count, because it costs nothing"),
     # As SciPy's solve: by Cholesky, and by LU where that fails.
     pytest.param(8 * "s", 2 * [BACK] + 6 * [HELD], id="Cholesky, else LU: Cholesky stops going up")])
-def test_a_place(letters, expected, declined):
-    assert declined("W" + letters)[1][1:] == expected
+def test_a_place(letters, expected, factored):
+    assert factored("W" + letters)[1][1:] == expected
 
 
-def test_another_place_is_not_concerned(declined):
-    assert declined("W" + 6 * "i" + "W")[1][-2:] == [HELD, GPU]
+def test_another_place_is_not_concerned(factored):
+    assert factored("W" + 6 * "i" + "W")[1][-2:] == [HELD, GPU]
 
 
-def test_a_negative_number_on_the_diagonal_is_seen_before_anything_goes_up(declined):
-    calls, seen = declined("W" + 5 * "n")
+def test_a_negative_number_on_the_diagonal_is_seen_before_anything_goes_up(factored):
+    calls, seen = factored("W" + 5 * "n")
     assert seen[1:] == 5 * [BACK]
     assert ups(calls[1:]) == 0
 
 
-def test_the_lu_behind_cholesky_runs_on_the_gpu(declined):
-    seen = declined("W" + 8 * "s", sym="dgesv_")[1]
+def test_the_lu_behind_cholesky_runs_on_the_gpu(factored):
+    seen = factored("W" + 8 * "s", sym="dgesv_")[1]
     assert len(seen) == 8
     assert set(seen[1:]) == {GPU}
 
 
-def test_a_place_of_singular_matrices_is_left_to_the_cpu_too(declined):
+def test_a_place_of_singular_matrices_is_left_to_the_cpu_too(factored):
     """By LU."""
-    calls, seen = declined("W" + 6 * "0", sym="dgesv_")
+    calls, seen = factored("W" + 6 * "0", sym="dgesv_")
     assert seen[-4:] == 4 * [HELD]
     assert ups(calls) <= 3
 
 
-def test_policy_gpu_each_goes_up(declined):
-    calls, seen = declined("W" + 6 * "i", ACCEL_POLICY="gpu")
+def test_policy_gpu_each_goes_up(factored):
+    calls, seen = factored("W" + 6 * "i", ACCEL_POLICY="gpu")
     assert seen[1:] == 6 * [BACK]
     assert ups(calls[1:]) == 6
 
 
-def test_require_gpu_each_goes_up_and_none_ends_the_program(declined):
-    seen = declined("W" + 6 * "i" + "nd", ACCEL_REQUIRE="gpu")[1]
+def test_require_gpu_each_goes_up_and_none_ends_the_program(factored):
+    seen = factored("W" + 6 * "i" + "nd", ACCEL_REQUIRE="gpu")[1]
     assert seen[1:-2] == 6 * [BACK]
     assert seen[-1][0] == "gpu0"
 
 
-def test_start_wait_a_decision_does_not_depend_on_what_was_before(declined):
-    assert declined("W" + 6 * "i" + "d", ACCEL_START="wait")[1][-7:] == 6 * [BACK] + [GPU]
+def test_start_wait_a_decision_does_not_depend_on_what_was_before(factored):
+    assert factored("W" + 6 * "i" + "d", ACCEL_START="wait")[1][-7:] == 6 * [BACK] + [GPU]

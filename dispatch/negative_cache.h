@@ -5,19 +5,19 @@
  * CPU until some calls in a row have succeeded there: INFO tells. If the GPU gives the next one
  * back too, twice as many must. Thread-safe.
  */
-#ifndef ACCEL_DECLINED_H
-#define ACCEL_DECLINED_H
+#ifndef ACCEL_NEGATIVE_CACHE_H
+#define ACCEL_NEGATIVE_CACHE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Whether calls from there stay on the CPU now. */
-bool declined_holds(uint64_t place);
+bool negative_cache_holds(uint64_t place);
 
 /* Notes that the GPU has done a call from there, or has given it back. */
-void declined_note_gpu(uint64_t place, bool done);
+void negative_cache_note_gpu(uint64_t place, bool done);
 
 /* Notes that a call from there has run on the CPU, and whether its INFO was 0. */
-void declined_note_cpu(uint64_t place, bool succeeded);
+void negative_cache_note_cpu(uint64_t place, bool succeeded);
 
 #endif

@@ -5,14 +5,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "dispatch/declined.h"
+#include "dispatch/negative_cache.h"
 
 /* Returns how many calls in a row must succeed on the CPU before the GPU has the next one. */
 static int successes_wanted(uint64_t place)
 {
     int count = 0;
-    while (declined_holds(place) && count < 1000) {
-        declined_note_cpu(place, true);
+    while (negative_cache_holds(place) && count < 1000) {
+        negative_cache_note_cpu(place, true);
         count++;
     }
     return count;
@@ -22,14 +22,14 @@ static void twice_in_a_row(void **state)
 {
     const uint64_t place = 11, other = 12;
     (void)state;
-    declined_note_gpu(place, false);
-    assert_false(declined_holds(place));
-    declined_note_gpu(place, true);
-    declined_note_gpu(place, false);
-    assert_false(declined_holds(place));
-    declined_note_gpu(place, false);
-    assert_true(declined_holds(place));
-    assert_false(declined_holds(other));
+    negative_cache_note_gpu(place, false);
+    assert_false(negative_cache_holds(place));
+    negative_cache_note_gpu(place, true);
+    negative_cache_note_gpu(place, false);
+    assert_false(negative_cache_holds(place));
+    negative_cache_note_gpu(place, false);
+    assert_true(negative_cache_holds(place));
+    assert_false(negative_cache_holds(other));
     assert_int_equal(successes_wanted(place), 2);
 }
 
@@ -37,10 +37,10 @@ static void a_failure_between_begins_anew(void **state)
 {
     const uint64_t place = 21;
     (void)state;
-    declined_note_gpu(place, false);
-    declined_note_gpu(place, false);
-    declined_note_cpu(place, true);
-    declined_note_cpu(place, false);
+    negative_cache_note_gpu(place, false);
+    negative_cache_note_gpu(place, false);
+    negative_cache_note_cpu(place, true);
+    negative_cache_note_cpu(place, false);
     assert_int_equal(successes_wanted(place), 2);
 }
 
@@ -49,15 +49,15 @@ static void twice_as_many_each_time(void **state)
     static const int wanted[] = {2, 4, 8, 16, 32, 64, 64, 64};
     const uint64_t place = 31;
     (void)state;
-    declined_note_gpu(place, false);
+    negative_cache_note_gpu(place, false);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        declined_note_gpu(place, false);
+        negative_cache_note_gpu(place, false);
         assert_int_equal(successes_wanted(place), wanted[i]);
     }
-    declined_note_gpu(place, true);
-    declined_note_gpu(place, false);
-    assert_false(declined_holds(place));
-    declined_note_gpu(place, false);
+    negative_cache_note_gpu(place, true);
+    negative_cache_note_gpu(place, false);
+    assert_false(negative_cache_holds(place));
+    negative_cache_note_gpu(place, false);
     assert_int_equal(successes_wanted(place), 2);
 }
 
@@ -67,15 +67,15 @@ static void no_place(void **state)
     int held = 0;
     (void)state;
     for (int i = 0; i < 4; i++)
-        declined_note_gpu(0, false);
-    assert_false(declined_holds(0));
+        negative_cache_note_gpu(0, false);
+    assert_false(negative_cache_holds(0));
     for (uint64_t place = 1000; place < 3000; place++) {
-        declined_note_gpu(place, false);
-        declined_note_gpu(place, false);
-        held += declined_holds(place);
+        negative_cache_note_gpu(place, false);
+        negative_cache_note_gpu(place, false);
+        held += negative_cache_holds(place);
     }
     assert_true(held > 200 && held < 1000);
-    assert_false(declined_holds(31));
+    assert_false(negative_cache_holds(31));
 }
 
 int main(void)
