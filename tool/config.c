@@ -7,7 +7,7 @@
 
 #include "tool/util/complain.h"
 #include "dispatch/settings/complaints.h"
-#include "dispatch/cost/in_use.h"
+#include "dispatch/cost/loaded_calibration.h"
 #include "effective_config.h"
 #include "tool/util/stream.h"
 #include "tool/util/terminal.h"
@@ -46,7 +46,7 @@ static int config(const struct command *command, int argc, char **argv)
     struct effective_config config;
     options_read(command, argc, argv, NULL);
     effective_config_read(&config);
-    const bool wrong = complaints_wait(), missed = in_use_is_missed(&config.settings);
+    const bool wrong = complaints_wait(), missed = loaded_calibration_is_missed(&config.settings);
     for (int i = 0; i < SETTINGS; i++)
         print_setting(&config, i);
     putchar('\n');
@@ -57,7 +57,7 @@ static int config(const struct command *command, int argc, char **argv)
         return complain(2, "accel config: the list cannot be written: %s\n", strerror(errno));
     complaints_say();
     if (missed)
-        in_use_say_missed(&config.settings);
+        loaded_calibration_say_missed(&config.settings);
     return wrong || missed;
 }
 

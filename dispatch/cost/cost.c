@@ -3,7 +3,7 @@
 
 #include "curves.h"
 #include "gpu/plan/scheduled.h"
-#include "in_use.h"
+#include "loaded_calibration.h"
 #include "ops/lapack/in_panels.h"
 #include "ops/op.h"
 #include "call/shape.h"
@@ -12,7 +12,7 @@
 void cost_start(const struct accel_settings *settings, int cores, bool learning, bool quiet)
 {
     cost_with = (struct cost_with){settings, cores, learning};
-    in_use_start(settings, quiet);
+    loaded_calibration_start(settings, quiet);
 }
 
 void cost_borrow(struct accel_machine *machine, struct cost_curves *device,
@@ -184,7 +184,7 @@ struct schedule_rates cost_schedule_rates(struct cost_curves *device, struct pro
 struct banner_figures cost_figures_of(const struct cost_curves *device)
 {
     return cost_is_measured(device)
-               ? (struct banner_figures){cost_with.settings->model, in_use()->time}
+               ? (struct banner_figures){cost_with.settings->model, loaded_calibration()->time}
                : (struct banner_figures){NULL, 0};
 }
 

@@ -3,8 +3,8 @@
  * device. A curve is the calibration's, or else made of nominal rates, a probe of the CPU library,
  * and the calls measured since. Thread-safe except for the start.
  *
- * curves.h has them, in_use.h the calibration, device_curves.c what is known of a device,
- * learning.c what measured calls change.
+ * curves.h has them, loaded_calibration.h the calibration, device_curves.c what is known of a
+ * device, learning.c what measured calls change.
  *
  * dispatch/cost/ estimates times: model, calibration, learning, how busy the machine is. It
  * includes what dispatch/ includes.

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/thread/forks.h"
-#include "in_use.h"
+#include "loaded_calibration.h"
 #include "ops/names.h"
 #include "ops/op.h"
 #include "ops/typical.h"
@@ -39,7 +39,7 @@ struct cost_curves *curves_new(struct model_rates rates)
 static void find_cpu_section(struct cost_curves *p)
 {
     char prefix[CALIBRATION_KEY_BYTES];
-    struct calibration rest = *in_use_open();
+    struct calibration rest = *loaded_calibration_open();
     struct calibration_section section;
     int threads;
     double best = 0;
@@ -115,8 +115,8 @@ static struct cost_curves *add_cpu(const struct dispatch_library *library, int t
     p->library = library;
     p->threads = threads;
     find_cpu_section(p);
-    if (in_use()->text && !p->measured && cost_with.settings->log != ACCEL_LOG_OFF)
-        in_use_lacks(p->key);
+    if (loaded_calibration()->text && !p->measured && cost_with.settings->log != ACCEL_LOG_OFF)
+        loaded_calibration_lacks(p->key);
     if (rates_of_section(p))
         atomic_store(&p->probed, true);
     cpu_curves[count] = p;
@@ -157,7 +157,7 @@ struct cost_curves *curves_of_cpu_at(int number)
 static bool curve_of_another(const struct accel_routine *routine, struct model_curve *curve)
 {
     char prefix[CALIBRATION_KEY_BYTES];
-    struct calibration rest = *in_use();
+    struct calibration rest = *loaded_calibration();
     struct calibration_line header;
     struct calibration_section section;
     if (!rest.text || accel_is_blas(routine))

@@ -5,7 +5,7 @@
 
 #include "base/thread/copy_pool.h"
 #include "gpu/device/own.h"
-#include "in_use.h"
+#include "loaded_calibration.h"
 #include "known_gpus.h"
 #include "ops/op.h"
 #include "split.h"
@@ -152,11 +152,11 @@ struct cost_curves *cost_curves_of(struct gpu_device *gpu)
     p->one_memory = info->integrated;
     memcpy(p->gain, info->nominal.gain, sizeof p->gain);
     pthread_rwlock_wrlock(&curves_lock);
-    const struct calibration *const file = in_use_open();
+    const struct calibration *const file = loaded_calibration_open();
     calibration_gpu_key(p->key, info->name, info->cuda_version, info->cublas_version);
     p->measured = file->text && calibration_find(file, p->key, false, &p->section);
     if (file->text && !p->measured)
-        in_use_lacks(p->key);
+        loaded_calibration_lacks(p->key);
     pthread_rwlock_unlock(&curves_lock);
     set_solving(p);
     for (int i = 0; i < ACCEL_DTYPES; i++) {
@@ -187,7 +187,7 @@ struct cost_curves *cost_curves_named(const char *name, int64_t *memory_bytes)
     if (!p)
         return NULL;
     pthread_rwlock_wrlock(&curves_lock);
-    const struct calibration *const file = in_use_open();
+    const struct calibration *const file = loaded_calibration_open();
     p->measured = file->text && calibration_find_gpu(file, name, &p->section);
     pthread_rwlock_unlock(&curves_lock);
     *memory_bytes = (int64_t)(slice.memory_gb * 1e9);

@@ -21,7 +21,7 @@
 #include "base/output/message.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/cost/curves.h"
-#include "dispatch/cost/in_use.h"
+#include "dispatch/cost/loaded_calibration.h"
 #include "dispatch/decide.h"
 #include "ops/op.h"
 #include "ops/typical.h"
@@ -166,24 +166,24 @@ static bool says(const char *text)
 static void a_missing_file_there(void)
 {
     start();
-    must(!in_use()->text && !*said);
+    must(!loaded_calibration()->text && !*said);
     cost_complain();
     cost_complain();
-    must(!in_use_open()->text && !in_use_open()->text);
+    must(!loaded_calibration_open()->text && !loaded_calibration_open()->text);
     must(says(
         "no calibration at %s (ACCEL_MODEL); built-in figures are used (run `accel calibrate`)\n"));
     char below[80];
-    must(in_use_is_missed(&settings));
+    must(loaded_calibration_is_missed(&settings));
     write_text("x");
-    must(!in_use_is_missed(&settings));
+    must(!loaded_calibration_is_missed(&settings));
     snprintf(below, sizeof below, "%s/below", path);
     settings.model = below; /* below a file */
-    must(in_use_is_missed(&settings));
+    must(loaded_calibration_is_missed(&settings));
     settings.learn = true;
-    must(!in_use_is_missed(&settings));
+    must(!loaded_calibration_is_missed(&settings));
     settings.learn = false;
     settings.model_given = false;
-    must(!in_use_is_missed(&settings));
+    must(!loaded_calibration_is_missed(&settings));
 }
 IN_CHILD(a_missing_file)
 
@@ -192,7 +192,7 @@ static void another_missing_file_there(void)
     settings.model_given = false;
     start();
     cost_complain();
-    must(!in_use_open()->text && !*said);
+    must(!loaded_calibration_open()->text && !*said);
 }
 IN_CHILD(another_missing_file)
 
@@ -200,7 +200,7 @@ static void a_wrong_file_there(void)
 {
     write_text("hello\n");
     start();
-    must(!in_use_open()->text && !in_use_open()->text);
+    must(!loaded_calibration_open()->text && !loaded_calibration_open()->text);
     must(says("the calibration %s is not used: it is no calibration\n"));
 }
 IN_CHILD(a_wrong_file)
@@ -209,7 +209,7 @@ static void a_file_of_another_machine_there(void)
 {
     put("[cpu \"another\" threads=1 library=\"one\"]", "dgemm 64x64x64:1\n");
     start();
-    must(in_use_open()->text && in_use_open() == in_use());
+    must(loaded_calibration_open()->text && loaded_calibration_open() == loaded_calibration());
     char key[CALIBRATION_KEY_BYTES], wanted[600];
     calibration_cpu_prefix(key);
     snprintf(wanted, sizeof wanted,
@@ -217,7 +217,7 @@ static void a_file_of_another_machine_there(void)
              "measures this machine\n",
              path, key + 1);
     must(strcmp(said, wanted) == 0);
-    in_use_lacks("another");
+    loaded_calibration_lacks("another");
     must(strcmp(said, wanted) == 0);
 }
 IN_CHILD(a_file_of_another_machine)
@@ -226,9 +226,9 @@ static void quiet_there(void)
 {
     cost_start(&settings, 8, true, true);
     cost_complain();
-    in_use_lacks("x");
+    loaded_calibration_lacks("x");
     write_text("hello\n");
-    must(!in_use_open()->text && !*said);
+    must(!loaded_calibration_open()->text && !*said);
 }
 IN_CHILD(quiet)
 
@@ -236,7 +236,7 @@ static void quiet_of_another_machine_there(void)
 {
     put("[cpu \"another\" threads=1 library=\"one\"]", "dgemm 64x64x64:1\n");
     cost_start(&settings, 8, true, true);
-    must(in_use_open()->text && !*said);
+    must(loaded_calibration_open()->text && !*said);
 }
 IN_CHILD(quiet_of_another_machine)
 
@@ -245,7 +245,7 @@ static void no_path_there(void)
     settings.model = NULL;
     settings.model_given = false;
     start();
-    must(!in_use_open()->text && !*said);
+    must(!loaded_calibration_open()->text && !*said);
 }
 IN_CHILD(no_path)
 
@@ -380,7 +380,8 @@ static void calibrated_gpus_there(void)
          p->own_nrhs[ACCEL_FLOAT32] == 0);
     must(block_pace(&p->paces[ACCEL_FLOAT64], 640) == 1.5 &&
          block_pace(&p->paces[ACCEL_FLOAT32], 640) == 1);
-    must(strcmp(cost_figures_of(p).file, path) == 0 && cost_figures_of(p).time == in_use()->time);
+    must(strcmp(cost_figures_of(p).file, path) == 0 &&
+         cost_figures_of(p).time == loaded_calibration()->time);
     must(near(ms_by(cost_curves_named("Foo 1", &bytes), "dgemm", 512), 1, 0.01));
     p = cost_curves_named("GH200", &bytes);
     /* A value that it lacks is the known card's; without its copies it is not measured. */

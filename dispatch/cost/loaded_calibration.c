@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "in_use.h"
+#include "loaded_calibration.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -14,13 +14,13 @@ static bool quiet;
 static bool opened;
 static struct calibration file;
 
-void in_use_start(const struct accel_settings *with, bool be_quiet)
+void loaded_calibration_start(const struct accel_settings *with, bool be_quiet)
 {
     settings = with;
     quiet = be_quiet;
 }
 
-void in_use_lacks(const char *key)
+void loaded_calibration_lacks(const char *key)
 {
     static bool said;
     if (said || quiet)
@@ -32,13 +32,13 @@ void in_use_lacks(const char *key)
         settings->model, key);
 }
 
-bool in_use_is_missed(const struct accel_settings *of)
+bool loaded_calibration_is_missed(const struct accel_settings *of)
 {
     return of->model_given && !of->learn && access(of->model, F_OK) != 0 &&
            (errno == ENOENT || errno == ENOTDIR);
 }
 
-void in_use_say_missed(const struct accel_settings *of)
+void loaded_calibration_say_missed(const struct accel_settings *of)
 {
     accel_message("no calibration at %s (ACCEL_MODEL); built-in figures are used (run `accel "
                   "calibrate`)",
@@ -50,8 +50,8 @@ void in_use_say_missed(const struct accel_settings *of)
 void cost_complain(void)
 {
     static atomic_bool said;
-    if (!quiet && in_use_is_missed(settings) && !atomic_exchange(&said, true))
-        in_use_say_missed(settings);
+    if (!quiet && loaded_calibration_is_missed(settings) && !atomic_exchange(&said, true))
+        loaded_calibration_say_missed(settings);
 }
 
 static void open_file(void)
@@ -79,10 +79,10 @@ static void open_file(void)
     }
     calibration_cpu_prefix(key);
     if (!calibration_find(&file, key, true, &section))
-        in_use_lacks(key + 1);
+        loaded_calibration_lacks(key + 1);
 }
 
-const struct calibration *in_use_open(void)
+const struct calibration *loaded_calibration_open(void)
 {
     if (!opened) {
         opened = true;
@@ -91,7 +91,7 @@ const struct calibration *in_use_open(void)
     return &file;
 }
 
-const struct calibration *in_use(void)
+const struct calibration *loaded_calibration(void)
 {
     return &file;
 }
