@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "about.h"
+#include "startup_banner.h"
 #include "base/thread/clock.h"
 #include "base/thread/forks.h"
 #include "base/thread/thread_spawn.h"
@@ -39,7 +39,7 @@ void device_prepare(const struct accel_settings *with, const struct accel_ranks 
 {
     settings = with;
     ranks = with_ranks;
-    about_start(with);
+    startup_banner_start(with);
 }
 
 enum device_state device_state(const struct dispatch_device *device)
@@ -216,7 +216,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
         if ((settings->policy == ACCEL_POLICY_GPU || logs || listed) && !gpu_is_gone())
             accel_message("no GPU is used: %s", device->why_none);
         set_state(device, DEVICE_ABSENT);
-        about_device(device);
+        startup_banner_device(device);
     }
 }
 

@@ -3,7 +3,7 @@
 
 #include <sys/auxv.h>
 
-#include "about.h"
+#include "startup_banner.h"
 #include "census.h"
 #include "copies.h"
 #include "devices.h"
@@ -201,7 +201,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     record.depth = caller->depth;
     record.offer = task.offer;
     record.arithmetic = record.why == ACCEL_UNSUPPORTED ? task.arithmetic : NULL;
-    about_process(task.device, task.library, task.threads);
+    startup_banner_process(task.device, task.library, task.threads);
     const bool done = device_state(task.device) == DEVICE_ESTIMATED
                           ? run_for_estimate(&task, &record)
                           : record.decision.gpu && run_on_gpu(&task, &record);

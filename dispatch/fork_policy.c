@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "about.h"
+#include "startup_banner.h"
 #include "gpu/device/gpu.h"
 #include "base/thread/linker.h"
 #include "report/banner.h"
@@ -36,7 +36,7 @@ static void say_once(void)
     static atomic_bool said;
     if (atomic_exchange(&said, true))
         return;
-    about_no_gpu(BANNER_HELD);
+    startup_banner_no_gpu(BANNER_HELD);
     summary_know(TOTALS_HELD);
 }
 

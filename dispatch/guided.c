@@ -1,6 +1,6 @@
 #include "guided.h"
 
-#include "about.h"
+#include "startup_banner.h"
 #include "dispatch/settings/pattern.h"
 #include "refusals.h"
 #include "survey.h"
@@ -74,7 +74,7 @@ static void report(const struct guided *g, enum guide_news news)
                                    [GUIDE_FAILED] = ACCEL_ERROR,
                                    [GUIDE_NO_MEMORY] = ACCEL_NO_MEMORY};
     const struct accel_decision decision = {.gpu = news == GUIDE_ON_GPU, .why = whys[news]};
-    about_process(g->device, NULL, 0);
+    startup_banner_process(g->device, NULL, 0);
     struct accel_record record =
         record_of(g->guide.call, g->caller->symbol, g->caller->site, decision);
     record.depth = g->caller->depth;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "about.h"
+#include "startup_banner.h"
 #include "census.h"
 #include "composed.h"
 #include "dispatch/settings/complaints.h"
@@ -423,7 +423,7 @@ void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call
         settings->require_gpu || atomic_load(&looked))
         return;
     if (!gpu_may_exist(&config, caller->loaded(gpu_is_cuda_library)) && device_rule_out(device))
-        about_no_gpu("this machine has no NVIDIA device");
+        startup_banner_no_gpu("this machine has no NVIDIA device");
     atomic_store(&looked, true);
 }
 

@@ -1,4 +1,4 @@
-#include "about.h"
+#include "startup_banner.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 static const struct accel_settings *settings;
 static char precision[40]; /* constant after the start */
 
-void about_start(const struct accel_settings *with)
+void startup_banner_start(const struct accel_settings *with)
 {
     struct accel_text text;
     settings = with;
@@ -27,7 +27,7 @@ void about_start(const struct accel_settings *with)
     text_end(&text);
 }
 
-void about_no_gpu(const char *why)
+void startup_banner_no_gpu(const char *why)
 {
     const bool logs = settings->log != ACCEL_LOG_OFF;
     if (logs)
@@ -35,7 +35,7 @@ void about_no_gpu(const char *why)
     banner_no_gpu(why, logs);
 }
 
-void about_device(const struct dispatch_device *device)
+void startup_banner_device(const struct dispatch_device *device)
 {
     const enum device_state state = device_state(device);
     if (settings->policy == ACCEL_POLICY_CPU)
@@ -52,8 +52,8 @@ void about_device(const struct dispatch_device *device)
         banner_no_gpu(device_failure(device), settings->log != ACCEL_LOG_OFF);
 }
 
-void about_process(const struct dispatch_device *device, const struct dispatch_library *library,
-                   int threads)
+void startup_banner_process(const struct dispatch_device *device,
+                            const struct dispatch_library *library, int threads)
 {
     if (!report_is_on() || !banner_lacks_program())
         return;
@@ -65,5 +65,5 @@ void about_process(const struct dispatch_device *device, const struct dispatch_l
         .cpu_is_slow = library && library->kernels != KERNELS_TUNED,
         .figures = library ? cost_figures_of_cpu(library, threads) : (struct banner_figures){0}};
     banner_program(&program);
-    about_device(device);
+    startup_banner_device(device);
 }
