@@ -37,7 +37,7 @@ static void decide_inner(struct task *task, const struct composed *c, struct acc
     task_begin(task, inner, NULL, c->task->device);
     task->library = c->task->library;
     task->threads = c->task->threads;
-    survey_inner(task);
+    select_inner(task);
 }
 
 /* Returns what keeps an inner call from the device, whatever it would gain there. */

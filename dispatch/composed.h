@@ -6,7 +6,7 @@
 #ifndef ACCEL_COMPOSED_H
 #define ACCEL_COMPOSED_H
 
-#include "survey.h"
+#include "select.h"
 
 /* Whether a valid call could be composed: cheap. */
 bool composed_may_be(const struct accel_call *call);

@@ -11,7 +11,7 @@
 #include "refusals.h"
 #include "run.h"
 #include "small.h"
-#include "survey.h"
+#include "select.h"
 #include "base/host/cpu.h"
 #include "base/thread/forks.h"
 #include "base/output/output.h"
@@ -63,7 +63,7 @@ static void prepare_machine(void)
     cost_start(&settings, cores, adapts, ranks.mpi && ranks.rank > 0);
     contention_prepare();
     devices_prepare(&settings, &ranks);
-    survey_start(&settings, cores, adapts);
+    select_start(&settings, cores, adapts);
     run_start(&settings, adapts);
     census_start(&settings);
 }
@@ -119,7 +119,7 @@ const char *dispatch_original_libraries(void)
 struct dispatch_filter dispatch_filter(void)
 {
     const struct dispatch_filter none = {.level = DISPATCH_SEE_NOTHING, .gate = UINT64_MAX};
-    return dispatch_is_on() ? survey_filter(devices_first()) : none;
+    return dispatch_is_on() ? select_filter(devices_first()) : none;
 }
 
 /* ---- A call, or a part of one ---- */
@@ -177,21 +177,21 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     struct dispatch_device *const first = devices_first();
     struct task task;
     if (census_is_on()) { /* the tool has said what is wrong with the settings */
-        census_note_hold(survey_is_held(caller));
+        census_note_hold(select_is_held(caller));
         census_note(caller->library(caller->context), caller->symbol, caller->passed->width);
         return false;
     }
     refuse_settings(&settings);
-    survey_rule_out_gpu(first, call, caller);
+    select_rule_out_gpu(first, call, caller);
     if (call->op->foreign && call->op->foreign->guide)
         return guided_call(first, call, caller, &settings);
     if (!accel_is_part(call) &&
-        (dispatch_filter().level == DISPATCH_SEE_NOTHING || survey_is_negligible(call, caller)))
+        (dispatch_filter().level == DISPATCH_SEE_NOTHING || select_is_negligible(call, caller)))
         return false;
     exit_guard_hold(caller->depth == 0);
     task_begin(&task, call, caller, first);
     task.together = together;
-    survey(&task);
+    select_call(&task);
     if (task.decision.gpu && together) { /* the GPU became ready after would_run() */
         task.decision.gpu = false;
         task.decision.why = ACCEL_WARMING;
@@ -236,8 +236,8 @@ static bool would_run(struct accel_call *call, const struct dispatch_caller *cal
     if (census_is_on())
         return false;
     task_begin(&task, call, caller, devices_first());
-    survey_rule_out_gpu(task.device, call, caller);
-    survey(&task);
+    select_rule_out_gpu(task.device, call, caller);
+    select_call(&task);
     task_drop_plan(&task);
     return !copies_host_can_read(call) || task.decision.gpu;
 }

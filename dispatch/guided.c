@@ -3,7 +3,7 @@
 #include "startup_banner.h"
 #include "dispatch/settings/pattern.h"
 #include "refusals.h"
-#include "survey.h"
+#include "select.h"
 #include "base/thread/clock.h"
 #include "ops/guide.h"
 #include "ops/op.h"
@@ -46,7 +46,7 @@ static int find_device(struct guide *guide)
     if (g->caller->arithmetic)
         return -1;
     g->why = ACCEL_NO_GPU;
-    if (device_state(g->device) == DEVICE_UNTRIED && survey_is_held(g->caller))
+    if (device_state(g->device) == DEVICE_UNTRIED && select_is_held(g->caller))
         return -1;
     if (device_state_is_open(device_state(g->device)))
         device_start_now(g->device, DEVICE_SOME_SECONDS);

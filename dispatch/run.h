@@ -5,9 +5,9 @@
 #ifndef ACCEL_RUN_H
 #define ACCEL_RUN_H
 
-#include "survey.h"
+#include "select.h"
 
-/* The settings stay. adapts: see survey.h. */
+/* The settings stay. adapts: see select.h. */
 void run_start(const struct accel_settings *settings, bool adapts);
 
 /* Runs it on the GPU. True: the result is complete. False: the operands are unchanged, and the

@@ -6,10 +6,10 @@
 #ifndef ACCEL_SEVERAL_H
 #define ACCEL_SEVERAL_H
 
-#include "survey.h"
+#include "select.h"
 
 /* Gets the settings, which stay, and whether decisions may depend on the course of the program: see
- * survey_start(). */
+ * select_start(). */
 void several_start(const struct accel_settings *settings, bool adapts);
 
 /* Returns whether several devices could share a call at all. LAPACK: what is too large for one of

@@ -14,7 +14,7 @@
 struct task {
     struct accel_call *call;
     const struct dispatch_caller *caller; /* NULL: an inner call of a composition */
-    struct dispatch_device *device;       /* the first; survey() may choose another (devices.h) */
+    struct dispatch_device *device; /* the first; select_call() may choose another (devices.h) */
     const struct dispatch_library *library;
     int threads;            /* of that library */
     uint64_t site;          /* a call_site_key(); 0: the past of this call site does not matter */
@@ -25,8 +25,9 @@ struct task {
     double composed_ms;       /* > 0: it is done by inner calls (composed.h), in so much time */
     struct accel_offer offer; /* only where decisions are reported */
     bool fallback;            /* it would run on the CPU although ACCEL_REQUIRE=gpu forbids that */
-    bool together; /* the caller of survey() passes all parts of the call to the original at once */
-    /* How the GPU runs it: survey() sets the precision, the rates and what is kept. */
+    bool together; /* the caller of select_call() passes all parts of the call to the original at
+                      once */
+    /* How the GPU runs it: select_call() sets the precision, the rates and what is kept. */
     struct gpu_host host;
 };
 

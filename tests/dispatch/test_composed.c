@@ -205,7 +205,7 @@ static void estimates(void **state)
     double judged = 0;
     (void)state;
     alone.call = &inner;
-    survey_inner(&alone);
+    select_inner(&alone);
     task_drop_plan(&alone);
     assert_true(alone.decision.est_own_ms > 0);
     for (int i = 0; i < ACCEL_SPANS; i++)
@@ -329,7 +329,7 @@ static int start(void **state)
     device_prepare(&settings, &ranks);
     contention_prepare();
     cost_start(&settings, 8, true, true);
-    survey_start(&settings, 8, true);
+    select_start(&settings, 8, true);
     return 0;
 }
 

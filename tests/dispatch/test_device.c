@@ -123,7 +123,7 @@ static struct accel_decision decide_on(int i)
     struct task task;
     struct accel_call call = product();
     task_begin(&task, &call, &caller, &device[i]);
-    survey(&task);
+    select_call(&task);
     return task.decision;
 }
 
@@ -139,7 +139,7 @@ static bool run_on(int i, struct accel_record *record)
     struct task task;
     struct accel_call call = product();
     task_begin(&task, &call, &caller, &device[i]);
-    survey(&task);
+    select_call(&task);
     *record = record_of(&call, caller.symbol, caller.site, task.decision);
     memset(c, 0, sizeof c);
     return run_on_gpu(&task, record);
@@ -200,7 +200,7 @@ static int prepare(void **state)
     contention_prepare();
     cost_start(&settings, 1, true, false);
     device_prepare(&settings, &ranks);
-    survey_start(&settings, 1, true);
+    select_start(&settings, 1, true);
     run_start(&settings, true);
     return 0;
 }

@@ -16,7 +16,7 @@
 #include "base/output/message.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/guided.h"
-#include "dispatch/survey.h"
+#include "dispatch/select.h"
 #include "ops/guide.h"
 #include "ops/op.h"
 #include "report/banner.h"
@@ -123,7 +123,7 @@ static int prepare(void **state)
 {
     (void)state;
     settings = (struct accel_settings){.on = true};
-    survey_start(&settings, 8, true);
+    select_start(&settings, 8, true);
     play_device(&played, &device, 5);
     caller = usual;
     call = accel_call_of(routine("xgboost_train"));

@@ -22,7 +22,7 @@
 #include "dispatch/device.h"
 #include "dispatch/devices.h"
 #include "dispatch/small.h"
-#include "dispatch/survey.h"
+#include "dispatch/select.h"
 #include "ops/typical.h"
 #include "tests/lib/idle_library.h"
 
@@ -142,16 +142,16 @@ static void make_product(int64_t n)
         call.span[i].ptr = (void *)((uintptr_t)(i + 1) << 40); /* nobody reads it */
 }
 
-static void survey_product(int64_t n)
+static void select_product(int64_t n)
 {
     make_product(n);
     task_begin(&task, &call, &caller, devices_first());
-    survey(&task);
+    select_call(&task);
 }
 
 #define assert_goes(n, on_gpu, reason, number)                                                     \
     do {                                                                                           \
-        survey_product(n);                                                                         \
+        select_product(n);                                                                         \
         assert_string_equal(accel_why_name(task.decision.why), accel_why_name(reason));            \
         assert_int_equal(task.decision.gpu, on_gpu);                                               \
         assert_ptr_equal(task.device, devices_at(number));                                         \
@@ -183,7 +183,7 @@ static int play_all(void **state)
     (void)state;
     settings = (struct accel_settings){.on = true, .memory_share = 0.8};
     settings.devices.kind = ACCEL_DEVICES_ALL;
-    survey_start(&settings, 8, true);
+    select_start(&settings, 8, true);
     play(DEVICES);
     return 0;
 }
@@ -271,7 +271,7 @@ static void what_is_kept_there(void **state)
             kept = (struct gpu_kept){.operands = i > 0,
                                      .digested_bytes = i == 1 ? bytes : 0,
                                      .watched_bytes = i == 2 ? bytes : 0};
-            survey_product(LARGE);
+            select_product(LARGE);
             task_drop_plan(&task);
             ms[i] = task.decision.est_own_ms;
         }
@@ -282,10 +282,10 @@ static void what_is_kept_there(void **state)
         }
     }
     settings.resident = ACCEL_RESIDENT_OFF;
-    survey_product(LARGE);
+    select_product(LARGE);
     const double none_ms = task.decision.est_own_ms;
     kept = (struct gpu_kept){.operands = 0};
-    survey_product(LARGE);
+    select_product(LARGE);
     assert_true(task.decision.est_own_ms == none_ms);
 }
 
@@ -302,10 +302,10 @@ static void threads_and_cores(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         for (int adapts = 1; adapts >= 0; adapts--) {
-            survey_start(&settings, expected[i].cores, adapts);
+            select_start(&settings, expected[i].cores, adapts);
             for (int n = 0; n < expected[i].calls; n++)
                 contention_enter_cpu();
-            survey_product(MEDIUM);
+            select_product(MEDIUM);
             for (int n = 0; n < expected[i].calls; n++)
                 contention_leave_cpu();
             const double ms = task.decision.est_cpu_ms;
@@ -315,7 +315,7 @@ static void threads_and_cores(void **state)
         }
 }
 
-static void survey_square(const char *name, int64_t n)
+static void select_square(const char *name, int64_t n)
 {
     const int64_t size[ACCEL_DIMENSIONS] = {n, n, n, 1};
     shape_typical(&call, routine(name), size);
@@ -323,7 +323,7 @@ static void survey_square(const char *name, int64_t n)
         if (call.span[i].access)
             call.span[i].ptr = (void *)((uintptr_t)(i + 1) << 40); /* nobody reads it */
     task_begin(&task, &call, &caller, devices_first());
-    survey(&task);
+    select_call(&task);
     task_drop_plan(&task);
 }
 
@@ -332,20 +332,20 @@ static void calls_of_inner_ones(void **state)
 {
     (void)state;
     settings.policy = ACCEL_POLICY_GPU;
-    survey_square("dsyevd", 1000);
+    select_square("dsyevd", 1000);
     assert_int_equal(task.decision.why, ACCEL_FORCED);
     assert_true(task.composed_ms == 0);
     devices_at(0)->memory_bytes = (int64_t)12e6;
-    survey_square("dsyevd", 1000);
+    select_square("dsyevd", 1000);
     assert_int_equal(task.decision.why, ACCEL_FORCED);
     assert_true(task.composed_ms > 0);
     assert_true(task.composed_ms == composed_estimate(&task));
     assert_true(task.decision.est_own_ms == task.composed_ms);
-    survey_square("dgesdd", 1000); /* has none */
+    select_square("dgesdd", 1000); /* has none */
     assert_int_equal(task.decision.why, ACCEL_NO_MEMORY);
     assert_true(task.composed_ms == 0);
     devices_at(0)->memory_bytes = 100;
-    survey_square("dsyevd", 1000);
+    select_square("dsyevd", 1000);
     assert_int_equal(task.decision.why, ACCEL_NO_MEMORY);
     assert_true(task.composed_ms == 0);
 }
@@ -371,7 +371,7 @@ static void states_of_one(void **state)
         assert_goes(MEDIUM, false, expected[i].why, 0);
         assert_true(task.fallback);
         settings.policy = ACCEL_POLICY_CPU;
-        survey_product(MEDIUM);
+        select_product(MEDIUM);
         assert_int_equal(task.decision.why, ACCEL_USER);
         assert_false(task.fallback);
     }
@@ -401,7 +401,7 @@ static void one_that_is_to_start(void **state)
     play_one(state);
     atomic_store(&devices_at(0)->state, DEVICE_STARTING);
     atomic_store(&devices_at(0)->starter, getpid() + 1);
-    survey_product(LARGE);
+    select_product(LARGE);
     assert_false(task.decision.gpu);
     assert_int_equal(task.decision.why, ACCEL_FORKED);
     /* Who must have it starts it here. */
@@ -409,7 +409,7 @@ static void one_that_is_to_start(void **state)
         play_one(state);
         settings.policy = i == 0 ? ACCEL_POLICY_GPU : ACCEL_POLICY_AUTO;
         settings.require_gpu = i == 1;
-        survey_start(&settings, 8, i != 2);
+        select_start(&settings, 8, i != 2);
         atomic_store(&devices_at(0)->state, DEVICE_UNTRIED);
         assert_goes(LARGE, false, ACCEL_NO_GPU, 0);
         assert_int_equal(starts, 1);
@@ -447,7 +447,7 @@ static void cold_kernels(void **state)
     /* Where nothing may depend on a thread, gains that are missed pay for it. */
     play_one(state);
     memset(&devices_at(0)->warm_up, 0, sizeof devices_at(0)->warm_up);
-    survey_start(&settings, 8, false);
+    select_start(&settings, 8, false);
     settings.require_gpu = false;
     const double cost = warm_up_counted_ms(devices_at(0), routine("dgemm"));
     assert_goes(MEDIUM, false, ACCEL_SLOWER, 0);
@@ -455,7 +455,7 @@ static void cold_kernels(void **state)
     assert_true(cost > 0 && missed > 0);
     int calls = 1;
     do {
-        survey_product(MEDIUM);
+        select_product(MEDIUM);
         calls++;
     } while (!task.decision.gpu && calls < 10000);
     assert_int_equal(task.decision.why, ACCEL_FASTER);
@@ -470,7 +470,7 @@ static void arithmetic_of_the_caller(void **state)
     rounding.arithmetic = "rounds_up";
     make_product(MEDIUM);
     task_begin(&task, &call, &rounding, devices_first());
-    survey(&task);
+    select_call(&task);
     assert_int_equal(task.decision.why, ACCEL_UNSUPPORTED);
     assert_string_equal(task.arithmetic, "rounds_up");
     assert_int_equal(task.threads, 4);
@@ -509,8 +509,8 @@ static void devices_of_threads(void **state)
     assert_ptr_equal(devices_of_thread(), devices_first());
     atomic_store(&here->state, DEVICE_READY);
     /* Where nothing may depend on the course of the program, calls go there. */
-    survey_start(&settings, 8, false);
-    survey_product(MEDIUM);
+    select_start(&settings, 8, false);
+    select_product(MEDIUM);
     assert_ptr_equal(task.device, here);
     task_drop_plan(&task);
 }
@@ -568,7 +568,7 @@ static void children_of_several(void **state)
 
 static void *first_call_of_thread(void *unused)
 {
-    survey_product(MEDIUM);
+    select_product(MEDIUM);
     return unused;
 }
 
@@ -598,7 +598,7 @@ static void the_first_one_to_be_done(void **state)
     quarantine_add(&devices_at(0)->quarantine, routine("dgemm"), QUARANTINE_FAILED);
     assert_goes(MEDIUM, true, ACCEL_FASTER, 1);
     quarantine_add(&devices_at(1)->quarantine, routine("dgemm"), QUARANTINE_WRONG);
-    survey_product(MEDIUM);
+    select_product(MEDIUM);
     assert_false(task.decision.gpu);
 }
 
@@ -609,7 +609,7 @@ static void a_cold_one_meanwhile(void **state)
     (void)state;
     atomic_store(&devices_at(2)->state, DEVICE_FAILED);
     memset(&cold->warm_up, 0, sizeof cold->warm_up);
-    survey_product(MEDIUM);
+    select_product(MEDIUM);
     const double gain_ms = task.decision.est_cpu_ms - task.decision.est_own_ms;
     const int number = contention_enter_gpu(&devices_at(0)->contention, gain_ms / 2);
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
@@ -628,10 +628,10 @@ static void waits_start_one_more(void **state)
     (void)state;
     atomic_store(&devices_at(1)->state, DEVICE_FAILED);
     atomic_store(&devices_at(2)->state, DEVICE_UNTRIED);
-    survey_product(MEDIUM);
+    select_product(MEDIUM);
     assert_int_equal(devices_at(2)->gain_us, 0);
     const int number = contention_enter_gpu(&devices_at(0)->contention, 60000);
-    survey_product(MEDIUM);
+    select_product(MEDIUM);
     contention_leave_gpu(&devices_at(0)->contention, number);
     assert_in_range(devices_at(2)->gain_us, 50000000, 60000000);
     assert_int_equal(threads, 1);
@@ -645,32 +645,32 @@ static void who_sees_which_calls(void **state)
 {
     struct dispatch_device *const device = devices_at(0);
     (void)state;
-    survey_product(MEDIUM); /* all in host memory */
-    struct dispatch_filter filter = survey_filter(device);
+    select_product(MEDIUM); /* all in host memory */
+    struct dispatch_filter filter = select_filter(device);
     assert_int_equal(filter.level, DISPATCH_SEE_LARGE);
     assert_int_equal(filter.gate, small_gate());
     assert_int_equal(filter.matrices, !write_watch_why_not());
     settings.resident = ACCEL_RESIDENT_HASH;
-    assert_false(survey_filter(device).matrices);
+    assert_false(select_filter(device).matrices);
     settings.resident = ACCEL_RESIDENT_AUTO;
-    survey_start(&settings, 8, false);
-    assert_false(survey_filter(device).matrices);
+    select_start(&settings, 8, false);
+    assert_false(select_filter(device).matrices);
     settings.policy = ACCEL_POLICY_CPU;
-    assert_int_equal(survey_filter(device).level, DISPATCH_SEE_NOTHING);
+    assert_int_equal(select_filter(device).level, DISPATCH_SEE_NOTHING);
     settings.broken_promise = true;
-    assert_int_equal(survey_filter(device).level, DISPATCH_SEE_ALL);
+    assert_int_equal(select_filter(device).level, DISPATCH_SEE_ALL);
     settings.broken_promise = false;
     settings.policy = ACCEL_POLICY_GPU;
-    assert_int_equal(survey_filter(device).level, DISPATCH_SEE_ALL);
+    assert_int_equal(select_filter(device).level, DISPATCH_SEE_ALL);
     settings.policy = ACCEL_POLICY_AUTO;
     settings.gpu_routines.text = "dgemm";
-    assert_int_equal(survey_filter(device).level, DISPATCH_SEE_ALL);
+    assert_int_equal(select_filter(device).level, DISPATCH_SEE_ALL);
     settings.gpu_routines.text = NULL;
     for (int failed = 0; failed < 2; failed++) {
         atomic_store(&device->state, failed ? DEVICE_FAILED : DEVICE_ABSENT);
-        assert_int_equal(survey_filter(device).level, DISPATCH_SEE_NOTHING);
+        assert_int_equal(select_filter(device).level, DISPATCH_SEE_NOTHING);
         settings.require_gpu = true;
-        assert_int_equal(survey_filter(device).level, DISPATCH_SEE_LARGE);
+        assert_int_equal(select_filter(device).level, DISPATCH_SEE_LARGE);
         settings.require_gpu = false;
     }
 }
@@ -682,7 +682,7 @@ static void operands_on_any_device(void **state)
         make_product(4);
         call.span[ACCEL_b].ptr = own[i];
         task_begin(&task, &call, &caller, devices_first());
-        survey(&task);
+        select_call(&task);
         assert_ptr_equal(task.device, devices_at(i));
         assert_true(task.decision.gpu);
         assert_int_equal(task.decision.why, ACCEL_DEVICE_DATA);
@@ -695,7 +695,7 @@ static void operands_on_any_device(void **state)
     make_product(4);
     call.span[ACCEL_b].ptr = own[1];
     task_begin(&task, &call, &caller, devices_first());
-    survey(&task);
+    select_call(&task);
     assert_int_equal(call.span[ACCEL_b].place, ACCEL_REMOTE);
     assert_int_equal(task.decision.why, ACCEL_UNSUPPORTED);
     assert_int_equal(starts, 0);
@@ -705,18 +705,18 @@ static void operands_on_any_device(void **state)
     make_product(4);
     call.span[ACCEL_b].ptr = own[1];
     task_begin(&task, &call, &caller, devices_first());
-    survey(&task);
+    select_call(&task);
     assert_int_equal(starts, 1);
     assert_int_equal(device_state(devices_at(1)), DEVICE_ABSENT);
     assert_int_equal(task.decision.why, ACCEL_UNSUPPORTED);
     /* From here on, any call may have such operands, and the program may write to pinned memory. */
-    assert_int_equal(survey_filter(devices_at(0)).level, DISPATCH_SEE_ALL);
+    assert_int_equal(select_filter(devices_at(0)).level, DISPATCH_SEE_ALL);
     atomic_store(&devices_at(0)->state, DEVICE_FAILED);
-    assert_int_equal(survey_filter(devices_at(0)).level, DISPATCH_SEE_ALL);
+    assert_int_equal(select_filter(devices_at(0)).level, DISPATCH_SEE_ALL);
     atomic_store(&devices_at(0)->state, DEVICE_ABSENT);
-    assert_int_equal(survey_filter(devices_at(0)).level, DISPATCH_SEE_NOTHING);
+    assert_int_equal(select_filter(devices_at(0)).level, DISPATCH_SEE_NOTHING);
     play_one(state);
-    survey_product(MEDIUM);
+    select_product(MEDIUM);
     assert_false(task.host.tracks);
 }
 
@@ -734,7 +734,7 @@ static int start(void **state)
     contention_prepare();
     cost_start(&settings, 8, true, true);
     devices_prepare(&settings, &ranks);
-    survey_start(&settings, 8, true);
+    select_start(&settings, 8, true);
     return 0;
 }
 

@@ -3,8 +3,8 @@
  * busy the machine is. Decides, and has CUDA started if that would pay. Thread-safe, except for the
  * start.
  */
-#ifndef ACCEL_SURVEY_H
-#define ACCEL_SURVEY_H
+#ifndef ACCEL_SELECT_H
+#define ACCEL_SELECT_H
 
 #include "task.h"
 
@@ -12,28 +12,28 @@
  * the machine is, how much memory is free, how calls fared, what was learned. False under MPI,
  * whose ranks may need the same results bit for bit, and with ACCEL_START=wait, which makes runs
  * repeatable: then calls wait for CUDA, and do not run on the CPU meanwhile. */
-void survey_start(const struct accel_settings *settings, int cores, bool adapts);
+void select_start(const struct accel_settings *settings, int cores, bool adapts);
 
 /* See dispatch_filter(). */
-struct dispatch_filter survey_filter(const struct dispatch_device *device);
+struct dispatch_filter select_filter(const struct dispatch_device *device);
 
 /* With no GPU in the machine, rules the device out, and makes later calls bypass us. */
-void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
+void select_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
                          const struct dispatch_caller *caller);
 
 /* Whether CUDA is left to the program (fork_policy.h). ACCEL_POLICY=gpu and ACCEL_REQUIRE=gpu
  * overrule that, but not ACCEL_START=program. */
-bool survey_is_held(const struct dispatch_caller *caller);
+bool select_is_held(const struct dispatch_caller *caller);
 
 /* Whether a call is too little to be worth a decision. */
-bool survey_is_negligible(const struct accel_call *call, const struct dispatch_caller *caller);
+bool select_is_negligible(const struct accel_call *call, const struct dispatch_caller *caller);
 
 /* Describes and decides the task's call, and has CUDA started if that would pay. task_drop_plan()
  * ends what this begins. */
-void survey(struct task *task);
+void select_call(struct task *task);
 
 /* Describes and decides an inner call of a composition for the task's device, or several that share
  * it, whose estimate is in the decision. task_drop_plan() ends what this begins. */
-void survey_inner(struct task *task);
+void select_inner(struct task *task);
 
 #endif

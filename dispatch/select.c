@@ -1,4 +1,4 @@
-#include "survey.h"
+#include "select.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static bool adapts;
 /* The program has a CUDA context: any pointer may be a device pointer. Stays set. */
 static atomic_bool program_uses_cuda;
 
-void survey_start(const struct accel_settings *with, int cores_there, bool may_adapt)
+void select_start(const struct accel_settings *with, int cores_there, bool may_adapt)
 {
     settings = with;
     cores = cores_there;
@@ -38,7 +38,7 @@ void survey_start(const struct accel_settings *with, int cores_there, bool may_a
     several_start(with, may_adapt);
 }
 
-struct dispatch_filter survey_filter(const struct dispatch_device *device)
+struct dispatch_filter select_filter(const struct dispatch_device *device)
 {
     struct dispatch_filter filter = {.level = DISPATCH_SEE_NOTHING, .gate = UINT64_MAX};
     const enum device_state now = device_state(device);
@@ -318,7 +318,7 @@ static enum device_state choose_device(struct task *task, enum device_state then
 
 /* ---- Inner calls ---- */
 
-void survey_inner(struct task *task)
+void select_inner(struct task *task)
 {
     problem_of(&task->problem, task->call);
     if (decide_now(task) == DEVICE_READY)
@@ -413,7 +413,7 @@ static void see_to_gpu(struct task *task)
 
 /* With a log, small calls do not look: their lines are the same without. Threads that come before
  * the first look has ended look for themselves, so that all of their calls know. */
-void survey_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
+void select_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
                          const struct dispatch_caller *caller)
 {
     static atomic_bool looked;
@@ -437,7 +437,7 @@ static bool sees_cuda(const struct dispatch_caller *caller)
 }
 
 /* False if each decision is reported, or an operand could be in device memory. */
-bool survey_is_negligible(const struct accel_call *call, const struct dispatch_caller *caller)
+bool select_is_negligible(const struct accel_call *call, const struct dispatch_caller *caller)
 {
     return !report_is_on() && settings->policy == ACCEL_POLICY_AUTO &&
            !settings->gpu_routines.text && small_is_negligible(call) && !sees_cuda(caller);
@@ -528,7 +528,7 @@ static void see_to_matrix(struct task *task)
     decide_now(task);
 }
 
-bool survey_is_held(const struct dispatch_caller *caller)
+bool select_is_held(const struct dispatch_caller *caller)
 {
     bool demanded = settings->policy == ACCEL_POLICY_GPU || settings->require_gpu;
     return (!demanded || settings->start == ACCEL_START_PROGRAM) &&
@@ -545,7 +545,7 @@ static bool is_in_shared_memory(void)
     return shared;
 }
 
-void survey(struct task *task)
+void select_call(struct task *task)
 {
     const struct accel_call *const call = task->call;
     problem_begin(&task->problem, call);
@@ -565,7 +565,7 @@ void survey(struct task *task)
     if (starting && (wanted || copied) && is_in_shared_memory()) {
         keep_on_cpu(task, ACCEL_FORKED);
         task->fallback = settings->require_gpu;
-    } else if (wanted && then == DEVICE_UNTRIED && !copied && survey_is_held(task->caller)) {
+    } else if (wanted && then == DEVICE_UNTRIED && !copied && select_is_held(task->caller)) {
         keep_on_cpu(task, ACCEL_NO_GPU);
         task->fallback = settings->require_gpu;
     } else if (starting && (wanted || copied))
