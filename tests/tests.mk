@@ -45,7 +45,7 @@ $(BUILD)/tool.a: $(TOOL_OBJECTS) $(BUILD)/tool.flags
 	$(AR) rcsT $@ $(TOOL_OBJECTS)
 $(call unit_test,$(filter tests/tool/%,$(UNIT_SOURCES))): $(BUILD)/tool.a
 # The tool's objects come behind the layers, and these need functions of those.
-$(TESTS)/test_survey $(TESTS)/test_solve_survey $(TESTS)/test_timing $(TESTS)/test_elf_file: UNIT_LIBS := $(LAYERS) $(UNIT_LIBS)
+$(TESTS)/test_bench_plan $(TESTS)/test_solve_bench $(TESTS)/test_timing $(TESTS)/test_elf_file: UNIT_LIBS := $(LAYERS) $(UNIT_LIBS)
 $(TESTS)/test_log_file $(TESTS)/test_replayed_call: UNIT_LIBS += $(JSON_C_LIBS)
 $(TESTS)/test_objects: | $(HASHED)
 # Its own dgemm_ is libaccel's there, and its memory runs out; other libraries play libaccel, and

@@ -17,7 +17,7 @@
 #include "dispatch/settings/complaints.h"
 #include "dispatch/settings/settings.h"
 #include "tool/measure/in_place.h"
-#include "tool/measure/ml_survey.h"
+#include "tool/measure/ml_bench.h"
 #include "ops/op.h"
 #include "ops/typical.h"
 #include "tool/measure/program.h"
@@ -182,10 +182,10 @@ static int write_sections(const char *path, const struct sections *sections)
 
 /* ---- The command ---- */
 
-static void show_progress(const struct survey *survey, const struct survey_track *track,
-                          const struct survey_shape *shape)
+static void show_progress(const struct bench_plan *plan, const struct bench_track *track,
+                          const struct bench_shape *shape)
 {
-    double spent = (survey_now() - survey->start) / (survey->deadline - survey->start);
+    double spent = (bench_now() - plan->start) / (plan->deadline - plan->start);
     fprintf(stderr, "\r\033[K%3.0f %%  %s  %s %lld", fmin(100, 100 * spent),
             track->gpu ? "GPU" : "CPU", track->routine->name, (long long)shape->size[ACCEL_n]);
 }
@@ -218,31 +218,31 @@ static void show_order(int64_t order)
     fprintf(stderr, "\r\033[K  0 %%  GPU  singular values %lld", (long long)order);
 }
 
-static const struct ml_survey *const ml_surveys[] = {&ml_survey_svm, &ml_survey_linear};
-enum { ML_SURVEYS = sizeof ml_surveys / sizeof *ml_surveys };
+static const struct ml_bench *const ml_benches[] = {&ml_bench_svm, &ml_bench_linear};
+enum { ML_BENCHES = sizeof ml_benches / sizeof *ml_benches };
 
-/* Each library has its own survey; the first survey measures the GPU, too. */
+/* Each library has its own plan; the first bench plan measures the GPU, too. */
 struct measuring {
     char no_device[GPU_FAILURE_BYTES]; /* why there is no GPU */
     struct program_libraries program;  /* empty: no program was run */
     struct libraries library[LIBRARIES_MAX];
     /* If a program was run: how it called each library */
     struct program_library seen[LIBRARIES_MAX];
-    struct survey survey[LIBRARIES_MAX];
+    struct bench_plan plan[LIBRARIES_MAX];
     int count;
     /* On the GPU; those that have no shapes were not measured */
-    struct survey_track training[ML_SURVEYS];
+    struct bench_track training[ML_BENCHES];
     bool whole; /* no library of the program is left out */
     struct sections sections;
 };
 
 /* Gives the library as many threads as the program had. Says how it is measured. */
-static void set_threads(const struct survey *survey, const struct program_library *seen)
+static void set_threads(const struct bench_plan *plan, const struct program_library *seen)
 {
-    const struct survey_track *track = survey->track;
-    while (track < survey->track + survey->tracks && track->gpu)
+    const struct bench_track *track = plan->track;
+    while (track < plan->track + plan->tracks && track->gpu)
         track++;
-    if (track == survey->track + survey->tracks) {
+    if (track == plan->track + plan->tracks) {
         complain(0, "accel: %s has none of the routines that are measured\n", seen->path);
         return;
     }
@@ -258,59 +258,58 @@ static void set_threads(const struct survey *survey, const struct program_librar
 
 /* The algorithms for singular values come first, as the routines are measured with them. They get
  * an eighth of the time. False if memory runs out. */
-static bool run_survey(struct measuring *measuring, int at)
+static bool run_bench_plan(struct measuring *measuring, int at)
 {
-    struct survey *survey = &measuring->survey[at];
+    struct bench_plan *plan = &measuring->plan[at];
     bool terminal = isatty(STDERR_FILENO);
-    survey->progress = terminal ? show_progress : NULL;
-    if (!survey_open(survey))
+    plan->progress = terminal ? show_progress : NULL;
+    if (!bench_plan_open(plan))
         return false;
     if (measuring->program.count > 0)
-        set_threads(survey, &measuring->seen[at]);
-    if (survey->gpu)
-        svd_survey_run(&survey->svd, survey->device, &survey->memory,
-                       survey->start + (survey->deadline - survey->start) / 8,
-                       terminal ? show_order : NULL);
-    survey_run(survey);
+        set_threads(plan, &measuring->seen[at]);
+    if (plan->gpu)
+        svd_bench_run(&plan->svd, plan->device, &plan->memory,
+                      plan->start + (plan->deadline - plan->start) / 8,
+                      terminal ? show_order : NULL);
+    bench_plan_run(plan);
     if (terminal)
         fputs("\r\033[K", stderr);
     /* There is room for all routines on both sides. */
-    for (int i = 0; survey->gpu && i < ML_SURVEYS; i++)
+    for (int i = 0; plan->gpu && i < ML_BENCHES; i++)
         if (measuring->training[i].shapes > 0)
-            survey->track[survey->tracks++] = measuring->training[i];
-    return sections_add(&measuring->sections, survey,
-                        survey->gpu ? gpu_info(survey->device) : NULL);
+            plan->track[plan->tracks++] = measuring->training[i];
+    return sections_add(&measuring->sections, plan, plan->gpu ? gpu_info(plan->device) : NULL);
 }
 
 /* A twentieth of the time each, on each side, before the others' turn. False if memory runs out. */
-static bool run_ml_surveys(struct measuring *measuring, double seconds)
+static bool run_ml_benches(struct measuring *measuring, double seconds)
 {
-    const struct survey *first = measuring->survey;
+    const struct bench_plan *first = measuring->plan;
     bool run = true;
-    for (int i = 0; run && i < ML_SURVEYS; i++) {
-        struct survey survey;
-        run = ml_survey_run(ml_surveys[i], &survey, seconds / 20) &&
-              sections_add(&measuring->sections, &survey, NULL);
-        survey_close(&survey);
+    for (int i = 0; run && i < ML_BENCHES; i++) {
+        struct bench_plan plan;
+        run = ml_bench_run(ml_benches[i], &plan, seconds / 20) &&
+              sections_add(&measuring->sections, &plan, NULL);
+        bench_plan_close(&plan);
         if (run && first->gpu)
-            run = ml_survey_run_on(ml_surveys[i], first->device, first->copies.up_gbps,
-                                   first->copies.down_gbps, &measuring->training[i], seconds / 20);
+            run = ml_bench_run_on(ml_benches[i], first->device, first->copies.up_gbps,
+                                  first->copies.down_gbps, &measuring->training[i], seconds / 20);
     }
     return run;
 }
 
 /* All libraries share the time equally; the GPU gets the share of one. False if memory runs out. */
-static bool run_surveys(struct measuring *measuring, double start, double seconds)
+static bool run_bench_plans(struct measuring *measuring, double start, double seconds)
 {
-    struct survey *survey = measuring->survey;
-    const bool was_busy = warn_if_busy(), shared = survey->gpu && measuring->count > 1;
+    struct bench_plan *plan = measuring->plan;
+    const bool was_busy = warn_if_busy(), shared = plan->gpu && measuring->count > 1;
     const double share = seconds / (measuring->count + shared);
     struct busy before, after;
     busy_read(&before);
     for (int i = 0; i < measuring->count; i++) {
-        survey[i].start = i == 0 ? start : survey_now();
-        survey[i].deadline = survey[i].start + (i == 0 && shared ? 2 * share : share);
-        if (!run_survey(measuring, i))
+        plan[i].start = i == 0 ? start : bench_now();
+        plan[i].deadline = plan[i].start + (i == 0 && shared ? 2 * share : share);
+        if (!run_bench_plan(measuring, i))
             return false;
     }
     busy_read(&after);
@@ -321,16 +320,16 @@ static bool run_surveys(struct measuring *measuring, double start, double second
 
 static int finish(struct measuring *measuring, const char *path)
 {
-    const struct survey *survey = measuring->survey;
+    const struct bench_plan *plan = measuring->plan;
     if (measuring->sections.count == 0)
         return complain(1,
                         "accel: nothing was measured: the libraries have none of the routines\n");
     if (write_sections(path, &measuring->sections) != 0)
         return 1;
-    calibrated_print(path, &measuring->sections, survey, measuring->count,
-                     survey->gpu      ? NULL
-                     : survey->device ? gpu_failure(survey->device)
-                                      : measuring->no_device);
+    calibrated_print(path, &measuring->sections, plan, measuring->count,
+                     plan->gpu      ? NULL
+                     : plan->device ? gpu_failure(plan->device)
+                                    : measuring->no_device);
     if ((errno = stream_flush(stdout)))
         return complain(1, "accel: the report cannot be written: %s\n", strerror(errno));
     return measuring->whole ? 0 : 1;
@@ -368,15 +367,15 @@ static int open_libraries(struct measuring *measuring, const struct calibrate_op
 static void close_all(struct measuring *measuring)
 {
     for (int i = 0; i < measuring->count; i++)
-        survey_close(&measuring->survey[i]);
+        bench_plan_close(&measuring->plan[i]);
     sections_free(&measuring->sections);
 }
 
 /* Each type gets a thirtieth of the time; one whose products take longer has none. Returns the
  * seconds that it took. */
-static double measure_paces(struct survey *survey, double seconds)
+static double measure_paces(struct bench_plan *plan, double seconds)
 {
-    const double start = survey_now();
+    const double start = bench_now();
     const double least_ms = 250, limit_ms = fmax(1e3 * seconds / 30, least_ms);
     for (int i = 0; i < ACCEL_DTYPES; i++) {
         const struct accel_routine *product =
@@ -385,9 +384,9 @@ static double measure_paces(struct survey *survey, double seconds)
         if (!product)
             continue;
         shape_of_order(&call, product, PACE_MOST);
-        gpu_measure_paces(survey->device, &call, limit_ms, &survey->paces[i]);
+        gpu_measure_paces(plan->device, &call, limit_ms, &plan->paces[i]);
     }
-    return survey_now() - start;
+    return bench_now() - start;
 }
 
 static int calibrate(struct measuring *measuring, const struct calibrate_options *options,
@@ -399,7 +398,7 @@ static int calibrate(struct measuring *measuring, const struct calibrate_options
                                       .memory_share = 0.8,
                                       .devices = listed ? settings->devices.number : NULL,
                                       .device_count = listed ? settings->devices.count : 0};
-    struct survey *first = measuring->survey;
+    struct bench_plan *first = measuring->plan;
     first->device = gpu_start(&config, measuring->no_device);
     first->gpu = first->device && gpu_measure_copies(first->device, &first->copies);
     if (!workload_memory_open(&memory, options->memory))
@@ -408,16 +407,16 @@ static int calibrate(struct measuring *measuring, const struct calibrate_options
         first->place_gbps = in_place_measure(first->device, &memory);
         first->first = first_calls_measure(first->device, &memory);
         first->gains = precisions_measure(first->device, &memory);
-        first->solves = solve_survey_run(first->device, &memory);
-        start += measure_paces(first, options->seconds); /* the survey has its whole time */
+        first->solves = solve_bench_run(first->device, &memory);
+        start += measure_paces(first, options->seconds); /* the bench plan has its whole time */
     }
     for (int i = 0; i < measuring->count; i++) {
-        measuring->survey[i].library = &measuring->library[i];
-        measuring->survey[i].memory = memory;
+        measuring->plan[i].library = &measuring->library[i];
+        measuring->plan[i].memory = memory;
     }
     const bool usual = !options->program && !options->library;
-    int status = (!usual || run_ml_surveys(measuring, options->seconds)) &&
-                         run_surveys(measuring, start, options->seconds)
+    int status = (!usual || run_ml_benches(measuring, options->seconds)) &&
+                         run_bench_plans(measuring, start, options->seconds)
                      ? finish(measuring, path)
                      : complain(1, "accel: no memory for the measurements\n");
     workload_memory_close(&memory);
@@ -431,7 +430,7 @@ static int calibrate_machine(const struct command *command, int argc, char **arg
     char path[PATH_MAX];
     struct measuring measuring = {.count = 0};
     const struct sections none = {.count = 0};
-    double start = survey_now();
+    double start = bench_now();
     const struct words words = options_read(command, argc, argv, &options);
     if (!take_program(&options, &words))
         return 2;
@@ -448,7 +447,7 @@ static int calibrate_machine(const struct command *command, int argc, char **arg
         return 1;
     int status = open_libraries(&measuring, &options);
     if (options.program)
-        start = survey_now();
+        start = bench_now();
     if (status == 0)
         status = calibrate(&measuring, &options, &settings, start, path);
     close_all(&measuring);

@@ -243,7 +243,7 @@ step_unit() {
     for source in tests/gpu/test_*.c "${others[@]}"; do
         program=$build/tests/$(basename "$source" .c)
         case $program in
-        */test_cuda_api | */test_two_devices | */test_lent_memory | */test_device | */test_survey) continue ;; # these need the test GPU
+        */test_cuda_api | */test_two_devices | */test_lent_memory | */test_device | */test_bench_plan) continue ;; # these need the test GPU
         */test_gpu) list+=("test_gpu" "unit_job $program $driver") ;;
         *) [[ $source == tests/testgpu/* ]] || list+=("${program##*/}" "unit_job $program") ;;
         esac

@@ -15,7 +15,7 @@
 
 #include "dispatch/cost/model.h"
 #include "ops/typical.h"
-#include "tool/measure/survey.h"
+#include "tool/measure/bench_plan.h"
 #include "tool/measure/workload.h"
 
 enum { LEAST = 8, MOST = 16384, SHAPES = 3, RUNS = 12 };

@@ -5,13 +5,13 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Returns the track of the double-precision product: that of the first survey that has one. */
-static const struct survey_track *find_product(const struct survey *survey, int surveys, bool gpu)
+/* Returns the track of the double-precision product: that of the first bench plan that has one. */
+static const struct bench_track *find_product(const struct bench_plan *plan, int plans, bool gpu)
 {
     const struct accel_routine *product = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
-    for (const struct survey *end = survey + surveys; survey < end; survey++)
-        for (int i = 0; i < survey->tracks; i++) {
-            const struct survey_track *x = &survey->track[i];
+    for (const struct bench_plan *end = plan + plans; plan < end; plan++)
+        for (int i = 0; i < plan->tracks; i++) {
+            const struct bench_track *x = &plan->track[i];
             if (x->routine == product && x->gpu == gpu)
                 return x;
         }
@@ -19,19 +19,19 @@ static const struct survey_track *find_product(const struct survey *survey, int 
 }
 
 /* Returns the largest measured square with fewer flops than `limit`; NULL if there is none. */
-static const struct survey_shape *largest_square(const struct survey_track *track, double limit)
+static const struct bench_shape *largest_square(const struct bench_track *track, double limit)
 {
-    const struct survey_shape *best = NULL;
+    const struct bench_shape *best = NULL;
     for (int i = 0; track && i < track->shapes; i++)
-        if (track->shape[i].kind == SURVEY_SQUARE && track->shape[i].ms > 0 &&
+        if (track->shape[i].kind == BENCH_SQUARE && track->shape[i].ms > 0 &&
             track->shape[i].flops < limit)
             best = &track->shape[i];
     return best;
 }
 
-static void report_rate(const struct survey_track *track)
+static void report_rate(const struct bench_track *track)
 {
-    const struct survey_shape *x = largest_square(track, INFINITY);
+    const struct bench_shape *x = largest_square(track, INFINITY);
     if (x)
         printf("%s of order %lld on the %s: %.4g Gflop/s\n", track->routine->name,
                (long long)x->size[ACCEL_n], track->gpu ? "GPU" : "CPU",
@@ -40,10 +40,10 @@ static void report_rate(const struct survey_track *track)
 
 /* Prints the order from which on a square product is faster on the GPU, copies included:
  * interpolates, by logarithms, between the largest order that is not and the next. */
-static void report_crossover(const struct survey_track *cpu, const struct survey_track *gpu)
+static void report_crossover(const struct bench_track *cpu, const struct bench_track *gpu)
 {
     double limit = INFINITY, order = 0, above = 0;
-    const struct survey_shape *x, *y;
+    const struct bench_shape *x, *y;
     if (!cpu || !gpu)
         return;
     const char *name = cpu->routine->name;
@@ -91,13 +91,13 @@ static void report_paces(enum accel_dtype dtype, const struct block_paces *paces
 }
 
 void calibrated_print(const char *path, const struct sections *sections,
-                      const struct survey *survey, int surveys, const char *no_gpu)
+                      const struct bench_plan *plan, int plans, const char *no_gpu)
 {
-    const struct survey_track *cpu = find_product(survey, surveys, false),
-                              *gpu = find_product(survey, surveys, true);
+    const struct bench_track *cpu = find_product(plan, plans, false),
+                             *gpu = find_product(plan, plans, true);
     int discarded = 0;
-    for (int i = 0; i < surveys; i++)
-        discarded += survey[i].discarded;
+    for (int i = 0; i < plans; i++)
+        discarded += plan[i].discarded;
     printf("%s\n", path);
     for (int i = 0; i < sections->count; i++)
         printf("%s: %d routine%s\n", sections->key[i], sections->routines[i],
@@ -107,21 +107,21 @@ void calibrated_print(const char *path, const struct sections *sections,
     else
         printf("copies: %.1f GB/s to the GPU, %.1f GB/s back, in pieces of %lld KiB\n"
                "first calls: %.3g ms for a routine's kernels, %.3g ms for cuSOLVER\n",
-               survey->copies.up_gbps, survey->copies.down_gbps,
-               (long long)gpu_chunk(survey->device) / 1024, survey->first.kernels_ms,
-               survey->first.solver_ms);
+               plan->copies.up_gbps, plan->copies.down_gbps,
+               (long long)gpu_chunk(plan->device) / 1024, plan->first.kernels_ms,
+               plan->first.solver_ms);
     if (!no_gpu) {
-        report_short_columns("to the GPU", &survey->copies.short_up);
-        report_short_columns("back", &survey->copies.short_down);
+        report_short_columns("to the GPU", &plan->copies.short_up);
+        report_short_columns("back", &plan->copies.short_down);
     }
     for (int i = 0; !no_gpu && i < ACCEL_DTYPES; i++)
-        report_paces((enum accel_dtype)i, &survey->paces[i]);
-    if (!no_gpu && survey->place_gbps > 0)
-        printf("operands in host memory: kernels read %.1f GB/s in place\n", survey->place_gbps);
+        report_paces((enum accel_dtype)i, &plan->paces[i]);
+    if (!no_gpu && plan->place_gbps > 0)
+        printf("operands in host memory: kernels read %.1f GB/s in place\n", plan->place_gbps);
     for (int i = GPU_NATIVE + 1; !no_gpu && i < GPU_PRECISIONS; i++)
-        if (survey->gains.gain[i] > 0)
+        if (plan->gains.gain[i] > 0)
             printf("products: %s is %.3g times as fast as native\n", gpu_precision_names[i],
-                   survey->gains.gain[i]);
+                   plan->gains.gain[i]);
     if (discarded)
         printf("%d call%s left out, as larger ones took less than half as long\n", discarded,
                discarded == 1 ? " was" : "s were");

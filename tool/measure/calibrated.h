@@ -6,9 +6,9 @@
 
 #include "sections.h"
 
-/* Prints the report to stdout. survey: an array of `surveys`. no_gpu: why no GPU was measured;
- * NULL: the first survey measured one. */
+/* Prints the report to stdout. plan: an array of `plans`. no_gpu: why no GPU was measured;
+ * NULL: the first bench plan measured one. */
 void calibrated_print(const char *path, const struct sections *sections,
-                      const struct survey *survey, int surveys, const char *no_gpu);
+                      const struct bench_plan *plan, int plans, const char *no_gpu);
 
 #endif

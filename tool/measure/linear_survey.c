@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ml_survey.h"
+#include "ml_bench.h"
 #include "ops/liblinear/library.h"
 
 static long directions; /* that its lines speak of */
@@ -26,7 +26,7 @@ static double train_once(const struct ml_library *liblinear, const struct linear
     const struct linear_parameter_243 parameter = {
         .common = {.solver = solver, .eps = eps, .c = 1}, .p = 0.1, .regularize_bias = 1};
     directions = 0;
-    return ml_survey_train(liblinear, problem, &parameter);
+    return ml_bench_train(liblinear, problem, &parameter);
 }
 
 /* Returns the milliseconds that so many directions take as a program's training is expected to try;
@@ -46,7 +46,7 @@ static double time_of(const struct ml_library *liblinear, const struct linear_pr
 
 /* Of two classes, the faster one of the two solvers: the estimate is to be too small rather than
  * too large. */
-static double measure(const struct ml_library *liblinear, const struct ml_survey_rows *made,
+static double measure(const struct ml_library *liblinear, const struct ml_bench_rows *made,
                       const int64_t size[ACCEL_DIMENSIONS])
 {
     const struct linear_problem problem = {
@@ -71,13 +71,13 @@ static const int64_t sizes[][ACCEL_DIMENSIONS] = {
     {100000, 10, 1000000, 2}, {100000, 30, 3000000, 1}, {50000, 100, 5000000, 2},
     {500000, 10, 5000000, 2}};
 
-const struct ml_survey ml_survey_linear = {.routine = "train",
-                                           .library = "liblinear.so.4",
-                                           .version = "liblinear_version",
-                                           .destroy = "free_and_destroy_model",
-                                           .set_print = "set_print_string_function",
-                                           .print = count_directions,
-                                           .measure = measure,
-                                           .size = sizes,
-                                           .sizes = sizeof sizes / sizeof *sizes,
-                                           .work = work_of};
+const struct ml_bench ml_bench_linear = {.routine = "train",
+                                         .library = "liblinear.so.4",
+                                         .version = "liblinear_version",
+                                         .destroy = "free_and_destroy_model",
+                                         .set_print = "set_print_string_function",
+                                         .print = count_directions,
+                                         .measure = measure,
+                                         .size = sizes,
+                                         .sizes = sizeof sizes / sizeof *sizes,
+                                         .work = work_of};

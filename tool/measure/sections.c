@@ -47,7 +47,7 @@ static void put_paces(FILE *to, enum accel_dtype dtype, const struct block_paces
         fputc('\n', to);
 }
 
-static void put_shape(FILE *to, const struct survey_track *track, const struct survey_shape *shape)
+static void put_shape(FILE *to, const struct bench_track *track, const struct bench_shape *shape)
 {
     char mark = ' ';
     for (int i = 0; i < ACCEL_DIMENSIONS; i++)
@@ -60,10 +60,10 @@ static void put_shape(FILE *to, const struct survey_track *track, const struct s
 }
 
 /* Writes a routine's line. False if nothing was measured. */
-static bool put_track(FILE *to, const struct survey_track *track)
+static bool put_track(FILE *to, const struct bench_track *track)
 {
     bool any = false;
-    for (const struct survey_shape *x = track->shape; x < track->shape + track->shapes; x++) {
+    for (const struct bench_shape *x = track->shape; x < track->shape + track->shapes; x++) {
         if (x->ms <= 0)
             continue;
         if (!any)
@@ -77,7 +77,7 @@ static bool put_track(FILE *to, const struct survey_track *track)
 }
 
 /* Adds the tracks of a library; NULL: the GPU's. */
-static bool add_section(struct sections *sections, const struct survey *survey,
+static bool add_section(struct sections *sections, const struct bench_plan *plan,
                         const struct dispatch_library *library)
 {
     int at = sections->count;
@@ -87,32 +87,31 @@ static bool add_section(struct sections *sections, const struct survey *survey,
         return false;
     fprintf(to, "%s=%lld\n", calibration_when, (long long)time(NULL));
     if (!library) {
-        fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", survey->copies.up_gbps,
-                survey->copies.down_gbps);
-        fprintf(to, "piece_kb=%lld\n", (long long)gpu_chunk(survey->device) / 1024);
-        put_short(to, &calibration_short_up, &survey->copies.short_up);
-        put_short(to, &calibration_short_down, &survey->copies.short_down);
-        put_value(to, "place_gbps", survey->place_gbps);
-        put_value(to, "kernels_ms", survey->first.kernels_ms);
-        put_value(to, "solver_ms", survey->first.solver_ms);
-        put_value(to, calibration_schedule_ratio, survey->schedule_ratio);
+        fprintf(to, "up_gbps=%.2f\ndown_gbps=%.2f\n", plan->copies.up_gbps, plan->copies.down_gbps);
+        fprintf(to, "piece_kb=%lld\n", (long long)gpu_chunk(plan->device) / 1024);
+        put_short(to, &calibration_short_up, &plan->copies.short_up);
+        put_short(to, &calibration_short_down, &plan->copies.short_down);
+        put_value(to, "place_gbps", plan->place_gbps);
+        put_value(to, "kernels_ms", plan->first.kernels_ms);
+        put_value(to, "solver_ms", plan->first.solver_ms);
+        put_value(to, calibration_schedule_ratio, plan->schedule_ratio);
         for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
-            put_value(to, calibration_gain_names[i], survey->gains.gain[i]);
+            put_value(to, calibration_gain_names[i], plan->gains.gain[i]);
         for (int i = 0; i < 2 * ACCEL_DTYPES; i++) {
             const struct calibration_solve_names names =
                 calibration_solve_names((enum accel_dtype)(i / 2), i % 2);
-            put_value(to, names.gbps, survey->solves.by[i / 2][i % 2].gbps);
-            put_value(to, names.row_ms, survey->solves.by[i / 2][i % 2].row_ms);
-            if (i % 2 && survey->solves.own_nrhs[i / 2] > 0)
-                fprintf(to, "%s=%lld\n", names.nrhs, (long long)survey->solves.own_nrhs[i / 2]);
+            put_value(to, names.gbps, plan->solves.by[i / 2][i % 2].gbps);
+            put_value(to, names.row_ms, plan->solves.by[i / 2][i % 2].row_ms);
+            if (i % 2 && plan->solves.own_nrhs[i / 2] > 0)
+                fprintf(to, "%s=%lld\n", names.nrhs, (long long)plan->solves.own_nrhs[i / 2]);
         }
         for (int i = 0; i < ACCEL_DTYPES; i++)
-            put_paces(to, (enum accel_dtype)i, &survey->paces[i]);
-        svd_survey_write(&survey->svd, to);
+            put_paces(to, (enum accel_dtype)i, &plan->paces[i]);
+        svd_bench_write(&plan->svd, to);
     }
     sections->routines[at] = 0;
-    for (int i = 0; i < survey->tracks; i++) {
-        const struct survey_track *track = &survey->track[i];
+    for (int i = 0; i < plan->tracks; i++) {
+        const struct bench_track *track = &plan->track[i];
         if (track->gpu ? !library : library && track->function.library == library)
             sections->routines[at] += put_track(to, track);
     }
@@ -120,8 +119,8 @@ static bool add_section(struct sections *sections, const struct survey *survey,
     return fclose(to) == 0 && sections->body[at];
 }
 
-static bool add_library(struct sections *sections, const struct survey *survey,
-                        const struct survey_track *track)
+static bool add_library(struct sections *sections, const struct bench_plan *plan,
+                        const struct bench_track *track)
 {
     char key[CALIBRATION_KEY_BYTES];
     calibration_cpu_key(key, track->function.library->name, library_threads(&track->function));
@@ -131,20 +130,20 @@ static bool add_library(struct sections *sections, const struct survey *survey,
     if (sections->count == SECTIONS_MAX - 1) /* the last place is the GPU's */
         return true;
     strcpy(sections->key[sections->count], key);
-    return add_section(sections, survey, track->function.library);
+    return add_section(sections, plan, track->function.library);
 }
 
-bool sections_add(struct sections *sections, const struct survey *survey,
+bool sections_add(struct sections *sections, const struct bench_plan *plan,
                   const struct gpu_info *gpu)
 {
-    for (int i = 0; i < survey->tracks; i++)
-        if (!survey->track[i].gpu && !add_library(sections, survey, &survey->track[i]))
+    for (int i = 0; i < plan->tracks; i++)
+        if (!plan->track[i].gpu && !add_library(sections, plan, &plan->track[i]))
             return false;
     if (!gpu)
         return true;
     calibration_gpu_key(sections->key[sections->count], gpu->name, gpu->cuda_version,
                         gpu->cublas_version);
-    return add_section(sections, survey, NULL);
+    return add_section(sections, plan, NULL);
 }
 
 void sections_free(struct sections *sections)

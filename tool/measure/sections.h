@@ -6,7 +6,7 @@
 #define ACCEL_TOOL_SECTIONS_H
 
 #include "dispatch/cost/calibration.h"
-#include "survey.h"
+#include "bench_plan.h"
 
 enum { SECTIONS_MAX = 2 * LIBRARIES_MAX + 1 };
 
@@ -17,9 +17,9 @@ struct sections {
     int count;
 };
 
-/* Adds a survey's sections; *sections starts as all zero. A section that is there already stays as
- * it is. gpu: the one that was measured, or NULL. False if memory runs out. */
-bool sections_add(struct sections *sections, const struct survey *survey,
+/* Adds a bench plan's sections; *sections starts as all zero. A section that is there already stays
+ * as it is. gpu: the one that was measured, or NULL. False if memory runs out. */
+bool sections_add(struct sections *sections, const struct bench_plan *plan,
                   const struct gpu_info *gpu);
 void sections_free(struct sections *sections);
 

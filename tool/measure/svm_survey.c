@@ -1,6 +1,6 @@
 /* svm_train() of libsvm. The parameters and problems are the same in all versions of
  * libsvm.so.3. */
-#include "ml_survey.h"
+#include "ml_bench.h"
 #include "ops/svm/libsvm.h"
 
 static void print_nothing(const char *text)
@@ -8,7 +8,7 @@ static void print_nothing(const char *text)
     (void)text;
 }
 
-static double measure(const struct ml_library *libsvm, const struct ml_survey_rows *made,
+static double measure(const struct ml_library *libsvm, const struct ml_bench_rows *made,
                       const int64_t size[ACCEL_DIMENSIONS])
 {
     (void)size;
@@ -20,7 +20,7 @@ static double measure(const struct ml_library *libsvm, const struct ml_survey_ro
                                                .C = 1,
                                                .shrinking = 1};
     const struct libsvm_problem problem = {.l = made->rows, .y = made->y, .x = made->x};
-    return ml_survey_train(libsvm, &problem, &parameter);
+    return ml_bench_train(libsvm, &problem, &parameter);
 }
 
 static double work_of(const int64_t size[ACCEL_DIMENSIONS])
@@ -36,13 +36,13 @@ static const int64_t sizes[][ACCEL_DIMENSIONS] = {
     {3200, 20, 2, 64000},   {1600, 400, 2, 640000}, {6400, 2, 2, 12800},    {6400, 8, 2, 51200},
     {3200, 100, 2, 320000}, {6400, 50, 2, 320000},  {3200, 800, 2, 2560000}};
 
-const struct ml_survey ml_survey_svm = {.routine = "svm_train",
-                                        .library = "libsvm.so.3",
-                                        .version = "libsvm_version",
-                                        .destroy = "svm_free_and_destroy_model",
-                                        .set_print = "svm_set_print_string_function",
-                                        .print = print_nothing,
-                                        .measure = measure,
-                                        .size = sizes,
-                                        .sizes = sizeof sizes / sizeof *sizes,
-                                        .work = work_of};
+const struct ml_bench ml_bench_svm = {.routine = "svm_train",
+                                      .library = "libsvm.so.3",
+                                      .version = "libsvm_version",
+                                      .destroy = "svm_free_and_destroy_model",
+                                      .set_print = "svm_set_print_string_function",
+                                      .print = print_nothing,
+                                      .measure = measure,
+                                      .size = sizes,
+                                      .sizes = sizeof sizes / sizeof *sizes,
+                                      .work = work_of};

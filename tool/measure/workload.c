@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 #include "workload.h"
-#include "solve_survey.h"
+#include "solve_bench.h"
 
 #include <math.h>
 #include <string.h>
@@ -309,7 +309,7 @@ static struct schedule_rates rates_of(const struct problem *problem,
 {
     const struct accel_routine *routine = problem->call->routine;
     struct schedule_rates rates = schedule_nominal;
-    const struct solve_survey *solves = measured->solves;
+    const struct solve_bench *solves = measured->solves;
     const struct gpu_copy_rates *copies = measured->copies;
     if (solves && problem->call->op->cost->sample == ACCEL_SAMPLE_SOLVE)
         schedule_set_solving(&rates, solves->by[routine->dtype], solves->own_nrhs[routine->dtype]);

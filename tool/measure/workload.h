@@ -9,7 +9,7 @@
 #include "gpu/device/gpu.h"
 #include "libraries.h"
 
-struct solve_survey;
+struct solve_bench;
 
 /* The memory of one workload at a time. */
 struct workload_memory {
@@ -97,7 +97,7 @@ double workload_compute_ms(struct workload *workload, struct gpu_device *device,
 /* What was measured of a device; NULL: not that. */
 struct workload_device {
     const struct gpu_copy_rates *copies;
-    const struct solve_survey *solves;
+    const struct solve_bench *solves;
     const struct block_paces *paces; /* by type */
 };
 

@@ -1,4 +1,4 @@
-#include "solve_survey.h"
+#include "solve_bench.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -154,8 +154,8 @@ struct schedule_solving solve_rates_of(enum accel_dtype dtype,
         .row_ms = fmax(rest[SOLVE_FEW] / (double)few->order, least_row_ms)};
 }
 
-static void survey_type(struct solve_survey *found, struct gpu_device *device,
-                        struct workload_memory *memory, enum accel_dtype dtype)
+static void bench_type(struct solve_bench *found, struct gpu_device *device,
+                       struct workload_memory *memory, enum accel_dtype dtype)
 {
     struct solve_times times[SOLVE_SHAPES];
     bool try_own = true;
@@ -174,10 +174,10 @@ static void survey_type(struct solve_survey *found, struct gpu_device *device,
     gpu_solve_by_own(device, dtype, found->own_nrhs[dtype]);
 }
 
-struct solve_survey solve_survey_run(struct gpu_device *device, struct workload_memory *memory)
+struct solve_bench solve_bench_run(struct gpu_device *device, struct workload_memory *memory)
 {
-    struct solve_survey found = {.own_nrhs = {0}};
-    survey_type(&found, device, memory, ACCEL_FLOAT32);
-    survey_type(&found, device, memory, ACCEL_FLOAT64);
+    struct solve_bench found = {.own_nrhs = {0}};
+    bench_type(&found, device, memory, ACCEL_FLOAT32);
+    bench_type(&found, device, memory, ACCEL_FLOAT64);
     return found;
 }

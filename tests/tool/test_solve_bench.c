@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "tool/measure/solve_survey.h"
+#include "tool/measure/solve_bench.h"
 
 /* Where cuBLAS takes 1 ms each; by a small triangle, our own takes as long. */
 static int64_t own_nrhs(double few, double many, double right)

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "ml_survey.h"
+#include "ml_bench.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -36,7 +36,7 @@ static double train_on(struct ml_device *on, const void *problem, const void *pa
     return fmax(ms, 0);
 }
 
-double ml_survey_train(const struct ml_library *library, const void *problem, const void *parameter)
+double ml_bench_train(const struct ml_library *library, const void *problem, const void *parameter)
 {
     if (library->device)
         return train_on(library->device, problem, parameter);
@@ -48,16 +48,16 @@ double ml_survey_train(const struct ml_library *library, const void *problem, co
 }
 
 /* False without memory. The caller frees them, whatever is returned. */
-static bool make_rows(struct ml_survey_rows *made, int rows, int features)
+static bool make_rows(struct ml_bench_rows *made, int rows, int features)
 {
     const double apart = 0.7 / sqrt(features); /* in each feature */
     const size_t length = (size_t)features + 1;
     struct libsvm_node **x = malloc((size_t)rows * sizeof *x);
-    *made = (struct ml_survey_rows){.rows = rows,
-                                    .features = features,
-                                    .nodes = malloc((size_t)rows * length * sizeof *made->nodes),
-                                    .x = x,
-                                    .y = malloc((size_t)rows * sizeof(double))};
+    *made = (struct ml_bench_rows){.rows = rows,
+                                   .features = features,
+                                   .nodes = malloc((size_t)rows * length * sizeof *made->nodes),
+                                   .x = x,
+                                   .y = malloc((size_t)rows * sizeof(double))};
     if (!made->nodes || !x || !made->y)
         return false;
     unsigned random = 1;
@@ -74,12 +74,12 @@ static bool make_rows(struct ml_survey_rows *made, int rows, int features)
 }
 
 /* Sets the milliseconds of a training of this size. False without memory. */
-static bool measure(const struct ml_survey *one, const struct ml_library *library,
-                    struct survey_shape *shape, const int64_t size[ACCEL_DIMENSIONS])
+static bool measure(const struct ml_bench *one, const struct ml_library *library,
+                    struct bench_shape *shape, const int64_t size[ACCEL_DIMENSIONS])
 {
-    struct ml_survey_rows made;
+    struct ml_bench_rows made;
     const bool there = make_rows(&made, (int)size[0], (int)size[1]);
-    *shape = (struct survey_shape){.kind = SURVEY_SQUARE};
+    *shape = (struct bench_shape){.kind = BENCH_SQUARE};
     memcpy(shape->size, size, sizeof shape->size);
     if (there)
         shape->ms = one->measure(library, &made, size);
@@ -90,7 +90,7 @@ static bool measure(const struct ml_survey *one, const struct ml_library *librar
 }
 
 /* Finds the library's other functions. Returns false if one is missing. */
-static bool open_library(const struct ml_survey *one, void *handle, void *function,
+static bool open_library(const struct ml_bench *one, void *handle, void *function,
                          struct ml_library *library)
 {
     void (*set_print)(void (*print)(const char *text));
@@ -104,14 +104,14 @@ static bool open_library(const struct ml_survey *one, void *handle, void *functi
     return true;
 }
 
-static bool measure_all(const struct ml_survey *one, const struct ml_library *library,
-                        struct survey_track *track, double seconds)
+static bool measure_all(const struct ml_bench *one, const struct ml_library *library,
+                        struct bench_track *track, double seconds)
 {
     const double start = accel_now_ms();
     double last_ms = 0, last_work = 1;
-    for (int i = 0; i < one->sizes && track->shapes < SURVEY_SHAPES; i++) {
+    for (int i = 0; i < one->sizes && track->shapes < BENCH_SHAPES; i++) {
         const double work = one->work(one->size[i]);
-        struct survey_shape *shape = &track->shape[track->shapes];
+        struct bench_shape *shape = &track->shape[track->shapes];
         if (accel_now_ms() - start + last_ms * work / last_work > seconds * 1e3)
             continue;
         const double before = accel_now_ms();
@@ -129,13 +129,13 @@ static bool measure_all(const struct ml_survey *one, const struct ml_library *li
     return true;
 }
 
-static const struct accel_routine *routine_of(const struct ml_survey *one)
+static const struct accel_routine *routine_of(const struct ml_bench *one)
 {
     return accel_name_routine((uint32_t)accel_name_find(one->routine));
 }
 
 /* Opens the library. Returns its function that trains; NULL: it is not there. */
-static void *open_one(const struct ml_survey *one, struct ml_library *library, void **handle)
+static void *open_one(const struct ml_bench *one, struct ml_library *library, void **handle)
 {
     *library = (struct ml_library){.device = NULL};
     *handle = dlopen(one->library, RTLD_NOW | RTLD_LOCAL); /* stays */
@@ -143,21 +143,21 @@ static void *open_one(const struct ml_survey *one, struct ml_library *library, v
     return function && open_library(one, *handle, function, library) ? function : NULL;
 }
 
-bool ml_survey_run(const struct ml_survey *one, struct survey *survey, double seconds)
+bool ml_bench_run(const struct ml_bench *one, struct bench_plan *plan, double seconds)
 {
-    *survey = (struct survey){.tracks = 0};
+    *plan = (struct bench_plan){.tracks = 0};
     struct ml_library library;
     void *handle, *function = open_one(one, &library, &handle);
     if (!function)
         return true;
-    survey->track = calloc(1, sizeof *survey->track);
-    if (!survey->track)
+    plan->track = calloc(1, sizeof *plan->track);
+    if (!plan->track)
         return false;
-    survey->track->routine = routine_of(one);
-    survey->track->function =
+    plan->track->routine = routine_of(one);
+    plan->track->function =
         (struct library_function){function, 0, accel_library_at(function, false)};
-    survey->tracks = 1;
-    return measure_all(one, &library, survey->track, seconds);
+    plan->tracks = 1;
+    return measure_all(one, &library, plan->track, seconds);
 }
 
 /* ---- On a device ---- */
@@ -187,19 +187,19 @@ static bool refers_to(const struct accel_provider *provider, const char *name)
     return true;
 }
 
-bool ml_survey_run_on(const struct ml_survey *one, struct gpu_device *device, double up_gbps,
-                      double down_gbps, struct survey_track *track, double seconds)
+bool ml_bench_run_on(const struct ml_bench *one, struct gpu_device *device, double up_gbps,
+                     double down_gbps, struct bench_track *track, double seconds)
 {
     struct ml_library library;
     void *handle, *function = open_one(one, &library, &handle);
     const struct opened opened = {{function, symbol_of, path_of, refers_to}, handle};
     struct ml_device on = {device, up_gbps, down_gbps, routine_of(one), 0, 0};
-    *track = (struct survey_track){.routine = on.routine, .gpu = true};
+    *track = (struct bench_track){.routine = on.routine, .gpu = true};
     on.layout = function ? accel_op_of(on.routine)->foreign->accepts(&opened.provider) : 0;
     if (on.layout <= 0)
         return true;
     library.device = &on;
-    struct survey_shape first; /* loads the kernels */
+    struct bench_shape first; /* loads the kernels */
     return measure(one, &library, &first, one->size[0]) &&
            measure_all(one, &library, track, seconds);
 }

@@ -3,12 +3,12 @@
  * of our own (gpu/exec/blas/triangle_solve.h). That kernel counts only if its results pass the
  * tests of ACCEL_VERIFY in forms that stand for all, and if it gains a twentieth.
  */
-#ifndef ACCEL_TOOL_SOLVE_SURVEY_H
-#define ACCEL_TOOL_SOLVE_SURVEY_H
+#ifndef ACCEL_TOOL_SOLVE_BENCH_H
+#define ACCEL_TOOL_SOLVE_BENCH_H
 
 #include "workload.h"
 
-struct solve_survey {
+struct solve_bench {
     /* [0]: by cuBLAS; [1]: by our own. The bytes are measured with many right-hand sides, the time
      * of a row with few. 0: not measured, or not to be used. */
     struct schedule_solving by[ACCEL_DTYPES][2];
@@ -17,7 +17,7 @@ struct solve_survey {
 };
 
 /* Takes some milliseconds, and sets what is faster by gpu_solve_by_own(). */
-struct solve_survey solve_survey_run(struct gpu_device *device, struct workload_memory *memory);
+struct solve_bench solve_bench_run(struct gpu_device *device, struct workload_memory *memory);
 
 /* ---- Its parts, for tests ---- */
 

@@ -1,4 +1,4 @@
-#include "svd_survey.h"
+#include "svd_bench.h"
 
 #include <float.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "call/shape.h"
 #include "ops/op.h"
 #include "fill.h"
-#include "survey.h"
+#include "bench_plan.h"
 
 static const int64_t orders[SVD_ORDERS] = {48, 192, 800, 1600};
 
@@ -167,7 +167,7 @@ static enum gpu_svd fastest(struct svd_trial *trial, bool vectors)
 /* ---- All orders ---- */
 
 /* Returns the index of the measured order that is nearest in octaves. */
-static int nearest_order(const struct svd_survey *found, int octave)
+static int nearest_order(const struct svd_bench *found, int octave)
 {
     int nearest = 0;
     for (int i = 1; i < found->measured; i++)
@@ -176,7 +176,7 @@ static int nearest_order(const struct svd_survey *found, int octave)
     return nearest;
 }
 
-static void tell_gpu(struct gpu_device *device, const struct svd_survey *found)
+static void tell_gpu(struct gpu_device *device, const struct svd_bench *found)
 {
     for (int octave = 0; found->measured > 0 && octave < GPU_SVD_OCTAVES; octave++)
         for (int dtype = 0; dtype < ACCEL_DTYPES; dtype++)
@@ -185,16 +185,15 @@ static void tell_gpu(struct gpu_device *device, const struct svd_survey *found)
                                found->algorithm[nearest_order(found, octave)][dtype][vectors]);
 }
 
-void svd_survey_run(struct svd_survey *found, struct gpu_device *device,
-                    struct workload_memory *memory, double deadline,
-                    void (*progress)(int64_t order))
+void svd_bench_run(struct svd_bench *found, struct gpu_device *device,
+                   struct workload_memory *memory, double deadline, void (*progress)(int64_t order))
 {
     found->measured = 0;
-    double begun = survey_now(), last = 0;
+    double begun = bench_now(), last = 0;
     for (int i = 0; i < SVD_ORDERS; i++) {
         /* The time grows by the cube of the order. */
         double growth = i > 0 ? pow((double)orders[i] / (double)orders[i - 1], 3) : 0;
-        if (i > 0 && survey_now() + fmin(growth, 10) * last > deadline)
+        if (i > 0 && bench_now() + fmin(growth, 10) * last > deadline)
             break;
         if (progress)
             progress(orders[i]);
@@ -209,13 +208,13 @@ void svd_survey_run(struct svd_survey *found, struct gpu_device *device,
         if (!made)
             break;
         found->measured = i + 1;
-        last = survey_now() - begun;
-        begun = survey_now();
+        last = bench_now() - begun;
+        begun = bench_now();
     }
     tell_gpu(device, found);
 }
 
-void svd_survey_write(const struct svd_survey *found, FILE *to)
+void svd_bench_write(const struct svd_bench *found, FILE *to)
 {
     char name[CALIBRATION_SVD_BYTES];
     for (int j = 0; found->measured > 0 && j < 2 * ACCEL_DTYPES; j++) {
