@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tool/util/complain.h"
-#include "tool/report/findings.h"
+#include "tool/report/advice.h"
 #include "tool/util/terminal.h"
 #include "tool/util/stream.h"
 #include "tool/util/utf8_json.h"
@@ -165,13 +165,13 @@ static void print_text(const struct log_seen *seen)
     print_routines(&seen->sums);
     print_rows(&seen->sums);
     heading("Where time was lost");
-    const int lost = findings_lost(seen, LOST_SHOWN, print_sentence, NULL);
+    const int lost = advice_lost(seen, LOST_SHOWN, print_sentence, NULL);
     if (lost > LOST_SHOWN)
         printf("  and %d more: accel explain --json\n", lost - LOST_SHOWN);
     if (lost == 0)
         puts("  Nowhere, by the estimates.");
     heading("What to change");
-    if (findings_hints(seen, print_sentence, NULL) == 0)
+    if (advice_hints(seen, print_sentence, NULL) == 0)
         puts("  Nothing that a setting would bring.");
 }
 
@@ -246,8 +246,8 @@ static void print_json(const struct log_seen *seen, const struct log_counts *cou
     put(all, "hints", hints);
     for (int i = 0; i < seen->sums.rows; i++)
         append_row(list, &seen->sums.row[i]);
-    findings_lost(seen, TOTALS_ROWS, append_sentence, lost);
-    findings_hints(seen, append_sentence, hints);
+    advice_lost(seen, TOTALS_ROWS, append_sentence, lost);
+    advice_hints(seen, append_sentence, hints);
     puts(json_object_to_json_string_ext(all,
                                         JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(all);

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/host/version.h"
-#include "findings.h"
+#include "advice.h"
 #include "tool/util/html.h"
 
 extern const char report_html[]; /* report_html.S */
@@ -100,14 +100,14 @@ static void write_item(void *context, const char *sentence)
 static void write_hints(FILE *to, const void *context)
 {
     const struct report_page *page = context;
-    if (!findings_hints(page->seen, write_item, to))
+    if (!advice_hints(page->seen, write_item, to))
         fputs("<li>Nothing that a setting would bring.</li>\n", to);
 }
 
 static void write_lost(FILE *to, const void *context)
 {
     const struct report_page *page = context;
-    if (!findings_lost(page->seen, LOST_SHOWN, write_item, to))
+    if (!advice_lost(page->seen, LOST_SHOWN, write_item, to))
         fputs("<li>Nowhere, by the estimates.</li>\n", to);
 }
 

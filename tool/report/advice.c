@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "findings.h"
+#include "advice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static const char *seconds(char text[32], double s)
     return text;
 }
 
-static void say_loss(const struct log_row *row, findings_say *say, void *context)
+static void say_loss(const struct log_row *row, advice_say *say, void *context)
 {
     char sizes[LOG_SIZES_BYTES], took[32], other[32], sentence[400];
     const int64_t calls = row->is.calls;
@@ -85,7 +85,7 @@ static void say_loss(const struct log_row *row, findings_say *say, void *context
     say(context, sentence);
 }
 
-int findings_lost(const struct log_seen *seen, int most, findings_say *say, void *context)
+int advice_lost(const struct log_seen *seen, int most, advice_say *say, void *context)
 {
     const struct log_sums *sums = &seen->sums;
     const struct log_row *row[TOTALS_ROWS];
@@ -102,7 +102,7 @@ int findings_lost(const struct log_seen *seen, int most, findings_say *say, void
 /* ---- Hints ---- */
 
 struct counted {
-    findings_say *say;
+    advice_say *say;
     void *context;
     int count;
 };
@@ -124,7 +124,7 @@ static bool was_held(const struct log_seen *seen)
     return false;
 }
 
-int findings_hints(const struct log_seen *seen, findings_say *say, void *context)
+int advice_hints(const struct log_seen *seen, advice_say *say, void *context)
 {
     const struct log_sums *sums = &seen->sums;
     const bool on_gpu = sums->side[LOG_CPU].is.calls < sums->all.is.calls;
