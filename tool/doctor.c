@@ -7,7 +7,7 @@
 #include "doctor_program.h"
 #include "effective_config.h"
 #include "machine.h"
-#include "rows.h"
+#include "checks.h"
 
 static const struct option_row option_rows[] = {
     {"json", 0, NULL, "print the rows as JSON", .read = option_flag}, {0}};
@@ -16,15 +16,15 @@ static int doctor(const struct command *command, int argc, char **argv)
 {
     bool json = false;
     struct effective_config config;
-    struct rows rows = {.count = 0};
+    struct checks checks = {.count = 0};
     char **const program = options_read(command, argc, argv, &json).word;
     effective_config_read(&config);
-    machine_examine(&rows, &config);
+    machine_examine(&checks, &config);
     if (program)
-        doctor_program(&rows, program, &config);
-    const bool good = rows_lack(&rows, ROW_FAIL);
-    const int error = json ? rows_print_json(&rows) : rows_print(&rows);
-    rows_free(&rows);
+        doctor_program(&checks, program, &config);
+    const bool good = checks_lack(&checks, CHECK_FAIL);
+    const int error = json ? checks_print_json(&checks) : checks_print(&checks);
+    checks_free(&checks);
     effective_config_free(&config);
     if (error)
         return complain(2, "accel doctor: the rows cannot be written: %s\n", strerror(error));

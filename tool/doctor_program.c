@@ -77,20 +77,20 @@ static const char *mend(const char *path, const struct elf_file *file)
 /* AddressSanitizer's runtime ends a program in which it is not the first library, unless it is told
  * not to look: libaccel does that (shim/elf/hooks.c), but not where the program has the function
  * itself. `accel run' sets the variable for the program that it starts. */
-static void examine_asan(struct rows *rows, const char *path, const struct elf_file *file,
+static void examine_asan(struct checks *checks, const char *path, const struct elf_file *file,
                          bool first)
 {
     if (!*file->asan)
         return;
     if (file->asan_options && !first)
-        rows_add(
-            rows, ROW_WARN, "preload", "set ASAN_OPTIONS=verify_asan_link_order=0",
+        checks_add(
+            checks, CHECK_WARN, "preload", "set ASAN_OPTIONS=verify_asan_link_order=0",
             "%s has AddressSanitizer (%s), which wants to be the first library, and options of "
             "its own: without one more it does not start behind a preload",
             path, file->asan);
     else
-        rows_add(
-            rows, ROW_OK, "preload", "",
+        checks_add(
+            checks, CHECK_OK, "preload", "",
             "%s has AddressSanitizer (%s), which wants to be the first library: %s tells it not "
             "to look",
             path, file->asan, file->asan_options ? "accel run" : "libaccel");
@@ -98,13 +98,13 @@ static void examine_asan(struct rows *rows, const char *path, const struct elf_f
 
 /* Adds the row of the program's file. A script is its interpreter; of `#!/usr/bin/env NAME`, what
  * env finds. False: the program need not be run. */
-static bool examine_file(struct rows *rows, const char *name, struct elf_file *file,
+static bool examine_file(struct checks *checks, const char *name, struct elf_file *file,
                          char path[PATH_MAX])
 {
     char script[PATH_MAX + 100] = "";
     if (!find_program(path, name)) {
-        rows_add(rows, ROW_FAIL, "program", "give its path, or one that is on the PATH",
-                 "%s is not found, or cannot be run", name);
+        checks_add(checks, CHECK_FAIL, "program", "give its path, or one that is on the PATH",
+                   "%s is not found, or cannot be run", name);
         return false;
     }
     const char *why = obstacle(path, file);
@@ -115,20 +115,20 @@ static bool examine_file(struct rows *rows, const char *name, struct elf_file *f
         if (depth == 0)
             snprintf(script, sizeof script, "%s, a script for ", path);
         if (!word || !find_program(path, env ? next : word)) {
-            rows_add(rows, ROW_FAIL, "program", "", "%s%s, which is not found", script,
-                     word ? word : "nothing");
+            checks_add(checks, CHECK_FAIL, "program", "", "%s%s, which is not found", script,
+                       word ? word : "nothing");
             return false;
         }
         why = obstacle(path, file);
     }
     if (why)
-        rows_add(rows, ROW_FAIL, "program", mend(path, file), "%s%s: %s", script, path, why);
+        checks_add(checks, CHECK_FAIL, "program", mend(path, file), "%s%s: %s", script, path, why);
     else
-        rows_add(rows, ROW_OK, "program", "", "%s%s", script, path);
+        checks_add(checks, CHECK_OK, "program", "", "%s%s", script, path);
     if (!why && file->exported + file->hidden >= ELF_BLAS_NAMES)
-        rows_add(rows, ROW_WARN, "BLAS", "link it to a shared BLAS",
-                 "%s has BLAS inside itself (%d names): a preload cannot reach calls of those",
-                 path, file->exported + file->hidden);
+        checks_add(checks, CHECK_WARN, "BLAS", "link it to a shared BLAS",
+                   "%s has BLAS inside itself (%d names): a preload cannot reach calls of those",
+                   path, file->exported + file->hidden);
     return !why;
 }
 
@@ -170,51 +170,52 @@ static bool has_blas(const struct watch *watch, const char *path)
 
 /* One that nothing reaches is worth advice if it is the program itself, or has BLAS. A static one
  * of which no name is left may have it, too, but mostly it is a tool, such as ldconfig. */
-static void examine_unreached(struct rows *rows, const struct watch *watch,
+static void examine_unreached(struct checks *checks, const struct watch *watch,
                               const struct watch_program *program)
 {
     struct elf_file file;
     const char *why = obstacle(program->path, &file);
     const bool computes = program->first || file.exported + file.hidden >= ELF_BLAS_NAMES ||
                           has_blas(watch, program->path);
-    rows_add(rows,
-             program->first                                ? ROW_FAIL
-             : why && file.kind == ELF_STATIC && !computes ? ROW_OK
-                                                           : ROW_WARN,
-             "preload",
-             !why       ? "let it keep LD_PRELOAD"
-             : computes ? mend(program->path, &file)
-                        : "",
-             "did not reach %s: %s%s", program->path,
-             why ? why : "it was started without LD_PRELOAD",
-             why && !computes ? "; no BLAS is seen in it" : "");
+    checks_add(checks,
+               program->first                                ? CHECK_FAIL
+               : why && file.kind == ELF_STATIC && !computes ? CHECK_OK
+                                                             : CHECK_WARN,
+               "preload",
+               !why       ? "let it keep LD_PRELOAD"
+               : computes ? mend(program->path, &file)
+                          : "",
+               "did not reach %s: %s%s", program->path,
+               why ? why : "it was started without LD_PRELOAD",
+               why && !computes ? "; no BLAS is seen in it" : "");
 }
 
-static void examine_one(struct rows *rows, const struct watch *watch,
+static void examine_one(struct checks *checks, const struct watch *watch,
                         const struct watch_program *program)
 {
     struct elf_file file;
     if (!program->reached)
-        examine_unreached(rows, watch, program);
+        examine_unreached(checks, watch, program);
     else if (elf_file_read_kind(&file, program->path))
-        examine_asan(rows, program->path, &file, program->first);
+        examine_asan(checks, program->path, &file, program->first);
 }
 
-static void examine_reach(struct rows *rows, const struct watch *watch)
+static void examine_reach(struct checks *checks, const struct watch *watch)
 {
     struct string_buffer names = {.length = 0};
     if (!watch->is_watched) {
-        rows_add(rows, ROW_WARN, "preload", "allow ptrace here (docker run --cap-add=SYS_PTRACE)",
-                 "the program and its children cannot be watched: ptrace is not permitted");
+        checks_add(checks, CHECK_WARN, "preload",
+                   "allow ptrace here (docker run --cap-add=SYS_PTRACE)",
+                   "the program and its children cannot be watched: ptrace is not permitted");
         return;
     }
     const int processes = list(watch, true, &names);
     if (processes > 0)
-        rows_add(rows, ROW_OK, "preload", "", "reached %d process%s: %s", processes,
-                 processes == 1 ? "" : "es", names.text ? names.text : "");
+        checks_add(checks, CHECK_OK, "preload", "", "reached %d process%s: %s", processes,
+                   processes == 1 ? "" : "es", names.text ? names.text : "");
     free(names.text);
     for (int i = 0; i < watch->programs; i++)
-        examine_one(rows, watch, &watch->program[i]);
+        examine_one(checks, watch, &watch->program[i]);
 }
 
 static bool is_excluded(const struct effective_config *config, const char *path)
@@ -224,7 +225,7 @@ static bool is_excluded(const struct effective_config *config, const char *path)
 }
 
 /* A shell or a launcher that is left alone is worth a word only if it has a BLAS itself. */
-static void examine_excluded(struct rows *rows, const struct watch *watch,
+static void examine_excluded(struct checks *checks, const struct watch *watch,
                              const struct program_libraries *called,
                              const struct effective_config *config)
 {
@@ -233,11 +234,11 @@ static void examine_excluded(struct rows *rows, const struct watch *watch,
         if (program->reached && is_excluded(config, program->path) &&
             (!setting_excludes("default", base_name(program->path)) ||
              has_blas(watch, program->path)))
-            rows_add(rows, called->count > 0 ? ROW_WARN : ROW_FAIL, "preload",
-                     "set ACCEL_EXCLUDE to a list that does not name it",
-                     "ACCEL_EXCLUDE=%s names %s: its calls are left alone",
-                     effective_config_shown(config, setting_named("ACCEL_EXCLUDE")),
-                     base_name(program->path));
+            checks_add(checks, called->count > 0 ? CHECK_WARN : CHECK_FAIL, "preload",
+                       "set ACCEL_EXCLUDE to a list that does not name it",
+                       "ACCEL_EXCLUDE=%s names %s: its calls are left alone",
+                       effective_config_shown(config, setting_named("ACCEL_EXCLUDE")),
+                       base_name(program->path));
     }
 }
 
@@ -351,7 +352,7 @@ static const char *blas_fix(const struct watch_library *library, const struct bl
     return "see whether it is opened with RTLD_DEEPBIND, or calls itself alone";
 }
 
-static void examine_blas(struct rows *rows, const struct watch_library *library,
+static void examine_blas(struct checks *checks, const struct watch_library *library,
                          const struct program_libraries *called,
                          const struct effective_config *config)
 {
@@ -376,12 +377,13 @@ static void examine_blas(struct rows *rows, const struct watch_library *library,
         snprintf(what, sizeof what, "no call of it came to libaccel");
     if (*library->past)
         snprintf(past, sizeof past, "; %s calls it past libaccel", library->past);
-    rows_add(rows, *fix ? ROW_WARN : ROW_OK, "BLAS", fix, "%s, %s by %s, %s; %s%s", library->path,
-             ways[is_linked(library->by, library->path)], base_name(library->by), bits, what, past);
+    checks_add(checks, *fix ? CHECK_WARN : CHECK_OK, "BLAS", fix, "%s, %s by %s, %s; %s%s",
+               library->path, ways[is_linked(library->by, library->path)], base_name(library->by),
+               bits, what, past);
 }
 
 /* Libraries that were called and are none of BLAS; all of them if nothing was watched. */
-static void examine_others(struct rows *rows, const struct watch *watch,
+static void examine_others(struct checks *checks, const struct watch *watch,
                            const struct program_libraries *called)
 {
     for (int i = 0; i < called->count; i++) {
@@ -389,59 +391,59 @@ static void examine_others(struct rows *rows, const struct watch *watch,
         for (int j = 0; j < watch->blases; j++)
             shown |= calls_of(called, watch->blas[j].path) == &called->one[i];
         if (!shown)
-            rows_add(rows, ROW_OK, "calls", "", "%s, called with %d thread%s, first %s",
-                     called->one[i].path, called->one[i].threads,
-                     called->one[i].threads == 1 ? "" : "s", called->one[i].symbol);
+            checks_add(checks, CHECK_OK, "calls", "", "%s, called with %d thread%s, first %s",
+                       called->one[i].path, called->one[i].threads,
+                       called->one[i].threads == 1 ? "" : "s", called->one[i].symbol);
     }
 }
 
 /* Programs whose forked children may want to start CUDA themselves, so that libaccel does not. */
-static void examine_holds(struct rows *rows, const struct program_libraries *called)
+static void examine_holds(struct checks *checks, const struct program_libraries *called)
 {
     for (int i = 0; i < called->helds; i++) {
         const struct program_held *held = &called->held[i];
-        rows_add(rows, held->released ? ROW_OK : ROW_WARN, "CUDA",
-                 held->released ? "" : "set ACCEL_START=background, if no child of it uses CUDA",
-                 held->released
-                     ? "%s has loaded CUDA: its calls stay on the CPU until it starts CUDA itself"
-                     : "%s has loaded CUDA and not started it: its calls stay on the CPU, as "
-                       "children that it forks may use CUDA",
-                 base_name(held->path));
+        checks_add(checks, held->released ? CHECK_OK : CHECK_WARN, "CUDA",
+                   held->released ? "" : "set ACCEL_START=background, if no child of it uses CUDA",
+                   held->released
+                       ? "%s has loaded CUDA: its calls stay on the CPU until it starts CUDA itself"
+                       : "%s has loaded CUDA and not started it: its calls stay on the CPU, as "
+                         "children that it forks may use CUDA",
+                   base_name(held->path));
     }
 }
 
-static void examine_end(struct rows *rows, int status)
+static void examine_end(struct checks *checks, int status)
 {
     if (WIFSIGNALED(status))
-        rows_add(rows, ROW_WARN, "program", "run it without libaccel",
-                 "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        checks_add(checks, CHECK_WARN, "program", "run it without libaccel",
+                   "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) != 0)
-        rows_add(rows, ROW_WARN, "program", "run it without libaccel", "ended with status %d",
-                 WEXITSTATUS(status));
+        checks_add(checks, CHECK_WARN, "program", "run it without libaccel", "ended with status %d",
+                   WEXITSTATUS(status));
 }
 
-static void examine_run(struct rows *rows, const struct watch *watch,
+static void examine_run(struct checks *checks, const struct watch *watch,
                         const struct program_libraries *called,
                         const struct effective_config *config)
 {
-    examine_end(rows, watch->status);
-    examine_reach(rows, watch);
-    examine_excluded(rows, watch, called, config);
+    examine_end(checks, watch->status);
+    examine_reach(checks, watch);
+    examine_excluded(checks, watch, called, config);
     for (int i = 0; i < watch->blases; i++)
-        examine_blas(rows, &watch->blas[i], called, config);
-    examine_others(rows, watch, called);
+        examine_blas(checks, &watch->blas[i], called, config);
+    examine_others(checks, watch, called);
     if (called->count == 0)
-        rows_add(rows, ROW_FAIL, "calls",
-                 watch->blases ? "see the rows of BLAS above" : "give it work that calls BLAS",
-                 called->passed_on ? "no call of BLAS or LAPACK came that libaccel can run"
-                                   : "no call of BLAS or LAPACK came to libaccel");
+        checks_add(checks, CHECK_FAIL, "calls",
+                   watch->blases ? "see the rows of BLAS above" : "give it work that calls BLAS",
+                   called->passed_on ? "no call of BLAS or LAPACK came that libaccel can run"
+                                     : "no call of BLAS or LAPACK came to libaccel");
     for (int i = 0; i < watch->cudas; i++)
-        rows_add(rows, ROW_OK, "CUDA", "", "%s has its own: %s", base_name(watch->cuda[i].by),
-                 watch->cuda[i].path);
-    examine_holds(rows, called);
+        checks_add(checks, CHECK_OK, "CUDA", "", "%s has its own: %s", base_name(watch->cuda[i].by),
+                   watch->cuda[i].path);
+    examine_holds(checks, called);
 }
 
-static void run(struct rows *rows, char **program, const char *shim,
+static void run(struct checks *checks, char **program, const char *shim,
                 const struct effective_config *config)
 {
     static struct watch watch;
@@ -449,8 +451,8 @@ static void run(struct rows *rows, char **program, const char *shim,
     char file[PATH_MAX];
     int fd;
     if (!file_temporary(file, "called") || (fd = mkostemp(file, O_CLOEXEC)) < 0) {
-        rows_add(rows, ROW_WARN, "program", "set TMPDIR to a folder that can be written",
-                 "it is not run: a file for its calls cannot be made: %s", strerror(errno));
+        checks_add(checks, CHECK_WARN, "program", "set TMPDIR to a folder that can be written",
+                   "it is not run: a file for its calls cannot be made: %s", strerror(errno));
         return;
     }
     close(fd);
@@ -459,19 +461,19 @@ static void run(struct rows *rows, char **program, const char *shim,
     const int unread = errno;
     unlink(file);
     if (error)
-        rows_add(rows, ROW_FAIL, "program", "", "%s cannot be started: %s", program[0],
-                 strerror(error));
+        checks_add(checks, CHECK_FAIL, "program", "", "%s cannot be started: %s", program[0],
+                   strerror(error));
     else if (!read)
-        rows_add(rows, ROW_WARN, "program", "", "the file of its calls cannot be read: %s",
-                 strerror(unread));
+        checks_add(checks, CHECK_WARN, "program", "", "the file of its calls cannot be read: %s",
+                   strerror(unread));
     else
-        examine_run(rows, &watch, &called, config);
+        examine_run(checks, &watch, &called, config);
 }
 
-void doctor_program(struct rows *rows, char **program, const struct effective_config *config)
+void doctor_program(struct checks *checks, char **program, const struct effective_config *config)
 {
     struct elf_file file;
     char path[PATH_MAX], shim[PATH_MAX];
-    if (examine_file(rows, program[0], &file, path) && !preload_find(shim, NULL))
-        run(rows, program, shim, config);
+    if (examine_file(checks, program[0], &file, path) && !preload_find(shim, NULL))
+        run(checks, program, shim, config);
 }

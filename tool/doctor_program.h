@@ -6,9 +6,9 @@
 #define ACCEL_TOOL_DOCTOR_PROGRAM_H
 
 #include "effective_config.h"
-#include "rows.h"
+#include "checks.h"
 
 /* Runs the program on the CPU, with its stdout on stderr, if it can be preloaded. */
-void doctor_program(struct rows *rows, char **program, const struct effective_config *config);
+void doctor_program(struct checks *checks, char **program, const struct effective_config *config);
 
 #endif

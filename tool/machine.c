@@ -24,27 +24,28 @@
 
 /* ---- The library and the settings ---- */
 
-static void examine_library(struct rows *rows)
+static void examine_library(struct checks *checks)
 {
     char shim[PATH_MAX];
     const char *const wrong = preload_find(shim, NULL);
     if (!wrong)
-        rows_add(rows, ROW_OK, "libaccel", "", "%s, %s", accel_version(), shim);
+        checks_add(checks, CHECK_OK, "libaccel", "", "%s, %s", accel_version(), shim);
     else if (wrong == preload_missing)
-        rows_add(rows, ROW_FAIL, "libaccel", "run `make install`, or put libaccel.so beside accel",
-                 "libaccel.so is not there");
+        checks_add(checks, CHECK_FAIL, "libaccel",
+                   "run `make install`, or put libaccel.so beside accel",
+                   "libaccel.so is not there");
     else
-        rows_add(rows, ROW_FAIL, "libaccel", "put libaccel.so and accel into another folder",
-                 "%s %s", shim, wrong);
+        checks_add(checks, CHECK_FAIL, "libaccel", "put libaccel.so and accel into another folder",
+                   "%s %s", shim, wrong);
     if (gpu_own_is_built())
-        rows_add(rows, ROW_OK, "kernels", "", "those of its own are built in");
+        checks_add(checks, CHECK_OK, "kernels", "", "those of its own are built in");
     else
-        rows_add(rows, ROW_WARN, "kernels", "build it with nvcc: make NVCC=/PATH/nvcc",
-                 "none of its own, as it was built without nvcc: support vector machines, "
-                 "liblinear and nearest neighbours stay on the CPU");
+        checks_add(checks, CHECK_WARN, "kernels", "build it with nvcc: make NVCC=/PATH/nvcc",
+                   "none of its own, as it was built without nvcc: support vector machines, "
+                   "liblinear and nearest neighbours stay on the CPU");
 }
 
-static void examine_files(struct rows *rows, const struct effective_config *config)
+static void examine_files(struct checks *checks, const struct effective_config *config)
 {
     bool any = false;
     for (int i = 0; i < config->files; i++) {
@@ -53,10 +54,10 @@ static void examine_files(struct rows *rows, const struct effective_config *conf
             continue;
         any = true;
         if (!*file->fault)
-            rows_add(rows, ROW_OK, "config", "", "%s is read", file->path);
+            checks_add(checks, CHECK_OK, "config", "", "%s is read", file->path);
     }
     if (!any)
-        rows_add(rows, ROW_OK, "config", "", "no config file");
+        checks_add(checks, CHECK_OK, "config", "", "no config file");
 }
 
 static bool names_all(const struct accel_pattern *pattern)
@@ -76,38 +77,40 @@ static bool forbids(const struct accel_settings *settings, int i)
            (i == setting_named("ACCEL_CPU") && names_all(&settings->cpu_routines));
 }
 
-static void examine_setting(struct rows *rows, const struct effective_config *config, int i)
+static void examine_setting(struct checks *checks, const struct effective_config *config, int i)
 {
     const char *name = setting_table[i].name, *shown = effective_config_shown(config, i),
                *from = config->value[i].from;
     char fix[PATH_MAX + 100];
     snprintf(fix, sizeof fix, "take %s out of: %s", name, from);
     if (forbids(&config->settings, i))
-        rows_add(rows, ROW_FAIL, "settings", fix, "%s=%s: no call goes to a GPU%s", name, shown,
-                 i == setting_named("ACCEL_CPU") ? ", except with operands in device memory" : "");
+        checks_add(
+            checks, CHECK_FAIL, "settings", fix, "%s=%s: no call goes to a GPU%s", name, shown,
+            i == setting_named("ACCEL_CPU") ? ", except with operands in device memory" : "");
     else
-        rows_add(rows, ROW_OK, "settings", "", "%s=%s, from: %s", name, shown, from);
+        checks_add(checks, CHECK_OK, "settings", "", "%s=%s, from: %s", name, shown, from);
 }
 
 /* A row for each setting that is set, and where that is. */
-static void examine_settings(struct rows *rows, const struct effective_config *config)
+static void examine_settings(struct checks *checks, const struct effective_config *config)
 {
     const struct accel_settings *settings = &config->settings;
     const char *line;
     bool any = complaints_line(0);
     for (int i = 0; (line = complaints_line(i)); i++)
-        rows_add(rows, ROW_WARN, "settings", "mend it there; `accel config` prints all settings",
-                 "%s", line);
+        checks_add(checks, CHECK_WARN, "settings",
+                   "mend it there; `accel config` prints all settings", "%s", line);
     if (settings->broken_promise)
-        rows_add(rows, ROW_FAIL, "settings", "mend the settings above",
-                 "a program ends at its first call of BLAS");
+        checks_add(checks, CHECK_FAIL, "settings", "mend the settings above",
+                   "a program ends at its first call of BLAS");
     for (int i = 0; i < SETTINGS; i++)
         if (config->value[i].text && config->value[i].understood) {
             any = true;
-            examine_setting(rows, config, i);
+            examine_setting(checks, config, i);
         }
     if (!any)
-        rows_add(rows, ROW_OK, "settings", "", "none is set; `accel config` prints the defaults");
+        checks_add(checks, CHECK_OK, "settings", "",
+                   "none is set; `accel config` prints the defaults");
 }
 
 /* ---- The calibration ---- */
@@ -140,125 +143,125 @@ static bool could_write(const char *path, char folder[PATH_MAX])
     return false;
 }
 
-static void examine_place(struct rows *rows, const char *path)
+static void examine_place(struct checks *checks, const char *path)
 {
     char folder[PATH_MAX];
     if (could_write(path, folder))
-        rows_add(rows, ROW_OK, "calibration", "", "`accel calibrate` can write it");
+        checks_add(checks, CHECK_OK, "calibration", "", "`accel calibrate` can write it");
     else
-        rows_add(rows, ROW_WARN, "calibration",
-                 "make the folder writable, or set ACCEL_MODEL to another file",
-                 "`accel calibrate` cannot write %s: %s: %s", path, folder, strerror(errno));
+        checks_add(checks, CHECK_WARN, "calibration",
+                   "make the folder writable, or set ACCEL_MODEL to another file",
+                   "`accel calibrate` cannot write %s: %s: %s", path, folder, strerror(errno));
 }
 
-static void examine_calibration(struct rows *rows, const char *path, const struct gpu_info *gpu)
+static void examine_calibration(struct checks *checks, const char *path, const struct gpu_info *gpu)
 {
     char key[CALIBRATION_KEY_BYTES], age[40] = "";
     struct calibration file = {.text = NULL};
     struct calibration_section section;
     struct stat st;
     if (!path) {
-        rows_add(rows, ROW_WARN, "calibration", "set HOME or ACCEL_MODEL",
-                 "no place for it is known");
+        checks_add(checks, CHECK_WARN, "calibration", "set HOME or ACCEL_MODEL",
+                   "no place for it is known");
         return;
     }
     const char *wrong = calibration_open(&file, path);
     if (stat(path, &st) == 0)
         describe_age(age, &st);
     if (wrong == calibration_missing) {
-        rows_add(rows, ROW_WARN, "calibration", "accel calibrate",
-                 "none: libaccel estimates times from the GPU's attributes (%s)", path);
+        checks_add(checks, CHECK_WARN, "calibration", "accel calibrate",
+                   "none: libaccel estimates times from the GPU's attributes (%s)", path);
     } else if (wrong) {
-        rows_add(rows, ROW_WARN, "calibration", "accel calibrate", "%s: %s", path, wrong);
+        checks_add(checks, CHECK_WARN, "calibration", "accel calibrate", "%s: %s", path, wrong);
     } else {
         calibration_cpu_prefix(key);
         const bool cpu = calibration_find(&file, key, true, &section);
         if (gpu)
             calibration_gpu_key(key, gpu->name, gpu->cuda_version, gpu->cublas_version);
         const bool both = cpu && (!gpu || calibration_find(&file, key, false, &section));
-        rows_add(rows, both ? ROW_OK : ROW_WARN, "calibration", both ? "" : "accel calibrate",
-                 "%s, %s%s", path, age,
-                 both  ? ""
-                 : cpu ? ", has no figures of this GPU with this driver and cuBLAS"
-                       : ", has no figures of this machine's CPU");
+        checks_add(checks, both ? CHECK_OK : CHECK_WARN, "calibration",
+                   both ? "" : "accel calibrate", "%s, %s%s", path, age,
+                   both  ? ""
+                   : cpu ? ", has no figures of this GPU with this driver and cuBLAS"
+                         : ", has no figures of this machine's CPU");
     }
     calibration_close(&file);
-    examine_place(rows, path);
+    examine_place(checks, path);
 }
 
 /* ---- The GPU ---- */
 
-static void examine_part(struct rows *rows, const char *what, const struct gpu_part *part)
+static void examine_part(struct checks *checks, const char *what, const struct gpu_part *part)
 {
-    rows_add(rows, ROW_OK, what, "", "%s, %s",
-             *part->version ? part->version : "of unknown version", part->path);
+    checks_add(checks, CHECK_OK, what, "", "%s, %s",
+               *part->version ? part->version : "of unknown version", part->path);
 }
 
 /* Rows of the driver and of the library of BLAS, down to the first that fails. */
-static void examine_parts(struct rows *rows, const struct gpu_findings *found)
+static void examine_parts(struct checks *checks, const struct gpu_findings *found)
 {
     if (!found->driver.is_there) {
-        rows_add(
-            rows, ROW_FAIL, "driver",
+        checks_add(
+            checks, CHECK_FAIL, "driver",
             "install NVIDIA's driver, or set ACCEL_CUDA_DIR to the folder that has libcuda.so.1",
             "%s", found->wrong);
         return;
     }
     if (!found->driver_is_usable) {
-        rows_add(rows, ROW_FAIL, "driver", "install a driver of CUDA 12 or newer",
-                 "for CUDA %s, %s: %s", found->driver.version, found->driver.path, found->wrong);
+        checks_add(checks, CHECK_FAIL, "driver", "install a driver of CUDA 12 or newer",
+                   "for CUDA %s, %s: %s", found->driver.version, found->driver.path, found->wrong);
         return;
     }
-    rows_add(rows, ROW_OK, "driver", "", "for CUDA %s, %s", found->driver.version,
-             found->driver.path);
+    checks_add(checks, CHECK_OK, "driver", "", "for CUDA %s, %s", found->driver.version,
+               found->driver.path);
     if (found->blas.is_there)
-        examine_part(rows, "cuBLAS", &found->blas);
+        examine_part(checks, "cuBLAS", &found->blas);
     else if (found->devices > 0)
-        rows_add(rows, ROW_FAIL, "cuBLAS",
-                 "install the CUDA Toolkit's libraries, or NVIDIA's wheel nvidia-cublas of this "
-                 "Python, or set ACCEL_CUDA_DIR to their folder",
-                 "%s", found->wrong);
+        checks_add(checks, CHECK_FAIL, "cuBLAS",
+                   "install the CUDA Toolkit's libraries, or NVIDIA's wheel nvidia-cublas of this "
+                   "Python, or set ACCEL_CUDA_DIR to their folder",
+                   "%s", found->wrong);
     else
-        rows_add(rows, ROW_FAIL, "devices",
-                 *found->hides ? "unset that variable, if it hides the device"
-                               : "see whether `nvidia-smi` lists one",
-                 "%s%s%s", found->wrong, *found->hides ? "; set is " : "", found->hides);
+        checks_add(checks, CHECK_FAIL, "devices",
+                   *found->hides ? "unset that variable, if it hides the device"
+                                 : "see whether `nvidia-smi` lists one",
+                   "%s%s%s", found->wrong, *found->hides ? "; set is " : "", found->hides);
     if (found->solver.is_there)
-        examine_part(rows, "cuSOLVER", &found->solver);
+        examine_part(checks, "cuSOLVER", &found->solver);
     else if (found->blas.is_there)
-        rows_add(rows, ROW_WARN, "cuSOLVER", "install the one of the same CUDA beside cuBLAS",
-                 "none that belongs to this cuBLAS is found: LAPACK stays on the CPU");
+        checks_add(checks, CHECK_WARN, "cuSOLVER", "install the one of the same CUDA beside cuBLAS",
+                   "none that belongs to this cuBLAS is found: LAPACK stays on the CPU");
 }
 
 /* sharers: ranks of this program that share the device. */
-static void examine_mps(struct rows *rows, const struct gpu_findings *found, int sharers)
+static void examine_mps(struct checks *checks, const struct gpu_findings *found, int sharers)
 {
     static const char start[] = "nvidia-cuda-mps-control -d";
     if (found->mps_serves)
-        rows_add(rows, ROW_OK, "MPS", "", "running (%s): processes share the GPU at the same time",
-                 found->mps_folder);
+        checks_add(checks, CHECK_OK, "MPS", "",
+                   "running (%s): processes share the GPU at the same time", found->mps_folder);
     else if (found->mps_has_pipe)
-        rows_add(
-            rows, ROW_WARN, "MPS", start,
+        checks_add(
+            checks, CHECK_WARN, "MPS", start,
             "has ended, or is not for this GPU: its pipe is in %s, but the driver does not use it",
             found->mps_folder);
     else if (found->mps_asked)
-        rows_add(rows, ROW_WARN, "MPS", start, "asked for, but not running in %s",
-                 found->mps_folder);
+        checks_add(checks, CHECK_WARN, "MPS", start, "asked for, but not running in %s",
+                   found->mps_folder);
     else if (sharers > 1)
-        rows_add(rows, ROW_WARN, "MPS", start, "not running: %d ranks take turns on the GPU",
-                 sharers);
+        checks_add(checks, CHECK_WARN, "MPS", start, "not running: %d ranks take turns on the GPU",
+                   sharers);
     else
-        rows_add(rows, ROW_OK, "MPS", "", "not running: processes take turns on the GPU");
+        checks_add(checks, CHECK_OK, "MPS", "", "not running: processes take turns on the GPU");
 }
 
 /* device: NULL: none can be had. */
-static void examine_ranks(struct rows *rows, const struct accel_ranks *ranks,
+static void examine_ranks(struct checks *checks, const struct accel_ranks *ranks,
                           const struct gpu_device *device)
 {
     const int sharers = device ? gpu_info(device)->sharers : 0;
     if (!ranks->mpi) {
-        rows_add(rows, ROW_OK, "ranks", "", "this process is no rank of MPI or Slurm");
+        checks_add(checks, CHECK_OK, "ranks", "", "this process is no rank of MPI or Slurm");
         return;
     }
     char shared[100] = "";
@@ -267,12 +270,12 @@ static void examine_ranks(struct rows *rows, const struct accel_ranks *ranks,
                  gpu_info(device)->index);
     else if (device)
         snprintf(shared, sizeof shared, "; gpu%d is this one's alone", gpu_info(device)->index);
-    rows_add(rows, ROW_OK, "ranks", "", "rank %d of %d, of which %d are on this machine%s",
-             ranks->rank, ranks->size, ranks->local_size, shared);
+    checks_add(checks, CHECK_OK, "ranks", "", "rank %d of %d, of which %d are on this machine%s",
+               ranks->rank, ranks->size, ranks->local_size, shared);
 }
 
 /* Nothing is wrong without it: what stays on the GPU is compared by its digest. */
-static void examine_tracking(struct rows *rows)
+static void examine_tracking(struct checks *checks)
 {
     struct uffd_wp kernel;
     const char *fault = uffd_wp_open(&kernel);
@@ -284,18 +287,18 @@ static void examine_tracking(struct rows *rows)
         errno = error;
     }
     if (!fault)
-        rows_add(rows, ROW_OK, "tracking", "",
-                 "this kernel can prove that memory was not written (userfaultfd, PAGEMAP_SCAN); "
-                 "matrices that stay on the GPU need not be read again for that");
+        checks_add(checks, CHECK_OK, "tracking", "",
+                   "this kernel can prove that memory was not written (userfaultfd, PAGEMAP_SCAN); "
+                   "matrices that stay on the GPU need not be read again for that");
     else
-        rows_add(rows, ROW_OK, "tracking", "",
-                 "this kernel cannot prove that memory was not written (Linux 6.7 can): %s: %s; "
-                 "matrices that stay on the GPU are compared by digests",
-                 fault, errno ? strerror(errno) : "wrong");
+        checks_add(checks, CHECK_OK, "tracking", "",
+                   "this kernel cannot prove that memory was not written (Linux 6.7 can): %s: %s; "
+                   "matrices that stay on the GPU are compared by digests",
+                   fault, errno ? strerror(errno) : "wrong");
 }
 
 /* Runs a small product, as a call of the program would be. */
-static void try_product(struct rows *rows, struct gpu_device *device)
+static void try_product(struct checks *checks, struct gpu_device *device)
 {
     const struct accel_routine *routine = accel_sample_of(ACCEL_SAMPLE_PRODUCT, ACCEL_FLOAT64);
     const int64_t size[ACCEL_DIMENSIONS] = {256, 256, 256};
@@ -309,37 +312,38 @@ static void try_product(struct rows *rows, struct gpu_device *device)
     if (workload_make(&workload, &memory, routine, size, NULL))
         ms = workload_gpu_ms(&workload, device, &host, &status);
     if (ms >= 0)
-        rows_add(rows, ROW_OK, "a call", "", "%s of order 256 ran on gpu%d", routine->name,
-                 gpu_info(device)->index);
+        checks_add(checks, CHECK_OK, "a call", "", "%s of order 256 ran on gpu%d", routine->name,
+                   gpu_info(device)->index);
     else
-        rows_add(rows, ROW_FAIL, "a call", "restart the machine's GPU, or install cuBLAS again",
-                 "%s of order 256 failed on gpu%d: %s", routine->name, gpu_info(device)->index,
-                 gpu_failure(device));
+        checks_add(checks, CHECK_FAIL, "a call",
+                   "restart the machine's GPU, or install cuBLAS again",
+                   "%s of order 256 failed on gpu%d: %s", routine->name, gpu_info(device)->index,
+                   gpu_failure(device));
     workload_memory_close(&memory);
 }
 
-static struct gpu_device *examine_devices(struct rows *rows, const struct gpu_findings *found,
+static struct gpu_device *examine_devices(struct checks *checks, const struct gpu_findings *found,
                                           const struct gpu_config *config)
 {
     char why[GPU_FAILURE_BYTES];
     struct gpu_device *device = gpu_start(config, why);
     const struct gpu_info *info = device ? gpu_info(device) : NULL;
     for (int i = 0; i < found->devices && i < GPU_DEVICES_SHOWN; i++)
-        rows_add(rows, ROW_OK, "devices", "", "gpu%d: %s, %.1f GB%s", i, found->device[i].name,
-                 (double)found->device[i].memory_bytes * 1e-9,
-                 info && info->index == i ? ", the one that this process would use" : "");
+        checks_add(checks, CHECK_OK, "devices", "", "gpu%d: %s, %.1f GB%s", i,
+                   found->device[i].name, (double)found->device[i].memory_bytes * 1e-9,
+                   info && info->index == i ? ", the one that this process would use" : "");
     if (!device)
-        rows_add(rows, ROW_FAIL, "devices",
-                 "see ACCEL_DEVICES, and with `nvidia-smi` the compute mode and what runs there",
-                 "none can be had: %s", why);
+        checks_add(checks, CHECK_FAIL, "devices",
+                   "see ACCEL_DEVICES, and with `nvidia-smi` the compute mode and what runs there",
+                   "none can be had: %s", why);
     else if (info->passed_over[0])
-        rows_add(rows, ROW_WARN, "devices",
-                 "see ACCEL_DEVICES, and with `nvidia-smi` the compute mode and what runs there",
-                 "passed over: %s", info->passed_over);
+        checks_add(checks, CHECK_WARN, "devices",
+                   "see ACCEL_DEVICES, and with `nvidia-smi` the compute mode and what runs there",
+                   "passed over: %s", info->passed_over);
     return device;
 }
 
-static void examine_gpu(struct rows *rows, const struct effective_config *effective)
+static void examine_gpu(struct checks *checks, const struct effective_config *effective)
 {
     static struct gpu_findings found;
     const struct accel_settings *settings = &effective->settings;
@@ -354,22 +358,22 @@ static void examine_gpu(struct rows *rows, const struct effective_config *effect
                                       .local_rank = ranks.local_rank,
                                       .local_size = ranks.local_size};
     gpu_examine(&found, &config);
-    examine_parts(rows, &found);
-    struct gpu_device *device = found.wrong[0] ? NULL : examine_devices(rows, &found, &config);
+    examine_parts(checks, &found);
+    struct gpu_device *device = found.wrong[0] ? NULL : examine_devices(checks, &found, &config);
     if (device)
-        try_product(rows, device);
+        try_product(checks, device);
     if (found.driver_is_usable)
-        examine_mps(rows, &found, device ? gpu_info(device)->sharers : 1);
-    examine_ranks(rows, &ranks, device);
-    examine_calibration(rows, settings->model, device ? gpu_info(device) : NULL);
+        examine_mps(checks, &found, device ? gpu_info(device)->sharers : 1);
+    examine_ranks(checks, &ranks, device);
+    examine_calibration(checks, settings->model, device ? gpu_info(device) : NULL);
     gpu_stop(device);
 }
 
-void machine_examine(struct rows *rows, const struct effective_config *config)
+void machine_examine(struct checks *checks, const struct effective_config *config)
 {
-    examine_library(rows);
-    examine_files(rows, config);
-    examine_settings(rows, config);
-    examine_gpu(rows, config);
-    examine_tracking(rows);
+    examine_library(checks);
+    examine_files(checks, config);
+    examine_settings(checks, config);
+    examine_gpu(checks, config);
+    examine_tracking(checks);
 }

@@ -6,8 +6,8 @@
 #define ACCEL_TOOL_MACHINE_H
 
 #include "effective_config.h"
-#include "rows.h"
+#include "checks.h"
 
-void machine_examine(struct rows *rows, const struct effective_config *config);
+void machine_examine(struct checks *checks, const struct effective_config *config);
 
 #endif
