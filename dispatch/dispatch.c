@@ -8,7 +8,7 @@
 #include "copies.h"
 #include "devices.h"
 #include "guided.h"
-#include "refusals.h"
+#include "fatal.h"
 #include "run.h"
 #include "small.h"
 #include "select.h"
@@ -181,7 +181,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
         census_note(caller->library(caller->context), caller->symbol, caller->passed->width);
         return false;
     }
-    refuse_settings(&settings);
+    fatal_settings(&settings);
     select_rule_out_gpu(first, call, caller);
     if (call->op->foreign && call->op->foreign->guide)
         return guided_call(first, call, caller, &settings);
@@ -212,7 +212,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
         return true;
     }
     if (is_forbidden(&task, &record))
-        refuse_cpu(task.device, caller, record.why);
+        fatal_cpu(task.device, caller, record.why);
     const bool ends = exit_guard_has_begun();
     if (!ends)
         exit_guard_release();
@@ -294,6 +294,6 @@ void dispatch_not_known(const struct accel_routine *routine, const struct dispat
         census_note(caller->library(caller->context), caller->symbol, CENSUS_UNKNOWN);
         return;
     }
-    refuse_settings(&settings);
+    fatal_settings(&settings);
     report_decision(&record);
 }

@@ -2,7 +2,7 @@
 
 #include "startup_banner.h"
 #include "dispatch/settings/pattern.h"
-#include "refusals.h"
+#include "fatal.h"
 #include "select.h"
 #include "base/thread/clock.h"
 #include "ops/guide.h"
@@ -84,7 +84,7 @@ static void report(const struct guided *g, enum guide_news news)
         record.ran = g->device->name;
         record.gpu = gpu_info(device_gpu(g->device));
     } else if (g->settings->require_gpu && decision.why != ACCEL_USER)
-        refuse_cpu(g->device, g->caller, decision.why);
+        fatal_cpu(g->device, g->caller, decision.why);
     record.start_ms = g->start_ms;
     record.ms = g->ms;
     report_decision(&record);

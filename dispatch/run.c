@@ -7,7 +7,7 @@
 #include "copies.h"
 #include "negative_cache.h"
 #include "precision.h"
-#include "refusals.h"
+#include "fatal.h"
 #include "verify.h"
 #include "base/thread/clock.h"
 #include "base/output/message.h"
@@ -124,7 +124,7 @@ static bool may_stand(const struct verification *verification, const struct task
     }
     distrust(task, call->routine);
     if (!verify_restore(verification, call))
-        refuse_wrong_result(task->device, caller);
+        fatal_wrong_result(task->device, caller);
     record->why = ACCEL_VERIFY_FAILED;
     record->ran = "cpu";
     return false;
@@ -225,7 +225,7 @@ bool run_on_gpu(struct task *task, struct accel_record *record)
         gpu->discard(call);
     verify_end(&verification);
     if (status == GPU_LOST)
-        refuse_wrong_result(device, caller);
+        fatal_wrong_result(device, caller);
     if (status == GPU_OK && stands) {
         caller->succeed(caller->context, call);
         if (!first && !host->set_up) /* a call that sets up what later ones use is not judged */
@@ -329,7 +329,7 @@ void run_on_copies(const struct task *task, struct accel_record *record)
 {
     record->start_ms = accel_now_ms();
     if (!copies_run(device_gpu(task->device), task->call, task->caller))
-        refuse_wrong_result(task->device, task->caller);
+        fatal_wrong_result(task->device, task->caller);
     record->ms = accel_now_ms() - record->start_ms;
 }
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "refusals.h"
+#include "fatal.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,8 +11,8 @@
 #include "base/output/message.h"
 #include "dispatch/cost/cost.h"
 
-_Noreturn void refuse_wrong_result(const struct dispatch_device *device,
-                                   const struct dispatch_caller *caller)
+_Noreturn void fatal_wrong_result(const struct dispatch_device *device,
+                                  const struct dispatch_caller *caller)
 {
     const bool started = device_gpu(device), failed = !started || device_has_failure(device);
     accel_message(
@@ -26,8 +26,8 @@ _Noreturn void refuse_wrong_result(const struct dispatch_device *device,
     abort();
 }
 
-_Noreturn void refuse_cpu(const struct dispatch_device *device,
-                          const struct dispatch_caller *caller, enum accel_why why)
+_Noreturn void fatal_cpu(const struct dispatch_device *device, const struct dispatch_caller *caller,
+                         enum accel_why why)
 {
     const char *reason = why == ACCEL_NO_GPU || why == ACCEL_ERROR ? device_failure(device)
                          : why == ACCEL_UNSUPPORTED                ? caller->arithmetic
@@ -39,7 +39,7 @@ _Noreturn void refuse_cpu(const struct dispatch_device *device,
     _exit(1);
 }
 
-void refuse_settings(const struct accel_settings *settings)
+void fatal_settings(const struct accel_settings *settings)
 {
     static atomic_bool done;
     static pthread_mutex_t ends = PTHREAD_MUTEX_INITIALIZER;
