@@ -100,7 +100,7 @@ bool lending_find(struct split_part *part, int parts, const struct accel_call *w
     bool any = false;
     for (int i = 0; i < parts; i++) {
         memset(part[i].lent, 0, sizeof part[i].lent);
-        part[i].by = (struct schedule_choice){0};
+        part[i].by = (struct schedule_params){0};
     }
     if (!may_lend(part, parts))
         return false;
@@ -132,10 +132,10 @@ bool lending_find(struct split_part *part, int parts, const struct accel_call *w
 
 /* Cells of a triangle's lines are the same for all parts that have these lines if they are equally
  * long. */
-static struct schedule_choice agree(struct schedule_choice common,
+static struct schedule_params agree(struct schedule_params common,
                                     const struct schedule_call *shape)
 {
-    struct schedule_choice by = part_fit(common, shape);
+    struct schedule_params by = part_fit(common, shape);
     if (shape->kind == SCHEDULE_RANK_K)
         by.rows = by.cols = common.rows;
     return by;
@@ -150,11 +150,11 @@ static unsigned lent_of(const struct split_part *part)
 }
 
 unsigned lending_ms(struct split_part *part, const struct accel_call *call, int64_t memory_bytes,
-                    struct schedule_choice *common)
+                    struct schedule_params *common)
 {
     const struct split_device device = {part->rates, memory_bytes, 0};
     const unsigned lent = lent_of(part);
-    struct schedule_choice own = *common;
+    struct schedule_params own = *common;
     struct scheduled scheduled;
     struct schedule s = {.count = 0};
     if (lent == 0) {

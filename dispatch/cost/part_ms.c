@@ -29,21 +29,21 @@ static int64_t fitted(int64_t all, int64_t step, const struct schedule_call *sha
     return shape ? schedule_cell_rows(shape, each) : schedule_cell_cols(each);
 }
 
-struct schedule_choice part_fit(struct schedule_choice choice, const struct schedule_call *shape)
+struct schedule_params part_fit(struct schedule_params params, const struct schedule_call *shape)
 {
     const bool triangle = shape->kind == SCHEDULE_RANK_K;
-    choice.rows = fitted(shape->m, choice.rows, shape);
-    choice.cols = triangle ? choice.rows : fitted(shape->n, choice.cols, NULL);
+    params.rows = fitted(shape->m, params.rows, shape);
+    params.cols = triangle ? params.rows : fitted(shape->n, params.cols, NULL);
     if (shape->widest > 0)
-        choice.cols = accel_min(choice.cols, shape->widest);
-    choice.depth = triangle || shape->kind == SCHEDULE_PRODUCT
-                       ? fitted(shape->k, choice.depth, NULL)
-                       : choice.rows;
-    return choice;
+        params.cols = accel_min(params.cols, shape->widest);
+    params.depth = triangle || shape->kind == SCHEDULE_PRODUCT
+                       ? fitted(shape->k, params.depth, NULL)
+                       : params.rows;
+    return params;
 }
 
 double part_ms(const struct accel_call *call, const struct split_device *device,
-               const struct schedule_rates *rates, struct schedule_choice *choice)
+               const struct schedule_rates *rates, struct schedule_params *params)
 {
     struct scheduled scheduled;
     struct schedule s = {.ms = 0};
@@ -54,15 +54,15 @@ double part_ms(const struct accel_call *call, const struct split_device *device,
         return ms > 0 ? ms : DBL_MAX;
     }
     const struct schedule_call shape = scheduled.call;
-    const bool chosen = choice->rows > 0;
-    const struct schedule_choice by = chosen ? part_fit(*choice, &shape) : *choice;
+    const bool chosen = params->rows > 0;
+    const struct schedule_params by = chosen ? part_fit(*params, &shape) : *params;
     bool made = chosen && schedule_make_by(&s, &by, &shape, rates, device->memory_bytes);
     if (!made)
         made = plan_cache_make(&s, &shape, rates, device->memory_bytes);
     if (!made)
         return DBL_MAX;
     const double ms = s.ms;
-    *choice = s.by;
+    *params = s.by;
     schedule_free(&s);
     return ms;
 }

@@ -13,13 +13,13 @@
 double part_floor_ms(const struct accel_call *call, const struct schedule_rates *rates,
                      const double lent[SCHEDULE_OPERANDS]);
 
-/* Returns a choice that suits a part as another one suits its own. */
-struct schedule_choice part_fit(struct schedule_choice choice, const struct schedule_call *shape);
+/* Returns parameters that suit a part as those of another one suit that. */
+struct schedule_params part_fit(struct schedule_params params, const struct schedule_call *shape);
 
-/* Returns the time of a call's schedule. *choice: what it is made by; where that is not set,
+/* Returns the time of a call's schedule. *params: what it is made by; where that is not set,
  * chooses it. To choose takes a twentieth of the part's time, so one part does it for all. DBL_MAX:
  * there is no schedule. */
 double part_ms(const struct accel_call *call, const struct split_device *device,
-               const struct schedule_rates *rates, struct schedule_choice *choice);
+               const struct schedule_rates *rates, struct schedule_params *params);
 
 #endif

@@ -37,8 +37,8 @@ struct split_plan {
     int on[SPLIT_MOST];
     double weight[SPLIT_MOST];
     double host_gbps;
-    struct schedule_choice choice; /* of all parts' schedules; zero: not chosen yet */
-    struct schedule_choice common; /* the same where they lend each other operands */
+    struct schedule_params params; /* of all parts' schedules; zero: not chosen yet */
+    struct schedule_params common; /* the same where they lend each other operands */
     unsigned never;                /* operands that they do not, as bits */
     struct split split;
 };
@@ -164,8 +164,8 @@ static void lay_out(struct split_plan *p)
 }
 
 /* Sets the parts' times where they lend each other operands, by schedules of which all are made by
- * one choice. Returns the operands that may not be lent, because a part's device has no room for
- * all of their cells, as bits. */
+ * the same parameters. Returns the operands that may not be lent, because a part's device has no
+ * room for all of their cells, as bits. */
 static unsigned take_lent_times(struct split_plan *p)
 {
     unsigned never = 0;
@@ -195,7 +195,7 @@ static void take_parts_times(struct split_plan *p, bool exact)
         if (split_is_empty(part))
             continue;
         const struct accel_call call = accel_cut_part(p->call, &part->region);
-        part->ms = exact ? part_ms(&call, &p->device[part->device], &part->rates, &p->choice)
+        part->ms = exact ? part_ms(&call, &p->device[part->device], &part->rates, &p->params)
                          : part_floor_ms(&call, &part->rates, part->lent);
     }
 }
@@ -497,7 +497,7 @@ void split_make(struct split *split, const struct accel_call *call,
     /* Is a schedule of the whole slower, too? */
     if (best.split.count > 1 && best.split.ms >= SPLIT_GAIN * whole_ms)
         whole_ms = part_ms(call, &device[all.on[0]], &device[all.on[0]].rates,
-                           &(struct schedule_choice){0});
+                           &(struct schedule_params){0});
     if (best.split.ms >= SPLIT_GAIN * whole_ms || best.split.count < 2)
         return;
     *split = best.split;

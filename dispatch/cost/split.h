@@ -35,7 +35,7 @@ struct split_part {
     struct schedule_rates rates;    /* while the others copy, too */
     double lent[SCHEDULE_OPERANDS]; /* see schedule_call: by other parts' devices */
     /* With any of that: what its schedule must be made by, so that all parts have the same cells */
-    struct schedule_choice by;
+    struct schedule_params by;
     double ms; /* simulated */
 };
 

@@ -13,7 +13,7 @@ struct cached_plan {
         struct schedule_rates rates;
     } key;
     struct plan_chosen {
-        struct schedule_choice choice;
+        struct schedule_params params;
         double ms[LEFT_OUT]; /* by the operands that are left out; 0: not simulated yet */
     } value;
 };
@@ -25,7 +25,7 @@ static void keep(const struct plan_key *key, const struct schedule *s, unsigned 
 {
     struct plan_chosen chosen = {.ms = {0}};
     lru_get(&plans, key, &chosen);
-    chosen.choice = s->by;
+    chosen.params = s->by;
     chosen.ms[left_out] = ms;
     lru_put(&plans, key, &chosen);
 }
@@ -34,7 +34,7 @@ static bool make(struct schedule *s, const struct plan_key *key)
 {
     struct plan_chosen chosen;
     if (lru_get(&plans, key, &chosen) &&
-        schedule_make_by(s, &chosen.choice, &key->call, &key->rates, key->memory_bytes))
+        schedule_make_by(s, &chosen.params, &key->call, &key->rates, key->memory_bytes))
         return true;
     if (!schedule_make(s, &key->call, &key->rates, key->memory_bytes))
         return false;

@@ -147,8 +147,8 @@ struct schedule_step {
     int32_t after[SCHEDULE_ENGINES];
 };
 
-/* What a schedule of a call is made by. */
-struct schedule_choice {
+/* Parameters of a schedule. */
+struct schedule_params {
     /* How many rows and columns of C, and how much of k, a cell has; the last ones may have fewer.
      * The triangles' rows and columns are those of C's rows. A batch: `cols` products are a
      * group. */
@@ -164,7 +164,7 @@ struct schedule_choice {
 
 struct schedule {
     struct schedule_call call;
-    struct schedule_choice by;
+    struct schedule_params by;
     struct schedule_cells {
         int rows, cols;
     } cells[SCHEDULE_OPERANDS];
@@ -190,9 +190,9 @@ extern const struct schedule_rates schedule_nominal;
  * none, or no host memory. The caller gives it back by schedule_free(). */
 bool schedule_make(struct schedule *s, const struct schedule_call *call,
                    const struct schedule_rates *rates, int64_t memory_bytes);
-/* Makes one by a choice: the same as that which the choice is of, in a small part of the time that
- * it took to choose. */
-bool schedule_make_by(struct schedule *s, const struct schedule_choice *choice,
+/* Makes one by the parameters of another: the same, in a small part of the time that it took to
+ * choose them. */
+bool schedule_make_by(struct schedule *s, const struct schedule_params *params,
                       const struct schedule_call *call, const struct schedule_rates *rates,
                       int64_t memory_bytes);
 void schedule_free(struct schedule *s);

@@ -202,11 +202,11 @@ struct schedule_search {
     double limit;               /* the most kernels of a schedule */
     double most;                /* when the best one is refined */
     double left;                /* so many kernels and steps may be tried */
-    uint32_t tried[REMEMBERED]; /* marks of the last choices */
+    uint32_t tried[REMEMBERED]; /* marks of the last parameters */
 };
 
-/* Returns whether a choice is not one of the last; then it is from now on. */
-static bool is_new(struct schedule_search *search, const struct schedule_choice *by)
+/* Returns whether these are none of the last parameters; then they are from now on. */
+static bool is_new(struct schedule_search *search, const struct schedule_params *by)
 {
     const int64_t word[] = {by->rows,       by->cols,   by->depth,  by->share,
                             by->along_rows, by->factor, by->buffers};
@@ -246,7 +246,7 @@ static bool try_places(struct schedule_search *search, struct schedule *s)
 
 /* ---- The grid ---- */
 
-/* What is tried with the same cells: see struct schedule_choice. */
+/* What is tried with the same cells: see struct schedule_params. */
 struct traversal {
     int share;
     bool along_rows;
@@ -263,7 +263,7 @@ static const struct traversal of_triangle[] = {
  * Panels have several in any case. */
 enum { SMALL_CELL = 64 };
 
-static bool may_have_one(const struct schedule_call *call, const struct schedule_choice *by)
+static bool may_have_one(const struct schedule_call *call, const struct schedule_params *by)
 {
     return schedule_in_panels(call) || (by->rows <= SMALL_CELL && by->cols <= SMALL_CELL);
 }
@@ -363,12 +363,12 @@ static int64_t moved(int64_t size, int direction, struct scale scale, int64_t al
     return next != size ? next : even(all, accel_max(all / accel_max(cells, 1), 1), longest, tiles);
 }
 
-static struct schedule_choice moved_choice(const struct schedule *s, struct move move,
+static struct schedule_params moved_params(const struct schedule *s, struct move move,
                                            struct scale scale)
 {
     const struct schedule_call *call = &s->call;
     const int64_t longest = longest_of(call);
-    struct schedule_choice by = s->by;
+    struct schedule_params by = s->by;
     by.rows = moved(by.rows, move.rows, scale, call->m, longest, has_tiles(call));
     by.cols = call->kind == SCHEDULE_RANK_K
                   ? by.rows
@@ -379,8 +379,8 @@ static struct schedule_choice moved_choice(const struct schedule *s, struct move
     return by;
 }
 
-/* Returns whether a choice is better than the best one, which it then is. */
-static bool is_better(struct schedule_search *search, const struct schedule_choice *by)
+/* Returns whether parameters are better than the best ones, which they then are. */
+static bool is_better(struct schedule_search *search, const struct schedule_params *by)
 {
     struct schedule s = {.call = search->best->call, .by = *by};
     if (search->left <= 0 || !is_new(search, by))
@@ -399,9 +399,9 @@ static bool try_moves(struct schedule_search *search, struct scale scale)
                                         {1, -1, 0}, {-1, 1, 0}, {-1, -1, 1}, {1, 1, -1}};
     bool better = false;
     for (size_t n = 0; n < sizeof moves / sizeof *moves; n++) {
-        struct schedule_choice by = moved_choice(search->best, moves[n], scale);
+        struct schedule_params by = moved_params(search->best, moves[n], scale);
         for (; is_better(search, &by); better = true)
-            by = moved_choice(search->best, moves[n], scale);
+            by = moved_params(search->best, moves[n], scale);
     }
     return better;
 }
@@ -416,7 +416,7 @@ static bool try_paces(struct schedule_search *search)
     const struct block_paces *paces = &search->rates->paces;
     bool better = false;
     for (int64_t parts = LEAST_PARTS; parts <= MOST_PARTS; parts++) {
-        struct schedule_choice by = search->best->by;
+        struct schedule_params by = search->best->by;
         int64_t *rows = call->across[C] ? &by.cols : &by.rows;
         const double pace = block_pace(paces, *rows);
         *rows = call->across[C] ? even(call->n, call->n / parts, widest_of(call), false)
@@ -436,7 +436,7 @@ static bool try_shares(struct schedule_search *search)
     static const int steps[] = {-1, 1, -2, 2, -4, 4, -8, 8};
     bool better = false;
     for (size_t n = 0; n < sizeof steps / sizeof *steps; n++) {
-        struct schedule_choice by = search->best->by;
+        struct schedule_params by = search->best->by;
         by.share = (int)accel_min(16, accel_max(0, by.share + steps[n]));
         better = is_better(search, &by) || better;
     }
@@ -450,12 +450,12 @@ static bool try_keeping(struct schedule_search *search)
     const int other = call->kind == SCHEDULE_RANK_K ? C : B;
     bool better = false;
     for (int buffers = 1; buffers <= 3; buffers++) {
-        struct schedule_choice by = search->best->by;
+        struct schedule_params by = search->best->by;
         by.buffers = buffers;
         better = is_better(search, &by) || better;
     }
     for (int way = 1; way < 4 && !schedule_in_panels(call); way++) {
-        struct schedule_choice by = search->best->by;
+        struct schedule_params by = search->best->by;
         by.along_rows = by.along_rows != (way % 2 == 1);
         by.factor = way < 2 ? by.factor : by.factor == A ? other : A;
         better = is_better(search, &by) || better;
@@ -463,7 +463,7 @@ static bool try_keeping(struct schedule_search *search)
     return better;
 }
 
-/* Changes the best choice as long as that helps, by much first, then by less. */
+/* Changes the best parameters as long as that helps, by much first, then by less. */
 static void refine(struct schedule_search *search)
 {
     static const struct scale scales[] = {{2, 1}, {3, 2}, {5, 4}, {9, 8}};
@@ -505,11 +505,11 @@ bool schedule_make(struct schedule *best, const struct schedule_call *call,
     return true;
 }
 
-bool schedule_make_by(struct schedule *s, const struct schedule_choice *choice,
+bool schedule_make_by(struct schedule *s, const struct schedule_params *params,
                       const struct schedule_call *call, const struct schedule_rates *rates,
                       int64_t memory_bytes)
 {
-    *s = (struct schedule){.call = *call, .by = *choice};
+    *s = (struct schedule){.call = *call, .by = *params};
     if (call->kind == SCHEDULE_BATCH)
         return schedule_make_groups(s, rates, memory_bytes);
     schedule_set_cells(s);

@@ -1,6 +1,6 @@
 /*
- * What makes schedules (schedule.h, panels.h): one by a choice of its cells (schedule_plan.c),
- * which have places on the device (schedule_places.c); the search for the best choice
+ * What makes schedules (schedule.h, panels.h): one by its parameters (schedule_plan.c), whose
+ * cells have places on the device (schedule_places.c); the search for the best parameters
  * (schedule_choose.c); and virtual time (schedule_engines.h; by schedule.c, and by schedule_clock.h
  * while one is made). Pure functions.
  */

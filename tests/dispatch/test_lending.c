@@ -189,7 +189,7 @@ static void nobody_lends(void **state)
 static void times_of_parts(void **state)
 {
     struct split_part part = {.region = {0, 0, 4096, 8192, 0}}, own;
-    struct schedule_choice common = {0}, choice = {0};
+    struct schedule_params common = {0}, params = {0};
     const struct split_device device = split_device_of(5e4, 10);
     struct accel_call call;
     (void)state;
@@ -200,17 +200,17 @@ static void times_of_parts(void **state)
     const struct accel_call half = accel_cut_part(&call, &part.region);
     assert_int_equal(lending_ms(&own, &half, device.memory_bytes, &common), 0);
     assert_true(common.rows == 0 && own.by.rows == 0); /* it has lent nothing */
-    assert_true(own.ms == part_ms(&half, &device, &part.rates, &choice));
+    assert_true(own.ms == part_ms(&half, &device, &part.rates, &params));
     part.lent[B] = 0.5;
     assert_int_equal(lending_ms(&part, &half, device.memory_bytes, &common), 0);
     assert_true(common.rows > 0 && part.by.rows > 0);
     assert_true(part.ms < 0.9 * own.ms && part.ms > 0.4 * own.ms);
-    const struct schedule_choice before = common;
+    const struct schedule_params before = common;
     assert_int_equal(lending_ms(&part, &half, device.memory_bytes, &common), 0);
     assert_memory_equal(&common, &before, sizeof common);
     assert_int_equal(lending_ms(&part, &half, INT64_C(128) << 20, &common), 1u << B);
     struct split_part tiny = part;
-    assert_int_equal(lending_ms(&tiny, &half, 1000, &(struct schedule_choice){0}), 1u << B);
+    assert_int_equal(lending_ms(&tiny, &half, 1000, &(struct schedule_params){0}), 1u << B);
 }
 
 /* ---- Factorisations ---- */

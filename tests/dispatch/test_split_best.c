@@ -22,11 +22,11 @@ static double ms_of(const struct accel_call *call, struct accel_region region,
                     const struct split_device *device)
 {
     const struct split_part part = {.region = region};
-    struct schedule_choice choice = {0};
+    struct schedule_params params = {0};
     if (split_is_empty(&part))
         return 0;
     const struct accel_call one = accel_cut_part(call, &region);
-    return part_ms(&one, device, &device->rates, &choice);
+    return part_ms(&one, device, &device->rates, &params);
 }
 
 /* Returns the best time of two devices, the first of which has the first columns or rows, or the

@@ -78,7 +78,7 @@ enum { ORDER = 1024, CELL = 256 };
 static void lend(struct split *split, const struct accel_call *call,
                  const struct split_device *device)
 {
-    struct schedule_choice common = {.rows = CELL, .cols = CELL, .depth = CELL, .buffers = 2};
+    struct schedule_params common = {.rows = CELL, .cols = CELL, .depth = CELL, .buffers = 2};
     for (int i = 0; i < split->count; i++) {
         split->part[i].device = i;
         split->part[i].rates = device[i].rates;

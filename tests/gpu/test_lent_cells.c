@@ -87,7 +87,7 @@ static void note(void *context, const struct gpu_event *event)
 /* C := A B, of which each member has some columns. */
 static struct peers *make(void)
 {
-    const struct schedule_choice by = {.rows = CELL, .cols = CELL, .depth = CELL, .buffers = 2};
+    const struct schedule_params by = {.rows = CELL, .cols = CELL, .depth = CELL, .buffers = 2};
     const int64_t size[ACCEL_DIMENSIONS] = {N, N, N, 0};
     static const char *const name[] = {"a", "b", "c"};
     double *const matrix[] = {a, b, c};

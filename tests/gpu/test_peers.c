@@ -37,7 +37,7 @@ static void make_parts(struct parts *parts, int count, const double up_gbps[], s
 {
     struct accel_call call;
     const int64_t size[ACCEL_DIMENSIONS] = {1024, 1024, 1024, 0};
-    const struct schedule_choice by = {.rows = 128, .cols = 128, .depth = 128, .buffers = 2};
+    const struct schedule_params by = {.rows = 128, .cols = 128, .depth = 128, .buffers = 2};
     shape_typical(&call, routine("dgemm"), size);
     for (int i = 0; i < ACCEL_SPANS; i++) /* nobody looks there */
         call.span[i].ptr = (void *)((uintptr_t)(i + 1) << 32);

@@ -130,7 +130,7 @@ struct given {
 static bool make_by_choice(void *context)
 {
     const struct given *given = context;
-    const struct schedule_choice by = {.rows = 256,
+    const struct schedule_params by = {.rows = 256,
                                        .cols = given->call->kind == SCHEDULE_BATCH ? 20 : 256,
                                        .depth = 256,
                                        .buffers = 2};
@@ -182,8 +182,8 @@ static void the_search(void **state)
     }
 }
 
-/* Of a call whose choice is remembered, but not its time without a factor: that is said, or that
- * it is not known, and the next time it is. */
+/* Of a call whose parameters are remembered, but not its time without a factor: that is said, or
+ * that it is not known, and the next time it is. */
 static void times(void **state)
 {
     int unknown = 0;
@@ -219,7 +219,7 @@ static bool is_same_step(const struct schedule_step *x, const struct schedule_st
 /* Without memory nothing changes. */
 static void changes(void **state)
 {
-    const struct schedule_choice by = {.rows = 256, .cols = 256, .depth = 256, .buffers = 2};
+    const struct schedule_params by = {.rows = 256, .cols = 256, .depth = 256, .buffers = 2};
     struct schedule s, same;
     (void)state;
     assert_true(schedule_make_by(&s, &by, &calls[0], &rates, INT64_MAX));

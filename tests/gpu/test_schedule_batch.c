@@ -46,7 +46,7 @@ static struct schedule_call any_batch(void)
 
 /* Sets where groups begin: some at either end are a half, a quarter … of the others. Returns
  * their number; 0: the ends are all. */
-static int groups_of(const struct schedule_call *call, const struct schedule_choice *by,
+static int groups_of(const struct schedule_call *call, const struct schedule_params *by,
                      int64_t *start)
 {
     int64_t end = call->products, at = 0;
@@ -113,7 +113,7 @@ static void groups_and_places(void **state)
     (void)state;
     for (int round = 0; round < 4000; round++) {
         const struct schedule_call call = any_batch();
-        const struct schedule_choice by = {.cols = 1 + below(call.products),
+        const struct schedule_params by = {.cols = 1 + below(call.products),
                                            .share = (int)below(4)};
         int64_t start[400], memory = 0, expected = -1;
         const int groups = groups_of(&call, &by, start);
@@ -162,7 +162,7 @@ static void times_of_groups(void **state)
     (void)state;
     for (int round = 0; round < 500; round++) {
         struct schedule_call call = any_batch();
-        const struct schedule_choice by = {.cols = 1 + below(call.products)};
+        const struct schedule_params by = {.cols = 1 + below(call.products)};
         struct schedule s;
         call.k = 1 + below(50);
         assert_true(schedule_make_by(&s, &by, &call, &rates, INT64_MAX));

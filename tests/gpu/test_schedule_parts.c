@@ -427,10 +427,10 @@ static void times_of_schedules(void **state)
     (void)state;
     for (int round = 0; round < 1500; round++) {
         struct schedule_rates rates = plain;
-        const struct schedule_choice by = any_cells(900).by;
+        const struct schedule_params by = any_cells(900).by;
         struct schedule s = any_cells(900);
         struct schedule_call call = s.call;
-        const struct schedule_choice choice = below(2) ? s.by : by;
+        const struct schedule_params params = below(2) ? s.by : by;
         rates.call_ms = below(2) * 0.004;
         rates.chunk_share = below(2) * 0.2;
         rates.launch_ms = below(2) * 0.015;
@@ -438,8 +438,8 @@ static void times_of_schedules(void **state)
         rates.peer = 11;
         for (int x = A; x < C; x++)
             call.lent[x] = below(3) || !has(&s, x) ? 0 : 0.25;
-        if (choice.rows != s.by.rows ||
-            !schedule_make_by(&s, &choice, &call, &rates,
+        if (params.rows != s.by.rows ||
+            !schedule_make_by(&s, &params, &call, &rates,
                               below(3) ? INT64_MAX : 1000 + below(6000000)))
             continue;
         replay(&s, &rates);
@@ -538,7 +538,7 @@ static double over_bound(enum schedule_kind kind, bool ample)
     random_state = 1;
     while (made < 60) {
         struct schedule s = any_cells(2000);
-        const struct schedule_choice by = s.by;
+        const struct schedule_params by = s.by;
         const struct schedule_call call = s.call;
         const double floor = schedule_floor(&call, &rates);
         if (call.kind != kind || call.k == 0 || call.in_place[C] || floor == 0)

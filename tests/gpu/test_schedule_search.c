@@ -27,7 +27,7 @@ static int64_t changed_size(int64_t size, int64_t all)
     return whole < all ? whole : all;
 }
 
-static void change(struct schedule_choice *by, const struct schedule_call *call)
+static void change(struct schedule_params *by, const struct schedule_call *call)
 {
     switch (random_below(6)) {
     case 0:
@@ -57,7 +57,7 @@ static void change(struct schedule_choice *by, const struct schedule_call *call)
         by->factor = SCHEDULE_A;
 }
 
-static bool is_small(const struct schedule_choice *by, const struct schedule_call *call)
+static bool is_small(const struct schedule_params *by, const struct schedule_call *call)
 {
     enum { MOST_KERNELS = 3000 };
     return (call->m / by->rows + 1) * (call->n / by->cols + 1) * (call->k / by->depth + 1) <
@@ -65,12 +65,12 @@ static bool is_small(const struct schedule_choice *by, const struct schedule_cal
 }
 
 /* Returns the milliseconds of the best schedule that so many tries find. */
-static double climb(struct schedule_choice by, double ms, const struct schedule_call *call,
+static double climb(struct schedule_params by, double ms, const struct schedule_call *call,
                     const struct schedule_rates *rates, int64_t memory_bytes, int tries)
 {
     sequence = 1;
     for (int t = 0; t < tries; t++) {
-        struct schedule_choice next = by;
+        struct schedule_params next = by;
         struct schedule s;
         for (int64_t changes = random_below(3); changes >= 0; changes--)
             change(&next, call);
@@ -99,7 +99,7 @@ static void count_case(struct shorter *shorter, const struct schedule_case *c,
     struct schedule_judged judged;
     assert_true(schedule_judge(c, link, part, &judged));
     const double ms = judged.schedule.ms;
-    const struct schedule_choice by = judged.schedule.by;
+    const struct schedule_params by = judged.schedule.by;
     schedule_free(&judged.schedule);
     if (c->call.kind == SCHEDULE_BATCH || schedule_floor(&c->call, &judged.rates) < 0.5)
         return;

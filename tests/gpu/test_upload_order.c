@@ -36,7 +36,7 @@ static bool make_any(struct schedule *s)
         call.head = 1 + rand() % (call.m - 1);
     const int64_t side = 100 + rand() % 300;
     const bool square = call.kind != SCHEDULE_PRODUCT && call.kind != SCHEDULE_RANK_K;
-    const struct schedule_choice by = {.rows = side,
+    const struct schedule_params by = {.rows = side,
                                        .cols =
                                            call.kind == SCHEDULE_RANK_K ? side : 100 + rand() % 300,
                                        .depth = square ? side : 100 + rand() % 300,

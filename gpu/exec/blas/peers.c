@@ -40,7 +40,7 @@ struct peers {
     pthread_cond_t news;
     int members, ahead;
     double up_gbps[PEERS_MOST];
-    struct schedule_choice by[PEERS_MOST];
+    struct schedule_params by[PEERS_MOST];
     double lent[PEERS_MOST][SCHEDULE_OPERANDS];
     struct wish *wish;
     int wishes, room;
