@@ -10,7 +10,7 @@ enum { SETS = 32, WAYS = 8 };
 
 /* A miss costs a digest, for which a hit saves an upload: an operand must be found twice for each
  * time that it is not. One that always changes is digested at every 64th call in the end. */
-enum { MISS = 2, DOUBT_MOST = 12 };
+enum { MISS = 2, MISS_SCORE_MOST = 12 };
 
 /* One that a call overwrites before another has found it has cost a digest on its way up, which is
  * cheaper. */
@@ -26,7 +26,7 @@ enum { WORTH_REUSES = 11 };
 
 /* Each watch that ended early makes the next one so many times less likely, as a power of two; so
  * often. */
-enum { VAIN_SHIFT = 3, VAIN_MOST = 6 };
+enum { FAILED_WATCHES_SHIFT = 3, FAILED_WATCHES_MOST = 6 };
 
 struct seen {
     struct lru_entry lru;
@@ -36,16 +36,16 @@ struct seen {
     } key;
     bool kept;
     /* MISS for each miss, less 1 for each hit; calls that do not digest it, from now on */
-    int doubt, rest;
+    int miss_score, back_off;
     struct gpu_key digest;
     struct gpu_cells cells; /* by which that is the digest */
     struct admission_watch watch;
-    bool is_result;   /* a call has written what is kept */
-    bool found;       /* since it was kept */
-    int reuses;       /* that the watch has shown */
-    bool unwatched;   /* not by calls that digest it, for good */
-    double missed_ms; /* by calls on the CPU */
-    int vain;         /* watches that ended early */
+    bool is_result;     /* a call has written what is kept */
+    bool found;         /* since it was kept */
+    int reuses;         /* that the watch has shown */
+    bool unwatched;     /* not by calls that digest it, for good */
+    double missed_ms;   /* by calls on the CPU */
+    int failed_watches; /* that ended early */
 };
 LRU(table, seen, SETS, WAYS);
 static int unread;        /* results that have been kept, less READ_WORTH for each that was found */
@@ -79,9 +79,9 @@ static uint64_t end_watch(struct seen *seen)
 {
     const uint64_t watch = seen->watch.watch;
     if (watch && seen->reuses < WORTH_REUSES)
-        seen->vain += seen->vain < VAIN_MOST;
+        seen->failed_watches += seen->failed_watches < FAILED_WATCHES_MOST;
     else if (watch)
-        seen->vain -= seen->vain > 0;
+        seen->failed_watches -= seen->failed_watches > 0;
     seen->missed_ms = 0;
     atomic_fetch_sub(&proved, seen->watch.proved);
     seen->watch = (struct admission_watch){.watch = 0};
@@ -119,8 +119,8 @@ enum admission admission_see(const struct accel_span *x)
     uint64_t left;
     pthread_mutex_lock(&table.lock);
     struct seen *seen = meet(x, &left);
-    if (seen && seen->rest > 0 && !seen->watch.proved)
-        seen->rest--;
+    if (seen && seen->back_off > 0 && !seen->watch.proved)
+        seen->back_off--;
     else if (seen)
         how = seen->kept ? ADMIT_LOOKUP : ADMIT_INSERT;
     pthread_mutex_unlock(&table.lock);
@@ -129,11 +129,11 @@ enum admission admission_see(const struct accel_span *x)
 }
 
 /* With the lock. */
-static void doubt(struct seen *seen, int more, int most)
+static void raise_miss_score(struct seen *seen, int more, int most)
 {
-    seen->doubt = (int)accel_min(seen->doubt + more, DOUBT_MOST);
-    if (seen->doubt > most)
-        seen->rest = (1 << seen->doubt / MISS) - 1;
+    seen->miss_score = (int)accel_min(seen->miss_score + more, MISS_SCORE_MOST);
+    if (seen->miss_score > most)
+        seen->back_off = (1 << seen->miss_score / MISS) - 1;
 }
 
 bool admission_want_results(void)
@@ -154,7 +154,7 @@ bool admission_write(const struct accel_span *x, struct gpu_key *old)
         had = seen->kept;
         *old = seen->digest;
         if (had && !seen->found && !seen->is_result)
-            doubt(seen, WASTED, 2 * MISS - 1);
+            raise_miss_score(seen, WASTED, 2 * MISS - 1);
         seen->kept = false;
         left = end_watch(seen);
     }
@@ -201,14 +201,14 @@ enum admission admission_looked(const struct accel_span *x, bool found)
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     if (seen && found) {
-        seen->doubt -= seen->doubt > 0;
+        seen->miss_score -= seen->miss_score > 0;
         if (seen->is_result && !seen->found)
             unread -= (int)accel_min(unread, READ_WORTH);
         seen->found = true;
     } else if (seen) {
         seen->kept = false;
-        doubt(seen, MISS, MISS);
-        how = seen->doubt == MISS ? ADMIT_INSERT : ADMIT_NONE;
+        raise_miss_score(seen, MISS, MISS);
+        how = seen->miss_score == MISS ? ADMIT_INSERT : ADMIT_NONE;
     }
     pthread_mutex_unlock(&table.lock);
     return how;
@@ -218,8 +218,8 @@ bool admission_expect(const struct accel_span *x, struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
     const struct seen *seen = find(x);
-    const bool expected =
-        seen && seen->kept && (seen->watch.proved || (seen->doubt == 0 && seen->rest == 0));
+    const bool expected = seen && seen->kept &&
+                          (seen->watch.proved || (seen->miss_score == 0 && seen->back_off == 0));
     if (expected)
         *key = seen->digest;
     pthread_mutex_unlock(&table.lock);
@@ -230,7 +230,7 @@ bool admission_expect_result(const struct accel_span *x, struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
     const struct seen *seen = find(x);
-    const bool expected = seen && seen->kept && seen->is_result && seen->rest == 0;
+    const bool expected = seen && seen->kept && seen->is_result && seen->back_off == 0;
     if (expected)
         *key = seen->digest;
     pthread_mutex_unlock(&table.lock);
@@ -366,7 +366,8 @@ enum admission_step admission_miss(const struct accel_span *x, double gain_ms, d
         *watch = seen->watch.watch;
         if (*watch && seen->missed_ms >= upload_ms) {
             step = ADMISSION_PROVE;
-        } else if (!*watch && seen->missed_ms >= arm_ms * (1 << VAIN_SHIFT * seen->vain)) {
+        } else if (!*watch &&
+                   seen->missed_ms >= arm_ms * (1 << FAILED_WATCHES_SHIFT * seen->failed_watches)) {
             step = ADMISSION_ARM;
             seen->missed_ms = 0;
         }
@@ -381,7 +382,7 @@ void admission_not_watched(const struct accel_span *x)
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find(x);
     if (seen)
-        seen->vain += seen->vain < VAIN_MOST;
+        seen->failed_watches += seen->failed_watches < FAILED_WATCHES_MOST;
     pthread_mutex_unlock(&table.lock);
 }
 

@@ -362,7 +362,7 @@ static void a_watch_ends_when_a_call_writes(void **state)
 }
 
 /* What a watch has proved does not depend on how often it has changed before. */
-static void a_proof_ends_doubt(void **state)
+static void a_proof_ends_a_back_off(void **state)
 {
     const struct accel_span x = matrix_at(4096);
     const struct admission_watch w = proved_watch(1);
@@ -438,7 +438,7 @@ int main(void)
         cmocka_unit_test_setup(a_watch_is_given_up_where_writes_are_not_rare, forget),
         cmocka_unit_test_setup(a_watch_ends_with_its_contents_or_its_operand, forget),
         cmocka_unit_test_setup(a_watch_ends_when_a_call_writes, forget),
-        cmocka_unit_test_setup(a_proof_ends_doubt, forget),
+        cmocka_unit_test_setup(a_proof_ends_a_back_off, forget),
         cmocka_unit_test_setup(parts_of_what_is_watched_are_found, forget),
         cmocka_unit_test_setup(a_fork_has_seen_nothing, forget)};
     return cmocka_run_group_tests(tests, NULL, NULL);
