@@ -32,7 +32,7 @@ void blas_describe(const struct accel_call *call, const struct accel_fields *fie
         fields->integer(fields, "group", call->part + 1);
 }
 
-static const char *class_of(struct accel_complex z)
+static const char *class_of_scalar(struct accel_complex z)
 {
     return accel_is_zero(z) ? "0" : accel_is_one(z) ? "1" : "other";
 }
@@ -43,6 +43,6 @@ void blas_describe_scalars(const struct accel_call *call, const struct accel_fie
         const struct accel_arg *arg = &call->routine->arg[i];
         const bool is_scalar = arg->kind == ACCEL_ARG_SCALAR || arg->kind == ACCEL_ARG_REAL;
         if (is_scalar && (arg->slot == ACCEL_alpha || arg->slot == ACCEL_beta))
-            fields->string(fields, arg->name, class_of(call->blas.scalar[arg->slot]));
+            fields->string(fields, arg->name, class_of_scalar(call->blas.scalar[arg->slot]));
     }
 }

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static bool parse(struct accel_call *call, const struct accel_routine *routine,
-                  const struct accel_passed *passed)
+static bool parse_function(struct accel_call *call, const struct accel_routine *routine,
+                           const struct accel_passed *passed)
 {
     *call = accel_call_of(routine);
     return call->op->foreign->parse(call, passed);
@@ -37,8 +37,8 @@ static struct accel_passed pass(struct accel_words *words, const struct accel_ca
     return again;
 }
 
-static void complete(const struct accel_call *call, const struct accel_passed *passed,
-                     const struct accel_words *answers, struct accel_result *result)
+static void complete_function(const struct accel_call *call, const struct accel_passed *passed,
+                              const struct accel_words *answers, struct accel_result *result)
 {
     (void)passed;
     (void)answers;
@@ -46,4 +46,4 @@ static void complete(const struct accel_call *call, const struct accel_passed *p
 }
 
 const struct accel_convention function_convention = {
-    .parse = parse, .repeat = repeat, .pass = pass, .complete = complete};
+    .parse = parse_function, .repeat = repeat, .pass = pass, .complete = complete_function};

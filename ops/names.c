@@ -189,7 +189,7 @@ _Static_assert(PLACES >= 2 * (sizeof accel_names / sizeof accel_names[0]),
 
 /* strcmp() by hand: a program's own strcmp (a sanitizer's, say) may not be ready at the first
  * dlsym, or may itself call dlsym. */
-static int compare(const char *a, const char *b)
+static int compare_names(const char *a, const char *b)
 {
     while (*a && *a == *b) {
         a++;
@@ -204,7 +204,7 @@ int accel_name_find_hashed(const char *symbol, uint32_t hash)
     for (uint32_t at = wanted % PLACES; places[at]; at = (at + 1) % PLACES) {
         const uint32_t entry = places[at] % PLACES - 1;
         if (places[at] / PLACES == wanted / PLACES &&
-            compare(symbol, accel_names[entry].symbol) == 0)
+            compare_names(symbol, accel_names[entry].symbol) == 0)
             return (int)entry;
     }
     return -1;
@@ -229,7 +229,7 @@ const struct accel_routine *accel_name_called(const char *symbol)
     if (entry >= 0)
         return accel_name_routine((uint32_t)entry);
     for (int i = next_unnamed(0); i < FUNCTIONS; i = next_unnamed(i + 1))
-        if (compare(symbol, accel_routines[BLAS_ROUTINES + i].name) == 0)
+        if (compare_names(symbol, accel_routines[BLAS_ROUTINES + i].name) == 0)
             return &accel_routines[BLAS_ROUTINES + i];
     return NULL;
 }

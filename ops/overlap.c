@@ -15,7 +15,7 @@ struct element_grid {
     uint64_t rows, cols, ld, extent;
 };
 
-static struct element_grid place_of(const struct accel_span *x, const void *ptr)
+static struct element_grid place_of_matrix(const struct accel_span *x, const void *ptr)
 {
     bool column = x->cols == 1 || (x->rows == 1 && x->ld == 1);
     return (struct element_grid){.at = (uintptr_t)ptr,
@@ -46,7 +46,7 @@ static bool share(const struct element_grid *one, const struct element_grid *oth
 bool overlap_in_strides(const struct accel_span *x, int64_t batch)
 {
     const int64_t size = (int64_t)accel_dtype_size(x->dtype), extent = accel_extent(x, 1);
-    const struct element_grid first = place_of(x, x->ptr);
+    const struct element_grid first = place_of_matrix(x, x->ptr);
     for (int64_t i = 1; i < batch && (i - 1) * x->stride * size < extent; i++) {
         struct element_grid moved = first;
         moved.at += (uintptr_t)(i * x->stride * size);
@@ -60,7 +60,7 @@ bool overlap_in_strides(const struct accel_span *x, int64_t batch)
 static bool strides_share(const struct accel_span *x, const struct accel_span *y, int64_t batch)
 {
     const int64_t size = (int64_t)accel_dtype_size(x->dtype);
-    const struct element_grid one = place_of(x, x->ptr), other = place_of(y, y->ptr);
+    const struct element_grid one = place_of_matrix(x, x->ptr), other = place_of_matrix(y, y->ptr);
     if (other.at >= one.at + (uintptr_t)accel_extent(x, batch) ||
         one.at >= other.at + (uintptr_t)accel_extent(y, batch))
         return false;
@@ -99,7 +99,7 @@ static bool meets_ordered(struct element_grid place, const struct accel_span *x,
                           void *const *ordered, int64_t first, int64_t count)
 {
     for (int64_t i = first; i < count && (uintptr_t)ordered[i] < place.at + place.extent; i++) {
-        const struct element_grid near = place_of(x, ordered[i]);
+        const struct element_grid near = place_of_matrix(x, ordered[i]);
         if (i - first >= NEIGHBOURS_MAX || share(&near, &place, accel_dtype_size(x->dtype)))
             return true;
     }
@@ -109,7 +109,7 @@ static bool meets_ordered(struct element_grid place, const struct accel_span *x,
 static bool neighbours_share(const struct accel_span *x, void *const *ordered, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        if (meets_ordered(place_of(x, ordered[i]), x, ordered, i + 1, count))
+        if (meets_ordered(place_of_matrix(x, ordered[i]), x, ordered, i + 1, count))
             return true;
     return false;
 }
@@ -134,7 +134,7 @@ static bool arrays_share(const struct accel_span *x, void *const *ordered,
                          const struct accel_span *y, int64_t count)
 {
     for (int64_t j = 0; j < count; j++) {
-        const struct element_grid other = place_of(y, y->array[j]);
+        const struct element_grid other = place_of_matrix(y, y->array[j]);
         if (meets_ordered(other, x, ordered, first_behind(other.at, x, ordered, count), count))
             return true;
     }

@@ -21,7 +21,7 @@ static int told_length(const struct accel_routine *routine, int i)
     return arg->slot;
 }
 
-static int64_t *length_of(struct accel_lengths *lengths, int slot)
+static int64_t *length_slot(struct accel_lengths *lengths, int slot)
 {
     return slot == ACCEL_lwork    ? &lengths->work
            : slot == ACCEL_lrwork ? &lengths->rwork
@@ -77,7 +77,7 @@ static struct accel_lengths lengths_left(const struct accel_call *call, int widt
     for (int i = 0; i < routine->args; i++) {
         const int slot = told_length(routine, i);
         if (slot > 0)
-            *length_of(&lengths, slot) = load_length(&answers->value[i], routine, slot, width);
+            *length_slot(&lengths, slot) = load_length(&answers->value[i], routine, slot, width);
         if (routine->arg[i].kind == ACCEL_ARG_INFO &&
             blas_load_integer((uintptr_t)&answers->value[i], width, 0) != 0)
             return (struct accel_lengths){0, 0, 0}; /* it knows no such question */
@@ -133,7 +133,7 @@ void blas_complete(const struct accel_call *call, const struct accel_passed *pas
     for (int i = 0; i < routine->args; i++) {
         const int slot = told_length(routine, i);
         if (slot > 0) /* the caller may leave out others */
-            complete_work(routine, i, slot, passed, *length_of(&left, slot));
+            complete_work(routine, i, slot, passed, *length_slot(&left, slot));
         if (routine->arg[i].kind == ACCEL_ARG_INFO)
             memset((void *)(uintptr_t)blas_word_of(passed, i), 0, (size_t)passed->width / 8);
     }

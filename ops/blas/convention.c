@@ -3,8 +3,8 @@
 #include "parse.h"
 #include "pass.h"
 
-static bool parse(struct accel_call *call, const struct accel_routine *routine,
-                  const struct accel_passed *passed)
+static bool parse_blas(struct accel_call *call, const struct accel_routine *routine,
+                       const struct accel_passed *passed)
 {
     blas_parse(call, routine, passed);
     return true;
@@ -16,7 +16,7 @@ static struct accel_passed pass(struct accel_words *words, const struct accel_ca
     return blas_pass(words, passed->abi, passed->width, call);
 }
 
-const struct accel_convention blas_convention = {.parse = parse,
+const struct accel_convention blas_convention = {.parse = parse_blas,
                                                  .repeat = blas_repeat,
                                                  .pass = pass,
                                                  .question = blas_question,

@@ -8,7 +8,7 @@
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
 /* A block of C, and one of k. A and B may not be read: k or alpha is 0. */
-static enum gpu_status compute(const struct executor *e, const struct schedule_step *step)
+static enum gpu_status compute_gemm(const struct executor *e, const struct schedule_step *step)
 {
     const struct accel_call *call = e->work->call;
     const struct accel_complex one = {1, 0};
@@ -48,7 +48,7 @@ static unsigned cuts(const struct accel_call *call)
 
 static enum gpu_status run_level3(struct gpu_work *work)
 {
-    struct level3 b = {.executor.work = work, .compute = compute};
+    struct level3 b = {.executor.work = work, .compute = compute_gemm};
     return level3_run(&b);
 }
 

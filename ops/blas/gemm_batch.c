@@ -8,7 +8,7 @@
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
-static enum gpu_status compute(const struct executor *e, const struct batch_group *g)
+static enum gpu_status compute_group(const struct executor *e, const struct batch_group *g)
 {
     const bool scaling = e->scheduled.call.k == 0;
     return g->pointers ? gpu_kernels(e->work)->gemm_array(e->work, scaling, g->count, g->at[A],
@@ -30,7 +30,7 @@ static enum gpu_status run_gemm_batch(struct gpu_work *work)
         return GPU_UNSUPPORTED;
     if (call->batch == 1)
         return op_gemm.gpu->run(work);
-    struct batch p = {.executor.work = work, .compute = compute, .alone = op_gemm.gpu->run};
+    struct batch p = {.executor.work = work, .compute = compute_group, .alone = op_gemm.gpu->run};
     return batch_run(&p);
 }
 

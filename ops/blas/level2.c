@@ -31,8 +31,8 @@ static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
 /* ---- Vectors ---- */
 
 /* Returns elements [first, first + length) of a vector. */
-static struct gpu_vector part_of(const struct matrix_vector *g, int which, int64_t first,
-                                 int64_t length)
+static struct gpu_vector part_of_vector(const struct matrix_vector *g, int which, int64_t first,
+                                        int64_t length)
 {
     struct gpu_vector part = which == X ? g->x : g->y;
     const struct accel_span *x = g->level2.part[which].x;
@@ -105,8 +105,8 @@ static enum gpu_status gemv_strip(const struct matrix_vector *g, const struct le
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     bool across = is_across(g); /* every strip adds to all of y */
-    struct gpu_vector x = across ? part_of(g, X, s->col, s->cols) : g->x;
-    struct gpu_vector y = across ? g->y : part_of(g, Y, s->col, s->cols);
+    struct gpu_vector x = across ? part_of_vector(g, X, s->col, s->cols) : g->x;
+    struct gpu_vector y = across ? g->y : part_of_vector(g, Y, s->col, s->cols);
     struct accel_complex beta = across ? beta_of(g, s) : g->call->blas.scalar[ACCEL_beta];
     return gpu_kernels(g->work)->gemv(g->work, g->trans, g->m, s->cols, alpha, s->at, x, beta, y);
 }
@@ -118,7 +118,7 @@ static enum gpu_status ger_strip(const struct matrix_vector *g, const struct lev
                                                            : GPU_CONJUGATED_Y;
     return gpu_kernels(g->work)->ger(g->work, outer, g->m, s->cols,
                                      g->call->blas.scalar[ACCEL_alpha], g->x,
-                                     part_of(g, Y, s->col, s->cols), s->at);
+                                     part_of_vector(g, Y, s->col, s->cols), s->at);
 }
 
 /* The rectangle beside the triangle counts a second time, mirrored. The first strip touches all of
@@ -127,14 +127,14 @@ static enum gpu_status symv_strip(const struct matrix_vector *g, const struct le
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha], beta = beta_of(g, s);
     bool hermitian = accel_is_hermitian(g->call->routine), conjugated = g->call->blas.conjugated;
-    struct gpu_vector x = part_of(g, X, s->col, s->cols);
-    struct gpu_vector y = part_of(g, Y, s->col, s->cols);
+    struct gpu_vector x = part_of_vector(g, X, s->col, s->cols);
+    struct gpu_vector y = part_of_vector(g, Y, s->col, s->cols);
     enum gpu_status status = gpu_kernels(g->work)->symv(g->work, g->lower ? 'L' : 'U', s->cols,
                                                         alpha, s->triangle, x, beta, y);
     if (status != GPU_OK || s->rest == 0)
         return status;
-    struct gpu_vector x_rest = part_of(g, X, s->beside, s->rest);
-    struct gpu_vector y_rest = part_of(g, Y, s->beside, s->rest);
+    struct gpu_vector x_rest = part_of_vector(g, X, s->beside, s->rest);
+    struct gpu_vector y_rest = part_of_vector(g, Y, s->beside, s->rest);
     status = gpu_kernels(g->work)->gemv(g->work, conjugated ? 'R' : 'N', s->rest, s->cols, alpha,
                                         s->rectangle, x, beta, y_rest);
     if (status != GPU_OK)
@@ -149,8 +149,8 @@ static enum gpu_status triangular_strip(const struct matrix_vector *g, const str
 {
     bool solve = g->solve, across = is_across(g);
     char uplo = g->lower ? 'L' : 'U', diag = g->call->blas.flag[ACCEL_diag];
-    struct gpu_vector x = part_of(g, X, s->col, s->cols);
-    struct gpu_vector x_rest = part_of(g, X, s->beside, s->rest);
+    struct gpu_vector x = part_of_vector(g, X, s->col, s->cols);
+    struct gpu_vector x_rest = part_of_vector(g, X, s->beside, s->rest);
     bool rectangle_first = solve != across; /* trmv N, trsv T */
     enum gpu_status status = GPU_OK;
     for (int step = 0; status == GPU_OK && step < 2; step++) {
@@ -174,13 +174,13 @@ static enum gpu_status syr_strip(const struct matrix_vector *g, const struct lev
     enum gpu_outer outer = !accel_is_hermitian(g->call->routine) ? GPU_PLAIN
                            : g->call->blas.conjugated            ? GPU_CONJUGATED_X
                                                                  : GPU_CONJUGATED_Y;
-    struct gpu_vector x = part_of(g, X, s->col, s->cols);
+    struct gpu_vector x = part_of_vector(g, X, s->col, s->cols);
     enum gpu_status status =
         gpu_kernels(g->work)->syr(g->work, g->lower ? 'L' : 'U', s->cols, alpha, x, s->triangle);
     if (status != GPU_OK || s->rest == 0)
         return status;
     return gpu_kernels(g->work)->ger(g->work, outer, s->rest, s->cols, alpha,
-                                     part_of(g, X, s->beside, s->rest), x, s->rectangle);
+                                     part_of_vector(g, X, s->beside, s->rest), x, s->rectangle);
 }
 
 /* alpha x y^H + conj(alpha) y x^H; if A stands for its conjugate, the two exchange their alphas. */
@@ -193,23 +193,23 @@ static enum gpu_status syr2_strip(const struct matrix_vector *g, const struct le
                                         : GPU_CONJUGATED_Y;
     if (hermitian)
         *(conjugated ? &first : &other) = accel_conjugate(alpha);
-    struct gpu_vector x = part_of(g, X, s->col, s->cols);
-    struct gpu_vector y = part_of(g, Y, s->col, s->cols);
+    struct gpu_vector x = part_of_vector(g, X, s->col, s->cols);
+    struct gpu_vector y = part_of_vector(g, Y, s->col, s->cols);
     enum gpu_status status = gpu_kernels(g->work)->syr2(g->work, g->lower ? 'L' : 'U', s->cols,
                                                         alpha, x, y, s->triangle);
     if (status != GPU_OK || s->rest == 0)
         return status;
     status = gpu_kernels(g->work)->ger(g->work, outer, s->rest, s->cols, first,
-                                       part_of(g, X, s->beside, s->rest), y, s->rectangle);
+                                       part_of_vector(g, X, s->beside, s->rest), y, s->rectangle);
     if (status != GPU_OK)
         return status;
     return gpu_kernels(g->work)->ger(g->work, outer, s->rest, s->cols, other,
-                                     part_of(g, Y, s->beside, s->rest), x, s->rectangle);
+                                     part_of_vector(g, Y, s->beside, s->rest), x, s->rectangle);
 }
 
 /* ---- All strips ---- */
 
-static enum gpu_status compute(struct level2 *t, struct level2_strip *strip)
+static enum gpu_status compute_strip(struct level2 *t, struct level2_strip *strip)
 {
     struct matrix_vector *g = (struct matrix_vector *)t;
     return aside(g, g->strip(g, strip));
@@ -233,7 +233,7 @@ static enum gpu_status scale(struct matrix_vector *g)
                             : status;
 }
 
-static enum gpu_status begin(struct level2 *t)
+static enum gpu_status begin_matrix_vector(struct level2 *t)
 {
     struct matrix_vector *g = (struct matrix_vector *)t;
     enum gpu_status status = load_vector(g, X, &g->x);
@@ -275,8 +275,8 @@ static enum gpu_status run_once(struct gpu_work *work, struct matrix_vector how)
                                          .rows = a->rows,
                                          .cols = nothing_added ? 0 : a->cols,
                                          .uplo = how.whole ? 0 : call->blas.flag[ACCEL_uplo],
-                                         .begin = begin,
-                                         .compute = compute,
+                                         .begin = begin_matrix_vector,
+                                         .compute = compute_strip,
                                          .end = store_vector},
                               .work = work,
                               .call = call,

@@ -30,8 +30,9 @@ static int count_characters(const struct accel_routine *routine)
 }
 
 /* Appends a hidden length for each CHARACTER to the arguments in *words. */
-static struct accel_passed finish(struct accel_words *words, const struct accel_routine *routine,
-                                  enum accel_abi abi, int width)
+static struct accel_passed finish_words(struct accel_words *words,
+                                        const struct accel_routine *routine, enum accel_abi abi,
+                                        int width)
 {
     size_t n = (size_t)count_words(routine, abi);
     if (abi == ACCEL_ABI_FORTRAN)
@@ -52,7 +53,7 @@ struct accel_passed blas_repeat(struct accel_words *words, const struct accel_ro
     memcpy(words->word + ACCEL_WORD_REGISTERS, passed->stack,
            blas_stack_words(routine, passed->abi) * sizeof words->word[0]);
     memcpy(words->fpr, passed->fpr, sizeof words->fpr);
-    return finish(words, routine, passed->abi, passed->width);
+    return finish_words(words, routine, passed->abi, passed->width);
 }
 
 /* Returns the word for an argument. Puts an argument by reference into *value. */
@@ -130,5 +131,5 @@ struct accel_passed blas_pass(struct accel_words *words, enum accel_abi abi, int
         else
             words->word[n++] = word_for(&own, i, abi, width, &words->value[i]);
     }
-    return finish(words, routine, abi, width);
+    return finish_words(words, routine, abi, width);
 }

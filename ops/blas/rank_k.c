@@ -151,7 +151,7 @@ static struct factor_rows factor_at(const struct executor *e, int factor, int ro
 
 /* Adds a block of k to a block of C. The schedule sees a lower triangle: an upper one is its mirror
  * image. */
-static enum gpu_status compute(const struct executor *e, const struct schedule_step *step)
+static enum gpu_status compute_rank_k(const struct executor *e, const struct schedule_step *step)
 {
     const struct rank_k *g = (const struct rank_k *)e;
     const struct gpu_tile c = level3_tile(e, C, step->i, step->j);
@@ -175,7 +175,8 @@ static enum gpu_status compute(const struct executor *e, const struct schedule_s
 }
 
 /* Of gemmt, op(B)' is seen as a factor like op(A). */
-static void describe(const struct accel_call *call, struct scheduled *l, bool two, bool general)
+static void describe_rank_k(const struct accel_call *call, struct scheduled *l, bool two,
+                            bool general)
 {
     const struct accel_span *c = &call->span[ACCEL_c];
     const bool across_a = call->blas.flag[general ? ACCEL_transa : ACCEL_trans] != 'N';
@@ -224,7 +225,7 @@ static enum gpu_status run_rank_k(struct gpu_work *work, bool two, bool general)
         accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
     struct rank_k g = {
-        .level3 = {.executor.work = work, .compute = compute},
+        .level3 = {.executor.work = work, .compute = compute_rank_k},
         .work = work,
         .call = call,
         .c = c,
@@ -265,17 +266,17 @@ static enum gpu_status run_gemmt(struct gpu_work *work)
 
 static void describe_syrk(const struct accel_call *call, struct scheduled *l)
 {
-    describe(call, l, false, false);
+    describe_rank_k(call, l, false, false);
 }
 
 static void describe_syr2k(const struct accel_call *call, struct scheduled *l)
 {
-    describe(call, l, true, false);
+    describe_rank_k(call, l, true, false);
 }
 
 static void describe_gemmt(const struct accel_call *call, struct scheduled *l)
 {
-    describe(call, l, true, true);
+    describe_rank_k(call, l, true, true);
 }
 
 #define TRIANGLE(name, equation_of, kind, ...)                                                     \

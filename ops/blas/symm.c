@@ -10,7 +10,7 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C };
 
 /* The schedule has A at the left and its lower triangle. At the right, it sees B and C
  * transposed. */
-static enum gpu_status compute(const struct executor *e, const struct schedule_step *step)
+static enum gpu_status compute_symm(const struct executor *e, const struct schedule_step *step)
 {
     const struct accel_call *call = e->work->call;
     const bool left = call->blas.flag[ACCEL_side] == 'L',
@@ -37,7 +37,7 @@ static enum gpu_status compute(const struct executor *e, const struct schedule_s
                 : gpu_kernels(e->work)->gemm(e->work, 'N', flag, m, n, depth, alpha, x, a, beta, c);
 }
 
-static void describe(const struct accel_call *call, struct scheduled *l)
+static void describe_symm(const struct accel_call *call, struct scheduled *l)
 {
     const struct accel_span *c = &call->span[ACCEL_c];
     const bool left = call->blas.flag[ACCEL_side] == 'L';
@@ -65,12 +65,12 @@ static enum gpu_status run_symm(struct gpu_work *work)
         return GPU_UNSUPPORTED;
     if (accel_adds_nothing(call) && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
-    struct level3 b = {.executor.work = work, .compute = compute};
+    struct level3 b = {.executor.work = work, .compute = compute_symm};
     return level3_run(&b);
 }
 
 #define SYMMETRIC(...)                                                                             \
-    BLAS_LEVEL_3(run_symm, describe, blas_cuts_beside, equation_symm, .products = GPU_OTHERS,      \
+    BLAS_LEVEL_3(run_symm, describe_symm, blas_cuts_beside, equation_symm, .products = GPU_OTHERS, \
                  __VA_ARGS__)
 
 const struct accel_op op_symm = {SYMMETRIC(), .cost = &blas_cost};

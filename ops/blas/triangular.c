@@ -24,7 +24,8 @@ static bool is_first(const struct executor *e, const struct schedule_step *step)
 
 /* Multiplies or solves a block of A on the diagonal and a cell of a panel, or adds the product with
  * another cell, which trmm has not overwritten yet, and trsm has solved. */
-static enum gpu_status compute(const struct executor *e, const struct schedule_step *step)
+static enum gpu_status compute_triangular(const struct executor *e,
+                                          const struct schedule_step *step)
 {
     const struct accel_call *call = e->work->call;
     const char side = call->blas.flag[ACCEL_side], uplo = call->blas.flag[ACCEL_uplo];
@@ -55,7 +56,8 @@ static enum gpu_status compute(const struct executor *e, const struct schedule_s
 }
 
 /* The schedule has A at the left. At the right, it sees op(A) and the rectangle transposed. */
-static void describe(const struct accel_call *call, struct scheduled *l, enum schedule_kind kind)
+static void describe_triangular(const struct accel_call *call, struct scheduled *l,
+                                enum schedule_kind kind)
 {
     const struct accel_span *out = &call->span[ACCEL_b];
     const bool left = call->blas.flag[ACCEL_side] == 'L',
@@ -75,18 +77,18 @@ static void describe(const struct accel_call *call, struct scheduled *l, enum sc
 
 static void describe_trmm(const struct accel_call *call, struct scheduled *l)
 {
-    describe(call, l, SCHEDULE_MULTIPLY);
+    describe_triangular(call, l, SCHEDULE_MULTIPLY);
 }
 
 static void describe_trsm(const struct accel_call *call, struct scheduled *l)
 {
-    describe(call, l, SCHEDULE_SOLVE);
+    describe_triangular(call, l, SCHEDULE_SOLVE);
 }
 
 static enum gpu_status run_triangular(struct gpu_work *work)
 {
     const struct accel_span *out = &work->call->span[ACCEL_b];
-    struct level3 b = {.executor.work = work, .compute = compute};
+    struct level3 b = {.executor.work = work, .compute = compute_triangular};
     if (out->rows == 0 || out->cols == 0)
         return GPU_OK;
     return kernels_fit(work, work->call) ? level3_run(&b) : GPU_UNSUPPORTED;

@@ -6,13 +6,13 @@
 #include "cpu_ref/verify_test.h"
 #include "gsl.h"
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_cholesky(struct accel_call *call, const struct accel_passed *passed)
 {
     const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0];
     return gsl_parse(call, a) && a->size1 == a->size2;
 }
 
-static double flops(const struct accel_call *call)
+static double flops_of_cholesky(const struct accel_call *call)
 {
     const double n = (double)call->own.integer[GSL_SIZES];
     return n * n * n / 3;
@@ -31,7 +31,7 @@ static void copy_triangle(const struct accel_span *a)
                     x[col * ld + row] = x[row * ld + col];
 }
 
-static void factor(struct solver *s)
+static void factor_by_potrf(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
     struct array x = solver_upload_hermitian(s, a, 'U');
@@ -41,10 +41,10 @@ static void factor(struct solver *s)
 
 /* GSL copies the triangle first, too, also of a matrix that turns out not to be definite: so this
  * needs no undoing. */
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_cholesky(struct gpu_work *work)
 {
     copy_triangle(&work->call->span[ACCEL_a]);
-    return solver_run(work, factor, NULL);
+    return solver_run(work, factor_by_potrf, NULL);
 }
 
 /* Whether the lower triangle by rows that was given is now above the diagonal, too. */
@@ -59,7 +59,7 @@ static bool is_kept(const struct view *given, const struct view *made)
 }
 
 /* A = U^T U, U by columns. */
-static void check(struct test *t)
+static void check_cholesky(struct test *t)
 {
     const struct view a = view_shaped(test_input(t, ACCEL_a), SYMMETRIC, 'U'),
                       all = test_result(t, ACCEL_a), u = view_shaped(all, TRIANGULAR, 'U');
@@ -72,4 +72,5 @@ static void check(struct test *t)
     test_note(t, is_kept(&a, &all) ? 0 : INFINITY);
 }
 
-const struct accel_op op_gsl_cholesky = GSL_FUNCTION(0.1, 0.4, parse, flops, run, check);
+const struct accel_op op_gsl_cholesky =
+    GSL_FUNCTION(0.1, 0.4, parse_cholesky, flops_of_cholesky, run_cholesky, check_cholesky);

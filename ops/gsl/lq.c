@@ -6,7 +6,7 @@
 #include "cpu_ref/verify_test.h"
 #include "gsl.h"
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_lq(struct accel_call *call, const struct accel_passed *passed)
 {
     const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0];
     const struct gsl_vector *tau = (const struct gsl_vector *)(uintptr_t)passed->gpr[1];
@@ -14,14 +14,14 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
            gsl_parse_vector(call, "tau", tau, a->size1);
 }
 
-static double flops(const struct accel_call *call)
+static double flops_of_lq(const struct accel_call *call)
 {
     const double m = (double)call->own.integer[GSL_SIZES];
     const double n = (double)call->own.integer[GSL_SIZES + 1];
     return 2 * m * m * (n - m / 3);
 }
 
-static void factor(struct solver *s)
+static void factor_transposed(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a], *x = &s->call->span[ACCEL_x];
     struct array transposed = solver_upload(s, a, 0), tau = solver_vector(s, x->rows, x->dtype);
@@ -30,16 +30,16 @@ static void factor(struct solver *s)
     solver_return(s, x, tau, 0);
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_lq(struct gpu_work *work)
 {
-    return solver_run(work, factor, NULL);
+    return solver_run(work, factor_transposed, NULL);
 }
 
-static void check(struct test *t)
+static void check_lq(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a);
     if (test_takes(t, &a))
         check_geqrf(t);
 }
 
-const struct accel_op op_gsl_lq = GSL_FUNCTION(0.03, 0.4, parse, flops, run, check);
+const struct accel_op op_gsl_lq = GSL_FUNCTION(0.03, 0.4, parse_lq, flops_of_lq, run_lq, check_lq);

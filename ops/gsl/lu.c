@@ -11,7 +11,7 @@
 
 enum { PERMUTATION = GSL_ARGUMENT, SIGN };
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_lu(struct accel_call *call, const struct accel_passed *passed)
 {
     const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0];
     const struct gsl_permutation *p = (const struct gsl_permutation *)(uintptr_t)passed->gpr[1];
@@ -24,22 +24,22 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     return true;
 }
 
-static double flops(const struct accel_call *call)
+static double flops_of_lu(const struct accel_call *call)
 {
     const double n = (double)call->own.integer[GSL_SIZES];
     return n * n * n * 2 / 3;
 }
 
-static void step(struct solver *s, struct array a, struct array pivots)
+static void factor_and_test(struct solver *s, struct array a, struct array pivots)
 {
     solver_library(s)->getrf(s, a, pivots);
     solver_refuse_small_pivots(s, a);
 }
 
 /* The permutation gets LAPACK's pivots for the moment. */
-static void factor(struct solver *s)
+static void factor_by_getrf(struct solver *s)
 {
-    gsl_factor(s, step);
+    gsl_factor(s, factor_and_test);
 }
 
 /* Turns exchanges of rows into a permutation; returns its sign. */
@@ -59,14 +59,14 @@ static int permute(size_t *permutation, const size_t *pivots, size_t n)
     return sign;
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_lu(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     const struct gsl_permutation *p = call->own.pointer[PERMUTATION];
     size_t *pivots = malloc(p->size * sizeof *pivots);
     if (!pivots)
         return GPU_NO_MEMORY;
-    const enum gpu_status status = solver_run(work, factor, NULL);
+    const enum gpu_status status = solver_run(work, factor_by_getrf, NULL);
     if (status == GPU_OK) {
         memcpy(pivots, p->data, p->size * sizeof *pivots);
         *(int *)(uintptr_t)call->own.pointer[SIGN] = permute(p->data, pivots, p->size);
@@ -97,7 +97,7 @@ static int sign_of(const size_t *permutation, size_t n)
 
 /* P A = L U. By columns, L^T with its unit diagonal is in the upper triangle, U^T in the lower
  * one. */
-static void check(struct test *t)
+static void check_lu(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a), all = test_result(t, ACCEL_a),
                       l = view_shaped(all, UNIT_TRIANGULAR, 'U'),
@@ -117,4 +117,4 @@ static void check(struct test *t)
     test_judge(t, y, a.cols, view_norm(&a));
 }
 
-const struct accel_op op_gsl_lu = GSL_FUNCTION(0.1, 0.4, parse, flops, run, check);
+const struct accel_op op_gsl_lu = GSL_FUNCTION(0.1, 0.4, parse_lu, flops_of_lu, run_lu, check_lu);

@@ -6,7 +6,7 @@
 #include "cpu_ref/verify_test.h"
 #include "gsl.h"
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_qr(struct accel_call *call, const struct accel_passed *passed)
 {
     const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0];
     const struct gsl_vector *tau = (const struct gsl_vector *)(uintptr_t)passed->gpr[1];
@@ -14,25 +14,25 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
            gsl_parse_vector(call, "tau", tau, a->size2);
 }
 
-static double flops(const struct accel_call *call)
+static double flops_of_qr(const struct accel_call *call)
 {
     const double m = (double)call->own.integer[GSL_SIZES];
     const double n = (double)call->own.integer[GSL_SIZES + 1];
     return 2 * n * n * (m - n / 3);
 }
 
-static void factor(struct solver *s)
+static void factor_by_geqrf(struct solver *s)
 {
     gsl_factor(s, solver_library(s)->geqrf);
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_qr(struct gpu_work *work)
 {
-    return solver_run(work, factor, NULL);
+    return solver_run(work, factor_by_geqrf, NULL);
 }
 
 /* A = Q R. By columns, R^T is in the lower triangle, and the reflectors are in the rows. */
-static void check(struct test *t)
+static void check_qr(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a), all = test_result(t, ACCEL_a),
                       square = view_part(&all, 0, all.rows, 0, all.rows),
@@ -48,4 +48,4 @@ static void check(struct test *t)
     test_judge(t, y, a.cols, view_norm(&a));
 }
 
-const struct accel_op op_gsl_qr = GSL_FUNCTION(0.15, 0.4, parse, flops, run, check);
+const struct accel_op op_gsl_qr = GSL_FUNCTION(0.15, 0.4, parse_qr, flops_of_qr, run_qr, check_qr);

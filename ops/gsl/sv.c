@@ -22,7 +22,7 @@ static bool parse_from(struct accel_call *call, const struct gsl_matrix *a, cons
     return true;
 }
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_sv(struct accel_call *call, const struct accel_passed *passed)
 {
     return parse_from(call, (const struct gsl_matrix *)(uintptr_t)passed->gpr[0], &passed->gpr[1]);
 }
@@ -35,7 +35,7 @@ static bool parse_mod(struct accel_call *call, const struct accel_passed *passed
            parse_from(call, a, &passed->gpr[2]);
 }
 
-static double flops(const struct accel_call *call)
+static double flops_of_sv(const struct accel_call *call)
 {
     const double m = (double)call->own.integer[GSL_SIZES],
                  n = (double)call->own.integer[GSL_SIZES + 1];
@@ -58,13 +58,13 @@ static void decompose(struct solver *s)
     solver_return(s, &s->call->span[ACCEL_x], values, 0);
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_sv(struct gpu_work *work)
 {
     return solver_run(work, decompose, NULL);
 }
 
 /* A V = U S, and orthonormal columns; by columns, A has U^T and V has V^T. */
-static void check(struct test *t)
+static void check_sv(struct test *t)
 {
     const struct view a = test_input(t, ACCEL_a), ut = test_result(t, ACCEL_a),
                       vt = test_result(t, ACCEL_b);
@@ -80,5 +80,6 @@ static void check(struct test *t)
     singular_judge_order(t, a.rows, size);
 }
 
-const struct accel_op op_gsl_sv = GSL_FUNCTION(0.02, 0.05, parse, flops, run, check);
-const struct accel_op op_gsl_sv_mod = GSL_FUNCTION(0.02, 0.05, parse_mod, flops, run, check);
+const struct accel_op op_gsl_sv = GSL_FUNCTION(0.02, 0.05, parse_sv, flops_of_sv, run_sv, check_sv);
+const struct accel_op op_gsl_sv_mod =
+    GSL_FUNCTION(0.02, 0.05, parse_mod, flops_of_sv, run_sv, check_sv);

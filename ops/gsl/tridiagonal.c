@@ -8,7 +8,7 @@
 #include "cpu_ref/verify_test.h"
 #include "gsl.h"
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_tridiagonal(struct accel_call *call, const struct accel_passed *passed)
 {
     const struct gsl_matrix *a = (const struct gsl_matrix *)(uintptr_t)passed->gpr[0];
     const struct gsl_vector *tau = (const struct gsl_vector *)(uintptr_t)passed->gpr[1];
@@ -16,7 +16,7 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
            gsl_parse_vector(call, "tau", tau, a->size1 - 1);
 }
 
-static double flops(const struct accel_call *call)
+static double flops_of_tridiagonal(const struct accel_call *call)
 {
     const double n = (double)call->own.integer[GSL_SIZES];
     return n * n * n * 4 / 3 * (accel_is_complex(call->routine->dtype) ? 4 : 1);
@@ -51,7 +51,7 @@ static void reflect_last(const struct accel_span *a, double *tau)
     tau[0] = 2;
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_tridiagonal(struct gpu_work *work)
 {
     const struct accel_span *a = &work->call->span[ACCEL_a], *x = &work->call->span[ACCEL_x];
     const enum gpu_status status = solver_run(work, reduce, NULL);
@@ -89,7 +89,7 @@ static double *times_tridiagonal(struct test *t, const struct view *all, const d
 
 /* A = Q T Q'. The lower triangle by rows is the upper one of A' by columns; the reflectors are in
  * its rows. */
-static void check(struct test *t)
+static void check_tridiagonal(struct test *t)
 {
     const struct view all = test_result(t, ACCEL_a),
                       a = view_shaped(test_input(t, ACCEL_a), t->parts == 2 ? HERMITIAN : SYMMETRIC,
@@ -105,4 +105,5 @@ static void check(struct test *t)
     test_judge(t, y, a.rows, view_norm(&a));
 }
 
-const struct accel_op op_gsl_tridiagonal = GSL_FUNCTION(0.02, 0.05, parse, flops, run, check);
+const struct accel_op op_gsl_tridiagonal = GSL_FUNCTION(
+    0.02, 0.05, parse_tridiagonal, flops_of_tridiagonal, run_tridiagonal, check_tridiagonal);

@@ -54,7 +54,7 @@ static bool find_generator(struct generator *generator)
 }
 
 /* The sources of 2018 and of 2022, which have been read, have the same VR_knn. */
-static int accepts(const struct accel_provider *provider)
+static int accepts_class(const struct accel_provider *provider)
 {
     lvq1_function *lvq1;
     struct generator generator;
@@ -95,7 +95,7 @@ static int integer_of(const struct accel_call *call, enum argument argument)
 /* The package has room for 999 neighbours, with those that tie. */
 enum { MOST = 999 };
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_class(struct accel_call *call, const struct accel_passed *passed)
 {
     const int64_t k = knn_integer(passed, 0), points = knn_integer(passed, 2),
                   queries = knn_integer(passed, 3);
@@ -147,7 +147,7 @@ static bool insert(struct list *list, int32_t point, double distance)
     return true;
 }
 
-static bool fill(struct list *list, const double *distance, int32_t points, int64_t left_out)
+static bool fill_list(struct list *list, const double *distance, int32_t points, int64_t left_out)
 {
     for (int32_t i = 0; i <= list->count; i++)
         list->distance[i] = far;
@@ -183,8 +183,8 @@ static struct knn_nearest *nearest_of(const struct accel_call *call, int64_t que
 {
     struct list list;
     list.k = list.count = (int32_t)call->own.integer[KNN_K];
-    if (!fill(&list, distance, (int32_t)call->own.integer[KNN_TRAIN],
-              integer_of(call, OF_CV) > 0 ? query : -1)) {
+    if (!fill_list(&list, distance, (int32_t)call->own.integer[KNN_TRAIN],
+                   integer_of(call, OF_CV) > 0 ? query : -1)) {
         *status = GPU_UNSUPPORTED;
         return NULL;
     }
@@ -204,14 +204,14 @@ static bool has_classes(const struct accel_call *call)
     return all;
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_class(struct gpu_work *work)
 {
     struct generator generator;
     return has_classes(work->call) && find_generator(&generator) ? knn_run(work, nearest_of)
                                                                  : GPU_UNSUPPORTED;
 }
 
-static double judge(const struct accel_call *call)
+static double verify_class(const struct accel_call *call)
 {
     return knn_judge(call, nearest_of);
 }
@@ -304,7 +304,7 @@ static void end_vote(void *data, int leaves)
 
 /* If R's state of random numbers is broken, its error leaves us here, as it does the package:
  * nothing is held any more. */
-static void complete(const struct accel_call *call, struct accel_result *result)
+static void complete_class(const struct accel_call *call, struct accel_result *result)
 {
     struct election e = {.call = call,
                          .class_of = pointer_of(call, OF_CLASS),
@@ -317,5 +317,6 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     e.generator.protect(vote, &e, end_vote, &e, NULL);
 }
 
-const struct accel_op op_class_knn = KNN_FUNCTION(run, judge, .accepts = accepts, .words = WORDS,
-                                                  .parse = parse, .complete = complete);
+const struct accel_op op_class_knn =
+    KNN_FUNCTION(run_class, verify_class, .accepts = accepts_class, .words = WORDS,
+                 .parse = parse_class, .complete = complete_class);

@@ -10,7 +10,7 @@
 
 /* The sources of 1.1 that have been read, with and without the keyword `register`, have the same
  * functions. */
-static int accepts(const struct accel_provider *provider)
+static int accepts_fnn(const struct accel_provider *provider)
 {
     double (*distance)(int features, const double *p, const double *q);
     /* annDist(int, double *, double *) */
@@ -90,17 +90,17 @@ static struct knn_nearest *nearest_of(const struct accel_call *call, int64_t que
     return nearest;
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_fnn(struct gpu_work *work)
 {
     return knn_run(work, nearest_of);
 }
 
-static double judge(const struct accel_call *call)
+static double verify_fnn(const struct accel_call *call)
 {
     return knn_judge(call, nearest_of);
 }
 
-static void complete(const struct accel_call *call, struct accel_result *result)
+static void complete_fnn(const struct accel_call *call, struct accel_result *result)
 {
     int *index = call->span[ACCEL_x].ptr;
     double *distance = call->span[ACCEL_y].ptr;
@@ -115,7 +115,8 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     knn_discard(call);
 }
 
-const struct accel_op op_fnn_knnx = KNN_FUNCTION(run, judge, .accepts = accepts, .words = 8,
-                                                 .parse = parse_queries, .complete = complete);
-const struct accel_op op_fnn_knn =
-    KNN_FUNCTION(run, judge, .accepts = accepts, .parse = parse_points, .complete = complete);
+const struct accel_op op_fnn_knnx =
+    KNN_FUNCTION(run_fnn, verify_fnn, .accepts = accepts_fnn, .words = 8, .parse = parse_queries,
+                 .complete = complete_fnn);
+const struct accel_op op_fnn_knn = KNN_FUNCTION(run_fnn, verify_fnn, .accepts = accepts_fnn,
+                                                .parse = parse_points, .complete = complete_fnn);

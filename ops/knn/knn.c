@@ -62,7 +62,7 @@ static const int64_t *sizes(const struct accel_call *call)
 }
 
 /* A difference, its square, and a sum. */
-static double flops(const struct accel_call *call)
+static double flops_of_knn(const struct accel_call *call)
 {
     return 3 * (double)size_of(call, KNN_TRAIN) * (double)size_of(call, KNN_TEST) *
            (double)size_of(call, KNN_FEATURES);
@@ -70,11 +70,11 @@ static double flops(const struct accel_call *call)
 
 /* A step on the device is a microsecond of the program's thread, which scans the distances with the
  * copy pool. */
-static struct accel_effort effort(const struct accel_call *call, bool device)
+static struct accel_effort effort_of_knn(const struct accel_call *call, bool device)
 {
     const double scan_us = 0.001, waits_us = 40;
     const double distances = (double)size_of(call, KNN_TRAIN) * (double)size_of(call, KNN_TEST);
-    struct accel_effort work = {.operations = flops(call)};
+    struct accel_effort work = {.operations = flops_of_knn(call)};
     if (device)
         work.steps = waits_us + scan_us * distances / (1 + copy_pool_size());
     return work;
@@ -86,8 +86,8 @@ const struct accel_cost knn_cost = {
     .nominal = {.cpu_share = 0.2, .gpu_share = 0.1, .gpu_step_ms = 0.001},
     .dimensions = ACCEL_DIMENSIONS,
     .sizes = sizes,
-    .flops = flops,
-    .effort = effort};
+    .flops = flops_of_knn,
+    .effort = effort_of_knn};
 
 void knn_describe(const struct accel_call *call, const struct accel_fields *fields)
 {
@@ -154,7 +154,7 @@ static enum gpu_status scan(struct scanning *s)
 }
 
 /* While the host scans a block, the device computes the next one. */
-static void find(struct distances *d, knn_select *select, struct knn_nearest **found)
+static void find_nearest(struct distances *d, knn_select *select, struct knn_nearest **found)
 {
     const int64_t all = d->queries.count;
     distances_compute(d, 0);
@@ -183,7 +183,7 @@ enum gpu_status knn_run(struct gpu_work *work, knn_select *select)
     distances_note(&d, found ? GPU_OK : GPU_NO_MEMORY);
     distances_begin(&d);
     if (d.status == GPU_OK)
-        find(&d, select, found);
+        find_nearest(&d, select, found);
     distances_end(&d);
     if (d.status != GPU_OK)
         free_all(found, d.queries.count);
@@ -210,7 +210,7 @@ static void distances_to(const struct accel_call *call, int64_t query, double *d
     }
 }
 
-static bool is_same(const struct knn_nearest *a, const struct knn_nearest *b)
+static bool is_same_nearest(const struct knn_nearest *a, const struct knn_nearest *b)
 {
     bool same = a->count == b->count && a->nearer == b->nearer;
     for (int32_t i = 0; same && i < a->count; i++)
@@ -228,7 +228,7 @@ double knn_judge(const struct accel_call *call, knn_select *select)
         struct knn_nearest *own = select(call, i, distance, &status);
         if (status == GPU_NO_MEMORY)
             worst = -1;
-        else if (status != GPU_OK || !is_same(own, knn_found(call)[i]))
+        else if (status != GPU_OK || !is_same_nearest(own, knn_found(call)[i]))
             worst = INFINITY;
         free(own);
     }

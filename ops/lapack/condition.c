@@ -47,7 +47,7 @@ static void clear(struct estimate *e)
         e->x[i] = 0;
 }
 
-static void keep(struct estimate *e)
+static void keep_vector(struct estimate *e)
 {
     memcpy(e->v, e->x, (size_t)(e->n * e->parts) * sizeof *e->v);
 }
@@ -102,7 +102,7 @@ static void get_vector(struct estimate *e)
 
 /* x := inv(A) x, or by the inverse's adjoint; returns its 1-norm. Leaves matrices to LAPACK for
  * which it scales against overflow: singular ones, and almost. */
-static double solve(struct estimate *e, bool adjoint)
+static double apply_inverse(struct estimate *e, bool adjoint)
 {
     double norm = 0;
     adjoint = adjoint != e->adjoint;
@@ -126,17 +126,17 @@ static double try_columns(struct estimate *e, double norm)
 {
     const int most = 5;
     take_signs(e);
-    solve(e, true);
+    apply_inverse(e, true);
     int64_t last, column = largest(e);
     for (int i = 2; solver_is_well(e->s); i++) {
         double before = norm;
         clear(e);
         e->x[column * e->parts] = 1;
-        norm = solve(e, false);
-        keep(e);
+        norm = apply_inverse(e, false);
+        keep_vector(e);
         if (!take_signs(e) || norm <= before)
             break;
-        solve(e, true);
+        apply_inverse(e, true);
         last = column;
         column = largest(e);
         double there = e->parts == 1 ? e->x[last] : length(e, last);
@@ -152,7 +152,7 @@ static double try_alternating(struct estimate *e)
     clear(e);
     for (int64_t i = 0; i < e->n; i++)
         e->x[i * e->parts] = (i % 2 ? -1 : 1) * (1 + (double)i / (double)(e->n - 1));
-    return 2 * (solve(e, false) / (3 * (double)e->n));
+    return 2 * (apply_inverse(e, false) / (3 * (double)e->n));
 }
 
 static double inverse_norm(struct estimate *e)
@@ -160,15 +160,15 @@ static double inverse_norm(struct estimate *e)
     clear(e);
     for (int64_t i = 0; i < e->n; i++)
         e->x[i * e->parts] = 1 / (double)e->n;
-    double norm = solve(e, false);
-    keep(e);
+    double norm = apply_inverse(e, false);
+    keep_vector(e);
     if (e->n == 1)
         return norm;
     norm = try_columns(e, norm);
     double other = try_alternating(e);
     if (other <= norm)
         return norm;
-    keep(e);
+    keep_vector(e);
     return other;
 }
 

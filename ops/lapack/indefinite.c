@@ -28,7 +28,7 @@ static struct array widen(struct solver *s, struct array pivots)
 }
 
 /* Uploads a matrix or its factors: of a Hermitian one, LAPACK takes the diagonal for real. */
-static struct array upload(struct solver *s)
+static struct array upload_matrix(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
     const char uplo = s->call->blas.flag[ACCEL_uplo];
@@ -40,7 +40,7 @@ static struct array upload(struct solver *s)
 }
 
 /* Returns the pivots. */
-static struct array factor(struct solver *s, struct array a)
+static struct array factor_indefinite(struct solver *s, struct array a)
 {
     const char uplo = s->call->blas.flag[ACCEL_uplo];
     if (!accel_is_hermitian(s->call->routine)) {
@@ -67,8 +67,8 @@ static void solve_right_sides(struct solver *s, struct array ldl, struct array p
 /* sytrf, and sysv, which goes on with right-hand sides. */
 static void run_sytrf(struct solver *s)
 {
-    struct array ldl = upload(s);
-    struct array pivots = factor(s, ldl);
+    struct array ldl = upload_matrix(s);
+    struct array pivots = factor_indefinite(s, ldl);
     solver_return(s, &s->call->span[ACCEL_a], ldl, s->call->blas.flag[ACCEL_uplo]);
     solver_return_pivots(s, &s->call->span[ACCEL_x], pivots);
     if (accel_has_size(s->call->routine, ACCEL_nrhs))
@@ -77,7 +77,7 @@ static void run_sytrf(struct solver *s)
 
 static void run_sytrs(struct solver *s)
 {
-    struct array ldl = upload(s);
+    struct array ldl = upload_matrix(s);
     struct array pivots =
         solver_upload_pivots(s, &s->call->span[ACCEL_x], s->call->blas.size[ACCEL_n], true);
     solve_right_sides(s, ldl, pivots);

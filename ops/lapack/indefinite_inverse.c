@@ -253,7 +253,7 @@ static void make_diagonal_real(struct solver *s, char uplo, struct array x)
                                      (struct gpu_tile){x.ptr, x.ld}));
 }
 
-static void compute(struct solver *s, const struct indefinite_factors *f)
+static void compute_inverse(struct solver *s, const struct indefinite_factors *f)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a];
     const char uplo = s->call->blas.flag[ACCEL_uplo];
@@ -291,7 +291,7 @@ static void run_sytri(struct solver *s)
     if (solver_is_well(s)) {
         make_triangle(&f);
         make_swaps(&f);
-        compute(s, &f);
+        compute_inverse(s, &f);
     }
     free(f.swaps);
     free(f.at);

@@ -17,7 +17,7 @@ struct qr_factors {
     bool wide; /* of the adjoint */
 };
 
-static struct qr_factors factor(struct solver *s, const struct accel_span *a)
+static struct qr_factors factor_qr(struct solver *s, const struct accel_span *a)
 {
     struct qr_factors f = {.wide = a->rows < a->cols};
     f.tau = solver_vector(s, accel_min(a->rows, a->cols), s->dtype);
@@ -68,7 +68,7 @@ static void refuse_singular(struct solver *s, struct array r)
 static void run_gels(struct solver *s)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a], *b = &s->call->span[ACCEL_b];
-    const struct qr_factors f = factor(s, a);
+    const struct qr_factors f = factor_qr(s, a);
     char adjoint = solver_adjoint(s);
     int64_t p = f.qr.rows, q = f.qr.cols;
     struct array r = solver_part(f.qr, 0, 0, q, q);
@@ -138,8 +138,8 @@ static struct array invert(struct solver *s, bool gelss, struct array values, in
 }
 
 /* With R = U S V^H, returns R^+ b, or (R^H)^+ b. */
-static struct array solve(struct solver *s, bool adjoint, struct array u, struct array inverse,
-                          struct array vt, struct array b)
+static struct array apply_pseudoinverse(struct solver *s, bool adjoint, struct array u,
+                                        struct array inverse, struct array vt, struct array b)
 {
     char h = solver_adjoint(s);
     struct array c = solver_array(s, b.rows, b.cols), scaled = solver_array(s, b.rows, b.cols),
@@ -170,7 +170,7 @@ static void run_by_values(struct solver *s, bool gelss)
 {
     const struct accel_span *a = &s->call->span[ACCEL_a], *b = &s->call->span[ACCEL_b];
     int64_t rank;
-    const struct qr_factors f = factor(s, a);
+    const struct qr_factors f = factor_qr(s, a);
     int64_t p = f.qr.rows, q = f.qr.cols;
     struct array r = solver_upper(s, f.qr), values = solver_reals(s, q), u = solver_array(s, q, q),
                  vt = solver_array(s, q, q);
@@ -180,7 +180,7 @@ static void run_by_values(struct solver *s, bool gelss)
     if (!f.wide)
         solver_library(s)->ormqr(s, 'L', solver_adjoint(s), f.qr, f.tau, x);
     struct array first = solver_part(x, 0, 0, q, x.cols);
-    solver_copy(s, first, solve(s, f.wide, u, inverse, vt, first));
+    solver_copy(s, first, apply_pseudoinverse(s, f.wide, u, inverse, vt, first));
     if (f.wide)
         solver_library(s)->ormqr(s, 'L', 'N', f.qr, f.tau, x);
     solver_return(s, &s->call->span[ACCEL_x], values, 0);

@@ -72,8 +72,8 @@ static void get(struct solver *s, char uplo, struct array from, number *elements
 }
 
 /* By a place of its own on the device: what comes up covers whole columns. */
-static void put(struct solver *s, char uplo, triangle from, number *elements, struct array place,
-                struct array to)
+static void put_triangle(struct solver *s, char uplo, triangle from, number *elements,
+                         struct array place, struct array to)
 {
     const int64_t n = to.rows;
     memset(elements, 0, sizeof(number) * SMALL * SMALL);
@@ -89,7 +89,7 @@ static void put(struct solver *s, char uplo, triangle from, number *elements, st
 }
 
 /* L^-1 A L^-H, a column at a time */
-static void divide(triangle a, triangle l, int64_t n)
+static void reduce_by_factor(triangle a, triangle l, int64_t n)
 {
     for (int64_t k = 0; k < n; k++) {
         const number pivot = l[k][k];
@@ -147,10 +147,10 @@ static void reduce_small(const struct reduction *r, struct array a, struct array
     if (!solver_is_well(r->s))
         return;
     if (r->divides)
-        divide(small->a, small->b, a.rows);
+        reduce_by_factor(small->a, small->b, a.rows);
     else
         multiply(small->a, small->b, a.rows);
-    put(r->s, r->uplo, small->a, small->elements, r->place, a);
+    put_triangle(r->s, r->uplo, small->a, small->elements, r->place, a);
 }
 
 static struct gpu_tile tile_of(struct array x)

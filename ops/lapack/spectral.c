@@ -7,7 +7,7 @@
 #include "call/shape.h"
 #include "spectral_steps.h"
 
-static struct packed_memory take(struct spectral *s, int64_t order)
+static struct packed_memory alloc_square(struct spectral *s, int64_t order)
 {
     int64_t elements, bytes;
     struct packed_memory memory = {.ptr = NULL};
@@ -21,7 +21,7 @@ static struct packed_memory take(struct spectral *s, int64_t order)
 
 /* ---- Dividing ---- */
 
-static void solve(struct spectral *s, struct packed a, char *w);
+static void solve_eigenproblem(struct spectral *s, struct packed a, char *w);
 
 static int in_order(const void *a, const void *b)
 {
@@ -119,8 +119,8 @@ static void solve_parts(struct spectral *s, struct packed a, char uplo, struct p
     const double bound = BETWEEN_MOST * (double)s->order * s->unit * s->norm;
     if (spectral_computes(s) && !(packed_square(between) <= bound * bound))
         spectral_note(s, GPU_UNSUPPORTED);
-    solve(s, low, w);
-    solve(s, high, w + below * (int64_t)accel_dtype_size(accel_real_dtype(s->dtype)));
+    solve_eigenproblem(s, low, w);
+    solve_eigenproblem(s, high, w + below * (int64_t)accel_dtype_size(accel_real_dtype(s->dtype)));
     if (!s->vectors)
         return;
     spectral_multiply(s, false, v_low, low, to_low);
@@ -135,7 +135,7 @@ static struct packed_memory solve_divided(struct spectral *s, struct packed a, c
     struct packed_memory memory[3];
     double median = 0, square = 1;
     for (int i = 0; i < 3; i++)
-        memory[i] = take(s, n);
+        memory[i] = alloc_square(s, n);
     struct spectral_iteration it = {packed_at(memory[0].ptr, n, n, s->dtype),
                                     packed_at(memory[1].ptr, n, n, s->dtype),
                                     packed_at(memory[2].ptr, n, n, s->dtype)};
@@ -163,7 +163,7 @@ static struct packed_memory solve_divided(struct spectral *s, struct packed a, c
 
 /* a := its vectors, or anything without s->vectors; w: its eigenvalues. a: the lower triangle
  * counts, without gaps. */
-static void solve(struct spectral *s, struct packed a, char *w)
+static void solve_eigenproblem(struct spectral *s, struct packed a, char *w)
 {
     struct accel_call call = spectral_begin(s, "syevd", "heevd", 0, a.cols, 0);
     call.blas.flag[ACCEL_jobz] = s->vectors ? 'V' : 'N';

@@ -47,7 +47,7 @@ enum gpu_status spectral_try(struct spectral *s, struct accel_call *call)
     return spectral_is_well(s) ? s->c->run(s->c->context, call) : s->status;
 }
 
-static void run(struct spectral *s, struct accel_call *call)
+static void run_step(struct spectral *s, struct accel_call *call)
 {
     spectral_note(s, spectral_try(s, call));
 }
@@ -65,7 +65,7 @@ void spectral_multiply(struct spectral *s, bool across, struct packed a, struct 
     spectral_put(&call, ACCEL_a, a);
     spectral_put(&call, ACCEL_b, b);
     spectral_put(&call, ACCEL_c, c);
-    run(s, &call);
+    run_step(s, &call);
 }
 
 void spectral_multiply_hermitian(struct spectral *s, double alpha, struct packed a, char uplo,
@@ -79,7 +79,7 @@ void spectral_multiply_hermitian(struct spectral *s, double alpha, struct packed
     spectral_put(&call, ACCEL_a, a);
     spectral_put(&call, ACCEL_b, b);
     spectral_put(&call, ACCEL_c, c);
-    run(s, &call);
+    run_step(s, &call);
 }
 
 /* c := alpha a a^H, or a^H a if `across`, the lower triangle. */
@@ -90,7 +90,7 @@ static void square(struct spectral *s, double alpha, bool across, struct packed 
     call.blas.scalar[ACCEL_alpha].re = alpha;
     spectral_put(&call, ACCEL_a, a);
     spectral_put(&call, ACCEL_c, c);
-    run(s, &call);
+    run_step(s, &call);
 }
 
 /* ---- The polar factor ---- */
@@ -115,8 +115,8 @@ static const struct quintic grows = {4.007904581244506, -10.69517922516186, 7.68
 
 /* x := p(x / scale). Returns the sum of (1 - lambda^2)^2 over the eigenvalues lambda of x / scale,
  * as they were. */
-static double step(struct spectral *s, struct spectral_iteration *it, const struct quintic *p,
-                   double scale)
+static double apply_quintic(struct spectral *s, struct spectral_iteration *it,
+                            const struct quintic *p, double scale)
 {
     const double n = (double)it->x.cols, square_of_scale = scale * scale, a = p->a / scale,
                  b = p->b / (scale * square_of_scale),
@@ -175,18 +175,18 @@ bool spectral_polar(struct spectral *s, struct spectral_iteration *it)
     const double scale = bound_of(s, it);
     const int growing = growing_steps(it->x.cols);
     for (int i = 0; i < growing; i++)
-        step(s, it, &grows, i == 0 ? scale : 1);
-    step(s, it, &nears, 1);
-    double left = step(s, it, &arrives, 1);
+        apply_quintic(s, it, &grows, i == 0 ? scale : 1);
+    apply_quintic(s, it, &nears, 1);
+    double left = apply_quintic(s, it, &arrives, 1);
     const int most = s->c->estimates ? STEPS_NOMINAL : STEPS_MOST;
     for (int i = 0; i < most && spectral_is_well(s); i++) {
         const bool settling = left <= 0.1;
-        left = step(s, it, settling ? &settles : &keeps, 1);
+        left = apply_quintic(s, it, settling ? &settles : &keeps, 1);
         if ((settling && left <= near && !s->c->estimates) || isnan(left))
             break;
     }
     const bool reached = left <= near || s->c->estimates; /* not so if it is a NaN */
-    step(s, it, &settles, 1);
+    apply_quintic(s, it, &settles, 1);
     return reached && spectral_is_well(s);
 }
 
@@ -219,14 +219,14 @@ static double factor_gram(struct spectral *s, struct packed x, struct packed w)
 }
 
 /* x := x w^-H, a factor's adjoint. */
-static void divide(struct spectral *s, struct packed w, struct packed x)
+static void divide_by_adjoint(struct spectral *s, struct packed w, struct packed x)
 {
     struct accel_call call = spectral_begin(s, "trsm", "trsm", x.rows, x.cols, 0);
     call.blas.flag[ACCEL_side] = 'R';
     call.blas.flag[ACCEL_trans] = adjoint(s);
     spectral_put(&call, ACCEL_a, w);
     spectral_put(&call, ACCEL_b, x);
-    run(s, &call);
+    run_step(s, &call);
 }
 
 /*
@@ -251,7 +251,7 @@ void spectral_basis(struct spectral *s, struct packed u, double sign, struct pac
             packed_copy(x, v);
         spectral_multiply_hermitian(s, sign / 2, u, 'L', v, 0.5, x);
         orthonormal = factor_gram(s, x, w) < 0.01 && !s->c->estimates;
-        divide(s, w, x);
+        divide_by_adjoint(s, w, x);
         if (spectral_computes(s))
             packed_copy(v, x);
         spectral_note_passes(s, 2, v.rows);

@@ -12,7 +12,7 @@ struct singular_vectors {
 };
 
 /* Returns the number of vectors of one side. Job O is S in another place. */
-static int64_t count(char job, int64_t all, int64_t values)
+static int64_t vectors_of_side(char job, int64_t all, int64_t values)
 {
     return lapack_vectors(job == 'O' ? 'S' : job, all, values);
 }
@@ -37,7 +37,7 @@ static struct singular_vectors decompose_r(struct solver *s, char jobu, char job
     solver_library(s)->geqrf(s, a, tau);
     struct array r = solver_upper(s, a), small = solver_array(s, n, left ? n : 0);
     struct singular_vectors v = {solver_zeros(s, a.rows, left ? n : 0),
-                                 solver_array(s, n, count(jobvt, n, n))};
+                                 solver_array(s, n, vectors_of_side(jobvt, n, n))};
     svd_of(s, plain(jobu), plain(jobvt), r, values, small, v.vt);
     if (left) {
         solver_copy(s, solver_part(v.u, 0, 0, n, n), small);
@@ -52,8 +52,8 @@ static struct singular_vectors decompose(struct solver *s, char jobu, char jobvt
 {
     if (is_long(a) && jobu != 'A')
         return decompose_r(s, jobu, jobvt, a, values);
-    struct singular_vectors v = {solver_array(s, a.rows, count(jobu, a.rows, a.cols)),
-                                 solver_array(s, a.cols, count(jobvt, a.cols, a.cols))};
+    struct singular_vectors v = {solver_array(s, a.rows, vectors_of_side(jobu, a.rows, a.cols)),
+                                 solver_array(s, a.cols, vectors_of_side(jobvt, a.cols, a.cols))};
     svd_of(s, plain(jobu), plain(jobvt), a, values, v.u, v.vt);
     return v;
 }

@@ -28,8 +28,8 @@ static bool is_accurate(const struct solver *s, const struct svd *x, double pert
 }
 
 /* Runs one of the other two algorithms, which write the job's columns of U, and all of V. */
-static bool compute(struct solver *s, const struct svd *x, enum gpu_svd algorithm, struct array u,
-                    struct array v)
+static bool run_other_algorithm(struct solver *s, const struct svd *x, enum gpu_svd algorithm,
+                                struct array u, struct array v)
 {
     const bool wanted = wants_vectors(x), economy = x->jobu != 'A';
     double perturbation = 0;
@@ -65,7 +65,7 @@ static bool by_another(struct solver *s, const struct svd *x, enum gpu_svd algor
     struct array v = solver_array(s, x->a.cols, x->a.cols);
     solver_copy(s, kept, x->a);
     const bool saved = solver_is_well(s);
-    bool done = saved && compute(s, x, algorithm, u, v);
+    bool done = saved && run_other_algorithm(s, x, algorithm, u, v);
     if (done && x->jobvt != 'N')
         solver_transpose(s, x->vt, v);
     done = done && solver_is_well(s);

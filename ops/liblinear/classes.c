@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Returns the label's class, new if there is none yet; -1: memory is short. */
-static int class_of(struct linear_classes *classes, int *room, int label)
+static int find_or_add_class(struct linear_classes *classes, int *room, int label)
 {
     for (int k = 0; k < classes->count; k++)
         if (classes->label[k] == label)
@@ -95,7 +95,7 @@ bool linear_classes_make(struct linear_classes *classes, const struct linear_tra
     for (int i = 0; i < problem->rows; i++) {
         if (!linear_counts(training, i))
             continue;
-        classes->of_row[rows] = class_of(classes, &room, (int)problem->target[i]);
+        classes->of_row[rows] = find_or_add_class(classes, &room, (int)problem->target[i]);
         if (classes->of_row[rows++] < 0)
             return false;
     }

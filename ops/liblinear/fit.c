@@ -90,7 +90,7 @@ static void begin_class(struct linear_fit *t, int number)
 }
 
 /* Sets y, c and eps. */
-static void begin(struct linear_fit *t, int number)
+static void begin_function(struct linear_fit *t, int number)
 {
     if (t->classes.count == 0)
         begin_regression(t);
@@ -121,7 +121,7 @@ static void solve_problem(struct linear_fit *t, int number)
     struct linear_solve *s = &t->solve;
     for (int64_t j = 0; j < s->n; j++)
         s->w[j] = t->training.init_sol ? t->training.init_sol[j * t->problems + number] : 0;
-    begin(t, number);
+    begin_function(t, number);
     begin_on_device(t, s->loss);
     const int iterations =
         t->training.library->layout == LINEAR_243 ? linear_newton(s) : linear_trust_region(s);
@@ -169,7 +169,7 @@ static double judge_problem(struct linear_fit *t, int number)
     double *w = t->solve.w;
     for (int64_t j = 0; j < t->solve.n; j++)
         w[j] = t->common->w[j * t->problems + number];
-    begin(t, number);
+    begin_function(t, number);
     return cpu_ref_linear(&(struct cpu_ref_linear){.rows = t->rows,
                                                    .columns = t->solve.n,
                                                    .x = t->x_of,

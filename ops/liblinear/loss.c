@@ -18,7 +18,7 @@ static struct gpu_grid grid_for(const struct linear_rows *x, int64_t items)
     return grid_of(x, items, (int64_t)x->fit.together * 4);
 }
 
-static void upload(struct linear_loss *f, gpu_address to, const double *from, int64_t count)
+static void upload_vector(struct linear_loss *f, gpu_address to, const double *from, int64_t count)
 {
     const struct lane_rectangle all = lane_whole((char *)(uintptr_t)from, count, 1, count, BYTES);
     if (f->failure == GPU_OK)
@@ -54,7 +54,7 @@ static void by_rows(struct linear_loss *f, const double *v, gpu_address scale, g
 {
     struct linear_rows *x = f->x;
     void *dense[] = {&x->tiles, &x->tile_rows, &x->rows, &x->columns, &f->w, &scale, &out};
-    upload(f, f->w, v, x->columns);
+    upload_vector(f, f->w, v, x->columns);
     if (x->tiles)
         launch(f, "linear_dense_rows", grid_of(x, x->rows, INT32_MAX), dense);
     else
@@ -109,8 +109,8 @@ enum gpu_status linear_loss_make(struct linear_loss *f, struct linear_rows *x, i
 
 void linear_loss_begin(struct linear_loss *f, const double *y, const double *c)
 {
-    upload(f, f->y, y, f->x->rows);
-    upload(f, f->c, c, f->x->rows);
+    upload_vector(f, f->y, y, f->x->rows);
+    upload_vector(f, f->c, c, f->x->rows);
 }
 
 double linear_loss_at(struct linear_loss *f, const double *w)

@@ -97,7 +97,7 @@ static int first_p(const struct linear_training *t, double given)
 
 /* ---- The call ---- */
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_linear_search(struct accel_call *call, const struct accel_passed *passed)
 {
     double *const *outputs = (double *const *)&call->own.pointer[LINEAR_OUTPUT];
     for (int i = 0; i < OUTPUTS; i++)
@@ -123,14 +123,14 @@ static double trainings_of(const struct accel_call *call)
 }
 
 /* A training that begins with the weights of half the C tries few directions. */
-static double flops(const struct accel_call *call)
+static double flops_of_linear_search(const struct accel_call *call)
 {
     return linear_effort(call, false, trainings_of(call), 10, 0).operations;
 }
 
 /* The CPU's training may need no more than its start; and the search may end early. The host
  * predicts each row for each value. */
-static struct accel_effort effort(const struct accel_call *call, bool device)
+static struct accel_effort effort_of_linear_search(const struct accel_call *call, bool device)
 {
     const double predicted =
         (double)call->own.integer[LINEAR_VALUES] * (double)call->own.integer[LINEAR_ELEMENTS];
@@ -272,7 +272,7 @@ static enum gpu_status search(struct linear_validation *v, const struct accel_ca
     return status;
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_linear_search(struct gpu_work *work)
 {
     struct linear_validation *v = malloc(sizeof *v);
     if (!v)
@@ -284,7 +284,7 @@ static enum gpu_status run(struct gpu_work *work)
 }
 
 /* Without any score that is a number there is no C. */
-static void complete(const struct accel_call *call, struct accel_result *result)
+static void complete_linear_search(const struct accel_call *call, struct accel_result *result)
 {
     struct linear_validation *v = linear_validation_of(call);
     (void)result;
@@ -295,4 +295,5 @@ static void complete(const struct accel_call *call, struct accel_result *result)
 }
 
 const struct accel_op op_liblinear_find_parameters =
-    LINEAR_VALIDATION(parse, flops, effort, run, complete);
+    LINEAR_VALIDATION(parse_linear_search, flops_of_linear_search, effort_of_linear_search,
+                      run_linear_search, complete_linear_search);

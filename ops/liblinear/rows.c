@@ -8,8 +8,8 @@
  * about. */
 enum { THREADS = 256, SEGMENT = 4096, TILE_BYTES = 8 << 20, TILE_ROWS_MOST = 4096 };
 
-static enum gpu_status load(struct linear_rows *x, gpu_address to, const void *from, int64_t count,
-                            int64_t size)
+static enum gpu_status upload_array(struct linear_rows *x, gpu_address to, const void *from,
+                                    int64_t count, int64_t size)
 {
     const struct lane_rectangle all = lane_whole((char *)(uintptr_t)from, count, 1, count, size);
     return count > 0 ? gpu_copies(x->work)->upload(x->work->lane, to, count, &all) : GPU_OK;
@@ -19,7 +19,7 @@ static enum gpu_status take_and_load(struct linear_rows *x, gpu_address *to, con
                                      int64_t count, int64_t size)
 {
     GPU_TRY(gpu_memory(x->work)->take(x->work, accel_max(1, count) * size, to));
-    return load(x, *to, from, count, size);
+    return upload_array(x, *to, from, count, size);
 }
 
 /* ---- Dense ---- */
@@ -54,8 +54,8 @@ static enum gpu_status load_dense(struct linear_rows *x, struct linear_node *con
         memset(tile, 0, (size_t)tile_bytes);
         status = !pack_tile(tile, nodes + row, accel_min(x->tile_rows, x->rows - row), x->tile_rows)
                      ? GPU_UNSUPPORTED
-                     : load(x, x->tiles + (gpu_address)(i * tile_bytes), tile,
-                            x->tile_rows * x->columns, sizeof(double));
+                     : upload_array(x, x->tiles + (gpu_address)(i * tile_bytes), tile,
+                                    x->tile_rows * x->columns, sizeof(double));
     }
     free(tile);
     return status;

@@ -59,7 +59,7 @@ static int64_t elements_of(const struct linear_node *row, int columns)
 
 /* Counts all elements. Returns false if a number is not finite, or an index is beyond the
  * columns. */
-static bool measure(const struct linear_training *t, int64_t *elements)
+static bool measure_problem(const struct linear_training *t, int64_t *elements)
 {
     const struct linear_problem *problem = t->problem;
     const bool regression = t->parameter->solver == LINEAR_L2_SVR;
@@ -99,7 +99,7 @@ bool linear_parse(struct accel_call *call, const struct accel_passed *passed, in
     call->own.pointer[LINEAR_PARAMETER] = parameter;
     call->own.integer[LINEAR_TRAITS] = (int64_t)folds << 32 | passed->layout;
     const struct linear_training t = linear_training_in(call);
-    if (!is_usual(&t) || !measure(&t, &elements))
+    if (!is_usual(&t) || !measure_problem(&t, &elements))
         return false;
     const bool made = linear_classes_make(&classes, &t);
     shape(call, (const int64_t[]){problem->rows, problem->columns, elements,
@@ -108,7 +108,7 @@ bool linear_parse(struct accel_call *call, const struct accel_passed *passed, in
     return made;
 }
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_linear_training(struct accel_call *call, const struct accel_passed *passed)
 {
     return linear_parse(call, passed, 0);
 }
@@ -140,12 +140,12 @@ struct accel_effort linear_effort(const struct accel_call *call, bool device, do
 }
 
 /* Some tens of directions. */
-static double flops(const struct accel_call *call)
+static double flops_of_linear_training(const struct accel_call *call)
 {
     return linear_effort(call, false, 1, 40, 0).operations;
 }
 
-static struct accel_effort effort(const struct accel_call *call, bool device)
+static struct accel_effort effort_of_linear_training(const struct accel_call *call, bool device)
 {
     return linear_effort(call, device, 1, device ? LINEAR_DIRECTIONS_MOST : LINEAR_DIRECTIONS, 0);
 }
@@ -165,7 +165,7 @@ void linear_describe(const struct accel_call *call, const struct accel_fields *f
 
 /* ---- The device ---- */
 
-static bool run_original(void *context)
+static bool run_original_training(void *context)
 {
     const struct gpu_work *work = context;
     return gpu_work_by_original(work, work->call);
@@ -176,7 +176,7 @@ enum gpu_status linear_finish_else(const struct linear_library *library, int64_t
 {
     if (lines == 0)
         return failure;
-    if (!linear_skip_lines(library, lines, run_original, work))
+    if (!linear_skip_lines(library, lines, run_original_training, work))
         return GPU_LOST;
     return failure == GPU_NO_MEMORY ? GPU_SHORT_ELSE : GPU_FINISHED_ELSE;
 }
@@ -188,7 +188,7 @@ static void discard_fit(struct linear_fit *t)
     free(t);
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_linear_training(struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
     const struct linear_training training = linear_training_in(call);
@@ -207,7 +207,7 @@ static enum gpu_status run(struct gpu_work *work)
     return status;
 }
 
-static void complete(const struct accel_call *call, struct accel_result *result)
+static void complete_linear_training(const struct accel_call *call, struct accel_result *result)
 {
     struct linear_fit *t = (void *)(uintptr_t)call->own.pointer[LINEAR_RESULT];
     result->gpr[0] = (uintptr_t)t->model;
@@ -215,13 +215,13 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     free(t);
 }
 
-static void discard(const struct accel_call *call)
+static void discard_linear_training(const struct accel_call *call)
 {
     discard_fit((void *)(uintptr_t)call->own.pointer[LINEAR_RESULT]);
 }
 
 /* Of a call that the original has finished there is nothing to judge. */
-static double judge(const struct accel_call *call)
+static double verify_linear_training(const struct accel_call *call)
 {
     struct linear_fit *t = (void *)(uintptr_t)call->own.pointer[LINEAR_RESULT];
     return t ? linear_fit_judge(t) : -1;
@@ -229,7 +229,8 @@ static double judge(const struct accel_call *call)
 
 const struct accel_op op_liblinear_train = {
     .traits = {.group = ACCEL_NO_BLAS},
-    OP_COST(LINEAR_COST, .flops = flops, .effort = effort, .typical = shape),
-    OP_GPU(.run = run, .discard = discard),
-    OP_FOREIGN(LINEAR_FOREIGN, .accepts = linear_library_of, .parse = parse, .complete = complete,
-               .judge = judge)};
+    OP_COST(LINEAR_COST, .flops = flops_of_linear_training, .effort = effort_of_linear_training,
+            .typical = shape),
+    OP_GPU(.run = run_linear_training, .discard = discard_linear_training),
+    OP_FOREIGN(LINEAR_FOREIGN, .accepts = linear_library_of, .parse = parse_linear_training,
+               .complete = complete_linear_training, .judge = verify_linear_training)};

@@ -71,7 +71,7 @@ static bool make_fold(struct linear_validation *v, int number)
     return made;
 }
 
-static bool make(struct linear_validation *v)
+static bool make_validation(struct linear_validation *v)
 {
     const size_t rows = (size_t)v->training.problem->rows;
     v->fold = calloc((size_t)v->count, sizeof *v->fold);
@@ -114,7 +114,7 @@ enum gpu_status linear_validation_begin(struct linear_validation *v, struct gpu_
     const struct linear_problem *problem = v->training.problem;
     memcpy(&v->parameter, v->training.parameter, sizeof v->parameter);
     accel_rand_keep(&v->before);
-    if (!make(v))
+    if (!make_validation(v))
         return GPU_UNSUPPORTED;
     const enum gpu_status status =
         linear_rows_load(&v->x, work, problem->x, problem->rows, problem->columns,

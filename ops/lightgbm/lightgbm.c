@@ -20,7 +20,7 @@ enum { PARAMETERS = GUIDE_BUILD + 1, PARAMETERS_AT };
 
 /* The class is in each build, but overrides Init() only in a build with CUDA: see
  * src/treelearner/cuda/cuda_single_gpu_tree_learner.hpp of LightGBM 4.0.0 to 4.7.0. */
-static int accepts(const struct accel_provider *provider)
+static int accepts_lightgbm(const struct accel_provider *provider)
 {
     if (!provider->symbol(provider, "LGBM_GetLastError"))
         return 0;
@@ -31,7 +31,7 @@ static int accepts(const struct accel_provider *provider)
 
 static int accepts_cuda(const struct accel_provider *provider)
 {
-    return accepts(provider) == GUIDE_WITH_CUDA ? GUIDE_WITH_CUDA : 0;
+    return accepts_lightgbm(provider) == GUIDE_WITH_CUDA ? GUIDE_WITH_CUDA : 0;
 }
 
 static enum guide_news news_of_failure(const struct guide *guide)
@@ -205,7 +205,7 @@ static enum guide_news make_subset(struct guide *guide)
     return make_referring(guide, pointer_at(guide, 0), 4);
 }
 
-static enum guide_news forget(struct guide *guide)
+static enum guide_news forget_booster(struct guide *guide)
 {
     place_remove(pointer_at(guide, 0));
     return GUIDE_NOTHING;
@@ -246,5 +246,5 @@ const struct accel_op op_lightgbm_file = LIGHTGBM(accepts_cuda, make_file, 0);
 const struct accel_op op_lightgbm_dense = LIGHTGBM(accepts_cuda, make_dense, 8);
 const struct accel_op op_lightgbm_sparse = LIGHTGBM(accepts_cuda, make_sparse, 11);
 const struct accel_op op_lightgbm_subset = LIGHTGBM(accepts_cuda, make_subset, 0);
-const struct accel_op op_lightgbm_free = LIGHTGBM(accepts_cuda, forget, 0);
-const struct accel_op op_lightgbm_booster = LIGHTGBM(accepts, make_booster, 0);
+const struct accel_op op_lightgbm_free = LIGHTGBM(accepts_cuda, forget_booster, 0);
+const struct accel_op op_lightgbm_booster = LIGHTGBM(accepts_lightgbm, make_booster, 0);

@@ -27,7 +27,7 @@ struct accel_lengths lapack_n_workspace(const struct lapack_sizes *x)
     return (struct accel_lengths){x->n, 0, 0};
 }
 
-static struct lapack_sizes sizes_of(const struct accel_call *call)
+static struct lapack_sizes lapack_sizes_of(const struct accel_call *call)
 {
     struct lapack_sizes x = {.call = call,
                              .m = accel_min(call->blas.size[ACCEL_m], LAPACK_SIDE_MOST),
@@ -51,14 +51,14 @@ void lapack_left_by_blocks(const struct lapack_sizes *sizes, int64_t reflectors,
 struct accel_lengths lapack_least_lengths(const struct accel_call *call)
 {
     const struct accel_rules *rules = accel_rules_of(call->op);
-    const struct lapack_sizes x = sizes_of(call);
+    const struct lapack_sizes x = lapack_sizes_of(call);
     return rules->workspace ? rules->workspace(&x) : (struct accel_lengths){1, 0, 0};
 }
 
 void lapack_lengths_left(const struct accel_call *call, struct accel_lengths *lengths)
 {
     const struct accel_rules *rules = accel_rules_of(call->op);
-    const struct lapack_sizes x = sizes_of(call);
+    const struct lapack_sizes x = lapack_sizes_of(call);
     if (rules->left && lengths->work > 0)
         rules->left(&x, lengths);
 }

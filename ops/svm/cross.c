@@ -16,7 +16,7 @@ static bool may_decide(const struct accel_call *call, int folds)
                           (double)call->own.integer[SVM_ROWS]);
 }
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_svm_cross(struct accel_call *call, const struct accel_passed *passed)
 {
     const struct libsvm_parameter *parameter = (void *)(uintptr_t)passed->gpr[1];
     const int folds = (int)(uint32_t)passed->gpr[2];
@@ -32,7 +32,7 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     return true;
 }
 
-/* All that the device has done: what complete() prints. */
+/* All that the device has done: what complete_svm_cross() prints. */
 struct validated {
     const struct libsvm *library;
     const struct libsvm_problem *problem;
@@ -43,7 +43,7 @@ struct validated {
     struct accel_rand before;
 };
 
-static void discard(struct validated *v)
+static void discard_validated(struct validated *v)
 {
     for (int i = 0; v->jobs && i < v->folds.count; i++)
         svm_job_free(&v->jobs[i]);
@@ -143,7 +143,7 @@ static enum gpu_status validate(struct gpu_work *work, struct validated *v)
     return status;
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_svm_cross(struct gpu_work *work)
 {
     struct validated *v = calloc(1, sizeof *v);
     if (!v)
@@ -159,37 +159,37 @@ static enum gpu_status run(struct gpu_work *work)
         return status;
     }
     accel_rand_put_back(&v->before);
-    discard(v);
+    discard_validated(v);
     return status;
 }
 
-static void complete(const struct accel_call *call, struct accel_result *result)
+static void complete_svm_cross(const struct accel_call *call, struct accel_result *result)
 {
     struct validated *v = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     int64_t dots = v->progress.dots;
     (void)result;
     for (int fold = 0; fold < v->folds.count; fold++)
         dots = libsvm_print_job(v->library, &v->jobs[fold], dots);
-    discard(v);
+    discard_validated(v);
 }
 
 static void discard_call(const struct accel_call *call)
 {
     struct validated *v = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     accel_rand_put_back(&v->before);
-    discard(v);
+    discard_validated(v);
 }
 
 /* Judges the trainings, not the predictions. */
-static double judge(const struct accel_call *call)
+static double verify_svm_cross(const struct accel_call *call)
 {
     const struct validated *v = call->own.pointer[SVM_RESULT];
     return libsvm_judge(v->problem, v->jobs, v->folds.count);
 }
 
-const struct accel_op op_svm_cross_validation = {.traits = {.group = ACCEL_NO_BLAS},
-                                                 .cost = &svm_cost,
-                                                 OP_GPU(.run = run, .discard = discard_call),
-                                                 OP_FOREIGN(SVM_FOREIGN, .accepts = libsvm_of,
-                                                            .parse = parse, .complete = complete,
-                                                            .judge = judge)};
+const struct accel_op op_svm_cross_validation = {
+    .traits = {.group = ACCEL_NO_BLAS},
+    .cost = &svm_cost,
+    OP_GPU(.run = run_svm_cross, .discard = discard_call),
+    OP_FOREIGN(SVM_FOREIGN, .accepts = libsvm_of, .parse = parse_svm_cross,
+               .complete = complete_svm_cross, .judge = verify_svm_cross)};

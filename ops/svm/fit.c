@@ -266,8 +266,8 @@ static int functions_of(const struct svm_job *jobs, int count)
     return functions;
 }
 
-static enum gpu_status solve(struct smo *s, const struct smo_matrix *x, struct svm_job *jobs,
-                             int count, struct smo_problem *problems)
+static enum gpu_status solve_jobs(struct smo *s, const struct smo_matrix *x, struct svm_job *jobs,
+                                  int count, struct smo_problem *problems)
 {
     struct smo_problem *next = problems;
     for (int i = 0; i < count; next += svm_job_functions(&jobs[i++]))
@@ -289,7 +289,7 @@ enum gpu_status svm_fit_jobs(struct smo *s, const struct smo_matrix *x, struct s
     if (!problems)
         return GPU_NO_MEMORY;
     s->kernel = (struct smo_kernel){kernel->type, kernel->degree, kernel->gamma, kernel->coef0};
-    const enum gpu_status status = solve(s, x, jobs, count, problems);
+    const enum gpu_status status = solve_jobs(s, x, jobs, count, problems);
     for (int k = 0; k < functions; k++)
         free(problems[k].alpha);
     free(problems);

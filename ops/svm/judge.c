@@ -5,7 +5,7 @@
 #include "cpu_ref/svm.h"
 
 /* Returns the sum of the variables; *sum_y: the sum of y times them. */
-static double sum_of(const struct smo_problem *q, double *sum_y)
+static double sum_variables(const struct smo_problem *q, double *sum_y)
 {
     double sum = 0;
     *sum_y = 0;
@@ -45,11 +45,11 @@ static double judge_one(const struct svm_matrix *x, const struct svm_training *t
                             .rho = f->rho * scale,
                             .r = f->r};
     double sum_y;
-    q.sum = sum_of(start, &q.sum_y);
+    q.sum = sum_variables(start, &q.sum_y);
     set_solution(start, f, scale);
     if (start->n != f->rows && !capped) {
         q.eps *= 2;
-        q.sum = sum_of(start, &sum_y);
+        q.sum = sum_variables(start, &sum_y);
     }
     return cpu_ref_svm(x, &t->kernel, &q);
 }

@@ -11,7 +11,7 @@
 #include "libsvm.h"
 #include "train.h"
 
-/* A training that the device has done: what complete() makes of it. */
+/* A training that the device has done: what complete_libsvm() makes of it. */
 struct libsvm_trained {
     struct libsvm_trainings all;
     const struct libsvm_problem *problem;
@@ -20,7 +20,7 @@ struct libsvm_trained {
     struct accel_rand before; /* if there are groups */
 };
 
-static void discard(struct libsvm_trained *t)
+static void discard_libsvm(struct libsvm_trained *t)
 {
     libsvm_trainings_free(&t->all);
     free(t);
@@ -88,15 +88,15 @@ bool libsvm_parse(struct accel_call *call, const struct accel_passed *passed, in
 /* ---- On the device ---- */
 
 /* Takes what libsvm_parse() has seen. Returns false without memory. */
-static bool begin(struct libsvm_trained *t, struct libsvm_size *size)
+static bool begin_training(struct libsvm_trained *t, struct libsvm_size *size)
 {
     struct svm_job job;
     return libsvm_takes(t->all.source.library, t->problem, t->parameter, size, &job) &&
            libsvm_trainings_take(&t->all, &job, estimates(t->all.source.library, t->parameter));
 }
 
-static enum gpu_status solve(struct gpu_work *work, struct libsvm_trained *t,
-                             const struct libsvm_size *size)
+static enum gpu_status solve_trainings(struct gpu_work *work, struct libsvm_trained *t,
+                                       const struct libsvm_size *size)
 {
     struct svm_matrix x;
     if (!libsvm_vectors(t->problem, t->parameter->kernel_type == SVM_PRECOMPUTED, size, &x))
@@ -124,14 +124,14 @@ static enum gpu_status train_all(struct gpu_work *work, struct libsvm_trained *t
     if (t->all.group_count &&
         !libsvm_make_groups(&t->all.source, t->parameter, t->all.jobs + 1, t->all.groups))
         return GPU_UNSUPPORTED;
-    const enum gpu_status status = solve(work, t, size);
+    const enum gpu_status status = solve_trainings(work, t, size);
     return status == GPU_OK ? make_model(t) : status;
 }
 
 static enum gpu_status train(struct gpu_work *work, struct libsvm_trained *t)
 {
     struct libsvm_size size;
-    if (!begin(t, &size))
+    if (!begin_training(t, &size))
         return GPU_NO_MEMORY;
     if (t->all.group_count)
         accel_rand_keep(&t->before);
@@ -141,7 +141,7 @@ static enum gpu_status train(struct gpu_work *work, struct libsvm_trained *t)
     return status;
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_libsvm(struct gpu_work *work)
 {
     struct libsvm_trained *t = calloc(1, sizeof *t);
     if (!t)
@@ -155,7 +155,7 @@ static enum gpu_status run(struct gpu_work *work)
     if (status == GPU_OK)
         svm_leave(work->call, t);
     else
-        discard(t);
+        discard_libsvm(t);
     return status;
 }
 
@@ -163,13 +163,13 @@ static enum gpu_status run(struct gpu_work *work)
 
 /* Prints when the device and its memory have been given back: the program's function may do what it
  * likes. */
-static void complete(const struct accel_call *call, struct accel_result *result)
+static void complete_libsvm(const struct accel_call *call, struct accel_result *result)
 {
     struct libsvm_trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     result->gpr[0] = (uintptr_t)t->model;
     /* Versions that estimate densities train a regression's folds last, others first. */
     libsvm_trainings_print(&t->all, t->all.source.library->model->density_marks);
-    discard(t);
+    discard_libsvm(t);
 }
 
 static void discard_call(const struct accel_call *call)
@@ -178,14 +178,14 @@ static void discard_call(const struct accel_call *call)
     if (t->all.group_count)
         accel_rand_put_back(&t->before);
     libsvm_model_free(t->model, t->all.source.library->model);
-    discard(t);
+    discard_libsvm(t);
 }
 
-static double judge(const struct accel_call *call)
+static double verify_libsvm(const struct accel_call *call)
 {
     const struct libsvm_trained *t = call->own.pointer[SVM_RESULT];
     return libsvm_judge(t->problem, t->all.jobs, libsvm_job_count(&t->all));
 }
 
-const struct svm_dialect svm_dialect_libsvm = {libsvm_of, libsvm_parse, run,
-                                               complete,  discard_call, judge};
+const struct svm_dialect svm_dialect_libsvm = {libsvm_of,       libsvm_parse, run_libsvm,
+                                               complete_libsvm, discard_call, verify_libsvm};

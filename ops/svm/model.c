@@ -104,8 +104,8 @@ void libsvm_fill(const struct svm_job *job, const bool *used, int *row, int *cou
     fill_coefficients(job, used, counts, coefficient, rho);
 }
 
-static void fill(struct libsvm_model *model, const struct libsvm_problem *problem,
-                 const struct svm_job *job, const bool *used, struct arrays *arrays)
+static void fill_model(struct libsvm_model *model, const struct libsvm_problem *problem,
+                       const struct svm_job *job, const bool *used, struct arrays *arrays)
 {
     libsvm_fill(job, used, arrays->indices, arrays->counts, model->sv_coef, model->rho);
     for (int i = 0; i < model->l; i++)
@@ -139,7 +139,7 @@ struct libsvm_model *libsvm_model_of(const struct libsvm *library,
         model->l = svm_support_of(job, used);
         made = allocate(model, svm_job_functions(job), &arrays);
         if (made)
-            fill(model, problem, job, used, &arrays);
+            fill_model(model, problem, job, used, &arrays);
         give(model, layout->indices, arrays.indices);
         give(model, classifies ? layout->label : 0, arrays.label);
         give(model, classifies ? layout->counts : 0, arrays.counts);

@@ -11,7 +11,7 @@ enum { DENSE_SHARE = 8 };
 
 /* Finds the end of a vector. Returns its length, or -1 if a matrix cannot have one of its indices
  * or values. */
-static int64_t length_of(const struct libsvm_node *x, struct libsvm_size *size)
+static int64_t measure_vector(const struct libsvm_node *x, struct libsvm_size *size)
 {
     int64_t length = 0;
     for (int before = -1; x[length].index != -1; before = x[length++].index)
@@ -38,7 +38,7 @@ static bool measure_precomputed(const struct libsvm_problem *problem, struct lib
     int last = 0;
     for (int i = 0; i < problem->l; i++) {
         struct libsvm_size of_row = {0};
-        const int64_t length = problem->x[i] ? length_of(problem->x[i], &of_row) : -1;
+        const int64_t length = problem->x[i] ? measure_vector(problem->x[i], &of_row) : -1;
         const int serial = length > 0 ? serial_of(problem->x[i]) : 0;
         if (!serial)
             return false;
@@ -57,7 +57,7 @@ bool libsvm_measure(const struct libsvm_problem *problem, bool precomputed,
     if (precomputed)
         return measure_precomputed(problem, size);
     for (int i = 0; i < problem->l; i++)
-        if (!problem->x[i] || length_of(problem->x[i], size) < 0)
+        if (!problem->x[i] || measure_vector(problem->x[i], size) < 0)
             return false;
     size->features += 1 - size->base;
     return size->features > 0;
@@ -127,7 +127,7 @@ bool libsvm_vectors(const struct libsvm_problem *problem, bool precomputed,
 /* ---- Classes ---- */
 
 /* Finds a label, or adds it. Returns -1 without memory, or if there are too many. */
-static int class_of(struct svm_classes *classes, int label, int *room)
+static int find_or_add_label(struct svm_classes *classes, int label, int *room)
 {
     for (int c = 0; c < classes->count; c++)
         if (classes->label[c] == label)
@@ -169,11 +169,11 @@ static bool label_rows(const struct libsvm *library, const struct libsvm_rows *r
 {
     int room = 0;
     for (int i = 0; i < rows->count; i++)
-        if (class_of(classes, (int)rows->y[i], &room) < 0)
+        if (find_or_add_label(classes, (int)rows->y[i], &room) < 0)
             return false;
     order_labels(library, classes);
     for (int i = 0; i < rows->count; i++)
-        class_of_row[i] = class_of(classes, (int)rows->y[i], &room);
+        class_of_row[i] = find_or_add_label(classes, (int)rows->y[i], &room);
     return true;
 }
 

@@ -60,7 +60,7 @@ static void set_spans(struct accel_call *call, double *values, int64_t functions
     call->span[ACCEL_c] = accel_column("k", NULL, rows, ACCEL_FLOAT64, ACCEL_WRITE);
 }
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_prediction(struct accel_call *call, const struct accel_passed *passed)
 {
     const void *model = (void *)(uintptr_t)passed->gpr[0], *x = (void *)(uintptr_t)passed->gpr[1];
     double *values = (void *)(uintptr_t)passed->gpr[2];
@@ -98,7 +98,7 @@ static bool is_dense(const struct accel_call *call)
     return svm_traits_layout(call) == SVM_VIEW_SKLEARN;
 }
 
-static double flops(const struct accel_call *call)
+static double flops_of_prediction(const struct accel_call *call)
 {
     return 2 * (double)call->own.integer[SVM_STORED];
 }
@@ -122,9 +122,9 @@ static double branches(const struct accel_call *call)
 /* Of dense vectors BLAS makes the products. A kernel value takes as long as some elements. */
 static struct accel_effort effort_of_cpu(const struct accel_call *call)
 {
-    return (struct accel_effort){.operations =
-                                     flops(call) * (is_dense(call) ? 0.3 : 1) + branches(call) +
-                                     5 * (double)call->own.integer[SVM_ROWS] + summed(call)};
+    return (struct accel_effort){
+        .operations = flops_of_prediction(call) * (is_dense(call) ? 0.3 : 1) + branches(call) +
+                      5 * (double)call->own.integer[SVM_ROWS] + summed(call)};
 }
 
 /* A step is a microsecond of the program's thread: it reads the support vectors, with the copy
@@ -135,18 +135,18 @@ static struct accel_effort effort_of_device(const struct accel_call *call)
     const double zeros = (double)(call->own.integer[SVM_FEATURES] - counted_features(call));
     const double bytes = (double)call->own.integer[SVM_STORED] *
                          (is_dense(call) ? sizeof(double) : sizeof(struct libsvm_node));
-    return (struct accel_effort){.operations = flops(call),
+    return (struct accel_effort){.operations = flops_of_prediction(call),
                                  .steps = bytes / bytes_in_us / (1 + copy_pool_size()) +
                                           sum_us * summed(call) + (double)put_us_of(call) +
                                           zero_us * zeros + waits_us};
 }
 
-static struct accel_effort effort(const struct accel_call *call, bool device)
+static struct accel_effort effort_of_prediction(const struct accel_call *call, bool device)
 {
     return device ? effort_of_device(call) : effort_of_cpu(call);
 }
 
-static void describe(const struct accel_call *call, const struct accel_fields *fields)
+static void describe_prediction(const struct accel_call *call, const struct accel_fields *fields)
 {
     struct accel_call plain = *call;
     plain.own.integer[SVM_TRAITS] &= UINT32_MAX;
@@ -166,7 +166,7 @@ struct kernel_sum {
     double value, magnitude;
 };
 
-static struct kernel_sum add_up(const struct svm_range range[2], const double *k)
+static struct kernel_sum sum_terms(const struct svm_range range[2], const double *k)
 {
     struct kernel_sum sum = {0, 0};
     for (int part = 0; part < 2; part++)
@@ -229,7 +229,7 @@ static bool decide(struct class_pair *walk, const double *k, double share,
     for (int64_t p = 0; p < d->count; p++) {
         struct svm_range range[2];
         take_step(walk, range);
-        const struct kernel_sum sum = add_up(range, k);
+        const struct kernel_sum sum = sum_terms(range, k);
         const double rho = walk->view->rho[p], value = sum.value - rho;
         if (!isfinite(value) || (has_sign && fabs(value) <= share * (sum.magnitude + fabs(rho))))
             return false;
@@ -264,7 +264,8 @@ static enum gpu_status decide_all(const struct svm_view *view, const double *k, 
 
 /* Vectors that change while they are copied must not stay under the key of what they were: then
  * returns GPU_UNSUPPORTED. */
-static enum gpu_status compare(const struct svm_view *view, const struct svm_content *content)
+static enum gpu_status compare_content(const struct svm_view *view,
+                                       const struct svm_content *content)
 {
     struct svm_content now;
     const enum gpu_status status = svm_content_of(view, content->length, &now);
@@ -274,8 +275,8 @@ static enum gpu_status compare(const struct svm_view *view, const struct svm_con
 }
 
 /* Puts the vectors there, to stay. */
-static void put(struct smo *s, const struct svm_view *view, const struct svm_content *content,
-                struct smo_matrix *x)
+static void put_vectors(struct smo *s, const struct svm_view *view,
+                        const struct svm_content *content, struct smo_matrix *x)
 {
     struct svm_matrix vectors;
     struct libsvm_size size;
@@ -284,7 +285,7 @@ static void put(struct smo *s, const struct svm_view *view, const struct svm_con
         svm_admission_refused(view);
     if (s->status != GPU_OK)
         return;
-    s->status = compare(view, content);
+    s->status = compare_content(view, content);
     if (s->status == GPU_OK) {
         s->work->host->set_up = true;
         *x = svm_put(s, &vectors);
@@ -311,7 +312,7 @@ static enum gpu_status values_of(struct gpu_work *work, const struct svm_view *v
     if (smo_find(&s, &content->key, svm_view_is_sparse(view, &content->size), &x))
         svm_admission_found(view);
     else if (s.status == GPU_OK)
-        put(&s, view, content, &x);
+        put_vectors(&s, view, content, &x);
     smo_vector(&s, &x, vector, rest, k);
     return s.status;
 }
@@ -337,7 +338,7 @@ static enum gpu_status predict(struct gpu_work *work, const struct svm_view *vie
     return status;
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_prediction(struct gpu_work *work)
 {
     const int64_t *size = svm_sizes(work->call);
     struct svm_view view;
@@ -351,17 +352,17 @@ static enum gpu_status run(struct gpu_work *work)
     return content.size.features > 0 ? predict(work, &view, &content) : GPU_UNSUPPORTED;
 }
 
-static void discard(const struct accel_call *call)
+static void discard_prediction(const struct accel_call *call)
 {
     free((void *)(uintptr_t)call->own.pointer[SVM_RESULT]);
 }
 
-static void complete(const struct accel_call *call, struct accel_result *result)
+static void complete_prediction(const struct accel_call *call, struct accel_result *result)
 {
     const struct decision_values *d = call->own.pointer[SVM_RESULT];
     memcpy(call->span[ACCEL_b].ptr, d->value, (size_t)d->count * sizeof *d->value);
     result->fpr[0][0] = d->label;
-    discard(call);
+    discard_prediction(call);
 }
 
 /* ---- Judging ---- */
@@ -377,8 +378,8 @@ static double worst_of(const struct svm_view *view, const struct decision_values
     for (int64_t p = 0; p < d->count; p++) {
         struct svm_range range[2];
         take_step(&walk, range);
-        const double error = fabs(add_up(range, k).value - view->rho[p] - d->value[p]);
-        const double bound = add_up(range, errors).magnitude + 1e-15 * fabs(view->rho[p]);
+        const double error = fabs(sum_terms(range, k).value - view->rho[p] - d->value[p]);
+        const double bound = sum_terms(range, errors).magnitude + 1e-15 * fabs(view->rho[p]);
         if (!(error <= worst * bound)) /* a NaN is wrong */
             worst = error / bound == error / bound ? error / bound : INFINITY;
     }
@@ -402,7 +403,7 @@ static double judge_vectors(const struct svm_view *view, const struct svm_matrix
     return worst;
 }
 
-static double judge(const struct accel_call *call)
+static double verify_prediction(const struct accel_call *call)
 {
     struct svm_view view;
     struct svm_matrix vectors;
@@ -419,7 +420,9 @@ static double judge(const struct accel_call *call)
 const struct accel_op op_svm_predict = {
     .traits = {.group = ACCEL_NO_BLAS},
     OP_COST(.nominal = {.cpu_share = 0.1, .gpu_share = 0.01, .gpu_step_ms = 0.001},
-            .dimensions = ACCEL_DIMENSIONS, .sizes = svm_sizes, .flops = flops, .effort = effort),
-    OP_GPU(.run = run, .discard = discard),
+            .dimensions = ACCEL_DIMENSIONS, .sizes = svm_sizes, .flops = flops_of_prediction,
+            .effort = effort_of_prediction),
+    OP_GPU(.run = run_prediction, .discard = discard_prediction),
     OP_FOREIGN(.ml = ACCEL_LIBSVM, .accepts = svm_view_layout, .count_at = svm_view_count_at,
-               .parse = parse, .describe = describe, .complete = complete, .judge = judge)};
+               .parse = parse_prediction, .describe = describe_prediction,
+               .complete = complete_prediction, .judge = verify_prediction)};

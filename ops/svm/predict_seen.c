@@ -24,7 +24,7 @@ static const void *address_of(const struct svm_view *view, int i)
 }
 
 /* With the lock. Returns the model's entry, a new one if it has none. */
-static struct model *find(const struct svm_view *view)
+static struct model *find_model(const struct svm_view *view)
 {
     const struct model_key key = {address_of(view, 0), address_of(view, view->vectors - 1),
                                   view->vectors};
@@ -79,7 +79,7 @@ static void sample(const struct svm_view *view, struct svm_admission *admission)
 struct svm_admission svm_admission_look(const struct svm_view *view)
 {
     pthread_mutex_lock(&models.lock);
-    struct model *model = find(view);
+    struct model *model = find_model(view);
     if (!model->sampled)
         sample(view, &model->admission);
     model->sampled = true;
@@ -94,7 +94,7 @@ struct svm_admission svm_admission_look(const struct svm_view *view)
 void svm_admission_found(const struct svm_view *view)
 {
     pthread_mutex_lock(&models.lock);
-    struct svm_admission *admission = &find(view)->admission;
+    struct svm_admission *admission = &find_model(view)->admission;
     admission->resident = true;
     if (admission->hits < INT32_MAX)
         admission->hits++;
@@ -105,7 +105,7 @@ void svm_admission_put(const struct svm_view *view, bool surprised)
 {
     const int enough = 8, most = 20; /* predictions that putting vectors on the device costs */
     pthread_mutex_lock(&models.lock);
-    struct svm_admission *admission = &find(view)->admission;
+    struct svm_admission *admission = &find_model(view)->admission;
     const bool changed = admission->resident && surprised;
     if (changed)
         admission->misses = admission->hits >= enough  ? 0
@@ -119,7 +119,7 @@ void svm_admission_put(const struct svm_view *view, bool surprised)
 void svm_admission_refused(const struct svm_view *view)
 {
     pthread_mutex_lock(&models.lock);
-    find(view)->admission.refused = true;
+    find_model(view)->admission.refused = true;
     pthread_mutex_unlock(&models.lock);
 }
 
@@ -127,7 +127,7 @@ void svm_admission_vector(const struct svm_view *view, bool far)
 {
     const int enough = 8;
     pthread_mutex_lock(&models.lock);
-    struct svm_admission *admission = &find(view)->admission;
+    struct svm_admission *admission = &find_model(view)->admission;
     admission->far = far ? admission->far + 1 : 0;
     admission->refused = admission->refused || admission->far >= enough;
     pthread_mutex_unlock(&models.lock);

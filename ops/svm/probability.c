@@ -99,7 +99,7 @@ struct column {
     int place, functions;
 };
 
-static double value_of(const struct column *column, int row)
+static double value_in_row(const struct column *column, int row)
 {
     return column->values[(int64_t)row * column->functions + column->place];
 }
@@ -113,7 +113,7 @@ static bool estimate_pair(struct libsvm_group *group, const struct svm_job *jobs
         for (int at = folds->start[fold]; at < folds->start[fold + 1]; at++) {
             const int place = folds->place[at];
             decisions[place] = group->sign[fold] ? group->sign[fold]
-                                                 : value_of(column, group->rows.row[place]) *
+                                                 : value_in_row(column, group->rows.row[place]) *
                                                        jobs[fold].classes.label[0];
         }
         column->place += svm_job_functions(&jobs[fold]);
@@ -149,7 +149,7 @@ static bool estimate_regression(const struct libsvm_source *source, struct libsv
     for (int fold = 0; errors && fold < LIBSVM_FOLDS; fold++, column->place++)
         for (int at = folds->start[fold]; at < folds->start[fold + 1]; at++) {
             const int row = folds->place[at];
-            errors[row] = fabs(source->y[row] - value_of(column, row));
+            errors[row] = fabs(source->y[row] - value_in_row(column, row));
         }
     if (errors)
         group->a = sigma_of(errors, source->l);

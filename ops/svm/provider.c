@@ -119,7 +119,7 @@ static void print_of_others(const char *text)
 }
 
 /* Asks libsvm, with its lines turned off. */
-static bool is_known(struct libsvm *library)
+static bool is_known_libsvm(struct libsvm *library)
 {
     train_function *train;
     libsvm_print *const before = *library->print, *ours = print_of_others;
@@ -146,7 +146,7 @@ static int library_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 
-static bool is_same(const struct libsvm *a, const struct libsvm *b)
+static bool is_same_libsvm(const struct libsvm *a, const struct libsvm *b)
 {
     return a->train == b->train && a->model == b->model && a->print == b->print &&
            a->shuffle == b->shuffle;
@@ -164,7 +164,7 @@ int libsvm_of(const struct accel_provider *provider)
         return 0;
     library.print = libsvm_print_of(provider);
     pthread_mutex_lock(&lock);
-    while (i < library_count && !is_same(&libraries[i].library, &library))
+    while (i < library_count && !is_same_libsvm(&libraries[i].library, &library))
         i++;
     if (i == library_count && i < LIBRARIES)
         libraries[library_count++].library = library;
@@ -182,7 +182,7 @@ const struct libsvm *libsvm_asked(int number)
     const int i = number - 1;
     pthread_mutex_lock(&lock);
     if (!libraries[i].asked)
-        libraries[i].known = is_known(&libraries[i].library);
+        libraries[i].known = is_known_libsvm(&libraries[i].library);
     libraries[i].asked = true;
     const bool known = libraries[i].known;
     pthread_mutex_unlock(&lock);

@@ -27,7 +27,7 @@ static bool has_arguments(const struct sklearn_fit *fit)
     return libsvm_is_valid(parameter);
 }
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed, int layout)
+static bool parse_sklearn(struct accel_call *call, const struct accel_passed *passed, int layout)
 {
     struct sklearn_fit fit = {.library = sklearn_numbered(layout),
                               .problem = (void *)(uintptr_t)passed->gpr[0],
@@ -59,7 +59,7 @@ struct sklearn_trained {
     struct sklearn_model *model;
 };
 
-static void discard(struct sklearn_trained *t)
+static void discard_sklearn(struct sklearn_trained *t)
 {
     libsvm_trainings_free(&t->all);
     sklearn_release(&t->fit);
@@ -85,7 +85,7 @@ static enum gpu_status train(struct gpu_work *work, struct sklearn_trained *t)
     return t->model ? GPU_OK : GPU_NO_MEMORY;
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_sklearn(struct gpu_work *work)
 {
     struct sklearn_trained *t = calloc(1, sizeof *t);
     if (!t)
@@ -97,7 +97,7 @@ static enum gpu_status run(struct gpu_work *work)
     if (status == GPU_OK)
         svm_leave(work->call, t);
     else
-        discard(t);
+        discard_sklearn(t);
     return status;
 }
 
@@ -114,7 +114,7 @@ static bool is_capped(const struct libsvm_trainings *t)
 }
 
 /* Seeds, prints and sets the status, as scikit-learn's function does. */
-static void complete(const struct accel_call *call, struct accel_result *result)
+static void complete_sklearn(const struct accel_call *call, struct accel_result *result)
 {
     struct sklearn_trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     result->gpr[0] = (uintptr_t)t->model;
@@ -123,21 +123,21 @@ static void complete(const struct accel_call *call, struct accel_result *result)
     libsvm_trainings_print(&t->all, false);
     if (is_capped(&t->all))
         *(int *)(uintptr_t)call->own.pointer[SVM_STATUS] |= 1;
-    discard(t);
+    discard_sklearn(t);
 }
 
 static void discard_call(const struct accel_call *call)
 {
     struct sklearn_trained *t = (void *)(uintptr_t)call->own.pointer[SVM_RESULT];
     sklearn_free_model(t->model);
-    discard(t);
+    discard_sklearn(t);
 }
 
-static double judge(const struct accel_call *call)
+static double verify_sklearn(const struct accel_call *call)
 {
     const struct sklearn_trained *t = call->own.pointer[SVM_RESULT];
     return svm_judge_jobs(&t->fit.x, t->all.jobs, libsvm_job_count(&t->all));
 }
 
-const struct svm_dialect svm_dialect_sklearn = {sklearn_of, parse,        run,
-                                                complete,   discard_call, judge};
+const struct svm_dialect svm_dialect_sklearn = {sklearn_of,       parse_sklearn, run_sklearn,
+                                                complete_sklearn, discard_call,  verify_sklearn};

@@ -8,7 +8,7 @@
 
 /* ---- Memory that lives as long as the fit ---- */
 
-static void *take(struct sklearn_fit *fit, int64_t count, int64_t size)
+static void *alloc_owned(struct sklearn_fit *fit, int64_t count, int64_t size)
 {
     int64_t bytes;
     void *memory = accel_mul(count, size, &bytes) ? malloc(bytes > 0 ? (size_t)bytes : 1) : NULL;
@@ -33,9 +33,9 @@ static bool is_precomputed(const struct sklearn_fit *fit)
 static bool keep_rows(struct sklearn_fit *fit)
 {
     const struct sklearn_problem *problem = fit->problem;
-    double *weight = take(fit, problem->rows, sizeof *weight);
-    double *target = take(fit, problem->rows, sizeof *target);
-    fit->kept = take(fit, problem->rows, sizeof *fit->kept);
+    double *weight = alloc_owned(fit, problem->rows, sizeof *weight);
+    double *target = alloc_owned(fit, problem->rows, sizeof *target);
+    fit->kept = alloc_owned(fit, problem->rows, sizeof *fit->kept);
     if (!weight || !target || !fit->kept)
         return false;
     int rows = 0;
@@ -75,7 +75,7 @@ static const double *gathered(struct sklearn_fit *fit)
 {
     const struct sklearn_node *node = fit->problem->x.dense;
     const int64_t rows = fit->x.rows, columns = fit->x.features;
-    double *all = take(fit, rows, columns * (int64_t)sizeof *all);
+    double *all = alloc_owned(fit, rows, columns * (int64_t)sizeof *all);
     for (int64_t i = 0; all && i < rows; i++) {
         const struct sklearn_node *row = &node[fit->kept[i]];
         double *to = &all[i * columns];
@@ -110,7 +110,7 @@ static bool read_dense(struct sklearn_fit *fit, bool vectors)
 }
 
 /* Returns a vector's length, -1 if its indices do not ascend. */
-static int64_t length_of(const struct libsvm_node *node, int64_t *features)
+static int64_t measure_nodes(const struct libsvm_node *node, int64_t *features)
 {
     int64_t length = 0;
     for (int before = 0; node[length].index != -1; before = node[length++].index)
@@ -123,8 +123,8 @@ static int64_t length_of(const struct libsvm_node *node, int64_t *features)
 
 static bool copy_csr(struct sklearn_fit *fit, const int64_t *start)
 {
-    int32_t *column = take(fit, fit->stored, sizeof *column);
-    double *value = take(fit, fit->stored, sizeof *value);
+    int32_t *column = alloc_owned(fit, fit->stored, sizeof *column);
+    double *value = alloc_owned(fit, fit->stored, sizeof *value);
     for (int64_t i = 0; column && value && i < fit->x.rows; i++) {
         const struct libsvm_node *node = fit->problem->x.csr[fit->kept[i]];
         for (int64_t at = start[i]; at < start[i + 1]; at++, node++) {
@@ -140,13 +140,13 @@ static bool copy_csr(struct sklearn_fit *fit, const int64_t *start)
 static bool read_csr(struct sklearn_fit *fit, bool vectors)
 {
     struct svm_matrix *x = &fit->x;
-    int64_t *start = take(fit, x->rows + 1, sizeof *start);
+    int64_t *start = alloc_owned(fit, x->rows + 1, sizeof *start);
     if (!start || is_precomputed(fit))
         return false;
     start[0] = 0;
     for (int64_t i = 0; i < x->rows; i++) {
         const struct libsvm_node *node = fit->problem->x.csr[fit->kept[i]];
-        const int64_t length = node ? length_of(node, &x->features) : -1;
+        const int64_t length = node ? measure_nodes(node, &x->features) : -1;
         if (length < 0)
             return false;
         start[i + 1] = start[i] + length;

@@ -49,8 +49,8 @@ static bool take_arrays(struct sklearn_model *model, bool csr, const struct svm_
     return taken;
 }
 
-static void fill(struct sklearn_model *model, const struct sklearn_fit *fit,
-                 const struct svm_job *job, const bool *used)
+static void fill_sklearn_model(struct sklearn_model *model, const struct sklearn_fit *fit,
+                               const struct svm_job *job, const bool *used)
 {
     libsvm_fill(job, used, model->index, model->support_of, model->coefficient, model->rho);
     fill_vectors(model, fit);
@@ -79,7 +79,7 @@ struct sklearn_model *sklearn_model_of(const struct sklearn_fit *fit,
                (!trainings->group_count ||
                 libsvm_copy_estimates(trainings, &model->prob_a, &model->prob_b));
         if (made)
-            fill(model, fit, job, used);
+            fill_sklearn_model(model, fit, job, used);
     }
     free(used);
     if (model && !made) {

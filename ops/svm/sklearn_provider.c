@@ -33,7 +33,7 @@ static int library_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 
-static bool is_same(const struct sklearn *a, const struct sklearn *b)
+static bool is_same_sklearn(const struct sklearn *a, const struct sklearn *b)
 {
     return a->train == b->train && a->csr == b->csr && a->set_seed == b->set_seed &&
            a->libsvm.print == b->libsvm.print;
@@ -46,7 +46,7 @@ int sklearn_of(const struct accel_provider *provider)
     if (!recognize(provider, &library))
         return 0;
     pthread_mutex_lock(&lock);
-    while (i < library_count && !is_same(&libraries[i], &library))
+    while (i < library_count && !is_same_sklearn(&libraries[i], &library))
         i++;
     if (i == library_count && i < LIBRARIES)
         libraries[library_count++] = library;

@@ -12,7 +12,7 @@ static const struct svm_dialect *dialect_of(int layout)
     return dialects[layout / SVM_LAYOUTS];
 }
 
-static int accepts(const struct accel_provider *provider)
+static int accepts_svm(const struct accel_provider *provider)
 {
     for (int i = 0; i < DIALECTS; i++) {
         const int layout = dialects[i]->accepts(provider);
@@ -22,7 +22,7 @@ static int accepts(const struct accel_provider *provider)
     return 0;
 }
 
-static bool parse(struct accel_call *call, const struct accel_passed *passed)
+static bool parse_svm_training(struct accel_call *call, const struct accel_passed *passed)
 {
     if (!dialect_of(passed->layout)->parse(call, passed, passed->layout % SVM_LAYOUTS))
         return false;
@@ -31,28 +31,29 @@ static bool parse(struct accel_call *call, const struct accel_passed *passed)
     return true;
 }
 
-static enum gpu_status run(struct gpu_work *work)
+static enum gpu_status run_svm_training(struct gpu_work *work)
 {
     return dialect_of(svm_traits_layout(work->call))->run(work);
 }
 
-static void complete(const struct accel_call *call, struct accel_result *result)
+static void complete_svm_training(const struct accel_call *call, struct accel_result *result)
 {
     dialect_of(svm_traits_layout(call))->complete(call, result);
 }
 
-static void discard(const struct accel_call *call)
+static void discard_svm_training(const struct accel_call *call)
 {
     dialect_of(svm_traits_layout(call))->discard(call);
 }
 
-static double judge(const struct accel_call *call)
+static double verify_svm_training(const struct accel_call *call)
 {
     return dialect_of(svm_traits_layout(call))->judge(call);
 }
 
-const struct accel_op op_svm_train = {.traits = {.group = ACCEL_NO_BLAS},
-                                      .cost = &svm_cost,
-                                      OP_GPU(.run = run, .discard = discard),
-                                      OP_FOREIGN(SVM_FOREIGN, .accepts = accepts, .parse = parse,
-                                                 .complete = complete, .judge = judge)};
+const struct accel_op op_svm_train = {
+    .traits = {.group = ACCEL_NO_BLAS},
+    .cost = &svm_cost,
+    OP_GPU(.run = run_svm_training, .discard = discard_svm_training),
+    OP_FOREIGN(SVM_FOREIGN, .accepts = accepts_svm, .parse = parse_svm_training,
+               .complete = complete_svm_training, .judge = verify_svm_training)};

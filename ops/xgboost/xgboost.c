@@ -29,7 +29,7 @@ static bool says_true(const char *json, const char *key)
 }
 
 /* Versions before 2.0 have no parameter `device`. */
-static int accepts(const struct accel_provider *provider)
+static int accepts_xgboost(const struct accel_provider *provider)
 {
     void *found[] = {provider->symbol(provider, "XGBoostVersion"),
                      provider->symbol(provider, "XGBuildInfo"),
@@ -50,7 +50,7 @@ static int accepts(const struct accel_provider *provider)
 
 static int accepts_cuda(const struct accel_provider *provider)
 {
-    return accepts(provider) == GUIDE_WITH_CUDA ? GUIDE_WITH_CUDA : 0;
+    return accepts_xgboost(provider) == GUIDE_WITH_CUDA ? GUIDE_WITH_CUDA : 0;
 }
 
 /* Whether several processes train together: each would need a device of its own. */
@@ -153,7 +153,7 @@ static enum guide_news run_on_gpu(struct guide *guide)
 }
 
 /* Only a failure is news of a booster that has been told before. */
-static enum guide_news go_on(struct guide *guide)
+static enum guide_news go_on_there(struct guide *guide)
 {
     if (guide->device(guide) < 0) { /* such as in the child of a fork */
         leave_device(guide);
@@ -169,7 +169,7 @@ static enum guide_news leave_alone(const struct guide *guide, enum guide_news wh
     return why;
 }
 
-static enum guide_news start(struct guide *guide, enum place from)
+static enum guide_news start_on_gpu(struct guide *guide, enum place from)
 {
     const int number = guide->device(guide);
     if (number < 0)
@@ -195,23 +195,23 @@ static enum guide_news train(struct guide *guide)
         return guide_lacks_cuda(guide, &said);
     const enum place place = place_of(handle_of(guide));
     if (place == PLACE_OPEN || place == PLACE_ASIDE)
-        return start(guide, place);
-    return place == PLACE_ON_GPU ? go_on(guide) : GUIDE_NOTHING;
+        return start_on_gpu(guide, place);
+    return place == PLACE_ON_GPU ? go_on_there(guide) : GUIDE_NOTHING;
 }
 
-static enum guide_news use(struct guide *guide)
+static enum guide_news use_booster(struct guide *guide)
 {
-    return place_of(handle_of(guide)) == PLACE_ON_GPU ? go_on(guide) : GUIDE_NOTHING;
+    return place_of(handle_of(guide)) == PLACE_ON_GPU ? go_on_there(guide) : GUIDE_NOTHING;
 }
 
-static enum guide_news leave(struct guide *guide)
+static enum guide_news leave_booster(struct guide *guide)
 {
     leave_device(guide);
     return GUIDE_NOTHING;
 }
 
 /* A loaded configuration says where to compute. */
-static enum guide_news load(struct guide *guide)
+static enum guide_news load_booster(struct guide *guide)
 {
     place_put(handle_of(guide), PLACE_CHOSEN);
     return GUIDE_NOTHING;
@@ -236,7 +236,7 @@ static enum guide_news set(struct guide *guide)
     return GUIDE_NOTHING;
 }
 
-static enum guide_news forget(struct guide *guide)
+static enum guide_news forget_booster(struct guide *guide)
 {
     place_remove(handle_of(guide));
     return GUIDE_NOTHING;
@@ -249,10 +249,10 @@ static enum guide_news forget(struct guide *guide)
         GUIDED(ACCEL_XGBOOST, accepts_provider, guided_by, .nests = true, .words = 7)              \
     }
 
-const struct accel_op op_xgboost_train = XGBOOST(accepts, train);
-const struct accel_op op_xgboost_use = XGBOOST(accepts_cuda, use);
-const struct accel_op op_xgboost_leave = XGBOOST(accepts_cuda, leave);
-const struct accel_op op_xgboost_load = XGBOOST(accepts_cuda, load);
+const struct accel_op op_xgboost_train = XGBOOST(accepts_xgboost, train);
+const struct accel_op op_xgboost_use = XGBOOST(accepts_cuda, use_booster);
+const struct accel_op op_xgboost_leave = XGBOOST(accepts_cuda, leave_booster);
+const struct accel_op op_xgboost_load = XGBOOST(accepts_cuda, load_booster);
 const struct accel_op op_xgboost_create = XGBOOST(accepts_cuda, create);
 const struct accel_op op_xgboost_set = XGBOOST(accepts_cuda, set);
-const struct accel_op op_xgboost_free = XGBOOST(accepts_cuda, forget);
+const struct accel_op op_xgboost_free = XGBOOST(accepts_cuda, forget_booster);
