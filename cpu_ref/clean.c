@@ -15,7 +15,7 @@ static bool is_across(const struct factor *x)
 }
 
 /* op(X) is rows x cols. */
-static struct stored_part part_of(const struct factor *x, int64_t rows, int64_t cols)
+static struct stored_part part_of_factor(const struct factor *x, int64_t rows, int64_t cols)
 {
     const bool across = is_across(x);
     return (struct stored_part){across ? cols : rows, across ? rows : cols, x->structure, x->uplo};
@@ -84,8 +84,8 @@ static void find_in_products(struct clean *clean, const struct equation *e)
 {
     for (int i = 0; i < e->products; i++) {
         const struct factor *x = &e->product[i].x, *y = &e->product[i].y;
-        const struct stored_part of_x = part_of(x, e->rows, e->inner),
-                                 of_y = part_of(y, e->inner, e->cols);
+        const struct stored_part of_x = part_of_factor(x, e->rows, e->inner),
+                                 of_y = part_of_factor(y, e->inner, e->cols);
         /* The other factor is the solution, which they reach if they are in what is solved. */
         if (!e->solve || is_left(e))
             find_spoilt(clean, &x->stored, &of_x, reaches_row, is_across(x));
@@ -120,7 +120,7 @@ static void count_left(struct clean *clean, const struct equation *e)
 }
 
 /* Finds what is reached. False: all of it, or nothing. */
-static bool find(struct clean *clean, const struct equation *e)
+static bool find_reached(struct clean *clean, const struct equation *e)
 {
     const struct stored_part of_old = part_of_result(e);
     find_in_products(clean, e);
@@ -162,7 +162,7 @@ static bool copy(struct clean *clean, struct stored *x, const struct stored_part
 
 static bool copy_factor(struct clean *clean, struct factor *x, int64_t rows, int64_t cols)
 {
-    const struct stored_part part = part_of(x, rows, cols);
+    const struct stored_part part = part_of_factor(x, rows, cols);
     return copy(clean, &x->stored, &part, NULL, NULL, false);
 }
 
@@ -180,7 +180,7 @@ static void put_one(void *memory, int64_t index, enum accel_dtype dtype)
 /* On the diagonal, ones take the place of what is no number: the matrix stays one that solves. */
 static bool copy_matrix(struct clean *clean, struct factor *x, int64_t n)
 {
-    const struct stored_part part = part_of(x, n, n);
+    const struct stored_part part = part_of_factor(x, n, n);
     const struct stored old = x->stored;
     if (!copy_factor(clean, x, n, n))
         return false;
@@ -227,7 +227,7 @@ bool clean_make(struct clean *clean, const struct equation *e)
             return false;
     clean->row = calloc((size_t)e->rows, sizeof *clean->row);
     clean->col = calloc((size_t)e->cols, sizeof *clean->col);
-    if (clean->row && clean->col && find(clean, e) && copy_all(clean))
+    if (clean->row && clean->col && find_reached(clean, e) && copy_all(clean))
         return true;
     clean_free(clean);
     return false;

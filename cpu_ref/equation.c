@@ -6,7 +6,7 @@
 
 value stored_element(const struct stored *x, int64_t row, int64_t col)
 {
-    return load(x->ptr, row * x->row_step + col * x->col_step, x->dtype);
+    return load_element(x->ptr, row * x->row_step + col * x->col_step, x->dtype);
 }
 
 static void exchange(int64_t *row, int64_t *col)
@@ -158,7 +158,7 @@ static void beside(struct equation *e, const struct equation_source *from, enum 
 }
 
 /* 0 = op(A) X - alpha B, or the same for a vector. */
-static void solve(struct equation *e, const struct equation_source *from)
+static void solve_for(struct equation *e, const struct equation_source *from)
 {
     e->solve = from->alpha != 0;
     e->beta = -from->alpha;
@@ -178,7 +178,7 @@ void equation_trmm(struct equation *e, const struct equation_source *from)
 void equation_trsm(struct equation *e, const struct equation_source *from)
 {
     beside(e, from, triangular(from), 1, from->result);
-    solve(e, from);
+    solve_for(e, from);
 }
 
 /* gemv, symv, hemv, trmv, trsv: a row x' op(A)'. */
@@ -248,7 +248,7 @@ void equation_trmv(struct equation *e, const struct equation_source *from)
 void equation_trsv(struct equation *e, const struct equation_source *from)
 {
     row_beside(e, from, triangular(from), 1, from->result);
-    solve(e, from);
+    solve_for(e, from);
 }
 
 /* ger, gerc, syr, her, syr2, her2: x is a column here. */

@@ -138,7 +138,7 @@ static value old_element(const struct equation *e, int64_t row, int64_t col)
 }
 
 /* Computes the right-hand sides of a tile's elements that are judged. */
-static void compute(struct tile *tile, const struct equation *e)
+static void compute_tile(struct tile *tile, const struct equation *e)
 {
     const long double underflow = underflow_of(e);
     for (int64_t i = 0; i < tile->rows; i++)
@@ -203,7 +203,7 @@ static double element_ratio(const struct equation *e, int64_t row, int64_t col,
 static double tile_ratio(const struct equation *e, struct tile *tile)
 {
     double worst = 0;
-    compute(tile, e);
+    compute_tile(tile, e);
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = 0; j < tile->cols; j++) {
             const int64_t row = tile->row + i, col = tile->col + j;

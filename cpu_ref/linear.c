@@ -57,7 +57,7 @@ static void add_row(const struct cpu_ref_linear *q, int64_t i, const double *w, 
 }
 
 /* w = NULL: all zeros. False without memory. */
-static bool measure(const struct cpu_ref_linear *q, const double *w, struct objective_point *place)
+static bool evaluate_objective(const struct cpu_ref_linear *q, const double *w, struct objective_point *place)
 {
     const size_t columns = (size_t)q->columns, regularized = columns - q->free_bias;
     /* The method adds up rows, columns, and one step after the other. */
@@ -95,7 +95,7 @@ double cpu_ref_linear(const struct cpu_ref_linear *q)
     double worst = 0;
     if (!is_weight(q))
         return INFINITY;
-    if (!measure(q, NULL, &at_zero) || !measure(q, q->w, &here) ||
+    if (!evaluate_objective(q, NULL, &at_zero) || !evaluate_objective(q, q->w, &here) ||
         !is_number(here.objective_rounding + here.norm_rounding + here.norm + at_zero.norm +
                    at_zero.norm_rounding))
         return CPU_REF_NOT_JUDGED;

@@ -1,11 +1,11 @@
 #include "substitute.h"
 
 /* x := x / the diagonal's element i; conjugated for op C and R. */
-static void divide(const struct view *triangle, char op, int64_t i, double *x)
+static void divide_by_diagonal(const struct view *triangle, char op, int64_t i, double *x)
 {
     if (triangle->structure == UNIT_TRIANGULAR)
         return;
-    const value stored = load(triangle->ptr, i * (triangle->ld + 1), triangle->dtype);
+    const value stored = load_element(triangle->ptr, i * (triangle->ld + 1), triangle->dtype);
     if (parts_of(triangle->dtype) == 1) {
         x[0] /= (double)creall(stored);
         return;
@@ -22,8 +22,8 @@ double largest_reciprocal(const struct view *triangle)
         triangle->structure == UNIT_TRIANGULAR ? 0 : accel_min(triangle->rows, triangle->cols);
     double largest = 0;
     for (int64_t i = 0; i < count; i++) {
-        const double one =
-            1 / (double)magnitude(load(triangle->ptr, i * (triangle->ld + 1), triangle->dtype));
+        const double one = 1 / (double)magnitude(load_element(triangle->ptr, i * (triangle->ld + 1),
+                                                              triangle->dtype));
         largest = one > largest ? one : largest;
     }
     return largest;
@@ -48,7 +48,7 @@ void substitute(const struct view *triangle, char op, double *x)
             apply(&beside, op, x + from * parts, sum);
         for (int64_t part = 0; part < parts; part++)
             own[part] -= sum[part];
-        divide(triangle, op, i, own);
+        divide_by_diagonal(triangle, op, i, own);
         for (int64_t part = 0; part < parts; part++)
             sum[part] = -own[part];
         if (!across)

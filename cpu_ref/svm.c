@@ -118,8 +118,8 @@ static void close_rows(struct row_sums *rows)
     free(rows->member);
 }
 
-static void add_up(struct row_sums *rows, const struct svm_matrix *x,
-                   const struct svm_kernel *kernel, const struct cpu_ref_svm *q)
+static void sum_kernel_rows(struct row_sums *rows, const struct svm_matrix *x,
+                            const struct svm_kernel *kernel, const struct cpu_ref_svm *q)
 {
     struct against against = {.x = x, .kernel = kernel, .dense = rows->dense};
     for (int64_t i = 0; i < q->n; i++) {
@@ -169,7 +169,7 @@ static bool is_full(const struct cpu_ref_svm *q, int64_t i)
     return q->alpha[i] >= q->c[i] * (1 - 1e-12);
 }
 
-static double judge(const struct row_sums *rows, const struct cpu_ref_svm *q)
+static double verify_optimum(const struct row_sums *rows, const struct cpu_ref_svm *q)
 {
     const struct bounds none = {.most = -INFINITY, .least = INFINITY};
     struct bounds bounds[2] = {none, none}; /* of a nu problem, of each sign */
@@ -218,8 +218,8 @@ double cpu_ref_svm(const struct svm_matrix *x, const struct svm_kernel *kernel,
     struct row_sums rows;
     double worst = CPU_REF_NOT_JUDGED;
     if (open_rows(&rows, x)) {
-        add_up(&rows, x, kernel, q);
-        worst = judge(&rows, q);
+        sum_kernel_rows(&rows, x, kernel, q);
+        worst = verify_optimum(&rows, q);
     }
     close_rows(&rows);
     return worst;

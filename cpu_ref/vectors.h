@@ -146,7 +146,7 @@ static inline double greater_of(double x, double y)
 }
 
 /* sqrt(x^2 + y^2), also where the squares overflow or underflow. */
-static inline double length_of(double x, double y)
+static inline double hypotenuse(double x, double y)
 {
     const double a = x < 0 ? -x : x, b = y < 0 ? -y : y, longer = a < b ? b : a,
                  shorter = a < b ? a : b, share = shorter == longer ? 1 : shorter / longer;

@@ -51,7 +51,7 @@ static void scale(double *x, int64_t n, enum accel_dtype dtype, value s)
 
 static double length(value z)
 {
-    return length_of((double)creall(z), (double)cimagl(z));
+    return hypotenuse((double)creall(z), (double)cimagl(z));
 }
 
 /* How large anything may get on the way to a product: libraries differ in the order of the factors.
@@ -93,7 +93,7 @@ static double doubt_of(double square)
 
 static double length_at(const double *x, int64_t i, int64_t parts)
 {
-    return length_of(x[i * parts], parts == 2 ? x[i * parts + 1] : 0);
+    return hypotenuse(x[i * parts], parts == 2 ? x[i * parts + 1] : 0);
 }
 
 static bool is_left(const struct equation *e)
@@ -110,7 +110,7 @@ static void subtract_row(struct blas_test *test, int64_t row, const double *term
         test->doubt[row] += doubt;
     for (int64_t i = row * parts; i < (row + 1) * parts; i++)
         test->sides[i] -= term[i];
-    test->bound[row] = length_of(test->bound[row], bound);
+    test->bound[row] = hypotenuse(test->bound[row], bound);
 }
 
 static void subtract_product(struct blas_test *test, const struct equation *e, int i)

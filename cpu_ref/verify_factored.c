@@ -400,7 +400,7 @@ void check_getri(struct test *t)
 static bool has_real_diagonal(const struct view *factor)
 {
     for (int64_t i = 0; i < factor->cols; i++)
-        if (cimagl(load(factor->ptr, i * (factor->ld + 1), factor->dtype)) != 0)
+        if (cimagl(load_element(factor->ptr, i * (factor->ld + 1), factor->dtype)) != 0)
             return false;
     return true;
 }

@@ -53,24 +53,24 @@ static int resting;       /* results that were not kept for that */
 static atomic_int proved; /* entries whose watch has proved something */
 
 /* In the child of a fork, which has no device. */
-static void forget(void)
+static void forget_seen(void)
 {
     if (table.now > 0) /* else its pages stay untouched */
         lru_clear(&table);
     unread = resting = 0;
     atomic_store(&proved, 0);
 }
-FORKS_CHILD(forget);
+FORKS_CHILD(forget_seen);
 
-static struct seen_key key_of(const struct accel_span *x)
+static struct seen_key seen_key_of(const struct accel_span *x)
 {
     return (struct seen_key){x->ptr, x->rows, x->cols, x->ld, x->dtype, x->triangle};
 }
 
 /* With the lock. Returns NULL if the operand has not been seen. */
-static struct seen *find(const struct accel_span *x)
+static struct seen *find_seen(const struct accel_span *x)
 {
-    const struct seen_key key = key_of(x);
+    const struct seen_key key = seen_key_of(x);
     return lru_lookup(&table, &key);
 }
 
@@ -91,9 +91,9 @@ static uint64_t end_watch(struct seen *seen)
 
 /* With the lock. Notes one that has not been seen. Ends the watch of the one that is evicted:
  * *left, which the caller is to end without the lock, or 0. */
-static struct seen *add(const struct accel_span *x, uint64_t *left)
+static struct seen *add_seen(const struct accel_span *x, uint64_t *left)
 {
-    const struct seen_key key = key_of(x);
+    const struct seen_key key = seen_key_of(x);
     struct seen *seen = lru_insert(&table, &key);
     *left = end_watch(seen);
     *seen = (struct seen){.lru = seen->lru, .key = key};
@@ -101,15 +101,15 @@ static struct seen *add(const struct accel_span *x, uint64_t *left)
 }
 
 /* With the lock. Returns an operand that a call reads; NULL if it has not been seen before: now it
- * has been. *left: as for add(). */
+ * has been. *left: as for add_seen(). */
 static struct seen *meet(const struct accel_span *x, uint64_t *left)
 {
-    struct seen *seen = find(x);
+    struct seen *seen = find_seen(x);
     *left = 0;
     if (seen)
         lru_touch(&table, seen);
     else
-        add(x, left);
+        add_seen(x, left);
     return seen;
 }
 
@@ -149,7 +149,7 @@ bool admission_write(const struct accel_span *x, struct gpu_key *old)
     uint64_t left = 0;
     bool had = false;
     pthread_mutex_lock(&table.lock);
-    struct seen *seen = find(x);
+    struct seen *seen = find_seen(x);
     if (seen) {
         had = seen->kept;
         *old = seen->digest;
@@ -164,8 +164,8 @@ bool admission_write(const struct accel_span *x, struct gpu_key *old)
 }
 
 /* With the lock. */
-static void keep(struct seen *seen, const struct gpu_key *key, struct gpu_cells cells,
-                 bool is_result)
+static void mark_kept(struct seen *seen, const struct gpu_key *key, struct gpu_cells cells,
+                      bool is_result)
 {
     seen->kept = true;
     seen->digest = *key;
@@ -179,8 +179,8 @@ void admission_kept_result(const struct accel_span *x, const struct gpu_key *key
 {
     uint64_t left = 0;
     pthread_mutex_lock(&table.lock);
-    struct seen *seen = find(x);
-    keep(seen ? seen : add(x, &left), key, cells, true);
+    struct seen *seen = find_seen(x);
+    mark_kept(seen ? seen : add_seen(x, &left), key, cells, true);
     unread += unread < UNREAD_MOST;
     pthread_mutex_unlock(&table.lock);
     write_watch_leave(left);
@@ -189,9 +189,9 @@ void admission_kept_result(const struct accel_span *x, const struct gpu_key *key
 void admission_kept(const struct accel_span *x, const struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
-    struct seen *seen = find(x);
+    struct seen *seen = find_seen(x);
     if (seen)
-        keep(seen, key, (struct gpu_cells){0, 0}, false);
+        mark_kept(seen, key, (struct gpu_cells){0, 0}, false);
     pthread_mutex_unlock(&table.lock);
 }
 
@@ -199,7 +199,7 @@ enum admission admission_looked(const struct accel_span *x, bool found)
 {
     enum admission how = ADMIT_NONE;
     pthread_mutex_lock(&table.lock);
-    struct seen *seen = find(x);
+    struct seen *seen = find_seen(x);
     if (seen && found) {
         seen->miss_score -= seen->miss_score > 0;
         if (seen->is_result && !seen->found)
@@ -217,7 +217,7 @@ enum admission admission_looked(const struct accel_span *x, bool found)
 bool admission_expect(const struct accel_span *x, struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
-    const struct seen *seen = find(x);
+    const struct seen *seen = find_seen(x);
     const bool expected = seen && seen->kept &&
                           (seen->watch.proved || (seen->miss_score == 0 && seen->back_off == 0));
     if (expected)
@@ -229,7 +229,7 @@ bool admission_expect(const struct accel_span *x, struct gpu_key *key)
 bool admission_expect_result(const struct accel_span *x, struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
-    const struct seen *seen = find(x);
+    const struct seen *seen = find_seen(x);
     const bool expected = seen && seen->kept && seen->is_result && seen->back_off == 0;
     if (expected)
         *key = seen->digest;
@@ -241,7 +241,7 @@ struct gpu_cells admission_cells(const struct accel_span *x)
 {
     struct gpu_cells cells = {0, 0};
     pthread_mutex_lock(&table.lock);
-    const struct seen *seen = find(x);
+    const struct seen *seen = find_seen(x);
     if (seen && seen->kept)
         cells = seen->cells;
     pthread_mutex_unlock(&table.lock);
@@ -254,7 +254,7 @@ struct admission_watch admission_watch(const struct accel_span *x, bool *may)
 {
     struct admission_watch watch = {.watch = 0};
     pthread_mutex_lock(&table.lock);
-    const struct seen *seen = find(x);
+    const struct seen *seen = find_seen(x);
     if (seen)
         watch = seen->watch;
     *may = seen && !seen->unwatched;
@@ -302,7 +302,7 @@ struct admission_watch admission_around(const struct accel_span *x, struct accel
 void admission_watched(const struct accel_span *x, const struct admission_watch *w)
 {
     pthread_mutex_lock(&table.lock);
-    struct seen *seen = find(x);
+    struct seen *seen = find_seen(x);
     const bool takes = seen && (!seen->watch.watch || seen->watch.watch == w->watch);
     if (takes) {
         atomic_fetch_add(&proved, w->proved - seen->watch.proved);
@@ -316,7 +316,7 @@ void admission_watched(const struct accel_span *x, const struct admission_watch 
 void admission_unchanged(const struct accel_span *x, uint64_t watch)
 {
     pthread_mutex_lock(&table.lock);
-    struct seen *seen = find(x);
+    struct seen *seen = find_seen(x);
     if (seen && seen->watch.watch == watch && seen->reuses < WORTH_REUSES)
         seen->reuses++;
     pthread_mutex_unlock(&table.lock);
@@ -326,7 +326,7 @@ void admission_written(const struct accel_span *x, uint64_t watch)
 {
     uint64_t left = 0;
     pthread_mutex_lock(&table.lock);
-    struct seen *seen = find(x);
+    struct seen *seen = find_seen(x);
     if (seen && watch && seen->watch.watch == watch) {
         seen->unwatched = seen->reuses < WORTH_REUSES;
         left = end_watch(seen);
@@ -380,7 +380,7 @@ enum admission_step admission_miss(const struct accel_span *x, double gain_ms, d
 void admission_not_watched(const struct accel_span *x)
 {
     pthread_mutex_lock(&table.lock);
-    struct seen *seen = find(x);
+    struct seen *seen = find_seen(x);
     if (seen)
         seen->failed_watches += seen->failed_watches < FAILED_WATCHES_MOST;
     pthread_mutex_unlock(&table.lock);
@@ -389,7 +389,7 @@ void admission_not_watched(const struct accel_span *x)
 void admission_prefetch(const struct accel_span *x)
 {
     pthread_mutex_lock(&table.lock);
-    struct seen *seen = find(x);
+    struct seen *seen = find_seen(x);
     if (seen)
         seen->missed_ms = 0;
     pthread_mutex_unlock(&table.lock);

@@ -45,7 +45,7 @@ double gpu_scan_gbps(void)
 }
 
 /* Either is slow for many reasons, and fast only because it can be. */
-static void measure(_Atomic double *rate, double known, int64_t bytes, double ms)
+static void note_rate(_Atomic double *rate, double known, int64_t bytes, double ms)
 {
     const double slowly = 0.125;
     const double gbps = (double)bytes / (ms > 1e-3 ? ms : 1e-3) * 1e-6;
@@ -56,7 +56,7 @@ static void measure(_Atomic double *rate, double known, int64_t bytes, double ms
 /* ---- What may stay ---- */
 
 /* An operand, of which a triangle alone may count. */
-static struct accel_span part_of(const struct accel_span *x, char uplo)
+static struct accel_span with_triangle(const struct accel_span *x, char uplo)
 {
     struct accel_span part = *x;
     part.triangle = uplo;
@@ -80,7 +80,7 @@ struct accel_span device_cache_part(const struct accel_call *call, const struct 
     if (!x->ptr || x->inc != 0 || x->place != ACCEL_HOST)
         return part;
     if (group == ACCEL_LEVEL_3 || group == ACCEL_LEVEL_2)
-        return part_of(x, triangle_of(call, x));
+        return with_triangle(x, triangle_of(call, x));
     if (group == ACCEL_BATCH && call->batch > 1) /* not one of its products, by itself */
         scheduled_side_by_side(x, call->batch, &part);
     return part;
@@ -117,7 +117,7 @@ static struct gpu_key digest_of(const struct accel_span *x, const struct lane_re
                                    : pack_matrix_digest(from, gpu_device_ld(x->rows, x->dtype));
     if (!from->scan && !from->uplo &&
         (x->ld == x->rows || x->rows * gpu_size_of(x) >= MEASURED_COLUMN))
-        measure(&digests, gpu_digest_gbps(), accel_bytes(x), accel_now_ms() - start);
+        note_rate(&digests, gpu_digest_gbps(), accel_bytes(x), accel_now_ms() - start);
     return key;
 }
 
@@ -143,7 +143,7 @@ static bool is_unchanged(const struct accel_span *x, uint64_t watch, const struc
     const double start = accel_now_ms();
     if (!dirty_tracking_is_unchanged(x, watch, edges))
         return false;
-    measure(&scans, gpu_scan_gbps(), accel_bytes(x), accel_now_ms() - start);
+    note_rate(&scans, gpu_scan_gbps(), accel_bytes(x), accel_now_ms() - start);
     admission_unchanged(x, watch);
     return true;
 }
@@ -303,7 +303,7 @@ static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
 
 bool device_cache_is_result(const struct gpu_work *work, const struct accel_span *part)
 {
-    const struct accel_span all = part_of(part, 0);
+    const struct accel_span all = with_triangle(part, 0);
     struct gpu_key key;
     return work->host->digests &&
            (admission_expect_result(&all, &key) || admission_expect_result(part, &key)) &&
@@ -326,7 +326,7 @@ static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
 
 bool device_cache_is_proved(const struct gpu_work *work, const struct accel_span *part)
 {
-    const struct accel_span all = part_of(part, 0);
+    const struct accel_span all = with_triangle(part, 0);
     bool may;
     return work->host->tracks &&
            (admission_watch(part, &may).proved || admission_watch(&all, &may).proved);
@@ -337,7 +337,7 @@ struct cached_operand device_cache_look(struct gpu_work *work, const struct acce
 {
     struct cached_operand r = {.part = *part};
     enum admission how = ADMIT_INSERT;
-    const struct accel_span all = part_of(part, 0);
+    const struct accel_span all = with_triangle(part, 0);
     if (!work->host->keeps)
         return r;
     if ((work->host->tracks && found_in_larger(work, &all, memory)) ||
@@ -415,7 +415,7 @@ struct cached_operand device_cache_look_at(struct gpu_work *work, const struct a
     struct cached_operand r = {.here = false};
     if (!work->host->digests || !may_at(work->call, x, from))
         return r;
-    r.part = part_of(x, from->uplo);
+    r.part = with_triangle(x, from->uplo);
     enum admission how = admission_see(&r.part);
     if (how == ADMIT_LOOKUP) {
         r.here = found_at(work, &r.part, from, memory);
@@ -446,7 +446,7 @@ void device_cache_forget(struct gpu_work *work, const struct accel_span *x)
         (is_batch && !scheduled_side_by_side(x, work->call->batch, &all)))
         return;
     for (size_t i = 0; i < sizeof triangles; i++) {
-        const struct accel_span part = part_of(&all, triangles[i]);
+        const struct accel_span part = with_triangle(&all, triangles[i]);
         if (admission_write(&part, &old))
             gpu_memory(work)->forget(work, &old);
     }
@@ -496,7 +496,7 @@ static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
         accel_bytes(x) < GPU_STAYS_BYTES)
         return;
     for (size_t i = 0; i < sizeof triangles; i++) {
-        const struct accel_span part = part_of(x, triangles[i]);
+        const struct accel_span part = with_triangle(x, triangles[i]);
         if (!is_expected(device, &part, &key))
             continue;
         add_kept(kept, operand, &part, admission_watch(&part, &may).proved);
@@ -509,7 +509,7 @@ static void add_kept_of(struct gpu_kept *kept, struct gpu_device *device,
                         const struct accel_call *call, int operand)
 {
     const struct accel_span part = device_cache_part(call, &call->span[operand]),
-                            all = part_of(&part, 0);
+                            all = with_triangle(&part, 0);
     struct accel_span larger;
     struct gpu_key key;
     int64_t row, col;

@@ -8,7 +8,7 @@ struct operand_pages {
     uintptr_t first, end, inner, outer;
 };
 
-static struct operand_pages place_of(const struct accel_span *x)
+static struct operand_pages pages_of(const struct accel_span *x)
 {
     const uintptr_t page = write_watch_page(), first = (uintptr_t)x->ptr;
     const uintptr_t end = first + (uintptr_t)accel_extent(x, 1);
@@ -44,7 +44,7 @@ static struct gpu_key digest_last(const struct accel_span *x, const struct opera
 
 uint64_t dirty_tracking_begin(const struct accel_span *x)
 {
-    const struct operand_pages p = place_of(x);
+    const struct operand_pages p = pages_of(x);
     return p.inner < p.outer ? write_watch_begin(p.inner, p.outer) : 0;
 }
 
@@ -52,7 +52,7 @@ uint64_t dirty_tracking_begin(const struct accel_span *x)
  * more pages. */
 void dirty_tracking_prove(const struct accel_span *x, struct dirty_tracking_proof *proof)
 {
-    const struct operand_pages p = place_of(x);
+    const struct operand_pages p = pages_of(x);
     const uintptr_t page = write_watch_page();
     const uintptr_t start = p.first < p.inner ? p.inner - page : p.inner,
                     end = p.outer < p.end ? p.outer + page : p.outer;
@@ -71,7 +71,7 @@ bool dirty_tracking_is_proved(struct dirty_tracking_proof *proof)
 bool dirty_tracking_part_is_unchanged(const struct accel_span *x, const struct accel_span *part,
                                       uint64_t watch, const struct gpu_edges *edges)
 {
-    const struct operand_pages p = place_of(x), q = place_of(part);
+    const struct operand_pages p = pages_of(x), q = pages_of(part);
     const uintptr_t page = write_watch_page();
     if (!write_watch_unchanged_in(watch, q.first / page * page, (q.end + page - 1) / page * page))
         return false;

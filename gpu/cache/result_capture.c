@@ -23,7 +23,7 @@ static bool can_copy(const struct result_capture *s, int64_t ld)
 }
 
 /* Takes the memory for copies of cells. Without it, the result does not stay. */
-static enum gpu_status take_memory(struct result_capture *s, struct gpu_work *work)
+static enum gpu_status alloc_copies(struct result_capture *s, struct gpu_work *work)
 {
     const int64_t ld = gpu_device_ld(s->all.rows, s->x.dtype),
                   bytes = ld * s->all.cols * s->all.size;
@@ -55,7 +55,7 @@ enum gpu_status result_capture_begin(struct result_capture *s, struct gpu_work *
         s->cached.digests = s->cell != NULL;
     }
     if (s->cached.digests && s->gathers)
-        status = take_memory(s, work);
+        status = alloc_copies(s, work);
     s->gathers = s->gathers && s->cached.digests;
     return status;
 }

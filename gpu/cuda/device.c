@@ -34,7 +34,7 @@ bool cuda_is_dead(void)
     return atomic_load(&dead);
 }
 
-static enum gpu_status push(struct cuda_device *device)
+static enum gpu_status push_context(struct cuda_device *device)
 {
     struct failure outer;
     CUresult result = CUDA(cuCtxPushCurrent)(device->context);
@@ -51,7 +51,7 @@ enum gpu_status gpu_enter(struct cuda_device *device, struct gpu_scope *scope)
     scope->mode_exchanged = false;
     if (atomic_load(&dead) || !exit_guard_enter())
         return GPU_ERROR;
-    enum gpu_status status = push(device);
+    enum gpu_status status = push_context(device);
     if (status != GPU_OK) {
         exit_guard_leave();
         return status;
@@ -287,7 +287,7 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
 
 /* ---- End ---- */
 
-static void trim(struct gpu_device *device)
+static void trim_device(struct gpu_device *device)
 {
     struct cuda_device *own = cuda_device_of(device);
     struct gpu_scope scope;
@@ -303,7 +303,7 @@ static void trim(struct gpu_device *device)
 static struct cuda_device first_place;
 static atomic_bool first_taken;
 
-static struct cuda_device *make(void)
+static struct cuda_device *alloc_device_place(void)
 {
     if (atomic_exchange(&first_taken, true))
         return calloc(1, sizeof(struct cuda_device));
@@ -311,7 +311,7 @@ static struct cuda_device *make(void)
     return &first_place;
 }
 
-static void forget(struct cuda_device *device)
+static void free_device_place(struct cuda_device *device)
 {
     if (device == &first_place)
         atomic_store(&first_taken, false);
@@ -332,7 +332,7 @@ static void stop(struct gpu_device *device)
 {
     struct cuda_device *own = cuda_device_of(device);
     idle_forget(own);
-    trim(device);
+    trim_device(device);
     end_lent_memory(own);
     own_end(own);
     CUDA(cuDevicePrimaryCtxRelease)(own->number);
@@ -340,7 +340,7 @@ static void stop(struct gpu_device *device)
     atomic_fetch_sub(&started, 1);
     pool_end(own);
     lanes_end(own);
-    forget(own);
+    free_device_place(own);
 }
 
 /* ---- All together ---- */
@@ -358,7 +358,7 @@ static const struct gpu_device_functions functions = {.run = cuda_run,
                                                       .measure_copies = cuda_measure_copies,
                                                       .measure_paces = cuda_measure_paces,
                                                       .peer_gbps = cuda_peer_gbps,
-                                                      .trim = trim,
+                                                      .trim = trim_device,
                                                       .stop = stop,
                                                       .memory = &cuda_memory,
                                                       .copies = &cuda_copies,
@@ -367,7 +367,7 @@ static const struct gpu_device_functions functions = {.run = cuda_run,
                                                       .solver = &cuda_solver};
 
 /* Returns NULL, or why there is no device. */
-static const char *start(struct cuda_device *device, const struct gpu_config *config)
+static const char *start_device(struct cuda_device *device, const struct gpu_config *config)
 {
     const char *reason = cuda_api_open(config->cuda_dir);
     if (!reason && exit_guard_has_begun())
@@ -383,13 +383,13 @@ struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILU
         snprintf(why, GPU_FAILURE_BYTES, "the program has ended");
         return NULL;
     }
-    struct cuda_device *device = make();
+    struct cuda_device *device = alloc_device_place();
     atomic_fetch_add(&starts, 1);
     failure_begin(&outer);
-    const char *reason = device ? start(device, config) : "no memory";
+    const char *reason = device ? start_device(device, config) : "no memory";
     if (reason) {
         snprintf(why, GPU_FAILURE_BYTES, "%s", reason);
-        forget(device);
+        free_device_place(device);
         device = NULL;
     } else {
         device->common.functions = &functions;

@@ -52,7 +52,7 @@ static void look(void)
     running = watched != NULL;
 }
 
-static void *run_thread(void *unused)
+static void *run_idle_thread(void *unused)
 {
     const struct timespec pause = {LOOK_MS / 1000, LOOK_MS % 1000 * 1000000};
     bool more = true;
@@ -73,7 +73,7 @@ static bool watch(struct cuda_device *device)
 {
     if (atomic_load(&device->watched))
         return true;
-    running = running || thread_spawn(run_thread, NULL, 0);
+    running = running || thread_spawn(run_idle_thread, NULL, 0);
     if (!running)
         return false;
     device->next_watched = watched;

@@ -53,7 +53,7 @@ static enum gpu_status make_pool(struct lent_memory *lending)
     return status;
 }
 
-static enum gpu_status prepare(struct lent_memory *lending)
+static enum gpu_status prepare_pool(struct lent_memory *lending)
 {
     enum gpu_status status = GPU_OK;
     pthread_mutex_lock(&lending->lock);
@@ -66,7 +66,7 @@ static enum gpu_status prepare(struct lent_memory *lending)
     return status;
 }
 
-static void refuse(struct lent_memory *lending)
+static void refuse_lending(struct lent_memory *lending)
 {
     pthread_mutex_lock(&lending->lock);
     lending->is_refused = true;
@@ -90,7 +90,7 @@ enum gpu_status lent_memory_open_to(struct lent_memory *lending, CUdevice reader
     const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = reader},
                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     int can = 0;
-    GPU_TRY(prepare(lending));
+    GPU_TRY(prepare_pool(lending));
     GPU_TRY(status_of(CUDA(cuDeviceCanAccessPeer)(&can, reader, lending->number)));
     return can ? status_of(CUDA(cuMemPoolSetAccess)(lending->pool, &access, 1)) : GPU_UNSUPPORTED;
 }
@@ -98,11 +98,11 @@ enum gpu_status lent_memory_open_to(struct lent_memory *lending, CUdevice reader
 enum gpu_status lent_memory_take(struct lent_memory *lending, int64_t bytes, CUdeviceptr *memory)
 {
     CUdeviceptr taken = 0;
-    GPU_TRY(prepare(lending));
+    GPU_TRY(prepare_pool(lending));
     enum gpu_status status = status_of(
         CUDA(cuMemAllocFromPoolAsync)(&taken, (size_t)bytes, lending->pool, lending->stream));
     if (status == GPU_UNSUPPORTED)
-        refuse(lending);
+        refuse_lending(lending);
     GPU_TRY(status);
     status = GPU_CHECK_FINAL(cuStreamSynchronize, lending->stream);
     if (status == GPU_OK)

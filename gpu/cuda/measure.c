@@ -159,7 +159,8 @@ static enum gpu_status measure_short_columns(struct gpu_lane *lane, CUdeviceptr 
     return GPU_OK;
 }
 
-static enum gpu_status measure(struct cuda_device *device, char *host, struct gpu_copy_rates *rates)
+static enum gpu_status measure_copies(struct cuda_device *device, char *host,
+                                      struct gpu_copy_rates *rates)
 {
     struct gpu_lane *lane;
     CUdeviceptr memory = 0;
@@ -194,7 +195,7 @@ bool cuda_measure_copies(struct gpu_device *device, struct gpu_copy_rates *rates
         return false;
     }
     failure_begin(&outer);
-    enum gpu_status status = measure(own, host, &found);
+    enum gpu_status status = measure_copies(own, host, &found);
     failure_pass_on(&outer, device);
     gpu_leave(&scope);
     free(host);

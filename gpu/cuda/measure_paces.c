@@ -49,8 +49,8 @@ static enum gpu_status time_rows(struct timed_product *x, int64_t rows, int time
     return status;
 }
 
-static enum gpu_status fill(struct timed_product *x, struct gpu_tile tile, int64_t cols,
-                            const struct lane_rectangle *pattern)
+static enum gpu_status upload_pattern(struct timed_product *x, struct gpu_tile tile, int64_t cols,
+                                      const struct lane_rectangle *pattern)
 {
     const int64_t column = tile.ld * pattern->size;
     for (int64_t col = 0; col < cols; col += pattern->cols)
@@ -70,7 +70,7 @@ static enum gpu_status set_up(struct timed_product *x, char *host)
     for (int i = 0; i < 3; i++) {
         tiles[i]->ld = ld;
         GPU_TRY(gpu_memory(x->work)->take(x->work, ld * PACE_WIDEST * size, &tiles[i]->ptr));
-        GPU_TRY(fill(x, *tiles[i], PACE_WIDEST, &pattern));
+        GPU_TRY(upload_pattern(x, *tiles[i], PACE_WIDEST, &pattern));
     }
     return lane_wait(x->work->lane);
 }
@@ -138,7 +138,7 @@ static enum gpu_status time_sizes(struct timed_product *x, double limit_ms, doub
 }
 
 /* Leaves the times as they are if there is no time. */
-static enum gpu_status measure(struct timed_product *x, char *host, double limit_ms,
+static enum gpu_status time_paces(struct timed_product *x, char *host, double limit_ms,
                                double ms[PACES])
 {
     double round_ms = 0;
@@ -195,7 +195,7 @@ bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *prod
     if (entered)
         status = lane_acquire(own, true, &work.lane);
     if (status == GPU_OK) {
-        status = measure(&x, host, limit_ms, ms);
+        status = time_paces(&x, host, limit_ms, ms);
         quiet = lane_wait(work.lane) == GPU_OK;
         if (quiet)
             gpu_memory(&work)->drop(&work);

@@ -40,7 +40,7 @@ void own_end(struct cuda_device *device)
 
 /* Unless the context itself is broken, as run.c finds out, a failure here is one of the routine
  * that wanted the kernel. */
-static enum gpu_status check(CUresult result, const char *function)
+static enum gpu_status check_result(CUresult result, const char *function)
 {
     const char *name = NULL;
     if (result == CUDA_SUCCESS)
@@ -52,7 +52,7 @@ static enum gpu_status check(CUresult result, const char *function)
     return GPU_ERROR;
 }
 
-#define CHECK(function, ...) check(cuda_api.function##_p(__VA_ARGS__), #function)
+#define CHECK(function, ...) check_result(cuda_api.function##_p(__VA_ARGS__), #function)
 
 /* The image has no code that this device and this driver can run. */
 static bool is_unfit(CUresult result)
@@ -63,20 +63,21 @@ static bool is_unfit(CUresult result)
            result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
-static enum gpu_status load(struct gpu_work *work, struct own_module *own)
+static enum gpu_status load_module(struct gpu_work *work, struct own_module *own)
 {
     CUresult result = CUDA(cuModuleLoadData)(&own->module, own_image);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && cublas_make_room(work))
         result = CUDA(cuModuleLoadData)(&own->module, own_image);
     if (result != CUDA_SUCCESS)
         own->module = NULL;
-    enum gpu_status status = is_unfit(result) ? GPU_UNSUPPORTED : check(result, "cuModuleLoadData");
+    enum gpu_status status =
+        is_unfit(result) ? GPU_UNSUPPORTED : check_result(result, "cuModuleLoadData");
     if (status != GPU_NO_MEMORY)
         atomic_store(&own->state, status == GPU_OK ? OWN_LOADED : OWN_MISSING);
     return status;
 }
 
-static enum gpu_status find(struct gpu_work *work, const char *kernel, CUfunction *function)
+static enum gpu_status find_kernel(struct gpu_work *work, const char *kernel, CUfunction *function)
 {
     struct own_module *own = &work->lane->device->own;
     enum gpu_status status = GPU_OK;
@@ -86,7 +87,7 @@ static enum gpu_status find(struct gpu_work *work, const char *kernel, CUfunctio
         work->lane->made = true;
         pthread_mutex_lock(&own->lock);
         if (atomic_load(&own->state) == OWN_UNTRIED)
-            status = load(work, own);
+            status = load_module(work, own);
         pthread_mutex_unlock(&own->lock);
     }
     if (status == GPU_OK && atomic_load(&own->state) == OWN_MISSING)
@@ -100,7 +101,7 @@ static enum gpu_status fit_kernel(struct gpu_work *work, const char *kernel, uns
     CUfunction function;
     int most = 0, blocks = 0;
     const CUdevice number = work->lane->device->number;
-    enum gpu_status status = find(work, kernel, &function);
+    enum gpu_status status = find_kernel(work, kernel, &function);
     if (status == GPU_OK)
         status =
             CHECK(cuFuncGetAttribute, &most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
@@ -119,7 +120,7 @@ static enum gpu_status launch(struct gpu_work *work, const char *kernel, struct 
                               void **arguments)
 {
     CUfunction function;
-    GPU_TRY(find(work, kernel, &function));
+    GPU_TRY(find_kernel(work, kernel, &function));
     CUstream stream = lane_stream(work->lane);
     lane_computes(work->lane);
     const enum gpu_status status =

@@ -165,7 +165,7 @@ static int64_t copy_bytes(const struct cuda_device *one, const struct cuda_devic
     return accel_min(COPY_BYTES, least / 4 / END_BYTES * END_BYTES);
 }
 
-static enum gpu_status measure(struct peer_way *way)
+static enum gpu_status measure_way(struct peer_way *way)
 {
     way->bytes = copy_bytes(way->reader, way->owner);
     if (way->bytes < LEAST_BYTES)
@@ -202,13 +202,13 @@ FORKS_LOCK(measuring);
 
 /* With the lock. A failure here is none of a device's: the next call finds out whether one is
  * broken. */
-static struct peer_rate ask(struct cuda_device *reader, struct cuda_device *owner)
+static struct peer_rate measure_peer(struct cuda_device *reader, struct cuda_device *owner)
 {
     struct peer_way way = {.reader = reader, .owner = owner, .best_ms = 1e30f, .is_right = true};
     struct peer_rate rate = {.start = owner->start};
     struct failure outer;
     failure_begin(&outer);
-    const enum gpu_status status = measure(&way);
+    const enum gpu_status status = measure_way(&way);
     failure_end(&outer);
     if (status == GPU_OK)
         rate.gbps = rate_of(&way);
@@ -225,7 +225,7 @@ double cuda_peer_gbps(struct gpu_device *reader, struct gpu_device *owner)
         return 0;
     pthread_mutex_lock(&measuring);
     if (known->start != other->start || (known->again > 0 && accel_now_ms() > known->again))
-        *known = ask(own, other);
+        *known = measure_peer(own, other);
     const double gbps = known->gbps;
     pthread_mutex_unlock(&measuring);
     return gbps;

@@ -20,8 +20,8 @@ static int64_t chunk_bytes(const struct pipeline *p, const struct cell_copy *of)
 }
 
 /* Begins a pipeline of one copy. It ends even if that fails. */
-static enum gpu_status begin(struct pipeline *p, struct gpu_lane *lane,
-                             struct pipeline_direction *d, struct pipeline_copy *copy)
+static enum gpu_status begin_one_copy(struct pipeline *p, struct gpu_lane *lane,
+                                      struct pipeline_direction *d, struct pipeline_copy *copy)
 {
     const struct cell_copy *of = &copy->of;
     const int64_t bytes = pack_matrix_bytes(&of->host, of->device_ld);
@@ -38,8 +38,8 @@ static enum gpu_status begin(struct pipeline *p, struct gpu_lane *lane,
 }
 
 /* Ends it. So many of its chunks have gone through slots. */
-static void end(struct pipeline *p, const struct pipeline_direction *d, int64_t chunks,
-                enum gpu_status status)
+static void end_one_copy(struct pipeline *p, const struct pipeline_direction *d, int64_t chunks,
+                         enum gpu_status status)
 {
     copy_pool_end(&p->job);
     d->ring->next = (int)((d->first + chunks) % d->slots);
@@ -52,11 +52,11 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
 {
     struct pipeline p; /* not zero: it is large */
     struct pipeline_copy copy = {.of = {*from, device, device_ld, 0}};
-    enum gpu_status status = begin(&p, lane, &p.up, &copy);
+    enum gpu_status status = begin_one_copy(&p, lane, &p.up, &copy);
     while (status == GPU_OK && p.up.under_way < p.up.all)
         if (!pipeline_feed_up(&p, &status) && !pipeline_handle(&p, &status) && !pipeline_attend(&p))
             status = pipeline_wait_up(&p);
-    end(&p, &p.up, p.up.under_way, status);
+    end_one_copy(&p, &p.up, p.up.under_way, status);
     return status;
 }
 
@@ -66,13 +66,13 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
 {
     struct pipeline p;
     struct pipeline_copy copy = {.of = {*to, device, device_ld, 0}};
-    enum gpu_status status = begin(&p, lane, &p.down, &copy);
+    enum gpu_status status = begin_one_copy(&p, lane, &p.down, &copy);
     while (status == GPU_OK && p.down.ended < p.down.all)
         if (!pipeline_feed_down(&p, &status) && !pipeline_handle(&p, &status) &&
             !pipeline_look_down(&p, &status))
             pipeline_attend(&p);
     copy_pool_finish(&p.job, p.items); /* what has arrived is written */
-    end(&p, &p.down, p.down.under_way, status);
+    end_one_copy(&p, &p.down, p.down.under_way, status);
     *done_cols = p.done_cols;
     *done_rows = p.done_rows;
     return status;

@@ -143,7 +143,7 @@ static enum gpu_status settle(struct steps *steps, enum gpu_status status)
     return status;
 }
 
-static enum gpu_status run(struct steps *steps, struct gpu_lane *lane)
+static enum gpu_status run_schedule(struct steps *steps, struct gpu_lane *lane)
 {
     struct pipeline *p = &steps->pipeline;
     GPU_TRY(lane_wait(lane));
@@ -172,7 +172,7 @@ enum gpu_status lane_pipeline(struct gpu_lane *lane, struct pipeline_job *pipeli
         return GPU_NO_MEMORY;
     steps->pipeline.lane = lane;
     steps->job = pipeline;
-    const enum gpu_status status = run(steps, lane);
+    const enum gpu_status status = run_schedule(steps, lane);
     pipeline->done_cols = steps->pipeline.done_cols;
     pipeline->done_rows = steps->pipeline.done_rows;
     free(steps->beside);

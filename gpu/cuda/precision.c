@@ -45,7 +45,7 @@ struct sizes {
     int64_t m, n, k, batch;
 };
 
-static struct sizes sizes_of(const struct accel_call *call)
+static struct sizes sizes_of_products(const struct accel_call *call)
 {
     const int64_t *size = call->blas.size;
     const bool rank_k = accel_product_kind(call) == GPU_RANK_K;
@@ -72,7 +72,7 @@ static int64_t most_bytes(struct gpu_work *work, const struct sizes *s)
  * much. 0: there is too little, or a size is too large. */
 static int64_t fitting_bytes(struct gpu_work *work)
 {
-    const struct sizes s = sizes_of(work->call);
+    const struct sizes s = sizes_of_products(work->call);
     const int64_t allowed = most_bytes(work, &s), largest = INT64_C(1) << 17;
     const int64_t largest_size = accel_max(s.m, accel_max(s.n, s.k));
     const bool is_complex = accel_is_complex(work->call->routine->dtype);

@@ -23,7 +23,7 @@ static enum gpu_status take_by(struct gpu_work *work, pool_getter *get, int64_t 
     return GPU_OK;
 }
 
-static enum gpu_status take(struct gpu_work *work, int64_t bytes, gpu_address *memory)
+static enum gpu_status take_memory(struct gpu_work *work, int64_t bytes, gpu_address *memory)
 {
     return take_by(work, pool_get, bytes, memory);
 }
@@ -38,7 +38,7 @@ static enum gpu_status zero(struct gpu_work *work, gpu_address memory, int64_t b
     return GPU_CHECK(cuMemsetD8Async, memory, 0, (size_t)bytes, lane_stream(work->lane));
 }
 
-static bool find(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
+static bool find_memory(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
 {
     if (work->blocks == WORK_BLOCKS || !pool_find(work->lane->device, key, memory))
         return false;
@@ -46,14 +46,15 @@ static bool find(struct gpu_work *work, const struct gpu_key *key, gpu_address *
     return true;
 }
 
-static enum gpu_status keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key)
+static enum gpu_status keep_memory(struct gpu_work *work, gpu_address memory,
+                                   const struct gpu_key *key)
 {
     GPU_TRY(lane_wait(work->lane));
     pool_keep(work->lane->device, memory, key);
     return GPU_OK;
 }
 
-static void forget(struct gpu_work *work, const struct gpu_key *key)
+static void forget_memory(struct gpu_work *work, const struct gpu_key *key)
 {
     pool_forget(work->lane->device, key);
 }
@@ -63,7 +64,7 @@ static int64_t available(const struct gpu_work *work)
     return pool_available(work->lane->device);
 }
 
-static void trim(const struct gpu_work *work)
+static void trim_memory(const struct gpu_work *work)
 {
     pool_trim(work->lane->device);
 }
@@ -74,19 +75,19 @@ static void drop(struct gpu_work *work)
         pool_put(work->lane->device, work->block[--work->blocks]);
 }
 
-const struct gpu_memory cuda_memory = {.take = take,
+const struct gpu_memory cuda_memory = {.take = take_memory,
                                        .take_lent = take_lent,
                                        .zero = zero,
-                                       .find = find,
-                                       .keep = keep,
-                                       .forget = forget,
+                                       .find = find_memory,
+                                       .keep = keep_memory,
+                                       .forget = forget_memory,
                                        .available = available,
-                                       .trim = trim,
+                                       .trim = trim_memory,
                                        .drop = drop};
 
 /* Waits for the call's work on the stream, then puts back its memory and its lane. If the wait
  * fails, returns false and leaves the memory alone: kernels may still use it. */
-static bool finish(struct gpu_work *work, struct lane_precision *precision)
+static bool finish_work(struct gpu_work *work, struct lane_precision *precision)
 {
     struct cuda_device *device = work->lane->device;
     /* After a failure asks the stream, even if lane_wait() takes it to be quiet. */
@@ -106,8 +107,8 @@ static bool finish(struct gpu_work *work, struct lane_precision *precision)
 /* Returns the final status, and says in *host what a failure makes useless. well: the stream still
  * works. Then a library that has failed may have lacked memory, which it does not always say; if
  * memory is not short, it will fail at this routine the next time, too. */
-static enum gpu_status judge(struct cuda_device *device, enum gpu_status status, bool well,
-                             struct gpu_host *host)
+static enum gpu_status classify_failure(struct cuda_device *device, enum gpu_status status,
+                                        bool well, struct gpu_host *host)
 {
     const struct failure *failure = failure_noted();
     const bool failed = status == GPU_ERROR || status == GPU_FINISHED_ELSE;
@@ -158,7 +159,7 @@ static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *
     work->host->set_up = work->host->set_up || work->lane->made;
     work->lane->made = false;
     precision_end(&precision, work, status == GPU_OK);
-    *well = finish(work, &precision);
+    *well = finish_work(work, &precision);
     return status;
 }
 
@@ -181,7 +182,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
     bool entered = status == GPU_OK;
     if (entered)
         status = run_on_lane(own, &work, &well);
-    status = judge(own, status, well, host);
+    status = classify_failure(own, status, well, host);
     if (well)
         pool_settle(own);
     if (entered)

@@ -94,7 +94,7 @@ bool exit_guard_has_begun(void)
 /* Waits until the other threads have left, and hold no call. Returns whether nobody is inside, this
  * thread included: it may be in a signal handler that calls exit(). A child of _Fork() or clone()
  * does not wait: it has no other threads, and exit_guard_fork_child() has not run in it. */
-static bool begin(void)
+static bool begin_exit(void)
 {
     const struct timespec pause = {0, 50000};
     int saved = errno, own = depth > 0, own_held = holds > 0;
@@ -122,7 +122,7 @@ struct wrapped {
  * inside. */
 static bool await_others(void)
 {
-    return (closing && !exit_guard_has_begun()) || begin();
+    return (closing && !exit_guard_has_begun()) || begin_exit();
 }
 
 /* If a thread is still inside, because CUDA hangs, leaves CUDA's library as it is: the process's
@@ -147,7 +147,7 @@ static void run_plain(void *function)
 static void handle_exit(void *unused)
 {
     (void)unused;
-    begin();
+    begin_exit();
 }
 
 int exit_guard_register(exit_guard_register_function *real, void (*function)(void *),
@@ -174,16 +174,16 @@ int exit_guard_register(exit_guard_register_function *real, void (*function)(voi
     return result;
 }
 
-static void end(void)
+static void wait_at_exit(void)
 {
-    begin();
+    begin_exit();
 }
 
 void exit_guard_watch(void)
 {
     atomic_store(&process, getpid());
     if (!atomic_exchange(&watching, true))
-        atexit(end);
+        atexit(wait_at_exit);
 }
 
 void exit_guard_before_close(void)

@@ -23,8 +23,8 @@ static int64_t room(const struct gpu_work *work, int attempt, int64_t before)
 }
 
 /* Gives back what an attempt has taken. Waits: a part of it may be on its way to its own place. */
-static enum gpu_status leave(struct gpu_work *work, const struct executor_memory *memory,
-                             void *context)
+static enum gpu_status leave_attempt(struct gpu_work *work, const struct executor_memory *memory,
+                                     void *context)
 {
     if (memory->leave)
         memory->leave(context);
@@ -44,7 +44,7 @@ enum gpu_status executor_prepare(struct gpu_work *work, const struct executor_me
         if (planned)
             status = memory->take(context, n == 0);
         if (status == GPU_NO_MEMORY)
-            status = leave(work, memory, context);
+            status = leave_attempt(work, memory, context);
     }
     return status;
 }
@@ -105,7 +105,7 @@ static bool plan(void *executor, int64_t bytes)
     return e->kind->make(e, bytes);
 }
 
-static enum gpu_status take_memory(void *executor, bool first)
+static enum gpu_status alloc_operands(void *executor, bool first)
 {
     struct executor *e = executor;
     const struct schedule *s = &e->schedule;
@@ -133,7 +133,7 @@ static void leave_cached_inputs(void *executor)
 
 enum gpu_status executor_take(struct executor *e)
 {
-    static const struct executor_memory memory = {plan, take_memory, leave_cached_inputs};
+    static const struct executor_memory memory = {plan, alloc_operands, leave_cached_inputs};
     return executor_prepare(e->work, &memory, e);
 }
 

@@ -154,10 +154,10 @@ static __device__ inline void go_on(struct smo_block *b, struct smo_kernel kerne
 
 /* Lays the block's shared memory out, and goes on. rows: there is memory for some kernel rows only,
  * which are computed here. */
-static __device__ inline void solve(struct smo_task *tasks, struct smo_kernel kernel,
-                                    const struct svm_rows *x, bool rows, int together,
-                                    int64_t limit, unsigned long long *arrived,
-                                    unsigned char *shared)
+static __device__ inline void solve_tasks(struct smo_task *tasks, struct smo_kernel kernel,
+                                          const struct svm_rows *x, bool rows, int together,
+                                          int64_t limit, unsigned long long *arrived,
+                                          unsigned char *shared)
 {
     struct smo_block b;
     b.alone = !together;
@@ -189,12 +189,12 @@ OWN_KERNEL_FOR(SMO_MATRIX_THREADS, smo_solve_matrix, struct smo_task *tasks,
                unsigned long long *arrived)
 {
     OWN_SHARED(unsigned char, shared);
-    solve(tasks, kernel, &x, false, together, limit, arrived, shared);
+    solve_tasks(tasks, kernel, &x, false, together, limit, arrived, shared);
 }
 
 OWN_KERNEL_FOR(SMO_ROWS_THREADS, smo_solve_rows, struct smo_task *tasks, struct smo_kernel kernel,
                struct svm_rows x, int together, int64_t limit, unsigned long long *arrived)
 {
     OWN_SHARED(unsigned char, shared);
-    solve(tasks, kernel, &x, true, together, limit, arrived, shared);
+    solve_tasks(tasks, kernel, &x, true, together, limit, arrived, shared);
 }

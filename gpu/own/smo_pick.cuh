@@ -8,8 +8,8 @@
 #include "smo_block.cuh"
 
 /* Returns what other blocks must know of a picked variable. */
-static __device__ inline struct smo_pick describe(const struct smo_block *b, double value, int at,
-                                                  double violation)
+static __device__ inline struct smo_pick smo_describe_pick(const struct smo_block *b, double value,
+                                                           int at, double violation)
 {
     const struct smo_task *t = b->task;
     struct smo_pick pick = {value, violation, 0, 0, 0, 0, 0, at, 0, 0};
@@ -33,7 +33,7 @@ static __device__ inline void publish(const struct smo_block *b, enum smo_role r
     smo_find_best(b, value, at, violation);
     if (threadIdx.x > 0)
         return;
-    struct smo_pick pick = describe(b, b->value[0], b->at[0], b->violation[0]);
+    struct smo_pick pick = smo_describe_pick(b, b->value[0], b->at[0], b->violation[0]);
     const float *row = pick.sign > 0 ? positive_row : negative_row;
     if (row && pick.at >= 0)
         pick.k = row[pick.column];

@@ -4,11 +4,7 @@
 
 #include "base/host/cpu.h"
 #include "base/memory/host_memory.h"
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+#include "call/call.h"
 
 /* ---- Chunks ---- */
 
@@ -23,14 +19,14 @@ int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t ch
 }
 
 /* Leaves out rows that no column has. */
-static struct pack_chunk trim(const struct lane_rectangle *r, struct pack_chunk chunk)
+static struct pack_chunk trim_rows(const struct lane_rectangle *r, struct pack_chunk chunk)
 {
     const int64_t first = chunk.col + r->diagonal, last = first + chunk.cols;
     if (pack_is_lower(r)) {
-        chunk.row = first < 0 ? 0 : least(first, r->rows);
+        chunk.row = first < 0 ? 0 : accel_min(first, r->rows);
         chunk.rows = r->rows - chunk.row;
     } else {
-        chunk.rows = last < 0 ? 0 : least(last, r->rows);
+        chunk.rows = last < 0 ? 0 : accel_min(last, r->rows);
     }
     return chunk;
 }
@@ -42,12 +38,12 @@ struct pack_chunk pack_chunk(const struct lane_rectangle *r, int64_t packed_ld, 
     const bool whole = packed_ld <= fit; /* columns */
     const int64_t parts = whole ? 1 : (r->rows + fit - 1) / fit, most = whole ? fit / packed_ld : 1;
     const int64_t before = number / parts * most, row = number % parts * fit;
-    const int64_t cols = least(most, r->cols - before);
+    const int64_t cols = accel_min(most, r->cols - before);
     const struct pack_chunk chunk = {.col = r->backwards ? r->cols - before - cols : before,
                                      .cols = cols,
                                      .row = row,
-                                     .rows = whole ? r->rows : least(fit, r->rows - row)};
-    return r->trimmed ? trim(r, chunk) : chunk;
+                                     .rows = whole ? r->rows : accel_min(fit, r->rows - row)};
+    return r->trimmed ? trim_rows(r, chunk) : chunk;
 }
 
 int64_t pack_ld(int64_t rows, int64_t size)
@@ -64,7 +60,7 @@ bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_chunk *chun
 int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_chunk *chunk,
                      int64_t device_ld)
 {
-    return r->trimmed ? least(pack_ld(chunk->rows, r->size), device_ld) : device_ld;
+    return r->trimmed ? accel_min(pack_ld(chunk->rows, r->size), device_ld) : device_ld;
 }
 
 int64_t pack_bytes(const struct pack_chunk *chunk, const struct lane_rectangle *r,
@@ -94,12 +90,12 @@ struct division {
 static struct division division_of(const struct lane_rectangle *r, int64_t packed_ld,
                                    int64_t chunk_bytes)
 {
-    const int64_t column = least(packed_ld, chunk_bytes / r->size),
+    const int64_t column = accel_min(packed_ld, chunk_bytes / r->size),
                   rows = PACK_PART_BYTES / r->size;
     if (column < 1)
         return (struct division){.cols = 1};
     if (column <= rows) {
-        const int64_t most = least(r->cols < 1 ? 1 : r->cols, chunk_bytes / r->size / column),
+        const int64_t most = accel_min(r->cols < 1 ? 1 : r->cols, chunk_bytes / r->size / column),
                       whole = most * column, parts = (whole + rows / 2) / rows;
         return (struct division){.cols = rounded_up(most, parts < 1 ? 1 : parts)};
     }
@@ -109,7 +105,8 @@ static struct division division_of(const struct lane_rectangle *r, int64_t packe
 int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes)
 {
     const struct division d = division_of(r, packed_ld, chunk_bytes);
-    const int64_t fit = chunk_bytes / r->size / packed_ld, cols = fit < 1 ? 1 : least(fit, r->cols);
+    const int64_t fit = chunk_bytes / r->size / packed_ld,
+                  cols = fit < 1 ? 1 : accel_min(fit, r->cols);
     return d.cols ? rounded_up(cols, d.cols) : cols * d.split;
 }
 
@@ -119,8 +116,8 @@ struct pack_chunk pack_part(const struct lane_rectangle *r, int64_t packed_ld, i
     const struct division d = division_of(r, packed_ld, chunk_bytes);
     const int64_t col = d.cols ? number * d.cols : number / d.split,
                   row = d.cols ? 0 : number % d.split * d.rows,
-                  cols = least(d.cols ? d.cols : 1, chunk->cols - col),
-                  rows = d.cols ? chunk->rows : least(d.rows, chunk->rows - row);
+                  cols = accel_min(d.cols ? d.cols : 1, chunk->cols - col),
+                  rows = d.cols ? chunk->rows : accel_min(d.rows, chunk->rows - row);
     if (cols <= 0 || rows <= 0)
         return (struct pack_chunk){chunk->col, 0, chunk->row, 0};
     return (struct pack_chunk){chunk->col + col, cols, chunk->row + row, rows};
@@ -317,7 +314,7 @@ static void copy_matrices(const struct lane_rectangle *r, const struct pack_chun
 {
     int64_t matrix = chunk->col / r->each, col = chunk->col % r->each;
     for (int64_t left = chunk->cols, cols; left > 0; left -= cols, col = 0, matrix++) {
-        cols = least(r->each - col, left);
+        cols = accel_min(r->each - col, left);
         const struct pack_chunk part = {.cols = cols, .rows = chunk->rows};
         char *host = r->array ? r->array[matrix * r->step] : r->host + matrix * r->stride * r->size;
         host += (col * r->ld + chunk->row) * r->size;
@@ -346,8 +343,8 @@ struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_
         rows.last = diagonal + (r->uplo == 'U');
     if (pack_is_lower(r))
         rows.first = diagonal + (r->uplo == 'l');
-    rows.first = rows.first < 0 ? 0 : least(rows.first, chunk->rows);
-    rows.last = rows.last < rows.first ? rows.first : least(rows.last, chunk->rows);
+    rows.first = rows.first < 0 ? 0 : accel_min(rows.first, chunk->rows);
+    rows.last = rows.last < rows.first ? rows.first : accel_min(rows.last, chunk->rows);
     return rows;
 }
 

@@ -275,7 +275,7 @@ double panels_down_ms(const struct panels_call *call, const struct schedule_rate
 /* ---- The panels ---- */
 
 /* Divides the matrix by the bytes of a panel. */
-static bool divide(struct panels *p)
+static bool divide_into_panels(struct panels *p)
 {
     int64_t col = 0;
     p->count = 0;
@@ -334,7 +334,7 @@ static bool divide_memory(struct panels *p, const struct panels_call *call,
     p->panel_bytes = accel_min(p->panel_bytes, bytes_of(size, call->across, call->m, call->n));
     return widest(size, across, call->m, p->block_bytes) >=
                accel_min(PANELS_LEAST_BLOCK_COLUMNS, columns) &&
-           divide(p);
+           divide_into_panels(p);
 }
 
 /* ---- The steps ---- */
@@ -348,7 +348,7 @@ struct panel_plan {
     int stayed;       /* the kernels up to the one that read the panel which stays */
 };
 
-static struct schedule_step *add(struct panel_plan *plan, int engine, int i, int j, int number)
+static struct schedule_step *add_panel_step(struct panel_plan *plan, int engine, int i, int j, int number)
 {
     struct schedule_step *step = schedule_add(&plan->p->schedule, &plan->room, engine);
     if (!step)
@@ -364,7 +364,7 @@ static bool add_copy(struct panel_plan *plan, int engine, int operand, int i, in
 {
     const struct schedule *s = &plan->p->schedule;
     const int uploads = s->steps[UP];
-    struct schedule_step *step = add(plan, engine, i, j, number);
+    struct schedule_step *step = add_panel_step(plan, engine, i, j, number);
     if (!step)
         return false;
     step->operand = (uint8_t)operand;
@@ -379,7 +379,7 @@ static bool add_copy(struct panel_plan *plan, int engine, int operand, int i, in
 
 static bool add_kernel(struct panel_plan *plan, int i, int j, int number, int place, bool first)
 {
-    struct schedule_step *step = add(plan, COMPUTE, i, j, number);
+    struct schedule_step *step = add_panel_step(plan, COMPUTE, i, j, number);
     if (!step)
         return false;
     step->place = place;
@@ -541,8 +541,8 @@ static int make_fastest(struct panels *p, const struct panels_call *call,
     return fastest;
 }
 
-static bool make(struct panels *p, const struct panels_call *call,
-                 const struct schedule_rates *rates, int64_t memory_bytes, double less_ms)
+static bool make_or_recall(struct panels *p, const struct panels_call *call,
+                           const struct schedule_rates *rates, int64_t memory_bytes, double less_ms)
 {
     const struct panels_key key = {memory_bytes, *call, *rates};
     struct panels_chosen chosen;
@@ -562,7 +562,7 @@ static double ms_of(const struct panels_call *call, const struct schedule_rates 
     struct panels p;
     if (lru_get(&known_panels, &key, &chosen))
         return chosen.ms;
-    if (!make(&p, call, rates, memory_bytes, less_ms))
+    if (!make_or_recall(&p, call, rates, memory_bytes, less_ms))
         return -1;
     panels_free(&p);
     return p.schedule.ms;
@@ -571,7 +571,7 @@ static double ms_of(const struct panels_call *call, const struct schedule_rates 
 bool panels_make(struct panels *p, const struct panels_call *call,
                  const struct schedule_rates *rates, int64_t memory_bytes)
 {
-    return memory_bytes > 0 && make(p, call, rates, memory_bytes, INFINITY);
+    return memory_bytes > 0 && make_or_recall(p, call, rates, memory_bytes, INFINITY);
 }
 
 double panels_ms(const struct panels_call *call, const struct schedule_rates *rates,
@@ -597,7 +597,7 @@ bool panels_make_in_core(struct panels *p, const struct panels_call *call,
                          const struct schedule_rates *rates)
 {
     const double less_ms = less_than_whole(call, rates);
-    return less_ms > 0 && make(p, call, rates, IN_CORE, less_ms);
+    return less_ms > 0 && make_or_recall(p, call, rates, IN_CORE, less_ms);
 }
 
 double panels_in_core_ms(const struct panels_call *call, const struct schedule_rates *rates)

@@ -151,8 +151,8 @@ static int64_t block_bytes(const struct panels_call *call, int64_t memory_bytes,
 
 /* Divides the columns evenly, long ones into whole lines, so that all devices have room: for two
  * panels each if that is asked for. */
-static bool divide(struct panels_shared *shared, const struct panels_device *device, int count,
-                   int buffers)
+static bool divide_columns(struct panels_shared *shared, const struct panels_device *device,
+                           int count, int buffers)
 {
     const struct panels_call *call = &shared->call;
     int64_t cols = (call->n + count - 1) / count;
@@ -186,7 +186,7 @@ bool panels_share(struct panels_shared *shared, const struct panels_call *call,
     struct trial *t = malloc(sizeof *t);
     for (int i = 0; t && i < 2 * COUNTS; i++) {
         struct panels_shared one = {.call = *call, .devices = count};
-        if (!divide(&one, device, panels_each[i / 2] * count, 1 + i % 2))
+        if (!divide_columns(&one, device, panels_each[i / 2] * count, 1 + i % 2))
             continue;
         *t = (struct trial){.shared = &one, .device = device};
         for (int d = 0; d < count; d++)
@@ -214,8 +214,8 @@ struct shared_panel_plan {
 
 /* Steps of copies wait for so many kernels and downloads, kernels for all uploads before. Returns
  * NULL without memory. */
-static struct schedule_step *add(struct shared_panel_plan *plan, int engine, int i, int j,
-                                 int number)
+static struct schedule_step *add_shared_step(struct shared_panel_plan *plan, int engine, int i,
+                                             int j, int number)
 {
     struct schedule_step *step = schedule_add(&plan->part->schedule, &plan->room, engine);
     if (step) {
@@ -226,10 +226,10 @@ static struct schedule_step *add(struct shared_panel_plan *plan, int engine, int
     return step;
 }
 
-static bool add_up(struct shared_panel_plan *plan, int operand, int i, int j, int number, int place,
-                   int kernels, int downloads)
+static bool add_upload(struct shared_panel_plan *plan, int operand, int i, int j, int number,
+                       int place, int kernels, int downloads)
 {
-    struct schedule_step *step = add(plan, UP, i, j, number);
+    struct schedule_step *step = add_shared_step(plan, UP, i, j, number);
     if (!step)
         return false;
     step->operand = (uint8_t)operand;
@@ -241,7 +241,7 @@ static bool add_up(struct shared_panel_plan *plan, int operand, int i, int j, in
 
 static bool add_kernel(struct shared_panel_plan *plan, int i, int j, int number, int place)
 {
-    struct schedule_step *step = add(plan, COMPUTE, i, j, number);
+    struct schedule_step *step = add_shared_step(plan, COMPUTE, i, j, number);
     if (!step)
         return false;
     step->place = place;
@@ -251,7 +251,7 @@ static bool add_kernel(struct shared_panel_plan *plan, int i, int j, int number,
 
 static bool add_down(struct shared_panel_plan *plan, int operand, int j, int place)
 {
-    struct schedule_step *step = add(plan, DOWN, 0, j, 0);
+    struct schedule_step *step = add_shared_step(plan, DOWN, 0, j, 0);
     if (!step)
         return false;
     step->operand = (uint8_t)operand;
@@ -267,13 +267,13 @@ static bool add_blocks(struct shared_panel_plan *plan, int i, int j)
     const int blocks = blocks_of(plan->part, i, j);
     if (plan->shared->call.kind == PANELS_LU && !own && !plan->has_list[i] && blocks > 0) {
         plan->has_list[i] = true;
-        if (!add_up(plan, PANELS_LIST, i, j, 0, 0, 0, 0))
+        if (!add_upload(plan, PANELS_LIST, i, j, 0, 0, 0, 0))
             return false;
     }
     for (int p = 0; p < blocks; p++) {
         const int place = plan->block++ % BLOCKS;
-        if (!add_up(plan, PANELS_BLOCK, i, j, p, place, plan->used[place],
-                    own ? plan->unpacked[i] : 0) ||
+        if (!add_upload(plan, PANELS_BLOCK, i, j, p, place, plan->used[place],
+                        own ? plan->unpacked[i] : 0) ||
             !add_kernel(plan, i, j, p, place))
             return false;
         plan->used[place] = plan->part->schedule.steps[COMPUTE];
@@ -287,8 +287,8 @@ static bool add_panel(struct shared_panel_plan *plan, int j, int ordinal)
     const int place = ordinal % part->buffers, before = ordinal - part->buffers;
     const bool factors = panels_factored(part, j) > 0;
     plan->own[ordinal] = j;
-    if (!add_up(plan, PANELS_PANEL, 0, j, 0, place, 0,
-                before >= 0 ? plan->unpacked[plan->own[before]] : 0))
+    if (!add_upload(plan, PANELS_PANEL, 0, j, 0, place, 0,
+                    before >= 0 ? plan->unpacked[plan->own[before]] : 0))
         return false;
     for (int i = 0; i < j; i++)
         if (!add_blocks(plan, i, j))

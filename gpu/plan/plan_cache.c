@@ -21,7 +21,8 @@ LRU(plans, cached_plan, 64, 4);
 
 /* Where several threads see to the same call, a time may be forgotten: then it is simulated
  * again. */
-static void keep(const struct plan_key *key, const struct schedule *s, unsigned left_out, double ms)
+static void keep_plan(const struct plan_key *key, const struct schedule *s, unsigned left_out,
+                      double ms)
 {
     struct plan_chosen chosen = {.ms = {0}};
     lru_get(&plans, key, &chosen);
@@ -30,7 +31,7 @@ static void keep(const struct plan_key *key, const struct schedule *s, unsigned 
     lru_put(&plans, key, &chosen);
 }
 
-static bool make(struct schedule *s, const struct plan_key *key)
+static bool make_or_recall_plan(struct schedule *s, const struct plan_key *key)
 {
     struct plan_chosen chosen;
     if (lru_get(&plans, key, &chosen) &&
@@ -38,7 +39,7 @@ static bool make(struct schedule *s, const struct plan_key *key)
         return true;
     if (!schedule_make(s, &key->call, &key->rates, key->memory_bytes))
         return false;
-    keep(key, s, 0, s->ms);
+    keep_plan(key, s, 0, s->ms);
     return true;
 }
 
@@ -46,7 +47,7 @@ bool plan_cache_make(struct schedule *s, const struct schedule_call *call,
                      const struct schedule_rates *rates, int64_t memory_bytes)
 {
     const struct plan_key key = {memory_bytes, *call, *rates};
-    return make(s, &key);
+    return make_or_recall_plan(s, &key);
 }
 
 double plan_cache_ms(const struct schedule_call *call, const struct schedule_rates *rates,
@@ -57,7 +58,7 @@ double plan_cache_ms(const struct schedule_call *call, const struct schedule_rat
     struct schedule s;
     if (lru_get(&plans, &key, &chosen) && chosen.ms[left_out] > 0)
         return chosen.ms[left_out];
-    if (!make(&s, &key))
+    if (!make_or_recall_plan(&s, &key))
         return -1;
     bool changed = true;
     for (int x = SCHEDULE_A; changed && x < SCHEDULE_C; x++)
@@ -65,7 +66,7 @@ double plan_cache_ms(const struct schedule_call *call, const struct schedule_rat
     /* Without host memory, a simulation says 0. */
     const double ms = !changed ? 0 : left_out ? schedule_simulate(&s, rates).ms : s.ms;
     if (ms > 0)
-        keep(&key, &s, left_out, ms);
+        keep_plan(&key, &s, left_out, ms);
     schedule_free(&s);
     return ms > 0 ? ms : -1;
 }

@@ -106,7 +106,7 @@ static double bound_of(const struct schedule *s, const struct schedule_rates *ra
  * start them. */
 #define DIVIDED_BYTES 4e6
 
-static double bytes_of(const struct schedule_call *call)
+static double bytes_of_operands(const struct schedule_call *call)
 {
     const bool one_factor = call->kind == SCHEDULE_RANK_K && !call->two;
     return (call->in_place[A] ? 0 : schedule_bytes(call, A)) +
@@ -145,7 +145,7 @@ enum {
 bool schedule_stays_whole(const struct schedule_call *call)
 {
     const bool lends = call->lent[A] > 0 || call->lent[B] > 0;
-    return (bytes_of(call) < DIVIDED_BYTES && !lends) || call->in_place[C];
+    return (bytes_of_operands(call) < DIVIDED_BYTES && !lends) || call->in_place[C];
 }
 
 /* Returns whether a matrix is multiplied by few columns in a small part of the time of its upload.

@@ -47,7 +47,7 @@ struct schedule_plan {
     double at_most; /* milliseconds: a schedule that takes longer is not made to the end */
 };
 
-static int index_of(const struct schedule_plan *plan, int operand, int i, int j)
+static int index_of_cell(const struct schedule_plan *plan, int operand, int i, int j)
 {
     return plan->base[operand] + i + j * plan->s->cells[operand].rows;
 }
@@ -67,8 +67,8 @@ static void set_cells_of(const struct schedule_plan *plan, struct planned_kernel
     struct schedule_source source[SCHEDULE_SOURCES];
     const int count = schedule_sources(plan->s, task->i, task->j, task->p, source);
     for (int n = 0; n < count; n++)
-        task->cell[n] = index_of(plan, source[n].operand, source[n].i, source[n].j);
-    task->cell[count] = index_of(plan, C, task->i, task->j);
+        task->cell[n] = index_of_cell(plan, source[n].operand, source[n].i, source[n].j);
+    task->cell[count] = index_of_cell(plan, C, task->i, task->j);
     task->cells = count + 1;
 }
 
@@ -276,7 +276,7 @@ static bool comes_before(const struct heap *heap, int a, int b)
     return one != other ? one < other : a < b;
 }
 
-static void push(struct heap *heap, int task)
+static void push_task(struct heap *heap, int task)
 {
     int at = heap->count++;
     for (; at > 0 && comes_before(heap, task, heap->at[(at - 1) / 2]); at = (at - 1) / 2)
@@ -341,7 +341,7 @@ static bool order_by_arrival(struct schedule_plan *plan)
                 now = heap.count == 0 && now < arrival ? arrival : now;
             for (int t = list[arrived]; t >= 0; t = plan->task[t].next)
                 if (--waits[t] == 0)
-                    push(&heap, t);
+                    push_task(&heap, t);
             if (arrived < plan->uploads)
                 arrival += up_ms(plan, plan->upload[arrived]);
         }
@@ -350,7 +350,7 @@ static bool order_by_arrival(struct schedule_plan *plan)
         now += clock_kernel_ms(&plan->clock, task->i, task->j, task->p);
         plan->order[issued++] = t;
         if (follower[t] >= 0 && --waits[follower[t]] == 0)
-            push(&heap, follower[t]);
+            push_task(&heap, follower[t]);
     }
     free(list);
     return true;

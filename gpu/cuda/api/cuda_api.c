@@ -62,7 +62,7 @@ static const char *look_up(void *library, enum cuda_library which, void *functio
     return NULL;
 }
 
-static void fill(enum cuda_library which, void *const function[])
+static void set_functions(enum cuda_library which, void *const function[])
 {
     for (size_t i = 0; i < LENGTH(wanted); i++)
         if (wanted[i].library == which)
@@ -75,7 +75,7 @@ static const char *look_up_and_fill(void *library, enum cuda_library which)
     void *function[LENGTH(wanted)];
     const char *missing = look_up(library, which, function);
     if (!missing)
-        fill(which, function);
+        set_functions(which, function);
     return missing;
 }
 
@@ -167,7 +167,7 @@ const struct gpu_library_file *gpu_library(enum gpu_library which)
 
 /* The file that has a function of the table, given by the address of its pointer; NULL: not
  * known. */
-static const char *path_of(const void *pointer)
+static const char *file_of_function(const void *pointer)
 {
     Dl_info object;
     void *function;
@@ -179,7 +179,7 @@ static const char *path_of(const void *pointer)
 static void note_open(enum gpu_library which, const void *pointer, int version)
 {
     struct gpu_library_file *file = &in_use[which];
-    const char *path = path_of(pointer);
+    const char *path = file_of_function(pointer);
     if (!path || !realpath(path, file->path))
         file->path[0] = 0;
     file->version = version;
@@ -307,7 +307,7 @@ void cuda_api_cublas_version(int version[3])
 void cuda_api_describe_cublas(char *text, size_t size)
 {
     int version[3], driver = 0;
-    const char *path = path_of(&CUDA(cublasCreate_v2));
+    const char *path = file_of_function(&CUDA(cublasCreate_v2));
     cuda_api_cublas_version(version);
     CUDA(cuDriverGetVersion)(&driver);
     snprintf(text, size, "cuBLAS %d.%d.%d, %s, with a driver for CUDA %d.%d", version[0],
@@ -320,7 +320,7 @@ void cuda_api_describe_cublas(char *text, size_t size)
 static void try_beside_cublas(struct library_search *search)
 {
     char folder[PATH_MAX];
-    const char *path = path_of(&CUDA(cublasCreate_v2));
+    const char *path = file_of_function(&CUDA(cublasCreate_v2));
     if (!path || !strchr(path, '/') || strlen(path) + sizeof "/../../cusolver/lib" > sizeof folder)
         return;
     strcpy(folder, path);
@@ -379,7 +379,7 @@ bool cuda_api_open_cusolver(void)
     const bool first = atomic_load(&state) == UNTRIED;
     if (first) {
         if (there)
-            fill(OF_CUSOLVER, function);
+            set_functions(OF_CUSOLVER, function);
         atomic_store(&state, there ? THERE : MISSING);
     }
     pthread_mutex_unlock(&lock);

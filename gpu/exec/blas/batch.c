@@ -60,8 +60,8 @@ static int64_t stride_of(const struct executor *e, int operand)
 
 /* Describes matrices in host memory that go up or come down together: as one where no gap is
  * between them. */
-static struct lane_rectangle rectangle_of(const struct executor *e, int operand,
-                                          const struct schedule_cell *cell)
+static struct lane_rectangle rectangle_of_matrices(const struct executor *e, int operand,
+                                                   const struct schedule_cell *cell)
 {
     const struct accel_span *x = e->scheduled.operand[operand].x;
     const int64_t repeat = e->scheduled.call.sharing[operand].repeat;
@@ -94,15 +94,15 @@ static void note_copy(void *executor, const struct schedule_step *step)
 }
 
 /* Describes the copy of a cell, and notes one up in the call's record. */
-static void copy_of(void *executor, const struct schedule_step *step, struct cell_copy *copy)
+static void copy_of_batch(void *executor, const struct schedule_step *step, struct cell_copy *copy)
 {
     const struct executor *e = executor;
     const int x = step->operand;
     const struct schedule_cell cell = schedule_cell_of(&e->schedule, x, 0, step->j);
     const struct gpu_tile at =
         matrix_of(e, x, step->j, cell.col * e->scheduled.call.sharing[x].repeat);
-    *copy =
-        (struct cell_copy){.host = rectangle_of(e, x, &cell), .device = at.ptr, .device_ld = at.ld};
+    *copy = (struct cell_copy){
+        .host = rectangle_of_matrices(e, x, &cell), .device = at.ptr, .device_ld = at.ld};
     if (step->engine == SCHEDULE_UP)
         note_copy(executor, step);
 }
@@ -239,8 +239,8 @@ enum gpu_status batch_run(struct batch *p)
     static const struct executor_kind kind = {make_schedule, NULL, rest_by_original};
     struct executor *e = &p->executor;
     e->kind = &kind;
-    e->pipeline =
-        (struct pipeline_job){.copy_of = copy_of, .arrived = note_copy, .compute = compute_step};
+    e->pipeline = (struct pipeline_job){
+        .copy_of = copy_of_batch, .arrived = note_copy, .compute = compute_step};
     if (!executor_describe(e))
         return GPU_UNSUPPORTED;
     device_cache_forget(e->work, e->scheduled.operand[C].x);

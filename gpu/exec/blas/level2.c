@@ -76,7 +76,7 @@ static void leave_cached(void *level2)
         t->part[i].cached = (struct cached_operand){.here = false};
 }
 
-static enum gpu_status take_memory(struct level2 *t, bool looks)
+static enum gpu_status alloc_parts(struct level2 *t, bool looks)
 {
     if (all_bytes(t) > gpu_info(t->work->device)->memory_bytes)
         return GPU_NO_MEMORY;
@@ -91,10 +91,10 @@ static enum gpu_status take_memory(struct level2 *t, bool looks)
     return GPU_OK;
 }
 
-static enum gpu_status take(void *level2, bool first)
+static enum gpu_status alloc_level2(void *level2, bool first)
 {
     struct level2 *t = level2;
-    const enum gpu_status status = take_memory(t, first);
+    const enum gpu_status status = alloc_parts(t, first);
     return status == GPU_NO_MEMORY && t->work->host->relies ? GPU_CHANGED : status;
 }
 
@@ -263,7 +263,7 @@ static void keep_cached(struct level2 *t)
 
 enum gpu_status level2_run(struct level2 *t)
 {
-    static const struct executor_memory memory = {plan, take, leave_cached};
+    static const struct executor_memory memory = {plan, alloc_level2, leave_cached};
     const struct accel_span *out = t->part[t->out].x;
     struct failed failed = {t, {.first = true}};
     GPU_TRY(executor_prepare(t->work, &memory, t));

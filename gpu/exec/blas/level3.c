@@ -19,7 +19,7 @@ static struct schedule_cell stored(const struct executor *e, int operand, int i,
     return scheduled_stored(&e->scheduled, &e->schedule, operand, i, j);
 }
 
-static int32_t *place_of(const struct executor *e, int operand, int i, int j)
+static int32_t *place_of_cell(const struct executor *e, int operand, int i, int j)
 {
     const struct level3 *b = (const struct level3 *)e;
     return &b->place[operand][i + j * e->schedule.cells[operand].rows];
@@ -34,7 +34,7 @@ struct gpu_tile level3_tile(const struct executor *e, int operand, int i, int j)
     if (s->call.in_place[operand])
         return (struct gpu_tile){
             whole.ptr + (gpu_address)((cell.row + cell.col * whole.ld) * gpu_size_of(x)), whole.ld};
-    const int64_t at = *place_of(e, operand, i, j) * s->place_bytes[operand];
+    const int64_t at = *place_of_cell(e, operand, i, j) * s->place_bytes[operand];
     return (struct gpu_tile){e->memory[operand] + (gpu_address)at,
                              gpu_device_ld(cell.rows, x->dtype)};
 }
@@ -42,7 +42,7 @@ struct gpu_tile level3_tile(const struct executor *e, int operand, int i, int j)
 static void note_place(const struct executor *e, const struct schedule_step *step, int operand)
 {
     if (!e->schedule.call.in_place[operand])
-        *place_of(e, operand, step->i, step->j) = step->place;
+        *place_of_cell(e, operand, step->i, step->j) = step->place;
 }
 
 /* Returns the triangle of an operand that the kernels read or write alone; 0: all of it. */
@@ -77,8 +77,8 @@ static bool needs_aside(const struct executor *e)
 
 /* Of a triangle's cell on the diagonal, its triangle alone is copied, as far as that pays
  * (chunks.h): what is beside it on the device is of no use to any kernel. */
-static struct lane_rectangle rectangle_of(const struct executor *e,
-                                          const struct schedule_step *step)
+static struct lane_rectangle rectangle_of_cell(const struct executor *e,
+                                               const struct schedule_step *step)
 {
     const struct accel_span *x = e->scheduled.operand[step->operand].x;
     const struct schedule_cell cell = stored(e, step->operand, step->i, step->j);
@@ -96,7 +96,7 @@ static void note_copy(const struct executor *e, const struct schedule_step *step
                       enum gpu_event_kind kind)
 {
     const struct accel_span *x = e->scheduled.operand[step->operand].x;
-    const struct lane_rectangle r = rectangle_of(e, step);
+    const struct lane_rectangle r = rectangle_of_cell(e, step);
     const int64_t ld = gpu_device_ld(r.rows, x->dtype);
     const int64_t bytes = kind == GPU_EVENT_PEER ? r.rows * r.cols * r.size
                           : is_in_one(e)         ? chunks_matrix_sent(&r, ld)
@@ -110,11 +110,11 @@ static void note_down(void *executor, const struct schedule_step *step)
 }
 
 /* Describes the copy of a cell, and notes one up in the call's record. */
-static void copy_of(void *level3, const struct schedule_step *step, struct cell_copy *copy)
+static void copy_of_cell(void *level3, const struct schedule_step *step, struct cell_copy *copy)
 {
     struct level3 *b = level3;
     const struct executor *e = &b->executor;
-    const struct lane_rectangle host = rectangle_of(e, step);
+    const struct lane_rectangle host = rectangle_of_cell(e, step);
     *copy = (struct cell_copy){
         .host = host,
         .device = executor_place(e, step),
@@ -230,7 +230,7 @@ static void move_written(const struct level3 *b, bool back)
         const struct schedule_step *step = &e->schedule.step[n];
         if (step->engine != SCHEDULE_DOWN)
             continue;
-        const struct lane_rectangle r = rectangle_of(e, step);
+        const struct lane_rectangle r = rectangle_of_cell(e, step);
         aside = number++ < pipeline->written
                     ? move_cell(&r, r.cols, 0, aside, back)
                     : move_cell(&r, pipeline->done_cols, pipeline->done_rows, aside, back);
@@ -245,7 +245,7 @@ static void undo_cell(struct executor *e)
         const struct schedule_step *step = &e->schedule.step[n];
         if (step->engine != SCHEDULE_DOWN || number++ < pipeline->written)
             continue;
-        const struct lane_rectangle r = rectangle_of(e, step);
+        const struct lane_rectangle r = rectangle_of_cell(e, step);
         move_cell(&r, pipeline->done_cols, pipeline->done_rows,
                   pipeline->old[pipeline->written % 2], true);
     }
@@ -330,7 +330,7 @@ static bool describe_operands(struct level3 *b)
     return true;
 }
 
-static enum gpu_status begin(struct level3 *b)
+static enum gpu_status begin_level3(struct level3 *b)
 {
     struct executor *e = &b->executor;
     const struct schedule_cell block = schedule_cell_of(&e->schedule, C, 0, 0);
@@ -352,7 +352,7 @@ static enum gpu_status begin(struct level3 *b)
 static enum gpu_status run_prepared(struct level3 *b)
 {
     struct executor *e = &b->executor;
-    enum gpu_status status = begin(b);
+    enum gpu_status status = begin_level3(b);
     if (status == GPU_OK)
         status = executor_run(e, is_in_one(e));
     level3_peers_leave(b, status == GPU_OK); /* nobody waits for what others do after a failure */
@@ -371,8 +371,10 @@ enum gpu_status level3_run(struct level3 *b)
     static const struct executor_kind kind = {make_schedule, level3_peers_take, rest_by_original};
     struct executor *e = &b->executor;
     e->kind = &kind;
-    e->pipeline = (struct pipeline_job){
-        .copy_of = copy_of, .arrived = note_down, .may_leave = may_leave, .compute = compute_step};
+    e->pipeline = (struct pipeline_job){.copy_of = copy_of_cell,
+                                        .arrived = note_down,
+                                        .may_leave = may_leave,
+                                        .compute = compute_step};
     b->peers = e->work->host->peers;
     if (!describe_operands(b))
         return GPU_UNSUPPORTED;

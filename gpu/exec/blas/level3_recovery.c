@@ -121,7 +121,7 @@ static int64_t rows_left(const struct executor *e, int64_t finished, int64_t *co
 /* ---- By the original ---- */
 
 /* Returns the call that computes a strip. */
-static struct accel_call part_of(const struct executor *e, const struct strip *strip)
+static struct accel_call call_of_strip(const struct executor *e, const struct strip *strip)
 {
     const int64_t order = e->schedule.call.m;
     return is_left(e) ? shape_part(e->work->call, 0, strip->at, order, strip->count)
@@ -133,7 +133,7 @@ static struct accel_call part_of(const struct executor *e, const struct strip *s
 static bool multiply_rest(const struct executor *e, const struct strip *strip, int64_t row,
                           int64_t rows)
 {
-    struct accel_call part = part_of(e, strip);
+    struct accel_call part = call_of_strip(e, strip);
     struct accel_span *a = &part.span[e->scheduled.operand[A].x - e->work->call->span];
     struct accel_span *c = &part.span[e->scheduled.operand[C].x - e->work->call->span];
     part.blas.size[is_left(e) ? ACCEL_m : ACCEL_n] = rows;
@@ -199,7 +199,7 @@ static void scale_rows(const struct executor *e, const struct strip *strip, int6
 static bool solve_rest(const struct executor *e, const struct strip *strip, int64_t row,
                        int64_t rows)
 {
-    struct accel_call part = part_of(e, strip);
+    struct accel_call part = call_of_strip(e, strip);
     struct accel_span *a = &part.span[e->scheduled.operand[A].x - e->work->call->span];
     const int64_t order = e->schedule.call.m;
     char *finished = finished_at(e);
@@ -263,7 +263,7 @@ static bool rest_of_strips(const struct executor *e, int strips, int finished)
     for (int n = 0; n < strips; n++) {
         if (strip[n].finished != finished || strip[n].count == 0 || rows == 0)
             continue;
-        const struct accel_call part = part_of(e, &strip[n]);
+        const struct accel_call part = call_of_strip(e, &strip[n]);
         if (!(finished == 0   ? gpu_work_by_original(e->work, &part)
               : !is_solved(e) ? multiply_rest(e, &strip[n], row, rows)
                               : solve_rest(e, &strip[n], row, rows)))

@@ -211,7 +211,7 @@ int peers_deal(struct peers *peers)
 /* ---- A member's schedule ---- */
 
 /* Returns NULL if other members do not have it. The cell that it finds stays where it is. */
-static struct peer_cell *find(const struct peers *peers, const struct peers_cell *key)
+static struct peer_cell *find_cell(const struct peers *peers, const struct peers_cell *key)
 {
     int low = 0, high = peers->cells;
     while (low < high) {
@@ -227,7 +227,7 @@ static struct peer_cell *find(const struct peers *peers, const struct peers_cell
 
 int peers_number(const struct peers *peers, const struct peers_cell *key, int *owner)
 {
-    const struct peer_cell *cell = find(peers, key);
+    const struct peer_cell *cell = find_cell(peers, key);
     *owner = cell ? cell->owner : -1;
     return cell ? cell->number : -1;
 }
@@ -348,7 +348,7 @@ static bool may_wait(const struct peers *peers, int member, const struct peer_ce
 
 bool peers_may_have(struct peers *peers, int member, const struct peers_cell *key)
 {
-    const struct peer_cell *cell = find(peers, key);
+    const struct peer_cell *cell = find_cell(peers, key);
     if (!cell || cell->owner == member)
         return true;
     pthread_mutex_lock(&peers->lock);
@@ -360,7 +360,7 @@ bool peers_may_have(struct peers *peers, int member, const struct peers_cell *ke
 
 gpu_address peers_find(struct peers *peers, int member, const struct peers_cell *key)
 {
-    struct peer_cell *cell = find(peers, key);
+    struct peer_cell *cell = find_cell(peers, key);
     gpu_address memory = 0;
     if (!cell)
         return 0;
@@ -375,7 +375,7 @@ gpu_address peers_find(struct peers *peers, int member, const struct peers_cell 
 
 void peers_lend(struct peers *peers, int member, const struct peers_cell *key, gpu_address memory)
 {
-    struct peer_cell *cell = find(peers, key);
+    struct peer_cell *cell = find_cell(peers, key);
     if (!cell || cell->owner != member)
         return;
     pthread_mutex_lock(&peers->lock);

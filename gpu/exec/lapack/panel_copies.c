@@ -155,7 +155,7 @@ void panel_copies_end_lu(const struct panels_job *job, const int64_t *first, int
 
 /* ---- The run ---- */
 
-static enum gpu_status take_memory(void *panel_run, bool first)
+static enum gpu_status alloc_panels(void *panel_run, bool first)
 {
     struct panel_run *r = panel_run;
     struct solver *s = r->s;
@@ -191,7 +191,7 @@ struct panel_run panel_run_begin(struct solver *s, const struct panels_job *job)
 
 void panel_run_prepare(struct panel_run *r, bool (*plan)(void *panel_run, int64_t bytes))
 {
-    const struct executor_memory memory = {.plan = plan, .take = take_memory};
+    const struct executor_memory memory = {.plan = plan, .take = alloc_panels};
     r->steps.panels = &r->panels;
     if (solver_is_well(r->s)) /* a plan may note a failure of its own */
         solver_note(r->s, executor_prepare(r->s->work, &memory, r));

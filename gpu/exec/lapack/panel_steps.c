@@ -85,8 +85,8 @@ static void product(struct solver *s, char transa, char transb, struct array a, 
     add_product(s, minus_one, transa, transb, a, b, c);
 }
 
-static void solve(struct solver *s, char side, char uplo, char trans, char diag, struct array a,
-                  struct array b)
+static void solve_triangle(struct solver *s, char side, char uplo, char trans, char diag,
+                           struct array a, struct array b)
 {
     if (solver_is_well(s) && b.rows > 0 && b.cols > 0)
         solver_note(s, gpu_kernels(s->work)->trsm(s->work, side, uplo, trans, diag, b.rows, b.cols,
@@ -133,8 +133,8 @@ static void factor_cholesky(struct solver *s, bool across, struct array c)
     solver_library(s)->potrf(s, uplo, solver_part(c, 0, 0, order, order));
     if (s->reserve->measuring)
         return;
-    solve(s, across ? 'L' : 'R', uplo, adjoint, 'N', c,
-          across ? beyond(c, order) : below(c, order));
+    solve_triangle(s, across ? 'L' : 'R', uplo, adjoint, 'N', c,
+                   across ? beyond(c, order) : below(c, order));
 }
 
 /* laswp takes int: the lower halves of cuSOLVER's int64 (devices are little-endian). */
@@ -159,7 +159,7 @@ static void update_lu(struct panel_steps *k, const struct schedule_step *step, s
         solver_library(k->s)->laswp(k->s, below(c, from),
                                     solver_part(k->swaps, from, 0, exchanged, 1), 1, exchanged);
     struct array u = solver_part(c, row, 0, l.cols, c.cols);
-    solve(k->s, 'L', 'L', 'N', 'U', l, u);
+    solve_triangle(k->s, 'L', 'L', 'N', 'U', l, u);
     product(k->s, 'N', 'N', below(l, l.cols), u, below(c, row + l.cols));
 }
 
@@ -222,8 +222,8 @@ static void add_other(struct solver *s, const struct triangle_parts *m, struct a
 static void solve_by_diagonal(struct solver *s, const struct triangle_parts *m)
 {
     const struct panels_action *action = m->action;
-    solve(s, m->across ? 'R' : 'L', action->uplo, action->trans, action->diag, m->diagonal,
-          m->mine);
+    solve_triangle(s, m->across ? 'R' : 'L', action->uplo, action->trans, action->diag, m->diagonal,
+                   m->mine);
 }
 
 static void solve_by_block(struct solver *s, const struct triangle_parts *m)

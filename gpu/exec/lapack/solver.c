@@ -14,7 +14,7 @@ bool solver_note(struct solver *s, enum gpu_status status)
 
 /* ---- Memory ---- */
 
-static gpu_address take(struct solver *s, int64_t bytes)
+static gpu_address alloc_bytes(struct solver *s, int64_t bytes)
 {
     gpu_address memory = 0;
     if (solver_is_well(s) && bytes > 0)
@@ -29,7 +29,7 @@ struct array solver_array_of(struct solver *s, int64_t rows, int64_t cols, enum 
     if (!accel_mul(x.ld, cols, &elements) || !accel_mul(elements, solver_element(x), &bytes))
         solver_note(s, GPU_NO_MEMORY);
     else
-        x.ptr = take(s, bytes);
+        x.ptr = alloc_bytes(s, bytes);
     return x;
 }
 
@@ -68,7 +68,7 @@ struct array solver_work(struct solver *s, size_t bytes)
     if (bytes > (size_t)INT64_MAX)
         solver_note(s, GPU_NO_MEMORY);
     else
-        x.ptr = take(s, (int64_t)bytes);
+        x.ptr = alloc_bytes(s, (int64_t)bytes);
     return x;
 }
 
@@ -120,13 +120,13 @@ bool solver_take_work(struct solver *s, size_t device_bytes, size_t host_bytes,
 
 /* ---- Begin ---- */
 
-static void begin(struct solver *s, struct gpu_work *work)
+static void begin_solver(struct solver *s, struct gpu_work *work)
 {
     enum accel_dtype dtype = work->call->routine->dtype;
     *s = (struct solver){
         .work = work, .call = work->call, .dtype = dtype, .real = accel_real_dtype(dtype)};
     if (solver_note(s, gpu_copies(work)->use_solver(work->lane)))
-        s->info = take(s, sizeof(struct solver_outcome));
+        s->info = alloc_bytes(s, sizeof(struct solver_outcome));
 }
 
 /* ---- Down ---- */
@@ -266,7 +266,7 @@ void solver_refuse_small_pivots(struct solver *s, struct array lu)
 
 /* ---- The whole ---- */
 
-static void end(struct solver *s)
+static void end_solver(struct solver *s)
 {
     GPU_DO(s, gpu_work_settle(s->work));
     solver_deliver(s);
@@ -307,7 +307,7 @@ enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s
                            void (*in_panels)(struct solver *s))
 {
     struct solver s;
-    begin(&s, work);
+    begin_solver(&s, work);
     if (!accel_is_on_host(work->call) || !solver_is_well(&s))
         in_panels = NULL;
     if (in_panels && operand_bytes(work) > (double)gpu_info(work->device)->memory_bytes) {
@@ -317,6 +317,6 @@ enum gpu_status solver_run(struct gpu_work *work, void (*steps)(struct solver *s
         if (in_panels && s.status == GPU_NO_MEMORY && would_fit_in_panels(work))
             run_in_panels(&s, in_panels);
     }
-    end(&s);
+    end_solver(&s);
     return s.status;
 }

@@ -31,7 +31,7 @@ static struct schedule_cell panel_at(const struct in_core_run *r, int j)
 
 /* Returns where panel j comes up; of panel number `count`, where its place would be: the end of the
  * others. */
-static struct array place_of(const struct in_core_run *r, int j)
+static struct array place_of_panel(const struct in_core_run *r, int j)
 {
     const int64_t size = r->panels.call.size;
     struct array place = {r->places, 0, 0, 0, r->s->dtype};
@@ -49,12 +49,12 @@ static struct array place_of(const struct in_core_run *r, int j)
 
 /* ---- While it comes up ---- */
 
-static void copy_of(void *context, const struct schedule_step *step, struct cell_copy *copy)
+static void copy_of_panel(void *context, const struct schedule_step *step, struct cell_copy *copy)
 {
     struct in_core_run *r = context;
     const struct schedule_cell cell = panel_at(r, step->j);
     const struct array to =
-        r->places ? place_of(r, step->j) : panel_steps_panel(&r->steps, step->j);
+        r->places ? place_of_panel(r, step->j) : panel_steps_panel(&r->steps, step->j);
     const int64_t size = r->panels.call.size;
     *copy = (struct cell_copy){.device = to.ptr, .device_ld = to.ld};
     copy->host =
@@ -68,13 +68,13 @@ static void copy_of(void *context, const struct schedule_step *step, struct cell
     panel_copies_note(r->s, r->x, true, cell.rows, cell.cols, size);
 }
 
-static enum gpu_status compute(void *context, const struct schedule_step *step)
+static enum gpu_status compute_in_core(void *context, const struct schedule_step *step)
 {
     struct in_core_run *r = context;
     if (!r->scan.finite)
         return GPU_UNSUPPORTED;
     if (r->places && step->first)
-        solver_copy(r->s, panel_steps_panel(&r->steps, step->j), place_of(r, step->j));
+        solver_copy(r->s, panel_steps_panel(&r->steps, step->j), place_of_panel(r, step->j));
     panel_steps_put(&r->steps, step);
     return r->s->status;
 }
@@ -85,8 +85,8 @@ static void run_pipeline(struct in_core_run *r)
     struct pipeline_job pipeline = {.schedule = &r->panels.schedule,
                                     .result_bytes = 0,
                                     .context = r,
-                                    .copy_of = copy_of,
-                                    .compute = compute};
+                                    .copy_of = copy_of_panel,
+                                    .compute = compute_in_core};
     solver_note(s, gpu_copies(s->work)->pipeline(s->work->lane, &pipeline));
     if (!r->scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
@@ -151,12 +151,12 @@ static void count_from_first_row(struct in_core_run *r)
 /* ---- The whole ---- */
 
 /* Takes what the kernels need besides the matrix. Returns whether there is memory for that. */
-static bool take_memory(struct in_core_run *r, bool comes_up)
+static bool alloc_workspace(struct in_core_run *r, bool comes_up)
 {
     struct solver *s = r->s;
     panel_steps_measure(&r->steps, &r->reserve);
     if (is_cholesky(r) && comes_up && solver_is_well(s)) {
-        const int64_t bytes = (int64_t)place_of(r, r->panels.count).ptr;
+        const int64_t bytes = (int64_t)place_of_panel(r, r->panels.count).ptr;
         const enum gpu_status status = gpu_memory(s->work)->take(s->work, bytes, &r->places);
         if (status == GPU_NO_MEMORY)
             return false;
@@ -222,7 +222,7 @@ struct array solver_factor(struct solver *s, const struct panels_call *call,
     r.steps = (struct panel_steps){.s = s, .panels = &r.panels, .whole = a, .list = list};
     const bool in_panels = make_schedule(&r, call);
     const bool is_there = solver_bring(s, a, x, uplo, hermitian, in_panels);
-    if (in_panels && take_memory(&r, !is_there)) {
+    if (in_panels && alloc_workspace(&r, !is_there)) {
         factor_in_panels(&r, is_there);
     } else {
         if (!is_there)

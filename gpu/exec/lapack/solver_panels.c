@@ -16,7 +16,7 @@ struct panels_alone {
 /* ---- Steps ---- */
 
 /* The panel that a block is of is in host memory, and so is its outcome. */
-static void copy_of(void *alone, const struct schedule_step *step, struct cell_copy *copy)
+static void copy_of_block(void *alone, const struct schedule_step *step, struct cell_copy *copy)
 {
     struct panels_alone *a = alone;
     const struct panel_run *r = &a->run;
@@ -25,7 +25,7 @@ static void copy_of(void *alone, const struct schedule_step *step, struct cell_c
     panel_copies_of(alone, step, copy);
 }
 
-static enum gpu_status compute(void *alone, const struct schedule_step *step)
+static enum gpu_status compute_alone(void *alone, const struct schedule_step *step)
 {
     struct panels_alone *a = alone;
     return panel_run_compute(&a->run, step, !a->refused);
@@ -148,7 +148,7 @@ static void run_pipeline(struct panels_alone *a)
 {
     struct panel_run *r = &a->run;
     struct solver *s = r->s;
-    struct pipeline_job pipeline = {.copy_of = copy_of, .compute = compute};
+    struct pipeline_job pipeline = {.copy_of = copy_of_block, .compute = compute_alone};
     struct prefault_runs runs[PANELS_MOST];
     struct prefault pages;
     if (!solver_is_well(s))
@@ -182,8 +182,8 @@ void solver_panels(struct solver *s, struct panels_job *job)
         restart(s);
 }
 
-static void *take_memory(struct solver *s, void *(*take)(int64_t bytes), int64_t rows, int64_t cols,
-                         int64_t size)
+static void *alloc_matrix(struct solver *s, void *(*take)(int64_t bytes), int64_t rows,
+                          int64_t cols, int64_t size)
 {
     int64_t bytes;
     void *memory = NULL;
@@ -204,10 +204,10 @@ static void *take_block(int64_t bytes)
 
 void *solver_panels_memory(struct solver *s, int64_t rows, int64_t cols, int64_t size)
 {
-    return take_memory(s, take_block, rows, cols, size);
+    return alloc_matrix(s, take_block, rows, cols, size);
 }
 
 void *solver_panels_zeros(struct solver *s, int64_t rows, int64_t cols, int64_t size)
 {
-    return take_memory(s, host_memory_take_zeros, rows, cols, size);
+    return alloc_matrix(s, host_memory_take_zeros, rows, cols, size);
 }

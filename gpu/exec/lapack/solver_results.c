@@ -61,7 +61,7 @@ void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t
 }
 
 /* Returns a result's place in host memory. */
-static struct lane_rectangle place_of(const struct result *r)
+static struct lane_rectangle rectangle_of_result(const struct result *r)
 {
     struct lane_rectangle to = solver_rectangle(r->to);
     to.rows = r->from.rows;
@@ -117,7 +117,7 @@ static struct gpu_key *begin_result(struct solver *s, struct result *r)
  * original can still run the call. */
 static void write_in_place(struct solver *s, struct result *r)
 {
-    struct lane_rectangle to = place_of(r);
+    struct lane_rectangle to = rectangle_of_result(r);
     int64_t done_cols = 0, done_rows = 0;
     if (is_staged(r) || !solver_is_well(s))
         return;
@@ -143,11 +143,11 @@ static void narrow(void *integers, int64_t n, enum accel_dtype dtype)
 }
 
 /* Stores what is staged in the program's memory, between elements that stay. */
-static bool store(struct solver *s, const struct result *r)
+static bool store_staged(struct solver *s, const struct result *r)
 {
     struct accel_span part = *r->to;
     if (part.place == ACCEL_HOST) {
-        const struct lane_rectangle to = place_of(r);
+        const struct lane_rectangle to = rectangle_of_result(r);
         pack_matrix_unpack(&to, r->staged, to.rows);
         return true;
     }
@@ -168,7 +168,7 @@ static void stage(struct solver *s, struct result *r)
     r->staged = malloc((size_t)bytes_of(r) + 1);
     if (!r->staged)
         solver_note(s, GPU_NO_MEMORY);
-    struct lane_rectangle to = place_of(r);
+    struct lane_rectangle to = rectangle_of_result(r);
     to.host = r->staged;
     to.ld = to.rows;
     to.size = solver_element(r->from);
@@ -184,7 +184,7 @@ static void write_staged(struct solver *s, const struct result *r)
     s->touched = s->touched || is_input(r);
     if (r->integers)
         narrow(r->staged, r->from.rows, r->to->dtype);
-    if (!store(s, r))
+    if (!store_staged(s, r))
         solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
 }
 

@@ -85,7 +85,7 @@ static const struct panels_job *enter(struct solver_shared *shared)
     return job;
 }
 
-static void leave(struct solver_shared *shared)
+static void leave_shared(struct solver_shared *shared)
 {
     pthread_mutex_lock(&shared->lock);
     shared->inside--;
@@ -149,7 +149,7 @@ static bool wait_for_news(void *context)
     return !atomic_load(&shared->stopped);
 }
 
-static enum gpu_status compute(void *context, const struct schedule_step *step)
+static enum gpu_status compute_shared(void *context, const struct schedule_step *step)
 {
     struct panels_member *m = context;
     return panel_run_compute(&m->run, step, !atomic_load(&m->shared->stopped));
@@ -169,7 +169,7 @@ static bool make_steps(void *panel_run, int64_t bytes)
 
 /* Makes the steps for the device's memory, whose workspaces are measured, then for what there is of
  * it. */
-static void prepare(struct panel_run *r)
+static void prepare_shared(struct panel_run *r)
 {
     r->steps.panels = &r->panels;
     if (!make_steps(r, gpu_info(r->s->work->device)->memory_bytes)) {
@@ -191,12 +191,12 @@ static void run_member(struct solver *s, struct solver_shared *shared, int me,
                                     .is_there = source_is_there,
                                     .wait = wait_for_news,
                                     .unpacked = note_unpacked,
-                                    .compute = compute};
+                                    .compute = compute_shared};
     r->steps.shared = shared->plan;
     r->steps.member = me;
     r->outcome = shared->outcome;
     if (solver_is_well(s))
-        prepare(r);
+        prepare_shared(r);
     if (solver_is_well(s))
         panel_run_pipeline(r, &pipeline);
     if (solver_is_well(s) && !all_there(shared, me))
@@ -232,7 +232,7 @@ void solver_shared_help(struct solver *s)
         return;
     }
     run_member(s, shared, s->work->host->member, job);
-    leave(shared);
+    leave_shared(shared);
 }
 
 enum gpu_status solver_run_call(struct gpu_work *work)

@@ -13,7 +13,7 @@ bool distances_note(struct distances *d, enum gpu_status status)
     return d->status == GPU_OK;
 }
 
-static gpu_address take(struct distances *d, int64_t rows, int64_t cols)
+static gpu_address alloc_elements(struct distances *d, int64_t rows, int64_t cols)
 {
     gpu_address memory = 0;
     int64_t elements;
@@ -23,8 +23,8 @@ static gpu_address take(struct distances *d, int64_t rows, int64_t cols)
     return memory;
 }
 
-static void upload(struct distances *d, const struct point_set *x, int64_t first, int64_t count,
-                   gpu_address to)
+static void upload_points(struct distances *d, const struct point_set *x, int64_t first,
+                          int64_t count, gpu_address to)
 {
     char *host = (char *)(uintptr_t)(x->values + first * (d->train.by_feature ? 1 : d->features));
     struct lane_rectangle from = d->train.by_feature
@@ -54,13 +54,13 @@ void distances_begin(struct distances *d)
 {
     d->scan = gpu_scan_begin(true);
     GPU_DO(d, gpu_own(d->work)->fit(d->work, "distances", DISTANCES_THREADS, 0, &d->fit));
-    d->on_device[0] = take(d, d->train.count, d->features);
-    upload(d, &d->train, 0, d->train.count, d->on_device[0]);
+    d->on_device[0] = alloc_elements(d, d->train.count, d->features);
+    upload_points(d, &d->train, 0, d->train.count, d->on_device[0]);
     if (d->status != GPU_OK)
         return;
     d->most = queries_at_once(d);
-    d->on_device[1] = take(d, d->most, d->features);
-    d->distance = take(d, d->train.count, d->most);
+    d->on_device[1] = alloc_elements(d, d->most, d->features);
+    d->distance = alloc_elements(d, d->train.count, d->most);
     d->down = malloc((size_t)d->train.count * (size_t)d->most * BYTES);
     if (!d->down)
         distances_note(d, GPU_NO_MEMORY);
@@ -85,7 +85,7 @@ void distances_compute(struct distances *d, int64_t first)
                          d->train.by_feature ? &count : points,
                          features,
                          &d->distance};
-    upload(d, &d->queries, first, count, d->on_device[1]);
+    upload_points(d, &d->queries, first, count, d->on_device[1]);
     GPU_DO(d, gpu_own(d->work)->launch(d->work, "distances", grid, arguments));
 }
 

@@ -80,7 +80,7 @@ static gpu_address put_support(struct check *check)
     return tasks;
 }
 
-static void add_up(struct check *check, const struct svm_rows *x)
+static void launch_sums(struct check *check, const struct svm_rows *x)
 {
     struct smo *s = check->s;
     struct svm_rows rows = *x;
@@ -161,7 +161,7 @@ void smo_check(struct smo *s, const struct svm_rows *x, struct smo_problem *prob
     check.sum = smo_allocate(s, count, sizeof *check.sum);
     check.sums = smo_allocate(s, check.all, 2 * sizeof *check.sums);
     if (s->status == GPU_OK)
-        add_up(&check, x);
+        launch_sums(&check, x);
     for (int64_t i = 0; i < count && s->status == GPU_OK; i++)
         if (!is_solved(&problems[i], &columns[i], check.sums + 2 * check.first[i]) &&
             (problems[i].converged ||

@@ -85,7 +85,7 @@ static int64_t part(int64_t *end, int64_t count, int64_t size)
 
 /* Copies an array of the host to a further part of the memory, once there is an image; returns its
  * address. */
-static gpu_address put(struct smo_plan *plan, const void *from, int64_t count, int64_t size)
+static gpu_address put_array(struct smo_plan *plan, const void *from, int64_t count, int64_t size)
 {
     const int64_t at = part(&plan->end, count, size);
     if (plan->image && from)
@@ -96,7 +96,7 @@ static gpu_address put(struct smo_plan *plan, const void *from, int64_t count, i
 /* Puts the variables whose alpha is not 0 in the image. */
 static void put_started(struct smo_plan *plan, const struct smo_problem *p, struct smo_task *t)
 {
-    t->started = put(plan, NULL, p->n, 4);
+    t->started = put_array(plan, NULL, p->n, 4);
     t->starts = 0;
     for (int64_t i = 0; i < p->n && plan->image; i++)
         if (p->alpha[i] != 0)
@@ -114,20 +114,20 @@ static void lay_up(struct smo_plan *plan, const struct smo_problem *p, struct sm
                    struct smo_task *t)
 {
     *t = (struct smo_task){.n = p->n, .eps = p->eps, .nu = p->nu, .most = iterations_of(p)};
-    t->y = put(plan, p->y, p->n, 1);
-    t->p = put(plan, p->p, p->n, 8);
-    t->c = put(plan, p->c, p->n, 8);
+    t->y = put_array(plan, p->y, p->n, 1);
+    t->p = put_array(plan, p->p, p->n, 8);
+    t->c = put_array(plan, p->c, p->n, 8);
     put_started(plan, p, t);
-    const gpu_address row = put(plan, NULL, p->n, 4);
+    const gpu_address row = put_array(plan, NULL, p->n, 4);
     int32_t *rows = plan->image ? (int32_t *)(plan->image + (row - plan->memory)) : NULL;
     if (rows)
         c->count = number_columns(plan, p, (int32_t *)(uintptr_t)c->of, rows);
     c->row = row;
     t->columns = plan->by_rows ? c->count : plan->x->rows;
     t->row = plan->by_rows ? row : 0;
-    t->column = put(plan, plan->by_rows ? c->of : p->row, p->n, 4);
+    t->column = put_array(plan, plan->by_rows ? c->of : p->row, p->n, 4);
     if (plan->by_rows) {
-        t->slot = put(plan, NULL, p->n, 4);
+        t->slot = put_array(plan, NULL, p->n, 4);
         if (plan->image)
             memset(plan->image + (t->slot - plan->memory), 0xff, (size_t)p->n * 4);
     }
@@ -136,15 +136,15 @@ static void lay_up(struct smo_plan *plan, const struct smo_problem *p, struct sm
 /* What the device alone uses. */
 static void lay_rest(struct smo_plan *plan, const struct smo_problem *p, struct smo_task *t)
 {
-    t->diagonal = put(plan, NULL, p->n, 8);
-    t->state = put(plan, NULL, p->n, 1);
-    t->pick = put(plan, NULL, SMO_ROLES * plan->blocks, sizeof(struct smo_pick));
+    t->diagonal = put_array(plan, NULL, p->n, 8);
+    t->state = put_array(plan, NULL, p->n, 1);
+    t->pick = put_array(plan, NULL, SMO_ROLES * plan->blocks, sizeof(struct smo_pick));
     if (!plan->by_rows)
         return;
-    t->wish = put(plan, NULL, 2 * SMO_WISHES * plan->blocks, sizeof(struct smo_pick));
-    t->batch = put(plan, NULL, 1, sizeof(struct smo_batch));
-    t->holder = put(plan, NULL, p->n, 4);
-    t->used = put(plan, NULL, p->n, 8);
+    t->wish = put_array(plan, NULL, 2 * SMO_WISHES * plan->blocks, sizeof(struct smo_pick));
+    t->batch = put_array(plan, NULL, 1, sizeof(struct smo_batch));
+    t->holder = put_array(plan, NULL, p->n, 4);
+    t->used = put_array(plan, NULL, p->n, 8);
 }
 
 /* Goes over the memory: before there is any, to find out how much; then fills in the tasks and the
@@ -158,10 +158,10 @@ static void lay_out(struct smo_plan *plan)
         lay_up(plan, &plan->problem[i], &plan->columns[i], &plan->task[i]);
     plan->alpha_at = plan->end;
     for (int64_t i = 0; i < plan->count; i++)
-        plan->task[i].alpha = put(plan, plan->problem[i].alpha, plan->problem[i].n, 8);
+        plan->task[i].alpha = put_array(plan, plan->problem[i].alpha, plan->problem[i].n, 8);
     plan->gradient_at = plan->end;
     for (int64_t i = 0; i < plan->count; i++)
-        plan->task[i].gradient = put(plan, NULL, plan->problem[i].n, 8);
+        plan->task[i].gradient = put_array(plan, NULL, plan->problem[i].n, 8);
     for (int64_t i = 0; i < plan->count; i++)
         lay_rest(plan, &plan->problem[i], &plan->task[i]);
 }
@@ -389,7 +389,7 @@ static double offset_of(const struct smo_problem *p, const double *gradient, int
     return free > 0 ? sum / (double)free : (upper + lower) / 2;
 }
 
-static void finish(struct smo_problem *p, const struct smo_task *t, const double *gradient)
+static void finish_problem(struct smo_problem *p, const struct smo_task *t, const double *gradient)
 {
     double objective = 0;
     p->rho = p->nu ? 0 : offset_of(p, gradient, 0);
@@ -418,7 +418,7 @@ static void fetch_results(struct smo_plan *plan)
         const struct smo_task *t = &plan->task[i];
         const int64_t at = (int64_t)(t->alpha - plan->memory) - plan->alpha_at;
         memcpy(p->alpha, down + at, (size_t)p->n * 8);
-        finish(p, t, (const double *)(down + bytes + at));
+        finish_problem(p, t, (const double *)(down + bytes + at));
     }
     free(down);
 }
@@ -457,7 +457,7 @@ static void allocate_host(struct smo_plan *plan)
 }
 
 /* Decides how, and lays the memory out. */
-static void prepare(struct smo_plan *plan)
+static void prepare_plan(struct smo_plan *plan)
 {
     plan->blocks = 1;
     lay_out(plan); /* how much memory is needed, about */
@@ -484,7 +484,7 @@ void smo_solve(struct smo *s, const struct smo_matrix *x, struct smo_problem *pr
     plan.rows = smo_rows(s, x);
     allocate_host(&plan);
     if (s->status == GPU_OK)
-        prepare(&plan);
+        prepare_plan(&plan);
     if (s->status == GPU_OK && plan.by_rows) {
         solve_by_rows(&plan);
     } else if (s->status == GPU_OK) {

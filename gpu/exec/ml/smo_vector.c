@@ -2,37 +2,37 @@
 #include "smo_steps.h"
 
 /* Each array is kept by itself, under a key of its own. */
-static struct gpu_key part_of(const struct gpu_key *key, unsigned part)
+static struct gpu_key key_of_part(const struct gpu_key *key, unsigned part)
 {
     return (struct gpu_key){{key->word[0], key->word[1] + part}};
 }
 
-static void keep(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address memory)
+static void keep_array(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address memory)
 {
-    const struct gpu_key own = part_of(key, part);
+    const struct gpu_key own = key_of_part(key, part);
     GPU_DO(s, gpu_memory(s->work)->keep(s->work, memory, &own));
 }
 
-static bool find(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address *memory)
+static bool find_array(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address *memory)
 {
-    const struct gpu_key own = part_of(key, part);
+    const struct gpu_key own = key_of_part(key, part);
     return s->status == GPU_OK && gpu_memory(s->work)->find(s->work, &own, memory);
 }
 
 void smo_keep(struct smo *s, const struct gpu_key *key, const struct smo_matrix *x)
 {
-    keep(s, key, 0, x->values);
+    keep_array(s, key, 0, x->values);
     if (x->start) {
-        keep(s, key, 1, x->start);
-        keep(s, key, 2, x->column);
+        keep_array(s, key, 1, x->start);
+        keep_array(s, key, 2, x->column);
     }
 }
 
 bool smo_find(struct smo *s, const struct gpu_key *key, bool sparse, struct smo_matrix *x)
 {
     x->ld = gpu_device_ld(x->features, ACCEL_FLOAT64);
-    return find(s, key, 0, &x->values) &&
-           (!sparse || (find(s, key, 1, &x->start) && find(s, key, 2, &x->column)));
+    return find_array(s, key, 0, &x->values) &&
+           (!sparse || (find_array(s, key, 1, &x->start) && find_array(s, key, 2, &x->column)));
 }
 
 void smo_vector(struct smo *s, const struct smo_matrix *x, gpu_address v, double rest,
