@@ -148,7 +148,7 @@ static void make_mark(void)
 }
 
 /* Changes the state from UNTRIED to STARTING. False: another thread has. */
-static bool begin(struct dispatch_device *device)
+static bool claim_start(struct dispatch_device *device)
 {
     int untried = DEVICE_UNTRIED;
     if (device_state(device) != DEVICE_UNTRIED)
@@ -159,7 +159,7 @@ static bool begin(struct dispatch_device *device)
     return atomic_compare_exchange_strong(&device->state, &untried, DEVICE_STARTING);
 }
 
-static void describe(struct dispatch_device *device, const struct gpu_info *info)
+static void describe_device(struct dispatch_device *device, const struct gpu_info *info)
 {
     struct accel_text text;
     text_start(&text, device->name, sizeof device->name);
@@ -193,7 +193,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
     struct gpu_device *gpu = gpu_start(&config, device->why_none);
     if (gpu) {
         const struct gpu_info *info = gpu_info(gpu);
-        describe(device, info);
+        describe_device(device, info);
         atomic_store_explicit(&device->gpu, gpu, memory_order_release);
         if (info->passed_over[0] && (logs || listed))
             accel_message("%s is used; passed over: %s", device->name, info->passed_over);
@@ -230,7 +230,7 @@ void device_start_now(struct dispatch_device *device, enum device_patience patie
     if (forks_memory_is_shared() || !lock_start(patience))
         return;
     /* STARTING: the thread that is to start it does not hold the lock yet. */
-    if (begin(device) || device_state(device) == DEVICE_STARTING) {
+    if (claim_start(device) || device_state(device) == DEVICE_STARTING) {
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
         start_cuda(device, false);
@@ -241,7 +241,7 @@ void device_start_now(struct dispatch_device *device, enum device_patience patie
 
 /* ---- On a thread of its own ---- */
 
-static void *run_thread(void *device)
+static void *run_start_thread(void *device)
 {
     thread_spawn_begin("accel-start");
     pthread_mutex_lock(&lock);
@@ -255,11 +255,11 @@ void device_note_gain(struct dispatch_device *device, double gain_ms)
 {
     int64_t us = gain_ms < 1e6 ? (int64_t)(gain_ms * 1e3) : (int64_t)1e9;
     if (atomic_fetch_add(&device->gain_us, us) + us < (int64_t)(DEVICE_GAIN_MS * 1e3) ||
-        atomic_exchange(&device->threaded, true) || !begin(device))
+        atomic_exchange(&device->threaded, true) || !claim_start(device))
         return;
     int saved = errno, starting = DEVICE_STARTING;
     /* The process may have no more threads. Calls that must have the GPU still start it. */
-    if (!thread_spawn(run_thread, device, 0)) {
+    if (!thread_spawn(run_start_thread, device, 0)) {
         atomic_compare_exchange_strong(&device->state, &starting, DEVICE_UNTRIED);
         atomic_store(&device->threadless, true);
         if (settings->log != ACCEL_LOG_OFF)

@@ -189,7 +189,7 @@ static bool finish_elsewhere(struct gang *gang, const struct gang_member *failin
 /* ---- The parts ---- */
 
 /* Has the calling thread see to a part's rest. */
-static bool ask(void *context, const struct accel_call *part)
+static bool ask_caller(void *context, const struct accel_call *part)
 {
     struct gang_member *m = context;
     struct gang *gang = m->gang;
@@ -366,7 +366,7 @@ static struct gang *new_gang(const struct gang_plan *plan, const struct accel_ca
         m->device = plan->device[part->device];
         m->ms = part->ms;
         m->call = plan->factors ? *call : accel_cut_part(call, &part->region);
-        m->host = (struct gpu_host){.original = ask,
+        m->host = (struct gpu_host){.original = ask_caller,
                                     .event = host->event ? on_event : NULL,
                                     .steps = host->steps ? on_steps : NULL,
                                     .context = m,
@@ -468,7 +468,7 @@ static enum gpu_status run_alone(struct gang *gang, struct gang_member *m)
 {
     struct gpu_host host = *gang->host;
     host.up_bytes = host.down_bytes = 0; /* note_run() adds them up */
-    host.original = ask;
+    host.original = ask_caller;
     host.context = m;
     host.event = m->host.event;
     host.steps = m->host.steps;

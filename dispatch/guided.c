@@ -55,7 +55,7 @@ static int find_device(struct guide *guide)
     return now == DEVICE_READY ? gpu_info(device_gpu(g->device))->index : -1;
 }
 
-static uint64_t run_original(struct guide *guide)
+static uint64_t forward_original(struct guide *guide)
 {
     struct guided *g = (struct guided *)guide;
     const struct accel_inner before = report_begin_inner();
@@ -96,7 +96,7 @@ bool guided_call(struct dispatch_device *device, struct accel_call *call,
     struct guided g = {.guide = {.call = call,
                                  .passed = caller->passed,
                                  .device = find_device,
-                                 .original = run_original},
+                                 .original = forward_original},
                        .device = device,
                        .caller = caller,
                        .settings = settings,

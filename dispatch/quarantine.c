@@ -7,7 +7,7 @@
 #include "devices.h"
 #include "ops/op.h"
 
-static uint32_t index_of(const struct accel_routine *routine)
+static uint32_t index_of_routine(const struct accel_routine *routine)
 {
     return (uint32_t)(routine - accel_routines);
 }
@@ -15,7 +15,7 @@ static uint32_t index_of(const struct accel_routine *routine)
 bool quarantine_add(struct quarantine *quarantine, const struct accel_routine *routine,
                     enum quarantine_reason reason)
 {
-    uint32_t i = index_of(routine);
+    uint32_t i = index_of_routine(routine);
     uint64_t bit = (uint64_t)1 << i % 64;
     return i < QUARANTINE_WORDS * 64 &&
            !(atomic_fetch_or(&quarantine->bits[reason][i / 64], bit) & bit);
@@ -24,7 +24,7 @@ bool quarantine_add(struct quarantine *quarantine, const struct accel_routine *r
 bool quarantine_has(const struct quarantine *quarantine, const struct accel_routine *routine,
                     enum quarantine_reason reason)
 {
-    uint32_t i = index_of(routine);
+    uint32_t i = index_of_routine(routine);
     return i < QUARANTINE_WORDS * 64 &&
            (atomic_load_explicit(&quarantine->bits[reason][i / 64], memory_order_relaxed) >>
                 i % 64 &

@@ -43,7 +43,7 @@ static bool may_have_part(struct task *task, struct dispatch_device *device)
 }
 
 /* What the device could do for the call. Processes that share it have their shares of it. */
-static struct split_device part_of(const struct dispatch_device *device, struct task *task)
+static struct split_device part_of_device(const struct dispatch_device *device, struct task *task)
 {
     struct cost_curves *const curves = atomic_load(&device->curves);
     struct split_device part = {cost_schedule_rates(curves, &task->problem, task->host.precision),
@@ -104,7 +104,7 @@ static void plan_parts(struct task *task, int count, int also, struct gang_plan 
         struct dispatch_device *const next = devices_at(i);
         if (!may_have_part(task, next))
             continue;
-        device[have] = part_of(next, task);
+        device[have] = part_of_device(next, task);
         device[have].port = port_of(next, plan->device, have);
         fastest = fastest > device[have].rates.up ? fastest : device[have].rates.up;
         plan->device[have++] = next;
@@ -114,7 +114,7 @@ static void plan_parts(struct task *task, int count, int also, struct gang_plan 
                           task->decision.est_own_ms >= PEERS_LEAST_MS;
     const int ready = have;
     for (int i = 0; i < also && have > 0; i++)
-        device[have++] = part_of(task->device, task);
+        device[have++] = part_of_device(task->device, task);
     const double host_gbps = split_host_gbps(copy_pool_size() + have);
     const double gbps = host_gbps > fastest ? host_gbps : fastest;
     if (may_lend && ready > 1)

@@ -34,7 +34,7 @@ static struct accel_span matrix_of(const struct accel_span *x, int64_t i)
 
 /* Returns `count` matrices of an operand, packed, one behind the other; the caller frees them. NULL
  * without memory, or if the device fails. */
-static void *copy_of(struct gpu_device *gpu, const struct accel_span *x, int64_t count)
+static void *fetch_matrices(struct gpu_device *gpu, const struct accel_span *x, int64_t count)
 {
     int64_t bytes;
     if (accel_bytes(x) < 0 || !accel_mul(accel_bytes(x), count, &bytes) || bytes == INT64_MAX)
@@ -70,7 +70,7 @@ static void say_no_memory(void)
 
 /* Whether the rows of the matrices are known. The arguments of laswp say only how far columns are
  * apart. */
-static bool is_known(const struct accel_call *call)
+static bool has_known_rows(const struct accel_call *call)
 {
     return !accel_rules_of(call->op)->rows;
 }
@@ -79,13 +79,13 @@ void verify_begin(struct verification *verification, struct gpu_device *gpu,
                   const struct accel_call *call, const struct accel_settings *settings)
 {
     *verification = (struct verification){.on = is_due(settings), .gpu = gpu};
-    if (!is_known(call))
+    if (!has_known_rows(call))
         return;
     for (int i = 0; verification->on && i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         if (!x->ptr || !(x->access & ACCEL_WRITE) || !accel_is_read(call, x) || accel_bytes(x) == 0)
             continue;
-        verification->before[i] = copy_of(gpu, x, count_of(call, x));
+        verification->before[i] = fetch_matrices(gpu, x, count_of(call, x));
         if (!verification->before[i]) {
             say_no_memory();
             verify_end(verification);
@@ -106,7 +106,7 @@ static bool fetch_span(struct gpu_device *gpu, struct accel_span *x, void **copy
     *copy = NULL;
     if (!x->ptr || accel_bytes(x) == 0 || copies_host_can_reach(x))
         return true;
-    *copy = copy_of(gpu, x, 1);
+    *copy = fetch_matrices(gpu, x, 1);
     if (!*copy)
         return false;
     copies_put(x, *copy);
@@ -158,7 +158,7 @@ bool verify_apart(struct gpu_device *gpu, const struct accel_call *call,
         if (!x->ptr || x->ptr == done->span[i].ptr || !accel_is_read(call, x))
             continue;
         if (x->ld > x->rows)
-            copies[i] = copy_of(gpu, x, 1);
+            copies[i] = fetch_matrices(gpu, x, 1);
         before[i] = x->ld > x->rows ? copies[i] : x->ptr;
         there = before[i];
     }
@@ -174,7 +174,7 @@ double verify_judge(const struct verification *verification, const struct accel_
     double worst = 0;
     if (!verification->on)
         return VERIFY_NOT_ASKED;
-    if (!is_known(call))
+    if (!has_known_rows(call))
         return CPU_REF_NOT_JUDGED;
     bool batch = accel_is_batch(call->routine);
     int64_t products = batch ? call->batch : 1;

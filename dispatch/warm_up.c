@@ -14,22 +14,22 @@
 enum { ORDER = 64 };
 enum { COLD, ASKED, WARM };
 
-static uint32_t index_of(const struct accel_routine *routine)
+static uint32_t warm_index(const struct accel_routine *routine)
 {
     return (uint32_t)(routine - accel_routines) % WARM_UP_ROUTINES;
 }
 
 bool warm_up_is_done(const struct dispatch_device *device, const struct accel_routine *routine)
 {
-    return atomic_load_explicit(&device->warm_up.state[index_of(routine)], memory_order_relaxed) ==
-           WARM;
+    return atomic_load_explicit(&device->warm_up.state[warm_index(routine)],
+                                memory_order_relaxed) == WARM;
 }
 
 void warm_up_note(struct dispatch_device *device, const struct accel_routine *routine)
 {
     if (warm_up_is_done(device, routine))
         return;
-    atomic_store(&device->warm_up.state[index_of(routine)], WARM);
+    atomic_store(&device->warm_up.state[warm_index(routine)], WARM);
     if (accel_uses_solver(routine))
         atomic_store(&device->warm_up.solver_is_open, true);
 }
@@ -45,7 +45,7 @@ double warm_up_cost_ms(const struct dispatch_device *device, const struct accel_
 
 double warm_up_counted_ms(const struct dispatch_device *device, const struct accel_routine *routine)
 {
-    double gained = (double)atomic_load(&device->warm_up.gained_us[index_of(routine)]) * 1e-3;
+    double gained = (double)atomic_load(&device->warm_up.gained_us[warm_index(routine)]) * 1e-3;
     double cost = warm_up_cost_ms(device, routine);
     return cost > gained ? cost - gained : 0;
 }
@@ -55,21 +55,21 @@ void warm_up_note_gain(struct dispatch_device *device, const struct accel_routin
 {
     ms += warm_up_counted_ms(device, routine);
     if (ms > 0)
-        atomic_fetch_add(&device->warm_up.gained_us[index_of(routine)],
+        atomic_fetch_add(&device->warm_up.gained_us[warm_index(routine)],
                          ms < 1e6 ? (int64_t)(ms * 1e3) : 1000000000);
 }
 
 /* ---- A call that computes next to nothing ---- */
 
 /* A part that the GPU refuses is left undone. */
-static bool refuse(void *context, const struct accel_call *part)
+static bool refuse_part(void *context, const struct accel_call *part)
 {
     (void)context;
     (void)part;
     return false;
 }
 
-static void put(const struct accel_span *x, int64_t i, double value)
+static void put_element(const struct accel_span *x, int64_t i, double value)
 {
     char *at = (char *)x->ptr + i * (int64_t)accel_dtype_size(x->dtype);
     if (x->dtype == ACCEL_INT32)
@@ -84,19 +84,19 @@ static void put(const struct accel_span *x, int64_t i, double value)
 
 /* Fills matrices with the identity, which is definite, pivots with 1, 2, 3 …, which exchange
  * nothing, other vectors with small values. */
-static void fill(const struct accel_span *x)
+static void fill_with_identity(const struct accel_span *x)
 {
     const bool pivots = x->dtype == ACCEL_INT32 || x->dtype == ACCEL_INT64;
     memset(x->ptr, 0, (size_t)(x->rows * x->cols) * accel_dtype_size(x->dtype));
     if (x->inc)
         for (int64_t i = 0; i < x->rows * x->cols; i++)
-            put(x, i, pivots ? (double)(i + 1) : 1.0 / ORDER);
+            put_element(x, i, pivots ? (double)(i + 1) : 1.0 / ORDER);
     else
         for (int64_t i = 0; i < x->rows && i < x->cols; i++)
-            put(x, i * x->ld + i, 1);
+            put_element(x, i * x->ld + i, 1);
 }
 
-static bool prepare(struct accel_call *call, const struct accel_routine *routine)
+static bool prepare_call(struct accel_call *call, const struct accel_routine *routine)
 {
     shape_of_order(call, routine, ORDER);
     for (int i = 0; i < ACCEL_SPANS; i++) {
@@ -106,20 +106,20 @@ static bool prepare(struct accel_call *call, const struct accel_routine *routine
         x->ptr = malloc((size_t)(x->rows * x->cols + 1) * accel_dtype_size(x->dtype));
         if (!x->ptr)
             return false;
-        fill(x);
+        fill_with_identity(x);
     }
     return true;
 }
 
 void warm_up_run(struct dispatch_device *device, const struct accel_routine *routine)
 {
-    struct gpu_host host = {.original = refuse};
+    struct gpu_host host = {.original = refuse_part};
     struct accel_call call;
     if (!accel_is_blas(routine)) { /* no call of it can be made up here */
         warm_up_note(device, routine);
         return;
     }
-    if (prepare(&call, routine) && !gpu_is_gone())
+    if (prepare_call(&call, routine) && !gpu_is_gone())
         gpu_run(device_gpu(device), &call, &host); /* a failure will show again in a real call */
     for (int i = 0; i < ACCEL_SPANS; i++)
         free(call.span[i].ptr);
@@ -140,7 +140,7 @@ static bool warm_up_next(struct dispatch_device *device)
 
 /* A routine asked for while the thread ends is seen by the second warm_up_next(), or by a new
  * thread. */
-static void *run_thread(void *context)
+static void *run_warm_thread(void *context)
 {
     struct dispatch_device *device = context;
     thread_spawn_begin("accel-warm");
@@ -155,9 +155,10 @@ static void *run_thread(void *context)
 void warm_up_ask(struct dispatch_device *device, const struct accel_routine *routine)
 {
     unsigned char cold = COLD;
-    if (!atomic_compare_exchange_strong(&device->warm_up.state[index_of(routine)], &cold, ASKED))
+    if (!atomic_compare_exchange_strong(&device->warm_up.state[warm_index(routine)], &cold, ASKED))
         return;
-    if (!atomic_exchange(&device->warm_up.working, true) && !thread_spawn(run_thread, device, 0)) {
+    if (!atomic_exchange(&device->warm_up.working, true) &&
+        !thread_spawn(run_warm_thread, device, 0)) {
         atomic_store(&device->warm_up.working, false);
         warm_up_note(device, routine);
     }

@@ -44,7 +44,7 @@ static struct estimate_sums *open_sums(void)
     return pages == MAP_FAILED ? NULL : pages;
 }
 
-static void count(const struct accel_record *record)
+static void count_estimate(const struct accel_record *record)
 {
     const struct accel_decision *decision = &record->decision;
     if (record->ms < 0)
@@ -80,7 +80,7 @@ FORKS_CHILD(leave_to_parent);
 
 void estimate_start(const char *in)
 {
-    static const struct report_sink sink = {.decision = count, .whole_calls = true};
+    static const struct report_sink sink = {.decision = count_estimate, .whole_calls = true};
     folder = in;
     report_subscribe(&sink);
 }

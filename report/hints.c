@@ -46,7 +46,7 @@ struct hints {
     char buffer[HINT_BYTES];
 };
 
-static void start(struct hints *hints)
+static void start_hint(struct hints *hints)
 {
     text_start(&hints->text, hints->buffer, sizeof hints->buffer);
 }
@@ -75,7 +75,7 @@ static void put_calls(struct hints *hints, int64_t calls)
     put(hints, calls == 1 ? " call" : " calls");
 }
 
-static void finish(struct hints *hints)
+static void say_hint(struct hints *hints)
 {
     text_end(&hints->text);
     hints->say(hints->context, hints->buffer);
@@ -112,7 +112,7 @@ static const struct {
     {ACCEL_ERROR, "because the GPU has failed", "accel doctor looks for the reason", 0, 0},
 };
 
-static struct totals_row sum_of(const struct hints_of *of, enum accel_why why)
+static struct totals_row sum_why(const struct hints_of *of, enum accel_why why)
 {
     struct totals_row sum = {.why = why};
     for (int i = 0; i < of->count; i++) {
@@ -138,14 +138,14 @@ static void say_reasons(struct hints *hints)
 {
     const struct hints_of *of = hints->of;
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-        const struct totals_row sum = sum_of(of, reasons[i].why);
+        const struct totals_row sum = sum_why(of, reasons[i].why);
         const bool estimated = sum.estimated > 0;
         if ((of->facts & reasons[i].done) ||
             (reasons[i].needs && !(of->facts & reasons[i].needs)) ||
             !is_worth(of, estimated ? sum.estimated - sum.instead : sum.seconds) ||
             (reasons[i].why == ACCEL_WARMING && !estimated))
             continue;
-        start(hints);
+        start_hint(hints);
         put_calls(hints, sum.calls);
         put(hints, " ran on the CPU ");
         put(hints, reasons[i].what);
@@ -157,7 +157,7 @@ static void say_reasons(struct hints *hints)
         }
         put(hints, ": ");
         put(hints, reasons[i].advice);
-        finish(hints);
+        say_hint(hints);
     }
 }
 
@@ -188,43 +188,43 @@ static void say_gpu(struct hints *hints)
     }
     if ((of->known & TOTALS_KEEPS) && !(of->facts & TOTALS_KEEPS) && again >= 1e8 &&
         again >= 0.2 * up) {
-        start(hints);
+        start_hint(hints);
         put_bytes(hints, again);
         put(hints, " of the ");
         put_bytes(hints, up);
         put(hints, " that went up to the GPU were matrices from places that had been sent before: "
                    "ACCEL_RESIDENT=auto keeps there what has not changed");
-        finish(hints);
+        say_hint(hints);
     }
     if ((of->facts & TOTALS_TURNS) && is_worth(of, on_gpu)) {
-        start(hints);
+        start_hint(hints);
         put(hints, "ranks took turns on one GPU, whose calls took ");
         put_seconds(hints, on_gpu);
         put(hints,
             ": NVIDIA's MPS lets them use it at the same time (nvidia-cuda-mps-control -d, before "
             "the job)");
-        finish(hints);
+        say_hint(hints);
     }
     if (is_worth(of, forced)) {
-        start(hints);
+        start_hint(hints);
         put(hints, "calls that a setting sent to the GPU took ");
         put_seconds(hints, forced);
         put(hints, " more than the CPU's estimate: without ACCEL_POLICY=gpu and ACCEL_GPU, calls "
                    "go where they are faster");
-        finish(hints);
+        say_hint(hints);
     }
     if (is_worth(of, late)) {
-        start(hints);
+        start_hint(hints);
         put(hints, "on the GPU, calls that were to be faster took ");
         put_seconds(hints, late);
         put(hints, " more than the CPU's estimate, first calls included: accel calibrate measures "
                    "this machine");
-        finish(hints);
+        say_hint(hints);
     } else if (any && may_lack && called >= 0.1 * of->seconds) {
-        start(hints);
+        start_hint(hints);
         put(hints, "the GPU's figures are not measured: accel calibrate measures this machine, so "
                    "that calls go where they are faster");
-        finish(hints);
+        say_hint(hints);
     }
 }
 
@@ -249,7 +249,7 @@ static void say_precisions(struct hints *hints)
         const bool in_double = gpu_precision_suits((enum gpu_precision)i, true);
         if (!(precision->gflops > 0) || !is_worth(of, precision->saved))
             continue;
-        start(hints);
+        start_hint(hints);
         put(hints,
             accel_sample_of(ACCEL_SAMPLE_PRODUCT, in_double ? ACCEL_FLOAT64 : ACCEL_FLOAT32)->name);
         put(hints, " on this card: native ");
@@ -265,7 +265,7 @@ static void say_precisions(struct hints *hints)
         put(hints, " in ");
         put_calls(hints, precision->calls);
         put(hints, " (docs/precision.md says how accurate it is)");
-        finish(hints);
+        say_hint(hints);
     }
 }
 
@@ -276,14 +276,14 @@ static void say_outside(struct hints *hints)
     const struct hints_of *of = hints->of;
     if (of->outside < 0 || !(of->seconds > 0) || of->outside < 0.5 * of->seconds)
         return;
-    start(hints);
+    start_hint(hints);
     text_integer(&hints->text, (int64_t)(100 * of->outside / of->seconds + 0.5));
     put(hints, " % of the time is outside these calls: no setting will help there");
-    finish(hints);
+    say_hint(hints);
     for (int i = 0; i < LIBRARIES; i++) {
         if (!(of->facts & libraries[i].fact))
             continue;
-        start(hints);
+        start_hint(hints);
         put(hints, libraries[i].name);
         put(hints, libraries[i].advice
                        ? ", which the program has loaded, computes without BLAS: "
@@ -291,7 +291,7 @@ static void say_outside(struct hints *hints)
                          "CPU");
         if (libraries[i].advice)
             put(hints, libraries[i].advice);
-        finish(hints);
+        say_hint(hints);
     }
 }
 

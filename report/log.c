@@ -18,7 +18,7 @@ static const char *file;
 static double min_ms;
 
 /* What each line begins with. */
-static void begin(struct report_line *line, bool json)
+static void begin_log_line(struct report_line *line, bool json)
 {
     line_start(line, json);
     if (json)
@@ -27,7 +27,7 @@ static void begin(struct report_line *line, bool json)
     line_integer(line, "tid", gettid());
 }
 
-static void end(struct report_line *line)
+static void end_log_line(struct report_line *line)
 {
     line_end(line);
     output_log(file, line->text.at, line->text.length);
@@ -52,9 +52,9 @@ static __attribute__((noinline)) void put_news(unsigned news, bool json)
     for (unsigned part = 0; news >> part; part++) {
         if (!(news >> part & 1) || (!json && !file && banner_is_said(part)))
             continue;
-        begin(&line, json);
+        begin_log_line(&line, json);
         if (banner_put(&line, part))
-            end(&line);
+            end_log_line(&line);
     }
 }
 
@@ -136,14 +136,14 @@ static void put_decision(const struct accel_record *record, bool json)
     if (is_short(record))
         return;
     put_banner(json);
-    begin(&line, json);
+    begin_log_line(&line, json);
     line_string(&line, "sym", record->symbol);
     put_fields(&line, record);
     if (json)
         put_details(&line, record);
     else if (record->depth > 0)
         line_integer(&line, "depth", record->depth);
-    end(&line);
+    end_log_line(&line);
 }
 
 void log_put_fields(struct accel_text *text, const struct accel_record *record)
@@ -165,7 +165,7 @@ static void put_event(const struct accel_record *record, const struct gpu_event 
         [GPU_EVENT_ALLOCATE] = "allocate"};
     struct report_line line;
     put_banner(false);
-    begin(&line, false);
+    begin_log_line(&line, false);
     line_string(&line, "sym", record->symbol);
     line_string(&line, "event", names[event->kind]);
     if (event->operand)
@@ -175,18 +175,18 @@ static void put_event(const struct accel_record *record, const struct gpu_event 
         line_integer(&line, "cols", event->cols);
     }
     line_decimal(&line, "mb", (double)event->bytes * 1e-6);
-    end(&line);
+    end_log_line(&line);
 }
 
 static void put_pinned(const struct accel_record *record, bool json)
 {
     struct report_line line;
-    begin(&line, json);
+    begin_log_line(&line, json);
     line_string(&line, "sym", record->symbol);
     line_string(&line, "event", "pinned");
     line_decimal(&line, "ms", record->ms);
     line_decimal(&line, "est_cpu_ms", record->decision.est_cpu_ms);
-    end(&line);
+    end_log_line(&line);
 }
 
 /* Calls inside others are a part of those, which have a line. */
@@ -222,7 +222,7 @@ static void text_pinned(const struct accel_record *record)
 static bool json_message(const char *message)
 {
     struct report_line line;
-    begin(&line, true);
+    begin_log_line(&line, true);
     line_string(&line, "event", "message");
     line_string(&line, "text", message);
     line_end(&line);

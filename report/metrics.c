@@ -56,7 +56,7 @@ static bool same_labels(const struct totals_row *a, const struct totals_row *b)
 }
 
 /* The time of a call inside another one is in that one's. */
-static void add(struct metrics_text *work, const struct totals_row *row)
+static void add_totals_row(struct metrics_text *work, const struct totals_row *row)
 {
     int i = 0;
     while (i < work->count && !same_labels(&work->row[i], row))
@@ -162,7 +162,7 @@ static void make_text(struct metrics_text *work)
     work->count = 0;
     for (int i = 0; i < TOTALS_ROWS; i++)
         if (totals_read(part.totals, i, false, &row))
-            add(work, &row);
+            add_totals_row(work, &row);
     text_start(&work->text, work->buffer, sizeof work->buffer);
     if (work->count)
         put_all(work);
@@ -281,14 +281,14 @@ static void look_for_writer(int64_t now_ms)
         totals_leave_writer(part.totals);
 }
 
-static void count(const struct accel_record *record)
+static void count_in_metrics(const struct accel_record *record)
 {
     totals_add(&part, record);
     look_for_writer((int64_t)accel_now_ms());
 }
 
 /* The thread may hold the lock, while a slow file system takes the file. */
-static void end(void)
+static void end_metrics(void)
 {
     totals_end(&part);
     const bool mine = totals_is_mine(part.totals), writer = totals_leave_writer(part.totals);
@@ -310,7 +310,7 @@ FORKS_CHILD(begin_child);
 
 void metrics_start(const char *in)
 {
-    static const struct report_sink sink = {.decision = count, .end = end};
+    static const struct report_sink sink = {.decision = count_in_metrics, .end = end_metrics};
     struct totals *totals = totals_make();
     if (!totals) {
         accel_message(

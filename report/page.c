@@ -47,7 +47,7 @@ static void sort(struct page_text *work)
         }
 }
 
-static void take(struct page_text *work, struct totals *totals)
+static void read_rows(struct page_text *work, struct totals *totals)
 {
     for (int i = 0; i < TOTALS_ROWS; i++)
         if (totals_read(totals, i, true, &work->row[work->count])) {
@@ -512,7 +512,7 @@ void page_write(const struct page *page, struct totals *totals)
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (work == MAP_FAILED)
         return;
-    take(work, totals);
+    read_rows(work, totals);
     text_start(&work->text, work->buffer, sizeof work->buffer);
     const struct whole whole = sum_up(work, page);
     if (page->json)

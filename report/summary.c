@@ -53,7 +53,7 @@ static void tell_news(void)
         tell(news);
 }
 
-static void count(const struct accel_record *record)
+static void count_in_summary(const struct accel_record *record)
 {
     tell_news();
     totals_add(&part, record);
@@ -116,7 +116,7 @@ static void print(void)
 
 void summary_start(enum accel_summary form, const char *to, const char *table, bool with_banner)
 {
-    static const struct report_sink sink = {.decision = count, .end = print};
+    static const struct report_sink sink = {.decision = count_in_summary, .end = print};
     struct totals *totals = table ? totals_open(table) : NULL;
     tools = totals;
     if (!totals)

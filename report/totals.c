@@ -84,7 +84,7 @@ static struct totals *map(int fd)
     return at == MAP_FAILED ? NULL : at;
 }
 
-static struct totals *make(int fd)
+static struct totals *make_totals(int fd)
 {
     struct totals *totals = map(fd);
     if (totals) {
@@ -96,12 +96,12 @@ static struct totals *make(int fd)
 
 struct totals *totals_make(void)
 {
-    return make(-1);
+    return make_totals(-1);
 }
 
 struct totals *totals_make_in(int fd)
 {
-    return ftruncate(fd, sizeof(struct totals)) == 0 ? make(fd) : NULL;
+    return ftruncate(fd, sizeof(struct totals)) == 0 ? make_totals(fd) : NULL;
 }
 
 struct totals *totals_open(const char *path)
@@ -213,7 +213,7 @@ static void write_label(struct slot *slot, const union label *label)
 }
 
 /* Returns the label's row, NULL: all are taken. */
-static struct slot *find(struct totals *totals, const union label *label)
+static struct slot *find_slot(struct totals *totals, const union label *label)
 {
     const uint64_t digest = digest_of(label, sizeof *label);
     for (uint64_t i = 0; i < TOTALS_ROWS; i++) {
@@ -230,7 +230,7 @@ static struct slot *find(struct totals *totals, const union label *label)
     return NULL;
 }
 
-static void add(struct slot *slot, enum totals_sum sum, int64_t value)
+static void add_to_sum(struct slot *slot, enum totals_sum sum, int64_t value)
 {
     if (value)
         atomic_fetch_add_explicit(&slot->sum[sum], value, memory_order_relaxed);
@@ -274,7 +274,7 @@ static int64_t largest_size(const struct accel_call *call)
 }
 
 /* A class has sizes from a power of four up to the next. */
-static uint8_t class_of(int64_t size)
+static uint8_t size_class(int64_t size)
 {
     return size > 0 ? (uint8_t)(1 + (63 - __builtin_clzll((uint64_t)size)) / 2) : 0;
 }
@@ -349,7 +349,7 @@ static union label label_of(const struct accel_record *record, int64_t size)
     strncpy(label.is.ran, record->ran, sizeof label.is.ran - 1);
     label.is.why = (uint8_t)record->why;
     label.is.inner = record->depth > 0;
-    label.is.class = class_of(size);
+    label.is.class = size_class(size);
     return label;
 }
 
@@ -358,13 +358,13 @@ static void add_times(struct slot *slot, const struct accel_record *record)
     const bool on_cpu = strcmp(record->ran, "cpu") == 0;
     const double instead = on_cpu ? record->decision.est_gpu_ms : record->decision.est_cpu_ms;
     if (record->ms < 0) {
-        add(slot, UNTIMED, 1);
+        add_to_sum(slot, UNTIMED, 1);
         return;
     }
-    add(slot, TIME, nanoseconds(record->ms));
+    add_to_sum(slot, TIME, nanoseconds(record->ms));
     if (instead > 0) {
-        add(slot, ESTIMATED, nanoseconds(record->ms));
-        add(slot, INSTEAD, nanoseconds(instead));
+        add_to_sum(slot, ESTIMATED, nanoseconds(record->ms));
+        add_to_sum(slot, INSTEAD, nanoseconds(instead));
     }
 }
 
@@ -392,20 +392,20 @@ void totals_add(struct totals_part *part, const struct accel_record *record)
 {
     const int64_t size = largest_size(record->call);
     const union label label = label_of(record, size);
-    struct slot *slot = find(part->totals, &label);
+    struct slot *slot = find_slot(part->totals, &label);
     note_process(part);
     add_offer(part->totals, record);
     if (!slot) {
         atomic_fetch_add(&part->totals->dropped, 1);
         return;
     }
-    add(slot, CALLS, 1);
+    add_to_sum(slot, CALLS, 1);
     add_times(slot, record);
-    add(slot, UP, record->up_bytes);
-    add(slot, DOWN, record->down_bytes);
-    add(slot, KEPT, record->kept_bytes);
+    add_to_sum(slot, UP, record->up_bytes);
+    add_to_sum(slot, DOWN, record->down_bytes);
+    add_to_sum(slot, KEPT, record->kept_bytes);
     if (record->up_bytes > 0)
-        add(slot, AGAIN, accel_min(bytes_again(part, record->call), record->up_bytes));
+        add_to_sum(slot, AGAIN, accel_min(bytes_again(part, record->call), record->up_bytes));
     if (size > 0)
         widen(slot, size);
 }

@@ -199,7 +199,7 @@ static bool is_open(void)
 }
 
 /* Returns whether all was written that was to be. */
-static bool put(const char *events, size_t length, int count)
+static bool put_events(const char *events, size_t length, int count)
 {
     if (owner != getpid() && !open_file())
         return false;
@@ -224,7 +224,7 @@ void trace_file_put(const char *events, size_t length, int count)
     struct signal_mask held;
     signals_hold_all(&held);
     pthread_mutex_lock(&lock);
-    const bool written = put(events, length, count);
+    const bool written = put_events(events, length, count);
     pthread_mutex_unlock(&lock);
     signals_release(&held, !written);
     errno = saved;

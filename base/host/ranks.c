@@ -86,7 +86,7 @@ static void read_slurm(int field[FIELDS])
 }
 
 /* Fills in unknown values from `other`, if it names the same rank. */
-static void add(int field[FIELDS], int other[FIELDS])
+static void add_unknown(int field[FIELDS], int other[FIELDS])
 {
     if (other[RANK] < 0 || (field[RANK] >= 0 && other[RANK] != field[RANK]))
         return;
@@ -111,11 +111,11 @@ void ranks_read(struct accel_ranks *ranks)
         int field[FIELDS];
         for (int j = 0; j < FIELDS; j++)
             field[j] = count_of(launchers[i][j]);
-        add(known, field);
+        add_unknown(known, field);
     }
     int slurm[FIELDS] = {-1, -1, -1, -1, -1};
     read_slurm(slurm);
-    add(known, slurm);
+    add_unknown(known, slurm);
 
     int size = known[SIZE], local_size = known[LOCAL_SIZE];
     int nodes = known[NODES] > 0 ? known[NODES] : 1;

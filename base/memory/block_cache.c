@@ -72,12 +72,12 @@ static void *watch(void *unused)
 
 /* In the child of a fork, in which nobody watches it. Another thread may have been about to change
  * it: the child leaves it where it is. */
-static void forget(void)
+static void forget_kept_block(void)
 {
     take_kept();
     watched = false;
 }
-FORKS_CHILD(forget);
+FORKS_CHILD(forget_kept_block);
 
 static struct cached_block map(int64_t bytes)
 {
@@ -92,7 +92,7 @@ static struct cached_block map(int64_t bytes)
 
 /* With the lock. Returns the place of a block in use, or a free place for NULL; NULL: there is
  * none. */
-static struct cached_block *find(const void *memory)
+static struct cached_block *find_used(const void *memory)
 {
     for (int i = 0; i < MOST; i++)
         if (used[i].memory == memory)
@@ -101,10 +101,10 @@ static struct cached_block *find(const void *memory)
 }
 
 /* Puts a new block in a free place, if there is one. */
-static void *add(struct cached_block block)
+static void *add_used(struct cached_block block)
 {
     pthread_mutex_lock(&lock);
-    struct cached_block *place = block.memory ? find(NULL) : NULL;
+    struct cached_block *place = block.memory ? find_used(NULL) : NULL;
     if (place)
         *place = block;
     pthread_mutex_unlock(&lock);
@@ -126,7 +126,7 @@ void *block_cache_take(int64_t bytes)
         unmap(block); /* two would be more than a call needs */
         block = map(bytes);
     }
-    void *memory = add(block);
+    void *memory = add_used(block);
     errno = before;
     return memory;
 }
@@ -154,7 +154,7 @@ static bool has_watch(void)
 }
 
 /* Keeps a block that is no longer in use, or the one that is kept, whichever is larger. */
-static void keep(struct cached_block block)
+static void keep_unused(struct cached_block block)
 {
     const bool may = may_keep() && madvise(block.memory, (size_t)block.bytes, MADV_FREE) == 0;
     pthread_mutex_lock(&lock);
@@ -173,14 +173,14 @@ bool block_cache_give_back(void *memory)
     const int before = errno;
     struct cached_block block = {NULL, 0, false};
     pthread_mutex_lock(&lock);
-    struct cached_block *place = memory ? find(memory) : NULL;
+    struct cached_block *place = memory ? find_used(memory) : NULL;
     if (place) {
         block = *place;
         *place = (struct cached_block){NULL, 0, false};
     }
     pthread_mutex_unlock(&lock);
     if (block.memory)
-        keep(block);
+        keep_unused(block);
     errno = before;
     return block.memory != NULL;
 }

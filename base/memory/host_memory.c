@@ -68,7 +68,7 @@ static const char *after_word(const char *text, const char *word)
     return NULL;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t smaller_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -107,7 +107,7 @@ static int64_t left_in_groups(const char *root, const struct version *v, char *g
 {
     int64_t left = INT64_MAX;
     for (;;) {
-        left = least(left, left_in_group(root, v, group));
+        left = smaller_of(left, left_in_group(root, v, group));
         char *slash = strrchr(group, '/');
         if (!slash)
             return left;
@@ -152,7 +152,7 @@ int64_t host_memory_below(const char *root)
     const char *available = after_word(text, "MemAvailable:");
     int64_t left = available ? number_at(available, 1024) : INT64_MAX;
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
-        left = least(left, left_in_version(root, &versions[i]));
+        left = smaller_of(left, left_in_version(root, &versions[i]));
     return left;
 }
 

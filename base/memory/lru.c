@@ -18,7 +18,7 @@ static char *set_of(const struct lru *lru, uint64_t hash)
     return (char *)lru->entry + set * lru->ways * lru->entry_bytes;
 }
 
-static struct lru_entry *find(const struct lru *lru, const void *key, uint64_t hash)
+static struct lru_entry *find_entry(const struct lru *lru, const void *key, uint64_t hash)
 {
     char *way = set_of(lru, hash);
     for (uint32_t i = 0; i < lru->ways; i++, way += lru->entry_bytes) {
@@ -31,7 +31,7 @@ static struct lru_entry *find(const struct lru *lru, const void *key, uint64_t h
 
 void *lru_lookup(const struct lru *lru, const void *key)
 {
-    return find(lru, key, hash_of(lru, key));
+    return find_entry(lru, key, hash_of(lru, key));
 }
 
 void lru_touch(struct lru *lru, void *entry)
@@ -65,7 +65,7 @@ void lru_clear(struct lru *lru)
     lru->now = 0;
 }
 
-static char *value_of(const struct lru *lru, struct lru_entry *entry)
+static char *value_of_entry(const struct lru *lru, struct lru_entry *entry)
 {
     return (char *)(entry + 1) + lru->key_bytes;
 }
@@ -79,10 +79,10 @@ bool lru_get(struct lru *lru, const void *key, void *value)
 {
     const uint64_t hash = hash_of(lru, key);
     pthread_mutex_lock(&lru->lock);
-    struct lru_entry *entry = find(lru, key, hash);
+    struct lru_entry *entry = find_entry(lru, key, hash);
     if (entry) {
         lru_touch(lru, entry);
-        memcpy(value, value_of(lru, entry), value_bytes(lru));
+        memcpy(value, value_of_entry(lru, entry), value_bytes(lru));
     }
     pthread_mutex_unlock(&lru->lock);
     return entry;
@@ -92,11 +92,11 @@ void lru_put(struct lru *lru, const void *key, const void *value)
 {
     const uint64_t hash = hash_of(lru, key);
     pthread_mutex_lock(&lru->lock);
-    struct lru_entry *entry = find(lru, key, hash);
+    struct lru_entry *entry = find_entry(lru, key, hash);
     if (entry)
         lru_touch(lru, entry);
     else
         entry = insert(lru, key, hash);
-    memcpy(value_of(lru, entry), value, value_bytes(lru));
+    memcpy(value_of_entry(lru, entry), value, value_bytes(lru));
     pthread_mutex_unlock(&lru->lock);
 }

@@ -24,7 +24,7 @@ static const char *read_hex(const char *at, uint64_t *value)
 }
 
 /* "start-end rwxp offset major:minor inode   name", as proc(5) says. */
-static bool parse(const char *line, struct mapping *m)
+static bool parse_mapping(const char *line, struct mapping *m)
 {
     uint64_t start, end, skipped, inode;
     const char *at = read_hex(line, &start);
@@ -58,8 +58,8 @@ struct partial_line {
 };
 
 /* Returns false at the end: of the wanted ones, or of what can be understood. */
-static bool take(struct partial_line *line, char c, bool *good,
-                 bool (*see)(void *context, const struct mapping *mapping), void *context)
+static bool take_character(struct partial_line *line, char c, bool *good,
+                           bool (*see)(void *context, const struct mapping *mapping), void *context)
 {
     struct mapping mapping;
     if (c != '\n') {
@@ -69,7 +69,7 @@ static bool take(struct partial_line *line, char c, bool *good,
     }
     line->text[line->length] = 0;
     line->length = 0;
-    *good = parse(line->text, &mapping);
+    *good = parse_mapping(line->text, &mapping);
     return *good && see(context, &mapping);
 }
 
@@ -88,7 +88,7 @@ bool mappings_read(bool (*see)(void *context, const struct mapping *mapping), vo
         good = good && n >= 0;
         more = n > 0;
         for (ssize_t i = 0; more && i < n; i++)
-            more = take(&line, buffer[i], &good, see, context);
+            more = take_character(&line, buffer[i], &good, see, context);
     }
     close(fd);
     return good;
@@ -114,7 +114,7 @@ static atomic_bool is_unknown; /* to this kernel: the question */
 
 /* Asks it, unless this kernel is known not to know it. Returns 0 or an errno value: ENOENT if there
  * is no such mapping, ENOTTY for a kernel that does not know the question. */
-static int ask(int maps, struct query *q)
+static int query_mapping(int maps, struct query *q)
 {
     const int before = errno;
     if (atomic_load_explicit(&is_unknown, memory_order_relaxed))
@@ -161,7 +161,7 @@ bool mappings_find(uintptr_t address, struct mapping *mapping)
                       .name_size = sizeof name,
                       .name = (uintptr_t)name};
     const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    const int error = ask(maps, &q);
+    const int error = query_mapping(maps, &q);
     if (maps >= 0)
         close(maps);
     if (error != 0)
@@ -179,7 +179,7 @@ bool mappings_find(uintptr_t address, struct mapping *mapping)
 
 /* ---- Whether memory may be read ---- */
 
-/* Returns 0 or what ask() does. */
+/* Returns 0 or what query_mapping() does. */
 static int ask_all(uintptr_t start, uintptr_t end, bool *can)
 {
     const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -187,7 +187,7 @@ static int ask_all(uintptr_t start, uintptr_t end, bool *can)
     int error = 0;
     while (error == 0 && q.end < end && (q.vma_flags & IS_READABLE)) {
         q = (struct query){.size = sizeof q, .address = q.end};
-        error = ask(maps, &q);
+        error = query_mapping(maps, &q);
     }
     if (maps >= 0)
         close(maps);

@@ -58,7 +58,7 @@ static bool take_chunk(const struct prefault *p, int64_t number)
     return false;
 }
 
-static void *run_thread(void *prefault)
+static void *run_prefault_thread(void *prefault)
 {
     struct prefault *p = prefault;
     thread_spawn_begin("accel-pages");
@@ -83,7 +83,7 @@ void prefault_begin(struct prefault *p, const struct prefault_runs *runs, int se
         pthread_mutex_lock(&p->lock);
         p->threads++;
         pthread_mutex_unlock(&p->lock);
-        if (thread_spawn(run_thread, p, STACK_BYTES))
+        if (thread_spawn(run_prefault_thread, p, STACK_BYTES))
             continue;
         pthread_mutex_lock(&p->lock);
         p->threads--;

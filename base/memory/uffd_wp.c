@@ -136,7 +136,7 @@ struct tested {
     size_t page, bytes;
 };
 
-static bool store(const struct tested *m)
+static bool store_byte(const struct tested *m)
 {
     ((volatile char *)m->base)[m->bytes / 2] = 7;
     return true;
@@ -179,7 +179,7 @@ static const char *test_in(const struct uffd_wp *t, const struct tested *m)
     static const struct {
         const char *missed;
         bool (*change)(const struct tested *m);
-    } changes[] = {{"a store is not noticed", store},
+    } changes[] = {{"a store is not noticed", store_byte},
                    {"read() into the memory is not noticed", read_into},
                    {"MADV_DONTNEED is not noticed", drop},
                    {"a new mapping is not noticed", map_anew}};

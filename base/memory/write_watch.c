@@ -38,7 +38,7 @@ static bool descriptors_are_ours(void)
 }
 
 /* The kernel has ended all watches with the parent's memory; its descriptors are about that. */
-static void forget(void)
+static void forget_watches(void)
 {
     if (state == UNTRIED)
         return;
@@ -48,7 +48,7 @@ static void forget(void)
     memset(watches, 0, sizeof watches);
     state = UNTRIED;
 }
-FORKS_CHILD(forget);
+FORKS_CHILD(forget_watches);
 
 /* ---- The start and the end: with the lock ---- */
 
@@ -103,7 +103,7 @@ static bool works(void)
 
 /* ---- Ranges: with the lock ---- */
 
-static struct watched_range *find(uint64_t number)
+static struct watched_range *find_watch(uint64_t number)
 {
     for (int i = 0; number && i < WRITTEN_WATCHES; i++)
         if (watches[i].number == number)
@@ -251,7 +251,7 @@ static bool is_pinned(void)
 }
 
 /* With the lock. Where something was pinned the last time, pages are not armed in vain. */
-static uint64_t begin(uintptr_t start, uintptr_t end)
+static uint64_t begin_watching(uintptr_t start, uintptr_t end)
 {
     struct watched_range *w = free_entry();
     if (!w || start >= end || !works() || (pinned_last && is_pinned()))
@@ -275,7 +275,7 @@ static uint64_t begin(uintptr_t start, uintptr_t end)
 uint64_t write_watch_begin(uintptr_t start, uintptr_t end)
 {
     pthread_mutex_lock(&lock);
-    const uint64_t number = begin(start, end);
+    const uint64_t number = begin_watching(start, end);
     pthread_mutex_unlock(&lock);
     return number;
 }
@@ -317,7 +317,7 @@ static bool is_clean(struct uffd_wp of_kernel, uintptr_t start, uintptr_t end)
 bool write_watch_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
 {
     pthread_mutex_lock(&lock);
-    struct watched_range *w = find(number);
+    struct watched_range *w = find_watch(number);
     bool unchanged = w && !w->written && works();
     const struct uffd_wp now = kernel;
     if (unchanged) {
@@ -331,7 +331,7 @@ bool write_watch_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
      * handler of SIGSEGV may be about to fill them, once they are read. */
     unchanged = start >= end || (is_clean(now, start, end) && mappings_can_be_read(start, end));
     pthread_mutex_lock(&lock);
-    w = find(number);
+    w = find_watch(number);
     unchanged = unchanged && w && !w->written;
     if (w && !unchanged)
         w->written = true;
@@ -347,7 +347,7 @@ bool write_watch_unchanged(uint64_t number)
 void write_watch_leave(uint64_t number)
 {
     pthread_mutex_lock(&lock);
-    struct watched_range *w = find(number);
+    struct watched_range *w = find_watch(number);
     if (w) {
         const struct watched_range left = *w;
         *w = (struct watched_range){.number = 0};

@@ -8,7 +8,7 @@
 
 enum { LONGEST = 64 };
 
-static int least(int a, int b, int c)
+static int least_of_three(int a, int b, int c)
 {
     int ab = a < b ? a : b;
     return ab < c ? ab : c;
@@ -25,7 +25,7 @@ int spelling_distance(const char *a, const char *b)
         row[0] = i;
         for (int j = 1; j <= columns; j++) {
             bool differ = text_upper(a[i - 1]) != text_upper(b[j - 1]);
-            int distance = least(row[j] + 1, row[j - 1] + 1, diagonal + differ);
+            int distance = least_of_three(row[j] + 1, row[j - 1] + 1, diagonal + differ);
             diagonal = row[j];
             row[j] = distance;
         }

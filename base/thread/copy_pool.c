@@ -271,7 +271,7 @@ static void work(struct copy_pool_job *job, struct done *done)
     done->wall_ms += accel_now_ms() - begun;
 }
 
-static void *run_thread(void *unused)
+static void *run_copy_thread(void *unused)
 {
     struct done done = {.wall_ms = 0};
     sigset_t signals;
@@ -347,7 +347,7 @@ static void start_threads(void)
     if (helper_limit.most != most)
         helper_limit_start(&helper_limit, most);
     while (threads < COPY_POOL_MOST && threads < cpus - 1 &&
-           thread_spawn(run_thread, NULL, STACK_BYTES))
+           thread_spawn(run_copy_thread, NULL, STACK_BYTES))
         threads++;
 }
 

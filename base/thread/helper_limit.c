@@ -28,7 +28,7 @@ static void try_more(struct helper_limit *g, int more)
 }
 
 /* If six helpers get half of their CPUs, three would have had a CPU each. */
-static void judge(struct helper_limit *g, double share, double now_ms)
+static void adjust_limit(struct helper_limit *g, double share, double now_ms)
 {
     if (share < HINDERED) {
         g->allowed = (int)(g->allowed * share + 0.01);
@@ -61,7 +61,7 @@ void helper_limit_add(struct helper_limit *g, const struct helper_limit_sample *
     g->wall_ms += sample->cpu_ms + lost_of(sample);
     g->cpu_ms += sample->cpu_ms;
     if (g->wall_ms >= HELPER_LIMIT_SAMPLE_MS * g->allowed)
-        judge(g, g->cpu_ms / g->wall_ms, now_ms);
+        adjust_limit(g, g->cpu_ms / g->wall_ms, now_ms);
 }
 
 int helper_limit_allowed(struct helper_limit *g, double now_ms)

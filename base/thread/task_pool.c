@@ -44,7 +44,7 @@ static bool wait_for_task(void)
     return first != NULL;
 }
 
-static void *run_thread(void *unused)
+static void *run_task_thread(void *unused)
 {
     sigset_t signals;
     (void)unused;
@@ -76,7 +76,7 @@ bool task_pool_give(struct pooled_task *task)
     end = &task->next;
     waiting++;
     if (waiting > idle) {
-        has_thread = threads < TASK_POOL_MOST && thread_spawn(run_thread, NULL, 0);
+        has_thread = threads < TASK_POOL_MOST && thread_spawn(run_task_thread, NULL, 0);
         threads += has_thread;
     }
     pthread_mutex_unlock(&lock);

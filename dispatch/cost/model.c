@@ -90,7 +90,7 @@ void model_work_of(const struct accel_call *call, bool device, struct model_work
 
 /* ---- The time ---- */
 
-static double sum_of(const double ms[MODEL_TERMS], const struct model_work *work)
+static double sum_of_terms(const double ms[MODEL_TERMS], const struct model_work *work)
 {
     double sum = 0;
     for (int i = 0; i < MODEL_TERMS; i++)
@@ -101,7 +101,7 @@ static double sum_of(const double ms[MODEL_TERMS], const struct model_work *work
 double model_terms_ms(const struct model_curve *curve, const struct model_work *work,
                       double *operations)
 {
-    const double sum = sum_of(curve->ms, work);
+    const double sum = sum_of_terms(curve->ms, work);
     *operations = sum > 0 ? curve->ms[MODEL_OPERATION] * work->term[MODEL_OPERATION] / sum : 0;
     return sum;
 }
@@ -154,7 +154,7 @@ double model_ms(const struct model_curve *curve, const struct model_work *work)
         weights += weight;
         logarithms += weight * (double)curve->point[i].log2_ratio;
     }
-    return sum_of(curve->ms, work) * power_of_2(logarithms / weights);
+    return sum_of_terms(curve->ms, work) * power_of_2(logarithms / weights);
 }
 
 struct model_work model_work_of_time(const struct model_work *work, double ms)
@@ -172,7 +172,7 @@ double model_copies_ms(const struct model_work *work, double up_gbps, double dow
 double model_point_ms(const struct model_curve *curve, const struct model_point *point,
                       const struct model_work *work)
 {
-    return sum_of(curve->ms, work) * power_of_2((double)point->log2_ratio);
+    return sum_of_terms(curve->ms, work) * power_of_2((double)point->log2_ratio);
 }
 
 /* ---- Fitting ---- */
@@ -197,7 +197,7 @@ static struct normal normal_of(const struct model_work *works, const double *ms,
 
 /* Solves for the terms of a set by Gauss's elimination. False if they cannot be told apart, or one
  * is negative. */
-static bool solve(const struct normal *normal, unsigned set, double ms[MODEL_TERMS])
+static bool solve_for_terms(const struct normal *normal, unsigned set, double ms[MODEL_TERMS])
 {
     double a[MODEL_TERMS][MODEL_TERMS + 1];
     int index[MODEL_TERMS], n = 0;
@@ -236,7 +236,7 @@ static double error_of(const double ms[MODEL_TERMS], const struct model_work *wo
 {
     double sum = 0;
     for (int p = 0; p < count; p++) {
-        double e = sum_of(ms, &works[p]) / measured[p] - 1;
+        double e = sum_of_terms(ms, &works[p]) / measured[p] - 1;
         sum += e * e;
     }
     return sum;
@@ -254,7 +254,7 @@ static bool best_terms(double best[MODEL_TERMS], const struct model_work *works,
     for (unsigned set = 1; set < 1u << MODEL_TERMS; set++) {
         double ms[MODEL_TERMS];
         int terms = __builtin_popcount(set);
-        if (terms > count || !solve(&normal, set, ms))
+        if (terms > count || !solve_for_terms(&normal, set, ms))
             continue;
         double error = error_of(ms, works, measured, count) + worth * terms;
         if (!found || error < least) {
@@ -387,7 +387,7 @@ static void refine_point(struct model_point *point, float log2_ratio)
 
 void model_learn(struct model_curve *curve, const struct model_work *work, double ms)
 {
-    double distance, sum = sum_of(curve->ms, work);
+    double distance, sum = sum_of_terms(curve->ms, work);
     struct model_point *nearest = nearest_point(curve, work, &distance);
     if (!(sum > 0) || !(ms > 0))
         return;

@@ -425,7 +425,7 @@ static void close_ranks(struct split *split, int parts)
 
 /* Looks for the best division over so many devices. Its split has no parts if none can be worth
  * it. */
-static struct split_plan find(const struct split_plan *all, int count)
+static struct split_plan find_split(const struct split_plan *all, int count)
 {
     const unsigned cuts = accel_cuts_of(all->call);
     const bool by_rows = cuts & (ACCEL_CUT_ROWS | ACCEL_CUT_TRIANGLE);
@@ -458,7 +458,7 @@ static void find_with_loans(struct split_plan *best, const struct split_plan *al
     for (int fewest = 2;; fewest = count) {
         struct split_plan p = *all;
         p.fewest = fewest;
-        p = find(&p, count);
+        p = find_split(&p, count);
         if (split_any_lends(&p.split) && together_ms(&p.split, all->call, all->device)) {
             p.split.ms += HAND_MS * (p.split.count - 1);
             keep_shorter(best, &p);
@@ -490,7 +490,7 @@ void split_make(struct split *split, const struct accel_call *call,
     all.split.ms = DBL_MAX;
     struct split_plan apart = all;
     apart.never = ~0u;
-    struct split_plan best = find(&apart, count);
+    struct split_plan best = find_split(&apart, count);
     if (may_lend(device, devices))
         find_with_loans(&best, &all, count);
     double whole_ms = split->whole_ms;

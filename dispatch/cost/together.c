@@ -49,7 +49,7 @@ static bool add_member(struct parts *p, int number, const struct accel_call *cal
            peers_add(p->peers, number, &m->scheduled, s, rates->up);
 }
 
-static struct schedule_step *copy_of(const struct schedule_step *step, int count)
+static struct schedule_step *copy_steps(const struct schedule_step *step, int count)
 {
     struct schedule_step *copy = malloc((size_t)count * sizeof *copy);
     if (copy)
@@ -70,7 +70,7 @@ static bool add_all(struct parts *p, const struct split *split, const struct acc
         if (!add_member(p, i, call, part, device[part->device].memory_bytes))
             return false;
         m->spans = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *m->spans);
-        m->original = copy_of(s->step, s->count);
+        m->original = copy_steps(s->step, s->count);
         if (!m->spans || !m->original)
             return false;
     }
@@ -104,7 +104,7 @@ static bool begin_all(struct parts *p, int ahead)
         if (!split_lends(m->part))
             continue;
         schedule_free(&m->schedule);
-        m->schedule.step = copy_of(m->original, m->schedule.count);
+        m->schedule.step = copy_steps(m->original, m->schedule.count);
         if (!m->schedule.step || !peers_order(p->peers, i, &m->scheduled, &m->schedule, ahead))
             return false;
     }
@@ -135,7 +135,7 @@ static bool time_upload(struct parts *p, int number, const struct schedule_step 
 }
 
 /* Goes on with a part until it waits for another one. Returns whether it did anything. */
-static bool go_on(struct parts *p, int number)
+static bool advance_part(struct parts *p, int number)
 {
     struct simulated_part *m = &p->member[number];
     const struct schedule *s = &m->schedule;
@@ -168,7 +168,7 @@ static double run_all(struct parts *p)
     for (bool any = true; any;) {
         any = false;
         for (int i = 0; i < p->count; i++)
-            any |= go_on(p, i);
+            any |= advance_part(p, i);
     }
     for (int i = 0; i < p->count; i++) {
         const struct simulated_part *m = &p->member[i];

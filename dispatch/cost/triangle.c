@@ -15,7 +15,7 @@ int triangle_groups(int parts)
 }
 
 /* Returns the part of two groups, or of one where the other is empty. */
-static struct accel_region part_of(const int64_t *edge, int upper, int lower, unsigned blocks)
+static struct accel_region group_part(const int64_t *edge, int upper, int lower, unsigned blocks)
 {
     struct accel_region r = {edge[lower], edge[upper], edge[lower + 1] - edge[lower],
                              edge[upper + 1] - edge[upper], blocks};
@@ -42,10 +42,10 @@ void triangle_lay_out(struct accel_region *region, int parts, const int64_t *edg
                 if (lower == groups - 1 && upper == 0 && lower >= alone)
                     blocks |= SCHEDULE_TAIL;
                 if ((blocks != SCHEDULE_BETWEEN) == with)
-                    region[count++] = part_of(edge, upper, lower, blocks);
+                    region[count++] = group_part(edge, upper, lower, blocks);
             }
     for (int first = 0; first < alone && first + 1 < groups; first += 2)
-        region[count++] = part_of(edge, first, first + 1, SCHEDULE_HEAD | SCHEDULE_TAIL);
+        region[count++] = group_part(edge, first, first + 1, SCHEDULE_HEAD | SCHEDULE_TAIL);
     if (alone > groups)
-        region[count] = part_of(last, 0, 1, SCHEDULE_HEAD); /* its group number 1 is empty */
+        region[count] = group_part(last, 0, 1, SCHEDULE_HEAD); /* its group number 1 is empty */
 }

@@ -61,7 +61,7 @@ static bool is_blank(char c)
 }
 
 /* Returns the text without the blanks around it, and ends it with a 0. */
-static char *trim(char *from, char *to)
+static char *trim_blanks(char *from, char *to)
 {
     while (from < to && is_blank(*from))
         from++;
@@ -95,7 +95,7 @@ bool config_next(struct config_line *line)
         char *stop = memchr(next, '\n', (size_t)(end - next));
         if (!stop)
             stop = end;
-        char *text = trim(next, stop);
+        char *text = trim_blanks(next, stop);
         next = stop + 1;
         lines++;
         if (!*text || *text == '#')
@@ -104,7 +104,7 @@ bool config_next(struct config_line *line)
         char *equals = strchr(text, '=');
         if (!equals)
             return true;
-        char *value = trim(equals + 1, text + strlen(text)), *name_end = equals;
+        char *value = trim_blanks(equals + 1, text + strlen(text)), *name_end = equals;
         while (name_end > text && is_blank(name_end[-1]))
             name_end--;
         char cut = *name_end;

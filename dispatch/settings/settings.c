@@ -27,8 +27,8 @@ static void complain_of_name(struct complaint_place place, const char *name, con
 
 /* Reads a value, unless a place of higher rank has had one. An empty value stands for the
  * default. */
-static void take(struct settings_reading *reading, int i, const char *value,
-                 struct complaint_place place)
+static void take_setting(struct settings_reading *reading, int i, const char *value,
+                         struct complaint_place place)
 {
     const struct setting *setting = &setting_table[i];
     const char *problem = " is not understood; allowed: ";
@@ -64,7 +64,7 @@ static void read_environment(struct settings_reading *reading)
     for (int i = 0; i < SETTINGS; i++) {
         const char *value = getenv(setting_table[i].name);
         if (value)
-            take(reading, i, value, here);
+            take_setting(reading, i, value, here);
     }
     for (char **variable = environ; variable && *variable; variable++) {
         size_t length = strcspn(*variable, "=");
@@ -173,7 +173,7 @@ static void read_file(struct settings_reading *reading, const char *path, enum e
     }
     for (int i = 0; i < SETTINGS; i++)
         if (values[i])
-            take(reading, i, values[i], (struct complaint_place){place.file, numbers[i]});
+            take_setting(reading, i, values[i], (struct complaint_place){place.file, numbers[i]});
 }
 
 /* Makes the path of `name` in the folder that `variable` names, or else in $HOME/`folder`. False:
