@@ -294,7 +294,7 @@ static void before_fork(void)
 /* Reads variables and the config files and looks for the driver's devices, no more: most processes
  * that inherit the preload never call BLAS. Other libraries' constructors may have called BLAS
  * before. */
-__attribute__((constructor)) static void start(void)
+__attribute__((constructor)) static void start_shim(void)
 {
     dispatch_start();
     accel_objects_start();
@@ -302,7 +302,7 @@ __attribute__((constructor)) static void start(void)
     pthread_atfork(before_fork, linker_after_fork, forks_child);
 }
 
-__attribute__((destructor)) static void end(void)
+__attribute__((destructor)) static void end_shim(void)
 {
     dispatch_end();
 }

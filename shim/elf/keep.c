@@ -93,7 +93,7 @@ static bool remember(const ElfW(Dyn) * user, const ElfW(Dyn) * provider, void *h
     return place != NULL;
 }
 
-static void keep(const ElfW(Dyn) * user, const struct accel_object *provider)
+static void keep_provider(const ElfW(Dyn) * user, const struct accel_object *provider)
 {
     if (user == provider->dynamic || is_kept(user, provider->dynamic))
         return;
@@ -174,7 +174,7 @@ static void keep_found(const ElfW(Dyn) * user, const void *function, bool of_roo
         return;
     if (accel_objects_at(function, &provider) && may_go(&provider) &&
         !(of_root && holds(provider.dynamic, user)))
-        keep(user, &provider);
+        keep_provider(user, &provider);
 }
 
 void accel_keep(const void *user, const void *function)
@@ -233,7 +233,7 @@ struct names {
     uint64_t bits[(ACCEL_ENTRIES_MAX + 63) / 64];
 };
 
-static void add(struct names *names, uint32_t entry)
+static void add_name(struct names *names, uint32_t entry)
 {
     names->bits[entry / 64] |= 1ull << entry % 64;
 }
@@ -253,7 +253,7 @@ static bool note_name(const char *name, uint32_t hash, int object, void *data)
     const int entry = accel_name_find_hashed(name, hash);
     (void)object;
     if (entry >= 0)
-        add(data, (uint32_t)entry);
+        add_name(data, (uint32_t)entry);
     return false;
 }
 
@@ -294,7 +294,7 @@ static bool next_provider(struct names *names, struct provider *provider)
             continue; /* of another library, which may come next */
         take_out(names, entry);
         if (map && map == found_map)
-            add(&provider->names, entry);
+            add_name(&provider->names, entry);
     }
     return found_map != NULL;
 }
@@ -319,7 +319,7 @@ static void keep_bound_from(int first)
         do {
             accel_objects_using(is_bound, &provider, &users);
             for (int i = 0; i < users.count; i++)
-                keep(users.dynamic[i], &provider.object);
+                keep_provider(users.dynamic[i], &provider.object);
         } while (users.count > 0);
     }
 }

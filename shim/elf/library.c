@@ -52,7 +52,7 @@ static int count_threads(const struct dispatch_library *base)
         atomic_load_explicit(&library->threads, memory_order_acquire));
 }
 
-static bool run(const struct dispatch_library *base, const struct accel_call *call)
+static bool run_in_library(const struct dispatch_library *base, const struct accel_call *call)
 {
     const struct library *library = (const struct library *)base;
     struct accel_words words;
@@ -101,7 +101,7 @@ static struct library *library_of(const struct link_map *object, Lmid_t space,
         .path = library->path,
         .file = library->file,
         .threads = count_threads,
-        .run = run,
+        .run = run_in_library,
         .kernels = kernels->kernels,
         .kernels_name = *kernels->name ? library->kernels.name : NULL,
     };

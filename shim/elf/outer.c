@@ -14,8 +14,8 @@ static _Thread_local struct {
     const struct accel_routine *routine, *outer;
 } last __attribute__((tls_model("initial-exec")));
 
-static const struct accel_routine *find(const struct accel_routine *routine,
-                                        const struct accel_provider *provider, uintptr_t ret)
+static const struct accel_routine *find_outer(const struct accel_routine *routine,
+                                              const struct accel_provider *provider, uintptr_t ret)
 {
     Dl_info info;
     if (!dladdr((const void *)(ret - 1), &info) || !info.dli_sname)
@@ -31,7 +31,7 @@ const struct accel_routine *accel_outer_of(const struct accel_routine *routine,
         return routine;
     const unsigned long long unloads = accel_objects_unloads();
     if (last.ret != ret || last.unloads != unloads || last.routine != routine) {
-        last.outer = find(routine, provider, ret);
+        last.outer = find_outer(routine, provider, ret);
         last.routine = routine;
         last.unloads = unloads;
         last.ret = ret;

@@ -61,7 +61,7 @@ static uint32_t plain(uint32_t entry)
     return entry - entry % accel_mangling_count;
 }
 
-static void fill(struct accel_sizes *sizes, const struct accel_sizes *more)
+static void fill_sizes(struct accel_sizes *sizes, const struct accel_sizes *more)
 {
     sizes->integer = sizes->integer ? sizes->integer : more->integer;
     sizes->real = sizes->real ? sizes->real : more->real;
@@ -87,7 +87,7 @@ static unsigned known_next;
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(known_lock);
 
-static bool is_known(const struct probed_library *wanted, struct accel_sizes *sizes)
+static bool recall_sizes(const struct probed_library *wanted, struct accel_sizes *sizes)
 {
     bool found = false;
     if (!own_lock(&known_lock))
@@ -137,7 +137,7 @@ static struct accel_sizes own_sizes(const struct link_map *object, uint32_t entr
                                  .unloads = accel_objects_unloads(),
                                  .sizes = {.integer = mangling->width}};
     struct accel_code code;
-    const bool known_before = is_known(&own, &own.sizes);
+    const bool known_before = recall_sizes(&own, &own.sizes);
     if (known_before && (!function || is_filled(&own.sizes, entry)))
         return own.sizes;
     const bool readable = accel_code_of_object(&code, object);
@@ -149,7 +149,7 @@ static struct accel_sizes own_sizes(const struct link_map *object, uint32_t entr
     if (readable)
         accel_sizes_add(&own.sizes, &code, entry, function);
     if (is_usual(object))
-        fill(&own.sizes, &elements);
+        fill_sizes(&own.sizes, &elements);
     note_known(&own);
     return own.sizes;
 }
@@ -212,7 +212,7 @@ static void add_linked(struct accel_sizes *sizes, const struct link_map *object,
         if (!other || other == object)
             continue;
         const struct accel_sizes more = own_sizes(other, plain(entry), NULL);
-        fill(sizes, &more);
+        fill_sizes(sizes, &more);
     }
 }
 
@@ -227,7 +227,7 @@ static void add_following(struct accel_sizes *sizes, const struct link_map *obje
         if (!other || other == accel_own_object())
             continue;
         const struct accel_sizes more = own_sizes(other, plain(entry), NULL);
-        fill(sizes, &more);
+        fill_sizes(sizes, &more);
     }
     dlerror();
 }
@@ -238,22 +238,22 @@ static void add_of_c(struct accel_sizes *sizes, uint32_t entry)
 {
     const struct accel_sizes elements = {.real = 4, .double_precision = 8};
     if (accel_name_mangling(entry)->abi != ACCEL_ABI_FORTRAN)
-        fill(sizes, &elements);
+        fill_sizes(sizes, &elements);
 }
 
-static struct accel_sizes sizes_of(const struct link_map *object, uint32_t entry,
-                                   const void *function)
+static struct accel_sizes find_sizes(const struct link_map *object, uint32_t entry,
+                                     const void *function)
 {
     struct accel_sizes sizes = own_sizes(object, entry, function), more = {.integer = 0};
     if (is_filled(&sizes, entry))
         return sizes;
     more.integer = width_of_layer(object);
-    fill(&sizes, &more);
+    fill_sizes(&sizes, &more);
     more.integer = width_of_file(object);
-    fill(&sizes, &more);
+    fill_sizes(&sizes, &more);
     if (!is_filled(&sizes, entry)) {
         more = own_sizes(object, plain(entry), NULL);
-        fill(&sizes, &more);
+        fill_sizes(&sizes, &more);
     }
     add_linked(&sizes, object, entry);
     if (!sizes.integer)
@@ -335,7 +335,7 @@ int accel_provider_width(uint32_t entry, void *function)
         return width_of_preload(entry, function, next);
     if (!may_be_library(entry, function))
         return 0;
-    const struct accel_sizes sizes = sizes_of(object, entry, function);
+    const struct accel_sizes sizes = find_sizes(object, entry, function);
     return accel_sizes_fit(&sizes, accel_name_routine(entry)) > 0 ? sizes.integer : 0;
 }
 

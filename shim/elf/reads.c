@@ -111,7 +111,7 @@ static void note_uses(struct code_walk *walk, const struct code_path *way,
 
 /* ---- One instruction ---- */
 
-static struct tag load(struct code_walk *walk, struct code_path *way, struct tag address, int size)
+static struct tag load_tag(struct code_walk *walk, struct code_path *way, struct tag address, int size)
 {
     const struct tag *slot = slot_at(way, address);
     note_access(walk, address, size);
@@ -122,8 +122,8 @@ static struct tag load(struct code_walk *walk, struct code_path *way, struct tag
     return size == 8 && address.offset % 8 == 0 ? *slot : not_known;
 }
 
-static void store(struct code_walk *walk, struct code_path *way, struct tag address, int size,
-                  struct tag value)
+static void store_tag(struct code_walk *walk, struct code_path *way, struct tag address, int size,
+                      struct tag value)
 {
     note_access(walk, address, size);
     for (int byte = 0; byte < size; byte += 8) {
@@ -139,22 +139,22 @@ static void touch(struct code_walk *walk, struct code_path *way, struct tag addr
     struct tag *slot = slot_at(way, address);
     if (slot)
         note_use(walk, *slot, size);
-    store(walk, way, address, size, slot ? *slot : not_known);
+    store_tag(walk, way, address, size, slot ? *slot : not_known);
 }
 
-static void leave(struct code_walk *walk, struct code_path *way, int from)
+static void leave_frame(struct code_walk *walk, struct code_path *way, int from)
 {
     struct tag *stack = &way->reg[accel_stack_register];
     *stack = way->reg[from];
-    way->reg[from] = load(walk, way, *stack, 8);
+    way->reg[from] = load_tag(walk, way, *stack, 8);
     *stack = moved(*stack, 8);
 }
 
-static void push(struct code_walk *walk, struct code_path *way, struct tag value)
+static void push_tag(struct code_walk *walk, struct code_path *way, struct tag value)
 {
     struct tag *stack = &way->reg[accel_stack_register];
     *stack = moved(*stack, -8);
-    store(walk, way, *stack, 8, value);
+    store_tag(walk, way, *stack, 8, value);
 }
 
 /* By as much as it may be at most: then what is below is not taken for what is above. */
@@ -165,7 +165,7 @@ static void align(struct code_path *way, int64_t multiple)
         *stack = moved(*stack, ((stack->offset + multiple) & multiple) - stack->offset);
 }
 
-static void put(struct code_path *way, int to, struct tag value)
+static void put_tag(struct code_path *way, int to, struct tag value)
 {
     if (to != ACCEL_NO_REGISTER)
         way->reg[to] = value;
@@ -187,20 +187,20 @@ static void follow(struct code_walk *walk, struct code_path *way, const struct a
         value = address;
         break;
     case ACCEL_LOAD:
-        value = load(walk, way, address, i->size);
+        value = load_tag(walk, way, address, i->size);
         if (i->to2 != ACCEL_NO_REGISTER)
-            second = load(walk, way, moved(address, i->size), i->size);
+            second = load_tag(walk, way, moved(address, i->size), i->size);
         break;
     case ACCEL_STORE:
-        store(walk, way, address, i->size, tag_of(way, i->from));
+        store_tag(walk, way, address, i->size, tag_of(way, i->from));
         if (i->to2 != ACCEL_NO_REGISTER)
-            store(walk, way, moved(address, i->size), i->size, tag_of(way, i->to2));
+            store_tag(walk, way, moved(address, i->size), i->size, tag_of(way, i->to2));
         break;
     case ACCEL_PUSH:
-        push(walk, way, load(walk, way, address, i->size));
+        push_tag(walk, way, load_tag(walk, way, address, i->size));
         break;
     case ACCEL_LEAVE:
-        leave(walk, way, i->from);
+        leave_frame(walk, way, i->from);
         break;
     case ACCEL_ALIGN:
         align(way, i->offset);
@@ -216,9 +216,9 @@ static void follow(struct code_walk *walk, struct code_path *way, const struct a
             way->reg[reg] = not_known;
     if (base)
         *base = moved(*base, i->after);
-    put(way, i->to, value);
+    put_tag(way, i->to, value);
     if (i->action == ACCEL_LOAD)
-        put(way, i->to2, second);
+        put_tag(way, i->to2, second);
 }
 
 /* ---- Where it goes on ---- */

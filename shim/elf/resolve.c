@@ -25,7 +25,7 @@ static void *symbol_of(const struct accel_provider *provider, const char *name)
     return found && accel_object_of(found) == object ? found : NULL;
 }
 
-static const char *path_of(const struct accel_provider *provider)
+static const char *path_of_provider(const struct accel_provider *provider)
 {
     const struct link_map *object = accel_object_of(provider->function);
     return object ? object->l_name : "";
@@ -53,11 +53,11 @@ static bool refers_to(const struct accel_provider *provider, const char *name)
 
 struct accel_provider accel_resolve_provider(void *function)
 {
-    return (struct accel_provider){function, symbol_of, path_of, refers_to};
+    return (struct accel_provider){function, symbol_of, path_of_provider, refers_to};
 }
 
 /* Whether libaccel may know a library's function. */
-static bool is_known(const struct accel_routine *routine)
+static bool may_know_function(const struct accel_routine *routine)
 {
     const struct accel_foreign *foreign = accel_op_of(routine)->foreign;
     return foreign && foreign->accepts && dispatch_takes_library(routine);
@@ -67,7 +67,7 @@ static int layout_of(uint32_t entry, void *function)
 {
     const struct accel_routine *routine = accel_name_routine(entry);
     const struct accel_provider provider = accel_resolve_provider(function);
-    return is_known(routine) ? accel_op_of(routine)->foreign->accepts(&provider) : 0;
+    return may_know_function(routine) ? accel_op_of(routine)->foreign->accepts(&provider) : 0;
 }
 
 /* All that have been made. They are never freed, as another thread may hold one; an equal one
@@ -85,7 +85,7 @@ FORKS_LOCK(made_lock);
 static struct made reserve[RESERVE];
 static int reserved;
 
-static bool is_same(const struct accel_original *a, const struct accel_original *b)
+static bool is_same_original(const struct accel_original *a, const struct accel_original *b)
 {
     return a->function == b->function && a->computes == b->computes && a->width == b->width &&
            a->layout == b->layout && a->global == b->global && a->wide == b->wide &&
@@ -96,7 +96,7 @@ static bool is_same(const struct accel_original *a, const struct accel_original 
 static struct made *find_made(const struct accel_original *wanted)
 {
     struct made *at = made;
-    while (at && !is_same(&at->original, wanted))
+    while (at && !is_same_original(&at->original, wanted))
         at = at->before;
     return at;
 }
@@ -164,7 +164,7 @@ const struct accel_original *accel_resolve_unasked(uint32_t entry, void *functio
     const struct link_map *object = accel_object_of(function);
     /* A variable may have such a name, too. */
     if (!object || !accel_object_defines(object->l_addr, object->l_ld, accel_names[entry].symbol) ||
-        !(accel_provider_may_be(entry, function) || is_known(routine)))
+        !(accel_provider_may_be(entry, function) || may_know_function(routine)))
         return NULL;
     const struct accel_original wanted = {
         .function = function, .computes = function, .unasked = true};

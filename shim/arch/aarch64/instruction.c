@@ -47,7 +47,7 @@ static void kill(struct accel_instruction *i, int reg)
         i->kills |= 1u << reg;
 }
 
-static void use(struct accel_instruction *i, int reg, bool whole)
+static void mark_used(struct accel_instruction *i, int reg, bool whole)
 {
     if (reg == ZERO)
         return;
@@ -71,7 +71,7 @@ static void add_constant(struct accel_instruction *i, uint32_t word)
     const int64_t value = (int64_t)field(word, 21, 10) << (field(word, 22, 22) ? 12 : 0);
     const bool sets_flags = field(word, 29, 29);
     if (rn(word) != STACK)
-        use(i, rn(word), is_whole(word));
+        mark_used(i, rn(word), is_whole(word));
     if (!is_whole(word) || sets_flags) {
         kill(i, rd(word));
         return;
@@ -86,9 +86,9 @@ static void bit_field(struct accel_instruction *i, uint32_t word)
 {
     const uint32_t last = field(word, 15, 10);
     if (!is_whole(word) || last == 31)
-        use(i, rn(word), false);
+        mark_used(i, rn(word), false);
     else if (last > 31)
-        use(i, rn(word), true);
+        mark_used(i, rn(word), true);
     kill(i, rd(word));
 }
 
@@ -99,7 +99,7 @@ static void with_constant(struct accel_instruction *i, uint32_t word)
         add_constant(i, word);
         break;
     case 4:
-        use(i, rn(word), is_whole(word));
+        mark_used(i, rn(word), is_whole(word));
         i->kills |= 1u << rd(word); /* or the stack's pointer */
         break;
     case 6:
@@ -119,12 +119,12 @@ static void branch(struct accel_instruction *i, uint32_t word, const uint8_t *co
     } else if ((word & 0xff000000) == 0x54000000) {
         go(i, ACCEL_BRANCH, code, signed_field(word, 23, 5));
     } else if ((word & 0x7e000000) == 0x34000000) {
-        use(i, rd(word), is_whole(word));
+        mark_used(i, rd(word), is_whole(word));
         go(i, ACCEL_BRANCH, code, signed_field(word, 23, 5));
     } else if ((word & 0x7e000000) == 0x36000000) {
         const uint32_t tested = field(word, 31, 31) << 5 | field(word, 23, 19);
         if (tested == 31 || tested == 63) /* the sign */
-            use(i, rd(word), tested == 63);
+            mark_used(i, rd(word), tested == 63);
         go(i, ACCEL_BRANCH, code, signed_field(word, 18, 5));
     } else if ((word & 0xfe000000) == 0xd6000000) {
         i->flow = field(word, 22, 21) == 1 ? ACCEL_CALL
@@ -149,7 +149,7 @@ static void set_register(struct accel_instruction *i, bool loads, bool vector, i
     else
         i->from = reg == ZERO ? ACCEL_NO_REGISTER : reg;
     if (!loads && i->size >= 4)
-        use(i, reg, i->size == 8);
+        mark_used(i, reg, i->size == 8);
 }
 
 static void move_base(struct accel_instruction *i, bool before, bool after, int64_t value)
@@ -229,8 +229,8 @@ static void logical(struct accel_instruction *i, uint32_t word)
         i->from = rm(word);
         return;
     }
-    use(i, rn(word), is_whole(word));
-    use(i, rm(word), is_whole(word));
+    mark_used(i, rn(word), is_whole(word));
+    mark_used(i, rm(word), is_whole(word));
     kill(i, rd(word));
 }
 
@@ -239,9 +239,9 @@ static void add_registers(struct accel_instruction *i, uint32_t word)
     const bool extended = field(word, 21, 21);
     const bool whole = extended ? field(word, 14, 13) == 3 : is_whole(word);
     if (!extended || rn(word) != STACK)
-        use(i, rn(word), is_whole(word));
+        mark_used(i, rn(word), is_whole(word));
     if (!extended || field(word, 14, 13) > 1)
-        use(i, rm(word), whole);
+        mark_used(i, rm(word), whole);
     if (extended && !field(word, 29, 29))
         i->kills |= 1u << rd(word); /* or the stack's pointer */
     else
@@ -251,8 +251,8 @@ static void add_registers(struct accel_instruction *i, uint32_t word)
 static void three_sources(struct accel_instruction *i, uint32_t word)
 {
     const bool widens = field(word, 21, 21);
-    use(i, rn(word), is_whole(word) && !widens);
-    use(i, rm(word), is_whole(word) && !widens);
+    mark_used(i, rn(word), is_whole(word) && !widens);
+    mark_used(i, rm(word), is_whole(word) && !widens);
     kill(i, rd(word));
 }
 
@@ -268,7 +268,7 @@ static void registers(struct accel_instruction *i, uint32_t word)
     } else {
         const bool compares = (word & 0x1fe00000) == 0x1a400000;
         if (compares || field(word, 23, 21) == 6)
-            use(i, rn(word), is_whole(word));
+            mark_used(i, rn(word), is_whole(word));
         if (!compares)
             kill(i, rd(word));
     }
@@ -279,7 +279,7 @@ static void vector(struct accel_instruction *i, uint32_t word)
     const bool converts = (word & 0x5f20fc00) == 0x1e200000;
     const uint32_t kind = field(word, 18, 16);
     if (converts && (kind == 2 || kind == 3 || kind == 7))
-        use(i, rn(word), is_whole(word));
+        mark_used(i, rn(word), is_whole(word));
     else if (converts || (word & 0x5f200000) == 0x1e000000 ||
              (word & 0xbfe0ec00) == 0x0e002c00) /* fixed point; smov, umov */
         kill(i, rd(word));

@@ -381,7 +381,7 @@ static uint32_t bit(int reg)
 }
 
 /* Notes that a register's value is computed with; a part of less than 32 bits tells nothing. */
-static void use(struct accel_instruction *i, int reg, int size)
+static void mark_used(struct accel_instruction *i, int reg, int size)
 {
     if (size == 8)
         i->whole |= bit(reg);
@@ -392,7 +392,7 @@ static void use(struct accel_instruction *i, int reg, int size)
 static void use_rm(const struct instruction_decoder *r, struct accel_instruction *i, int size)
 {
     if (!r->has_memory)
-        use(i, r->rm, size);
+        mark_used(i, r->rm, size);
 }
 
 static void kill_rm(const struct instruction_decoder *r, struct accel_instruction *i)
@@ -401,7 +401,7 @@ static void kill_rm(const struct instruction_decoder *r, struct accel_instructio
         i->kills |= bit(r->rm);
 }
 
-static void add(struct accel_instruction *i, int reg, int64_t value)
+static void set_sum(struct accel_instruction *i, int reg, int64_t value)
 {
     i->action = ACCEL_ADDRESS;
     i->to = i->base = reg;
@@ -415,7 +415,7 @@ static void arithmetic(struct instruction_decoder *r, struct accel_instruction *
     const bool compares = r->code >= 0x38, to_reg = r->code & 2;
     i->size = size;
     if (r->has_memory || r->reg != r->rm || compares) {
-        use(i, r->reg, size);
+        mark_used(i, r->reg, size);
         use_rm(r, i, size);
     }
     if (compares)
@@ -438,7 +438,7 @@ static void arithmetic_with_constant(struct instruction_decoder *r, struct accel
     if (r->has_memory || size != 8)
         return;
     if (what == 0 || what == 5)
-        add(i, r->rm, what == 0 ? value : -value);
+        set_sum(i, r->rm, what == 0 ? value : -value);
     if (what == 4 && r->rm == RSP && value < 0) {
         i->action = ACCEL_ALIGN;
         i->offset = value;
@@ -457,7 +457,7 @@ static void move(struct instruction_decoder *r, struct accel_instruction *i)
         i->to = to_reg ? to : ACCEL_NO_REGISTER;
         i->from = to_reg ? ACCEL_NO_REGISTER : from;
         if (!to_reg)
-            use(i, from, size);
+            mark_used(i, from, size);
         return;
     }
     if (size == 8) {
@@ -465,7 +465,7 @@ static void move(struct instruction_decoder *r, struct accel_instruction *i)
         i->to = to;
         i->from = from;
     } else {
-        use(i, from, size);
+        mark_used(i, from, size);
         i->kills |= bit(to);
     }
 }
@@ -474,11 +474,11 @@ static void load_address(struct instruction_decoder *r, struct accel_instruction
 {
     if (!r->wide || i->indexed || i->base == ACCEL_NO_REGISTER) {
         if (i->base != ACCEL_NO_REGISTER)
-            use(i, i->base, general_size(r));
+            mark_used(i, i->base, general_size(r));
         i->kills |= bit(r->reg);
         return;
     }
-    use(i, i->base, 8);
+    mark_used(i, i->base, 8);
     i->action = ACCEL_ADDRESS;
     i->to = r->reg;
 }
@@ -489,7 +489,7 @@ static void go(struct accel_instruction *i, enum accel_flow flow, const uint8_t 
     i->target = (uintptr_t)target;
 }
 
-static void push(struct accel_instruction *i, int reg)
+static void push_register(struct accel_instruction *i, int reg)
 {
     i->action = ACCEL_STORE;
     i->from = reg;
@@ -533,7 +533,7 @@ static void group_ff(struct instruction_decoder *r, struct accel_instruction *i)
         i->action = ACCEL_PUSH;
         i->size = 8;
     } else if (what == 6) {
-        push(i, r->rm);
+        push_register(i, r->rm);
     } else {
         r->broken = true;
     }
@@ -573,7 +573,7 @@ static void one_byte_modrm(struct instruction_decoder *r, struct accel_instructi
     case 0x84:
     case 0x85:
         i->size = code & 1 ? general_size(r) : 1;
-        use(i, r->reg, i->size);
+        mark_used(i, r->reg, i->size);
         use_rm(r, i, i->size);
         break;
     case 0x86:
@@ -634,28 +634,28 @@ static void one_byte(struct instruction_decoder *r, struct accel_instruction *i,
     const uint8_t code = r->code;
     const int low = (code & 7) | r->base_high;
     if (code < 0x40 && (code & 7) < 6) { /* with a constant, in rax */
-        use(i, RAX, (code & 7) == 5 ? general_size(r) : 1);
+        mark_used(i, RAX, (code & 7) == 5 ? general_size(r) : 1);
         if (code < 0x38)
             i->kills |= bit(RAX);
     } else if (code >= 0x50 && code <= 0x57) {
-        push(i, low);
+        push_register(i, low);
     } else if (code >= 0x58 && code <= 0x5f) {
         pop(i, low);
     } else if (code == 0x68 || code == 0x6a) {
-        push(i, ACCEL_NO_REGISTER);
+        push_register(i, ACCEL_NO_REGISTER);
     } else if (code >= 0x70 && code <= 0x7f) {
         go(i, ACCEL_BRANCH, r->at + value);
     } else if (code >= 0x90 && code <= 0x97) {
         if (low != RAX)
             i->kills |= bit(RAX) | bit(low);
     } else if (code == 0x98) {
-        use(i, RAX, r->wide ? 4 : 2);
+        mark_used(i, RAX, r->wide ? 4 : 2);
         i->kills |= bit(RAX);
     } else if (code == 0x99) {
-        use(i, RAX, general_size(r));
+        mark_used(i, RAX, general_size(r));
         i->kills |= bit(RDX);
     } else if (code == 0xa8 || code == 0xa9) {
-        use(i, RAX, code & 1 ? general_size(r) : 1);
+        mark_used(i, RAX, code & 1 ? general_size(r) : 1);
     } else if (code >= 0xa4 && code <= 0xaf) {
         i->kills |= bit(RAX) | bit(RCX) | bit(RSI) | bit(RDI);
     } else if (code >= 0xb0 && code <= 0xbf) {
@@ -705,7 +705,7 @@ static bool general_0f(struct instruction_decoder *r, struct accel_instruction *
     } else if (code == 0x0d || (code >= 0x18 && code <= 0x1f)) {
         i->base = ACCEL_NO_REGISTER; /* prefetches, hints */
     } else if (code == 0xa0 || code == 0xa8) {
-        push(i, ACCEL_NO_REGISTER); /* fs, gs */
+        push_register(i, ACCEL_NO_REGISTER); /* fs, gs */
     } else if (code == 0xa1 || code == 0xa9) {
         pop(i, ACCEL_NO_REGISTER);
     } else if (code == 0xc3) {
