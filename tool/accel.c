@@ -35,7 +35,7 @@ static char *list_commands(int key, const char *text, void *input)
     return fclose(stream) == 0 ? list : (char *)text;
 }
 
-static _Noreturn void refuse(const char *what, const char *wrong)
+static _Noreturn void refuse_command(const char *what, const char *wrong)
 {
     fprintf(stderr, "accel: %s%s; allowed:", what, wrong);
     for (int i = 0; i < COMMANDS; i++)
@@ -49,7 +49,7 @@ struct command_choice {
     int at; /* its index in argv */
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t parse_command(int key, char *arg, struct argp_state *state)
 {
     struct command_choice *choice = state->input;
     switch (key) {
@@ -58,12 +58,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             if (strcmp(arg, commands[i]->name) == 0)
                 choice->command = commands[i];
         if (!choice->command)
-            refuse(arg, ": no such command");
+            refuse_command(arg, ": no such command");
         choice->at = state->next - 1;
         state->next = state->argc; /* the command reads the rest */
         return 0;
     case ARGP_KEY_NO_ARGS:
-        refuse("", "no command is given");
+        refuse_command("", "no command is given");
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -97,7 +97,7 @@ static void fill_standard_files(void)
 
 int main(int argc, char **argv)
 {
-    const struct argp argp = {.parser = parse,
+    const struct argp argp = {.parser = parse_command,
                               .args_doc = "COMMAND [OPTION...]",
                               .doc = doc,
                               .help_filter = list_commands};

@@ -50,7 +50,7 @@ static const char doc[] =
     "many, and serves programs that have as many. Without a GPU, only the libraries are measured. "
     "CUDA is looked for first in ACCEL_CUDA_DIR.";
 
-static bool refuse(const char *option, const char *value, const char *allowed)
+static bool refuse_value(const char *option, const char *value, const char *allowed)
 {
     return complain(false, "accel: --%s=%s: allowed is %s\n", option, value, allowed);
 }
@@ -68,7 +68,7 @@ static bool read_seconds(void *seconds, const char *text, const struct option_ro
     double number;
     if (!read_number(text, &number, &end) || *end || number < least_seconds ||
         number > most_seconds)
-        return refuse(row->name, text, "a number from 1 to 3600");
+        return refuse_value(row->name, text, "a number from 1 to 3600");
     *(double *)seconds = number;
     return true;
 }
@@ -83,14 +83,14 @@ static bool read_memory(void *memory, const char *text, const struct option_row 
     for (const char *u = units; unit && u <= unit; u++)
         number *= 1024;
     if (!plain || (*end && (!unit || end[1])) || number < least_memory || number > most_memory)
-        return refuse(row->name, text, "a size from 16M to 1024G, such as 512M or 2G");
+        return refuse_value(row->name, text, "a size from 16M to 1024G, such as 512M or 2G");
     *(size_t *)memory = (size_t)number;
     return true;
 }
 
 static bool read_output(void *output, const char *text, const struct option_row *row)
 {
-    return *text ? option_text(output, text, row) : refuse(row->name, text, "a path");
+    return *text ? option_text(output, text, row) : refuse_value(row->name, text, "a path");
 }
 
 static const struct option_row rows[] = {
@@ -117,7 +117,7 @@ static bool take_program(struct calibrate_options *options, const struct words *
                         "accel: %s: calibrate takes options, and a program after --; see --help\n",
                         words->word[0]);
     if (words->word && options->library)
-        return refuse("library", options->library, "a library without a program");
+        return refuse_value("library", options->library, "a library without a program");
     return words->word || !words->quoted ||
            complain(false, "accel: no program is given after --; see --help\n");
 }
@@ -138,14 +138,14 @@ static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 enum { ENDING = sizeof ending / sizeof *ending };
 static volatile sig_atomic_t asked;
 
-static void ask(int number)
+static void note_signal(int number)
 {
     asked = number;
 }
 
 static void hold_off(struct sigaction before[ENDING])
 {
-    struct sigaction action = {.sa_handler = ask, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < ENDING; i++)
         if (sigaction(ending[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
@@ -318,7 +318,7 @@ static bool run_bench_plans(struct measuring *measuring, double start, double se
     return true;
 }
 
-static int finish(struct measuring *measuring, const char *path)
+static int finish_calibration(struct measuring *measuring, const char *path)
 {
     const struct bench_plan *plan = measuring->plan;
     if (measuring->sections.count == 0)
@@ -417,7 +417,7 @@ static int calibrate(struct measuring *measuring, const struct calibrate_options
     const bool usual = !options->program && !options->library;
     int status = (!usual || run_ml_benches(measuring, options->seconds)) &&
                          run_bench_plans(measuring, start, options->seconds)
-                     ? finish(measuring, path)
+                     ? finish_calibration(measuring, path)
                      : complain(1, "accel: no memory for the measurements\n");
     workload_memory_close(&memory);
     return status;

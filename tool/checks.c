@@ -61,7 +61,7 @@ int checks_print(const struct checks *checks)
     return stream_flush(stdout);
 }
 
-static void put(struct json_object *object, const char *name, struct json_object *value)
+static void put_member(struct json_object *object, const char *name, struct json_object *value)
 {
     if (!value || json_object_object_add(object, name, value) != 0)
         no_memory();
@@ -72,19 +72,19 @@ int checks_print_json(const struct checks *checks)
     struct json_object *all = json_object_new_object(), *list = json_object_new_array();
     if (!all)
         no_memory();
-    put(all, "v", json_object_new_int(1));
-    put(all, "gpu", json_object_new_boolean(checks_lack(checks, CHECK_FAIL)));
-    put(all, "rows", list);
+    put_member(all, "v", json_object_new_int(1));
+    put_member(all, "gpu", json_object_new_boolean(checks_lack(checks, CHECK_FAIL)));
+    put_member(all, "rows", list);
     for (const struct doctor_check *check = checks->check; check < checks->check + checks->count;
          check++) {
         struct json_object *one = json_object_new_object();
         if (!one || json_object_array_add(list, one) != 0)
             no_memory();
-        put(one, "state", json_object_new_string(states[check->state].json));
-        put(one, "what", utf8_json(check->what));
-        put(one, "says", utf8_json(check->says));
+        put_member(one, "state", json_object_new_string(states[check->state].json));
+        put_member(one, "what", utf8_json(check->what));
+        put_member(one, "says", utf8_json(check->says));
         if (*check->fix)
-            put(one, "fix", utf8_json(check->fix));
+            put_member(one, "fix", utf8_json(check->fix));
     }
     puts(json_object_to_json_string_ext(all,
                                         JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));

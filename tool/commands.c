@@ -29,12 +29,12 @@ bool option_text(void *member, const char *text, const struct option_row *row)
     return true;
 }
 
-static int key_of(const struct command *command, const struct option_row *row)
+static int key_of_option(const struct command *command, const struct option_row *row)
 {
     return row->letter ? row->letter : NAMED_KEY + (int)(row - command->options);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct parsing *parsing = state->input;
     const struct command *command = parsing->command;
@@ -47,7 +47,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (key == ARGP_KEY_END)
         parsing->words.quoted = state->quoted;
     for (const struct option_row *row = command->options; row && row->name; row++)
-        if (key == key_of(command, row)) {
+        if (key == key_of_option(command, row)) {
             if (!row->read((char *)parsing->options + row->at, arg, row))
                 exit(argp_err_exit_status);
             return 0;
@@ -59,11 +59,13 @@ struct words options_read(const struct command *command, int argc, char **argv, 
 {
     struct argp_option rows[ROWS_MAX] = {{0}};
     struct parsing parsing = {.command = command, .options = options};
-    const struct argp argp = {
-        .options = rows, .parser = parse, .args_doc = command->arguments, .doc = command->doc};
+    const struct argp argp = {.options = rows,
+                              .parser = parse_option,
+                              .args_doc = command->arguments,
+                              .doc = command->doc};
     for (const struct option_row *row = command->options; row && row->name; row++)
         rows[row - command->options] = (struct argp_option){
-            row->name, key_of(command, row), row->argument, 0, row->help, row->group};
+            row->name, key_of_option(command, row), row->argument, 0, row->help, row->group};
     if (argp_parse(&argp, argc, argv, command->in_order ? ARGP_IN_ORDER : 0, NULL, &parsing) != 0)
         exit(argp_err_exit_status);
     return parsing.words;

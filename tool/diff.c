@@ -314,8 +314,8 @@ static void report_tally(struct diff_options *options, const struct tally *tally
 
 /* Compares one output and prints the result. Adds the compared numbers to *numbers; files compared
  * as bytes count as one. */
-static int compare(struct diff_options *options, const char *name, const char (*path)[PATH_MAX],
-                   const struct format *format, int64_t *numbers)
+static int compare_one(struct diff_options *options, const char *name, const char (*path)[PATH_MAX],
+                       const struct format *format, int64_t *numbers)
 {
     const struct compared compared = {.name = name,
                                       .path = {path[0], path[1], path[2]},
@@ -352,10 +352,10 @@ static int compare_output(struct diff_options *options, const struct output *out
                    "");
         return DIFFERS;
     }
-    return compare(options, output->name, output->path,
-                   output->format ? output->format
-                                  : format_guess(output->name, output->path[RUN_PLAIN]),
-                   numbers);
+    return compare_one(options, output->name, output->path,
+                       output->format ? output->format
+                                      : format_guess(output->name, output->path[RUN_PLAIN]),
+                       numbers);
 }
 
 static int check_expectations(struct diff_options *options)
@@ -387,7 +387,7 @@ static int compare_all(struct diff_options *options, const struct runs *runs)
     int64_t numbers = 0;
     int result = SAME;
     if (options->stdout_format)
-        result = compare(options, "stdout", runs->output, options->stdout_format, &numbers);
+        result = compare_one(options, "stdout", runs->output, options->stdout_format, &numbers);
     for (int i = 0; i < options->output_count; i++)
         result = worse(result, compare_output(options, &options->outputs[i], &numbers));
     if (result == SAME && numbers == 0 && !options->no_numbers) {

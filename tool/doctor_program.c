@@ -443,8 +443,8 @@ static void examine_run(struct checks *checks, const struct watch *watch,
     examine_holds(checks, called);
 }
 
-static void run(struct checks *checks, char **program, const char *shim,
-                const struct effective_config *config)
+static void run_and_examine(struct checks *checks, char **program, const char *shim,
+                            const struct effective_config *config)
 {
     static struct watch watch;
     static struct program_libraries called;
@@ -475,5 +475,5 @@ void doctor_program(struct checks *checks, char **program, const struct effectiv
     struct elf_file file;
     char path[PATH_MAX], shim[PATH_MAX];
     if (examine_file(checks, program[0], &file, path) && !preload_find(shim, NULL))
-        run(checks, program, shim, config);
+        run_and_examine(checks, program, shim, config);
 }

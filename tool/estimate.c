@@ -109,7 +109,7 @@ struct table {
     int processes;
 };
 
-static void add(struct estimate_sums *sum, const struct estimate_sums *one)
+static void add_sums(struct estimate_sums *sum, const struct estimate_sums *one)
 {
     sum->calls += one->calls;
     sum->gpu_calls += one->gpu_calls;
@@ -138,7 +138,7 @@ static void read_process(struct table *table, const char *path)
         return;
     table->processes++;
     for (; i < accel_routine_count && fread(&one, sizeof one, 1, file) == 1; i++)
-        add(&table->row[i].sums, &one);
+        add_sums(&table->row[i].sums, &one);
     if (i < accel_routine_count)
         complain(0, "accel estimate: %s is of another version of libaccel.so, or cut short\n",
                  path);
@@ -201,7 +201,7 @@ static void print_table(struct table *table, const struct estimate_options *opti
     qsort(table->row, accel_routine_count, sizeof *table->row, by_cpu_time);
     for (uint32_t i = 0; i < accel_routine_count && table->row[i].sums.calls > 0; i++) {
         print_row(&table->row[i]);
-        add(&sum.sums, &table->row[i].sums);
+        add_sums(&sum.sums, &table->row[i].sums);
     }
     print_row(&sum);
     double saved = (sum.sums.gpu_cpu_ms - sum.sums.est_gpu_ms) * 1e-3;

@@ -177,7 +177,7 @@ static void print_text(const struct log_seen *seen)
 
 /* ---- JSON: keys as in the summary's ---- */
 
-static void put(struct json_object *object, const char *name, struct json_object *value)
+static void put_member(struct json_object *object, const char *name, struct json_object *value)
 {
     if (!object || !value || json_object_object_add(object, name, value) != 0)
         exit(complain(2, "accel explain: %s\n", strerror(ENOMEM)));
@@ -186,7 +186,7 @@ static void put(struct json_object *object, const char *name, struct json_object
 /* To nanoseconds and bytes: sums differ in the last digits by their order. */
 static void put_decimal(struct json_object *object, const char *name, double value)
 {
-    put(object, name, json_object_new_double(round(value * 1e9) / 1e9));
+    put_member(object, name, json_object_new_double(round(value * 1e9) / 1e9));
 }
 
 static void append(struct json_object *list, struct json_object *value)
@@ -204,16 +204,16 @@ static void append_row(struct json_object *list, const struct log_row *row)
 {
     struct json_object *one = json_object_new_object();
     append(list, one);
-    put(one, "routine", utf8_json(row->is.name));
+    put_member(one, "routine", utf8_json(row->is.name));
     if (row->is.high > 0) {
-        put(one, "size_min", json_object_new_int64(row->is.low));
-        put(one, "size_max", json_object_new_int64(row->is.high));
+        put_member(one, "size_min", json_object_new_int64(row->is.low));
+        put_member(one, "size_max", json_object_new_int64(row->is.high));
     }
-    put(one, "ran", utf8_json(row->is.ran));
-    put(one, "why", utf8_json(row->why));
-    put(one, "inner", json_object_new_boolean(row->is.inner));
-    put(one, "calls", json_object_new_int64(row->is.calls));
-    put(one, "untimed", json_object_new_int64(row->is.untimed));
+    put_member(one, "ran", utf8_json(row->is.ran));
+    put_member(one, "why", utf8_json(row->why));
+    put_member(one, "inner", json_object_new_boolean(row->is.inner));
+    put_member(one, "calls", json_object_new_int64(row->is.calls));
+    put_member(one, "untimed", json_object_new_int64(row->is.untimed));
     put_decimal(one, "s", row->is.seconds);
     if (row->is.estimated > 0) {
         put_decimal(one, "estimated_s", row->is.estimated);
@@ -230,20 +230,20 @@ static void print_json(const struct log_seen *seen, const struct log_counts *cou
                        *lost = json_object_new_array(), *hints = json_object_new_array();
     double outside;
     const double seconds = log_seen_seconds(seen, &outside);
-    put(all, "v", json_object_new_int(1));
-    put(all, "processes", json_object_new_int(seen->processes));
-    put(all, "calls", json_object_new_int64(seen->sums.all.is.calls));
+    put_member(all, "v", json_object_new_int(1));
+    put_member(all, "processes", json_object_new_int(seen->processes));
+    put_member(all, "calls", json_object_new_int64(seen->sums.all.is.calls));
     put_decimal(all, "calls_s", seen->sums.all.is.seconds);
     if (seconds >= 0)
         put_decimal(all, "s", seconds);
     if (outside >= 0)
         put_decimal(all, "outside_s", outside);
-    put(all, "dropped", json_object_new_int64(seen->sums.left_out.is.calls));
-    put(all, "damaged", json_object_new_int64(counts->damaged));
-    put(all, "later", json_object_new_int64(counts->later));
-    put(all, "rows", list);
-    put(all, "lost", lost);
-    put(all, "hints", hints);
+    put_member(all, "dropped", json_object_new_int64(seen->sums.left_out.is.calls));
+    put_member(all, "damaged", json_object_new_int64(counts->damaged));
+    put_member(all, "later", json_object_new_int64(counts->later));
+    put_member(all, "rows", list);
+    put_member(all, "lost", lost);
+    put_member(all, "hints", hints);
     for (int i = 0; i < seen->sums.rows; i++)
         append_row(list, &seen->sums.row[i]);
     advice_lost(seen, TOTALS_ROWS, append_sentence, lost);

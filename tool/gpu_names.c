@@ -103,8 +103,8 @@ static int count_matches(enum match match, const char *given, const struct calib
     return count;
 }
 
-static bool refuse(const char *given, const char *why, char near[NEAR_MOST][CALIBRATION_KEY_BYTES],
-                   int count)
+static bool refuse_name(const char *given, const char *why,
+                        char near[NEAR_MOST][CALIBRATION_KEY_BYTES], int count)
 {
     fprintf(stderr, "accel estimate: --gpu %s %s", given, why);
     for (int i = 0; i < count && i < NEAR_MOST; i++)
@@ -121,7 +121,7 @@ bool gpu_name_find(char name[CALIBRATION_KEY_BYTES], const char *given,
     struct calibration_section section;
     squeeze(squeezed, given);
     if (!squeezed[0])
-        return refuse(given, "is no name", found, 0);
+        return refuse_name(given, "is no name", found, 0);
     if (count_matches(MATCH_WHOLE, squeezed, file, found) > 0) {
         strcpy(name, found[0]);
         return true;
@@ -133,7 +133,7 @@ bool gpu_name_find(char name[CALIBRATION_KEY_BYTES], const char *given,
     const char *const fault = known && !measured ? known_gpu_fault(given) : NULL;
     if (fault) {
         strcpy(found[0], known->name);
-        return refuse(given, fault, found, 1);
+        return refuse_name(given, fault, found, 1);
     }
     if (strlen(given) < CALIBRATION_KEY_BYTES && (known || measured)) {
         strcpy(name, given);
@@ -145,6 +145,7 @@ bool gpu_name_find(char name[CALIBRATION_KEY_BYTES], const char *given,
         return true;
     }
     if (count > 1)
-        return refuse(given, "may be several", found, count);
-    return refuse(given, "is not known", found, count_matches(MATCH_NEAR, squeezed, file, found));
+        return refuse_name(given, "may be several", found, count);
+    return refuse_name(given, "is not known", found,
+                       count_matches(MATCH_NEAR, squeezed, file, found));
 }

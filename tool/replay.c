@@ -98,7 +98,7 @@ static void before_take(struct before *before, const struct accel_call *call)
 }
 
 /* Returns the error of a result over its bound; negative: not judged. */
-static double judge(const struct workload *workload, const struct before *before)
+static double verify_result(const struct workload *workload, const struct before *before)
 {
     const struct accel_rules *rules = accel_rules_of(workload->call.op);
     struct accel_call call = workload->call;
@@ -134,7 +134,7 @@ static void run_side(struct workload *workload, struct side *side, const struct 
     if (side->fault[0])
         return;
     workload_fill_inputs(workload); /* LAPACK may have used them as workspace */
-    side->error = judge(workload, before);
+    side->error = verify_result(workload, before);
 }
 
 static double run_cpu(struct workload *workload, struct gpu_device *device, struct side *side)
@@ -184,7 +184,7 @@ static bool report_side(const char *name, const struct side *side)
 
 /* Writes what tells a call from others: the line's fields but those of its process, its decision
  * and its times. */
-static void describe(const struct log_line *line, char *text, size_t size)
+static void describe_line(const struct log_line *line, char *text, size_t size)
 {
     size_t length = 0;
     text[0] = 0;
@@ -206,7 +206,7 @@ static int compare_texts(const void *a, const void *b)
 }
 
 /* Whether a call like this has run before; notes it. */
-static bool is_known(struct replay *replay, const char *text)
+static bool has_run_before(struct replay *replay, const char *text)
 {
     if (tfind(text, &replay->seen, compare_texts))
         return true;
@@ -288,7 +288,7 @@ static void flush(struct replay *replay)
         replay->error = error;
 }
 
-static void take(void *context, const struct log_line *line)
+static void replay_line(void *context, const struct log_line *line)
 {
     struct replay *replay = context;
     const struct replay_options *options = replay->options;
@@ -296,11 +296,11 @@ static void take(void *context, const struct log_line *line)
     char text[1024], key[1200], shown[1024];
     if (line->event || (options->line && line->number != options->line))
         return;
-    describe(line, text, sizeof text);
+    describe_line(line, text, sizeof text);
     const char *missing = replayed_call_read(&told, line);
     snprintf(key, sizeof key, "%s %s", missing ? log_string(line, "sym") : text,
              missing ? missing : "");
-    if (!options->line && !options->all && is_known(replay, key))
+    if (!options->line && !options->all && has_run_before(replay, key))
         return;
     terminal_clean(shown, sizeof shown, text);
     if (!missing)
@@ -354,7 +354,7 @@ static int replay_log(const struct command *command, int argc, char **argv)
     if (!open_machine(&replay))
         return 1;
     struct log_counts counts;
-    const int read = log_read_all("accel replay", logs.word, 1, take, &replay, &counts);
+    const int read = log_read_all("accel replay", logs.word, 1, replay_line, &replay, &counts);
     tdestroy(replay.seen, free);
     workload_memory_close(&replay.memory);
     flush(&replay);

@@ -131,7 +131,7 @@ static int run_and_sum_up(char **program, const char *shim)
     return supervise_end(end.status);
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run_with_preload(const struct command *command, int argc, char **argv)
 {
     struct run_options options = {NULL, false};
     char shim[PATH_MAX];
@@ -165,4 +165,4 @@ const struct command run_command = {
         "program has ended. The options override the variables that they name. LD_PRELOAD keeps "
         "what it has. If the program is not found, the exit status is 127, if it cannot be run, "
         "126.",
-    .run = run};
+    .run = run_with_preload};

@@ -139,7 +139,7 @@ bool place_is_before(const struct array_place *a, const struct array_place *b)
     return a->column != b->column ? a->column < b->column : a->row < b->row;
 }
 
-static void step(struct cursor *cursor)
+static void step_cursor(struct cursor *cursor)
 {
     if (cursor->next < cursor->array->count)
         cursor->array->at(cursor->array, cursor->like, cursor->next++, &cursor->place,
@@ -149,14 +149,14 @@ static void step(struct cursor *cursor)
 }
 
 /* Reads the number at `place`. The cursor moves behind it. */
-static struct number take(struct cursor *cursor, const struct array_place *place)
+static struct number take_number(struct cursor *cursor, const struct array_place *place)
 {
     struct number number = cursor->array->zero;
     while (place_is_before(&cursor->place, place))
-        step(cursor);
+        step_cursor(cursor);
     if (!place_is_before(place, &cursor->place)) {
         number = cursor->number;
-        step(cursor);
+        step_cursor(cursor);
     }
     return number;
 }
@@ -167,16 +167,16 @@ static void compare_numbers(struct tally *tally, const struct compared_array *a,
 {
     struct cursor x = {.array = a, .like = a}, y = {.array = b, .like = a},
                   z = {.array = noise, .like = a};
-    step(&x);
-    step(&y);
+    step_cursor(&x);
+    step_cursor(&y);
     if (noise)
-        step(&z);
+        step_cursor(&z);
     for (;;) {
         const struct array_place place = place_is_before(&y.place, &x.place) ? y.place : x.place;
         if (place.column == UINT64_MAX)
             return;
-        const struct number p = take(&x, &place), q = take(&y, &place),
-                            r = noise ? take(&z, &place) : p;
+        const struct number p = take_number(&x, &place), q = take_number(&y, &place),
+                            r = noise ? take_number(&z, &place) : p;
         if (tally_number(tally, &p, &q, noise ? &r : NULL)) {
             char text[SHAPE_BYTES];
             a->print(text, a, &place);
@@ -186,7 +186,7 @@ static void compare_numbers(struct tally *tally, const struct compared_array *a,
 }
 
 /* Sets the tally's measures by the numbers of the first run. */
-static void measure(struct tally *tally, const struct compared_array *array)
+static void measure_first_run(struct tally *tally, const struct compared_array *array)
 {
     tally->precision = array->precision;
     for (size_t i = 0; !array->zero.integer && i < array->count; i++) {
@@ -202,7 +202,7 @@ static bool compare_arrays(struct tally *tally, const struct contents *a, const 
 {
     const struct compared_array *x = a->read, *y = b->read, *z = noise ? noise->read : NULL;
     if (!noise)
-        measure(tally, x);
+        measure_first_run(tally, x);
     if (strcmp(x->shape, y->shape) != 0)
         tally_text(tally, "%s, %s %s", x->shape, tally_second(tally), y->shape);
     else

@@ -161,8 +161,8 @@ static void compare_values(struct json_comparison *walk, struct json_object *a,
                            struct json_object *b, struct json_object *noise);
 
 /* Compares what lies one step further, at .NAME or [NAME]. */
-static void step(struct json_comparison *walk, const char *name, bool quoted, struct json_object *a,
-                 struct json_object *b, struct json_object *noise, bool has_a, bool has_b)
+static void compare_member(struct json_comparison *walk, const char *name, bool quoted, struct json_object *a,
+                           struct json_object *b, struct json_object *noise, bool has_a, bool has_b)
 {
     size_t length = walk->path.length;
     string_buffer_add_string(&walk->path, quoted ? "." : "[");
@@ -192,12 +192,12 @@ static void compare_objects(struct json_comparison *walk, struct json_object *a,
             return;
         struct json_object *other = NULL;
         bool has = json_object_object_get_ex(b, key, &other);
-        step(walk, key, true, value, other, member(noise, key), true, has);
+        compare_member(walk, key, true, value, other, member(noise, key), true, has);
     }
     json_object_object_foreach(b, other_key, other_value)
     {
         if (!json_object_object_get_ex(a, other_key, NULL))
-            step(walk, other_key, true, NULL, other_value, NULL, false, true);
+            compare_member(walk, other_key, true, NULL, other_value, NULL, false, true);
     }
 }
 
@@ -208,8 +208,8 @@ static void compare_arrays(struct json_comparison *walk, struct json_object *a,
     for (size_t i = 0; i < a_length && i < b_length && !walk->failed; i++) {
         char name[24];
         snprintf(name, sizeof name, "%zu", i);
-        step(walk, name, false, json_object_array_get_idx(a, i), json_object_array_get_idx(b, i),
-             element(noise, i), true, true);
+        compare_member(walk, name, false, json_object_array_get_idx(a, i),
+                       json_object_array_get_idx(b, i), element(noise, i), true, true);
     }
     if (a_length != b_length)
         tally_text(walk->tally, "%s: %zu elements, %s %zu", path_of(walk), a_length,

@@ -151,7 +151,7 @@ static long double half_value(uint16_t bits)
 }
 
 /* Returns a number of the array's kind that has `size` bytes. */
-static long double value_of(const struct npy *npy, const char *bytes, int size)
+static long double decode_number(const struct npy *npy, const char *bytes, int size)
 {
     union {
         char byte[16];
@@ -175,7 +175,7 @@ static long double value_of(const struct npy *npy, const char *bytes, int size)
 }
 
 /* Returns the index of the i-th element in the file. */
-static void index_of(size_t index[DIMENSIONS_MAX], const struct npy *npy, size_t i)
+static void index_of_element(size_t index[DIMENSIONS_MAX], const struct npy *npy, size_t i)
 {
     for (int d = 0; d < npy->dimensions; d++) {
         int axis = npy->fortran ? d : npy->dimensions - 1 - d;
@@ -190,7 +190,7 @@ static size_t same_place(const struct npy *npy, const struct npy *other, size_t 
     size_t index[DIMENSIONS_MAX], place = 0;
     if (npy->fortran == other->fortran)
         return i;
-    index_of(index, other, i);
+    index_of_element(index, other, i);
     for (int d = 0; d < npy->dimensions; d++) {
         int axis = npy->fortran ? npy->dimensions - 1 - d : d;
         place = place * npy->shape[axis] + index[axis];
@@ -207,7 +207,7 @@ static void element_at(const struct compared_array *array, const struct compared
     *place = (struct array_place){0, i};
     *number = array->zero;
     for (int part = 0; part < parts; part++)
-        number->part[part].value = value_of(npy, bytes + part * size, size);
+        number->part[part].value = decode_number(npy, bytes + part * size, size);
 }
 
 static void print_place(char *text, const struct compared_array *array,
@@ -215,7 +215,7 @@ static void print_place(char *text, const struct compared_array *array,
 {
     const struct npy *npy = (const struct npy *)array;
     size_t index[DIMENSIONS_MAX];
-    index_of(index, npy, place->row);
+    index_of_element(index, npy, place->row);
     *text = '[';
     print_axes(text + 1, npy, index, "]");
 }

@@ -32,7 +32,7 @@ static bool comes_to_both(int number, const siginfo_t *info)
 
 /* Passes a signal to this process on to the program. A second signal kills the program, or this
  * process. */
-static void ask(int number, siginfo_t *info, void *context)
+static void pass_signal_on(int number, siginfo_t *info, void *context)
 {
     (void)context;
     bool again = asked != 0;
@@ -184,7 +184,7 @@ bool runs_open(struct runs *runs)
     if (!runs->threads[RUN_THREADS])
         runs->threads[RUN_THREADS] = usual > 1 ? 1 : 2;
     runs->threads[RUN_PLAIN] = usual;
-    struct sigaction action = {.sa_sigaction = ask, .sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_sigaction = pass_signal_on, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     set_actions(&action);
     if (copy_input(runs->input))
@@ -203,7 +203,7 @@ static void put_in_place(const char *path, int flags, int target)
         close(fd);
 }
 
-static _Noreturn void start(const struct runs *runs, enum run which)
+static _Noreturn void exec_program(const struct runs *runs, enum run which)
 {
     set_actions(&(struct sigaction){.sa_handler = SIG_DFL});
     block_signals(SIG_UNBLOCK);
@@ -222,7 +222,7 @@ int runs_program(struct runs *runs, enum run which)
     block_signals(SIG_BLOCK);
     pid_t pid = fork();
     if (pid == 0)
-        start(runs, which);
+        exec_program(runs, which);
     child = pid;
     block_signals(SIG_UNBLOCK);
     if (pid < 0)

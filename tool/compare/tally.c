@@ -192,7 +192,7 @@ void tally_free(struct tally *tally)
     free_shown(&tally->with);
 }
 
-static struct tally_sum *sum_of(struct tally *tally)
+static struct tally_sum *current_sum(struct tally *tally)
 {
     return tally->measures_noise ? &tally->noise : &tally->with;
 }
@@ -224,7 +224,7 @@ static bool is_shown(const struct tally *tally, struct tally_sum *sum)
 bool tally_number(struct tally *tally, const struct number *a, const struct number *b,
                   const struct number *noise)
 {
-    struct tally_sum *sum = sum_of(tally);
+    struct tally_sum *sum = current_sum(tally);
     sum->numbers++;
     tally->last = distance_between(a, b, &tally->precision);
     if (tally->last.absolute == 0)
@@ -244,7 +244,7 @@ bool tally_number(struct tally *tally, const struct number *a, const struct numb
 
 void tally_text(struct tally *tally, const char *format, ...)
 {
-    struct tally_sum *sum = sum_of(tally);
+    struct tally_sum *sum = current_sum(tally);
     char *line = NULL;
     va_list arguments;
     va_start(arguments, format);
@@ -256,12 +256,12 @@ void tally_text(struct tally *tally, const char *format, ...)
 
 void tally_same(struct tally *tally, int64_t count)
 {
-    sum_of(tally)->numbers += count;
+    current_sum(tally)->numbers += count;
 }
 
 void tally_show_number(struct tally *tally, const char *place, const char *a, const char *b)
 {
-    struct tally_sum *sum = sum_of(tally);
+    struct tally_sum *sum = current_sum(tally);
     char *line = NULL;
     if (asprintf(&line, "%s: %s, %s %s (absolute %.3Lg, relative %.3Lg, %.3Lg ULP)", place, a,
                  tally_second(tally), b, tally->last.absolute, tally->last.relative,

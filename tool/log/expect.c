@@ -22,7 +22,7 @@ static bool fault(const char *text, const char *part, const char *what)
 }
 
 /* Whether the log may have a name that the glob matches. */
-static bool is_known(const char *glob)
+static bool matches_a_name(const char *glob)
 {
     for (uint32_t i = 0; i < accel_name_count; i++)
         if (fnmatch(glob, accel_names[i].symbol, 0) == 0)
@@ -80,7 +80,7 @@ bool expect_parse(struct expectation *expectation, const char *text)
     expectation->relation = find_relation(relation);
     if (!expectation->relation)
         return fault(text, relation, "is no relation");
-    if (!is_known(expectation->symbol))
+    if (!matches_a_name(expectation->symbol))
         return fault(text, expectation->symbol, "names nothing that libaccel intercepts");
     expectation->by_reason = strcmp(verb, "why") == 0;
     if (expectation->by_reason)

@@ -139,7 +139,7 @@ static void count_damaged(struct log_reader *reader)
 
 /* A line of text must have its newline, or its last value may lack digits. In JSON of a later
  * version, fields may mean something else. */
-static enum verdict judge(const struct log_reader *reader, struct log_line *line, bool json)
+static enum verdict classify_line(const struct log_reader *reader, struct log_line *line, bool json)
 {
     if (line->fields < 0 || !(json || reader->ended))
         return DAMAGED;
@@ -157,7 +157,7 @@ static enum verdict read_text(struct log_reader *reader, struct log_line *line, 
     for (char *next; (next = strstr(at + 1, text_start)); at = next)
         count_damaged(reader);
     line->fields = has_nul ? -1 : split_text(reader->field, at + sizeof "accel " - 1);
-    return judge(reader, line, false);
+    return classify_line(reader, line, false);
 }
 
 /* Returns where `wanted` stands from `at` on; found: the same for a place before. Each byte is
@@ -184,7 +184,7 @@ static enum verdict read_ours(struct log_reader *reader, struct log_line *line)
         if (line->fields < 0 && pid)
             verdict = DAMAGED;
         else if (pid && pid < at)
-            verdict = judge(reader, line, true);
+            verdict = classify_line(reader, line, true);
         if (verdict >= LATER && cut)
             count_damaged(reader);
         cut = cut || (line->fields < 0 && pid);

@@ -9,7 +9,7 @@
 #include "base/memory/hash.h"
 
 /* A class has sizes from a power of four up to the next, as in the summary. */
-static int class_of(int64_t size)
+static int size_class(int64_t size)
 {
     return size > 0 ? 1 + ilogb((double)size) / 2 : 0;
 }
@@ -35,7 +35,7 @@ static enum accel_why why_of(const char *name)
     return why;
 }
 
-static int64_t bytes_of(double mb)
+static int64_t bytes_of_mb(double mb)
 {
     return (int64_t)fmin(fmax(0, mb * 1e6), 1e18);
 }
@@ -50,11 +50,11 @@ static struct log_row row_of(const struct log_decision *decision)
                                  .calls = decision->calls,
                                  .untimed = decision->ms < 0 ? decision->calls : 0,
                                  .seconds = fmax(0, decision->ms) * 1e-3,
-                                 .up = bytes_of(decision->up_mb),
-                                 .down = bytes_of(decision->down_mb),
-                                 .kept = bytes_of(decision->kept_mb)},
+                                 .up = bytes_of_mb(decision->up_mb),
+                                 .down = bytes_of_mb(decision->down_mb),
+                                 .kept = bytes_of_mb(decision->kept_mb)},
                           .side = decision->side,
-                          .class = class_of(decision->largest)};
+                          .class = size_class(decision->largest)};
     const double instead = decision->side == LOG_CPU ? decision->est_gpu_ms : decision->est_cpu_ms;
     snprintf(row.is.name, sizeof row.is.name, "%.31s", decision->name);
     snprintf(row.is.ran, sizeof row.is.ran, "%s", decision->ran);

@@ -13,7 +13,7 @@ struct log_row {
     struct totals_row is; /* why: ACCEL_WHYS if this version does not know the reason */
     char why[24];
     enum log_side side;
-    int class;                       /* of the largest size: see class_of() */
+    int class;                       /* of the largest size: see size_class() */
     double operations, operations_s; /* of the calls whose operations and times are known */
 };
 

@@ -27,8 +27,8 @@ enum {
 
 /* Skinny: inner size and right-hand sides are a part of the order. Tall: one size is long, with one
  * right-hand side, or, for every other order, with as many as a tall matrix has columns. */
-static void sizes_of(int64_t size[ACCEL_DIMENSIONS], const struct accel_routine *routine,
-                     enum bench_kind kind, int order)
+static void choose_sizes(int64_t size[ACCEL_DIMENSIONS], const struct accel_routine *routine,
+                         enum bench_kind kind, int order)
 {
     int64_t s = orders[order], part = s / 32;
     int64_t inner = accel_max(LEAST_INNER, part), sides = accel_max(1, part);
@@ -50,7 +50,7 @@ static void add_shape(struct bench_track *track, enum bench_kind kind, int order
     struct bench_shape *shape = &track->shape[track->shapes];
     struct accel_call call;
     *shape = (struct bench_shape){.kind = kind};
-    sizes_of(shape->size, track->routine, kind, order);
+    choose_sizes(shape->size, track->routine, kind, order);
     for (const struct bench_shape *x = track->shape; x < shape; x++)
         if (memcmp(x->size, shape->size, sizeof x->size) == 0)
             return;
@@ -180,8 +180,8 @@ static void measure_kernel(const struct bench_plan *plan, struct bench_shape *sh
  * never shorter. Runs until limit_ms are spent. If the best run was interrupted, or took far longer
  * than expected_ms, goes on within the bench plan's time: to three runs, or to three times
  * limit_ms. */
-static void measure(struct bench_plan *plan, struct bench_track *track, struct bench_shape *shape,
-                    double expected_ms, double limit_ms)
+static void measure_shape(struct bench_plan *plan, struct bench_track *track,
+                          struct bench_shape *shape, double expected_ms, double limit_ms)
 {
     if (plan->progress)
         plan->progress(plan, track, shape);
@@ -241,14 +241,14 @@ static struct bench_track *cheapest(const struct bench_plan *plan, bool gpu, dou
 }
 
 /* Measures the shapes that are left on one side, the cheapest first. */
-static void go_on(struct bench_plan *plan, bool gpu, double limit_ms, double deadline)
+static void measure_rest(struct bench_plan *plan, bool gpu, double limit_ms, double deadline)
 {
     struct bench_track *track;
     double cost = 0;
     while ((track = cheapest(plan, gpu, limit_ms, &cost)) &&
            (bench_now() + cost * 1e-3 <= deadline || cost == 0)) {
         struct bench_shape *shape = &track->shape[track->next++];
-        measure(plan, track, shape, predicted_ms(track, shape), limit_ms);
+        measure_shape(plan, track, shape, predicted_ms(track, shape), limit_ms);
     }
 }
 
@@ -286,7 +286,7 @@ static void measure_behind(struct bench_plan *plan, struct bench_track *track,
         return;
     const double ms = before->ms * shape->flops / before->flops;
     if (bench_now() + 1e-3 * runs * ms <= deadline)
-        measure(plan, track, shape, 0, limit_ms);
+        measure_shape(plan, track, shape, 0, limit_ms);
 }
 
 static void measure_guide(struct bench_plan *plan, struct bench_track *track, double limit_ms,
@@ -296,7 +296,7 @@ static void measure_guide(struct bench_plan *plan, struct bench_track *track, do
     struct bench_shape *before = square(track, BEFORE_ORDER);
     if (bench_now() >= deadline || !guide || !before || !guides(track, guide))
         return;
-    measure(plan, track, before, 0, limit_ms);
+    measure_shape(plan, track, before, 0, limit_ms);
     measure_behind(plan, track, before, GUIDING_ORDER, limit_ms, deadline);
     if (track->routine == accel_sample_of(ACCEL_SAMPLE_PRODUCT, track->routine->dtype))
         measure_behind(plan, track, guide, FILLING_ORDER, limit_ms, deadline);
@@ -312,7 +312,7 @@ static void measure_growth(struct bench_plan *plan, struct bench_track *track, d
     struct bench_shape *shape = square(track, BEFORE_ORDER);
     const bool always = routine->dtype == ACCEL_FLOAT64 && accel_uses_solver(routine);
     if (shape && shape->ms <= 0 && (always || bench_now() < deadline))
-        measure(plan, track, shape, 0, limit_ms);
+        measure_shape(plan, track, shape, 0, limit_ms);
 }
 
 typedef void measure_some(struct bench_plan *plan, struct bench_track *track, double limit_ms,
@@ -358,13 +358,13 @@ static void retry(struct bench_plan *plan, bool gpu, double limit_ms, double dea
             struct bench_shape *shape = &track->shape[i];
             const struct bench_shape *faster = faster_larger(track, shape);
             if (faster && bench_now() + 3e-3 * shape->ms <= deadline)
-                measure(plan, track, shape, faster->ms, limit_ms);
+                measure_shape(plan, track, shape, faster->ms, limit_ms);
         }
     }
 }
 
 /* Leaves out the shapes whose times still cannot be true. */
-static void discard(struct bench_plan *plan)
+static void discard_impossible(struct bench_plan *plan)
 {
     for (int t = 0; t < plan->tracks; t++)
         for (int i = 0; i < plan->track[t].shapes; i++) {
@@ -406,7 +406,7 @@ static void repeat(struct bench_plan *plan, bool gpu, double limit_ms, double de
         double ms = x->shape->ms;
         if (bench_now() + 1e-3 * (ms + fmin(RUNS * ms, limit_ms)) > deadline)
             break;
-        measure(plan, x->track, x->shape, ms, limit_ms);
+        measure_shape(plan, x->track, x->shape, ms, limit_ms);
     }
     free(list);
 }
@@ -474,19 +474,19 @@ void bench_plan_run(struct bench_plan *plan)
     measure_first(plan, measure_guide, limit_ms, bench_now() + 0.2 * seconds);
     measure_first(plan, measure_growth, limit_ms, bench_now() + 0.06 * seconds);
     const double at_least = bench_now() + 0.1 * seconds;
-    go_on(plan, true, limit_ms, fmax(start + 0.4 * seconds, at_least));
+    measure_rest(plan, true, limit_ms, fmax(start + 0.4 * seconds, at_least));
     retry(plan, true, limit_ms, fmax(start + 0.45 * seconds, at_least));
-    go_on(plan, false, limit_ms, start + 0.75 * seconds);
+    measure_rest(plan, false, limit_ms, start + 0.75 * seconds);
     retry(plan, false, limit_ms, start + 0.85 * seconds);
     /* A time that was too long may have kept larger shapes back. */
-    go_on(plan, false, limit_ms, start + 0.75 * seconds);
+    measure_rest(plan, false, limit_ms, start + 0.75 * seconds);
     if (plan->gpu) {
         const struct timespec wait = {.tv_nsec = 200000000};
         nanosleep(&wait, NULL);
         repeat(plan, true, limit_ms, start + 0.88 * seconds);
     }
     repeat(plan, false, limit_ms, plan->deadline);
-    discard(plan);
+    discard_impossible(plan);
     for (int i = 0; i < plan->tracks; i++)
         leave_out_copies(&plan->track[i]);
     find_schedule_ratio(plan);

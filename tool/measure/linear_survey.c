@@ -32,8 +32,8 @@ static double train_once(const struct ml_library *liblinear, const struct linear
 /* Returns the milliseconds that so many directions take as a program's training is expected to try;
  * 0: it has tried none. On a device the rows have to be brought, too, once: a training that goes on
  * for longer tells what a direction takes. */
-static double time_of(const struct ml_library *liblinear, const struct linear_problem *problem,
-                      int solver)
+static double time_training(const struct ml_library *liblinear,
+                            const struct linear_problem *problem, int solver)
 {
     const double ms = train_once(liblinear, problem, solver, 1e-3), few = (double)directions;
     if (!liblinear->device || few <= 0)
@@ -46,15 +46,15 @@ static double time_of(const struct ml_library *liblinear, const struct linear_pr
 
 /* Of two classes, the faster one of the two solvers: the estimate is to be too small rather than
  * too large. */
-static double measure(const struct ml_library *liblinear, const struct ml_bench_rows *made,
-                      const int64_t size[ACCEL_DIMENSIONS])
+static double measure_linear(const struct ml_library *liblinear, const struct ml_bench_rows *made,
+                             const int64_t size[ACCEL_DIMENSIONS])
 {
     const struct linear_problem problem = {
         .rows = made->rows, .columns = made->features, .target = made->y, .x = made->x, .bias = -1};
     if (size[3] == 1)
-        return time_of(liblinear, &problem, LINEAR_L2_SVR);
-    const double lr = time_of(liblinear, &problem, LINEAR_LR);
-    const double svc = time_of(liblinear, &problem, LINEAR_L2_SVC);
+        return time_training(liblinear, &problem, LINEAR_L2_SVR);
+    const double lr = time_training(liblinear, &problem, LINEAR_LR);
+    const double svc = time_training(liblinear, &problem, LINEAR_L2_SVC);
     return lr < svc ? lr : svc;
 }
 
@@ -77,7 +77,7 @@ const struct ml_bench ml_bench_linear = {.routine = "train",
                                          .destroy = "free_and_destroy_model",
                                          .set_print = "set_print_string_function",
                                          .print = count_directions,
-                                         .measure = measure,
+                                         .measure = measure_linear,
                                          .size = sizes,
                                          .sizes = sizeof sizes / sizeof *sizes,
                                          .work = work_of};

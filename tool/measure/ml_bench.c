@@ -74,8 +74,8 @@ static bool make_rows(struct ml_bench_rows *made, int rows, int features)
 }
 
 /* Sets the milliseconds of a training of this size. False without memory. */
-static bool measure(const struct ml_bench *one, const struct ml_library *library,
-                    struct bench_shape *shape, const int64_t size[ACCEL_DIMENSIONS])
+static bool measure_training(const struct ml_bench *one, const struct ml_library *library,
+                             struct bench_shape *shape, const int64_t size[ACCEL_DIMENSIONS])
 {
     struct ml_bench_rows made;
     const bool there = make_rows(&made, (int)size[0], (int)size[1]);
@@ -115,7 +115,7 @@ static bool measure_all(const struct ml_bench *one, const struct ml_library *lib
         if (accel_now_ms() - start + last_ms * work / last_work > seconds * 1e3)
             continue;
         const double before = accel_now_ms();
-        if (!measure(one, library, shape, one->size[i]))
+        if (!measure_training(one, library, shape, one->size[i]))
             return false;
         if (shape->ms <= 0 && library->device)
             return true;
@@ -173,7 +173,7 @@ static void *symbol_of(const struct accel_provider *provider, const char *name)
     return dlsym(((const struct opened *)provider)->handle, name);
 }
 
-static const char *path_of(const struct accel_provider *provider)
+static const char *no_path(const struct accel_provider *provider)
 {
     (void)provider;
     return "";
@@ -192,7 +192,7 @@ bool ml_bench_run_on(const struct ml_bench *one, struct gpu_device *device, doub
 {
     struct ml_library library;
     void *handle, *function = open_one(one, &library, &handle);
-    const struct opened opened = {{function, symbol_of, path_of, refers_to}, handle};
+    const struct opened opened = {{function, symbol_of, no_path, refers_to}, handle};
     struct ml_device on = {device, up_gbps, down_gbps, routine_of(one), 0, 0};
     *track = (struct bench_track){.routine = on.routine, .gpu = true};
     on.layout = function ? accel_op_of(on.routine)->foreign->accepts(&opened.provider) : 0;
@@ -200,6 +200,6 @@ bool ml_bench_run_on(const struct ml_bench *one, struct gpu_device *device, doub
         return true;
     library.device = &on;
     struct bench_shape first; /* loads the kernels */
-    return measure(one, &library, &first, one->size[0]) &&
+    return measure_training(one, &library, &first, one->size[0]) &&
            measure_all(one, &library, track, seconds);
 }

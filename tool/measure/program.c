@@ -32,7 +32,8 @@ void program_note_calls(const void *context)
 /* ---- Its libraries ---- */
 
 /* Adds a library, unless it is there with as many threads. False if there is no room. */
-static bool add(struct program_library *list, int *count, const struct program_library *library)
+static bool add_called(struct program_library *list, int *count,
+                       const struct program_library *library)
 {
     for (int i = 0; i < *count; i++)
         if (list[i].threads == library->threads && strcmp(list[i].path, library->path) == 0)
@@ -56,14 +57,14 @@ static void note_hold(struct program_libraries *found, const char *path, bool he
 }
 
 /* The records are those of dispatch/census.h. */
-static void take(struct program_libraries *found, const struct program_library *record)
+static void take_record(struct program_libraries *found, const struct program_library *record)
 {
     if (record->threads < 0)
         note_hold(found, record->path, record->width != 0);
     else if (record->width < 0)
-        add(found->passed, &found->passed_on, record);
+        add_called(found->passed, &found->passed_on, record);
     else
-        found->whole = add(found->one, &found->count, record) && found->whole;
+        found->whole = add_called(found->one, &found->count, record) && found->whole;
 }
 
 bool program_read_calls(struct program_libraries *found, const char *path)
@@ -78,7 +79,7 @@ bool program_read_calls(struct program_libraries *found, const char *path)
         if (sscanf(record, "%d %d %63s %n", &library.threads, &library.width, library.symbol,
                    &at) == 3) {
             snprintf(library.path, sizeof library.path, "%s", record + at);
-            take(found, &library);
+            take_record(found, &library);
         }
     int error = errno;
     bool whole = file && feof(file);
@@ -111,8 +112,8 @@ static bool is_interrupted(const struct preload_end *end)
                           (WTERMSIG(end->status) == SIGINT || WTERMSIG(end->status) == SIGQUIT));
 }
 
-static bool judge(struct program_libraries *found, const char *program,
-                  const struct preload_end *end)
+static bool verify_run(struct program_libraries *found, const char *program,
+                       const struct preload_end *end)
 {
     char text[100];
     const char *failure = failure_of(end->status, text);
@@ -164,5 +165,5 @@ bool program_run(struct program_libraries *found, char **program)
     if (!read)
         return complain(false, "accel: the file for the libraries cannot be read: %s\n",
                         strerror(unread));
-    return judge(found, program[0], &end);
+    return verify_run(found, program[0], &end);
 }

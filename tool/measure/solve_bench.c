@@ -28,8 +28,9 @@ static const struct form forms[] = {
 enum { FORMS = sizeof forms / sizeof *forms };
 
 /* Makes a call of this shape; a product is one with a square of the triangle's order. */
-static bool make(struct workload *workload, struct workload_memory *memory,
-                 enum accel_sample sample, enum accel_dtype dtype, const struct solve_shape *shape)
+static bool make_call(struct workload *workload, struct workload_memory *memory,
+                      enum accel_sample sample, enum accel_dtype dtype,
+                      const struct solve_shape *shape)
 {
     const struct accel_routine *routine = accel_sample_of(sample, dtype);
     const bool left = shape->side == 'L';
@@ -44,7 +45,7 @@ static bool make_solution(struct workload *workload, struct workload_memory *mem
                           const struct form *form)
 {
     struct blas_arguments *x = &workload->call.blas;
-    if (!make(workload, memory, ACCEL_SAMPLE_SOLVE, dtype, shape))
+    if (!make_call(workload, memory, ACCEL_SAMPLE_SOLVE, dtype, shape))
         return false;
     x->flag[ACCEL_side] = shape->side;
     x->flag[ACCEL_uplo] = form->uplo;
@@ -55,7 +56,7 @@ static bool make_solution(struct workload *workload, struct workload_memory *mem
 }
 
 /* Returns the least milliseconds of some runs; infinity if one fails. */
-static double time_of(struct workload *workload, struct gpu_device *device)
+static double time_workload(struct workload *workload, struct gpu_device *device)
 {
     struct timing timing = {.warm = 1, .most = 4, .enough_ms = 50}; /* the first loads kernels */
     while (timing_add(&timing, workload_compute_ms(workload, device, GPU_NATIVE)))
@@ -101,21 +102,21 @@ static bool own_is_right(struct gpu_device *device, struct workload_memory *memo
     return right;
 }
 
-static struct solve_times measure(struct gpu_device *device, struct workload_memory *memory,
-                                  enum accel_dtype dtype, const struct solve_shape *shape,
-                                  bool try_own)
+static struct solve_times measure_solve(struct gpu_device *device, struct workload_memory *memory,
+                                        enum accel_dtype dtype, const struct solve_shape *shape,
+                                        bool try_own)
 {
     struct solve_times times = {INFINITY, INFINITY, INFINITY};
     struct workload workload;
-    if (make(&workload, memory, ACCEL_SAMPLE_PRODUCT, dtype, shape))
-        times.product = time_of(&workload, device);
+    if (make_call(&workload, memory, ACCEL_SAMPLE_PRODUCT, dtype, shape))
+        times.product = time_workload(&workload, device);
     if (!make_solution(&workload, memory, dtype, shape, &typical))
         return times;
-    times.blas = time_of(&workload, device);
+    times.blas = time_workload(&workload, device);
     gpu_solve_by_own(device, dtype, try_own ? 1 : 0);
     /* A kernel that is not there turns out to be missing when it is to run: cuBLAS solves then. */
     if (try_own && is_right(&workload, device) && gpu_solves_by_own(device, dtype, shape->nrhs))
-        times.own = time_of(&workload, device);
+        times.own = time_workload(&workload, device);
     gpu_solve_by_own(device, dtype, 0);
     return times;
 }
@@ -163,7 +164,7 @@ static void bench_type(struct solve_bench *found, struct gpu_device *device,
         times[i] = (struct solve_times){INFINITY, INFINITY, INFINITY};
         if (!try_own && i != SOLVE_FEW && i != SOLVE_MANY) /* these two tell cuBLAS's rates */
             continue;
-        times[i] = measure(device, memory, dtype, &solve_shapes[i], try_own);
+        times[i] = measure_solve(device, memory, dtype, &solve_shapes[i], try_own);
         try_own = try_own && solve_own_is_near(&times[i]) &&
                   (i > SOLVE_SMALL || own_is_right(device, memory, dtype));
     }

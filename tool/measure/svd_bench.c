@@ -38,7 +38,7 @@ static void scale_column(const struct accel_span *a, int64_t column, double by)
 
 /* Makes the matrix. Singular: the second half of the columns repeats the first. Graded: the
  * columns' lengths fall to the type's resolution. */
-static void fill(const struct svd_trial *trial, enum content content)
+static void fill_matrix(const struct svd_trial *trial, enum content content)
 {
     const struct accel_call *call = &trial->workload.call;
     const struct accel_span *a = &call->span[ACCEL_a];
@@ -78,7 +78,7 @@ static void end_trial(struct svd_trial *trial)
 
 /* ---- Running and judging ---- */
 
-static void use(const struct svd_trial *trial, bool vectors, enum gpu_svd algorithm)
+static void choose_algorithm(const struct svd_trial *trial, bool vectors, enum gpu_svd algorithm)
 {
     const struct accel_call *call = &trial->workload.call;
     const int64_t order = call->blas.size[ACCEL_n];
@@ -86,12 +86,12 @@ static void use(const struct svd_trial *trial, bool vectors, enum gpu_svd algori
 }
 
 /* Returns milliseconds; infinity if the call fails. */
-static double run(struct svd_trial *trial, enum content content)
+static double run_trial(struct svd_trial *trial, enum content content)
 {
     const struct accel_call *call = &trial->workload.call;
     struct gpu_host host = {0};
     enum gpu_status status;
-    fill(trial, content);
+    fill_matrix(trial, content);
     const double ms = workload_run_ms(trial->device, call, &host, &status);
     return ms < 0 ? INFINITY : ms;
 }
@@ -123,12 +123,12 @@ static bool is_accurate(struct svd_trial *trial, bool vectors, enum gpu_svd algo
     const struct accel_span *s = &call->span[ACCEL_x];
     const void *before[ACCEL_SPANS] = {[ACCEL_a] = trial->before};
     for (int content = 0; content < CONTENTS; content++) {
-        use(trial, vectors, GPU_SVD_GESVD);
-        if (isinf(run(trial, (enum content)content)))
+        choose_algorithm(trial, vectors, GPU_SVD_GESVD);
+        if (isinf(run_trial(trial, (enum content)content)))
             return false;
         memcpy(trial->expected, s->ptr, (size_t)accel_bytes(s));
-        use(trial, vectors, algorithm);
-        if (isinf(run(trial, (enum content)content)) ||
+        choose_algorithm(trial, vectors, algorithm);
+        if (isinf(run_trial(trial, (enum content)content)) ||
             cpu_ref_verify(call, before, (uint64_t)content + 1, 0) > 1 || !values_agree(trial))
             return false;
     }
@@ -136,12 +136,12 @@ static bool is_accurate(struct svd_trial *trial, bool vectors, enum gpu_svd algo
 }
 
 /* Returns the best of some runs. An algorithm that is far behind has one run. */
-static double time_of(struct svd_trial *trial, bool vectors, enum gpu_svd algorithm, double best)
+static double time_algorithm(struct svd_trial *trial, bool vectors, enum gpu_svd algorithm, double best)
 {
     struct timing timing = {.most = 3};
-    use(trial, vectors, algorithm);
-    run(trial, CONTENT_RANDOM); /* warms up */
-    while (timing_add(&timing, run(trial, CONTENT_RANDOM)) && timing.best_ms < 3 * best)
+    choose_algorithm(trial, vectors, algorithm);
+    run_trial(trial, CONTENT_RANDOM); /* warms up */
+    while (timing_add(&timing, run_trial(trial, CONTENT_RANDOM)) && timing.best_ms < 3 * best)
         ;
     return timing.best_ms;
 }
@@ -149,12 +149,12 @@ static double time_of(struct svd_trial *trial, bool vectors, enum gpu_svd algori
 static enum gpu_svd fastest(struct svd_trial *trial, bool vectors)
 {
     enum gpu_svd found = GPU_SVD_GESVD;
-    double best = time_of(trial, vectors, GPU_SVD_GESVD, INFINITY);
+    double best = time_algorithm(trial, vectors, GPU_SVD_GESVD, INFINITY);
     for (int i = 0; i < GPU_SVDS; i++) {
         const enum gpu_svd algorithm = (enum gpu_svd)i;
         if (algorithm == GPU_SVD_GESVD)
             continue;
-        double ms = time_of(trial, vectors, algorithm, best);
+        double ms = time_algorithm(trial, vectors, algorithm, best);
         /* It must gain a twentieth, as for all decisions. */
         if (ms < 0.95 * best && is_accurate(trial, vectors, algorithm)) {
             best = ms;

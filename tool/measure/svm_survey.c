@@ -8,8 +8,8 @@ static void print_nothing(const char *text)
     (void)text;
 }
 
-static double measure(const struct ml_library *libsvm, const struct ml_bench_rows *made,
-                      const int64_t size[ACCEL_DIMENSIONS])
+static double measure_svm(const struct ml_library *libsvm, const struct ml_bench_rows *made,
+                          const int64_t size[ACCEL_DIMENSIONS])
 {
     (void)size;
     const struct libsvm_parameter parameter = {.svm_type = SVM_C_SVC,
@@ -42,7 +42,7 @@ const struct ml_bench ml_bench_svm = {.routine = "svm_train",
                                       .destroy = "svm_free_and_destroy_model",
                                       .set_print = "svm_set_print_string_function",
                                       .print = print_nothing,
-                                      .measure = measure,
+                                      .measure = measure_svm,
                                       .size = sizes,
                                       .sizes = sizeof sizes / sizeof *sizes,
                                       .work = work_of};

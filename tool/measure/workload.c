@@ -33,7 +33,7 @@ void workload_memory_close(struct workload_memory *memory)
 
 /* Returns memory for `count` elements, of at least a cache line; NULL if too little is left. count
  * may be negative: too many. */
-static void *take(struct workload_memory *memory, int64_t count, size_t element)
+static void *alloc_operand(struct workload_memory *memory, int64_t count, size_t element)
 {
     const int64_t line = 64;
     int64_t bytes;
@@ -138,9 +138,9 @@ static bool make_workspace(struct workload *workload, struct workload_memory *me
             uint8_t slot = routine->arg[i + 1].slot;
             call->blas.size[slot] = wanted_length(call, slot, answer[i]);
             call->blas.given[i + 1] = call->blas.size[slot];
-            work = take(memory, call->blas.size[slot], element_of(call, slot));
+            work = alloc_operand(memory, call->blas.size[slot], element_of(call, slot));
         } else {
-            work = take(memory, fixed_length(call), 8);
+            work = alloc_operand(memory, fixed_length(call), 8);
         }
         if (!work)
             return false;
@@ -187,7 +187,7 @@ bool workload_place(struct workload *workload, struct workload_memory *memory,
             continue;
         struct accel_span *x = &call->span[arg->slot];
         x->name = arg->name;
-        x->ptr = take(memory, accel_extent(x, 1), 1);
+        x->ptr = alloc_operand(memory, accel_extent(x, 1), 1);
         if (!x->ptr)
             return false;
     }
@@ -240,7 +240,7 @@ double workload_cpu_ms(struct workload *workload)
 }
 
 /* The original of a part. */
-static bool refuse(void *context, const struct accel_call *part)
+static bool refuse_part(void *context, const struct accel_call *part)
 {
     (void)context;
     (void)part;
@@ -250,7 +250,7 @@ static bool refuse(void *context, const struct accel_call *part)
 double workload_run_ms(struct gpu_device *device, const struct accel_call *call,
                        struct gpu_host *host, enum gpu_status *status)
 {
-    host->original = refuse;
+    host->original = refuse_part;
     const double start = accel_now_ms();
     *status = gpu_run(device, call, host);
     const double ms = accel_now_ms() - start;
@@ -279,7 +279,7 @@ static double kernels_ms(struct workload *workload, struct gpu_device *device,
                          struct gpu_host *host)
 {
     double sum = 0;
-    host->original = refuse;
+    host->original = refuse_part;
     host->steps = add_kernels;
     host->context = &sum;
     refill(workload, false);

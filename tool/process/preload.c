@@ -17,7 +17,7 @@
 
 const char preload_missing[] = "is not there";
 
-static bool find(char path[PATH_MAX], const char *given)
+static bool find_shim(char path[PATH_MAX], const char *given)
 {
     /* Beside the tool as it is built, or as it is installed, also below another prefix. */
     static const char *const places[] = {"libaccel.so", ACCEL_LIBDIR_FROM_BINDIR "/libaccel.so"};
@@ -46,7 +46,7 @@ static bool can_load(const char *name)
 
 const char *preload_find(char path[PATH_MAX], const char *given)
 {
-    if (!find(path, given))
+    if (!find_shim(path, given))
         return preload_missing;
     if (strpbrk(path, " :"))
         return "has a blank or a colon in its path, which LD_PRELOAD does not take";

@@ -107,7 +107,7 @@ struct counted {
     int count;
 };
 
-static void count(void *context, const char *sentence)
+static void count_sentence(void *context, const char *sentence)
 {
     struct counted *counted = context;
     counted->count++;
@@ -140,6 +140,6 @@ int advice_hints(const struct log_seen *seen, advice_say *say, void *context)
     of.seconds = log_seen_seconds(seen, &of.outside);
     if (of.seconds < 0)
         of.seconds = sums->all.is.seconds;
-    hints_make(&of, count, &counted);
+    hints_make(&of, count_sentence, &counted);
     return counted.count;
 }

@@ -34,13 +34,13 @@ void log_seen_close(struct log_seen *seen)
 /* ---- Processes ---- */
 
 /* Never 0; a text that is missing counts as an empty one. */
-static uint64_t key_of(uint64_t before, const char *text)
+static uint64_t extend_key(uint64_t before, const char *text)
 {
     return hash_text(before, text ? text : "") | 1;
 }
 
 /* Returns the time of day at which a line was written, in seconds; NAN: the line does not say. */
-static double time_of(const struct log_line *line)
+static double time_of_line(const struct log_line *line)
 {
     const double time_s = log_number(line, "time", NAN);
     return fabs(time_s) < 1e12 ? time_s : NAN;
@@ -50,7 +50,8 @@ static double time_of(const struct log_line *line)
 static struct seen_process *find_process(struct log_seen *seen, const struct log_line *line)
 {
     const char *host = log_string(line, "host");
-    const uint64_t key = key_of(key_of(0, host ? host : line->path), log_string(line, "pid"));
+    const uint64_t key =
+        extend_key(extend_key(0, host ? host : line->path), log_string(line, "pid"));
     for (uint64_t at = key;; at++) {
         struct seen_process *process = &seen->process[at % (2 * SEEN_PROCESSES)];
         if (process->key == key)
@@ -67,8 +68,8 @@ static struct seen_process *find_process(struct log_seen *seen, const struct log
 
 static void note_call(struct seen_process *process, const struct log_line *line, double ms)
 {
-    const uint64_t thread = key_of(0, log_string(line, "tid"));
-    const double end_s = time_of(line);
+    const uint64_t thread = extend_key(0, log_string(line, "tid"));
+    const double end_s = time_of_line(line);
     process->threads = process->threads || (process->thread && process->thread != thread);
     process->thread = thread;
     process->first_s = fmin(process->first_s, end_s - fmax(0, ms) * 1e-3);
@@ -205,7 +206,7 @@ static void put_on_timeline(struct log_seen *seen, const struct log_line *line,
              rank ? "rank " : "", rank ? rank : "", rank ? " " : "", pid ? pid : "?",
              tid ? tid : "?");
     snprintf(before, sizeof before, "%s%s", host ? host : "", host ? " " : "");
-    timeline_add(&seen->timeline, decision, time_of(line), thread, before);
+    timeline_add(&seen->timeline, decision, time_of_line(line), thread, before);
 }
 
 void log_seen_take(void *context, const struct log_line *line)

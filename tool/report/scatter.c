@@ -31,7 +31,7 @@ static int *find_place(struct scatter *scatter, const struct scatter_mark *like)
 }
 
 /* Adds a mark to the one at its spot. False if there is no room for another one. */
-static bool put(struct scatter *scatter, struct scatter_mark mark)
+static bool put_mark(struct scatter *scatter, struct scatter_mark mark)
 {
     mark.column = (int)floor(mark.log_x / mark.calls * scatter->spots);
     mark.row = (int)floor(mark.log_y / mark.calls * scatter->spots);
@@ -67,7 +67,7 @@ static bool coarsen(struct scatter *scatter)
     scatter->marks = 0;
     memset(scatter->place, 0, sizeof scatter->place);
     for (int i = 0; i < marks; i++) /* each comes to its old index, or to an earlier one */
-        put(scatter, scatter->mark[i]);
+        put_mark(scatter, scatter->mark[i]);
     return true;
 }
 
@@ -84,7 +84,7 @@ void scatter_add(struct scatter *scatter, const struct log_decision *decision, d
     snprintf(mark.name, sizeof mark.name, "%s", decision->name);
     if (scatter->spots == 0)
         scatter->spots = SPOTS_MOST;
-    while (!put(scatter, mark))
+    while (!put_mark(scatter, mark))
         if (!coarsen(scatter)) {
             scatter->left_out += calls;
             return;

@@ -43,8 +43,8 @@ static void reach(struct timeline *timeline, double start_s, double end_s)
         coarsen(timeline, false);
 }
 
-static void fill(const struct timeline *timeline, struct timeline_lane *lane, enum log_side side,
-                 double start_s, double ms)
+static void fill_bins(const struct timeline *timeline, struct timeline_lane *lane,
+                      enum log_side side, double start_s, double ms)
 {
     const double from = (start_s - timeline->start_s) / timeline->bin_s,
                  until = from + ms * 1e-3 / timeline->bin_s;
@@ -96,7 +96,7 @@ static void put_on_lane(struct timeline *timeline, const struct log_decision *de
     }
     struct timeline_lane *lane = &timeline->lane[call->lane];
     lane->calls += (double)decision->calls;
-    fill(timeline, lane, decision->side, call->start_s, call->ms);
+    fill_bins(timeline, lane, decision->side, call->start_s, call->ms);
     keep_longest(timeline, call);
 }
 
