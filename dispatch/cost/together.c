@@ -6,7 +6,7 @@
 
 #include "gpu/plan/plan_cache.h"
 #include "gpu/exec/blas/peers.h"
-#include "gpu/plan/schedule_engines.h"
+#include "gpu/plan/simulate.h"
 #include "gpu/plan/schedule_plan.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
@@ -18,8 +18,8 @@ struct simulated_part {
     struct schedule schedule;
     struct schedule_step *original; /* its steps, in the order in which they were made */
     int at;                         /* the next one */
-    struct schedule_span *spans;    /* of the engines' steps */
-    struct schedule_engines engines;
+    struct simulate_span *spans;    /* of the engines' steps */
+    struct simulator sim;
 };
 
 struct parts {
@@ -100,7 +100,7 @@ static bool begin_all(struct parts *p, int ahead)
     for (int i = 0; i < p->count; i++) {
         struct simulated_part *m = &p->member[i];
         m->at = 0;
-        schedule_engines_start(&m->engines, &m->part->rates, m->spans, m->schedule.steps);
+        simulate_start(&m->sim, &m->part->rates, m->spans, m->schedule.steps);
         if (!split_lends(m->part))
             continue;
         schedule_free(&m->schedule);
@@ -114,7 +114,7 @@ static bool begin_all(struct parts *p, int ahead)
 /* Sets what an upload takes, and when it may begin. Returns false if another part's has not been
  * simulated yet. *cell: the number of a shared cell that the part brings up, or negative. */
 static bool time_upload(struct parts *p, int number, const struct schedule_step *step, int *cell,
-                        struct schedule_work *work)
+                        struct simulate_work *work)
 {
     const struct simulated_part *m = &p->member[number];
     const struct schedule *s = &m->schedule;
@@ -143,7 +143,7 @@ static bool advance_part(struct parts *p, int number)
     const int before = m->at;
     for (; m->at < s->count; m->at++) {
         const struct schedule_step *step = &s->step[m->at];
-        struct schedule_work work = {.ms = 0};
+        struct simulate_work work = {.ms = 0};
         int cell = -1;
         if (step->engine == UP) {
             if (!time_upload(p, number, step, &cell, &work))
@@ -154,7 +154,7 @@ static bool advance_part(struct parts *p, int number)
         } else {
             work.ms = schedule_copy_ms(s, rates, step->engine, step->operand, step->i, step->j);
         }
-        const struct schedule_span span = schedule_engines_do(&m->engines, step, &work);
+        const struct simulate_span span = simulate_step(&m->sim, step, &work);
         if (cell >= 0)
             p->up_at[cell] = span.end;
     }
@@ -172,7 +172,7 @@ static double run_all(struct parts *p)
     }
     for (int i = 0; i < p->count; i++) {
         const struct simulated_part *m = &p->member[i];
-        ms = m->at < m->schedule.count ? DBL_MAX : ms < m->engines.ms ? m->engines.ms : ms;
+        ms = m->at < m->schedule.count ? DBL_MAX : ms < m->sim.ms ? m->sim.ms : ms;
     }
     return ms;
 }
@@ -201,7 +201,7 @@ bool together_ms(struct split *split, const struct accel_call *call,
         split->ahead = ahead;
         split->ms = ms;
         for (int i = 0; i < p.count; i++)
-            split->part[i].ms = p.member[i].engines.ms;
+            split->part[i].ms = p.member[i].sim.ms;
     }
     free_all(&p);
     return made && best < DBL_MAX;

@@ -7,6 +7,7 @@
 #include "call/call.h"
 #include "gpu/pack/chunks.h"
 #include "schedule_plan.h"
+#include "simulate.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
@@ -494,7 +495,7 @@ static bool make_one(struct panels *p, const struct panels_call *call, int numbe
                              : divide_memory(p, call, &choices[number], memory_bytes);
     if (!divided || !make_steps(p))
         return false;
-    p->times = schedule_time(&p->schedule, step_ms, &timed, rates);
+    p->times = simulate_steps(&p->schedule, step_ms, &timed, rates);
     p->schedule.ms = p->times.ms;
     p->up_bytes = p->times.bytes[UP];
     p->down_bytes = p->times.bytes[DOWN];

@@ -1,10 +1,10 @@
 #include "schedule_plan.h"
-#include "schedule_engines.h"
 
 #include <stdlib.h>
 
 #include "call/call.h"
 #include "gpu/pack/chunks.h"
+#include "simulate.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
@@ -358,43 +358,6 @@ static double step_ms(const void *context, const struct schedule_step *step, dou
     return schedule_copy_ms(t->s, t->rates, step->engine, step->operand, step->i, step->j);
 }
 
-struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *of_step,
-                                    const void *context, const struct schedule_rates *rates)
-{
-    struct schedule_times times = {.first = -1};
-    struct schedule_engines engines;
-    double before = 0; /* when the last kernel but one ends */
-    struct schedule_span *memory = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *memory);
-    if (!memory)
-        return times;
-    schedule_engines_start(&engines, rates, memory, s->steps);
-    for (int n = 0; n < s->count; n++) {
-        const struct schedule_step *step = &s->step[n];
-        const int e = step->engine;
-        double bytes = 0, chain_ms = 0;
-        const double ms = of_step(context, step, &bytes, &chain_ms);
-        if (e == COMPUTE && engines.done[e] == s->steps[e] - 1)
-            before = engines.did[e][engines.done[e]].end;
-        const struct schedule_span span = schedule_engines_do(
-            &engines, step, &(struct schedule_work){.ms = ms, .chain_ms = chain_ms});
-        if (e == COMPUTE && times.first < 0)
-            times.first = span.begin;
-        times.busy[e] += ms;
-        times.bytes[e] += bytes;
-    }
-    times.ms = engines.ms;
-    times.last = times.ms - before;
-    free(memory);
-    return times;
-}
-
-double schedule_caller_ms(const struct schedule_rates *rates, int engine, double ms,
-                          double chain_ms)
-{
-    return engine == COMPUTE ? rates->launch_ms + chain_ms
-                             : rates->call_ms + rates->chunk_share * ms;
-}
-
 double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *rates)
 {
     double bytes = 0;
@@ -407,7 +370,7 @@ struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates)
 {
     const struct timed_schedule timed = {s, rates};
-    struct schedule_times times = schedule_time(s, step_ms, &timed, rates);
+    struct schedule_times times = simulate_steps(s, step_ms, &timed, rates);
     if (times.first < 0)
         return times;
     const double lag = schedule_lag_ms(s, rates);

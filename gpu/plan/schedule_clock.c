@@ -37,18 +37,18 @@ double clock_kernel_ms(struct schedule_clock *clock, int i, int j, int p)
 
 void clock_do(struct schedule_clock *clock, const struct schedule_step *step, double ms)
 {
-    struct schedule_work work = {.ms = ms};
+    struct simulate_work work = {.ms = ms};
     if (step->engine == SCHEDULE_COMPUTE)
         work.chain_ms = schedule_chain_ms(clock->s, clock->rates, step->i, step->j, step->p);
-    schedule_engines_do(&clock->engines, step, &work);
+    simulate_step(&clock->sim, step, &work);
 }
 
 double clock_least(const struct schedule_clock *clock)
 {
-    const struct schedule_engines *engines = &clock->engines;
-    double least = engines->ms;
+    const struct simulator *sim = &clock->sim;
+    double least = sim->ms;
     for (int e = 0; e < SCHEDULE_ENGINES; e++) {
-        const double end = engines->did[e][engines->done[e]].end + clock->left[e];
+        const double end = sim->did[e][sim->done[e]].end + clock->left[e];
         least = least < end ? end : least;
     }
     return least;

@@ -6,7 +6,7 @@
 #ifndef ACCEL_SCHEDULE_CLOCK_H
 #define ACCEL_SCHEDULE_CLOCK_H
 
-#include "schedule_engines.h"
+#include "simulate.h"
 
 /* Cells of an extent by their length: those before a group's edge, the last one before it, and the
  * last one of all. */
@@ -20,8 +20,8 @@ struct schedule_clock {
     int head;
     double kernel[CLOCK_EDGES][CLOCK_EDGES][CLOCK_EDGES][2];
     double copy[2][SCHEDULE_OPERANDS][CLOCK_EDGES][CLOCK_EDGES][2]; /* down, up */
-    struct schedule_engines engines; /* started by the caller, which has memory for the spans */
-    double left[SCHEDULE_ENGINES];   /* that steps to come take at least; set by the caller */
+    struct simulator sim;          /* started by the caller, which has memory for the spans */
+    double left[SCHEDULE_ENGINES]; /* that steps to come take at least; set by the caller */
 };
 
 /* Starts at 0. The schedule's cells are set. */

@@ -406,7 +406,7 @@ static bool take_place(struct schedule_plan *plan, int operand, int cell,
     }
     const int victim = plan->oldest[operand];
     struct cell *old = victim >= 0 ? &plan->cell[victim] : NULL;
-    if (!old || is_needed(plan, operand, victim) || old->used > plan->clock.engines.done[COMPUTE])
+    if (!old || is_needed(plan, operand, victim) || old->used > plan->clock.sim.done[COMPUTE])
         return false;
     unlink_cell(plan, operand, victim);
     x->place = old->place;
@@ -439,7 +439,7 @@ static bool bring_cell(struct schedule_plan *plan, int cell, struct schedule_ste
             clock_do(&plan->clock, step, ms);
             plan->clock.left[UP] -= x->sent ? 0 : ms;
             x->sent = true;
-            x->upload = plan->clock.engines.done[UP];
+            x->upload = plan->clock.sim.done[UP];
         } else {
             kernel->after[DOWN] = after[DOWN];
         }
@@ -447,7 +447,7 @@ static bool bring_cell(struct schedule_plan *plan, int cell, struct schedule_ste
         unlink_cell(plan, operand, cell);
     }
     link_newest(plan, operand, cell);
-    x->used = plan->clock.engines.done[COMPUTE] + 1; /* keeps its place until then */
+    x->used = plan->clock.sim.done[COMPUTE] + 1; /* keeps its place until then */
     if (kernel->after[UP] < x->upload)
         kernel->after[UP] = x->upload;
     return true;
@@ -477,8 +477,8 @@ static void note_use(struct schedule_plan *plan, const struct planned_kernel *ta
 {
     const bool side = schedule_goes_beside(plan->s, task->i, task->j);
     for (int n = 0; n < task->cells; n++)
-        plan->cell[task->cell[n]].by_side[side] = plan->clock.engines.done[COMPUTE];
-    plan->cell[result_of(task)].changed = plan->clock.engines.done[COMPUTE];
+        plan->cell[task->cell[n]].by_side[side] = plan->clock.sim.done[COMPUTE];
+    plan->cell[result_of(task)].changed = plan->clock.sim.done[COMPUTE];
 }
 
 /* Returns false if there are too few places, or the schedule takes too long. */
@@ -500,7 +500,7 @@ static bool add_task(struct schedule_plan *plan, const struct planned_kernel *ta
     *add_step(plan, COMPUTE) = kernel;
     clock_do(&plan->clock, &kernel, ms);
     plan->clock.left[COMPUTE] -= ms;
-    c->used = plan->clock.engines.done[COMPUTE];
+    c->used = plan->clock.sim.done[COMPUTE];
     if (plan->has_sides)
         note_use(plan, task);
     if (kernel.last && !plan->s->call.in_place[C]) {
@@ -509,9 +509,9 @@ static bool add_task(struct schedule_plan *plan, const struct planned_kernel *ta
         down->i = task->i;
         down->j = task->j;
         down->place = c->place;
-        down->after[COMPUTE] = plan->clock.engines.done[COMPUTE];
+        down->after[COMPUTE] = plan->clock.sim.done[COMPUTE];
         clock_do(&plan->clock, down, clock_copy_ms(&plan->clock, DOWN, C, down->i, down->j));
-        c->came_down = plan->clock.engines.done[DOWN];
+        c->came_down = plan->clock.sim.done[DOWN];
     }
     return clock_least(&plan->clock) <= plan->at_most;
 }
@@ -524,7 +524,7 @@ static bool make_steps(struct schedule_plan *plan)
     const size_t room =
         s->whole ? (size_t)(plan->tasks + plan->uploads + s->cells[C].rows * s->cells[C].cols)
                  : (size_t)(plan->tasks * per_task);
-    struct schedule_span *spans = malloc((room + 1) * SCHEDULE_ENGINES * sizeof *spans);
+    struct simulate_span *spans = malloc((room + 1) * SCHEDULE_ENGINES * sizeof *spans);
     s->step = malloc(room * sizeof *s->step);
     bool made = s->step && spans;
     for (int n = 0; n < plan->cells; n++) {
@@ -534,11 +534,11 @@ static bool make_steps(struct schedule_plan *plan)
     for (int x = A; x < OPERANDS; x++)
         plan->oldest[x] = plan->newest[x] = -1;
     if (made)
-        schedule_engines_start(&plan->clock.engines, plan->clock.rates, spans,
-                               (const int[]){(int)room, (int)room, (int)room});
+        simulate_start(&plan->clock.sim, plan->clock.rates, spans,
+                       (const int[]){(int)room, (int)room, (int)room});
     for (int n = 0; made && n < plan->tasks; n++)
         made = add_task(plan, &plan->task[plan->order[n]]);
-    memcpy(s->steps, plan->clock.engines.done, sizeof s->steps);
+    memcpy(s->steps, plan->clock.sim.done, sizeof s->steps);
     free(spans);
     return made;
 }
@@ -596,7 +596,7 @@ bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, d
     free(plan.panel);
     free(plan.upload);
     if (made)
-        s->ms = plan.clock.engines.ms + lag;
+        s->ms = plan.clock.sim.ms + lag;
     else
         schedule_free(s);
     return made;

@@ -1,8 +1,7 @@
 /*
  * What makes schedules (schedule.h, panels.h): one by its parameters (schedule_plan.c), whose
  * cells have places on the device (schedule_places.c); the search for the best parameters
- * (schedule_choose.c); and virtual time (schedule_engines.h; by schedule.c, and by schedule_clock.h
- * while one is made). Pure functions.
+ * (schedule_choose.c). simulate.h gives it its time. Pure functions.
  */
 #ifndef ACCEL_SCHEDULE_PLAN_H
 #define ACCEL_SCHEDULE_PLAN_H
@@ -48,19 +47,6 @@ double schedule_solve_ms(const struct schedule *s, const struct schedule_rates *
 /* Returns what all kernels that solve take besides, at least, whatever the cells. */
 double schedule_least_solve_ms(const struct schedule_call *call,
                                const struct schedule_rates *rates);
-
-/* Replays steps in virtual time. of_step(): returns a step's milliseconds, and sets the bytes of a
- * copy, and of a kernel the milliseconds of steps that wait for each other; both are 0 before.
- * first < 0: no host memory. */
-typedef double schedule_step_ms(const void *context, const struct schedule_step *step,
-                                double *bytes, double *chain_ms);
-struct schedule_times schedule_time(const struct schedule *s, schedule_step_ms *of_step,
-                                    const void *context, const struct schedule_rates *rates);
-
-/* Returns what a step that takes so many milliseconds takes from the calling thread; chain_ms: of a
- * kernel, see above. */
-double schedule_caller_ms(const struct schedule_rates *rates, int engine, double ms,
-                          double chain_ms);
 
 /* Returns the bytes of an operand as a whole matrix, or of all of a batch's matrices. */
 double schedule_bytes(const struct schedule_call *call, int operand);

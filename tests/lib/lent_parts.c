@@ -16,7 +16,7 @@ struct member {
     int *cell, *owner; /* of each upload, in their order; negative: no other part has it */
 };
 
-/* A part of all, for schedule_time(). */
+/* A part of all. */
 struct running {
     const struct split_part *part;
     const struct member *m;

@@ -9,22 +9,20 @@
 
 #include <math.h>
 
-#include "gpu/plan/schedule_engines.h"
+#include "gpu/plan/simulate.h"
 #include "gpu/plan/schedule_plan.h"
 #include "tests/lib/rates.h"
 #include "tests/lib/schedule_cases.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN, MOST = 64 };
 
-static void ends_at(struct schedule_engines *engines, int engine, double ms, double begin,
-                    double end)
+static void ends_at(struct simulator *sim, int engine, double ms, double begin, double end)
 {
     const struct schedule_step step = {.engine = (uint8_t)engine};
-    const struct schedule_span span =
-        schedule_engines_do(engines, &step, &(struct schedule_work){.ms = ms});
+    const struct simulate_span span = simulate_step(sim, &step, &(struct simulate_work){.ms = ms});
     assert_true(fabs(span.begin - begin) < 1e-9);
     assert_true(fabs(span.end - end) < 1e-9);
-    assert_true(engines->ms >= end);
+    assert_true(sim->ms >= end);
 }
 
 /* Each engine does its steps one after the other, and none waits for another one unless it must. */
@@ -32,34 +30,34 @@ static void each_has_its_rate(void **state)
 {
     const struct schedule_rates rates = RATES(10, 20, 1e3, 0, 0, 0, 0.5);
     const struct schedule_step behind = {.engine = COMPUTE, .after = {[UP] = 2}};
-    struct schedule_span memory[3 * MOST];
-    struct schedule_engines engines;
+    struct simulate_span memory[3 * MOST];
+    struct simulator sim;
     (void)state;
-    schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
-    ends_at(&engines, UP, 3, 0, 3);
-    ends_at(&engines, DOWN, 4, 0, 4);
-    ends_at(&engines, UP, 3, 3, 6);
-    ends_at(&engines, UP, 3, 6, 9);
-    const struct schedule_span span =
-        schedule_engines_do(&engines, &behind, &(struct schedule_work){.ms = 1});
-    assert_true(span.begin == 6.5 && span.end == 7.5 && engines.ms == 9);
+    simulate_start(&sim, &rates, memory, (const int[]){MOST, MOST, MOST});
+    ends_at(&sim, UP, 3, 0, 3);
+    ends_at(&sim, DOWN, 4, 0, 4);
+    ends_at(&sim, UP, 3, 3, 6);
+    ends_at(&sim, UP, 3, 6, 9);
+    const struct simulate_span span =
+        simulate_step(&sim, &behind, &(struct simulate_work){.ms = 1});
+    assert_true(span.begin == 6.5 && span.end == 7.5 && sim.ms == 9);
 }
 
 /* The calling thread puts one step after the other on its stream. */
 static void the_calling_thread_does_one_thing(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e3, 0, 0, 0, 0);
-    struct schedule_span memory[3 * MOST];
-    struct schedule_engines engines;
+    struct simulate_span memory[3 * MOST];
+    struct simulator sim;
     (void)state;
     rates.call_ms = 1;
     rates.chunk_share = 0.5;
     rates.launch_ms = 2;
-    schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
-    ends_at(&engines, UP, 4, 3, 7);
-    ends_at(&engines, COMPUTE, 1, 5, 6);
-    ends_at(&engines, DOWN, 2, 7, 9);
-    ends_at(&engines, UP, 2, 9, 11);
+    simulate_start(&sim, &rates, memory, (const int[]){MOST, MOST, MOST});
+    ends_at(&sim, UP, 4, 3, 7);
+    ends_at(&sim, COMPUTE, 1, 5, 6);
+    ends_at(&sim, DOWN, 2, 7, 9);
+    ends_at(&sim, UP, 2, 9, 11);
 }
 
 /* A copy from another device waits for that device, and takes nothing from the calling thread but
@@ -68,16 +66,16 @@ static void from_another_device(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e3, 0, 0, 0, 0);
     const struct schedule_step up = {.engine = UP};
-    struct schedule_span memory[3 * MOST];
-    struct schedule_engines engines;
+    struct simulate_span memory[3 * MOST];
+    struct simulator sim;
     (void)state;
     rates.chunk_share = 0.5;
-    schedule_engines_start(&engines, &rates, memory, (const int[]){MOST, MOST, MOST});
-    const struct schedule_span span = schedule_engines_do(
-        &engines, &up, &(struct schedule_work){.ms = 5, .not_before = 2, .elsewhere = true});
+    simulate_start(&sim, &rates, memory, (const int[]){MOST, MOST, MOST});
+    const struct simulate_span span = simulate_step(
+        &sim, &up, &(struct simulate_work){.ms = 5, .not_before = 2, .elsewhere = true});
     assert_true(span.begin == 2 && span.end == 7);
-    ends_at(&engines, DOWN, 4, 2, 6);
-    ends_at(&engines, UP, 3, 7, 10);
+    ends_at(&sim, DOWN, 4, 2, 6);
+    ends_at(&sim, UP, 3, 7, 10);
 }
 
 /* A triangle of order 100 solves 100 rows. Rows of 1000 doubles take 0.4 us each, because one waits
