@@ -18,7 +18,7 @@ struct simulated_part {
     struct schedule schedule;
     struct schedule_step *original; /* its steps, in the order in which they were made */
     int at;                         /* the next one */
-    struct simulate_span *spans;    /* of the engines' steps */
+    double *ends;                   /* of the engines' steps */
     struct simulator sim;
 };
 
@@ -69,9 +69,9 @@ static bool add_all(struct parts *p, const struct split *split, const struct acc
         const struct schedule *s = &m->schedule;
         if (!add_member(p, i, call, part, device[part->device].memory_bytes))
             return false;
-        m->spans = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *m->spans);
+        m->ends = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *m->ends);
         m->original = copy_steps(s->step, s->count);
-        if (!m->spans || !m->original)
+        if (!m->ends || !m->original)
             return false;
     }
     p->cells = p->peers ? peers_deal(p->peers) : 0;
@@ -83,7 +83,7 @@ static void free_all(struct parts *p)
 {
     for (int i = 0; i < p->count; i++) {
         schedule_free(&p->member[i].schedule);
-        free(p->member[i].spans);
+        free(p->member[i].ends);
         free(p->member[i].original);
     }
     free(p->up_at);
@@ -100,7 +100,7 @@ static bool begin_all(struct parts *p, int ahead)
     for (int i = 0; i < p->count; i++) {
         struct simulated_part *m = &p->member[i];
         m->at = 0;
-        simulate_start(&m->sim, &m->part->rates, m->spans, m->schedule.steps);
+        simulate_start(&m->sim, &m->part->rates, m->ends, m->schedule.steps);
         if (!split_lends(m->part))
             continue;
         schedule_free(&m->schedule);

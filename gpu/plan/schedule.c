@@ -501,10 +501,7 @@ struct schedule_step *schedule_add(struct schedule *s, int *room, int engine)
         s->step = grown;
         *room = more;
     }
-    struct schedule_step *step = &s->step[s->count++];
-    *step = (struct schedule_step){.engine = (uint8_t)engine};
-    s->steps[engine]++;
-    return step;
+    return schedule_put(s, engine);
 }
 
 bool schedule_leave_out(struct schedule *s, int operand)

@@ -167,14 +167,11 @@ static bool choose_places(struct schedule *s, int64_t memory_bytes)
 
 static struct schedule_step *add_step(struct schedule *s, int engine, int operand, int group)
 {
-    struct schedule_step *step = &s->step[s->count++];
-    *step = (struct schedule_step){.engine = (uint8_t)engine,
-                                   .operand = (uint8_t)operand,
-                                   .j = group,
-                                   .place = group % (int)accel_max(1, s->places[operand]),
-                                   .first = engine == COMPUTE,
-                                   .last = engine == COMPUTE};
-    s->steps[engine]++;
+    struct schedule_step *step = schedule_put(s, engine);
+    step->operand = (uint8_t)operand;
+    step->j = group;
+    step->place = group % (int)accel_max(1, s->places[operand]);
+    step->first = step->last = engine == COMPUTE;
     return step;
 }
 

@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule_clock.h"
+#include "simulate.h"
 
 enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
 /* What there is while a schedule is made. */
 struct cell {
+    double up_ms;   /* of its upload */
     int upload;     /* the number of its (last) upload, from 1 on; 0: it needs none */
     int used;       /* the number of the last kernel that uses it, from 1 on */
     int by_side[2]; /* C: of the last one of either side */
@@ -25,24 +26,46 @@ struct cell {
 };
 
 struct planned_kernel {
+    double ms;
     int i, j, p;
     int ready;                             /* the uploads that must be there */
-    int rank;                              /* of its cell of C */
     int next;                              /* the next one with the same `ready`; -1: none */
+    int follower;                          /* the next one of its panel; -1: none */
+    int waits;                             /* for its uploads, and for the one before it */
+    int rank;                              /* of its cell of C */
     int cell[SCHEDULE_SOURCES + 1], cells; /* that it uses, that of C last */
 };
 
+/* Cells of an extent by their length: those before a group's edge, the last one before it, and the
+ * last one of all. */
+enum { EDGES = 3 };
+
 struct schedule_plan {
     struct schedule *s;
+    const struct schedule_rates *rates;
+    int head;
     int base[OPERANDS], cells;
     struct cell *cell;
     int oldest[OPERANDS], newest[OPERANDS], taken[OPERANDS];
     struct planned_kernel *task;
     int tasks;
-    int *order;           /* of the tasks */
-    int *panel;           /* of each panel of C, the kernels that it lacks */
-    int *upload, uploads; /* cells, in the order in which tasks wish for them */
-    struct schedule_clock clock;
+    int *order; /* of the tasks; and as much room for those that can run */
+    struct {
+        int left;   /* kernels that a panel of C lacks */
+        int latest; /* of its tasks, from 1 on */
+    } * panel;
+    /* In the order in which tasks wish for them, from 1 on */
+    struct {
+        int cell;
+        int task; /* the first that needs it and none behind it; -1: none */
+    } * upload;
+    int uploads;
+    /* Milliseconds of steps, looked up where they are asked for the first time; 0: not yet. The
+     * last index: on the diagonal. */
+    double kernel[EDGES][EDGES][EDGES][2];
+    double copy[2][OPERANDS][EDGES][EDGES][2]; /* down, up */
+    struct simulator sim;
+    double left[SCHEDULE_ENGINES]; /* that steps to come take at least */
     bool has_sides;
     double at_most; /* milliseconds: a schedule that takes longer is not made to the end */
 };
@@ -84,7 +107,7 @@ static void wish(struct schedule_plan *plan, int i, int j, int p)
 {
     if (!schedule_computes(plan->s, i, j))
         return;
-    plan->task[plan->tasks++] = (struct planned_kernel){.i = i, .j = j, .p = p, .next = -1};
+    plan->task[plan->tasks++] = (struct planned_kernel){.i = i, .j = j, .p = p};
 }
 
 /* Tiles of C in growing squares from its first one: with each row and column of tiles that A and B
@@ -227,34 +250,102 @@ static void wish_for_panels(struct schedule_plan *plan)
                     wish_in_row(plan, row, n, j);
 }
 
-static double up_ms(struct schedule_plan *plan, int cell)
+/* ---- What steps take ---- */
+
+static int edge_of(const struct schedule_plan *plan, int i, int count)
+{
+    return i == count - 1 ? 2 : i == plan->head - 1 ? 1 : 0;
+}
+
+static double copy_ms(struct schedule_plan *plan, int engine, int cell)
 {
     const int operand = operand_of(plan, cell), at = cell - plan->base[operand];
-    const int rows = plan->s->cells[operand].rows;
-    return clock_copy_ms(&plan->clock, UP, operand, at % rows, at / rows);
+    const struct schedule_cells *cells = &plan->s->cells[operand];
+    const int i = at % cells->rows, j = at / cells->rows;
+    double *ms = &plan->copy[engine == UP][operand][edge_of(plan, i, cells->rows)]
+                            [edge_of(plan, j, cells->cols)][i == j];
+    if (*ms == 0)
+        *ms = schedule_copy_ms(plan->s, plan->rates, engine, operand, i, j);
+    return *ms;
+}
+
+static double kernel_ms(struct schedule_plan *plan, int i, int j, int p)
+{
+    const struct schedule *s = plan->s;
+    const bool diagonal = s->call.kind == SCHEDULE_RANK_K ? i == j : i == p;
+    double *ms =
+        &plan->kernel[edge_of(plan, i, s->cells[C].rows)][edge_of(plan, j, s->cells[C].cols)]
+                     [edge_of(plan, p, s->cells[A].cols)][diagonal];
+    if (*ms == 0)
+        *ms = schedule_kernel_ms(s, plan->rates, i, j, p);
+    return *ms;
+}
+
+static void simulate(struct schedule_plan *plan, const struct schedule_step *step, double ms)
+{
+    const double chain_ms = step->engine == COMPUTE
+                                ? schedule_chain_ms(plan->s, plan->rates, step->i, step->j, step->p)
+                                : 0;
+    simulate_step(&plan->sim, step, &(struct simulate_work){.ms = ms, .chain_ms = chain_ms});
+}
+
+/* Returns a time that the whole schedule is not below. */
+static double least_ms(const struct schedule_plan *plan)
+{
+    double least = plan->sim.ms;
+    for (int e = 0; e < SCHEDULE_ENGINES; e++) {
+        const double end = plan->sim.free_at[e] + plan->left[e];
+        least = least < end ? end : least;
+    }
+    return least;
+}
+
+/* Notes that a task comes behind those with the same uploads, and behind those of its panel if they
+ * depend on each other. */
+static void line_up(struct schedule_plan *plan, int t)
+{
+    struct planned_kernel *task = &plan->task[t];
+    int *latest = &plan->panel[task->j].latest;
+    task->next = plan->upload[task->ready].task;
+    plan->upload[task->ready].task = t;
+    task->follower = -1;
+    task->waits = 1;
+    if (!schedule_in_panels(&plan->s->call))
+        return;
+    if (*latest > 0) {
+        plan->task[*latest - 1].follower = t;
+        task->waits++;
+    }
+    *latest = t + 1;
 }
 
 /* Numbers the uploads as the tasks wish for them, and the tiles of C by when they can be
  * finished. */
 static void number_uploads(struct schedule_plan *plan)
 {
+    plan->upload[0].task = -1;
     for (int t = 0; t < plan->tasks; t++) {
         struct planned_kernel *task = &plan->task[t];
         set_cells_of(plan, task);
         for (int n = 0; n < task->cells; n++) {
-            struct cell *x = &plan->cell[task->cell[n]];
-            if (x->upload == 0 && goes_up(plan, operand_of(plan, task->cell[n]))) {
-                plan->upload[plan->uploads] = task->cell[n];
+            const int cell = task->cell[n];
+            struct cell *x = &plan->cell[cell];
+            if (x->upload == 0 && goes_up(plan, operand_of(plan, cell))) {
                 x->upload = ++plan->uploads;
-                plan->clock.left[UP] += up_ms(plan, task->cell[n]);
+                x->up_ms = copy_ms(plan, UP, cell);
+                plan->upload[x->upload].cell = cell;
+                plan->upload[x->upload].task = -1;
+                plan->left[UP] += x->up_ms;
             }
             task->ready = task->ready > x->upload ? task->ready : x->upload;
         }
         struct cell *c = &plan->cell[result_of(task)];
         c->left++;
-        plan->panel[task->j]++;
+        plan->panel[task->j].left++;
         c->used = task->ready > c->used ? task->ready : c->used; /* for its rank */
-        plan->clock.left[COMPUTE] += clock_kernel_ms(&plan->clock, task->i, task->j, task->p);
+        task->ms = kernel_ms(plan, task->i, task->j, task->p);
+        plan->left[COMPUTE] += task->ms;
+        line_up(plan, t);
     }
     for (int t = 0; t < plan->tasks; t++)
         plan->task[t].rank = plan->cell[result_of(&plan->task[t])].used;
@@ -301,59 +392,38 @@ static int pop(struct heap *heap)
     return top;
 }
 
-/* A panel's tasks depend on each other: each waits for the one before it. */
-static int task_before(const struct schedule_plan *plan, int t, int *latest)
+static void release(struct schedule_plan *plan, struct heap *heap, int t)
 {
-    const int panel = plan->task[t].j, before = latest[panel];
-    latest[panel] = t;
-    return before;
+    if (--plan->task[t].waits == 0)
+        push_task(heap, t);
 }
 
-/* Runs, of the tasks whose cells have arrived, the one whose tile can be finished first. */
-static bool order_by_arrival(struct schedule_plan *plan)
+/* Runs, of the tasks whose cells have arrived, the one whose tile can be finished first. Uploads
+ * and kernels alone take time here. */
+static void order_by_arrival(struct schedule_plan *plan)
 {
-    const struct schedule *s = plan->s;
-    const bool chained = schedule_in_panels(&s->call);
-    int *list =
-        malloc((size_t)(plan->uploads + 1 + 3 * plan->tasks + s->cells[C].cols) * sizeof *list);
-    if (!list)
-        return false;
-    int *follower = list + plan->uploads + 1, *waits = follower + plan->tasks;
-    struct heap heap = {plan->task, waits + plan->tasks, 0};
-    int *latest = heap.at + plan->tasks;
-    for (int n = 0; n <= plan->uploads; n++)
-        list[n] = -1;
-    for (int j = 0; j < s->cells[C].cols; j++)
-        latest[j] = -1;
-    for (int t = 0; t < plan->tasks; t++) {
-        const int before = chained ? task_before(plan, t, latest) : -1;
-        follower[t] = -1;
-        waits[t] = 1 + (before >= 0);
-        if (before >= 0)
-            follower[before] = t;
-        plan->task[t].next = list[plan->task[t].ready];
-        list[plan->task[t].ready] = t;
-    }
-    double now = 0, arrival = 0;
-    for (int issued = 0, arrived = -1; issued < plan->tasks;) {
-        while (arrived < plan->uploads && (heap.count == 0 || arrived < 0 || arrival <= now)) {
-            if (++arrived > 0)
-                now = heap.count == 0 && now < arrival ? arrival : now;
-            for (int t = list[arrived]; t >= 0; t = plan->task[t].next)
-                if (--waits[t] == 0)
-                    push_task(&heap, t);
+    static const struct schedule_rates none = {.up = 0};
+    struct simulator sim = {.rates = &none};
+    struct heap heap = {plan->task, plan->order + plan->tasks, 0};
+    double now = 0;
+    for (int issued = 0, arrived = -1; issued < plan->tasks; issued++) {
+        while (arrived < plan->uploads && (heap.count == 0 || sim.free_at[UP] <= now)) {
+            now = now < sim.free_at[UP] ? sim.free_at[UP] : now;
+            for (int t = plan->upload[++arrived].task; t >= 0; t = plan->task[t].next)
+                release(plan, &heap, t);
             if (arrived < plan->uploads)
-                arrival += up_ms(plan, plan->upload[arrived]);
+                simulate_on(&sim, UP,
+                            &(struct simulate_work){
+                                .ms = plan->cell[plan->upload[arrived + 1].cell].up_ms});
         }
         const int t = pop(&heap);
         const struct planned_kernel *task = &plan->task[t];
-        now += clock_kernel_ms(&plan->clock, task->i, task->j, task->p);
-        plan->order[issued++] = t;
-        if (follower[t] >= 0 && --waits[follower[t]] == 0)
-            push_task(&heap, follower[t]);
+        const struct simulate_work work = {.ms = task->ms, .not_before = now};
+        now = simulate_on(&sim, COMPUTE, &work).end;
+        plan->order[issued] = t;
+        if (task->follower >= 0)
+            release(plan, &heap, task->follower);
     }
-    free(list);
-    return true;
 }
 
 /* ---- Places and steps ---- */
@@ -374,14 +444,6 @@ static void link_newest(struct schedule_plan *plan, int operand, int cell)
     plan->newest[operand] = cell;
 }
 
-static struct schedule_step *add_step(const struct schedule_plan *plan, int engine)
-{
-    struct schedule *s = plan->s;
-    struct schedule_step *step = &s->step[s->count++];
-    *step = (struct schedule_step){.engine = (uint8_t)engine};
-    return step;
-}
-
 /* Returns whether a cell of C, or of a panel that is overwritten any of its cells, is not
  * finished. */
 static bool is_needed(const struct schedule_plan *plan, int operand, int cell)
@@ -389,7 +451,7 @@ static bool is_needed(const struct schedule_plan *plan, int operand, int cell)
     if (operand != C)
         return false;
     return schedule_in_panels(&plan->s->call)
-               ? plan->panel[(cell - plan->base[C]) / plan->s->cells[C].rows] > 0
+               ? plan->panel[(cell - plan->base[C]) / plan->s->cells[C].rows].left > 0
                : plan->cell[cell].left > 0;
 }
 
@@ -406,7 +468,7 @@ static bool take_place(struct schedule_plan *plan, int operand, int cell,
     }
     const int victim = plan->oldest[operand];
     struct cell *old = victim >= 0 ? &plan->cell[victim] : NULL;
-    if (!old || is_needed(plan, operand, victim) || old->used > plan->clock.sim.done[COMPUTE])
+    if (!old || is_needed(plan, operand, victim) || old->used > plan->s->steps[COMPUTE])
         return false;
     unlink_cell(plan, operand, victim);
     x->place = old->place;
@@ -429,17 +491,16 @@ static bool bring_cell(struct schedule_plan *plan, int cell, struct schedule_ste
             return false;
         if (goes_up(plan, operand)) {
             const int at = cell - plan->base[operand], rows = plan->s->cells[operand].rows;
-            struct schedule_step *step = add_step(plan, UP);
+            struct schedule_step *step = schedule_put(plan->s, UP);
             step->operand = (uint8_t)operand;
             step->i = at % rows;
             step->j = at / rows;
             step->place = x->place;
             memcpy(step->after, after, sizeof after);
-            const double ms = up_ms(plan, cell);
-            clock_do(&plan->clock, step, ms);
-            plan->clock.left[UP] -= x->sent ? 0 : ms;
+            simulate(plan, step, x->up_ms);
+            plan->left[UP] -= x->sent ? 0 : x->up_ms;
             x->sent = true;
-            x->upload = plan->clock.sim.done[UP];
+            x->upload = plan->s->steps[UP];
         } else {
             kernel->after[DOWN] = after[DOWN];
         }
@@ -447,7 +508,7 @@ static bool bring_cell(struct schedule_plan *plan, int cell, struct schedule_ste
         unlink_cell(plan, operand, cell);
     }
     link_newest(plan, operand, cell);
-    x->used = plan->clock.sim.done[COMPUTE] + 1; /* keeps its place until then */
+    x->used = plan->s->steps[COMPUTE] + 1; /* keeps its place until then */
     if (kernel->after[UP] < x->upload)
         kernel->after[UP] = x->upload;
     return true;
@@ -477,8 +538,8 @@ static void note_use(struct schedule_plan *plan, const struct planned_kernel *ta
 {
     const bool side = schedule_goes_beside(plan->s, task->i, task->j);
     for (int n = 0; n < task->cells; n++)
-        plan->cell[task->cell[n]].by_side[side] = plan->clock.sim.done[COMPUTE];
-    plan->cell[result_of(task)].changed = plan->clock.sim.done[COMPUTE];
+        plan->cell[task->cell[n]].by_side[side] = plan->s->steps[COMPUTE];
+    plan->cell[result_of(task)].changed = plan->s->steps[COMPUTE];
 }
 
 /* Returns false if there are too few places, or the schedule takes too long. */
@@ -492,28 +553,27 @@ static bool add_task(struct schedule_plan *plan, const struct planned_kernel *ta
         if (!bring_cell(plan, task->cell[n], &kernel))
             return false;
     kernel.last = --c->left == 0;
-    plan->panel[task->j]--;
+    plan->panel[task->j].left--;
     kernel.place = c->place;
     if (plan->has_sides)
         await_side(plan, task, &kernel);
-    const double ms = clock_kernel_ms(&plan->clock, task->i, task->j, task->p);
-    *add_step(plan, COMPUTE) = kernel;
-    clock_do(&plan->clock, &kernel, ms);
-    plan->clock.left[COMPUTE] -= ms;
-    c->used = plan->clock.sim.done[COMPUTE];
+    *schedule_put(plan->s, COMPUTE) = kernel;
+    simulate(plan, &kernel, task->ms);
+    plan->left[COMPUTE] -= task->ms;
+    c->used = plan->s->steps[COMPUTE];
     if (plan->has_sides)
         note_use(plan, task);
     if (kernel.last && !plan->s->call.in_place[C]) {
-        struct schedule_step *down = add_step(plan, DOWN);
+        struct schedule_step *down = schedule_put(plan->s, DOWN);
         down->operand = C;
         down->i = task->i;
         down->j = task->j;
         down->place = c->place;
-        down->after[COMPUTE] = plan->clock.sim.done[COMPUTE];
-        clock_do(&plan->clock, down, clock_copy_ms(&plan->clock, DOWN, C, down->i, down->j));
-        c->came_down = plan->clock.sim.done[DOWN];
+        down->after[COMPUTE] = plan->s->steps[COMPUTE];
+        simulate(plan, down, copy_ms(plan, DOWN, result_of(task)));
+        c->came_down = plan->s->steps[DOWN];
     }
-    return clock_least(&plan->clock) <= plan->at_most;
+    return least_ms(plan) <= plan->at_most;
 }
 
 /* Makes the steps of the tasks in their order. */
@@ -524,9 +584,9 @@ static bool make_steps(struct schedule_plan *plan)
     const size_t room =
         s->whole ? (size_t)(plan->tasks + plan->uploads + s->cells[C].rows * s->cells[C].cols)
                  : (size_t)(plan->tasks * per_task);
-    struct simulate_span *spans = malloc((room + 1) * SCHEDULE_ENGINES * sizeof *spans);
+    double *ends = malloc((room + 1) * SCHEDULE_ENGINES * sizeof *ends);
     s->step = malloc(room * sizeof *s->step);
-    bool made = s->step && spans;
+    bool made = s->step && ends;
     for (int n = 0; n < plan->cells; n++) {
         plan->cell[n].place = -1;
         plan->cell[n].upload = 0;
@@ -534,12 +594,11 @@ static bool make_steps(struct schedule_plan *plan)
     for (int x = A; x < OPERANDS; x++)
         plan->oldest[x] = plan->newest[x] = -1;
     if (made)
-        simulate_start(&plan->clock.sim, plan->clock.rates, spans,
+        simulate_start(&plan->sim, plan->rates, ends,
                        (const int[]){(int)room, (int)room, (int)room});
     for (int n = 0; made && n < plan->tasks; n++)
         made = add_task(plan, &plan->task[plan->order[n]]);
-    memcpy(s->steps, plan->clock.sim.done, sizeof s->steps);
-    free(spans);
+    free(ends);
     return made;
 }
 
@@ -550,32 +609,33 @@ static bool may_be_fast(struct schedule_plan *plan)
     const struct schedule *s = plan->s;
     const int row = s->cells[C].rows - 1, col = s->cells[C].cols - 1, p = schedule_depths(s) - 1;
     double first = 0;
-    for (int n = 0; plan->tasks > 0 && n < plan->task[0].ready; n++)
-        first += up_ms(plan, plan->upload[n]);
-    const double last = s->call.in_place[C] ? 0 : clock_copy_ms(&plan->clock, DOWN, C, row, col);
-    plan->clock.left[COMPUTE] += last;
-    plan->clock.left[UP] += last + clock_kernel_ms(&plan->clock, row, col, p);
-    return first + plan->clock.left[COMPUTE] <= plan->at_most &&
-           plan->clock.left[UP] <= plan->at_most;
+    for (int n = 1; plan->tasks > 0 && n <= plan->task[0].ready; n++)
+        first += plan->cell[plan->upload[n].cell].up_ms;
+    const double last = s->call.in_place[C] ? 0 : copy_ms(plan, DOWN, plan->cells - 1);
+    plan->left[COMPUTE] += last;
+    plan->left[UP] += last + kernel_ms(plan, row, col, p);
+    return first + plan->left[COMPUTE] <= plan->at_most && plan->left[UP] <= plan->at_most;
 }
 
 bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, double at_most)
 {
     const double lag = schedule_lag_ms(s, rates);
-    struct schedule_plan plan = {
-        .s = s, .has_sides = schedule_has_sides(s), .at_most = at_most - lag};
+    struct schedule_plan plan = {.s = s,
+                                 .rates = rates,
+                                 .head = schedule_head(s),
+                                 .has_sides = schedule_has_sides(s),
+                                 .at_most = at_most - lag};
     const size_t tasks =
         (size_t)s->cells[A].rows * (size_t)s->cells[C].cols * (size_t)schedule_depths(s);
     for (int x = A; x < OPERANDS; x++) {
         plan.base[x] = plan.cells;
         plan.cells += s->cells[x].rows * s->cells[x].cols;
     }
-    clock_set(&plan.clock, s, rates);
     plan.cell = calloc((size_t)plan.cells, sizeof *plan.cell);
     plan.task = malloc(tasks * sizeof *plan.task);
-    plan.order = malloc(tasks * sizeof *plan.order);
+    plan.order = malloc(2 * tasks * sizeof *plan.order);
     plan.panel = calloc((size_t)s->cells[C].cols, sizeof *plan.panel);
-    plan.upload = malloc((size_t)plan.cells * sizeof *plan.upload);
+    plan.upload = malloc(((size_t)plan.cells + 1) * sizeof *plan.upload);
     bool made = plan.cell && plan.task && plan.order && plan.panel && plan.upload;
     if (made) {
         if (schedule_in_panels(&s->call))
@@ -587,8 +647,10 @@ bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, d
         number_uploads(&plan);
         for (int t = 0; t < plan.tasks; t++)
             plan.order[t] = t;
-        made = may_be_fast(&plan) &&
-               (!s->whole || s->call.in_place[C] || order_by_arrival(&plan)) && make_steps(&plan);
+        made = may_be_fast(&plan);
+        if (made && s->whole && !s->call.in_place[C])
+            order_by_arrival(&plan);
+        made = made && make_steps(&plan);
     }
     free(plan.cell);
     free(plan.task);
@@ -596,7 +658,7 @@ bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, d
     free(plan.panel);
     free(plan.upload);
     if (made)
-        s->ms = plan.clock.sim.ms + lag;
+        s->ms = plan.sim.ms + lag;
     else
         schedule_free(s);
     return made;

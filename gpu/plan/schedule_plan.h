@@ -79,6 +79,15 @@ struct schedule_cell schedule_group_cell(const struct schedule *s, int operand, 
  * from it. */
 double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *rates);
 
+/* Adds a step, of which only the engine is set, to a schedule that has memory for it. */
+static inline struct schedule_step *schedule_put(struct schedule *s, int engine)
+{
+    struct schedule_step *step = &s->step[s->count++];
+    *step = (struct schedule_step){.engine = (uint8_t)engine};
+    s->steps[engine]++;
+    return step;
+}
+
 /* Makes the steps for the cells and places that are set, and simulates them. Returns false, with
  * nothing to give back, if there are too few places, or no host memory, or if the schedule takes
  * more milliseconds than so many. */

@@ -2,43 +2,27 @@
 
 #include <stdlib.h>
 
-void simulate_start(struct simulator *sim, const struct schedule_rates *rates,
-                    struct simulate_span *memory, const int steps[SCHEDULE_ENGINES])
+void simulate_start(struct simulator *sim, const struct schedule_rates *rates, double *memory,
+                    const int steps[SCHEDULE_ENGINES])
 {
     *sim = (struct simulator){.rates = rates};
     for (int e = 0; e < SCHEDULE_ENGINES; memory += steps[e++] + 1) {
-        sim->did[e] = memory;
-        memory[0] = (struct simulate_span){0, 0};
+        sim->end[e] = memory;
+        memory[0] = 0;
     }
-}
-
-static double later(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-/* Returns what the calling thread takes to put a step on its stream. */
-static double caller_ms(const struct schedule_rates *rates, int engine,
-                        const struct simulate_work *work)
-{
-    return engine == SCHEDULE_COMPUTE
-               ? rates->launch_ms + work->chain_ms
-               : rates->call_ms + rates->chunk_share * (work->elsewhere ? 0 : work->ms);
 }
 
 struct simulate_span simulate_step(struct simulator *sim, const struct schedule_step *step,
                                    const struct simulate_work *work)
 {
     const int e = step->engine;
-    double begin = sim->did[e][sim->done[e]].end;
-    sim->caller += caller_ms(sim->rates, e, work);
-    begin = later(later(begin, sim->caller), work->not_before);
+    struct simulate_work behind = *work;
     for (int other = 0; other < SCHEDULE_ENGINES; other++)
         if (other != e && step->after[other] > 0)
-            begin = later(begin, sim->did[other][step->after[other]].end + sim->rates->wait_ms);
-    const struct simulate_span span = {begin, begin + work->ms};
-    sim->ms = later(sim->ms, span.end);
-    sim->did[e][++sim->done[e]] = span;
+            behind.not_before = simulate_later(
+                behind.not_before, sim->end[other][step->after[other]] + sim->rates->wait_ms);
+    const struct simulate_span span = simulate_on(sim, e, &behind);
+    sim->end[e][++sim->done[e]] = span.end;
     return span;
 }
 
@@ -48,7 +32,7 @@ struct schedule_times simulate_steps(const struct schedule *s, simulate_step_ms 
     struct schedule_times times = {.first = -1};
     struct simulator sim;
     double before = 0; /* when the last kernel but one ends */
-    struct simulate_span *memory = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *memory);
+    double *memory = malloc((size_t)(s->count + SCHEDULE_ENGINES) * sizeof *memory);
     if (!memory)
         return times;
     simulate_start(&sim, rates, memory, s->steps);
@@ -58,7 +42,7 @@ struct schedule_times simulate_steps(const struct schedule *s, simulate_step_ms 
         double bytes = 0, chain_ms = 0;
         const double ms = of_step(context, step, &bytes, &chain_ms);
         if (e == SCHEDULE_COMPUTE && sim.done[e] == s->steps[e] - 1)
-            before = sim.did[e][sim.done[e]].end;
+            before = sim.free_at[e];
         const struct simulate_span span =
             simulate_step(&sim, step, &(struct simulate_work){.ms = ms, .chain_ms = chain_ms});
         if (e == SCHEDULE_COMPUTE && times.first < 0)

@@ -14,16 +14,18 @@ struct simulate_span {
 
 struct simulator {
     const struct schedule_rates *rates;
-    /* [i]: an engine's step number i; [0] is at 0. */
-    struct simulate_span *did[SCHEDULE_ENGINES];
-    int done[SCHEDULE_ENGINES];
+    double free_at[SCHEDULE_ENGINES]; /* when an engine's last step ends */
     double caller; /* when the calling thread has put the steps on their streams */
-    double ms;     /* when the last step ends */
+    double ms;     /* when the last step of all ends */
+    /* Of simulate_step(): when an engine's step number i ends; [0] is at 0 */
+    double *end[SCHEDULE_ENGINES];
+    int done[SCHEDULE_ENGINES];
 };
 
-/* Starts at 0. memory: steps[e] + 1 spans for each engine, which the caller frees afterwards. */
-void simulate_start(struct simulator *sim, const struct schedule_rates *rates,
-                    struct simulate_span *memory, const int steps[SCHEDULE_ENGINES]);
+/* Starts at 0. memory: for steps[e] + 1 times of each engine, which the caller frees afterwards.
+ * Without it, set to 0 apart from the rates, a simulator can simulate_on(). */
+void simulate_start(struct simulator *sim, const struct schedule_rates *rates, double *memory,
+                    const int steps[SCHEDULE_ENGINES]);
 
 /* What a step takes by itself. */
 struct simulate_work {
@@ -34,8 +36,28 @@ struct simulate_work {
     bool elsewhere;
 };
 
-/* Does an engine's next step. The steps that it waits for have been done. Returns when it begins
- * and ends. */
+static inline double simulate_later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Does what an engine has to do next. Returns when it begins and ends. */
+static inline struct simulate_span simulate_on(struct simulator *sim, int engine,
+                                               const struct simulate_work *work)
+{
+    const struct schedule_rates *rates = sim->rates;
+    double *free_at = &sim->free_at[engine];
+    sim->caller += engine == SCHEDULE_COMPUTE
+                       ? rates->launch_ms + work->chain_ms
+                       : rates->call_ms + rates->chunk_share * (work->elsewhere ? 0 : work->ms);
+    const double begin = simulate_later(simulate_later(*free_at, sim->caller), work->not_before);
+    *free_at = begin + work->ms;
+    sim->ms = simulate_later(sim->ms, *free_at);
+    return (struct simulate_span){begin, *free_at};
+}
+
+/* Does a step of a schedule, the next one of its engine. The steps that it waits for have been
+ * done. */
 struct simulate_span simulate_step(struct simulator *sim, const struct schedule_step *step,
                                    const struct simulate_work *work);
 

@@ -30,7 +30,7 @@ static void each_has_its_rate(void **state)
 {
     const struct schedule_rates rates = RATES(10, 20, 1e3, 0, 0, 0, 0.5);
     const struct schedule_step behind = {.engine = COMPUTE, .after = {[UP] = 2}};
-    struct simulate_span memory[3 * MOST];
+    double memory[3 * MOST];
     struct simulator sim;
     (void)state;
     simulate_start(&sim, &rates, memory, (const int[]){MOST, MOST, MOST});
@@ -47,7 +47,7 @@ static void each_has_its_rate(void **state)
 static void the_calling_thread_does_one_thing(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e3, 0, 0, 0, 0);
-    struct simulate_span memory[3 * MOST];
+    double memory[3 * MOST];
     struct simulator sim;
     (void)state;
     rates.call_ms = 1;
@@ -66,7 +66,7 @@ static void from_another_device(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e3, 0, 0, 0, 0);
     const struct schedule_step up = {.engine = UP};
-    struct simulate_span memory[3 * MOST];
+    double memory[3 * MOST];
     struct simulator sim;
     (void)state;
     rates.chunk_share = 0.5;
