@@ -89,6 +89,12 @@ int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_chunk *ch
  * 64-byte lines, except for columns that are shorter than one. */
 int64_t pack_ld(int64_t rows, int64_t size);
 
+/* Returns the bytes of a packed copy on the device; across: it is stored transposed. */
+static inline int64_t pack_copy_bytes(int64_t rows, int64_t cols, int64_t size, bool across)
+{
+    return across ? pack_ld(cols, size) * rows * size : pack_ld(rows, size) * cols * size;
+}
+
 /* Return the bytes of a packed chunk, from its first to its last, and the bytes before it in the
  * packed rectangle. */
 int64_t pack_bytes(const struct pack_chunk *chunk, const struct lane_rectangle *r,

@@ -6,21 +6,13 @@
 #include "base/memory/lru.h"
 #include "call/call.h"
 #include "gpu/pack/chunks.h"
+#include "panels_plan.h"
 #include "schedule_plan.h"
 #include "simulate.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
-/* Two blocks: one goes up while the other is used. More columns than these make no product
- * faster. */
-enum { BLOCKS = 2, BLOCK_COLUMNS = 1024 };
-
 /* ---- Shapes ---- */
-
-static int64_t bytes_of(int64_t size, bool across, int64_t rows, int64_t cols)
-{
-    return (across ? pack_ld(cols, size) * rows : pack_ld(rows, size) * cols) * size;
-}
 
 /* Returns the most columns of so many rows that fit: whole lines of what is seen transposed, and
  * products like multiples of 64. */
@@ -89,8 +81,9 @@ static int64_t block_columns(const struct panels *p, int i, int j)
     const int64_t rows = is_triangle(call)            ? call->m - p->first[j]
                          : call->kind == PANELS_APPLY ? call->m
                                                       : call->m - p->first[i];
-    return accel_max(1, accel_min(BLOCK_COLUMNS, widest(call->size, blocks_across(call),
-                                                        accel_max(1, rows), p->block_bytes)));
+    return accel_max(
+        1, accel_min(PANELS_BLOCK_COLUMNS,
+                     widest(call->size, blocks_across(call), accel_max(1, rows), p->block_bytes)));
 }
 
 struct schedule_cell panels_block(const struct panels *p, const struct schedule_step *step)
@@ -329,10 +322,12 @@ static bool divide_memory(struct panels *p, const struct panels_call *call,
         return false;
     const int64_t size = call->size;
     const bool across = blocks_across(call);
-    p->block_bytes = accel_min(memory_bytes / choice->share / 64 * 64,
-                               bytes_of(size, across, call->m, accel_min(BLOCK_COLUMNS, columns)));
-    p->panel_bytes = (memory_bytes - BLOCKS * p->block_bytes) / p->buffers / 64 * 64;
-    p->panel_bytes = accel_min(p->panel_bytes, bytes_of(size, call->across, call->m, call->n));
+    p->block_bytes =
+        accel_min(memory_bytes / choice->share / 64 * 64,
+                  pack_copy_bytes(call->m, accel_min(PANELS_BLOCK_COLUMNS, columns), size, across));
+    p->panel_bytes = (memory_bytes - PANELS_BLOCKS * p->block_bytes) / p->buffers / 64 * 64;
+    p->panel_bytes =
+        accel_min(p->panel_bytes, pack_copy_bytes(call->m, call->n, size, call->across));
     return widest(size, across, call->m, p->block_bytes) >=
                accel_min(PANELS_LEAST_BLOCK_COLUMNS, columns) &&
            divide_into_panels(p);
@@ -340,107 +335,120 @@ static bool divide_memory(struct panels *p, const struct panels_call *call,
 
 /* ---- The steps ---- */
 
-struct panel_plan {
-    struct panels *p;
-    int room;
-    int *unpacked;    /* by panel: the downloads up to its last one */
-    int used[BLOCKS]; /* by block: the kernels up to the last that read it */
-    int next;         /* the block that is next */
-    int stayed;       /* the kernels up to the one that read the panel which stays */
-};
-
-static struct schedule_step *add_panel_step(struct panel_plan *plan, int engine, int i, int j, int number)
+int panels_blocks(const struct panels *p, int i, int j)
 {
-    struct schedule_step *step = schedule_add(&plan->p->schedule, &plan->room, engine);
-    if (!step)
-        return NULL;
-    step->i = i;
-    step->j = j;
-    step->p = number;
-    return step;
+    const struct panels_columns source = source_columns(p, i, j);
+    const int64_t columns = block_columns(p, i, j);
+    return (int)((source.end - source.first + columns - 1) / columns);
 }
 
-static bool add_copy(struct panel_plan *plan, int engine, int operand, int i, int j, int number,
-                     int place, int kernels, int downloads)
+static bool add_panel_step(struct panels_builder *x, struct schedule_step step)
 {
-    const struct schedule *s = &plan->p->schedule;
-    const int uploads = s->steps[UP];
-    struct schedule_step *step = add_panel_step(plan, engine, i, j, number);
-    if (!step)
-        return false;
-    step->operand = (uint8_t)operand;
-    step->place = place;
-    step->after[COMPUTE] = kernels;
-    if (engine == UP)
-        step->after[DOWN] = downloads;
-    else
-        step->after[UP] = uploads;
-    return true;
+    struct schedule_step *to = schedule_add(&x->p->schedule, &x->room, step.engine);
+    if (to)
+        *to = step;
+    return to != NULL;
 }
 
-static bool add_kernel(struct panel_plan *plan, int i, int j, int number, int place, bool first)
+/* Behind all uploads before it. */
+static bool add_kernel(struct panels_builder *x, int i, int j, int number, int place, bool first)
 {
-    struct schedule_step *step = add_panel_step(plan, COMPUTE, i, j, number);
-    if (!step)
-        return false;
-    step->place = place;
-    step->first = first;
-    step->after[UP] = plan->p->schedule.steps[UP];
-    return true;
+    return add_panel_step(x, (struct schedule_step){.engine = COMPUTE,
+                                                    .i = i,
+                                                    .j = j,
+                                                    .p = number,
+                                                    .place = place,
+                                                    .first = first,
+                                                    .after = {[UP] = x->p->schedule.steps[UP]}});
+}
+
+/* Behind all kernels and uploads before it. */
+static bool add_download(struct panels_builder *x, int operand, int j, int place)
+{
+    const int *steps = x->p->schedule.steps;
+    return add_panel_step(
+        x, (struct schedule_step){.engine = DOWN,
+                                  .operand = (uint8_t)operand,
+                                  .j = j,
+                                  .place = place,
+                                  .after = {[UP] = steps[UP], [COMPUTE] = steps[COMPUTE]}});
 }
 
 enum { STAYS = -1 }; /* the place of a block that is where it was factored */
 
 /* A block comes up behind the kernels that read the one in its place before, and behind the
  * download that brought it to host memory. */
-static bool add_block(struct panel_plan *plan, int i, int j, int number, bool first)
+static bool add_block(struct panels_builder *x, int i, int j, int number, bool first)
 {
-    if (plan->p->in_core)
-        return add_kernel(plan, i, j, number, STAYS, first);
-    if (plan->p->stays && i == j - 1) {
-        plan->stayed = plan->p->schedule.steps[COMPUTE] + 1;
-        return add_kernel(plan, i, j, number, STAYS, first);
+    const struct panels *p = x->p;
+    if (p->in_core || (p->stays && i == j - 1)) {
+        x->stayed = p->in_core ? 0 : p->schedule.steps[COMPUTE] + 1;
+        return add_kernel(x, i, j, number, STAYS, first);
     }
-    const int place = plan->next;
-    const bool own = plan->p->call.kind != PANELS_APPLY; /* of the same matrix */
-    plan->next = (place + 1) % BLOCKS;
-    if (!add_copy(plan, UP, PANELS_BLOCK, i, j, number, place, plan->used[place],
-                  own ? plan->unpacked[i] : 0) ||
-        !add_kernel(plan, i, j, number, place, first))
+    const int place = x->block++ % PANELS_BLOCKS;
+    const bool same = p->call.kind != PANELS_APPLY; /* a block of the same matrix */
+    if (!add_panel_step(
+            x,
+            (struct schedule_step){
+                .engine = UP,
+                .operand = PANELS_BLOCK,
+                .i = i,
+                .j = j,
+                .p = number,
+                .place = place,
+                .after = {[COMPUTE] = x->used[place], [DOWN] = same ? x->unpacked[i] : 0}}) ||
+        !add_kernel(x, i, j, number, place, first))
         return false;
-    plan->used[place] = plan->p->schedule.steps[COMPUTE];
+    x->used[place] = p->schedule.steps[COMPUTE];
     return true;
 }
 
-static bool add_blocks(struct panel_plan *plan, int j)
+/* Another device's panel of LU comes with the list of its pivots. */
+static bool add_list(struct panels_builder *x, int i, int j)
 {
-    const struct panels *p = plan->p;
+    if (!x->owner || x->owner[i] == x->device || x->listed[i] || x->p->call.kind != PANELS_LU)
+        return true;
+    x->listed[i] = true;
+    return add_panel_step(
+        x, (struct schedule_step){.engine = UP, .operand = PANELS_LIST, .i = i, .j = j});
+}
+
+static bool add_blocks(struct panels_builder *x, int j)
+{
+    const struct panels *p = x->p;
     const bool apply = p->call.kind == PANELS_APPLY;
     const int sources = apply ? p->call.sweeps : j;
     const bool before_first = p->stays && p->call.kind == PANELS_CHOLESKY;
     bool first = true;
     for (int n = 0; n < sources; n++) {
         const int i = before_first ? (n + sources - 1) % sources : n;
-        const struct panels_columns source = source_columns(p, i, j);
-        const int64_t columns = block_columns(p, i, j), all = source.end - source.first;
-        const int blocks = (int)((all + columns - 1) / columns);
+        const int blocks = panels_blocks(p, i, j);
+        if (blocks > 0 && !add_list(x, i, j))
+            return false;
         for (int b = 0; b < blocks; b++, first = false)
-            if (!add_block(plan, i, j, apply && p->call.sweep[i].backwards ? blocks - 1 - b : b,
+            if (!add_block(x, i, j, apply && p->call.sweep[i].backwards ? blocks - 1 - b : b,
                            first))
                 return false;
     }
     return true;
 }
 
-static bool add_panel(struct panel_plan *plan, int j)
+bool panels_add(struct panels_builder *x, int j)
 {
-    struct panels *p = plan->p;
+    const struct panels *p = x->p;
     const struct schedule *s = &p->schedule;
-    const int place = j % p->buffers, before = j - p->buffers;
+    const int place = x->panels % p->buffers, before = x->panels - p->buffers;
     const bool factors = panels_factored(p, j) > 0;
-    if (!add_copy(plan, UP, PANELS_PANEL, 0, j, 0, place, plan->stayed,
-                  before >= 0 ? plan->unpacked[before] : 0) ||
-        !add_blocks(plan, j) || (factors && !add_kernel(plan, 0, j, -1, 0, j == 0)))
+    x->own[x->panels++] = j;
+    if (!add_panel_step(x,
+                        (struct schedule_step){
+                            .engine = UP,
+                            .operand = PANELS_PANEL,
+                            .j = j,
+                            .place = place,
+                            .after = {[COMPUTE] = x->stayed,
+                                      [DOWN] = before >= 0 ? x->unpacked[x->own[before]] : 0}}) ||
+        !add_blocks(x, j) || (factors && !add_kernel(x, 0, j, -1, 0, j == 0)))
         return false;
     for (int n = s->count - 1; n >= 0; n--)
         if (s->step[n].engine == COMPUTE) {
@@ -449,23 +457,20 @@ static bool add_panel(struct panel_plan *plan, int j)
         }
     if (p->in_core)
         return true;
-    const int kernels = s->steps[COMPUTE];
-    const bool list = factors && p->call.kind != PANELS_CHOLESKY;
-    if (!add_copy(plan, DOWN, PANELS_PANEL, 0, j, 0, place, kernels, 0) ||
-        (list && !add_copy(plan, DOWN, PANELS_LIST, 0, j, 0, 0, kernels, 0)) ||
-        (factors && !add_copy(plan, DOWN, PANELS_INFO, 0, j, 0, 0, kernels, 0)))
+    if (!add_download(x, PANELS_PANEL, j, place) ||
+        (factors && p->call.kind != PANELS_CHOLESKY && !add_download(x, PANELS_LIST, j, 0)) ||
+        ((factors || x->owner) && !add_download(x, PANELS_INFO, j, 0)))
         return false;
-    plan->unpacked[j] = s->steps[DOWN];
+    x->unpacked[j] = s->steps[DOWN];
     return true;
 }
 
 static bool make_steps(struct panels *p)
 {
-    int unpacked[PANELS_MOST];
-    struct panel_plan plan = {.p = p, .unpacked = unpacked};
+    struct panels_builder x = {.p = p};
     p->schedule = (struct schedule){0};
     for (int j = 0; j < p->count; j++)
-        if (!add_panel(&plan, j)) {
+        if (!panels_add(&x, j)) {
             panels_free(p);
             return false;
         }

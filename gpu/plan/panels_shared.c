@@ -3,19 +3,14 @@
 #include <stdlib.h>
 
 #include "call/call.h"
-#include "gpu/pack/pack.h"
-
-enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
-
-/* As panels.c has them: one block goes up while the other is used. */
-enum { BLOCKS = 2, BLOCK_COLUMNS = 1024 };
+#include "panels_plan.h"
+#include "simulate.h"
 
 /* ---- Shapes ---- */
 
 static int64_t bytes_of(const struct panels_call *call, int64_t rows, int64_t cols)
 {
-    return (call->across ? pack_ld(cols, call->size) * rows : pack_ld(rows, call->size) * cols) *
-           call->size;
+    return pack_copy_bytes(rows, cols, call->size, call->across);
 }
 
 /* The division as one device sees it, without steps. */
@@ -44,74 +39,66 @@ int panels_shared_ordinal(const struct panels_shared *shared, int j)
     return before;
 }
 
-/* Returns how many blocks panel i comes up in for panel j. */
-static int blocks_of(const struct panels *view, int i, int j)
-{
-    const struct schedule_step first = {.i = i, .j = j};
-    const int64_t all = panels_factored(view, i),
-                  each = all > 0 ? panels_block(view, &first).cols : 1;
-    return (int)((all + each - 1) / each);
-}
-
 /* ---- Which device owns a panel, by simulation ---- */
 
-/* What a device has done so far: until when its engines work, and its places are used. */
+/* What a device has done so far, and until when its places are used. */
 struct state {
-    double end[SCHEDULE_ENGINES], panel_free[2], block_free[BLOCKS];
+    struct simulator sim;
+    double panel_free[2], block_free[PANELS_BLOCKS];
     int owned, block;
 };
 
 struct trial {
     struct panels_shared *shared;
-    const struct panels_device *device;
+    struct schedule_rates rates[PANELS_DEVICES]; /* the calling thread's work takes no time */
     struct panels view[PANELS_DEVICES];
     struct state state[PANELS_DEVICES];
     double there[PANELS_MOST]; /* when each panel is in host memory */
 };
 
-static double later(double a, double b)
+/* Copies a cell. Returns when that is done. */
+static double copy(struct state *state, int engine, struct schedule_cell cell, int64_t size,
+                   double not_before)
 {
-    return a > b ? a : b;
+    const struct schedule_rates *rates = state->sim.rates;
+    const double gbps = engine == SCHEDULE_UP ? rates->up : rates->down;
+    const struct simulate_work work = {
+        .ms = rates->copy_ms + (double)cell.rows * (double)cell.cols * (double)size / gbps * 1e-6,
+        .not_before = not_before};
+    return simulate_on(&state->sim, engine, &work).end;
 }
 
-static double copy_ms(const struct panels_call *call, const struct schedule_rates *rates,
-                      struct schedule_cell cell, double gbps)
+/* Runs a kernel behind all uploads. Returns when that is done. */
+static double compute(struct state *state, double ms)
 {
-    return rates->copy_ms +
-           (double)cell.rows * (double)cell.cols * (double)call->size / gbps * 1e-6;
+    const struct simulate_work work = {
+        .ms = ms, .not_before = state->sim.free_at[SCHEDULE_UP] + state->sim.rates->wait_ms};
+    return simulate_on(&state->sim, SCHEDULE_COMPUTE, &work).end;
 }
 
 /* Has a device do panel j, behind what it has done. Returns when the panel is in host memory. */
 static double do_panel(const struct trial *t, int device, int j, struct state *state)
 {
     const struct panels *view = &t->view[device];
-    const struct schedule_rates *rates = &t->device[device].rates;
+    const struct schedule_rates *rates = &t->rates[device];
     const struct schedule_cell panel = panels_panel(view, j);
-    const int place = state->owned++ % t->shared->buffers;
-    double *end = state->end;
-    end[UP] =
-        later(end[UP], state->panel_free[place]) + copy_ms(&view->call, rates, panel, rates->up);
-    double wait_for = end[UP];
+    const struct schedule_step factor = {.j = j, .p = -1};
+    const int64_t size = view->call.size;
+    double *place = &state->panel_free[state->owned++ % t->shared->buffers];
+    copy(state, SCHEDULE_UP, panel, size, *place);
     for (int i = 0; i < j; i++) {
-        const int blocks = blocks_of(view, i, j);
+        const int blocks = panels_blocks(view, i, j);
         for (int p = 0; p < blocks; p++) {
             const struct schedule_step step = {.i = i, .j = j, .p = p};
-            double *const free_at = &state->block_free[state->block++ % BLOCKS];
-            end[UP] = later(later(end[UP], *free_at), t->there[i] + rates->wait_ms) +
-                      copy_ms(&view->call, rates, panels_block(view, &step), rates->up);
-            end[COMPUTE] = later(end[COMPUTE], end[UP] + rates->wait_ms) +
-                           panels_kernel_ms(view, rates, &step);
-            *free_at = end[COMPUTE];
-            wait_for = 0;
+            double *block = &state->block_free[state->block++ % PANELS_BLOCKS];
+            copy(state, SCHEDULE_UP, panels_block(view, &step), size,
+                 simulate_later(*block, t->there[i] + rates->wait_ms));
+            *block = compute(state, panels_kernel_ms(view, rates, &step));
         }
     }
-    const struct schedule_step factor = {.j = j, .p = -1};
-    end[COMPUTE] = later(end[COMPUTE], wait_for + rates->wait_ms) +
-                   (panels_factored(view, j) > 0 ? panels_kernel_ms(view, rates, &factor) : 0);
-    end[DOWN] = later(end[DOWN], end[COMPUTE] + rates->wait_ms) +
-                copy_ms(&view->call, rates, panel, rates->down);
-    state->panel_free[place] = end[DOWN];
-    return end[DOWN];
+    const double factored =
+        compute(state, panels_factored(view, j) > 0 ? panels_kernel_ms(view, rates, &factor) : 0);
+    return *place = copy(state, SCHEDULE_DOWN, panel, size, factored + rates->wait_ms);
 }
 
 /* Gives each panel to the device that would have it done first. */
@@ -131,7 +118,18 @@ static void give_out(struct trial *t)
             best = after;
         }
         t->state[shared->owner[j]] = best;
-        shared->ms = later(shared->ms, t->there[j]);
+        shared->ms = simulate_later(shared->ms, t->there[j]);
+    }
+}
+
+static void begin(struct trial *t, struct panels_shared *shared, const struct panels_device *device)
+{
+    *t = (struct trial){.shared = shared};
+    for (int d = 0; d < shared->devices; d++) {
+        t->rates[d] = device[d].rates;
+        t->rates[d].call_ms = t->rates[d].chunk_share = t->rates[d].launch_ms = 0;
+        t->state[d].sim.rates = &t->rates[d];
+        t->view[d] = view_of(shared, d);
     }
 }
 
@@ -142,8 +140,8 @@ static void give_out(struct trial *t)
 static int64_t block_bytes(const struct panels_call *call, int64_t memory_bytes,
                            int64_t panels_bytes)
 {
-    const int64_t columns = accel_min(BLOCK_COLUMNS, accel_min(call->m, call->n)),
-                  left = (memory_bytes - panels_bytes) / BLOCKS / 64 * 64;
+    const int64_t columns = accel_min(PANELS_BLOCK_COLUMNS, accel_min(call->m, call->n)),
+                  left = (memory_bytes - panels_bytes) / PANELS_BLOCKS / 64 * 64;
     return left < bytes_of(call, call->m, accel_min(columns, PANELS_LEAST_COLUMNS))
                ? 0
                : accel_min(left, bytes_of(call, call->m, columns));
@@ -188,9 +186,7 @@ bool panels_share(struct panels_shared *shared, const struct panels_call *call,
         struct panels_shared one = {.call = *call, .devices = count};
         if (!divide_columns(&one, device, panels_each[i / 2] * count, 1 + i % 2))
             continue;
-        *t = (struct trial){.shared = &one, .device = device};
-        for (int d = 0; d < count; d++)
-            t->view[d] = view_of(&one, d);
+        begin(t, &one, device);
         give_out(t);
         if (!made || one.ms < shared->ms)
             *shared = one;
@@ -201,105 +197,6 @@ bool panels_share(struct panels_shared *shared, const struct panels_call *call,
 }
 
 /* ---- The steps ---- */
-
-struct shared_panel_plan {
-    struct panels *part;
-    const struct panels_shared *shared;
-    int device, room;
-    int unpacked[PANELS_MOST]; /* by own panel: the downloads up to its last one */
-    int own[PANELS_MOST];      /* by ordinal: the panel */
-    bool has_list[PANELS_MOST];
-    int used[BLOCKS], block; /* the kernels up to the last that read a block; all blocks so far */
-};
-
-/* Steps of copies wait for so many kernels and downloads, kernels for all uploads before. Returns
- * NULL without memory. */
-static struct schedule_step *add_shared_step(struct shared_panel_plan *plan, int engine, int i,
-                                             int j, int number)
-{
-    struct schedule_step *step = schedule_add(&plan->part->schedule, &plan->room, engine);
-    if (step) {
-        step->i = i;
-        step->j = j;
-        step->p = number;
-    }
-    return step;
-}
-
-static bool add_upload(struct shared_panel_plan *plan, int operand, int i, int j, int number,
-                       int place, int kernels, int downloads)
-{
-    struct schedule_step *step = add_shared_step(plan, UP, i, j, number);
-    if (!step)
-        return false;
-    step->operand = (uint8_t)operand;
-    step->place = place;
-    step->after[COMPUTE] = kernels;
-    step->after[DOWN] = downloads;
-    return true;
-}
-
-static bool add_kernel(struct shared_panel_plan *plan, int i, int j, int number, int place)
-{
-    struct schedule_step *step = add_shared_step(plan, COMPUTE, i, j, number);
-    if (!step)
-        return false;
-    step->place = place;
-    step->after[UP] = plan->part->schedule.steps[UP];
-    return true;
-}
-
-static bool add_down(struct shared_panel_plan *plan, int operand, int j, int place)
-{
-    struct schedule_step *step = add_shared_step(plan, DOWN, 0, j, 0);
-    if (!step)
-        return false;
-    step->operand = (uint8_t)operand;
-    step->place = place;
-    step->after[COMPUTE] = plan->part->schedule.steps[COMPUTE];
-    step->after[UP] = plan->part->schedule.steps[UP];
-    return true;
-}
-
-static bool add_blocks(struct shared_panel_plan *plan, int i, int j)
-{
-    const bool own = plan->shared->owner[i] == plan->device;
-    const int blocks = blocks_of(plan->part, i, j);
-    if (plan->shared->call.kind == PANELS_LU && !own && !plan->has_list[i] && blocks > 0) {
-        plan->has_list[i] = true;
-        if (!add_upload(plan, PANELS_LIST, i, j, 0, 0, 0, 0))
-            return false;
-    }
-    for (int p = 0; p < blocks; p++) {
-        const int place = plan->block++ % BLOCKS;
-        if (!add_upload(plan, PANELS_BLOCK, i, j, p, place, plan->used[place],
-                        own ? plan->unpacked[i] : 0) ||
-            !add_kernel(plan, i, j, p, place))
-            return false;
-        plan->used[place] = plan->part->schedule.steps[COMPUTE];
-    }
-    return true;
-}
-
-static bool add_panel(struct shared_panel_plan *plan, int j, int ordinal)
-{
-    const struct panels *part = plan->part;
-    const int place = ordinal % part->buffers, before = ordinal - part->buffers;
-    const bool factors = panels_factored(part, j) > 0;
-    plan->own[ordinal] = j;
-    if (!add_upload(plan, PANELS_PANEL, 0, j, 0, place, 0,
-                    before >= 0 ? plan->unpacked[plan->own[before]] : 0))
-        return false;
-    for (int i = 0; i < j; i++)
-        if (!add_blocks(plan, i, j))
-            return false;
-    if ((factors && !add_kernel(plan, 0, j, -1, 0)) || !add_down(plan, PANELS_PANEL, j, place) ||
-        (factors && plan->shared->call.kind == PANELS_LU && !add_down(plan, PANELS_LIST, j, 0)) ||
-        !add_down(plan, PANELS_INFO, j, 0))
-        return false;
-    plan->unpacked[j] = part->schedule.steps[DOWN];
-    return true;
-}
 
 /* Two panels, or one if there is no room for two. */
 static bool take_room(struct panels *part, int64_t memory_bytes)
@@ -319,18 +216,11 @@ bool panels_shared_part(struct panels *part, const struct panels_shared *shared,
     *part = view_of(shared, device);
     if (!take_room(part, memory_bytes))
         return false;
-    struct shared_panel_plan *plan = calloc(1, sizeof *plan);
-    bool made = plan != NULL;
-    if (plan) {
-        plan->part = part;
-        plan->shared = shared;
-        plan->device = device;
-    }
-    for (int j = 0, ordinal = 0; made && j < shared->count; j++)
-        if (shared->owner[j] == device)
-            made = add_panel(plan, j, ordinal++);
-    if (!made)
-        panels_free(part);
-    free(plan);
-    return made;
+    struct panels_builder x = {.p = part, .owner = shared->owner, .device = device};
+    for (int j = 0; j < shared->count; j++)
+        if (shared->owner[j] == device && !panels_add(&x, j)) {
+            panels_free(part);
+            return false;
+        }
+    return true;
 }

@@ -51,9 +51,7 @@ int64_t schedule_matrix_bytes(const struct schedule_call *call, int operand)
 {
     const int64_t rows = operand == B ? call->k : call->m;
     const int64_t cols = operand == A ? call->k : call->n;
-    const bool across = call->across[operand];
-    const int64_t size = call->size[operand];
-    return pack_ld(across ? cols : rows, size) * (across ? rows : cols) * size;
+    return pack_copy_bytes(rows, cols, call->size[operand], call->across[operand]);
 }
 
 static bool all_are_there(const struct schedule *s, int operand)

@@ -17,10 +17,7 @@ static int64_t cell_bytes(const struct schedule *s, int operand)
         cell.rows = accel_max(cell.rows, other.rows);
         cell.cols = accel_max(cell.cols, other.cols);
     }
-    const bool across = s->call.across[operand];
-    const int64_t size = s->call.size[operand];
-    const int64_t rows = across ? cell.cols : cell.rows, cols = across ? cell.rows : cell.cols;
-    return pack_ld(rows, size) * cols * size;
+    return pack_copy_bytes(cell.rows, cell.cols, s->call.size[operand], s->call.across[operand]);
 }
 
 /* Returns the cells of a triangle with so many rows. */
