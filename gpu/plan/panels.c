@@ -170,36 +170,23 @@ double panels_kernel_ms(const struct panels *p, const struct schedule_rates *rat
                      (double)panels_panel(p, step->j).cols);
 }
 
-static double copied_bytes(const struct panels *p, const struct schedule_step *step)
+static double step_ms(const void *panels, const struct schedule_rates *rates,
+                      const struct schedule_step *step, double *bytes, double *chain_ms)
 {
-    struct schedule_cell cell;
-    if (step->operand == PANELS_LIST || step->operand == PANELS_INFO)
-        return 0;
-    cell = step->operand == PANELS_PANEL ? panels_panel(p, step->j) : panels_block(p, step);
-    return (double)cell.rows * (double)cell.cols * (double)p->call.size;
-}
-
-struct timed_panels {
-    const struct panels *p;
-    const struct schedule_rates *rates;
-};
-
-static double step_ms(const void *context, const struct schedule_step *step, double *bytes,
-                      double *chain_ms)
-{
-    const struct timed_panels *t = context;
+    const struct panels *p = panels;
+    const struct panels_call *call = &p->call;
     if (step->engine == COMPUTE) {
-        if (step->p < 0)
-            *chain_ms =
-                chain_of(&t->p->call, t->rates, (double)(t->p->call.m - t->p->first[step->j]),
-                         (double)panels_panel(t->p, step->j).cols);
-        else
-            *chain_ms =
-                block_chain_of(&t->p->call, t->rates, (double)panels_block(t->p, step).cols);
-        return panels_kernel_ms(t->p, t->rates, step);
+        *chain_ms = step->p < 0 ? chain_of(call, rates, (double)(call->m - p->first[step->j]),
+                                           (double)panels_panel(p, step->j).cols)
+                                : block_chain_of(call, rates, (double)panels_block(p, step).cols);
+        return panels_kernel_ms(p, rates, step);
     }
-    *bytes = copied_bytes(t->p, step);
-    return t->rates->copy_ms + *bytes / (step->engine == UP ? t->rates->up : t->rates->down) * 1e-6;
+    if (step->operand == PANELS_PANEL || step->operand == PANELS_BLOCK) {
+        const struct schedule_cell cell =
+            step->operand == PANELS_PANEL ? panels_panel(p, step->j) : panels_block(p, step);
+        *bytes = (double)cell.rows * (double)cell.cols * (double)call->size;
+    }
+    return rates->copy_ms + *bytes / (step->engine == UP ? rates->up : rates->down) * 1e-6;
 }
 
 /* Returns the multiply-adds of a sweep: a column of the panels meets all columns of the other
@@ -494,13 +481,12 @@ enum { IN_CORE = -1 }; /* in place of the memory for panels and blocks */
 static bool make_one(struct panels *p, const struct panels_call *call, int number,
                      const struct schedule_rates *rates, int64_t memory_bytes)
 {
-    const struct timed_panels timed = {p, rates};
     const bool divided = memory_bytes == IN_CORE
                              ? divide_evenly(p, call, counts[number])
                              : divide_memory(p, call, &choices[number], memory_bytes);
     if (!divided || !make_steps(p))
         return false;
-    p->times = simulate_steps(&p->schedule, step_ms, &timed, rates);
+    p->times = simulate_steps(&p->schedule, rates, step_ms, p);
     p->schedule.ms = p->times.ms;
     p->up_bytes = p->times.bytes[UP];
     p->down_bytes = p->times.bytes[DOWN];

@@ -144,11 +144,10 @@ int schedule_depths(const struct schedule *s)
 
 /* ---- Times ---- */
 
-/* Returns a cell's bytes, which come from another device. */
-static double whole_bytes(const struct schedule *s, int operand, int i, int j)
+/* Returns a cell's bytes as they come from another device. */
+static double whole_bytes(const struct schedule *s, int operand, const struct schedule_cell *cell)
 {
-    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
-    return (double)cell.rows * (double)cell.cols * (double)s->call.size[operand];
+    return (double)cell->rows * (double)cell->cols * (double)s->call.size[operand];
 }
 
 static bool is_triangle(const struct schedule *s, int operand, int i, int j)
@@ -160,12 +159,19 @@ static bool is_triangle(const struct schedule *s, int operand, int i, int j)
     return operand == triangle && i == j;
 }
 
+/* Returns the bytes of cell (i, j) that cross the link. */
+static double sent_bytes(const struct schedule *s, int operand, int i, int j,
+                         const struct schedule_cell *cell)
+{
+    return is_triangle(s, operand, i, j) && cell->rows == cell->cols
+               ? (double)chunks_triangle_sent(cell->rows, s->call.size[operand])
+               : whole_bytes(s, operand, cell);
+}
+
 double schedule_cell_bytes(const struct schedule *s, int operand, int i, int j)
 {
     const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
-    return is_triangle(s, operand, i, j) && cell.rows == cell.cols
-               ? (double)chunks_triangle_sent(cell.rows, s->call.size[operand])
-               : whole_bytes(s, operand, i, j);
+    return sent_bytes(s, operand, i, j, &cell);
 }
 
 /* Returns what the columns in which a cell is packed, or unpacked, take besides. One with all rows
@@ -191,7 +197,7 @@ static double way_ms(const struct schedule *s, double gbps, const struct short_c
                      int operand, int i, int j)
 {
     const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
-    return schedule_cell_bytes(s, operand, i, j) / gbps * 1e-6 + columns_ms(s, x, operand, &cell);
+    return sent_bytes(s, operand, i, j, &cell) / gbps * 1e-6 + columns_ms(s, x, operand, &cell);
 }
 
 double schedule_upload_ms(const struct schedule *s, const struct schedule_rates *rates, int operand,
@@ -208,7 +214,8 @@ double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *r
     const double lent = s->call.lent[operand], own = schedule_upload_ms(s, rates, operand, i, j);
     if (!(lent > 0))
         return own;
-    const double from_other = rates->copy_ms + whole_bytes(s, operand, i, j) / rates->peer * 1e-6;
+    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
+    const double from_other = rates->copy_ms + whole_bytes(s, operand, &cell) / rates->peer * 1e-6;
     return own * (1 - lent) + from_other * lent;
 }
 
@@ -339,23 +346,18 @@ double schedule_least_solve_ms(const struct schedule_call *call, const struct sc
     return call->kind != SCHEDULE_SOLVE ? 0 : blas < own ? blas : own;
 }
 
-struct timed_schedule {
-    const struct schedule *s;
-    const struct schedule_rates *rates;
-};
-
-static double step_ms(const void *context, const struct schedule_step *step, double *bytes,
-                      double *chain_ms)
+static double step_ms(const void *schedule, const struct schedule_rates *rates,
+                      const struct schedule_step *step, double *bytes, double *chain_ms)
 {
-    const struct timed_schedule *t = context;
+    const struct schedule *s = schedule;
     if (step->engine == COMPUTE) {
-        *chain_ms = schedule_chain_ms(t->s, t->rates, step->i, step->j, step->p);
-        return schedule_kernel_ms(t->s, t->rates, step->i, step->j, step->p);
+        *chain_ms = schedule_chain_ms(s, rates, step->i, step->j, step->p);
+        return schedule_kernel_ms(s, rates, step->i, step->j, step->p);
     }
-    *bytes = schedule_cell_bytes(t->s, step->operand, step->i, step->j);
+    *bytes = schedule_cell_bytes(s, step->operand, step->i, step->j);
     if (step->engine == UP)
-        *bytes *= 1 - t->s->call.lent[step->operand];
-    return schedule_copy_ms(t->s, t->rates, step->engine, step->operand, step->i, step->j);
+        *bytes *= 1 - s->call.lent[step->operand];
+    return schedule_copy_ms(s, rates, step->engine, step->operand, step->i, step->j);
 }
 
 double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *rates)
@@ -369,8 +371,7 @@ double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *ra
 struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates)
 {
-    const struct timed_schedule timed = {s, rates};
-    struct schedule_times times = simulate_steps(s, step_ms, &timed, rates);
+    struct schedule_times times = simulate_steps(s, rates, step_ms, s);
     if (times.first < 0)
         return times;
     const double lag = schedule_lag_ms(s, rates);
@@ -379,8 +380,10 @@ struct schedule_times schedule_simulate(const struct schedule *s,
     for (int n = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         const double lent = step->engine == UP ? s->call.lent[step->operand] : 0;
-        if (lent > 0)
-            times.lent_bytes += lent * whole_bytes(s, step->operand, step->i, step->j);
+        if (!(lent > 0))
+            continue;
+        const struct schedule_cell cell = schedule_cell_of(s, step->operand, step->i, step->j);
+        times.lent_bytes += lent * whole_bytes(s, step->operand, &cell);
     }
     return times;
 }
@@ -489,6 +492,15 @@ void schedule_free(struct schedule *s)
 {
     free(s->step);
     s->step = NULL;
+}
+
+bool schedule_keep_faster(struct schedule *best, struct schedule *s)
+{
+    const bool faster = !best->step || s->ms < best->ms;
+    schedule_free(faster ? best : s);
+    if (faster)
+        *best = *s;
+    return faster;
 }
 
 struct schedule_step *schedule_add(struct schedule *s, int *room, int engine)

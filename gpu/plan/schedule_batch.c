@@ -241,12 +241,7 @@ static void try_group(struct schedule *best, int64_t group, const struct schedul
         if (!schedule_make_groups(&s, rates, memory_bytes))
             continue;
         *left -= s.count + s.cells[C].cols;
-        if (best->step && best->ms <= s.ms) {
-            schedule_free(&s);
-        } else {
-            schedule_free(best);
-            *best = s;
-        }
+        schedule_keep_faster(best, &s);
     }
 }
 

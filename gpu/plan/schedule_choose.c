@@ -233,15 +233,7 @@ static bool try_places(struct schedule_search *search, struct schedule *s)
         return false;
     const bool made = schedule_make_one(s, search->rates, best->step ? best->ms : DBL_MAX);
     search->left -= tasks + s->count;
-    if (!made)
-        return false;
-    if (best->step && best->ms <= s->ms) {
-        schedule_free(s);
-        return false;
-    }
-    schedule_free(best);
-    *best = *s;
-    return true;
+    return made && schedule_keep_faster(best, s);
 }
 
 /* ---- The grid ---- */

@@ -88,6 +88,10 @@ static inline struct schedule_step *schedule_put(struct schedule *s, int engine)
     return step;
 }
 
+/* Takes `s` for the best one if it is faster, or there is none yet, and gives the other one back.
+ * Returns whether it does. */
+bool schedule_keep_faster(struct schedule *best, struct schedule *s);
+
 /* Makes the steps for the cells and places that are set, and simulates them. Returns false, with
  * nothing to give back, if there are too few places, or no host memory, or if the schedule takes
  * more milliseconds than so many. */

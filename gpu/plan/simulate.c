@@ -26,8 +26,8 @@ struct simulate_span simulate_step(struct simulator *sim, const struct schedule_
     return span;
 }
 
-struct schedule_times simulate_steps(const struct schedule *s, simulate_step_ms *of_step,
-                                     const void *context, const struct schedule_rates *rates)
+struct schedule_times simulate_steps(const struct schedule *s, const struct schedule_rates *rates,
+                                     simulate_step_ms *of_step, const void *context)
 {
     struct schedule_times times = {.first = -1};
     struct simulator sim;
@@ -39,15 +39,15 @@ struct schedule_times simulate_steps(const struct schedule *s, simulate_step_ms 
     for (int n = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         const int e = step->engine;
-        double bytes = 0, chain_ms = 0;
-        const double ms = of_step(context, step, &bytes, &chain_ms);
+        struct simulate_work work = {.ms = 0};
+        double bytes = 0;
+        work.ms = of_step(context, rates, step, &bytes, &work.chain_ms);
         if (e == SCHEDULE_COMPUTE && sim.done[e] == s->steps[e] - 1)
             before = sim.free_at[e];
-        const struct simulate_span span =
-            simulate_step(&sim, step, &(struct simulate_work){.ms = ms, .chain_ms = chain_ms});
+        const struct simulate_span span = simulate_step(&sim, step, &work);
         if (e == SCHEDULE_COMPUTE && times.first < 0)
             times.first = span.begin;
-        times.busy[e] += ms;
+        times.busy[e] += work.ms;
         times.bytes[e] += bytes;
     }
     times.ms = sim.ms;

@@ -64,9 +64,9 @@ struct simulate_span simulate_step(struct simulator *sim, const struct schedule_
 /* Does all steps of a schedule. of_step(): returns a step's milliseconds, and sets the bytes of a
  * copy, and of a kernel the milliseconds of steps that wait for each other; both are 0 before.
  * first < 0: no host memory. */
-typedef double simulate_step_ms(const void *context, const struct schedule_step *step,
-                                double *bytes, double *chain_ms);
-struct schedule_times simulate_steps(const struct schedule *s, simulate_step_ms *of_step,
-                                     const void *context, const struct schedule_rates *rates);
+typedef double simulate_step_ms(const void *context, const struct schedule_rates *rates,
+                                const struct schedule_step *step, double *bytes, double *chain_ms);
+struct schedule_times simulate_steps(const struct schedule *s, const struct schedule_rates *rates,
+                                     simulate_step_ms *of_step, const void *context);
 
 #endif
