@@ -57,7 +57,8 @@ static void add_row(const struct cpu_ref_linear *q, int64_t i, const double *w, 
 }
 
 /* w = NULL: all zeros. False without memory. */
-static bool evaluate_objective(const struct cpu_ref_linear *q, const double *w, struct objective_point *place)
+static bool evaluate_objective(const struct cpu_ref_linear *q, const double *w,
+                               struct objective_point *place)
 {
     const size_t columns = (size_t)q->columns, regularized = columns - q->free_bias;
     /* The method adds up rows, columns, and one step after the other. */

@@ -139,7 +139,7 @@ static enum gpu_status time_sizes(struct timed_product *x, double limit_ms, doub
 
 /* Leaves the times as they are if there is no time. */
 static enum gpu_status time_paces(struct timed_product *x, char *host, double limit_ms,
-                               double ms[PACES])
+                                  double ms[PACES])
 {
     double round_ms = 0;
     GPU_TRY(set_up(x, host));

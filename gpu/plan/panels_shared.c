@@ -57,8 +57,8 @@ struct trial {
 };
 
 /* Copies a cell. Returns when that is done. */
-static double copy(struct state *state, int engine, struct schedule_cell cell, int64_t size,
-                   double not_before)
+static double simulate_copy(struct state *state, int engine, struct schedule_cell cell,
+                            int64_t size, double not_before)
 {
     const struct schedule_rates *rates = state->sim.rates;
     const double gbps = engine == SCHEDULE_UP ? rates->up : rates->down;
@@ -85,20 +85,20 @@ static double do_panel(const struct trial *t, int device, int j, struct state *s
     const struct schedule_step factor = {.j = j, .p = -1};
     const int64_t size = view->call.size;
     double *place = &state->panel_free[state->owned++ % t->shared->buffers];
-    copy(state, SCHEDULE_UP, panel, size, *place);
+    simulate_copy(state, SCHEDULE_UP, panel, size, *place);
     for (int i = 0; i < j; i++) {
         const int blocks = panels_blocks(view, i, j);
         for (int p = 0; p < blocks; p++) {
             const struct schedule_step step = {.i = i, .j = j, .p = p};
             double *block = &state->block_free[state->block++ % PANELS_BLOCKS];
-            copy(state, SCHEDULE_UP, panels_block(view, &step), size,
-                 simulate_later(*block, t->there[i] + rates->wait_ms));
+            simulate_copy(state, SCHEDULE_UP, panels_block(view, &step), size,
+                          simulate_later(*block, t->there[i] + rates->wait_ms));
             *block = compute(state, panels_kernel_ms(view, rates, &step));
         }
     }
     const double factored =
         compute(state, panels_factored(view, j) > 0 ? panels_kernel_ms(view, rates, &factor) : 0);
-    return *place = copy(state, SCHEDULE_DOWN, panel, size, factored + rates->wait_ms);
+    return *place = simulate_copy(state, SCHEDULE_DOWN, panel, size, factored + rates->wait_ms);
 }
 
 /* Gives each panel to the device that would have it done first. */

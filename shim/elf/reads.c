@@ -111,7 +111,8 @@ static void note_uses(struct code_walk *walk, const struct code_path *way,
 
 /* ---- One instruction ---- */
 
-static struct tag load_tag(struct code_walk *walk, struct code_path *way, struct tag address, int size)
+static struct tag load_tag(struct code_walk *walk, struct code_path *way, struct tag address,
+                           int size)
 {
     const struct tag *slot = slot_at(way, address);
     note_access(walk, address, size);

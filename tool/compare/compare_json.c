@@ -161,8 +161,9 @@ static void compare_values(struct json_comparison *walk, struct json_object *a,
                            struct json_object *b, struct json_object *noise);
 
 /* Compares what lies one step further, at .NAME or [NAME]. */
-static void compare_member(struct json_comparison *walk, const char *name, bool quoted, struct json_object *a,
-                           struct json_object *b, struct json_object *noise, bool has_a, bool has_b)
+static void compare_member(struct json_comparison *walk, const char *name, bool quoted,
+                           struct json_object *a, struct json_object *b, struct json_object *noise,
+                           bool has_a, bool has_b)
 {
     size_t length = walk->path.length;
     string_buffer_add_string(&walk->path, quoted ? "." : "[");

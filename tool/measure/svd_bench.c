@@ -136,7 +136,8 @@ static bool is_accurate(struct svd_trial *trial, bool vectors, enum gpu_svd algo
 }
 
 /* Returns the best of some runs. An algorithm that is far behind has one run. */
-static double time_algorithm(struct svd_trial *trial, bool vectors, enum gpu_svd algorithm, double best)
+static double time_algorithm(struct svd_trial *trial, bool vectors, enum gpu_svd algorithm,
+                             double best)
 {
     struct timing timing = {.most = 3};
     choose_algorithm(trial, vectors, algorithm);

@@ -112,7 +112,7 @@ def test_8_threads_share_the_memory():
     _, _, lines = run("random_lapack", ["-m", 60, "-n", 80, "-c", 1, "-r", "[dz]@(potrf|gesv)", "-k", LARGE, 8],
                       {**TEST_GPU, **LOG, "ACCEL_MEMORY": "80K"})
     assert [f for f in lines if f["ran"] == "gpu0"]
-    assert {f["why"] for f in lines} <= {"forced", "no_memory"}
+    assert {f["why"] for f in lines if f.get("nrhs") != "0"} <= {"forced", "no_memory"}
 
 
 @pytest.mark.parametrize("devices, attributes, types", [pytest.param(2, "16=1,13=1", "z", id="two devices"),
