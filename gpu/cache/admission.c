@@ -45,22 +45,22 @@ struct seen {
     int reuses;         /* that the watch has shown */
     bool unwatched;     /* not by calls that digest it, for good */
     double missed_ms;   /* by calls on the CPU */
-    int failed_watches; /* that ended early */
+    int failed_watches; /* watches that ended early */
 };
 LRU(table, seen, SETS, WAYS);
 static int unread;        /* results that have been kept, less READ_WORTH for each that was found */
 static int resting;       /* results that were not kept for that */
 static atomic_int proved; /* entries whose watch has proved something */
 
-/* In the child of a fork, which has no device. */
-static void forget_seen(void)
+/* The child of a fork has no device. */
+void admission_reset(void)
 {
     if (table.now > 0) /* else its pages stay untouched */
         lru_clear(&table);
     unread = resting = 0;
     atomic_store(&proved, 0);
 }
-FORKS_CHILD(forget_seen);
+FORKS_CHILD(admission_reset);
 
 static struct seen_key seen_key_of(const struct accel_span *x)
 {

@@ -108,4 +108,7 @@ void admission_prefetch(const struct accel_span *x);
 /* Returns whether an operand is known to be unchanged by a watch that has proved it. Cheap. */
 bool admission_any_proved(void);
 
+/* For forks, and for tests: forgets all operands. Ends no watch. No other thread may be at it. */
+void admission_reset(void);
+
 #endif

@@ -44,7 +44,7 @@ static struct accel_span matrix_at(uintptr_t address)
 static int forget(void **state)
 {
     (void)state;
-    forks_child();
+    admission_reset();
     has_ended(0);
     return 0;
 }

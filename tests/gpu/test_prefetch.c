@@ -12,7 +12,6 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 
-#include "base/thread/forks.h"
 #include "gpu/cache/prefetch.h"
 #include "gpu/cache/admission.h"
 #include "ops/typical.h"
@@ -37,7 +36,7 @@ static struct accel_call by_vector(const char *name, double *matrix, int64_t n)
 static int begin(void **state)
 {
     (void)state;
-    forks_child(); /* nothing has been seen */
+    admission_reset();
     memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return -1;

@@ -17,8 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/thread/forks.h"
-
 void broken(const char *condition, int line)
 {
     fprintf(stderr, "line %d: %s\n", line, condition);
@@ -99,7 +97,6 @@ void in_child(void (*test)(void), int with_cpus, int with_threads)
     pid_t child = fork();
     if (child == 0) {
         alarm(600);
-        forks_child();
         cpus = with_cpus;
         threads_left = with_threads;
         test();
