@@ -17,68 +17,98 @@ enum access_kind { READ, WRITE, ATOMIC, READ_STRUCT };
 
 struct access {
     uint32_t thread; /* of the grid, from 1 on; 0: none */
-    uint32_t barriers, grid_barriers, fences;
-    bool atomic;
+    uint32_t barriers, grid_barriers, fences : 31, atomic : 1;
 };
 
 struct cell {
-    uintptr_t address; /* 0: free */
     struct access write, read[2];
 };
 
-struct table {
+/* Cells lie as their addresses do: threads use what is side by side. Those of addresses that are no
+ * multiples of 4 are in pages of their own. */
+enum { PAGE_BYTES = 256, PAGE_CELLS = PAGE_BYTES / 4 };
+
+struct page {
+    uint64_t number;
+    uint64_t filling; /* of the table; another one: the page is free, and so are those behind it */
     struct cell *cell;
+};
+
+struct table {
+    struct page *page, *last;
     size_t room, used;
+    uint64_t filling;
 };
 
 enum {
-    LEAST_ROOM = 1 << 10,
-    MOST_USED = 1 << 22 /* beyond, further addresses are not watched for races */
+    LEAST_ROOM = 1 << 8,
+    MOST_USED = 1 << 17 /* beyond, addresses in further pages are not watched for races */
 };
 
 static struct table global, shared;
 
 static void clear(struct table *table)
 {
-    if (table->used > 0)
-        memset(table->cell, 0, table->room * sizeof *table->cell);
+    table->filling++;
     table->used = 0;
+    table->last = NULL;
 }
 
-static struct cell *place(struct table *table, uintptr_t address)
+static struct page *place(const struct table *table, uint64_t number)
 {
-    size_t at = (size_t)((address * 0x9e3779b97f4a7c15ull) >> 20) & (table->room - 1);
-    while (table->cell[at].address != 0 && table->cell[at].address != address)
+    size_t at = (size_t)((number * 0x9e3779b97f4a7c15ull) >> 32) & (table->room - 1);
+    while (table->page[at].filling == table->filling && table->page[at].number != number)
         at = (at + 1) & (table->room - 1);
-    return &table->cell[at];
+    return &table->page[at];
 }
 
 static void grow(struct table *table)
 {
     struct table larger = {.room = table->room > 0 ? 2 * table->room : LEAST_ROOM,
-                           .used = table->used};
-    larger.cell = calloc(larger.room, sizeof *larger.cell);
-    if (larger.cell == NULL)
+                           .used = table->used,
+                           .filling = table->filling + 1};
+    larger.page = calloc(larger.room, sizeof *larger.page);
+    if (larger.page == NULL)
         abort();
     for (size_t i = 0; i < table->room; i++)
-        if (table->cell[i].address != 0)
-            *place(&larger, table->cell[i].address) = table->cell[i];
-    free(table->cell);
+        if (table->page[i].filling == table->filling) {
+            struct page *page = place(&larger, table->page[i].number);
+            *page = table->page[i];
+            page->filling = larger.filling;
+        } else {
+            free(table->page[i].cell);
+        }
+    free(table->page);
     *table = larger;
+}
+
+static struct page *take_page(struct table *table, uint64_t number)
+{
+    if (2 * table->used >= table->room)
+        grow(table);
+    struct page *page = place(table, number);
+    if (page->filling == table->filling)
+        return page;
+    if (table->used == MOST_USED)
+        return NULL;
+    const size_t bytes = PAGE_CELLS * sizeof *page->cell;
+    if (page->cell == NULL)
+        page->cell = malloc(bytes);
+    if (page->cell == NULL)
+        abort();
+    memset(page->cell, 0, bytes);
+    page->number = number;
+    page->filling = table->filling;
+    table->used++;
+    return page;
 }
 
 static struct cell *find(struct table *table, uintptr_t address)
 {
-    if (2 * table->used >= table->room)
-        grow(table);
-    struct cell *cell = place(table, address);
-    if (cell->address == 0) {
-        if (table->used == MOST_USED)
-            return NULL;
-        cell->address = address;
-        table->used++;
-    }
-    return cell;
+    const uint64_t number = address / PAGE_BYTES * 4 + address % 4;
+    if (table->last == NULL || table->last->number != number)
+        table->last = take_page(table, number);
+    return table->last != NULL ? &table->last->cell[address % PAGE_BYTES / 4] : NULL;
 }
 
 /* ---- Races ---- */
@@ -91,7 +121,7 @@ static struct access this_access(enum access_kind kind)
                                block->number * kernel->launch->threads + kernel_thread->number + 1,
                            .barriers = clock->barriers,
                            .grid_barriers = kernel->grid_barriers,
-                           .fences = clock->fences,
+                           .fences = clock->fences & 0x7fffffff,
                            .atomic = kind == ATOMIC};
 }
 
@@ -100,11 +130,11 @@ static bool in_order(const struct access *before, const struct access *now)
     const unsigned threads = kernel->launch->threads;
     if (before->thread == 0 || before->thread == now->thread)
         return true;
-    const unsigned block = (before->thread - 1) / threads;
-    if (block == (now->thread - 1) / threads)
+    const uint32_t first = kernel_thread->block->number * threads + 1;
+    if (before->thread - first < threads)
         return before->barriers < now->barriers;
     return before->grid_barriers < now->grid_barriers ||
-           before->fences < kernel->clock[block].fences;
+           before->fences < kernel->clock[(before->thread - 1) / threads].fences;
 }
 
 static void check_race(const struct access *before, const struct access *now, const char *what,
@@ -127,17 +157,17 @@ static void note_read(struct cell *cell, const struct access *now)
     cell->read[at] = *now;
 }
 
-static void check_order(struct cell *cell, enum access_kind kind)
+static void check_order(struct cell *cell, uintptr_t address, enum access_kind kind)
 {
     const struct access now = this_access(kind);
     if (kind == READ) {
-        check_race(&cell->write, &now, "written, then read", cell->address);
+        check_race(&cell->write, &now, "written, then read", address);
         note_read(cell, &now);
         return;
     }
-    check_race(&cell->write, &now, "written twice", cell->address);
+    check_race(&cell->write, &now, "written twice", address);
     for (int i = 0; i < 2; i++)
-        check_race(&cell->read[i], &now, "read, then written", cell->address);
+        check_race(&cell->read[i], &now, "read, then written", address);
     cell->write = now;
     memset(cell->read, 0, sizeof cell->read);
 }
@@ -268,8 +298,8 @@ static bool is_constant(uintptr_t address, size_t bytes)
 static void access_shared(uintptr_t address, enum access_kind kind)
 {
     /* Blocks that are together have the same addresses. */
-    struct cell *cell =
-        find(&shared, address ^ ((uintptr_t)(kernel_thread->block->number + 1) << 48));
+    const uintptr_t own = address ^ ((uintptr_t)(kernel_thread->block->number + 1) << 48);
+    struct cell *cell = find(&shared, own);
     if (cell == NULL)
         return;
     if (kind == READ_STRUCT) {
@@ -282,7 +312,7 @@ static void access_shared(uintptr_t address, enum access_kind kind)
                       kernel_thread->number, kernel_thread->block->number);
         kernel_fail(CUDA_ERROR_LAUNCH_FAILED);
     }
-    check_order(cell, kind);
+    check_order(cell, own, kind);
 }
 
 static void access_global(uintptr_t address, size_t bytes, enum access_kind kind)
@@ -296,7 +326,7 @@ static void access_global(uintptr_t address, size_t bytes, enum access_kind kind
     const bool writes = kind != READ && kind != READ_STRUCT;
     if (writes ? cell->write.thread == 0 : cell->write.thread == 0 && cell->read[0].thread == 0)
         note_use(address, bytes, writes);
-    check_order(cell, kind == READ_STRUCT ? READ : kind);
+    check_order(cell, address, kind == READ_STRUCT ? READ : kind);
 }
 
 static void access_memory(const void *where, size_t bytes, enum access_kind kind)
