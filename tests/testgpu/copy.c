@@ -68,20 +68,32 @@ static bool is_moved(size_t bytes)
     return settings.data || bytes <= ALWAYS_MOVED;
 }
 
+static uint64_t mix(uint64_t digest, const char *from, size_t bytes)
+{
+    uint64_t word = 0;
+    memcpy(&word, from, bytes < sizeof word ? bytes : sizeof word);
+    digest = (digest ^ word) * 0x9e3779b97f4a7c15ull;
+    return digest ^ digest >> 29;
+}
+
+/* Several at once: each step waits for the one before. */
 static uint64_t digest_of(const struct copy *copy)
 {
-    uint64_t digest = copy->rows;
+    enum { SIDE_BY_SIDE = 4, BYTES = SIDE_BY_SIDE * sizeof(uint64_t) };
+    uint64_t digest[SIDE_BY_SIDE] = {copy->rows, 1, 2, 3};
     for (size_t row = 0; row < copy->rows; row++) {
         const char *from = (const char *)copy->from.address + row * copy->from.pitch;
-        for (size_t at = 0; at < copy->width; at += sizeof digest) {
-            const size_t left = copy->width - at;
-            uint64_t word = 0;
-            memcpy(&word, from + at, left < sizeof word ? left : sizeof word);
-            digest = (digest ^ word) * 0x9e3779b97f4a7c15ull;
-            digest ^= digest >> 29;
-        }
+        size_t at = 0;
+        for (; at + BYTES <= copy->width; at += BYTES)
+#pragma GCC unroll 4
+            for (size_t i = 0; i < SIDE_BY_SIDE; i++)
+                digest[i] = mix(digest[i], from + at + i * sizeof *digest, sizeof *digest);
+        for (; at < copy->width; at += sizeof *digest)
+            digest[0] = mix(digest[0], from + at, copy->width - at);
     }
-    return digest;
+    for (size_t i = 1; i < SIDE_BY_SIDE; i++)
+        digest[0] = mix(digest[0], (const char *)&digest[i], sizeof *digest);
+    return digest[0];
 }
 
 /* A device may read the source as soon as the copy is put on the stream, or later. */
