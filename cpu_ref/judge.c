@@ -21,6 +21,7 @@ enum { TILE = 8, PIECE = 16 };
 
 struct element_row {
     value element[PIECE];
+    double real[PIECE]; /* the same, where the type is: what can be read faster */
     bool is_empty[PIECE], has_empty;
     long double size; /* the sum of magnitudes */
 };
@@ -38,7 +39,8 @@ static void read_line(struct element_row *line, const struct factor *x, bool is_
     for (int64_t p = 0; p < count; p++) {
         const int64_t row = is_row ? number : from + p, col = is_row ? from + p : number;
         line->element[p] = factor_element(x, row, col);
-        line->is_empty[p] = factor_is_empty(x, row, col);
+        line->real[p] = (double)creall(line->element[p]);
+        line->is_empty[p] = x->structure != GENERAL && factor_is_empty(x, row, col);
         line->has_empty = line->has_empty || line->is_empty[p];
         line->size += magnitude(line->element[p]);
     }
@@ -50,7 +52,7 @@ static void add_real(struct element_sum *sum, const struct element_row *x,
 {
     long double part = creall(sum->value), scale = sum->scale;
     for (int64_t p = 0; p < count; p++) {
-        const long double z = creall(x->element[p]) * creall(y->element[p]);
+        const long double z = (long double)x->real[p] * y->real[p];
         part += z;
         scale += fabsl(z);
     }
