@@ -4,11 +4,6 @@
 
 /* ---- Elements ---- */
 
-value stored_element(const struct stored *x, int64_t row, int64_t col)
-{
-    return load_element(x->ptr, row * x->row_step + col * x->col_step, x->dtype);
-}
-
 static void exchange(int64_t *row, int64_t *col)
 {
     int64_t old = *row;

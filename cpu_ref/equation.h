@@ -60,7 +60,10 @@ static inline bool in_triangle(char uplo, int64_t row, int64_t col)
 }
 
 /* Returns the element at this place in memory. */
-value stored_element(const struct stored *x, int64_t row, int64_t col);
+static inline value stored_element(const struct stored *x, int64_t row, int64_t col)
+{
+    return load(x->ptr, row * x->row_step + col * x->col_step, x->dtype);
+}
 
 /* Element (row, col) of op(x). */
 value factor_element(const struct factor *x, int64_t row, int64_t col);
