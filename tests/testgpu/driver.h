@@ -203,14 +203,14 @@ int device_attribute(CUdevice_attribute which, CUdevice device);
 
 /* order.c */
 enum { ORDER_STREAMS = 128 }; /* those that are made first are watched */
-struct touch;
+struct touches;
 /* With the lock. Of a clock: it is behind all that the other one is behind. */
 void order_join(uint32_t *clock, const uint32_t *other);
 /* The host has waited for the operation, or knows that it is done. */
 void order_host_waited(const struct operation *operation);
 /* It is put on the stream, behind all that the stream and the host have waited for. */
 void order_put(CUstream stream, struct operation *operation);
-void order_forget(struct touch *touches);
+void order_forget(struct touches *touches);
 
 /* memory.c */
 enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTERED };
@@ -227,7 +227,7 @@ struct allocation {
     bool viewed;         /* a kernel has used it at its own address */
     unsigned pins;       /* running operations that touch it */
     bool ending;
-    struct touch *touches; /* of operations: see order.c */
+    struct touches *touches; /* of operations: see order.c */
     unsigned long long id;
     struct allocation *next;
 };

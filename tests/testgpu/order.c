@@ -12,12 +12,17 @@
 enum { KEPT_MOST = 512 };
 
 struct touch {
-    struct touch *next;
-    struct testgpu_place place;
-    bool writes;
     int stream;
     uint32_t number;
+    bool writes;
     const char *name;
+    struct testgpu_place place;
+};
+
+/* Side by side, as each operation looks at all of them; the latest comes last. */
+struct touches {
+    size_t count, room;
+    struct touch touch[];
 };
 
 static uint32_t host[ORDER_STREAMS];
@@ -47,13 +52,9 @@ void order_put(CUstream stream, struct operation *operation)
     memcpy(operation->clock, stream->clock, sizeof operation->clock);
 }
 
-void order_forget(struct touch *touches)
+void order_forget(struct touches *touches)
 {
-    while (touches != NULL) {
-        struct touch *next = touches->next;
-        free(touches);
-        touches = next;
-    }
+    free(touches);
 }
 
 /* ---- Places ---- */
@@ -120,21 +121,29 @@ static bool replaces(const struct touch *new, const struct touch *old)
            same(&new->place, &old->place);
 }
 
-static void keep(struct touch **touches, struct touch *new)
+static void keep(struct touches **touches, const struct touch *new)
 {
-    size_t kept = 1;
-    for (struct touch **at = touches; *at != NULL;) {
-        struct touch *old = *at;
-        if (replaces(new, old) || kept == KEPT_MOST) {
-            *at = old->next;
-            free(old);
-        } else {
-            at = &old->next;
-            kept++;
-        }
+    struct touches *all = *touches;
+    size_t kept = 0;
+    for (size_t i = 0; all != NULL && i < all->count; i++) {
+        if (replaces(new, &all->touch[i]))
+            continue;
+        if (kept < i)
+            all->touch[kept] = all->touch[i];
+        kept++;
     }
-    new->next = *touches;
-    *touches = new;
+    if (kept == KEPT_MOST)
+        memmove(all->touch, all->touch + 1, --kept * sizeof *all->touch);
+    if (all == NULL || kept == all->room) {
+        const size_t room = all == NULL ? 4 : 2 * all->room;
+        all = realloc(all, sizeof *all + room * sizeof *all->touch);
+        if (all == NULL)
+            abort();
+        all->room = room;
+    }
+    all->touch[kept] = *new;
+    all->count = kept + 1;
+    *touches = all;
 }
 
 void testgpu_touch(struct testgpu_run *run, const struct testgpu_place *place, bool writes)
@@ -145,12 +154,11 @@ void testgpu_touch(struct testgpu_run *run, const struct testgpu_place *place, b
         return;
     testgpu_lock();
     struct allocation *a = allocation_at((uintptr_t)place->address);
-    struct touch *new = a != NULL ? malloc(sizeof *new) : NULL;
-    if (new != NULL) {
-        *new = (struct touch){NULL, *place, writes, now->stream, now->number, now->name};
-        for (const struct touch *before = a->touches; before != NULL; before = before->next)
-            check(before, now, now->name, place, writes);
-        keep(&a->touches, new);
+    if (a != NULL) {
+        const struct touch new = {now->stream, now->number, writes, now->name, *place};
+        for (size_t i = a->touches != NULL ? a->touches->count : 0; i-- > 0;)
+            check(&a->touches->touch[i], now, now->name, place, writes);
+        keep(&a->touches, &new);
     }
     testgpu_unlock();
 }
