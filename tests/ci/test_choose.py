@@ -4,6 +4,8 @@ a change calls for; never more than fits into the time. In a full history, in a 
 names what there is."""
 
 import datetime
+import importlib.machinery
+import importlib.util
 import os
 import re
 import shlex
@@ -40,6 +42,26 @@ def choose(folder, **env):
     assert lines
     assert sum(float(minutes) for minutes, _, _ in lines) <= MINUTES
     return {command: why for _, why, command in lines}
+
+
+@pytest.fixture(scope="module")
+def chooser():
+    """What choose() below says, without a process of its own: for histories of many commits."""
+    loader = importlib.machinery.SourceFileLoader("chooser", str(CHOOSE))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("chooser", loader))
+    loader.exec_module(module)
+
+    def chosen(folder):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            for name in [*filter(lambda name: name.startswith(("GIT_", "CI_")), os.environ)]:
+                patch.delenv(name)
+            parts = module.choose(PARTS, *module.turn_and_changes(None), MINUTES)
+        assert sum(part.minutes for part, _ in parts) <= MINUTES
+        return {f"make check TEST_LONG=1 CHECK={part.command}" if part.command.startswith("tests/")
+                else f"make {part.command}": why for part, why in parts}
+
+    return chosen
 
 
 def commit(folder, day, *names):
@@ -118,6 +140,7 @@ def test_without_git_the_first_ones(tmp_path):
 
 def new_history(folder):
     run(["git", "init", "-q"], folder)
+    run(["git", "config", "maintenance.auto", "false"], folder)  # each commit would start two programs for that
     commit(folder, 1, "a", "ops/lapack/eigen.c", "tests/suites/x")
 
 
@@ -126,14 +149,14 @@ History = namedtuple("History", "folder chosen")
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory):
+def history(tmp_path_factory, chooser):
     """As many commits as there are parts, which change the README alone."""
     folder = tmp_path_factory.mktemp("history")
     new_history(folder)
     chosen = []
     for day in range(3, 3 + len(PARTS)):
         commit(folder, day, "README.md")
-        chosen.append(choose(folder))
+        chosen.append(chooser(folder))
     return History(folder, chosen)
 
 
@@ -150,14 +173,14 @@ def test_the_same_commit_gives_the_same_parts_the_next_one_others(history):
     assert history.chosen[-1] != history.chosen[-2]
 
 
-def test_each_part_has_its_turn_where_all_of_them_are_called_for_too(tmp_path):
+def test_each_part_has_its_turn_where_all_of_them_are_called_for_too(tmp_path, chooser):
     new_history(tmp_path)
     everything = [source.replace("*", "x") for part in PARTS for source in part.sources]
     names = [source if Path(source).suffix else source + "/x" for source in everything if not source.endswith("x")]
     seen = set()
     for day in range(2, 2 + len(PARTS)):
         commit(tmp_path, 28, *names, f"n{day}")
-        seen |= choose(tmp_path).keys()
+        seen |= chooser(tmp_path).keys()
     assert len(seen) == len(PARTS)
 
 
