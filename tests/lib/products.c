@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/memory/hash.h"
 #include "cpu_ref/judge.h"
 #include "ops/names.h"
 #include "ops/op.h"
@@ -98,8 +99,26 @@ void destroy_product(struct product *p)
     free(p->before);
 }
 
+static uint64_t hash_of(const struct product *p)
+{
+    uint64_t hash = hash_bytes(&p->call.blas, sizeof p->call.blas) ^
+                    hash_bytes(p->before, (size_t)accel_bytes(&p->call.span[ACCEL_c]));
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const struct accel_span *x = &p->call.span[i];
+        hash =
+            hash * 0x9e3779b97f4a7c15u + (x->ptr ? hash_bytes(x->ptr, (size_t)accel_bytes(x)) : 0);
+    }
+    return hash;
+}
+
+/* What is, bit for bit, as it was when it was judged last is right: a judge takes much longer than
+ * the call. */
 void right_product(const struct product *p)
 {
-    assert_true(cpu_ref_ratio(&p->call, ACCEL_COLUMN_MAJOR, p->before) <= CPU_REF_THRESHOLD);
+    static uint64_t right;
+    const uint64_t hash = hash_of(p);
+    if (hash != right)
+        assert_true(cpu_ref_ratio(&p->call, ACCEL_COLUMN_MAJOR, p->before) <= CPU_REF_THRESHOLD);
+    right = hash;
     assert_int_equal(p->original_calls, 0);
 }
