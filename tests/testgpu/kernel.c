@@ -196,6 +196,17 @@ static size_t shared_size(void)
 
 enum { POISON = 0xff };
 
+static size_t shared_used(void)
+{
+    return kernel->shared_to > kernel->shared_from ? kernel->shared_to - kernel->shared_from : 0;
+}
+
+/* What no kernel uses is poisoned. */
+static void poison_shared(void)
+{
+    memset(__start_own_shared + kernel->shared_from, POISON, shared_used());
+}
+
 static void make_block(struct block *block, unsigned number, bool alone)
 {
     const struct launch *launch = kernel->launch;
@@ -206,7 +217,10 @@ static void make_block(struct block *block, unsigned number, bool alone)
     if (block->thread == NULL || block->shared == NULL || (!alone && block->put_aside == NULL))
         abort();
     memset(block->shared, POISON, launch->shared_bytes);
-    memset(alone ? __start_own_shared : block->put_aside, POISON, shared_size());
+    if (alone)
+        poison_shared();
+    else
+        memset(block->put_aside, POISON, shared_size());
     for (unsigned i = 0; i < launch->threads; i++)
         make_thread(&block->thread[i], block, i);
 }
@@ -222,9 +236,10 @@ static void load_block(struct block *block)
 {
     if (block->put_aside == NULL || block == loaded)
         return;
+    const size_t from = kernel->shared_from, bytes = shared_used();
     if (loaded != NULL)
-        memcpy(loaded->put_aside, __start_own_shared, shared_size());
-    memcpy(__start_own_shared, block->put_aside, shared_size());
+        memcpy(loaded->put_aside + from, __start_own_shared + from, bytes);
+    memcpy(__start_own_shared + from, block->put_aside + from, bytes);
     loaded = block;
 }
 
@@ -412,7 +427,7 @@ CUresult kernel_run(struct testgpu_run *run, void *argument)
     static uint64_t random;
     struct launch *launch = argument;
     const struct testgpu_kernel *what = launch->kernel;
-    struct kernel_run this = {.run = run, .launch = launch};
+    struct kernel_run this = {.run = run, .launch = launch, .shared_from = shared_size()};
     if (!testgpu_computes())
         return CUDA_SUCCESS;
     this.arguments = calloc(what->count + 1, sizeof *this.arguments);
@@ -422,12 +437,15 @@ CUresult kernel_run(struct testgpu_run *run, void *argument)
     for (size_t i = 0, at = 0; i < what->count; at += (what->bytes[i++] + 15) / 16 * 16)
         this.arguments[i] = launch->arguments + at;
     pthread_mutex_lock(&turn);
-    if (random == 0)
+    if (random == 0) {
         random = settings.seed | 1;
+        memset(__start_own_shared, POISON, shared_size());
+    }
     this.random = random;
     kernel = &this;
     kernel_memory_begin();
     run_grid();
+    poison_shared();
     kernel_memory_end();
     spoil(&this);
     random = this.random;

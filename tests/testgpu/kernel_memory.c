@@ -295,8 +295,21 @@ static bool is_constant(uintptr_t address, size_t bytes)
     return within(address, bytes, __ehdr_start, (size_t)(__bss_start - __ehdr_start));
 }
 
-static void access_shared(uintptr_t address, enum access_kind kind)
+static void note_shared(uintptr_t address, size_t bytes)
 {
+    if (!within(address, bytes, __start_own_shared,
+                (size_t)(__stop_own_shared - __start_own_shared)))
+        return;
+    const size_t from = (size_t)(address - (uintptr_t)__start_own_shared);
+    if (from < kernel->shared_from)
+        kernel->shared_from = from;
+    if (from + bytes > kernel->shared_to)
+        kernel->shared_to = from + bytes;
+}
+
+static void access_shared(uintptr_t address, size_t bytes, enum access_kind kind)
+{
+    note_shared(address, bytes);
     /* Blocks that are together have the same addresses. */
     const uintptr_t own = address ^ ((uintptr_t)(kernel_thread->block->number + 1) << 48);
     struct cell *cell = find(&shared, own);
@@ -340,7 +353,7 @@ static void access_memory(const void *where, size_t bytes, enum access_kind kind
         kernel_yield();
     }
     if (is_shared(address, bytes)) {
-        access_shared(address, kind);
+        access_shared(address, bytes, kind);
     } else if ((kind != READ && kind != READ_STRUCT) || !is_constant(address, bytes)) {
         if ((bytes & (bytes - 1)) == 0 && address % bytes != 0) {
             testgpu_fault("misaligned_address", "address=%p bytes=%zu", where, bytes);

@@ -44,6 +44,8 @@ struct kernel_run {
     struct block_clock *clock; /* of each block of the grid */
     uint32_t grid_barriers;
     unsigned long long *arrived; /* of the grid's barrier */
+    /* Which of all kernels' __shared__ variables its blocks have used: from, to */
+    size_t shared_from, shared_to;
     uint64_t random;
     double moved; /* bytes */
     CUresult failed;
