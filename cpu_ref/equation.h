@@ -62,7 +62,7 @@ static inline bool in_triangle(char uplo, int64_t row, int64_t col)
 /* Returns the element at this place in memory. */
 static inline value stored_element(const struct stored *x, int64_t row, int64_t col)
 {
-    return load(x->ptr, row * x->row_step + col * x->col_step, x->dtype);
+    return load_element(x->ptr, row * x->row_step + col * x->col_step, x->dtype);
 }
 
 /* Element (row, col) of op(x). */
