@@ -62,11 +62,6 @@ static void stored_rows(const struct view *x, int64_t col, int64_t *from, int64_
     *to = general || x->uplo != 'U' ? x->rows : accel_min(col, x->rows);
 }
 
-static bool is_mirrored(const struct view *x)
-{
-    return x->structure == SYMMETRIC || x->structure == HERMITIAN;
-}
-
 /* A diagonal element of a matrix that is not general; conjugated if sign is -1. */
 static void diagonal_element(const struct view *x, int64_t i, double sign, double *to)
 {
@@ -82,7 +77,7 @@ void apply(const struct view *x, char op, const double *in, double *out)
 {
     const int64_t parts = parts_of(x->dtype);
     const double sign = op == 'C' || op == 'R' ? -1 : 1;
-    const bool mirrored = is_mirrored(x), across = op == 'T' || op == 'C';
+    const bool mirrored = view_is_mirrored(x), across = op_is_across(op);
     /* Element (i, j) is also (j, i), conjugated if Hermitian; op(X) may exchange the two. */
     const double other = x->structure == HERMITIAN ? -sign : sign;
     const double here = mirrored && across ? other : sign, there = across ? sign : other;
@@ -109,7 +104,7 @@ void apply(const struct view *x, char op, const double *in, double *out)
 double add_squares(const struct view *x, char op, double *out)
 {
     const int64_t parts = parts_of(x->dtype);
-    const bool mirrored = is_mirrored(x), across = op == 'T' || op == 'C';
+    const bool mirrored = view_is_mirrored(x), across = op_is_across(op);
     double piece[PIECE], sum = 0;
     for (int64_t col = 0; col < x->cols; col++) {
         int64_t from, to;

@@ -11,71 +11,60 @@ static void exchange(int64_t *row, int64_t *col)
     *col = old;
 }
 
-static bool is_transposed(const struct factor *x)
-{
-    return x->op == 'T' || x->op == 'C';
-}
-
-static bool is_triangular(const struct factor *x)
+static bool is_triangular(const struct view *x)
 {
     return x->structure == TRIANGULAR || x->structure == UNIT_TRIANGULAR;
 }
 
 bool factor_is_empty(const struct factor *x, int64_t row, int64_t col)
 {
-    if (is_transposed(x))
+    if (op_is_across(x->op))
         exchange(&row, &col);
-    return is_triangular(x) && !in_triangle(x->uplo, row, col);
+    return is_triangular(&x->view) && !in_triangle(x->view.uplo, row, col);
 }
 
 value factor_element(const struct factor *x, int64_t row, int64_t col)
 {
+    const struct view *const view = &x->view;
     bool conjugate = x->op == 'C' || x->op == 'R';
     if (factor_is_empty(x, row, col))
         return 0;
-    if (is_transposed(x))
+    if (op_is_across(x->op))
         exchange(&row, &col);
-    if (x->structure == UNIT_TRIANGULAR && row == col)
+    if (view->structure == UNIT_TRIANGULAR && row == col)
         return 1;
-    if (x->structure != GENERAL && !in_triangle(x->uplo, row, col)) {
-        conjugate = conjugate != (x->structure == HERMITIAN);
+    if (view->structure != GENERAL && !in_triangle(view->uplo, row, col)) {
+        conjugate = conjugate != (view->structure == HERMITIAN);
         exchange(&row, &col);
     }
-    value z = stored_element(&x->stored, row, col);
-    if (x->structure == HERMITIAN && row == col)
+    value z = view_element(view, row, col);
+    if (view->structure == HERMITIAN && row == col)
         return creall(z);
     return conjugate ? conjl(z) : z;
 }
 
 bool equation_is_singular(const struct equation *e)
 {
-    const struct product *p = &e->product[0];
-    const struct factor *triangle = p->x.structure != GENERAL ? &p->x : &p->y;
     for (int64_t i = 0; i < e->inner; i++)
-        if (factor_element(triangle, i, i) == 0)
+        if (factor_element(equation_matrix(e), i, i) == 0)
             return true;
     return false;
 }
 
 /* ---- Operands ---- */
 
-static struct stored stored(const struct accel_span *x, const void *ptr, int64_t ld,
-                            enum accel_layout layout)
+/* A matrix that is stored by rows is seen as its transpose. */
+static struct factor operand(const struct accel_span *x, const void *ptr, int64_t ld, char op,
+                             enum accel_layout layout)
 {
-    if (x->inc == 0)
-        return layout == ACCEL_ROW_MAJOR ? (struct stored){ptr, ld, 1, x->dtype}
-                                         : (struct stored){ptr, 1, ld, x->dtype};
+    if (x->inc == 0 && layout == ACCEL_ROW_MAJOR)
+        return (struct factor){{ptr, x->cols, x->rows, ld, x->dtype, GENERAL, 0},
+                               op_transposed(op)};
     /* The elements of a negative increment end at the pointer. */
-    int64_t first = x->inc < 0 ? (x->cols - 1) * ld : 0;
-    if (x->cols > 0)
-        ptr = (const char *)ptr + first * (int64_t)accel_dtype_size(x->dtype);
-    return (struct stored){ptr, 0, x->inc < 0 ? -ld : ld, x->dtype};
-}
-
-static struct factor packed(const struct accel_span *x, const void *ptr, enum accel_layout layout)
-{
-    int64_t ld = layout == ACCEL_ROW_MAJOR && x->inc == 0 ? x->cols : x->rows;
-    return (struct factor){stored(x, ptr, ld, layout), 'N', GENERAL, 0};
+    if (x->inc < 0 && x->cols > 0)
+        ptr = (const char *)ptr + (x->cols - 1) * ld * (int64_t)accel_dtype_size(x->dtype);
+    return (struct factor){{ptr, x->rows, x->cols, x->inc < 0 ? -ld : ld, x->dtype, GENERAL, 0},
+                           op};
 }
 
 /* The call's operands, while its equation is made. */
@@ -93,14 +82,20 @@ static struct factor factor(const struct equation_source *from, enum accel_matri
     const void *ptr = from->index ? accel_matrix_of(x, from->index)
                       : x->array  ? x->array[0]
                                   : x->ptr;
-    return (struct factor){stored(x, ptr, x->ld, from->layout), op ? op : 'N', GENERAL, 0};
+    return operand(x, ptr, x->ld, op ? op : 'N', from->layout);
+}
+
+static char seen_triangle(const struct equation_source *from, char uplo)
+{
+    return from->layout != ACCEL_ROW_MAJOR ? uplo : uplo == 'U' ? 'L' : 'U';
 }
 
 static struct factor square(const struct equation_source *from, char op, enum structure structure)
 {
     struct factor a = factor(from, ACCEL_a, op);
-    a.structure = structure;
-    a.uplo = from->call->blas.flag[ACCEL_uplo];
+    if (structure != GENERAL)
+        a.view =
+            view_shaped(a.view, structure, seen_triangle(from, from->call->blas.flag[ACCEL_uplo]));
     return a;
 }
 
@@ -180,12 +175,11 @@ void equation_trsm(struct equation *e, const struct equation_source *from)
 static void row_beside(struct equation *e, const struct equation_source *from,
                        enum structure structure, value alpha, struct factor x)
 {
-    static const char ops[] = "NTCR", transposed[] = "TNRC";
     char op = from->call->blas.flag[ACCEL_trans];
     if (from->call->blas.conjugated)
         op = 'R';
-    op = transposed[strchr(ops, op ? op : 'N') - ops];
-    one_product(e, alpha, x, square(from, op, structure), from->call->span[ACCEL_x].cols);
+    one_product(e, alpha, x, square(from, op_transposed(op ? op : 'N'), structure),
+                from->call->span[ACCEL_x].cols);
 }
 
 /* A product; with `two`, also the product with its operands exchanged. */
@@ -295,15 +289,20 @@ struct equation equation_of(const struct accel_call *call, enum accel_layout lay
         from.alpha = scalar(call, ACCEL_alpha);
     if (before)
         before = (const char *)before + index * accel_bytes(out);
-    from.old = packed(out, before, layout);
+    from.old =
+        operand(out, before, layout == ACCEL_ROW_MAJOR && out->inc == 0 ? out->cols : out->rows,
+                'N', layout);
     from.result = factor(&from, output, 'N');
-    struct equation e = {.out = from.result.stored,
-                         .before = from.old.stored,
+    struct equation e = {.out = from.result,
+                         .before = from.old,
                          .rows = out->rows,
                          .cols = out->cols,
                          .uplo = out->triangle,
                          .beta = scalar(call, ACCEL_beta)};
     call->op->rules->equation(&e, &from);
+    if (e.symmetric && e.uplo) /* the triangle stands for the whole */
+        e.out.view.structure = e.before.view.structure = e.real_diagonal ? HERMITIAN : SYMMETRIC;
+    e.out.view.uplo = e.before.view.uplo = seen_triangle(&from, e.uplo);
     if (from.alpha == 0)
         e.products = 0;
     return e;

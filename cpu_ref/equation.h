@@ -6,24 +6,13 @@
 #define ACCEL_CPU_REF_EQUATION_H
 
 #include "checks.h"
-#include "element.h"
+#include "view.h"
 #include "call/operation.h"
 
-/* A matrix in memory: element (row, col) is ptr[row * row_step + col * col_step]. */
-struct stored {
-    const void *ptr;
-    int64_t row_step, col_step;
-    enum accel_dtype dtype;
-};
-
-enum structure { GENERAL, SYMMETRIC, HERMITIAN, TRIANGULAR, UNIT_TRIANGULAR };
-
-/* op(x). Unless x is general, only its triangle uplo is stored. */
+/* op(x) */
 struct factor {
-    struct stored stored;
+    struct view view;
     char op; /* 'N', 'T', 'C', or 'R' */
-    enum structure structure;
-    char uplo;
 };
 
 struct product {
@@ -38,10 +27,10 @@ struct equation {
     int64_t inner; /* of the products */
     value beta;
     bool solve;
-    struct stored out, before;
-    int64_t rows, cols; /* of the output */
-    char uplo;          /* of the output; 0: all of it */
-    bool symmetric;     /* or Hermitian: the output */
+    struct factor out, before; /* N; or T, as they are stored by rows */
+    int64_t rows, cols;        /* of the output */
+    char uplo;                 /* of the output; 0: all of it */
+    bool symmetric;            /* or Hermitian: the output */
     bool real_diagonal;
 };
 
@@ -53,16 +42,20 @@ struct equation equation_of(const struct accel_call *call, enum accel_layout lay
 /* The operand that a BLAS routine writes. */
 enum accel_matrix equation_output(const struct accel_routine *routine);
 
-/* Whether (row, col) is in a triangle, the diagonal included. */
-static inline bool in_triangle(char uplo, int64_t row, int64_t col)
+/* The factor that is no rectangle: the left one, or the right one. */
+static inline bool equation_is_left(const struct equation *e)
 {
-    return uplo == 'U' ? row <= col : row >= col;
+    return e->product[0].x.view.structure != GENERAL;
+}
+static inline const struct factor *equation_matrix(const struct equation *e)
+{
+    return equation_is_left(e) ? &e->product[0].x : &e->product[0].y;
 }
 
-/* Returns the element at this place in memory. */
-static inline value stored_element(const struct stored *x, int64_t row, int64_t col)
+/* Element (row, col) of the output, or of what it was. */
+static inline value output_element(const struct factor *x, int64_t row, int64_t col)
 {
-    return load_element(x->ptr, row * x->row_step + col * x->col_step, x->dtype);
+    return x->op == 'T' ? view_element(&x->view, col, row) : view_element(&x->view, row, col);
 }
 
 /* Element (row, col) of op(x). */

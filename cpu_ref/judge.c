@@ -33,15 +33,13 @@ struct tile {
 static void read_line(struct element_row *line, const struct factor *x, bool is_row, int64_t number,
                       int64_t from, int64_t count)
 {
-    const bool general = x->structure == GENERAL, turned = x->op == 'T';
+    const bool general = x->view.structure == GENERAL,
+               plain = general && (x->op == 'N' || x->op == 'T');
     line->has_empty = false;
     line->size = 0;
     for (int64_t p = 0; p < count; p++) {
         const int64_t row = is_row ? number : from + p, col = is_row ? from + p : number;
-        const value element =
-            general && (turned || x->op == 'N')
-                ? stored_element(&x->stored, turned ? col : row, turned ? row : col)
-                : factor_element(x, row, col);
+        const value element = plain ? output_element(x, row, col) : factor_element(x, row, col);
         line->re[p] = (double)creall(element);
         line->im[p] = (double)cimagl(element);
         line->is_empty[p] = !general && factor_is_empty(x, row, col);
@@ -81,7 +79,8 @@ static void add_real(struct element_sum *sum, const struct element_row *x,
 }
 
 /* The same of complex numbers. What is not finite stays so, NaN or Inf. */
-static void add_complex(struct sum *sum, const struct line *x, const struct line *y, int64_t count)
+static void add_complex(struct element_sum *sum, const struct element_row *x,
+                        const struct element_row *y, int64_t count)
 {
     long double re = creall(sum->value), im = cimagl(sum->value), scale = sum->scale;
     for (int64_t p = 0; p < count; p++) {
@@ -115,7 +114,7 @@ static void add_product(struct tile *tile, const struct product *product, int64_
                         long double rounded)
 {
     const bool real =
-        !accel_is_complex(product->x.stored.dtype) && !accel_is_complex(product->y.stored.dtype);
+        !accel_is_complex(product->x.view.dtype) && !accel_is_complex(product->y.view.dtype);
     struct element_sum part[TILE][TILE] = {{{0}}};
     struct element_row x[TILE], y[TILE];
     for (int64_t from = 0; from < inner; from += PIECE) {
@@ -151,14 +150,14 @@ static long double underflow_of(const struct equation *e)
     long double steps = 2;
     for (int i = 0; i < e->products; i++)
         steps += (long double)e->inner * (1 + magnitude(e->product[i].alpha));
-    return steps * smallest_normal(e->out.dtype);
+    return steps * smallest_normal(e->out.view.dtype);
 }
 
 /* The same holds for alpha X or alpha Y, and for a solution, which are rounded before they are
  * multiplied. */
 static long double rounded_before(const struct equation *e, const struct product *product)
 {
-    return e->solve || product->alpha != 1 ? smallest_normal(e->out.dtype) : 0;
+    return e->solve || product->alpha != 1 ? smallest_normal(e->out.view.dtype) : 0;
 }
 
 static bool is_judged(const struct equation *e, int64_t row, int64_t col)
@@ -171,7 +170,7 @@ static value old_element(const struct equation *e, int64_t row, int64_t col)
 {
     if (!e->solve && e->beta == 0)
         return 0;
-    const value old = stored_element(&e->before, row, col);
+    const value old = output_element(&e->before, row, col);
     return !e->solve && e->real_diagonal && row == col ? creall(old) : old;
 }
 
@@ -200,9 +199,9 @@ static double ratio_of(value got, const struct element_sum *expected, enum accel
 /* Whether all elements of B that this element of the solution may depend on are finite. */
 static bool is_line_finite(const struct equation *e, int64_t row, int64_t col)
 {
-    bool left = e->product[0].x.structure != GENERAL;
+    const bool left = equation_is_left(e);
     for (int64_t i = 0; i < (left ? e->rows : e->cols); i++)
-        if (!is_finite(stored_element(&e->before, left ? i : row, left ? col : i)))
+        if (!is_finite(output_element(&e->before, left ? i : row, left ? col : i)))
             return false;
     return true;
 }
@@ -211,9 +210,9 @@ static bool is_line_finite(const struct equation *e, int64_t row, int64_t col)
 static double solution_ratio(const struct equation *e, int64_t row, int64_t col,
                              const struct element_sum *rest)
 {
-    value got = stored_element(&e->out, row, col);
+    value got = output_element(&e->out, row, col);
     if (is_finite(rest->value))
-        return ratio_of(0, rest, e->out.dtype);
+        return ratio_of(0, rest, e->out.view.dtype);
     if (equation_is_singular(e))
         return 0;
     return is_finite(got) || is_line_finite(e, row, col) ? INFINITY : 0;
@@ -224,7 +223,7 @@ static double element_ratio(const struct equation *e, int64_t row, int64_t col,
 {
     bool real = e->real_diagonal && row == col;
     bool nothing_to_do = (e->products == 0 || e->inner == 0) && e->beta == 1;
-    value got = stored_element(&e->out, row, col);
+    value got = output_element(&e->out, row, col);
     struct element_sum expected = *sum;
     if (real && isfinite(creall(got)) && !nothing_to_do && cimagl(got) != 0)
         return INFINITY;
@@ -233,7 +232,7 @@ static double element_ratio(const struct equation *e, int64_t row, int64_t col,
         expected.value = creall(expected.value);
     }
     if (is_finite(got) && is_finite(expected.value))
-        return ratio_of(got, &expected, e->out.dtype);
+        return ratio_of(got, &expected, e->out.view.dtype);
     bool as_expected = is_finite(got) == is_finite(expected.value);
     return as_expected || (expected.left_open && !is_finite(got)) ? 0 : INFINITY;
 }

@@ -5,7 +5,7 @@ static void divide_by_diagonal(const struct view *triangle, char op, int64_t i, 
 {
     if (triangle->structure == UNIT_TRIANGULAR)
         return;
-    const value stored = load_element(triangle->ptr, i * (triangle->ld + 1), triangle->dtype);
+    const value stored = view_element(triangle, i, i);
     if (parts_of(triangle->dtype) == 1) {
         x[0] /= (double)creall(stored);
         return;
@@ -22,8 +22,7 @@ double largest_reciprocal(const struct view *triangle)
         triangle->structure == UNIT_TRIANGULAR ? 0 : accel_min(triangle->rows, triangle->cols);
     double largest = 0;
     for (int64_t i = 0; i < count; i++) {
-        const double one = 1 / (double)magnitude(load_element(triangle->ptr, i * (triangle->ld + 1),
-                                                              triangle->dtype));
+        const double one = 1 / (double)magnitude(view_element(triangle, i, i));
         largest = one > largest ? one : largest;
     }
     return largest;
@@ -31,18 +30,12 @@ double largest_reciprocal(const struct view *triangle)
 
 void substitute(const struct view *triangle, char op, double *x)
 {
-    const bool across = op == 'T' || op == 'C', upper = triangle->uplo == 'U';
-    const int64_t parts = parts_of(triangle->dtype), n = triangle->cols,
-                  size = (int64_t)accel_dtype_size(triangle->dtype);
+    const bool across = op_is_across(op), upper = triangle->uplo == 'U';
+    const int64_t parts = parts_of(triangle->dtype), n = triangle->cols;
     for (int64_t step = 0; step < n; step++) {
         const int64_t i = upper == across ? step : n - 1 - step, from = upper ? 0 : i + 1;
-        const struct view beside = {(const char *)triangle->ptr + (from + i * triangle->ld) * size,
-                                    upper ? i : n - 1 - i,
-                                    1,
-                                    triangle->ld,
-                                    triangle->dtype,
-                                    GENERAL,
-                                    0};
+        const struct view beside =
+            view_shaped(view_part(triangle, from, upper ? i : n - 1 - i, i, 1), GENERAL, 0);
         double *own = x + i * parts, sum[2] = {0, 0};
         if (across)
             apply(&beside, op, x + from * parts, sum);

@@ -7,32 +7,6 @@
 
 /* ---- Products ---- */
 
-/* op(X) is rows x cols; X is stored by columns. */
-static struct view view_of(const struct factor *x, int64_t rows, int64_t cols)
-{
-    bool across = x->op == 'T' || x->op == 'C';
-    return (struct view){
-        x->stored.ptr,   across ? cols : rows, across ? rows : cols,      x->stored.col_step,
-        x->stored.dtype, x->structure,         x->structure ? x->uplo : 0};
-}
-
-static struct view view_of_stored(const struct stored *x, int64_t rows, int64_t cols)
-{
-    return (struct view){x->ptr, rows, cols, x->col_step, x->dtype, GENERAL, 0};
-}
-
-/* If the routine writes a triangle of a symmetric or Hermitian result, the triangle stands for the
- * whole. */
-static struct view result_view(const struct equation *e, const struct stored *x)
-{
-    struct view view = view_of_stored(x, e->rows, e->cols);
-    if (e->uplo) {
-        view.structure = e->real_diagonal ? HERMITIAN : SYMMETRIC;
-        view.uplo = e->uplo;
-    }
-    return view;
-}
-
 /* x := s x */
 static void scale(double *x, int64_t n, enum accel_dtype dtype, value s)
 {
@@ -96,11 +70,6 @@ static double length_at(const double *x, int64_t i, int64_t parts)
     return hypotenuse(x[i * parts], parts == 2 ? x[i * parts + 1] : 0);
 }
 
-static bool is_left(const struct equation *e)
-{
-    return e->product[0].x.structure != GENERAL;
-}
-
 /* Subtracts a row of a term, whose bound may be too low by `doubt`, from the sides. */
 static void subtract_row(struct blas_test *test, int64_t row, const double *term, double bound,
                          double doubt)
@@ -116,19 +85,19 @@ static void subtract_row(struct blas_test *test, int64_t row, const double *term
 static void subtract_product(struct blas_test *test, const struct equation *e, int i)
 {
     const struct product *p = &e->product[i];
-    const struct view x = view_of(&p->x, e->rows, e->inner), y = view_of(&p->y, e->inner, e->cols);
+    const struct view *const x = &p->x.view, *const y = &p->y.view;
     const int64_t parts = parts_of(test->dtype), used = test->vectors.used;
     double *inner = vector_zero(&test->vectors, e->inner * parts),
            *outer = vector_zero(&test->vectors, e->rows * parts),
            *rows = vector_zero(&test->vectors, e->rows);
-    apply(&y, p->y.op, test->r, inner);
-    apply(&x, p->x.op, inner, outer);
+    apply(y, p->y.op, test->r, inner);
+    apply(x, p->x.op, inner, outer);
     scale(outer, e->rows, test->dtype, p->alpha);
-    const double norm_x = add_squares(&x, p->x.op, rows), norm_y = sum_of_squares(&y),
+    const double norm_x = add_squares(x, p->x.op, rows), norm_y = sum_of_squares(y),
                  least = least_precise(test->dtype);
     /* Each element of a solution may be that far off. */
-    const double of_x = e->solve && !is_left(e) ? least : 0,
-                 of_y = e->solve && is_left(e) ? least : 0;
+    const double of_x = e->solve && !equation_is_left(e) ? least : 0,
+                 of_y = e->solve && equation_is_left(e) ? least : 0;
     for (int64_t row = 0; row < e->rows; row++) {
         const double norm = (sqrt(rows[row]) + of_x) * (sqrt(norm_y) + of_y);
         const double doubt = doubt_of(rows[row]) * (sqrt(norm_y) + doubt_of(norm_y)) +
@@ -142,13 +111,13 @@ static void subtract_product(struct blas_test *test, const struct equation *e, i
 
 static void subtract_before(struct blas_test *test, const struct equation *e)
 {
-    const struct view old = result_view(e, &e->before);
+    const struct view *const old = &e->before.view;
     const int64_t parts = parts_of(test->dtype), used = test->vectors.used;
     double *outer = vector_zero(&test->vectors, e->rows * parts),
            *rows = vector_zero(&test->vectors, e->rows);
-    apply(&old, 'N', test->r, outer);
+    apply(old, 'N', test->r, outer);
     scale(outer, e->rows, test->dtype, e->beta);
-    const double norm = add_squares(&old, 'N', rows);
+    const double norm = add_squares(old, 'N', rows);
     test->inputs += norm;
     test->reach += length(e->beta) * sqrt(norm);
     for (int64_t row = 0; row < e->rows; row++)
@@ -191,34 +160,28 @@ static double worst_of(struct blas_test *test, const struct equation *e)
  * vector, which is about as long as all of it. */
 static double due_scale(struct vectors *vectors, const struct equation *e)
 {
-    static const char ops[] = "NTCR", transposed[] = "TNRC";
-    const bool left = is_left(e);
-    const struct factor *factor = left ? &e->product[0].x : &e->product[0].y;
-    const enum accel_dtype dtype = factor->stored.dtype;
-    const struct view triangle = view_of(factor, e->inner, e->inner),
-                      old = result_view(e, &e->before);
+    const bool left = equation_is_left(e);
+    const struct factor *const factor = equation_matrix(e);
+    const struct view *const triangle = &factor->view;
+    const enum accel_dtype dtype = triangle->dtype;
     const int64_t used = vectors->used, count = e->inner * parts_of(dtype);
     const double *r = vector_random(vectors, left ? e->cols : e->rows, dtype);
     double *x = vector_zero(vectors, count);
-    apply(&old, left ? 'N' : 'T', r, x);
+    apply(&e->before.view, left ? 'N' : 'T', r, x);
     scale(x, e->inner, dtype, e->beta);
-    substitute(&triangle, left ? factor->op : transposed[strchr(ops, factor->op) - ops], x);
+    substitute(triangle, left ? factor->op : op_transposed(factor->op), x);
     vectors->used = used;
-    return (1 + sqrt(sum_of_squares(&triangle))) * sqrt(dot_self(x, count)) +
-           largest_reciprocal(&triangle);
+    return (1 + sqrt(sum_of_squares(triangle))) * sqrt(dot_self(x, count)) +
+           largest_reciprocal(triangle);
 }
 
 /* Judges a solution if its matrix and right-hand sides are of moderate size. */
 static double judge_solution(struct blas_test *test, const struct equation *e, double worst)
 {
-    const struct product *p = &e->product[0];
-    const struct view out = result_view(e, &e->out), old = result_view(e, &e->before),
-                      a = is_left(e) ? view_of(&p->x, e->rows, e->inner)
-                                     : view_of(&p->y, e->inner, e->cols);
-    if (!is_moderate(test->dtype, sqrt(sum_of_squares(&old))) ||
-        !is_moderate(test->dtype, sqrt(sum_of_squares(&a))))
+    if (!is_moderate(test->dtype, sqrt(sum_of_squares(&e->before.view))) ||
+        !is_moderate(test->dtype, sqrt(sum_of_squares(&equation_matrix(e)->view))))
         return CPU_REF_NOT_JUDGED;
-    if (is_huge(test->dtype, sqrt(sum_of_squares(&out))))
+    if (is_huge(test->dtype, sqrt(sum_of_squares(&e->out.view))))
         return judge_huge(test->dtype, due_scale(&test->vectors, e));
     return worst;
 }
@@ -236,7 +199,6 @@ static double *random_of(struct blas_test *test, const struct equation *e)
 static double judge_whole(struct blas_test *test, const struct equation *e)
 {
     const int64_t used = test->vectors.used;
-    const struct view out = result_view(e, &e->out);
     test->r = random_of(test, e);
     test->sides = vector_zero(&test->vectors, e->rows * parts_of(test->dtype));
     test->bound = vector_zero(&test->vectors, e->rows);
@@ -250,7 +212,7 @@ static double judge_whole(struct blas_test *test, const struct equation *e)
     if (e->beta != 0)
         subtract_before(test, e);
     if (!e->solve)
-        apply(&out, 'N', test->r, test->sides);
+        apply(&e->out.view, 'N', test->r, test->sides);
     double worst = worst_of(test, e);
     test->vectors.used = used;
     if (e->solve)
@@ -281,22 +243,22 @@ static double judge_equation(struct blas_test *test, const struct equation *e)
 
 /* ---- A triangle of a product that is no symmetric matrix ---- */
 
+/* Lines [first, first + count) of op(X), rows or columns. */
+static void take_lines(struct factor *x, bool are_rows, int64_t first, int64_t count)
+{
+    x->view = are_rows != op_is_across(x->op) ? view_part(&x->view, first, count, 0, x->view.cols)
+                                              : view_part(&x->view, 0, x->view.rows, first, count);
+}
+
 static struct equation block_of(const struct equation *e, int64_t row, int64_t rows, int64_t col,
                                 int64_t cols)
 {
     struct equation block = *e;
-    struct factor *x = &block.product[0].x, *y = &block.product[0].y;
-    const char *names = "TC";
-    bool x_across = strchr(names, x->op) && x->op, y_across = strchr(names, y->op) && y->op;
-    const int64_t size = (int64_t)accel_dtype_size(e->out.dtype);
-    const int64_t narrow = (int64_t)accel_dtype_size(x->stored.dtype);
-    x->stored.ptr =
-        (const char *)x->stored.ptr + row * (x_across ? x->stored.col_step : 1) * narrow;
-    y->stored.ptr =
-        (const char *)y->stored.ptr + col * (y_across ? 1 : y->stored.col_step) * narrow;
-    block.out.ptr = (const char *)e->out.ptr + (row + col * e->out.col_step) * size;
-    if (e->before.ptr)
-        block.before.ptr = (const char *)e->before.ptr + (row + col * e->before.col_step) * size;
+    take_lines(&block.product[0].x, true, row, rows);
+    take_lines(&block.product[0].y, false, col, cols);
+    block.out.view = view_part(&e->out.view, row, rows, col, cols);
+    if (e->before.view.ptr)
+        block.before.view = view_part(&e->before.view, row, rows, col, cols);
     block.rows = rows;
     block.cols = cols;
     block.uplo = 0;
@@ -367,15 +329,13 @@ static double judge_all(const struct accel_call *call, const void *before, uint6
     const struct equation e = equation_of(call, ACCEL_COLUMN_MAJOR, before, 0);
     double inputs = 0, reach = 0;
     for (int i = 0; i < e.products; i++) {
-        const struct view x = view_of(&e.product[i].x, e.rows, e.inner),
-                          y = view_of(&e.product[i].y, e.inner, e.cols);
-        const double norm_x = e.solve ? 0 : sum_of_squares(&x), norm_y = sum_of_squares(&y);
+        const double norm_x = e.solve ? 0 : sum_of_squares(&e.product[i].x.view),
+                     norm_y = sum_of_squares(&e.product[i].y.view);
         inputs += norm_x + norm_y;
         reach += product_reach(e.product[i].alpha, norm_x, norm_y);
     }
     if (e.beta != 0) {
-        const struct view old = result_view(&e, &e.before);
-        const double norm = sum_of_squares(&old);
+        const double norm = sum_of_squares(&e.before.view);
         inputs += norm;
         reach += length(e.beta) * sqrt(norm);
     }

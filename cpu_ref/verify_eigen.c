@@ -46,7 +46,7 @@ static double trace_of(const struct view *a)
 {
     double sum = 0;
     for (int64_t i = 0; i < a->rows; i++)
-        sum += (double)creall(load_element(a->ptr, i * (a->ld + 1), a->dtype));
+        sum += (double)creall(view_element(a, i, i));
     return sum;
 }
 

@@ -1,5 +1,6 @@
 #include "verify_test.h"
 
+#include "equation.h"
 #include "substitute.h"
 
 /* ---- Factorizations, as operators ---- */
@@ -180,7 +181,7 @@ static double *ldl_times(struct test *t, const struct factored *f, char op, cons
 /* x := D^-1 x for one block of D. */
 static void block_solve(const struct view *d, int64_t parts, double *x)
 {
-    const struct factor element = {{d->ptr, 1, d->ld, d->dtype}, 'N', d->structure, d->uplo};
+    const struct factor element = {*d, 'N'};
     value in[2] = {0}, out[2];
     for (int64_t i = 0; i < d->rows; i++)
         in[i] = x[i * parts] + (parts == 2 ? x[i * parts + 1] : 0) * (value)_Complex_I;
@@ -400,7 +401,7 @@ void check_getri(struct test *t)
 static bool has_real_diagonal(const struct view *factor)
 {
     for (int64_t i = 0; i < factor->cols; i++)
-        if (cimagl(load_element(factor->ptr, i * (factor->ld + 1), factor->dtype)) != 0)
+        if (cimagl(view_element(factor, i, i)) != 0)
             return false;
     return true;
 }

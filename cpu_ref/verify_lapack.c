@@ -1,5 +1,6 @@
 #include "verify_test.h"
 
+#include "call/operation.h"
 #include "call/shape.h"
 
 /* ---- Copies ---- */

@@ -1,5 +1,7 @@
 #include "verify_test.h"
 
+#include "call/operation.h"
+
 /* ---- Operands ---- */
 
 struct view test_result(const struct test *t, enum accel_matrix which)
@@ -22,22 +24,6 @@ struct view test_mirrored(const struct test *t, struct view x)
 {
     bool hermitian = t->call->op->traits.hermitian && accel_is_complex(x.dtype);
     return view_shaped(x, hermitian ? HERMITIAN : SYMMETRIC, t->call->blas.flag[ACCEL_uplo]);
-}
-
-struct view view_shaped(struct view x, enum structure structure, char uplo)
-{
-    x.structure = structure;
-    x.uplo = uplo;
-    return x;
-}
-
-struct view view_part(const struct view *x, int64_t row, int64_t rows, int64_t col, int64_t cols)
-{
-    struct view y = *x;
-    y.ptr = (const char *)x->ptr + (row + col * x->ld) * (int64_t)accel_dtype_size(x->dtype);
-    y.rows = rows;
-    y.cols = cols;
-    return y;
 }
 
 double view_norm(const struct view *x)
@@ -65,8 +51,7 @@ double *test_random_vector(struct test *t, int64_t n)
 
 double *test_times(struct test *t, const struct view *x, char op, const double *in)
 {
-    bool across = op == 'T' || op == 'C';
-    double *out = test_new_vector(t, across ? x->cols : x->rows);
+    double *out = test_new_vector(t, op_is_across(op) ? x->cols : x->rows);
     apply(x, op, in, out);
     return out;
 }

@@ -37,12 +37,6 @@ struct view test_input(const struct test *t, enum accel_matrix which);
  * the routine is. */
 struct view test_mirrored(const struct test *t, struct view x);
 
-/* The same memory with another structure. */
-struct view view_shaped(struct view x, enum structure structure, char uplo);
-
-/* rows x cols of it, from (row, col) on; the structure stays. */
-struct view view_part(const struct view *x, int64_t row, int64_t rows, int64_t col, int64_t cols);
-
 /* The Frobenius norm. */
 double view_norm(const struct view *x);
 

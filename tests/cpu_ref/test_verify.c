@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "cpu_ref/apply.h"
+#include "cpu_ref/equation.h"
 #include "cpu_ref/verify.h"
 #include "call/shape.h"
 #include "ops/typical.h"
@@ -38,7 +39,7 @@ static void fill(void *at, int64_t count, enum accel_dtype dtype)
 /* Row `row` of op(X) times `in`, by the definition. */
 static value row_times(const struct view *x, char op, int64_t row, int64_t cols, const double *in)
 {
-    const struct factor factor = {{x->ptr, 1, x->ld, x->dtype}, op, x->structure, x->uplo};
+    const struct factor factor = {*x, op};
     value sum = 0;
     for (int64_t col = 0; col < cols; col++) {
         value v =
@@ -53,7 +54,7 @@ static void check(enum accel_dtype dtype, enum structure structure, char uplo, c
 {
     double memory[4 * MOST * MOST], in[2 * MOST], out[2 * MOST] = {0}, squares[MOST] = {0};
     const struct view x = {memory, rows, cols, rows + 2, dtype, structure, uplo};
-    const bool across = op == 'T' || op == 'C';
+    const bool across = op_is_across(op);
     const int64_t height = across ? cols : rows, width = across ? rows : cols;
     fill(memory, x.ld * cols, dtype);
     for (int64_t i = 0; i < 2 * width; i++)
@@ -62,7 +63,7 @@ static void check(enum accel_dtype dtype, enum structure structure, char uplo, c
     add_squares(&x, op, squares);
     double all = 0;
     for (int64_t row = 0; row < height; row++) {
-        const struct factor factor = {{x.ptr, 1, x.ld, dtype}, op, structure, uplo};
+        const struct factor factor = {x, op};
         value expected = row_times(&x, op, row, width, in);
         value got =
             parts_of(dtype) == 2 ? out[2 * row] + out[2 * row + 1] * (value)_Complex_I : out[row];

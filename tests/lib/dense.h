@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "cpu_ref/equation.h"
 #include "cpu_ref/judge.h"
 #include "residual.h"
 
@@ -36,7 +37,7 @@ static inline value element(const struct view *x, int64_t row, int64_t col)
 /* Returns op(x), with the elements that its structure implies. */
 static inline struct dense dense_op(const struct view *x, char op)
 {
-    const struct factor factor = {{x->ptr, 1, x->ld, x->dtype}, op, x->structure, x->uplo};
+    const struct factor factor = {*x, op};
     struct dense y = op == 'N' ? dense_new(x->rows, x->cols) : dense_new(x->cols, x->rows);
     for (int64_t col = 0; col < y.cols; col++)
         for (int64_t row = 0; row < y.rows; row++)

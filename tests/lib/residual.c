@@ -106,8 +106,7 @@ static void put_diagonal_block(struct dense *d, const struct view *a, const stru
 {
     struct view stored = *factor;
     stored.structure = a->structure;
-    const struct factor symmetric = {
-        {stored.ptr, 1, stored.ld, stored.dtype}, 'N', stored.structure, stored.uplo};
+    const struct factor symmetric = {stored, 'N'};
     for (int64_t col = block->first; col < block->first + block->size; col++)
         for (int64_t row = block->first; row < block->first + block->size; row++)
             *at(d, row, col) = factor_element(&symmetric, row, col);

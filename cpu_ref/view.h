@@ -1,0 +1,76 @@
+/*
+ * The matrices of the checks, as they lie in memory, which the checks never write: of a call's
+ * operand, of its contents before the call, of a part of one. A vector is a matrix of one row. Pure
+ * functions.
+ */
+#ifndef ACCEL_CPU_REF_VIEW_H
+#define ACCEL_CPU_REF_VIEW_H
+
+#include "element.h"
+
+enum structure { GENERAL, SYMMETRIC, HERMITIAN, TRIANGULAR, UNIT_TRIANGULAR };
+
+/* Column-major; only its triangle uplo is stored, unless the structure is GENERAL. */
+struct view {
+    const void *ptr;
+    int64_t rows, cols, ld; /* of a vector whose elements are in reverse order, ld < 0 */
+    enum accel_dtype dtype;
+    enum structure structure;
+    char uplo;
+};
+
+/* Doubles of an element: 1, or 2 of a complex type. */
+static inline int64_t parts_of(enum accel_dtype dtype)
+{
+    return accel_is_complex(dtype) ? 2 : 1;
+}
+
+/* Whether (row, col) is in a triangle, the diagonal included. */
+static inline bool in_triangle(char uplo, int64_t row, int64_t col)
+{
+    return uplo == 'U' ? row <= col : row >= col;
+}
+
+/* Whether an operation exchanges rows and columns; the operation on the transposed matrix that does
+ * the same. op: 'N', 'T', 'C', or 'R' (conjugated, not transposed). */
+static inline bool op_is_across(char op)
+{
+    return op == 'T' || op == 'C';
+}
+static inline char op_transposed(char op)
+{
+    return op == 'N' ? 'T' : op == 'T' ? 'N' : op == 'C' ? 'R' : 'C';
+}
+
+/* A symmetric or Hermitian matrix. */
+static inline bool view_is_mirrored(const struct view *x)
+{
+    return x->structure == SYMMETRIC || x->structure == HERMITIAN;
+}
+
+/* The element at this place in memory, whatever the structure. */
+static inline value view_element(const struct view *x, int64_t row, int64_t col)
+{
+    return load_element(x->ptr, row + col * x->ld, x->dtype);
+}
+
+/* The same memory with another structure. */
+static inline struct view view_shaped(struct view x, enum structure structure, char uplo)
+{
+    x.structure = structure;
+    x.uplo = uplo;
+    return x;
+}
+
+/* rows x cols of it, from (row, col) on; the structure stays. */
+static inline struct view view_part(const struct view *x, int64_t row, int64_t rows, int64_t col,
+                                    int64_t cols)
+{
+    struct view y = *x;
+    y.ptr = (const char *)x->ptr + (row + col * x->ld) * (int64_t)accel_dtype_size(x->dtype);
+    y.rows = rows;
+    y.cols = cols;
+    return y;
+}
+
+#endif
