@@ -15,7 +15,7 @@ struct cached_inputs {
     const struct scheduled *scheduled;
     struct cached_input {
         bool stays; /* it is on the device, or goes there as a whole: */
-        struct gpu_tile at;
+        struct dmat at;
         struct cached_operand cached;
     } input[SCHEDULE_C];
 };

@@ -251,9 +251,9 @@ static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, g
         gpu_memory(work)->take(work, ld * x->cols * size, memory) != GPU_OK)
         return false;
     admission_unchanged(&larger, w.watch);
-    return gpu_copies(work)->copy(work->lane, *memory, ld,
-                                  all + (gpu_address)((row + col * larger_ld) * size), larger_ld,
-                                  x->rows, x->cols, size) == GPU_OK;
+    return gpu_copies(work)->copy(work->lane, (struct dmat){*memory, ld},
+                                  dmat_part((struct dmat){all, larger_ld}, row, col, size), x->rows,
+                                  x->cols, size) == GPU_OK;
 }
 
 /* By its watch; else by a digest, unless that takes as long as the call is to take. */

@@ -69,7 +69,7 @@ struct gpu_key *result_capture_digest(struct result_capture *s, int64_t row, int
 
 /* Copies the triangle of a cell on the diagonal, and nothing beside it. */
 static enum gpu_status add_triangle(const struct result_capture *s, struct gpu_work *work,
-                                    int64_t n, struct gpu_tile from, struct gpu_tile to)
+                                    int64_t n, struct dmat from, struct dmat to)
 {
     const enum gpu_status status =
         gpu_kernels(work)->pack_triangle(work, s->all.uplo, n, from, s->packed);
@@ -79,18 +79,17 @@ static enum gpu_status add_triangle(const struct result_capture *s, struct gpu_w
 }
 
 enum gpu_status result_capture_add(const struct result_capture *s, struct gpu_work *work,
-                                   int64_t row, int64_t col, struct gpu_tile tile)
+                                   int64_t row, int64_t col, struct dmat tile)
 {
     if (!s->gathers)
         return GPU_OK;
     const int64_t ld = gpu_device_ld(s->all.rows, s->x.dtype);
-    const struct gpu_tile to = {s->memory + (gpu_address)((row + col * ld) * s->all.size), ld};
+    const struct dmat to = dmat_part((struct dmat){s->memory, ld}, row, col, s->all.size);
     const struct lane_rectangle cell =
         s->cell ? cells_at(&s->all, &s->cells, cells_number(&s->all, &s->cells, row, col)) : s->all;
     if (cell.uplo)
         return add_triangle(s, work, cell.cols, tile, to);
-    return gpu_copies(work)->copy(work->lane, to.ptr, to.ld, tile.ptr, tile.ld, cell.rows,
-                                  cell.cols, cell.size);
+    return gpu_copies(work)->copy(work->lane, to, tile, cell.rows, cell.cols, cell.size);
 }
 
 void result_capture_keep(struct result_capture *s, struct gpu_work *work)

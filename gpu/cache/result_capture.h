@@ -32,7 +32,7 @@ struct gpu_key *result_capture_digest(struct result_capture *capture, int64_t ro
 
 /* Copies a finished cell, in stream order, if it is to be copied. */
 enum gpu_status result_capture_add(const struct result_capture *capture, struct gpu_work *work,
-                                   int64_t row, int64_t col, struct gpu_tile tile);
+                                   int64_t row, int64_t col, struct dmat tile);
 
 /* Keeps the result, all of which has come down. A failure to do so is the device's, and the next
  * call's. */

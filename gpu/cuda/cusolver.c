@@ -20,13 +20,13 @@ static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
                                                  [ACCEL_COMPLEX128] = CUDA_C_64F};
 
 /* An array for a generic function: its address; with its leading dimension. */
-#define AT(x)     (void *)(uintptr_t)(x).ptr
-#define MATRIX(x) AT(x), (x).ld
+#define AT(x)     (void *)(uintptr_t)(x).at.ptr
+#define MATRIX(x) AT(x), (x).at.ld
 #define PIVOTS(x) (int64_t *)AT(x)
 
 /* An array for a legacy function; T and R are the routine's type and its real counterpart. */
 #define VALUES(x) (T *)AT(x)
-#define TYPED(x)  VALUES(x), (int)(x).ld
+#define TYPED(x)  VALUES(x), (int)(x).at.ld
 #define REALS(x)  (R *)AT(x)
 #define INTS(x)   (int *)AT(x)
 
@@ -135,13 +135,13 @@ static void potrs(struct solver *s, char uplo, struct array a, struct array b)
 
 static void potri(struct solver *s, char uplo, struct array a)
 {
-    if (fits_int(s, a.rows, a.ld))
+    if (fits_int(s, a.rows, a.at.ld))
         LEGACY(potri, potri, fill(uplo), (int)a.rows, TYPED(a));
 }
 
 static void lauum(struct solver *s, char uplo, struct array a)
 {
-    if (fits_int(s, a.rows, a.ld))
+    if (fits_int(s, a.rows, a.at.ld))
         LEGACY(lauum, lauum, fill(uplo), (int)a.rows, TYPED(a));
 }
 
@@ -160,7 +160,7 @@ static void require_first_pivot(struct solver *s, struct array a, struct array p
 
 static void sytrf(struct solver *s, char uplo, struct array a, struct array pivots)
 {
-    if (fits_int(s, a.rows, a.ld))
+    if (fits_int(s, a.rows, a.at.ld))
         BY_TYPE(LEGACY_WITH, sytrf, sytrf, ((int)a.rows, TYPED(a)),
                 (fill(uplo), (int)a.rows, TYPED(a), INTS(pivots)), ());
     solver_require_success(s);
@@ -228,7 +228,7 @@ static void getrs(struct solver *s, char trans, struct array a, struct array piv
 
 static void laswp(struct solver *s, struct array a, struct array swaps, int64_t first, int64_t last)
 {
-    if (fits_int(s, accel_max(a.rows, a.cols), a.ld))
+    if (fits_int(s, accel_max(a.rows, a.cols), a.at.ld))
         BY_TYPE(SOLVE, laswp, laswp, (int)a.cols, TYPED(a), (int)first, (int)last, INTS(swaps), 1);
 }
 
@@ -241,14 +241,15 @@ static void geqrf(struct solver *s, struct array a, struct array tau)
 
 static void orgqr(struct solver *s, struct array a, struct array tau)
 {
-    if (fits_int(s, accel_max(a.rows, a.cols), a.ld))
+    if (fits_int(s, accel_max(a.rows, a.cols), a.at.ld))
         LEGACY(orgqr, ungqr, (int)a.rows, (int)a.cols, (int)tau.rows, TYPED(a), VALUES(tau));
 }
 
 static void ormqr(struct solver *s, char side, char trans, struct array a, struct array tau,
                   struct array c)
 {
-    if (c.rows > 0 && c.cols > 0 && fits_int(s, accel_max(c.rows, c.cols), accel_max(a.ld, c.ld)))
+    if (c.rows > 0 && c.cols > 0 &&
+        fits_int(s, accel_max(c.rows, c.cols), accel_max(a.at.ld, c.at.ld)))
         LEGACY(ormqr, unmqr, at_side(side), operation(trans), (int)c.rows, (int)c.cols, (int)a.cols,
                TYPED(a), VALUES(tau), TYPED(c));
 }
@@ -259,7 +260,7 @@ static void ormqr(struct solver *s, char side, char trans, struct array a, struc
 static void sytrd(struct solver *s, char uplo, struct array a, struct array d, struct array e,
                   struct array tau)
 {
-    if (fits_int(s, a.rows, a.ld) && fits_int(s, a.rows * a.ld, 1))
+    if (fits_int(s, a.rows, a.at.ld) && fits_int(s, a.rows * a.at.ld, 1))
         LEGACY(sytrd, hetrd, fill(uplo), (int)a.rows, TYPED(a), REALS(d), REALS(e), VALUES(tau));
 }
 
@@ -297,7 +298,7 @@ static void sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct 
 #define ARGUMENTS                                                                                  \
     ((cusolverEigType_t)itype, vectors(jobz == 'V'), fill(uplo), (int)a.rows, TYPED(a), TYPED(b),  \
      REALS(w))
-    if (fits_int(s, a.rows, a.ld))
+    if (fits_int(s, a.rows, a.at.ld))
         BY_TYPE(LEGACY_WITH, sygvd, hegvd, ARGUMENTS, ARGUMENTS, ());
 #undef ARGUMENTS
     const int all = (int)a.rows;
@@ -308,7 +309,7 @@ static int64_t sygvdx(struct solver *s, int64_t itype, char jobz, struct spectru
                       struct array a, struct array b, struct array w)
 {
     int found = 0;
-    if (!fits_int(s, a.rows, a.ld))
+    if (!fits_int(s, a.rows, a.at.ld))
         return 0;
     found = (int)a.rows;
 #define ARGUMENTS                                                                                  \
@@ -359,7 +360,7 @@ static bool gesvdj(struct solver *s, bool wanted, bool economy, struct array a, 
     gesvdjInfo_t settings = NULL; /* the defaults: the type's own precision, 100 sweeps */
     if (!CUDA(cusolverDnCreateGesvdjInfo) || !CUDA(cusolverDnDestroyGesvdjInfo))
         solver_note(s, GPU_UNSUPPORTED);
-    if (!fits_int(s, a.rows, accel_max(a.ld, u.ld)) ||
+    if (!fits_int(s, a.rows, accel_max(a.at.ld, u.at.ld)) ||
         !solver_note(s, GPU_CHECK_CUSOLVER(cusolverDnCreateGesvdjInfo, &settings)))
         return false;
 #define ARGUMENTS                                                                                  \

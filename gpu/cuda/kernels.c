@@ -39,8 +39,8 @@ static bool has_bfloat16(const struct gpu_work *work)
 }
 
 static enum gpu_status gemm(struct gpu_work *work, char transa, char transb, int64_t m, int64_t n,
-                            int64_t k, struct accel_complex alpha, struct gpu_tile a,
-                            struct gpu_tile b, struct accel_complex beta, struct gpu_tile c)
+                            int64_t k, struct accel_complex alpha, struct dmat a, struct dmat b,
+                            struct accel_complex beta, struct dmat c)
 {
     const union scalar al = make_scalar(work, alpha), be = make_scalar(work, beta);
     bool by_three =
@@ -83,8 +83,8 @@ static struct products products_of(const struct gpu_work *work, bool scaling)
 }
 
 static enum gpu_status gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
-                                    struct gpu_tile a, int64_t stride_a, struct gpu_tile b,
-                                    int64_t stride_b, struct gpu_tile c, int64_t stride_c)
+                                    struct dmat a, int64_t stride_a, struct dmat b,
+                                    int64_t stride_b, struct dmat c, int64_t stride_c)
 {
     const struct products p = products_of(work, scaling);
     RETURN_BLAS(gemmStridedBatched, gemmStridedBatched, p.op_a, p.op_b, p.m, p.n, p.k,
@@ -92,8 +92,8 @@ static enum gpu_status gemm_strided(struct gpu_work *work, bool scaling, int64_t
                 batch);
 }
 
-static enum gpu_status gemm_array(struct gpu_work *work, bool scaling, int64_t batch,
-                                  struct gpu_tile a, struct gpu_tile b, struct gpu_tile c)
+static enum gpu_status gemm_array(struct gpu_work *work, bool scaling, int64_t batch, struct dmat a,
+                                  struct dmat b, struct dmat c)
 {
     const struct products p = products_of(work, scaling);
 #define POINTERS(tile, type) (type *const *)(uintptr_t)(tile).ptr, (tile).ld
@@ -103,8 +103,8 @@ static enum gpu_status gemm_array(struct gpu_work *work, bool scaling, int64_t b
 }
 
 static enum gpu_status symm(struct gpu_work *work, bool hermitian, char side, char uplo, int64_t m,
-                            int64_t n, struct accel_complex alpha, struct gpu_tile a,
-                            struct gpu_tile b, struct accel_complex beta, struct gpu_tile c)
+                            int64_t n, struct accel_complex alpha, struct dmat a, struct dmat b,
+                            struct accel_complex beta, struct dmat c)
 {
     const union scalar al = make_scalar(work, alpha), be = make_scalar(work, beta);
     RETURN_BLAS_OR(hermitian, hemm_v2, symm_v2, symm_v2, at_side(side), fill(uplo), m, n,
@@ -112,8 +112,8 @@ static enum gpu_status symm(struct gpu_work *work, bool hermitian, char side, ch
 }
 
 static enum gpu_status syrk(struct gpu_work *work, bool hermitian, char uplo, char trans, int64_t n,
-                            int64_t k, struct accel_complex alpha, struct gpu_tile a,
-                            struct accel_complex beta, struct gpu_tile c)
+                            int64_t k, struct accel_complex alpha, struct dmat a,
+                            struct accel_complex beta, struct dmat c)
 {
     const union scalar al = make_scalar(work, alpha), be = make_scalar(work, beta);
     RETURN_BLAS_OR(hermitian, herk_v2, syrk_v2, syrk_v2, fill(uplo), operation(trans), n, k,
@@ -121,8 +121,8 @@ static enum gpu_status syrk(struct gpu_work *work, bool hermitian, char uplo, ch
 }
 
 static enum gpu_status syr2k(struct gpu_work *work, bool hermitian, char uplo, char trans,
-                             int64_t n, int64_t k, struct accel_complex alpha, struct gpu_tile a,
-                             struct gpu_tile b, struct accel_complex beta, struct gpu_tile c)
+                             int64_t n, int64_t k, struct accel_complex alpha, struct dmat a,
+                             struct dmat b, struct accel_complex beta, struct dmat c)
 {
     const union scalar al = make_scalar(work, alpha), be = make_scalar(work, beta);
     RETURN_BLAS_OR(hermitian, her2k_v2, syr2k_v2, syr2k_v2, fill(uplo), operation(trans), n, k,
@@ -130,7 +130,7 @@ static enum gpu_status syr2k(struct gpu_work *work, bool hermitian, char uplo, c
 }
 
 static enum gpu_status transpose(struct gpu_work *work, char trans, int64_t m, int64_t n,
-                                 struct gpu_tile a, struct gpu_tile b)
+                                 struct dmat a, struct dmat b)
 {
     const union scalar al = make_scalar(work, one),
                        none = make_scalar(work, (struct accel_complex){0, 0});
@@ -139,8 +139,8 @@ static enum gpu_status transpose(struct gpu_work *work, char trans, int64_t m, i
 }
 
 static enum gpu_status trmm(struct gpu_work *work, char side, char uplo, char trans, char diag,
-                            int64_t m, int64_t n, struct accel_complex alpha, struct gpu_tile a,
-                            struct gpu_tile b)
+                            int64_t m, int64_t n, struct accel_complex alpha, struct dmat a,
+                            struct dmat b)
 {
     const union scalar al = make_scalar(work, alpha);
     /* cuBLAS's trmm has a result of its own, which may be B (cuBLAS, cublas<t>trmm). */
@@ -149,8 +149,8 @@ static enum gpu_status trmm(struct gpu_work *work, char side, char uplo, char tr
 }
 
 static enum gpu_status trsm(struct gpu_work *work, char side, char uplo, char trans, char diag,
-                            int64_t m, int64_t n, struct accel_complex alpha, struct gpu_tile a,
-                            struct gpu_tile b)
+                            int64_t m, int64_t n, struct accel_complex alpha, struct dmat a,
+                            struct dmat b)
 {
     const union scalar al = make_scalar(work, alpha);
     RETURN_BLAS(trsm_v2, trsm_v2, at_side(side), fill(uplo), operation(trans), diagonal(diag), m, n,
@@ -162,7 +162,7 @@ static enum gpu_status trsm(struct gpu_work *work, char side, char uplo, char tr
 
 #define PACKED_MOST 65535 /* n (n + 1) / 2 < 2^31 */
 
-static enum gpu_status pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct gpu_tile a,
+static enum gpu_status pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct dmat a,
                                      gpu_address packed)
 {
     if (a.ld > INT_MAX || n > PACKED_MOST)
@@ -172,7 +172,7 @@ static enum gpu_status pack_triangle(struct gpu_work *work, char uplo, int64_t n
 }
 
 static enum gpu_status unpack_triangle(struct gpu_work *work, char uplo, int64_t n,
-                                       gpu_address packed, struct gpu_tile a)
+                                       gpu_address packed, struct dmat a)
 {
     if (a.ld > INT_MAX || n > PACKED_MOST)
         return GPU_UNSUPPORTED;
@@ -180,91 +180,75 @@ static enum gpu_status unpack_triangle(struct gpu_work *work, char uplo, int64_t
               (T *)(uintptr_t)a.ptr, (int)a.ld);
 }
 
-/* ---- Level 2 ---- */
-
-#define STEP(x)     (const T *)(uintptr_t)(x).ptr, (x).inc
-#define STEP_OUT(x) (T *)(uintptr_t)(x).ptr, (x).inc
-
-/* Returns a vector as a matrix of one row, for Level 3, which conjugates operands that Level 2 does
- * not. */
-static struct gpu_tile row_of(struct gpu_vector x)
-{
-    return (struct gpu_tile){x.ptr, x.inc};
-}
+/* ---- Level 2: Level 3 conjugates operands that Level 2 does not ---- */
 
 static enum gpu_status gemv(struct gpu_work *work, char trans, int64_t m, int64_t n,
-                            struct accel_complex alpha, struct gpu_tile a, struct gpu_vector x,
-                            struct accel_complex beta, struct gpu_vector y)
+                            struct accel_complex alpha, struct dmat a, struct dmat x,
+                            struct accel_complex beta, struct dmat y)
 {
     const union scalar al = make_scalar(work, alpha), be = make_scalar(work, beta);
     if (trans == 'R') /* y' := alpha x' A^H + beta y' */
-        return gemm(work, 'N', 'C', 1, m, n, alpha, row_of(x), a, beta, row_of(y));
-    RETURN_BLAS(gemv_v2, gemv_v2, operation(trans), m, n, SCALAR(al), IN(a), STEP(x), SCALAR(be),
-                STEP_OUT(y));
+        return gemm(work, 'N', 'C', 1, m, n, alpha, x, a, beta, y);
+    RETURN_BLAS(gemv_v2, gemv_v2, operation(trans), m, n, SCALAR(al), IN(a), IN(x), SCALAR(be),
+                OUT(y));
 }
 
 static enum gpu_status ger(struct gpu_work *work, enum gpu_outer outer, int64_t m, int64_t n,
-                           struct accel_complex alpha, struct gpu_vector x, struct gpu_vector y,
-                           struct gpu_tile a)
+                           struct accel_complex alpha, struct dmat x, struct dmat y, struct dmat a)
 {
     const union scalar al = make_scalar(work, alpha);
     if (outer == GPU_CONJUGATED_X)
-        return gemm(work, 'C', 'N', m, n, 1, alpha, row_of(x), row_of(y), one, a);
-    RETURN_BLAS_OR(outer == GPU_CONJUGATED_Y, gerc_v2, ger_v2, geru_v2, m, n, SCALAR(al), STEP(x),
-                   STEP(y), OUT(a));
+        return gemm(work, 'C', 'N', m, n, 1, alpha, x, y, one, a);
+    RETURN_BLAS_OR(outer == GPU_CONJUGATED_Y, gerc_v2, ger_v2, geru_v2, m, n, SCALAR(al), IN(x),
+                   IN(y), OUT(a));
 }
 
 static enum gpu_status symv(struct gpu_work *work, char uplo, int64_t n, struct accel_complex alpha,
-                            struct gpu_tile a, struct gpu_vector x, struct accel_complex beta,
-                            struct gpu_vector y)
+                            struct dmat a, struct dmat x, struct accel_complex beta, struct dmat y)
 {
     const union scalar al = make_scalar(work, alpha), be = make_scalar(work, beta);
     if (work->call->blas.conjugated) /* y' := alpha x' A + beta y' */
-        return symm(work, true, 'R', uplo, 1, n, alpha, a, row_of(x), beta, row_of(y));
-    RETURN_BLAS(symv_v2, hemv_v2, fill(uplo), n, SCALAR(al), IN(a), STEP(x), SCALAR(be),
-                STEP_OUT(y));
+        return symm(work, true, 'R', uplo, 1, n, alpha, a, x, beta, y);
+    RETURN_BLAS(symv_v2, hemv_v2, fill(uplo), n, SCALAR(al), IN(a), IN(x), SCALAR(be), OUT(y));
 }
 
 static enum gpu_status syr(struct gpu_work *work, char uplo, int64_t n, struct accel_complex alpha,
-                           struct gpu_vector x, struct gpu_tile a)
+                           struct dmat x, struct dmat a)
 {
     const union scalar al = make_scalar(work, alpha);
     if (work->call->blas.conjugated)
-        return syrk(work, true, uplo, 'C', n, 1, alpha, row_of(x), one, a);
-    RETURN_BLAS(syr_v2, her_v2, fill(uplo), n, SCALAR(al), STEP(x), OUT(a));
+        return syrk(work, true, uplo, 'C', n, 1, alpha, x, one, a);
+    RETURN_BLAS(syr_v2, her_v2, fill(uplo), n, SCALAR(al), IN(x), OUT(a));
 }
 
 static enum gpu_status syr2(struct gpu_work *work, char uplo, int64_t n, struct accel_complex alpha,
-                            struct gpu_vector x, struct gpu_vector y, struct gpu_tile a)
+                            struct dmat x, struct dmat y, struct dmat a)
 {
     const union scalar al = make_scalar(work, alpha);
     if (work->call->blas.conjugated)
-        return syr2k(work, true, uplo, 'C', n, 1, alpha, row_of(y), row_of(x), one, a);
-    RETURN_BLAS(syr2_v2, her2_v2, fill(uplo), n, SCALAR(al), STEP(x), STEP(y), OUT(a));
+        return syr2k(work, true, uplo, 'C', n, 1, alpha, y, x, one, a);
+    RETURN_BLAS(syr2_v2, her2_v2, fill(uplo), n, SCALAR(al), IN(x), IN(y), OUT(a));
 }
 
 static enum gpu_status trmv(struct gpu_work *work, char uplo, char trans, char diag, int64_t n,
-                            struct gpu_tile a, struct gpu_vector x)
+                            struct dmat a, struct dmat x)
 {
     if (trans == 'R')
-        return trmm(work, 'R', uplo, 'C', diag, 1, n, one, a, row_of(x));
-    RETURN_BLAS(trmv_v2, trmv_v2, fill(uplo), operation(trans), diagonal(diag), n, IN(a),
-                STEP_OUT(x));
+        return trmm(work, 'R', uplo, 'C', diag, 1, n, one, a, x);
+    RETURN_BLAS(trmv_v2, trmv_v2, fill(uplo), operation(trans), diagonal(diag), n, IN(a), OUT(x));
 }
 
 static enum gpu_status trsv(struct gpu_work *work, char uplo, char trans, char diag, int64_t n,
-                            struct gpu_tile a, struct gpu_vector x)
+                            struct dmat a, struct dmat x)
 {
     if (trans == 'R')
-        return trsm(work, 'R', uplo, 'C', diag, 1, n, one, a, row_of(x));
-    RETURN_BLAS(trsv_v2, trsv_v2, fill(uplo), operation(trans), diagonal(diag), n, IN(a),
-                STEP_OUT(x));
+        return trsm(work, 'R', uplo, 'C', diag, 1, n, one, a, x);
+    RETURN_BLAS(trsv_v2, trsv_v2, fill(uplo), operation(trans), diagonal(diag), n, IN(a), OUT(x));
 }
 
-static enum gpu_status copy(struct gpu_work *work, int64_t n, struct gpu_vector x,
-                            struct gpu_vector y)
+static enum gpu_status copy(struct gpu_work *work, int64_t n, struct dmat x, struct dmat y)
 {
-    RETURN_BLAS(copy_v2, copy_v2, n, STEP(x), STEP_OUT(y));
+    RETURN_BLAS(copy_v2, copy_v2, n, IN(x), OUT(y));
 }
 
 const struct gpu_kernels cuda_kernels = {.takes = takes,

@@ -157,15 +157,14 @@ enum gpu_status lane_go_back(struct gpu_lane *lane);
 /* Each does what gpu_copies says of its namesake (gpu/device/staging.h). */
 enum gpu_status lane_wait(struct gpu_lane *lane);
 enum gpu_status lane_use_solver(struct gpu_lane *lane);
-enum gpu_status lane_upload(struct gpu_lane *lane, gpu_address device, int64_t device_ld,
+enum gpu_status lane_upload(struct gpu_lane *lane, struct dmat to,
                             const struct lane_rectangle *from);
 enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
-                              gpu_address device, int64_t device_ld, int64_t *done_cols,
-                              int64_t *done_rows);
+                              struct dmat from, int64_t *done_cols, int64_t *done_rows);
 enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
-                                    gpu_address device, int64_t device_ld);
-enum gpu_status lane_copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
-                          int64_t from_ld, int64_t rows, int64_t cols, int64_t size);
+                                    struct dmat from);
+enum gpu_status lane_copy(struct gpu_lane *lane, struct dmat to, struct dmat from, int64_t rows,
+                          int64_t cols, int64_t size);
 enum gpu_status lane_pipeline(struct gpu_lane *lane, struct pipeline_job *pipeline);
 
 /* Destroys the device's idle lanes. Its context must be current. */

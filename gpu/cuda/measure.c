@@ -52,7 +52,7 @@ static enum gpu_status copy_up(struct gpu_lane *lane, CUdeviceptr device,
 {
     for (int i = 0; i < copies->times; i++) {
         const struct lane_rectangle r = copy_number(copies, i);
-        GPU_TRY(lane_upload(lane, device, r.rows, &r));
+        GPU_TRY(lane_upload(lane, (struct dmat){device, r.rows}, &r));
     }
     return lane_wait(lane);
 }
@@ -63,7 +63,7 @@ static enum gpu_status copy_down(struct gpu_lane *lane, CUdeviceptr device,
     int64_t done_cols, done_rows;
     for (int i = 0; i < copies->times; i++) {
         const struct lane_rectangle r = copy_number(copies, i);
-        GPU_TRY(lane_download(lane, &r, device, r.rows, &done_cols, &done_rows));
+        GPU_TRY(lane_download(lane, &r, (struct dmat){device, r.rows}, &done_cols, &done_rows));
     }
     return GPU_OK;
 }

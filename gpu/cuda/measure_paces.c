@@ -26,14 +26,14 @@ enum { PROBED = sizeof probed / sizeof *probed };
 
 struct timed_product {
     struct gpu_work *work;
-    struct gpu_tile a, b, c;
+    struct dmat a, b, c;
 };
 
 static enum gpu_status multiply(struct timed_product *x, int64_t rows, int64_t cols, int64_t depth)
 {
     static const struct accel_complex one = {1, 0}, half = {0.5, 0};
     const int64_t ld = gpu_device_ld(rows, x->work->call->routine->dtype);
-    const struct gpu_tile a = {x->a.ptr, ld}, c = {x->c.ptr, ld};
+    const struct dmat a = {x->a.ptr, ld}, c = {x->c.ptr, ld};
     return gpu_kernels(x->work)->gemm(x->work, 'N', 'N', rows, cols, depth, one, a, x->b, half, c);
 }
 
@@ -49,13 +49,12 @@ static enum gpu_status time_rows(struct timed_product *x, int64_t rows, int time
     return status;
 }
 
-static enum gpu_status upload_pattern(struct timed_product *x, struct gpu_tile tile, int64_t cols,
+static enum gpu_status upload_pattern(struct timed_product *x, struct dmat tile, int64_t cols,
                                       const struct lane_rectangle *pattern)
 {
-    const int64_t column = tile.ld * pattern->size;
+
     for (int64_t col = 0; col < cols; col += pattern->cols)
-        GPU_TRY(
-            lane_upload(x->work->lane, tile.ptr + (gpu_address)(col * column), tile.ld, pattern));
+        GPU_TRY(lane_upload(x->work->lane, dmat_part(tile, 0, col, pattern->size), pattern));
     return GPU_OK;
 }
 
@@ -66,7 +65,7 @@ static enum gpu_status set_up(struct timed_product *x, char *host)
     const int64_t size = (int64_t)accel_dtype_size(dtype), ld = gpu_device_ld(PACE_MOST, dtype);
     const struct lane_rectangle pattern =
         lane_whole(host, PACE_MOST, PATTERN_COLS, PACE_MOST, size);
-    struct gpu_tile *const tiles[] = {&x->a, &x->b, &x->c};
+    struct dmat *const tiles[] = {&x->a, &x->b, &x->c};
     for (int i = 0; i < 3; i++) {
         tiles[i]->ld = ld;
         GPU_TRY(gpu_memory(x->work)->take(x->work, ld * PACE_WIDEST * size, &tiles[i]->ptr));

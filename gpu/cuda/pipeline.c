@@ -30,9 +30,9 @@ void pipeline_begin_copy(struct pipeline *p, struct pipeline_direction *d,
     of->host.streamed = streamed;
     d->copy = copy;
     d->next = 0;
-    d->all = of->lent ? 1 : pack_count(&of->host, of->device_ld, copy->chunk_bytes);
+    d->all = of->lent ? 1 : pack_count(&of->host, of->device.ld, copy->chunk_bytes);
     const bool divides = p->helped && !of->lent && !(d->down && streamed && is_fresh(&of->host));
-    d->parts = divides ? (int)pack_parts(&of->host, of->device_ld, copy->chunk_bytes) : 1;
+    d->parts = divides ? (int)pack_parts(&of->host, of->device.ld, copy->chunk_bytes) : 1;
 }
 
 /* Puts the next chunk of the direction's copy into its slot. */
@@ -40,7 +40,7 @@ static struct pipeline_chunk *next_chunk(struct pipeline *p, struct pipeline_dir
 {
     const struct pipeline_copy *copy = d->copy;
     const struct lane_rectangle *host = &copy->of.host;
-    const int64_t ld = copy->of.device_ld;
+    const int64_t ld = copy->of.device.ld;
     const int at = slot_number(d, d->begun++);
     struct pipeline_chunk *c = &p->chunk[at];
     *c = (struct pipeline_chunk){.pack = staged_chunk_at(host, ld, copy->chunk_bytes, d->next),
@@ -85,8 +85,8 @@ static enum gpu_status begin_put(struct pipeline *p, const struct pipeline_direc
         GPU_TRY(steps_await(p->steps, c->copy->step));
     if (c->first && p->lane->timing.on)
         lane_copies(p->lane, d->stream, kind_of(d), &of->host,
-                    p->steps ? chunks_cell_sent(&of->host, of->device_ld)
-                             : chunks_matrix_sent(&of->host, of->device_ld));
+                    p->steps ? chunks_cell_sent(&of->host, of->device.ld)
+                             : chunks_matrix_sent(&of->host, of->device.ld));
     return GPU_OK;
 }
 

@@ -13,9 +13,9 @@
 static int64_t chunk_bytes(const struct pipeline *p, const struct cell_copy *of)
 {
     if (of->host.digest || of->host.trimmed)
-        return chunks_of_matrix(&of->host, of->device_ld);
+        return chunks_of_matrix(&of->host, of->device.ld);
     return p->helped
-               ? chunks_bytes(&of->host, of->device_ld, CHUNKS_OF_MATRIX, lane_least_chunk(p->lane))
+               ? chunks_bytes(&of->host, of->device.ld, CHUNKS_OF_MATRIX, lane_least_chunk(p->lane))
                : ALONE_BYTES;
 }
 
@@ -24,14 +24,14 @@ static enum gpu_status begin_one_copy(struct pipeline *p, struct gpu_lane *lane,
                                       struct pipeline_direction *d, struct pipeline_copy *copy)
 {
     const struct cell_copy *of = &copy->of;
-    const int64_t bytes = pack_matrix_bytes(&of->host, of->device_ld);
+    const int64_t bytes = pack_matrix_bytes(&of->host, of->device.ld);
     *d = (struct pipeline_direction){
         .down = d == &p->down, .stream = lane->stream, .copied = &lane->copied};
     pipeline_begin(p, lane, NULL, bytes >= PACK_HELPED_BYTES);
     p->is_idle = lane->copied == lane->copies; /* as far as is known */
     copy->chunk_bytes = chunk_bytes(p, of);
     pipeline_begin_copy(p, d, copy, bytes >= PACK_STREAMED_BYTES);
-    pack_digest_shape(&of->host, of->device_ld);
+    pack_digest_shape(&of->host, of->device.ld);
     const enum gpu_status status = ring_choose(d, lane, p->helped, p->job.helpers);
     d->first = d->ring->next;
     return status;
@@ -47,11 +47,11 @@ static void end_one_copy(struct pipeline *p, const struct pipeline_direction *d,
         timing_end(p->lane, d->stream, d->down ? GPU_STEP_DOWN : GPU_STEP_UP);
 }
 
-enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t device_ld,
+enum gpu_status lane_upload(struct gpu_lane *lane, struct dmat to,
                             const struct lane_rectangle *from)
 {
     struct pipeline p; /* not zero: it is large */
-    struct pipeline_copy copy = {.of = {*from, device, device_ld, 0}};
+    struct pipeline_copy copy = {.of = {*from, to, 0}};
     enum gpu_status status = begin_one_copy(&p, lane, &p.up, &copy);
     while (status == GPU_OK && p.up.under_way < p.up.all)
         if (!pipeline_feed_up(&p, &status) && !pipeline_handle(&p, &status) && !pipeline_attend(&p))
@@ -61,11 +61,10 @@ enum gpu_status lane_upload(struct gpu_lane *lane, CUdeviceptr device, int64_t d
 }
 
 enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
-                              CUdeviceptr device, int64_t device_ld, int64_t *done_cols,
-                              int64_t *done_rows)
+                              struct dmat from, int64_t *done_cols, int64_t *done_rows)
 {
     struct pipeline p;
-    struct pipeline_copy copy = {.of = {*to, device, device_ld, 0}};
+    struct pipeline_copy copy = {.of = {*to, from, 0}};
     enum gpu_status status = begin_one_copy(&p, lane, &p.down, &copy);
     while (status == GPU_OK && p.down.ended < p.down.all)
         if (!pipeline_feed_down(&p, &status) && !pipeline_handle(&p, &status) &&
@@ -96,7 +95,7 @@ static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, cha
 
 /* Downloads through the slots to memory of our own, and copies from there. */
 static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_rectangle *to,
-                                      CUdeviceptr device, int64_t device_ld)
+                                      struct dmat from)
 {
     int64_t done_cols, done_rows;
     struct lane_rectangle aside = lane_whole(malloc((size_t)(to->rows * to->cols * to->size) + 1),
@@ -106,7 +105,7 @@ static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_r
     host_memory_prefer_huge(aside.host, to->rows * to->cols * to->size);
     /* Of what comes down, with the device's leading dimension */
     aside.digest = to->uplo ? NULL : to->digest;
-    enum gpu_status status = lane_download(lane, &aside, device, device_ld, &done_cols, &done_rows);
+    enum gpu_status status = lane_download(lane, &aside, from, &done_cols, &done_rows);
     struct lane_rectangle digested = *to;
     digested.digest = NULL;
     if (status == GPU_OK)
@@ -116,37 +115,37 @@ static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_r
 }
 
 enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
-                                    CUdeviceptr device, int64_t device_ld)
+                                    struct dmat from)
 {
     char *landing;
-    const int64_t bytes = pack_matrix_bytes(to, device_ld);
+    const int64_t bytes = pack_matrix_bytes(to, from.ld);
     if (bytes == 0)
         return GPU_OK;
     GPU_TRY(prepare_landing(lane, bytes, &landing));
     if (!landing)
-        return download_aside(lane, to, device, device_ld);
+        return download_aside(lane, to, from);
     lane_copies(lane, lane->stream, GPU_STEP_DOWN, to, to->rows * to->cols * to->size);
     const enum gpu_status sent =
-        GPU_CHECK(cuMemcpyDtoHAsync, landing, device, (size_t)bytes, lane_stream(lane));
+        GPU_CHECK(cuMemcpyDtoHAsync, landing, from.ptr, (size_t)bytes, lane_stream(lane));
     timing_end(lane, lane->stream, GPU_STEP_DOWN);
     GPU_TRY(sent);
     GPU_TRY(lane_wait(lane));
-    pack_matrix_unpack(to, landing, device_ld);
+    pack_matrix_unpack(to, landing, from.ld);
     return GPU_OK;
 }
 
-enum gpu_status lane_copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
-                          int64_t from_ld, int64_t rows, int64_t cols, int64_t size)
+enum gpu_status lane_copy(struct gpu_lane *lane, struct dmat to, struct dmat from, int64_t rows,
+                          int64_t cols, int64_t size)
 {
     const CUDA_MEMCPY2D plane = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                                 .srcDevice = from,
-                                 .srcPitch = (size_t)(from_ld * size),
+                                 .srcDevice = from.ptr,
+                                 .srcPitch = (size_t)(from.ld * size),
                                  .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                                 .dstDevice = to,
-                                 .dstPitch = (size_t)(to_ld * size),
+                                 .dstDevice = to.ptr,
+                                 .dstPitch = (size_t)(to.ld * size),
                                  .WidthInBytes = (size_t)(rows * size),
                                  .Height = (size_t)cols};
-    if ((from_ld | to_ld) > INT_MAX / 16) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
+    if ((from.ld | to.ld) > INT_MAX / 16) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
         return GPU_UNSUPPORTED;
     return GPU_CHECK(cuMemcpy2DAsync, &plane, lane_stream(lane));
 }

@@ -10,7 +10,7 @@ static enum gpu_status send_some(CUstream stream, const struct pipeline_chunk *c
     const bool up = !c->down;
     char *slot = pack->packed + pack_part_offset(r, &pack->chunk, some, pack->ld);
     const CUdeviceptr there =
-        c->copy->of.device + (CUdeviceptr)pack_offset(some, r, pack->device_ld);
+        c->copy->of.device.ptr + (CUdeviceptr)pack_offset(some, r, pack->device_ld);
     const size_t bytes = (size_t)pack_bytes(some, r, pack->device_ld);
     if (!r->trimmed)
         return up ? GPU_CHECK(cuMemcpyHtoDAsync, there, slot, bytes, stream)
@@ -39,8 +39,8 @@ enum gpu_status send_chunk(CUstream stream, const struct pipeline_chunk *c)
     const struct cell_copy *of = &c->copy->of;
     if (!of->lent)
         return send_some(stream, c, &c->pack.chunk);
-    return GPU_CHECK(cuMemcpyDtoDAsync, of->device, of->lent,
-                     (size_t)pack_bytes(&c->pack.chunk, &of->host, of->device_ld), stream);
+    return GPU_CHECK(cuMemcpyDtoDAsync, of->device.ptr, of->lent,
+                     (size_t)pack_bytes(&c->pack.chunk, &of->host, of->device.ld), stream);
 }
 
 /* Adds the part behind `some` to it, if both are one copy: whole columns, or one column's. */

@@ -81,8 +81,8 @@ static void begin_copy(struct steps *steps, struct pipeline_direction *d,
     steps_find(steps, step->engine, steps->next[step->engine] + 1);
     pipeline->copy_of(pipeline->context, step, &copy->of);
     copy->chunk_bytes = host->digest || host->trimmed
-                            ? chunks_of_cell(host, copy->of.device_ld)
-                            : chunks_bytes(host, copy->of.device_ld, CHUNKS_OF_CELL,
+                            ? chunks_of_cell(host, copy->of.device.ld)
+                            : chunks_bytes(host, copy->of.device.ld, CHUNKS_OF_CELL,
                                            lane_least_chunk(steps->pipeline.lane));
     pipeline_begin_copy(&steps->pipeline, d, copy, pipeline->result_bytes >= PACK_STREAMED_BYTES);
 }

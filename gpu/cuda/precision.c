@@ -136,7 +136,8 @@ static enum gpu_precision used(const struct lane_precision *precision, struct gp
     int bits = -1;
     int64_t cols, rows;
     const struct lane_rectangle to = lane_whole(&bits, 1, 1, 1, sizeof bits);
-    enum gpu_status status = lane_download(work->lane, &to, precision->bits, 1, &cols, &rows);
+    enum gpu_status status =
+        lane_download(work->lane, &to, (struct dmat){precision->bits, 1}, &cols, &rows);
     return status == GPU_OK && bits >= 0 ? GPU_EMULATED : GPU_NATIVE;
 }
 

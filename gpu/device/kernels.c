@@ -21,16 +21,15 @@ enum gpu_status kernels_zeros(struct gpu_work *work, int64_t count, gpu_address 
 }
 
 enum gpu_status kernels_scale(struct gpu_work *work, int64_t m, int64_t n,
-                              struct accel_complex beta, gpu_address zeros, struct gpu_tile c)
+                              struct accel_complex beta, gpu_address zeros, struct dmat c)
 {
-    const struct gpu_tile column = {zeros, m}, row = {zeros, 1};
+    const struct dmat column = {zeros, m}, row = {zeros, 1};
     return gpu_kernels(work)->gemm(work, 'N', 'N', m, n, 1, one, column, row, beta, c);
 }
 
 enum gpu_status kernels_scale_triangle(struct gpu_work *work, bool hermitian, char uplo, int64_t n,
-                                       struct accel_complex beta, gpu_address zeros,
-                                       struct gpu_tile c)
+                                       struct accel_complex beta, gpu_address zeros, struct dmat c)
 {
-    const struct gpu_tile column = {zeros, n};
+    const struct dmat column = {zeros, n};
     return gpu_kernels(work)->syrk(work, hermitian, uplo, 'N', n, 1, one, column, beta, c);
 }

@@ -5,7 +5,7 @@ static enum gpu_status copy_up(const struct gpu_copies *copies, struct gpu_lane 
 {
     struct cell_copy copy;
     pipeline->copy_of(pipeline->context, step, &copy);
-    const enum gpu_status status = copies->upload(lane, copy.device, copy.device_ld, &copy.host);
+    const enum gpu_status status = copies->upload(lane, copy.device, &copy.host);
     if (status == GPU_OK && pipeline->came_up)
         pipeline->came_up(pipeline->context, step);
     return status;
@@ -26,9 +26,9 @@ static enum gpu_status copy_down(const struct gpu_copies *copies, struct gpu_lan
     if (old)
         pack_from_host(old, &copy.host, &all, copy.host.rows);
     status = pipeline->all_or_nothing
-                 ? copies->download_whole(lane, &copy.host, copy.device, copy.device_ld)
-                 : copies->download(lane, &copy.host, copy.device, copy.device_ld,
-                                    &pipeline->done_cols, &pipeline->done_rows);
+                 ? copies->download_whole(lane, &copy.host, copy.device)
+                 : copies->download(lane, &copy.host, copy.device, &pipeline->done_cols,
+                                    &pipeline->done_rows);
     if (status != GPU_OK)
         return status;
     pipeline->written++;

@@ -12,8 +12,7 @@
 /* A cell of an operand: in host memory, and packed on the device. */
 struct cell_copy {
     struct lane_rectangle host;
-    gpu_address device;
-    int64_t device_ld;
+    struct dmat device;
     /* Another device's memory, from which it comes, packed in the same way; 0: it comes from the
      * host's */
     gpu_address lent;

@@ -13,6 +13,27 @@
 #include "gpu/pack/chunks.h"
 #include "gpu.h"
 
+/* A matrix on a device: its first element, and how many elements after it the next column begins.
+ * Who uses it knows its shape and type. A vector is a matrix of one row; its `ld` is BLAS's
+ * increment, and may be negative: then its first element is the last in memory. */
+struct dmat {
+    gpu_address ptr; /* its lowest address */
+    int64_t ld;
+};
+
+/* Returns a matrix that kernels can use where it is, by gpu_in_place(). */
+static inline struct dmat dmat_in_place(const struct accel_span *x)
+{
+    return (struct dmat){(gpu_address)(uintptr_t)x->ptr, x->ld};
+}
+
+/* Returns the part that begins at element (row, col), of elements of `size` bytes. */
+static inline struct dmat dmat_part(struct dmat x, int64_t row, int64_t col, int64_t size)
+{
+    x.ptr += (gpu_address)((row + col * x.ld) * size);
+    return x;
+}
+
 /* A stream of a device, with its pinned slots. */
 struct gpu_lane;
 
@@ -28,9 +49,9 @@ struct gpu_copies {
      * idle lanes or memory takes. */
     enum gpu_status (*use_solver)(struct gpu_lane *lane);
 
-    /* Copies a rectangle to device memory with leading dimension device_ld, in stream order.
-     * Returns when the host memory has been read. */
-    enum gpu_status (*upload)(struct gpu_lane *lane, gpu_address device, int64_t device_ld,
+    /* Copies a rectangle to device memory, in stream order. Returns when the host memory has been
+     * read. */
+    enum gpu_status (*upload)(struct gpu_lane *lane, struct dmat to,
                               const struct lane_rectangle *from);
 
     /* Copies device memory to a rectangle, in stream order. Returns when the rectangle is written;
@@ -38,19 +59,18 @@ struct gpu_copies {
      * failure, *done_cols whole columns and *done_rows rows of the next have been written; nothing
      * else has been touched. */
     enum gpu_status (*download)(struct gpu_lane *lane, const struct lane_rectangle *to,
-                                gpu_address device, int64_t device_ld, int64_t *done_cols,
-                                int64_t *done_rows);
+                                struct dmat from, int64_t *done_cols, int64_t *done_rows);
 
     /* Does the same, digest and all, all or nothing: on a failure, nothing has been touched. Only
      * the bytes from the first to the last element come down; a large rectangle costs memory of its
      * own. */
     enum gpu_status (*download_whole)(struct gpu_lane *lane, const struct lane_rectangle *to,
-                                      gpu_address device, int64_t device_ld);
+                                      struct dmat from);
 
     /* Copies between two places in device memory, in stream order. Returns GPU_UNSUPPORTED if a
      * leading dimension is too large. */
-    enum gpu_status (*copy)(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
-                            int64_t from_ld, int64_t rows, int64_t cols, int64_t size);
+    enum gpu_status (*copy)(struct gpu_lane *lane, struct dmat to, struct dmat from, int64_t rows,
+                            int64_t cols, int64_t size);
 
     /* Returns when the results are written, or on a failure, when nothing more is written. If
      * nothing comes down, returns when all has come up, and kernels may still run. */

@@ -2,14 +2,6 @@
 
 #include "gpu/plan/scheduled.h"
 
-struct gpu_tile gpu_tile_from(const struct gpu_work *work, struct gpu_tile tile, int64_t row,
-                              int64_t col)
-{
-    const int64_t size = (int64_t)accel_dtype_size(work->call->routine->dtype);
-    tile.ptr += (gpu_address)((row + col * tile.ld) * size);
-    return tile;
-}
-
 bool gpu_work_describe(const struct gpu_work *work, struct scheduled *scheduled)
 {
     const struct scheduled *known = work->host->scheduled;

@@ -38,12 +38,6 @@ struct gpu_work {
     bool launched;
 };
 
-/* A part of an operand on the device. */
-struct gpu_tile {
-    gpu_address ptr;
-    int64_t ld;
-};
-
 /* Memory of the device, for calls. */
 struct gpu_memory {
     /* Takes device memory for the call. Returns GPU_NO_MEMORY if there is too little,
@@ -84,19 +78,22 @@ static inline const struct gpu_copies *gpu_copies(const struct gpu_work *work)
     return work->device->functions->copies;
 }
 
-/* Returns the part of a tile that begins at element (row, col). */
-struct gpu_tile gpu_tile_from(const struct gpu_work *work, struct gpu_tile tile, int64_t row,
-                              int64_t col);
+/* Returns the part of a matrix of the call's type that begins at element (row, col). */
+static inline struct dmat dmat_from(const struct gpu_work *work, struct dmat x, int64_t row,
+                                    int64_t col)
+{
+    return dmat_part(x, row, col, (int64_t)accel_dtype_size(work->call->routine->dtype));
+}
 
 /* Copies a rectangle up, in stream order; of a triangle, there are zeros beside it then. A trimmed
  * one's zeros are set on the device. */
-static inline enum gpu_status gpu_work_upload(struct gpu_work *work, struct gpu_tile to,
+static inline enum gpu_status gpu_work_upload(struct gpu_work *work, struct dmat to,
                                               const struct lane_rectangle *from)
 {
     const int64_t bytes = ((from->cols - 1) * to.ld + from->rows) * from->size;
     const enum gpu_status status =
         from->trimmed ? gpu_memory(work)->zero(work, to.ptr, bytes) : GPU_OK;
-    return status == GPU_OK ? gpu_copies(work)->upload(work->lane, to.ptr, to.ld, from) : status;
+    return status == GPU_OK ? gpu_copies(work)->upload(work->lane, to, from) : status;
 }
 
 /* Gives back the device memory of a call's part, once its work is done. */

@@ -170,10 +170,8 @@ bool executor_is_cached(const struct executor *e, int operand)
     return operand < C && e->cached.input[operand].stays;
 }
 
-struct gpu_tile executor_whole(const struct executor *e, int operand)
+struct dmat executor_whole(const struct executor *e, int operand)
 {
     const struct accel_span *x = e->scheduled.operand[operand].x;
-    return executor_is_cached(e, operand)
-               ? e->cached.input[operand].at
-               : (struct gpu_tile){(gpu_address)(uintptr_t)x->ptr, x->ld};
+    return executor_is_cached(e, operand) ? e->cached.input[operand].at : dmat_in_place(x);
 }

@@ -105,7 +105,7 @@ static inline gpu_address executor_place(const struct executor *e, const struct 
 
 /* Returns where the whole of an operand is that the schedule does not bring up: where the program
  * has it, or a cached copy. */
-struct gpu_tile executor_whole(const struct executor *e, int operand);
+struct dmat executor_whole(const struct executor *e, int operand);
 bool executor_is_cached(const struct executor *e, int operand);
 
 #endif

@@ -19,7 +19,7 @@ struct matrix_vector {
     enum gpu_status (*strip)(const struct matrix_vector *g, const struct level2_strip *s);
     bool whole;             /* a strip has all rows: A is not a triangle */
     bool triangular, solve; /* trmv and trsv; trsv */
-    struct gpu_vector x, y; /* on the device: the program's own, or copies with inc = 1 */
+    struct dmat x, y;       /* on the device: the program's own, or copies with ld = 1 */
     bool lower;
     bool nothing_added; /* alpha is 0 */
     char trans;
@@ -31,29 +31,29 @@ static const struct accel_complex one = {1, 0}, minus_one = {-1, 0};
 /* ---- Vectors ---- */
 
 /* Returns elements [first, first + length) of a vector. */
-static struct gpu_vector part_of_vector(const struct matrix_vector *g, int which, int64_t first,
-                                        int64_t length)
+static struct dmat part_of_vector(const struct matrix_vector *g, int which, int64_t first,
+                                  int64_t length)
 {
-    struct gpu_vector part = which == X ? g->x : g->y;
+    struct dmat part = which == X ? g->x : g->y;
     const struct accel_span *x = g->level2.part[which].x;
-    int64_t skip = part.inc > 0 ? first : first + length - x->cols;
-    part.ptr += (gpu_address)(skip * part.inc * gpu_size_of(x));
+    int64_t skip = part.ld > 0 ? first : first + length - x->cols;
+    part.ptr += (gpu_address)(skip * part.ld * gpu_size_of(x));
     return part;
 }
 
-static struct gpu_vector in_place_vector(const struct accel_span *x)
+static struct dmat in_place_vector(const struct accel_span *x)
 {
-    return (struct gpu_vector){(gpu_address)(uintptr_t)x->ptr, x->inc};
+    return (struct dmat){(gpu_address)(uintptr_t)x->ptr, x->inc};
 }
 
-static enum gpu_status load_vector(struct matrix_vector *g, int which, struct gpu_vector *v)
+static enum gpu_status load_vector(struct matrix_vector *g, int which, struct dmat *v)
 {
     const struct level2_part *part = &g->level2.part[which];
     const struct accel_span *x = part->x;
-    struct gpu_tile tile;
+    struct dmat tile;
     if (!x)
         return GPU_OK;
-    *v = (struct gpu_vector){part->memory, 1};
+    *v = (struct dmat){part->memory, 1};
     if (gpu_in_place(x) && part->aside)
         return accel_is_read(g->call, x)
                    ? gpu_kernels(g->work)->copy(g->work, x->cols, in_place_vector(x), *v)
@@ -105,8 +105,8 @@ static enum gpu_status gemv_strip(const struct matrix_vector *g, const struct le
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     bool across = is_across(g); /* every strip adds to all of y */
-    struct gpu_vector x = across ? part_of_vector(g, X, s->col, s->cols) : g->x;
-    struct gpu_vector y = across ? g->y : part_of_vector(g, Y, s->col, s->cols);
+    struct dmat x = across ? part_of_vector(g, X, s->col, s->cols) : g->x;
+    struct dmat y = across ? g->y : part_of_vector(g, Y, s->col, s->cols);
     struct accel_complex beta = across ? beta_of(g, s) : g->call->blas.scalar[ACCEL_beta];
     return gpu_kernels(g->work)->gemv(g->work, g->trans, g->m, s->cols, alpha, s->at, x, beta, y);
 }
@@ -127,14 +127,14 @@ static enum gpu_status symv_strip(const struct matrix_vector *g, const struct le
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha], beta = beta_of(g, s);
     bool hermitian = accel_is_hermitian(g->call->routine), conjugated = g->call->blas.conjugated;
-    struct gpu_vector x = part_of_vector(g, X, s->col, s->cols);
-    struct gpu_vector y = part_of_vector(g, Y, s->col, s->cols);
+    struct dmat x = part_of_vector(g, X, s->col, s->cols);
+    struct dmat y = part_of_vector(g, Y, s->col, s->cols);
     enum gpu_status status = gpu_kernels(g->work)->symv(g->work, g->lower ? 'L' : 'U', s->cols,
                                                         alpha, s->triangle, x, beta, y);
     if (status != GPU_OK || s->rest == 0)
         return status;
-    struct gpu_vector x_rest = part_of_vector(g, X, s->beside, s->rest);
-    struct gpu_vector y_rest = part_of_vector(g, Y, s->beside, s->rest);
+    struct dmat x_rest = part_of_vector(g, X, s->beside, s->rest);
+    struct dmat y_rest = part_of_vector(g, Y, s->beside, s->rest);
     status = gpu_kernels(g->work)->gemv(g->work, conjugated ? 'R' : 'N', s->rest, s->cols, alpha,
                                         s->rectangle, x, beta, y_rest);
     if (status != GPU_OK)
@@ -149,8 +149,8 @@ static enum gpu_status triangular_strip(const struct matrix_vector *g, const str
 {
     bool solve = g->solve, across = is_across(g);
     char uplo = g->lower ? 'L' : 'U', diag = g->call->blas.flag[ACCEL_diag];
-    struct gpu_vector x = part_of_vector(g, X, s->col, s->cols);
-    struct gpu_vector x_rest = part_of_vector(g, X, s->beside, s->rest);
+    struct dmat x = part_of_vector(g, X, s->col, s->cols);
+    struct dmat x_rest = part_of_vector(g, X, s->beside, s->rest);
     bool rectangle_first = solve != across; /* trmv N, trsv T */
     enum gpu_status status = GPU_OK;
     for (int step = 0; status == GPU_OK && step < 2; step++) {
@@ -174,7 +174,7 @@ static enum gpu_status syr_strip(const struct matrix_vector *g, const struct lev
     enum gpu_outer outer = !accel_is_hermitian(g->call->routine) ? GPU_PLAIN
                            : g->call->blas.conjugated            ? GPU_CONJUGATED_X
                                                                  : GPU_CONJUGATED_Y;
-    struct gpu_vector x = part_of_vector(g, X, s->col, s->cols);
+    struct dmat x = part_of_vector(g, X, s->col, s->cols);
     enum gpu_status status =
         gpu_kernels(g->work)->syr(g->work, g->lower ? 'L' : 'U', s->cols, alpha, x, s->triangle);
     if (status != GPU_OK || s->rest == 0)
@@ -193,8 +193,8 @@ static enum gpu_status syr2_strip(const struct matrix_vector *g, const struct le
                                         : GPU_CONJUGATED_Y;
     if (hermitian)
         *(conjugated ? &first : &other) = accel_conjugate(alpha);
-    struct gpu_vector x = part_of_vector(g, X, s->col, s->cols);
-    struct gpu_vector y = part_of_vector(g, Y, s->col, s->cols);
+    struct dmat x = part_of_vector(g, X, s->col, s->cols);
+    struct dmat y = part_of_vector(g, Y, s->col, s->cols);
     enum gpu_status status = gpu_kernels(g->work)->syr2(g->work, g->lower ? 'L' : 'U', s->cols,
                                                         alpha, x, y, s->triangle);
     if (status != GPU_OK || s->rest == 0)
@@ -228,9 +228,9 @@ static enum gpu_status scale(struct matrix_vector *g)
     gpu_address zeros;
     int64_t n = g->level2.part[Y].x->cols;
     enum gpu_status status = kernels_zeros(g->work, n, &zeros);
-    return status == GPU_OK ? kernels_scale(g->work, 1, n, g->call->blas.scalar[ACCEL_beta], zeros,
-                                            (struct gpu_tile){g->y.ptr, g->y.inc})
-                            : status;
+    return status == GPU_OK
+               ? kernels_scale(g->work, 1, n, g->call->blas.scalar[ACCEL_beta], zeros, g->y)
+               : status;
 }
 
 static enum gpu_status begin_matrix_vector(struct level2 *t)

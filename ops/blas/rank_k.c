@@ -35,13 +35,13 @@ static const struct accel_complex one = {1, 0};
 
 /* A factor on the device, from a row on. */
 struct factor_rows {
-    struct gpu_tile tile;
+    struct dmat tile;
     bool across;
 };
 
-static struct gpu_tile advance(const struct rank_k *g, struct gpu_tile x, int64_t row, int64_t col)
+static struct dmat advance(const struct rank_k *g, struct dmat x, int64_t row, int64_t col)
 {
-    return gpu_tile_from(g->work, x, row, col);
+    return dmat_from(g->work, x, row, col);
 }
 
 static struct factor_rows from_row(const struct rank_k *g, struct factor_rows x, int64_t skip)
@@ -53,7 +53,7 @@ static struct factor_rows from_row(const struct rank_k *g, struct factor_rows x,
 /* C[rows of x, rows of y] := alpha x y' + beta C, a rectangle beside the diagonal. */
 static enum gpu_status rectangle(const struct rank_k *g, int64_t m, int64_t n, int64_t depth,
                                  struct accel_complex alpha, struct factor_rows x,
-                                 struct factor_rows y, struct accel_complex beta, struct gpu_tile c)
+                                 struct factor_rows y, struct accel_complex beta, struct dmat c)
 {
     return gpu_kernels(g->work)->gemm(g->work, g->left_op, g->right_op, m, n, depth, alpha, x.tile,
                                       y.tile, beta, c);
@@ -63,10 +63,10 @@ static enum gpu_status rectangle(const struct rank_k *g, int64_t m, int64_t n, i
  * block is computed elsewhere, and its triangle goes there and back in packed form. */
 static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t depth,
                                    const struct factor_rows *a, const struct factor_rows *b,
-                                   struct accel_complex beta, struct gpu_tile c)
+                                   struct accel_complex beta, struct dmat c)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
-    struct gpu_tile block = {g->level3.executor.own[WHOLE], gpu_device_ld(n, g->c->dtype)};
+    struct dmat block = {g->level3.executor.own[WHOLE], gpu_device_ld(n, g->c->dtype)};
     gpu_address packed = g->level3.executor.own[PACKED];
     char uplo = g->lower ? 'L' : 'U';
     enum gpu_status status = GPU_OK;
@@ -90,7 +90,7 @@ static enum gpu_status whole_block(const struct rank_k *g, int64_t n, int64_t de
 /* Computes gemmt's triangle: two smaller ones and the rectangle between them. */
 static enum gpu_status general_triangle(const struct rank_k *g, int64_t n, int64_t depth,
                                         struct factor_rows a, struct factor_rows b,
-                                        struct accel_complex beta, struct gpu_tile c)
+                                        struct accel_complex beta, struct dmat c)
 {
     int64_t upper = n / 2;
     if (n <= WHOLE_BLOCK)
@@ -112,7 +112,7 @@ static enum gpu_status general_triangle(const struct rank_k *g, int64_t n, int64
 /* Computes the triangle of a panel. */
 static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth,
                                 const struct factor_rows factor[2], struct accel_complex beta,
-                                struct gpu_tile c)
+                                struct dmat c)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     char uplo = g->lower ? 'L' : 'U';
@@ -131,7 +131,7 @@ static enum gpu_status triangle(const struct rank_k *g, int64_t n, int64_t depth
 /* Computes the rectangle beside it: m rows of the factors by n rows of the triangle. */
 static enum gpu_status beside(const struct rank_k *g, int64_t m, int64_t n, int64_t depth,
                               const struct factor_rows rest[2], const struct factor_rows own[2],
-                              struct accel_complex beta, struct gpu_tile c)
+                              struct accel_complex beta, struct dmat c)
 {
     struct accel_complex alpha = g->call->blas.scalar[ACCEL_alpha];
     bool two = g->two && !g->general;
@@ -154,7 +154,7 @@ static struct factor_rows factor_at(const struct executor *e, int factor, int ro
 static enum gpu_status compute_rank_k(const struct executor *e, const struct schedule_step *step)
 {
     const struct rank_k *g = (const struct rank_k *)e;
-    const struct gpu_tile c = level3_tile(e, C, step->i, step->j);
+    const struct dmat c = level3_tile(e, C, step->i, step->j);
     const struct accel_complex beta = step->first ? g->call->blas.scalar[ACCEL_beta] : one;
     const int row = g->lower ? step->i : step->j, col = g->lower ? step->j : step->i;
     const struct schedule_cell rows = schedule_cell_of(&e->schedule, A, row, step->p);

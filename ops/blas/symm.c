@@ -20,12 +20,12 @@ static enum gpu_status compute_symm(const struct executor *e, const struct sched
     const struct accel_complex beta = step->first ? call->blas.scalar[ACCEL_beta] : one;
     const struct schedule_cell cell = schedule_cell_of(&e->schedule, C, step->i, step->j);
     const int64_t m = left ? cell.rows : cell.cols, n = left ? cell.cols : cell.rows;
-    const struct gpu_tile c = level3_tile(e, C, step->i, step->j);
+    const struct dmat c = level3_tile(e, C, step->i, step->j);
     if (e->scheduled.call.k == 0)
         return kernels_scale(e->work, m, n, beta, e->zeros, c);
     const bool below = step->i > step->p;
-    const struct gpu_tile x = level3_tile(e, B, step->p, step->j);
-    const struct gpu_tile a =
+    const struct dmat x = level3_tile(e, B, step->p, step->j);
+    const struct dmat a =
         below ? level3_tile(e, A, step->i, step->p) : level3_tile(e, A, step->p, step->i);
     if (step->i == step->p)
         return gpu_kernels(e->work)->symm(e->work, hermitian, left ? 'L' : 'R', lower ? 'L' : 'U',

@@ -33,13 +33,13 @@ static enum gpu_status compute_triangular(const struct executor *e,
     const bool left = side == 'L', solve = e->scheduled.call.kind == SCHEDULE_SOLVE;
     const struct accel_complex alpha = call->blas.scalar[ACCEL_alpha];
     const struct accel_complex scale = is_first(e, step) ? alpha : one; /* of the old values */
-    const struct gpu_tile y = level3_tile(e, OUT, step->i, step->j);
+    const struct dmat y = level3_tile(e, OUT, step->i, step->j);
     const struct schedule_cell out = schedule_cell_of(&e->schedule, OUT, step->i, step->j);
     if (e->scheduled.call.k == 0)
         return kernels_scale(e->work, left ? out.rows : out.cols, left ? out.cols : out.rows, zero,
                              e->zeros, y);
     const struct schedule_cell block = schedule_cell_of(&e->schedule, A, step->i, step->p);
-    const struct gpu_tile a = level3_tile(e, A, step->i, step->p);
+    const struct dmat a = level3_tile(e, A, step->i, step->p);
     const int64_t m = left ? block.rows : out.cols, n = left ? out.cols : block.rows;
     if (step->i == step->p) {
         const bool in_place = e->scheduled.call.in_place[OUT];
@@ -47,7 +47,7 @@ static enum gpu_status compute_triangular(const struct executor *e,
                 : in_place ? gpu_kernels(e->work)->trsm
                            : triangle_solve)(e->work, side, uplo, trans, diag, m, n, scale, a, y);
     }
-    const struct gpu_tile x = level3_tile(e, OUT, step->p, step->j);
+    const struct dmat x = level3_tile(e, OUT, step->p, step->j);
     const struct accel_complex factor = solve ? minus_one : alpha;
     return left ? gpu_kernels(e->work)->gemm(e->work, trans, 'N', m, n, block.cols, factor, a, x,
                                              scale, y)

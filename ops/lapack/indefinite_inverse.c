@@ -249,8 +249,7 @@ static void make_diagonal_real(struct solver *s, char uplo, struct array x)
     static const struct accel_complex one = {1, 0};
     gpu_address zeros = 0;
     GPU_DO(s, kernels_zeros(s->work, x.rows, &zeros));
-    GPU_DO(s, kernels_scale_triangle(s->work, true, uplo, x.rows, one, zeros,
-                                     (struct gpu_tile){x.ptr, x.ld}));
+    GPU_DO(s, kernels_scale_triangle(s->work, true, uplo, x.rows, one, zeros, x.at));
 }
 
 static void compute_inverse(struct solver *s, const struct indefinite_factors *f)

@@ -153,11 +153,6 @@ static void reduce_small(const struct reduction *r, struct array a, struct array
     put_triangle(r->s, r->uplo, small->a, small->elements, r->place, a);
 }
 
-static struct gpu_tile tile_of(struct array x)
-{
-    return (struct gpu_tile){x.ptr, x.ld};
-}
-
 /* x := op(t)^-1 x or op(t) x, or from the right. */
 static void apply_triangle(const struct reduction *r, char side, char op, struct array t,
                            struct array x)
@@ -166,19 +161,18 @@ static void apply_triangle(const struct reduction *r, char side, char op, struct
         return;
     struct gpu_work *work = r->s->work;
     solver_note(r->s, r->divides ? gpu_kernels(work)->trsm(work, side, r->uplo, op, 'N', x.rows,
-                                                           x.cols, one, tile_of(t), tile_of(x))
+                                                           x.cols, one, t.at, x.at)
                                  : gpu_kernels(work)->trmm(work, side, r->uplo, op, 'N', x.rows,
-                                                           x.cols, one, tile_of(t), tile_of(x)));
+                                                           x.cols, one, t.at, x.at));
 }
 
 /* x += half of h b, or from the right; itype 1: -= */
 static void add_half(const struct reduction *r, char side, struct array h, struct array b,
                      struct array x)
 {
-    GPU_DO(r->s,
-           gpu_kernels(r->s->work)
-               ->symm(r->s->work, accel_is_complex(x.dtype), side, r->uplo, x.rows, x.cols,
-                      r->divides ? minus_half : half, tile_of(h), tile_of(b), one, tile_of(x)));
+    GPU_DO(r->s, gpu_kernels(r->s->work)
+                     ->symm(r->s->work, accel_is_complex(x.dtype), side, r->uplo, x.rows, x.cols,
+                            r->divides ? minus_half : half, h.at, b.at, one, x.at));
 }
 
 /* h += x b^H + b x^H, or x^H b + b^H x; itype 1: -= */
@@ -187,8 +181,8 @@ static void add_products(const struct reduction *r, char op, struct array x, str
 {
     GPU_DO(r->s, gpu_kernels(r->s->work)
                      ->syr2k(r->s->work, accel_is_complex(x.dtype), r->uplo, op, h.rows,
-                             op == 'N' ? x.cols : x.rows, r->divides ? minus_one : one, tile_of(x),
-                             tile_of(b), one, tile_of(h)));
+                             op == 'N' ? x.cols : x.rows, r->divides ? minus_one : one, x.at, b.at,
+                             one, h.at));
 }
 
 /* What is beside the two triangles: the leading one is at one side of it, the trailing one at the

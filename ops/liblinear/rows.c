@@ -12,7 +12,8 @@ static enum gpu_status upload_array(struct linear_rows *x, gpu_address to, const
                                     int64_t count, int64_t size)
 {
     const struct lane_rectangle all = lane_whole((char *)(uintptr_t)from, count, 1, count, size);
-    return count > 0 ? gpu_copies(x->work)->upload(x->work->lane, to, count, &all) : GPU_OK;
+    return count > 0 ? gpu_copies(x->work)->upload(x->work->lane, (struct dmat){to, count}, &all)
+                     : GPU_OK;
 }
 
 static enum gpu_status take_and_load(struct linear_rows *x, gpu_address *to, const void *from,

@@ -41,7 +41,7 @@ static CUresult copy_here(CUdeviceptr to, const void *from, size_t bytes, CUstre
 static void send_by(const struct lane_rectangle *r, int64_t ld, int64_t chunk_bytes, int64_t number,
                     int64_t step)
 {
-    struct pipeline_copy copy = {.of = {.host = *r, .device_ld = ld}};
+    struct pipeline_copy copy = {.of = {.host = *r, .device.ld = ld}};
     struct pipeline_chunk chunk = {.pack = staged_chunk_at(&copy.of.host, ld, chunk_bytes, number),
                                    .copy = &copy};
     const int64_t bytes = pack_bytes(&chunk.pack.chunk, r, ld),
@@ -50,7 +50,7 @@ static void send_by(const struct lane_rectangle *r, int64_t ld, int64_t chunk_by
     char *slot = malloc((size_t)bytes), *there = calloc(1, (size_t)(offset + bytes));
     chunk.pack.packed = slot;
     chunk.pack.ld = ld;
-    copy.of.device = (CUdeviceptr)(uintptr_t)there;
+    copy.of.device.ptr = (CUdeviceptr)(uintptr_t)there;
     assert_non_null(slot);
     assert_non_null(there);
     for (int64_t i = 0; i < bytes; i++)
@@ -130,10 +130,12 @@ static void nothing_is_copied_of_nothing(void **state)
     (void)state;
     work.lane->quiet = true;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(lane_upload(work.lane, memory, 3, &shapes[i]), GPU_OK);
-        assert_int_equal(lane_download(work.lane, &shapes[i], memory, 3, &cols, &rows), GPU_OK);
+        assert_int_equal(lane_upload(work.lane, (struct dmat){memory, 3}, &shapes[i]), GPU_OK);
+        assert_int_equal(
+            lane_download(work.lane, &shapes[i], (struct dmat){memory, 3}, &cols, &rows), GPU_OK);
         assert_true(cols == 0 && rows == 0);
-        assert_int_equal(lane_download_whole(work.lane, &shapes[i], memory, 3), GPU_OK);
+        assert_int_equal(lane_download_whole(work.lane, &shapes[i], (struct dmat){memory, 3}),
+                         GPU_OK);
     }
     assert_true(work.lane->quiet);
 }
@@ -153,7 +155,7 @@ static void large_downloads_come_whole(void **state)
             struct lane_rectangle to = lane_whole(there, rows, cols, rows, 8);
             struct gpu_key up, down;
             sent[whole_bytes[i] / 3] = 9;
-            assert_int_equal(lane_upload(work.lane, memory, rows, &from), GPU_OK);
+            assert_int_equal(lane_upload(work.lane, (struct dmat){memory, rows}, &from), GPU_OK);
             up = pack_matrix_digest(&from, rows);
             to.digest = &down;
             if (!wide) { /* there is no memory for the wide ring */
@@ -164,7 +166,8 @@ static void large_downloads_come_whole(void **state)
                 work.lane->wide.memory = NULL;
                 CUDA(cuMemHostAlloc) = pin_nothing;
             }
-            assert_int_equal(lane_download_whole(work.lane, &to, memory, rows), GPU_OK);
+            assert_int_equal(lane_download_whole(work.lane, &to, (struct dmat){memory, rows}),
+                             GPU_OK);
             CUDA(cuMemHostAlloc) = real.cuMemHostAlloc_p;
             assert_memory_equal(there, sent, (size_t)whole_bytes[i]);
             assert_true(gpu_key_is(&up, &down));
@@ -195,12 +198,12 @@ static void a_large_triangle_comes_whole_or_not_at_all(void **state)
     struct lane_rectangle to = lane_whole(there, N, N, N, 8);
     (void)state;
     to.uplo = 'L';
-    assert_int_equal(lane_upload(work.lane, memory, N, &from), GPU_OK);
+    assert_int_equal(lane_upload(work.lane, (struct dmat){memory, N}, &from), GPU_OK);
     CUDA(cuMemcpyDtoHAsync) = no_copy_down;
-    assert_int_equal(lane_download_whole(work.lane, &to, memory, N), GPU_ERROR);
+    assert_int_equal(lane_download_whole(work.lane, &to, (struct dmat){memory, N}), GPU_ERROR);
     assert_memory_equal(there, before, (size_t)bytes);
     CUDA(cuMemcpyDtoHAsync) = real.cuMemcpyDtoHAsync_p;
-    assert_int_equal(lane_download_whole(work.lane, &to, memory, N), GPU_OK);
+    assert_int_equal(lane_download_whole(work.lane, &to, (struct dmat){memory, N}), GPU_OK);
     for (int64_t j = 0; j < N; j += 100) {
         assert_memory_equal(there + j * N * 8, before, (size_t)(j * 8));
         assert_memory_equal(there + j * (N + 1) * 8, sent, (size_t)((N - j) * 8));
@@ -222,13 +225,14 @@ static void no_pinned_memory_is_no_memory(void **state)
     CUDA(cuMemFreeHost)(work.lane->narrow.memory);
     work.lane->narrow.memory = NULL;
     CUDA(cuMemHostAlloc) = pin_nothing;
-    assert_int_equal(lane_upload(work.lane, memory, 8, &to), GPU_NO_MEMORY);
-    assert_int_equal(lane_download(work.lane, &to, memory, 8, &cols, &rows), GPU_NO_MEMORY);
+    assert_int_equal(lane_upload(work.lane, (struct dmat){memory, 8}, &to), GPU_NO_MEMORY);
+    assert_int_equal(lane_download(work.lane, &to, (struct dmat){memory, 8}, &cols, &rows),
+                     GPU_NO_MEMORY);
     assert_true(cols == 0 && rows == 0);
-    assert_int_equal(lane_download_whole(work.lane, &to, memory, 8), GPU_NO_MEMORY);
+    assert_int_equal(lane_download_whole(work.lane, &to, (struct dmat){memory, 8}), GPU_NO_MEMORY);
     assert_int_equal(there[0], 5);
     CUDA(cuMemHostAlloc) = real.cuMemHostAlloc_p;
-    assert_int_equal(lane_upload(work.lane, memory, 8, &to), GPU_OK);
+    assert_int_equal(lane_upload(work.lane, (struct dmat){memory, 8}, &to), GPU_OK);
 }
 
 /* One column of many chunks. The program's memory has the chunks that came before the failure; the
@@ -242,17 +246,18 @@ static void an_event_that_does_not_answer_ends_a_copy(void **state)
                                 to = lane_whole(there, ROWS, 1, ROWS, 8);
     int64_t cols, rows;
     (void)state;
-    assert_int_equal(lane_upload(work.lane, memory, ROWS, &from), GPU_OK);
+    assert_int_equal(lane_upload(work.lane, (struct dmat){memory, ROWS}, &from), GPU_OK);
     assert_int_equal(lane_wait(work.lane), GPU_OK);
     CUDA(cuEventQuery) = no_answer_of_events;
-    const enum gpu_status down = lane_download(work.lane, &to, memory, ROWS, &cols, &rows);
+    const enum gpu_status down =
+        lane_download(work.lane, &to, (struct dmat){memory, ROWS}, &cols, &rows);
     assert_int_equal(down, GPU_ERROR);
     assert_int_equal(cols, 0);
     assert_in_range(rows, 1, ROWS - 1);
     assert_memory_equal(there, sent, (size_t)rows * 8);
     assert_memory_equal(there + rows * 8, before, (size_t)(ROWS - rows) * 8);
     assert_int_equal(lane_wait(work.lane), GPU_OK);
-    assert_int_equal(lane_upload(work.lane, memory, ROWS, &from), GPU_ERROR);
+    assert_int_equal(lane_upload(work.lane, (struct dmat){memory, ROWS}, &from), GPU_ERROR);
     assert_true(failure_noted()->kind == FAILURE_DEVICE);
     free(sent);
     free(there);
@@ -264,9 +269,15 @@ static void a_pitch_has_a_limit(void **state)
     const CUdeviceptr memory = memory_of(4096);
     const int64_t large = INT_MAX / 8;
     (void)state;
-    assert_int_equal(lane_copy(work.lane, memory, large, memory + 64, 8, 1, 1, 8), GPU_UNSUPPORTED);
-    assert_int_equal(lane_copy(work.lane, memory, 8, memory + 64, large, 1, 1, 8), GPU_UNSUPPORTED);
-    assert_int_equal(lane_copy(work.lane, memory, 8, memory + 64, 8, 1, 1, 8), GPU_OK);
+    assert_int_equal(
+        lane_copy(work.lane, (struct dmat){memory, large}, (struct dmat){memory + 64, 8}, 1, 1, 8),
+        GPU_UNSUPPORTED);
+    assert_int_equal(
+        lane_copy(work.lane, (struct dmat){memory, 8}, (struct dmat){memory + 64, large}, 1, 1, 8),
+        GPU_UNSUPPORTED);
+    assert_int_equal(
+        lane_copy(work.lane, (struct dmat){memory, 8}, (struct dmat){memory + 64, 8}, 1, 1, 8),
+        GPU_OK);
 }
 
 /* ---- A call's blocks ---- */
@@ -596,7 +607,7 @@ static void use_solver(void)
 
 static struct array shape(int64_t rows, int64_t cols)
 {
-    return (struct array){0x1000, rows, cols, accel_max(1, rows), ACCEL_FLOAT64};
+    return (struct array){{0x1000, accel_max(1, rows)}, rows, cols, ACCEL_FLOAT64};
 }
 
 static void sizes_beyond_32_bits_are_unsupported(void **state)
@@ -606,7 +617,7 @@ static void sizes_beyond_32_bits_are_unsupported(void **state)
     struct array sparse = one;
     struct solver s;
     (void)state;
-    sparse.ld = large;
+    sparse.at.ld = large;
     use_solver();
     for (int i = 0; i < 3; i++) {
         s = solver_of(ACCEL_FLOAT64);

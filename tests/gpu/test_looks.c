@@ -110,7 +110,7 @@ static void bring(struct cached_operand *r, struct lane_rectangle from)
     gpu_address memory;
     from.digest = &r->key;
     assert_int_equal(gpu_memory(&work)->take(&work, ld * from.cols * from.size, &memory), GPU_OK);
-    assert_int_equal(gpu_work_upload(&work, (struct gpu_tile){memory, ld}, &from), GPU_OK);
+    assert_int_equal(gpu_work_upload(&work, (struct dmat){memory, ld}, &from), GPU_OK);
     assert_int_equal(device_cache_keep(&work, memory, r), GPU_OK);
 }
 

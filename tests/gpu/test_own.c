@@ -30,7 +30,7 @@ static enum gpu_status norms_on_device(double *norms)
     assert_int_equal(gpu_memory(&work)->take(&work, sizeof x, &in), GPU_OK);
     assert_int_equal(gpu_memory(&work)->take(&work, ROWS * sizeof *norms, &out), GPU_OK);
     const struct lane_rectangle from = lane_whole(x, ROWS * LD, 1, ROWS * LD, sizeof *x);
-    assert_int_equal(lane_upload(work.lane, in, ROWS * LD, &from), GPU_OK);
+    assert_int_equal(lane_upload(work.lane, (struct dmat){in, ROWS * LD}, &from), GPU_OK);
     enum gpu_status status =
         gpu_own(&work)->fit(&work, "own_row_norms", 64, 64 * sizeof(double), &fit);
     if (status != GPU_OK)
@@ -45,7 +45,7 @@ static enum gpu_status norms_on_device(double *norms)
         return status;
     assert_true(work.launched);
     const struct lane_rectangle to = lane_whole(norms, ROWS, 1, ROWS, sizeof *norms);
-    return lane_download(work.lane, &to, out, ROWS, &done_columns, &done_rows);
+    return lane_download(work.lane, &to, (struct dmat){out, ROWS}, &done_columns, &done_rows);
 }
 
 static void test_a_kernel_computes(void **state)

@@ -57,8 +57,7 @@ static void copy_of(void *context, const struct schedule_step *step, struct cell
     (void)context;
     const bool is_up = step->engine == SCHEDULE_UP;
     *copy = (struct cell_copy){.host = lane_whole(is_up ? sent : there, rows, 1, rows, 8),
-                               .device = is_up ? up_memory : down_memory,
-                               .device_ld = rows};
+                               .device = {is_up ? up_memory : down_memory, rows}};
 }
 static void note_arrived(void *context, const struct schedule_step *step)
 {
@@ -180,7 +179,7 @@ static void a_whole_download_without_host_memory_is_none(void **state)
         lane_whole(untouched, 8, LANE_LANDING_BYTES / 8, 8, 8); /* seven rows more than there are */
     (void)state;
     allocations_left = 0;
-    assert_int_equal(lane_download_whole(work.lane, &to, 0x1000, 8), GPU_NO_MEMORY);
+    assert_int_equal(lane_download_whole(work.lane, &to, (struct dmat){0x1000, 8}), GPU_NO_MEMORY);
     assert_true(allocations_left < 0);
 }
 
@@ -226,7 +225,7 @@ static void what_is_on_its_way_still_arrives(void **state)
     (void)state;
     make_pipeline(ROWS, 1, down_only);
     const struct lane_rectangle from = lane_whole(sent, ROWS, 1, ROWS, 8);
-    assert_int_equal(lane_upload(work.lane, down_memory, ROWS, &from), GPU_OK);
+    assert_int_equal(lane_upload(work.lane, (struct dmat){down_memory, ROWS}, &from), GPU_OK);
     CUDA(cuMemcpyDtoHAsync) = some_chunks;
     downs_left = 2;
     assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_ERROR);

@@ -81,9 +81,9 @@ static void nothing_is_done(struct solver *s)
     CUDA(cuMemcpyHtoDAsync) = counts_ups;
     CUDA(cuMemcpyDtoHAsync) = counts_downs;
     CUDA(cuMemcpy2DAsync) = counts_2d;
-    assert_int_equal(solver_array(s, 3, 3).ptr, 0);
-    assert_int_equal(solver_zeros(s, 3, 3).ptr, 0);
-    assert_int_equal(solver_work(s, 64).ptr, 0);
+    assert_int_equal(solver_array(s, 3, 3).at.ptr, 0);
+    assert_int_equal(solver_zeros(s, 3, 3).at.ptr, 0);
+    assert_int_equal(solver_work(s, 64).at.ptr, 0);
     assert_null(solver_host_work(s, 64));
     solver_put(s, a, x.ptr);
     solver_get(s, bytes, a);
@@ -121,14 +121,16 @@ static void arrays_have_shapes(struct solver *s)
 {
     const struct array a = solver_array(s, 37, 5), none = solver_array(s, 5, 0),
                        real = solver_reals(s, 9), vector = solver_vector(s, 4, ACCEL_INT64);
-    assert_true(a.rows == 37 && a.cols == 5 && a.ld == gpu_device_ld(37, s->dtype) && a.ptr);
+    assert_true(a.rows == 37 && a.cols == 5 && a.at.ld == gpu_device_ld(37, s->dtype) && a.at.ptr);
     assert_int_equal(a.dtype, s->dtype);
-    assert_true(none.rows == 5 && none.cols == 0 && !none.ptr);
+    assert_true(none.rows == 5 && none.cols == 0 && !none.at.ptr);
     assert_true(real.dtype == accel_real_dtype(s->dtype) && real.rows == 9 && real.cols == 1);
     assert_true(vector.dtype == ACCEL_INT64 && vector.rows == 4);
     const struct array part = solver_part(a, 3, 2, 10, 1);
-    assert_int_equal(part.ptr - a.ptr, (2 * a.ld + 3) * (int64_t)accel_dtype_size(s->dtype));
-    assert_true(part.rows == 10 && part.cols == 1 && part.ld == a.ld && part.dtype == a.dtype);
+    assert_int_equal(part.at.ptr - a.at.ptr,
+                     (2 * a.at.ld + 3) * (int64_t)accel_dtype_size(s->dtype));
+    assert_true(part.rows == 10 && part.cols == 1 && part.at.ld == a.at.ld &&
+                part.dtype == a.dtype);
     assert_true(solver_is_well(s));
     /* Sizes beyond 64 bits. */
     solver_array(s, INT64_MAX / 2, 4);
@@ -141,7 +143,7 @@ static void arrays_have_shapes(struct solver *s)
     assert_int_equal(s->status, GPU_NO_MEMORY);
     s->status = GPU_OK;
     const struct array work = solver_work(s, 100);
-    assert_true(work.ptr && work.rows == 100 && work.cols == 1);
+    assert_true(work.at.ptr && work.rows == 100 && work.cols == 1);
 }
 
 static void arrays_of_zeros(struct solver *s)
@@ -200,9 +202,9 @@ static void workspaces_of_steps(struct solver *s)
     struct array device;
     void *on_host = s;
     assert_true(solver_take_work(s, 0, 0, &device, &on_host));
-    assert_true(!device.ptr && !on_host);
+    assert_true(!device.at.ptr && !on_host);
     assert_true(solver_take_work(s, 64, 32, &device, &on_host));
-    assert_true(device.ptr && on_host == s->host && on_host);
+    assert_true(device.at.ptr && on_host == s->host && on_host);
     s->status = GPU_ERROR;
     assert_false(solver_take_work(s, 64, 32, &device, &on_host));
     s->status = GPU_OK;
@@ -219,7 +221,7 @@ static void workspaces_of_a_reserve(struct solver *s)
     s->reserve = &reserve;
     for (int i = 0; i < 4; i++) {
         assert_false(solver_take_work(s, sizes[i][0], sizes[i][1], &device, &on_host));
-        assert_true(solver_is_well(s) && !device.ptr && !on_host);
+        assert_true(solver_is_well(s) && !device.at.ptr && !on_host);
     }
     assert_int_equal(reserve.device_bytes, 300);
     assert_int_equal(reserve.host_bytes, 256); /* whole lines of 64 bytes */
@@ -229,7 +231,7 @@ static void workspaces_of_a_reserve(struct solver *s)
     static const size_t places[] = {0, 64, 128};
     for (int i = 0; i < 4; i++) {
         assert_true(solver_take_work(s, sizes[i][0], sizes[i][1], &device, &on_host));
-        assert_int_equal(device.ptr, 0x1000);
+        assert_int_equal(device.at.ptr, 0x1000);
         assert_ptr_equal(on_host, i < 3 ? room + places[i] : NULL);
     }
     assert_int_equal(reserve.host_used, 256);
@@ -278,13 +280,13 @@ static void outcomes_are_judged(struct solver *s)
                  {0, -1, false}, {0, NAN, false}, {7, 0, false}};
     const struct array outcomes = solver_outcomes(s, 3);
     const gpu_address own = s->info;
-    assert_int_equal(solver_outcome_at(outcomes, 2).ptr - outcomes.ptr,
+    assert_int_equal(solver_outcome_at(outcomes, 2).at.ptr - outcomes.at.ptr,
                      2 * (int)sizeof(struct solver_outcome));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int n = 0; n < 3; n++) {
             const struct array at = solver_outcome_at(outcomes, n);
             struct solver_outcome outcome;
-            s->info = at.ptr;
+            s->info = at.at.ptr;
             put_outcome(s, at, cases[i].info, cases[i].pivot);
             solver_get(s, &outcome, at);
             assert_int_equal(solver_is_definite(s, &outcome), cases[i].good);
@@ -311,7 +313,7 @@ static void pivots_are_kept(struct solver *s)
     const struct array a = solver_array(s, 11, 11);
     struct accel_span numbers = put(s, a);
     struct solver_outcome outcome;
-    const struct array at = {s->info, 4, 1, 4, ACCEL_INT32};
+    const struct array at = {{s->info, 4}, 4, 1, ACCEL_INT32};
     struct solver_reserve reserve = {.measuring = true};
     put_outcome(s, at, 0, 5);
     s->reserve = &reserve;

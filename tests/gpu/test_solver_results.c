@@ -84,7 +84,7 @@ static void matrices(void **state)
 static void gives_to_the_device(struct solver *s)
 {
     struct accel_span x = operand(13, 13, 16, s->dtype), there = on_device(s, &x);
-    struct array at = {(gpu_address)(uintptr_t)there.ptr, 16, 13, 16, s->dtype};
+    struct array at = {{(gpu_address)(uintptr_t)there.ptr, 16}, 16, 13, s->dtype};
     solver_return(s, &there, array_of(s, 11, 13), part);
     solver_deliver(s);
     assert_true(solver_is_well(s));

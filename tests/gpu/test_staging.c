@@ -153,7 +153,7 @@ static void go_up_and_down(struct gpu_lane *lane, unsigned *seed, bool fails)
     from.digest = s.host.hermitian ? NULL : &went_up;
     to.host = there;
     must(pool_get(device, s.device_ld * from.cols * from.size, &memory, &grew) == GPU_OK);
-    must(lane_upload(lane, memory, s.device_ld, &from) == GPU_OK);
+    must(lane_upload(lane, (struct dmat){memory, s.device_ld}, &from) == GPU_OK);
     if (from.digest)
         check_digest(&from, s.device_ld, &went_up);
     bool whole = below(seed, 3) == 0;
@@ -162,8 +162,9 @@ static void go_up_and_down(struct gpu_lane *lane, unsigned *seed, bool fails)
     if (fails)
         copies_left = (int)below(seed, 40);
     enum gpu_status status =
-        whole ? lane_download_whole(lane, &to, memory, s.device_ld)
-              : lane_download(lane, &to, memory, s.device_ld, &done_cols, &done_rows);
+        whole
+            ? lane_download_whole(lane, &to, (struct dmat){memory, s.device_ld})
+            : lane_download(lane, &to, (struct dmat){memory, s.device_ld}, &done_cols, &done_rows);
     if (whole) {
         done_cols = status == GPU_OK ? to.cols : 0;
         done_rows = 0;
@@ -344,11 +345,11 @@ static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *s
     uploads.chunk = chunks_bytes(&from, ROWS, CHUNKS_OF_MATRIX, lane_least_chunk(lane));
     if (late)
         hold(sent, uploads.chunk);
-    const enum gpu_status status = lane_upload(lane, memory, ROWS, &from);
+    const enum gpu_status status = lane_upload(lane, (struct dmat){memory, ROWS}, &from);
     must(lane_wait(lane) == GPU_OK);
     if (status != GPU_OK)
         return status;
-    must(lane_download(lane, &to, memory, ROWS, &done_cols, &done_rows) == GPU_OK);
+    must(lane_download(lane, &to, (struct dmat){memory, ROWS}, &done_cols, &done_rows) == GPU_OK);
     must(memcmp(sent, there, (size_t)ROWS * COLUMNS * 8) == 0);
     must(uploads.bytes == (int64_t)ROWS * COLUMNS * 8);
     return GPU_OK;
@@ -376,9 +377,9 @@ static void send_early(void)
     must(uploads.early > 0);
     /* Behind another upload, the link is busy: all chunks go up whole. */
     const struct lane_rectangle from = lane_whole(sent, ROWS, COLUMNS, ROWS, 8);
-    must(lane_upload(lane, memory, ROWS, &from) == GPU_OK);
+    must(lane_upload(lane, (struct dmat){memory, ROWS}, &from) == GPU_OK);
     uploads.early = 0;
-    must(lane_upload(lane, memory, ROWS, &from) == GPU_OK && uploads.early == 0);
+    must(lane_upload(lane, (struct dmat){memory, ROWS}, &from) == GPU_OK && uploads.early == 0);
     must(lane_wait(lane) == GPU_OK);
     for (int n = 1; n < 12; n++) {
         uploads.fails_at = n;
@@ -445,7 +446,7 @@ static void scan_numbers(void)
         int at = i * (N * N / 60) + i;
         from.scan = &scan;
         x[at] = i % 2 ? -1.0 - i : (double)NAN;
-        must(lane_upload(lane, memory, N, &from) == GPU_OK);
+        must(lane_upload(lane, (struct dmat){memory, N}, &from) == GPU_OK);
         must(scan.finite == (i % 2 == 1) && scan.largest == (i % 2 ? 1.0 + i : 0));
         x[at] = 0;
     }
@@ -518,10 +519,10 @@ static void copy_many_parts(void)
     must(lane_acquire(device, true, &lane) == GPU_OK);
     must(pool_get(device, bytes, &memory, &grew) == GPU_OK);
     gpu_set_chunk(&device->common, gpu_chunk_sizes[GPU_CHUNKS - 1]);
-    must(lane_upload(lane, memory, ROWS, &from) == GPU_OK);
+    must(lane_upload(lane, (struct dmat){memory, ROWS}, &from) == GPU_OK);
     CUDA(cuEventQuery) = arrive_first;
     atomic_store(&is_held, true);
-    must(lane_download(lane, &to, memory, ROWS, &cols, &rows) == GPU_OK);
+    must(lane_download(lane, &to, (struct dmat){memory, ROWS}, &cols, &rows) == GPU_OK);
     cuda_api = real;
     must(!atomic_load(&is_held) && cols == COLS && rows == 0);
     must(memcmp(there, sent, (size_t)bytes) == 0);

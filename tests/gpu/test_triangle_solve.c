@@ -141,7 +141,7 @@ static gpu_address put(const struct problem *p, const double *from, int64_t elem
     const struct lane_rectangle all =
         lane_whole((char *)(uintptr_t)host, elements, 1, elements, size);
     assert_int_equal(gpu_memory(&work)->take(&work, elements * size, &to), GPU_OK);
-    assert_int_equal(lane_upload(work.lane, to, elements, &all), GPU_OK);
+    assert_int_equal(lane_upload(work.lane, (struct dmat){to, elements}, &all), GPU_OK);
     assert_int_equal(lane_wait(work.lane), GPU_OK);
     free(narrow);
     return to;
@@ -155,8 +155,9 @@ static void get(const struct problem *p, double *to, gpu_address from, int64_t e
     assert_non_null(narrow);
     const struct lane_rectangle all = lane_whole(
         p->dtype == ACCEL_FLOAT32 ? (char *)narrow : (char *)to, elements, 1, elements, size);
-    assert_int_equal(lane_download(work.lane, &all, from, elements, &done_cols, &done_rows),
-                     GPU_OK);
+    assert_int_equal(
+        lane_download(work.lane, &all, (struct dmat){from, elements}, &done_cols, &done_rows),
+        GPU_OK);
     for (int64_t i = 0; p->dtype == ACCEL_FLOAT32 && i < elements; i++)
         to[i] = narrow[i];
     free(narrow);
@@ -171,8 +172,8 @@ static enum gpu_status run(struct problem *p)
     CUDA(cuLaunchKernel) = count_launch;
     CUDA(cublasDtrsm_v2_64) = count_solve;
     kernels = solves = 0;
-    const struct gpu_tile a = {put(p, p->a, p->lda * p->order), p->lda};
-    const struct gpu_tile b = {put(p, p->b, p->ldb * cols_of(p)), p->ldb};
+    const struct dmat a = {put(p, p->a, p->lda * p->order), p->lda};
+    const struct dmat b = {put(p, p->b, p->ldb * cols_of(p)), p->ldb};
     const enum gpu_status status =
         triangle_solve(&work, p->side, p->uplo, p->trans, p->diag, rows_of(p), cols_of(p),
                        (struct accel_complex){p->alpha, 0}, a, b);

@@ -11,44 +11,43 @@ static enum gpu_status wait(struct gpu_lane *lane)
     return GPU_OK;
 }
 
-static enum gpu_status upload(struct gpu_lane *lane, gpu_address device, int64_t device_ld,
+static enum gpu_status upload(struct gpu_lane *lane, struct dmat to,
                               const struct lane_rectangle *from)
 {
     (void)lane;
     const struct pack_chunk all = {0, from->cols, 0, from->rows};
-    pack_from_host((char *)(uintptr_t)device, from, &all, device_ld);
+    pack_from_host((char *)(uintptr_t)to.ptr, from, &all, to.ld);
     if (from->digest)
-        *from->digest = pack_matrix_digest(from, device_ld);
+        *from->digest = pack_matrix_digest(from, to.ld);
     return GPU_OK;
 }
 
 static enum gpu_status download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
-                                      gpu_address device, int64_t device_ld)
+                                      struct dmat from)
 {
     (void)lane;
     const struct pack_chunk all = {0, to->cols, 0, to->rows};
-    pack_to_host(to, &all, (char *)(uintptr_t)device, device_ld);
+    pack_to_host(to, &all, (char *)(uintptr_t)from.ptr, from.ld);
     if (to->digest)
-        *to->digest = pack_matrix_digest(to, device_ld);
+        *to->digest = pack_matrix_digest(to, from.ld);
     return GPU_OK;
 }
 
 static enum gpu_status download(struct gpu_lane *lane, const struct lane_rectangle *to,
-                                gpu_address device, int64_t device_ld, int64_t *done_cols,
-                                int64_t *done_rows)
+                                struct dmat from, int64_t *done_cols, int64_t *done_rows)
 {
     *done_cols = to->cols;
     *done_rows = 0;
-    return download_whole(lane, to, device, device_ld);
+    return download_whole(lane, to, from);
 }
 
-static enum gpu_status copy(struct gpu_lane *lane, gpu_address to, int64_t to_ld, gpu_address from,
-                            int64_t from_ld, int64_t rows, int64_t cols, int64_t size)
+static enum gpu_status copy(struct gpu_lane *lane, struct dmat to, struct dmat from, int64_t rows,
+                            int64_t cols, int64_t size)
 {
     (void)lane;
     for (int64_t j = 0; j < cols; j++)
-        memcpy((char *)(uintptr_t)to + j * to_ld * size,
-               (char *)(uintptr_t)from + j * from_ld * size, (size_t)(rows * size));
+        memcpy((char *)(uintptr_t)to.ptr + j * to.ld * size,
+               (char *)(uintptr_t)from.ptr + j * from.ld * size, (size_t)(rows * size));
     return GPU_OK;
 }
 

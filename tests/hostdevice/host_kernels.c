@@ -20,8 +20,6 @@ static union scalar scalar_of(const struct gpu_work *work, struct accel_complex 
 }
 
 #define SCALAR(z) ((union scalar[1]){scalar_of(work, z)})
-#define STEP(x)   AT(x), INTEGER((x).inc)
-#define ROW(x)    ((struct gpu_tile){(x).ptr, (x).inc}) /* a vector as a matrix of one row */
 
 static const struct accel_complex one = {1, 0};
 
@@ -38,97 +36,94 @@ static const struct accel_complex one = {1, 0};
 
 KERNEL(gemm,
        (struct gpu_work * work, char transa, char transb, int64_t m, int64_t n, int64_t k,
-        struct accel_complex alpha, struct gpu_tile a, struct gpu_tile b, struct accel_complex beta,
-        struct gpu_tile c),
+        struct accel_complex alpha, struct dmat a, struct dmat b, struct accel_complex beta,
+        struct dmat c),
        false, GPU_OK, "gemm", &transa, &transb, INTEGER(m), INTEGER(n), INTEGER(k), SCALAR(alpha),
        MATRIX(a), MATRIX(b), SCALAR(beta), MATRIX(c))
 KERNEL(symm,
        (struct gpu_work * work, bool hermitian, char side, char uplo, int64_t m, int64_t n,
-        struct accel_complex alpha, struct gpu_tile a, struct gpu_tile b, struct accel_complex beta,
-        struct gpu_tile c),
+        struct accel_complex alpha, struct dmat a, struct dmat b, struct accel_complex beta,
+        struct dmat c),
        false, GPU_OK, hermitian ? "hemm" : "symm", &side, &uplo, INTEGER(m), INTEGER(n),
        SCALAR(alpha), MATRIX(a), MATRIX(b), SCALAR(beta), MATRIX(c))
 KERNEL(syrk,
        (struct gpu_work * work, bool hermitian, char uplo, char trans, int64_t n, int64_t k,
-        struct accel_complex alpha, struct gpu_tile a, struct accel_complex beta,
-        struct gpu_tile c),
+        struct accel_complex alpha, struct dmat a, struct accel_complex beta, struct dmat c),
        false, GPU_OK, hermitian ? "herk" : "syrk", &uplo, &trans, INTEGER(n), INTEGER(k),
        SCALAR(alpha), MATRIX(a), SCALAR(beta), MATRIX(c))
 KERNEL(syr2k,
        (struct gpu_work * work, bool hermitian, char uplo, char trans, int64_t n, int64_t k,
-        struct accel_complex alpha, struct gpu_tile a, struct gpu_tile b, struct accel_complex beta,
-        struct gpu_tile c),
+        struct accel_complex alpha, struct dmat a, struct dmat b, struct accel_complex beta,
+        struct dmat c),
        false, GPU_OK, hermitian ? "her2k" : "syr2k", &uplo, &trans, INTEGER(n), INTEGER(k),
        SCALAR(alpha), MATRIX(a), MATRIX(b), SCALAR(beta), MATRIX(c))
 KERNEL(trmm,
        (struct gpu_work * work, char side, char uplo, char trans, char diag, int64_t m, int64_t n,
-        struct accel_complex alpha, struct gpu_tile a, struct gpu_tile b),
+        struct accel_complex alpha, struct dmat a, struct dmat b),
        false, GPU_OK, "trmm", &side, &uplo, &trans, &diag, INTEGER(m), INTEGER(n), SCALAR(alpha),
        MATRIX(a), MATRIX(b))
 KERNEL(trsm,
        (struct gpu_work * work, char side, char uplo, char trans, char diag, int64_t m, int64_t n,
-        struct accel_complex alpha, struct gpu_tile a, struct gpu_tile b),
+        struct accel_complex alpha, struct dmat a, struct dmat b),
        false, GPU_OK, "trsm", &side, &uplo, &trans, &diag, INTEGER(m), INTEGER(n), SCALAR(alpha),
        MATRIX(a), MATRIX(b))
 KERNEL(transpose,
-       (struct gpu_work * work, char trans, int64_t m, int64_t n, struct gpu_tile a,
-        struct gpu_tile b),
+       (struct gpu_work * work, char trans, int64_t m, int64_t n, struct dmat a, struct dmat b),
        false, GPU_OK, "omatcopy", &(char){'C'}, &trans, INTEGER(trans == 'N' ? m : n),
        INTEGER(trans == 'N' ? n : m), SCALAR(one), MATRIX(a), MATRIX(b))
 KERNEL(pack_triangle,
-       (struct gpu_work * work, char uplo, int64_t n, struct gpu_tile a, gpu_address packed), false,
+       (struct gpu_work * work, char uplo, int64_t n, struct dmat a, gpu_address packed), false,
        GPU_OK, "trttp", &uplo, INTEGER(n), MATRIX(a), (void *)(uintptr_t)packed, INTEGER(0))
 KERNEL(unpack_triangle,
-       (struct gpu_work * work, char uplo, int64_t n, gpu_address packed, struct gpu_tile a), false,
+       (struct gpu_work * work, char uplo, int64_t n, gpu_address packed, struct dmat a), false,
        GPU_OK, "tpttr", &uplo, INTEGER(n), (void *)(uintptr_t)packed, MATRIX(a), INTEGER(0))
 
 KERNEL(gemv,
        (struct gpu_work * work, char trans, int64_t m, int64_t n, struct accel_complex alpha,
-        struct gpu_tile a, struct gpu_vector x, struct accel_complex beta, struct gpu_vector y),
-       trans == 'R', gemm(work, 'N', 'C', 1, m, n, alpha, ROW(x), a, beta, ROW(y)), "gemv", &trans,
-       INTEGER(m), INTEGER(n), SCALAR(alpha), MATRIX(a), STEP(x), SCALAR(beta), STEP(y))
+        struct dmat a, struct dmat x, struct accel_complex beta, struct dmat y),
+       trans == 'R', gemm(work, 'N', 'C', 1, m, n, alpha, x, a, beta, y), "gemv", &trans,
+       INTEGER(m), INTEGER(n), SCALAR(alpha), MATRIX(a), MATRIX(x), SCALAR(beta), MATRIX(y))
 KERNEL(ger,
        (struct gpu_work * work, enum gpu_outer outer, int64_t m, int64_t n,
-        struct accel_complex alpha, struct gpu_vector x, struct gpu_vector y, struct gpu_tile a),
-       outer == GPU_CONJUGATED_X, gemm(work, 'C', 'N', m, n, 1, alpha, ROW(x), ROW(y), one, a),
+        struct accel_complex alpha, struct dmat x, struct dmat y, struct dmat a),
+       outer == GPU_CONJUGATED_X, gemm(work, 'C', 'N', m, n, 1, alpha, x, y, one, a),
        outer == GPU_CONJUGATED_Y ? "gerc"
        : IS_COMPLEX              ? "geru"
                                  : "ger",
-       INTEGER(m), INTEGER(n), SCALAR(alpha), STEP(x), STEP(y), MATRIX(a))
+       INTEGER(m), INTEGER(n), SCALAR(alpha), MATRIX(x), MATRIX(y), MATRIX(a))
 KERNEL(symv,
-       (struct gpu_work * work, char uplo, int64_t n, struct accel_complex alpha, struct gpu_tile a,
-        struct gpu_vector x, struct accel_complex beta, struct gpu_vector y),
-       work->call->blas.conjugated,
-       symm(work, true, 'R', uplo, 1, n, alpha, a, ROW(x), beta, ROW(y)),
-       IS_COMPLEX ? "hemv" : "symv", &uplo, INTEGER(n), SCALAR(alpha), MATRIX(a), STEP(x),
-       SCALAR(beta), STEP(y))
+       (struct gpu_work * work, char uplo, int64_t n, struct accel_complex alpha, struct dmat a,
+        struct dmat x, struct accel_complex beta, struct dmat y),
+       work->call->blas.conjugated, symm(work, true, 'R', uplo, 1, n, alpha, a, x, beta, y),
+       IS_COMPLEX ? "hemv" : "symv", &uplo, INTEGER(n), SCALAR(alpha), MATRIX(a), MATRIX(x),
+       SCALAR(beta), MATRIX(y))
 KERNEL(syr,
-       (struct gpu_work * work, char uplo, int64_t n, struct accel_complex alpha,
-        struct gpu_vector x, struct gpu_tile a),
-       work->call->blas.conjugated, syrk(work, true, uplo, 'C', n, 1, alpha, ROW(x), one, a),
-       IS_COMPLEX ? "her" : "syr", &uplo, INTEGER(n), SCALAR(alpha), STEP(x), MATRIX(a))
+       (struct gpu_work * work, char uplo, int64_t n, struct accel_complex alpha, struct dmat x,
+        struct dmat a),
+       work->call->blas.conjugated, syrk(work, true, uplo, 'C', n, 1, alpha, x, one, a),
+       IS_COMPLEX ? "her" : "syr", &uplo, INTEGER(n), SCALAR(alpha), MATRIX(x), MATRIX(a))
 KERNEL(syr2,
-       (struct gpu_work * work, char uplo, int64_t n, struct accel_complex alpha,
-        struct gpu_vector x, struct gpu_vector y, struct gpu_tile a),
-       work->call->blas.conjugated,
-       syr2k(work, true, uplo, 'C', n, 1, alpha, ROW(y), ROW(x), one, a),
-       IS_COMPLEX ? "her2" : "syr2", &uplo, INTEGER(n), SCALAR(alpha), STEP(x), STEP(y), MATRIX(a))
+       (struct gpu_work * work, char uplo, int64_t n, struct accel_complex alpha, struct dmat x,
+        struct dmat y, struct dmat a),
+       work->call->blas.conjugated, syr2k(work, true, uplo, 'C', n, 1, alpha, y, x, one, a),
+       IS_COMPLEX ? "her2" : "syr2", &uplo, INTEGER(n), SCALAR(alpha), MATRIX(x), MATRIX(y),
+       MATRIX(a))
 KERNEL(trmv,
-       (struct gpu_work * work, char uplo, char trans, char diag, int64_t n, struct gpu_tile a,
-        struct gpu_vector x),
-       trans == 'R', trmm(work, 'R', uplo, 'C', diag, 1, n, one, a, ROW(x)), "trmv", &uplo, &trans,
-       &diag, INTEGER(n), MATRIX(a), STEP(x))
+       (struct gpu_work * work, char uplo, char trans, char diag, int64_t n, struct dmat a,
+        struct dmat x),
+       trans == 'R', trmm(work, 'R', uplo, 'C', diag, 1, n, one, a, x), "trmv", &uplo, &trans,
+       &diag, INTEGER(n), MATRIX(a), MATRIX(x))
 KERNEL(trsv,
-       (struct gpu_work * work, char uplo, char trans, char diag, int64_t n, struct gpu_tile a,
-        struct gpu_vector x),
-       trans == 'R', trsm(work, 'R', uplo, 'C', diag, 1, n, one, a, ROW(x)), "trsv", &uplo, &trans,
-       &diag, INTEGER(n), MATRIX(a), STEP(x))
-KERNEL(copy, (struct gpu_work * work, int64_t n, struct gpu_vector x, struct gpu_vector y), false,
-       GPU_OK, "copy", INTEGER(n), STEP(x), STEP(y))
+       (struct gpu_work * work, char uplo, char trans, char diag, int64_t n, struct dmat a,
+        struct dmat x),
+       trans == 'R', trsm(work, 'R', uplo, 'C', diag, 1, n, one, a, x), "trsv", &uplo, &trans,
+       &diag, INTEGER(n), MATRIX(a), MATRIX(x))
+KERNEL(copy, (struct gpu_work * work, int64_t n, struct dmat x, struct dmat y), false, GPU_OK,
+       "copy", INTEGER(n), MATRIX(x), MATRIX(y))
 
 /* One product of a batch. */
-static void multiply(struct gpu_work *work, bool scaling, struct gpu_tile a, struct gpu_tile b,
-                     struct gpu_tile c)
+static void multiply(struct gpu_work *work, bool scaling, struct dmat a, struct dmat b,
+                     struct dmat c)
 {
     const struct blas_arguments *x = &work->call->blas;
     gemm(work, scaling ? 'N' : x->flag[ACCEL_transa], scaling ? 'N' : x->flag[ACCEL_transb],
@@ -137,19 +132,19 @@ static void multiply(struct gpu_work *work, bool scaling, struct gpu_tile a, str
 }
 
 static enum gpu_status gemm_strided(struct gpu_work *work, bool scaling, int64_t batch,
-                                    struct gpu_tile a, int64_t stride_a, struct gpu_tile b,
-                                    int64_t stride_b, struct gpu_tile c, int64_t stride_c)
+                                    struct dmat a, int64_t stride_a, struct dmat b,
+                                    int64_t stride_b, struct dmat c, int64_t stride_c)
 {
     for (int64_t i = 0; i < batch; i++)
-        multiply(work, scaling, gpu_tile_from(work, a, i * stride_a, 0),
-                 gpu_tile_from(work, b, i * stride_b, 0), gpu_tile_from(work, c, i * stride_c, 0));
+        multiply(work, scaling, dmat_from(work, a, i * stride_a, 0),
+                 dmat_from(work, b, i * stride_b, 0), dmat_from(work, c, i * stride_c, 0));
     return GPU_OK;
 }
 
-static enum gpu_status gemm_array(struct gpu_work *work, bool scaling, int64_t batch,
-                                  struct gpu_tile a, struct gpu_tile b, struct gpu_tile c)
+static enum gpu_status gemm_array(struct gpu_work *work, bool scaling, int64_t batch, struct dmat a,
+                                  struct dmat b, struct dmat c)
 {
-#define NUMBER(x) ((struct gpu_tile){((const gpu_address *)AT(x))[i], (x).ld})
+#define NUMBER(x) ((struct dmat){((const gpu_address *)AT(x))[i], (x).ld})
     for (int64_t i = 0; i < batch; i++)
         multiply(work, scaling, NUMBER(a), NUMBER(b), NUMBER(c));
     return GPU_OK;

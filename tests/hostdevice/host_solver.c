@@ -50,7 +50,7 @@ static int *narrow(const struct solver *s, struct array pivots)
 {
     int *to = (int *)room(1, pivots.rows);
     for (int64_t i = 0; solver_is_well(s) && i < pivots.rows; i++)
-        to[i] = (int)accel_integer_at(pivots.dtype, AT(pivots), i);
+        to[i] = (int)accel_integer_at(pivots.dtype, AT(pivots.at), i);
     return to;
 }
 
@@ -58,97 +58,99 @@ static void widen(const struct solver *s, struct array pivots, const int *from)
 {
     for (int64_t i = 0; solver_is_well(s) && i < pivots.rows; i++)
         if (pivots.dtype == ACCEL_INT32)
-            ((int32_t *)AT(pivots))[i] = from[i];
+            ((int32_t *)AT(pivots.at))[i] = from[i];
         else
-            ((int64_t *)AT(pivots))[i] = from[i];
+            ((int64_t *)AT(pivots.at))[i] = from[i];
 }
 
 static void potrf(struct solver *s, char uplo, struct array a)
 {
     if (begins(s))
-        host_blas(s->dtype, "potrf")(&uplo, INTEGER(a.rows), MATRIX(a), INFO, LENGTHS);
+        host_blas(s->dtype, "potrf")(&uplo, INTEGER(a.rows), MATRIX(a.at), INFO, LENGTHS);
     solver_keep_pivot(s, a);
     solver_require_definite(s);
 }
 
 STEP(potrs, (struct solver * s, char uplo, struct array a, struct array b), "potrs", "potrs", &uplo,
-     INTEGER(a.rows), INTEGER(b.cols), MATRIX(a), MATRIX(b), INFO)
+     INTEGER(a.rows), INTEGER(b.cols), MATRIX(a.at), MATRIX(b.at), INFO)
 STEP(potri, (struct solver * s, char uplo, struct array a), "potri", "potri", &uplo,
-     INTEGER(a.rows), MATRIX(a), INFO)
+     INTEGER(a.rows), MATRIX(a.at), INFO)
 STEP(lauum, (struct solver * s, char uplo, struct array a), "lauum", "lauum", &uplo,
-     INTEGER(a.rows), MATRIX(a), INFO)
+     INTEGER(a.rows), MATRIX(a.at), INFO)
 STEP(trtri, (struct solver * s, char uplo, char diag, struct array a), "trtri", "trtri", &uplo,
-     &diag, INTEGER(a.rows), MATRIX(a), INFO)
+     &diag, INTEGER(a.rows), MATRIX(a.at), INFO)
 
 #define FACTOR(name, real, complex)                                                                \
     static void name(struct solver *s, char uplo, struct array a, struct array pivots)             \
     {                                                                                              \
         int *to = narrow(s, pivots);                                                               \
-        CALL(real, complex, &uplo, INTEGER(a.rows), MATRIX(a), to, WORK(a), INFO);                 \
+        CALL(real, complex, &uplo, INTEGER(a.rows), MATRIX(a.at), to, WORK(a), INFO);              \
         widen(s, pivots, to);                                                                      \
     }
 
 FACTOR(sytrf, "sytrf", "sytrf")
 FACTOR(hetrf, "sytrf", "hetrf")
 STEP(sytrs, (struct solver * s, char uplo, struct array a, struct array pivots, struct array b),
-     "sytrs", "sytrs", &uplo, INTEGER(a.rows), INTEGER(b.cols), MATRIX(a), narrow(s, pivots),
-     MATRIX(b), INFO)
+     "sytrs", "sytrs", &uplo, INTEGER(a.rows), INTEGER(b.cols), MATRIX(a.at), narrow(s, pivots),
+     MATRIX(b.at), INFO)
 STEP(hetrs, (struct solver * s, char uplo, struct array a, struct array pivots, struct array b),
-     "sytrs", "hetrs", &uplo, INTEGER(a.rows), INTEGER(b.cols), MATRIX(a), narrow(s, pivots),
-     MATRIX(b), INFO)
+     "sytrs", "hetrs", &uplo, INTEGER(a.rows), INTEGER(b.cols), MATRIX(a.at), narrow(s, pivots),
+     MATRIX(b.at), INFO)
 
 static void getrf(struct solver *s, struct array a, struct array pivots)
 {
     int *to = narrow(s, pivots);
-    CALL("getrf", "getrf", INTEGER(a.rows), INTEGER(a.cols), MATRIX(a), to, INFO);
+    CALL("getrf", "getrf", INTEGER(a.rows), INTEGER(a.cols), MATRIX(a.at), to, INFO);
     widen(s, pivots, to);
 }
 
 STEP(getrs, (struct solver * s, char trans, struct array a, struct array pivots, struct array b),
-     "getrs", "getrs", &trans, INTEGER(a.rows), INTEGER(b.cols), MATRIX(a), narrow(s, pivots),
-     MATRIX(b), INFO)
+     "getrs", "getrs", &trans, INTEGER(a.rows), INTEGER(b.cols), MATRIX(a.at), narrow(s, pivots),
+     MATRIX(b.at), INFO)
 
 static void laswp(struct solver *s, struct array a, struct array swaps, int64_t first, int64_t last)
 {
     if (solver_is_well(s))
-        host_blas(s->dtype, "laswp")(INTEGER(a.cols), MATRIX(a), INTEGER(first), INTEGER(last),
-                                     AT(swaps), INTEGER(1));
+        host_blas(s->dtype, "laswp")(INTEGER(a.cols), MATRIX(a.at), INTEGER(first), INTEGER(last),
+                                     AT(swaps.at), INTEGER(1));
 }
 
 STEP(geqrf, (struct solver * s, struct array a, struct array tau), "geqrf", "geqrf",
-     INTEGER(a.rows), INTEGER(a.cols), MATRIX(a), AT(tau), WORK(a), INFO)
+     INTEGER(a.rows), INTEGER(a.cols), MATRIX(a.at), AT(tau.at), WORK(a), INFO)
 STEP(orgqr, (struct solver * s, struct array a, struct array tau), "orgqr", "ungqr",
-     INTEGER(a.rows), INTEGER(a.cols), INTEGER(tau.rows), MATRIX(a), AT(tau), WORK(a), INFO)
+     INTEGER(a.rows), INTEGER(a.cols), INTEGER(tau.rows), MATRIX(a.at), AT(tau.at), WORK(a), INFO)
 STEP(ormqr,
      (struct solver * s, char side, char trans, struct array a, struct array tau, struct array c),
-     "ormqr", "unmqr", &side, &trans, INTEGER(c.rows), INTEGER(c.cols), INTEGER(a.cols), MATRIX(a),
-     AT(tau), MATRIX(c), WORK(c), INFO)
+     "ormqr", "unmqr", &side, &trans, INTEGER(c.rows), INTEGER(c.cols), INTEGER(a.cols),
+     MATRIX(a.at), AT(tau.at), MATRIX(c.at), WORK(c), INFO)
 STEP(sytrd,
      (struct solver * s, char uplo, struct array a, struct array d, struct array e,
       struct array tau),
-     "sytrd", "hetrd", &uplo, INTEGER(a.rows), MATRIX(a), AT(d), AT(e), AT(tau), WORK(a), INFO)
+     "sytrd", "hetrd", &uplo, INTEGER(a.rows), MATRIX(a.at), AT(d.at), AT(e.at), AT(tau.at),
+     WORK(a), INFO)
 
 /* Divide and conquer: of complex types there is one workspace more. */
 #define CONQUER(real, complex, ...)                                                                \
     do {                                                                                           \
         const int64_t n = a.rows, most = 1 + 6 * n + 2 * n * n + enough(a), integers = 3 + 5 * n;  \
         if (accel_is_complex(s->dtype))                                                            \
-            CALL(real, complex, __VA_ARGS__, AT(w), room(0, most), INTEGER(most), room(1, most),   \
-                 INTEGER(most), room(2, integers), INTEGER(integers), INFO);                       \
+            CALL(real, complex, __VA_ARGS__, AT(w.at), room(0, most), INTEGER(most),               \
+                 room(1, most), INTEGER(most), room(2, integers), INTEGER(integers), INFO);        \
         else                                                                                       \
-            CALL(real, complex, __VA_ARGS__, AT(w), room(0, most), INTEGER(most),                  \
+            CALL(real, complex, __VA_ARGS__, AT(w.at), room(0, most), INTEGER(most),               \
                  room(2, integers), INTEGER(integers), INFO);                                      \
     } while (0)
 
 static void syevd(struct solver *s, char jobz, char uplo, struct array a, struct array w)
 {
-    CONQUER("syevd", "heevd", &jobz, &uplo, INTEGER(a.rows), MATRIX(a));
+    CONQUER("syevd", "heevd", &jobz, &uplo, INTEGER(a.rows), MATRIX(a.at));
 }
 
 static void sygvd(struct solver *s, int64_t itype, char jobz, char uplo, struct array a,
                   struct array b, struct array w)
 {
-    CONQUER("sygvd", "hegvd", INTEGER(itype), &jobz, &uplo, INTEGER(a.rows), MATRIX(a), MATRIX(b));
+    CONQUER("sygvd", "hegvd", INTEGER(itype), &jobz, &uplo, INTEGER(a.rows), MATRIX(a.at),
+            MATRIX(b.at));
 }
 
 /* Leaves the eigenvalues of a part of the spectrum, and their vectors; returns how many. */
@@ -158,7 +160,7 @@ static int64_t select_part(struct solver *s, struct spectrum part, struct array 
     for (int64_t i = 0; solver_is_well(s) && i < a.rows; i++) {
         const struct array from = solver_part(w, i, 0, 1, 1), to = solver_part(w, found, 0, 1, 1);
         const double value =
-            w.dtype == ACCEL_FLOAT64 ? *(double *)AT(from) : (double)*(float *)AT(from);
+            w.dtype == ACCEL_FLOAT64 ? *(double *)AT(from.at) : (double)*(float *)AT(from.at);
         if (part.range == 'I'   ? i + 1 < part.il || i + 1 > part.iu
             : part.range == 'V' ? value <= part.vl || value > part.vu
                                 : false)
@@ -190,21 +192,22 @@ static bool has(void)
 
 static void geev(struct solver *s, char jobvr, struct array a, struct array w, struct array vr)
 {
-    const struct array none = {.ptr = w.ptr, .ld = 1}, to = jobvr == 'V' ? vr : none;
+    const struct array none = {.at = {w.at.ptr, 1}}, to = jobvr == 'V' ? vr : none;
     if (accel_is_complex(s->dtype))
-        CALL("", "geev", "N", &jobvr, INTEGER(a.rows), MATRIX(a), AT(w), MATRIX(none), MATRIX(to),
-             WORK(a), room(1, enough(a)), INFO);
+        CALL("", "geev", "N", &jobvr, INTEGER(a.rows), MATRIX(a.at), AT(w.at), MATRIX(none.at),
+             MATRIX(to.at), WORK(a), room(1, enough(a)), INFO);
     else
-        CALL("geev", "", "N", &jobvr, INTEGER(a.rows), MATRIX(a), AT(w),
-             AT(solver_part(w, a.rows, 0, a.rows, 1)), MATRIX(none), MATRIX(to), WORK(a), INFO);
+        CALL("geev", "", "N", &jobvr, INTEGER(a.rows), MATRIX(a.at), AT(w.at),
+             AT(solver_part(w, a.rows, 0, a.rows, 1).at), MATRIX(none.at), MATRIX(to.at), WORK(a),
+             INFO);
 }
 
 static void gesvd(struct solver *s, char jobu, char jobvt, struct array a, struct array values,
                   struct array u, struct array vt)
 {
 #define SVD                                                                                        \
-    &jobu, &jobvt, INTEGER(a.rows), INTEGER(a.cols), MATRIX(a), AT(values), MATRIX(u), MATRIX(vt), \
-        WORK(a)
+    &jobu, &jobvt, INTEGER(a.rows), INTEGER(a.cols), MATRIX(a.at), AT(values.at), MATRIX(u.at),    \
+        MATRIX(vt.at), WORK(a)
     if (accel_is_complex(s->dtype))
         CALL("", "gesvd", SVD, room(1, enough(a)), INFO);
     else

@@ -23,10 +23,12 @@ static void time_copies(struct gpu_lane *lane, CUdeviceptr memory,
     char name[64];
     for (int pass = 0; pass < PASSES; pass++) {
         double start = accel_now_ms();
-        if (lane_upload(lane, memory, host->rows, host) != GPU_OK || lane_wait(lane) != GPU_OK)
+        if (lane_upload(lane, (struct dmat){memory, host->rows}, host) != GPU_OK ||
+            lane_wait(lane) != GPU_OK)
             break;
         double up = accel_now_ms();
-        if (lane_download(lane, host, memory, host->rows, &done_cols, &done_rows) != GPU_OK)
+        if (lane_download(lane, host, (struct dmat){memory, host->rows}, &done_cols, &done_rows) !=
+            GPU_OK)
             break;
         double down = accel_now_ms();
         if (pass == 0)
@@ -57,10 +59,11 @@ struct way {
 static bool copy_way(const struct way *way, struct gpu_lane *lane, CUdeviceptr memory)
 {
     int64_t done_cols, done_rows;
-    return way->up ? lane_upload(lane, memory, way->host.rows, &way->host) == GPU_OK &&
-                         lane_wait(lane) == GPU_OK
-                   : lane_download(lane, &way->host, memory, way->host.rows, &done_cols,
-                                   &done_rows) == GPU_OK;
+    return way->up
+               ? lane_upload(lane, (struct dmat){memory, way->host.rows}, &way->host) == GPU_OK &&
+                     lane_wait(lane) == GPU_OK
+               : lane_download(lane, &way->host, (struct dmat){memory, way->host.rows}, &done_cols,
+                               &done_rows) == GPU_OK;
 }
 
 static void *run_way(void *argument)

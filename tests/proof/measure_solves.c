@@ -20,7 +20,7 @@ static const struct accel_complex one = {1, 0};
 
 struct problem {
     struct gpu_work *work;
-    struct gpu_tile a, b;
+    struct dmat a, b;
     int64_t order, nrhs;
     double *host; /* of order x order numbers, and of order x nrhs */
 };
@@ -29,7 +29,7 @@ static bool put(const struct problem *p, gpu_address to, int64_t rows, int64_t c
 {
     const struct lane_rectangle all =
         lane_whole((char *)p->host, rows, cols, rows, sizeof *p->host);
-    return lane_upload(p->work->lane, to, rows, &all) == GPU_OK &&
+    return lane_upload(p->work->lane, (struct dmat){to, rows}, &all) == GPU_OK &&
            lane_wait(p->work->lane) == GPU_OK;
 }
 
@@ -78,7 +78,8 @@ static double *solution(struct problem *p)
     const struct lane_rectangle all = lane_whole((char *)x, p->order, p->nrhs, p->order, sizeof *x);
     srand(1); /* the same problem each time */
     if (x && fill(p) && solve(p) &&
-        lane_download(p->work->lane, &all, p->b.ptr, p->order, &done_cols, &done_rows) == GPU_OK)
+        lane_download(p->work->lane, &all, (struct dmat){p->b.ptr, p->order}, &done_cols,
+                      &done_rows) == GPU_OK)
         return x;
     free(x);
     return NULL;

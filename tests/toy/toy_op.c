@@ -103,7 +103,7 @@ static enum gpu_status compute(struct level2 *t, struct level2_strip *strip)
 {
     const struct accel_complex one = {1, 0}, zero = {0, 0};
     const int64_t n = t->work->call->own.integer[SIZES];
-    struct gpu_tile weights, x;
+    struct dmat weights, x;
     enum gpu_status status = level2_load(t, WEIGHTS, 0, 0, n, 1, &weights);
     if (status == GPU_OK)
         status = level2_load(t, X, 0, 0, n, 1, &x);

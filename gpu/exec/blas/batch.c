@@ -27,23 +27,23 @@ static bool has_pointers(const struct executor *e)
 }
 
 /* Returns where the matrix of a product, which is in a group, is on the device. */
-static struct gpu_tile matrix_of(const struct executor *e, int operand, int group, int64_t product)
+static struct dmat matrix_of(const struct executor *e, int operand, int group, int64_t product)
 {
     const struct accel_span *x = e->scheduled.operand[operand].x;
     const struct schedule_sharing *sharing = &e->scheduled.call.sharing[operand];
     if (!x) /* zeros, m x 1 and 1 x n */
-        return (struct gpu_tile){e->zeros, operand == A ? e->work->call->blas.size[ACCEL_m] : 1};
+        return (struct dmat){e->zeros, operand == A ? e->work->call->blas.size[ACCEL_m] : 1};
     if (is_in_place(e, operand))
-        return (struct gpu_tile){(gpu_address)(uintptr_t)accel_matrix_of(x, product), x->ld};
+        return (struct dmat){(gpu_address)(uintptr_t)accel_matrix_of(x, product), x->ld};
     if (executor_is_cached(e, operand)) {
         const int64_t number = product / sharing->repeat % sharing->distinct;
-        struct gpu_tile at = executor_whole(e, operand);
+        struct dmat at = executor_whole(e, operand);
         at.ptr += (gpu_address)(number * schedule_matrix_bytes(&e->scheduled.call, operand));
         return at;
     }
-    return (struct gpu_tile){
-        e->memory[operand] + (gpu_address)schedule_matrix_at(&e->schedule, operand, group, product),
-        gpu_device_ld(x->rows, x->dtype)};
+    return (struct dmat){e->memory[operand] +
+                             (gpu_address)schedule_matrix_at(&e->schedule, operand, group, product),
+                         gpu_device_ld(x->rows, x->dtype)};
 }
 
 static int64_t stride_of(const struct executor *e, int operand)
@@ -99,10 +99,9 @@ static void copy_of_batch(void *executor, const struct schedule_step *step, stru
     const struct executor *e = executor;
     const int x = step->operand;
     const struct schedule_cell cell = schedule_cell_of(&e->schedule, x, 0, step->j);
-    const struct gpu_tile at =
-        matrix_of(e, x, step->j, cell.col * e->scheduled.call.sharing[x].repeat);
+    const struct dmat at = matrix_of(e, x, step->j, cell.col * e->scheduled.call.sharing[x].repeat);
     *copy = (struct cell_copy){
-        .host = rectangle_of_matrices(e, x, &cell), .device = at.ptr, .device_ld = at.ld};
+        .host = rectangle_of_matrices(e, x, &cell), .device = at};
     if (step->engine == SCHEDULE_UP)
         note_copy(executor, step);
 }
@@ -213,8 +212,8 @@ static enum gpu_status send_pointers(struct executor *e)
              i++)
             for (int x = A; x < OPERANDS; x++)
                 pointers[x * count + i] = matrix_of(e, x, group, i).ptr;
-    enum gpu_status status =
-        gpu_copies(e->work)->upload(e->work->lane, e->own[0], OPERANDS * count, &from);
+    enum gpu_status status = gpu_copies(e->work)->upload(
+        e->work->lane, (struct dmat){e->own[0], OPERANDS * count}, &from);
     free(pointers);
     return status;
 }

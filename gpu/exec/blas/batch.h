@@ -15,7 +15,7 @@ struct batch_group {
     int64_t count;
     /* Of each operand: its first matrix, and the elements to the next one; or with pointers, a
      * device array of where they are. */
-    struct gpu_tile at[SCHEDULE_OPERANDS];
+    struct dmat at[SCHEDULE_OPERANDS];
     int64_t stride[SCHEDULE_OPERANDS];
     bool pointers;
 };

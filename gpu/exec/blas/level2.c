@@ -115,18 +115,18 @@ static struct lane_rectangle rectangle_of(const struct accel_span *x, int64_t ro
 }
 
 enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col, int64_t rows,
-                            int64_t cols, struct gpu_tile *at)
+                            int64_t cols, struct dmat *at)
 {
     struct level2_part *p = &t->part[part];
     const struct accel_span *x = p->x;
     const struct accel_call *call = t->work->call;
     int64_t bytes = rows * cols * gpu_size_of(x);
     if (is_in_place(p)) {
-        *at = (struct gpu_tile){(gpu_address)(uintptr_t)gpu_element(x, row, col), x->ld};
+        *at = dmat_part(dmat_in_place(x), row, col, gpu_size_of(x));
         gpu_work_event(t->work, GPU_EVENT_IN_PLACE, x, rows, cols, bytes);
         return GPU_OK;
     }
-    *at = (struct gpu_tile){p->memory, gpu_device_ld(rows, x->dtype)};
+    *at = (struct dmat){p->memory, gpu_device_ld(rows, x->dtype)};
     if (p->cached.here)
         gpu_work_event(t->work, GPU_EVENT_KEPT, x, rows, cols, bytes);
     if (p->cached.here || !accel_is_read(call, x) ||
@@ -141,7 +141,7 @@ enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col
     }
     struct prefetch prefetch = prefetch_begin(&p->cached);
     enum gpu_status status =
-        gpu_work_upload(t->work, (struct gpu_tile){at->ptr, x->inc ? from.rows : at->ld}, &from);
+        gpu_work_upload(t->work, (struct dmat){at->ptr, x->inc ? from.rows : at->ld}, &from);
     prefetch_end(&prefetch, &p->cached);
     if (status == GPU_OK) {
         p->cached.digested = p->cached.digests;
@@ -163,7 +163,8 @@ enum gpu_status level2_write_vector(struct level2 *t, int part)
     to.name = p->x->name;
     if (!device_cache_keeps_trust(t->work))
         return GPU_CHANGED;
-    GPU_TRY(gpu_copies(t->work)->download_whole(t->work->lane, &to, p->memory, to.rows));
+    GPU_TRY(
+        gpu_copies(t->work)->download_whole(t->work->lane, &to, (struct dmat){p->memory, to.rows}));
     note_written(t->work, p->x, 1, p->x->cols);
     return GPU_OK;
 }
@@ -180,10 +181,9 @@ static enum gpu_status write_back(struct level2 *t, struct level2_strip *strip)
     to.uplo = t->uplo;
     to.backwards = t->uplo == 'U';
     to.diagonal = t->uplo == 'U' ? strip->rows - strip->cols : 0;
-    GPU_TRY(
-        whole ? gpu_copies(t->work)->download_whole(t->work->lane, &to, strip->at.ptr, strip->at.ld)
-              : gpu_copies(t->work)->download(t->work->lane, &to, strip->at.ptr, strip->at.ld,
-                                              &strip->done_cols, &done_rows));
+    GPU_TRY(whole ? gpu_copies(t->work)->download_whole(t->work->lane, &to, strip->at)
+                  : gpu_copies(t->work)->download(t->work->lane, &to, strip->at, &strip->done_cols,
+                                                  &done_rows));
     note_written(t->work, x, strip->rows, strip->cols);
     return GPU_OK;
 }
@@ -196,8 +196,8 @@ static enum gpu_status load_strip(struct level2 *t, struct level2_strip *strip)
     bool upper = t->uplo == 'U';
     strip->rest = strip->rows - strip->cols;
     strip->beside = upper ? 0 : strip->col + strip->cols;
-    strip->triangle = gpu_tile_from(t->work, strip->at, upper ? strip->rest : 0, 0);
-    strip->rectangle = gpu_tile_from(t->work, strip->at, upper ? 0 : strip->cols, 0);
+    strip->triangle = dmat_from(t->work, strip->at, upper ? strip->rest : 0, 0);
+    strip->rectangle = dmat_from(t->work, strip->at, upper ? 0 : strip->cols, 0);
     return GPU_OK;
 }
 

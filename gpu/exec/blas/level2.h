@@ -35,11 +35,11 @@ static inline struct level2_part level2_part_of(const struct accel_span *x, cons
 struct level2_strip {
     int64_t row, col, rows, cols;
     bool first; /* of all strips */
-    struct gpu_tile at;
+    struct dmat at;
     /* Of a triangular result: the triangle on the diagonal, and the rectangle of the `rest` other
      * rows, which begin at row `beside`. */
     int64_t beside, rest;
-    struct gpu_tile triangle, rectangle;
+    struct dmat triangle, rectangle;
     int64_t done_cols; /* written back so far; of an upper triangle the last ones */
 };
 
@@ -68,7 +68,7 @@ enum gpu_status level2_run(struct level2 *t);
 /* Uploads the part [row, row + rows) x [col, col + cols) of an operand, unless it is in place or
  * cached; *at says where it is. */
 enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col, int64_t rows,
-                            int64_t cols, struct gpu_tile *at);
+                            int64_t cols, struct dmat *at);
 
 /* Copies a whole vector back from the part's memory to the program's, all or nothing. */
 enum gpu_status level2_write_vector(struct level2 *t, int part);

@@ -25,18 +25,16 @@ static int32_t *place_of_cell(const struct executor *e, int operand, int i, int 
     return &b->place[operand][i + j * e->schedule.cells[operand].rows];
 }
 
-struct gpu_tile level3_tile(const struct executor *e, int operand, int i, int j)
+struct dmat level3_tile(const struct executor *e, int operand, int i, int j)
 {
     const struct schedule *s = &e->schedule;
     const struct accel_span *x = e->scheduled.operand[operand].x;
     const struct schedule_cell cell = stored(e, operand, i, j);
-    const struct gpu_tile whole = executor_whole(e, operand);
+    const struct dmat whole = executor_whole(e, operand);
     if (s->call.in_place[operand])
-        return (struct gpu_tile){
-            whole.ptr + (gpu_address)((cell.row + cell.col * whole.ld) * gpu_size_of(x)), whole.ld};
+        return dmat_part(whole, cell.row, cell.col, gpu_size_of(x));
     const int64_t at = *place_of_cell(e, operand, i, j) * s->place_bytes[operand];
-    return (struct gpu_tile){e->memory[operand] + (gpu_address)at,
-                             gpu_device_ld(cell.rows, x->dtype)};
+    return (struct dmat){e->memory[operand] + (gpu_address)at, gpu_device_ld(cell.rows, x->dtype)};
 }
 
 static void note_place(const struct executor *e, const struct schedule_step *step, int operand)
@@ -117,8 +115,8 @@ static void copy_of_cell(void *level3, const struct schedule_step *step, struct 
     const struct lane_rectangle host = rectangle_of_cell(e, step);
     *copy = (struct cell_copy){
         .host = host,
-        .device = executor_place(e, step),
-        .device_ld = gpu_device_ld(host.rows, e->scheduled.operand[step->operand].x->dtype)};
+        .device = {executor_place(e, step),
+                   gpu_device_ld(host.rows, e->scheduled.operand[step->operand].x->dtype)}};
     if (step->engine == SCHEDULE_DOWN) {
         const struct schedule_cell cell = stored(e, C, step->i, step->j);
         copy->host.digest = result_capture_digest(&b->result, cell.row, cell.col);

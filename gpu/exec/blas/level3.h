@@ -34,6 +34,6 @@ enum gpu_status level3_run(struct level3 *b);
 char level3_triangle(const struct executor *e);
 
 /* Returns where a cell is. */
-struct gpu_tile level3_tile(const struct executor *e, int operand, int i, int j);
+struct dmat level3_tile(const struct executor *e, int operand, int i, int j);
 
 #endif

@@ -224,8 +224,7 @@ static bool copy_triangle(const struct executor *e)
     const struct pack_chunk all = {0, order, 0, order};
     if (a->place == ACCEL_DEVICE) {
         const struct lane_rectangle to = lane_whole(triangle_at(e), order, order, order, size);
-        return gpu_copies(e->work)->download_whole(e->work->lane, &to,
-                                                   (gpu_address)(uintptr_t)a->ptr, a->ld) == GPU_OK;
+        return gpu_copies(e->work)->download_whole(e->work->lane, &to, dmat_in_place(a)) == GPU_OK;
     }
     const struct lane_rectangle from = lane_whole(a->ptr, order, order, a->ld, size);
     pack_from_host(triangle_at(e), &from, &all, order);

@@ -42,22 +42,22 @@ struct solve {
     bool left, across, unit; /* across: op() transposes */
     bool forward;            /* T is lower */
     int64_t nrhs;
-    struct gpu_tile a, b;
+    struct dmat a, b;
     const char *kernel;
     struct gpu_fit fit;
 };
 
 /* Returns the part of A that has T's rows from `row` on, and its columns from `col` on. */
-static struct gpu_tile part_of_t(const struct solve *s, int64_t row, int64_t col)
+static struct dmat part_of_t(const struct solve *s, int64_t row, int64_t col)
 {
     const bool as_stored = s->left != s->across;
-    return gpu_tile_from(s->work, s->a, as_stored ? row : col, as_stored ? col : row);
+    return dmat_from(s->work, s->a, as_stored ? row : col, as_stored ? col : row);
 }
 
 /* Returns the right-hand sides' elements from `row` on. */
-static struct gpu_tile part_of_b(const struct solve *s, int64_t row)
+static struct dmat part_of_b(const struct solve *s, int64_t row)
 {
-    return gpu_tile_from(s->work, s->b, s->left ? row : 0, s->left ? 0 : row);
+    return dmat_from(s->work, s->b, s->left ? row : 0, s->left ? 0 : row);
 }
 
 /* The kernel sees a lower triangle: it counts the rows of an upper one from the last. */
@@ -89,7 +89,7 @@ static enum gpu_status substitute(struct solve *s, int64_t first, int64_t order,
 static enum gpu_status subtract(struct solve *s, int64_t row, int64_t rows, int64_t col,
                                 int64_t cols, struct accel_complex alpha)
 {
-    const struct gpu_tile t = part_of_t(s, row, col), x = part_of_b(s, col), y = part_of_b(s, row);
+    const struct dmat t = part_of_t(s, row, col), x = part_of_b(s, col), y = part_of_b(s, row);
     const char trans = s->across ? 'T' : 'N';
     return s->left ? gpu_kernels(s->work)->gemm(s->work, trans, 'N', rows, s->nrhs, cols, minus_one,
                                                 t, x, alpha, y)
@@ -136,8 +136,8 @@ static bool get_ready(struct solve *s, int64_t order)
 }
 
 enum gpu_status triangle_solve(struct gpu_work *work, char side, char uplo, char trans, char diag,
-                               int64_t m, int64_t n, struct accel_complex alpha, struct gpu_tile a,
-                               struct gpu_tile b)
+                               int64_t m, int64_t n, struct accel_complex alpha, struct dmat a,
+                               struct dmat b)
 {
     const bool left = side == 'L', across = trans != 'N', lower = uplo == 'L';
     const int64_t order = left ? m : n;

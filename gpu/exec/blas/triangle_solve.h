@@ -16,7 +16,7 @@
 /* The arguments are those of gpu_kernels.trsm(). A failure may leave a part of B solved, so B must
  * not be where the program has it. */
 enum gpu_status triangle_solve(struct gpu_work *work, char side, char uplo, char trans, char diag,
-                               int64_t m, int64_t n, struct accel_complex alpha, struct gpu_tile a,
-                               struct gpu_tile b);
+                               int64_t m, int64_t n, struct accel_complex alpha, struct dmat a,
+                               struct dmat b);
 
 #endif

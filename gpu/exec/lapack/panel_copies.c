@@ -49,8 +49,7 @@ static void copy_panel(struct panel_run *r, const struct schedule_step *step,
     const bool up = step->engine == SCHEDULE_UP, cholesky = job->call.kind == PANELS_CHOLESKY;
     copy->host = up ? rectangle_of(job->from, job->from_ld, job->call.size, &cell, job->x->name)
                     : panel_copies_result(r, step->j);
-    copy->device = x.ptr;
-    copy->device_ld = x.ld;
+    copy->device = x.at;
     if (cholesky || job->call.triangle)
         copy->host.uplo = job->call.across ? 'U' : 'L';
     if (!up)
@@ -76,8 +75,7 @@ static void copy_block(struct panel_run *r, const struct schedule_step *step,
         copy->host.uplo = job->reads;
     if (applied && job->scans)
         copy->host.scan = &r->scan;
-    copy->device = x.ptr;
-    copy->device_ld = x.ld;
+    copy->device = x.at;
     panel_copies_note(r->s, span, true, cell.rows, cell.cols, job->call.size);
 }
 
@@ -91,8 +89,7 @@ static void copy_list(const struct panel_run *r, const struct schedule_step *ste
     const int64_t size = (int64_t)accel_dtype_size(list.dtype);
     copy->host =
         lane_whole((char *)r->job->list + r->panels.first[j] * size, list.rows, 1, list.rows, size);
-    copy->device = list.ptr;
-    copy->device_ld = list.rows;
+    copy->device = (struct dmat){list.at.ptr, list.rows};
     if (up)
         panel_copies_note(r->s, panel_copies_list_operand(r->s), true, 1, list.rows, size);
 }
@@ -101,14 +98,13 @@ static void copy_outcome(const struct panel_run *r, const struct schedule_step *
                          struct cell_copy *copy)
 {
     copy->host = lane_whole(&r->outcome[step->j], 1, 1, 1, sizeof *r->outcome);
-    copy->device = solver_outcome_at(r->steps.outcomes, step->j).ptr;
-    copy->device_ld = 1;
+    copy->device = (struct dmat){solver_outcome_at(r->steps.outcomes, step->j).at.ptr, 1};
 }
 
 void panel_copies_of(void *panel_run, const struct schedule_step *step, struct cell_copy *copy)
 {
     struct panel_run *r = panel_run;
-    *copy = (struct cell_copy){.device_ld = 1};
+    *copy = (struct cell_copy){.device.ld = 1};
     switch (step->operand) {
     case PANELS_PANEL:
         copy_panel(r, step, copy);
@@ -163,15 +159,15 @@ static enum gpu_status alloc_panels(void *panel_run, bool first)
     const int64_t buffers = accel_min(p->buffers, p->count);
     const int64_t outcome_bytes = p->count * (int64_t)sizeof(struct solver_outcome);
     (void)first;
-    r->steps.list = (struct array){.ptr = 0}; /* an attempt before may have had one */
+    r->steps.list = (struct array){.rows = 0}; /* an attempt before may have had one */
     panel_steps_take_lists(&r->steps, r->job->scalars != NULL);
-    r->steps.panel = solver_work(s, (size_t)(buffers * p->panel_bytes)).ptr;
-    r->steps.block = solver_work(s, (size_t)(2 * p->block_bytes)).ptr;
+    r->steps.panel = solver_work(s, (size_t)(buffers * p->panel_bytes)).at.ptr;
+    r->steps.block = solver_work(s, (size_t)(2 * p->block_bytes)).at.ptr;
     panel_steps_take_reserve(&r->steps, &r->reserve);
     /* Panels without a diagonal are not factored, but others may read their outcomes. Only now:
      * what an attempt without memory gives back must not be written any more. */
     if (solver_is_well(s) && r->steps.shared)
-        solver_note(s, gpu_memory(s->work)->zero(s->work, r->steps.outcomes.ptr, outcome_bytes));
+        solver_note(s, gpu_memory(s->work)->zero(s->work, r->steps.outcomes.at.ptr, outcome_bytes));
     const enum gpu_status status = s->status;
     if (status == GPU_NO_MEMORY)
         s->status = GPU_OK;

@@ -34,7 +34,7 @@ static struct array array_at(const struct panel_steps *k, gpu_address at, struct
     const enum accel_dtype dtype = k->s->dtype;
     if (k->panels->in_core)
         return solver_part(k->whole, cell.row, cell.col, cell.rows, cell.cols);
-    return (struct array){at, cell.rows, cell.cols, gpu_device_ld(cell.rows, dtype), dtype};
+    return (struct array){{at, gpu_device_ld(cell.rows, dtype)}, cell.rows, cell.cols, dtype};
 }
 
 struct array panel_steps_panel(const struct panel_steps *k, int j)
@@ -64,11 +64,6 @@ struct array panel_steps_list(const struct panel_steps *k, int j)
 
 /* ---- BLAS ---- */
 
-static struct gpu_tile tile_of(struct array x)
-{
-    return (struct gpu_tile){x.ptr, x.ld};
-}
-
 /* C := C + alpha op(A) op(B) */
 static void add_product(struct solver *s, struct accel_complex alpha, char transa, char transb,
                         struct array a, struct array b, struct array c)
@@ -76,7 +71,7 @@ static void add_product(struct solver *s, struct accel_complex alpha, char trans
     const int64_t k = transa == 'N' ? a.cols : a.rows;
     if (solver_is_well(s) && c.rows > 0 && c.cols > 0 && k > 0)
         solver_note(s, gpu_kernels(s->work)->gemm(s->work, transa, transb, c.rows, c.cols, k, alpha,
-                                                  tile_of(a), tile_of(b), one, tile_of(c)));
+                                                  a.at, b.at, one, c.at));
 }
 
 static void product(struct solver *s, char transa, char transb, struct array a, struct array b,
@@ -90,7 +85,7 @@ static void solve_triangle(struct solver *s, char side, char uplo, char trans, c
 {
     if (solver_is_well(s) && b.rows > 0 && b.cols > 0)
         solver_note(s, gpu_kernels(s->work)->trsm(s->work, side, uplo, trans, diag, b.rows, b.cols,
-                                                  one, tile_of(a), tile_of(b)));
+                                                  one, a.at, b.at));
 }
 
 /* Rows from `row` on; columns from `col` on. */
@@ -112,7 +107,7 @@ static void update_cholesky(struct solver *s, struct array c, struct array l)
     const char adjoint = solver_adjoint(s);
     const int64_t cols = c.cols;
     GPU_DO(s, gpu_kernels(s->work)->syrk(s->work, accel_is_complex(s->dtype), 'L', 'N', cols,
-                                         l.cols, minus_one, tile_of(l), one, tile_of(c)));
+                                         l.cols, minus_one, l.at, one, c.at));
     product(s, 'N', adjoint, below(l, cols), solver_part(l, 0, 0, cols, l.cols), below(c, cols));
 }
 
@@ -122,7 +117,7 @@ static void update_cholesky_across(struct solver *s, struct array c, struct arra
     const char adjoint = solver_adjoint(s);
     const int64_t rows = c.rows;
     GPU_DO(s, gpu_kernels(s->work)->syrk(s->work, accel_is_complex(s->dtype), 'U', adjoint, rows,
-                                         u.rows, minus_one, tile_of(u), one, tile_of(c)));
+                                         u.rows, minus_one, u.at, one, c.at));
     product(s, adjoint, 'N', solver_part(u, 0, 0, u.rows, rows), beyond(u, rows), beyond(c, rows));
 }
 
@@ -140,11 +135,11 @@ static void factor_cholesky(struct solver *s, bool across, struct array c)
 /* laswp takes int: the lower halves of cuSOLVER's int64 (devices are little-endian). */
 static void take_swaps(struct panel_steps *k, int j)
 {
-    const struct array pivots = panel_steps_list(k, j);
+    const struct array pivots = panel_steps_list(k, j),
+                       swaps = solver_part(k->swaps, k->panels->first[j], 0, pivots.rows, 1);
     GPU_DO(k->s, gpu_copies(k->s->work)
-                     ->copy(k->s->work->lane,
-                            solver_part(k->swaps, k->panels->first[j], 0, pivots.rows, 1).ptr, 1,
-                            pivots.ptr, 2, 1, pivots.rows, sizeof(int32_t)));
+                     ->copy(k->s->work->lane, (struct dmat){swaps.at.ptr, 1},
+                            (struct dmat){pivots.at.ptr, 2}, 1, pivots.rows, sizeof(int32_t)));
 }
 
 /* L is a block of a panel that has been factored; its exchanges come before its first block. */
@@ -245,8 +240,7 @@ static void multiply_by_block(struct solver *s, const struct triangle_parts *m)
     if (solver_is_well(s) && m->mine.rows > 0 && m->mine.cols > 0)
         solver_note(s, gpu_kernels(s->work)->trmm(s->work, m->across ? 'R' : 'L', action->uplo,
                                                   action->trans, action->diag, m->mine.rows,
-                                                  m->mine.cols, one, tile_of(m->diagonal),
-                                                  tile_of(m->mine)));
+                                                  m->mine.cols, one, m->diagonal.at, m->mine.at));
     add_other(s, m, one, action->trans, m->rest, m->mine);
 }
 
@@ -319,7 +313,7 @@ static void update_panel(struct panel_steps *k, const struct schedule_step *step
 void panel_steps_put(struct panel_steps *k, const struct schedule_step *step)
 {
     const struct array c = panel_steps_panel(k, step->j);
-    k->s->info = solver_outcome_at(k->outcomes, step->j).ptr;
+    k->s->info = solver_outcome_at(k->outcomes, step->j).at.ptr;
     if (step->p < 0)
         factor_panel(k, step, c);
     else
@@ -341,7 +335,7 @@ void panel_steps_take_lists(struct panel_steps *k, bool has_scalars)
     const bool lu = call->kind == PANELS_LU;
     if (lu || k->exchanges)
         k->swaps = solver_vector(k->s, most, ACCEL_INT32);
-    if (!k->list.ptr && (lu || call->kind == PANELS_QR || has_scalars))
+    if (!k->list.at.ptr && (lu || call->kind == PANELS_QR || has_scalars))
         k->list = solver_vector(k->s, most, lu ? ACCEL_INT64 : k->s->dtype);
     k->outcomes = solver_outcomes(k->s, k->panels->count);
 }
@@ -362,7 +356,7 @@ void panel_steps_measure(struct panel_steps *k, struct solver_reserve *reserve)
 void panel_steps_take_reserve(struct panel_steps *k, struct solver_reserve *reserve)
 {
     struct solver *s = k->s;
-    reserve->device = solver_work(s, reserve->device_bytes).ptr;
+    reserve->device = solver_work(s, reserve->device_bytes).at.ptr;
     reserve->host = solver_host_work(s, reserve->host_bytes);
     reserve->measuring = false;
 }

@@ -24,12 +24,12 @@ static gpu_address alloc_bytes(struct solver *s, int64_t bytes)
 
 struct array solver_array_of(struct solver *s, int64_t rows, int64_t cols, enum accel_dtype dtype)
 {
-    struct array x = {0, rows, cols, rows > 0 ? gpu_device_ld(rows, dtype) : 1, dtype};
+    struct array x = {{0, rows > 0 ? gpu_device_ld(rows, dtype) : 1}, rows, cols, dtype};
     int64_t elements, bytes;
-    if (!accel_mul(x.ld, cols, &elements) || !accel_mul(elements, solver_element(x), &bytes))
+    if (!accel_mul(x.at.ld, cols, &elements) || !accel_mul(elements, solver_element(x), &bytes))
         solver_note(s, GPU_NO_MEMORY);
     else
-        x.ptr = alloc_bytes(s, bytes);
+        x.at.ptr = alloc_bytes(s, bytes);
     return x;
 }
 
@@ -51,24 +51,24 @@ struct array solver_reals(struct solver *s, int64_t n)
 struct array solver_zeros(struct solver *s, int64_t rows, int64_t cols)
 {
     struct array x = solver_array(s, rows, cols);
-    if (solver_is_well(s) && x.ptr)
-        solver_note(s, gpu_memory(s->work)->zero(s->work, x.ptr, x.ld * cols * solver_element(x)));
+    if (solver_is_well(s) && x.at.ptr)
+        solver_note(
+            s, gpu_memory(s->work)->zero(s->work, x.at.ptr, x.at.ld * cols * solver_element(x)));
     return x;
 }
 
 struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
-    gpu_address at = x.ptr + (gpu_address)((col * x.ld + row) * solver_element(x));
-    return (struct array){at, rows, cols, x.ld, x.dtype};
+    return (struct array){dmat_part(x.at, row, col, solver_element(x)), rows, cols, x.dtype};
 }
 
 struct array solver_work(struct solver *s, size_t bytes)
 {
-    struct array x = {0, (int64_t)bytes, 1, (int64_t)bytes, s->dtype};
+    struct array x = {{0, (int64_t)bytes}, (int64_t)bytes, 1, s->dtype};
     if (bytes > (size_t)INT64_MAX)
         solver_note(s, GPU_NO_MEMORY);
     else
-        x.ptr = alloc_bytes(s, (int64_t)bytes);
+        x.at.ptr = alloc_bytes(s, (int64_t)bytes);
     return x;
 }
 
@@ -100,7 +100,7 @@ static bool take_reserved(struct solver *s, size_t device_bytes, size_t host_byt
     }
     if (device_bytes > r->device_bytes || host_bytes > r->host_bytes - r->host_used)
         return solver_note(s, GPU_NO_MEMORY);
-    device->ptr = r->device;
+    device->at.ptr = r->device;
     *host = host_bytes > 0 ? r->host + r->host_used : NULL;
     r->host_used += host_bytes;
     return true;
@@ -134,8 +134,7 @@ static void begin_solver(struct solver *s, struct gpu_work *work)
 void solver_get_rectangle(struct solver *s, const struct lane_rectangle *to, struct array from)
 {
     int64_t done_cols, done_rows;
-    GPU_DO(s, gpu_copies(s->work)->download(s->work->lane, to, from.ptr, from.ld, &done_cols,
-                                            &done_rows));
+    GPU_DO(s, gpu_copies(s->work)->download(s->work->lane, to, from.at, &done_cols, &done_rows));
 }
 
 void solver_get(struct solver *s, void *to, struct array from)
@@ -148,7 +147,7 @@ void solver_get(struct solver *s, void *to, struct array from)
 bool solver_has_succeeded(struct solver *s)
 {
     int32_t info = 0;
-    solver_get(s, &info, (struct array){s->info, 1, 1, 1, ACCEL_INT32});
+    solver_get(s, &info, (struct array){{s->info, 1}, 1, 1, ACCEL_INT32});
     return solver_is_well(s) && info == 0;
 }
 
@@ -174,11 +173,12 @@ struct array solver_outcome_at(struct array outcomes, int64_t number)
 
 void solver_keep_pivot(struct solver *s, struct array factor)
 {
-    const gpu_address last = solver_part(factor, factor.rows - 1, factor.cols - 1, 1, 1).ptr;
+    const gpu_address last = solver_part(factor, factor.rows - 1, factor.cols - 1, 1, 1).at.ptr;
     if (solver_is_well(s) && !(s->reserve && s->reserve->measuring))
         solver_note(s, gpu_copies(s->work)->copy(
-                           s->work->lane, s->info + offsetof(struct solver_outcome, pivot), 1, last,
-                           1, 1, 1, (int64_t)accel_dtype_size(s->real)));
+                           s->work->lane,
+                           (struct dmat){s->info + offsetof(struct solver_outcome, pivot), 1},
+                           (struct dmat){last, 1}, 1, 1, (int64_t)accel_dtype_size(s->real)));
 }
 
 bool solver_is_definite(const struct solver *s, const struct solver_outcome *outcome)
@@ -193,7 +193,7 @@ void solver_require_definite(struct solver *s)
     struct solver_outcome outcome = {0};
     if (s->reserve)
         return;
-    solver_get(s, &outcome, (struct array){s->info, OUTCOME_INTS, 1, OUTCOME_INTS, ACCEL_INT32});
+    solver_get(s, &outcome, (struct array){{s->info, OUTCOME_INTS}, OUTCOME_INTS, 1, ACCEL_INT32});
     if (solver_is_well(s) && !solver_is_definite(s, &outcome))
         solver_note(s, GPU_UNSUPPORTED);
 }
@@ -257,8 +257,8 @@ void solver_refuse_small_pivots(struct solver *s, struct array lu)
         solver_note(s, GPU_NO_MEMORY);
         return;
     }
-    GPU_DO(s, gpu_copies(s->work)->copy(s->work->lane, there.ptr, 1, lu.ptr, lu.ld + 1, 1, pivots,
-                                        size));
+    GPU_DO(s, gpu_copies(s->work)->copy(s->work->lane, (struct dmat){there.at.ptr, 1},
+                                        solver_diagonal(lu), 1, pivots, size));
     solver_get(s, diagonal, there);
     solver_refuse_small_pivots_of(s, diagonal, 0, pivots);
     free(diagonal);

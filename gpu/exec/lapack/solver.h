@@ -16,8 +16,8 @@
 
 /* A matrix on the device; a vector is one column. */
 struct array {
-    gpu_address ptr;
-    int64_t rows, cols, ld;
+    struct dmat at;
+    int64_t rows, cols;
     enum accel_dtype dtype;
 };
 
@@ -109,10 +109,16 @@ struct array solver_array_of(struct solver *s, int64_t rows, int64_t cols, enum 
 /* Returns a part of a matrix. */
 struct array solver_part(struct array x, int64_t row, int64_t col, int64_t rows, int64_t cols);
 
+/* Returns a matrix's diagonal, as a vector. */
+static inline struct dmat solver_diagonal(struct array x)
+{
+    return (struct dmat){x.at.ptr, x.at.ld + 1};
+}
+
 /* Returns an operand that kernels can use where it is, by gpu_in_place(), as an array. */
 static inline struct array solver_in_place(const struct accel_span *x)
 {
-    return (struct array){(gpu_address)(uintptr_t)x->ptr, x->rows, x->cols, x->ld, x->dtype};
+    return (struct array){dmat_in_place(x), x->rows, x->cols, x->dtype};
 }
 
 /* Returns a copy of an operand. uplo: 0: all of it; U, L: a triangle with zeros beside it; u, l:

@@ -34,15 +34,15 @@ static struct schedule_cell panel_at(const struct in_core_run *r, int j)
 static struct array place_of_panel(const struct in_core_run *r, int j)
 {
     const int64_t size = r->panels.call.size;
-    struct array place = {r->places, 0, 0, 0, r->s->dtype};
+    struct array place = {{r->places, 0}, 0, 0, r->s->dtype};
     for (int i = 0; i <= j; i++) {
-        place.ptr += (gpu_address)(place.ld * place.cols * size);
+        place.at.ptr += (gpu_address)(place.at.ld * place.cols * size);
         if (i == r->panels.count)
             break;
         const struct schedule_cell cell = panel_at(r, i);
         place.rows = cell.rows;
         place.cols = cell.cols;
-        place.ld = gpu_device_ld(cell.rows, r->s->dtype);
+        place.at.ld = gpu_device_ld(cell.rows, r->s->dtype);
     }
     return place;
 }
@@ -56,7 +56,7 @@ static void copy_of_panel(void *context, const struct schedule_step *step, struc
     const struct array to =
         r->places ? place_of_panel(r, step->j) : panel_steps_panel(&r->steps, step->j);
     const int64_t size = r->panels.call.size;
-    *copy = (struct cell_copy){.device = to.ptr, .device_ld = to.ld};
+    *copy = (struct cell_copy){.device = to.at};
     copy->host =
         lane_whole(gpu_element(r->x, cell.row, cell.col), cell.rows, cell.cols, r->x->ld, size);
     copy->host.name = r->x->name;
@@ -156,7 +156,7 @@ static bool alloc_workspace(struct in_core_run *r, bool comes_up)
     struct solver *s = r->s;
     panel_steps_measure(&r->steps, &r->reserve);
     if (is_cholesky(r) && comes_up && solver_is_well(s)) {
-        const int64_t bytes = (int64_t)place_of_panel(r, r->panels.count).ptr;
+        const int64_t bytes = (int64_t)place_of_panel(r, r->panels.count).at.ptr;
         const enum gpu_status status = gpu_memory(s->work)->take(s->work, bytes, &r->places);
         if (status == GPU_NO_MEMORY)
             return false;
@@ -207,7 +207,7 @@ static bool make_schedule(struct in_core_run *r, const struct panels_call *call)
 {
     const struct schedule_rates *rates = &r->s->work->host->rates;
     return solver_is_well(r->s) && r->x->place == ACCEL_HOST && rates->up > 0 &&
-           r->steps.whole.ld <= INT_MAX && call->n <= INT_MAX &&
+           r->steps.whole.at.ld <= INT_MAX && call->n <= INT_MAX &&
            panels_make_in_core(&r->panels, call, rates);
 }
 

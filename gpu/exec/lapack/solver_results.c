@@ -31,7 +31,7 @@ void solver_return_pivots(struct solver *s, const struct accel_span *to, struct 
 void solver_return_integers(struct solver *s, const struct accel_span *to, int64_t count,
                             int64_t even, int64_t odd)
 {
-    const struct array none = {.rows = count, .cols = 1, .ld = count, .dtype = ACCEL_INT64};
+    const struct array none = {.rows = count, .cols = 1, .dtype = ACCEL_INT64};
     int64_t *values = malloc((size_t)count * sizeof *values + 1);
     if (!values) {
         solver_note(s, GPU_NO_MEMORY);
@@ -54,7 +54,7 @@ void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t
 {
     const bool integers = to->dtype == ACCEL_INT32 || to->dtype == ACCEL_INT64;
     const struct array none = {
-        .rows = rows, .cols = cols, .ld = rows, .dtype = integers ? ACCEL_INT64 : to->dtype};
+        .rows = rows, .cols = cols, .dtype = integers ? ACCEL_INT64 : to->dtype};
     if (!packed ||
         !add_result(s, (struct result){to, none, uplo, .integers = integers, .staged = packed}))
         solver_packed_free(packed);
@@ -105,11 +105,11 @@ static struct gpu_key *begin_result(struct solver *s, struct result *r)
     const struct array from = r->from;
     const struct gpu_cells whole = {0, 0};
     if (r->integers || r->uplo == 'u' || r->uplo == 'l' || from.rows != r->to->rows ||
-        from.cols != r->to->cols || from.ld != gpu_device_ld(from.rows, from.dtype) ||
+        from.cols != r->to->cols || from.at.ld != gpu_device_ld(from.rows, from.dtype) ||
         from.dtype != r->to->dtype)
         return NULL;
-    solver_note(s, result_capture_begin(&r->capture, s->work, r->to, r->uplo, whole, from.ptr));
-    GPU_DO(s, result_capture_add(&r->capture, s->work, 0, 0, (struct gpu_tile){from.ptr, from.ld}));
+    solver_note(s, result_capture_begin(&r->capture, s->work, r->to, r->uplo, whole, from.at.ptr));
+    GPU_DO(s, result_capture_add(&r->capture, s->work, 0, 0, from.at));
     return result_capture_digest(&r->capture, 0, 0);
 }
 
@@ -122,11 +122,11 @@ static void write_in_place(struct solver *s, struct result *r)
     if (is_staged(r) || !solver_is_well(s))
         return;
     to.digest = begin_result(s, r);
-    r->copied = chunks_matrix_sent(&to, r->from.ld);
+    r->copied = chunks_matrix_sent(&to, r->from.at.ld);
     const enum gpu_status status =
-        solver_is_well(s) ? gpu_copies(s->work)->download(s->work->lane, &to, r->from.ptr,
-                                                          r->from.ld, &done_cols, &done_rows)
-                          : s->status;
+        solver_is_well(s)
+            ? gpu_copies(s->work)->download(s->work->lane, &to, r->from.at, &done_cols, &done_rows)
+            : s->status;
     s->touched = s->touched || (is_input(r) && (done_cols > 0 || done_rows > 0));
     if (status != GPU_OK)
         s->status = s->touched ? GPU_LOST : status;
@@ -173,7 +173,7 @@ static void stage(struct solver *s, struct result *r)
     to.ld = to.rows;
     to.size = solver_element(r->from);
     to.digest = begin_result(s, r);
-    r->copied = chunks_matrix_sent(&to, r->from.ld);
+    r->copied = chunks_matrix_sent(&to, r->from.at.ld);
     solver_get_rectangle(s, &to, r->from);
 }
 
@@ -219,7 +219,7 @@ static void deliver(struct solver *s)
         write_staged(s, &s->result[i]);
     for (int i = 0; i < s->results && solver_is_well(s); i++) {
         const struct result *r = &s->result[i];
-        if (!r->from.ptr)
+        if (!r->from.at.ptr)
             continue; /* the host had it */
         gpu_work_event(s->work, GPU_EVENT_D2H, r->to, r->from.rows, r->from.cols, r->copied);
     }

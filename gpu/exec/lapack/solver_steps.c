@@ -5,26 +5,20 @@
 
 static const struct accel_complex one = {1, 0}, zero = {0, 0};
 
-static struct gpu_tile tile_of(struct array x)
-{
-    return (struct gpu_tile){x.ptr, x.ld};
-}
-
 /* ---- Between arrays ---- */
 
 void solver_copy(struct solver *s, struct array to, struct array from)
 {
     if (solver_is_well(s) && from.rows > 0 && from.cols > 0)
-        solver_note(s, gpu_copies(s->work)->copy(s->work->lane, to.ptr, to.ld, from.ptr, from.ld,
-                                                 from.rows, from.cols,
-                                                 (int64_t)accel_dtype_size(from.dtype)));
+        solver_note(s, gpu_copies(s->work)->copy(s->work->lane, to.at, from.at, from.rows,
+                                                 from.cols, (int64_t)accel_dtype_size(from.dtype)));
 }
 
 void solver_transpose(struct solver *s, struct array to, struct array from)
 {
     if (solver_is_well(s) && from.rows > 0 && from.cols > 0)
         solver_note(s, gpu_kernels(s->work)->transpose(s->work, solver_adjoint(s), to.rows, to.cols,
-                                                       tile_of(from), tile_of(to)));
+                                                       from.at, to.at));
 }
 
 /* The order of a triangle that is packed at once: packed storage has a largest one, see
@@ -40,11 +34,9 @@ struct array solver_upper(struct solver *s, struct array from)
         struct array above = solver_part(from, 0, col, col, cols);
         struct array on_it = solver_part(from, col, col, cols, cols);
         solver_copy(s, solver_part(to, 0, col, col, cols), above);
-        GPU_DO(s,
-               gpu_kernels(s->work)->pack_triangle(s->work, 'U', cols, tile_of(on_it), packed.ptr));
-        GPU_DO(s,
-               gpu_kernels(s->work)->unpack_triangle(
-                   s->work, 'U', cols, packed.ptr, tile_of(solver_part(to, col, col, cols, cols))));
+        GPU_DO(s, gpu_kernels(s->work)->pack_triangle(s->work, 'U', cols, on_it.at, packed.at.ptr));
+        GPU_DO(s, gpu_kernels(s->work)->unpack_triangle(s->work, 'U', cols, packed.at.ptr,
+                                                        solver_part(to, col, col, cols, cols).at));
     }
     return to;
 }
@@ -70,16 +62,16 @@ void solver_set_diagonal(struct solver *s, struct array a, const double *values)
     if (host)
         solver_put(s, vector, host);
     free(host);
-    GPU_DO(s, gpu_kernels(s->work)->copy(s->work, n, (struct gpu_vector){vector.ptr, 1},
-                                         (struct gpu_vector){a.ptr, a.ld + 1}));
+    GPU_DO(s, gpu_kernels(s->work)->copy(s->work, n, (struct dmat){vector.at.ptr, 1},
+                                         solver_diagonal(a)));
 }
 
 void solver_get_diagonal(struct solver *s, void *to, struct array a)
 {
     int64_t n = accel_min(a.rows, a.cols);
     struct array vector = solver_array(s, n, 1);
-    GPU_DO(s, gpu_kernels(s->work)->copy(s->work, n, (struct gpu_vector){a.ptr, a.ld + 1},
-                                         (struct gpu_vector){vector.ptr, 1}));
+    GPU_DO(s, gpu_kernels(s->work)->copy(s->work, n, solver_diagonal(a),
+                                         (struct dmat){vector.at.ptr, 1}));
     solver_get(s, to, vector);
 }
 
@@ -91,12 +83,12 @@ void solver_gemm(struct solver *s, char transa, char transb, struct array a, str
     int64_t k = transa == 'N' ? a.cols : a.rows;
     if (solver_is_well(s) && c.rows > 0 && c.cols > 0)
         solver_note(s, gpu_kernels(s->work)->gemm(s->work, transa, transb, c.rows, c.cols, k, one,
-                                                  tile_of(a), tile_of(b), zero, tile_of(c)));
+                                                  a.at, b.at, zero, c.at));
 }
 
 void solver_trsm(struct solver *s, char uplo, char trans, char diag, struct array a, struct array b)
 {
     if (solver_is_well(s) && b.rows > 0 && b.cols > 0)
         solver_note(s, gpu_kernels(s->work)->trsm(s->work, 'L', uplo, trans, diag, b.rows, b.cols,
-                                                  one, tile_of(a), tile_of(b)));
+                                                  one, a.at, b.at));
 }

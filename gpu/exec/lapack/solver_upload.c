@@ -37,8 +37,9 @@ static void copy_kept(struct solver *s, struct array to, const struct accel_span
                       gpu_address kept)
 {
     const int64_t bytes = accel_bytes(x);
-    if (!solver_note(s, gpu_copies(s->work)->copy(s->work->lane, to.ptr, to.ld, kept, to.ld,
-                                                  x->rows, x->cols, solver_element(to))))
+    if (!solver_note(s,
+                     gpu_copies(s->work)->copy(s->work->lane, to.at, (struct dmat){kept, to.at.ld},
+                                               x->rows, x->cols, solver_element(to))))
         return;
     gpu_work_event(s->work, GPU_EVENT_KEPT, x, x->rows, x->cols, bytes);
 }
@@ -50,15 +51,15 @@ enum { KEEP_ROOM = 4 };
  * not stay. */
 static void copy_to_keep(struct solver *s, struct array from, const struct cached_operand *r)
 {
-    const int64_t bytes = from.ld * from.cols * solver_element(from);
+    const int64_t bytes = from.at.ld * from.cols * solver_element(from);
     struct kept_input kept = {0, *r};
     if (s->inputs_kept == ACCEL_SPANS || s->work->blocks > WORK_BLOCKS / 2 ||
         gpu_memory(s->work)->available(s->work) / KEEP_ROOM < bytes ||
         gpu_memory(s->work)->take(s->work, bytes, &kept.memory) != GPU_OK)
         return;
     const enum gpu_status status =
-        gpu_copies(s->work)->copy(s->work->lane, kept.memory, from.ld, from.ptr, from.ld, from.rows,
-                                  from.cols, solver_element(from));
+        gpu_copies(s->work)->copy(s->work->lane, (struct dmat){kept.memory, from.at.ld}, from.at,
+                                  from.rows, from.cols, solver_element(from));
     if (status != GPU_UNSUPPORTED && solver_note(s, status))
         s->kept[s->inputs_kept++] = kept;
 }
@@ -80,7 +81,7 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
     from.trimmed = from.uplo && chunks_trim(from.rows, from.cols, from.size);
     struct cached_operand r = {.here = false};
     if (solver_is_well(s)) {
-        if (to.ld == gpu_device_ld(x->rows, x->dtype)) /* not a part of another array */
+        if (to.at.ld == gpu_device_ld(x->rows, x->dtype)) /* not a part of another array */
             r = device_cache_look_at(s->work, x, &from, &kept);
         leaves = only_to_stay && !r.here && !r.digests;
     }
@@ -88,9 +89,9 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
         from.digest = r.digests ? &r.key : NULL;
         if (r.here)
             copy_kept(s, to, x, kept);
-        else if (solver_note(s, gpu_work_upload(s->work, (struct gpu_tile){to.ptr, to.ld}, &from)))
+        else if (solver_note(s, gpu_work_upload(s->work, to.at, &from)))
             gpu_work_event(s->work, GPU_EVENT_H2D, x, from.rows, from.cols,
-                           chunks_matrix_sent(&from, to.ld));
+                           chunks_matrix_sent(&from, to.at.ld));
         if (solver_is_well(s) && r.digests)
             copy_to_keep(s, to, &r);
         s->largest = scan.largest > s->largest ? scan.largest : s->largest;
@@ -148,7 +149,7 @@ void solver_put(struct solver *s, struct array to, const void *from)
 {
     const struct lane_rectangle there =
         lane_whole((char *)(uintptr_t)from, to.rows, to.cols, to.rows, solver_element(to));
-    GPU_DO(s, gpu_copies(s->work)->upload(s->work->lane, to.ptr, to.ld, &there));
+    GPU_DO(s, gpu_copies(s->work)->upload(s->work->lane, to.at, &there));
 }
 
 int64_t *solver_read_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
@@ -217,10 +218,9 @@ struct array solver_upload_packed(struct solver *s, const struct accel_span *x, 
     struct lane_rectangle from = lane_whole(packed, x->rows, x->cols, x->rows, solver_element(to));
     from.uplo = uplo;
     from.trimmed = uplo && chunks_trim(from.rows, from.cols, from.size);
-    if (solver_is_well(s) &&
-        solver_note(s, gpu_work_upload(s->work, (struct gpu_tile){to.ptr, to.ld}, &from)))
+    if (solver_is_well(s) && solver_note(s, gpu_work_upload(s->work, to.at, &from)))
         gpu_work_event(s->work, GPU_EVENT_H2D, x, from.rows, from.cols,
-                       chunks_matrix_sent(&from, to.ld));
+                       chunks_matrix_sent(&from, to.at.ld));
     return to;
 }
 

@@ -32,7 +32,8 @@ static void upload_points(struct distances *d, const struct point_set *x, int64_
                                      : lane_whole(host, d->features, count, d->features, BYTES);
     from.scan = &d->scan;
     if (d->status != GPU_OK ||
-        !distances_note(d, gpu_copies(d->work)->upload(d->work->lane, to, from.rows, &from)))
+        !distances_note(
+            d, gpu_copies(d->work)->upload(d->work->lane, (struct dmat){to, from.rows}, &from)))
         return;
     gpu_work_event(d->work, GPU_EVENT_H2D, NULL, from.rows, from.cols,
                    from.rows * from.cols * BYTES);
@@ -95,8 +96,9 @@ void distances_fetch(struct distances *d, int64_t count)
         lane_whole((char *)d->down, d->train.count, count, d->train.count, BYTES);
     int64_t done_cols, done_rows;
     if (d->status != GPU_OK ||
-        !distances_note(d, gpu_copies(d->work)->download(d->work->lane, &to, d->distance,
-                                                         d->train.count, &done_cols, &done_rows)))
+        !distances_note(d, gpu_copies(d->work)->download(d->work->lane, &to,
+                                                         (struct dmat){d->distance, d->train.count},
+                                                         &done_cols, &done_rows)))
         return;
     gpu_work_event(d->work, GPU_EVENT_D2H, NULL, to.rows, to.cols, to.rows * to.cols * BYTES);
 }

@@ -28,7 +28,7 @@ static void upload(struct smo *s, gpu_address to, int64_t ld, struct lane_rectan
 {
     const int64_t bytes = from.rows * from.cols * from.size;
     if (s->status == GPU_OK && bytes > 0 &&
-        smo_note(s, gpu_copies(s->work)->upload(s->work->lane, to, ld, &from)))
+        smo_note(s, gpu_copies(s->work)->upload(s->work->lane, (struct dmat){to, ld}, &from)))
         gpu_work_event(s->work, GPU_EVENT_H2D, NULL, 1, bytes, bytes);
 }
 
@@ -49,8 +49,8 @@ void smo_read(struct smo *s, void *to, gpu_address from, int64_t bytes)
     const struct lane_rectangle there = lane_whole(to, bytes, 1, bytes, 1);
     int64_t done_cols, done_rows;
     if (s->status == GPU_OK && bytes > 0 &&
-        smo_note(s, gpu_copies(s->work)->download(s->work->lane, &there, from, bytes, &done_cols,
-                                                  &done_rows)))
+        smo_note(s, gpu_copies(s->work)->download(s->work->lane, &there, (struct dmat){from, bytes},
+                                                  &done_cols, &done_rows)))
         gpu_work_event(s->work, GPU_EVENT_D2H, NULL, 1, bytes, bytes);
 }
 
@@ -152,8 +152,8 @@ void smo_fill_dense(struct smo *s, const struct svm_rows *x, int64_t first, int6
 }
 
 /* to := a' b, of features x m and features x n. */
-static void products(struct smo *s, int64_t m, int64_t n, int64_t features, struct gpu_tile a,
-                     struct gpu_tile b, struct gpu_tile to)
+static void products(struct smo *s, int64_t m, int64_t n, int64_t features, struct dmat a,
+                     struct dmat b, struct dmat to)
 {
     GPU_DO(s, gpu_kernels(s->work)->gemm(s->work, 'T', 'N', m, n, features, one, a, b, zero, to));
 }
@@ -179,8 +179,8 @@ void smo_kernel_matrix(struct smo *s, const struct svm_rows *x, const struct smo
         if (is_given)
             product = from;
         else
-            products(s, rows, some, dense->features, (struct gpu_tile){dense->values, dense->ld},
-                     (struct gpu_tile){from, dense->ld}, (struct gpu_tile){product, rows});
+            products(s, rows, some, dense->features, (struct dmat){dense->values, dense->ld},
+                     (struct dmat){from, dense->ld}, (struct dmat){product, rows});
         convert(s, "svm_floats", rows, some,
                 (void *[]){&s->kernel, &product, &ld_product, &rows, &some, &square, &of_columns,
                            &to, &ld, &bad});
@@ -203,16 +203,16 @@ static void values_of(struct smo *s, const struct svm_rows *vectors, int64_t fir
                       const struct smo_matrix *block, const struct svm_rows *support,
                       const struct smo_matrix *dense, gpu_address to)
 {
-    struct gpu_tile from = {vectors->values + (gpu_address)(first * vectors->ld * 8), vectors->ld};
+    struct dmat from = {vectors->values + (gpu_address)(first * vectors->ld * 8), vectors->ld};
     int64_t rows = support->rows;
     gpu_address square = support->square, of_vectors = vectors->square + (gpu_address)(first * 8);
     if (vectors->start && s->status == GPU_OK) {
-        from = (struct gpu_tile){block->values, block->ld};
+        from = (struct dmat){block->values, block->ld};
         smo_note(s, gpu_memory(s->work)->zero(s->work, from.ptr, count * from.ld * 8));
         smo_fill_dense(s, vectors, first, count, from.ptr, from.ld);
     }
-    products(s, rows, count, dense->features, (struct gpu_tile){dense->values, dense->ld}, from,
-             (struct gpu_tile){to, rows});
+    products(s, rows, count, dense->features, (struct dmat){dense->values, dense->ld}, from,
+             (struct dmat){to, rows});
     convert(s, "svm_values", rows, count,
             (void *[]){&s->kernel, &to, &rows, &rows, &count, &square, &of_vectors});
 }
@@ -230,9 +230,9 @@ static void decide_by_values(struct smo *s, const struct smo_matrix *vectors,
     for (int64_t first = 0; first < vectors->rows && s->status == GPU_OK; first += some) {
         const int64_t count = accel_min(some, vectors->rows - first);
         values_of(s, &from, first, count, &block, &rows, &whole, k);
-        products(s, outputs, count, support->rows, (struct gpu_tile){coefficient, support->rows},
-                 (struct gpu_tile){k, support->rows},
-                 (struct gpu_tile){to + (gpu_address)(first * outputs * 8), outputs});
+        products(s, outputs, count, support->rows, (struct dmat){coefficient, support->rows},
+                 (struct dmat){k, support->rows},
+                 (struct dmat){to + (gpu_address)(first * outputs * 8), outputs});
     }
 }
 
@@ -242,8 +242,8 @@ void smo_decide(struct smo *s, const struct smo_matrix *vectors, const struct sm
     const gpu_address there = smo_put(s, coefficient, support->rows * outputs * 8);
     const gpu_address to = smo_take(s, vectors->rows * outputs * 8);
     if (s->kernel.type == SMO_PRECOMPUTED)
-        products(s, outputs, vectors->rows, support->rows, (struct gpu_tile){there, support->rows},
-                 (struct gpu_tile){vectors->values, vectors->ld}, (struct gpu_tile){to, outputs});
+        products(s, outputs, vectors->rows, support->rows, (struct dmat){there, support->rows},
+                 (struct dmat){vectors->values, vectors->ld}, (struct dmat){to, outputs});
     else
         decide_by_values(s, vectors, support, there, outputs, to);
     smo_read(s, values, to, vectors->rows * outputs * 8);

@@ -183,7 +183,7 @@ static void a_triangle_alone_is_copied(void **state)
 
 static void longer_ones_are_refused(struct solver *s)
 {
-    const struct gpu_tile tile = {0, n};
+    const struct dmat tile = {0, n};
     assert_int_equal(gpu_kernels(s->work)->pack_triangle(s->work, 'U', n, tile, 0),
                      GPU_UNSUPPORTED);
     assert_int_equal(gpu_kernels(s->work)->unpack_triangle(s->work, 'U', n, 0, tile),
