@@ -117,17 +117,6 @@ static bool copy(struct clean *clean, struct view *x, const bool *row_of, const 
     return true;
 }
 
-static void put_one(void *memory, int64_t index, enum accel_dtype dtype)
-{
-    char *const at = (char *)memory + (size_t)index * accel_dtype_size(dtype);
-    const double wide = 1;
-    const float narrow = 1;
-    if (accel_is_double(dtype))
-        memcpy(at, &wide, sizeof wide);
-    else
-        memcpy(at, &narrow, sizeof narrow);
-}
-
 /* On the diagonal, ones take the place of what is no number: the matrix stays one that solves. */
 static bool copy_matrix(struct clean *clean, struct view *x)
 {
@@ -136,7 +125,7 @@ static bool copy_matrix(struct clean *clean, struct view *x)
         return false;
     for (int64_t i = 0; i < x->cols; i++)
         if (is_read(&old, i, i) && is_spoilt(&old, i, i))
-            put_one(clean->copy[clean->copies - 1], i * (x->ld + 1), x->dtype);
+            store_element(clean->copy[clean->copies - 1], x->dtype, i * (x->ld + 1), 1);
     return true;
 }
 

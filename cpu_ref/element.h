@@ -21,7 +21,7 @@ static inline float bfloat16(uint16_t upper)
     return z;
 }
 
-static inline value load_element(const void *at, int64_t index, enum accel_dtype dtype)
+static inline value load_value(const void *at, int64_t index, enum accel_dtype dtype)
 {
     switch (dtype) {
     case ACCEL_BFLOAT16:

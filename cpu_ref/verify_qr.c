@@ -18,7 +18,7 @@ void reflectors_apply(struct test *t, const struct reflectors *q, char op, doubl
     for (int64_t step = 0; step < q->count; step++) {
         int64_t i = op == 'N' ? q->count - 1 - step : step;
         const struct view v = reflector(q, i);
-        const value factor = load_element(tau->ptr, i, t->dtype);
+        const value factor = load_value(tau->ptr, i, t->dtype);
         double *head = x + (i + q->shift) * t->parts, *tail = head + t->parts,
                sum[2] = {head[0], 0};
         if (t->parts == 2)

@@ -31,12 +31,6 @@ double view_norm(const struct view *x)
     return sqrt(sum_of_squares(x));
 }
 
-double operand_real(const struct accel_span *x, int64_t i)
-{
-    return accel_is_double(x->dtype) ? ((const double *)x->ptr)[i]
-                                     : (double)((const float *)x->ptr)[i];
-}
-
 /* ---- Vectors ---- */
 
 double *test_new_vector(struct test *t, int64_t n)

@@ -41,7 +41,10 @@ struct view test_mirrored(const struct test *t, struct view x);
 double view_norm(const struct view *x);
 
 /* Element i of a vector of the call, of real numbers. */
-double operand_real(const struct accel_span *x, int64_t i);
+static inline double operand_real(const struct accel_span *x, int64_t i)
+{
+    return load_real(x->ptr, x->dtype, i);
+}
 
 /* ---- Vectors (verify_test.c) ---- */
 

@@ -7,6 +7,7 @@
 #define ACCEL_CPU_REF_VIEW_H
 
 #include "element.h"
+#include "call/matrix.h"
 
 enum structure { GENERAL, SYMMETRIC, HERMITIAN, TRIANGULAR, UNIT_TRIANGULAR };
 
@@ -18,12 +19,6 @@ struct view {
     enum structure structure;
     char uplo;
 };
-
-/* Doubles of an element: 1, or 2 of a complex type. */
-static inline int64_t parts_of(enum accel_dtype dtype)
-{
-    return accel_is_complex(dtype) ? 2 : 1;
-}
 
 /* Whether (row, col) is in a triangle, the diagonal included. */
 static inline bool in_triangle(char uplo, int64_t row, int64_t col)
@@ -51,7 +46,7 @@ static inline bool view_is_mirrored(const struct view *x)
 /* The element at this place in memory, whatever the structure. */
 static inline value view_element(const struct view *x, int64_t row, int64_t col)
 {
-    return load_element(x->ptr, row + col * x->ld, x->dtype);
+    return load_value(x->ptr, row + col * x->ld, x->dtype);
 }
 
 /* The same memory with another structure. */

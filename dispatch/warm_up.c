@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "call/matrix.h"
 #include "dispatch/cost/cost.h"
 #include "base/thread/thread_spawn.h"
 #include "ops/typical.h"
@@ -76,10 +77,8 @@ static void put_element(const struct accel_span *x, int64_t i, double value)
         *(int32_t *)at = (int32_t)value;
     else if (x->dtype == ACCEL_INT64)
         *(int64_t *)at = (int64_t)value;
-    else if (accel_is_double(x->dtype))
-        *(double *)at = value;
     else if (x->dtype != ACCEL_BFLOAT16)
-        *(float *)at = (float)value;
+        store_real(at, x->dtype, 0, value);
 }
 
 /* Fills matrices with the identity, which is definite, pivots with 1, 2, 3 …, which exchange

@@ -1,5 +1,6 @@
 /* Measures how fast the device multiplies blocks of some numbers of rows. */
 #include "base/thread/clock.h"
+#include "call/matrix.h"
 #include "device.h"
 #include "gpu/device/kernels.h"
 #include "gpu/pack/pack.h"
@@ -153,13 +154,9 @@ static char *random_pattern(const struct accel_call *call)
     const size_t bytes = accel_dtype_size(dtype) * PACE_MOST * PATTERN_COLS;
     char *host = malloc(bytes);
     uint32_t random = 1;
-    for (size_t at = 0; host && at < bytes;) {
+    for (int64_t i = 0; host && i < PACE_MOST * PATTERN_COLS * parts_of(dtype); i++) {
         random = random * 1664525 + 1013904223;
-        const double x = (random >> 8) * 0x1p-23 - 1;
-        const float single = (float)x;
-        const size_t size = accel_is_double(dtype) ? sizeof x : sizeof single;
-        memcpy(host + at, accel_is_double(dtype) ? (const void *)&x : (const void *)&single, size);
-        at += size;
+        store_real(host, dtype, i, (random >> 8) * 0x1p-23 - 1);
     }
     return host;
 }

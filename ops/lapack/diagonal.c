@@ -1,16 +1,13 @@
 #include "diagonal.h"
 
+#include "call/matrix.h"
+
 /* Beyond rounding in any type. */
 #define CERTAINLY (1 + 1e-6)
 
 static double number_at(const struct accel_span *x, int64_t i, int64_t j, int part)
 {
-    const char *at = (const char *)x->ptr + (i + j * x->ld) * (int64_t)accel_dtype_size(x->dtype);
-    double number;
-    float single;
-    if (accel_is_double(x->dtype))
-        return memcpy(&number, at + 8 * part, sizeof number), number;
-    return memcpy(&single, at + 4 * part, sizeof single), (double)single;
+    return load_real(gpu_element(x, i, j), x->dtype, part);
 }
 
 bool lapack_has_zero_diagonal(const struct accel_span *x)

@@ -51,7 +51,7 @@ static double *times_eigenvalues(struct test *t, const double *r, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         if (t->parts == 2) {
             value z =
-                load_element(w->ptr, i, t->dtype) * (r[2 * i] + r[2 * i + 1] * (value)_Complex_I);
+                load_value(w->ptr, i, t->dtype) * (r[2 * i] + r[2 * i + 1] * (value)_Complex_I);
             out[2 * i] = (double)creall(z);
             out[2 * i + 1] = (double)cimagl(z);
         } else if (operand_real(wi, i) == 0 || i + 1 == n) {
@@ -85,14 +85,14 @@ static void judge_traces(struct test *t, const struct view *a)
     const double square = sum_of_squares(a);
     value sums[2] = {0, 0};
     for (int64_t i = 0; i < a->rows; i++) {
-        value z = load_element(w->ptr, i, t->dtype);
+        value z = load_value(w->ptr, i, t->dtype);
         if (t->parts == 1)
             z += operand_real(wi, i) * (value)_Complex_I;
-        sums[0] += z - load_element(a->ptr, i * (a->ld + 1), a->dtype);
+        sums[0] += z - load_value(a->ptr, i * (a->ld + 1), a->dtype);
         sums[1] += z * z;
         for (int64_t j = 0; j < a->rows; j++)
-            sums[1] -= load_element(a->ptr, i + j * a->ld, a->dtype) *
-                       load_element(a->ptr, j + i * a->ld, a->dtype);
+            sums[1] -= load_value(a->ptr, i + j * a->ld, a->dtype) *
+                       load_value(a->ptr, j + i * a->ld, a->dtype);
     }
     test_judge_number(t, (double)magnitude(sums[0]), test_root(square));
     test_judge_number(t, (double)magnitude(sums[1]), square);
@@ -106,10 +106,10 @@ static void squares_beside(const struct view *a, const double *d, int64_t i, dou
     for (int64_t j = 0; j < a->rows; j++) {
         if (j == i)
             continue;
-        const double down = (double)magnitude(load_element(a->ptr, j + i * a->ld, a->dtype)) *
-                            d[i] / d[j],
-                     along = (double)magnitude(load_element(a->ptr, i + j * a->ld, a->dtype)) *
-                             d[j] / d[i];
+        const double down = (double)magnitude(load_value(a->ptr, j + i * a->ld, a->dtype)) * d[i] /
+                            d[j],
+                     along = (double)magnitude(load_value(a->ptr, i + j * a->ld, a->dtype)) * d[j] /
+                             d[i];
         *column += down * down;
         *row += along * along;
     }
@@ -157,9 +157,9 @@ static double balanced_scale(struct test *t, const struct view *a, const struct 
         most = greater_of(most, d[i]);
         for (int64_t j = 0; j < a->cols; j++) {
             const double of_a =
-                (double)magnitude(load_element(a->ptr, i + j * a->ld, a->dtype)) * d[j] / d[i];
+                (double)magnitude(load_value(a->ptr, i + j * a->ld, a->dtype)) * d[j] / d[i];
             const double of_v =
-                (double)magnitude(load_element(v->ptr, i + j * v->ld, v->dtype)) / d[i];
+                (double)magnitude(load_value(v->ptr, i + j * v->ld, v->dtype)) / d[i];
             size += of_a * of_a;
             vectors += of_v * of_v;
         }

@@ -7,6 +7,7 @@
  * steps of the elimination exchange rows, U = P V: V is a unit triangle, P all exchanges. Then
  * M = V^-1 P^T is the inverse of U, and M' D^-1 M that of A.
  */
+#include "call/matrix.h"
 #include "cpu_ref/checks.h"
 #include "gpu/exec/lapack/solver.h"
 #include "ops/rules/lapack_rules.h"
@@ -36,37 +37,6 @@ struct indefinite_factors {
     int64_t *from, *at;     /* row i of P^T is row from[i] of the identity; room for as many */
     int32_t *swaps;         /* P^T as exchanges, one after the other, each with a later row */
 };
-
-static number load(const char *at, enum accel_dtype dtype)
-{
-    switch (dtype) {
-    case ACCEL_FLOAT32:
-        return *(const float *)at;
-    case ACCEL_FLOAT64:
-        return *(const double *)at;
-    case ACCEL_COMPLEX64:
-        return *(const float complex *)at;
-    default:
-        return *(const double complex *)at;
-    }
-}
-
-static void store(char *at, number x, enum accel_dtype dtype)
-{
-    switch (dtype) {
-    case ACCEL_FLOAT32:
-        *(float *)at = (float)creal(x);
-        break;
-    case ACCEL_FLOAT64:
-        *(double *)at = creal(x);
-        break;
-    case ACCEL_COMPLEX64:
-        *(float complex *)at = (float complex)x;
-        break;
-    default:
-        *(number *)at = x;
-    }
-}
 
 static char *element(const struct indefinite_factors *f, int64_t row, int64_t col)
 {
@@ -131,14 +101,14 @@ static bool invert_blocks(struct indefinite_factors *f)
         const struct step *step = &f->steps[i];
         const int64_t k = step->first;
         for (int64_t j = k; j < k + step->size; j++) {
-            const number x = load(element(f, j, j), f->dtype);
+            const number x = load_element(element(f, j, j), f->dtype, 0);
             f->diagonal[j] = f->hermitian ? creal(x) : x;
         }
         if (step->size == 2) {
             char *at = f->upper ? element(f, k, k + 1) : element(f, k + 1, k);
-            const number x = load(at, f->dtype);
+            const number x = load_element(at, f->dtype, 0);
             f->low[k] = f->upper ? transposed(f, x) : x;
-            store(at, 0, f->dtype);
+            store_element(at, f->dtype, 0, 0);
         }
         if (!invert_block(f, step))
             return false;
@@ -217,11 +187,12 @@ static void multiply_by_blocks(struct solver *s, const struct indefinite_factors
         rows = rows_from(f, i);
         memset(host, 0, (size_t)(rows * rows * size));
         for (int64_t j = 0; j < rows; j++) {
-            store(host + j * (rows + 1) * size, f->diagonal[i + j], f->dtype);
+            store_element(host + j * (rows + 1) * size, f->dtype, 0, f->diagonal[i + j]);
             if (j + 1 == rows)
                 break;
-            store(host + (j * (rows + 1) + 1) * size, f->low[i + j], f->dtype);
-            store(host + (j * (rows + 1) + rows) * size, transposed(f, f->low[i + j]), f->dtype);
+            store_element(host + (j * (rows + 1) + 1) * size, f->dtype, 0, f->low[i + j]);
+            store_element(host + (j * (rows + 1) + rows) * size, f->dtype, 0,
+                          transposed(f, f->low[i + j]));
         }
         const struct array part = solver_part(block, 0, 0, rows, rows);
         solver_put(s, part, host);

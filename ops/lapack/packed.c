@@ -52,38 +52,16 @@ struct packed packed_columns(struct packed x, int64_t col, int64_t cols)
 
 /* ---- Elements ---- */
 
-double packed_real(const char *reals, enum accel_dtype dtype, int64_t i)
-{
-    return accel_is_double(dtype) ? ((const double *)(const void *)reals)[i]
-                                  : (double)((const float *)(const void *)reals)[i];
-}
-
-void packed_set_real(char *reals, enum accel_dtype dtype, int64_t i, double value)
-{
-    if (accel_is_double(dtype))
-        ((double *)(void *)reals)[i] = value;
-    else
-        ((float *)(void *)reals)[i] = (float)value;
-}
-
-/* Real numbers in an element. */
-static int parts_of(enum accel_dtype dtype)
-{
-    return accel_is_complex(dtype) ? 2 : 1;
-}
-
 double packed_diagonal(struct packed x, int64_t i)
 {
-    return packed_real(element(x, i, i), x.dtype, 0);
+    return load_real(element(x, i, i), x.dtype, 0);
 }
 
 void packed_shift_diagonal(struct packed x, double shift)
 {
     for (int64_t i = 0; i < x.cols; i++) {
         char *const at = element(x, i, i);
-        packed_set_real(at, x.dtype, 0, packed_real(at, x.dtype, 0) + shift);
-        if (parts_of(x.dtype) == 2)
-            packed_set_real(at, x.dtype, 1, 0);
+        store_element(at, x.dtype, 0, load_real(at, x.dtype, 0) + shift);
     }
 }
 
@@ -100,16 +78,9 @@ double packed_trace(struct packed x)
 /* Writes one element and its mirror image, both times `factor`. */
 static void put_both(struct packed to, struct packed from, int64_t row, int64_t col, double factor)
 {
-    const char *const at = element(from, row, col);
-    char *const here = element(to, row, col), *const there = element(to, col, row);
-    const double re = factor * packed_real(at, from.dtype, 0);
-    packed_set_real(here, to.dtype, 0, re);
-    packed_set_real(there, to.dtype, 0, re);
-    if (parts_of(from.dtype) == 2) {
-        const double im = factor * packed_real(at, from.dtype, 1);
-        packed_set_real(here, to.dtype, 1, im);
-        packed_set_real(there, to.dtype, 1, -im);
-    }
+    const double complex x = factor * load_element(element(from, row, col), from.dtype, 0);
+    store_element(element(to, row, col), to.dtype, 0, x);
+    store_element(element(to, col, row), to.dtype, 0, conj(x));
 }
 
 /* In blocks: of two matrices, one is read or written across its columns. */
@@ -144,12 +115,8 @@ void packed_mirror(struct packed to, struct packed from, char uplo, double shift
             else
                 mirror_block_of_upper(to, from, j, i, factor);
         }
-    for (int64_t i = 0; i < from.cols; i++) {
-        packed_set_real(element(to, i, i), to.dtype, 0,
-                        factor * (packed_diagonal(from, i) - shift));
-        if (parts_of(to.dtype) == 2)
-            packed_set_real(element(to, i, i), to.dtype, 1, 0);
-    }
+    for (int64_t i = 0; i < from.cols; i++)
+        store_element(element(to, i, i), to.dtype, 0, factor * (packed_diagonal(from, i) - shift));
 }
 
 /* What `count` real numbers add. */
@@ -158,7 +125,7 @@ static void add_norms(struct packed_norms *norms, const char *at, enum accel_dty
 {
     double square = 0, largest = norms->largest, rest = 0;
     for (int64_t i = 0; i < count; i++) {
-        const double x = packed_real(at, dtype, i), size = x < 0 ? -x : x;
+        const double x = load_real(at, dtype, i), size = x < 0 ? -x : x;
         square += x * x;
         largest = size > largest ? size : largest;
         rest += x - x; /* NaN if x is not finite */
@@ -204,7 +171,7 @@ void packed_identity(struct packed x)
 {
     for (int64_t j = 0; j < x.cols; j++) {
         memset(element(x, 0, j), 0, (size_t)(x.rows * size_of(x.dtype)));
-        packed_set_real(element(x, j, j), x.dtype, 0, 1);
+        store_real(element(x, j, j), x.dtype, 0, 1);
     }
 }
 
@@ -221,16 +188,16 @@ void packed_random(struct packed x, double most, uint64_t *state)
 {
     for (int64_t j = 0; j < x.cols; j++)
         for (int64_t i = 0; i < x.rows * parts_of(x.dtype); i++)
-            packed_set_real(element(x, 0, j), x.dtype, i,
-                            most * ((double)(next_random(state) >> 11) * 0x1p-52 - 1));
+            store_real(element(x, 0, j), x.dtype, i,
+                       most * ((double)(next_random(state) >> 11) * 0x1p-52 - 1));
 }
 
 void packed_swap_columns(struct packed x, int64_t i, int64_t j)
 {
     char *const a = element(x, 0, i), *const b = element(x, 0, j);
     for (int64_t k = 0; k < x.rows * parts_of(x.dtype); k++) {
-        const double kept = packed_real(a, x.dtype, k);
-        packed_set_real(a, x.dtype, k, packed_real(b, x.dtype, k));
-        packed_set_real(b, x.dtype, k, kept);
+        const double kept = load_real(a, x.dtype, k);
+        store_real(a, x.dtype, k, load_real(b, x.dtype, k));
+        store_real(b, x.dtype, k, kept);
     }
 }

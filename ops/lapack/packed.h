@@ -5,7 +5,7 @@
 #ifndef ACCEL_LAPACK_PACKED_H
 #define ACCEL_LAPACK_PACKED_H
 
-#include "call/call.h"
+#include "call/matrix.h"
 
 /* rows x cols elements, ld from one column to the next. It does not own its memory. */
 struct packed {
@@ -37,10 +37,6 @@ double packed_diagonal(struct packed x, int64_t i);
 void packed_shift_diagonal(struct packed x, double shift);
 
 double packed_trace(struct packed x);
-
-/* Reads or writes a real vector of the type's precision. */
-double packed_real(const char *reals, enum accel_dtype dtype, int64_t i);
-void packed_set_real(char *reals, enum accel_dtype dtype, int64_t i, double value);
 
 /* Makes `to`, which may be `from`, the whole Hermitian matrix whose triangle uplo is in `from`,
  * minus `shift` on the diagonal, times `factor`. LAPACK ignores the imaginary parts of the

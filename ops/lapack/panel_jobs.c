@@ -4,6 +4,7 @@
 
 #include "gpu/exec/lapack/solver_panels.h"
 #include "ops/op.h"
+#include "call/matrix.h"
 #include "call/shape.h"
 
 /* ---- Descriptions ---- */
@@ -128,13 +129,8 @@ int64_t *panel_job_pivots(struct solver *s)
 
 char *panel_job_identity(struct solver *s, int64_t rows, int64_t cols)
 {
-    const double one = 1;
-    const float single = 1;
-    const int64_t size = (int64_t)accel_dtype_size(s->dtype);
-    char *identity = solver_panels_zeros(s, rows, cols, size);
+    char *identity = solver_panels_zeros(s, rows, cols, (int64_t)accel_dtype_size(s->dtype));
     for (int64_t i = 0; identity && i < accel_min(rows, cols); i++)
-        memcpy(identity + i * (rows + 1) * size,
-               accel_is_double(s->dtype) ? (const void *)&one : &single,
-               accel_is_double(s->dtype) ? sizeof one : sizeof single);
+        store_element(identity, s->dtype, i * (rows + 1), 1);
     return identity;
 }

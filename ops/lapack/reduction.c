@@ -5,6 +5,7 @@
  * They keep A Hermitian, so that its residual does not grow with the condition of B, as that of
  * solutions from both sides does. Small parts are the host's.
  */
+#include "call/matrix.h"
 #include "cpu_ref/checks.h"
 #include "gpu/exec/lapack/solver.h"
 #include "ops/rules/lapack_rules.h"
@@ -30,45 +31,14 @@ struct small {
     number elements[SMALL * SMALL]; /* of the routine's type, packed */
 };
 
-static number load(const void *elements, int64_t i, enum accel_dtype dtype)
-{
-    switch (dtype) {
-    case ACCEL_FLOAT32:
-        return ((const float *)elements)[i];
-    case ACCEL_FLOAT64:
-        return ((const double *)elements)[i];
-    case ACCEL_COMPLEX64:
-        return ((const float complex *)elements)[i];
-    default:
-        return ((const number *)elements)[i];
-    }
-}
-
-static void store(void *elements, int64_t i, number x, enum accel_dtype dtype)
-{
-    switch (dtype) {
-    case ACCEL_FLOAT32:
-        ((float *)elements)[i] = (float)creal(x);
-        break;
-    case ACCEL_FLOAT64:
-        ((double *)elements)[i] = creal(x);
-        break;
-    case ACCEL_COMPLEX64:
-        ((float complex *)elements)[i] = (float complex)x;
-        break;
-    default:
-        ((number *)elements)[i] = x;
-    }
-}
-
 static void get(struct solver *s, char uplo, struct array from, number *elements, triangle to)
 {
     const int64_t n = from.rows;
     solver_get(s, elements, from);
     for (int64_t i = 0; solver_is_well(s) && i < n; i++)
         for (int64_t j = 0; j <= i; j++)
-            to[i][j] = uplo == 'L' ? load(elements, i + j * n, from.dtype)
-                                   : conj(load(elements, j + i * n, from.dtype));
+            to[i][j] = uplo == 'L' ? load_element(elements, from.dtype, i + j * n)
+                                   : conj(load_element(elements, from.dtype, j + i * n));
 }
 
 /* By a place of its own on the device: what comes up covers whole columns. */
@@ -80,9 +50,9 @@ static void put_triangle(struct solver *s, char uplo, triangle from, number *ele
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++)
             if (uplo == 'L')
-                store(elements, i + j * n, from[i][j], to.dtype);
+                store_element(elements, to.dtype, i + j * n, from[i][j]);
             else
-                store(elements, j + i * n, conj(from[i][j]), to.dtype);
+                store_element(elements, to.dtype, j + i * n, conj(from[i][j]));
     const struct array part = solver_part(place, 0, 0, n, n);
     solver_put(s, part, elements);
     solver_copy(s, to, part);

@@ -52,7 +52,7 @@ static void solve_multiple(struct packed a, struct packed vectors, char *w)
     const double mean = packed_trace(a) / (double)a.cols;
     packed_identity(vectors);
     for (int64_t i = 0; i < a.cols; i++)
-        packed_set_real(w, a.dtype, i, mean);
+        store_real(w, a.dtype, i, mean);
 }
 
 /* So many cubes of the caller's order may be divided. One division of halves after the other takes
@@ -196,12 +196,11 @@ static void sort(const struct spectral *s, char *w, struct packed vectors)
 {
     for (int64_t i = 1; i < s->order; i++)
         for (int64_t j = i; j > 0; j--) {
-            const double here = packed_real(w, s->dtype, j),
-                         before = packed_real(w, s->dtype, j - 1);
+            const double here = load_real(w, s->dtype, j), before = load_real(w, s->dtype, j - 1);
             if (here >= before)
                 break;
-            packed_set_real(w, s->dtype, j, before);
-            packed_set_real(w, s->dtype, j - 1, here);
+            store_real(w, s->dtype, j, before);
+            store_real(w, s->dtype, j - 1, here);
             if (s->vectors)
                 packed_swap_columns(vectors, j, j - 1);
         }

@@ -146,7 +146,7 @@ static void reals(union memory *x, const double *w, enum accel_dtype dtype)
 static void spoil(union memory *x, int row, int col, enum accel_dtype dtype)
 {
     int64_t i = col * LD + row;
-    put(x, i, load_element(x, i, dtype) + 0x1p-6L, dtype);
+    put(x, i, load_value(x, i, dtype) + 0x1p-6L, dtype);
 }
 
 #define SMALL(ratio) assert_true((ratio) < 1)
@@ -632,8 +632,8 @@ static void least_squares(void **state)
         SMALL(residual_least_squares(&va, *op, &vx, &vb));
         SMALL(residual_minimum_norm(&va, *op, 3, &vx));
         /* Another solution, longer than needed. */
-        put(&x, 2, load_element(&x, 2, dtype) + 0.5L, dtype);
-        put(&x, 3, load_element(&x, 3, dtype) - 0.5L, dtype);
+        put(&x, 2, load_value(&x, 2, dtype) + 0.5L, dtype);
+        put(&x, 3, load_value(&x, 3, dtype) - 0.5L, dtype);
         SMALL(residual_least_squares(&va, *op, &vx, &vb));
         LARGE(residual_minimum_norm(&va, *op, 3, &vx));
         store(&x, &y, dtype);

@@ -31,7 +31,7 @@ static inline struct dense dense_new(int64_t rows, int64_t cols)
 
 static inline value element(const struct view *x, int64_t row, int64_t col)
 {
-    return load_element(x->ptr, col * x->ld + row, x->dtype);
+    return load_value(x->ptr, col * x->ld + row, x->dtype);
 }
 
 /* Returns op(x), with the elements that its structure implies. */

@@ -187,7 +187,7 @@ double residual_orthogonal(const struct view *q, bool by_rows)
 static void reflect(struct dense *x, const struct view *qr, const void *tau, int64_t i,
                     bool adjoined)
 {
-    value t = load_element(tau, i, qr->dtype);
+    value t = load_value(tau, i, qr->dtype);
     if (adjoined)
         t = conjl(t);
     for (int64_t col = 0; col < x->cols; col++) {

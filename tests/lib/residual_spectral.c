@@ -5,7 +5,7 @@
 
 static long double real_at(const void *x, int64_t i, enum accel_dtype dtype)
 {
-    return creall(load_element(x, i, accel_real_dtype(dtype)));
+    return creall(load_value(x, i, accel_real_dtype(dtype)));
 }
 
 /* Whether sign * w is ascending. */
@@ -161,7 +161,7 @@ static bool collect_values(struct dense *w, const void *wr, const void *wi, enum
 {
     for (int64_t i = 0; i < w->rows; i++)
         w->at[i] = wi ? real_at(wr, i, dtype) + real_at(wi, i, dtype) * (value)_Complex_I
-                      : load_element(wr, i, dtype);
+                      : load_value(wr, i, dtype);
     for (int64_t i = 0; wi && i < w->rows; i++) {
         if (cimagl(w->at[i]) == 0)
             continue;

@@ -1,6 +1,7 @@
 #include "fill.h"
 
 #include "ops/op.h"
+#include "call/matrix.h"
 #include "call/shape.h"
 
 /* Returns a number in [-0.5, 0.5): the upper half of Knuth's linear congruential generator
@@ -34,14 +35,7 @@ static void fill_random(void *to, enum accel_dtype dtype, int64_t elements, doub
 
 static void put_real(const struct accel_span *x, int64_t i, double value)
 {
-    int64_t at = accel_is_complex(x->dtype) ? 2 * i : i;
-    for (int64_t j = at; j < at + (accel_is_complex(x->dtype) ? 2 : 1); j++) {
-        double part = j == at ? value : 0;
-        if (accel_is_double(x->dtype))
-            ((double *)x->ptr)[j] = part;
-        else
-            ((float *)x->ptr)[j] = (float)part;
-    }
+    store_element(x->ptr, x->dtype, i, value);
 }
 
 /* Returns the elements from the first to the last, with those in gaps between columns. */

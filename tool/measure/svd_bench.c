@@ -7,6 +7,7 @@
 
 #include "cpu_ref/verify.h"
 #include "dispatch/cost/calibration.h"
+#include "call/matrix.h"
 #include "call/shape.h"
 #include "ops/op.h"
 #include "fill.h"
@@ -28,12 +29,9 @@ struct svd_trial {
 
 static void scale_column(const struct accel_span *a, int64_t column, double by)
 {
-    int64_t numbers = a->rows * (accel_is_complex(a->dtype) ? 2 : 1);
+    const int64_t numbers = a->rows * parts_of(a->dtype);
     for (int64_t i = column * numbers; i < (column + 1) * numbers; i++)
-        if (accel_is_double(a->dtype))
-            ((double *)a->ptr)[i] *= by;
-        else
-            ((float *)a->ptr)[i] *= (float)by;
+        store_real(a->ptr, a->dtype, i, load_real(a->ptr, a->dtype, i) * by);
 }
 
 /* Makes the matrix. Singular: the second half of the columns repeats the first. Graded: the
@@ -96,21 +94,15 @@ static double run_trial(struct svd_trial *trial, enum content content)
     return ms < 0 ? INFINITY : ms;
 }
 
-static double value_at(const void *values, enum accel_dtype dtype, int64_t i)
-{
-    return accel_is_double(dtype) ? ((const double *)values)[i]
-                                  : (double)((const float *)values)[i];
-}
-
 /* Compares like LAPACK's zdrvbd the values of two drivers: they may differ by 30 n eps times the
  * largest. */
 static bool values_agree(const struct svd_trial *trial)
 {
     const struct accel_span *s = &trial->workload.call.span[ACCEL_x];
     const double eps = accel_is_double(s->dtype) ? DBL_EPSILON : (double)FLT_EPSILON;
-    const double largest = value_at(trial->expected, s->dtype, 0);
+    const double largest = load_real(trial->expected, s->dtype, 0);
     for (int64_t i = 0; i < s->cols; i++)
-        if (!(fabs(value_at(s->ptr, s->dtype, i) - value_at(trial->expected, s->dtype, i)) <=
+        if (!(fabs(load_real(s->ptr, s->dtype, i) - load_real(trial->expected, s->dtype, i)) <=
               30 * (double)s->cols * eps * largest))
             return false;
     return true;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "call/matrix.h"
 #include "call/shape.h"
 
 enum { A = SCHEDULE_A, C = SCHEDULE_C };
@@ -147,20 +148,13 @@ static bool multiply_rest(const struct executor *e, const struct strip *strip, i
 static void scale_column(void *column, int64_t count, enum accel_dtype dtype,
                          struct accel_complex alpha)
 {
-    const int parts = accel_is_complex(dtype) ? 2 : 1;
-    double *doubles = column;
-    float *floats = column;
+    const int64_t parts = parts_of(dtype);
     for (int64_t i = 0; i < count * parts; i += parts) {
-        double x[2] = {0, 0};
-        for (int p = 0; p < parts; p++)
-            x[p] = accel_is_double(dtype) ? doubles[i + p] : (double)floats[i + p];
-        const double scaled[2] = {alpha.re * x[0] - alpha.im * x[1],
-                                  alpha.re * x[1] + alpha.im * x[0]};
-        for (int p = 0; p < parts; p++)
-            if (accel_is_double(dtype))
-                doubles[i + p] = scaled[p];
-            else
-                floats[i + p] = (float)scaled[p];
+        const double re = load_real(column, dtype, i),
+                     im = parts == 2 ? load_real(column, dtype, i + 1) : 0;
+        store_real(column, dtype, i, alpha.re * re - alpha.im * im);
+        if (parts == 2)
+            store_real(column, dtype, i + 1, alpha.re * im + alpha.im * re);
     }
 }
 
@@ -237,7 +231,7 @@ static void make_identity(const struct executor *e, int finished)
 {
     const int64_t order = e->schedule.call.m, size = e->schedule.call.size[A];
     const bool across = e->scheduled.operand[A].across;
-    const bool is_float = accel_real_dtype(e->scheduled.operand[A].x->dtype) == ACCEL_FLOAT32;
+    const enum accel_dtype dtype = e->scheduled.operand[A].x->dtype;
     char *a = triangle_at(e);
     int64_t before, after;
     const int64_t first = rows_left(e, finished - 1, &before),
@@ -246,10 +240,7 @@ static void make_identity(const struct executor *e, int finished)
     for (int64_t i = from; i < to; i++) {
         for (int64_t j = 0; j < order; j++)
             memset(a + (across ? j + i * order : i + j * order) * size, 0, (size_t)size);
-        if (is_float)
-            *(float *)(void *)(a + (i + i * order) * size) = 1;
-        else
-            *(double *)(void *)(a + (i + i * order) * size) = 1;
+        store_element(a, dtype, i + i * order, 1);
     }
 }
 

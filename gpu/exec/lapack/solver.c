@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "call/matrix.h"
+
 bool solver_note(struct solver *s, enum gpu_status status)
 {
     if (s->status == GPU_OK)
@@ -222,12 +224,9 @@ void solver_require_finite(struct solver *s, struct array values)
 /* Returns the largest of the magnitudes of an element's parts; of a NaN, infinity. */
 static double magnitude_of(const char *at, enum accel_dtype dtype)
 {
-    const int parts = accel_is_complex(dtype) ? 2 : 1;
     double largest = 0;
-    for (int i = 0; i < parts; i++) {
-        const double part =
-            accel_is_double(dtype) ? ((const double *)at)[i] : (double)((const float *)at)[i];
-        const double size = part < 0 ? -part : part;
+    for (int i = 0; i < parts_of(dtype); i++) {
+        const double part = load_real(at, dtype, i), size = part < 0 ? -part : part;
         if (!(size <= largest))
             largest = size <= DBL_MAX ? size : INFINITY;
     }

@@ -1,7 +1,8 @@
 #include "solver.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "call/matrix.h"
 
 static const struct accel_complex one = {1, 0}, zero = {0, 0};
 
@@ -41,15 +42,6 @@ struct array solver_upper(struct solver *s, struct array from)
     return to;
 }
 
-static void store_real(char *at, double value, enum accel_dtype dtype)
-{
-    float single = (float)value;
-    if (accel_is_double(dtype))
-        memcpy(at, &value, sizeof value);
-    else
-        memcpy(at, &single, sizeof single);
-}
-
 void solver_set_diagonal(struct solver *s, struct array a, const double *values)
 {
     int64_t n = accel_min(a.rows, a.cols), size = (int64_t)accel_dtype_size(s->dtype);
@@ -58,7 +50,7 @@ void solver_set_diagonal(struct solver *s, struct array a, const double *values)
     if (!host)
         solver_note(s, GPU_NO_MEMORY);
     for (int64_t i = 0; host && i < n; i++)
-        store_real(host + i * size, values ? values[i] : 1, s->dtype);
+        store_real(host + i * size, s->dtype, 0, values ? values[i] : 1);
     if (host)
         solver_put(s, vector, host);
     free(host);

@@ -142,8 +142,8 @@ static void move_edges(const struct runner *r, const struct accel_call *call)
     char *const w = call->span[ACCEL_x].ptr;
     const enum accel_dtype dtype = call->routine->dtype;
     const int64_t last = call->blas.size[ACCEL_n] - 1;
-    packed_set_real(w, dtype, 0, packed_real(w, dtype, 0) - r->edge);
-    packed_set_real(w, dtype, last, packed_real(w, dtype, last) + r->edge);
+    store_real(w, dtype, 0, load_real(w, dtype, 0) - r->edge);
+    store_real(w, dtype, last, load_real(w, dtype, last) + r->edge);
 }
 
 static enum gpu_status run(void *context, const struct accel_call *call)
@@ -196,9 +196,9 @@ static void set(struct problem *p, int64_t row, int64_t col, double re, double i
 {
     const bool stored = p->uplo == 'L' ? row >= col : row <= col;
     char *const at = p->a + (col * LD + row) * (int64_t)accel_dtype_size(p->dtype);
-    packed_set_real(at, p->dtype, 0, stored ? re : NAN);
+    store_real(at, p->dtype, 0, stored ? re : NAN);
     if (accel_is_complex(p->dtype))
-        packed_set_real(at, p->dtype, 1, !stored ? NAN : row == col ? 0 : im);
+        store_real(at, p->dtype, 1, !stored ? NAN : row == col ? 0 : im);
 }
 
 static void open_problem(struct problem *p, enum accel_dtype dtype, char jobz, char uplo)
@@ -361,9 +361,9 @@ static void judge(const struct problem *p, int which, const struct accel_call *d
     }
     qsort(values, N, sizeof *values, ascending);
     for (int i = 0; i < N; i++) {
-        const double got = packed_real(done->span[ACCEL_x].ptr, p->dtype, i);
+        const double got = load_real(done->span[ACCEL_x].ptr, p->dtype, i);
         assert_true(fabs(got - values[i]) <= 30 * N * eps * largest);
-        assert_true(i == 0 || got >= packed_real(done->span[ACCEL_x].ptr, p->dtype, i - 1));
+        assert_true(i == 0 || got >= load_real(done->span[ACCEL_x].ptr, p->dtype, i - 1));
     }
     if (p->jobz == 'N') {
         assert_ptr_equal(done->span[ACCEL_a].ptr, p->a);
