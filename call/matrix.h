@@ -1,5 +1,5 @@
 /*
- * The numbers of matrices in host memory, of any of BLAS's four types and at any address, as
+ * A matrix in host memory; and numbers there, of any of BLAS's four types and at any address, as
  * doubles. Pure functions.
  */
 #ifndef ACCEL_MATRIX_H
@@ -8,6 +8,26 @@
 #include <complex.h>
 
 #include "call.h"
+
+/* Column-major, with `ld` elements from one column to the next. It does not own its memory. */
+struct matrix {
+    char *ptr;
+    int64_t rows, cols, ld;
+    enum accel_dtype dtype;
+};
+
+static inline struct matrix matrix_of_span(const struct accel_span *x)
+{
+    return (struct matrix){x->ptr, x->rows, x->cols, x->ld, x->dtype};
+}
+
+/* Returns rows x cols elements of it, from (row, col) on. */
+static inline struct matrix matrix_part(struct matrix x, int64_t row, int64_t col, int64_t rows,
+                                        int64_t cols)
+{
+    x.ptr += (row + col * x.ld) * (int64_t)accel_dtype_size(x.dtype);
+    return (struct matrix){x.ptr, rows, cols, x.ld, x.dtype};
+}
 
 /* Returns the real numbers in an element: 2 of a complex one, the real part first. */
 static inline int64_t parts_of(enum accel_dtype dtype)

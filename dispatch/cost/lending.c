@@ -3,6 +3,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "call/matrix.h"
 #include "gpu/plan/plan_cache.h"
 #include "gpu/plan/schedule_plan.h"
 #include "gpu/plan/scheduled.h"
@@ -15,25 +16,23 @@ enum { C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS, GROUPS = 2 };
 
 /* Of an operand: all of it that a part needs, or one of the two groups of a triangle's. */
 struct lines {
-    const char *first;
-    int64_t rows, cols, ld;
+    struct matrix of;
     bool across;
 };
 
 static bool are_same(const struct lines *a, const struct lines *b)
 {
-    return a->first == b->first && a->rows == b->rows && a->cols == b->cols && a->ld == b->ld &&
-           a->across == b->across;
+    return a->of.ptr == b->of.ptr && a->of.rows == b->of.rows && a->of.cols == b->of.cols &&
+           a->of.ld == b->of.ld && a->across == b->across;
 }
 
 /* Returns lines of a factor of rank-k, `count` from the line `from` on. */
 static struct lines lines_at(const struct scheduled_operand *operand, int64_t from, int64_t count)
 {
     const struct accel_span *x = operand->x;
-    const bool across = operand->across;
-    const int64_t first = (across ? from * x->ld : from) * (int64_t)accel_dtype_size(x->dtype);
-    return (struct lines){(const char *)x->ptr + first, across ? x->rows : count,
-                          across ? count : x->cols, x->ld, across};
+    const struct matrix all = matrix_of_span(x);
+    return operand->across ? (struct lines){matrix_part(all, 0, from, x->rows, count), true}
+                           : (struct lines){matrix_part(all, from, 0, count, x->cols), false};
 }
 
 /* Sets what a part needs of an operand. Returns its number of groups. */
@@ -46,7 +45,7 @@ static int lines_of(const struct scheduled *l, int number, struct lines lines[GR
     if (number == C || call->kind == SCHEDULE_BATCH || !x || call->in_place[number] || call->k == 0)
         return 0;
     if (call->kind != SCHEDULE_RANK_K) {
-        lines[0] = (struct lines){x->ptr, x->rows, x->cols, x->ld, operand->across};
+        lines[0] = (struct lines){matrix_of_span(x), operand->across};
         return 1;
     }
     if (call->head > 0 && schedule_needed(call, number, call->head, 0) > 0)
@@ -118,7 +117,7 @@ bool lending_find(struct split_part *part, int parts, const struct accel_call *w
             double all = 0, lent = 0;
             for (int n = 0; n < needs[i].count[x]; n++) {
                 const struct lines *lines = &needs[i].lines[x][n];
-                const double bytes = (double)lines->rows * (double)lines->cols;
+                const double bytes = (double)lines->of.rows * (double)lines->of.cols;
                 all += bytes;
                 lent += bytes * lent_share(part, needs, parts, i, x, lines);
             }

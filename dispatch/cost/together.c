@@ -120,7 +120,7 @@ static bool time_upload(struct parts *p, int number, const struct schedule_step 
     const struct schedule *s = &m->schedule;
     const struct schedule_cell at = schedule_cell_of(s, step->operand, step->i, step->j);
     const double whole = (double)at.rows * (double)at.cols * (double)s->call.size[step->operand];
-    const struct peers_cell key = peers_cell_of(&m->scheduled, s, step);
+    const struct matrix key = peers_cell_of(&m->scheduled, s, step);
     int owner = number;
     *cell = m->part->lent[step->operand] > 0 ? peers_number(p->peers, &key, &owner) : -1;
     if (*cell >= 0 && owner != number) {

@@ -6,9 +6,7 @@
 
 struct turned {
     char *to;
-    const char *from;
-    int64_t from_ld, rows, cols;
-    enum accel_dtype dtype;
+    struct matrix from;
 };
 
 /* A tile of so many rows and columns stays in the nearest cache while it is turned. */
@@ -18,8 +16,8 @@ enum { TILE = 32, HELPED_BYTES = 1 << 20 };
     for (int64_t col = first; col < end; col++)                                                    \
         for (int64_t row = top; row < bottom; row++) {                                             \
             type x; /* in memory that may be aligned in any way */                                 \
-            memcpy(&x, t->from + (row + col * t->from_ld) * (int64_t)sizeof x, sizeof x);          \
-            ((type *)t->to)[col + row * t->cols] = (value);                                        \
+            memcpy(&x, t->from.ptr + (row + col * t->from.ld) * (int64_t)sizeof x, sizeof x);      \
+            ((type *)t->to)[col + row * t->from.cols] = (value);                                   \
         }                                                                                          \
     break;
 
@@ -29,8 +27,9 @@ struct single {
 
 static void turn_tile(const struct turned *t, int64_t top, int64_t first)
 {
-    const int64_t bottom = accel_min(t->rows, top + TILE), end = accel_min(t->cols, first + TILE);
-    switch (t->dtype) {
+    const int64_t bottom = accel_min(t->from.rows, top + TILE),
+                  end = accel_min(t->from.cols, first + TILE);
+    switch (t->from.dtype) {
     case ACCEL_FLOAT32:
         TURN(float, x)
     case ACCEL_FLOAT64:
@@ -46,15 +45,14 @@ static void turn_tile(const struct turned *t, int64_t top, int64_t first)
 static void turn_rows(void *context, int64_t number)
 {
     const struct turned *t = context;
-    for (int64_t col = 0; col < t->cols; col += TILE)
+    for (int64_t col = 0; col < t->from.cols; col += TILE)
         turn_tile(t, number * TILE, col);
 }
 
-void adjoint_of(char *to, const char *from, int64_t from_ld, int64_t rows, int64_t cols,
-                enum accel_dtype dtype)
+void adjoint_of(char *to, struct matrix from)
 {
-    struct turned turned = {to, from, from_ld, rows, cols, dtype};
+    struct turned turned = {to, from};
     struct copy_pool_job job = {.item = turn_rows, .context = &turned};
-    copy_pool_do(&job, (rows + TILE - 1) / TILE,
-                 rows * cols * (int64_t)accel_dtype_size(dtype) >= HELPED_BYTES);
+    copy_pool_do(&job, (from.rows + TILE - 1) / TILE,
+                 from.rows * from.cols * (int64_t)accel_dtype_size(from.dtype) >= HELPED_BYTES);
 }

@@ -88,11 +88,10 @@ static void judge_traces(struct test *t, const struct view *a)
         value z = load_value(w->ptr, i, t->dtype);
         if (t->parts == 1)
             z += operand_real(wi, i) * (value)_Complex_I;
-        sums[0] += z - load_value(a->ptr, i * (a->ld + 1), a->dtype);
+        sums[0] += z - view_element(a, i, i);
         sums[1] += z * z;
         for (int64_t j = 0; j < a->rows; j++)
-            sums[1] -= load_value(a->ptr, i + j * a->ld, a->dtype) *
-                       load_value(a->ptr, j + i * a->ld, a->dtype);
+            sums[1] -= view_element(a, i, j) * view_element(a, j, i);
     }
     test_judge_number(t, (double)magnitude(sums[0]), test_root(square));
     test_judge_number(t, (double)magnitude(sums[1]), square);
@@ -106,10 +105,8 @@ static void squares_beside(const struct view *a, const double *d, int64_t i, dou
     for (int64_t j = 0; j < a->rows; j++) {
         if (j == i)
             continue;
-        const double down = (double)magnitude(load_value(a->ptr, j + i * a->ld, a->dtype)) * d[i] /
-                            d[j],
-                     along = (double)magnitude(load_value(a->ptr, i + j * a->ld, a->dtype)) * d[j] /
-                             d[i];
+        const double down = (double)magnitude(view_element(a, j, i)) * d[i] / d[j],
+                     along = (double)magnitude(view_element(a, i, j)) * d[j] / d[i];
         *column += down * down;
         *row += along * along;
     }
@@ -156,10 +153,8 @@ static double balanced_scale(struct test *t, const struct view *a, const struct 
     for (int64_t i = 0; i < a->rows; i++) {
         most = greater_of(most, d[i]);
         for (int64_t j = 0; j < a->cols; j++) {
-            const double of_a =
-                (double)magnitude(load_value(a->ptr, i + j * a->ld, a->dtype)) * d[j] / d[i];
-            const double of_v =
-                (double)magnitude(load_value(v->ptr, i + j * v->ld, v->dtype)) / d[i];
+            const double of_a = (double)magnitude(view_element(a, i, j)) * d[j] / d[i];
+            const double of_v = (double)magnitude(view_element(v, i, j)) / d[i];
             size += of_a * of_a;
             vectors += of_v * of_v;
         }

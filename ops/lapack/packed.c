@@ -35,29 +35,29 @@ void packed_free(struct packed_memory *memory)
     memory->ptr = NULL;
 }
 
-struct packed packed_at(char *ptr, int64_t rows, int64_t cols, enum accel_dtype dtype)
+struct matrix packed_at(char *ptr, int64_t rows, int64_t cols, enum accel_dtype dtype)
 {
-    return (struct packed){ptr, rows, cols, accel_max(rows, 1), dtype};
+    return (struct matrix){ptr, rows, cols, accel_max(rows, 1), dtype};
 }
 
-static char *element(struct packed x, int64_t row, int64_t col)
+static char *element(struct matrix x, int64_t row, int64_t col)
 {
-    return x.ptr + (col * x.ld + row) * size_of(x.dtype);
+    return matrix_part(x, row, col, 1, 1).ptr;
 }
 
-struct packed packed_columns(struct packed x, int64_t col, int64_t cols)
+struct matrix packed_columns(struct matrix x, int64_t col, int64_t cols)
 {
-    return (struct packed){element(x, 0, col), x.rows, cols, x.ld, x.dtype};
+    return matrix_part(x, 0, col, x.rows, cols);
 }
 
 /* ---- Elements ---- */
 
-double packed_diagonal(struct packed x, int64_t i)
+double packed_diagonal(struct matrix x, int64_t i)
 {
     return load_real(element(x, i, i), x.dtype, 0);
 }
 
-void packed_shift_diagonal(struct packed x, double shift)
+void packed_shift_diagonal(struct matrix x, double shift)
 {
     for (int64_t i = 0; i < x.cols; i++) {
         char *const at = element(x, i, i);
@@ -65,7 +65,7 @@ void packed_shift_diagonal(struct packed x, double shift)
     }
 }
 
-double packed_trace(struct packed x)
+double packed_trace(struct matrix x)
 {
     double sum = 0;
     for (int64_t i = 0; i < x.cols; i++)
@@ -76,7 +76,7 @@ double packed_trace(struct packed x)
 /* ---- Passes ---- */
 
 /* Writes one element and its mirror image, both times `factor`. */
-static void put_both(struct packed to, struct packed from, int64_t row, int64_t col, double factor)
+static void put_both(struct matrix to, struct matrix from, int64_t row, int64_t col, double factor)
 {
     const double complex x = factor * load_element(element(from, row, col), from.dtype, 0);
     store_element(element(to, row, col), to.dtype, 0, x);
@@ -86,7 +86,7 @@ static void put_both(struct packed to, struct packed from, int64_t row, int64_t 
 /* In blocks: of two matrices, one is read or written across its columns. */
 enum { BLOCK = 32 };
 
-static void mirror_block(struct packed to, struct packed from, int64_t row, int64_t col,
+static void mirror_block(struct matrix to, struct matrix from, int64_t row, int64_t col,
                          double factor)
 {
     const int64_t rows = accel_min(row + BLOCK, from.rows),
@@ -96,7 +96,7 @@ static void mirror_block(struct packed to, struct packed from, int64_t row, int6
             put_both(to, from, i, j, factor);
 }
 
-static void mirror_block_of_upper(struct packed to, struct packed from, int64_t row, int64_t col,
+static void mirror_block_of_upper(struct matrix to, struct matrix from, int64_t row, int64_t col,
                                   double factor)
 {
     const int64_t rows = accel_min(row + BLOCK, from.rows),
@@ -106,7 +106,7 @@ static void mirror_block_of_upper(struct packed to, struct packed from, int64_t 
             put_both(to, from, i, j, factor);
 }
 
-void packed_mirror(struct packed to, struct packed from, char uplo, double shift, double factor)
+void packed_mirror(struct matrix to, struct matrix from, char uplo, double shift, double factor)
 {
     for (int64_t j = 0; j < from.cols; j += BLOCK)
         for (int64_t i = j; i < from.rows; i += BLOCK) {
@@ -135,7 +135,7 @@ static void add_norms(struct packed_norms *norms, const char *at, enum accel_dty
     norms->finite = norms->finite && rest == 0;
 }
 
-struct packed_norms packed_norms_of(struct packed x, char uplo, double shift)
+struct packed_norms packed_norms_of(struct matrix x, char uplo, double shift)
 {
     struct packed_norms beside = {.finite = true}, diagonal = {.finite = true};
     const int parts = parts_of(x.dtype);
@@ -153,7 +153,7 @@ struct packed_norms packed_norms_of(struct packed x, char uplo, double shift)
                                  .finite = beside.finite && diagonal.finite};
 }
 
-double packed_square(struct packed x)
+double packed_square(struct matrix x)
 {
     struct packed_norms norms = {.finite = true};
     for (int64_t j = 0; j < x.cols; j++)
@@ -161,13 +161,13 @@ double packed_square(struct packed x)
     return norms.square;
 }
 
-void packed_copy(struct packed to, struct packed from)
+void packed_copy(struct matrix to, struct matrix from)
 {
     for (int64_t j = 0; j < from.cols; j++)
         memcpy(element(to, 0, j), element(from, 0, j), (size_t)(from.rows * size_of(from.dtype)));
 }
 
-void packed_identity(struct packed x)
+void packed_identity(struct matrix x)
 {
     for (int64_t j = 0; j < x.cols; j++) {
         memset(element(x, 0, j), 0, (size_t)(x.rows * size_of(x.dtype)));
@@ -184,7 +184,7 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-void packed_random(struct packed x, double most, uint64_t *state)
+void packed_random(struct matrix x, double most, uint64_t *state)
 {
     for (int64_t j = 0; j < x.cols; j++)
         for (int64_t i = 0; i < x.rows * parts_of(x.dtype); i++)
@@ -192,7 +192,7 @@ void packed_random(struct packed x, double most, uint64_t *state)
                        most * ((double)(next_random(state) >> 11) * 0x1p-52 - 1));
 }
 
-void packed_swap_columns(struct packed x, int64_t i, int64_t j)
+void packed_swap_columns(struct matrix x, int64_t i, int64_t j)
 {
     char *const a = element(x, 0, i), *const b = element(x, 0, j);
     for (int64_t k = 0; k < x.rows * parts_of(x.dtype); k++) {

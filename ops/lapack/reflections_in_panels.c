@@ -138,7 +138,7 @@ static char *factor_tall(struct solver *s, void *scalars)
     job.from = job.to;
     job.from_ld = job.call.m;
     if (job.to)
-        adjoint_of(job.to, a->ptr, a->ld, a->rows, a->cols, s->dtype);
+        adjoint_of(job.to, matrix_of_span(a));
     solver_panels(s, &job);
     return job.to;
 }
@@ -188,7 +188,7 @@ static void return_factors(struct solver *s, const struct panels_call *tall, cha
     }
     char *lq = solver_panels_memory(s, tall->n, tall->m, tall->size);
     if (lq)
-        adjoint_of(lq, qr, tall->m, tall->m, tall->n, s->dtype);
+        adjoint_of(lq, (struct matrix){qr, tall->m, tall->n, tall->m, s->dtype});
     solver_packed_free(qr);
     panel_job_return(s, ACCEL_a, lq, 0);
 }

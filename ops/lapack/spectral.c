@@ -21,7 +21,7 @@ static struct packed_memory alloc_square(struct spectral *s, int64_t order)
 
 /* ---- Dividing ---- */
 
-static void solve_eigenproblem(struct spectral *s, struct packed a, char *w);
+static void solve_eigenproblem(struct spectral *s, struct matrix a, char *w);
 
 static int in_order(const void *a, const void *b)
 {
@@ -30,7 +30,7 @@ static int in_order(const void *a, const void *b)
 }
 
 /* Returns the median of the diagonal. */
-static double median_of(struct spectral *s, struct packed a)
+static double median_of(struct spectral *s, struct matrix a)
 {
     double *const values = malloc((size_t)a.cols * sizeof *values);
     double median = 0;
@@ -47,7 +47,7 @@ static double median_of(struct spectral *s, struct packed a)
 }
 
 /* All eigenvalues are the same as far as rounding tells: any vectors will do. */
-static void solve_multiple(struct packed a, struct packed vectors, char *w)
+static void solve_multiple(struct matrix a, struct matrix vectors, char *w)
 {
     const double mean = packed_trace(a) / (double)a.cols;
     packed_identity(vectors);
@@ -70,7 +70,7 @@ enum { SIGMAS = sizeof beside / sizeof *beside };
 
 /* Makes the polar factor of a - sigma in it->x. Returns how many eigenvalues are above sigma; 0: it
  * has not been found. */
-static int64_t divide_spectrum(struct spectral *s, struct packed a, char uplo, double median,
+static int64_t divide_spectrum(struct spectral *s, struct matrix a, char uplo, double median,
                                double norm, struct spectral_iteration *it)
 {
     const int64_t n = a.cols;
@@ -99,11 +99,11 @@ static int64_t divide_spectrum(struct spectral *s, struct packed a, char uplo, d
 
 /* Solves the parts of a in the bases v, those below sigma first, and returns a's vectors in `to`.
  * room: as large as a. */
-static void solve_parts(struct spectral *s, struct packed a, char uplo, struct packed v,
-                        int64_t below, struct packed to, char *room, char *w)
+static void solve_parts(struct spectral *s, struct matrix a, char uplo, struct matrix v,
+                        int64_t below, struct matrix to, char *room, char *w)
 {
     const int64_t n = a.cols, above = n - below;
-    const struct packed low = packed_at(room, below, below, s->dtype),
+    const struct matrix low = packed_at(room, below, below, s->dtype),
                         high = packed_at(room + below * below * s->size, above, above, s->dtype),
                         between =
                             packed_at(high.ptr + above * above * s->size, below, above, s->dtype),
@@ -129,7 +129,7 @@ static void solve_parts(struct spectral *s, struct packed a, char uplo, struct p
 
 /* Returns a's vectors, without gaps, in memory that the caller frees; its eigenvalues in w. Without
  * s->vectors, any memory, or none. */
-static struct packed_memory solve_divided(struct spectral *s, struct packed a, char uplo, char *w)
+static struct packed_memory solve_divided(struct spectral *s, struct matrix a, char uplo, char *w)
 {
     const int64_t n = a.cols;
     struct packed_memory memory[3];
@@ -149,7 +149,7 @@ static struct packed_memory solve_divided(struct spectral *s, struct packed a, c
         solve_multiple(a, it.t, w);
     } else if (spectral_is_well(s)) {
         const int64_t above = divide_spectrum(s, a, uplo, median, sqrt(square), &it);
-        const struct packed u = it.x, v = it.y;
+        const struct matrix u = it.x, v = it.y;
         spectral_basis(s, u, -1, packed_columns(v, 0, n - above), it.t.ptr);
         spectral_basis(s, u, 1, packed_columns(v, n - above, above), it.t.ptr);
         if (spectral_is_well(s))
@@ -163,7 +163,7 @@ static struct packed_memory solve_divided(struct spectral *s, struct packed a, c
 
 /* a := its vectors, or anything without s->vectors; w: its eigenvalues. a: the lower triangle
  * counts, without gaps. */
-static void solve_eigenproblem(struct spectral *s, struct packed a, char *w)
+static void solve_eigenproblem(struct spectral *s, struct matrix a, char *w)
 {
     struct accel_call call = spectral_begin(s, "syevd", "heevd", 0, a.cols, 0);
     call.blas.flag[ACCEL_jobz] = s->vectors ? 'V' : 'N';
@@ -192,7 +192,7 @@ static void solve_eigenproblem(struct spectral *s, struct packed a, char *w)
 /* ---- The call ---- */
 
 /* Eigenvalues at the edge of a part are in order up to rounding. */
-static void sort(const struct spectral *s, char *w, struct packed vectors)
+static void sort(const struct spectral *s, char *w, struct matrix vectors)
 {
     for (int64_t i = 1; i < s->order; i++)
         for (int64_t j = i; j > 0; j--) {
@@ -208,7 +208,7 @@ static void sort(const struct spectral *s, char *w, struct packed vectors)
 
 /* Refuses what LAPACK would scale, as solver_refuse_extremes() does, and numbers that are not
  * finite. */
-static void examine(struct spectral *s, struct packed a, char uplo)
+static void examine(struct spectral *s, struct matrix a, char uplo)
 {
     const double smallest = accel_is_double(s->dtype) ? 6.7e-139 : 9.1e-13;
     const struct packed_norms norms = packed_norms_of(a, uplo, 0);
@@ -236,7 +236,7 @@ enum gpu_status spectral_compose(struct composition *c, const struct accel_call 
                          .vectors = call->blas.flag[ACCEL_jobz] == 'V',
                          .unit = accel_is_double(dtype) ? 0x1p-53 : 0x1p-24,
                          .random = 1};
-    struct packed a = {given->ptr, s.order, s.order, given->ld, dtype};
+    const struct matrix a = matrix_of_span(given);
     struct packed_memory w = {.ptr = NULL}, vectors = {.ptr = NULL};
     *done = *call;
     if (s.order < 2 || !has_memory(&s))

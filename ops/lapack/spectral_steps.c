@@ -31,7 +31,7 @@ struct accel_call spectral_begin(const struct spectral *s, const char *real, con
     return call;
 }
 
-void spectral_put(struct accel_call *call, enum accel_matrix which, struct packed x)
+void spectral_put(struct accel_call *call, enum accel_matrix which, struct matrix x)
 {
     call->span[which].ptr = x.ptr;
     call->span[which].ld = x.ld;
@@ -57,8 +57,8 @@ static char adjoint(const struct spectral *s)
     return accel_is_complex(s->dtype) ? 'C' : 'T';
 }
 
-void spectral_multiply(struct spectral *s, bool across, struct packed a, struct packed b,
-                       struct packed c)
+void spectral_multiply(struct spectral *s, bool across, struct matrix a, struct matrix b,
+                       struct matrix c)
 {
     struct accel_call call = spectral_begin(s, "gemm", "gemm", c.rows, c.cols, b.rows);
     call.blas.flag[ACCEL_transa] = across ? adjoint(s) : 'N';
@@ -68,8 +68,8 @@ void spectral_multiply(struct spectral *s, bool across, struct packed a, struct 
     run_step(s, &call);
 }
 
-void spectral_multiply_hermitian(struct spectral *s, double alpha, struct packed a, char uplo,
-                                 struct packed b, double beta, struct packed c)
+void spectral_multiply_hermitian(struct spectral *s, double alpha, struct matrix a, char uplo,
+                                 struct matrix b, double beta, struct matrix c)
 {
     struct accel_call call = spectral_begin(s, "symm", "hemm", c.rows, c.cols, 0);
     call.blas.flag[ACCEL_side] = 'L';
@@ -83,7 +83,7 @@ void spectral_multiply_hermitian(struct spectral *s, double alpha, struct packed
 }
 
 /* c := alpha a a^H, or a^H a if `across`, the lower triangle. */
-static void square(struct spectral *s, double alpha, bool across, struct packed a, struct packed c)
+static void square(struct spectral *s, double alpha, bool across, struct matrix a, struct matrix c)
 {
     struct accel_call call = spectral_begin(s, "syrk", "herk", 0, c.cols, across ? a.rows : a.cols);
     call.blas.flag[ACCEL_trans] = across ? adjoint(s) : 'N';
@@ -121,7 +121,7 @@ static double apply_quintic(struct spectral *s, struct spectral_iteration *it,
     const double n = (double)it->x.cols, square_of_scale = scale * scale, a = p->a / scale,
                  b = p->b / (scale * square_of_scale),
                  c = p->c / (scale * square_of_scale * square_of_scale), middle = b / (2 * c);
-    const struct packed x = it->x;
+    const struct matrix x = it->x;
     double squares = 0, fourths = 0;
     spectral_multiply_hermitian(s, 1, x, 'L', x, 0, it->y);
     if (spectral_computes(s)) {
@@ -196,7 +196,7 @@ enum { ROUNDS_MOST = 10, ROUNDS_NOMINAL = 2, SHIFTS_MOST = 4 };
 
 /* w := the Cholesky factor of x^H x + shift. A shift that is too small for the rounding is made
  * larger. Returns how far x^H x is from 1. */
-static double factor_gram(struct spectral *s, struct packed x, struct packed w)
+static double factor_gram(struct spectral *s, struct matrix x, struct matrix w)
 {
     double distance = 0, shift = 10 * s->unit;
     for (int attempt = 0; spectral_is_well(s); attempt++) {
@@ -219,7 +219,7 @@ static double factor_gram(struct spectral *s, struct packed x, struct packed w)
 }
 
 /* x := x w^-H, a factor's adjoint. */
-static void divide_by_adjoint(struct spectral *s, struct packed w, struct packed x)
+static void divide_by_adjoint(struct spectral *s, struct matrix w, struct matrix x)
 {
     struct accel_call call = spectral_begin(s, "trsm", "trsm", x.rows, x.cols, 0);
     call.blas.flag[ACCEL_side] = 'R';
@@ -235,9 +235,9 @@ static void divide_by_adjoint(struct spectral *s, struct packed w, struct packed
  * factorization of ill-conditioned matrices, SIAM J. Sci. Comput. 42(1), 2020). That each round
  * projects them again takes away what the one before has amplified.
  */
-void spectral_basis(struct spectral *s, struct packed u, double sign, struct packed v, char *room)
+void spectral_basis(struct spectral *s, struct matrix u, double sign, struct matrix v, char *room)
 {
-    const struct packed x = packed_at(room, v.rows, v.cols, s->dtype),
+    const struct matrix x = packed_at(room, v.rows, v.cols, s->dtype),
                         w = packed_at(v.ptr, v.cols, v.cols, s->dtype);
     const int rounds = s->c->estimates ? ROUNDS_NOMINAL : ROUNDS_MOST;
     /* With a two-norm near 1. */

@@ -47,21 +47,21 @@ static inline void spectral_note_passes(struct spectral *s, double passes, int64
  * name in real and complex types. */
 struct accel_call spectral_begin(const struct spectral *s, const char *real, const char *hermitian,
                                  int64_t m, int64_t n, int64_t k);
-void spectral_put(struct accel_call *call, enum accel_matrix which, struct packed x);
+void spectral_put(struct accel_call *call, enum accel_matrix which, struct matrix x);
 /* Runs it; its flags may have changed since spectral_begin(). Notes no failure. */
 enum gpu_status spectral_try(struct spectral *s, struct accel_call *call);
 
 /* c := op(a) b, a's adjoint if `across`. */
-void spectral_multiply(struct spectral *s, bool across, struct packed a, struct packed b,
-                       struct packed c);
+void spectral_multiply(struct spectral *s, bool across, struct matrix a, struct matrix b,
+                       struct matrix c);
 
 /* c := alpha a b + beta c with a Hermitian matrix a. */
-void spectral_multiply_hermitian(struct spectral *s, double alpha, struct packed a, char uplo,
-                                 struct packed b, double beta, struct packed c);
+void spectral_multiply_hermitian(struct spectral *s, double alpha, struct matrix a, char uplo,
+                                 struct matrix b, double beta, struct matrix c);
 
 /* Three matrices of one order. x: Hermitian, all of it. */
 struct spectral_iteration {
-    struct packed x, y, t;
+    struct matrix x, y, t;
 };
 
 /* x := its polar factor: eigenvalues -1 and 1. Exchanges x and y. Returns whether that is
@@ -70,6 +70,6 @@ bool spectral_polar(struct spectral *s, struct spectral_iteration *it);
 
 /* v := an orthonormal basis of the eigenspace of u to the eigenvalue `sign`; v must have as many
  * columns as that has dimensions. room: as large as v. */
-void spectral_basis(struct spectral *s, struct packed u, double sign, struct packed v, char *room);
+void spectral_basis(struct spectral *s, struct matrix u, double sign, struct matrix v, char *room);
 
 #endif

@@ -170,8 +170,8 @@ static void assert_nothing_is_lent(struct peers *peers)
 {
     for (int i = 0; i < MEMBERS; i++)
         for (int n = 0; n < N / CELL * (N / CELL); n++) {
-            const double *first = a + n % (N / CELL) * CELL + n / (N / CELL) * CELL * N;
-            const struct peers_cell cell = {(const char *)first, CELL, CELL, N};
+            double *first = a + n % (N / CELL) * CELL + n / (N / CELL) * CELL * N;
+            const struct matrix cell = {(char *)first, CELL, CELL, N, ACCEL_FLOAT64};
             int owner;
             assert_in_range(peers_number(peers, &cell, &owner), 0, N / CELL * (N / CELL) - 1);
             assert_true(peers_find(peers, i, &cell) == 0);

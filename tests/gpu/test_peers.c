@@ -71,8 +71,7 @@ static int owners_of(const struct parts *parts, struct peers *peers, int *owner)
         const struct schedule_step *step = &parts->schedule[0].step[n];
         if (step->engine != SCHEDULE_UP || step->operand != SCHEDULE_A)
             continue;
-        const struct peers_cell cell =
-            peers_cell_of(&parts->scheduled[0], &parts->schedule[0], step);
+        const struct matrix cell = peers_cell_of(&parts->scheduled[0], &parts->schedule[0], step);
         int told;
         owner[cells] = -1;
         for (int m = 0; m < parts->count; m++) {
@@ -135,7 +134,7 @@ static void what_one_member_needs_is_nobodys(void **state)
         const struct schedule_step *step = &parts.schedule[1].step[n];
         if (step->engine != SCHEDULE_UP || step->operand == SCHEDULE_A)
             continue;
-        const struct peers_cell cell = peers_cell_of(&parts.scheduled[1], &parts.schedule[1], step);
+        const struct matrix cell = peers_cell_of(&parts.scheduled[1], &parts.schedule[1], step);
         assert_true(peers_may_have(peers, 1, &cell));
         assert_true(peers_find(peers, 1, &cell) == 0);
     }
@@ -162,7 +161,7 @@ static void what_a_member_has_lent_goes_with_it(void **state)
                 const struct schedule_step *step = &parts.schedule[0].step[n];
                 if (step->engine != SCHEDULE_UP || step->operand != SCHEDULE_A)
                     continue;
-                const struct peers_cell cell =
+                const struct matrix cell =
                     peers_cell_of(&parts.scheduled[0], &parts.schedule[0], step);
                 if (pass == 0)
                     peers_lend(peers, 1, &cell, 1);
@@ -200,7 +199,7 @@ static void members_run_in_the_planned_order(void **state)
                 int owner = -1;
                 if (s.step[n].engine != SCHEDULE_UP || s.step[n].operand != SCHEDULE_A)
                     continue;
-                const struct peers_cell cell = peers_cell_of(&parts.scheduled[m], &s, &s.step[n]);
+                const struct matrix cell = peers_cell_of(&parts.scheduled[m], &s, &s.step[n]);
                 const int number = peers_number(peers, &cell, &owner);
                 assert_in_range(number, 0, 63);
                 if (owner == m) {
@@ -312,7 +311,7 @@ struct arrivals {
 static void arrive(struct runner *r, struct arrivals *a)
 {
     const struct schedule_step *step = a->step[0];
-    const struct peers_cell cell =
+    const struct matrix cell =
         peers_cell_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
     r->memory[step->place] = right;
     peers_lend(r->peers, r->member, &cell, (gpu_address)(uintptr_t)&r->memory[step->place]);
@@ -329,7 +328,7 @@ static void bring(struct runner *r, struct arrivals *a, const struct schedule_st
 
 static void get_cell(struct runner *r, struct arrivals *a, const struct schedule_step *step)
 {
-    const struct peers_cell cell =
+    const struct matrix cell =
         peers_cell_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
     while (!peers_may_have(r->peers, r->member, &cell)) {
         while (a->count > 0)

@@ -45,7 +45,7 @@ static void check_adjoint(enum accel_dtype dtype, int64_t rows, int64_t cols, in
 {
     const int parts = accel_is_complex(dtype) ? 2 : 1;
     char *from = numbered(dtype, ld, cols), *to = numbered(dtype, cols, rows);
-    adjoint_of(to, from, ld, rows, cols, dtype);
+    adjoint_of(to, (struct matrix){from, rows, cols, ld, dtype});
     for (int64_t row = 0; row < rows; row++)
         for (int64_t col = 0; col < cols; col++)
             for (int part = 0; part < parts; part++)

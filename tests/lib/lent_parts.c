@@ -58,7 +58,7 @@ static bool order(const struct peers *peers, struct member *m, int number,
             continue;
         m->cell[upload] = m->owner[upload] = -1;
         if (part->lent[step->operand] > 0) {
-            const struct peers_cell key = peers_cell_of(&m->scheduled, s, step);
+            const struct matrix key = peers_cell_of(&m->scheduled, s, step);
             m->cell[upload] = peers_number(peers, &key, &m->owner[upload]);
         }
         upload++;

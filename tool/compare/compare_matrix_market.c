@@ -18,7 +18,7 @@ struct entry {
     long double re, im;
 };
 
-struct matrix {
+struct market_matrix {
     struct compared_array array;
     const struct contents *contents;
     const char *at, *end; /* the text still to be read */
@@ -32,7 +32,7 @@ struct matrix {
 
 /* ---- Reading ---- */
 
-static long long line_of(const struct matrix *matrix)
+static long long line_of(const struct market_matrix *matrix)
 {
     return contents_line(matrix->contents, (size_t)(matrix->at - matrix->contents->bytes));
 }
@@ -43,7 +43,7 @@ static bool is_blank(char c)
 }
 
 /* Copies the next word. False at the end, or if the word is longer than any of such a file. */
-static bool next_word(struct matrix *matrix, char word[NUMBER_TEXT_BYTES])
+static bool next_word(struct market_matrix *matrix, char word[NUMBER_TEXT_BYTES])
 {
     size_t length = 0;
     while (matrix->at < matrix->end && is_blank(*matrix->at))
@@ -65,7 +65,7 @@ static int choose(const char *word, const char *const *names, int count)
     return -1;
 }
 
-static bool read_banner(struct matrix *matrix)
+static bool read_banner(struct market_matrix *matrix)
 {
     static const char *const layouts[] = {"array", "coordinate"};
     static const char *const fields[] = {"real", "complex", "integer", "pattern"};
@@ -92,7 +92,7 @@ static bool read_banner(struct matrix *matrix)
     return true;
 }
 
-static void skip_comments(struct matrix *matrix)
+static void skip_comments(struct market_matrix *matrix)
 {
     for (;;) {
         while (matrix->at < matrix->end && is_blank(*matrix->at))
@@ -104,7 +104,7 @@ static void skip_comments(struct matrix *matrix)
     }
 }
 
-static bool damaged(const struct matrix *matrix, const char *wanted)
+static bool damaged(const struct market_matrix *matrix, const char *wanted)
 {
     return matrix->at == matrix->end && is_blank(matrix->end[-1])
                ? contents_fault(matrix->contents, "cut short: %s is missing", wanted)
@@ -112,7 +112,7 @@ static bool damaged(const struct matrix *matrix, const char *wanted)
                                 wanted);
 }
 
-static bool read_integer(struct matrix *matrix, int64_t *value, int64_t least, int64_t most,
+static bool read_integer(struct market_matrix *matrix, int64_t *value, int64_t least, int64_t most,
                          const char *wanted)
 {
     char word[NUMBER_TEXT_BYTES], *end;
@@ -125,7 +125,7 @@ static bool read_integer(struct matrix *matrix, int64_t *value, int64_t least, i
     return true;
 }
 
-static bool read_value(struct matrix *matrix, long double *value)
+static bool read_value(struct market_matrix *matrix, long double *value)
 {
     char word[NUMBER_TEXT_BYTES];
     struct number number;
@@ -136,7 +136,7 @@ static bool read_value(struct matrix *matrix, long double *value)
     return true;
 }
 
-static bool add_entry(struct matrix *matrix, struct entry entry)
+static bool add_entry(struct market_matrix *matrix, struct entry entry)
 {
     if (matrix->array.count == matrix->size) {
         size_t size = matrix->size ? 2 * matrix->size : 64;
@@ -150,7 +150,7 @@ static bool add_entry(struct matrix *matrix, struct entry entry)
     return true;
 }
 
-static bool add_mirrored(struct matrix *matrix, struct entry entry)
+static bool add_mirrored(struct market_matrix *matrix, struct entry entry)
 {
     struct entry mirror = {{entry.place.row, entry.place.column}, entry.re, entry.im};
     if (!add_entry(matrix, entry))
@@ -164,7 +164,7 @@ static bool add_mirrored(struct matrix *matrix, struct entry entry)
     return add_entry(matrix, mirror);
 }
 
-static bool read_entry(struct matrix *matrix, int64_t row, int64_t column)
+static bool read_entry(struct market_matrix *matrix, int64_t row, int64_t column)
 {
     struct entry entry = {{(uint64_t)column, (uint64_t)row}, 1, 0};
     if (matrix->field != FIELD_PATTERN && !read_value(matrix, &entry.re))
@@ -174,7 +174,7 @@ static bool read_entry(struct matrix *matrix, int64_t row, int64_t column)
     return add_mirrored(matrix, entry);
 }
 
-static bool read_coordinates(struct matrix *matrix)
+static bool read_coordinates(struct market_matrix *matrix)
 {
     int64_t count, row, column;
     if (!read_integer(matrix, &count, 0, INT64_MAX, "the number of entries"))
@@ -189,7 +189,7 @@ static bool read_coordinates(struct matrix *matrix)
 
 /* Reads by columns: with a symmetry the lower triangle alone, for a skew matrix without the
  * diagonal. */
-static bool read_array(struct matrix *matrix)
+static bool read_array(struct market_matrix *matrix)
 {
     for (int64_t column = 1; column <= matrix->columns; column++) {
         int64_t first = matrix->symmetry == GENERAL ? 1 : column + (matrix->symmetry == SKEW);
@@ -208,7 +208,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Sorts the entries. Adds up those of one place, as other readers of such files do. */
-static void sort_entries(struct matrix *matrix)
+static void sort_entries(struct market_matrix *matrix)
 {
     size_t kept = 0;
     if (matrix->array.count)
@@ -224,7 +224,7 @@ static void sort_entries(struct matrix *matrix)
     matrix->array.count = kept;
 }
 
-static bool read_matrix(struct matrix *matrix)
+static bool read_matrix(struct market_matrix *matrix)
 {
     matrix->at = matrix->contents->bytes;
     matrix->end = matrix->at + matrix->contents->length;
@@ -253,7 +253,7 @@ static bool read_matrix(struct matrix *matrix)
 static void entry_at(const struct compared_array *array, const struct compared_array *like,
                      size_t i, struct array_place *place, struct number *number)
 {
-    const struct entry *entry = &((const struct matrix *)array)->entry[i];
+    const struct entry *entry = &((const struct market_matrix *)array)->entry[i];
     (void)like;
     *place = entry->place;
     *number = array->zero;
@@ -271,7 +271,7 @@ static void print_place(char *text, const struct compared_array *array,
 
 bool matrix_market_read(struct contents *contents)
 {
-    struct matrix *matrix = contents->read = calloc(1, sizeof *matrix);
+    struct market_matrix *matrix = contents->read = calloc(1, sizeof *matrix);
     if (!matrix)
         return contents_fault(contents, "%s", strerror(errno));
     matrix->contents = contents;
@@ -289,6 +289,6 @@ bool matrix_market_read(struct contents *contents)
 
 void matrix_market_free(void *read)
 {
-    free(((struct matrix *)read)->entry);
+    free(((struct market_matrix *)read)->entry);
     free(read);
 }

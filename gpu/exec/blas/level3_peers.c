@@ -45,7 +45,7 @@ enum gpu_status level3_peers_take(struct executor *e, int operand, int64_t bytes
 
 /* ---- While it runs ---- */
 
-static struct peers_cell cell_of(const struct level3 *b, const struct schedule_step *step)
+static struct matrix cell_of(const struct level3 *b, const struct schedule_step *step)
 {
     return peers_cell_of(&b->executor.scheduled, &b->executor.schedule, step);
 }
@@ -55,7 +55,7 @@ static bool is_there(void *level3, const struct schedule_step *step)
     const struct level3 *b = level3;
     if (!has(b, step->operand))
         return true;
-    const struct peers_cell cell = cell_of(b, step);
+    const struct matrix cell = cell_of(b, step);
     return peers_may_have(b->peers, me(b), &cell);
 }
 
@@ -71,7 +71,7 @@ static void came_up(void *level3, const struct schedule_step *step)
     const struct level3 *b = level3;
     if (!has(b, step->operand))
         return;
-    const struct peers_cell cell = cell_of(b, step);
+    const struct matrix cell = cell_of(b, step);
     peers_lend(b->peers, me(b), &cell, executor_place(&b->executor, step));
 }
 
@@ -79,7 +79,7 @@ gpu_address level3_peers_cell(const struct level3 *b, const struct schedule_step
 {
     if (!has(b, step->operand))
         return 0;
-    const struct peers_cell cell = cell_of(b, step);
+    const struct matrix cell = cell_of(b, step);
     return peers_find(b->peers, me(b), &cell);
 }
 

@@ -13,13 +13,13 @@
 
 /* That a member's schedule brings a cell up. */
 struct wish {
-    struct peers_cell key;
+    struct matrix key;
     int64_t bytes;
     int member, position; /* among the member's */
 };
 
 struct peer_cell {
-    struct peers_cell key;
+    struct matrix key;
     int64_t bytes;
     unsigned members; /* as bits */
     int position;     /* the first among those of its members: cells are numbered by it */
@@ -81,11 +81,11 @@ static int compare(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-static int compare_keys(const struct peers_cell *a, const struct peers_cell *b)
+static int compare_keys(const struct matrix *a, const struct matrix *b)
 {
-    const int by_host = compare((int64_t)(intptr_t)a->host, (int64_t)(intptr_t)b->host);
+    const int by_place = compare((int64_t)(intptr_t)a->ptr, (int64_t)(intptr_t)b->ptr);
     const int by_rows = compare(a->rows, b->rows), by_cols = compare(a->cols, b->cols);
-    return by_host ? by_host : by_rows ? by_rows : by_cols ? by_cols : compare(a->ld, b->ld);
+    return by_place ? by_place : by_rows ? by_rows : by_cols ? by_cols : compare(a->ld, b->ld);
 }
 
 static int compare_wishes(const void *a, const void *b)
@@ -116,12 +116,12 @@ static bool add_wish(struct peers *peers, const struct wish *wish)
     return true;
 }
 
-struct peers_cell peers_cell_of(const struct scheduled *part, const struct schedule *s,
-                                const struct schedule_step *step)
+struct matrix peers_cell_of(const struct scheduled *part, const struct schedule *s,
+                            const struct schedule_step *step)
 {
     const struct accel_span *x = part->operand[step->operand].x;
     const struct schedule_cell cell = scheduled_stored(part, s, step->operand, step->i, step->j);
-    return (struct peers_cell){gpu_element(x, cell.row, cell.col), cell.rows, cell.cols, x->ld};
+    return matrix_part(matrix_of_span(x), cell.row, cell.col, cell.rows, cell.cols);
 }
 
 bool peers_have(const struct peers *peers, int member, int operand)
@@ -140,7 +140,7 @@ bool peers_add(struct peers *peers, int member, const struct scheduled *part,
         const struct schedule_step *step = &s->step[n];
         if (step->engine != SCHEDULE_UP || !peers_have(peers, member, step->operand))
             continue;
-        const struct peers_cell cell = peers_cell_of(part, s, step);
+        const struct matrix cell = peers_cell_of(part, s, step);
         const struct wish wish = {cell,
                                   (int64_t)schedule_cell_bytes(s, step->operand, step->i, step->j),
                                   member, position++};
@@ -211,7 +211,7 @@ int peers_deal(struct peers *peers)
 /* ---- A member's schedule ---- */
 
 /* Returns NULL if other members do not have it. The cell that it finds stays where it is. */
-static struct peer_cell *find_cell(const struct peers *peers, const struct peers_cell *key)
+static struct peer_cell *find_cell(const struct peers *peers, const struct matrix *key)
 {
     int low = 0, high = peers->cells;
     while (low < high) {
@@ -225,7 +225,7 @@ static struct peer_cell *find_cell(const struct peers *peers, const struct peers
                                                                                : NULL;
 }
 
-int peers_number(const struct peers *peers, const struct peers_cell *key, int *owner)
+int peers_number(const struct peers *peers, const struct matrix *key, int *owner)
 {
     const struct peer_cell *cell = find_cell(peers, key);
     *owner = cell ? cell->owner : -1;
@@ -241,7 +241,7 @@ bool peers_order(const struct peers *peers, int member, const struct scheduled *
         int owner = -1;
         if (s->step[n].engine != SCHEDULE_UP)
             continue;
-        const struct peers_cell key = peers_cell_of(part, s, &s->step[n]);
+        const struct matrix key = peers_cell_of(part, s, &s->step[n]);
         const int number =
             peers_have(peers, member, s->step[n].operand) ? peers_number(peers, &key, &owner) : -1;
         cell[uploads++] = (struct upload_order){number, owner == member};
@@ -346,7 +346,7 @@ static bool may_wait(const struct peers *peers, int member, const struct peer_ce
     return true;
 }
 
-bool peers_may_have(struct peers *peers, int member, const struct peers_cell *key)
+bool peers_may_have(struct peers *peers, int member, const struct matrix *key)
 {
     const struct peer_cell *cell = find_cell(peers, key);
     if (!cell || cell->owner == member)
@@ -358,7 +358,7 @@ bool peers_may_have(struct peers *peers, int member, const struct peers_cell *ke
     return !waits;
 }
 
-gpu_address peers_find(struct peers *peers, int member, const struct peers_cell *key)
+gpu_address peers_find(struct peers *peers, int member, const struct matrix *key)
 {
     struct peer_cell *cell = find_cell(peers, key);
     gpu_address memory = 0;
@@ -373,7 +373,7 @@ gpu_address peers_find(struct peers *peers, int member, const struct peers_cell 
     return memory;
 }
 
-void peers_lend(struct peers *peers, int member, const struct peers_cell *key, gpu_address memory)
+void peers_lend(struct peers *peers, int member, const struct matrix *key, gpu_address memory)
 {
     struct peer_cell *cell = find_cell(peers, key);
     if (!cell || cell->owner != member)

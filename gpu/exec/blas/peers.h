@@ -12,6 +12,7 @@
 #ifndef ACCEL_PEERS_H
 #define ACCEL_PEERS_H
 
+#include "call/matrix.h"
 #include "gpu/plan/scheduled.h"
 #include "gpu/device/staging.h"
 
@@ -19,13 +20,9 @@ struct peers;
 
 enum { PEERS_MOST = 16 };
 
-/* A cell, by the program's memory, which is the same for all members. */
-struct peers_cell {
-    const char *host;
-    int64_t rows, cols, ld;
-};
-struct peers_cell peers_cell_of(const struct scheduled *part, const struct schedule *schedule,
-                                const struct schedule_step *step);
+/* Returns a step's cell: by the program's memory, which is the same for all members. */
+struct matrix peers_cell_of(const struct scheduled *part, const struct schedule *schedule,
+                            const struct schedule_step *step);
 
 /* Before the members run, on one thread. */
 
@@ -69,7 +66,7 @@ bool peers_schedule(const struct peers *peers, int member, const struct schedule
 
 /* Returns the number of a cell that several members have, and its owner; negative: it is none of
  * these. Also before they run. */
-int peers_number(const struct peers *peers, const struct peers_cell *cell, int *owner);
+int peers_number(const struct peers *peers, const struct matrix *cell, int *owner);
 
 /* Returns whether it lends or borrows an operand's cells. */
 bool peers_have(const struct peers *peers, int member, int operand);
@@ -80,12 +77,12 @@ bool peers_join(struct peers *peers, int member);
 
 /* Returns whether a member can have a cell now: it brings it up, or its owner lends it. If not, ask
  * again after peers_wait(). */
-bool peers_may_have(struct peers *peers, int member, const struct peers_cell *cell);
+bool peers_may_have(struct peers *peers, int member, const struct matrix *cell);
 
 /* Returns where another member lends a cell; 0: this one brings it up, and calls peers_lend() when
  * it has come up. After peers_may_have(). */
-gpu_address peers_find(struct peers *peers, int member, const struct peers_cell *cell);
-void peers_lend(struct peers *peers, int member, const struct peers_cell *cell, gpu_address memory);
+gpu_address peers_find(struct peers *peers, int member, const struct matrix *cell);
+void peers_lend(struct peers *peers, int member, const struct matrix *cell, gpu_address memory);
 
 /* Waits until another member has news, for a tenth of a millisecond at most. */
 void peers_wait(struct peers *peers);

@@ -25,12 +25,12 @@ static const enum accel_dtype types[] = {ACCEL_FLOAT32, ACCEL_FLOAT64, ACCEL_COM
 static const int orders[] = {0, 1, 2, 31, 32, 33, 64, 65};
 static _Alignas(16) char memory[2][LD * MOST * sizeof(number)];
 
-static struct packed of_memory(int which, int rows, int cols, enum accel_dtype dtype)
+static struct matrix of_memory(int which, int rows, int cols, enum accel_dtype dtype)
 {
-    return (struct packed){memory[which], rows, cols, LD, dtype};
+    return (struct matrix){memory[which], rows, cols, LD, dtype};
 }
 
-static number get(struct packed x, int row, int col)
+static number get(struct matrix x, int row, int col)
 {
     const char *at = x.ptr + (col * x.ld + row) * (int64_t)accel_dtype_size(x.dtype);
     switch (x.dtype) {
@@ -45,7 +45,7 @@ static number get(struct packed x, int row, int col)
     }
 }
 
-static void set(struct packed x, int row, int col, number value)
+static void set(struct matrix x, int row, int col, number value)
 {
     char *at = x.ptr + (col * x.ld + row) * (int64_t)accel_dtype_size(x.dtype);
     switch (x.dtype) {
@@ -70,14 +70,14 @@ static number some(enum accel_dtype dtype)
 }
 
 /* All of the memory, beside the matrix, too. */
-static void fill(struct packed x)
+static void fill(struct matrix x)
 {
     for (int j = 0; j < MOST; j++)
         for (int i = 0; i < LD; i++)
             set(x, i, j, i < x.rows && j < x.cols ? some(x.dtype) : UNTOUCHED);
 }
 
-static void assert_rest_is_untouched(struct packed x)
+static void assert_rest_is_untouched(struct matrix x)
 {
     for (int j = 0; j < MOST; j++)
         for (int i = 0; i < LD; i++)
@@ -97,7 +97,7 @@ static bool counts(char uplo, int i, int j)
 }
 
 /* By `uplo` of what was in `from`: minus 3 on the diagonal, times -2. */
-static void assert_is_mirrored(struct packed to, struct packed from, char uplo)
+static void assert_is_mirrored(struct matrix to, struct matrix from, char uplo)
 {
     for (int j = 0; j < to.cols; j++)
         for (int i = 0; i < to.rows; i++) {
@@ -115,7 +115,7 @@ static void a_triangle_is_mirrored(void **state)
     EACH_TYPE_AND_ORDER for (int upper = 0; upper < 2; upper++)
     {
         const char uplo = upper ? 'U' : 'L';
-        const struct packed from = of_memory(0, N, N, TYPE), to = of_memory(1, N, N, TYPE);
+        const struct matrix from = of_memory(0, N, N, TYPE), to = of_memory(1, N, N, TYPE);
         fill(from);
         fill(to);
         packed_mirror(to, from, uplo, 3, -2);
@@ -129,7 +129,7 @@ static void a_triangle_is_mirrored_in_place(void **state)
     EACH_TYPE_AND_ORDER for (int upper = 0; upper < 2; upper++)
     {
         const char uplo = upper ? 'U' : 'L';
-        const struct packed x = of_memory(0, N, N, TYPE), before = of_memory(1, N, N, TYPE);
+        const struct matrix x = of_memory(0, N, N, TYPE), before = of_memory(1, N, N, TYPE);
         fill(x);
         packed_copy(before, x);
         packed_mirror(x, x, uplo, 3, -2);
@@ -143,7 +143,7 @@ static void norms_are_those_of_the_whole(void **state)
     EACH_TYPE_AND_ORDER for (int upper = 0; upper < 2; upper++)
     {
         const char uplo = upper ? 'U' : 'L';
-        const struct packed x = of_memory(0, N, N, TYPE);
+        const struct matrix x = of_memory(0, N, N, TYPE);
         double square = 0, largest = 0;
         fill(x);
         for (int j = 0; j < N; j++)
@@ -175,7 +175,7 @@ static void elements_are_summed_and_copied(void **state)
     (void)state;
     EACH_TYPE_AND_ORDER for (int cols = 0; cols <= 5; cols += 5)
     {
-        const struct packed x = of_memory(0, N, cols, TYPE), to = of_memory(1, N, cols, TYPE);
+        const struct matrix x = of_memory(0, N, cols, TYPE), to = of_memory(1, N, cols, TYPE);
         double square = 0;
         fill(x);
         fill(to);
@@ -194,7 +194,7 @@ static void elements_are_summed_and_copied(void **state)
         for (int j = 0; j < cols; j++)
             for (int i = 0; i < N; i++)
                 assert_true(get(to, i, j) == get(x, i, j == 1 ? 3 : j == 3 ? 1 : j));
-        const struct packed part = packed_columns(x, 2, 3);
+        const struct matrix part = packed_columns(x, 2, 3);
         for (int j = 0; j < 3; j++)
             for (int i = 0; i < N; i++)
                 assert_true(get(part, i, j) == get(x, i, j + 2));
@@ -207,7 +207,7 @@ static void the_diagonal_is_shifted(void **state)
     (void)state;
     EACH_TYPE_AND_ORDER
     {
-        const struct packed x = of_memory(0, N, N, TYPE), before = of_memory(1, N, N, TYPE);
+        const struct matrix x = of_memory(0, N, N, TYPE), before = of_memory(1, N, N, TYPE);
         double trace = 0;
         fill(x);
         fill(before);
@@ -237,7 +237,7 @@ static void random_numbers_fill_it(void **state)
 {
     (void)state;
     for (int t = 0; t < 4; t++) {
-        const struct packed x = of_memory(0, 64, 64, TYPE), y = of_memory(1, 64, 64, TYPE);
+        const struct matrix x = of_memory(0, 64, 64, TYPE), y = of_memory(1, 64, 64, TYPE);
         const int parts = accel_is_complex(TYPE) ? 2 : 1;
         uint64_t seed = 1, same = 1;
         double sum = 0, square = 0, largest = 0;
@@ -275,7 +275,7 @@ static void memory_is_had_or_only_addressed(void **state)
     packed_free(&none);
     none = packed_take(INT64_MAX / 2, true);
     assert_null(none.ptr);
-    const struct packed x = packed_at(memory[0], 0, 3, ACCEL_FLOAT64);
+    const struct matrix x = packed_at(memory[0], 0, 3, ACCEL_FLOAT64);
     assert_true(x.ld == 1 && x.rows == 0 && x.cols == 3);
     assert_int_equal(packed_at(memory[0], 7, 3, ACCEL_FLOAT64).ld, 7);
 }
