@@ -100,8 +100,7 @@ static void copy_of_batch(void *executor, const struct schedule_step *step, stru
     const int x = step->operand;
     const struct schedule_cell cell = schedule_cell_of(&e->schedule, x, 0, step->j);
     const struct dmat at = matrix_of(e, x, step->j, cell.col * e->scheduled.call.sharing[x].repeat);
-    *copy = (struct cell_copy){
-        .host = rectangle_of_matrices(e, x, &cell), .device = at};
+    *copy = (struct cell_copy){.host = rectangle_of_matrices(e, x, &cell), .device = at};
     if (step->engine == SCHEDULE_UP)
         note_copy(executor, step);
 }
