@@ -49,7 +49,7 @@ struct gang {
     bool threadless; /* a member of a factorisation could not begin */
     void *copy;      /* host memory for accel_cut_by_original(), used after a failure alone */
     struct solver_shared *shared; /* NULL, or the parts are members of this */
-    struct peers *peers;          /* NULL, or they lend each other operands' cells */
+    struct peers *peers;          /* NULL, or they lend each other operands' tiles */
     struct gang_member member[SPLIT_MOST];
 };
 
@@ -292,10 +292,10 @@ static void run_members(struct gang *gang)
 static pthread_mutex_t one_waits = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(one_waits);
 
-/* ---- Cells that the parts lend each other ---- */
+/* ---- Tiles that the parts lend each other ---- */
 
-/* Adds a member's cells, by the schedule of which the plan says that its part's be made. */
-static bool add_cells(struct peers *peers, const struct gang_member *m,
+/* Adds a member's tiles, by the schedule of which the plan says that its part's be made. */
+static bool add_tiles(struct peers *peers, const struct gang_member *m,
                       const struct split_part *part)
 {
     struct scheduled scheduled;
@@ -315,7 +315,7 @@ static bool add_cells(struct peers *peers, const struct gang_member *m,
 static void plan_peers(struct gang *gang, const struct gang_plan *plan)
 {
     _Static_assert((int)PEERS_MOST >= (int)SPLIT_MOST, "a table has all parts of a call");
-    int cells = 0;
+    int tiles = 0;
     bool added = true;
     if (!split_any_lends(&plan->split))
         return;
@@ -323,17 +323,17 @@ static void plan_peers(struct gang *gang, const struct gang_plan *plan)
     for (int i = 0; gang->peers && i < gang->count; i++) {
         const struct split_part *part = &plan->split.part[i];
         if (split_lends(part)) {
-            added = added && add_cells(gang->peers, &gang->member[i], part);
+            added = added && add_tiles(gang->peers, &gang->member[i], part);
             gang->member[i].host.peers = gang->peers;
         } else {
             peers_leave(gang->peers, i, true);
         }
     }
     if (gang->peers && added) {
-        cells = peers_deal(gang->peers);
+        tiles = peers_deal(gang->peers);
         peers_set_ahead(gang->peers, plan->split.ahead);
     }
-    if (cells == 0 && gang->peers) {
+    if (tiles == 0 && gang->peers) {
         peers_free(gang->peers);
         gang->peers = NULL;
         for (int i = 0; i < gang->count; i++)
@@ -528,7 +528,7 @@ static bool take_copy(struct gang *gang)
 }
 
 /* Where other members wait for each other, these do not: they bring all of their operands up, in
- * the same cells, so that kernels round alike. */
+ * the same tiles, so that kernels round alike. */
 static enum gpu_status run_parts(struct gang *gang, const struct gang_plan *plan)
 {
     plan_peers(gang, plan);

@@ -127,9 +127,9 @@ bool lending_find(struct split_part *part, int parts, const struct accel_call *w
     return any;
 }
 
-/* ---- Schedules with the same cells ---- */
+/* ---- Schedules with the same tiles ---- */
 
-/* Cells of a triangle's lines are the same for all parts that have these lines if they are equally
+/* Tiles of a triangle's lines are the same for all parts that have these lines if they are equally
  * long. */
 static struct schedule_params agree(struct schedule_params common,
                                     const struct schedule_call *shape)
@@ -164,15 +164,15 @@ unsigned lending_ms(struct split_part *part, const struct accel_call *call, int6
         return lent;
     struct schedule_call *shape = &scheduled.call;
     memcpy(shape->lent, part->lent, sizeof shape->lent);
-    const int64_t cells_bytes = scheduled_memory(&scheduled, memory_bytes);
-    if (common->rows == 0 && plan_cache_make(&s, shape, &part->rates, cells_bytes)) {
+    const int64_t tiles_bytes = scheduled_memory(&scheduled, memory_bytes);
+    if (common->rows == 0 && plan_cache_make(&s, shape, &part->rates, tiles_bytes)) {
         *common = s.by;
         schedule_free(&s);
     }
     if (common->rows == 0) /* the device has no memory for any */
         return lent;
     part->by = agree(*common, shape);
-    if (!schedule_make_by(&s, &part->by, shape, &part->rates, cells_bytes))
+    if (!schedule_make_by(&s, &part->by, shape, &part->rates, tiles_bytes))
         return lent;
     unsigned never = s.steps[SCHEDULE_COMPUTE] == 1 ? lent : 0;
     for (int x = 0; x < OPERANDS; x++)

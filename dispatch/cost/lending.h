@@ -1,7 +1,7 @@
 /*
- * What the parts of a divided call can lend each other: cells of operands that several of them
- * need. One part's device brings each of these cells up from host memory, and the others copy it
- * from that device. Parts have the same cells of the same lines of an operand if their schedules
+ * What the parts of a divided call can lend each other: tiles of operands that several of them
+ * need. One part's device brings each of these tiles up from host memory, and the others copy it
+ * from that device. Parts have the same tiles of the same lines of an operand if their schedules
  * are made by parameters that agree. Pure functions.
  *
  * Operands that are written, or that a batch reads, are not lent.
@@ -24,7 +24,7 @@ bool lending_find(struct split_part *part, int parts, const struct accel_call *w
 
 /* Sets a part's time, and if it has lent operands, its schedule's parameters. *common: those that
  * all parts' agree with; where they are not set, chooses them. Returns the lent operands of which
- * the schedule has no place for each cell, so that it would bring some twice, or which are not
+ * the schedule has no place for each tile, so that it would bring some twice, or which are not
  * divided, as bits: the part's time says nothing then. */
 unsigned lending_ms(struct split_part *part, const struct accel_call *call, int64_t memory_bytes,
                     struct schedule_params *common);

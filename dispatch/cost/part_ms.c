@@ -18,15 +18,15 @@ double part_floor_ms(const struct accel_call *call, const struct schedule_rates 
     return schedule_floor(&scheduled.call, rates);
 }
 
-/* Returns the cell's size nearest to `step` that divides a size evenly, long ones as all cells.
+/* Returns the tile's size nearest to `step` that divides a size evenly, long ones as all tiles.
  * shape: of its rows; NULL: of others. */
 static int64_t fitted(int64_t all, int64_t step, const struct schedule_call *shape)
 {
-    const int64_t cells = accel_max(1, (all + step / 2) / step);
-    const int64_t each = accel_max(1, (all + cells - 1) / cells);
-    if (each < 64 || cells == 1)
+    const int64_t tiles = accel_max(1, (all + step / 2) / step);
+    const int64_t each = accel_max(1, (all + tiles - 1) / tiles);
+    if (each < 64 || tiles == 1)
         return each;
-    return shape ? schedule_cell_rows(shape, each) : schedule_cell_cols(each);
+    return shape ? schedule_tile_rows(shape, each) : schedule_tile_cols(each);
 }
 
 struct schedule_params part_fit(struct schedule_params params, const struct schedule_call *shape)

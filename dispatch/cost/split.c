@@ -165,7 +165,7 @@ static void lay_out(struct split_plan *p)
 
 /* Sets the parts' times where they lend each other operands, by schedules of which all are made by
  * the same parameters. Returns the operands that may not be lent, because a part's device has no
- * room for all of their cells, as bits. */
+ * room for all of their tiles, as bits. */
 static unsigned take_lent_times(struct split_plan *p)
 {
     unsigned never = 0;
@@ -451,7 +451,7 @@ static bool may_lend(const struct split_device *device, int count)
 
 /* Looks for a better division with loans: over some devices, and over all of them. By their floors,
  * fewer do as well where the host's memory is the limit; but each of more has less to do when the
- * last cells have come up. A part's own schedule does not know how long it waits for others, so all
+ * last tiles have come up. A part's own schedule does not know how long it waits for others, so all
  * are simulated together. */
 static void find_with_loans(struct split_plan *best, const struct split_plan *all, int count)
 {

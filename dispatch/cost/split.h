@@ -7,7 +7,7 @@
  * what the host's threads can pack and unpack, so each device copies at its own rate, or at its
  * share of the host's. Every operand of a part crosses the host's memory once for each device that
  * needs it; or once in all, where devices copy from each other faster: then one of them brings each
- * cell up, and the others have it from there (lending.h).
+ * tile up, and the others have it from there (lending.h).
  */
 #ifndef ACCEL_SPLIT_H
 #define ACCEL_SPLIT_H
@@ -34,7 +34,7 @@ struct split_part {
     struct accel_region region;
     struct schedule_rates rates;    /* while the others copy, too */
     double lent[SCHEDULE_OPERANDS]; /* see schedule_call: by other parts' devices */
-    /* With any of that: what its schedule must be made by, so that all parts have the same cells */
+    /* With any of that: what its schedule must be made by, so that all parts have the same tiles */
     struct schedule_params by;
     double ms; /* simulated */
 };
@@ -55,7 +55,7 @@ static inline bool split_lends(const struct split_part *part)
 struct split {
     int count; /* parts, each on a device of its own; 1: the call stays whole */
     struct split_part part[SPLIT_MOST];
-    int ahead;       /* parts bring up cells that they lend so many before those that they copy: see
+    int ahead;       /* parts bring up tiles that they lend so many before those that they copy: see
                         peers_order() */
     double ms;       /* until the last part is done */
     double whole_ms; /* no device is faster with the whole call */

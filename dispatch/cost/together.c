@@ -26,8 +26,8 @@ struct parts {
     struct peers *peers;
     struct simulated_part member[SPLIT_MOST];
     int count;
-    int cells;
-    double *up_at; /* of each shared cell, when it has come up; negative: not yet */
+    int tiles;
+    double *up_at; /* of each shared tile, when it has come up; negative: not yet */
 };
 
 /* Makes a part's schedule: if it lends nothing, one that it chooses for itself. */
@@ -74,9 +74,9 @@ static bool add_all(struct parts *p, const struct split *split, const struct acc
         if (!m->ends || !m->original)
             return false;
     }
-    p->cells = p->peers ? peers_deal(p->peers) : 0;
-    p->up_at = malloc((size_t)(p->cells + 1) * sizeof *p->up_at);
-    return p->up_at && p->cells > 0; /* without memory, no cell is dealt out */
+    p->tiles = p->peers ? peers_deal(p->peers) : 0;
+    p->up_at = malloc((size_t)(p->tiles + 1) * sizeof *p->up_at);
+    return p->up_at && p->tiles > 0; /* without memory, no tile is dealt out */
 }
 
 static void free_all(struct parts *p)
@@ -91,11 +91,11 @@ static void free_all(struct parts *p)
         peers_free(p->peers);
 }
 
-/* Puts all parts at their start, with steps in the order of so many cells ahead. Returns false
+/* Puts all parts at their start, with steps in the order of so many tiles ahead. Returns false
  * without memory. */
 static bool begin_all(struct parts *p, int ahead)
 {
-    for (int i = 0; i < p->cells; i++)
+    for (int i = 0; i < p->tiles; i++)
         p->up_at[i] = -1;
     for (int i = 0; i < p->count; i++) {
         struct simulated_part *m = &p->member[i];
@@ -112,22 +112,22 @@ static bool begin_all(struct parts *p, int ahead)
 }
 
 /* Sets what an upload takes, and when it may begin. Returns false if another part's has not been
- * simulated yet. *cell: the number of a shared cell that the part brings up, or negative. */
-static bool time_upload(struct parts *p, int number, const struct schedule_step *step, int *cell,
+ * simulated yet. *tile: the number of a shared tile that the part brings up, or negative. */
+static bool time_upload(struct parts *p, int number, const struct schedule_step *step, int *tile,
                         struct simulate_work *work)
 {
     const struct simulated_part *m = &p->member[number];
     const struct schedule *s = &m->schedule;
-    const struct schedule_cell at = schedule_cell_of(s, step->operand, step->i, step->j);
+    const struct schedule_tile at = schedule_tile_of(s, step->operand, step->i, step->j);
     const double whole = (double)at.rows * (double)at.cols * (double)s->call.size[step->operand];
-    const struct matrix key = peers_cell_of(&m->scheduled, s, step);
+    const struct matrix key = peers_tile_of(&m->scheduled, s, step);
     int owner = number;
-    *cell = m->part->lent[step->operand] > 0 ? peers_number(p->peers, &key, &owner) : -1;
-    if (*cell >= 0 && owner != number) {
-        work->not_before = p->up_at[*cell];
+    *tile = m->part->lent[step->operand] > 0 ? peers_number(p->peers, &key, &owner) : -1;
+    if (*tile >= 0 && owner != number) {
+        work->not_before = p->up_at[*tile];
         work->ms = m->part->rates.copy_ms + whole / m->part->rates.peer * 1e-6;
         work->elsewhere = true;
-        *cell = -1;
+        *tile = -1;
         return work->not_before >= 0;
     }
     work->ms = schedule_upload_ms(s, &m->part->rates, step->operand, step->i, step->j);
@@ -144,9 +144,9 @@ static bool advance_part(struct parts *p, int number)
     for (; m->at < s->count; m->at++) {
         const struct schedule_step *step = &s->step[m->at];
         struct simulate_work work = {.ms = 0};
-        int cell = -1;
+        int tile = -1;
         if (step->engine == UP) {
-            if (!time_upload(p, number, step, &cell, &work))
+            if (!time_upload(p, number, step, &tile, &work))
                 break;
         } else if (step->engine == COMPUTE) {
             work.ms = schedule_kernel_ms(s, rates, step->i, step->j, step->p);
@@ -155,8 +155,8 @@ static bool advance_part(struct parts *p, int number)
             work.ms = schedule_copy_ms(s, rates, step->engine, step->operand, step->i, step->j);
         }
         const struct simulate_span span = simulate_step(&m->sim, step, &work);
-        if (cell >= 0)
-            p->up_at[cell] = span.end;
+        if (tile >= 0)
+            p->up_at[tile] = span.end;
     }
     return m->at > before;
 }
@@ -177,7 +177,7 @@ static double run_all(struct parts *p)
     return ms;
 }
 
-/* How far ahead parts may be, in halves of as many cells as there are parts. Behind two that take
+/* How far ahead parts may be, in halves of as many tiles as there are parts. Behind two that take
  * longer, none is looked at. */
 static const int ways[] = {2, 3, 4, 6, 10, 20, 40};
 

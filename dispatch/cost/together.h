@@ -1,7 +1,7 @@
 /*
- * The parts of a divided call that lend each other cells, all at the same time in virtual time: by
+ * The parts of a divided call that lend each other tiles, all at the same time in virtual time: by
  * the schedules and with the owners that the run has (gpu/exec/blas/peers.h). A copy of another
- * part's cell begins when that has come up, and not before what the copying device brings up before
+ * part's tile begins when that has come up, and not before what the copying device brings up before
  * it. Deterministic.
  */
 #ifndef ACCEL_TOGETHER_H

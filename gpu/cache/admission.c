@@ -38,7 +38,7 @@ struct seen {
     /* MISS for each miss, less 1 for each hit; calls that do not digest it, from now on */
     int miss_score, back_off;
     struct gpu_key digest;
-    struct gpu_cells cells; /* by which that is the digest */
+    struct gpu_tiles tiles; /* by which that is the digest */
     struct admission_watch watch;
     bool is_result;     /* a call has written what is kept */
     bool found;         /* since it was kept */
@@ -164,23 +164,23 @@ bool admission_write(const struct accel_span *x, struct gpu_key *old)
 }
 
 /* With the lock. */
-static void mark_kept(struct seen *seen, const struct gpu_key *key, struct gpu_cells cells,
+static void mark_kept(struct seen *seen, const struct gpu_key *key, struct gpu_tiles tiles,
                       bool is_result)
 {
     seen->kept = true;
     seen->digest = *key;
-    seen->cells = cells;
+    seen->tiles = tiles;
     seen->is_result = is_result;
     seen->found = false;
 }
 
 void admission_kept_result(const struct accel_span *x, const struct gpu_key *key,
-                           struct gpu_cells cells)
+                           struct gpu_tiles tiles)
 {
     uint64_t left = 0;
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find_seen(x);
-    mark_kept(seen ? seen : add_seen(x, &left), key, cells, true);
+    mark_kept(seen ? seen : add_seen(x, &left), key, tiles, true);
     unread += unread < UNREAD_MOST;
     pthread_mutex_unlock(&table.lock);
     write_watch_leave(left);
@@ -191,7 +191,7 @@ void admission_kept(const struct accel_span *x, const struct gpu_key *key)
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find_seen(x);
     if (seen)
-        mark_kept(seen, key, (struct gpu_cells){0, 0}, false);
+        mark_kept(seen, key, (struct gpu_tiles){0, 0}, false);
     pthread_mutex_unlock(&table.lock);
 }
 
@@ -237,15 +237,15 @@ bool admission_expect_result(const struct accel_span *x, struct gpu_key *key)
     return expected;
 }
 
-struct gpu_cells admission_cells(const struct accel_span *x)
+struct gpu_tiles admission_tiles(const struct accel_span *x)
 {
-    struct gpu_cells cells = {0, 0};
+    struct gpu_tiles tiles = {0, 0};
     pthread_mutex_lock(&table.lock);
     const struct seen *seen = find_seen(x);
     if (seen && seen->kept)
-        cells = seen->cells;
+        tiles = seen->tiles;
     pthread_mutex_unlock(&table.lock);
-    return cells;
+    return tiles;
 }
 
 /* ---- Watches ---- */

@@ -7,7 +7,7 @@
 #ifndef ACCEL_ADMISSION_H
 #define ACCEL_ADMISSION_H
 
-#include "gpu/pack/cells.h"
+#include "gpu/pack/tiles.h"
 #include "call/call.h"
 
 enum admission {
@@ -28,14 +28,14 @@ bool admission_want_results(void);
 bool admission_write(const struct accel_span *x, struct gpu_key *old);
 
 /* Note that it is kept, under this key: an input, digested as one chunk; a result, which came down
- * in these cells. */
+ * in these tiles. */
 void admission_kept(const struct accel_span *x, const struct gpu_key *key);
 void admission_kept_result(const struct accel_span *x, const struct gpu_key *key,
-                           struct gpu_cells cells);
+                           struct gpu_tiles tiles);
 
-/* Returns by which cells a digest of it is to be compared with what is kept, none if nothing is:
- * see struct gpu_cells. */
-struct gpu_cells admission_cells(const struct accel_span *x);
+/* Returns by which tiles a digest of it is to be compared with what is kept, none if nothing is:
+ * see struct gpu_tiles. */
+struct gpu_tiles admission_tiles(const struct accel_span *x);
 
 /* Returns whether what a call has written is kept of it, under *key; not if it has changed of
  * late. */

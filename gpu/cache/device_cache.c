@@ -111,9 +111,9 @@ bool device_cache_may(const struct accel_call *call, const struct accel_span *x)
 static struct gpu_key digest_of(const struct accel_span *x, const struct lane_rectangle *from)
 {
     const double start = accel_now_ms();
-    const struct gpu_cells cells = admission_cells(x);
-    const struct gpu_key key = cells.cols > 0
-                                   ? pack_matrix_digest_cells(from, &cells)
+    const struct gpu_tiles tiles = admission_tiles(x);
+    const struct gpu_key key = tiles.cols > 0
+                                   ? pack_matrix_digest_tiles(from, &tiles)
                                    : pack_matrix_digest(from, gpu_device_ld(x->rows, x->dtype));
     if (!from->scan && !from->uplo &&
         (x->ld == x->rows || x->rows * gpu_size_of(x) >= MEASURED_COLUMN))
@@ -463,12 +463,12 @@ struct cached_operand device_cache_begin_result(struct gpu_work *work, const str
 }
 
 enum gpu_status device_cache_keep_result(struct gpu_work *work, const struct accel_span *x,
-                                         gpu_address memory, struct gpu_cells cells,
+                                         gpu_address memory, struct gpu_tiles tiles,
                                          const struct cached_operand *r)
 {
     const enum gpu_status status = gpu_memory(work)->keep(work, memory, &r->key);
     if (status == GPU_OK)
-        admission_kept_result(x, &r->key, cells);
+        admission_kept_result(x, &r->key, tiles);
     return status;
 }
 

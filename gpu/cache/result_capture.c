@@ -8,13 +8,13 @@
 /* A copy for later calls leaves the call this many times its memory, at least. */
 enum { ROOM = 4 };
 
-/* The order of the largest cell on the diagonal. */
+/* The order of the largest tile on the diagonal. */
 static int64_t order_of(const struct result_capture *s)
 {
-    return s->cells.rows > 0 ? accel_min(s->cells.rows, s->all.rows) : s->all.rows;
+    return s->tiles.rows > 0 ? accel_min(s->tiles.rows, s->all.rows) : s->all.rows;
 }
 
-/* Returns whether the copies of cells are within the sizes that gpu_copies.copy() and
+/* Returns whether the copies of tiles are within the sizes that gpu_copies.copy() and
  * gpu_kernels.pack_triangle() take. */
 static bool can_copy(const struct result_capture *s, int64_t ld)
 {
@@ -22,7 +22,7 @@ static bool can_copy(const struct result_capture *s, int64_t ld)
     return ld <= widest && (!s->all.uplo || (s->all.rows == s->all.cols && order_of(s) <= longest));
 }
 
-/* Takes the memory for copies of cells. Without it, the result does not stay. */
+/* Takes the memory for copies of tiles. Without it, the result does not stay. */
 static enum gpu_status alloc_copies(struct result_capture *s, struct gpu_work *work)
 {
     const int64_t ld = gpu_device_ld(s->all.rows, s->x.dtype),
@@ -40,19 +40,19 @@ static enum gpu_status alloc_copies(struct result_capture *s, struct gpu_work *w
 }
 
 enum gpu_status result_capture_begin(struct result_capture *s, struct gpu_work *work,
-                                     const struct accel_span *x, char uplo, struct gpu_cells cells,
+                                     const struct accel_span *x, char uplo, struct gpu_tiles tiles,
                                      gpu_address there)
 {
     enum gpu_status status = GPU_OK;
     *s = (struct result_capture){
-        .x = *x, .cells = cells, .memory = there, .gathers = !there || uplo};
+        .x = *x, .tiles = tiles, .memory = there, .gathers = !there || uplo};
     s->x.triangle = uplo;
     s->all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
     s->all.uplo = uplo;
     s->cached = device_cache_begin_result(work, &s->x);
-    if (s->cached.digests && s->cells.rows > 0) {
-        s->cell = calloc((size_t)cells_count(&s->all, &s->cells), sizeof *s->cell);
-        s->cached.digests = s->cell != NULL;
+    if (s->cached.digests && s->tiles.rows > 0) {
+        s->tile = calloc((size_t)tiles_count(&s->all, &s->tiles), sizeof *s->tile);
+        s->cached.digests = s->tile != NULL;
     }
     if (s->cached.digests && s->gathers)
         status = alloc_copies(s, work);
@@ -64,10 +64,10 @@ struct gpu_key *result_capture_digest(struct result_capture *s, int64_t row, int
 {
     if (!s->cached.digests)
         return NULL;
-    return s->cell ? &s->cell[cells_number(&s->all, &s->cells, row, col)] : &s->cached.key;
+    return s->tile ? &s->tile[tiles_number(&s->all, &s->tiles, row, col)] : &s->cached.key;
 }
 
-/* Copies the triangle of a cell on the diagonal, and nothing beside it. */
+/* Copies the triangle of a tile on the diagonal, and nothing beside it. */
 static enum gpu_status add_triangle(const struct result_capture *s, struct gpu_work *work,
                                     int64_t n, struct dmat from, struct dmat to)
 {
@@ -79,32 +79,32 @@ static enum gpu_status add_triangle(const struct result_capture *s, struct gpu_w
 }
 
 enum gpu_status result_capture_add(const struct result_capture *s, struct gpu_work *work,
-                                   int64_t row, int64_t col, struct dmat tile)
+                                   int64_t row, int64_t col, struct dmat from)
 {
     if (!s->gathers)
         return GPU_OK;
     const int64_t ld = gpu_device_ld(s->all.rows, s->x.dtype);
     const struct dmat to = dmat_part((struct dmat){s->memory, ld}, row, col, s->all.size);
-    const struct lane_rectangle cell =
-        s->cell ? cells_at(&s->all, &s->cells, cells_number(&s->all, &s->cells, row, col)) : s->all;
-    if (cell.uplo)
-        return add_triangle(s, work, cell.cols, tile, to);
-    return gpu_copies(work)->copy(work->lane, to, tile, cell.rows, cell.cols, cell.size);
+    const struct lane_rectangle tile =
+        s->tile ? tiles_at(&s->all, &s->tiles, tiles_number(&s->all, &s->tiles, row, col)) : s->all;
+    if (tile.uplo)
+        return add_triangle(s, work, tile.cols, from, to);
+    return gpu_copies(work)->copy(work->lane, to, from, tile.rows, tile.cols, tile.size);
 }
 
 void result_capture_keep(struct result_capture *s, struct gpu_work *work)
 {
     if (!s->cached.digests)
         return;
-    const int64_t count = s->cell ? cells_count(&s->all, &s->cells) : 0;
-    if (s->cell)
-        s->cached.key = cells_shape(&s->all, &s->cells);
+    const int64_t count = s->tile ? tiles_count(&s->all, &s->tiles) : 0;
+    if (s->tile)
+        s->cached.key = tiles_shape(&s->all, &s->tiles);
     for (int64_t i = 0; i < count; i++)
-        s->cached.key = gpu_digest_join(s->cached.key, s->cell[i]);
-    device_cache_keep_result(work, &s->x, s->memory, s->cells, &s->cached);
+        s->cached.key = gpu_digest_join(s->cached.key, s->tile[i]);
+    device_cache_keep_result(work, &s->x, s->memory, s->tiles, &s->cached);
 }
 
 void result_capture_end(struct result_capture *s)
 {
-    free(s->cell);
+    free(s->tile);
 }

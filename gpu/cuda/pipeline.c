@@ -26,7 +26,7 @@ static bool is_fresh(const struct lane_rectangle *host)
 void pipeline_begin_copy(struct pipeline *p, struct pipeline_direction *d,
                          struct pipeline_copy *copy, bool streamed)
 {
-    struct cell_copy *of = &copy->of;
+    struct tile_copy *of = &copy->of;
     of->host.streamed = streamed;
     d->copy = copy;
     d->next = 0;
@@ -72,7 +72,7 @@ static enum gpu_step_kind kind_of(const struct pipeline_direction *d)
 static enum gpu_status begin_put(struct pipeline *p, const struct pipeline_direction *d,
                                  struct pipeline_chunk *c)
 {
-    const struct cell_copy *of = &c->copy->of;
+    const struct tile_copy *of = &c->copy->of;
     if (c->early > 0)
         return GPU_OK;
     c->slot->copy = ++p->lane->copies;
@@ -85,7 +85,7 @@ static enum gpu_status begin_put(struct pipeline *p, const struct pipeline_direc
         GPU_TRY(steps_await(p->steps, c->copy->step));
     if (c->first && p->lane->timing.on)
         lane_copies(p->lane, d->stream, kind_of(d), &of->host,
-                    p->steps ? chunks_cell_sent(&of->host, of->device.ld)
+                    p->steps ? chunks_tile_sent(&of->host, of->device.ld)
                              : chunks_matrix_sent(&of->host, of->device.ld));
     return GPU_OK;
 }

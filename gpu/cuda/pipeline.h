@@ -15,7 +15,7 @@
 
 /* A copy under way: a step's, or a single one. */
 struct pipeline_copy {
-    struct cell_copy of;
+    struct tile_copy of;
     const struct schedule_step *step;
     int64_t chunk_bytes;
     char *old; /* gets what a download overwrites, packed by columns of its rows; or NULL */
@@ -134,7 +134,7 @@ bool steps_begin_down(struct steps *steps, enum gpu_status *status);
 enum gpu_status steps_await(struct steps *steps, const struct schedule_step *step);
 enum gpu_status steps_put(struct steps *steps, const struct schedule_step *step);
 
-/* Tell that a step's cell has come up, has arrived, or is in host memory. */
+/* Tell that a step's tile has come up, has arrived, or is in host memory. */
 void steps_came_up(struct steps *steps, const struct schedule_step *step);
 void steps_arrived(struct steps *steps, const struct schedule_step *step);
 void steps_unpacked(struct steps *steps, const struct schedule_step *step);

@@ -10,7 +10,7 @@
 /* One thread packs a chunk of this while the one before is on its way. */
 #define ALONE_BYTES (LANE_SLOT_BYTES / 2)
 
-static int64_t chunk_bytes(const struct pipeline *p, const struct cell_copy *of)
+static int64_t chunk_bytes(const struct pipeline *p, const struct tile_copy *of)
 {
     if (of->host.digest || of->host.trimmed)
         return chunks_of_matrix(&of->host, of->device.ld);
@@ -23,7 +23,7 @@ static int64_t chunk_bytes(const struct pipeline *p, const struct cell_copy *of)
 static enum gpu_status begin_one_copy(struct pipeline *p, struct gpu_lane *lane,
                                       struct pipeline_direction *d, struct pipeline_copy *copy)
 {
-    const struct cell_copy *of = &copy->of;
+    const struct tile_copy *of = &copy->of;
     const int64_t bytes = pack_matrix_bytes(&of->host, of->device.ld);
     *d = (struct pipeline_direction){
         .down = d == &p->down, .stream = lane->stream, .copied = &lane->copied};

@@ -99,7 +99,7 @@ static enum gpu_status run_steps(struct steps *steps)
            (steps->put[COMPUTE] < s->steps[COMPUTE] || steps->put[DOWN] < s->steps[DOWN] ||
             p->down.ended < p->down.begun)) {
         /* Finished items come first. Then the copy pool gets work, as to start a kernel may take
-         * long; then kernels: their cells are on their way. */
+         * long; then kernels: their tiles are on their way. */
         if (pipeline_feed_down(p, &status) ||
             (steps->job->came_up && pipeline_look_up(p, &status)) || pipeline_feed_up(p, &status) ||
             feed_compute(steps, &status) || pipeline_handle(p, &status) ||

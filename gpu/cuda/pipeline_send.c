@@ -36,7 +36,7 @@ static enum gpu_status send_some(CUstream stream, const struct pipeline_chunk *c
 
 enum gpu_status send_chunk(CUstream stream, const struct pipeline_chunk *c)
 {
-    const struct cell_copy *of = &c->copy->of;
+    const struct tile_copy *of = &c->copy->of;
     if (!of->lent)
         return send_some(stream, c, &c->pack.chunk);
     return GPU_CHECK(cuMemcpyDtoDAsync, of->device.ptr, of->lent,

@@ -70,7 +70,7 @@ const struct schedule_step *steps_next(const struct steps *steps, int engine)
     return step;
 }
 
-/* Begins a step that copies a cell: describes it. */
+/* Begins a step that copies a tile: describes it. */
 static void begin_copy(struct steps *steps, struct pipeline_direction *d,
                        const struct schedule_step *step, char *old)
 {
@@ -81,8 +81,8 @@ static void begin_copy(struct steps *steps, struct pipeline_direction *d,
     steps_find(steps, step->engine, steps->next[step->engine] + 1);
     pipeline->copy_of(pipeline->context, step, &copy->of);
     copy->chunk_bytes = host->digest || host->trimmed
-                            ? chunks_of_cell(host, copy->of.device.ld)
-                            : chunks_bytes(host, copy->of.device.ld, CHUNKS_OF_CELL,
+                            ? chunks_of_tile(host, copy->of.device.ld)
+                            : chunks_bytes(host, copy->of.device.ld, CHUNKS_OF_TILE,
                                            lane_least_chunk(steps->pipeline.lane));
     pipeline_begin_copy(&steps->pipeline, d, copy, pipeline->result_bytes >= PACK_STREAMED_BYTES);
 }
@@ -95,7 +95,7 @@ bool steps_begin_up(struct steps *steps)
     return step;
 }
 
-/* The cell must be finished, and the memory for what it overwrites no longer used. */
+/* The tile must be finished, and the memory for what it overwrites no longer used. */
 bool steps_begin_down(struct steps *steps, enum gpu_status *status)
 {
     struct pipeline_direction *down = &steps->pipeline.down;

@@ -75,7 +75,7 @@ enum gpu_event_kind {
     GPU_EVENT_D2H,      /* device to host */
     GPU_EVENT_IN_PLACE, /* used where it is: device memory, managed memory, or the host's */
     GPU_EVENT_MIGRATE,  /* pages of host memory are moved to the device */
-    GPU_EVENT_PEER,     /* from one device to another: a cell of an operand */
+    GPU_EVENT_PEER,     /* from one device to another: a tile of an operand */
     GPU_EVENT_KEPT,     /* an operand, or a tile of one, that was on the device already */
     GPU_EVENT_ALLOCATE  /* the memory pool grew */
 };
@@ -140,7 +140,7 @@ struct gpu_host {
     /* NULL, or: several devices share the call, of LAPACK, and this one is member number `member`
      * (solver_shared.h). */
     struct solver_shared *shared;
-    /* NULL, or: of Level 3, and these lend each other cells of its operands (peers.h). */
+    /* NULL, or: of Level 3, and these lend each other tiles of its operands (peers.h). */
     struct peers *peers;
     int member;
     /* Filled in by gpu_run(): */

@@ -3,7 +3,7 @@
 static enum gpu_status copy_up(const struct gpu_copies *copies, struct gpu_lane *lane,
                                struct pipeline_job *pipeline, const struct schedule_step *step)
 {
-    struct cell_copy copy;
+    struct tile_copy copy;
     pipeline->copy_of(pipeline->context, step, &copy);
     const enum gpu_status status = copies->upload(lane, copy.device, &copy.host);
     if (status == GPU_OK && pipeline->came_up)
@@ -14,7 +14,7 @@ static enum gpu_status copy_up(const struct gpu_copies *copies, struct gpu_lane 
 static enum gpu_status copy_down(const struct gpu_copies *copies, struct gpu_lane *lane,
                                  struct pipeline_job *pipeline, const struct schedule_step *step)
 {
-    struct cell_copy copy;
+    struct tile_copy copy;
     enum gpu_status status = GPU_OK;
     if (pipeline->written == 0 && pipeline->may_leave)
         status = pipeline->may_leave(pipeline->context);

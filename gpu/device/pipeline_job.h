@@ -9,8 +9,8 @@
 #include "gpu/plan/schedule.h"
 #include "staging.h"
 
-/* A cell of an operand: in host memory, and packed on the device. */
-struct cell_copy {
+/* A tile of an operand: in host memory, and packed on the device. */
+struct tile_copy {
     struct lane_rectangle host;
     struct dmat device;
     /* Another device's memory, from which it comes, packed in the same way; 0: it comes from the
@@ -28,17 +28,17 @@ struct pipeline_job {
     /* Uploads read what earlier downloads have written: they wait until that is in host memory. */
     bool reads_results;
     void *context;
-    /* NULL, or host memory for a cell of the result each: the old values of the cell that comes
+    /* NULL, or host memory for a tile of the result each: the old values of the tile that comes
      * down are kept in old[], packed by columns of its rows; those of download number n in old[n %
      * 2]. */
     char *old[2];
-    /* Describes a step that copies a cell. copy->host.scan may look at what goes up; it has seen a
-     * cell before the step that waits for the cell is put on its stream. copy->host.digest: of what
+    /* Describes a step that copies a tile. copy->host.scan may look at what goes up; it has seen a
+     * tile before the step that waits for the tile is put on its stream. copy->host.digest: of what
      * comes down; the chunks' digests are joined to what is there. */
-    void (*copy_of)(void *context, const struct schedule_step *step, struct cell_copy *copy);
+    void (*copy_of)(void *context, const struct schedule_step *step, struct tile_copy *copy);
     /* The results of a step have all come down. */
     void (*arrived)(void *context, const struct schedule_step *step);
-    /* NULL, or of a pipeline that reads what others write: whether an upload's cell is there by
+    /* NULL, or of a pipeline that reads what others write: whether an upload's tile is there by
      * now. It is asked again later. */
     bool (*is_there)(void *context, const struct schedule_step *step);
     /* With is_there: waits until it may say something else. Returns false if that will not be: the

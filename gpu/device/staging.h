@@ -9,7 +9,7 @@
 #ifndef ACCEL_STAGING_H
 #define ACCEL_STAGING_H
 
-#include "gpu/pack/cells.h"
+#include "gpu/pack/tiles.h"
 #include "gpu/pack/chunks.h"
 #include "gpu.h"
 

@@ -70,20 +70,20 @@ enum gpu_status executor_recover(struct gpu_work *work, enum gpu_status failure,
 }
 
 bool executor_part_by_original(const struct gpu_work *work, const struct accel_call *call,
-                               struct schedule_cell cell)
+                               struct schedule_tile tile)
 {
-    if (cell.rows <= 0 || cell.cols <= 0)
+    if (tile.rows <= 0 || tile.cols <= 0)
         return true;
-    const struct accel_call part = shape_part(call, cell.row, cell.col, cell.rows, cell.cols);
+    const struct accel_call part = shape_part(call, tile.row, tile.col, tile.rows, tile.cols);
     return gpu_work_by_original(work, &part);
 }
 
 bool executor_rest_of_part(const struct gpu_work *work, const struct accel_call *call,
-                           struct schedule_cell c, int64_t done_cols, int64_t done_rows)
+                           struct schedule_tile c, int64_t done_cols, int64_t done_rows)
 {
     const int64_t begun = done_rows > 0, col = c.col + done_cols;
-    const struct schedule_cell column = {c.row + done_rows, col, c.rows - done_rows, begun};
-    const struct schedule_cell others = {c.row, col + begun, c.rows, c.cols - done_cols - begun};
+    const struct schedule_tile column = {c.row + done_rows, col, c.rows - done_rows, begun};
+    const struct schedule_tile others = {c.row, col + begun, c.rows, c.cols - done_cols - begun};
     return executor_part_by_original(work, call, column) &&
            executor_part_by_original(work, call, others);
 }

@@ -49,9 +49,9 @@ enum gpu_status executor_recover(struct gpu_work *work, enum gpu_status failure,
  * part, of which so many columns are finished, and so many rows of the next one. Return false on a
  * failure. */
 bool executor_part_by_original(const struct gpu_work *work, const struct accel_call *call,
-                               struct schedule_cell part);
+                               struct schedule_tile part);
 bool executor_rest_of_part(const struct gpu_work *work, const struct accel_call *call,
-                           struct schedule_cell part, int64_t done_cols, int64_t done_rows);
+                           struct schedule_tile part, int64_t done_cols, int64_t done_rows);
 
 /* ---- Calls that run by a schedule ---- */
 
@@ -96,7 +96,7 @@ enum gpu_status executor_settle(struct executor *e, int units);
 /* Recovers from a failure of the pipeline. */
 enum gpu_status executor_end_failed(struct executor *e, enum gpu_status failure);
 
-/* Returns where a cell that a step copies is on the device. */
+/* Returns where a tile that a step copies is on the device. */
 static inline gpu_address executor_place(const struct executor *e, const struct schedule_step *step)
 {
     const int64_t bytes = e->schedule.place_bytes[step->operand];

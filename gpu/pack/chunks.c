@@ -32,11 +32,11 @@ int64_t chunks_of_matrix(const struct lane_rectangle *r, int64_t device_ld)
     return bytes_of_chunk(r, device_ld, CHUNKS_OF_MATRIX, LEAST_CHUNK, LANE_SLOT_BYTES);
 }
 
-int64_t chunks_of_cell(const struct lane_rectangle *r, int64_t device_ld)
+int64_t chunks_of_tile(const struct lane_rectangle *r, int64_t device_ld)
 {
     return r->uplo /* not r->trimmed, on which a digest must not depend */
                ? bytes_of_chunk(r, device_ld, CHUNKS_OF_TRIANGLE, LEAST_CHUNK, MOST_OF_TRIANGLE)
-               : bytes_of_chunk(r, device_ld, CHUNKS_OF_CELL, LEAST_CHUNK, LANE_SLOT_BYTES);
+               : bytes_of_chunk(r, device_ld, CHUNKS_OF_TILE, LEAST_CHUNK, LANE_SLOT_BYTES);
 }
 
 bool chunks_trim(int64_t rows, int64_t cols, int64_t size)
@@ -63,9 +63,9 @@ int64_t chunks_matrix_sent(const struct lane_rectangle *r, int64_t device_ld)
     return sent(r, device_ld, chunks_of_matrix(r, device_ld));
 }
 
-int64_t chunks_cell_sent(const struct lane_rectangle *r, int64_t device_ld)
+int64_t chunks_tile_sent(const struct lane_rectangle *r, int64_t device_ld)
 {
-    return sent(r, device_ld, chunks_of_cell(r, device_ld));
+    return sent(r, device_ld, chunks_of_tile(r, device_ld));
 }
 
 /* The searches for schedules ask often: without a loop over the chunks. */
@@ -75,7 +75,7 @@ int64_t chunks_triangle_sent(int64_t order, int64_t size)
     if (!chunks_trim(order, order, size))
         return order * order * size;
     r.uplo = 'L';
-    const int64_t ld = pack_ld(order, size), cols = chunks_of_cell(&r, ld) / size / ld,
+    const int64_t ld = pack_ld(order, size), cols = chunks_of_tile(&r, ld) / size / ld,
                   whole = order / cols, rest = order % cols;
     return (cols * cols * (whole * (whole + 1) / 2) + rest * order) * size;
 }

@@ -21,9 +21,9 @@ typedef unsigned long long gpu_address;
 
 /* Into how many chunks a copy is divided; a chunk that would be larger than a slot is divided
  * further. While one chunk of a matrix is sent, threads pack the next ones. More chunks of a
- * triangle leave out more of the square around it. Chunks of a cell overlap with those of the next
- * cell; the calling thread takes as long for a chunk as the link for 300 KB, so a cell has few. */
-enum { CHUNKS_OF_MATRIX = 32, CHUNKS_OF_CELL = 2, CHUNKS_OF_TRIANGLE = 16 };
+ * triangle leave out more of the square around it. Chunks of a tile overlap with those of the next
+ * tile; the calling thread takes as long for a chunk as the link for 300 KB, so a tile has few. */
+enum { CHUNKS_OF_MATRIX = 32, CHUNKS_OF_TILE = 2, CHUNKS_OF_TRIANGLE = 16 };
 
 /* Returns the bytes of a chunk, if a copy has so many of them and each is at least `least`. A
  * column that fits a slot is not divided. Chunks of a triangle begin with whole 64-byte lines, if
@@ -31,20 +31,20 @@ enum { CHUNKS_OF_MATRIX = 32, CHUNKS_OF_CELL = 2, CHUNKS_OF_TRIANGLE = 16 };
 int64_t chunks_bytes(const struct lane_rectangle *r, int64_t device_ld, int chunks, int64_t least);
 
 /* The same of copies that are digested, and of trimmed ones: neither other threads nor the device
- * change their chunks. matrix: those of a whole operand; cell: those of a schedule
+ * change their chunks. matrix: those of a whole operand; tile: those of a schedule
  * (gpu_copies). */
 int64_t chunks_of_matrix(const struct lane_rectangle *r, int64_t device_ld);
-int64_t chunks_of_cell(const struct lane_rectangle *r, int64_t device_ld);
+int64_t chunks_of_tile(const struct lane_rectangle *r, int64_t device_ld);
 
 /* Returns whether a triangle of so many rows and columns is to be trimmed. Others are so small that
  * more and shorter copies gain nothing, or have columns that do not fit a slot. */
 bool chunks_trim(int64_t rows, int64_t cols, int64_t size);
 
 /* Return the bytes that cross the link, without what lies between columns: of a whole operand,
- * trimmed or not; of a cell of a schedule; of a cell on a triangle's
+ * trimmed or not; of a tile of a schedule; of a tile on a triangle's
  * diagonal, trimmed if it is to be. */
 int64_t chunks_matrix_sent(const struct lane_rectangle *r, int64_t device_ld);
-int64_t chunks_cell_sent(const struct lane_rectangle *r, int64_t device_ld);
+int64_t chunks_tile_sent(const struct lane_rectangle *r, int64_t device_ld);
 int64_t chunks_triangle_sent(int64_t order, int64_t size);
 
 /* Returns the leading dimension of a copy on the device: whole 64-byte lines, except for columns

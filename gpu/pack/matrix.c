@@ -9,12 +9,12 @@ int64_t pack_matrix_bytes(const struct lane_rectangle *r, int64_t packed_ld)
     return r->rows > 0 && r->cols > 0 ? pack_bytes(&all, r, packed_ld) : 0;
 }
 
-/* A matrix whose chunks, or cells, are the items of a job. */
+/* A matrix whose chunks, or tiles, are the items of a job. */
 struct matrix_job {
     struct lane_rectangle host;
     int64_t packed_ld, chunk_bytes;
     const char *packed;            /* what is unpacked */
-    const struct gpu_cells *cells; /* by which it is digested */
+    const struct gpu_tiles *tiles; /* by which it is digested */
     struct pack_seen seen[COPY_POOL_ITEMS];
     struct copy_pool_job job;
 };
@@ -63,21 +63,21 @@ static void digest_item(void *job, int64_t number)
     read_chunk(&m->host, m->packed_ld, m->chunk_bytes, number, &m->seen[number % COPY_POOL_ITEMS]);
 }
 
-/* Digests a cell as the device's pipeline does that brings it down, in the chunks of that copy. */
-static void digest_cell(void *job, int64_t number)
+/* Digests a tile as the device's pipeline does that brings it down, in the chunks of that copy. */
+static void digest_tile(void *job, int64_t number)
 {
     struct matrix_job *m = job;
-    const struct lane_rectangle cell = cells_at(&m->host, m->cells, number);
-    const int64_t ld = pack_ld(cell.rows, cell.size), bytes = chunks_of_cell(&cell, ld),
-                  chunks = pack_count(&cell, ld, bytes);
+    const struct lane_rectangle tile = tiles_at(&m->host, m->tiles, number);
+    const int64_t ld = pack_ld(tile.rows, tile.size), bytes = chunks_of_tile(&tile, ld),
+                  chunks = pack_count(&tile, ld, bytes);
     struct pack_seen *all = &m->seen[number % COPY_POOL_ITEMS], one;
     *all = (struct pack_seen){.digest = {{0, 0}}};
-    if (cell.scan)
-        all->scan = gpu_scan_begin(cell.scan->is_double);
+    if (tile.scan)
+        all->scan = gpu_scan_begin(tile.scan->is_double);
     for (int64_t i = 0; i < chunks; i++) {
-        read_chunk(&cell, ld, bytes, i, &one);
+        read_chunk(&tile, ld, bytes, i, &one);
         all->digest = gpu_digest_join(all->digest, one.digest);
-        if (cell.scan)
+        if (tile.scan)
             gpu_scan_add(&all->scan, &one.scan);
     }
 }
@@ -91,14 +91,14 @@ struct gpu_key pack_matrix_digest(const struct lane_rectangle *from, int64_t dev
     return digest;
 }
 
-struct gpu_key pack_matrix_digest_cells(const struct lane_rectangle *from,
-                                        const struct gpu_cells *cells)
+struct gpu_key pack_matrix_digest_tiles(const struct lane_rectangle *from,
+                                        const struct gpu_tiles *tiles)
 {
-    struct gpu_key digest = cells_shape(from, cells);
+    struct gpu_key digest = tiles_shape(from, tiles);
     struct matrix_job m = {
-        .host = *from, .packed_ld = pack_ld(from->rows, from->size), .cells = cells};
+        .host = *from, .packed_ld = pack_ld(from->rows, from->size), .tiles = tiles};
     m.host.digest = &digest;
-    do_all(&m, digest_cell, cells_count(from, cells));
+    do_all(&m, digest_tile, tiles_count(from, tiles));
     return digest;
 }
 

@@ -5,7 +5,7 @@
 #ifndef ACCEL_PACK_MATRIX_H
 #define ACCEL_PACK_MATRIX_H
 
-#include "cells.h"
+#include "tiles.h"
 #include "pack.h"
 
 /* Returns the bytes of the packed form, from the first element to the last. */
@@ -16,10 +16,10 @@ int64_t pack_matrix_bytes(const struct lane_rectangle *r, int64_t packed_ld);
  * twice. */
 struct gpu_key pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld);
 
-/* The same for a matrix that has come down in cells, each digested by the device's pipeline
- * (cell_copy.host.digest, 0 at first): their digests, by their numbers, joined to cells_shape(). */
-struct gpu_key pack_matrix_digest_cells(const struct lane_rectangle *from,
-                                        const struct gpu_cells *cells);
+/* The same for a matrix that has come down in tiles, each digested by the device's pipeline
+ * (tile_copy.host.digest, 0 at first): their digests, by their numbers, joined to tiles_shape(). */
+struct gpu_key pack_matrix_digest_tiles(const struct lane_rectangle *from,
+                                        const struct gpu_tiles *tiles);
 
 /* Writes a rectangle from its packed form in host memory. */
 void pack_matrix_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld);

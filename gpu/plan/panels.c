@@ -53,10 +53,10 @@ int64_t panels_factored(const struct panels *p, int j)
     return accel_max(0, accel_min(p->first[j + 1], factored_end(&p->call)) - p->first[j]);
 }
 
-struct schedule_cell panels_panel(const struct panels *p, int j)
+struct schedule_tile panels_panel(const struct panels *p, int j)
 {
     const int64_t col = p->first[j], rows = rows_at(&p->call, col);
-    return (struct schedule_cell){p->call.m - rows, col, rows, p->first[j + 1] - col};
+    return (struct schedule_tile){p->call.m - rows, col, rows, p->first[j + 1] - col};
 }
 
 /* Returns the columns that come up in blocks: those of panel i; or of the other matrix, those of
@@ -86,21 +86,21 @@ static int64_t block_columns(const struct panels *p, int i, int j)
                      widest(call->size, blocks_across(call), accel_max(1, rows), p->block_bytes)));
 }
 
-struct schedule_cell panels_block(const struct panels *p, const struct schedule_step *step)
+struct schedule_tile panels_block(const struct panels *p, const struct schedule_step *step)
 {
     const struct panels_call *call = &p->call;
     const struct panels_columns source = source_columns(p, step->i, step->j);
     const int64_t most = block_columns(p, step->i, step->j), col = source.first + step->p * most;
     const int64_t cols = accel_min(most, source.end - col);
     if (call->kind == PANELS_APPLY && call->sweep[step->i].above)
-        return (struct schedule_cell){0, col, col + cols, cols};
+        return (struct schedule_tile){0, col, col + cols, cols};
     const int64_t row = call->kind == PANELS_CHOLESKY ? p->first[step->j] : col;
-    return (struct schedule_cell){row, col, call->m - row, cols};
+    return (struct schedule_tile){row, col, call->m - row, cols};
 }
 
 struct panels_columns panels_changed(const struct panels *p, const struct schedule_step *step)
 {
-    const struct schedule_cell block = panels_block(p, step);
+    const struct schedule_tile block = panels_block(p, step);
     const int64_t first = p->first[step->j], cols = p->first[step->j + 1] - first;
     const bool apply = p->call.kind == PANELS_APPLY;
     struct panels_columns changed = {0, cols};
@@ -157,7 +157,7 @@ double panels_kernel_ms(const struct panels *p, const struct schedule_rates *rat
         call->kind == PANELS_QR || (call->kind == PANELS_APPLY && call->sweep[step->i].reflects);
     const double twice = reflects ? 2 : 1;
     if (step->p >= 0) {
-        const struct schedule_cell block = panels_block(p, step);
+        const struct schedule_tile block = panels_block(p, step);
         const struct panels_columns changed = panels_changed(p, step);
         const double cols = (double)block.cols, width = (double)(changed.end - changed.first),
                      triangle = call->kind == PANELS_CHOLESKY ? width / 2 : 0;
@@ -182,9 +182,9 @@ static double step_ms(const void *panels, const struct schedule_rates *rates,
         return panels_kernel_ms(p, rates, step);
     }
     if (step->operand == PANELS_PANEL || step->operand == PANELS_BLOCK) {
-        const struct schedule_cell cell =
+        const struct schedule_tile tile =
             step->operand == PANELS_PANEL ? panels_panel(p, step->j) : panels_block(p, step);
-        *bytes = (double)cell.rows * (double)cell.cols * (double)call->size;
+        *bytes = (double)tile.rows * (double)tile.cols * (double)call->size;
     }
     return rates->copy_ms + *bytes / (step->engine == UP ? rates->up : rates->down) * 1e-6;
 }

@@ -118,8 +118,8 @@ double panels_down_ms(const struct panels_call *call, const struct schedule_rate
 bool panels_fit(const struct panels_call *call, int64_t memory_bytes);
 
 /* Return where a panel and a block are in their matrices, as they are seen. */
-struct schedule_cell panels_panel(const struct panels *p, int j);
-struct schedule_cell panels_block(const struct panels *p, const struct schedule_step *step);
+struct schedule_tile panels_panel(const struct panels *p, int j);
+struct schedule_tile panels_block(const struct panels *p, const struct schedule_step *step);
 
 /* Columns [first, end). */
 struct panels_columns {

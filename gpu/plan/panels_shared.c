@@ -23,8 +23,8 @@ static struct panels view_of(const struct panels_shared *shared, int device)
     for (int j = 0; j <= shared->count; j++)
         view.first[j] = shared->first[j];
     for (int j = 0; j < shared->count; j++) {
-        const struct schedule_cell cell = panels_panel(&view, j);
-        const int64_t bytes = bytes_of(&view.call, cell.rows, cell.cols);
+        const struct schedule_tile tile = panels_panel(&view, j);
+        const int64_t bytes = bytes_of(&view.call, tile.rows, tile.cols);
         if (shared->owner[j] == device)
             view.panel_bytes = accel_max(view.panel_bytes, (bytes + 63) / 64 * 64);
     }
@@ -56,14 +56,14 @@ struct trial {
     double there[PANELS_MOST]; /* when each panel is in host memory */
 };
 
-/* Copies a cell. Returns when that is done. */
-static double simulate_copy(struct state *state, int engine, struct schedule_cell cell,
+/* Copies a tile. Returns when that is done. */
+static double simulate_copy(struct state *state, int engine, struct schedule_tile tile,
                             int64_t size, double not_before)
 {
     const struct schedule_rates *rates = state->sim.rates;
     const double gbps = engine == SCHEDULE_UP ? rates->up : rates->down;
     const struct simulate_work work = {
-        .ms = rates->copy_ms + (double)cell.rows * (double)cell.cols * (double)size / gbps * 1e-6,
+        .ms = rates->copy_ms + (double)tile.rows * (double)tile.cols * (double)size / gbps * 1e-6,
         .not_before = not_before};
     return simulate_on(&state->sim, engine, &work).end;
 }
@@ -81,7 +81,7 @@ static double do_panel(const struct trial *t, int device, int j, struct state *s
 {
     const struct panels *view = &t->view[device];
     const struct schedule_rates *rates = &t->rates[device];
-    const struct schedule_cell panel = panels_panel(view, j);
+    const struct schedule_tile panel = panels_panel(view, j);
     const struct schedule_step factor = {.j = j, .p = -1};
     const int64_t size = view->call.size;
     double *place = &state->panel_free[state->owned++ % t->shared->buffers];

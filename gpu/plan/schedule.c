@@ -31,7 +31,7 @@ const struct schedule_rates schedule_nominal = {
     .short_up = {6656, 6.5e-5},
 };
 
-/* ---- Cells ---- */
+/* ---- Tiles ---- */
 
 static int chunks(int64_t all, int64_t step)
 {
@@ -59,8 +59,8 @@ bool schedule_computes(const struct schedule *s, int i, int j)
 
 bool schedule_has_sides(const struct schedule *s)
 {
-    const struct schedule_cells *cells = &s->cells[SCHEDULE_C];
-    return (cells->rows > 1 || cells->cols > 1) && s->whole && !s->call.in_place[SCHEDULE_C] &&
+    const struct schedule_tiles *tiles = &s->tiles[SCHEDULE_C];
+    return (tiles->rows > 1 || tiles->cols > 1) && s->whole && !s->call.in_place[SCHEDULE_C] &&
            s->call.kind != SCHEDULE_BATCH;
 }
 
@@ -69,7 +69,7 @@ bool schedule_goes_beside(const struct schedule *s, int i, int j)
     return schedule_has_sides(s) && (i + j) % 2 == 1;
 }
 
-/* Sets where cell number i of an extent begins, and how long it is, if cells are `step` long, and a
+/* Sets where tile number i of an extent begins, and how long it is, if tiles are `step` long, and a
  * new one begins at `edge`. */
 static void span_of(int64_t all, int64_t edge, int64_t step, int i, int64_t *at, int64_t *length)
 {
@@ -78,20 +78,20 @@ static void span_of(int64_t all, int64_t edge, int64_t step, int i, int64_t *at,
     *length = accel_min(step, (i < before ? edge : all) - *at);
 }
 
-struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int i, int j)
+struct schedule_tile schedule_tile_of(const struct schedule *s, int operand, int i, int j)
 {
     const struct schedule_call *call = &s->call;
     if (call->kind == SCHEDULE_BATCH)
-        return schedule_group_cell(s, operand, j);
+        return schedule_group_tile(s, operand, j);
     const bool across = operand == B && call->kind != SCHEDULE_RANK_K; /* its rows are along k */
     const int64_t all_rows = across ? call->k : call->m;
     const int64_t all_cols = operand == C || across ? call->n : call->k;
     const int64_t rows = across ? s->by.depth : s->by.rows;
     const int64_t cols = operand == C || across ? s->by.cols : s->by.depth;
-    struct schedule_cell cell;
-    span_of(all_rows, across ? 0 : call->head, rows, i, &cell.row, &cell.rows);
-    span_of(all_cols, operand == C ? call->head : 0, cols, j, &cell.col, &cell.cols);
-    return cell;
+    struct schedule_tile tile;
+    span_of(all_rows, across ? 0 : call->head, rows, i, &tile.row, &tile.rows);
+    span_of(all_cols, operand == C ? call->head : 0, cols, j, &tile.col, &tile.cols);
+    return tile;
 }
 
 int schedule_sources(const struct schedule *s, int i, int j, int p,
@@ -121,33 +121,33 @@ int schedule_sources(const struct schedule *s, int i, int j, int p,
     return count;
 }
 
-void schedule_set_cells(struct schedule *s)
+void schedule_set_tiles(struct schedule *s)
 {
     const struct schedule_call *call = &s->call;
     const bool rank_k = call->kind == SCHEDULE_RANK_K;
     const int rows = schedule_head(s) + chunks(call->m - call->head, s->by.rows);
     const int cols = rank_k ? rows : chunks(call->n, s->by.cols);
     const int depths = call->k > 0 ? chunks(call->k, s->by.depth) : 0;
-    s->cells[A] = (struct schedule_cells){rows, depths};
-    s->cells[B] = (struct schedule_cells){0, 0};
-    s->cells[C] = (struct schedule_cells){rows, cols};
+    s->tiles[A] = (struct schedule_tiles){rows, depths};
+    s->tiles[B] = (struct schedule_tiles){0, 0};
+    s->tiles[C] = (struct schedule_tiles){rows, cols};
     if (rank_k && call->two)
-        s->cells[B] = s->cells[A];
+        s->tiles[B] = s->tiles[A];
     else if (!rank_k && !schedule_in_panels(call))
-        s->cells[B] = (struct schedule_cells){depths, cols};
+        s->tiles[B] = (struct schedule_tiles){depths, cols};
 }
 
 int schedule_depths(const struct schedule *s)
 {
-    return s->call.k > 0 ? s->cells[A].cols : 1;
+    return s->call.k > 0 ? s->tiles[A].cols : 1;
 }
 
 /* ---- Times ---- */
 
-/* Returns a cell's bytes as they come from another device. */
-static double whole_bytes(const struct schedule *s, int operand, const struct schedule_cell *cell)
+/* Returns a tile's bytes as they come from another device. */
+static double whole_bytes(const struct schedule *s, int operand, const struct schedule_tile *tile)
 {
-    return (double)cell->rows * (double)cell->cols * (double)s->call.size[operand];
+    return (double)tile->rows * (double)tile->cols * (double)s->call.size[operand];
 }
 
 static bool is_triangle(const struct schedule *s, int operand, int i, int j)
@@ -159,25 +159,25 @@ static bool is_triangle(const struct schedule *s, int operand, int i, int j)
     return operand == triangle && i == j;
 }
 
-/* Returns the bytes of cell (i, j) that cross the link. */
+/* Returns the bytes of tile (i, j) that cross the link. */
 static double sent_bytes(const struct schedule *s, int operand, int i, int j,
-                         const struct schedule_cell *cell)
+                         const struct schedule_tile *tile)
 {
-    return is_triangle(s, operand, i, j) && cell->rows == cell->cols
-               ? (double)chunks_triangle_sent(cell->rows, s->call.size[operand])
-               : whole_bytes(s, operand, cell);
+    return is_triangle(s, operand, i, j) && tile->rows == tile->cols
+               ? (double)chunks_triangle_sent(tile->rows, s->call.size[operand])
+               : whole_bytes(s, operand, tile);
 }
 
-double schedule_cell_bytes(const struct schedule *s, int operand, int i, int j)
+double schedule_tile_bytes(const struct schedule *s, int operand, int i, int j)
 {
-    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
-    return sent_bytes(s, operand, i, j, &cell);
+    const struct schedule_tile tile = schedule_tile_of(s, operand, i, j);
+    return sent_bytes(s, operand, i, j, &tile);
 }
 
-/* Returns what the columns in which a cell is packed, or unpacked, take besides. One with all rows
+/* Returns what the columns in which a tile is packed, or unpacked, take besides. One with all rows
  * of its matrix is mostly one run of memory. */
 static double columns_ms(const struct schedule *s, const struct short_columns *x, int operand,
-                         const struct schedule_cell *cell)
+                         const struct schedule_tile *tile)
 {
     const struct schedule_call *call = &s->call;
     const bool across = operand == B && call->kind != SCHEDULE_RANK_K; /* its rows are along k */
@@ -186,18 +186,18 @@ static double columns_ms(const struct schedule *s, const struct short_columns *x
     if (call->kind == SCHEDULE_BATCH)
         return 0;
     const bool is_across = call->across[operand];
-    if (is_across ? cell->cols >= cols : cell->rows >= rows)
+    if (is_across ? tile->cols >= cols : tile->rows >= rows)
         return 0;
-    const double bytes = (double)((is_across ? cell->cols : cell->rows) * call->size[operand]);
-    return (double)(is_across ? cell->rows : cell->cols) * short_columns_ms(x, bytes);
+    const double bytes = (double)((is_across ? tile->cols : tile->rows) * call->size[operand]);
+    return (double)(is_across ? tile->rows : tile->cols) * short_columns_ms(x, bytes);
 }
 
-/* Returns the milliseconds of a cell's bytes and columns. */
+/* Returns the milliseconds of a tile's bytes and columns. */
 static double way_ms(const struct schedule *s, double gbps, const struct short_columns *x,
                      int operand, int i, int j)
 {
-    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
-    return sent_bytes(s, operand, i, j, &cell) / gbps * 1e-6 + columns_ms(s, x, operand, &cell);
+    const struct schedule_tile tile = schedule_tile_of(s, operand, i, j);
+    return sent_bytes(s, operand, i, j, &tile) / gbps * 1e-6 + columns_ms(s, x, operand, &tile);
 }
 
 double schedule_upload_ms(const struct schedule *s, const struct schedule_rates *rates, int operand,
@@ -214,8 +214,8 @@ double schedule_copy_ms(const struct schedule *s, const struct schedule_rates *r
     const double lent = s->call.lent[operand], own = schedule_upload_ms(s, rates, operand, i, j);
     if (!(lent > 0))
         return own;
-    const struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
-    const double from_other = rates->copy_ms + whole_bytes(s, operand, &cell) / rates->peer * 1e-6;
+    const struct schedule_tile tile = schedule_tile_of(s, operand, i, j);
+    const double from_other = rates->copy_ms + whole_bytes(s, operand, &tile) / rates->peer * 1e-6;
     return own * (1 - lent) + from_other * lent;
 }
 
@@ -246,8 +246,8 @@ static double even_kernel_ms(const struct schedule *s, const struct schedule_rat
                schedule_product_ms(rates, all,
                                    (double)accel_min(accel_min(call->m, call->n), call->k));
     }
-    const struct schedule_cell of_a = schedule_cell_of(s, A, i, p);
-    const int64_t rows = of_a.rows, cols = schedule_cell_of(s, C, 0, j).cols;
+    const struct schedule_tile of_a = schedule_tile_of(s, A, i, p);
+    const int64_t rows = of_a.rows, cols = schedule_tile_of(s, C, 0, j).cols;
     const int64_t depth = accel_min(s->by.depth, call->k - p * s->by.depth);
     const double terms = call->per_term * (double)rows * (double)cols * (double)depth *
                          (call->kind == SCHEDULE_RANK_K && call->two ? 2 : 1) *
@@ -257,15 +257,15 @@ static double even_kernel_ms(const struct schedule *s, const struct schedule_rat
 }
 
 /* Returns the pace of a kernel that is one product; 1 of others. The device sees the columns of a
- * transposed cell as rows. */
+ * transposed tile as rows. */
 static double pace_of(const struct schedule *s, const struct schedule_rates *rates, int i, int j,
                       int p)
 {
     const struct schedule_call *call = &s->call;
     if (call->k == 0 || call->kind == SCHEDULE_BATCH || is_on_diagonal(call, i, j, p))
         return 1;
-    return block_pace(&rates->paces, call->across[C] ? schedule_cell_of(s, C, 0, j).cols
-                                                     : schedule_cell_of(s, A, i, p).rows);
+    return block_pace(&rates->paces, call->across[C] ? schedule_tile_of(s, C, 0, j).cols
+                                                     : schedule_tile_of(s, A, i, p).rows);
 }
 
 double schedule_kernel_ms(const struct schedule *s, const struct schedule_rates *rates, int i,
@@ -310,7 +310,7 @@ static double solving_ms(struct schedule_solving solving, double rows, double by
 /* Returns the rows by which a kernel solves; 0: it does not. */
 static int64_t solved_rows(const struct schedule *s, int i, int p)
 {
-    return s->call.kind == SCHEDULE_SOLVE && i == p ? schedule_cell_of(s, A, i, p).rows : 0;
+    return s->call.kind == SCHEDULE_SOLVE && i == p ? schedule_tile_of(s, A, i, p).rows : 0;
 }
 
 /* Of our own, the calling thread puts a kernel and a product for each triangle on the stream. */
@@ -320,7 +320,7 @@ double schedule_chain_ms(const struct schedule *s, const struct schedule_rates *
     const int64_t rows = solved_rows(s, i, p);
     if (rows == 0)
         return 0;
-    return is_by_own(&s->call, rates, rows, schedule_cell_of(s, C, 0, j).cols)
+    return is_by_own(&s->call, rates, rows, schedule_tile_of(s, C, 0, j).cols)
                ? 2 * rates->launch_ms * chunks(rows, SCHEDULE_OWN_ROWS)
                : rates->row_ms * (double)rows;
 }
@@ -331,7 +331,7 @@ double schedule_solve_ms(const struct schedule *s, const struct schedule_rates *
     const int64_t rows = solved_rows(s, i, p);
     if (rows == 0)
         return 0;
-    const int64_t nrhs = schedule_cell_of(s, C, 0, j).cols;
+    const int64_t nrhs = schedule_tile_of(s, C, 0, j).cols;
     return solving_ms(solving_of(rates, is_by_own(&s->call, rates, rows, nrhs)), (double)rows,
                       (double)(rows * nrhs) * (double)s->call.size[C]);
 }
@@ -354,7 +354,7 @@ static double step_ms(const void *schedule, const struct schedule_rates *rates,
         *chain_ms = schedule_chain_ms(s, rates, step->i, step->j, step->p);
         return schedule_kernel_ms(s, rates, step->i, step->j, step->p);
     }
-    *bytes = schedule_cell_bytes(s, step->operand, step->i, step->j);
+    *bytes = schedule_tile_bytes(s, step->operand, step->i, step->j);
     if (step->engine == UP)
         *bytes *= 1 - s->call.lent[step->operand];
     return schedule_copy_ms(s, rates, step->engine, step->operand, step->i, step->j);
@@ -364,7 +364,7 @@ double schedule_lag_ms(const struct schedule *s, const struct schedule_rates *ra
 {
     double bytes = 0;
     for (int x = A; x < OPERANDS; x++)
-        bytes += s->call.lent[x] > 0 ? schedule_cell_bytes(s, x, 0, 0) : 0;
+        bytes += s->call.lent[x] > 0 ? schedule_tile_bytes(s, x, 0, 0) : 0;
     return bytes / rates->up * 1e-6;
 }
 
@@ -382,8 +382,8 @@ struct schedule_times schedule_simulate(const struct schedule *s,
         const double lent = step->engine == UP ? s->call.lent[step->operand] : 0;
         if (!(lent > 0))
             continue;
-        const struct schedule_cell cell = schedule_cell_of(s, step->operand, step->i, step->j);
-        times.lent_bytes += lent * whole_bytes(s, step->operand, &cell);
+        const struct schedule_tile tile = schedule_tile_of(s, step->operand, step->i, step->j);
+        times.lent_bytes += lent * whole_bytes(s, step->operand, &tile);
     }
     return times;
 }

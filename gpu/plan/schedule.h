@@ -1,6 +1,6 @@
 /*
  * The schedule of a Level 3 call whose operands are in host memory: the order in which parts of
- * them (cells) go up, kernels run, and finished parts of the result come down, on three engines of
+ * them (tiles) go up, kernels run, and finished parts of the result come down, on three engines of
  * a device that work at the same time. A pure function of shape, memory and rates, and its
  * simulation in virtual time. Knows neither devices nor calls; pipeline_job.h runs it.
  *
@@ -36,11 +36,11 @@ enum schedule_kind {
                         k: C is that of A B' + B A' */
     /* A is a triangle of order m, C is m x n, and is overwritten; k = m, and there is no B. C is
      * divided into panels of whole columns, which do not depend on each other, and a panel into
-     * cells of rows, which do. A block of C on A's diagonal comes before the others of its row if
+     * tiles of rows, which do. A block of C on A's diagonal comes before the others of its row if
      * it is multiplied, after them if it is solved. */
     SCHEDULE_MULTIPLY, /* by A C */
     SCHEDULE_SOLVE,    /* by inv(A) C */
-    /* Many products of A m x k, B k x n and C m x n, in groups: a cell is the matrices of an
+    /* Many products of A m x k, B k x n and C m x n, in groups: a tile is the matrices of an
      * operand that a group brings, one behind the other. */
     SCHEDULE_BATCH
 };
@@ -75,7 +75,7 @@ struct schedule_call {
     int64_t size[SCHEDULE_OPERANDS];                    /* bytes of an element */
     struct schedule_sharing sharing[SCHEDULE_OPERANDS]; /* a batch */
     /* The share of an operand's bytes that come from other devices' memory, at rates->peer; 0:
-     * none. Which cells those are, is not said here: each cell's copy takes the average, and counts
+     * none. Which tiles those are, is not said here: each tile's copy takes the average, and counts
      * as one from the host's memory. */
     double lent[SCHEDULE_OPERANDS];
 };
@@ -117,11 +117,11 @@ struct schedule_rates {
     double own_row_ms, own_solve;
     int64_t own_nrhs;
     double peer; /* 10^9 bytes a second from another device's memory; 0: there is no such way */
-    /* What the calling thread takes to put a cell's copy on its stream; of the time of the copy,
+    /* What the calling thread takes to put a tile's copy on its stream; of the time of the copy,
      * what its chunks take from it; and what it takes to put a kernel on its stream. It does one
      * thing after the other. */
     double call_ms, chunk_share, launch_ms;
-    /* What columns of a cell take besides where the matrix has longer ones. */
+    /* What columns of a tile take besides where the matrix has longer ones. */
     struct short_columns short_up, short_down;
     struct block_paces paces; /* of products, in these operations */
 };
@@ -134,14 +134,14 @@ _Static_assert(sizeof(struct schedule_rates) ==
 enum { SCHEDULE_OWN_ROWS = 128, SCHEDULE_OWN_LEAST = 64 };
 
 struct schedule_step {
-    uint8_t engine, operand; /* of the cell that is copied */
-    /* A kernel adds the product number p to the cell (i, j) of C; in panels, one with the cell (p,
-     * j) of C, or if p is i, it multiplies or solves by A's cell on the diagonal. A copy is of the
-     * operand's cell (i, j). */
+    uint8_t engine, operand; /* of the tile that is copied */
+    /* A kernel adds the product number p to the tile (i, j) of C; in panels, one with the tile (p,
+     * j) of C, or if p is i, it multiplies or solves by A's tile on the diagonal. A copy is of the
+     * operand's tile (i, j). */
     int32_t i, j, p;
-    int32_t place; /* of the cell that is copied, or of C's, in the operand's memory */
-    bool first;    /* the cell of C has not been computed yet */
-    bool last;     /* the cell of C is finished */
+    int32_t place; /* of the tile that is copied, or of C's, in the operand's memory */
+    bool first;    /* the tile of C has not been computed yet */
+    bool last;     /* the tile of C is finished */
     /* So many steps of each engine must be done before this one; of its own engine, a kernel waits
      * for those of the other side alone. */
     int32_t after[SCHEDULE_ENGINES];
@@ -149,7 +149,7 @@ struct schedule_step {
 
 /* Parameters of a schedule. */
 struct schedule_params {
-    /* How many rows and columns of C, and how much of k, a cell has; the last ones may have fewer.
+    /* How many rows and columns of C, and how much of k, a tile has; the last ones may have fewer.
      * The triangles' rows and columns are those of C's rows. A batch: `cols` products are a
      * group. */
     int64_t rows, cols, depth;
@@ -165,13 +165,13 @@ struct schedule_params {
 struct schedule {
     struct schedule_call call;
     struct schedule_params by;
-    struct schedule_cells {
+    struct schedule_tiles {
         int rows, cols;
-    } cells[SCHEDULE_OPERANDS];
+    } tiles[SCHEDULE_OPERANDS];
     int places[SCHEDULE_OPERANDS];
     int64_t place_bytes[SCHEDULE_OPERANDS];
     int64_t bytes; /* of all places */
-    bool whole;    /* all cells of all operands have places */
+    bool whole;    /* all tiles of all operands have places */
     struct schedule_step *step;
     int count, steps[SCHEDULE_ENGINES];
     double ms; /* simulated */
@@ -197,7 +197,7 @@ bool schedule_make_by(struct schedule *s, const struct schedule_params *params,
                       int64_t memory_bytes);
 void schedule_free(struct schedule *s);
 
-/* Returns whether there is a place for each cell of an operand that is used, so that none is
+/* Returns whether there is a place for each tile of an operand that is used, so that none is
  * brought up twice. */
 bool schedule_brings_once(const struct schedule *s, int operand);
 
@@ -222,7 +222,7 @@ struct schedule_times {
 struct schedule_times schedule_simulate(const struct schedule *s,
                                         const struct schedule_rates *rates);
 
-/* Returns whether the cells of a panel are finished from the first to the last one, or from the
+/* Returns whether the tiles of a panel are finished from the first to the last one, or from the
  * last to the first one. */
 bool schedule_ascends(const struct schedule_call *call);
 
@@ -237,34 +237,34 @@ int64_t schedule_matrix_bytes(const struct schedule_call *call, int operand);
  * bytes. */
 int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int64_t product);
 
-/* Rank-k: returns how many rows of C's cells are those of its first group; behind it a new cell
+/* Rank-k: returns how many rows of C's tiles are those of its first group; behind it a new tile
  * begins. */
 int schedule_head(const struct schedule *s);
 
-/* Returns whether some kernels may run beside others: where all cells have places, and C is not
- * where the program has it. Not those of a batch. Its cells and places are set. */
+/* Returns whether some kernels may run beside others: where all tiles have places, and C is not
+ * where the program has it. Not those of a batch. Its tiles and places are set. */
 bool schedule_has_sides(const struct schedule *s);
 
-/* Returns whether the kernels of a cell of C run beside those of which this says that they do not.
+/* Returns whether the kernels of a tile of C run beside those of which this says that they do not.
  * Kernels of one side come in their order; all on the diagonal of a triangle C are on one. */
 bool schedule_goes_beside(const struct schedule *s, int i, int j);
 
-/* Returns whether a cell of C is computed. */
+/* Returns whether a tile of C is computed. */
 bool schedule_computes(const struct schedule *s, int i, int j);
 
-/* Returns the place and size of an operand's cell. A batch's cell number j has the matrices from
+/* Returns the place and size of an operand's tile. A batch's tile number j has the matrices from
  * `col` on, as many as columns, with as many elements as rows; matrix number r is that of product r
  * * repeat. */
-struct schedule_cell {
+struct schedule_tile {
     int64_t row, col, rows, cols;
 };
-struct schedule_cell schedule_cell_of(const struct schedule *s, int operand, int i, int j);
+struct schedule_tile schedule_tile_of(const struct schedule *s, int operand, int i, int j);
 
-/* Returns the bytes of a cell that cross the link: of one on the diagonal of a triangle, little
+/* Returns the bytes of a tile that cross the link: of one on the diagonal of a triangle, little
  * more than the triangle (chunks.h). From another device, all of it comes. */
-double schedule_cell_bytes(const struct schedule *s, int operand, int i, int j);
+double schedule_tile_bytes(const struct schedule *s, int operand, int i, int j);
 
-/* Sets the cells that a kernel reads besides the one of C that it writes: of which operand, and
+/* Sets the tiles that a kernel reads besides the one of C that it writes: of which operand, and
  * which. Returns their number. */
 struct schedule_source {
     int operand, i, j;

@@ -36,7 +36,7 @@ static int64_t long_groups(const struct schedule *s)
 int64_t schedule_group_start(const struct schedule *s, int group)
 {
     const int share = s->by.share;
-    const int left = s->cells[C].cols - group; /* groups from this one on */
+    const int left = s->tiles[C].cols - group; /* groups from this one on */
     const int64_t all = s->call.products;
     if (group <= share)
         return accel_min(short_products(s, group), all);
@@ -72,22 +72,22 @@ static int64_t used_by(const struct schedule_sharing *x, int64_t products)
     return accel_min(x->distinct, run_of(x, products + x->repeat - 1));
 }
 
-struct schedule_cell schedule_group_cell(const struct schedule *s, int operand, int group)
+struct schedule_tile schedule_group_tile(const struct schedule *s, int operand, int group)
 {
     const struct schedule_call *call = &s->call;
     const struct schedule_sharing *x = &call->sharing[operand];
     const int64_t first = schedule_group_start(s, group), end = schedule_group_start(s, group + 1);
     const int64_t rows = operand == B ? call->k : call->m;
     const int64_t cols = operand == A ? call->k : call->n;
-    struct schedule_cell cell = {.rows = rows * cols};
+    struct schedule_tile tile = {.rows = rows * cols};
     if (all_are_there(s, operand)) {
-        cell.col = used_by(x, first);
-        cell.cols = used_by(x, end) - cell.col;
+        tile.col = used_by(x, first);
+        tile.cols = used_by(x, end) - tile.col;
     } else {
-        cell.col = run_of(x, first);
-        cell.cols = accel_min(x->distinct, run_of(x, end - 1) + 1 - cell.col);
+        tile.col = run_of(x, first);
+        tile.cols = accel_min(x->distinct, run_of(x, end - 1) + 1 - tile.col);
     }
-    return cell;
+    return tile;
 }
 
 int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int64_t product)
@@ -129,10 +129,10 @@ static bool take_places(struct schedule *s, unsigned stays, int buffers, int64_t
     s->bytes = 0;
     for (int x = A; x < OPERANDS; x++) {
         const int64_t bytes = schedule_matrix_bytes(&s->call, x);
-        const bool all = stays >> x & 1 || s->cells[C].cols == 1;
+        const bool all = stays >> x & 1 || s->tiles[C].cols == 1;
         s->places[x] = !is_copied(&s->call, x) ? 0
                        : all                   ? 1
-                                               : (int)accel_min(buffers, s->cells[C].cols);
+                                               : (int)accel_min(buffers, s->tiles[C].cols);
         const int64_t matrices = all ? s->call.sharing[x].distinct : most_used(s, x);
         s->place_bytes[x] = s->places[x] > 0 ? matrices * bytes : 0;
         if (s->place_bytes[x] > (memory_bytes - s->bytes) / accel_max(1, s->places[x]))
@@ -180,7 +180,7 @@ static void add_group(struct schedule *s, int group)
     for (int x = A; x < OPERANDS; x++) {
         const int before = all_are_there(s, x) ? 0 : (int)accel_max(0, group + 1 - s->places[x]);
         if (!is_copied(&s->call, x) || (x == C && !s->call.reads) ||
-            schedule_group_cell(s, x, group).cols == 0)
+            schedule_group_tile(s, x, group).cols == 0)
             continue;
         struct schedule_step *up = add_step(s, UP, x, group);
         up->after[COMPUTE] = before;
@@ -201,7 +201,7 @@ bool schedule_make_groups(struct schedule *s, const struct schedule_rates *rates
     if (groups > INT32_MAX / 8 || long_groups(s) < 1)
         return false;
     for (int x = A; x < OPERANDS; x++)
-        s->cells[x] = (struct schedule_cells){1, x == C || s->call.k > 0 ? (int)groups : 0};
+        s->tiles[x] = (struct schedule_tiles){1, x == C || s->call.k > 0 ? (int)groups : 0};
     s->step = NULL;
     if (!choose_places(s, memory_bytes))
         return false;
@@ -240,7 +240,7 @@ static void try_group(struct schedule *best, int64_t group, const struct schedul
             return;
         if (!schedule_make_groups(&s, rates, memory_bytes))
             continue;
-        *left -= s.count + s.cells[C].cols;
+        *left -= s.count + s.tiles[C].cols;
         schedule_keep_faster(best, &s);
     }
 }

@@ -8,35 +8,35 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERA
 
 /* ---- Sizes ---- */
 
-/* A line of the caches; and a tile, by which a device's BLAS computes products (cuBLAS's have 64 to
- * 256 rows), whole ones at the rim, too: of many rows, an H100 multiplies fewer a second if they
- * are no multiple of it (block_paces.h). In panels, rows are the order of a triangle. */
-enum { LINE = 64, TILE = 128, MANY = 2048 };
+/* A line of the caches; and a BLAS tile, by which a device's BLAS computes products (cuBLAS's have
+ * 64 to 256 rows), whole ones at the rim, too: of many rows, an H100 multiplies fewer a second if
+ * they are no multiple of it (block_paces.h). In panels, rows are the order of a triangle. */
+enum { LINE = 64, BLAS_TILE = 128, MANY = 2048 };
 
-static bool has_tiles(const struct schedule_call *call)
+static bool has_blas_tiles(const struct schedule_call *call)
 {
     return call->kind == SCHEDULE_PRODUCT || call->kind == SCHEDULE_RANK_K;
 }
 
-static int64_t rounded_up(int64_t size, bool tiles)
+static int64_t rounded_up(int64_t size, bool blas_tiles)
 {
-    const int64_t line = tiles && size >= MANY ? TILE : LINE;
+    const int64_t line = blas_tiles && size >= MANY ? BLAS_TILE : LINE;
     return (size + line - 1) / line * line;
 }
 
-int64_t schedule_cell_rows(const struct schedule_call *call, int64_t rows)
+int64_t schedule_tile_rows(const struct schedule_call *call, int64_t rows)
 {
-    return rounded_up(rows, has_tiles(call));
+    return rounded_up(rows, has_blas_tiles(call));
 }
 
-int64_t schedule_cell_cols(int64_t cols)
+int64_t schedule_tile_cols(int64_t cols)
 {
     return rounded_up(cols, false);
 }
 
 /* Divides a size into equal steps of about `step`, long ones of whole lines, or of many elements of
- * whole tiles; none is longer than `longest`, itself below 64 or of whole lines. */
-static int64_t even(int64_t all, int64_t step, int64_t longest, bool tiles)
+ * whole BLAS tiles; none is longer than `longest`, itself below 64 or of whole lines. */
+static int64_t even(int64_t all, int64_t step, int64_t longest, bool blas_tiles)
 {
     step = accel_min(step, longest);
     if (all <= step || all <= 1)
@@ -44,7 +44,7 @@ static int64_t even(int64_t all, int64_t step, int64_t longest, bool tiles)
     const int64_t parts = accel_max((all + step / 2) / accel_max(step, 1),
                                     (all + longest - 1) / accel_max(longest, 1));
     const int64_t each = (all + parts - 1) / parts;
-    return step < LINE ? each : accel_min(rounded_up(each, tiles), longest);
+    return step < LINE ? each : accel_min(rounded_up(each, blas_tiles), longest);
 }
 
 /* The device's BLAS may have 32-bit sizes. */
@@ -58,7 +58,7 @@ static int64_t widest_of(const struct schedule_call *call)
     return call->widest > 0 ? call->widest : longest_of(call);
 }
 
-/* Sets the cells' sizes: tiles of about side x side / aspect, longer where C is narrow. */
+/* Sets the tiles' sizes: tiles of about side x side / aspect, longer where C is narrow. */
 static void set_sizes(struct schedule *s, int64_t side, int64_t aspect, int64_t depth)
 {
     const struct schedule_call *call = &s->call;
@@ -67,7 +67,7 @@ static void set_sizes(struct schedule *s, int64_t side, int64_t aspect, int64_t 
         accel_max(accel_max(side, side * side / accel_max(call->m, 1)) / aspect, 1);
     const int64_t longest = longest_of(call);
     s->by.rows =
-        even(call->m, call->kind == SCHEDULE_PRODUCT ? rows : side, longest, has_tiles(call));
+        even(call->m, call->kind == SCHEDULE_PRODUCT ? rows : side, longest, has_blas_tiles(call));
     if (call->kind == SCHEDULE_RANK_K && call->in_place[C])
         s->by.rows = accel_max(call->m, 1); /* one block: a part of it could not be computed anew */
     s->by.cols =
@@ -78,15 +78,15 @@ static void set_sizes(struct schedule *s, int64_t side, int64_t aspect, int64_t 
                                                   accel_max(accel_min(s->by.rows, s->by.cols), 1)),
                              longest, false)
                       : s->by.rows;
-    schedule_set_cells(s);
+    schedule_set_tiles(s);
 }
 
-/* Returns a time that no schedule with these cells is below: the kernels one after the other, or a
- * copy of all cells. */
+/* Returns a time that no schedule with these tiles is below: the kernels one after the other, or a
+ * copy of all tiles. */
 static double bound_of(const struct schedule *s, const struct schedule_rates *rates)
 {
     const double tasks = schedule_tasks(s) * (s->call.kind == SCHEDULE_PRODUCT ? 1 : 0.9);
-    const double copies = (double)s->cells[A].rows * s->cells[A].cols * 0.5 * rates->copy_ms;
+    const double copies = (double)s->tiles[A].rows * s->tiles[A].cols * 0.5 * rates->copy_ms;
     const double floor = schedule_floor(&s->call, rates);
     const struct schedule full = {.call = s->call,
                                   .by = {.rows = s->call.m, .cols = s->call.n, .depth = s->call.k}};
@@ -116,8 +116,8 @@ static double bytes_of_operands(const struct schedule_call *call)
 
 /* A schedule has at most so many kernels for each millisecond of the floor, within limits, and
  * where there are few, more: it must be made in a small part of the call's time. Short of memory,
- * large cells send much twice, so the call takes longer, and smaller cells may shorten it by a
- * third: more is tried. If memory is so short that none has so few, the one with the largest cells
+ * large tiles send much twice, so the call takes longer, and smaller tiles may shorten it by a
+ * third: more is tried. If memory is so short that none has so few, the one with the largest tiles
  * is taken. */
 enum {
     /* Kernels and steps of all schedules that are tried: they take about a twentieth of the call's
@@ -140,7 +140,7 @@ enum {
 #define IN_GRID 0.6
 
 /* Copies and kernels of a small call take about as long as to start them; but of what devices lend
- * each other, each brings some cells up. After a failure, a result in place that is computed in
+ * each other, each brings some tiles up. After a failure, a result in place that is computed in
  * parts would be lost. */
 bool schedule_stays_whole(const struct schedule_call *call)
 {
@@ -223,7 +223,7 @@ static bool is_new(struct schedule_search *search, const struct schedule_params 
     return true;
 }
 
-/* Makes a schedule of these cells and places, if there is time. Returns whether it is the best one,
+/* Makes a schedule of these tiles and places, if there is time. Returns whether it is the best one,
  * and keeps that. */
 static bool try_places(struct schedule_search *search, struct schedule *s)
 {
@@ -238,7 +238,7 @@ static bool try_places(struct schedule_search *search, struct schedule *s)
 
 /* ---- The grid ---- */
 
-/* What is tried with the same cells: see struct schedule_params. */
+/* What is tried with the same tiles: see struct schedule_params. */
 struct traversal {
     int share;
     bool along_rows;
@@ -251,22 +251,22 @@ static const struct traversal of_tiles[] = {
 static const struct traversal of_triangle[] = {
     {0, false, A}, {0, true, A}, {12, false, C}, {12, true, C}};
 
-/* Only small cells that would not fit else have one place: then nothing is filled while it is used.
+/* Only small tiles that would not fit else have one place: then nothing is filled while it is used.
  * Panels have several in any case. */
-enum { SMALL_CELL = 64 };
+enum { SMALL_TILE = 64 };
 
 static bool may_have_one(const struct schedule_call *call, const struct schedule_params *by)
 {
-    return schedule_in_panels(call) || (by->rows <= SMALL_CELL && by->cols <= SMALL_CELL);
+    return schedule_in_panels(call) || (by->rows <= SMALL_TILE && by->cols <= SMALL_TILE);
 }
 
-/* Tries some schedules of these cells. */
-static void try_cells(struct schedule_search *search, const struct schedule *cells)
+/* Tries some schedules of these tiles. */
+static void try_tiles(struct schedule_search *search, const struct schedule *tiles)
 {
-    const struct schedule_call *call = &cells->call;
-    struct schedule s = *cells;
+    const struct schedule_call *call = &tiles->call;
+    struct schedule s = *tiles;
     s.by.buffers = schedule_in_panels(call) ? 1 : 2;
-    if (search->best->step && bound_of(cells, search->rates) >= search->best->ms)
+    if (search->best->step && bound_of(tiles, search->rates) >= search->best->ms)
         return;
     if (!schedule_choose_places(&s, search->memory_bytes)) {
         s.by.buffers = 1;
@@ -278,9 +278,9 @@ static void try_cells(struct schedule_search *search, const struct schedule *cel
                                     : panels   ? of_panels
                                     : triangle ? of_triangle
                                                : of_tiles;
-    const int orders = schedule_tasks(cells) == 1 ? 1 : s.whole || panels ? 2 : 4;
+    const int orders = schedule_tasks(tiles) == 1 ? 1 : s.whole || panels ? 2 : 4;
     for (int n = 0; n < orders; n++) {
-        struct schedule next = *cells;
+        struct schedule next = *tiles;
         next.by.buffers = s.by.buffers;
         next.by.share = order[n].share;
         next.by.along_rows = order[n].along_rows;
@@ -293,7 +293,7 @@ static void try_cells(struct schedule_search *search, const struct schedule *cel
 /* Where so many kernels and steps may be tried, there is time for a finer grid. */
 enum { ASPECTS = 4, MANY_TRIES = 12000 };
 
-/* Tries cells of many sizes, large ones first. Where memory is scarce, more depends on which cells
+/* Tries tiles of many sizes, large ones first. Where memory is scarce, more depends on which tiles
  * just fit. */
 static void try_grid(struct schedule_search *search, const struct schedule_call *call,
                      bool is_scarce)
@@ -326,7 +326,7 @@ static void try_grid(struct schedule_search *search, const struct schedule_call 
             set_sizes(&s, side, 1 << aspect, accel_min(side * deeper / 2, sides[0][0]));
             if (is_new(search, &s.by) &&
                 schedule_tasks(&s) <= (search->best->step ? search->limit : MOST_TASKS))
-                try_cells(search, &s);
+                try_tiles(search, &s);
         }
 }
 
@@ -342,17 +342,18 @@ struct scale {
     int64_t up, down;
 };
 
-/* Cells stay equally long, so that parts of a call on several devices (part_fit()) can have the
+/* Tiles stay equally long, so that parts of a call on several devices (part_fit()) can have the
  * same. */
 static int64_t moved(int64_t size, int direction, struct scale scale, int64_t all, int64_t longest,
-                     bool tiles)
+                     bool blas_tiles)
 {
     if (direction == 0 || all == 0)
         return size;
-    const int64_t cells = (all + size - 1) / size - direction;
+    const int64_t tiles = (all + size - 1) / size - direction;
     const int64_t to = direction > 0 ? size * scale.up / scale.down : size * scale.down / scale.up;
-    const int64_t next = even(all, accel_max(to, 1), longest, tiles);
-    return next != size ? next : even(all, accel_max(all / accel_max(cells, 1), 1), longest, tiles);
+    const int64_t next = even(all, accel_max(to, 1), longest, blas_tiles);
+    return next != size ? next
+                        : even(all, accel_max(all / accel_max(tiles, 1), 1), longest, blas_tiles);
 }
 
 static struct schedule_params moved_params(const struct schedule *s, struct move move,
@@ -361,7 +362,7 @@ static struct schedule_params moved_params(const struct schedule *s, struct move
     const struct schedule_call *call = &s->call;
     const int64_t longest = longest_of(call);
     struct schedule_params by = s->by;
-    by.rows = moved(by.rows, move.rows, scale, call->m, longest, has_tiles(call));
+    by.rows = moved(by.rows, move.rows, scale, call->m, longest, has_blas_tiles(call));
     by.cols = call->kind == SCHEDULE_RANK_K
                   ? by.rows
                   : moved(by.cols, move.cols, scale, call->n, widest_of(call), false);
@@ -379,7 +380,7 @@ static bool is_better(struct schedule_search *search, const struct schedule_para
         return false;
     if (!may_have_one(&s.call, by))
         s.by.buffers = (int)accel_max(2, by->buffers);
-    schedule_set_cells(&s);
+    schedule_set_tiles(&s);
     return schedule_tasks(&s) <= search->most && bound_of(&s, search->rates) < search->best->ms &&
            schedule_choose_places(&s, search->memory_bytes) && try_places(search, &s);
 }
@@ -399,7 +400,7 @@ static bool try_moves(struct schedule_search *search, struct scale scale)
 }
 
 /* Tries rows that a device multiplies faster than the best ones, wherever they are: those between
- * them may be slower than both. Where C is stored transposed, the device's rows are the cells'
+ * them may be slower than both. Where C is stored transposed, the device's rows are the tiles'
  * columns. */
 static bool try_paces(struct schedule_search *search)
 {
@@ -411,8 +412,9 @@ static bool try_paces(struct schedule_search *search)
         struct schedule_params by = search->best->by;
         int64_t *rows = call->across[C] ? &by.cols : &by.rows;
         const double pace = block_pace(paces, *rows);
-        *rows = call->across[C] ? even(call->n, call->n / parts, widest_of(call), false)
-                                : even(call->m, call->m / parts, longest_of(call), has_tiles(call));
+        *rows = call->across[C]
+                    ? even(call->n, call->n / parts, widest_of(call), false)
+                    : even(call->m, call->m / parts, longest_of(call), has_blas_tiles(call));
         if (call->kind == SCHEDULE_RANK_K)
             by.cols = by.rows;
         else if (call->kind != SCHEDULE_PRODUCT)
@@ -504,6 +506,6 @@ bool schedule_make_by(struct schedule *s, const struct schedule_params *params,
     *s = (struct schedule){.call = *call, .by = *params};
     if (call->kind == SCHEDULE_BATCH)
         return schedule_make_groups(s, rates, memory_bytes);
-    schedule_set_cells(s);
+    schedule_set_tiles(s);
     return schedule_choose_places(s, memory_bytes) && schedule_make_one(s, rates, DBL_MAX);
 }

@@ -9,7 +9,7 @@ enum { A = SCHEDULE_A, B = SCHEDULE_B, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERA
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
 /* What there is while a schedule is made. */
-struct cell {
+struct planned_tile {
     double up_ms;   /* of its upload */
     int upload;     /* the number of its (last) upload, from 1 on; 0: it needs none */
     int used;       /* the number of the last kernel that uses it, from 1 on */
@@ -20,7 +20,7 @@ struct cell {
     int left;       /* C: kernels that it lacks */
     int came_down;  /* the number of its download, from 1 on */
     int place;      /* -1: none */
-    /* The neighbours among the cells of its operand that have places, by their last use; -1:
+    /* The neighbours among the tiles of its operand that have places, by their last use; -1:
      * none. */
     int older, newer;
 };
@@ -32,11 +32,11 @@ struct planned_kernel {
     int next;                              /* the next one with the same `ready`; -1: none */
     int follower;                          /* the next one of its panel; -1: none */
     int waits;                             /* for its uploads, and for the one before it */
-    int rank;                              /* of its cell of C */
-    int cell[SCHEDULE_SOURCES + 1], cells; /* that it uses, that of C last */
+    int rank;                              /* of its tile of C */
+    int tile[SCHEDULE_SOURCES + 1], tiles; /* that it uses, that of C last */
 };
 
-/* Cells of an extent by their length: those before a group's edge, the last one before it, and the
+/* Tiles of an extent by their length: those before a group's edge, the last one before it, and the
  * last one of all. */
 enum { EDGES = 3 };
 
@@ -44,8 +44,8 @@ struct schedule_plan {
     struct schedule *s;
     const struct schedule_rates *rates;
     int head;
-    int base[OPERANDS], cells;
-    struct cell *cell;
+    int base[OPERANDS], tiles;
+    struct planned_tile *tile;
     int oldest[OPERANDS], newest[OPERANDS], taken[OPERANDS];
     struct planned_kernel *task;
     int tasks;
@@ -56,7 +56,7 @@ struct schedule_plan {
     } * panel;
     /* In the order in which tasks wish for them, from 1 on */
     struct {
-        int cell;
+        int tile;
         int task; /* the first that needs it and none behind it; -1: none */
     } * upload;
     int uploads;
@@ -70,29 +70,29 @@ struct schedule_plan {
     double at_most; /* milliseconds: a schedule that takes longer is not made to the end */
 };
 
-static int index_of_cell(const struct schedule_plan *plan, int operand, int i, int j)
+static int index_of_tile(const struct schedule_plan *plan, int operand, int i, int j)
 {
-    return plan->base[operand] + i + j * plan->s->cells[operand].rows;
+    return plan->base[operand] + i + j * plan->s->tiles[operand].rows;
 }
 
 static int result_of(const struct planned_kernel *task)
 {
-    return task->cell[task->cells - 1];
+    return task->tile[task->tiles - 1];
 }
 
-static int operand_of(const struct schedule_plan *plan, int cell)
+static int operand_of(const struct schedule_plan *plan, int tile)
 {
-    return cell < plan->base[B] ? A : cell < plan->base[C] ? B : C;
+    return tile < plan->base[B] ? A : tile < plan->base[C] ? B : C;
 }
 
-static void set_cells_of(const struct schedule_plan *plan, struct planned_kernel *task)
+static void set_tiles_of(const struct schedule_plan *plan, struct planned_kernel *task)
 {
     struct schedule_source source[SCHEDULE_SOURCES];
     const int count = schedule_sources(plan->s, task->i, task->j, task->p, source);
     for (int n = 0; n < count; n++)
-        task->cell[n] = index_of_cell(plan, source[n].operand, source[n].i, source[n].j);
-    task->cell[count] = index_of_cell(plan, C, task->i, task->j);
-    task->cells = count + 1;
+        task->tile[n] = index_of_tile(plan, source[n].operand, source[n].i, source[n].j);
+    task->tile[count] = index_of_tile(plan, C, task->i, task->j);
+    task->tiles = count + 1;
 }
 
 static bool goes_up(const struct schedule_plan *plan, int operand)
@@ -115,7 +115,7 @@ static void wish(struct schedule_plan *plan, int i, int j, int p)
  * computed: that. */
 static void wish_in_squares(struct schedule_plan *plan, int from, int to)
 {
-    const struct schedule_cells *c = &plan->s->cells[C];
+    const struct schedule_tiles *c = &plan->s->tiles[C];
     const bool between = plan->s->call.omits == (SCHEDULE_HEAD | SCHEDULE_TAIL);
     const int top = between ? schedule_head(plan->s) : 0;
     const int all_rows = c->rows - top, all_cols = between ? top : c->cols;
@@ -147,11 +147,11 @@ static void wish_for_product(struct schedule_plan *plan)
     wish_in_squares(plan, first, depths);
 }
 
-/* Sets the tiles of C, by columns or rows, to and fro, so that the cells that were used last are
+/* Sets the tiles of C, by columns or rows, to and fro, so that the tiles that were used last are
  * used next. Returns how many there are. */
 static int number_tiles(struct schedule_plan *plan, int *tile)
 {
-    const struct schedule_cells *c = &plan->s->cells[C];
+    const struct schedule_tiles *c = &plan->s->tiles[C];
     const bool along_rows = plan->s->by.along_rows && !plan->s->call.in_place[C];
     const int outer = along_rows ? c->rows : c->cols, inner = along_rows ? c->cols : c->rows;
     int tiles = 0;
@@ -182,7 +182,7 @@ static int tiles_together(const struct schedule_plan *plan, int tiles)
  * after the other, to and fro. */
 static void wish_in_tiles(struct schedule_plan *plan)
 {
-    const int rows = plan->s->cells[C].rows, depths = schedule_depths(plan->s);
+    const int rows = plan->s->tiles[C].rows, depths = schedule_depths(plan->s);
     const int *tile = plan->order;
     const int tiles = number_tiles(plan, plan->order), together = tiles_together(plan, tiles);
     const int first = together > 1 ? depths * plan->s->by.share / 16 : 0;
@@ -202,19 +202,19 @@ static void wish_in_tiles(struct schedule_plan *plan)
 /* Returns the kernels of a row of blocks, of those that are finished one after the other. */
 static int kernels_of_row(const struct schedule_plan *plan, int row)
 {
-    return plan->s->call.kind == SCHEDULE_SOLVE ? row + 1 : plan->s->cells[A].rows - row;
+    return plan->s->call.kind == SCHEDULE_SOLVE ? row + 1 : plan->s->tiles[A].rows - row;
 }
 
 /* Multiply computes a row of blocks before those that it needs, solve after them. */
 static void wish_in_row(struct schedule_plan *plan, int row, int number, int j)
 {
-    const int last = plan->s->cells[A].rows - 1;
+    const int last = plan->s->tiles[A].rows - 1;
     const int other = plan->s->call.kind == SCHEDULE_SOLVE ? number : row + number;
     const bool ascends = schedule_ascends(&plan->s->call);
     wish(plan, ascends ? row : last - row, j, ascends ? other : last - other);
 }
 
-/* A row of blocks of the first panels in growing squares, as a product's tiles: with each cell of A
+/* A row of blocks of the first panels in growing squares, as a product's tiles: with each tile of A
  * and of C, as many kernels as can be had. */
 static void wish_for_row(struct schedule_plan *plan, int row, int panels)
 {
@@ -236,7 +236,7 @@ static void wish_for_row(struct schedule_plan *plan, int row, int panels)
  * time: of others that have begun, nobody would have the old values after a failure. */
 static void wish_for_panels(struct schedule_plan *plan)
 {
-    const int blocks = plan->s->cells[A].rows, panels = plan->s->cells[C].cols;
+    const int blocks = plan->s->tiles[A].rows, panels = plan->s->tiles[C].cols;
     const bool one_by_one = plan->s->call.k == 0 || plan->s->call.in_place[C];
     const int together = one_by_one ? 0 : (panels * plan->s->by.share + 15) / 16;
     for (int row = 0; row < blocks && together > 0; row++)
@@ -257,13 +257,13 @@ static int edge_of(const struct schedule_plan *plan, int i, int count)
     return i == count - 1 ? 2 : i == plan->head - 1 ? 1 : 0;
 }
 
-static double copy_ms(struct schedule_plan *plan, int engine, int cell)
+static double copy_ms(struct schedule_plan *plan, int engine, int tile)
 {
-    const int operand = operand_of(plan, cell), at = cell - plan->base[operand];
-    const struct schedule_cells *cells = &plan->s->cells[operand];
-    const int i = at % cells->rows, j = at / cells->rows;
-    double *ms = &plan->copy[engine == UP][operand][edge_of(plan, i, cells->rows)]
-                            [edge_of(plan, j, cells->cols)][i == j];
+    const int operand = operand_of(plan, tile), at = tile - plan->base[operand];
+    const struct schedule_tiles *tiles = &plan->s->tiles[operand];
+    const int i = at % tiles->rows, j = at / tiles->rows;
+    double *ms = &plan->copy[engine == UP][operand][edge_of(plan, i, tiles->rows)]
+                            [edge_of(plan, j, tiles->cols)][i == j];
     if (*ms == 0)
         *ms = schedule_copy_ms(plan->s, plan->rates, engine, operand, i, j);
     return *ms;
@@ -274,8 +274,8 @@ static double kernel_ms(struct schedule_plan *plan, int i, int j, int p)
     const struct schedule *s = plan->s;
     const bool diagonal = s->call.kind == SCHEDULE_RANK_K ? i == j : i == p;
     double *ms =
-        &plan->kernel[edge_of(plan, i, s->cells[C].rows)][edge_of(plan, j, s->cells[C].cols)]
-                     [edge_of(plan, p, s->cells[A].cols)][diagonal];
+        &plan->kernel[edge_of(plan, i, s->tiles[C].rows)][edge_of(plan, j, s->tiles[C].cols)]
+                     [edge_of(plan, p, s->tiles[A].cols)][diagonal];
     if (*ms == 0)
         *ms = schedule_kernel_ms(s, plan->rates, i, j, p);
     return *ms;
@@ -326,20 +326,20 @@ static void number_uploads(struct schedule_plan *plan)
     plan->upload[0].task = -1;
     for (int t = 0; t < plan->tasks; t++) {
         struct planned_kernel *task = &plan->task[t];
-        set_cells_of(plan, task);
-        for (int n = 0; n < task->cells; n++) {
-            const int cell = task->cell[n];
-            struct cell *x = &plan->cell[cell];
-            if (x->upload == 0 && goes_up(plan, operand_of(plan, cell))) {
+        set_tiles_of(plan, task);
+        for (int n = 0; n < task->tiles; n++) {
+            const int tile = task->tile[n];
+            struct planned_tile *x = &plan->tile[tile];
+            if (x->upload == 0 && goes_up(plan, operand_of(plan, tile))) {
                 x->upload = ++plan->uploads;
-                x->up_ms = copy_ms(plan, UP, cell);
-                plan->upload[x->upload].cell = cell;
+                x->up_ms = copy_ms(plan, UP, tile);
+                plan->upload[x->upload].tile = tile;
                 plan->upload[x->upload].task = -1;
                 plan->left[UP] += x->up_ms;
             }
             task->ready = task->ready > x->upload ? task->ready : x->upload;
         }
-        struct cell *c = &plan->cell[result_of(task)];
+        struct planned_tile *c = &plan->tile[result_of(task)];
         c->left++;
         plan->panel[task->j].left++;
         c->used = task->ready > c->used ? task->ready : c->used; /* for its rank */
@@ -348,9 +348,9 @@ static void number_uploads(struct schedule_plan *plan)
         line_up(plan, t);
     }
     for (int t = 0; t < plan->tasks; t++)
-        plan->task[t].rank = plan->cell[result_of(&plan->task[t])].used;
-    for (int n = 0; n < plan->cells; n++)
-        plan->cell[n].used = 0;
+        plan->task[t].rank = plan->tile[result_of(&plan->task[t])].used;
+    for (int n = 0; n < plan->tiles; n++)
+        plan->tile[n].used = 0;
 }
 
 /* ---- The order in which they run ---- */
@@ -398,8 +398,8 @@ static void release(struct schedule_plan *plan, struct heap *heap, int t)
         push_task(heap, t);
 }
 
-/* Runs, of the tasks whose cells have arrived, the one whose tile can be finished first. Uploads
- * and kernels alone take time here. */
+/* Runs, of the tasks whose tiles have arrived, the one whose tile of C can be finished first.
+ * Uploads and kernels alone take time here. */
 static void order_by_arrival(struct schedule_plan *plan)
 {
     static const struct schedule_rates none = {.up = 0};
@@ -414,7 +414,7 @@ static void order_by_arrival(struct schedule_plan *plan)
             if (arrived < plan->uploads)
                 simulate_on(&sim, UP,
                             &(struct simulate_work){
-                                .ms = plan->cell[plan->upload[arrived + 1].cell].up_ms});
+                                .ms = plan->tile[plan->upload[arrived + 1].tile].up_ms});
         }
         const int t = pop(&heap);
         const struct planned_kernel *task = &plan->task[t];
@@ -428,49 +428,49 @@ static void order_by_arrival(struct schedule_plan *plan)
 
 /* ---- Places and steps ---- */
 
-static void unlink_cell(struct schedule_plan *plan, int operand, int cell)
+static void unlink_tile(struct schedule_plan *plan, int operand, int tile)
 {
-    const struct cell *x = &plan->cell[cell];
-    *(x->older >= 0 ? &plan->cell[x->older].newer : &plan->oldest[operand]) = x->newer;
-    *(x->newer >= 0 ? &plan->cell[x->newer].older : &plan->newest[operand]) = x->older;
+    const struct planned_tile *x = &plan->tile[tile];
+    *(x->older >= 0 ? &plan->tile[x->older].newer : &plan->oldest[operand]) = x->newer;
+    *(x->newer >= 0 ? &plan->tile[x->newer].older : &plan->newest[operand]) = x->older;
 }
 
-static void link_newest(struct schedule_plan *plan, int operand, int cell)
+static void link_newest(struct schedule_plan *plan, int operand, int tile)
 {
-    struct cell *x = &plan->cell[cell];
+    struct planned_tile *x = &plan->tile[tile];
     x->older = plan->newest[operand];
     x->newer = -1;
-    *(x->older >= 0 ? &plan->cell[x->older].newer : &plan->oldest[operand]) = cell;
-    plan->newest[operand] = cell;
+    *(x->older >= 0 ? &plan->tile[x->older].newer : &plan->oldest[operand]) = tile;
+    plan->newest[operand] = tile;
 }
 
-/* Returns whether a cell of C, or of a panel that is overwritten any of its cells, is not
+/* Returns whether a tile of C, or of a panel that is overwritten any of its tiles, is not
  * finished. */
-static bool is_needed(const struct schedule_plan *plan, int operand, int cell)
+static bool is_needed(const struct schedule_plan *plan, int operand, int tile)
 {
     if (operand != C)
         return false;
     return schedule_in_panels(&plan->s->call)
-               ? plan->panel[(cell - plan->base[C]) / plan->s->cells[C].rows].left > 0
-               : plan->cell[cell].left > 0;
+               ? plan->panel[(tile - plan->base[C]) / plan->s->tiles[C].rows].left > 0
+               : plan->tile[tile].left > 0;
 }
 
-/* Gives a cell a place: a free one, or that of the cell that was used longest ago, of C a finished
+/* Gives a tile a place: a free one, or that of the tile that was used longest ago, of C a finished
  * one. Says in `after` what must be done before it is overwritten. Returns false if there is
  * none. */
-static bool take_place(struct schedule_plan *plan, int operand, int cell,
+static bool take_place(struct schedule_plan *plan, int operand, int tile,
                        int32_t after[SCHEDULE_ENGINES])
 {
-    struct cell *x = &plan->cell[cell];
+    struct planned_tile *x = &plan->tile[tile];
     if (plan->taken[operand] < plan->s->places[operand]) {
         x->place = plan->taken[operand]++;
         return true;
     }
     const int victim = plan->oldest[operand];
-    struct cell *old = victim >= 0 ? &plan->cell[victim] : NULL;
+    struct planned_tile *old = victim >= 0 ? &plan->tile[victim] : NULL;
     if (!old || is_needed(plan, operand, victim) || old->used > plan->s->steps[COMPUTE])
         return false;
-    unlink_cell(plan, operand, victim);
+    unlink_tile(plan, operand, victim);
     x->place = old->place;
     old->place = -1;
     after[COMPUTE] = old->used;
@@ -478,19 +478,19 @@ static bool take_place(struct schedule_plan *plan, int operand, int cell,
     return true;
 }
 
-/* Makes sure that a cell is on the device for the next kernel, which waits for it. */
-static bool bring_cell(struct schedule_plan *plan, int cell, struct schedule_step *kernel)
+/* Makes sure that a tile is on the device for the next kernel, which waits for it. */
+static bool bring_tile(struct schedule_plan *plan, int tile, struct schedule_step *kernel)
 {
-    const int operand = operand_of(plan, cell);
-    struct cell *x = &plan->cell[cell];
+    const int operand = operand_of(plan, tile);
+    struct planned_tile *x = &plan->tile[tile];
     if (plan->s->call.in_place[operand])
         return true;
     if (x->place < 0) {
         int32_t after[SCHEDULE_ENGINES] = {0};
-        if (!take_place(plan, operand, cell, after))
+        if (!take_place(plan, operand, tile, after))
             return false;
         if (goes_up(plan, operand)) {
-            const int at = cell - plan->base[operand], rows = plan->s->cells[operand].rows;
+            const int at = tile - plan->base[operand], rows = plan->s->tiles[operand].rows;
             struct schedule_step *step = schedule_put(plan->s, UP);
             step->operand = (uint8_t)operand;
             step->i = at % rows;
@@ -505,9 +505,9 @@ static bool bring_cell(struct schedule_plan *plan, int cell, struct schedule_ste
             kernel->after[DOWN] = after[DOWN];
         }
     } else {
-        unlink_cell(plan, operand, cell);
+        unlink_tile(plan, operand, tile);
     }
-    link_newest(plan, operand, cell);
+    link_newest(plan, operand, tile);
     x->used = plan->s->steps[COMPUTE] + 1; /* keeps its place until then */
     if (kernel->after[UP] < x->upload)
         kernel->after[UP] = x->upload;
@@ -520,14 +520,14 @@ static void await_side(const struct schedule_plan *plan, const struct planned_ke
                        struct schedule_step *kernel)
 {
     const bool side = schedule_goes_beside(plan->s, task->i, task->j);
-    for (int n = 0; n < task->cells; n++) {
-        const int cell = task->cell[n], at = cell - plan->base[C];
-        const struct cell *x = &plan->cell[cell];
-        const int rows = plan->s->cells[C].rows;
-        if (operand_of(plan, cell) != C)
+    for (int n = 0; n < task->tiles; n++) {
+        const int tile = task->tile[n], at = tile - plan->base[C];
+        const struct planned_tile *x = &plan->tile[tile];
+        const int rows = plan->s->tiles[C].rows;
+        if (operand_of(plan, tile) != C)
             continue;
         const bool own = schedule_goes_beside(plan->s, at % rows, at / rows) == side;
-        const int last = n == task->cells - 1 ? x->by_side[!side] : own ? 0 : x->changed;
+        const int last = n == task->tiles - 1 ? x->by_side[!side] : own ? 0 : x->changed;
         if (kernel->after[COMPUTE] < last)
             kernel->after[COMPUTE] = last;
     }
@@ -537,20 +537,20 @@ static void await_side(const struct schedule_plan *plan, const struct planned_ke
 static void note_use(struct schedule_plan *plan, const struct planned_kernel *task)
 {
     const bool side = schedule_goes_beside(plan->s, task->i, task->j);
-    for (int n = 0; n < task->cells; n++)
-        plan->cell[task->cell[n]].by_side[side] = plan->s->steps[COMPUTE];
-    plan->cell[result_of(task)].changed = plan->s->steps[COMPUTE];
+    for (int n = 0; n < task->tiles; n++)
+        plan->tile[task->tile[n]].by_side[side] = plan->s->steps[COMPUTE];
+    plan->tile[result_of(task)].changed = plan->s->steps[COMPUTE];
 }
 
 /* Returns false if there are too few places, or the schedule takes too long. */
 static bool add_task(struct schedule_plan *plan, const struct planned_kernel *task)
 {
     struct schedule_step kernel = {.engine = COMPUTE, .i = task->i, .j = task->j, .p = task->p};
-    struct cell *c = &plan->cell[result_of(task)];
+    struct planned_tile *c = &plan->tile[result_of(task)];
     kernel.first = !c->begun;
     c->begun = true;
-    for (int n = 0; n < task->cells; n++)
-        if (!bring_cell(plan, task->cell[n], &kernel))
+    for (int n = 0; n < task->tiles; n++)
+        if (!bring_tile(plan, task->tile[n], &kernel))
             return false;
     kernel.last = --c->left == 0;
     plan->panel[task->j].left--;
@@ -582,14 +582,14 @@ static bool make_steps(struct schedule_plan *plan)
     struct schedule *s = plan->s;
     const int per_task = SCHEDULE_SOURCES + 3; /* uploads, the kernel, a download */
     const size_t room =
-        s->whole ? (size_t)(plan->tasks + plan->uploads + s->cells[C].rows * s->cells[C].cols)
+        s->whole ? (size_t)(plan->tasks + plan->uploads + s->tiles[C].rows * s->tiles[C].cols)
                  : (size_t)(plan->tasks * per_task);
     double *ends = malloc((room + 1) * SCHEDULE_ENGINES * sizeof *ends);
     s->step = malloc(room * sizeof *s->step);
     bool made = s->step && ends;
-    for (int n = 0; n < plan->cells; n++) {
-        plan->cell[n].place = -1;
-        plan->cell[n].upload = 0;
+    for (int n = 0; n < plan->tiles; n++) {
+        plan->tile[n].place = -1;
+        plan->tile[n].upload = 0;
     }
     for (int x = A; x < OPERANDS; x++)
         plan->oldest[x] = plan->newest[x] = -1;
@@ -603,15 +603,15 @@ static bool make_steps(struct schedule_plan *plan)
 }
 
 /* Adds what comes behind the last kernel to what is left, and returns whether a schedule with these
- * cells may be fast enough. */
+ * tiles may be fast enough. */
 static bool may_be_fast(struct schedule_plan *plan)
 {
     const struct schedule *s = plan->s;
-    const int row = s->cells[C].rows - 1, col = s->cells[C].cols - 1, p = schedule_depths(s) - 1;
+    const int row = s->tiles[C].rows - 1, col = s->tiles[C].cols - 1, p = schedule_depths(s) - 1;
     double first = 0;
     for (int n = 1; plan->tasks > 0 && n <= plan->task[0].ready; n++)
-        first += plan->cell[plan->upload[n].cell].up_ms;
-    const double last = s->call.in_place[C] ? 0 : copy_ms(plan, DOWN, plan->cells - 1);
+        first += plan->tile[plan->upload[n].tile].up_ms;
+    const double last = s->call.in_place[C] ? 0 : copy_ms(plan, DOWN, plan->tiles - 1);
     plan->left[COMPUTE] += last;
     plan->left[UP] += last + kernel_ms(plan, row, col, p);
     return first + plan->left[COMPUTE] <= plan->at_most && plan->left[UP] <= plan->at_most;
@@ -626,17 +626,17 @@ bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, d
                                  .has_sides = schedule_has_sides(s),
                                  .at_most = at_most - lag};
     const size_t tasks =
-        (size_t)s->cells[A].rows * (size_t)s->cells[C].cols * (size_t)schedule_depths(s);
+        (size_t)s->tiles[A].rows * (size_t)s->tiles[C].cols * (size_t)schedule_depths(s);
     for (int x = A; x < OPERANDS; x++) {
-        plan.base[x] = plan.cells;
-        plan.cells += s->cells[x].rows * s->cells[x].cols;
+        plan.base[x] = plan.tiles;
+        plan.tiles += s->tiles[x].rows * s->tiles[x].cols;
     }
-    plan.cell = calloc((size_t)plan.cells, sizeof *plan.cell);
+    plan.tile = calloc((size_t)plan.tiles, sizeof *plan.tile);
     plan.task = malloc(tasks * sizeof *plan.task);
     plan.order = malloc(2 * tasks * sizeof *plan.order);
-    plan.panel = calloc((size_t)s->cells[C].cols, sizeof *plan.panel);
-    plan.upload = malloc(((size_t)plan.cells + 1) * sizeof *plan.upload);
-    bool made = plan.cell && plan.task && plan.order && plan.panel && plan.upload;
+    plan.panel = calloc((size_t)s->tiles[C].cols, sizeof *plan.panel);
+    plan.upload = malloc(((size_t)plan.tiles + 1) * sizeof *plan.upload);
+    bool made = plan.tile && plan.task && plan.order && plan.panel && plan.upload;
     if (made) {
         if (schedule_in_panels(&s->call))
             wish_for_panels(&plan);
@@ -652,7 +652,7 @@ bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, d
             order_by_arrival(&plan);
         made = made && make_steps(&plan);
     }
-    free(plan.cell);
+    free(plan.tile);
     free(plan.task);
     free(plan.order);
     free(plan.panel);

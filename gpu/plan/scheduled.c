@@ -178,16 +178,16 @@ bool scheduled_is_divided(const struct scheduled *l)
     return may_exist(l) && !schedule_stays_whole(&l->call);
 }
 
-struct schedule_cell scheduled_stored(const struct scheduled *l, const struct schedule *s,
+struct schedule_tile scheduled_stored(const struct scheduled *l, const struct schedule *s,
                                       int operand, int i, int j)
 {
     const int64_t head = s->call.head;
-    struct schedule_cell cell = schedule_cell_of(s, operand, i, j);
-    cell.row += head > 0 && cell.row >= head ? l->gap : 0;
-    cell.col += operand == C && head > 0 && cell.col >= head ? l->gap : 0;
+    struct schedule_tile tile = schedule_tile_of(s, operand, i, j);
+    tile.row += head > 0 && tile.row >= head ? l->gap : 0;
+    tile.col += operand == C && head > 0 && tile.col >= head ? l->gap : 0;
     return l->operand[operand].across
-               ? (struct schedule_cell){cell.col, cell.row, cell.cols, cell.rows}
-               : cell;
+               ? (struct schedule_tile){tile.col, tile.row, tile.cols, tile.rows}
+               : tile;
 }
 
 int64_t scheduled_memory(const struct scheduled *l, int64_t device_bytes)

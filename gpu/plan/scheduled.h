@@ -49,11 +49,11 @@ bool scheduled_side_by_side(const struct accel_span *x, int64_t batch, struct ac
  * one kernel where memory allows. */
 bool scheduled_is_divided(const struct scheduled *scheduled);
 
-/* Returns a cell of the call's schedule as it is stored in its operand. */
-struct schedule_cell scheduled_stored(const struct scheduled *scheduled, const struct schedule *s,
+/* Returns a tile of the call's schedule as it is stored in its operand. */
+struct schedule_tile scheduled_stored(const struct scheduled *scheduled, const struct schedule *s,
                                       int operand, int i, int j);
 
-/* Returns what the schedule's cells may have of the device's memory. */
+/* Returns what the schedule's tiles may have of the device's memory. */
 int64_t scheduled_memory(const struct scheduled *scheduled, int64_t device_bytes);
 
 /* Returns whether the products of a batch are faster one after the other, by their own schedules,

@@ -7,7 +7,7 @@ enum { UP = SCHEDULE_UP };
 /* While the steps are put in their new order. */
 struct reordering {
     const struct schedule *s;
-    const struct upload_order *cell;
+    const struct upload_order *tile;
     int *step; /* of each upload, its step */
     /* So many uploads, in the new order, are done when the first i, in the old one, are */
     int32_t *until;
@@ -30,7 +30,7 @@ static void put_upload(struct reordering *o, int upload)
     o->until[upload + 1] = ++o->uploads;
 }
 
-/* Brings up own cells with lower numbers. */
+/* Brings up own tiles with lower numbers. */
 static void put_own(struct reordering *o, int below)
 {
     for (; o->next_own < o->owns && o->own[o->next_own].number < below; o->next_own++)
@@ -46,9 +46,9 @@ static void put_steps(struct reordering *o, int ahead)
             o->to[o->count++].after[UP] = o->until[step->after[UP]];
             continue;
         }
-        const struct upload_order *cell = &o->cell[upload];
-        if (cell->number >= 0 && !cell->own)
-            put_own(o, cell->number + ahead);
+        const struct upload_order *tile = &o->tile[upload];
+        if (tile->number >= 0 && !tile->own)
+            put_own(o, tile->number + ahead);
         put_upload(o, upload);
         if (o->until[upload + 1] < o->until[upload])
             o->until[upload + 1] = o->until[upload];
@@ -68,18 +68,18 @@ static void find_uploads(struct reordering *o)
     for (int n = 0; n < o->s->count; n++) {
         if (o->s->step[n].engine != UP)
             continue;
-        if (o->cell[upload].number >= 0 && o->cell[upload].own)
-            o->own[o->owns++] = (struct numbered){o->cell[upload].number, upload};
+        if (o->tile[upload].number >= 0 && o->tile[upload].own)
+            o->own[o->owns++] = (struct numbered){o->tile[upload].number, upload};
         o->step[upload++] = n;
     }
     qsort(o->own, (size_t)o->owns, sizeof *o->own, compare_numbers);
 }
 
-bool upload_order_make(struct schedule *s, const struct upload_order *cell, int ahead)
+bool upload_order_make(struct schedule *s, const struct upload_order *tile, int ahead)
 {
     const size_t uploads = (size_t)s->steps[UP] + 1;
     struct reordering o = {.s = s,
-                           .cell = cell,
+                           .tile = tile,
                            .step = malloc(uploads * sizeof *o.step),
                            .until = calloc(uploads, sizeof *o.until),
                            .brought = calloc(uploads, sizeof *o.brought),

@@ -1,8 +1,8 @@
 /*
- * The order in which a device brings up cells that others wait for (peers.h). Each of them copies
- * most cells of an operand from the others' memory. If all kept to the order of their kernels, all
- * would wait for the same cell, and one of them alone would bring something up. So a device brings
- * its own cells up earlier: while it copies what the others have brought up, they can go on with
+ * The order in which a device brings up tiles that others wait for (peers.h). Each of them copies
+ * most tiles of an operand from the others' memory. If all kept to the order of their kernels, all
+ * would wait for the same tile, and one of them alone would bring something up. So a device brings
+ * its own tiles up earlier: while it copies what the others have brought up, they can go on with
  * their next ones. A pure function.
  */
 #ifndef ACCEL_UPLOAD_ORDER_H
@@ -10,17 +10,17 @@
 
 #include "schedule.h"
 
-/* What an upload's cell is among those that several devices need: its number, by which they are
+/* What an upload's tile is among those that several devices need: its number, by which they are
  * dealt out, or negative if nobody else needs it. */
 struct upload_order {
     int32_t number;
     bool own; /* this device brings it up */
 };
 
-/* Moves uploads of own cells before those of others' cells: before the cell number i, all own ones
- * below i + ahead. Other uploads keep their order, and kernels the cells for which they wait. cell:
- * of each upload, in their order. Each own cell must have a place to itself. Returns false, and
+/* Moves uploads of own tiles before those of others' tiles: before the tile number i, all own ones
+ * below i + ahead. Other uploads keep their order, and kernels the tiles for which they wait. tile:
+ * of each upload, in their order. Each own tile must have a place to itself. Returns false, and
  * changes nothing, without host memory. */
-bool upload_order_make(struct schedule *s, const struct upload_order *cell, int ahead);
+bool upload_order_make(struct schedule *s, const struct upload_order *tile, int ahead);
 
 #endif

@@ -13,13 +13,13 @@ static enum gpu_status compute_gemm(const struct executor *e, const struct sched
     const struct accel_call *call = e->work->call;
     const struct accel_complex one = {1, 0};
     const struct accel_complex beta = step->first ? call->blas.scalar[ACCEL_beta] : one;
-    const struct schedule_cell c = schedule_cell_of(&e->schedule, C, step->i, step->j);
+    const struct schedule_tile c = schedule_tile_of(&e->schedule, C, step->i, step->j);
     const struct dmat at = level3_tile(e, C, step->i, step->j);
     if (e->scheduled.call.k == 0)
         return kernels_scale(e->work, c.rows, c.cols, beta, e->zeros, at);
     return gpu_kernels(e->work)->gemm(
         e->work, call->blas.flag[ACCEL_transa], call->blas.flag[ACCEL_transb], c.rows, c.cols,
-        schedule_cell_of(&e->schedule, A, step->i, step->p).cols, call->blas.scalar[ACCEL_alpha],
+        schedule_tile_of(&e->schedule, A, step->i, step->p).cols, call->blas.scalar[ACCEL_alpha],
         level3_tile(e, A, step->i, step->p), level3_tile(e, B, step->p, step->j), beta, at);
 }
 

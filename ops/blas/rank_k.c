@@ -157,8 +157,8 @@ static enum gpu_status compute_rank_k(const struct executor *e, const struct sch
     const struct dmat c = level3_tile(e, C, step->i, step->j);
     const struct accel_complex beta = step->first ? g->call->blas.scalar[ACCEL_beta] : one;
     const int row = g->lower ? step->i : step->j, col = g->lower ? step->j : step->i;
-    const struct schedule_cell rows = schedule_cell_of(&e->schedule, A, row, step->p);
-    const struct schedule_cell cols = schedule_cell_of(&e->schedule, A, col, step->p);
+    const struct schedule_tile rows = schedule_tile_of(&e->schedule, A, row, step->p);
+    const struct schedule_tile cols = schedule_tile_of(&e->schedule, A, col, step->p);
     struct factor_rows at_row[2] = {0}, at_col[2] = {0};
     if (e->scheduled.call.k == 0)
         return row == col ? kernels_scale_triangle(g->work, g->hermitian, g->lower ? 'L' : 'U',

@@ -18,8 +18,8 @@ static enum gpu_status compute_symm(const struct executor *e, const struct sched
     const bool hermitian = accel_is_hermitian(call->routine);
     const struct accel_complex one = {1, 0}, alpha = call->blas.scalar[ACCEL_alpha];
     const struct accel_complex beta = step->first ? call->blas.scalar[ACCEL_beta] : one;
-    const struct schedule_cell cell = schedule_cell_of(&e->schedule, C, step->i, step->j);
-    const int64_t m = left ? cell.rows : cell.cols, n = left ? cell.cols : cell.rows;
+    const struct schedule_tile tile = schedule_tile_of(&e->schedule, C, step->i, step->j);
+    const int64_t m = left ? tile.rows : tile.cols, n = left ? tile.cols : tile.rows;
     const struct dmat c = level3_tile(e, C, step->i, step->j);
     if (e->scheduled.call.k == 0)
         return kernels_scale(e->work, m, n, beta, e->zeros, c);
@@ -30,7 +30,7 @@ static enum gpu_status compute_symm(const struct executor *e, const struct sched
     if (step->i == step->p)
         return gpu_kernels(e->work)->symm(e->work, hermitian, left ? 'L' : 'R', lower ? 'L' : 'U',
                                           m, n, alpha, a, x, beta, c);
-    const int64_t depth = schedule_cell_of(&e->schedule, B, step->p, step->j).rows;
+    const int64_t depth = schedule_tile_of(&e->schedule, B, step->p, step->j).rows;
     /* At the left, block (i, p) of A is wanted, at the right block (p, i). */
     const char flag = below == (left == lower) ? 'N' : hermitian ? 'C' : 'T';
     return left ? gpu_kernels(e->work)->gemm(e->work, flag, 'N', m, n, depth, alpha, a, x, beta, c)

@@ -1,7 +1,7 @@
 /*
  * trmm, trsm: a triangle A at one side of a rectangle, which is overwritten, by a schedule: panels
  * of the rectangle, of columns if A is at the left, of rows if it is at the right, divided into
- * cells, and blocks of A; those of the other triangle are never read. Panels do not depend on each
+ * tiles, and blocks of A; those of the other triangle are never read. Panels do not depend on each
  * other.
  */
 #include "blas.h"
@@ -16,14 +16,14 @@ static const struct accel_complex zero = {0, 0}, one = {1, 0}, minus_one = {-1, 
  * trsm with the block of A's first row, or of its last one, that is solved before all others. */
 static bool is_first(const struct executor *e, const struct schedule_step *step)
 {
-    const int last = e->schedule.cells[A].rows - 1;
+    const int last = e->schedule.tiles[A].rows - 1;
     return e->scheduled.call.kind == SCHEDULE_MULTIPLY
                ? step->i == step->p
                : step->p == (e->scheduled.call.up ? last : 0);
 }
 
-/* Multiplies or solves a block of A on the diagonal and a cell of a panel, or adds the product with
- * another cell, which trmm has not overwritten yet, and trsm has solved. */
+/* Multiplies or solves a block of A on the diagonal and a tile of a panel, or adds the product with
+ * another tile, which trmm has not overwritten yet, and trsm has solved. */
 static enum gpu_status compute_triangular(const struct executor *e,
                                           const struct schedule_step *step)
 {
@@ -34,11 +34,11 @@ static enum gpu_status compute_triangular(const struct executor *e,
     const struct accel_complex alpha = call->blas.scalar[ACCEL_alpha];
     const struct accel_complex scale = is_first(e, step) ? alpha : one; /* of the old values */
     const struct dmat y = level3_tile(e, OUT, step->i, step->j);
-    const struct schedule_cell out = schedule_cell_of(&e->schedule, OUT, step->i, step->j);
+    const struct schedule_tile out = schedule_tile_of(&e->schedule, OUT, step->i, step->j);
     if (e->scheduled.call.k == 0)
         return kernels_scale(e->work, left ? out.rows : out.cols, left ? out.cols : out.rows, zero,
                              e->zeros, y);
-    const struct schedule_cell block = schedule_cell_of(&e->schedule, A, step->i, step->p);
+    const struct schedule_tile block = schedule_tile_of(&e->schedule, A, step->i, step->p);
     const struct dmat a = level3_tile(e, A, step->i, step->p);
     const int64_t m = left ? block.rows : out.cols, n = left ? out.cols : block.rows;
     if (step->i == step->p) {

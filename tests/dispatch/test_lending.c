@@ -184,7 +184,7 @@ static void nobody_lends(void **state)
     assert_false(lending_find(part, 2, &call, 0));
 }
 
-/* Loans shorten a part where its link is what it waits for; where there is no room for each cell,
+/* Loans shorten a part where its link is what it waits for; where there is no room for each tile,
  * the operands are told. */
 static void times_of_parts(void **state)
 {

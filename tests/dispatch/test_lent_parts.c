@@ -87,7 +87,7 @@ static struct outcome judge(const char *machine, const struct accel_call *call,
             fail_msg("%s, %s: its parts wait for each other", machine, name);
         o.ms = times.ms + hand_ms(&split);
     }
-    if (o.lends && (fabs(o.ms / split.ms - 1) > 0.001 || times.cells == 0 || times.lent_bytes <= 0))
+    if (o.lends && (fabs(o.ms / split.ms - 1) > 0.001 || times.tiles == 0 || times.lent_bytes <= 0))
         fail_msg("%s, %s: %.2f ms, the plan says %.2f", machine, name, o.ms, split.ms);
     o.host_bytes = o.lends ? times.host_bytes : 0;
     if (o.ms > o.plain_ms * 1.001 || o.ms > alone)
@@ -159,8 +159,8 @@ static void as_planned(void **state)
 /* Eight H100 with NVLink, whose links the host keeps busy: what is reached of the sum of the rates
  * that they reach alone, at least with loans, and at most without them. Nine tenths need order
  * 32768, or more work for each byte; a panel of ?trmm's triangle is too narrow for eight even then.
- * Below that, the first cells of all come up before anything is computed, and products of small
- * cells do not fill a device: of dgemm of order 16384, cells of order 2048 reach 0.94 of its peak,
+ * Below that, the first tiles of all come up before anything is computed, and products of small
+ * tiles do not fill a device: of dgemm of order 16384, tiles of order 2048 reach 0.94 of its peak,
  * two of them take 1.3 ms to come up and one 0.7 to come down, of 27 ms in all. */
 static void reached(void **state)
 {
@@ -216,7 +216,7 @@ static void any_shape(void **state)
     assert_true(lent > (test_is_long() ? 75 : 30));
 }
 
-/* Memory in which an operand's cells do not all have places: they would have to be brought up again
+/* Memory in which an operand's tiles do not all have places: they would have to be brought up again
  * after another device has let go of them. */
 static void little_memory(void **state)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
-"""Operands' cells that devices which share a call lend each other: each byte of an operand crosses the host's link
+"""Operands' tiles that devices which share a call lend each other: each byte of an operand crosses the host's link
 once, the others copy it from the device that has it. What the log says of it, that results are right whatever the
 routine, and what becomes of it where devices cannot reach each other, lack memory or threads, or have several calls at
 once."""
@@ -45,18 +45,18 @@ def moved(done):
     return sums
 
 
-def shared_cells(done):
-    """The cells that came up for calls that devices share: where one is busy, a call of several threads may have the
+def shared_tiles(done):
+    """The tiles that came up for calls that devices share: where one is busy, a call of several threads may have the
     other one alone. A call's events come before its line, with the number of its thread."""
-    cells, of_thread = Counter(), defaultdict(Counter)
+    tiles, of_thread = Counter(), defaultdict(Counter)
     for line in done.stderr.splitlines():
         fields = dict(re.findall(r"(\w+)=(\S+)", line))
         if fields.get("event") == "h2d":
             of_thread[fields["tid"]][fields["operand"], fields["rows"], fields["cols"]] += 1
         elif "ran" in fields:
             moved_up = of_thread.pop(fields["tid"], Counter())
-            cells += moved_up if "+" in fields["ran"] else Counter()
-    return cells
+            tiles += moved_up if "+" in fields["ran"] else Counter()
+    return tiles
 
 
 @pytest.mark.parametrize("devices, n", [(2, 512), (4, 1024)])
@@ -118,7 +118,7 @@ KINDS = ("dsymm-L", "dtrmm-L", "dtrsm-L", "dtrmm-R", "dtrsm-R", "dtrsm-T")
 @pytest.mark.parametrize("case, devices", [(case, devices) for i,
                                            case in enumerate(KINDS)
                                            for devices in ((2, 3, 4) if LONG else (2 + i % 3,))])
-def test_one_brings_each_cell_of_a_up_and_the_others_copy_it(case, devices, peers):
+def test_one_brings_each_tile_of_a_up_and_the_others_copy_it(case, devices, peers):
     seen = moved(run(case, program="columns", env=peers(devices, ACCEL_LOG="2")))
     assert seen["h2d", "a"] > 0
     assert seen["peer", "a"] == (devices - 1) * seen["h2d", "a"]
@@ -166,9 +166,9 @@ def test_four_threads_one_call_at_a_time_lends_and_the_others_wait_for_nobody(pe
     sent = Counter(line.get("up_mb") for line in lines_for(done) if line["ran"] == "gpu0+gpu1")
     assert sent.total() > 10
     assert set(sent) == {"4.194", without}
-    # All of them have the same cells, so that results do not depend on which calls lend: of each
+    # All of them have the same tiles, so that results do not depend on which calls lend: of each
     # factor those of one size, and the last ones, which are shorter.
-    assert len(shared_cells(done)) == 4
+    assert len(shared_tiles(done)) == 4
 
 
 @plants

@@ -1,6 +1,6 @@
 /*
- * Parts that lend each other cells, in small cases: what the plan says that they take is what they
- * take by a plain simulation of all of them (tests/lib/lent_parts.h), whoever brings the first cell
+ * Parts that lend each other tiles, in small cases: what the plan says that they take is what they
+ * take by a plain simulation of all of them (tests/lib/lent_parts.h), whoever brings the first tile
  * up; and memory that is short while that is found out.
  */
 #include <setjmp.h>
@@ -72,13 +72,13 @@ void __wrap_free(void *memory)
 
 /* ---- Parts ---- */
 
-enum { ORDER = 1024, CELL = 256 };
+enum { ORDER = 1024, TILE = 256 };
 
-/* Sets a part's loans, and a schedule of small cells, the same ones for all parts. */
+/* Sets a part's loans, and a schedule of small tiles, the same ones for all parts. */
 static void lend(struct split *split, const struct accel_call *call,
                  const struct split_device *device)
 {
-    struct schedule_params common = {.rows = CELL, .cols = CELL, .depth = CELL, .buffers = 2};
+    struct schedule_params common = {.rows = TILE, .cols = TILE, .depth = TILE, .buffers = 2};
     for (int i = 0; i < split->count; i++) {
         split->part[i].device = i;
         split->part[i].rates = device[i].rates;
@@ -109,7 +109,7 @@ static void cut(struct split *split, struct accel_call *call, int parts)
                                                             parts == 4 ? half : ORDER, half, 0};
 }
 
-/* Devices whose links differ: the fastest one, number `fast`, brings the first cell up. */
+/* Devices whose links differ: the fastest one, number `fast`, brings the first tile up. */
 static void set_devices(struct split_device *device, int parts, int fast)
 {
     for (int i = 0; i < parts; i++) {
@@ -124,7 +124,7 @@ static double plain_ms(struct split split, const struct accel_call *call,
     struct lent_times times;
     split.ahead = ahead;
     assert_true(lent_parts_run(&split, call, device, &times));
-    assert_true(times.cells > 0 && times.lent_bytes > 0);
+    assert_true(times.tiles > 0 && times.lent_bytes > 0);
     return times.ms;
 }
 

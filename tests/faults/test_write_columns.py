@@ -1,6 +1,6 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """Results of symm, trmm, trsm, syrk and ger that take their input's place come straight to it, in whole columns, or
-in panels of columns or rows, these in cells. A device that fails on the way leaves what is not there to the CPU,
+in panels of columns or rows, these in tiles. A device that fails on the way leaves what is not there to the CPU,
 which finds its input untouched, or put back."""
 
 import pytest

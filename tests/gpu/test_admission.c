@@ -170,7 +170,7 @@ static bool write_result(const struct accel_span *x, uint64_t number)
     admission_write(x, &old);
     const bool digests = admission_want_results();
     if (digests)
-        admission_kept_result(x, &key, (struct gpu_cells){0, 0});
+        admission_kept_result(x, &key, (struct gpu_tiles){0, 0});
     return digests;
 }
 
@@ -205,7 +205,7 @@ static void what_was_not_kept_is_not_forgotten(void **state)
 }
 
 /* Who reads it is to digest it as it was digested on its way down. */
-static void a_result_has_its_cells(void **state)
+static void a_result_has_its_tiles(void **state)
 {
     const struct accel_span x = matrix_at(4096);
     struct accel_span triangle = x;
@@ -214,17 +214,17 @@ static void a_result_has_its_cells(void **state)
     (void)state;
     triangle.triangle = 'U';
     assert_false(admission_expect_result(&x, &kept));
-    admission_kept_result(&x, &key, (struct gpu_cells){64, 32});
-    admission_kept_result(&triangle, &kept, (struct gpu_cells){16, 16});
-    assert_true(admission_cells(&x).rows == 64 && admission_cells(&x).cols == 32);
-    assert_true(admission_cells(&triangle).rows == 16);
+    admission_kept_result(&x, &key, (struct gpu_tiles){64, 32});
+    admission_kept_result(&triangle, &kept, (struct gpu_tiles){16, 16});
+    assert_true(admission_tiles(&x).rows == 64 && admission_tiles(&x).cols == 32);
+    assert_true(admission_tiles(&triangle).rows == 16);
     assert_true(admission_expect_result(&x, &kept) && kept.word[0] == 5);
     assert_int_equal(see(&x, true), ADMIT_LOOKUP); /* it is brought again, as one chunk */
-    assert_true(admission_cells(&x).rows == 0);
+    assert_true(admission_tiles(&x).rows == 0);
     assert_false(admission_expect_result(&x, &kept));
     admission_write(&triangle, &kept);
     assert_false(admission_expect_result(&triangle, &kept));
-    assert_true(admission_cells(&triangle).rows == 0);
+    assert_true(admission_tiles(&triangle).rows == 0);
 }
 
 static void results_that_nobody_reads_are_not_kept(void **state)
@@ -431,7 +431,7 @@ int main(void)
         cmocka_unit_test_setup(the_latest_have_room, forget),
         cmocka_unit_test_setup(a_result_is_looked_for_at_once, forget),
         cmocka_unit_test_setup(what_was_not_kept_is_not_forgotten, forget),
-        cmocka_unit_test_setup(a_result_has_its_cells, forget),
+        cmocka_unit_test_setup(a_result_has_its_tiles, forget),
         cmocka_unit_test_setup(results_that_nobody_reads_are_not_kept, forget),
         cmocka_unit_test_setup(what_is_read_again_is_no_news, forget),
         cmocka_unit_test_setup(what_calls_overwrite_is_left_alone, forget),

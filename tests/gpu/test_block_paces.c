@@ -111,7 +111,7 @@ static void rows_between_sizes(void **state)
 
 /* Half the pace doubles the time of a kernel's operations; what a kernel takes whatever its size
  * stays the same. A block on a diagonal has no pace, for its kernel is no product. At the right
- * side of a matrix, the columns of a cell are the rows that the device multiplies. */
+ * side of a matrix, the columns of a tile are the rows that the device multiplies. */
 static void kernels_have_the_pace_of_their_rows(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e3, 0, 0, 0.25, 0), even = rates;
@@ -126,13 +126,13 @@ static void kernels_have_the_pace_of_their_rows(void **state)
     rates.paces.of[number_of(1024)] = 0.5F;
     rates.paces.of[number_of(768)] = 1;
     block_paces_settle(&rates.paces);
-    schedule_set_cells(&s);
+    schedule_set_tiles(&s);
     const double ms = schedule_kernel_ms(&s, &even, 1, 0, 0);
     assert_true(is_about(schedule_kernel_ms(&s, &rates, 1, 0, 0), 2 * (ms - 0.25) + 0.25));
     assert_true(is_about(schedule_kernel_ms(&s, &rates, 1, 0, 1), (ms - 0.25) / 2 + 0.25));
     s.by.cols = 768;
     s.call.n = 768;
-    schedule_set_cells(&s);
+    schedule_set_tiles(&s);
     s.call.across[SCHEDULE_C] = true;
     assert_true(is_about(schedule_kernel_ms(&s, &rates, 1, 0, 0), 0.75 * (ms - 0.25) + 0.25));
     /* What a kernel of the whole call took tells the usual pace. */

@@ -82,7 +82,7 @@ static void chunks_have_the_triangle(void **state)
         const int64_t ld = pack_ld(rows, size);
         assert_int_equal(follow(&r, ld, chunks_of_matrix(&r, ld)) * size,
                          chunks_matrix_sent(&r, ld));
-        assert_int_equal(follow(&r, ld, chunks_of_cell(&r, ld)) * size, chunks_cell_sent(&r, ld));
+        assert_int_equal(follow(&r, ld, chunks_of_tile(&r, ld)) * size, chunks_tile_sent(&r, ld));
         trimmed += r.trimmed;
     }
     assert_true(trimmed > 100 && trimmed < 290);
@@ -100,8 +100,8 @@ static void schedules_count_what_is_sent(void **state)
                           sent = chunks_triangle_sent(order, size);
             const struct lane_rectangle lower = triangle_of(order, order, size, 'L', 0),
                                         upper = triangle_of(order, order, size, 'U', 0);
-            assert_int_equal(chunks_cell_sent(&lower, ld), sent);
-            assert_int_equal(chunks_cell_sent(&upper, ld), sent);
+            assert_int_equal(chunks_tile_sent(&lower, ld), sent);
+            assert_int_equal(chunks_tile_sent(&upper, ld), sent);
             const double share = (double)sent / size / (double)order / (double)order;
             assert_true(lower.trimmed ? share > 0.5 && share <= 0.625 + 1e-9 : share > 1 - 1e-9);
             assert_true(order < 1024 || ld * size > LANE_SLOT_BYTES || share < 0.55);

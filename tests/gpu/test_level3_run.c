@@ -78,7 +78,7 @@ enum { M = 72, N = 64, K = 68, BUDGET = 64 << 10 };
 static void leave_memory(struct level3 *l)
 {
     gpu_trim(&device->common);
-    /* a triangle is in cells where it does not fit */
+    /* a triangle is in tiles where it does not fit */
     device->budget = BUDGET / 8 * (int64_t)accel_dtype_size(l->call.routine->dtype) /
                      (has_triangular_a(&l->call) ? 2 : 1);
     l->host.rates = balanced;
@@ -152,7 +152,7 @@ static void the_original_does_the_rest(void **state)
     assert_true(finished > 30 && begun > 10);
 }
 
-/* Cells of some megabytes, which come down in chunks: a part of one has come. */
+/* Tiles of some megabytes, which come down in chunks: a part of one has come. */
 static void a_part_of_a_block_has_come(void **state)
 {
     static const struct {

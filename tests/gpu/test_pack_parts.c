@@ -317,11 +317,11 @@ static void chunks_of_triangles(void **state)
             struct lane_rectangle r = lane_whole(NULL, order, order, order, size);
             const int64_t ld = pack_ld(order, size), line = 64 / size * ld * size;
             r.uplo = 'L';
-            const int64_t bytes = chunks_of_cell(&r, ld);
+            const int64_t bytes = chunks_of_tile(&r, ld);
             assert_true(bytes <= LANE_SLOT_BYTES && bytes >= least_of(ld * size, LANE_SLOT_BYTES));
             assert_true(bytes % line == 0 || bytes < line);
             r.trimmed = true;
-            assert_int_equal(chunks_of_cell(&r, ld), bytes);
+            assert_int_equal(chunks_of_tile(&r, ld), bytes);
         }
 }
 

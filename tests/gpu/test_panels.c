@@ -37,10 +37,10 @@ struct replay {
     bool factored, changed_by_before;
 };
 
-static int64_t bytes_of(const struct panels_call *call, bool across, struct schedule_cell cell)
+static int64_t bytes_of(const struct panels_call *call, bool across, struct schedule_tile tile)
 {
-    return (across ? pack_ld(cell.cols, call->size) * cell.rows
-                   : pack_ld(cell.rows, call->size) * cell.cols) *
+    return (across ? pack_ld(tile.cols, call->size) * tile.rows
+                   : pack_ld(tile.rows, call->size) * tile.cols) *
            call->size;
 }
 
@@ -65,7 +65,7 @@ static void panel_up(struct replay *r, const struct schedule_step *step)
     const struct panels *p = r->p;
     const int place = step->place;
     assert_in_range(place, 0, p->buffers - 1);
-    const struct schedule_cell panel = panels_panel(p, step->j);
+    const struct schedule_tile panel = panels_panel(p, step->j);
     assert_true(bytes_of(&p->call, p->call.across, panel) <= p->panel_bytes);
     assert_true(panel.row == (is_triangle(&p->call) ? panel.col : 0));
     assert_true(panel.rows == p->call.m - panel.row);
@@ -108,7 +108,7 @@ static bool sweep_is_over(const struct replay *r, int i, int j)
 static void block_is_next(struct replay *r, const struct schedule_step *step)
 {
     const struct panels_call *call = &r->p->call;
-    const struct schedule_cell block = panels_block(r->p, step);
+    const struct schedule_tile block = panels_block(r->p, step);
     if (call->kind == PANELS_APPLY) {
         const struct panels_sweep *sweep = &call->sweep[step->i];
         int64_t *next = &r->next[step->i];
@@ -147,7 +147,7 @@ static int64_t columns_up(const struct panels *p, int j)
 static void changed_by_before(struct replay *r, const struct schedule_step *step)
 {
     const struct panels *p = r->p;
-    const struct schedule_cell block = panels_block(p, step);
+    const struct schedule_tile block = panels_block(p, step);
     const int place = step->i % p->buffers;
     assert_true(p->stays && step->i == step->j - 1 && step->p == 0 && !r->changed_by_before);
     assert_int_equal(r->panel[place], step->i);
@@ -291,7 +291,7 @@ static void random_calls(void **unused)
         assert_true(panels_ms(&call, &rates, memory) == p.schedule.ms);
         assert_true(p.buffers * p.panel_bytes + 2 * p.block_bytes <= memory);
         /* No more than the whole matrix would have. */
-        const struct schedule_cell all = {0, 0, call.m, call.n};
+        const struct schedule_tile all = {0, 0, call.m, call.n};
         assert_true(p.panel_bytes <= bytes_of(&call, call.across, all));
         replay(&p);
         made++;
@@ -390,7 +390,7 @@ static void replay_in_core(const struct panels *p)
     double bytes = 0;
     for (int n = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
-        const struct schedule_cell panel = panels_panel(p, step->j);
+        const struct schedule_tile panel = panels_panel(p, step->j);
         if (step->engine == UP) {
             assert_int_equal(step->operand, PANELS_PANEL);
             assert_true(step->j == uploads && step->after[COMPUTE] == 0 && step->after[DOWN] == 0);
@@ -405,7 +405,7 @@ static void replay_in_core(const struct panels *p)
             done[step->j] = true;
             continue;
         }
-        const struct schedule_cell block = panels_block(p, step), of = panels_panel(p, step->i);
+        const struct schedule_tile block = panels_block(p, step), of = panels_panel(p, step->i);
         assert_true(step->p == 0 && step->i == next[step->j]++ && done[step->i]);
         assert_int_equal(step->first, step->i == 0);
         assert_true(block.col == of.col && block.cols == panels_factored(p, step->i));

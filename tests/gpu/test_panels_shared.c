@@ -37,10 +37,10 @@ struct device {
 
 static bool there[PANELS_MOST];
 
-static int64_t bytes_of(const struct panels_call *call, struct schedule_cell cell)
+static int64_t bytes_of(const struct panels_call *call, struct schedule_tile tile)
 {
-    return (call->across ? pack_ld(cell.cols, call->size) * cell.rows
-                         : pack_ld(cell.rows, call->size) * cell.cols) *
+    return (call->across ? pack_ld(tile.cols, call->size) * tile.rows
+                         : pack_ld(tile.rows, call->size) * tile.cols) *
            call->size;
 }
 
@@ -79,11 +79,11 @@ static void kernel(struct device *d, const struct panels_shared *shared, int me,
         return;
     }
     const struct schedule_step *block = d->block[step->place];
-    const struct schedule_cell cell = panels_block(p, step);
+    const struct schedule_tile tile = panels_block(p, step);
     assert_true(block && block->i == step->i && block->j == step->j && block->p == step->p);
-    assert_true(cell.col == d->column[step->j] && cell.cols > 0);
+    assert_true(tile.col == d->column[step->j] && tile.cols > 0);
     assert_true(p->call.kind != PANELS_LU || shared->owner[step->i] == me || d->list[step->i]);
-    d->column[step->j] += cell.cols;
+    d->column[step->j] += tile.cols;
     d->block_used[step->place] = d->done[COMPUTE] + 1;
 }
 
@@ -96,7 +96,7 @@ static void download(struct device *d, const struct schedule_step *step)
     }
 }
 
-/* Runs the engine's next step if it may. Cells of other devices are waited for, as pipeline_job.h
+/* Runs the engine's next step if it may. Tiles of other devices are waited for, as pipeline_job.h
  * does it. */
 static bool advance(struct device *d, const struct panels_shared *shared, int me, int engine)
 {
@@ -252,11 +252,11 @@ static double upload_ms(const struct panels_shared *shared, int device,
     assert_true(panels_shared_part(&part, shared, device, INT64_C(15) << 30));
     for (int n = 0; n < part.schedule.count; n++) {
         const struct schedule_step *step = &part.schedule.step[n];
-        const struct schedule_cell cell = step->operand == PANELS_BLOCK
+        const struct schedule_tile tile = step->operand == PANELS_BLOCK
                                               ? panels_block(&part, step)
                                               : panels_panel(&part, step->j);
         if (step->engine == UP && step->operand != PANELS_LIST)
-            bytes += (double)(cell.rows * cell.cols * part.call.size);
+            bytes += (double)(tile.rows * tile.cols * part.call.size);
     }
     panels_free(&part);
     return bytes / rates->up * 1e-6;

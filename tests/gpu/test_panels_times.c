@@ -155,10 +155,10 @@ static void least_times(void **state)
 static double kernel_ms(const struct panels *p, const struct schedule_step *step)
 {
     const struct panels_call *call = &p->call;
-    const struct schedule_cell panel = panels_panel(p, step->j);
+    const struct schedule_tile panel = panels_panel(p, step->j);
     if (step->p < 0)
         return factor_ms(call, (double)(call->m - panel.col), (double)panel.cols);
-    const struct schedule_cell block = panels_block(p, step);
+    const struct schedule_tile block = panels_block(p, step);
     const struct panels_columns changed = panels_changed(p, step);
     const double width = (double)(changed.end - changed.first), cols = (double)block.cols;
     const double rows = (double)block.rows - (call->kind == PANELS_CHOLESKY ? width / 2 : 0);
@@ -172,7 +172,7 @@ static double kernel_ms(const struct panels *p, const struct schedule_step *step
 static double chain_ms(const struct panels *p, const struct schedule_step *step)
 {
     const struct panels_call *call = &p->call;
-    const struct schedule_cell panel = panels_panel(p, step->j);
+    const struct schedule_tile panel = panels_panel(p, step->j);
     const double rows = (double)(call->m - panel.col), cols = (double)panel.cols;
     if (step->p >= 0)
         return call->kind == PANELS_LU ? 0.0004 * (double)panels_block(p, step).cols : 0;
@@ -184,9 +184,9 @@ static double bytes_of(const struct panels *p, const struct schedule_step *step)
 {
     if (step->operand == PANELS_LIST || step->operand == PANELS_INFO)
         return 0;
-    const struct schedule_cell cell =
+    const struct schedule_tile tile =
         step->operand == PANELS_PANEL ? panels_panel(p, step->j) : panels_block(p, step);
-    return (double)(cell.rows * cell.cols * p->call.size);
+    return (double)(tile.rows * tile.cols * p->call.size);
 }
 
 /* Replays the steps in virtual time. */

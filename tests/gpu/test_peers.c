@@ -1,5 +1,5 @@
 /*
- * Cells that several devices of a call lend each other: each has one owner, they are dealt out
+ * Tiles that several devices of a call lend each other: each has one owner, they are dealt out
  * evenly, and members that go through their schedules at any pace, leave early or fail neither wait
  * for each other for ever nor read memory that its owner no longer has.
  */
@@ -61,38 +61,38 @@ static void free_parts(struct parts *parts)
 
 /* ---- Dealing ---- */
 
-/* Of whom each of A's cells is, by the order in which the first member brings them up, as all do
+/* Of whom each of A's tiles is, by the order in which the first member brings them up, as all do
  * here. Fails if somebody brings up what is another one's, or they are numbered in another
  * order. */
 static int owners_of(const struct parts *parts, struct peers *peers, int *owner)
 {
-    int cells = 0;
+    int tiles = 0;
     for (int n = 0; n < parts->schedule[0].count; n++) {
         const struct schedule_step *step = &parts->schedule[0].step[n];
         if (step->engine != SCHEDULE_UP || step->operand != SCHEDULE_A)
             continue;
-        const struct matrix cell = peers_cell_of(&parts->scheduled[0], &parts->schedule[0], step);
+        const struct matrix tile = peers_tile_of(&parts->scheduled[0], &parts->schedule[0], step);
         int told;
-        owner[cells] = -1;
+        owner[tiles] = -1;
         for (int m = 0; m < parts->count; m++) {
-            assert_true(peers_may_have(peers, m, &cell)); /* none has begun: nobody waits */
-            assert_true(peers_find(peers, m, &cell) == 0);
+            assert_true(peers_may_have(peers, m, &tile)); /* none has begun: nobody waits */
+            assert_true(peers_find(peers, m, &tile) == 0);
         }
         for (int m = 0; m < parts->count; m++)
-            peers_lend(peers, m, &cell, (gpu_address)m + 1); /* the owner's counts */
-        assert_int_equal(peers_number(peers, &cell, &told), cells);
+            peers_lend(peers, m, &tile, (gpu_address)m + 1); /* the owner's counts */
+        assert_int_equal(peers_number(peers, &tile, &told), tiles);
         for (int m = 0; m < parts->count; m++) {
-            const gpu_address lent = peers_find(peers, m, &cell);
-            assert_true(lent == 0 || owner[cells] < 0 || owner[cells] == (int)lent - 1);
-            owner[cells] = lent ? (int)lent - 1 : owner[cells];
+            const gpu_address lent = peers_find(peers, m, &tile);
+            assert_true(lent == 0 || owner[tiles] < 0 || owner[tiles] == (int)lent - 1);
+            owner[tiles] = lent ? (int)lent - 1 : owner[tiles];
         }
-        assert_int_equal(told, owner[cells]);
-        cells++;
+        assert_int_equal(told, owner[tiles]);
+        tiles++;
     }
-    return cells;
+    return tiles;
 }
 
-static void cells_are_dealt_out(void **state)
+static void tiles_are_dealt_out(void **state)
 {
     const double even[] = {20, 20, 20, 20}, uneven[] = {30, 10};
     int owner[64], of[MEMBERS] = {0};
@@ -134,13 +134,13 @@ static void what_one_member_needs_is_nobodys(void **state)
         const struct schedule_step *step = &parts.schedule[1].step[n];
         if (step->engine != SCHEDULE_UP || step->operand == SCHEDULE_A)
             continue;
-        const struct matrix cell = peers_cell_of(&parts.scheduled[1], &parts.schedule[1], step);
-        assert_true(peers_may_have(peers, 1, &cell));
-        assert_true(peers_find(peers, 1, &cell) == 0);
+        const struct matrix tile = peers_tile_of(&parts.scheduled[1], &parts.schedule[1], step);
+        assert_true(peers_may_have(peers, 1, &tile));
+        assert_true(peers_find(peers, 1, &tile) == 0);
     }
     free_parts(&parts);
     peers_free(peers);
-    peers = peers_new(2); /* no cells at all */
+    peers = peers_new(2); /* no tiles at all */
     assert_int_equal(peers_deal(peers), 0);
     peers_free(peers);
 }
@@ -161,11 +161,11 @@ static void what_a_member_has_lent_goes_with_it(void **state)
                 const struct schedule_step *step = &parts.schedule[0].step[n];
                 if (step->engine != SCHEDULE_UP || step->operand != SCHEDULE_A)
                     continue;
-                const struct matrix cell =
-                    peers_cell_of(&parts.scheduled[0], &parts.schedule[0], step);
+                const struct matrix tile =
+                    peers_tile_of(&parts.scheduled[0], &parts.schedule[0], step);
                 if (pass == 0)
-                    peers_lend(peers, 1, &cell, 1);
-                borrowed[pass] += peers_find(peers, 0, &cell) != 0;
+                    peers_lend(peers, 1, &tile, 1);
+                borrowed[pass] += peers_find(peers, 0, &tile) != 0;
             }
             if (pass == 0)
                 peers_leave(peers, 1, well);
@@ -178,7 +178,7 @@ static void what_a_member_has_lent_goes_with_it(void **state)
 }
 
 /* The schedule that a member runs by has the order that the plan simulates: before another one's
- * cell it has begun its own ones with numbers that are less than `ahead` larger. */
+ * tile it has begun its own ones with numbers that are less than `ahead` larger. */
 static void members_run_in_the_planned_order(void **state)
 {
     enum { AHEAD = 8 };
@@ -199,8 +199,8 @@ static void members_run_in_the_planned_order(void **state)
                 int owner = -1;
                 if (s.step[n].engine != SCHEDULE_UP || s.step[n].operand != SCHEDULE_A)
                     continue;
-                const struct matrix cell = peers_cell_of(&parts.scheduled[m], &s, &s.step[n]);
-                const int number = peers_number(peers, &cell, &owner);
+                const struct matrix tile = peers_tile_of(&parts.scheduled[m], &s, &s.step[n]);
+                const int number = peers_number(peers, &tile, &owner);
                 assert_in_range(number, 0, 63);
                 if (owner == m) {
                     owned += pass == 0;
@@ -252,7 +252,7 @@ static void a_member_without_memory_has_no_schedule(void **state)
     peers_free(peers);
 }
 
-/* Whichever request fails, no cell is lent; and all is given back. */
+/* Whichever request fails, no tile is lent; and all is given back. */
 static void a_table_without_memory_lends_nothing(void **state)
 {
     const double up_gbps[] = {20, 20};
@@ -281,7 +281,7 @@ static void a_table_without_memory_lends_nothing(void **state)
 
 /* ---- Members that run ---- */
 
-enum { LATE = 4 }; /* so many cells are on their way up, at most */
+enum { LATE = 4 }; /* so many tiles are on their way up, at most */
 
 static const char right = 1, gone = 2;
 
@@ -302,7 +302,7 @@ static unsigned next_random(struct runner *r, unsigned below)
     return (r->random >> 8) % below;
 }
 
-/* The cells that are on their way up arrive in their order. */
+/* The tiles that are on their way up arrive in their order. */
 struct arrivals {
     const struct schedule_step *step[LATE];
     int count;
@@ -311,10 +311,10 @@ struct arrivals {
 static void arrive(struct runner *r, struct arrivals *a)
 {
     const struct schedule_step *step = a->step[0];
-    const struct matrix cell =
-        peers_cell_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
+    const struct matrix tile =
+        peers_tile_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
     r->memory[step->place] = right;
-    peers_lend(r->peers, r->member, &cell, (gpu_address)(uintptr_t)&r->memory[step->place]);
+    peers_lend(r->peers, r->member, &tile, (gpu_address)(uintptr_t)&r->memory[step->place]);
     memmove(&a->step[0], &a->step[1], (size_t)--a->count * sizeof a->step[0]);
 }
 
@@ -326,16 +326,16 @@ static void bring(struct runner *r, struct arrivals *a, const struct schedule_st
     r->brought++;
 }
 
-static void get_cell(struct runner *r, struct arrivals *a, const struct schedule_step *step)
+static void get_tile(struct runner *r, struct arrivals *a, const struct schedule_step *step)
 {
-    const struct matrix cell =
-        peers_cell_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
-    while (!peers_may_have(r->peers, r->member, &cell)) {
+    const struct matrix tile =
+        peers_tile_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
+    while (!peers_may_have(r->peers, r->member, &tile)) {
         while (a->count > 0)
             arrive(r, a);
         peers_wait(r->peers);
     }
-    const gpu_address lent = peers_find(r->peers, r->member, &cell);
+    const gpu_address lent = peers_find(r->peers, r->member, &tile);
     if (!lent) {
         bring(r, a, step);
         return;
@@ -356,7 +356,7 @@ static void *run_member(void *runner)
         for (int n = 0, ups = 0; n < s->count && ups < r->leaves_at; n++) {
             if (s->step[n].engine != SCHEDULE_UP || s->step[n].operand != SCHEDULE_A)
                 continue;
-            get_cell(r, &arrivals, &s->step[n]);
+            get_tile(r, &arrivals, &s->step[n]);
             ups++;
         }
         while (r->leaves_at == INT32_MAX && arrivals.count > 0)
@@ -367,7 +367,7 @@ static void *run_member(void *runner)
     return NULL;
 }
 
-/* Runs all members to their ends. Returns the cells that were brought up by any, or -1 if one read
+/* Runs all members to their ends. Returns the tiles that were brought up by any, or -1 if one read
  * what was not lent any more. */
 static int run_all(unsigned random, int count, const int leaves_at[MEMBERS], int borrowed[MEMBERS])
 {
@@ -404,7 +404,7 @@ static int run_all(unsigned random, int count, const int leaves_at[MEMBERS], int
     return atomic_load(&wrong) ? -1 : brought;
 }
 
-static void each_cell_comes_up_once(void **state)
+static void each_tile_comes_up_once(void **state)
 {
     const int all_well[] = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX};
     int borrowed[MEMBERS];
@@ -509,13 +509,13 @@ static void those_that_have_begun_stay(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(cells_are_dealt_out),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out),
                                        cmocka_unit_test(what_one_member_needs_is_nobodys),
                                        cmocka_unit_test(what_a_member_has_lent_goes_with_it),
                                        cmocka_unit_test(members_run_in_the_planned_order),
                                        cmocka_unit_test(a_member_without_memory_has_no_schedule),
                                        cmocka_unit_test(a_table_without_memory_lends_nothing),
-                                       cmocka_unit_test(each_cell_comes_up_once),
+                                       cmocka_unit_test(each_tile_comes_up_once),
                                        cmocka_unit_test(nobody_waits_for_those_who_have_left),
                                        cmocka_unit_test(all_may_go_their_own_way),
                                        cmocka_unit_test(those_that_have_begun_stay)};

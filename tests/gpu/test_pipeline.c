@@ -95,7 +95,7 @@ static long trace_length(void)
 static const struct schedule_rates balanced = RATES(2, 2, 120, 16, 1e-4, 1e-4, 1e-4);
 
 /* As long as the link takes about as long as the kernels, each by rates that say so: the first
- * kernel comes with the first cells, and results go down between kernels. Each byte moves once. */
+ * kernel comes with the first tiles, and results go down between kernels. Each byte moves once. */
 static void copies_and_kernels_overlap(void **state)
 {
     struct product p;
@@ -143,7 +143,7 @@ static void the_first_chunk_goes_up_in_parts(void **state)
         print_message("skipped: this process has one CPU, and nobody to help\n");
         skip();
     }
-    make_product(&p, ACCEL_FLOAT64, 'N', 'N', 1100, 32, 1000, 0); /* A is one cell, or a few */
+    make_product(&p, ACCEL_FLOAT64, 'N', 'N', 1100, 32, 1000, 0); /* A is one tile, or a few */
     real_upload = CUDA(cuMemcpyHtoDAsync);
     CUDA(cuMemcpyHtoDAsync) = note_upload;
     do {
@@ -224,7 +224,7 @@ static int kernels_by_stream(long from, int kernels[2])
     return streams;
 }
 
-/* The last blocks of a kernel do not fill the device: kernels of other cells are there meanwhile,
+/* The last blocks of a kernel do not fill the device: kernels of other tiles are there meanwhile,
  * on a stream of their own, if cuBLAS has a workspace for that. */
 static void kernels_run_beside_each_other(void **state)
 {

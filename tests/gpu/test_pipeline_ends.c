@@ -52,11 +52,11 @@ static CUdeviceptr up_memory, down_memory;
 static int came_up, arrived, waits, waits_left;
 static bool is_here;
 
-static void copy_of(void *context, const struct schedule_step *step, struct cell_copy *copy)
+static void copy_of(void *context, const struct schedule_step *step, struct tile_copy *copy)
 {
     (void)context;
     const bool is_up = step->engine == SCHEDULE_UP;
-    *copy = (struct cell_copy){.host = lane_whole(is_up ? sent : there, rows, 1, rows, 8),
+    *copy = (struct tile_copy){.host = lane_whole(is_up ? sent : there, rows, 1, rows, 8),
                                .device = {is_up ? up_memory : down_memory, rows}};
 }
 static void note_arrived(void *context, const struct schedule_step *step)
@@ -293,7 +293,7 @@ static void a_failure_waits_for_uploads(void **state)
     end_pipeline();
 }
 
-/* The one that lends a cell has ended. */
+/* The one that lends a tile has ended. */
 static void a_wait_in_vain_ends_a_pipeline(void **state)
 {
     (void)state;

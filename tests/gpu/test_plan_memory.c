@@ -224,14 +224,14 @@ static void changes(void **state)
     (void)state;
     assert_true(schedule_make_by(&s, &by, &calls[0], &rates, INT64_MAX));
     assert_true(schedule_make_by(&same, &by, &calls[0], &rates, INT64_MAX));
-    struct upload_order *cell = malloc((size_t)s.steps[SCHEDULE_UP] * sizeof *cell);
-    assert_non_null(cell);
+    struct upload_order *tile = malloc((size_t)s.steps[SCHEDULE_UP] * sizeof *tile);
+    assert_non_null(tile);
     for (int n = 0; n < s.steps[SCHEDULE_UP]; n++)
-        cell[n] = (struct upload_order){n, n % 3 == 0};
+        tile[n] = (struct upload_order){n, n % 3 == 0};
     for (int n = 0; n < 5; n++) {
         const long before = blocks;
         until_failure = n;
-        assert_false(upload_order_make(&s, cell, 2));
+        assert_false(upload_order_make(&s, tile, 2));
         until_failure = 0;
         assert_false(schedule_leave_out(&s, SCHEDULE_A));
         /* Nor is there a time, whether devices lend each other something or not. */
@@ -247,12 +247,12 @@ static void changes(void **state)
             assert_true(is_same_step(&s.step[k], &same.step[k]));
     }
     const long before = blocks;
-    assert_true(upload_order_make(&s, cell, 2) && schedule_leave_out(&s, SCHEDULE_A));
+    assert_true(upload_order_make(&s, tile, 2) && schedule_leave_out(&s, SCHEDULE_A));
     assert_int_equal(blocks, before);
     assert_true(s.bytes == same.bytes - same.places[0] * same.place_bytes[0]);
     schedule_free(&s);
     schedule_free(&same);
-    free(cell);
+    free(tile);
 }
 
 /* ---- Panels ---- */

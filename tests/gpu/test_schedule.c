@@ -24,13 +24,13 @@ static const double parts[] = {0, 0.4};
 /* What is where, when the steps before have been done in the order of the list. */
 struct replay {
     const struct schedule *s;
-    int *held[SCHEDULE_OPERANDS]; /* by place: the cell that is there, or -1 */
+    int *held[SCHEDULE_OPERANDS]; /* by place: the tile that is there, or -1 */
     /* By place: the number of the upload, of C of the kernel, that made it so */
     int *step_of[SCHEDULE_OPERANDS];
     int *used[SCHEDULE_OPERANDS]; /* by place: the last kernel that used it */
     int *fetched;                 /* by place of C: the download that brought it down */
-    int *kernels, *sent[SCHEDULE_OPERANDS], *downs; /* by cell */
-    /* By cell of C: the last kernel that changed it, and the last of either side that used it. */
+    int *kernels, *sent[SCHEDULE_OPERANDS], *downs; /* by tile */
+    /* By tile of C: the last kernel that changed it, and the last of either side that used it. */
     int *changed, *seen[2];
     int done[SCHEDULE_ENGINES];
 };
@@ -44,11 +44,11 @@ static int *filled(int count, int value)
     return array;
 }
 
-static int cell(const struct schedule *s, int operand, int i, int j)
+static int tile(const struct schedule *s, int operand, int i, int j)
 {
-    assert_in_range(i, 0, s->cells[operand].rows - 1);
-    assert_in_range(j, 0, s->cells[operand].cols - 1);
-    return i + j * s->cells[operand].rows;
+    assert_in_range(i, 0, s->tiles[operand].rows - 1);
+    assert_in_range(j, 0, s->tiles[operand].cols - 1);
+    return i + j * s->tiles[operand].rows;
 }
 
 /* What a place held must have been used and brought down, as far as the step waits. */
@@ -63,7 +63,7 @@ static void may_overwrite(const struct replay *r, const struct schedule_step *st
 
 static void upload(struct replay *r, const struct schedule_step *step)
 {
-    const int x = step->operand, at = cell(r->s, x, step->i, step->j);
+    const int x = step->operand, at = tile(r->s, x, step->i, step->j);
     assert_false(r->s->call.in_place[x]);
     may_overwrite(r, step, x);
     r->held[x][step->place] = at;
@@ -71,7 +71,7 @@ static void upload(struct replay *r, const struct schedule_step *step)
     r->sent[x][at]++;
 }
 
-/* The kernel's cell of C is where the step says. */
+/* The kernel's tile of C is where the step says. */
 static void result(struct replay *r, const struct schedule_step *step, int c)
 {
     const bool reads = r->s->call.reads;
@@ -85,19 +85,19 @@ static void result(struct replay *r, const struct schedule_step *step, int c)
     r->used[SCHEDULE_C][step->place] = r->done[SCHEDULE_COMPUTE];
 }
 
-/* Returns the kernels that a cell of C in row i needs. */
+/* Returns the kernels that a tile of C in row i needs. */
 static int products_of(const struct schedule *s, int i)
 {
-    const int depths = s->call.k > 0 ? s->cells[SCHEDULE_A].cols : 1;
+    const int depths = s->call.k > 0 ? s->tiles[SCHEDULE_A].cols : 1;
     const bool triangle = schedule_in_panels(&s->call) && s->call.k > 0;
     return !triangle ? depths : s->call.up ? depths - i : i + 1;
 }
 
-/* A cell of a panel is multiplied before the cells that it needs change, and solved after them. */
-static void other_cell(const struct replay *r, const struct schedule_step *step)
+/* A tile of a panel is multiplied before the tiles that it needs change, and solved after them. */
+static void other_tile(const struct replay *r, const struct schedule_step *step)
 {
     const struct schedule *s = r->s;
-    const int p = cell(s, SCHEDULE_C, step->p, step->j), i = cell(s, SCHEDULE_C, step->i, step->j);
+    const int p = tile(s, SCHEDULE_C, step->p, step->j), i = tile(s, SCHEDULE_C, step->i, step->j);
     if (step->p != step->i)
         assert_int_equal(r->kernels[p],
                          s->call.kind == SCHEDULE_SOLVE ? products_of(s, step->p) : 0);
@@ -110,8 +110,8 @@ static void other_cell(const struct replay *r, const struct schedule_step *step)
  * finished. */
 static void one_panel_in_place(const struct replay *r, const struct schedule_step *step)
 {
-    for (int i = 0; step->j > 0 && i < r->s->cells[SCHEDULE_C].rows; i++)
-        assert_int_equal(r->kernels[cell(r->s, SCHEDULE_C, i, step->j - 1)], products_of(r->s, i));
+    for (int i = 0; step->j > 0 && i < r->s->tiles[SCHEDULE_C].rows; i++)
+        assert_int_equal(r->kernels[tile(r->s, SCHEDULE_C, i, step->j - 1)], products_of(r->s, i));
 }
 
 static void kernel(struct replay *r, const struct schedule_step *step)
@@ -119,13 +119,13 @@ static void kernel(struct replay *r, const struct schedule_step *step)
     const struct schedule *s = r->s;
     struct schedule_source source[SCHEDULE_SOURCES];
     const int count = schedule_sources(s, step->i, step->j, step->p, source);
-    const int c = cell(s, SCHEDULE_C, step->i, step->j);
+    const int c = tile(s, SCHEDULE_C, step->i, step->j);
     const bool beside = schedule_goes_beside(s, step->i, step->j);
     assert_false(beside && s->call.kind == SCHEDULE_RANK_K && step->i == step->j);
     assert_true(step->after[SCHEDULE_COMPUTE] >= r->seen[!beside][c]);
     assert_true(step->after[SCHEDULE_COMPUTE] < r->done[SCHEDULE_COMPUTE]);
     for (int n = 0; n < count; n++) {
-        const int x = source[n].operand, at = cell(s, x, source[n].i, source[n].j);
+        const int x = source[n].operand, at = tile(s, x, source[n].i, source[n].j);
         int place = 0;
         if (x == SCHEDULE_C && schedule_goes_beside(s, source[n].i, source[n].j) != beside)
             assert_true(step->after[SCHEDULE_COMPUTE] >= r->changed[at]);
@@ -141,7 +141,7 @@ static void kernel(struct replay *r, const struct schedule_step *step)
     }
     assert_int_equal(step->first, r->kernels[c] == 0);
     if (schedule_in_panels(&s->call) && s->call.k > 0)
-        other_cell(r, step);
+        other_tile(r, step);
     if (schedule_in_panels(&s->call) && s->call.in_place[SCHEDULE_C])
         one_panel_in_place(r, step);
     if (!s->call.in_place[SCHEDULE_C])
@@ -152,7 +152,7 @@ static void kernel(struct replay *r, const struct schedule_step *step)
 
 static void download(struct replay *r, const struct schedule_step *step, int products)
 {
-    const int c = cell(r->s, SCHEDULE_C, step->i, step->j);
+    const int c = tile(r->s, SCHEDULE_C, step->i, step->j);
     assert_false(r->s->call.in_place[SCHEDULE_C]);
     assert_int_equal(r->held[SCHEDULE_C][step->place], c);
     assert_true(step->after[SCHEDULE_COMPUTE] >= r->used[SCHEDULE_C][step->place]);
@@ -214,12 +214,12 @@ static void replay_upload(const struct schedule *s, const struct schedule_step *
                           struct held *held, int *sent, int number)
 {
     const struct schedule_sharing *sharing = &s->call.sharing[step->operand];
-    const struct schedule_cell cell = schedule_cell_of(s, step->operand, 0, step->j);
+    const struct schedule_tile tile = schedule_tile_of(s, step->operand, 0, step->j);
     assert_false(s->call.in_place[step->operand]);
-    assert_true(cell.cols > 0);
-    const int64_t first = slot_at(s, step->operand, step->j, cell.col * sharing->repeat);
-    for (int64_t i = 0; i < cell.cols; i++) {
-        const int64_t product = (cell.col + i) * sharing->repeat;
+    assert_true(tile.cols > 0);
+    const int64_t first = slot_at(s, step->operand, step->j, tile.col * sharing->repeat);
+    for (int64_t i = 0; i < tile.cols; i++) {
+        const int64_t product = (tile.col + i) * sharing->repeat;
         assert_in_range(product, 0, s->call.products - 1);
         put_matrix(held, first + i, product / sharing->repeat % sharing->distinct, step, number);
         sent[product / sharing->repeat % sharing->distinct]++;
@@ -285,11 +285,11 @@ static void replay_batch(const struct schedule *s)
     }
 }
 
-/* Whether a triangle's cell is to be computed, by the place of its first element. */
+/* Whether a triangle's tile is to be computed, by the place of its first element. */
 static bool is_of_triangle(const struct schedule *s, int i, int j)
 {
-    const int64_t row = schedule_cell_of(s, SCHEDULE_C, i, 0).row, head = s->call.head;
-    const int64_t col = schedule_cell_of(s, SCHEDULE_C, 0, j).col;
+    const int64_t row = schedule_tile_of(s, SCHEDULE_C, i, 0).row, head = s->call.head;
+    const int64_t col = schedule_tile_of(s, SCHEDULE_C, 0, j).col;
     return col <= row && !(s->call.omits & SCHEDULE_HEAD && row < head) &&
            !(s->call.omits & SCHEDULE_BETWEEN && row >= head && col < head) &&
            !(s->call.omits & SCHEDULE_TAIL && col >= head);
@@ -302,20 +302,20 @@ static void replay(const struct schedule *s)
         replay_batch(s);
         return;
     }
-    int cells[SCHEDULE_OPERANDS];
+    int tiles[SCHEDULE_OPERANDS];
     for (int x = 0; x < SCHEDULE_OPERANDS; x++) {
-        cells[x] = s->cells[x].rows * s->cells[x].cols;
+        tiles[x] = s->tiles[x].rows * s->tiles[x].cols;
         r.held[x] = filled(s->places[x], -1);
         r.step_of[x] = filled(s->places[x], 0);
         r.used[x] = filled(s->places[x], 0);
-        r.sent[x] = filled(cells[x], 0);
+        r.sent[x] = filled(tiles[x], 0);
     }
     r.fetched = filled(s->places[SCHEDULE_C], 0);
-    r.kernels = filled(cells[SCHEDULE_C], 0);
-    r.downs = filled(cells[SCHEDULE_C], 0);
-    r.changed = filled(cells[SCHEDULE_C], 0);
+    r.kernels = filled(tiles[SCHEDULE_C], 0);
+    r.downs = filled(tiles[SCHEDULE_C], 0);
+    r.changed = filled(tiles[SCHEDULE_C], 0);
     for (int side = 0; side < 2; side++)
-        r.seen[side] = filled(cells[SCHEDULE_C], 0);
+        r.seen[side] = filled(tiles[SCHEDULE_C], 0);
     for (int n = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         for (int e = 0; e < SCHEDULE_ENGINES; e++)
@@ -329,14 +329,14 @@ static void replay(const struct schedule *s)
             download(&r, step, products_of(s, step->i));
     }
     assert_memory_equal(r.done, s->steps, sizeof r.done);
-    for (int c = 0; c < cells[SCHEDULE_C]; c++) {
-        const int row = c % s->cells[SCHEDULE_C].rows, col = c / s->cells[SCHEDULE_C].rows;
+    for (int c = 0; c < tiles[SCHEDULE_C]; c++) {
+        const int row = c % s->tiles[SCHEDULE_C].rows, col = c / s->tiles[SCHEDULE_C].rows;
         const bool beyond = s->call.kind == SCHEDULE_RANK_K && !is_of_triangle(s, row, col);
         assert_int_equal(r.downs[c], !beyond && !s->call.in_place[SCHEDULE_C]);
         assert_int_equal(r.kernels[c], beyond ? 0 : products_of(s, row));
     }
     for (int x = 0; x < SCHEDULE_OPERANDS; x++)
-        for (int at = 0; s->whole && at < cells[x]; at++)
+        for (int at = 0; s->whole && at < tiles[x]; at++)
             assert_true(r.sent[x][at] <= 1);
     for (int x = 0; x < SCHEDULE_OPERANDS; x++) {
         free(r.held[x]);
@@ -385,7 +385,7 @@ static void leave_out(struct schedule *s, int operand)
 {
     const int uploads = s->steps[SCHEDULE_UP];
     const bool went_up =
-        !s->call.in_place[operand] && s->cells[operand].rows * s->cells[operand].cols > 0;
+        !s->call.in_place[operand] && s->tiles[operand].rows * s->tiles[operand].cols > 0;
     const uint64_t kernels = kernels_of(s);
     assert_true(schedule_leave_out(s, operand));
     assert_true(kernels_of(s) == kernels);
@@ -393,13 +393,13 @@ static void leave_out(struct schedule *s, int operand)
     replay(s);
 }
 
-/* The cells of A are C's rows, one behind the other, and a new one begins with the second group of
+/* The tiles of A are C's rows, one behind the other, and a new one begins with the second group of
  * rows. */
 static void rows_are_covered(const struct schedule *s)
 {
     int64_t next = 0;
-    for (int i = 0; s->call.k > 0 && i < s->cells[SCHEDULE_A].rows; i++) {
-        const struct schedule_cell a = schedule_cell_of(s, SCHEDULE_A, i, 0);
+    for (int i = 0; s->call.k > 0 && i < s->tiles[SCHEDULE_A].rows; i++) {
+        const struct schedule_tile a = schedule_tile_of(s, SCHEDULE_A, i, 0);
         assert_true(a.row == next && a.rows > 0);
         assert_true(i != schedule_head(s) || s->call.head == 0 || a.row == s->call.head);
         next += a.rows;

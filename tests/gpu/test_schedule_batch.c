@@ -139,7 +139,7 @@ static void groups_and_places(void **state)
         if (!is_made)
             continue;
         made++;
-        assert_int_equal(s.cells[C].cols, groups);
+        assert_int_equal(s.tiles[C].cols, groups);
         for (int g = 0; g <= groups; g++)
             assert_int_equal(schedule_group_start(&s, g), start[g]);
         assert_int_equal(s.bytes, expected);
@@ -166,7 +166,7 @@ static void times_of_groups(void **state)
         struct schedule s;
         call.k = 1 + below(50);
         assert_true(schedule_make_by(&s, &by, &call, &rates, INT64_MAX));
-        for (int g = 0; g < s.cells[C].cols; g++) {
+        for (int g = 0; g < s.tiles[C].cols; g++) {
             const double products = (double)least(by.cols, call.products - g * by.cols),
                          shortest = fmin(fmin((double)call.m, (double)call.n), (double)call.k),
                          operations = 2.0 * (double)(call.m * call.n * call.k) * products,
@@ -221,7 +221,7 @@ static void groups_that_are_tried(void **state)
     call.widest = 0;
     call.in_place[C] = true;
     assert_true(schedule_make_batch(&s, &call, &light, INT64_MAX, 64, 1e9));
-    assert_int_equal(s.cells[C].cols, 1);
+    assert_int_equal(s.tiles[C].cols, 1);
     schedule_free(&s);
     /* Groups have whole runs of a shared matrix. */
     call = large_batch(60);
@@ -236,7 +236,7 @@ static void groups_that_are_tried(void **state)
 /* ---- Sizes ---- */
 
 /* Products of many rows have whole tiles of them, others whole lines. */
-static void sizes_of_cells(void **state)
+static void sizes_of_tiles(void **state)
 {
     const struct schedule_call product = {.kind = SCHEDULE_PRODUCT},
                                triangle = {.kind = SCHEDULE_RANK_K},
@@ -244,12 +244,12 @@ static void sizes_of_cells(void **state)
     (void)state;
     for (int64_t rows = 1; rows < 5000; rows += 7) {
         const int64_t line = (rows + 63) / 64 * 64, tile = (rows + 127) / 128 * 128;
-        assert_int_equal(schedule_cell_cols(rows), line);
-        assert_int_equal(schedule_cell_rows(&solve, rows), line);
-        assert_int_equal(schedule_cell_rows(&product, rows), rows < 2048 ? line : tile);
-        assert_int_equal(schedule_cell_rows(&triangle, rows), rows < 2048 ? line : tile);
+        assert_int_equal(schedule_tile_cols(rows), line);
+        assert_int_equal(schedule_tile_rows(&solve, rows), line);
+        assert_int_equal(schedule_tile_rows(&product, rows), rows < 2048 ? line : tile);
+        assert_int_equal(schedule_tile_rows(&triangle, rows), rows < 2048 ? line : tile);
     }
-    assert_int_equal(schedule_cell_rows(&product, 2048), 2048);
+    assert_int_equal(schedule_tile_rows(&product, 2048), 2048);
 }
 
 /* Calls of less than 4 MB, unless devices lend each other something, and those whose result is
@@ -288,7 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_and_places),     cmocka_unit_test(times_of_groups),
-        cmocka_unit_test(groups_that_are_tried), cmocka_unit_test(sizes_of_cells),
+        cmocka_unit_test(groups_that_are_tried), cmocka_unit_test(sizes_of_tiles),
         cmocka_unit_test(calls_that_stay_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

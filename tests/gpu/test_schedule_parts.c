@@ -1,5 +1,5 @@
 /*
- * The parts of which schedules are made, by their definitions: cells, what kernels read, places,
+ * The parts of which schedules are made, by their definitions: tiles, what kernels read, places,
  * times, and bounds. Each is compared with a plain version.
  */
 #include <setjmp.h>
@@ -61,7 +61,7 @@ static struct schedule_call any_call(int64_t most)
     return call;
 }
 
-static struct schedule any_cells(int64_t most)
+static struct schedule any_tiles(int64_t most)
 {
     struct schedule s = {.call = any_call(most)};
     const bool square = s.call.kind != SCHEDULE_PRODUCT && s.call.kind != SCHEDULE_RANK_K;
@@ -72,25 +72,25 @@ static struct schedule any_cells(int64_t most)
     s.by.share = (int)below(17);
     s.by.along_rows = below(2);
     s.by.factor = (int)below(schedule_in_panels(&s.call) ? 2 : 3);
-    schedule_set_cells(&s);
+    schedule_set_tiles(&s);
     return s;
 }
 
-/* ---- Cells ---- */
+/* ---- Tiles ---- */
 
-/* Whether the cells of an extent are those that begin every `step` elements, and anew at an
+/* Whether the tiles of an extent are those that begin every `step` elements, and anew at an
  * edge. */
 static void follow(const struct schedule *s, int operand, bool along_rows, int64_t all,
                    int64_t edge, int64_t step)
 {
-    const int count = along_rows ? s->cells[operand].rows : s->cells[operand].cols;
+    const int count = along_rows ? s->tiles[operand].rows : s->tiles[operand].cols;
     int64_t at = 0;
     for (int n = 0; n < count; n++) {
-        const struct schedule_cell cell =
-            schedule_cell_of(s, operand, along_rows ? n : 0, along_rows ? 0 : n);
+        const struct schedule_tile tile =
+            schedule_tile_of(s, operand, along_rows ? n : 0, along_rows ? 0 : n);
         const int64_t end = least(at + step, at < edge ? edge : all);
-        assert_int_equal(along_rows ? cell.row : cell.col, at);
-        assert_int_equal(along_rows ? cell.rows : cell.cols, end - at);
+        assert_int_equal(along_rows ? tile.row : tile.col, at);
+        assert_int_equal(along_rows ? tile.rows : tile.cols, end - at);
         at = end;
     }
     assert_int_equal(at, all);
@@ -104,17 +104,17 @@ static bool has(const struct schedule *s, int operand)
                                              (call->two || call->kind != SCHEDULE_RANK_K))));
 }
 
-static void cells_cover_operands(void **state)
+static void tiles_cover_operands(void **state)
 {
     (void)state;
     for (int round = 0; round < 3000; round++) {
-        const struct schedule s = any_cells(50);
+        const struct schedule s = any_tiles(50);
         const struct schedule_call *call = &s.call;
         const bool rank_k = call->kind == SCHEDULE_RANK_K;
         for (int x = A; x < OPERANDS; x++) {
             const bool along_k = x == B && !rank_k; /* its rows are */
             if (!has(&s, x)) {
-                assert_int_equal(s.cells[x].rows * s.cells[x].cols, 0);
+                assert_int_equal(s.tiles[x].rows * s.tiles[x].cols, 0);
                 continue;
             }
             follow(&s, x, true, along_k ? call->k : call->m, along_k ? 0 : call->head,
@@ -122,20 +122,20 @@ static void cells_cover_operands(void **state)
             follow(&s, x, false, x == C || along_k ? call->n : call->k, x == C ? call->head : 0,
                    x == C || along_k ? s.by.cols : s.by.depth);
         }
-        assert_int_equal(schedule_depths(&s), call->k > 0 ? s.cells[A].cols : 1);
+        assert_int_equal(schedule_depths(&s), call->k > 0 ? s.tiles[A].cols : 1);
         const int head = schedule_head(&s);
         assert_true(call->head == 0 ? head == 0
-                                    : schedule_cell_of(&s, C, head, head).row == call->head);
+                                    : schedule_tile_of(&s, C, head, head).row == call->head);
     }
 }
 
-/* A cell of the result is computed if it is in the triangle, and in a block that is wanted. */
+/* A tile of the result is computed if it is in the triangle, and in a block that is wanted. */
 static bool is_wanted(const struct schedule *s, int i, int j)
 {
-    const struct schedule_cell cell = schedule_cell_of(s, C, i, j);
+    const struct schedule_tile tile = schedule_tile_of(s, C, i, j);
     const int64_t head = s->call.head;
-    const unsigned block = cell.row < head   ? SCHEDULE_HEAD
-                           : cell.col < head ? SCHEDULE_BETWEEN
+    const unsigned block = tile.row < head   ? SCHEDULE_HEAD
+                           : tile.col < head ? SCHEDULE_BETWEEN
                                              : SCHEDULE_TAIL;
     return s->call.kind != SCHEDULE_RANK_K || (j <= i && !(s->call.omits & block));
 }
@@ -199,21 +199,21 @@ struct used {
 
 static void use(const struct schedule *s, struct used *used, struct schedule_source x)
 {
-    bool *cell = &used->of[x.operand][x.i + x.j * s->cells[x.operand].rows];
-    used->count[x.operand] += !*cell;
-    *cell = true;
+    bool *tile = &used->of[x.operand][x.i + x.j * s->tiles[x.operand].rows];
+    used->count[x.operand] += !*tile;
+    *tile = true;
 }
 
-/* Counts the cells that kernels use, and compares what each reads. */
+/* Counts the tiles that kernels use, and compares what each reads. */
 static struct used count_used(const struct schedule *s)
 {
     struct used used = {.kernels = 0};
     for (int x = A; x < OPERANDS; x++) {
-        used.of[x] = calloc((size_t)(s->cells[x].rows * s->cells[x].cols + 1), sizeof(bool));
+        used.of[x] = calloc((size_t)(s->tiles[x].rows * s->tiles[x].cols + 1), sizeof(bool));
         assert_non_null(used.of[x]);
     }
-    for (int i = 0; i < s->cells[C].rows; i++)
-        for (int j = 0; j < s->cells[C].cols; j++) {
+    for (int i = 0; i < s->tiles[C].rows; i++)
+        for (int j = 0; j < s->tiles[C].cols; j++) {
             assert_int_equal(schedule_computes(s, i, j), is_wanted(s, i, j));
             for (int p = 0; p < schedule_depths(s); p++) {
                 struct schedule_source read[8], found[SCHEDULE_SOURCES];
@@ -241,36 +241,36 @@ static struct used count_used(const struct schedule *s)
 
 /* ---- Places ---- */
 
-/* Returns the bytes of an operand's largest cell on the device. */
-static int64_t largest_cell(const struct schedule *s, int x)
+/* Returns the bytes of an operand's largest tile on the device. */
+static int64_t largest_tile(const struct schedule *s, int x)
 {
     int64_t rows = 0, cols = 0;
-    for (int i = 0; i < s->cells[x].rows; i++)
-        for (int j = 0; j < s->cells[x].cols; j++) {
-            const struct schedule_cell cell = schedule_cell_of(s, x, i, j);
-            rows = rows > cell.rows ? rows : cell.rows;
-            cols = cols > cell.cols ? cols : cell.cols;
+    for (int i = 0; i < s->tiles[x].rows; i++)
+        for (int j = 0; j < s->tiles[x].cols; j++) {
+            const struct schedule_tile tile = schedule_tile_of(s, x, i, j);
+            rows = rows > tile.rows ? rows : tile.rows;
+            cols = cols > tile.cols ? cols : tile.cols;
         }
     return (s->call.across[x] ? pack_ld(cols, s->call.size[x]) * rows
                               : pack_ld(rows, s->call.size[x]) * cols) *
            s->call.size[x];
 }
 
-/* Memory is taken to the last byte, and never more: all cells that are used if they fit, else at
+/* Memory is taken to the last byte, and never more: all tiles that are used if they fit, else at
  * least what kernels need. */
 static void places_fit(void **state)
 {
     int whole = 0, part = 0;
     (void)state;
     for (int round = 0; round < 4000; round++) {
-        struct schedule s = any_cells(60);
+        struct schedule s = any_tiles(60);
         const struct used used = count_used(&s);
         int64_t bytes[OPERANDS], all = 0, fewest = 0, few[OPERANDS];
         for (int x = A; x < OPERANDS; x++) {
             const int each = s.call.kind == SCHEDULE_RANK_K && x != C ? 2
-                             : schedule_in_panels(&s.call) && x == C  ? s.cells[C].rows
+                             : schedule_in_panels(&s.call) && x == C  ? s.tiles[C].rows
                                                                       : 1;
-            bytes[x] = s.call.in_place[x] || used.count[x] == 0 ? 0 : largest_cell(&s, x);
+            bytes[x] = s.call.in_place[x] || used.count[x] == 0 ? 0 : largest_tile(&s, x);
             few[x] = bytes[x] > 0 ? least(used.count[x], (int64_t)s.by.buffers * each) : 0;
             all += used.count[x] * bytes[x];
             fewest += few[x] * bytes[x];
@@ -305,8 +305,8 @@ static void places_fit(void **state)
         if (!s.whole && f == A && bytes[f] > 0)
             assert_int_equal(s.places[f],
                              least(used.count[f], few[f] + (memory - fewest) / bytes[f]));
-        if (!s.whole && f == B && bytes[f] > 0 && 2 * s.cells[B].rows > few[B])
-            assert_true(s.places[f] >= least(least(used.count[f], 2 * s.cells[B].rows),
+        if (!s.whole && f == B && bytes[f] > 0 && 2 * s.tiles[B].rows > few[B])
+            assert_true(s.places[f] >= least(least(used.count[f], 2 * s.tiles[B].rows),
                                              few[f] + (memory - fewest) / bytes[f]));
     }
     assert_true(whole > 500 && part > 500);
@@ -322,14 +322,14 @@ static void times_of_steps(void **state)
 {
     (void)state;
     for (int round = 0; round < 3000; round++) {
-        struct schedule s = any_cells(900);
+        struct schedule s = any_tiles(900);
         struct schedule_rates rates = plain;
         const struct schedule_call *call = &s.call;
         const bool rank_k = call->kind == SCHEDULE_RANK_K;
-        const int i = (int)below(s.cells[C].rows),
-                  j = rank_k ? (int)below(i + 1) : (int)below(s.cells[C].cols);
+        const int i = (int)below(s.tiles[C].rows),
+                  j = rank_k ? (int)below(i + 1) : (int)below(s.tiles[C].cols);
         const int p = (int)below(schedule_depths(&s));
-        const struct schedule_cell c = schedule_cell_of(&s, C, i, j);
+        const struct schedule_tile c = schedule_tile_of(&s, C, i, j);
         rates.peer = 11;
         if (call->k > 0) {
             const double depth = (double)least(s.by.depth, call->k - p * s.by.depth);
@@ -343,16 +343,16 @@ static void times_of_steps(void **state)
             assert_true(schedule_kernel_ms(&s, &rates, i, j, 0) == 0.005);
         }
         for (int x = A; x < OPERANDS; x++) {
-            if (s.cells[x].rows * s.cells[x].cols == 0)
+            if (s.tiles[x].rows * s.tiles[x].cols == 0)
                 continue;
-            const int row = (int)below(s.cells[x].rows), col = (int)below(s.cells[x].cols);
-            const struct schedule_cell cell = schedule_cell_of(&s, x, row, col);
+            const int row = (int)below(s.tiles[x].rows), col = (int)below(s.tiles[x].cols);
+            const struct schedule_tile tile = schedule_tile_of(&s, x, row, col);
             const int of = rank_k ? C : call->kind == SCHEDULE_PRODUCT ? -1 : A;
-            const bool triangle = x == of && row == col && cell.rows == cell.cols;
-            const double all = (double)(cell.rows * cell.cols * call->size[x]);
+            const bool triangle = x == of && row == col && tile.rows == tile.cols;
+            const double all = (double)(tile.rows * tile.cols * call->size[x]);
             const double sent =
-                triangle ? (double)chunks_triangle_sent(cell.rows, call->size[x]) : all;
-            assert_true(schedule_cell_bytes(&s, x, row, col) == sent);
+                triangle ? (double)chunks_triangle_sent(tile.rows, call->size[x]) : all;
+            assert_true(schedule_tile_bytes(&s, x, row, col) == sent);
             s.call.lent[x] = 0;
             const double up = sent / 3e6 + 0.002;
             assert_true(
@@ -401,14 +401,14 @@ static void replay(const struct schedule *s, const struct schedule_rates *rates)
             last = begin + takes;
             continue;
         }
-        const struct schedule_cell cell = schedule_cell_of(s, x, step->i, step->j);
+        const struct schedule_tile tile = schedule_tile_of(s, x, step->i, step->j);
         const double share = e == UP ? s->call.lent[x] : 0;
-        bytes[e] += (1 - share) * schedule_cell_bytes(s, x, step->i, step->j);
-        lent += share * (double)(cell.rows * cell.cols * s->call.size[x]);
+        bytes[e] += (1 - share) * schedule_tile_bytes(s, x, step->i, step->j);
+        lent += share * (double)(tile.rows * tile.cols * s->call.size[x]);
     }
     for (int x = A; x < OPERANDS; x++)
         if (s->call.lent[x] > 0)
-            lag += schedule_cell_bytes(s, x, 0, 0) / rates->up * 1e-6;
+            lag += schedule_tile_bytes(s, x, 0, 0) / rates->up * 1e-6;
     const struct schedule_times times = schedule_simulate(s, rates);
     assert_true(is_about(times.ms, ms + lag) && is_about(s->ms, ms + lag));
     assert_true(is_about(times.first, first + lag));
@@ -427,8 +427,8 @@ static void times_of_schedules(void **state)
     (void)state;
     for (int round = 0; round < 1500; round++) {
         struct schedule_rates rates = plain;
-        const struct schedule_params by = any_cells(900).by;
-        struct schedule s = any_cells(900);
+        const struct schedule_params by = any_tiles(900).by;
+        struct schedule s = any_tiles(900);
         struct schedule_call call = s.call;
         const struct schedule_params params = below(2) ? s.by : by;
         rates.call_ms = below(2) * 0.004;
@@ -528,8 +528,8 @@ static void least_times(void **state)
 
 /* ---- The order ---- */
 
-/* Returns the sum of times over their bounds, of 60 schedules of one kind in cells of any size,
- * which have places for all cells or few. */
+/* Returns the sum of times over their bounds, of 60 schedules of one kind in tiles of any size,
+ * which have places for all tiles or few. */
 static double over_bound(enum schedule_kind kind, bool ample)
 {
     static const struct schedule_rates rates = RATES(5, 4, 900, 64, 0.002, 0.005, 0.01);
@@ -537,7 +537,7 @@ static double over_bound(enum schedule_kind kind, bool ample)
     int made = 0;
     random_state = 1;
     while (made < 60) {
-        struct schedule s = any_cells(2000);
+        struct schedule s = any_tiles(2000);
         const struct schedule_params by = s.by;
         const struct schedule_call call = s.call;
         const double floor = schedule_floor(&call, &rates);
@@ -576,7 +576,7 @@ static void orders_are_no_worse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_cover_operands), cmocka_unit_test(places_fit),
+        cmocka_unit_test(tiles_cover_operands), cmocka_unit_test(places_fit),
         cmocka_unit_test(times_of_steps),       cmocka_unit_test(times_of_schedules),
         cmocka_unit_test(least_times),          cmocka_unit_test(orders_are_no_worse),
     };

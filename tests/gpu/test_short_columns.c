@@ -72,10 +72,10 @@ static void columns_that_all_take_the_same(void **state)
     }
 }
 
-/* Of a call's copies: cells of 250 rows and 100 columns of a matrix of 1000 rows take 100 short
- * columns besides, each way by its own figure. Cells with all rows do not, nor do those of a batch.
- * A matrix that is stored transposed has its columns along the cell's rows. */
-static void cells_have_short_columns(void **state)
+/* Of a call's copies: tiles of 250 rows and 100 columns of a matrix of 1000 rows take 100 short
+ * columns besides, each way by its own figure. Tiles with all rows do not, nor do those of a batch.
+ * A matrix that is stored transposed has its columns along the tile's rows. */
+static void tiles_have_short_columns(void **state)
 {
     struct schedule_rates rates = RATES(10, 20, 1e3, 0, 0, 0, 0);
     struct schedule s = {.call = {.kind = SCHEDULE_PRODUCT,
@@ -89,7 +89,7 @@ static void cells_have_short_columns(void **state)
     (void)state;
     rates.short_up = (struct short_columns){4000, 8e-5};
     rates.short_down = (struct short_columns){8000, 8e-5};
-    schedule_set_cells(&s);
+    schedule_set_tiles(&s);
     assert_true(
         is_about(schedule_copy_ms(&s, &rates, SCHEDULE_UP, SCHEDULE_A, 0, 0), up_ms + 100 * 4e-5));
     assert_true(is_about(schedule_copy_ms(&s, &rates, SCHEDULE_DOWN, SCHEDULE_C, 0, 0),
@@ -99,7 +99,7 @@ static void cells_have_short_columns(void **state)
                          up_ms + 250 * 8e-5 * (1 - 800.0 / 4000)));
     s.call.across[SCHEDULE_A] = false;
     s.by.rows = 1000;
-    schedule_set_cells(&s);
+    schedule_set_tiles(&s);
     assert_true(is_about(schedule_copy_ms(&s, &rates, SCHEDULE_UP, SCHEDULE_A, 0, 0), 4 * up_ms));
     s.call.across[SCHEDULE_A] = true; /* 100 elements of rows that have 1000 */
     assert_true(is_about(schedule_copy_ms(&s, &rates, SCHEDULE_UP, SCHEDULE_A, 0, 0),
@@ -112,6 +112,6 @@ int main(void)
                                        cmocka_unit_test(a_line_that_falls_slowly),
                                        cmocka_unit_test(no_column_takes_less_than_nothing),
                                        cmocka_unit_test(columns_that_all_take_the_same),
-                                       cmocka_unit_test(cells_have_short_columns)};
+                                       cmocka_unit_test(tiles_have_short_columns)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

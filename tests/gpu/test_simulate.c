@@ -129,7 +129,7 @@ static bool is_about(double ms, double expected)
 
 /* Our own kernel has rates of its own where it solves: with 2000 right-hand sides and more, and not
  * where the result is on the device. */
-static void our_own_kernel_solves_wide_cells(void **state)
+static void our_own_kernel_solves_wide_tiles(void **state)
 {
     struct schedule_rates rates = RATES(10, 10, 1e12, 0, 0, 0, 0);
     (void)state;
@@ -146,7 +146,7 @@ static void our_own_kernel_solves_wide_cells(void **state)
     assert_true(is_about(solving_ms(&rates, 10000, false), 100 * 80e3 / 72e6));
 }
 
-/* No division into cells solves in less time than the bound by which the search leaves divisions
+/* No division into tiles solves in less time than the bound by which the search leaves divisions
  * out. */
 static void solving_has_a_least_time(void **state)
 {
@@ -195,7 +195,7 @@ int main(void)
         cmocka_unit_test(the_calling_thread_does_one_thing),
         cmocka_unit_test(from_another_device),
         cmocka_unit_test(triangles_are_solved),
-        cmocka_unit_test(our_own_kernel_solves_wide_cells),
+        cmocka_unit_test(our_own_kernel_solves_wide_tiles),
         cmocka_unit_test(solving_has_a_least_time),
         cmocka_unit_test(searched_as_replayed),
     };

@@ -464,14 +464,14 @@ static void every_number_is_looked_at(void **state)
     with_device(scan_numbers, 8, 1000);
 }
 
-/* ---- Digests by cells ---- */
+/* ---- Digests by tiles ---- */
 
 static struct gpu_key digest_of(struct lane_rectangle from, char *host, int64_t ld,
-                                struct gpu_cells cells)
+                                struct gpu_tiles tiles)
 {
     from.host = host;
     from.ld = ld;
-    return pack_matrix_digest_cells(&from, &cells);
+    return pack_matrix_digest_tiles(&from, &tiles);
 }
 
 /* Threads unpack nothing before the calling thread has nothing else to do than to attend to them.
@@ -545,12 +545,12 @@ static bool is_same(struct gpu_key x, struct gpu_key y)
 }
 
 /* A digest says what the elements are, wherever they are, and nothing of what is beside them. */
-static void digest_cells(void)
+static void digest_tiles(void)
 {
     unsigned seed = (unsigned)cpus;
     for (int i = 0; i < 60; i++) {
         const int64_t size = 4 << below(&seed, 3), ld = 1 + below(&seed, 900);
-        struct gpu_cells by = {1 + below(&seed, 200), 1 + below(&seed, 200)};
+        struct gpu_tiles by = {1 + below(&seed, 200), 1 + below(&seed, 200)};
         struct lane_rectangle all = lane_whole(NULL, 1 + below(&seed, ld), 1, ld, size);
         struct gpu_scan scan = gpu_scan_begin(true);
         all.cols = 1 + below(&seed, 900);
@@ -563,7 +563,7 @@ static void digest_cells(void)
                    (size_t)(all.rows * size));
         const struct gpu_key key = digest_of(all, here, ld, by);
         must(is_same(key, digest_of(all, there, all.rows, by)));
-        must(!is_same(key, digest_of(all, here, ld, (struct gpu_cells){by.rows + 1, by.cols + 1})));
+        must(!is_same(key, digest_of(all, here, ld, (struct gpu_tiles){by.rows + 1, by.cols + 1})));
         const int64_t row = below(&seed, ld), col = below(&seed, all.cols);
         const bool counts = row < all.rows && belongs(&all, row, col);
         here[(row + col * ld) * size + below(&seed, size)] ^= 16;
@@ -580,11 +580,11 @@ static void digest_cells(void)
     }
 }
 
-static void every_byte_of_a_cell_is_digested(void **state)
+static void every_byte_of_a_tile_is_digested(void **state)
 {
     (void)state;
-    with_device(digest_cells, 1, 1000);
-    with_device(digest_cells, 8, 1000);
+    with_device(digest_tiles, 1, 1000);
+    with_device(digest_tiles, 8, 1000);
 }
 
 int main(void)
@@ -597,7 +597,7 @@ int main(void)
         cmocka_unit_test(threads_copy_at_once_beside_forks),
         cmocka_unit_test(more_parts_than_items_are_copied),
         cmocka_unit_test(every_number_is_looked_at),
-        cmocka_unit_test(every_byte_of_a_cell_is_digested),
+        cmocka_unit_test(every_byte_of_a_tile_is_digested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
-"""Triangles of Level 3 that go over the link in cells: little more than the triangle does, up and down; what is beside
+"""Triangles of Level 3 that go over the link in tiles: little more than the triangle does, up and down; what is beside
 it is neither read nor written; results are exact, whatever the side, triangle, type and leading dimension, on one
 device and on two; and a triangle that stays on the device is found there."""
 
@@ -40,7 +40,7 @@ def one_device(case):
 
 
 def moved(case):
-    """Megabytes, by way and operand; cells that were as long as wide; and by way the bytes that may lie between
+    """Megabytes, by way and operand; tiles that were as long as wide; and by way the bytes that may lie between
     columns, to whole lines."""
     mb, squares, gaps, size = defaultdict(float), Counter(), Counter(), SIZE[case[0]]
     for way in ("h2d", "d2h"):
@@ -87,17 +87,17 @@ def test_little_more_than_its_triangle_crosses_the_link(case, way):
 def test_the_log_says_what_the_device_has_seen(case, way, key):
     done, report = one_device(case)
     logged, seen = float(lines_for(done)[0].get(key, 0)) * 1e6, int(re.search(rf"{way}_bytes=(\d+)", report)[1])
-    # Of cells that are no triangle, also what lies between the columns. The log has four digits.
+    # Of tiles that are no triangle, also what lies between the columns. The log has four digits.
     assert -6e-4 * logged < seen - logged < moved(case)[2][way] + 6e-4 * logged
 
 
-def test_triangles_go_in_several_cells_on_the_diagonal():
+def test_triangles_go_in_several_tiles_on_the_diagonal():
     assert sum(moved(case)[1][ways_of(case)[0]] > 1 for case in CASES) >= 10
 
 
 @pytest.mark.parametrize("case", CASES[::4])
 def test_exact_in_little_memory(case):
-    """Cells are smaller, and go up more than once."""
+    """Tiles are smaller, and go up more than once."""
     check_exact(case, start("triangles", case, env={**ENV, "ACCEL_MEMORY": "12M"}), "gpu0")
 
 

@@ -1,6 +1,6 @@
 /*
- * A device's own cells are brought up before those that it copies: whoever has which cells, each
- * cell still comes up once, kernels have what they read, and no member waits for another one's cell
+ * A device's own tiles are brought up before those that it copies: whoever has which tiles, each
+ * tile still comes up once, kernels have what they read, and no member waits for another one's tile
  * before it has begun all of its own with smaller numbers.
  */
 #include <setjmp.h>
@@ -18,7 +18,7 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
 static const struct schedule_rates rates = RATES_WITH(0, 300, 20, 15, 5e3, 128, 0.002, 0.005, 0.01);
 
-/* Returns a schedule of any kind in some 128 cells, with much memory or little. */
+/* Returns a schedule of any kind in some 128 tiles, with much memory or little. */
 static bool make_any(struct schedule *s)
 {
     struct schedule_call call = {.kind = (enum schedule_kind)(rand() % 5),
@@ -46,24 +46,24 @@ static bool make_any(struct schedule *s)
     return schedule_make_by(s, &by, &call, &rates, rand() % 2 ? INT64_MAX : 8 << 20);
 }
 
-/* Deals out the cells of operands that are brought up once, some of them to this device. Two
+/* Deals out the tiles of operands that are brought up once, some of them to this device. Two
  * devices may have them in other orders. */
 static struct upload_order *deal(const struct schedule *s)
 {
-    struct upload_order *cell = malloc((size_t)(s->steps[UP] + 1) * sizeof *cell);
+    struct upload_order *tile = malloc((size_t)(s->steps[UP] + 1) * sizeof *tile);
     const int twist = rand() % 3 ? 0 : rand() % 20;
     int upload = 0;
-    assert_non_null(cell);
+    assert_non_null(tile);
     for (int n = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         if (step->engine != UP)
             continue;
         const bool shared = step->operand != SCHEDULE_C && schedule_brings_once(s, step->operand);
         const int number = 2 * upload + (twist && upload % 3 == 0 ? 2 * twist + 1 : 0);
-        cell[upload] = (struct upload_order){shared && rand() % 5 ? number : -1, rand() % 3 == 0};
+        tile[upload] = (struct upload_order){shared && rand() % 5 ? number : -1, rand() % 3 == 0};
         upload++;
     }
-    return cell;
+    return tile;
 }
 
 static bool is_same(const struct schedule_step *a, const struct schedule_step *b)
@@ -125,12 +125,12 @@ static void kernels_wait(const struct schedule *old, const struct schedule *now,
     free(at);
 }
 
-static void own_cells_come_first(const struct schedule *now, const int *from,
-                                 const struct upload_order *cell, int ahead)
+static void own_tiles_come_first(const struct schedule *now, const int *from,
+                                 const struct upload_order *tile, int ahead)
 {
     int last = -1;
     for (int i = 0; i < now->steps[UP]; i++) {
-        const struct upload_order *c = &cell[from[i]];
+        const struct upload_order *c = &tile[from[i]];
         if (c->number < 0 || !c->own) {
             assert_true(from[i] > last); /* others keep their order */
             last = from[i];
@@ -138,12 +138,12 @@ static void own_cells_come_first(const struct schedule *now, const int *from,
         if (c->number < 0 || c->own)
             continue;
         for (int later = i + 1; later < now->steps[UP]; later++)
-            assert_true(!cell[from[later]].own || cell[from[later]].number < 0 ||
-                        cell[from[later]].number >= c->number + ahead);
+            assert_true(!tile[from[later]].own || tile[from[later]].number < 0 ||
+                        tile[from[later]].number >= c->number + ahead);
     }
 }
 
-static void any_cells(void **state)
+static void any_tiles(void **state)
 {
     int made = 0, moved = 0;
     (void)state;
@@ -153,20 +153,20 @@ static void any_cells(void **state)
         const int ahead = rand() % 2 ? rand() % 8 : rand() % 60;
         if (!make_any(&s))
             continue;
-        struct upload_order *cell = deal(&s);
+        struct upload_order *tile = deal(&s);
         old = s;
         old.step = malloc((size_t)s.count * sizeof *old.step);
         assert_non_null(old.step);
         memcpy(old.step, s.step, (size_t)s.count * sizeof *old.step);
-        assert_true(upload_order_make(&s, cell, ahead));
+        assert_true(upload_order_make(&s, tile, ahead));
         assert_int_equal(s.count, old.count);
         int *from = find_old(&old, &s);
         kernels_wait(&old, &s, from);
-        own_cells_come_first(&s, from, cell, ahead);
+        own_tiles_come_first(&s, from, tile, ahead);
         moved += memcmp(old.step, s.step, (size_t)s.count * sizeof *old.step) != 0;
         made++;
         free(from);
-        free(cell);
+        free(tile);
         schedule_free(&old);
         schedule_free(&s);
     }
@@ -175,6 +175,6 @@ static void any_cells(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_cells)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_tiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ struct member {
     struct accel_call call; /* to whose operands `scheduled` points */
     struct scheduled scheduled;
     struct schedule schedule;
-    int *cell, *owner; /* of each upload, in their order; negative: no other part has it */
+    int *tile, *owner; /* of each upload, in their order; negative: no other part has it */
 };
 
 /* A part of all. */
@@ -21,7 +21,7 @@ struct running {
     const struct split_part *part;
     const struct member *m;
     int number, upload;
-    const double *there; /* of each shared cell: when it has come up, as far as is known */
+    const double *there; /* of each shared tile: when it has come up, as far as is known */
 };
 
 static bool add(struct peers *peers, struct member *m, int number, const struct accel_call *call,
@@ -50,28 +50,28 @@ static bool order(const struct peers *peers, struct member *m, int number,
                             scheduled_memory(&m->scheduled, memory_bytes), s))
             return false;
     }
-    m->cell = malloc((size_t)(s->steps[UP] + 1) * sizeof *m->cell);
+    m->tile = malloc((size_t)(s->steps[UP] + 1) * sizeof *m->tile);
     m->owner = malloc((size_t)(s->steps[UP] + 1) * sizeof *m->owner);
-    for (int n = 0, upload = 0; m->cell && m->owner && n < s->count; n++) {
+    for (int n = 0, upload = 0; m->tile && m->owner && n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         if (step->engine != UP)
             continue;
-        m->cell[upload] = m->owner[upload] = -1;
+        m->tile[upload] = m->owner[upload] = -1;
         if (part->lent[step->operand] > 0) {
-            const struct matrix key = peers_cell_of(&m->scheduled, s, step);
-            m->cell[upload] = peers_number(peers, &key, &m->owner[upload]);
+            const struct matrix key = peers_tile_of(&m->scheduled, s, step);
+            m->tile[upload] = peers_number(peers, &key, &m->owner[upload]);
         }
         upload++;
     }
-    return m->cell && m->owner;
+    return m->tile && m->owner;
 }
 
-/* Of a cell that comes from another device, all; else what crosses the link. */
+/* Of a tile that comes from another device, all; else what crosses the link. */
 static double bytes_of(const struct schedule *s, const struct schedule_step *step, bool lent)
 {
-    const struct schedule_cell cell = schedule_cell_of(s, step->operand, step->i, step->j);
-    return lent ? (double)cell.rows * (double)cell.cols * (double)s->call.size[step->operand]
-                : schedule_cell_bytes(s, step->operand, step->i, step->j);
+    const struct schedule_tile tile = schedule_tile_of(s, step->operand, step->i, step->j);
+    return lent ? (double)tile.rows * (double)tile.cols * (double)s->call.size[step->operand]
+                : schedule_tile_bytes(s, step->operand, step->i, step->j);
 }
 
 /* Returns a step's end, if it may start so early. */
@@ -84,14 +84,14 @@ static double end_of(struct running *r, const struct schedule_step *step, double
     const double bytes = bytes_of(s, step, false) * 1e-6;
     if (step->engine == SCHEDULE_DOWN)
         return start + rates->copy_ms + bytes / rates->down;
-    const int upload = r->upload++, cell = r->m->cell[upload];
-    if (cell < 0 || r->m->owner[upload] == r->number)
+    const int upload = r->upload++, tile = r->m->tile[upload];
+    if (tile < 0 || r->m->owner[upload] == r->number)
         return start + rates->copy_ms + bytes / rates->up;
-    start = start > r->there[cell] ? start : r->there[cell];
+    start = start > r->there[tile] ? start : r->there[tile];
     return start + rates->copy_ms + bytes_of(s, step, true) * 1e-6 / rates->peer;
 }
 
-/* Simulates a part, if the cells of the others are there when the last round says so. Sets when its
+/* Simulates a part, if the tiles of the others are there when the last round says so. Sets when its
  * own are. Returns its end; negative: no memory. */
 static double run_alone(struct running *r, double *up_at)
 {
@@ -113,27 +113,27 @@ static double run_alone(struct running *r, double *up_at)
         const double until = end_of(r, step, start);
         end[e][++done[e]] = until;
         if (e == UP && r->m->owner[upload] == r->number)
-            up_at[r->m->cell[upload]] = until;
+            up_at[r->m->tile[upload]] = until;
         ms = ms < until ? until : ms;
     }
     free(memory);
     return memory ? ms : -1;
 }
 
-/* Repeats all parts until no cell comes up later than in the round before: then each was copied
- * when it was there. A round settles at least the first cell that is not, so parts that wait for
+/* Repeats all parts until no tile comes up later than in the round before: then each was copied
+ * when it was there. A round settles at least the first tile that is not, so parts that wait for
  * each other never settle. */
-static double settle(struct running *r, int count, int cells, double *there, double *up_at)
+static double settle(struct running *r, int count, int tiles, double *there, double *up_at)
 {
-    for (int round = 0; round < cells + 2; round++) {
+    for (int round = 0; round < tiles + 2; round++) {
         double ms = 0;
         for (int i = 0; i < count; i++) {
             const double own = run_alone(&r[i], up_at);
             ms = own < 0 || ms < 0 ? -1 : ms < own ? own : ms;
         }
-        if (ms < 0 || memcmp(there, up_at, (size_t)cells * sizeof *there) == 0)
+        if (ms < 0 || memcmp(there, up_at, (size_t)tiles * sizeof *there) == 0)
             return ms;
-        memcpy(there, up_at, (size_t)cells * sizeof *there);
+        memcpy(there, up_at, (size_t)tiles * sizeof *there);
     }
     return -1;
 }
@@ -144,7 +144,7 @@ static void add_bytes(struct lent_times *times, const struct running *r)
     for (int n = 0, upload = 0; n < s->count; n++) {
         if (s->step[n].engine != UP)
             continue;
-        const bool own = r->m->cell[upload] < 0 || r->m->owner[upload] == r->number;
+        const bool own = r->m->tile[upload] < 0 || r->m->owner[upload] == r->number;
         *(own ? &times->host_bytes : &times->lent_bytes) += bytes_of(s, &s->step[n], !own);
         upload++;
     }
@@ -161,8 +161,8 @@ bool lent_parts_run(const struct split *split, const struct accel_call *call,
     for (int i = 0; made && i < split->count; i++)
         made = add(peers, &member[i], i, call, &split->part[i],
                    device[split->part[i].device].memory_bytes);
-    times->cells = made ? peers_deal(peers) : 0;
-    double *there = calloc((size_t)times->cells + 1, 2 * sizeof *there);
+    times->tiles = made ? peers_deal(peers) : 0;
+    double *there = calloc((size_t)times->tiles + 1, 2 * sizeof *there);
     made = made && there;
     if (made)
         peers_set_ahead(peers, split->ahead);
@@ -174,10 +174,10 @@ bool lent_parts_run(const struct split *split, const struct accel_call *call,
     for (int i = 0; made && i < split->count; i++)
         add_bytes(times, &running[i]);
     if (made)
-        times->ms = settle(running, split->count, times->cells, there, there + times->cells);
+        times->ms = settle(running, split->count, times->tiles, there, there + times->tiles);
     for (int i = 0; i < split->count; i++) {
         schedule_free(&member[i].schedule);
-        free(member[i].cell);
+        free(member[i].tile);
         free(member[i].owner);
     }
     free(there);

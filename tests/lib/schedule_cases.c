@@ -81,7 +81,7 @@ static double larger(double a, double b)
 }
 
 /*
- * No schedule is faster than this, however small its cells and whatever its order. Of one that
+ * No schedule is faster than this, however small its tiles and whatever its order. Of one that
  * takes `all` ms, at any time so much of C must be finished that the rest can still come down, and
  * so much computed that the rest still can be; and what has come up by then must allow both.
  *

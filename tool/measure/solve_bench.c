@@ -8,7 +8,7 @@
 #include "ops/op.h"
 
 /* The first one is small: it tells whether our own kernel is right, and too slow to be measured at
- * all (on a device that is emulated, say). Others are those of a schedule's cells. */
+ * all (on a device that is emulated, say). Others are those of a schedule's tiles. */
 const struct solve_shape solve_shapes[SOLVE_SHAPES] = {[SOLVE_SMALL] = {'L', 64, 256},
                                                        [SOLVE_FEW] = {'L', 640, 1024},
                                                        [SOLVE_MANY] = {'L', 640, 8192},

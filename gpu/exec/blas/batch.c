@@ -61,17 +61,17 @@ static int64_t stride_of(const struct executor *e, int operand)
 /* Describes matrices in host memory that go up or come down together: as one where no gap is
  * between them. */
 static struct lane_rectangle rectangle_of_matrices(const struct executor *e, int operand,
-                                                   const struct schedule_cell *cell)
+                                                   const struct schedule_tile *tile)
 {
     const struct accel_span *x = e->scheduled.operand[operand].x;
     const int64_t repeat = e->scheduled.call.sharing[operand].repeat;
-    struct lane_rectangle r = lane_whole(accel_matrix_of(x, cell->col * repeat), x->rows,
-                                         cell->cols * x->cols, x->ld, gpu_size_of(x));
+    struct lane_rectangle r = lane_whole(accel_matrix_of(x, tile->col * repeat), x->rows,
+                                         tile->cols * x->cols, x->ld, gpu_size_of(x));
     r.name = x->name;
-    if (cell->cols > 1 && (x->array || x->stride != x->ld * x->cols)) {
+    if (tile->cols > 1 && (x->array || x->stride != x->ld * x->cols)) {
         r.each = x->cols;
         r.stride = x->stride;
-        r.array = x->array ? x->array + cell->col * repeat : NULL;
+        r.array = x->array ? x->array + tile->col * repeat : NULL;
         r.step = repeat;
     }
     return r;
@@ -90,17 +90,17 @@ static void note_copy(void *executor, const struct schedule_step *step)
 {
     const struct executor *e = executor;
     note_matrices(e, step->engine == SCHEDULE_UP ? GPU_EVENT_H2D : GPU_EVENT_D2H, step->operand,
-                  schedule_cell_of(&e->schedule, step->operand, 0, step->j).cols);
+                  schedule_tile_of(&e->schedule, step->operand, 0, step->j).cols);
 }
 
-/* Describes the copy of a cell, and notes one up in the call's record. */
-static void copy_of_batch(void *executor, const struct schedule_step *step, struct cell_copy *copy)
+/* Describes the copy of a tile, and notes one up in the call's record. */
+static void copy_of_batch(void *executor, const struct schedule_step *step, struct tile_copy *copy)
 {
     const struct executor *e = executor;
     const int x = step->operand;
-    const struct schedule_cell cell = schedule_cell_of(&e->schedule, x, 0, step->j);
-    const struct dmat at = matrix_of(e, x, step->j, cell.col * e->scheduled.call.sharing[x].repeat);
-    *copy = (struct cell_copy){.host = rectangle_of_matrices(e, x, &cell), .device = at};
+    const struct schedule_tile tile = schedule_tile_of(&e->schedule, x, 0, step->j);
+    const struct dmat at = matrix_of(e, x, step->j, tile.col * e->scheduled.call.sharing[x].repeat);
+    *copy = (struct tile_copy){.host = rectangle_of_matrices(e, x, &tile), .device = at};
     if (step->engine == SCHEDULE_UP)
         note_copy(executor, step);
 }
@@ -143,7 +143,7 @@ static bool rest_by_original(const void *executor)
         schedule_group_start(&e->schedule, pipeline->written) + pipeline->done_cols / c->cols;
     if (pipeline->done_cols % c->cols > 0 || pipeline->done_rows > 0) {
         const struct accel_call call = accel_products_of(e->work->call, first++, 1);
-        const struct schedule_cell product = {0, 0, c->rows, c->cols};
+        const struct schedule_tile product = {0, 0, c->rows, c->cols};
         if (!executor_rest_of_part(e->work, &call, product, pipeline->done_cols % c->cols,
                                    pipeline->done_rows))
             return false;
@@ -206,7 +206,7 @@ static enum gpu_status send_pointers(struct executor *e)
         lane_whole(pointers, OPERANDS * count, 1, OPERANDS * count, sizeof *pointers);
     if (!pointers)
         return GPU_NO_MEMORY;
-    for (int group = 0; group < s->cells[C].cols; group++)
+    for (int group = 0; group < s->tiles[C].cols; group++)
         for (int64_t i = schedule_group_start(s, group); i < schedule_group_start(s, group + 1);
              i++)
             for (int x = A; x < OPERANDS; x++)

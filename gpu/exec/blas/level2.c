@@ -243,10 +243,10 @@ static bool rest_by_original(const void *failed)
     const int64_t upper = strip->col + strip->cols - strip->done_cols;
     if (t->over != t->out)
         return gpu_work_by_original(t->work, t->work->call);
-    const struct schedule_cell rest = t->uplo == 'U' ? (struct schedule_cell){0, 0, upper, upper}
+    const struct schedule_tile rest = t->uplo == 'U' ? (struct schedule_tile){0, 0, upper, upper}
                                       : t->uplo == 'L'
-                                          ? (struct schedule_cell){col, col, left, left}
-                                          : (struct schedule_cell){0, col, t->rows, left};
+                                          ? (struct schedule_tile){col, col, left, left}
+                                          : (struct schedule_tile){0, col, t->rows, left};
     return executor_part_by_original(t->work, t->work->call, rest);
 }
 

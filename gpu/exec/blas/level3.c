@@ -12,35 +12,35 @@
 
 enum { A = SCHEDULE_A, C = SCHEDULE_C, OPERANDS = SCHEDULE_OPERANDS };
 
-/* ---- Cells ---- */
+/* ---- Tiles ---- */
 
-static struct schedule_cell stored(const struct executor *e, int operand, int i, int j)
+static struct schedule_tile stored(const struct executor *e, int operand, int i, int j)
 {
     return scheduled_stored(&e->scheduled, &e->schedule, operand, i, j);
 }
 
-static int32_t *place_of_cell(const struct executor *e, int operand, int i, int j)
+static int32_t *place_of_tile(const struct executor *e, int operand, int i, int j)
 {
     const struct level3 *b = (const struct level3 *)e;
-    return &b->place[operand][i + j * e->schedule.cells[operand].rows];
+    return &b->place[operand][i + j * e->schedule.tiles[operand].rows];
 }
 
 struct dmat level3_tile(const struct executor *e, int operand, int i, int j)
 {
     const struct schedule *s = &e->schedule;
     const struct accel_span *x = e->scheduled.operand[operand].x;
-    const struct schedule_cell cell = stored(e, operand, i, j);
+    const struct schedule_tile tile = stored(e, operand, i, j);
     const struct dmat whole = executor_whole(e, operand);
     if (s->call.in_place[operand])
-        return dmat_part(whole, cell.row, cell.col, gpu_size_of(x));
-    const int64_t at = *place_of_cell(e, operand, i, j) * s->place_bytes[operand];
-    return (struct dmat){e->memory[operand] + (gpu_address)at, gpu_device_ld(cell.rows, x->dtype)};
+        return dmat_part(whole, tile.row, tile.col, gpu_size_of(x));
+    const int64_t at = *place_of_tile(e, operand, i, j) * s->place_bytes[operand];
+    return (struct dmat){e->memory[operand] + (gpu_address)at, gpu_device_ld(tile.rows, x->dtype)};
 }
 
 static void note_place(const struct executor *e, const struct schedule_step *step, int operand)
 {
     if (!e->schedule.call.in_place[operand])
-        *place_of_cell(e, operand, step->i, step->j) = step->place;
+        *place_of_tile(e, operand, step->i, step->j) = step->place;
 }
 
 /* Returns the triangle of an operand that the kernels read or write alone; 0: all of it. */
@@ -73,32 +73,32 @@ static bool needs_aside(const struct executor *e)
     return call->kind != SCHEDULE_PRODUCT && !schedule_in_panels(call) && !call->in_place[C];
 }
 
-/* Of a triangle's cell on the diagonal, its triangle alone is copied, as far as that pays
+/* Of a triangle's tile on the diagonal, its triangle alone is copied, as far as that pays
  * (chunks.h): what is beside it on the device is of no use to any kernel. */
-static struct lane_rectangle rectangle_of_cell(const struct executor *e,
+static struct lane_rectangle rectangle_of_tile(const struct executor *e,
                                                const struct schedule_step *step)
 {
     const struct accel_span *x = e->scheduled.operand[step->operand].x;
-    const struct schedule_cell cell = stored(e, step->operand, step->i, step->j);
+    const struct schedule_tile tile = stored(e, step->operand, step->i, step->j);
     struct lane_rectangle r =
-        lane_whole(gpu_element(x, cell.row, cell.col), cell.rows, cell.cols, x->ld, gpu_size_of(x));
+        lane_whole(gpu_element(x, tile.row, tile.col), tile.rows, tile.cols, x->ld, gpu_size_of(x));
     r.name = x->name;
-    if (cell.row == cell.col && cell.rows == cell.cols)
+    if (tile.row == tile.col && tile.rows == tile.cols)
         r.uplo = triangle_of(e, step->operand);
     r.trimmed = r.uplo && chunks_trim(r.rows, r.cols, r.size);
     return r;
 }
 
-/* Notes a copy in the call's record. From another device a cell comes as a whole. */
+/* Notes a copy in the call's record. From another device a tile comes as a whole. */
 static void note_copy(const struct executor *e, const struct schedule_step *step,
                       enum gpu_event_kind kind)
 {
     const struct accel_span *x = e->scheduled.operand[step->operand].x;
-    const struct lane_rectangle r = rectangle_of_cell(e, step);
+    const struct lane_rectangle r = rectangle_of_tile(e, step);
     const int64_t ld = gpu_device_ld(r.rows, x->dtype);
     const int64_t bytes = kind == GPU_EVENT_PEER ? r.rows * r.cols * r.size
                           : is_in_one(e)         ? chunks_matrix_sent(&r, ld)
-                                                 : chunks_cell_sent(&r, ld);
+                                                 : chunks_tile_sent(&r, ld);
     gpu_work_event(e->work, kind, x, r.rows, r.cols, bytes);
 }
 
@@ -107,24 +107,24 @@ static void note_down(void *executor, const struct schedule_step *step)
     note_copy(executor, step, GPU_EVENT_D2H);
 }
 
-/* Describes the copy of a cell, and notes one up in the call's record. */
-static void copy_of_cell(void *level3, const struct schedule_step *step, struct cell_copy *copy)
+/* Describes the copy of a tile, and notes one up in the call's record. */
+static void copy_of_tile(void *level3, const struct schedule_step *step, struct tile_copy *copy)
 {
     struct level3 *b = level3;
     const struct executor *e = &b->executor;
-    const struct lane_rectangle host = rectangle_of_cell(e, step);
-    *copy = (struct cell_copy){
+    const struct lane_rectangle host = rectangle_of_tile(e, step);
+    *copy = (struct tile_copy){
         .host = host,
         .device = {executor_place(e, step),
                    gpu_device_ld(host.rows, e->scheduled.operand[step->operand].x->dtype)}};
     if (step->engine == SCHEDULE_DOWN) {
-        const struct schedule_cell cell = stored(e, C, step->i, step->j);
-        copy->host.digest = result_capture_digest(&b->result, cell.row, cell.col);
+        const struct schedule_tile tile = stored(e, C, step->i, step->j);
+        copy->host.digest = result_capture_digest(&b->result, tile.row, tile.col);
         return;
     }
     if (!host.trimmed)
         copy->host.uplo = 0; /* a square is packed faster as such */
-    copy->lent = level3_peers_cell(b, step);
+    copy->lent = level3_peers_tile(b, step);
     note_place(e, step, step->operand);
     note_copy(e, step, copy->lent ? GPU_EVENT_PEER : GPU_EVENT_H2D);
 }
@@ -139,10 +139,10 @@ static int unit_of(const struct executor *e)
     const struct schedule_call *call = &e->scheduled.call;
     const bool panels = call->kind == SCHEDULE_SYMMETRIC ||
                         (schedule_in_panels(call) && call->in_place[C] && call->k > 0);
-    return panels ? e->schedule.cells[C].rows : 1;
+    return panels ? e->schedule.tiles[C].rows : 1;
 }
 
-/* A finished cell stays on the device, if C is to stay there. */
+/* A finished tile stays on the device, if C is to stay there. */
 static enum gpu_status compute_step(void *level3, const struct schedule_step *step)
 {
     struct level3 *b = level3;
@@ -152,8 +152,8 @@ static enum gpu_status compute_step(void *level3, const struct schedule_step *st
     GPU_TRY(b->compute(e, step));
     if (!step->last)
         return GPU_OK;
-    const struct schedule_cell cell = stored(e, C, step->i, step->j);
-    GPU_TRY(result_capture_add(&b->result, e->work, cell.row, cell.col,
+    const struct schedule_tile tile = stored(e, C, step->i, step->j);
+    GPU_TRY(result_capture_add(&b->result, e->work, tile.row, tile.col,
                                level3_tile(e, C, step->i, step->j)));
     return e->schedule.call.in_place[C] && ++b->finished % unit_of(e) == 0
                ? executor_settle(e, unit_of(e))
@@ -187,21 +187,21 @@ static bool rest_of_units(const struct executor *e)
         if (step->engine != SCHEDULE_COMPUTE || !step->last || number++ < e->pipeline.written ||
             number % unit != 0)
             continue;
-        struct schedule_cell cell = stored(e, C, step->i, step->j);
+        struct schedule_tile tile = stored(e, C, step->i, step->j);
         if (unit > 1 && e->scheduled.operand[C].across)
-            cell.col = 0, cell.cols = c->cols;
+            tile.col = 0, tile.cols = c->cols;
         else if (unit > 1)
-            cell.row = 0, cell.rows = c->rows;
-        if (!executor_rest_of_part(e->work, e->work->call, cell, done_cols, done_rows))
+            tile.row = 0, tile.rows = c->rows;
+        if (!executor_rest_of_part(e->work, e->work->call, tile, done_cols, done_rows))
             return false;
         done_cols = done_rows = 0;
     }
     return true;
 }
 
-/* Copies what has been written of a cell to memory at `aside`, or back. Returns the end of that
+/* Copies what has been written of a tile to memory at `aside`, or back. Returns the end of that
  * memory. */
-static char *move_cell(const struct lane_rectangle *r, int64_t cols, int64_t rows, char *aside,
+static char *move_tile(const struct lane_rectangle *r, int64_t cols, int64_t rows, char *aside,
                        bool back)
 {
     const struct pack_chunk whole = {0, cols, 0, r->rows}, part = {cols, 1, 0, rows};
@@ -218,7 +218,7 @@ static char *move_cell(const struct lane_rectangle *r, int64_t cols, int64_t row
     return aside;
 }
 
-/* Moves all cells that have been written, and what has been of one. */
+/* Moves all tiles that have been written, and what has been of one. */
 static void move_written(const struct level3 *b, bool back)
 {
     const struct executor *e = &b->executor;
@@ -228,23 +228,23 @@ static void move_written(const struct level3 *b, bool back)
         const struct schedule_step *step = &e->schedule.step[n];
         if (step->engine != SCHEDULE_DOWN)
             continue;
-        const struct lane_rectangle r = rectangle_of_cell(e, step);
+        const struct lane_rectangle r = rectangle_of_tile(e, step);
         aside = number++ < pipeline->written
-                    ? move_cell(&r, r.cols, 0, aside, back)
-                    : move_cell(&r, pipeline->done_cols, pipeline->done_rows, aside, back);
+                    ? move_tile(&r, r.cols, 0, aside, back)
+                    : move_tile(&r, pipeline->done_cols, pipeline->done_rows, aside, back);
     }
 }
 
-/* Puts the old values back of a cell that was overwritten in part. */
-static void undo_cell(struct executor *e)
+/* Puts the old values back of a tile that was overwritten in part. */
+static void undo_tile(struct executor *e)
 {
     struct pipeline_job *pipeline = &e->pipeline;
     for (int n = 0, number = 0; n < e->schedule.count && number <= pipeline->written; n++) {
         const struct schedule_step *step = &e->schedule.step[n];
         if (step->engine != SCHEDULE_DOWN || number++ < pipeline->written)
             continue;
-        const struct lane_rectangle r = rectangle_of_cell(e, step);
-        move_cell(&r, pipeline->done_cols, pipeline->done_rows,
+        const struct lane_rectangle r = rectangle_of_tile(e, step);
+        move_tile(&r, pipeline->done_cols, pipeline->done_rows,
                   pipeline->old[pipeline->written % 2], true);
     }
     pipeline->done_cols = pipeline->done_rows = 0;
@@ -280,21 +280,21 @@ static bool make_schedule(struct executor *e, int64_t bytes)
            plan_cache_make(&e->schedule, &e->scheduled.call, rates, memory_bytes);
 }
 
-/* Takes host memory for the cells' places, and for what the original needs after a failure. */
+/* Takes host memory for the tiles' places, and for what the original needs after a failure. */
 static bool take_host_memory(struct level3 *b)
 {
     const struct executor *e = &b->executor;
     const struct accel_span *c = e->scheduled.operand[C].x;
-    const struct schedule_cell block = schedule_cell_of(&e->schedule, C, 0, 0);
+    const struct schedule_tile block = schedule_tile_of(&e->schedule, C, 0, 0);
     const int64_t aside = needs_aside(e) ? accel_bytes(c) : level3_recovery_bytes(e);
     const bool keeps_old = e->scheduled.keeps_old && !is_in_one(e);
     const int64_t old = keeps_old ? block.rows * block.cols * gpu_size_of(c) : 0;
-    int64_t cells[OPERANDS + 1] = {0};
+    int64_t tiles[OPERANDS + 1] = {0};
     for (int x = A; x < OPERANDS; x++)
-        cells[x + 1] = cells[x] + e->schedule.cells[x].rows * (int64_t)e->schedule.cells[x].cols;
-    int32_t *places = malloc((size_t)cells[OPERANDS] * sizeof *places);
+        tiles[x + 1] = tiles[x] + e->schedule.tiles[x].rows * (int64_t)e->schedule.tiles[x].cols;
+    int32_t *places = malloc((size_t)tiles[OPERANDS] * sizeof *places);
     for (int x = A; places && x < OPERANDS; x++)
-        b->place[x] = places + cells[x];
+        b->place[x] = places + tiles[x];
     bool taken = places != NULL;
     char **const memory[] = {&b->aside, &b->old[0], &b->old[1]};
     const int64_t bytes[] = {aside, old, old};
@@ -317,7 +317,7 @@ static bool describe_operands(struct level3 *b)
         return false;
     if (e->work->largest < INT64_MAX) {
         e->scheduled.call.most = e->work->largest;
-        level3_peers_leave(b, true); /* its cells are others than those of the plan */
+        level3_peers_leave(b, true); /* its tiles are others than those of the plan */
     }
     for (int x = A; x < OPERANDS; x++) {
         const struct accel_span *operand = e->scheduled.operand[x].x;
@@ -331,7 +331,7 @@ static bool describe_operands(struct level3 *b)
 static enum gpu_status begin_level3(struct level3 *b)
 {
     struct executor *e = &b->executor;
-    const struct schedule_cell block = schedule_cell_of(&e->schedule, C, 0, 0);
+    const struct schedule_tile block = schedule_tile_of(&e->schedule, C, 0, 0);
     if (!take_host_memory(b))
         return GPU_NO_MEMORY;
     if (e->scheduled.call.k == 0)
@@ -356,7 +356,7 @@ static enum gpu_status run_prepared(struct level3 *b)
     level3_peers_leave(b, status == GPU_OK); /* nobody waits for what others do after a failure */
     if (status != GPU_OK) {
         if (status != GPU_LOST && e->pipeline.old[0])
-            undo_cell(e);
+            undo_tile(e);
         return executor_end_failed(e, status);
     }
     cached_inputs_keep(&e->cached);
@@ -369,7 +369,7 @@ enum gpu_status level3_run(struct level3 *b)
     static const struct executor_kind kind = {make_schedule, level3_peers_take, rest_by_original};
     struct executor *e = &b->executor;
     e->kind = &kind;
-    e->pipeline = (struct pipeline_job){.copy_of = copy_of_cell,
+    e->pipeline = (struct pipeline_job){.copy_of = copy_of_tile,
                                         .arrived = note_down,
                                         .may_leave = may_leave,
                                         .compute = compute_step};

@@ -21,9 +21,9 @@ struct level3 {
     /* level3.c's: */
     struct peers *peers; /* see level3_peers.h */
     struct result_capture result;
-    int32_t *place[SCHEDULE_OPERANDS]; /* of each cell */
+    int32_t *place[SCHEDULE_OPERANDS]; /* of each tile */
     char *aside;  /* host memory for what the original needs after a failure, used then alone */
-    char *old[2]; /* host memory for a cell's old values each */
+    char *old[2]; /* host memory for a tile's old values each */
     int finished; /* blocks of a result in place that are computed */
 };
 
@@ -33,7 +33,7 @@ enum gpu_status level3_run(struct level3 *b);
 /* Returns the triangle of C that is computed, U or L; 0: all of it is. */
 char level3_triangle(const struct executor *e);
 
-/* Returns where a cell is. */
+/* Returns where a tile is. */
 struct dmat level3_tile(const struct executor *e, int operand, int i, int j);
 
 #endif

@@ -2,7 +2,7 @@
 
 enum { C = SCHEDULE_C };
 
-/* Returns whether C's cells are where they would be in one matrix, when all are finished. */
+/* Returns whether C's tiles are where they would be in one matrix, when all are finished. */
 static bool is_one_matrix(const struct executor *e)
 {
     const struct schedule *s = &e->schedule;
@@ -13,9 +13,9 @@ static bool is_one_matrix(const struct executor *e)
         const struct schedule_step *step = &s->step[n];
         if (step->engine != SCHEDULE_DOWN)
             continue;
-        const struct schedule_cell cell = scheduled_stored(&e->scheduled, s, C, step->i, step->j);
-        is = gpu_device_ld(cell.rows, c->dtype) == ld &&
-             step->place * s->place_bytes[C] == (cell.row + cell.col * ld) * size;
+        const struct schedule_tile tile = scheduled_stored(&e->scheduled, s, C, step->i, step->j);
+        is = gpu_device_ld(tile.rows, c->dtype) == ld &&
+             step->place * s->place_bytes[C] == (tile.row + tile.col * ld) * size;
     }
     return is;
 }
@@ -25,10 +25,10 @@ enum gpu_status level3_cache_begin(struct level3 *b)
     const struct executor *e = &b->executor;
     const struct schedule *s = &e->schedule;
     const bool in_one = s->steps[SCHEDULE_COMPUTE] == 1;
-    const struct schedule_cell first = scheduled_stored(&e->scheduled, s, C, 0, 0);
-    const struct gpu_cells cells = {in_one ? 0 : first.rows, in_one ? 0 : first.cols};
+    const struct schedule_tile first = scheduled_stored(&e->scheduled, s, C, 0, 0);
+    const struct gpu_tiles tiles = {in_one ? 0 : first.rows, in_one ? 0 : first.cols};
     if (s->steps[SCHEDULE_DOWN] == 0 || e->work->call->batch > 1 || s->call.head > 0)
         return GPU_OK;
     return result_capture_begin(&b->result, e->work, e->scheduled.operand[C].x, level3_triangle(e),
-                                cells, is_one_matrix(e) ? e->memory[C] : 0);
+                                tiles, is_one_matrix(e) ? e->memory[C] : 0);
 }

@@ -45,9 +45,9 @@ enum gpu_status level3_peers_take(struct executor *e, int operand, int64_t bytes
 
 /* ---- While it runs ---- */
 
-static struct matrix cell_of(const struct level3 *b, const struct schedule_step *step)
+static struct matrix tile_of(const struct level3 *b, const struct schedule_step *step)
 {
-    return peers_cell_of(&b->executor.scheduled, &b->executor.schedule, step);
+    return peers_tile_of(&b->executor.scheduled, &b->executor.schedule, step);
 }
 
 static bool is_there(void *level3, const struct schedule_step *step)
@@ -55,8 +55,8 @@ static bool is_there(void *level3, const struct schedule_step *step)
     const struct level3 *b = level3;
     if (!has(b, step->operand))
         return true;
-    const struct matrix cell = cell_of(b, step);
-    return peers_may_have(b->peers, me(b), &cell);
+    const struct matrix tile = tile_of(b, step);
+    return peers_may_have(b->peers, me(b), &tile);
 }
 
 static bool wait(void *level3)
@@ -71,16 +71,16 @@ static void came_up(void *level3, const struct schedule_step *step)
     const struct level3 *b = level3;
     if (!has(b, step->operand))
         return;
-    const struct matrix cell = cell_of(b, step);
-    peers_lend(b->peers, me(b), &cell, executor_place(&b->executor, step));
+    const struct matrix tile = tile_of(b, step);
+    peers_lend(b->peers, me(b), &tile, executor_place(&b->executor, step));
 }
 
-gpu_address level3_peers_cell(const struct level3 *b, const struct schedule_step *step)
+gpu_address level3_peers_tile(const struct level3 *b, const struct schedule_step *step)
 {
     if (!has(b, step->operand))
         return 0;
-    const struct matrix cell = cell_of(b, step);
-    return peers_find(b->peers, me(b), &cell);
+    const struct matrix tile = tile_of(b, step);
+    return peers_find(b->peers, me(b), &tile);
 }
 
 /* ---- Beginning and end ---- */

@@ -1,5 +1,5 @@
 /*
- * Blocks of a part of a call that several devices share, whose cells they lend each other
+ * Blocks of a part of a call that several devices share, whose tiles they lend each other
  * (peers.h): b->peers is their table, or NULL where the part brings all of its operands up by
  * itself, from the start or because it has left.
  */
@@ -9,11 +9,11 @@
 #include "level3.h"
 
 /* Makes the part's schedule in that memory, as the table knows it. If it does not have a place for
- * each cell of what is lent, leaves; returns false then, and without a table. */
+ * each tile of what is lent, leaves; returns false then, and without a table. */
 bool level3_peers_schedule(struct level3 *b, const struct schedule_rates *rates,
                            int64_t memory_bytes);
 
-/* Takes the memory of an operand, which others may read where its cells are lent. If there is no
+/* Takes the memory of an operand, which others may read where its tiles are lent. If there is no
  * such memory, leaves, and takes other memory. */
 enum gpu_status level3_peers_take(struct executor *e, int operand, int64_t bytes,
                                   gpu_address *memory);
@@ -22,8 +22,8 @@ enum gpu_status level3_peers_take(struct executor *e, int operand, int64_t bytes
  * kernel, leaves. */
 void level3_peers_begin(struct level3 *b);
 
-/* Returns the other device's memory from which a cell comes; 0: from the host's. */
-gpu_address level3_peers_cell(const struct level3 *b, const struct schedule_step *step);
+/* Returns the other device's memory from which a tile comes; 0: from the host's. */
+gpu_address level3_peers_tile(const struct level3 *b, const struct schedule_step *step);
 
 /* Leaves, if the part has not left: the pipeline has ended, well or not. Waits for those that read
  * from its memory. */

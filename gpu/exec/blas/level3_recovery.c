@@ -19,15 +19,15 @@ static bool is_solved(const struct executor *e)
 }
 
 /* Returns whether panels may be finished in part when the device fails. */
-static bool in_cells(const struct executor *e)
+static bool in_tiles(const struct executor *e)
 {
     return schedule_in_panels(&e->schedule.call) && e->schedule.call.k > 0 &&
-           !e->schedule.call.in_place[C] && e->schedule.cells[C].rows > 1;
+           !e->schedule.call.in_place[C] && e->schedule.tiles[C].rows > 1;
 }
 
 /* ---- The memory ---- */
 
-/* Columns [at, at + count) of the schedule's C, of a panel, of which so many cells are finished. */
+/* Columns [at, at + count) of the schedule's C, of a panel, of which so many tiles are finished. */
 struct strip {
     int64_t at, count;
     int64_t finished;
@@ -36,7 +36,7 @@ struct strip {
 /* One more than there are panels. */
 static int64_t strips_bytes(const struct executor *e)
 {
-    return (e->schedule.cells[C].cols + 1) * (int64_t)sizeof(struct strip);
+    return (e->schedule.tiles[C].cols + 1) * (int64_t)sizeof(struct strip);
 }
 
 static char *aside_of(const struct executor *e)
@@ -49,7 +49,7 @@ static struct strip *strips_at(const struct executor *e)
     return (struct strip *)(void *)aside_of(e);
 }
 
-/* Behind the strips: a copy of A, and the finished cells of a strip. */
+/* Behind the strips: a copy of A, and the finished tiles of a strip. */
 static char *triangle_at(const struct executor *e)
 {
     return aside_of(e) + strips_bytes(e);
@@ -66,7 +66,7 @@ int64_t level3_recovery_bytes(const struct executor *e)
     const struct schedule_call *call = &e->schedule.call;
     if (!schedule_in_panels(call) || call->k == 0)
         return 0;
-    const bool copies = in_cells(e) && is_solved(e);
+    const bool copies = in_tiles(e) && is_solved(e);
     return strips_bytes(e) + (copies ? call->m * (call->m + call->n) * call->size[A] : 0);
 }
 
@@ -78,11 +78,11 @@ static int set_strips(const struct executor *e)
     struct strip *strip = strips_at(e);
     const struct schedule *s = &e->schedule;
     const struct pipeline_job *pipeline = &e->pipeline;
-    const int panels = s->cells[C].cols;
+    const int panels = s->tiles[C].cols;
     int begun = -1;
     for (int j = 0; j < panels; j++) {
-        const struct schedule_cell cell = schedule_cell_of(s, C, 0, j);
-        strip[j] = (struct strip){cell.col, cell.cols, 0};
+        const struct schedule_tile tile = schedule_tile_of(s, C, 0, j);
+        strip[j] = (struct strip){tile.col, tile.cols, 0};
     }
     for (int n = 0, number = 0; n < s->count && number <= pipeline->written; n++) {
         const struct schedule_step *step = &s->step[n];
@@ -107,13 +107,13 @@ static int set_strips(const struct executor *e)
 static int64_t rows_left(const struct executor *e, int64_t finished, int64_t *count)
 {
     const struct schedule *s = &e->schedule;
-    const int cells = s->cells[C].rows;
+    const int tiles = s->tiles[C].rows;
     const bool ascends = schedule_ascends(&s->call);
-    const int next = (int)(ascends ? finished : cells - 1 - finished);
+    const int next = (int)(ascends ? finished : tiles - 1 - finished);
     int64_t edge = ascends ? s->call.m : 0;
-    if (finished < cells) {
-        const struct schedule_cell cell = schedule_cell_of(s, C, next, 0);
-        edge = ascends ? cell.row : cell.row + cell.rows;
+    if (finished < tiles) {
+        const struct schedule_tile tile = schedule_tile_of(s, C, next, 0);
+        edge = ascends ? tile.row : tile.row + tile.rows;
     }
     *count = ascends ? s->call.m - edge : edge;
     return ascends ? edge : 0;
@@ -225,7 +225,7 @@ static bool copy_triangle(const struct executor *e)
     return true;
 }
 
-/* Makes the rows of the finished cell those of the identity, in the copy of A. As A stands in the
+/* Makes the rows of the finished tile those of the identity, in the copy of A. As A stands in the
  * equation of the call, they are columns if it is transposed, or at the right. */
 static void make_identity(const struct executor *e, int finished)
 {
@@ -244,7 +244,7 @@ static void make_identity(const struct executor *e, int finished)
     }
 }
 
-/* Computes the strips of which so many cells are finished. */
+/* Computes the strips of which so many tiles are finished. */
 static bool rest_of_strips(const struct executor *e, int strips, int finished)
 {
     const struct strip *strip = strips_at(e);
@@ -265,11 +265,11 @@ static bool rest_of_strips(const struct executor *e, int strips, int finished)
 bool level3_recover_panels(const struct level3 *b)
 {
     const struct executor *e = &b->executor;
-    const int cells = e->schedule.cells[C].rows;
+    const int tiles = e->schedule.tiles[C].rows;
     const int strips = set_strips(e);
-    const bool copies = in_cells(e) && is_solved(e);
+    const bool copies = in_tiles(e) && is_solved(e);
     bool done = !copies || copy_triangle(e);
-    for (int finished = 0; done && finished < cells; finished++) {
+    for (int finished = 0; done && finished < tiles; finished++) {
         if (finished > 0 && copies)
             make_identity(e, finished);
         done = rest_of_strips(e, strips, finished);

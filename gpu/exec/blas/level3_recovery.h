@@ -1,6 +1,6 @@
 /*
  * After a failure: what is missing of a result that is overwritten in panels (trmm, trsm). Of each
- * panel so many cells are finished, in their order, and the others have their old values.
+ * panel so many tiles are finished, in their order, and the others have their old values.
  */
 #ifndef ACCEL_LEVEL3_RECOVERY_H
 #define ACCEL_LEVEL3_RECOVERY_H
@@ -11,7 +11,7 @@
  * call. */
 int64_t level3_recovery_bytes(const struct executor *e);
 
-/* Has the original compute what is missing. No cell is written in part, or of one, whole columns
+/* Has the original compute what is missing. No tile is written in part, or of one, whole columns
  * that no other column of the panel depends on. Returns false on a failure. */
 bool level3_recover_panels(const struct level3 *b);
 

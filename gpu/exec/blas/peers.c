@@ -11,18 +11,18 @@
 
 #define WAIT_MS 0.1
 
-/* That a member's schedule brings a cell up. */
+/* That a member's schedule brings a tile up. */
 struct wish {
     struct matrix key;
     int64_t bytes;
     int member, position; /* among the member's */
 };
 
-struct peer_cell {
+struct peer_tile {
     struct matrix key;
     int64_t bytes;
     unsigned members; /* as bits */
-    int position;     /* the first among those of its members: cells are numbered by it */
+    int position;     /* the first among those of its members: tiles are numbered by it */
     int number, owner;
     bool begun;         /* its owner brings it up */
     gpu_address memory; /* its owner's; 0: it is not lent yet */
@@ -44,14 +44,14 @@ struct peers {
     double lent[PEERS_MOST][SCHEDULE_OPERANDS];
     struct wish *wish;
     int wishes, room;
-    struct peer_cell *cell; /* by their keys */
-    int cells;
-    /* With the lock: the cells' `begun` and `memory`, and */
+    struct peer_tile *tile; /* by their keys */
+    int tiles;
+    /* With the lock: the tiles' `begun` and `memory`, and */
     bool stopped;
     enum member_state state[PEERS_MOST];
     bool failed[PEERS_MOST]; /* its memory is not to be read */
     /* For which a member waits, or has waited; NULL: none */
-    const struct peer_cell *awaited[PEERS_MOST];
+    const struct peer_tile *awaited[PEERS_MOST];
 };
 
 struct peers *peers_new(int members)
@@ -70,7 +70,7 @@ void peers_free(struct peers *peers)
     pthread_cond_destroy(&peers->news);
     pthread_mutex_destroy(&peers->lock);
     free(peers->wish);
-    free(peers->cell);
+    free(peers->tile);
     free(peers);
 }
 
@@ -97,7 +97,7 @@ static int compare_wishes(const void *a, const void *b)
 
 static int compare_positions(const void *a, const void *b)
 {
-    const struct peer_cell *x = *(struct peer_cell *const *)a, *y = *(struct peer_cell *const *)b;
+    const struct peer_tile *x = *(struct peer_tile *const *)a, *y = *(struct peer_tile *const *)b;
     const int by_position = compare(x->position, y->position);
     return by_position ? by_position : compare_keys(&x->key, &y->key);
 }
@@ -116,12 +116,12 @@ static bool add_wish(struct peers *peers, const struct wish *wish)
     return true;
 }
 
-struct matrix peers_cell_of(const struct scheduled *part, const struct schedule *s,
+struct matrix peers_tile_of(const struct scheduled *part, const struct schedule *s,
                             const struct schedule_step *step)
 {
     const struct accel_span *x = part->operand[step->operand].x;
-    const struct schedule_cell cell = scheduled_stored(part, s, step->operand, step->i, step->j);
-    return matrix_part(matrix_of_span(x), cell.row, cell.col, cell.rows, cell.cols);
+    const struct schedule_tile tile = scheduled_stored(part, s, step->operand, step->i, step->j);
+    return matrix_part(matrix_of_span(x), tile.row, tile.col, tile.rows, tile.cols);
 }
 
 bool peers_have(const struct peers *peers, int member, int operand)
@@ -140,9 +140,9 @@ bool peers_add(struct peers *peers, int member, const struct scheduled *part,
         const struct schedule_step *step = &s->step[n];
         if (step->engine != SCHEDULE_UP || !peers_have(peers, member, step->operand))
             continue;
-        const struct matrix cell = peers_cell_of(part, s, step);
-        const struct wish wish = {cell,
-                                  (int64_t)schedule_cell_bytes(s, step->operand, step->i, step->j),
+        const struct matrix tile = peers_tile_of(part, s, step);
+        const struct wish wish = {tile,
+                                  (int64_t)schedule_tile_bytes(s, step->operand, step->i, step->j),
                                   member, position++};
         if (!add_wish(peers, &wish))
             return false;
@@ -150,34 +150,34 @@ bool peers_add(struct peers *peers, int member, const struct scheduled *part,
     return true;
 }
 
-/* Joins the members' wishes for the same cell, and leaves out those of one member alone. */
-static void find_cells(struct peers *peers)
+/* Joins the members' wishes for the same tile, and leaves out those of one member alone. */
+static void find_tiles(struct peers *peers)
 {
     qsort(peers->wish, (size_t)peers->wishes, sizeof *peers->wish, compare_wishes);
     for (int n = 0, end; n < peers->wishes; n = end) {
         const struct wish *first = &peers->wish[n];
-        struct peer_cell cell = {
+        struct peer_tile tile = {
             .key = first->key, .bytes = first->bytes, .position = first->position};
         for (end = n; end < peers->wishes && compare_keys(&first->key, &peers->wish[end].key) == 0;
              end++) {
-            cell.members |= 1u << peers->wish[end].member;
-            if (peers->wish[end].position < cell.position)
-                cell.position = peers->wish[end].position;
+            tile.members |= 1u << peers->wish[end].member;
+            if (peers->wish[end].position < tile.position)
+                tile.position = peers->wish[end].position;
         }
-        if ((cell.members & (cell.members - 1)) != 0)
-            peers->cell[peers->cells++] = cell;
+        if ((tile.members & (tile.members - 1)) != 0)
+            peers->tile[peers->tiles++] = tile;
     }
 }
 
-/* Returns the member that would have brought up its own cells first, with this one. */
-static int next_owner(const struct peers *peers, const struct peer_cell *cell,
+/* Returns the member that would have brought up its own tiles first, with this one. */
+static int next_owner(const struct peers *peers, const struct peer_tile *tile,
                       const double busy[PEERS_MOST])
 {
     int owner = -1;
     double earliest = 0;
     for (int m = 0; m < peers->members; m++) {
-        const double end = busy[m] + (double)cell->bytes / peers->up_gbps[m];
-        if (!(cell->members & 1u << m) || (owner >= 0 && end >= earliest))
+        const double end = busy[m] + (double)tile->bytes / peers->up_gbps[m];
+        if (!(tile->members & 1u << m) || (owner >= 0 && end >= earliest))
             continue;
         owner = m;
         earliest = end;
@@ -190,64 +190,64 @@ int peers_deal(struct peers *peers)
     double busy[PEERS_MOST] = {0};
     if (peers->wishes == 0)
         return 0;
-    struct peer_cell **order = malloc((size_t)peers->wishes * sizeof *order);
-    peers->cell = malloc((size_t)peers->wishes * sizeof *peers->cell);
-    if (order && peers->cell)
-        find_cells(peers);
-    for (int n = 0; n < peers->cells; n++)
-        order[n] = &peers->cell[n];
-    if (peers->cells > 0)
-        qsort(order, (size_t)peers->cells, sizeof *order, compare_positions);
-    for (int n = 0; n < peers->cells; n++) {
-        struct peer_cell *cell = order[n];
-        cell->number = n;
-        cell->owner = next_owner(peers, cell, busy);
-        busy[cell->owner] += (double)cell->bytes / peers->up_gbps[cell->owner];
+    struct peer_tile **order = malloc((size_t)peers->wishes * sizeof *order);
+    peers->tile = malloc((size_t)peers->wishes * sizeof *peers->tile);
+    if (order && peers->tile)
+        find_tiles(peers);
+    for (int n = 0; n < peers->tiles; n++)
+        order[n] = &peers->tile[n];
+    if (peers->tiles > 0)
+        qsort(order, (size_t)peers->tiles, sizeof *order, compare_positions);
+    for (int n = 0; n < peers->tiles; n++) {
+        struct peer_tile *tile = order[n];
+        tile->number = n;
+        tile->owner = next_owner(peers, tile, busy);
+        busy[tile->owner] += (double)tile->bytes / peers->up_gbps[tile->owner];
     }
     free(order);
-    return peers->cells;
+    return peers->tiles;
 }
 
 /* ---- A member's schedule ---- */
 
-/* Returns NULL if other members do not have it. The cell that it finds stays where it is. */
-static struct peer_cell *find_cell(const struct peers *peers, const struct matrix *key)
+/* Returns NULL if other members do not have it. The tile that it finds stays where it is. */
+static struct peer_tile *find_tile(const struct peers *peers, const struct matrix *key)
 {
-    int low = 0, high = peers->cells;
+    int low = 0, high = peers->tiles;
     while (low < high) {
         const int middle = (low + high) / 2;
-        if (compare_keys(&peers->cell[middle].key, key) < 0)
+        if (compare_keys(&peers->tile[middle].key, key) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < peers->cells && compare_keys(&peers->cell[low].key, key) == 0 ? &peers->cell[low]
+    return low < peers->tiles && compare_keys(&peers->tile[low].key, key) == 0 ? &peers->tile[low]
                                                                                : NULL;
 }
 
 int peers_number(const struct peers *peers, const struct matrix *key, int *owner)
 {
-    const struct peer_cell *cell = find_cell(peers, key);
-    *owner = cell ? cell->owner : -1;
-    return cell ? cell->number : -1;
+    const struct peer_tile *tile = find_tile(peers, key);
+    *owner = tile ? tile->owner : -1;
+    return tile ? tile->number : -1;
 }
 
 bool peers_order(const struct peers *peers, int member, const struct scheduled *part,
                  struct schedule *s, int ahead)
 {
-    struct upload_order *cell = malloc((size_t)(s->steps[SCHEDULE_UP] + 1) * sizeof *cell);
+    struct upload_order *tile = malloc((size_t)(s->steps[SCHEDULE_UP] + 1) * sizeof *tile);
     int uploads = 0;
-    for (int n = 0; cell && n < s->count; n++) {
+    for (int n = 0; tile && n < s->count; n++) {
         int owner = -1;
         if (s->step[n].engine != SCHEDULE_UP)
             continue;
-        const struct matrix key = peers_cell_of(part, s, &s->step[n]);
+        const struct matrix key = peers_tile_of(part, s, &s->step[n]);
         const int number =
             peers_have(peers, member, s->step[n].operand) ? peers_number(peers, &key, &owner) : -1;
-        cell[uploads++] = (struct upload_order){number, owner == member};
+        tile[uploads++] = (struct upload_order){number, owner == member};
     }
-    const bool done = cell && upload_order_make(s, cell, ahead);
-    free(cell);
+    const bool done = tile && upload_order_make(s, tile, ahead);
+    free(tile);
     return done;
 }
 
@@ -319,67 +319,67 @@ void peers_leave(struct peers *peers, int member, bool well)
     pthread_mutex_unlock(&peers->lock);
 }
 
-/* ---- Cells, while members run ---- */
+/* ---- Tiles, while members run ---- */
 
 /* With the lock. */
-static bool is_lent(const struct peers *peers, const struct peer_cell *cell)
+static bool is_lent(const struct peers *peers, const struct peer_tile *tile)
 {
-    return cell->memory && !peers->failed[cell->owner] && peers->state[cell->owner] != GONE;
+    return tile->memory && !peers->failed[tile->owner] && peers->state[tile->owner] != GONE;
 }
 
 /* With the lock: whether it will be lent, if its owner waits for nobody. */
-static bool is_coming(const struct peers *peers, const struct peer_cell *cell)
+static bool is_coming(const struct peers *peers, const struct peer_tile *tile)
 {
-    return !is_lent(peers, cell) && peers->state[cell->owner] == INSIDE &&
-           !peers->failed[cell->owner] && !peers->stopped;
+    return !is_lent(peers, tile) && peers->state[tile->owner] == INSIDE &&
+           !peers->failed[tile->owner] && !peers->stopped;
 }
 
-/* With the lock: whether a member may wait for a cell: its owner does not wait for this member, nor
+/* With the lock: whether a member may wait for a tile: its owner does not wait for this member, nor
  * for one that does. */
-static bool may_wait(const struct peers *peers, int member, const struct peer_cell *cell)
+static bool may_wait(const struct peers *peers, int member, const struct peer_tile *tile)
 {
-    while (cell && is_coming(peers, cell) && !cell->begun) {
-        if (cell->owner == member)
+    while (tile && is_coming(peers, tile) && !tile->begun) {
+        if (tile->owner == member)
             return false;
-        cell = peers->awaited[cell->owner];
+        tile = peers->awaited[tile->owner];
     }
     return true;
 }
 
 bool peers_may_have(struct peers *peers, int member, const struct matrix *key)
 {
-    const struct peer_cell *cell = find_cell(peers, key);
-    if (!cell || cell->owner == member)
+    const struct peer_tile *tile = find_tile(peers, key);
+    if (!tile || tile->owner == member)
         return true;
     pthread_mutex_lock(&peers->lock);
-    const bool waits = is_coming(peers, cell) && may_wait(peers, member, cell);
-    peers->awaited[member] = waits ? cell : NULL;
+    const bool waits = is_coming(peers, tile) && may_wait(peers, member, tile);
+    peers->awaited[member] = waits ? tile : NULL;
     pthread_mutex_unlock(&peers->lock);
     return !waits;
 }
 
 gpu_address peers_find(struct peers *peers, int member, const struct matrix *key)
 {
-    struct peer_cell *cell = find_cell(peers, key);
+    struct peer_tile *tile = find_tile(peers, key);
     gpu_address memory = 0;
-    if (!cell)
+    if (!tile)
         return 0;
     pthread_mutex_lock(&peers->lock);
-    if (cell->owner == member)
-        cell->begun = true;
-    else if (is_lent(peers, cell))
-        memory = cell->memory;
+    if (tile->owner == member)
+        tile->begun = true;
+    else if (is_lent(peers, tile))
+        memory = tile->memory;
     pthread_mutex_unlock(&peers->lock);
     return memory;
 }
 
 void peers_lend(struct peers *peers, int member, const struct matrix *key, gpu_address memory)
 {
-    struct peer_cell *cell = find_cell(peers, key);
-    if (!cell || cell->owner != member)
+    struct peer_tile *tile = find_tile(peers, key);
+    if (!tile || tile->owner != member)
         return;
     pthread_mutex_lock(&peers->lock);
-    cell->memory = memory;
+    tile->memory = memory;
     pthread_cond_broadcast(&peers->news);
     pthread_mutex_unlock(&peers->lock);
 }

@@ -1,13 +1,13 @@
 /*
- * Cells of operands that several devices of a call need: one of these brings each of them up from
- * host memory, its owner, and lends it to the others, which copy it from there. A cell is lent once
+ * Tiles of operands that several devices of a call need: one of these brings each of them up from
+ * host memory, its owner, and lends it to the others, which copy it from there. A tile is lent once
  * its copy is complete on the owner's device, so that nobody's stream depends on another device's.
  *
  * A member is one of the devices of the call, with its thread. Members begin together and end
- * together, since a cell is lent as long as its owner has its memory. Nobody waits for a member
+ * together, since a tile is lent as long as its owner has its memory. Nobody waits for a member
  * that has failed, or that goes another way: what it does not bring, the others bring up by
  * themselves. Nor do members wait for each other in a ring: the one that would close it brings its
- * cell up by itself.
+ * tile up by itself.
  */
 #ifndef ACCEL_PEERS_H
 #define ACCEL_PEERS_H
@@ -20,28 +20,28 @@ struct peers;
 
 enum { PEERS_MOST = 16 };
 
-/* Returns a step's cell: by the program's memory, which is the same for all members. */
-struct matrix peers_cell_of(const struct scheduled *part, const struct schedule *schedule,
+/* Returns a step's tile: by the program's memory, which is the same for all members. */
+struct matrix peers_tile_of(const struct scheduled *part, const struct schedule *schedule,
                             const struct schedule_step *step);
 
 /* Before the members run, on one thread. */
 
-/* Returns a table of no cells for so many members, at most PEERS_MOST, or NULL without memory. The
+/* Returns a table of no tiles for so many members, at most PEERS_MOST, or NULL without memory. The
  * caller gives it back by peers_free(), when no member uses it. */
 struct peers *peers_new(int members);
 void peers_free(struct peers *peers);
 
-/* Adds the cells of a member's part of the call: those that its schedule brings up, of operands
+/* Adds the tiles of a member's part of the call: those that its schedule brings up, of operands
  * that are lent (schedule->call.lent). The member runs its part by that schedule, or leaves.
  * up_gbps: the 10^9 bytes that it brings up in a second. Returns false without memory. */
 bool peers_add(struct peers *peers, int member, const struct scheduled *part,
                const struct schedule *schedule, double up_gbps);
 
-/* Gives each cell that several members have an owner, so that all of them have brought up their own
- * at about the same time. Returns the number of such cells. No member is added any more. */
+/* Gives each tile that several members have an owner, so that all of them have brought up their own
+ * at about the same time. Returns the number of such tiles. No member is added any more. */
 int peers_deal(struct peers *peers);
 
-/* Sets how far ahead members bring up their own cells: see peers_order(). If it is not set, as many
+/* Sets how far ahead members bring up their own tiles: see peers_order(). If it is not set, as many
  * as there are members. */
 void peers_set_ahead(struct peers *peers, int ahead);
 
@@ -52,7 +52,7 @@ void peers_stop(struct peers *peers);
 
 /* Of a member, on its thread: */
 
-/* Changes the order in which a member's schedule brings cells up: its own before those of others
+/* Changes the order in which a member's schedule brings tiles up: its own before those of others
  * whose numbers are less than `ahead` smaller (upload_order.h). Also before they run. Returns false
  * without memory. */
 bool peers_order(const struct peers *peers, int member, const struct scheduled *part,
@@ -64,31 +64,31 @@ bool peers_schedule(const struct peers *peers, int member, const struct schedule
                     const struct schedule_rates *rates, int64_t memory_bytes,
                     struct schedule *schedule);
 
-/* Returns the number of a cell that several members have, and its owner; negative: it is none of
+/* Returns the number of a tile that several members have, and its owner; negative: it is none of
  * these. Also before they run. */
-int peers_number(const struct peers *peers, const struct matrix *cell, int *owner);
+int peers_number(const struct peers *peers, const struct matrix *tile, int *owner);
 
-/* Returns whether it lends or borrows an operand's cells. */
+/* Returns whether it lends or borrows an operand's tiles. */
 bool peers_have(const struct peers *peers, int member, int operand);
 
 /* Begins: waits until all have begun or left. Returns whether there is anybody else; false for one
  * that has left. A member that does not begin must leave. */
 bool peers_join(struct peers *peers, int member);
 
-/* Returns whether a member can have a cell now: it brings it up, or its owner lends it. If not, ask
+/* Returns whether a member can have a tile now: it brings it up, or its owner lends it. If not, ask
  * again after peers_wait(). */
-bool peers_may_have(struct peers *peers, int member, const struct matrix *cell);
+bool peers_may_have(struct peers *peers, int member, const struct matrix *tile);
 
-/* Returns where another member lends a cell; 0: this one brings it up, and calls peers_lend() when
+/* Returns where another member lends a tile; 0: this one brings it up, and calls peers_lend() when
  * it has come up. After peers_may_have(). */
-gpu_address peers_find(struct peers *peers, int member, const struct matrix *cell);
-void peers_lend(struct peers *peers, int member, const struct matrix *cell, gpu_address memory);
+gpu_address peers_find(struct peers *peers, int member, const struct matrix *tile);
+void peers_lend(struct peers *peers, int member, const struct matrix *tile, gpu_address memory);
 
 /* Waits until another member has news, for a tenth of a millisecond at most. */
 void peers_wait(struct peers *peers);
 
 /* Ends a member's part. None of its copies from other members' memory may be pending. well: the
- * cells that it has lent are right; else nobody reads them from now on. Cells that it has not lent,
+ * tiles that it has lent are right; else nobody reads them from now on. Tiles that it has not lent,
  * others bring up by themselves. Returns when nobody reads from its memory any more. Does nothing
  * the second time. */
 void peers_leave(struct peers *peers, int member, bool well);

@@ -6,10 +6,10 @@
 #include "gpu/pack/exchange.h"
 
 static struct lane_rectangle rectangle_of(const char *matrix, int64_t ld, int64_t size,
-                                          const struct schedule_cell *cell, const char *name)
+                                          const struct schedule_tile *tile, const char *name)
 {
-    char *at = (char *)(uintptr_t)matrix + (cell->row + cell->col * ld) * size;
-    struct lane_rectangle rectangle = lane_whole(at, cell->rows, cell->cols, ld, size);
+    char *at = (char *)(uintptr_t)matrix + (tile->row + tile->col * ld) * size;
+    struct lane_rectangle rectangle = lane_whole(at, tile->rows, tile->cols, ld, size);
     rectangle.name = name;
     return rectangle;
 }
@@ -35,19 +35,19 @@ static int64_t packed_ld(const struct panels_job *job)
 struct lane_rectangle panel_copies_result(const struct panel_run *r, int j)
 {
     const struct panels_job *job = r->job;
-    const struct schedule_cell cell = panel_steps_stored(&r->steps, panels_panel(&r->panels, j));
-    return rectangle_of(job->to, packed_ld(job), job->call.size, &cell, job->x->name);
+    const struct schedule_tile tile = panel_steps_stored(&r->steps, panels_panel(&r->panels, j));
+    return rectangle_of(job->to, packed_ld(job), job->call.size, &tile, job->x->name);
 }
 
 static void copy_panel(struct panel_run *r, const struct schedule_step *step,
-                       struct cell_copy *copy)
+                       struct tile_copy *copy)
 {
     const struct panels_job *job = r->job;
-    const struct schedule_cell cell =
+    const struct schedule_tile tile =
         panel_steps_stored(&r->steps, panels_panel(&r->panels, step->j));
     const struct array x = panel_steps_panel(&r->steps, step->j);
     const bool up = step->engine == SCHEDULE_UP, cholesky = job->call.kind == PANELS_CHOLESKY;
-    copy->host = up ? rectangle_of(job->from, job->from_ld, job->call.size, &cell, job->x->name)
+    copy->host = up ? rectangle_of(job->from, job->from_ld, job->call.size, &tile, job->x->name)
                     : panel_copies_result(r, step->j);
     copy->device = x.at;
     if (cholesky || job->call.triangle)
@@ -56,32 +56,32 @@ static void copy_panel(struct panel_run *r, const struct schedule_step *step,
         return;
     copy->host.hermitian = cholesky && accel_is_complex(r->s->dtype);
     copy->host.scan = &r->scan;
-    panel_copies_note(r->s, job->x, true, cell.rows, cell.cols, job->call.size);
+    panel_copies_note(r->s, job->x, true, tile.rows, tile.cols, job->call.size);
 }
 
 static void copy_block(struct panel_run *r, const struct schedule_step *step,
-                       struct cell_copy *copy)
+                       struct tile_copy *copy)
 {
     const struct panels_job *job = r->job;
     const bool applied = job->call.kind == PANELS_APPLY;
-    const struct schedule_cell cell =
+    const struct schedule_tile tile =
         panel_steps_stored_block(&r->steps, panels_block(&r->panels, step));
     const struct array x = panel_steps_block(&r->steps, step, step->place);
     const struct accel_span *span = applied ? job->other : job->x;
     copy->host =
         rectangle_of(applied ? job->factors : job->to, applied ? job->factors_ld : packed_ld(job),
-                     job->call.size, &cell, span->name);
+                     job->call.size, &tile, span->name);
     if (applied)
         copy->host.uplo = job->reads;
     if (applied && job->scans)
         copy->host.scan = &r->scan;
     copy->device = x.at;
-    panel_copies_note(r->s, span, true, cell.rows, cell.cols, job->call.size);
+    panel_copies_note(r->s, span, true, tile.rows, tile.cols, job->call.size);
 }
 
 /* On its way up, the list of the panel that a block is of. */
 static void copy_list(const struct panel_run *r, const struct schedule_step *step,
-                      struct cell_copy *copy)
+                      struct tile_copy *copy)
 {
     const bool up = step->engine == SCHEDULE_UP;
     const int j = up ? step->i : step->j;
@@ -95,16 +95,16 @@ static void copy_list(const struct panel_run *r, const struct schedule_step *ste
 }
 
 static void copy_outcome(const struct panel_run *r, const struct schedule_step *step,
-                         struct cell_copy *copy)
+                         struct tile_copy *copy)
 {
     copy->host = lane_whole(&r->outcome[step->j], 1, 1, 1, sizeof *r->outcome);
     copy->device = (struct dmat){solver_outcome_at(r->steps.outcomes, step->j).at.ptr, 1};
 }
 
-void panel_copies_of(void *panel_run, const struct schedule_step *step, struct cell_copy *copy)
+void panel_copies_of(void *panel_run, const struct schedule_step *step, struct tile_copy *copy)
 {
     struct panel_run *r = panel_run;
-    *copy = (struct cell_copy){.device.ld = 1};
+    *copy = (struct tile_copy){.device.ld = 1};
     switch (step->operand) {
     case PANELS_PANEL:
         copy_panel(r, step, copy);
@@ -125,11 +125,11 @@ void panel_copies_of(void *panel_run, const struct schedule_step *step, struct c
 static void note_arrival(void *panel_run, const struct schedule_step *step)
 {
     struct panel_run *r = panel_run;
-    const struct schedule_cell cell =
+    const struct schedule_tile tile =
         panel_steps_stored(&r->steps, panels_panel(&r->panels, step->j));
     const struct array list = panel_steps_list(&r->steps, step->j);
     if (step->operand == PANELS_PANEL)
-        panel_copies_note(r->s, r->job->x, false, cell.rows, cell.cols, r->job->call.size);
+        panel_copies_note(r->s, r->job->x, false, tile.rows, tile.cols, r->job->call.size);
     else if (step->operand == PANELS_LIST)
         panel_copies_note(r->s, panel_copies_list_operand(r->s), false, 1, list.rows,
                           (int64_t)accel_dtype_size(list.dtype));

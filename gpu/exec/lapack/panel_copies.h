@@ -58,7 +58,7 @@ enum gpu_status panel_run_compute(struct panel_run *r, const struct schedule_ste
                                   bool goes_on);
 
 /* Says what a step copies, and counts what goes up. */
-void panel_copies_of(void *panel_run, const struct schedule_step *step, struct cell_copy *copy);
+void panel_copies_of(void *panel_run, const struct schedule_step *step, struct tile_copy *copy);
 /* Returns where the result of a panel goes in host memory. */
 struct lane_rectangle panel_copies_result(const struct panel_run *r, int j);
 

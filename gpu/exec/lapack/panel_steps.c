@@ -11,30 +11,30 @@ static bool is_applied(const struct panel_steps *k)
     return k->panels->call.kind == PANELS_APPLY;
 }
 
-static struct schedule_cell turned_if(bool across, struct schedule_cell cell)
+static struct schedule_tile turned_if(bool across, struct schedule_tile tile)
 {
-    return across ? (struct schedule_cell){cell.col, cell.row, cell.cols, cell.rows} : cell;
+    return across ? (struct schedule_tile){tile.col, tile.row, tile.cols, tile.rows} : tile;
 }
 
-struct schedule_cell panel_steps_stored(const struct panel_steps *k, struct schedule_cell cell)
+struct schedule_tile panel_steps_stored(const struct panel_steps *k, struct schedule_tile tile)
 {
-    return turned_if(k->panels->call.across, cell);
+    return turned_if(k->panels->call.across, tile);
 }
 
-struct schedule_cell panel_steps_stored_block(const struct panel_steps *k,
-                                              struct schedule_cell cell)
+struct schedule_tile panel_steps_stored_block(const struct panel_steps *k,
+                                              struct schedule_tile tile)
 {
     const struct panels_call *call = &k->panels->call;
-    return turned_if(is_applied(k) ? call->other_across : call->across, cell);
+    return turned_if(is_applied(k) ? call->other_across : call->across, tile);
 }
 
-/* A cell by itself, or as a part of the whole matrix. */
-static struct array array_at(const struct panel_steps *k, gpu_address at, struct schedule_cell cell)
+/* A tile by itself, or as a part of the whole matrix. */
+static struct array array_at(const struct panel_steps *k, gpu_address at, struct schedule_tile tile)
 {
     const enum accel_dtype dtype = k->s->dtype;
     if (k->panels->in_core)
-        return solver_part(k->whole, cell.row, cell.col, cell.rows, cell.cols);
-    return (struct array){{at, gpu_device_ld(cell.rows, dtype)}, cell.rows, cell.cols, dtype};
+        return solver_part(k->whole, tile.row, tile.col, tile.rows, tile.cols);
+    return (struct array){{at, gpu_device_ld(tile.rows, dtype)}, tile.rows, tile.cols, dtype};
 }
 
 struct array panel_steps_panel(const struct panel_steps *k, int j)
@@ -48,10 +48,10 @@ struct array panel_steps_block(const struct panel_steps *k, const struct schedul
                                int place)
 {
     if (place < 0 && !k->panels->in_core) {
-        const struct schedule_cell panel = panel_steps_stored(k, panels_panel(k->panels, step->i)),
-                                   cell = panel_steps_stored(k, panels_block(k->panels, step));
-        return solver_part(panel_steps_panel(k, step->i), cell.row - panel.row,
-                           cell.col - panel.col, cell.rows, cell.cols);
+        const struct schedule_tile panel = panel_steps_stored(k, panels_panel(k->panels, step->i)),
+                                   tile = panel_steps_stored(k, panels_block(k->panels, step));
+        return solver_part(panel_steps_panel(k, step->i), tile.row - panel.row,
+                           tile.col - panel.col, tile.rows, tile.cols);
     }
     return array_at(k, k->block + (gpu_address)(place * k->panels->block_bytes),
                     panel_steps_stored_block(k, panels_block(k->panels, step)));
@@ -188,7 +188,7 @@ static struct array lines(bool across, struct array x, int64_t first, int64_t co
 /* x: some columns of the panel, which begins in row `top` of the matrix; the block begins in that
  * of its diagonal, or in the first one. */
 static struct triangle_parts meet(const struct panels_call *call,
-                                  const struct panels_action *action, struct schedule_cell block,
+                                  const struct panels_action *action, struct schedule_tile block,
                                   int64_t top, struct array x, struct array t)
 {
     const bool above = block.row < block.col, turned = call->other_across;
@@ -249,7 +249,7 @@ static void apply_block(struct panel_steps *k, const struct schedule_step *step,
 {
     const struct panels_call *call = &k->panels->call;
     const struct panels_action *action = &k->action[step->i];
-    const struct schedule_cell block = panels_block(k->panels, step);
+    const struct schedule_tile block = panels_block(k->panels, step);
     const struct panels_columns changed = panels_changed(k->panels, step);
     if (k->exchanges && step->first)
         solver_library(k->s)->laswp(k->s, x, k->swaps, 1, call->order);

@@ -37,11 +37,11 @@ struct array panel_steps_panel(const struct panel_steps *k, int j);
 struct array panel_steps_block(const struct panel_steps *k, const struct schedule_step *step,
                                int place);
 
-/* Return a cell of the matrix in panels as it is stored, one of the matrix that blocks are of, and
+/* Return a tile of the matrix in panels as it is stored, one of the matrix that blocks are of, and
  * the part of the list that belongs to a panel. */
-struct schedule_cell panel_steps_stored(const struct panel_steps *k, struct schedule_cell cell);
-struct schedule_cell panel_steps_stored_block(const struct panel_steps *k,
-                                              struct schedule_cell cell);
+struct schedule_tile panel_steps_stored(const struct panel_steps *k, struct schedule_tile tile);
+struct schedule_tile panel_steps_stored_block(const struct panel_steps *k,
+                                              struct schedule_tile tile);
 struct array panel_steps_list(const struct panel_steps *k, int j);
 
 /* Returns whether a panel whose outcome is in host memory has been factored; of one to which blocks

@@ -24,7 +24,7 @@ static bool is_cholesky(const struct in_core_run *r)
     return r->panels.call.kind == PANELS_CHOLESKY;
 }
 
-static struct schedule_cell panel_at(const struct in_core_run *r, int j)
+static struct schedule_tile panel_at(const struct in_core_run *r, int j)
 {
     return panel_steps_stored(&r->steps, panels_panel(&r->panels, j));
 }
@@ -39,33 +39,33 @@ static struct array place_of_panel(const struct in_core_run *r, int j)
         place.at.ptr += (gpu_address)(place.at.ld * place.cols * size);
         if (i == r->panels.count)
             break;
-        const struct schedule_cell cell = panel_at(r, i);
-        place.rows = cell.rows;
-        place.cols = cell.cols;
-        place.at.ld = gpu_device_ld(cell.rows, r->s->dtype);
+        const struct schedule_tile tile = panel_at(r, i);
+        place.rows = tile.rows;
+        place.cols = tile.cols;
+        place.at.ld = gpu_device_ld(tile.rows, r->s->dtype);
     }
     return place;
 }
 
 /* ---- While it comes up ---- */
 
-static void copy_of_panel(void *context, const struct schedule_step *step, struct cell_copy *copy)
+static void copy_of_panel(void *context, const struct schedule_step *step, struct tile_copy *copy)
 {
     struct in_core_run *r = context;
-    const struct schedule_cell cell = panel_at(r, step->j);
+    const struct schedule_tile tile = panel_at(r, step->j);
     const struct array to =
         r->places ? place_of_panel(r, step->j) : panel_steps_panel(&r->steps, step->j);
     const int64_t size = r->panels.call.size;
-    *copy = (struct cell_copy){.device = to.at};
+    *copy = (struct tile_copy){.device = to.at};
     copy->host =
-        lane_whole(gpu_element(r->x, cell.row, cell.col), cell.rows, cell.cols, r->x->ld, size);
+        lane_whole(gpu_element(r->x, tile.row, tile.col), tile.rows, tile.cols, r->x->ld, size);
     copy->host.name = r->x->name;
     copy->host.scan = &r->scan;
     if (is_cholesky(r)) {
         copy->host.uplo = r->panels.call.across ? 'U' : 'L';
         copy->host.hermitian = accel_is_complex(r->s->dtype);
     }
-    panel_copies_note(r->s, r->x, true, cell.rows, cell.cols, size);
+    panel_copies_note(r->s, r->x, true, tile.rows, tile.cols, size);
 }
 
 static enum gpu_status compute_in_core(void *context, const struct schedule_step *step)

@@ -16,7 +16,7 @@ struct panels_alone {
 /* ---- Steps ---- */
 
 /* The panel that a block is of is in host memory, and so is its outcome. */
-static void copy_of_block(void *alone, const struct schedule_step *step, struct cell_copy *copy)
+static void copy_of_block(void *alone, const struct schedule_step *step, struct tile_copy *copy)
 {
     struct panels_alone *a = alone;
     const struct panel_run *r = &a->run;

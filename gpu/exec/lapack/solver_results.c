@@ -103,7 +103,7 @@ static bool is_input(const struct result *r)
 static struct gpu_key *begin_result(struct solver *s, struct result *r)
 {
     const struct array from = r->from;
-    const struct gpu_cells whole = {0, 0};
+    const struct gpu_tiles whole = {0, 0};
     if (r->integers || r->uplo == 'u' || r->uplo == 'l' || from.rows != r->to->rows ||
         from.cols != r->to->cols || from.at.ld != gpu_device_ld(from.rows, from.dtype) ||
         from.dtype != r->to->dtype)

@@ -1,6 +1,6 @@
 /*
- * The cells of a matrix, and digests, by their definitions: every element that is stored is in
- * one cell; a digest tells contents, whatever the step between columns.
+ * The tiles of a matrix, and digests, by their definitions: every element that is stored is in
+ * one tile; a digest tells contents, whatever the step between columns.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,12 +10,12 @@
 
 #include <string.h>
 
-#include "gpu/pack/cells.h"
+#include "gpu/pack/tiles.h"
 #include "tests/lib/draw.h"
 
 enum { ROUNDS = 3000, MOST = 40 };
 
-/* ---- Cells ---- */
+/* ---- Tiles ---- */
 
 static bool is_stored(char uplo, int64_t row, int64_t col)
 {
@@ -23,12 +23,12 @@ static bool is_stored(char uplo, int64_t row, int64_t col)
            (uplo == 'L' && row >= col) || (uplo == 'l' && row > col);
 }
 
-static struct lane_rectangle any_matrix(struct gpu_cells *by)
+static struct lane_rectangle any_matrix(struct gpu_tiles *by)
 {
     static char memory[16];
     const int64_t rows = 1 + below(MOST), cols = 1 + below(MOST), size = 4 << below(3);
     struct lane_rectangle all = lane_whole(memory, rows, cols, rows + below(5), size);
-    *by = (struct gpu_cells){1 + below(rows + 3), 1 + below(cols + 3)};
+    *by = (struct gpu_tiles){1 + below(rows + 3), 1 + below(cols + 3)};
     all.uplo = "\0ULul"[below(5)];
     all.trimmed = below(2);
     if (all.uplo) {
@@ -38,42 +38,42 @@ static struct lane_rectangle any_matrix(struct gpu_cells *by)
     return all;
 }
 
-/* Each cell that has elements, and what is stored of it, counted by the places in memory. */
-static void cells_have_all_elements(void **state)
+/* Each tile that has elements, and what is stored of it, counted by the places in memory. */
+static void tiles_have_all_elements(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        struct gpu_cells by;
+        struct gpu_tiles by;
         const struct lane_rectangle all = any_matrix(&by);
         int seen[MOST][MOST] = {{0}};
         int64_t count = 0;
         for (int64_t col = 0; col < all.cols; col += by.cols)
             for (int64_t row = 0; row < all.rows; row += by.rows) {
-                const int64_t number = cells_number(&all, &by, row, col);
-                const struct lane_rectangle cell = cells_at(&all, &by, number);
+                const int64_t number = tiles_number(&all, &by, row, col);
+                const struct lane_rectangle tile = tiles_at(&all, &by, number);
                 const bool diagonal = row == col;
                 const bool empty = all.uplo && !diagonal && !is_stored(all.uplo, row, col);
                 assert_int_equal(number, count++); /* by columns */
-                assert_ptr_equal(cell.host, all.host + (row + col * all.ld) * all.size);
-                assert_int_equal(cell.uplo, diagonal ? all.uplo : 0);
-                assert_true(cell.ld == all.ld && cell.size == all.size && !cell.trimmed);
-                assert_int_equal(cell.rows == 0, empty);
-                assert_true(cell.rows <= by.rows && cell.cols <= by.cols);
-                for (int64_t j = 0; j < cell.cols; j++)
-                    for (int64_t i = 0; i < cell.rows; i++)
-                        seen[row + i][col + j] += is_stored(cell.uplo, i, j);
+                assert_ptr_equal(tile.host, all.host + (row + col * all.ld) * all.size);
+                assert_int_equal(tile.uplo, diagonal ? all.uplo : 0);
+                assert_true(tile.ld == all.ld && tile.size == all.size && !tile.trimmed);
+                assert_int_equal(tile.rows == 0, empty);
+                assert_true(tile.rows <= by.rows && tile.cols <= by.cols);
+                for (int64_t j = 0; j < tile.cols; j++)
+                    for (int64_t i = 0; i < tile.rows; i++)
+                        seen[row + i][col + j] += is_stored(tile.uplo, i, j);
             }
-        assert_int_equal(cells_count(&all, &by), count);
+        assert_int_equal(tiles_count(&all, &by), count);
         for (int64_t col = 0; col < all.cols; col++)
             for (int64_t row = 0; row < all.rows; row++)
                 assert_int_equal(seen[row][col], is_stored(all.uplo, row, col));
     }
 }
 
-static bool same_shape(const struct lane_rectangle *a, const struct gpu_cells *by_a,
-                       const struct lane_rectangle *b, const struct gpu_cells *by_b)
+static bool same_shape(const struct lane_rectangle *a, const struct gpu_tiles *by_a,
+                       const struct lane_rectangle *b, const struct gpu_tiles *by_b)
 {
-    const struct gpu_key x = cells_shape(a, by_a), y = cells_shape(b, by_b);
+    const struct gpu_key x = tiles_shape(a, by_a), y = tiles_shape(b, by_b);
     return gpu_key_is(&x, &y);
 }
 
@@ -82,9 +82,9 @@ static void each_shape_has_its_digest(void **state)
 {
     char memory[16];
     const struct lane_rectangle all = lane_whole(memory, 30, 20, 35, 8);
-    const struct gpu_cells by = {8, 16};
+    const struct gpu_tiles by = {8, 16};
     struct lane_rectangle other[6] = {all, all, all, all, all, all};
-    struct gpu_cells by_other[6] = {by, by, by, by, by, by};
+    struct gpu_tiles by_other[6] = {by, by, by, by, by, by};
     struct lane_rectangle elsewhere = all;
     (void)state;
     elsewhere.host = NULL;
@@ -151,7 +151,7 @@ static void joined_digests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_have_all_elements),
+        cmocka_unit_test(tiles_have_all_elements),
         cmocka_unit_test(each_shape_has_its_digest),
         cmocka_unit_test(columns_are_one_run),
         cmocka_unit_test(joined_digests),

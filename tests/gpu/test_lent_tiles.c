@@ -1,6 +1,6 @@
 /*
- * Two devices that compute a product's halves and lend each other the cells of the factor that both
- * need (gpu/exec/blas/peers.h), on the test GPU: the product is exact, each cell comes up once, and
+ * Two devices that compute a product's halves and lend each other the tiles of the factor that both
+ * need (gpu/exec/blas/peers.h), on the test GPU: the product is exact, each tile comes up once, and
  * what each call says of its copies is what was copied. One that goes its own way lends nothing.
  */
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 #include "tests/lib/rates.h"
 #include "tests/lib/routine.h"
 
-enum { N = 192, CELL = 64, MEMBERS = 2, BYTES = N * N * (int)sizeof(double) };
+enum { N = 192, TILE = 64, MEMBERS = 2, BYTES = N * N * (int)sizeof(double) };
 
 static const struct schedule_rates rates = RATES_WITH(0, 8, 2, 2, 120, 16, 1e-4, 1e-4, 1e-4);
 
@@ -87,7 +87,7 @@ static void note(void *context, const struct gpu_event *event)
 /* C := A B, of which each member has some columns. */
 static struct peers *make(void)
 {
-    const struct schedule_params by = {.rows = CELL, .cols = CELL, .depth = CELL, .buffers = 2};
+    const struct schedule_params by = {.rows = TILE, .cols = TILE, .depth = TILE, .buffers = 2};
     const int64_t size[ACCEL_DIMENSIONS] = {N, N, N, 0};
     static const char *const name[] = {"a", "b", "c"};
     double *const matrix[] = {a, b, c};
@@ -118,7 +118,7 @@ static struct peers *make(void)
         assert_true(peers_add(peers, i, &m->scheduled, &s, rates.up));
         schedule_free(&s);
     }
-    assert_int_equal(peers_deal(peers), N / CELL * (N / CELL));
+    assert_int_equal(peers_deal(peers), N / TILE * (N / TILE));
     return peers;
 }
 
@@ -169,16 +169,16 @@ static void assert_told(const struct member *m)
 static void assert_nothing_is_lent(struct peers *peers)
 {
     for (int i = 0; i < MEMBERS; i++)
-        for (int n = 0; n < N / CELL * (N / CELL); n++) {
-            double *first = a + n % (N / CELL) * CELL + n / (N / CELL) * CELL * N;
-            const struct matrix cell = {(char *)first, CELL, CELL, N, ACCEL_FLOAT64};
+        for (int n = 0; n < N / TILE * (N / TILE); n++) {
+            double *first = a + n % (N / TILE) * TILE + n / (N / TILE) * TILE * N;
+            const struct matrix tile = {(char *)first, TILE, TILE, N, ACCEL_FLOAT64};
             int owner;
-            assert_in_range(peers_number(peers, &cell, &owner), 0, N / CELL * (N / CELL) - 1);
-            assert_true(peers_find(peers, i, &cell) == 0);
+            assert_in_range(peers_number(peers, &tile, &owner), 0, N / TILE * (N / TILE) - 1);
+            assert_true(peers_find(peers, i, &tile) == 0);
         }
 }
 
-static void each_cell_comes_up_once(void **state)
+static void each_tile_comes_up_once(void **state)
 {
     struct peers *peers = make();
     (void)state;
@@ -215,7 +215,7 @@ int main(void)
     setenv("TESTGPU_DEVICES", "2", 1);
     setenv("TESTGPU_PEER_GBPS", "8", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_cell_comes_up_once),
+        cmocka_unit_test(each_tile_comes_up_once),
         cmocka_unit_test(one_alone_brings_all),
     };
     return cmocka_run_group_tests(tests, start_both, stop_both);
