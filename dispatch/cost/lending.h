@@ -24,7 +24,7 @@ bool lending_find(struct split_part *part, int parts, const struct accel_call *w
 
 /* Sets a part's time, and if it has lent operands, its schedule's parameters. *common: those that
  * all parts' agree with; where they are not set, chooses them. Returns the lent operands of which
- * the schedule has no place for each tile, so that it would bring some twice, or which are not
+ * the schedule has no slot for each tile, so that it would bring some twice, or which are not
  * divided, as bits: the part's time says nothing then. */
 unsigned lending_ms(struct split_part *part, const struct accel_call *call, int64_t memory_bytes,
                     struct schedule_params *common);

@@ -114,7 +114,7 @@ static enum gpu_status alloc_operands(void *executor, bool first)
     if (!cached_inputs_leave_out(&e->cached, &e->schedule))
         return GPU_NO_MEMORY;
     for (int x = A; x < OPERANDS; x++) {
-        const int64_t bytes = s->places[x] * s->place_bytes[x];
+        const int64_t bytes = s->slots[x] * s->slot_bytes[x];
         if (bytes > 0)
             GPU_TRY(e->kind->take ? e->kind->take(e, x, bytes, &e->memory[x])
                                   : gpu_memory(e->work)->take(e->work, bytes, &e->memory[x]));

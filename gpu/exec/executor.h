@@ -97,10 +97,10 @@ enum gpu_status executor_settle(struct executor *e, int units);
 enum gpu_status executor_end_failed(struct executor *e, enum gpu_status failure);
 
 /* Returns where a tile that a step copies is on the device. */
-static inline gpu_address executor_place(const struct executor *e, const struct schedule_step *step)
+static inline gpu_address executor_slot(const struct executor *e, const struct schedule_step *step)
 {
-    const int64_t bytes = e->schedule.place_bytes[step->operand];
-    return e->memory[step->operand] + (gpu_address)(step->place * bytes);
+    const int64_t bytes = e->schedule.slot_bytes[step->operand];
+    return e->memory[step->operand] + (gpu_address)(step->slot * bytes);
 }
 
 /* Returns where the whole of an operand is that the schedule does not bring up: where the program

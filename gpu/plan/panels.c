@@ -288,7 +288,7 @@ static bool divide_evenly(struct panels *p, const struct panels_call *call, int 
 /* How the memory is divided. */
 static const struct memory_division {
     int buffers, share;
-    /* Then the upload of a panel waits for the kernel that reads the one in its place */
+    /* Then the upload of a panel waits for the kernel that reads the one in its slot */
     bool stays;
 } choices[] = {{1, 16, false}, {2, 16, false}, {2, 16, true}, {1, 5, false},
                {2, 5, false},  {2, 5, true},   {1, 3, false}};
@@ -338,32 +338,32 @@ static bool add_panel_step(struct panels_builder *x, struct schedule_step step)
 }
 
 /* Behind all uploads before it. */
-static bool add_kernel(struct panels_builder *x, int i, int j, int number, int place, bool first)
+static bool add_kernel(struct panels_builder *x, int i, int j, int number, int slot, bool first)
 {
     return add_panel_step(x, (struct schedule_step){.engine = COMPUTE,
                                                     .i = i,
                                                     .j = j,
                                                     .p = number,
-                                                    .place = place,
+                                                    .slot = slot,
                                                     .first = first,
                                                     .after = {[UP] = x->p->schedule.steps[UP]}});
 }
 
 /* Behind all kernels and uploads before it. */
-static bool add_download(struct panels_builder *x, int operand, int j, int place)
+static bool add_download(struct panels_builder *x, int operand, int j, int slot)
 {
     const int *steps = x->p->schedule.steps;
     return add_panel_step(
         x, (struct schedule_step){.engine = DOWN,
                                   .operand = (uint8_t)operand,
                                   .j = j,
-                                  .place = place,
+                                  .slot = slot,
                                   .after = {[UP] = steps[UP], [COMPUTE] = steps[COMPUTE]}});
 }
 
-enum { STAYS = -1 }; /* the place of a block that is where it was factored */
+enum { STAYS = -1 }; /* the slot of a block that is where it was factored */
 
-/* A block comes up behind the kernels that read the one in its place before, and behind the
+/* A block comes up behind the kernels that read the one in its slot before, and behind the
  * download that brought it to host memory. */
 static bool add_block(struct panels_builder *x, int i, int j, int number, bool first)
 {
@@ -372,7 +372,7 @@ static bool add_block(struct panels_builder *x, int i, int j, int number, bool f
         x->stayed = p->in_core ? 0 : p->schedule.steps[COMPUTE] + 1;
         return add_kernel(x, i, j, number, STAYS, first);
     }
-    const int place = x->block++ % PANELS_BLOCKS;
+    const int slot = x->block++ % PANELS_BLOCKS;
     const bool same = p->call.kind != PANELS_APPLY; /* a block of the same matrix */
     if (!add_panel_step(
             x,
@@ -382,11 +382,11 @@ static bool add_block(struct panels_builder *x, int i, int j, int number, bool f
                 .i = i,
                 .j = j,
                 .p = number,
-                .place = place,
-                .after = {[COMPUTE] = x->used[place], [DOWN] = same ? x->unpacked[i] : 0}}) ||
-        !add_kernel(x, i, j, number, place, first))
+                .slot = slot,
+                .after = {[COMPUTE] = x->used[slot], [DOWN] = same ? x->unpacked[i] : 0}}) ||
+        !add_kernel(x, i, j, number, slot, first))
         return false;
-    x->used[place] = p->schedule.steps[COMPUTE];
+    x->used[slot] = p->schedule.steps[COMPUTE];
     return true;
 }
 
@@ -424,7 +424,7 @@ bool panels_add(struct panels_builder *x, int j)
 {
     const struct panels *p = x->p;
     const struct schedule *s = &p->schedule;
-    const int place = x->panels % p->buffers, before = x->panels - p->buffers;
+    const int slot = x->panels % p->buffers, before = x->panels - p->buffers;
     const bool factors = panels_factored(p, j) > 0;
     x->own[x->panels++] = j;
     if (!add_panel_step(x,
@@ -432,7 +432,7 @@ bool panels_add(struct panels_builder *x, int j)
                             .engine = UP,
                             .operand = PANELS_PANEL,
                             .j = j,
-                            .place = place,
+                            .slot = slot,
                             .after = {[COMPUTE] = x->stayed,
                                       [DOWN] = before >= 0 ? x->unpacked[x->own[before]] : 0}}) ||
         !add_blocks(x, j) || (factors && !add_kernel(x, 0, j, -1, 0, j == 0)))
@@ -444,7 +444,7 @@ bool panels_add(struct panels_builder *x, int j)
         }
     if (p->in_core)
         return true;
-    if (!add_download(x, PANELS_PANEL, j, place) ||
+    if (!add_download(x, PANELS_PANEL, j, slot) ||
         (factors && p->call.kind != PANELS_CHOLESKY && !add_download(x, PANELS_LIST, j, 0)) ||
         ((factors || x->owner) && !add_download(x, PANELS_INFO, j, 0)))
         return false;

@@ -80,7 +80,7 @@ struct panels {
     int64_t panel_bytes, block_bytes; /* of each of the buffers, and of each of two blocks */
     /* Steps: j is the panel; i the panel that a block is of, or the sweep; p the block's number in
      * that; in core, or if the panel stays, 0: all of the panel, which is where it was factored
-     * (place < 0). A kernel without a block (p < 0) factors the panel. `first` and `last` are of a
+     * (slot < 0). A kernel without a block (p < 0) factors the panel. `first` and `last` are of a
      * panel's kernels. */
     struct schedule schedule;
     double up_bytes, down_bytes; /* of all steps */

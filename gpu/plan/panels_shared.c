@@ -41,7 +41,7 @@ int panels_shared_ordinal(const struct panels_shared *shared, int j)
 
 /* ---- Which device owns a panel, by simulation ---- */
 
-/* What a device has done so far, and until when its places are used. */
+/* What a device has done so far, and until when its slots are used. */
 struct state {
     struct simulator sim;
     double panel_free[2], block_free[PANELS_BLOCKS];
@@ -84,8 +84,8 @@ static double do_panel(const struct trial *t, int device, int j, struct state *s
     const struct schedule_tile panel = panels_panel(view, j);
     const struct schedule_step factor = {.j = j, .p = -1};
     const int64_t size = view->call.size;
-    double *place = &state->panel_free[state->owned++ % t->shared->buffers];
-    simulate_copy(state, SCHEDULE_UP, panel, size, *place);
+    double *slot = &state->panel_free[state->owned++ % t->shared->buffers];
+    simulate_copy(state, SCHEDULE_UP, panel, size, *slot);
     for (int i = 0; i < j; i++) {
         const int blocks = panels_blocks(view, i, j);
         for (int p = 0; p < blocks; p++) {
@@ -98,7 +98,7 @@ static double do_panel(const struct trial *t, int device, int j, struct state *s
     }
     const double factored =
         compute(state, panels_factored(view, j) > 0 ? panels_kernel_ms(view, rates, &factor) : 0);
-    return *place = simulate_copy(state, SCHEDULE_DOWN, panel, size, factored + rates->wait_ms);
+    return *slot = simulate_copy(state, SCHEDULE_DOWN, panel, size, factored + rates->wait_ms);
 }
 
 /* Gives each panel to the device that would have it done first. */

@@ -32,13 +32,13 @@ struct panels_shared {
 bool panels_share(struct panels_shared *shared, const struct panels_call *call,
                   const struct panels_device *device, int count);
 
-/* Returns how many panels before panel j its device owns: the panel's place is that modulo the
+/* Returns how many panels before panel j its device owns: the panel's slot is that modulo the
  * part's buffers. */
 int panels_shared_ordinal(const struct panels_shared *shared, int j);
 
 /* Makes the steps of one device, with so much memory for panels and blocks. Those that bring up a
  * panel's LIST, of LU, are of a panel i that another device owns, before that panel's first block.
- * A panel's step->place is its place on the device. No step waits for what another device owns: see
+ * A panel's step->slot is its slot on the device. No step waits for what another device owns: see
  * pipeline_job.h. Returns false if the memory is too little, or that of the host. The caller gives
  * it back by panels_free(). */
 bool panels_shared_part(struct panels *part, const struct panels_shared *shared, int device,

@@ -536,8 +536,8 @@ bool schedule_leave_out(struct schedule *s, int operand)
     }
     s->count = count;
     s->steps[UP] = left[uploads];
-    s->bytes -= s->places[operand] * s->place_bytes[operand];
-    s->places[operand] = 0;
+    s->bytes -= s->slots[operand] * s->slot_bytes[operand];
+    s->slots[operand] = 0;
     s->call.in_place[operand] = true;
     free(left);
     return true;

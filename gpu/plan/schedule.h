@@ -139,9 +139,9 @@ struct schedule_step {
      * j) of C, or if p is i, it multiplies or solves by A's tile on the diagonal. A copy is of the
      * operand's tile (i, j). */
     int32_t i, j, p;
-    int32_t place; /* of the tile that is copied, or of C's, in the operand's memory */
-    bool first;    /* the tile of C has not been computed yet */
-    bool last;     /* the tile of C is finished */
+    int32_t slot; /* of the tile that is copied, or of C's, in the operand's memory */
+    bool first;   /* the tile of C has not been computed yet */
+    bool last;    /* the tile of C is finished */
     /* So many steps of each engine must be done before this one; of its own engine, a kernel waits
      * for those of the other side alone. */
     int32_t after[SCHEDULE_ENGINES];
@@ -168,10 +168,10 @@ struct schedule {
     struct schedule_tiles {
         int rows, cols;
     } tiles[SCHEDULE_OPERANDS];
-    int places[SCHEDULE_OPERANDS];
-    int64_t place_bytes[SCHEDULE_OPERANDS];
-    int64_t bytes; /* of all places */
-    bool whole;    /* all tiles of all operands have places */
+    int slots[SCHEDULE_OPERANDS];
+    int64_t slot_bytes[SCHEDULE_OPERANDS];
+    int64_t bytes; /* of all slots */
+    bool whole;    /* all tiles of all operands have slots */
     struct schedule_step *step;
     int count, steps[SCHEDULE_ENGINES];
     double ms; /* simulated */
@@ -197,7 +197,7 @@ bool schedule_make_by(struct schedule *s, const struct schedule_params *params,
                       int64_t memory_bytes);
 void schedule_free(struct schedule *s);
 
-/* Returns whether there is a place for each tile of an operand that is used, so that none is
+/* Returns whether there is a slot for each tile of an operand that is used, so that none is
  * brought up twice. */
 bool schedule_brings_once(const struct schedule *s, int operand);
 
@@ -227,8 +227,8 @@ struct schedule_times schedule_simulate(const struct schedule *s,
 bool schedule_ascends(const struct schedule_call *call);
 
 /* A batch: returns a group's first product, or for the number behind the last group, that of all;
- * and the bytes of an operand's matrix on the device. An operand with one place has all of its
- * matrices there, and each goes up with the first group that uses it; of the others, a place has
+ * and the bytes of an operand's matrix on the device. An operand with one slot has all of its
+ * matrices there, and each goes up with the first group that uses it; of the others, a slot has
  * those that one group uses. */
 int64_t schedule_group_start(const struct schedule *s, int group);
 int64_t schedule_matrix_bytes(const struct schedule_call *call, int operand);
@@ -241,8 +241,8 @@ int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int
  * begins. */
 int schedule_head(const struct schedule *s);
 
-/* Returns whether some kernels may run beside others: where all tiles have places, and C is not
- * where the program has it. Not those of a batch. Its tiles and places are set. */
+/* Returns whether some kernels may run beside others: where all tiles have slots, and C is not
+ * where the program has it. Not those of a batch. Its tiles and slots are set. */
 bool schedule_has_sides(const struct schedule *s);
 
 /* Returns whether the kernels of a tile of C run beside those of which this says that they do not.
@@ -252,9 +252,9 @@ bool schedule_goes_beside(const struct schedule *s, int i, int j);
 /* Returns whether a tile of C is computed. */
 bool schedule_computes(const struct schedule *s, int i, int j);
 
-/* Returns the place and size of an operand's tile. A batch's tile number j has the matrices from
- * `col` on, as many as columns, with as many elements as rows; matrix number r is that of product r
- * * repeat. */
+/* Returns where in an operand a tile is, and its size. A batch's tile number j has the matrices
+ * from `col` on, as many as columns, with as many elements as rows; matrix number r is that of
+ * product r * repeat. */
 struct schedule_tile {
     int64_t row, col, rows, cols;
 };

@@ -56,7 +56,7 @@ int64_t schedule_matrix_bytes(const struct schedule_call *call, int operand)
 
 static bool all_are_there(const struct schedule *s, int operand)
 {
-    return s->places[operand] == 1;
+    return s->slots[operand] == 1;
 }
 
 /* Returns the number of a product's matrix, without those that come in turn. The search asks often,
@@ -93,14 +93,14 @@ struct schedule_tile schedule_group_tile(const struct schedule *s, int operand, 
 int64_t schedule_matrix_at(const struct schedule *s, int operand, int group, int64_t product)
 {
     const struct schedule_sharing *x = &s->call.sharing[operand];
-    const int places = s->places[operand];
+    const int slots = s->slots[operand];
     const int64_t first =
         all_are_there(s, operand) ? 0 : schedule_group_start(s, group) / x->repeat;
-    return group % places * s->place_bytes[operand] +
+    return group % slots * s->slot_bytes[operand] +
            (product / x->repeat - first) % x->distinct * schedule_matrix_bytes(&s->call, operand);
 }
 
-/* ---- Places ---- */
+/* ---- Slots ---- */
 
 /* Groups of each operand that are on the device at once, at most and at least: one that goes up,
  * one that is used, and of the result one that comes down. */
@@ -123,28 +123,28 @@ static int64_t most_used(const struct schedule *s, int operand)
     return accel_min(x->distinct, (group_of(s) + 2 * x->repeat - 2) / x->repeat);
 }
 
-/* stays: operands of which all matrices have a place, as bits. Returns whether that fits. */
-static bool take_places(struct schedule *s, unsigned stays, int buffers, int64_t memory_bytes)
+/* stays: operands of which all matrices have a slot, as bits. Returns whether that fits. */
+static bool take_slots(struct schedule *s, unsigned stays, int buffers, int64_t memory_bytes)
 {
     s->bytes = 0;
     for (int x = A; x < OPERANDS; x++) {
         const int64_t bytes = schedule_matrix_bytes(&s->call, x);
         const bool all = stays >> x & 1 || s->tiles[C].cols == 1;
-        s->places[x] = !is_copied(&s->call, x) ? 0
-                       : all                   ? 1
-                                               : (int)accel_min(buffers, s->tiles[C].cols);
+        s->slots[x] = !is_copied(&s->call, x) ? 0
+                      : all                   ? 1
+                                              : (int)accel_min(buffers, s->tiles[C].cols);
         const int64_t matrices = all ? s->call.sharing[x].distinct : most_used(s, x);
-        s->place_bytes[x] = s->places[x] > 0 ? matrices * bytes : 0;
-        if (s->place_bytes[x] > (memory_bytes - s->bytes) / accel_max(1, s->places[x]))
+        s->slot_bytes[x] = s->slots[x] > 0 ? matrices * bytes : 0;
+        if (s->slot_bytes[x] > (memory_bytes - s->bytes) / accel_max(1, s->slots[x]))
             return false;
-        s->bytes += s->places[x] * s->place_bytes[x];
+        s->bytes += s->slots[x] * s->slot_bytes[x];
     }
     return true;
 }
 
 /* Shared matrices stay on the device if they fit, all or those of one operand: then none goes up
  * twice. */
-static bool choose_places(struct schedule *s, int64_t memory_bytes)
+static bool choose_slots(struct schedule *s, int64_t memory_bytes)
 {
     static const unsigned ways[] = {1 << A | 1 << B, 1 << A, 1 << B, 0};
     unsigned shared = 0;
@@ -155,7 +155,7 @@ static bool choose_places(struct schedule *s, int64_t memory_bytes)
             continue;
         s->whole = ways[way] == shared;
         for (int buffers = MOST_BUFFERS; buffers >= LEAST_BUFFERS; buffers--)
-            if (take_places(s, ways[way], buffers, memory_bytes))
+            if (take_slots(s, ways[way], buffers, memory_bytes))
                 return true;
     }
     return false;
@@ -168,17 +168,17 @@ static struct schedule_step *add_step(struct schedule *s, int engine, int operan
     struct schedule_step *step = schedule_put(s, engine);
     step->operand = (uint8_t)operand;
     step->j = group;
-    step->place = group % (int)accel_max(1, s->places[operand]);
+    step->slot = group % (int)accel_max(1, s->slots[operand]);
     step->first = step->last = engine == COMPUTE;
     return step;
 }
 
-/* A place is filled again when the group that it held has been computed, and of C has come down. */
+/* A slot is filled again when the group that it held has been computed, and of C has come down. */
 static void add_group(struct schedule *s, int group)
 {
     const bool comes_down = !s->call.in_place[C];
     for (int x = A; x < OPERANDS; x++) {
-        const int before = all_are_there(s, x) ? 0 : (int)accel_max(0, group + 1 - s->places[x]);
+        const int before = all_are_there(s, x) ? 0 : (int)accel_max(0, group + 1 - s->slots[x]);
         if (!is_copied(&s->call, x) || (x == C && !s->call.reads) ||
             schedule_group_tile(s, x, group).cols == 0)
             continue;
@@ -189,7 +189,7 @@ static void add_group(struct schedule *s, int group)
     struct schedule_step *kernel = add_step(s, COMPUTE, C, group);
     kernel->after[UP] = s->steps[UP];
     if (comes_down && !s->call.reads)
-        kernel->after[DOWN] = (int32_t)accel_max(0, group + 1 - s->places[C]);
+        kernel->after[DOWN] = (int32_t)accel_max(0, group + 1 - s->slots[C]);
     if (comes_down)
         add_step(s, DOWN, C, group)->after[COMPUTE] = group + 1;
 }
@@ -203,7 +203,7 @@ bool schedule_make_groups(struct schedule *s, const struct schedule_rates *rates
     for (int x = A; x < OPERANDS; x++)
         s->tiles[x] = (struct schedule_tiles){1, x == C || s->call.k > 0 ? (int)groups : 0};
     s->step = NULL;
-    if (!choose_places(s, memory_bytes))
+    if (!choose_slots(s, memory_bytes))
         return false;
     s->step = malloc((size_t)groups * (OPERANDS + 2) * sizeof *s->step);
     if (!s->step)

@@ -223,9 +223,9 @@ static bool is_new(struct schedule_search *search, const struct schedule_params 
     return true;
 }
 
-/* Makes a schedule of these tiles and places, if there is time. Returns whether it is the best one,
+/* Makes a schedule of these tiles and slots, if there is time. Returns whether it is the best one,
  * and keeps that. */
-static bool try_places(struct schedule_search *search, struct schedule *s)
+static bool try_slots(struct schedule_search *search, struct schedule *s)
 {
     struct schedule *best = search->best;
     const double tasks = schedule_tasks(s) + TRY_TASKS;
@@ -251,7 +251,7 @@ static const struct traversal of_tiles[] = {
 static const struct traversal of_triangle[] = {
     {0, false, A}, {0, true, A}, {12, false, C}, {12, true, C}};
 
-/* Only small tiles that would not fit else have one place: then nothing is filled while it is used.
+/* Only small tiles that would not fit else have one slot: then nothing is filled while it is used.
  * Panels have several in any case. */
 enum { SMALL_TILE = 64 };
 
@@ -268,9 +268,9 @@ static void try_tiles(struct schedule_search *search, const struct schedule *til
     s.by.buffers = schedule_in_panels(call) ? 1 : 2;
     if (search->best->step && bound_of(tiles, search->rates) >= search->best->ms)
         return;
-    if (!schedule_choose_places(&s, search->memory_bytes)) {
+    if (!schedule_choose_slots(&s, search->memory_bytes)) {
         s.by.buffers = 1;
-        if (!may_have_one(call, &s.by) || !schedule_choose_places(&s, search->memory_bytes))
+        if (!may_have_one(call, &s.by) || !schedule_choose_slots(&s, search->memory_bytes))
             return;
     }
     const bool panels = schedule_in_panels(call), triangle = call->kind == SCHEDULE_RANK_K;
@@ -285,8 +285,8 @@ static void try_tiles(struct schedule_search *search, const struct schedule *til
         next.by.share = order[n].share;
         next.by.along_rows = order[n].along_rows;
         next.by.factor = order[n].factor;
-        if (schedule_choose_places(&next, search->memory_bytes) && is_new(search, &next.by))
-            try_places(search, &next);
+        if (schedule_choose_slots(&next, search->memory_bytes) && is_new(search, &next.by))
+            try_slots(search, &next);
     }
 }
 
@@ -382,7 +382,7 @@ static bool is_better(struct schedule_search *search, const struct schedule_para
         s.by.buffers = (int)accel_max(2, by->buffers);
     schedule_set_tiles(&s);
     return schedule_tasks(&s) <= search->most && bound_of(&s, search->rates) < search->best->ms &&
-           schedule_choose_places(&s, search->memory_bytes) && try_places(search, &s);
+           schedule_choose_slots(&s, search->memory_bytes) && try_slots(search, &s);
 }
 
 static bool try_moves(struct schedule_search *search, struct scale scale)
@@ -507,5 +507,5 @@ bool schedule_make_by(struct schedule *s, const struct schedule_params *params,
     if (call->kind == SCHEDULE_BATCH)
         return schedule_make_groups(s, rates, memory_bytes);
     schedule_set_tiles(s);
-    return schedule_choose_places(s, memory_bytes) && schedule_make_one(s, rates, DBL_MAX);
+    return schedule_choose_slots(s, memory_bytes) && schedule_make_one(s, rates, DBL_MAX);
 }

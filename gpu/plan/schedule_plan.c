@@ -19,8 +19,8 @@ struct planned_tile {
     bool sent;      /* has come up once */
     int left;       /* C: kernels that it lacks */
     int came_down;  /* the number of its download, from 1 on */
-    int place;      /* -1: none */
-    /* The neighbours among the tiles of its operand that have places, by their last use; -1:
+    int slot;       /* -1: none */
+    /* The neighbours among the tiles of its operand that have slots, by their last use; -1:
      * none. */
     int older, newer;
 };
@@ -165,7 +165,7 @@ static int number_tiles(struct schedule_plan *plan, int *tile)
     return tiles;
 }
 
-/* Returns how many tiles of C come together: one, or if C is kept, as many as have places, and if
+/* Returns how many tiles of C come together: one, or if C is kept, as many as have slots, and if
  * these are not all, less those that come down meanwhile. */
 static int tiles_together(const struct schedule_plan *plan, int tiles)
 {
@@ -173,9 +173,9 @@ static int tiles_together(const struct schedule_plan *plan, int tiles)
     const struct schedule *s = plan->s;
     if (s->by.factor != C || s->call.in_place[C])
         return 1;
-    return s->places[C] >= tiles            ? tiles
-           : s->places[C] > 2 * COMING_DOWN ? s->places[C] - COMING_DOWN
-                                            : 1;
+    return s->slots[C] >= tiles            ? tiles
+           : s->slots[C] > 2 * COMING_DOWN ? s->slots[C] - COMING_DOWN
+                                           : 1;
 }
 
 /* Of tiles that come together, a share of k first, so that A and B go by; then the rest of one tile
@@ -426,7 +426,7 @@ static void order_by_arrival(struct schedule_plan *plan)
     }
 }
 
-/* ---- Places and steps ---- */
+/* ---- Slots and steps ---- */
 
 static void unlink_tile(struct schedule_plan *plan, int operand, int tile)
 {
@@ -455,15 +455,15 @@ static bool is_needed(const struct schedule_plan *plan, int operand, int tile)
                : plan->tile[tile].left > 0;
 }
 
-/* Gives a tile a place: a free one, or that of the tile that was used longest ago, of C a finished
+/* Gives a tile a slot: a free one, or that of the tile that was used longest ago, of C a finished
  * one. Says in `after` what must be done before it is overwritten. Returns false if there is
  * none. */
-static bool take_place(struct schedule_plan *plan, int operand, int tile,
-                       int32_t after[SCHEDULE_ENGINES])
+static bool take_slot(struct schedule_plan *plan, int operand, int tile,
+                      int32_t after[SCHEDULE_ENGINES])
 {
     struct planned_tile *x = &plan->tile[tile];
-    if (plan->taken[operand] < plan->s->places[operand]) {
-        x->place = plan->taken[operand]++;
+    if (plan->taken[operand] < plan->s->slots[operand]) {
+        x->slot = plan->taken[operand]++;
         return true;
     }
     const int victim = plan->oldest[operand];
@@ -471,8 +471,8 @@ static bool take_place(struct schedule_plan *plan, int operand, int tile,
     if (!old || is_needed(plan, operand, victim) || old->used > plan->s->steps[COMPUTE])
         return false;
     unlink_tile(plan, operand, victim);
-    x->place = old->place;
-    old->place = -1;
+    x->slot = old->slot;
+    old->slot = -1;
     after[COMPUTE] = old->used;
     after[DOWN] = operand == C ? old->came_down : 0;
     return true;
@@ -485,9 +485,9 @@ static bool bring_tile(struct schedule_plan *plan, int tile, struct schedule_ste
     struct planned_tile *x = &plan->tile[tile];
     if (plan->s->call.in_place[operand])
         return true;
-    if (x->place < 0) {
+    if (x->slot < 0) {
         int32_t after[SCHEDULE_ENGINES] = {0};
-        if (!take_place(plan, operand, tile, after))
+        if (!take_slot(plan, operand, tile, after))
             return false;
         if (goes_up(plan, operand)) {
             const int at = tile - plan->base[operand], rows = plan->s->tiles[operand].rows;
@@ -495,7 +495,7 @@ static bool bring_tile(struct schedule_plan *plan, int tile, struct schedule_ste
             step->operand = (uint8_t)operand;
             step->i = at % rows;
             step->j = at / rows;
-            step->place = x->place;
+            step->slot = x->slot;
             memcpy(step->after, after, sizeof after);
             simulate(plan, step, x->up_ms);
             plan->left[UP] -= x->sent ? 0 : x->up_ms;
@@ -508,7 +508,7 @@ static bool bring_tile(struct schedule_plan *plan, int tile, struct schedule_ste
         unlink_tile(plan, operand, tile);
     }
     link_newest(plan, operand, tile);
-    x->used = plan->s->steps[COMPUTE] + 1; /* keeps its place until then */
+    x->used = plan->s->steps[COMPUTE] + 1; /* keeps its slot until then */
     if (kernel->after[UP] < x->upload)
         kernel->after[UP] = x->upload;
     return true;
@@ -542,7 +542,7 @@ static void note_use(struct schedule_plan *plan, const struct planned_kernel *ta
     plan->tile[result_of(task)].changed = plan->s->steps[COMPUTE];
 }
 
-/* Returns false if there are too few places, or the schedule takes too long. */
+/* Returns false if there are too few slots, or the schedule takes too long. */
 static bool add_task(struct schedule_plan *plan, const struct planned_kernel *task)
 {
     struct schedule_step kernel = {.engine = COMPUTE, .i = task->i, .j = task->j, .p = task->p};
@@ -554,7 +554,7 @@ static bool add_task(struct schedule_plan *plan, const struct planned_kernel *ta
             return false;
     kernel.last = --c->left == 0;
     plan->panel[task->j].left--;
-    kernel.place = c->place;
+    kernel.slot = c->slot;
     if (plan->has_sides)
         await_side(plan, task, &kernel);
     *schedule_put(plan->s, COMPUTE) = kernel;
@@ -568,7 +568,7 @@ static bool add_task(struct schedule_plan *plan, const struct planned_kernel *ta
         down->operand = C;
         down->i = task->i;
         down->j = task->j;
-        down->place = c->place;
+        down->slot = c->slot;
         down->after[COMPUTE] = plan->s->steps[COMPUTE];
         simulate(plan, down, copy_ms(plan, DOWN, result_of(task)));
         c->came_down = plan->s->steps[DOWN];
@@ -588,7 +588,7 @@ static bool make_steps(struct schedule_plan *plan)
     s->step = malloc(room * sizeof *s->step);
     bool made = s->step && ends;
     for (int n = 0; n < plan->tiles; n++) {
-        plan->tile[n].place = -1;
+        plan->tile[n].slot = -1;
         plan->tile[n].upload = 0;
     }
     for (int x = A; x < OPERANDS; x++)

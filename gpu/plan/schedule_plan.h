@@ -1,6 +1,6 @@
 /*
  * What makes schedules (schedule.h, panels.h): one by its parameters (schedule_plan.c), whose
- * tiles have places on the device (schedule_places.c); the search for the best parameters
+ * tiles have slots on the device (schedule_slots.c); the search for the best parameters
  * (schedule_choose.c). simulate.h gives it its time. Pure functions.
  */
 #ifndef ACCEL_SCHEDULE_PLAN_H
@@ -22,8 +22,8 @@ int schedule_depths(const struct schedule *s);
 /* Returns how many kernels there are, of those of panels about. */
 double schedule_tasks(const struct schedule *s);
 
-/* Chooses places for the tiles that are set, by s->by. Returns false if the least do not fit. */
-bool schedule_choose_places(struct schedule *s, int64_t memory_bytes);
+/* Chooses slots for the tiles that are set, by s->by. Returns false if the least do not fit. */
+bool schedule_choose_slots(struct schedule *s, int64_t memory_bytes);
 
 /* Return the milliseconds of a tile's copy, and of a kernel. The diagonal of a triangle costs half;
  * of two factors, both products count. C alone is scaled in no time. */
@@ -92,8 +92,8 @@ static inline struct schedule_step *schedule_put(struct schedule *s, int engine)
  * Returns whether it does. */
 bool schedule_keep_faster(struct schedule *best, struct schedule *s);
 
-/* Makes the steps for the tiles and places that are set, and simulates them. Returns false, with
- * nothing to give back, if there are too few places, or no host memory, or if the schedule takes
+/* Makes the steps for the tiles and slots that are set, and simulates them. Returns false, with
+ * nothing to give back, if there are too few slots, or no host memory, or if the schedule takes
  * more milliseconds than so many. */
 bool schedule_make_one(struct schedule *s, const struct schedule_rates *rates, double at_most);
 

@@ -19,7 +19,7 @@ struct upload_order {
 
 /* Moves uploads of own tiles before those of others' tiles: before the tile number i, all own ones
  * below i + ahead. Other uploads keep their order, and kernels the tiles for which they wait. tile:
- * of each upload, in their order. Each own tile must have a place to itself. Returns false, and
+ * of each upload, in their order. Each own tile must have a slot to itself. Returns false, and
  * changes nothing, without host memory. */
 bool upload_order_make(struct schedule *s, const struct upload_order *tile, int ahead);
 

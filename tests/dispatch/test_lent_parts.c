@@ -216,7 +216,7 @@ static void any_shape(void **state)
     assert_true(lent > (test_is_long() ? 75 : 30));
 }
 
-/* Memory in which an operand's tiles do not all have places: they would have to be brought up again
+/* Memory in which an operand's tiles do not all have slots: they would have to be brought up again
  * after another device has let go of them. */
 static void little_memory(void **state)
 {

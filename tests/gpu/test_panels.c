@@ -1,6 +1,6 @@
 /*
  * Schedules in panels, without a device: each column is factored once, after all that comes before
- * it; nothing is read before it is there, and no place overwritten while it is used; the memory is
+ * it; nothing is read before it is there, and no slot overwritten while it is used; the memory is
  * enough; and in virtual time, a large matrix is near a bound that no schedule is below.
  */
 #include <setjmp.h>
@@ -25,10 +25,10 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 struct replay {
     const struct panels *p;
     int done[SCHEDULE_ENGINES];
-    /* By place: the panel that is there; its upload; the kernel that read it for the next one */
+    /* By slot: the panel that is there; its upload; the kernel that read it for the next one */
     int panel[2], panel_up[2], panel_used[2];
-    int block_up[2], block_used[2];       /* by place: the upload; the last kernel that read it */
-    const struct schedule_step *block[2]; /* by place: the step that brought it */
+    int block_up[2], block_used[2];       /* by slot: the upload; the last kernel that read it */
+    const struct schedule_step *block[2]; /* by slot: the step that brought it */
     /* By panel: the download behind which it is in host memory; its last kernel */
     int down[PANELS_MOST], kernels[PANELS_MOST];
     /* Of the panel: the column that comes next, of each source or sweep */
@@ -63,17 +63,17 @@ static int64_t sweep_end(const struct panels *p, int i, int j)
 static void panel_up(struct replay *r, const struct schedule_step *step)
 {
     const struct panels *p = r->p;
-    const int place = step->place;
-    assert_in_range(place, 0, p->buffers - 1);
+    const int slot = step->slot;
+    assert_in_range(slot, 0, p->buffers - 1);
     const struct schedule_tile panel = panels_panel(p, step->j);
     assert_true(bytes_of(&p->call, p->call.across, panel) <= p->panel_bytes);
     assert_true(panel.row == (is_triangle(&p->call) ? panel.col : 0));
     assert_true(panel.rows == p->call.m - panel.row);
-    if (r->panel[place] >= 0)
-        assert_true(step->after[DOWN] >= r->down[r->panel[place]]);
-    assert_true(step->after[COMPUTE] >= r->panel_used[place]);
-    r->panel[place] = step->j;
-    r->panel_up[place] = r->done[UP];
+    if (r->panel[slot] >= 0)
+        assert_true(step->after[DOWN] >= r->down[r->panel[slot]]);
+    assert_true(step->after[COMPUTE] >= r->panel_used[slot]);
+    r->panel[slot] = step->j;
+    r->panel_up[slot] = r->done[UP];
     r->source = 0;
     r->factored = r->changed_by_before = false;
     r->next[0] = 0;
@@ -85,16 +85,16 @@ static void panel_up(struct replay *r, const struct schedule_step *step)
 static void block_up(struct replay *r, const struct schedule_step *step)
 {
     const struct panels *p = r->p;
-    assert_in_range(step->place, 0, 1);
+    assert_in_range(step->slot, 0, 1);
     const bool across = p->call.kind == PANELS_APPLY ? p->call.other_across : p->call.across;
     assert_true(bytes_of(&p->call, across, panels_block(p, step)) <= p->block_bytes);
-    assert_true(step->after[COMPUTE] >= r->block_used[step->place]);
+    assert_true(step->after[COMPUTE] >= r->block_used[step->slot]);
     if (p->call.kind != PANELS_APPLY) {
         assert_true(step->i < step->j);
         assert_true(step->after[DOWN] >= r->down[step->i] && r->down[step->i] > 0);
     }
-    r->block[step->place] = step;
-    r->block_up[step->place] = r->done[UP];
+    r->block[step->slot] = step;
+    r->block_up[step->slot] = r->done[UP];
 }
 
 static bool sweep_is_over(const struct replay *r, int i, int j)
@@ -148,34 +148,34 @@ static void changed_by_before(struct replay *r, const struct schedule_step *step
 {
     const struct panels *p = r->p;
     const struct schedule_tile block = panels_block(p, step);
-    const int place = step->i % p->buffers;
+    const int slot = step->i % p->buffers;
     assert_true(p->stays && step->i == step->j - 1 && step->p == 0 && !r->changed_by_before);
-    assert_int_equal(r->panel[place], step->i);
+    assert_int_equal(r->panel[slot], step->i);
     assert_true(r->next[0] == (p->call.kind == PANELS_CHOLESKY ? 0 : columns_up(p, step->j)));
     assert_true(block.col == p->first[step->i] && block.cols == panels_factored(p, step->i));
     assert_true(block.row == (p->call.kind == PANELS_CHOLESKY ? p->first[step->j] : block.col));
     assert_true(block.rows == p->call.m - block.row);
-    r->panel_used[place] = r->done[COMPUTE];
+    r->panel_used[slot] = r->done[COMPUTE];
     r->changed_by_before = true;
 }
 
 static void kernel(struct replay *r, const struct schedule_step *step)
 {
     const struct panels *p = r->p;
-    const int place = step->j % p->buffers;
-    assert_int_equal(r->panel[place], step->j);
-    assert_true(step->after[UP] >= r->panel_up[place]);
+    const int slot = step->j % p->buffers;
+    assert_int_equal(r->panel[slot], step->j);
+    assert_true(step->after[UP] >= r->panel_up[slot]);
     assert_false(r->factored);
     r->kernels[step->j] = r->done[COMPUTE];
-    if (step->p >= 0 && step->place < 0) {
+    if (step->p >= 0 && step->slot < 0) {
         changed_by_before(r, step);
         return;
     }
     if (step->p >= 0) {
-        const struct schedule_step *block = r->block[step->place];
+        const struct schedule_step *block = r->block[step->slot];
         assert_true(block && block->i == step->i && block->j == step->j && block->p == step->p);
-        assert_true(step->after[UP] >= r->block_up[step->place]);
-        r->block_used[step->place] = r->done[COMPUTE];
+        assert_true(step->after[UP] >= r->block_up[step->slot]);
+        r->block_used[step->slot] = r->done[COMPUTE];
         block_is_next(r, step);
         return;
     }

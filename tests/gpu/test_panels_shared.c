@@ -1,6 +1,6 @@
 /*
  * Factorisations that several devices share, without devices: each panel is one device's; what a
- * device's steps read is there, whoever has finished it, and no place is overwritten while it is
+ * device's steps read is there, whoever has finished it, and no slot is overwritten while it is
  * used; the devices never wait for each other for ever; the memory is enough; and in virtual time,
  * their rates add up where the links allow.
  */
@@ -27,7 +27,7 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 struct device {
     struct panels part;
     int next[SCHEDULE_ENGINES], done[SCHEDULE_ENGINES];
-    int panel[2]; /* by place: what is there; -1: nothing */
+    int panel[2]; /* by slot: what is there; -1: nothing */
     const struct schedule_step *block[2];
     int block_used[2];
     /* By own panel: it has the changes by the columns before this one */
@@ -49,11 +49,11 @@ static void upload(struct device *d, const struct panels_shared *shared, int me,
 {
     const struct panels *p = &d->part;
     if (step->operand == PANELS_PANEL) {
-        assert_int_equal(step->place, panels_shared_ordinal(shared, step->j) % p->buffers);
+        assert_int_equal(step->slot, panels_shared_ordinal(shared, step->j) % p->buffers);
         assert_true(bytes_of(&p->call, panels_panel(p, step->j)) <= p->panel_bytes);
-        const int before = d->panel[step->place];
+        const int before = d->panel[step->slot];
         assert_true(before < 0 || there[before]);
-        d->panel[step->place] = step->j;
+        d->panel[step->slot] = step->j;
     } else if (step->operand == PANELS_LIST) {
         assert_true(p->call.kind == PANELS_LU && shared->owner[step->i] != me);
         assert_true(there[step->i] && !d->list[step->i]);
@@ -61,8 +61,8 @@ static void upload(struct device *d, const struct panels_shared *shared, int me,
     } else {
         assert_true(there[step->i] && step->i < step->j);
         assert_true(bytes_of(&p->call, panels_block(p, step)) <= p->block_bytes);
-        assert_true(d->done[COMPUTE] >= d->block_used[step->place]);
-        d->block[step->place] = step;
+        assert_true(d->done[COMPUTE] >= d->block_used[step->slot]);
+        d->block[step->slot] = step;
     }
 }
 
@@ -78,13 +78,13 @@ static void kernel(struct device *d, const struct panels_shared *shared, int me,
         d->factored[step->j] = true;
         return;
     }
-    const struct schedule_step *block = d->block[step->place];
+    const struct schedule_step *block = d->block[step->slot];
     const struct schedule_tile tile = panels_block(p, step);
     assert_true(block && block->i == step->i && block->j == step->j && block->p == step->p);
     assert_true(tile.col == d->column[step->j] && tile.cols > 0);
     assert_true(p->call.kind != PANELS_LU || shared->owner[step->i] == me || d->list[step->i]);
     d->column[step->j] += tile.cols;
-    d->block_used[step->place] = d->done[COMPUTE] + 1;
+    d->block_used[step->slot] = d->done[COMPUTE] + 1;
 }
 
 static void download(struct device *d, const struct schedule_step *step)

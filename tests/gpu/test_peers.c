@@ -313,8 +313,8 @@ static void arrive(struct runner *r, struct arrivals *a)
     const struct schedule_step *step = a->step[0];
     const struct matrix tile =
         peers_tile_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
-    r->memory[step->place] = right;
-    peers_lend(r->peers, r->member, &tile, (gpu_address)(uintptr_t)&r->memory[step->place]);
+    r->memory[step->slot] = right;
+    peers_lend(r->peers, r->member, &tile, (gpu_address)(uintptr_t)&r->memory[step->slot]);
     memmove(&a->step[0], &a->step[1], (size_t)--a->count * sizeof a->step[0]);
 }
 
@@ -363,7 +363,7 @@ static void *run_member(void *runner)
             arrive(r, &arrivals);
     }
     peers_leave(r->peers, r->member, r->leaves_at == INT32_MAX);
-    memset(r->memory, gone, (size_t)s->places[SCHEDULE_A]);
+    memset(r->memory, gone, (size_t)s->slots[SCHEDULE_A]);
     return NULL;
 }
 
@@ -386,7 +386,7 @@ static int run_all(unsigned random, int count, const int leaves_at[MEMBERS], int
                                     m,
                                     random + 77u * (unsigned)m,
                                     leaves_at[m],
-                                    calloc(1, (size_t)parts.schedule[m].places[SCHEDULE_A]),
+                                    calloc(1, (size_t)parts.schedule[m].slots[SCHEDULE_A]),
                                     &wrong,
                                     0,
                                     0};

@@ -249,7 +249,7 @@ static void changes(void **state)
     const long before = blocks;
     assert_true(upload_order_make(&s, tile, 2) && schedule_leave_out(&s, SCHEDULE_A));
     assert_int_equal(blocks, before);
-    assert_true(s.bytes == same.bytes - same.places[0] * same.place_bytes[0]);
+    assert_true(s.bytes == same.bytes - same.slots[0] * same.slot_bytes[0]);
     schedule_free(&s);
     schedule_free(&same);
     free(tile);

@@ -24,11 +24,11 @@ static const double parts[] = {0, 0.4};
 /* What is where, when the steps before have been done in the order of the list. */
 struct replay {
     const struct schedule *s;
-    int *held[SCHEDULE_OPERANDS]; /* by place: the tile that is there, or -1 */
-    /* By place: the number of the upload, of C of the kernel, that made it so */
+    int *held[SCHEDULE_OPERANDS]; /* by slot: the tile that is there, or -1 */
+    /* By slot: the number of the upload, of C of the kernel, that made it so */
     int *step_of[SCHEDULE_OPERANDS];
-    int *used[SCHEDULE_OPERANDS]; /* by place: the last kernel that used it */
-    int *fetched;                 /* by place of C: the download that brought it down */
+    int *used[SCHEDULE_OPERANDS]; /* by slot: the last kernel that used it */
+    int *fetched;                 /* by slot of C: the download that brought it down */
     int *kernels, *sent[SCHEDULE_OPERANDS], *downs; /* by tile */
     /* By tile of C: the last kernel that changed it, and the last of either side that used it. */
     int *changed, *seen[2];
@@ -51,14 +51,14 @@ static int tile(const struct schedule *s, int operand, int i, int j)
     return i + j * s->tiles[operand].rows;
 }
 
-/* What a place held must have been used and brought down, as far as the step waits. */
+/* What a slot held must have been used and brought down, as far as the step waits. */
 static void may_overwrite(const struct replay *r, const struct schedule_step *step, int operand)
 {
-    assert_in_range(step->place, 0, r->s->places[operand] - 1);
+    assert_in_range(step->slot, 0, r->s->slots[operand] - 1);
     if (step->engine != SCHEDULE_COMPUTE)
-        assert_true(step->after[SCHEDULE_COMPUTE] >= r->used[operand][step->place]);
+        assert_true(step->after[SCHEDULE_COMPUTE] >= r->used[operand][step->slot]);
     if (operand == SCHEDULE_C)
-        assert_true(step->after[SCHEDULE_DOWN] >= r->fetched[step->place]);
+        assert_true(step->after[SCHEDULE_DOWN] >= r->fetched[step->slot]);
 }
 
 static void upload(struct replay *r, const struct schedule_step *step)
@@ -66,8 +66,8 @@ static void upload(struct replay *r, const struct schedule_step *step)
     const int x = step->operand, at = tile(r->s, x, step->i, step->j);
     assert_false(r->s->call.in_place[x]);
     may_overwrite(r, step, x);
-    r->held[x][step->place] = at;
-    r->step_of[x][step->place] = r->done[SCHEDULE_UP];
+    r->held[x][step->slot] = at;
+    r->step_of[x][step->slot] = r->done[SCHEDULE_UP];
     r->sent[x][at]++;
 }
 
@@ -77,12 +77,12 @@ static void result(struct replay *r, const struct schedule_step *step, int c)
     const bool reads = r->s->call.reads;
     if (step->first && !reads) {
         may_overwrite(r, step, SCHEDULE_C);
-        r->held[SCHEDULE_C][step->place] = c;
+        r->held[SCHEDULE_C][step->slot] = c;
     }
-    assert_int_equal(r->held[SCHEDULE_C][step->place], c);
+    assert_int_equal(r->held[SCHEDULE_C][step->slot], c);
     if (reads)
-        assert_true(step->after[SCHEDULE_UP] >= r->step_of[SCHEDULE_C][step->place]);
-    r->used[SCHEDULE_C][step->place] = r->done[SCHEDULE_COMPUTE];
+        assert_true(step->after[SCHEDULE_UP] >= r->step_of[SCHEDULE_C][step->slot]);
+    r->used[SCHEDULE_C][step->slot] = r->done[SCHEDULE_COMPUTE];
 }
 
 /* Returns the kernels that a tile of C in row i needs. */
@@ -126,18 +126,18 @@ static void kernel(struct replay *r, const struct schedule_step *step)
     assert_true(step->after[SCHEDULE_COMPUTE] < r->done[SCHEDULE_COMPUTE]);
     for (int n = 0; n < count; n++) {
         const int x = source[n].operand, at = tile(s, x, source[n].i, source[n].j);
-        int place = 0;
+        int slot = 0;
         if (x == SCHEDULE_C && schedule_goes_beside(s, source[n].i, source[n].j) != beside)
             assert_true(step->after[SCHEDULE_COMPUTE] >= r->changed[at]);
         if (x == SCHEDULE_C)
             r->seen[beside][at] = r->done[SCHEDULE_COMPUTE];
         if (s->call.in_place[x])
             continue;
-        while (place < s->places[x] && r->held[x][place] != at)
-            place++;
-        assert_true(place < s->places[x]);
-        assert_true(step->after[SCHEDULE_UP] >= r->step_of[x][place]);
-        r->used[x][place] = r->done[SCHEDULE_COMPUTE];
+        while (slot < s->slots[x] && r->held[x][slot] != at)
+            slot++;
+        assert_true(slot < s->slots[x]);
+        assert_true(step->after[SCHEDULE_UP] >= r->step_of[x][slot]);
+        r->used[x][slot] = r->done[SCHEDULE_COMPUTE];
     }
     assert_int_equal(step->first, r->kernels[c] == 0);
     if (schedule_in_panels(&s->call) && s->call.k > 0)
@@ -154,11 +154,11 @@ static void download(struct replay *r, const struct schedule_step *step, int pro
 {
     const int c = tile(r->s, SCHEDULE_C, step->i, step->j);
     assert_false(r->s->call.in_place[SCHEDULE_C]);
-    assert_int_equal(r->held[SCHEDULE_C][step->place], c);
-    assert_true(step->after[SCHEDULE_COMPUTE] >= r->used[SCHEDULE_C][step->place]);
+    assert_int_equal(r->held[SCHEDULE_C][step->slot], c);
+    assert_true(step->after[SCHEDULE_COMPUTE] >= r->used[SCHEDULE_C][step->slot]);
     assert_int_equal(r->kernels[c], products);
     assert_int_equal(r->downs[c]++, 0);
-    r->fetched[step->place] = r->done[SCHEDULE_DOWN];
+    r->fetched[step->slot] = r->done[SCHEDULE_DOWN];
 }
 
 /* ---- Batches ---- */
@@ -170,25 +170,25 @@ struct held {
     int *step, *used, *fetched;
 };
 
-static int64_t slot_at(const struct schedule *s, int x, int group, int64_t product)
+static int64_t room_at(const struct schedule *s, int x, int group, int64_t product)
 {
     const int64_t bytes = schedule_matrix_bytes(&s->call, x);
     const int64_t at = schedule_matrix_at(s, x, group, product);
     assert_int_equal(at % bytes, 0);
-    assert_in_range(at, 0, s->places[x] * s->place_bytes[x] - bytes);
+    assert_in_range(at, 0, s->slots[x] * s->slot_bytes[x] - bytes);
     return at / bytes;
 }
 
-/* Puts a matrix in its slot. What the slot held must have been used and brought down, as far as the
+/* Puts a matrix in its room. What the room held must have been used and brought down, as far as the
  * step waits. */
-static void put_matrix(struct held *held, int64_t slot, int64_t matrix,
+static void put_matrix(struct held *held, int64_t room, int64_t matrix,
                        const struct schedule_step *step, int number)
 {
     if (step->engine != SCHEDULE_COMPUTE)
-        assert_true(step->after[SCHEDULE_COMPUTE] >= held->used[slot]);
-    assert_true(step->after[SCHEDULE_DOWN] >= held->fetched[slot]);
-    held->matrix[slot] = matrix;
-    held->step[slot] = number;
+        assert_true(step->after[SCHEDULE_COMPUTE] >= held->used[room]);
+    assert_true(step->after[SCHEDULE_DOWN] >= held->fetched[room]);
+    held->matrix[room] = matrix;
+    held->step[room] = number;
 }
 
 static void replay_group(const struct schedule *s, const struct schedule_step *step,
@@ -201,12 +201,12 @@ static void replay_group(const struct schedule *s, const struct schedule_step *s
             const bool is_new = x == SCHEDULE_C && !s->call.reads;
             if (s->call.in_place[x] || (x != SCHEDULE_C && s->call.k == 0))
                 continue;
-            const int64_t slot = slot_at(s, x, step->j, i);
+            const int64_t room = room_at(s, x, step->j, i);
             if (is_new)
-                put_matrix(&held[x], slot, i, step, 0);
-            assert_int_equal(held[x].matrix[slot], i / sharing->repeat % sharing->distinct);
-            assert_true(is_new || step->after[SCHEDULE_UP] >= held[x].step[slot]);
-            held[x].used[slot] = done[SCHEDULE_COMPUTE];
+                put_matrix(&held[x], room, i, step, 0);
+            assert_int_equal(held[x].matrix[room], i / sharing->repeat % sharing->distinct);
+            assert_true(is_new || step->after[SCHEDULE_UP] >= held[x].step[room]);
+            held[x].used[room] = done[SCHEDULE_COMPUTE];
         }
 }
 
@@ -217,7 +217,7 @@ static void replay_upload(const struct schedule *s, const struct schedule_step *
     const struct schedule_tile tile = schedule_tile_of(s, step->operand, 0, step->j);
     assert_false(s->call.in_place[step->operand]);
     assert_true(tile.cols > 0);
-    const int64_t first = slot_at(s, step->operand, step->j, tile.col * sharing->repeat);
+    const int64_t first = room_at(s, step->operand, step->j, tile.col * sharing->repeat);
     for (int64_t i = 0; i < tile.cols; i++) {
         const int64_t product = (tile.col + i) * sharing->repeat;
         assert_in_range(product, 0, s->call.products - 1);
@@ -231,10 +231,10 @@ static void replay_download(const struct schedule *s, const struct schedule_step
 {
     assert_int_equal(schedule_group_start(s, step->j), *down);
     for (; *down < schedule_group_start(s, step->j + 1); ++*down) {
-        const int64_t slot = slot_at(s, SCHEDULE_C, step->j, *down);
-        assert_int_equal(c->matrix[slot], *down);
-        assert_true(step->after[SCHEDULE_COMPUTE] >= c->used[slot]);
-        c->fetched[slot] = number;
+        const int64_t room = room_at(s, SCHEDULE_C, step->j, *down);
+        assert_int_equal(c->matrix[room], *down);
+        assert_true(step->after[SCHEDULE_COMPUTE] >= c->used[room]);
+        c->fetched[room] = number;
     }
 }
 
@@ -245,12 +245,12 @@ static void replay_batch(const struct schedule *s)
     int64_t next = 0, down = 0;
     for (int x = 0; x < SCHEDULE_OPERANDS; x++) {
         const int64_t bytes = schedule_matrix_bytes(&s->call, x);
-        const int64_t slots = bytes > 0 ? s->places[x] * (s->place_bytes[x] / bytes) : 0;
+        const int64_t rooms = bytes > 0 ? s->slots[x] * (s->slot_bytes[x] / bytes) : 0;
         held[x] =
-            (struct held){malloc((size_t)(slots + 1) * sizeof(int64_t)), filled((int)slots, 0),
-                          filled((int)slots, 0), filled((int)slots, 0)};
+            (struct held){malloc((size_t)(rooms + 1) * sizeof(int64_t)), filled((int)rooms, 0),
+                          filled((int)rooms, 0), filled((int)rooms, 0)};
         sent[x] = filled((int)s->call.sharing[x].distinct, 0);
-        for (int64_t i = 0; i < slots; i++)
+        for (int64_t i = 0; i < rooms; i++)
             held[x].matrix[i] = -1;
     }
     for (int n = 0; n < s->count; n++) {
@@ -305,12 +305,12 @@ static void replay(const struct schedule *s)
     int tiles[SCHEDULE_OPERANDS];
     for (int x = 0; x < SCHEDULE_OPERANDS; x++) {
         tiles[x] = s->tiles[x].rows * s->tiles[x].cols;
-        r.held[x] = filled(s->places[x], -1);
-        r.step_of[x] = filled(s->places[x], 0);
-        r.used[x] = filled(s->places[x], 0);
+        r.held[x] = filled(s->slots[x], -1);
+        r.step_of[x] = filled(s->slots[x], 0);
+        r.used[x] = filled(s->slots[x], 0);
         r.sent[x] = filled(tiles[x], 0);
     }
-    r.fetched = filled(s->places[SCHEDULE_C], 0);
+    r.fetched = filled(s->slots[SCHEDULE_C], 0);
     r.kernels = filled(tiles[SCHEDULE_C], 0);
     r.downs = filled(tiles[SCHEDULE_C], 0);
     r.changed = filled(tiles[SCHEDULE_C], 0);
@@ -487,7 +487,7 @@ static void odd_shapes(void **state)
 static bool is_same_step(const struct schedule_step *x, const struct schedule_step *y)
 {
     return x->engine == y->engine && x->operand == y->operand && x->i == y->i && x->j == y->j &&
-           x->p == y->p && x->place == y->place && x->first == y->first && x->last == y->last &&
+           x->p == y->p && x->slot == y->slot && x->first == y->first && x->last == y->last &&
            memcmp(x->after, y->after, sizeof x->after) == 0;
 }
 
@@ -495,7 +495,7 @@ static void are_same(const struct schedule *s, const struct schedule *other)
 {
     assert_int_equal(s->count, other->count);
     assert_int_equal(s->bytes, other->bytes);
-    assert_memory_equal(s->places, other->places, sizeof s->places);
+    assert_memory_equal(s->slots, other->slots, sizeof s->slots);
     assert_true(s->whole == other->whole && s->ms == other->ms);
     for (int n = 0; n < s->count; n++)
         assert_true(is_same_step(&s->step[n], &other->step[n]));

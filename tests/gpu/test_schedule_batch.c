@@ -107,7 +107,7 @@ static int64_t bytes_if(const struct schedule_call *call, int64_t group, int gro
     return bytes;
 }
 
-static void groups_and_places(void **state)
+static void groups_and_slots(void **state)
 {
     int made = 0, refused = 0, stayed = 0;
     (void)state;
@@ -146,7 +146,7 @@ static void groups_and_places(void **state)
         assert_int_equal(s.whole, whole);
         for (int x = A; x < OPERANDS; x++) {
             assert_int_equal(schedule_matrix_bytes(&call, x), matrix_bytes(&call, x));
-            stayed += shared && groups > 4 && s.places[x] == 1;
+            stayed += shared && groups > 4 && s.slots[x] == 1;
         }
         /* Its steps: each kernel once, each group of the result down once. */
         assert_int_equal(s.steps[SCHEDULE_COMPUTE], groups);
@@ -287,7 +287,7 @@ static void calls_that_stay_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_and_places),     cmocka_unit_test(times_of_groups),
+        cmocka_unit_test(groups_and_slots),      cmocka_unit_test(times_of_groups),
         cmocka_unit_test(groups_that_are_tried), cmocka_unit_test(sizes_of_tiles),
         cmocka_unit_test(calls_that_stay_whole),
     };

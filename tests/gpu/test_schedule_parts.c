@@ -1,5 +1,5 @@
 /*
- * The parts of which schedules are made, by their definitions: tiles, what kernels read, places,
+ * The parts of which schedules are made, by their definitions: tiles, what kernels read, slots,
  * times, and bounds. Each is compared with a plain version.
  */
 #include <setjmp.h>
@@ -239,7 +239,7 @@ static struct used count_used(const struct schedule *s)
     return used;
 }
 
-/* ---- Places ---- */
+/* ---- Slots ---- */
 
 /* Returns the bytes of an operand's largest tile on the device. */
 static int64_t largest_tile(const struct schedule *s, int x)
@@ -258,7 +258,7 @@ static int64_t largest_tile(const struct schedule *s, int x)
 
 /* Memory is taken to the last byte, and never more: all tiles that are used if they fit, else at
  * least what kernels need. */
-static void places_fit(void **state)
+static void slots_fit(void **state)
 {
     int whole = 0, part = 0;
     (void)state;
@@ -280,7 +280,7 @@ static void places_fit(void **state)
                                : below(4) == 0 ? fewest
                                : below(4) == 0 ? fewest - 1
                                                : below(all + 10);
-        const bool fits = schedule_choose_places(&s, memory);
+        const bool fits = schedule_choose_slots(&s, memory);
         assert_int_equal(fits, memory >= fewest);
         assert_int_equal(s.whole, memory >= all);
         assert_true(schedule_in_panels(&s.call) || schedule_tasks(&s) == used.kernels);
@@ -288,11 +288,11 @@ static void places_fit(void **state)
             continue;
         int64_t taken = 0;
         for (int x = A; x < OPERANDS; x++) {
-            assert_int_equal(s.place_bytes[x], bytes[x]);
-            assert_true(s.places[x] >= few[x] && s.places[x] <= used.count[x]);
-            assert_true(!s.whole || bytes[x] == 0 || s.places[x] == used.count[x]);
-            assert_int_equal(schedule_brings_once(&s, x), s.places[x] >= used.count[x]);
-            taken += s.places[x] * bytes[x];
+            assert_int_equal(s.slot_bytes[x], bytes[x]);
+            assert_true(s.slots[x] >= few[x] && s.slots[x] <= used.count[x]);
+            assert_true(!s.whole || bytes[x] == 0 || s.slots[x] == used.count[x]);
+            assert_int_equal(schedule_brings_once(&s, x), s.slots[x] >= used.count[x]);
+            taken += s.slots[x] * bytes[x];
         }
         assert_int_equal(s.bytes, taken);
         assert_true(taken <= memory);
@@ -300,14 +300,14 @@ static void places_fit(void **state)
         part += !s.whole;
         /* Nothing is left that a factor could use; the one that gets most gets what it can. */
         for (int x = A; x < C; x++)
-            assert_true(bytes[x] == 0 || s.places[x] == used.count[x] || memory - taken < bytes[x]);
+            assert_true(bytes[x] == 0 || s.slots[x] == used.count[x] || memory - taken < bytes[x]);
         const int f = s.by.factor;
         if (!s.whole && f == A && bytes[f] > 0)
-            assert_int_equal(s.places[f],
+            assert_int_equal(s.slots[f],
                              least(used.count[f], few[f] + (memory - fewest) / bytes[f]));
         if (!s.whole && f == B && bytes[f] > 0 && 2 * s.tiles[B].rows > few[B])
-            assert_true(s.places[f] >= least(least(used.count[f], 2 * s.tiles[B].rows),
-                                             few[f] + (memory - fewest) / bytes[f]));
+            assert_true(s.slots[f] >= least(least(used.count[f], 2 * s.tiles[B].rows),
+                                            few[f] + (memory - fewest) / bytes[f]));
     }
     assert_true(whole > 500 && part > 500);
 }
@@ -529,7 +529,7 @@ static void least_times(void **state)
 /* ---- The order ---- */
 
 /* Returns the sum of times over their bounds, of 60 schedules of one kind in tiles of any size,
- * which have places for all tiles or few. */
+ * which have slots for all tiles or few. */
 static double over_bound(enum schedule_kind kind, bool ample)
 {
     static const struct schedule_rates rates = RATES(5, 4, 900, 64, 0.002, 0.005, 0.01);
@@ -576,7 +576,7 @@ static void orders_are_no_worse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_cover_operands), cmocka_unit_test(places_fit),
+        cmocka_unit_test(tiles_cover_operands), cmocka_unit_test(slots_fit),
         cmocka_unit_test(times_of_steps),       cmocka_unit_test(times_of_schedules),
         cmocka_unit_test(least_times),          cmocka_unit_test(orders_are_no_worse),
     };

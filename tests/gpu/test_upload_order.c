@@ -69,13 +69,13 @@ static struct upload_order *deal(const struct schedule *s)
 static bool is_same(const struct schedule_step *a, const struct schedule_step *b)
 {
     return a->engine == b->engine && a->operand == b->operand && a->i == b->i && a->j == b->j &&
-           a->p == b->p && a->place == b->place && a->first == b->first && a->last == b->last &&
+           a->p == b->p && a->slot == b->slot && a->first == b->first && a->last == b->last &&
            a->after[COMPUTE] == b->after[COMPUTE] &&
            a->after[SCHEDULE_DOWN] == b->after[SCHEDULE_DOWN];
 }
 
 /* Returns the number of the old upload behind each new one, from new to old. An upload may occur
- * again, in another place or at another time. */
+ * again, in another slot or at another time. */
 static int *find_old(const struct schedule *old, const struct schedule *now)
 {
     int *from = malloc((size_t)(now->steps[UP] + 1) * sizeof *from);

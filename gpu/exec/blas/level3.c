@@ -19,10 +19,10 @@ static struct schedule_tile stored(const struct executor *e, int operand, int i,
     return scheduled_stored(&e->scheduled, &e->schedule, operand, i, j);
 }
 
-static int32_t *place_of_tile(const struct executor *e, int operand, int i, int j)
+static int32_t *slot_of_tile(const struct executor *e, int operand, int i, int j)
 {
     const struct level3 *b = (const struct level3 *)e;
-    return &b->place[operand][i + j * e->schedule.tiles[operand].rows];
+    return &b->slot[operand][i + j * e->schedule.tiles[operand].rows];
 }
 
 struct dmat level3_tile(const struct executor *e, int operand, int i, int j)
@@ -33,14 +33,14 @@ struct dmat level3_tile(const struct executor *e, int operand, int i, int j)
     const struct dmat whole = executor_whole(e, operand);
     if (s->call.in_place[operand])
         return dmat_part(whole, tile.row, tile.col, gpu_size_of(x));
-    const int64_t at = *place_of_tile(e, operand, i, j) * s->place_bytes[operand];
+    const int64_t at = *slot_of_tile(e, operand, i, j) * s->slot_bytes[operand];
     return (struct dmat){e->memory[operand] + (gpu_address)at, gpu_device_ld(tile.rows, x->dtype)};
 }
 
-static void note_place(const struct executor *e, const struct schedule_step *step, int operand)
+static void note_slot(const struct executor *e, const struct schedule_step *step, int operand)
 {
     if (!e->schedule.call.in_place[operand])
-        *place_of_tile(e, operand, step->i, step->j) = step->place;
+        *slot_of_tile(e, operand, step->i, step->j) = step->slot;
 }
 
 /* Returns the triangle of an operand that the kernels read or write alone; 0: all of it. */
@@ -115,7 +115,7 @@ static void copy_of_tile(void *level3, const struct schedule_step *step, struct 
     const struct lane_rectangle host = rectangle_of_tile(e, step);
     *copy = (struct tile_copy){
         .host = host,
-        .device = {executor_place(e, step),
+        .device = {executor_slot(e, step),
                    gpu_device_ld(host.rows, e->scheduled.operand[step->operand].x->dtype)}};
     if (step->engine == SCHEDULE_DOWN) {
         const struct schedule_tile tile = stored(e, C, step->i, step->j);
@@ -125,7 +125,7 @@ static void copy_of_tile(void *level3, const struct schedule_step *step, struct 
     if (!host.trimmed)
         copy->host.uplo = 0; /* a square is packed faster as such */
     copy->lent = level3_peers_tile(b, step);
-    note_place(e, step, step->operand);
+    note_slot(e, step, step->operand);
     note_copy(e, step, copy->lent ? GPU_EVENT_PEER : GPU_EVENT_H2D);
 }
 
@@ -148,7 +148,7 @@ static enum gpu_status compute_step(void *level3, const struct schedule_step *st
     struct level3 *b = level3;
     struct executor *e = &b->executor;
     if (step->first)
-        note_place(e, step, C);
+        note_slot(e, step, C);
     GPU_TRY(b->compute(e, step));
     if (!step->last)
         return GPU_OK;
@@ -280,7 +280,7 @@ static bool make_schedule(struct executor *e, int64_t bytes)
            plan_cache_make(&e->schedule, &e->scheduled.call, rates, memory_bytes);
 }
 
-/* Takes host memory for the tiles' places, and for what the original needs after a failure. */
+/* Takes host memory for the tiles' slots, and for what the original needs after a failure. */
 static bool take_host_memory(struct level3 *b)
 {
     const struct executor *e = &b->executor;
@@ -292,10 +292,10 @@ static bool take_host_memory(struct level3 *b)
     int64_t tiles[OPERANDS + 1] = {0};
     for (int x = A; x < OPERANDS; x++)
         tiles[x + 1] = tiles[x] + e->schedule.tiles[x].rows * (int64_t)e->schedule.tiles[x].cols;
-    int32_t *places = malloc((size_t)tiles[OPERANDS] * sizeof *places);
-    for (int x = A; places && x < OPERANDS; x++)
-        b->place[x] = places + tiles[x];
-    bool taken = places != NULL;
+    int32_t *slots = malloc((size_t)tiles[OPERANDS] * sizeof *slots);
+    for (int x = A; slots && x < OPERANDS; x++)
+        b->slot[x] = slots + tiles[x];
+    bool taken = slots != NULL;
     char **const memory[] = {&b->aside, &b->old[0], &b->old[1]};
     const int64_t bytes[] = {aside, old, old};
     for (int i = 0; i < 3; i++) {
@@ -387,7 +387,7 @@ enum gpu_status level3_run(struct level3 *b)
     free(b->old[0]);
     free(b->old[1]);
     free(b->aside);
-    free(b->place[A]);
+    free(b->slot[A]);
     schedule_free(&e->schedule);
     return status;
 }

@@ -21,7 +21,7 @@ struct level3 {
     /* level3.c's: */
     struct peers *peers; /* see level3_peers.h */
     struct result_capture result;
-    int32_t *place[SCHEDULE_OPERANDS]; /* of each tile */
+    int32_t *slot[SCHEDULE_OPERANDS]; /* of each tile */
     char *aside;  /* host memory for what the original needs after a failure, used then alone */
     char *old[2]; /* host memory for a tile's old values each */
     int finished; /* blocks of a result in place that are computed */

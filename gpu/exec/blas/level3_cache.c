@@ -15,7 +15,7 @@ static bool is_one_matrix(const struct executor *e)
             continue;
         const struct schedule_tile tile = scheduled_stored(&e->scheduled, s, C, step->i, step->j);
         is = gpu_device_ld(tile.rows, c->dtype) == ld &&
-             step->place * s->place_bytes[C] == (tile.row + tile.col * ld) * size;
+             step->slot * s->slot_bytes[C] == (tile.row + tile.col * ld) * size;
     }
     return is;
 }

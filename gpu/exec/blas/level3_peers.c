@@ -72,7 +72,7 @@ static void came_up(void *level3, const struct schedule_step *step)
     if (!has(b, step->operand))
         return;
     const struct matrix tile = tile_of(b, step);
-    peers_lend(b->peers, me(b), &tile, executor_place(&b->executor, step));
+    peers_lend(b->peers, me(b), &tile, executor_slot(&b->executor, step));
 }
 
 gpu_address level3_peers_tile(const struct level3 *b, const struct schedule_step *step)

@@ -8,7 +8,7 @@
 
 #include "level3.h"
 
-/* Makes the part's schedule in that memory, as the table knows it. If it does not have a place for
+/* Makes the part's schedule in that memory, as the table knows it. If it does not have a slot for
  * each tile of what is lent, leaves; returns false then, and without a table. */
 bool level3_peers_schedule(struct level3 *b, const struct schedule_rates *rates,
                            int64_t memory_bytes);

@@ -66,7 +66,7 @@ static void copy_block(struct panel_run *r, const struct schedule_step *step,
     const bool applied = job->call.kind == PANELS_APPLY;
     const struct schedule_tile tile =
         panel_steps_stored_block(&r->steps, panels_block(&r->panels, step));
-    const struct array x = panel_steps_block(&r->steps, step, step->place);
+    const struct array x = panel_steps_block(&r->steps, step, step->slot);
     const struct accel_span *span = applied ? job->other : job->x;
     copy->host =
         rectangle_of(applied ? job->factors : job->to, applied ? job->factors_ld : packed_ld(job),

@@ -39,21 +39,21 @@ static struct array array_at(const struct panel_steps *k, gpu_address at, struct
 
 struct array panel_steps_panel(const struct panel_steps *k, int j)
 {
-    const int place = (k->shared ? panels_shared_ordinal(k->shared, j) : j) % k->panels->buffers;
-    return array_at(k, k->panel + (gpu_address)(place * k->panels->panel_bytes),
+    const int slot = (k->shared ? panels_shared_ordinal(k->shared, j) : j) % k->panels->buffers;
+    return array_at(k, k->panel + (gpu_address)(slot * k->panels->panel_bytes),
                     panel_steps_stored(k, panels_panel(k->panels, j)));
 }
 
 struct array panel_steps_block(const struct panel_steps *k, const struct schedule_step *step,
-                               int place)
+                               int slot)
 {
-    if (place < 0 && !k->panels->in_core) {
+    if (slot < 0 && !k->panels->in_core) {
         const struct schedule_tile panel = panel_steps_stored(k, panels_panel(k->panels, step->i)),
                                    tile = panel_steps_stored(k, panels_block(k->panels, step));
         return solver_part(panel_steps_panel(k, step->i), tile.row - panel.row,
                            tile.col - panel.col, tile.rows, tile.cols);
     }
-    return array_at(k, k->block + (gpu_address)(place * k->panels->block_bytes),
+    return array_at(k, k->block + (gpu_address)(slot * k->panels->block_bytes),
                     panel_steps_stored_block(k, panels_block(k->panels, step)));
 }
 
@@ -317,7 +317,7 @@ void panel_steps_put(struct panel_steps *k, const struct schedule_step *step)
     if (step->p < 0)
         factor_panel(k, step, c);
     else
-        update_panel(k, step, c, panel_steps_block(k, step, step->place));
+        update_panel(k, step, c, panel_steps_block(k, step, step->slot));
 }
 
 bool panel_steps_succeeded(const struct panel_steps *k, const struct solver_outcome *outcome)

@@ -32,10 +32,10 @@ struct panel_steps {
     struct array list, swaps, outcomes;
 };
 
-/* Return where a panel, and the block of a step, are on the device. place: of the block. */
+/* Return where a panel, and the block of a step, are on the device. slot: of the block. */
 struct array panel_steps_panel(const struct panel_steps *k, int j);
 struct array panel_steps_block(const struct panel_steps *k, const struct schedule_step *step,
-                               int place);
+                               int slot);
 
 /* Return a tile of the matrix in panels as it is stored, one of the matrix that blocks are of, and
  * the part of the list that belongs to a panel. */

@@ -54,12 +54,12 @@ static int64_t used_tiles(const struct schedule *s, int operand)
 
 bool schedule_brings_once(const struct schedule *s, int operand)
 {
-    return s->places[operand] >= used_tiles(s, operand);
+    return s->slots[operand] >= used_tiles(s, operand);
 }
 
 /* Each operand has at least `buffers` times what one kernel uses: two tiles of a factor of rank-k,
  * else one. */
-static int fewest_places(const struct schedule *s, int operand, int buffers)
+static int fewest_slots(const struct schedule *s, int operand, int buffers)
 {
     const int64_t tiles = used_tiles(s, operand);
     const int each = s->call.kind == SCHEDULE_RANK_K && operand != C ? 2
@@ -69,18 +69,18 @@ static int fewest_places(const struct schedule *s, int operand, int buffers)
     return tiles < wanted ? (int)tiles : wanted;
 }
 
-/* Gives an operand as many places as it can use of what is left, at most so many. */
-static void add_places(struct schedule *s, int operand, int64_t *left, int64_t at_most)
+/* Gives an operand as many slots as it can use of what is left, at most so many. */
+static void add_slots(struct schedule *s, int operand, int64_t *left, int64_t at_most)
 {
     const int64_t tiles = used_tiles(s, operand);
-    if (s->place_bytes[operand] == 0)
+    if (s->slot_bytes[operand] == 0)
         return;
     const int64_t wanted =
-        accel_min(accel_min(tiles, at_most) - s->places[operand], *left / s->place_bytes[operand]);
+        accel_min(accel_min(tiles, at_most) - s->slots[operand], *left / s->slot_bytes[operand]);
     if (wanted <= 0)
         return;
-    s->places[operand] += (int)wanted;
-    *left -= wanted * s->place_bytes[operand];
+    s->slots[operand] += (int)wanted;
+    *left -= wanted * s->slot_bytes[operand];
 }
 
 /* A kept C has what two lines of tiles of its factors leave: they go by, one part of k after the
@@ -88,41 +88,41 @@ static void add_places(struct schedule *s, int operand, int64_t *left, int64_t a
 static void add_kept(struct schedule *s, int64_t *left)
 {
     const int64_t lines = (s->by.buffers - 1) * (int64_t)s->tiles[C].rows;
-    add_places(s, A, left, lines);
-    add_places(s, B, left, lines);
-    add_places(s, C, left, INT32_MAX);
+    add_slots(s, A, left, lines);
+    add_slots(s, B, left, lines);
+    add_slots(s, C, left, INT32_MAX);
 }
 
-bool schedule_choose_places(struct schedule *s, int64_t memory_bytes)
+bool schedule_choose_slots(struct schedule *s, int64_t memory_bytes)
 {
     const int factor = s->by.factor;
     int64_t left = memory_bytes, all = 0;
     for (int x = A; x < OPERANDS; x++) {
         const int64_t tiles = used_tiles(s, x);
-        s->place_bytes[x] = s->call.in_place[x] || tiles == 0 ? 0 : tile_bytes(s, x);
-        s->places[x] = s->place_bytes[x] > 0 ? fewest_places(s, x, s->by.buffers) : 0;
-        left -= s->places[x] * s->place_bytes[x];
-        all += tiles * s->place_bytes[x];
+        s->slot_bytes[x] = s->call.in_place[x] || tiles == 0 ? 0 : tile_bytes(s, x);
+        s->slots[x] = s->slot_bytes[x] > 0 ? fewest_slots(s, x, s->by.buffers) : 0;
+        left -= s->slots[x] * s->slot_bytes[x];
+        all += tiles * s->slot_bytes[x];
     }
     s->whole = all <= memory_bytes;
     if (left < 0)
         return false;
     if (s->whole) {
         for (int x = A; x < OPERANDS; x++)
-            add_places(s, x, &left, INT32_MAX);
+            add_slots(s, x, &left, INT32_MAX);
     } else if (factor == C) {
         add_kept(s, &left);
-        add_places(s, A, &left, INT32_MAX);
-        add_places(s, B, &left, INT32_MAX);
+        add_slots(s, A, &left, INT32_MAX);
+        add_slots(s, B, &left, INT32_MAX);
     } else {
-        add_places(s, factor, &left, factor == B ? 2 * (int64_t)s->tiles[B].rows : INT32_MAX);
-        add_places(s, A, &left, INT32_MAX);
-        add_places(s, B, &left, INT32_MAX);
-        add_places(s, C, &left, schedule_in_panels(&s->call) ? INT32_MAX : 4);
+        add_slots(s, factor, &left, factor == B ? 2 * (int64_t)s->tiles[B].rows : INT32_MAX);
+        add_slots(s, A, &left, INT32_MAX);
+        add_slots(s, B, &left, INT32_MAX);
+        add_slots(s, C, &left, schedule_in_panels(&s->call) ? INT32_MAX : 4);
     }
     s->bytes = 0;
     for (int x = A; x < OPERANDS; x++)
-        s->bytes += s->places[x] * s->place_bytes[x];
+        s->bytes += s->slots[x] * s->slot_bytes[x];
     return true;
 }
 
