@@ -291,7 +291,7 @@ struct dirty_scan {
     atomic_bool dirty;
 };
 
-static void scan_item(void *context, int64_t number)
+static void scan_task(void *context, int64_t number)
 {
     struct dirty_scan *scan = context;
     const uintptr_t start = scan->start + (uintptr_t)number * SCANNED_BYTES;
@@ -304,9 +304,9 @@ static void scan_item(void *context, int64_t number)
 static bool is_clean(struct uffd_wp of_kernel, uintptr_t start, uintptr_t end)
 {
     struct dirty_scan scan = {.start = start, .end = end, .kernel = of_kernel};
-    struct copy_pool_job job = {.item = scan_item, .context = &scan};
-    const uintptr_t items = (end - start + SCANNED_BYTES - 1) / SCANNED_BYTES;
-    copy_pool_do(&job, (int64_t)items, items > 1);
+    struct copy_pool_job job = {.task = scan_task, .context = &scan};
+    const uintptr_t tasks = (end - start + SCANNED_BYTES - 1) / SCANNED_BYTES;
+    copy_pool_do(&job, (int64_t)tasks, tasks > 1);
     return !atomic_load(&scan.dirty);
 }
 

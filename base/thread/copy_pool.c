@@ -22,11 +22,11 @@
 #define IDLE_MS 1000.0
 
 /* To fall asleep and be woken up takes some 50 us, on a virtual machine above all: a thread first
- * looks for more items of its job for so long, and the calling thread for the end of an item. */
+ * looks for more tasks of its job for so long, and the calling thread for the end of a task. */
 #define AWAKE_MS 0.05
 
-/* With so many threads, the calling one has better things to do than items (copy_pool_attend()): it
- * looks for so long, and after a while in vain it does items nevertheless. */
+/* With so many threads, the calling one has better things to do than tasks (copy_pool_attend()): it
+ * looks for so long, and after a while in vain it does tasks nevertheless. */
 enum { ENOUGH = 4 };
 #define LOOK_MS    0.005
 #define IN_VAIN_MS 0.2
@@ -49,7 +49,7 @@ static struct copy_pool_job *jobs[JOBS_MAX]; /* NULL: no job */
 static int turn, calls; /* calls: for threads that sleep, which these have not seen yet */
 static atomic_int job_count, threads, allowed; /* allowed: to be at work, by the last look */
 /* Threads without work, asleep or about to; those at a job, and of these the ones that look for
- * more items; calling threads that wait until workers have left their job. */
+ * more tasks; calling threads that wait until workers have left their job. */
 static atomic_int idle, busy, looking, enders;
 static atomic_int cpus;   /* that the process may use, when the threads started; 0: not known yet */
 static double not_before; /* in milliseconds of the clock: when to start threads again */
@@ -76,9 +76,9 @@ static void pause_a_moment(void)
 #endif
 }
 
-/* ---- Items: without a lock ---- */
+/* ---- Tasks: without a lock ---- */
 
-/* Returns the number of an open item that nobody has begun, or -1. */
+/* Returns the number of an open task that nobody has begun, or -1. */
 static int64_t claim(struct copy_pool_job *job)
 {
     int64_t number = atomic_load(&job->claimed);
@@ -88,15 +88,15 @@ static int64_t claim(struct copy_pool_job *job)
     return -1;
 }
 
-static bool has_items(const struct copy_pool_job *job)
+static bool has_tasks(const struct copy_pool_job *job)
 {
     return atomic_load(&job->claimed) < atomic_load(&job->open);
 }
 
-static void do_item(struct copy_pool_job *job, int64_t number)
+static void do_task(struct copy_pool_job *job, int64_t number)
 {
-    job->item(job->context, number);
-    atomic_store(&job->finished[number % COPY_POOL_ITEMS], true);
+    job->task(job->context, number);
+    atomic_store(&job->finished[number % COPY_POOL_TASKS], true);
     /* The calling thread says that it waits before it looks for the last time. */
     if (atomic_load(&job->waiting)) {
         pthread_mutex_lock(&lock);
@@ -109,7 +109,7 @@ int64_t copy_pool_done(struct copy_pool_job *job)
 {
     atomic_bool *next;
     /* In one order with `waiting`: who says that it waits looks behind that. */
-    while (atomic_load(next = &job->finished[job->done % COPY_POOL_ITEMS])) {
+    while (atomic_load(next = &job->finished[job->done % COPY_POOL_TASKS])) {
         atomic_store_explicit(next, false, memory_order_relaxed);
         job->done++;
     }
@@ -133,7 +133,7 @@ static int left_to_allow(void)
     return most > busy ? most - busy : 0;
 }
 
-/* Returns a job with an item for one more thread, and counts that thread among its workers; or
+/* Returns a job with a task for one more thread, and counts that thread among its workers; or
  * NULL. */
 static struct copy_pool_job *join_job(void)
 {
@@ -141,7 +141,7 @@ static struct copy_pool_job *join_job(void)
         return NULL;
     for (int i = 0; i < JOBS_MAX; i++) {
         struct copy_pool_job *job = jobs[(turn + i) % JOBS_MAX];
-        if (job && has_items(job)) {
+        if (job && has_tasks(job)) {
             turn = (turn + i + 1) % JOBS_MAX;
             busy++;
             job->workers++;
@@ -232,31 +232,31 @@ static bool may_go_on(struct done *done)
     return may;
 }
 
-/* Looks for more items of a job for a moment. Others may have jobs, too, then all share the threads
+/* Looks for more tasks of a job for a moment. Others may have jobs, too, then all share the threads
  * in turn. */
 static bool more_come(const struct copy_pool_job *job)
 {
     const double until = accel_now_ms() + AWAKE_MS;
-    bool found = has_items(job);
+    bool found = has_tasks(job);
     looking++;
     while (!found && job->open >= 0 && job_count == 1 && accel_now_ms() < until) {
         for (int i = 0; i < 16 && !found; i++) {
             pause_a_moment();
-            found = has_items(job);
+            found = has_tasks(job);
         }
     }
     looking--;
     return found;
 }
 
-/* Does items until there are none, or others want a thread, too. */
+/* Does tasks until there are none, or others want a thread, too. */
 static void work(struct copy_pool_job *job, struct done *done)
 {
     double begun = accel_now_ms();
     int64_t number;
     do {
         while ((number = claim(job)) >= 0) {
-            do_item(job, number);
+            do_task(job, number);
             const double now = accel_now_ms();
             if (done->wall_ms + now - begun >= HELPER_LIMIT_SAMPLE_MS) {
                 done->wall_ms += now - begun;
@@ -438,11 +438,11 @@ bool copy_pool_help(struct copy_pool_job *job)
 {
     const int64_t number = claim(job);
     if (number >= 0)
-        do_item(job, number);
+        do_task(job, number);
     return number >= 0;
 }
 
-/* Looks for a moment whether the first `done` items are done. */
+/* Looks for a moment whether the first `done` tasks are done. */
 static bool look_for(struct copy_pool_job *job, int64_t done, double ms)
 {
     const double until = accel_now_ms() + ms;
@@ -545,11 +545,11 @@ static void forget_all(void)
 }
 FORKS_CHILD(forget_all);
 
-void copy_pool_do(struct copy_pool_job *job, int64_t items, bool helped)
+void copy_pool_do(struct copy_pool_job *job, int64_t tasks, bool helped)
 {
     copy_pool_begin(job, helped);
-    for (int64_t done = 0; done < items; done = copy_pool_done(job)) {
-        copy_pool_open(job, items - done < COPY_POOL_ITEMS ? items : done + COPY_POOL_ITEMS);
+    for (int64_t done = 0; done < tasks; done = copy_pool_done(job)) {
+        copy_pool_open(job, tasks - done < COPY_POOL_TASKS ? tasks : done + COPY_POOL_TASKS);
         copy_pool_finish(job, done + 1);
     }
     copy_pool_end(job);

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* What a helper did since its last sample, in milliseconds: its time within items, the CPU's time
+/* What a helper did since its last sample, in milliseconds: its time within tasks, the CPU's time
  * that it got, and for how long it was ready while another thread ran on its CPU;
  * HELPER_LIMIT_UNKNOWN: the kernel does not say. preempted: how often another thread took its CPU.
  * Without that, what it did not get it did not want: it slept, or waited for a page. Of what it did

@@ -21,9 +21,9 @@ void lanes_end(struct cuda_device *device)
 
 static void destroy_ring(struct lane_ring *ring)
 {
-    for (int i = 0; i < LANE_WIDE_SLOTS; i++)
-        if (ring->slot[i].done)
-            CUDA(cuEventDestroy)(ring->slot[i].done);
+    for (int i = 0; i < WIDE_RING_BUFFERS; i++)
+        if (ring->buffer[i].done)
+            CUDA(cuEventDestroy)(ring->buffer[i].done);
     if (ring->memory)
         CUDA(cuMemFreeHost)(ring->memory);
 }
@@ -226,7 +226,7 @@ void lane_release(struct gpu_lane *lane, bool broken)
     const bool ends = broken || lane->astray;
     if (broken) {
         /* Calls on a failed device only fail again, and copies under way may still use the
-         * slots. */
+         * buffers. */
         memset(lane, 0, sizeof *lane);
     } else if (ends) {
         destroy(lane);

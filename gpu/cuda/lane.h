@@ -1,7 +1,7 @@
 /*
  * A lane is all that one calling thread needs to use the device: a stream, a cuBLAS handle, and a
- * ring of pinned slots through which host memory goes up and down (pipeline.h). Lanes are few, and
- * one call after the other uses them. Each device has its own.
+ * ring of pinned buffers through which host memory goes up and down (pipeline.h). Lanes are few,
+ * and one call after the other uses them. Each device has its own.
  */
 #ifndef ACCEL_LANE_H
 #define ACCEL_LANE_H
@@ -18,11 +18,11 @@
 struct cuda_device;
 
 /* A thread alone packs into the narrow ring. The wide ring serves the copy pool
- * (base/thread/copy_pool.h), as many slots of it as there are threads for, and panels that must
+ * (base/thread/copy_pool.h), as many buffers of it as there are threads for, and panels that must
  * arrive at once, in whole lines (level2_panel()). */
-#define LANE_NARROW_SLOTS  4
-#define LANE_WIDE_SLOTS    12
-#define LANE_LANDING_BYTES (LANE_WIDE_SLOTS * LANE_SLOT_BYTES)
+#define NARROW_RING_BUFFERS 4
+#define WIDE_RING_BUFFERS   12
+#define LANE_LANDING_BYTES  (WIDE_RING_BUFFERS * PINNED_BUFFER_BYTES)
 
 /* Events behind the last steps on each stream of a schedule. A stream that waits for an older step
  * waits longer than it needs to. */
@@ -31,16 +31,16 @@ struct cuda_device;
 /* A schedule has a stream for each engine, and one more for kernels that run beside others. */
 enum { LANE_BESIDE = SCHEDULE_ENGINES, LANE_STREAMS };
 
-struct lane_slot {
+struct pinned_buffer {
     CUevent done;
     int64_t copy; /* the number of the last copy from it or to it that is on the stream */
     bool marked;  /* the event is behind that copy */
 };
 
 struct lane_ring {
-    char *memory; /* pinned, one slot behind the other; NULL until needed */
+    char *memory; /* pinned, one buffer behind the other; NULL until needed */
     int next;
-    struct lane_slot slot[LANE_WIDE_SLOTS];
+    struct pinned_buffer buffer[WIDE_RING_BUFFERS];
 };
 
 struct gpu_lane {
@@ -96,11 +96,12 @@ enum gpu_status lane_acquire(struct cuda_device *device, bool waits, struct gpu_
  * the driver. */
 void lane_release(struct gpu_lane *lane, bool broken);
 
-/* Returns the least bytes of a chunk of a copy: see gpu_set_chunk(). None is larger than a slot. */
+/* Returns the least bytes of a chunk of a copy: see gpu_set_chunk(). None is larger than a
+ * buffer. */
 int64_t lane_least_chunk(const struct gpu_lane *lane);
 
-/* Makes the slots of a ring ready (pipeline_slots.c). */
-enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots);
+/* Makes the buffers of a ring ready (pinned_buffers.c). */
+enum gpu_status lane_prepare_ring(struct lane_ring *ring, int buffers);
 
 /* Begin a step of the call, if it is timed: one of kernels; one that copies a rectangle of so many
  * bytes, with its first chunk. */

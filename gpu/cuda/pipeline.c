@@ -4,15 +4,15 @@
  * stream. So a call on three small operands needs no event. */
 #define UNMARKED_MAX 3
 
-static int slot_number(const struct pipeline_direction *d, int64_t chunk)
+static int buffer_number(const struct pipeline_direction *d, int64_t chunk)
 {
-    return d->base + (int)((d->first + chunk) % d->slots);
+    return d->base + (int)((d->first + chunk) % d->buffers);
 }
 
 static struct pipeline_chunk *chunk_of(struct pipeline *p, const struct pipeline_direction *d,
                                        int64_t number)
 {
-    return &p->chunk[slot_number(d, number)];
+    return &p->chunk[buffer_number(d, number)];
 }
 
 /* ---- A copy ---- */
@@ -35,26 +35,26 @@ void pipeline_begin_copy(struct pipeline *p, struct pipeline_direction *d,
     d->parts = divides ? (int)pack_parts(&of->host, of->device.ld, copy->chunk_bytes) : 1;
 }
 
-/* Puts the next chunk of the direction's copy into its slot. */
+/* Puts the next chunk of the direction's copy into its buffer. */
 static struct pipeline_chunk *next_chunk(struct pipeline *p, struct pipeline_direction *d)
 {
     const struct pipeline_copy *copy = d->copy;
     const struct lane_rectangle *host = &copy->of.host;
     const int64_t ld = copy->of.device.ld;
-    const int at = slot_number(d, d->begun++);
+    const int at = buffer_number(d, d->begun++);
     struct pipeline_chunk *c = &p->chunk[at];
     *c = (struct pipeline_chunk){.pack = staged_chunk_at(host, ld, copy->chunk_bytes, d->next),
                                  .copy = copy,
-                                 .slot = &d->ring->slot[at],
+                                 .buffer = &d->ring->buffer[at],
                                  .down = d->down,
                                  .first = d->next == 0,
                                  .last = d->next + 1 == d->all,
                                  .left = d->parts};
     if (copy->of.lent)
         c->pack.chunk = (struct pack_chunk){0, host->cols, 0, host->rows};
-    c->pack.packed = d->ring->memory + (int64_t)at * LANE_SLOT_BYTES;
+    c->pack.packed = d->ring->memory + (int64_t)at * PINNED_BUFFER_BYTES;
     c->pack.parts = d->parts;
-    c->pack.ld = pack_slot_ld(host, &c->pack.chunk, ld);
+    c->pack.ld = pack_buffer_ld(host, &c->pack.chunk, ld);
     if (copy->old)
         c->pack.old = copy->old + pack_offset(&c->pack.chunk, host, host->rows);
     d->next++;
@@ -75,8 +75,8 @@ static enum gpu_status begin_put(struct pipeline *p, const struct pipeline_direc
     const struct tile_copy *of = &c->copy->of;
     if (c->early > 0)
         return GPU_OK;
-    c->slot->copy = ++p->lane->copies;
-    c->slot->marked = false;
+    c->buffer->copy = ++p->lane->copies;
+    c->buffer->marked = false;
     if (p->steps)
         p->lane->aside = true;
     else
@@ -122,59 +122,59 @@ static enum gpu_status put_chunk(struct pipeline *p, const struct pipeline_direc
     if (status != GPU_OK)
         return status;
     if (is_marked(p, d, c)) {
-        GPU_TRY(GPU_CHECK(cuEventRecord, c->slot->done, d->stream));
-        c->slot->marked = true;
+        GPU_TRY(GPU_CHECK(cuEventRecord, c->buffer->done, d->stream));
+        c->buffer->marked = true;
     }
     return c->last && p->steps ? steps_put(p->steps, c->copy->step) : GPU_OK;
 }
 
-/* ---- The copy pool's items ---- */
+/* ---- The copy pool's tasks ---- */
 
-/* One that is lent is an item only to keep its place among the others. */
-static void do_item(void *context, int64_t number)
+/* One that is lent is a task only to keep its place among the others. */
+static void do_task(void *context, int64_t number)
 {
     struct pipeline *p = context;
-    struct pipeline_item *item = &p->item[number % COPY_POOL_ITEMS];
-    if (!item->chunk->copy->of.lent)
-        staged_chunk_do(&item->chunk->pack, item->chunk->down ? PACK_FROM_SLOT : PACK_TO_SLOT,
-                        item->part, &item->seen);
+    struct pipeline_task *task = &p->task[number % COPY_POOL_TASKS];
+    if (!task->chunk->copy->of.lent)
+        staged_chunk_do(&task->chunk->pack, task->chunk->down ? PACK_FROM_BUFFER : PACK_TO_BUFFER,
+                        task->part, &task->seen);
 }
 
 void pipeline_begin(struct pipeline *p, struct gpu_lane *lane, struct steps *steps, bool helped)
 {
     p->lane = lane;
     p->steps = steps;
-    p->items = p->known_done = p->taken = 0;
+    p->tasks = p->known_done = p->taken = 0;
     p->done_cols = p->done_rows = 0;
-    p->job = (struct copy_pool_job){.item = do_item, .context = p};
+    p->job = (struct copy_pool_job){.task = do_task, .context = p};
     p->helped = copy_pool_begin(&p->job, helped) > 0;
 }
 
-/* Returns whether so many more items have room among those that are not taken yet. */
+/* Returns whether so many more tasks have room among those that are not taken yet. */
 static bool has_room(const struct pipeline *p, int parts)
 {
-    return p->items - p->taken + parts <= COPY_POOL_ITEMS;
+    return p->tasks - p->taken + parts <= COPY_POOL_TASKS;
 }
 
-static void add_items(struct pipeline *p, struct pipeline_chunk *c)
+static void add_tasks(struct pipeline *p, struct pipeline_chunk *c)
 {
     for (int i = 0; i < c->pack.parts; i++) {
-        struct pipeline_item *item = &p->item[p->items++ % COPY_POOL_ITEMS];
-        item->chunk = c;
-        item->part = i;
+        struct pipeline_task *task = &p->task[p->tasks++ % COPY_POOL_TASKS];
+        task->chunk = c;
+        task->part = i;
     }
 }
 
-/* Takes over the items that are done, until a chunk has all of its items done. Returns that chunk,
+/* Takes over the tasks that are done, until a chunk has all of its tasks done. Returns that chunk,
  * or NULL if there is none, or a copy fails. Of the first chunk that goes up, sends the parts that
  * are done: the link has nothing else to do yet. */
 static struct pipeline_chunk *next_done(struct pipeline *p, enum gpu_status *status)
 {
-    const struct pipeline_item *last = NULL;
+    const struct pipeline_task *last = NULL;
     if (p->taken == p->known_done)
         p->known_done = copy_pool_done(&p->job);
     while (p->taken < p->known_done) {
-        last = &p->item[p->taken++ % COPY_POOL_ITEMS];
+        last = &p->task[p->taken++ % COPY_POOL_TASKS];
         if (!last->chunk->copy->of.lent)
             staged_chunk_take(&last->chunk->pack, last->part, &last->seen);
         if (--last->chunk->left == 0)
@@ -187,7 +187,7 @@ static struct pipeline_chunk *next_done(struct pipeline *p, enum gpu_status *sta
 
 bool pipeline_attend(struct pipeline *p)
 {
-    if (p->taken == p->items)
+    if (p->taken == p->tasks)
         return false;
     copy_pool_attend(&p->job, p->taken + 1);
     return true;
@@ -224,47 +224,48 @@ bool pipeline_look_up(struct pipeline *p, enum gpu_status *status)
 {
     struct pipeline_direction *up = &p->up;
     const int64_t before = up->ended;
-    while (up->ended < up->under_way && slot_look(up, chunk_of(p, up, up->ended)->slot, status))
+    while (up->ended < up->under_way &&
+           pinned_buffer_look(up, chunk_of(p, up, up->ended)->buffer, status))
         end_up(p);
     return up->ended > before || *status != GPU_OK;
 }
 
-/* Returns whether there is a chunk to pack, and a slot for it. */
+/* Returns whether there is a chunk to pack, and a buffer for it. */
 static bool may_begin_up(struct pipeline *p, enum gpu_status *status)
 {
     struct pipeline_direction *up = &p->up;
-    if ((!p->steps && up->next == up->all) || up->begun == up->under_way + up->slots ||
-        !slot_look(up, &up->ring->slot[slot_number(up, up->begun)], status))
+    if ((!p->steps && up->next == up->all) || up->begun == up->under_way + up->buffers ||
+        !pinned_buffer_look(up, &up->ring->buffer[buffer_number(up, up->begun)], status))
         return false;
-    if (up->begun - up->ended == up->slots)
+    if (up->begun - up->ended == up->buffers)
         end_up(p);
     return (up->next < up->all || steps_begin_up(p->steps)) && has_room(p, up->parts);
 }
 
 bool pipeline_feed_up(struct pipeline *p, enum gpu_status *status)
 {
-    const int64_t before = p->items;
+    const int64_t before = p->tasks;
     while (may_begin_up(p, status))
-        add_items(p, next_chunk(p, &p->up));
-    if (p->items > before)
-        copy_pool_open(&p->job, p->items);
-    return p->items > before || *status != GPU_OK;
+        add_tasks(p, next_chunk(p, &p->up));
+    if (p->tasks > before)
+        copy_pool_open(&p->job, p->tasks);
+    return p->tasks > before || *status != GPU_OK;
 }
 
 enum gpu_status pipeline_wait_up(struct pipeline *p)
 {
     struct pipeline_direction *up = &p->up;
-    return slot_wait(p->lane, up, &up->ring->slot[slot_number(up, up->begun)]);
+    return pinned_buffer_wait(p->lane, up, &up->ring->buffer[buffer_number(up, up->begun)]);
 }
 
 /* ---- Down ---- */
 
-/* A slot may still hold what a single copy before has sent up: in the stream's order it leaves
+/* A buffer may still hold what a single copy before has sent up: in the stream's order it leaves
  * before another chunk comes down. */
 bool pipeline_feed_down(struct pipeline *p, enum gpu_status *status)
 {
     struct pipeline_direction *down = &p->down;
-    if (down->begun - down->ended == down->slots)
+    if (down->begun - down->ended == down->buffers)
         return false;
     if (down->next == down->all && !(p->steps && steps_begin_down(p->steps, status)))
         return *status != GPU_OK;
@@ -280,8 +281,8 @@ static void take_arrived(struct pipeline *p)
     const struct pack_chunk *chunk = &c->pack.chunk;
     const int64_t before = to->backwards ? to->cols - chunk->col - chunk->cols : chunk->col;
     const bool whole = pack_ends_columns(to, chunk);
-    add_items(p, c);
-    copy_pool_open(&p->job, p->items);
+    add_tasks(p, c);
+    copy_pool_open(&p->job, p->tasks);
     p->done_cols = whole ? before + chunk->cols : before;
     p->done_rows = whole ? 0 : chunk->row + chunk->rows;
     if (c->last && p->steps)
@@ -291,7 +292,7 @@ static void take_arrived(struct pipeline *p)
 enum gpu_status pipeline_wait_down(struct pipeline *p)
 {
     struct pipeline_direction *down = &p->down;
-    GPU_TRY(slot_wait(p->lane, down, chunk_of(p, down, down->under_way)->slot));
+    GPU_TRY(pinned_buffer_wait(p->lane, down, chunk_of(p, down, down->under_way)->buffer));
     take_arrived(p);
     return GPU_OK;
 }
@@ -302,11 +303,11 @@ bool pipeline_look_down(struct pipeline *p, enum gpu_status *status)
     const struct pipeline_chunk *c = chunk_of(p, down, down->under_way);
     if (down->under_way == down->begun || !has_room(p, c->pack.parts))
         return false;
-    if (!p->steps && (p->taken == p->items || !c->slot->marked)) {
+    if (!p->steps && (p->taken == p->tasks || !c->buffer->marked)) {
         *status = pipeline_wait_down(p);
         return true;
     }
-    if (!slot_look(down, c->slot, status))
+    if (!pinned_buffer_look(down, c->buffer, status))
         return *status != GPU_OK;
     take_arrived(p);
     return true;

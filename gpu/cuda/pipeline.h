@@ -1,5 +1,5 @@
 /*
- * A pipeline: copies go in chunks through the slots of a ring, up or down. The copy pool
+ * A pipeline: copies go in chunks through the pinned buffers of a ring, up or down. The copy pool
  * (base/thread/copy_pool.h) packs chunks, or unpacks them, while others are on the bus; the calling
  * thread alone uses CUDA. It serves a single copy on the lane's stream (pipeline_copy.c), or a
  * schedule's copies beside its kernels (pipeline_schedule.c).
@@ -21,18 +21,18 @@ struct pipeline_copy {
     char *old; /* gets what a download overwrites, packed by columns of its rows; or NULL */
 };
 
-/* What is in a slot of the ring. */
+/* What is in a buffer of the ring. */
 struct pipeline_chunk {
     struct staged_chunk pack;
     const struct pipeline_copy *copy;
-    struct lane_slot *slot;
+    struct pinned_buffer *buffer;
     bool down, first, last; /* first, last: of its copy */
-    int left;               /* items that are not taken yet */
+    int left;               /* tasks that are not taken yet */
     int64_t early;          /* up: parts that have been sent before the chunk was packed */
 };
 
 /* One that the copy pool does. */
-struct pipeline_item {
+struct pipeline_task {
     struct pipeline_chunk *chunk;
     int part;
     struct pack_seen seen;
@@ -43,52 +43,53 @@ struct pipeline_direction {
     bool down;
     CUstream stream;
     struct lane_ring *ring;
-    int base, first, slots; /* from slot number `base` of the ring on; chunk 0 is in `first` */
-    /* up: let be packed; sent; the slot is free again. down: sent for; arrived, and let be
+    int base, first, buffers; /* from buffer number `base` of the ring on; chunk 0 is in `first` */
+    /* up: let be packed; sent; the buffer is free again. down: sent for; arrived, and let be
      * unpacked; unpacked. */
     int64_t begun, under_way, ended;
     int64_t *copied;                  /* the last copy of the direction that is known to be done */
     double ask_ms;                    /* from when on to ask the driver again for another */
     const struct pipeline_copy *copy; /* that is being begun */
     int64_t next, all;                /* its chunks */
-    int parts;                        /* of each: items */
+    int parts;                        /* of each: tasks */
 };
 
 struct pipeline {
     struct gpu_lane *lane;
     struct steps *steps; /* of a schedule; NULL: there is a single copy */
     struct pipeline_direction up, down;
-    struct pipeline_chunk chunk[LANE_WIDE_SLOTS]; /* by their slots */
-    bool is_idle;                                 /* nothing was on the bus when it began */
+    struct pipeline_chunk chunk[WIDE_RING_BUFFERS]; /* by their buffers */
+    bool is_idle;                                   /* nothing was on the bus when it began */
     bool helped;
     struct copy_pool_job job;
-    int64_t items, known_done, taken;
-    struct pipeline_item item[COPY_POOL_ITEMS]; /* by their numbers */
+    int64_t tasks, known_done, taken;
+    struct pipeline_task task[COPY_POOL_TASKS]; /* by their numbers */
     int64_t done_cols, done_rows; /* of the copy down that is under way: certain to be written */
 };
 
-/* ---- Slots (pipeline_slots.c) ---- */
+/* ---- Buffers (pinned_buffers.c) ---- */
 
-/* Chooses a direction's ring and its slots, and makes them ready: of the wide one as many as there
- * are helpers for, of the narrow one if it is not wanted, or there is no memory for it. */
+/* Chooses a direction's ring and its buffers, and makes them ready: of the wide one as many as
+ * there are helpers for, of the narrow one if it is not wanted, or there is no memory for it. */
 enum gpu_status ring_choose(struct pipeline_direction *d, struct gpu_lane *lane, bool wide,
                             int helpers);
 
-/* Returns whether a slot is known to be free of copies. Each question to the driver takes the
+/* Returns whether a buffer is known to be free of copies. Each question to the driver takes the
  * calling thread from its other work: after a no, it is not asked again for a moment. */
-bool slot_look(struct pipeline_direction *d, const struct lane_slot *slot, enum gpu_status *status);
+bool pinned_buffer_look(struct pipeline_direction *d, const struct pinned_buffer *buffer,
+                        enum gpu_status *status);
 
-/* Waits until a slot is free, of which that is not known. */
-enum gpu_status slot_wait(struct gpu_lane *lane, struct pipeline_direction *d,
-                          const struct lane_slot *slot);
+/* Waits until a buffer is free, of which that is not known. */
+enum gpu_status pinned_buffer_wait(struct gpu_lane *lane, struct pipeline_direction *d,
+                                   const struct pinned_buffer *buffer);
 
 /* ---- The driver's copies (pipeline_send.c) ---- */
 
-/* Puts the copy of a chunk on a stream: up from its slot, or down to it, or from the memory of
+/* Puts the copy of a chunk on a stream: up from its buffer, or down to it, or from the memory of
  * another device. */
 enum gpu_status send_chunk(CUstream stream, const struct pipeline_chunk *chunk);
 
-/* Puts the copies of a chunk's parts on a stream, up from its slot, below part number `done`:
+/* Puts the copies of a chunk's parts on a stream, up from its buffer, below part number `done`:
  * before the whole chunk is packed. Neighbours go as one copy. */
 enum gpu_status send_parts(CUstream stream, struct pipeline_chunk *chunk, int64_t done);
 
@@ -101,11 +102,11 @@ void pipeline_begin(struct pipeline *p, struct gpu_lane *lane, struct steps *ste
 void pipeline_begin_copy(struct pipeline *p, struct pipeline_direction *d,
                          struct pipeline_copy *copy, bool streamed);
 
-/* Lets chunks be packed whose slots are free; has one sent for. */
+/* Lets chunks be packed whose buffers are free; has one sent for. */
 bool pipeline_feed_up(struct pipeline *p, enum gpu_status *status);
 bool pipeline_feed_down(struct pipeline *p, enum gpu_status *status);
 
-/* Sends a chunk that is packed, or frees the slot of one that is unpacked. */
+/* Sends a chunk that is packed, or frees the buffer of one that is unpacked. */
 bool pipeline_handle(struct pipeline *p, enum gpu_status *status);
 
 /* Lets a chunk that has arrived be unpacked: from now on it is certain to be written. For a single
@@ -117,10 +118,10 @@ bool pipeline_look_up(struct pipeline *p, enum gpu_status *status);
 
 /* ---- Waiting (pipeline.c) ---- */
 
-/* Does an item, or waits for one. Returns false if the copy pool has none. */
+/* Does a task, or waits for one. Returns false if the copy pool has none. */
 bool pipeline_attend(struct pipeline *p);
 
-/* Wait for the next chunk that comes down, and for the slot of the next one that goes up. */
+/* Wait for the next chunk that comes down, and for the buffer of the next one that goes up. */
 enum gpu_status pipeline_wait_down(struct pipeline *p);
 enum gpu_status pipeline_wait_up(struct pipeline *p);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* One thread packs a chunk of this while the one before is on its way. */
-#define ALONE_BYTES (LANE_SLOT_BYTES / 2)
+#define ALONE_BYTES (PINNED_BUFFER_BYTES / 2)
 
 static int64_t chunk_bytes(const struct pipeline *p, const struct tile_copy *of)
 {
@@ -37,12 +37,12 @@ static enum gpu_status begin_one_copy(struct pipeline *p, struct gpu_lane *lane,
     return status;
 }
 
-/* Ends it. So many of its chunks have gone through slots. */
+/* Ends it. So many of its chunks have gone through buffers. */
 static void end_one_copy(struct pipeline *p, const struct pipeline_direction *d, int64_t chunks,
                          enum gpu_status status)
 {
     copy_pool_end(&p->job);
-    d->ring->next = (int)((d->first + chunks) % d->slots);
+    d->ring->next = (int)((d->first + chunks) % d->buffers);
     if (status != GPU_OK)
         timing_end(p->lane, d->stream, d->down ? GPU_STEP_DOWN : GPU_STEP_UP);
 }
@@ -70,7 +70,7 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
         if (!pipeline_feed_down(&p, &status) && !pipeline_handle(&p, &status) &&
             !pipeline_look_down(&p, &status))
             pipeline_attend(&p);
-    copy_pool_finish(&p.job, p.items); /* what has arrived is written */
+    copy_pool_finish(&p.job, p.tasks); /* what has arrived is written */
     end_one_copy(&p, &p.down, p.down.under_way, status);
     *done_cols = p.done_cols;
     *done_rows = p.done_rows;
@@ -83,17 +83,18 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
  * there is none. */
 static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, char **landing)
 {
-    const bool narrow = bytes <= LANE_NARROW_SLOTS * LANE_SLOT_BYTES;
+    const bool narrow = bytes <= NARROW_RING_BUFFERS * PINNED_BUFFER_BYTES;
     struct lane_ring *ring = narrow ? &lane->narrow : &lane->wide;
     *landing = NULL;
     if (bytes > LANE_LANDING_BYTES)
         return GPU_OK;
-    enum gpu_status status = lane_prepare_ring(ring, narrow ? LANE_NARROW_SLOTS : LANE_WIDE_SLOTS);
+    enum gpu_status status =
+        lane_prepare_ring(ring, narrow ? NARROW_RING_BUFFERS : WIDE_RING_BUFFERS);
     *landing = ring->memory;
     return status == GPU_NO_MEMORY && !narrow ? GPU_OK : status;
 }
 
-/* Downloads through the slots to memory of our own, and copies from there. */
+/* Downloads through the buffers to memory of our own, and copies from there. */
 static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_rectangle *to,
                                       struct dmat from)
 {

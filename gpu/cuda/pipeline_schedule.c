@@ -10,8 +10,8 @@ static enum gpu_status divide_ring(struct steps *steps)
     struct pipeline_direction *up = &steps->pipeline.up, *down = &steps->pipeline.down;
     GPU_TRY(ring_choose(down, lane, true, 2 * copy_pool_size()));
     *up = *down;
-    up->base = down->slots /= 2;
-    up->slots -= down->slots;
+    up->base = down->buffers /= 2;
+    up->buffers -= down->buffers;
     up->stream = lane->up;
     up->copied = &steps->copied[false];
     down->down = true;
@@ -73,7 +73,7 @@ static bool is_awaited(const struct steps *steps)
            (up->ended < up->under_way || steps->put[UP] < steps->job->schedule->steps[UP]);
 }
 
-/* Waits for a thread of the copy pool, or for a copy: an upload if a slot is wanted for the next
+/* Waits for a thread of the copy pool, or for a copy: an upload if a buffer is wanted for the next
  * one. */
 static enum gpu_status wait_for_any(struct steps *steps)
 {
@@ -85,7 +85,7 @@ static enum gpu_status wait_for_any(struct steps *steps)
         p->up.ask_ms = 0; /* without delay */
         return pipeline_look_up(p, &status) ? status : wait_for_others(steps->job);
     }
-    if (p->up.begun - p->up.ended == p->up.slots)
+    if (p->up.begun - p->up.ended == p->up.buffers)
         return pipeline_wait_up(p);
     return p->down.under_way < p->down.begun ? pipeline_wait_down(p) : wait_for_others(steps->job);
 }
@@ -98,7 +98,7 @@ static enum gpu_status run_steps(struct steps *steps)
     while (status == GPU_OK &&
            (steps->put[COMPUTE] < s->steps[COMPUTE] || steps->put[DOWN] < s->steps[DOWN] ||
             p->down.ended < p->down.begun)) {
-        /* Finished items come first. Then the copy pool gets work, as to start a kernel may take
+        /* Finished tasks come first. Then the copy pool gets work, as to start a kernel may take
          * long; then kernels: their tiles are on their way. */
         if (pipeline_feed_down(p, &status) ||
             (steps->job->came_up && pipeline_look_up(p, &status)) || pipeline_feed_up(p, &status) ||
@@ -118,7 +118,7 @@ static enum gpu_status run_steps(struct steps *steps)
 static void take_rest(struct pipeline *p)
 {
     do
-        copy_pool_finish(&p->job, p->items); /* so there is room */
+        copy_pool_finish(&p->job, p->tasks); /* so there is room */
     while (p->down.under_way < p->down.begun && pipeline_wait_down(p) == GPU_OK);
 }
 
@@ -157,7 +157,7 @@ static enum gpu_status run_schedule(struct steps *steps, struct gpu_lane *lane)
         status = GPU_ERROR;
     if (status != GPU_OK && status != GPU_LOST)
         take_rest(p);
-    copy_pool_finish(&p->job, p->items);
+    copy_pool_finish(&p->job, p->tasks);
     copy_pool_end(&p->job);
     return settle(steps, status);
 }

@@ -1,31 +1,31 @@
-/* The driver's copies of a chunk between its slot and the device: of all of it, or of its parts. */
+/* The driver's copies of a chunk between its buffer and the device: all of it, or its parts. */
 #include "pipeline.h"
 
-/* Copies some of a chunk, from its slot or to it. */
+/* Copies some of a chunk, from its buffer or to it. */
 static enum gpu_status send_some(CUstream stream, const struct pipeline_chunk *c,
                                  const struct pack_chunk *some)
 {
     const struct staged_chunk *pack = &c->pack;
     const struct lane_rectangle *r = pack->host;
     const bool up = !c->down;
-    char *slot = pack->packed + pack_part_offset(r, &pack->chunk, some, pack->ld);
+    char *buffer = pack->packed + pack_part_offset(r, &pack->chunk, some, pack->ld);
     const CUdeviceptr there =
         c->copy->of.device.ptr + (CUdeviceptr)pack_offset(some, r, pack->device_ld);
     const size_t bytes = (size_t)pack_bytes(some, r, pack->device_ld);
     if (!r->trimmed)
-        return up ? GPU_CHECK(cuMemcpyHtoDAsync, there, slot, bytes, stream)
-                  : GPU_CHECK(cuMemcpyDtoHAsync, slot, there, bytes, stream);
-    const size_t slot_pitch = (size_t)(pack->ld * r->size),
+        return up ? GPU_CHECK(cuMemcpyHtoDAsync, there, buffer, bytes, stream)
+                  : GPU_CHECK(cuMemcpyDtoHAsync, buffer, there, bytes, stream);
+    const size_t buffer_pitch = (size_t)(pack->ld * r->size),
                  device_pitch = (size_t)(pack->device_ld * r->size);
     const CUDA_MEMCPY2D plane = {
         .srcMemoryType = up ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
-        .srcHost = up ? slot : NULL,
+        .srcHost = up ? buffer : NULL,
         .srcDevice = up ? 0 : there,
-        .srcPitch = up ? slot_pitch : device_pitch,
+        .srcPitch = up ? buffer_pitch : device_pitch,
         .dstMemoryType = up ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
-        .dstHost = up ? NULL : slot,
+        .dstHost = up ? NULL : buffer,
         .dstDevice = up ? there : 0,
-        .dstPitch = up ? device_pitch : slot_pitch,
+        .dstPitch = up ? device_pitch : buffer_pitch,
         .WidthInBytes = (size_t)(some->rows * r->size),
         .Height = (size_t)some->cols,
     };

@@ -75,7 +75,8 @@ static void begin_copy(struct steps *steps, struct pipeline_direction *d,
                        const struct schedule_step *step, char *old)
 {
     struct pipeline_job *pipeline = steps->job;
-    struct pipeline_copy *copy = &steps->copy[d->down][steps->copies[d->down]++ % LANE_WIDE_SLOTS];
+    struct pipeline_copy *copy =
+        &steps->copy[d->down][steps->copies[d->down]++ % WIDE_RING_BUFFERS];
     const struct lane_rectangle *host = &copy->of.host;
     *copy = (struct pipeline_copy){.step = step, .old = old};
     steps_find(steps, step->engine, steps->next[step->engine] + 1);

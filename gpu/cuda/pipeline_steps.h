@@ -12,8 +12,8 @@ enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 struct steps {
     struct pipeline pipeline;
     struct pipeline_job *job;
-    /* Copies of steps in both directions: more than have chunks in slots at once */
-    struct pipeline_copy copy[2][LANE_WIDE_SLOTS];
+    /* Copies of steps in both directions: more than have chunks in buffers at once */
+    struct pipeline_copy copy[2][WIDE_RING_BUFFERS];
     int copies[2];
     int64_t copied[2]; /* of the directions */
     int unpacked;      /* downloads that are in host memory as a whole */

@@ -1,10 +1,10 @@
 /*
- * Copies host memory up to the device and back, through a lane's rings of pinned slots.
+ * Copies host memory up to the device and back, through a lane's rings of pinned buffers.
  *
  * The device never reads or writes the caller's host memory by itself: the calling thread and the
- * copy pool (base/thread/copy_pool.h) pack columns into slots, or unpack them from slots that have
- * arrived. So a copy that fails has not half overwritten anything, and no copy is pending on the
- * caller's memory after the call.
+ * copy pool (base/thread/copy_pool.h) pack columns into buffers, or unpack them from buffers that
+ * have arrived. So a copy that fails has not half overwritten anything, and no copy is pending on
+ * the caller's memory after the call.
  */
 #ifndef ACCEL_STAGING_H
 #define ACCEL_STAGING_H
@@ -34,7 +34,7 @@ static inline struct dmat dmat_part(struct dmat x, int64_t row, int64_t col, int
     return x;
 }
 
-/* A stream of a device, with its pinned slots. */
+/* A stream of a device, with its pinned buffers. */
 struct gpu_lane;
 
 struct pipeline_job; /* pipeline_job.h */

@@ -52,7 +52,7 @@ static void turn_rows(void *context, int64_t number)
 void adjoint_of(char *to, struct matrix from)
 {
     struct turned turned = {to, from};
-    struct copy_pool_job job = {.item = turn_rows, .context = &turned};
+    struct copy_pool_job job = {.task = turn_rows, .context = &turned};
     copy_pool_do(&job, (from.rows + TILE - 1) / TILE,
                  from.rows * from.cols * (int64_t)accel_dtype_size(from.dtype) >= HELPED_BYTES);
 }

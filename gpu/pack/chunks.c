@@ -13,7 +13,7 @@ static int64_t bytes_of_chunk(const struct lane_rectangle *r, int64_t device_ld,
 {
     const int64_t column = device_ld * r->size, line = accel_max(64 / r->size, 1) * column;
     const int64_t wanted = accel_min(most, accel_max(least, column * r->cols / chunks));
-    const int64_t bytes = accel_min(accel_max(column, wanted), LANE_SLOT_BYTES);
+    const int64_t bytes = accel_min(accel_max(column, wanted), PINNED_BUFFER_BYTES);
     if (r->uplo)
         return bytes >= line ? bytes / line * line : bytes;
     if (column < 1 || bytes < column || r->cols < 1)
@@ -24,25 +24,25 @@ static int64_t bytes_of_chunk(const struct lane_rectangle *r, int64_t device_ld,
 
 int64_t chunks_bytes(const struct lane_rectangle *r, int64_t device_ld, int chunks, int64_t least)
 {
-    return bytes_of_chunk(r, device_ld, chunks, least, LANE_SLOT_BYTES);
+    return bytes_of_chunk(r, device_ld, chunks, least, PINNED_BUFFER_BYTES);
 }
 
 int64_t chunks_of_matrix(const struct lane_rectangle *r, int64_t device_ld)
 {
-    return bytes_of_chunk(r, device_ld, CHUNKS_OF_MATRIX, LEAST_CHUNK, LANE_SLOT_BYTES);
+    return bytes_of_chunk(r, device_ld, CHUNKS_OF_MATRIX, LEAST_CHUNK, PINNED_BUFFER_BYTES);
 }
 
 int64_t chunks_of_tile(const struct lane_rectangle *r, int64_t device_ld)
 {
     return r->uplo /* not r->trimmed, on which a digest must not depend */
                ? bytes_of_chunk(r, device_ld, CHUNKS_OF_TRIANGLE, LEAST_CHUNK, MOST_OF_TRIANGLE)
-               : bytes_of_chunk(r, device_ld, CHUNKS_OF_TILE, LEAST_CHUNK, LANE_SLOT_BYTES);
+               : bytes_of_chunk(r, device_ld, CHUNKS_OF_TILE, LEAST_CHUNK, PINNED_BUFFER_BYTES);
 }
 
 bool chunks_trim(int64_t rows, int64_t cols, int64_t size)
 {
     const int64_t column = pack_ld(rows, size) * size;
-    return column >= TRIMMED_COLUMN && column <= LANE_SLOT_BYTES &&
+    return column >= TRIMMED_COLUMN && column <= PINNED_BUFFER_BYTES &&
            column * cols >= TRIMMED_CHUNKS * LEAST_CHUNK;
 }
 
@@ -87,5 +87,5 @@ int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
 
 bool lane_column_fits(int64_t device_ld, int64_t size)
 {
-    return device_ld <= LANE_SLOT_BYTES / size;
+    return device_ld <= PINNED_BUFFER_BYTES / size;
 }

@@ -39,7 +39,7 @@ static void exchange_two(char *column, int64_t size, int64_t i, int64_t j)
 #undef EXCHANGE
 }
 
-static void exchange_item(void *context, int64_t number)
+static void exchange_task(void *context, int64_t number)
 {
     const struct exchange *e = context;
     const int64_t end = accel_min(e->cols, (number + 1) * EXCHANGED_COLUMNS);
@@ -56,11 +56,11 @@ void exchange_rows(char *matrix, int64_t rows, int64_t cols, int64_t size, const
                    int64_t first, int64_t last, bool backwards)
 {
     struct exchange e = {matrix, rows, cols, size, pivots, first, last, backwards};
-    struct copy_pool_job job = {.item = exchange_item, .context = &e};
-    const int64_t items = (cols + EXCHANGED_COLUMNS - 1) / EXCHANGED_COLUMNS;
+    struct copy_pool_job job = {.task = exchange_task, .context = &e};
+    const int64_t tasks = (cols + EXCHANGED_COLUMNS - 1) / EXCHANGED_COLUMNS;
     if (first >= last)
         return;
-    copy_pool_do(&job, items, rows * cols * size >= HELPED_BYTES);
+    copy_pool_do(&job, tasks, rows * cols * size >= HELPED_BYTES);
 }
 
 /* ---- Columns ---- */
@@ -89,7 +89,7 @@ void exchange_columns_back(char *matrix, int64_t rows, int64_t cols, int64_t siz
                            const int64_t *pivots)
 {
     struct exchange e = {matrix, rows, cols, size, pivots, 0, cols, true};
-    struct copy_pool_job job = {.item = exchange_in_rows, .context = &e};
-    const int64_t items = (rows * size + EXCHANGED_BYTES - 1) / EXCHANGED_BYTES;
-    copy_pool_do(&job, items, rows * cols * size >= HELPED_BYTES);
+    struct copy_pool_job job = {.task = exchange_in_rows, .context = &e};
+    const int64_t tasks = (rows * size + EXCHANGED_BYTES - 1) / EXCHANGED_BYTES;
+    copy_pool_do(&job, tasks, rows * cols * size >= HELPED_BYTES);
 }

@@ -9,27 +9,27 @@ int64_t pack_matrix_bytes(const struct lane_rectangle *r, int64_t packed_ld)
     return r->rows > 0 && r->cols > 0 ? pack_bytes(&all, r, packed_ld) : 0;
 }
 
-/* A matrix whose chunks, or tiles, are the items of a job. */
+/* A matrix whose chunks, or tiles, are the tasks of a job. */
 struct matrix_job {
     struct lane_rectangle host;
     int64_t packed_ld, chunk_bytes;
     const char *packed;            /* what is unpacked */
     const struct gpu_tiles *tiles; /* by which it is digested */
-    struct pack_seen seen[COPY_POOL_ITEMS];
+    struct pack_seen seen[COPY_POOL_TASKS];
     struct copy_pool_job job;
 };
 
-/* Has the copy pool do `count` items, and joins what they have seen, in their order. */
-static void do_all(struct matrix_job *m, void (*item)(void *, int64_t), int64_t count)
+/* Has the copy pool do `count` tasks, and joins what they have seen, in their order. */
+static void do_all(struct matrix_job *m, void (*task)(void *, int64_t), int64_t count)
 {
     int64_t taken = 0;
-    m->job = (struct copy_pool_job){.item = item, .context = m};
+    m->job = (struct copy_pool_job){.task = task, .context = m};
     copy_pool_begin(&m->job, pack_matrix_bytes(&m->host, m->packed_ld) >= PACK_HELPED_BYTES);
     while (taken < count) {
-        copy_pool_open(&m->job, accel_min(count, taken + COPY_POOL_ITEMS));
+        copy_pool_open(&m->job, accel_min(count, taken + COPY_POOL_TASKS));
         copy_pool_finish(&m->job, taken + 1);
         for (const int64_t done = copy_pool_done(&m->job); taken < done; taken++) {
-            const struct pack_seen *seen = &m->seen[taken % COPY_POOL_ITEMS];
+            const struct pack_seen *seen = &m->seen[taken % COPY_POOL_TASKS];
             if (m->host.scan)
                 gpu_scan_add(m->host.scan, &seen->scan);
             pack_digest_add(&m->host, seen->digest);
@@ -38,11 +38,11 @@ static void do_all(struct matrix_job *m, void (*item)(void *, int64_t), int64_t 
     copy_pool_end(&m->job);
 }
 
-static void do_chunks(struct matrix_job *m, void (*item)(void *, int64_t))
+static void do_chunks(struct matrix_job *m, void (*task)(void *, int64_t))
 {
     pack_digest_shape(&m->host, m->packed_ld);
     m->chunk_bytes = chunks_of_matrix(&m->host, m->packed_ld);
-    do_all(m, item, pack_count(&m->host, m->packed_ld, m->chunk_bytes));
+    do_all(m, task, pack_count(&m->host, m->packed_ld, m->chunk_bytes));
 }
 
 /* ---- Digests ---- */
@@ -57,10 +57,10 @@ static void read_chunk(const struct lane_rectangle *r, int64_t packed_ld, int64_
     staged_chunk_do(&chunk, PACK_READ, 0, seen);
 }
 
-static void digest_item(void *job, int64_t number)
+static void digest_task(void *job, int64_t number)
 {
     struct matrix_job *m = job;
-    read_chunk(&m->host, m->packed_ld, m->chunk_bytes, number, &m->seen[number % COPY_POOL_ITEMS]);
+    read_chunk(&m->host, m->packed_ld, m->chunk_bytes, number, &m->seen[number % COPY_POOL_TASKS]);
 }
 
 /* Digests a tile as the device's pipeline does that brings it down, in the chunks of that copy. */
@@ -70,7 +70,7 @@ static void digest_tile(void *job, int64_t number)
     const struct lane_rectangle tile = tiles_at(&m->host, m->tiles, number);
     const int64_t ld = pack_ld(tile.rows, tile.size), bytes = chunks_of_tile(&tile, ld),
                   chunks = pack_count(&tile, ld, bytes);
-    struct pack_seen *all = &m->seen[number % COPY_POOL_ITEMS], one;
+    struct pack_seen *all = &m->seen[number % COPY_POOL_TASKS], one;
     *all = (struct pack_seen){.digest = {{0, 0}}};
     if (tile.scan)
         all->scan = gpu_scan_begin(tile.scan->is_double);
@@ -87,7 +87,7 @@ struct gpu_key pack_matrix_digest(const struct lane_rectangle *from, int64_t dev
     struct gpu_key digest;
     struct matrix_job m = {.host = *from, .packed_ld = device_ld};
     m.host.digest = &digest;
-    do_chunks(&m, digest_item);
+    do_chunks(&m, digest_task);
     return digest;
 }
 
@@ -104,18 +104,18 @@ struct gpu_key pack_matrix_digest_tiles(const struct lane_rectangle *from,
 
 /* ---- Unpacking ---- */
 
-static void unpack_item(void *job, int64_t number)
+static void unpack_task(void *job, int64_t number)
 {
     struct matrix_job *m = job;
     struct staged_chunk chunk = staged_chunk_at(&m->host, m->packed_ld, m->chunk_bytes, number);
     chunk.packed = (char *)m->packed + pack_offset(&chunk.chunk, &m->host, m->packed_ld);
     chunk.ld = m->packed_ld;
-    staged_chunk_do(&chunk, PACK_FROM_SLOT, 0, &m->seen[number % COPY_POOL_ITEMS]);
+    staged_chunk_do(&chunk, PACK_FROM_BUFFER, 0, &m->seen[number % COPY_POOL_TASKS]);
 }
 
 void pack_matrix_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld)
 {
     struct matrix_job m = {.host = *to, .packed_ld = packed_ld, .packed = packed};
     m.host.streamed = pack_matrix_bytes(to, packed_ld) >= PACK_STREAMED_BYTES;
-    do_chunks(&m, unpack_item);
+    do_chunks(&m, unpack_task);
 }

@@ -57,8 +57,8 @@ bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_chunk *chun
     return r->each == 0 && !host_memory_is_there(pack_host(r, chunk));
 }
 
-int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_chunk *chunk,
-                     int64_t device_ld)
+int64_t pack_buffer_ld(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+                       int64_t device_ld)
 {
     return r->trimmed ? accel_min(pack_ld(chunk->rows, r->size), device_ld) : device_ld;
 }
@@ -124,9 +124,9 @@ struct pack_chunk pack_part(const struct lane_rectangle *r, int64_t packed_ld, i
 }
 
 int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_chunk *chunk,
-                         const struct pack_chunk *part, int64_t slot_ld)
+                         const struct pack_chunk *part, int64_t buffer_ld)
 {
-    return ((part->col - chunk->col) * slot_ld + part->row - chunk->row) * r->size;
+    return ((part->col - chunk->col) * buffer_ld + part->row - chunk->row) * r->size;
 }
 
 /* ---- Runs ---- */
@@ -143,7 +143,7 @@ int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_chunk
     } while (0)
 
 /* Returns whether a target begins less than 32 bytes farther on in its page than the source, as the
- * memory that malloc() gives for a large matrix does beside a slot. There glibc's memcpy() takes
+ * memory that malloc() gives for a large matrix does beside a buffer. There glibc's memcpy() takes
  * five to ten times as long on AMD's processors: it copies runs of 4 KB to about 1 MB by REP
  * MOVSB. */
 static inline bool is_a_little_ahead(const char *to, const char *from)

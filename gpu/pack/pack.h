@@ -44,9 +44,9 @@ static inline struct lane_rectangle lane_whole(void *host, int64_t rows, int64_t
         .host = host, .rows = rows, .cols = cols, .ld = ld, .size = size};
 }
 
-/* A part of a rectangle that fits a slot: some whole columns, or a part of one that is longer than
- * a slot. Packed, a column begins packed_ld elements after the one before it, so a chunk is one run
- * of bytes. */
+/* A part of a rectangle that fits a pinned buffer: some whole columns, or a part of one that is
+ * longer than a buffer. Packed, a column begins packed_ld elements after the one before it, so a
+ * chunk is one run of bytes. */
 struct pack_chunk {
     int64_t col, cols, row, rows;
 };
@@ -80,10 +80,10 @@ static inline char *pack_host(const struct lane_rectangle *r, const struct pack_
  * stays. */
 bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_chunk *chunk);
 
-/* Returns the leading dimension of a chunk in its slot, if it is device_ld on the device: a trimmed
- * one's is that of its own rows. */
-int64_t pack_slot_ld(const struct lane_rectangle *r, const struct pack_chunk *chunk,
-                     int64_t device_ld);
+/* Returns the leading dimension of a chunk in its buffer, if it is device_ld on the device: a
+ * trimmed one's is that of its own rows. */
+int64_t pack_buffer_ld(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+                       int64_t device_ld);
 
 /* Returns the leading dimension of a packed copy on the device, of elements of `size` bytes: whole
  * 64-byte lines, except for columns that are shorter than one. */
@@ -104,14 +104,14 @@ int64_t pack_offset(const struct pack_chunk *chunk, const struct lane_rectangle 
 
 /* A chunk is packed in parts, by several threads: each has some whole columns, or a part of one,
  * and so many bytes. Return the most parts that a chunk has, and one of them, which has no columns
- * where the chunk has fewer; and the bytes before it in the packed chunk, whose columns are slot_ld
- * apart there. They depend on the shape alone. */
+ * where the chunk has fewer; and the bytes before it in the packed chunk, whose columns are
+ * buffer_ld apart there. They depend on the shape alone. */
 enum { PACK_PART_BYTES = 256 << 10 };
 int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes);
 struct pack_chunk pack_part(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
                             const struct pack_chunk *chunk, int64_t number);
 int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_chunk *chunk,
-                         const struct pack_chunk *part, int64_t slot_ld);
+                         const struct pack_chunk *part, int64_t buffer_ld);
 
 /* Returns the rows [first, last) of a chunk's column that belong to the triangle, if there is
  * one. */

@@ -18,12 +18,12 @@ static void scan_part(const struct staged_chunk *c, const struct pack_chunk *par
     }
 }
 
-void staged_chunk_do(const struct staged_chunk *c, enum pack_action action, int item,
+void staged_chunk_do(const struct staged_chunk *c, enum pack_action action, int task,
                      struct pack_seen *seen)
 {
     const struct lane_rectangle *host = c->host;
     struct lane_rectangle scanned;
-    const int64_t first = c->parts > 1 ? item : 0,
+    const int64_t first = c->parts > 1 ? task : 0,
                   last = c->parts > 1 ? first + 1 : pack_parts(host, c->device_ld, c->bytes);
     seen->digest = (struct gpu_key){{0, 0}};
     if (host->scan) {
@@ -40,9 +40,9 @@ void staged_chunk_do(const struct staged_chunk *c, enum pack_action action, int 
         if (c->old)
             pack_from_host(c->old + pack_part_offset(host, &c->chunk, &part, host->rows), host,
                            &part, host->rows);
-        if (action == PACK_TO_SLOT)
+        if (action == PACK_TO_BUFFER)
             pack_from_host(packed, host, &part, c->ld);
-        else if (action == PACK_FROM_SLOT)
+        else if (action == PACK_FROM_BUFFER)
             pack_to_host(host, &part, packed, c->ld);
         else if (host->scan)
             scan_part(c, &part, packed, host->scan);
@@ -51,10 +51,10 @@ void staged_chunk_do(const struct staged_chunk *c, enum pack_action action, int 
     }
 }
 
-void staged_chunk_take(struct staged_chunk *c, int item, const struct pack_seen *seen)
+void staged_chunk_take(struct staged_chunk *c, int task, const struct pack_seen *seen)
 {
     const struct lane_rectangle *host = c->host;
-    if ((!host->scan && !host->digest) || (c->parts > 1 && staged_chunk_part(c, item).cols == 0))
+    if ((!host->scan && !host->digest) || (c->parts > 1 && staged_chunk_part(c, task).cols == 0))
         return;
     if (host->scan)
         gpu_scan_add(host->scan, &seen->scan);

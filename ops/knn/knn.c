@@ -123,7 +123,7 @@ struct scanning {
     knn_select *select;
     struct knn_nearest **found; /* of each query of the block */
     const double *distance;
-    int64_t first, count, each; /* queries, and those of an item */
+    int64_t first, count, each; /* queries, and those of a task */
     _Atomic enum gpu_status status;
 };
 
@@ -143,12 +143,12 @@ static void scan_some(void *context, int64_t number)
 /* The copy pool helps where that takes longer than to wake it. */
 static enum gpu_status scan(struct scanning *s)
 {
-    const int64_t helped = 1 << 16, items = accel_min(COPY_POOL_ITEMS, s->count);
-    struct copy_pool_job job = {.item = scan_some, .context = s};
-    s->each = (s->count + items - 1) / items;
+    const int64_t helped = 1 << 16, tasks = accel_min(COPY_POOL_TASKS, s->count);
+    struct copy_pool_job job = {.task = scan_some, .context = s};
+    s->each = (s->count + tasks - 1) / tasks;
     copy_pool_begin(&job, s->count * size_of(s->call, KNN_TRAIN) >= helped);
-    copy_pool_open(&job, items);
-    copy_pool_finish(&job, items);
+    copy_pool_open(&job, tasks);
+    copy_pool_finish(&job, tasks);
     copy_pool_end(&job);
     return atomic_load(&s->status);
 }

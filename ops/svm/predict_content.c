@@ -107,10 +107,10 @@ static void read_part(void *context, int64_t number)
 
 static void read_all(struct content_reading *reading, double bytes)
 {
-    struct copy_pool_job job = {.item = read_part, .context = reading};
+    struct copy_pool_job job = {.task = read_part, .context = reading};
     copy_pool_begin(&job, reading->count > 1 && bytes >= HELPED_BYTES);
     for (int64_t done = 0; done < reading->count; done = copy_pool_done(&job)) {
-        copy_pool_open(&job, accel_min(reading->count, done + COPY_POOL_ITEMS));
+        copy_pool_open(&job, accel_min(reading->count, done + COPY_POOL_TASKS));
         copy_pool_finish(&job, done + 1);
     }
     copy_pool_end(&job);

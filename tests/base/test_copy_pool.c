@@ -1,5 +1,5 @@
 /*
- * The copy pool: every item of every job is done once, whatever the number of threads; they come
+ * The copy pool: every task of every job is done once, whatever the number of threads; they come
  * and go as they must; and the program's signals are not theirs. Each test runs in the child of a
  * fork, which begins without threads.
  */
@@ -29,18 +29,18 @@
 
 /* ---- Jobs ---- */
 
-enum { ITEMS = 300 };
+enum { TASKS = 300 };
 
 struct work {
-    atomic_int done[ITEMS];
+    atomic_int done[TASKS];
     pthread_t caller;
     atomic_int by_caller, by_others;
     int pause_us;
-    /* No item ends before the caller and another thread have one, or 30 s have passed */
+    /* No task ends before the caller and another thread have one, or 30 s have passed */
     bool shared;
 };
 
-static void do_item(void *context, int64_t number)
+static void do_task(void *context, int64_t number)
 {
     struct work *work = context;
     const struct timespec pause = {0, work->pause_us * 1000L}, a_millisecond = {0, 1000000};
@@ -54,16 +54,16 @@ static void do_item(void *context, int64_t number)
     work->done[number]++;
 }
 
-/* Opens items as long as there is room, as a copy does. Returns how many threads could help. */
+/* Opens tasks as long as there is room, as a copy does. Returns how many threads could help. */
 static int run(struct work *work, bool helped)
 {
-    struct copy_pool_job job = {.item = do_item, .context = work};
+    struct copy_pool_job job = {.task = do_task, .context = work};
     work->caller = pthread_self();
     int helpers = copy_pool_begin(&job, helped);
-    for (int64_t done = 0; done < ITEMS; done = copy_pool_done(&job)) {
+    for (int64_t done = 0; done < TASKS; done = copy_pool_done(&job)) {
         for (int64_t i = 0; i < done; i++)
             must(work->done[i] == 1);
-        copy_pool_open(&job, done + COPY_POOL_ITEMS < ITEMS ? done + COPY_POOL_ITEMS : ITEMS);
+        copy_pool_open(&job, done + COPY_POOL_TASKS < TASKS ? done + COPY_POOL_TASKS : TASKS);
         if (!copy_pool_help(&job))
             copy_pool_finish(&job, done + 1);
     }
@@ -73,7 +73,7 @@ static int run(struct work *work, bool helped)
 
 static void check(const struct work *work)
 {
-    for (int i = 0; i < ITEMS; i++)
+    for (int i = 0; i < TASKS; i++)
         must(work->done[i] == 1);
 }
 
@@ -99,7 +99,7 @@ static void do_jobs(void)
     must(attempts <= (expected + 1) * (1 + (time(NULL) - start))); /* not again for each job */
 }
 
-static void every_item_is_done_once(void **state)
+static void every_task_is_done_once(void **state)
 {
     (void)state;
     for (int helpers = 0; helpers <= 9; helpers += helpers < 3 ? 1 : 2) {
@@ -175,7 +175,7 @@ static void count_threads(void *context, int64_t number)
     int now = ++at_work, most = most_at_work;
     while (now > most && !atomic_compare_exchange_weak(&most_at_work, &most, now))
         continue;
-    do_item(context, number);
+    do_task(context, number);
     at_work--;
 }
 
@@ -183,15 +183,15 @@ static void count_beside_callers(void)
 {
     const struct timespec pause = {0, 1000000};
     struct work work[2] = {{.pause_us = 500}, {.pause_us = 500}};
-    struct copy_pool_job job[2] = {{.item = count_threads, .context = &work[0]},
-                                   {.item = count_threads, .context = &work[1]}};
+    struct copy_pool_job job[2] = {{.task = count_threads, .context = &work[0]},
+                                   {.task = count_threads, .context = &work[1]}};
     for (int i = 0; i < 2; i++) {
         work[i].caller = pthread_self();
         must(copy_pool_begin(&job[i], true) == 3);
     }
     for (int i = 0; i < 2; i++)
-        copy_pool_open(&job[i], COPY_POOL_ITEMS);
-    while (copy_pool_done(&job[0]) < COPY_POOL_ITEMS || copy_pool_done(&job[1]) < COPY_POOL_ITEMS)
+        copy_pool_open(&job[i], COPY_POOL_TASKS);
+    while (copy_pool_done(&job[0]) < COPY_POOL_TASKS || copy_pool_done(&job[1]) < COPY_POOL_TASKS)
         nanosleep(&pause, NULL);
     copy_pool_end(&job[1]);
     copy_pool_end(&job[0]);
@@ -237,7 +237,7 @@ static void work_on_first_cpu(void *context, int64_t number)
     }
     for (volatile int i = 0; i < 100000; i++)
         continue;
-    do_item(context, number);
+    do_task(context, number);
 }
 
 /* Runs jobs until so few threads may help that wanted() says so. Returns whether that has come
@@ -246,10 +246,10 @@ static bool run_until(bool (*wanted)(int allowed))
 {
     for (const time_t start = time(NULL); time(NULL) < start + 200;) {
         struct work work = {.caller = pthread_self()};
-        struct copy_pool_job job = {.item = work_on_first_cpu, .context = &work};
+        struct copy_pool_job job = {.task = work_on_first_cpu, .context = &work};
         copy_pool_begin(&job, true);
-        for (int64_t done = 0; done < ITEMS; done = copy_pool_done(&job)) {
-            copy_pool_open(&job, done + COPY_POOL_ITEMS < ITEMS ? done + COPY_POOL_ITEMS : ITEMS);
+        for (int64_t done = 0; done < TASKS; done = copy_pool_done(&job)) {
+            copy_pool_open(&job, done + COPY_POOL_TASKS < TASKS ? done + COPY_POOL_TASKS : TASKS);
             if (!copy_pool_help(&job))
                 copy_pool_finish(&job, done + 1);
         }
@@ -323,7 +323,7 @@ static void idle_threads_end_and_come_again(void **state)
     in_child(end_idle, 4, 100);
 }
 
-static atomic_int rebound; /* items of threads that run where the program may */
+static atomic_int rebound; /* tasks of threads that run where the program may */
 
 static void note_bound(void *context, int64_t number)
 {
@@ -340,9 +340,9 @@ static void change_cpus(void)
     must(run(&first, true) == 3);
     cpus = 2;
     for (int i = 0; rebound == 0 && i < 1000; i++) {
-        struct copy_pool_job job = {.item = note_bound, .context = &later};
+        struct copy_pool_job job = {.task = note_bound, .context = &later};
         copy_pool_begin(&job, true);
-        copy_pool_open(&job, COPY_POOL_ITEMS);
+        copy_pool_open(&job, COPY_POOL_TASKS);
         nanosleep(&pause, NULL);
         copy_pool_end(&job);
     }
@@ -401,19 +401,19 @@ static void send_signal(void *context, int64_t number)
 {
     if (number == 0)
         must(kill(getpid(), SIGUSR1) == 0);
-    do_item(context, number);
+    do_task(context, number);
     must(signals_taken == 0);
 }
 
 static void signal_beside_job(void)
 {
     struct work work = {.pause_us = 100};
-    struct copy_pool_job job = {.item = send_signal, .context = &work};
+    struct copy_pool_job job = {.task = send_signal, .context = &work};
     program = work.caller = pthread_self();
     signal(SIGUSR1, take);
     must(copy_pool_begin(&job, true) == 3);
-    copy_pool_open(&job, COPY_POOL_ITEMS);
-    copy_pool_finish(&job, COPY_POOL_ITEMS);
+    copy_pool_open(&job, COPY_POOL_TASKS);
+    copy_pool_finish(&job, COPY_POOL_TASKS);
     must(signals_taken == 0);
     copy_pool_end(&job);
     must(signals_taken == 1);
@@ -440,46 +440,46 @@ static void touch(void *context, int64_t number)
 {
     struct work *work = context;
     pages[pthread_equal(pthread_self(), work->caller) ? 0 : page_bytes] = 1;
-    do_item(context, number);
+    do_task(context, number);
 }
 
-static void fault_in_item(void)
+static void fault_in_task(void)
 {
     const struct sigaction action = {.sa_sigaction = give_access, .sa_flags = SA_SIGINFO};
     struct work work = {.pause_us = 1000, .shared = true};
-    struct copy_pool_job job = {.item = touch, .context = &work};
+    struct copy_pool_job job = {.task = touch, .context = &work};
     page_bytes = sysconf(_SC_PAGESIZE);
     pages = mmap(NULL, 2 * (size_t)page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     must(pages != MAP_FAILED);
     work.caller = pthread_self();
     must(sigaction(SIGSEGV, &action, NULL) == 0);
     must(copy_pool_begin(&job, true) == 3);
-    copy_pool_open(&job, COPY_POOL_ITEMS);
-    copy_pool_finish(&job, COPY_POOL_ITEMS);
+    copy_pool_open(&job, COPY_POOL_TASKS);
+    copy_pool_finish(&job, COPY_POOL_TASKS);
     copy_pool_end(&job);
     must(pages[0] == 1 && pages[page_bytes] == 1);
 }
 
-static void faults_of_an_item_are_the_programs(void **state)
+static void faults_of_a_task_are_the_programs(void **state)
 {
     (void)state;
-    in_child(fault_in_item, 4, 100);
+    in_child(fault_in_task, 4, 100);
 }
 
 static void open_and_end(void)
 {
     const struct timespec pause = {0, 1000000};
     struct work work = {.pause_us = 5000};
-    struct copy_pool_job job = {.item = count_threads, .context = &work};
+    struct copy_pool_job job = {.task = count_threads, .context = &work};
     int done = 0;
     work.caller = pthread_self();
     copy_pool_begin(&job, true);
-    copy_pool_open(&job, COPY_POOL_ITEMS);
+    copy_pool_open(&job, COPY_POOL_TASKS);
     while (at_work == 0 && copy_pool_done(&job) == 0)
         nanosleep(&pause, NULL);
     copy_pool_end(&job);
     must(at_work == 0);
-    for (int i = 0; i < ITEMS; i++)
+    for (int i = 0; i < TASKS; i++)
         done += work.done[i];
     must(done == work.by_others); /* the calling thread does none any more */
 }
@@ -494,7 +494,7 @@ static void nothing_is_done_behind_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_item_is_done_once),
+        cmocka_unit_test(every_task_is_done_once),
         cmocka_unit_test(small_jobs_start_no_thread),
         cmocka_unit_test(ranks_share_the_machine),
         cmocka_unit_test(callers_share_the_threads),
@@ -504,7 +504,7 @@ int main(void)
         cmocka_unit_test(threads_follow_the_program),
         cmocka_unit_test(a_fork_beside_jobs),
         cmocka_unit_test(signals_come_to_the_program_behind_the_job),
-        cmocka_unit_test(faults_of_an_item_are_the_programs),
+        cmocka_unit_test(faults_of_a_task_are_the_programs),
         cmocka_unit_test(nothing_is_done_behind_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

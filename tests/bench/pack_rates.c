@@ -1,5 +1,5 @@
 /*
- * How fast a slot is packed and unpacked: prints for each shape its name, the direction, and the
+ * How fast a buffer is packed and unpacked: prints for each shape its name, the direction, and the
  * time of one byte over that of contiguous memory, taken in turns with it, a line for each pair.
  * And the same for a large matrix that the copy pool packs and unpacks, over the time that the same
  * threads need for memcpy().
@@ -14,7 +14,13 @@
 #include "base/thread/copy_pool.h"
 #include "gpu/pack/pack.h"
 
-enum { SLOT_BYTES = 1 << 20, SLOTS = 32, HOST_BYTES = 6 * SLOT_BYTES, PAIRS = 61, REPEATS = 24 };
+enum {
+    BUFFER_BYTES = 1 << 20,
+    BUFFERS = 32,
+    HOST_BYTES = 6 * BUFFER_BYTES,
+    PAIRS = 61,
+    REPEATS = 24
+};
 
 static char *memory(size_t bytes)
 {
@@ -57,38 +63,39 @@ enum { LARGE_BYTES = 96 << 20, LARGE_PAIRS = 9, LINE = 64, DOUBLE = sizeof(doubl
 
 struct transfer {
     struct lane_rectangle r;
-    char *slots;
+    char *buffers;
     bool up, plain;
 };
 
 static void copy_plainly(void *context, int64_t number)
 {
     const struct transfer *t = context;
-    char *slot = t->slots + number % SLOTS * SLOT_BYTES, *host = t->r.host + number * SLOT_BYTES;
-    memcpy(t->up ? slot : host, t->up ? host : slot, SLOT_BYTES);
+    char *buffer = t->buffers + number % BUFFERS * BUFFER_BYTES,
+         *host = t->r.host + number * BUFFER_BYTES;
+    memcpy(t->up ? buffer : host, t->up ? host : buffer, BUFFER_BYTES);
 }
 
 static void copy_chunk(void *context, int64_t number)
 {
     const struct transfer *t = context;
-    const struct pack_chunk chunk = pack_chunk(&t->r, t->r.rows, SLOT_BYTES, number);
-    char *slot = t->slots + number % SLOTS * SLOT_BYTES;
+    const struct pack_chunk chunk = pack_chunk(&t->r, t->r.rows, BUFFER_BYTES, number);
+    char *buffer = t->buffers + number % BUFFERS * BUFFER_BYTES;
     if (t->up)
-        pack_from_host(slot, &t->r, &chunk, t->r.rows);
+        pack_from_host(buffer, &t->r, &chunk, t->r.rows);
     else
-        pack_to_host(&t->r, &chunk, slot, t->r.rows);
+        pack_to_host(&t->r, &chunk, buffer, t->r.rows);
 }
 
 /* Nanoseconds. */
 static double copy_pool_time(struct transfer *t)
 {
-    struct copy_pool_job job = {.item = t->plain ? copy_plainly : copy_chunk, .context = t};
+    struct copy_pool_job job = {.task = t->plain ? copy_plainly : copy_chunk, .context = t};
     const int64_t count =
-        t->plain ? LARGE_BYTES / SLOT_BYTES : pack_count(&t->r, t->r.rows, SLOT_BYTES);
+        t->plain ? LARGE_BYTES / BUFFER_BYTES : pack_count(&t->r, t->r.rows, BUFFER_BYTES);
     double start = now_ns();
     copy_pool_begin(&job, true);
     for (int64_t done = 0; done < count; done = copy_pool_done(&job)) {
-        copy_pool_open(&job, done + SLOTS < count ? done + SLOTS : count);
+        copy_pool_open(&job, done + BUFFERS < count ? done + BUFFERS : count);
         copy_pool_finish(&job, done + 1);
     }
     copy_pool_end(&job);
@@ -122,7 +129,7 @@ static bool use_cpus(const cpu_set_t *all, int count)
 }
 
 /* Over memcpy() of as many lines by the same threads. */
-static void time_copy_pool(int threads, char *host, char *slots)
+static void time_copy_pool(int threads, char *host, char *buffers)
 {
     const struct {
         int64_t rows, ld;
@@ -136,11 +143,11 @@ static void time_copy_pool(int threads, char *host, char *slots)
                   {2, 3},
                   {1, 3},
                   {1, 1024}};
-    struct transfer plain = {.plain = true, .slots = slots, .r.host = host};
+    struct transfer plain = {.plain = true, .buffers = buffers, .r.host = host};
     for (int pair = -1; pair < LARGE_PAIRS; pair++)
         for (int up = 0; up < 2; up++)
             for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-                struct transfer t = {.up = up, .slots = slots};
+                struct transfer t = {.up = up, .buffers = buffers};
                 t.r = lane_whole(host, shapes[i].rows, LARGE_BYTES / DOUBLE / shapes[i].ld,
                                  shapes[i].ld, DOUBLE);
                 t.r.streamed = !up;
@@ -155,21 +162,21 @@ static void time_copy_pool(int threads, char *host, char *slots)
 
 static void time_copy_pools(void)
 {
-    char *host = memory(LARGE_BYTES), *slots = memory(SLOTS * SLOT_BYTES);
+    char *host = memory(LARGE_BYTES), *buffers = memory(BUFFERS * BUFFER_BYTES);
     cpu_set_t all;
     if (sched_getaffinity(0, sizeof all, &all) != 0)
         exit(1);
     for (int threads = 1; threads <= 4; threads *= 2)
         if (use_cpus(&all, threads))
-            time_copy_pool(threads, host, slots);
+            time_copy_pool(threads, host, buffers);
     free(host);
-    free(slots);
+    free(buffers);
 }
 
 int main(void)
 {
-    const int64_t size = sizeof(double), n = SLOT_BYTES / size;
-    char *host = memory(HOST_BYTES), *packed = memory(SLOT_BYTES);
+    const int64_t size = sizeof(double), n = BUFFER_BYTES / size;
+    char *host = memory(HOST_BYTES), *packed = memory(BUFFER_BYTES);
     const struct lane_rectangle contiguous = lane_whole(host, n, 1, n, size);
     const struct {
         const char *name;
@@ -177,7 +184,7 @@ int main(void)
     } shapes[] = {{"strided", lane_whole(host, 1, n, 3, size)},
                   {"rows8", lane_whole(host, 8, n / 8, 16, size)},
                   {"rows32", lane_whole(host, 32, n / 32, 64, size)},
-                  /* Where the slot is in its page, and 16 bytes beyond. */
+                  /* Where the buffer is in its page, and 16 bytes beyond. */
                   {"page0", lane_whole(host, 8192, n / 8704, 8704, size)},
                   {"page16", lane_whole(host + 16, 8192, n / 8704, 8704, size)}};
     for (int pair = -1; pair < PAIRS; pair++) /* the first warms up */

@@ -47,23 +47,23 @@ static void send_by(const struct lane_rectangle *r, int64_t ld, int64_t chunk_by
     const int64_t bytes = pack_bytes(&chunk.pack.chunk, r, ld),
                   offset = pack_offset(&chunk.pack.chunk, r, ld),
                   parts = pack_parts(r, ld, chunk_bytes);
-    char *slot = malloc((size_t)bytes), *there = calloc(1, (size_t)(offset + bytes));
-    chunk.pack.packed = slot;
+    char *buffer = malloc((size_t)bytes), *there = calloc(1, (size_t)(offset + bytes));
+    chunk.pack.packed = buffer;
     chunk.pack.ld = ld;
     copy.of.device.ptr = (CUdeviceptr)(uintptr_t)there;
-    assert_non_null(slot);
+    assert_non_null(buffer);
     assert_non_null(there);
     for (int64_t i = 0; i < bytes; i++)
-        slot[i] = (char)(i % 127 + 1);
+        buffer[i] = (char)(i % 127 + 1);
     copied_bytes = 0;
     for (int64_t done = 0; done < parts;) {
         done = accel_min(parts, done + step);
         assert_int_equal(send_parts(NULL, &chunk, done), GPU_OK);
         assert_int_equal(chunk.early, done);
     }
-    assert_memory_equal(there + offset, slot, (size_t)bytes);
+    assert_memory_equal(there + offset, buffer, (size_t)bytes);
     assert_int_equal(copied_bytes, bytes);
-    free(slot);
+    free(buffer);
     free(there);
 }
 
@@ -89,7 +89,7 @@ static void neighbouring_parts_go_as_one_copy(void **state)
     assert_int_equal(copies, 1);
 }
 
-/* ---- Copies through slots ---- */
+/* ---- Copies through buffers ---- */
 
 static CUdeviceptr memory_of(int64_t bytes)
 {

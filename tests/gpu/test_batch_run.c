@@ -237,14 +237,14 @@ static void a_part_of_a_product_has_come(void **state)
     }
 }
 
-/* Columns are longer than a slot, and there are more chunks than slots: a part of a column has
+/* Columns are longer than a buffer, and there are more chunks than buffers: a part of a column has
  * come. */
 static void a_part_of_a_column_has_come(void **state)
 {
     int finished = 0;
     struct batch b;
     (void)state;
-    make(&b, true, 4, LANE_SLOT_BYTES / 8 + 1, 4, 1, 0);
+    make(&b, true, 4, PINNED_BUFFER_BYTES / 8 + 1, 4, 1, 0);
     b.host.rates = slow_to_begin;
     fail_in_turn(&b, true, false, &finished);
     assert_true(finished > 0);

@@ -1,5 +1,5 @@
 /*
- * The chunks of copies: those of a trimmed triangle have each of its elements once, fit slots,
+ * The chunks of copies: those of a trimmed triangle have each of its elements once, fit buffers,
  * begin where those of the whole square do, and cross the link with little besides; and what the
  * schedules count is what is sent.
  */
@@ -48,9 +48,9 @@ static int64_t follow(const struct lane_rectangle *r, int64_t ld, int64_t chunk_
         assert_true(chunk.col == whole.col && chunk.cols == whole.cols);
         assert_int_equal(chunk.col, next);
         next += chunk.cols;
-        const int64_t slot_ld = pack_slot_ld(r, &chunk, ld);
-        assert_true(slot_ld >= chunk.rows && slot_ld <= ld);
-        assert_true(chunk.rows == 0 || pack_bytes(&chunk, r, slot_ld) <= LANE_SLOT_BYTES);
+        const int64_t buffer_ld = pack_buffer_ld(r, &chunk, ld);
+        assert_true(buffer_ld >= chunk.rows && buffer_ld <= ld);
+        assert_true(chunk.rows == 0 || pack_bytes(&chunk, r, buffer_ld) <= PINNED_BUFFER_BYTES);
         assert_true(pack_ends_columns(r, &chunk));
         if (r->trimmed)
             is_close(r, &chunk);
@@ -104,10 +104,10 @@ static void schedules_count_what_is_sent(void **state)
             assert_int_equal(chunks_tile_sent(&upper, ld), sent);
             const double share = (double)sent / size / (double)order / (double)order;
             assert_true(lower.trimmed ? share > 0.5 && share <= 0.625 + 1e-9 : share > 1 - 1e-9);
-            assert_true(order < 1024 || ld * size > LANE_SLOT_BYTES || share < 0.55);
+            assert_true(order < 1024 || ld * size > PINNED_BUFFER_BYTES || share < 0.55);
             assert_true(!lower.trimmed || order * order * size < 4 << 20 || share <= 0.54);
             assert_true(lower.trimmed == (ld * size >= 2048 && ld * order * size >= 1 << 20 &&
-                                          ld * size <= LANE_SLOT_BYTES));
+                                          ld * size <= PINNED_BUFFER_BYTES));
         }
 }
 

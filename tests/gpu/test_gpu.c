@@ -104,7 +104,7 @@ static void memory_is_kept(void **state)
     assert_int_equal(anew, 0);
 }
 
-/* Columns longer than a staging slot (1 MiB), and many short ones. */
+/* Columns longer than a pinned buffer (1 MiB), and many short ones. */
 static void long_and_short_columns(void **state)
 {
     struct product p;

@@ -73,14 +73,14 @@ static bool packed_is_right(const struct lane_rectangle *r, const struct pack_ch
 /* Both ways, with memory around the rectangle that must stay. offset: of the host memory, in
  * bytes. */
 static void round_trip(int64_t rows, int64_t cols, int64_t ld, int64_t packed_ld, int64_t size,
-                       char uplo, int64_t diagonal, bool backwards, int64_t slot_bytes,
+                       char uplo, int64_t diagonal, bool backwards, int64_t buffer_bytes,
                        int64_t offset)
 {
     size_t host_bytes = (size_t)((cols * ld + rows) * size + offset + 64);
     unsigned char *memory = fill(host_bytes, 1), *result = fill(host_bytes, 77),
                   *before = fill(host_bytes, 77);
-    unsigned char *slot = fill((size_t)slot_bytes + 64, 5), *guard = fill(64, 5 + 1);
-    memcpy(slot + slot_bytes, guard, 64);
+    unsigned char *buffer = fill((size_t)buffer_bytes + 64, 5), *guard = fill(64, 5 + 1);
+    memcpy(buffer + buffer_bytes, guard, 64);
     struct lane_rectangle from = lane_whole((char *)memory + offset, rows, cols, ld, size);
     from.uplo = uplo;
     from.diagonal = diagonal;
@@ -90,17 +90,17 @@ static void round_trip(int64_t rows, int64_t cols, int64_t ld, int64_t packed_ld
     to.host = (char *)result + offset;
     to.streamed = offset % 2;
     int64_t elements = 0;
-    for (int64_t i = 0; i < pack_count(&from, packed_ld, slot_bytes); i++) {
-        const struct pack_chunk chunk = pack_chunk(&from, packed_ld, slot_bytes, i);
+    for (int64_t i = 0; i < pack_count(&from, packed_ld, buffer_bytes); i++) {
+        const struct pack_chunk chunk = pack_chunk(&from, packed_ld, buffer_bytes, i);
         assert_true(chunk.rows > 0 && chunk.cols > 0);
-        assert_true(pack_bytes(&chunk, &from, packed_ld) <= slot_bytes);
-        pack_from_host((char *)slot, &from, &chunk, packed_ld);
-        assert_true(packed_is_right(&from, &chunk, slot, packed_ld));
-        pack_to_host(&to, &chunk, (char *)slot, packed_ld);
+        assert_true(pack_bytes(&chunk, &from, packed_ld) <= buffer_bytes);
+        pack_from_host((char *)buffer, &from, &chunk, packed_ld);
+        assert_true(packed_is_right(&from, &chunk, buffer, packed_ld));
+        pack_to_host(&to, &chunk, (char *)buffer, packed_ld);
         elements += chunk.rows * chunk.cols;
     }
     assert_int_equal(elements, rows * cols);
-    assert_memory_equal(slot + slot_bytes, guard, 64);
+    assert_memory_equal(buffer + buffer_bytes, guard, 64);
     for (size_t at = 0; at < host_bytes; at++) {
         int64_t element = ((int64_t)at - offset) / size;
         int64_t row = element % ld, col = element / ld, byte = ((int64_t)at - offset) % size;
@@ -115,7 +115,7 @@ static void round_trip(int64_t rows, int64_t cols, int64_t ld, int64_t packed_ld
     free(memory);
     free(result);
     free(before);
-    free(slot);
+    free(buffer);
     free(guard);
 }
 

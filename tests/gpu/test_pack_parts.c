@@ -38,7 +38,7 @@ static int parts_of(const struct lane_rectangle *r, int64_t ld, int64_t chunk_by
                     const struct pack_chunk *chunk)
 {
     enum { MOST = 128 };
-    const int64_t count = pack_parts(r, ld, chunk_bytes), slot_ld = pack_slot_ld(r, chunk, ld);
+    const int64_t count = pack_parts(r, ld, chunk_bytes), buffer_ld = pack_buffer_ld(r, chunk, ld);
     struct pack_chunk seen[MOST];
     int64_t elements = 0;
     int parts = 0;
@@ -53,8 +53,8 @@ static int parts_of(const struct lane_rectangle *r, int64_t ld, int64_t chunk_by
         assert_true(part.cols == 1 || part.rows == chunk->rows);
         assert_true(part.cols == 1 || part.cols * ld * r->size < 2 * PACK_PART_BYTES);
         assert_true(part.rows * r->size < 2 * PACK_PART_BYTES);
-        assert_int_equal(pack_part_offset(r, chunk, &part, slot_ld),
-                         ((part.col - chunk->col) * slot_ld + (part.row - chunk->row)) * r->size);
+        assert_int_equal(pack_part_offset(r, chunk, &part, buffer_ld),
+                         ((part.col - chunk->col) * buffer_ld + (part.row - chunk->row)) * r->size);
         for (int k = 0; k < parts; k++)
             assert_false(overlap(&part, &seen[k]));
         seen[parts++] = part;
@@ -73,7 +73,7 @@ static void parts_have_all_of_a_chunk(void **state)
         const int64_t size = sizes[below(4)], rows = 1 + below(below(2) ? 3000000 : 3000),
                       cols = 1 + below(200), ld = below(2) ? rows : pack_ld(rows, size);
         struct lane_rectangle r = lane_whole(NULL, rows, cols, rows + below(3), size);
-        const int64_t bytes = below(2) ? LANE_SLOT_BYTES : chunks_of_matrix(&r, ld);
+        const int64_t bytes = below(2) ? PINNED_BUFFER_BYTES : chunks_of_matrix(&r, ld);
         r.uplo = "\0LU"[below(3)];
         r.trimmed = r.uplo && chunks_trim(rows, cols, size) && ld * size <= bytes;
         const int64_t chunks = pack_count(&r, ld, bytes), number = below(chunks);
@@ -101,12 +101,12 @@ static void parts_have_about_their_bytes(void **state)
     (void)state;
     for (int64_t rows = 1; rows <= 250000; rows = rows * 3 + 1)
         for (int s = 0; s < 4; s++) {
-            const int64_t cols = LANE_SLOT_BYTES / sizes[s] / rows;
+            const int64_t cols = PINNED_BUFFER_BYTES / sizes[s] / rows;
             const struct lane_rectangle one = lane_whole(NULL, rows, 1, rows, sizes[s]),
                                         all = lane_whole(NULL, rows, cols, rows, sizes[s]);
             if (rows * sizes[s] <= PACK_PART_BYTES)
-                assert_int_equal(pack_parts(&one, rows, LANE_SLOT_BYTES), 1);
-            const double parts = (double)pack_parts(&all, rows, LANE_SLOT_BYTES);
+                assert_int_equal(pack_parts(&one, rows, PINNED_BUFFER_BYTES), 1);
+            const double parts = (double)pack_parts(&all, rows, PINNED_BUFFER_BYTES);
             const double meant = (double)(rows * cols * sizes[s]) / PACK_PART_BYTES;
             assert_true(parts > 0.5 * meant && parts < 2 * meant + 1);
         }
@@ -128,8 +128,8 @@ static void columns_are_whole_lines(void **state)
     for (int64_t rows = 1; rows < 100; rows++)
         assert_int_equal(gpu_device_ld(rows, ACCEL_COMPLEX64), pack_ld(rows, 8));
     for (int s = 0; s < 4; s++) {
-        assert_true(lane_column_fits(LANE_SLOT_BYTES / sizes[s], sizes[s]));
-        assert_false(lane_column_fits(LANE_SLOT_BYTES / sizes[s] + 1, sizes[s]));
+        assert_true(lane_column_fits(PINNED_BUFFER_BYTES / sizes[s], sizes[s]));
+        assert_false(lane_column_fits(PINNED_BUFFER_BYTES / sizes[s] + 1, sizes[s]));
     }
 }
 
@@ -143,7 +143,7 @@ static void matrices_of_a_batch(void **state)
     (void)state;
     for (int round = 0; round < 400; round++) {
         double from[MATRICES * ROOM], to[MATRICES * ROOM], before[MATRICES * ROOM];
-        double slot[MATRICES * COLS * LD];
+        double buffer[MATRICES * COLS * LD];
         void *of_from[2 * MATRICES] = {NULL}, *of_to[2 * MATRICES] = {NULL};
         const bool pointers = below(2);
         const int64_t packed_ld = below(2) ? ROWS : LD, step = pointers ? 1 + below(2) : 0;
@@ -168,14 +168,14 @@ static void matrices_of_a_batch(void **state)
         back.array = pointers ? of_to : NULL;
         for (int64_t n = 0; n < pack_count(&r, packed_ld, bytes); n++) {
             const struct pack_chunk chunk = pack_chunk(&r, packed_ld, bytes, n);
-            pack_from_host((char *)slot, &r, &chunk, packed_ld);
+            pack_from_host((char *)buffer, &r, &chunk, packed_ld);
             for (int64_t col = 0; col < chunk.cols; col++) {
                 const int64_t all = chunk.col + col, matrix = all / COLS;
                 const double *x =
                     from + (pointers ? (matrix + 2) % MATRICES : matrix) * ROOM + all % COLS * LD;
-                assert_memory_equal(slot + col * packed_ld, x, ROWS * 8);
+                assert_memory_equal(buffer + col * packed_ld, x, ROWS * 8);
             }
-            pack_to_host(&back, &chunk, (char *)slot, packed_ld);
+            pack_to_host(&back, &chunk, (char *)buffer, packed_ld);
         }
         for (int i = 0; i < MATRICES * ROOM; i++) {
             const bool is_element = i % ROOM < COLS * LD && i % LD < ROWS;
@@ -243,8 +243,8 @@ static void scans_of_what_is_packed(void **state)
     int infinite = 0;
     (void)state;
     for (int round = 0; round < 3000; round++) {
-        enum { LD_OF_SLOT = ORDER + 2 };
-        double x[ORDER * ORDER], slot[ORDER * LD_OF_SLOT], largest = 0;
+        enum { LD_OF_BUFFER = ORDER + 2 };
+        double x[ORDER * ORDER], buffer[ORDER * LD_OF_BUFFER], largest = 0;
         float single[ORDER * ORDER];
         const bool is_double = below(2);
         struct gpu_scan scan = gpu_scan_begin(is_double);
@@ -267,7 +267,7 @@ static void scans_of_what_is_packed(void **state)
             finite = finite && isfinite(x[i]);
             largest = isfinite(x[i]) ? fmax(largest, fabs(x[i])) : largest;
         }
-        pack_from_host((char *)slot, &r, &chunk, below(2) ? ORDER - 1 : LD_OF_SLOT);
+        pack_from_host((char *)buffer, &r, &chunk, below(2) ? ORDER - 1 : LD_OF_BUFFER);
         assert_int_equal(scan.finite, finite);
         assert_true(!finite || scan.largest == largest);
         infinite += !finite;
@@ -294,11 +294,11 @@ static void chunks_of_rectangles(void **state)
         const struct lane_rectangle r = lane_whole(NULL, rows, cols, rows, size);
         const int64_t bytes = chunks_bytes(&r, ld, wanted, least), column = ld * size;
         const int64_t count = pack_count(&r, ld, bytes), each = bytes / column;
-        assert_true(bytes <= LANE_SLOT_BYTES && bytes % column == 0);
+        assert_true(bytes <= PINNED_BUFFER_BYTES && bytes % column == 0);
         /* No chunk could have been left out, and none is shorter than the others by a column for
          * each of them. */
         const int64_t fit =
-            least_of(LANE_SLOT_BYTES,
+            least_of(PINNED_BUFFER_BYTES,
                      least > column * cols / wanted ? least : column * cols / wanted) /
             column;
         assert_int_equal(count, (cols + (fit > 0 ? fit : 1) - 1) / (fit > 0 ? fit : 1));
@@ -318,7 +318,8 @@ static void chunks_of_triangles(void **state)
             const int64_t ld = pack_ld(order, size), line = 64 / size * ld * size;
             r.uplo = 'L';
             const int64_t bytes = chunks_of_tile(&r, ld);
-            assert_true(bytes <= LANE_SLOT_BYTES && bytes >= least_of(ld * size, LANE_SLOT_BYTES));
+            assert_true(bytes <= PINNED_BUFFER_BYTES &&
+                        bytes >= least_of(ld * size, PINNED_BUFFER_BYTES));
             assert_true(bytes % line == 0 || bytes < line);
             r.trimmed = true;
             assert_int_equal(chunks_of_tile(&r, ld), bytes);

@@ -190,12 +190,12 @@ static void what_a_pipeline_needs_and_does_not_get_is_told(void **state)
     pipeline.has_sides = true;
     assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
     memset(there, 1, (size_t)ROWS * 8);
-    CUDA(cuEventDestroy)(work.lane->wide.slot[0].done);
-    work.lane->wide.slot[0].done = NULL;
+    CUDA(cuEventDestroy)(work.lane->wide.buffer[0].done);
+    work.lane->wide.buffer[0].done = NULL;
     CUDA(cuEventCreate) = no_event;
     assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_NO_MEMORY);
     cuda_api = real;
-    assert_int_equal(CUDA(cuEventCreate)(&work.lane->wide.slot[0].done, CU_EVENT_DISABLE_TIMING),
+    assert_int_equal(CUDA(cuEventCreate)(&work.lane->wide.buffer[0].done, CU_EVENT_DISABLE_TIMING),
                      CUDA_SUCCESS);
     CUDA(cuStreamDestroy)(work.lane->beside);
     work.lane->beside = NULL;
@@ -219,7 +219,7 @@ static CUresult some_chunks(void *to, CUdeviceptr from, size_t bytes, CUstream s
                             : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Of a column that is longer than a slot, some rows have come. */
+/* Of a column that is longer than a buffer, some rows have come. */
 static void what_is_on_its_way_still_arrives(void **state)
 {
     (void)state;
@@ -249,11 +249,11 @@ static CUresult count_waits(CUstream stream)
     return real.cuStreamSynchronize_p(stream);
 }
 
-static CUevent up_done[LANE_WIDE_SLOTS]; /* the events behind uploads */
+static CUevent up_done[WIDE_RING_BUFFERS]; /* the events behind uploads */
 static int ups;
 static CUresult note_record(CUevent event, CUstream stream)
 {
-    if (stream == up_stream && ups < LANE_WIDE_SLOTS)
+    if (stream == up_stream && ups < WIDE_RING_BUFFERS)
         up_done[ups++] = event;
     return real.cuEventRecord_p(event, stream);
 }

@@ -52,7 +52,7 @@ struct shape {
     int64_t device_ld, bytes; /* of the host's memory */
 };
 
-/* Some are small, some just larger than what threads help with, some many slots; columns shorter
+/* Some are small, some just larger than what threads help with, some many buffers; columns shorter
  * than a chunk, and longer. */
 static struct shape choose_shape(unsigned *seed)
 {
@@ -66,7 +66,7 @@ static struct shape choose_shape(unsigned *seed)
     s.host.backwards = below(seed, 2);
     s.device_ld = rows + below(seed, 2) * below(seed, 40);
     s.bytes = (ld * (cols - 1) + rows) * size;
-    s.host.trimmed = s.host.uplo && s.device_ld * size <= LANE_SLOT_BYTES && cols % 4 != 0;
+    s.host.trimmed = s.host.uplo && s.device_ld * size <= PINNED_BUFFER_BYTES && cols % 4 != 0;
     return s;
 }
 
@@ -255,7 +255,7 @@ static void a_failure_leaves_whole_chunks(void **state)
 
 static CUresult no_wide_ring(void **memory, size_t bytes, unsigned flags)
 {
-    return bytes > LANE_NARROW_SLOTS * LANE_SLOT_BYTES
+    return bytes > NARROW_RING_BUFFERS * PINNED_BUFFER_BYTES
                ? CUDA_ERROR_OUT_OF_MEMORY
                : real.cuMemHostAlloc_p(memory, bytes, flags);
 }
@@ -533,7 +533,7 @@ static void copy_many_parts(void)
     free(there);
 }
 
-static void more_parts_than_items_are_copied(void **state)
+static void more_parts_than_tasks_are_copied(void **state)
 {
     (void)state;
     with_device(copy_many_parts, 16, 1000);
@@ -595,7 +595,7 @@ int main(void)
         cmocka_unit_test(little_pinned_memory_is_enough),
         cmocka_unit_test(an_upload_begins_before_its_first_chunk_is_packed),
         cmocka_unit_test(threads_copy_at_once_beside_forks),
-        cmocka_unit_test(more_parts_than_items_are_copied),
+        cmocka_unit_test(more_parts_than_tasks_are_copied),
         cmocka_unit_test(every_number_is_looked_at),
         cmocka_unit_test(every_byte_of_a_tile_is_digested),
     };

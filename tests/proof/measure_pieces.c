@@ -1,9 +1,9 @@
 /*
- * What keeps copies through slots from the link's rate? Pinned slots go up or down piece by piece,
- * as libaccel's do, each with an event behind it, by one stream and by two in turn, and nothing is
- * packed: what the link gives to pieces of such a size. The same beside threads that copy pageable
- * memory to slots of their own, or back: what the link loses to their use of the memory. And what
- * these threads copy by themselves, and beside the link: what there is to send.
+ * What keeps copies through buffers from the link's rate? Pinned buffers go up or down piece by
+ * piece, as libaccel's do, each with an event behind it, by one stream and by two in turn, and
+ * nothing is packed: what the link gives to pieces of such a size. The same beside threads that
+ * copy pageable memory to buffers of their own, or back: what the link loses to their use of the
+ * memory. And what these threads copy by themselves, and beside the link: what there is to send.
  */
 #include "driver.h"
 #include "base/thread/clock.h"
@@ -14,13 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SLOTS = 12, PIECE = 4 << 20, STREAMS = 2, ATTEMPTS = 4, MOST_THREADS = 11 };
+enum { BUFFERS = 12, PIECE = 4 << 20, STREAMS = 2, ATTEMPTS = 4, MOST_THREADS = 11 };
 
 struct link {
     CUdeviceptr device;
-    char *slot[SLOTS]; /* PIECE bytes each, pinned */
+    char *buffer[BUFFERS]; /* PIECE bytes each, pinned */
     CUstream stream[STREAMS];
-    CUevent done[SLOTS];
+    CUevent done[BUFFERS];
     size_t bytes;   /* of all pieces */
     double call_us; /* the calling thread's time for a piece, in the last transfer */
 };
@@ -33,24 +33,24 @@ static bool open_link(struct link *l, size_t bytes)
     bool good = CUDA_OK(cuMemAlloc, &l->device, bytes);
     for (int i = 0; good && i < STREAMS; i++)
         good = CUDA_OK(cuStreamCreate, &l->stream[i], CU_STREAM_NON_BLOCKING);
-    for (int i = 0; good && i < SLOTS; i++) {
-        void *slot = NULL;
-        good = CUDA_OK(cuMemHostAlloc, &slot, PIECE, 0) &&
+    for (int i = 0; good && i < BUFFERS; i++) {
+        void *buffer = NULL;
+        good = CUDA_OK(cuMemHostAlloc, &buffer, PIECE, 0) &&
                CUDA_OK(cuEventCreate, &l->done[i], CU_EVENT_DISABLE_TIMING);
-        l->slot[i] = slot;
-        if (slot)
-            memset(slot, 1, PIECE);
+        l->buffer[i] = buffer;
+        if (buffer)
+            memset(buffer, 1, PIECE);
     }
     return good;
 }
 
 static void close_link(struct link *l)
 {
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < BUFFERS; i++) {
         if (l->done[i])
             CUDA_OK(cuEventDestroy, l->done[i]);
-        if (l->slot[i])
-            CUDA_OK(cuMemFreeHost, l->slot[i]);
+        if (l->buffer[i])
+            CUDA_OK(cuMemFreeHost, l->buffer[i]);
     }
     for (int i = 0; i < STREAMS; i++)
         if (l->stream[i])
@@ -65,12 +65,12 @@ static double transfer_ms(struct link *l, bool up, size_t piece, int streams)
     const size_t pieces = l->bytes / piece;
     const double start = accel_now_ms();
     for (size_t i = 0; i < pieces; i++) {
-        char *slot = l->slot[i % SLOTS];
+        char *buffer = l->buffer[i % BUFFERS];
         const CUstream stream = l->stream[i % (size_t)streams];
         const CUdeviceptr at = l->device + i * piece;
-        if (!(up ? CUDA_OK(cuMemcpyHtoDAsync, at, slot, piece, stream)
-                 : CUDA_OK(cuMemcpyDtoHAsync, slot, at, piece, stream)) ||
-            !CUDA_OK(cuEventRecord, l->done[i % SLOTS], stream))
+        if (!(up ? CUDA_OK(cuMemcpyHtoDAsync, at, buffer, piece, stream)
+                 : CUDA_OK(cuMemcpyDtoHAsync, buffer, at, piece, stream)) ||
+            !CUDA_OK(cuEventRecord, l->done[i % BUFFERS], stream))
             return -1;
     }
     l->call_us = (accel_now_ms() - start) * 1e3 / (double)pieces;
@@ -124,7 +124,7 @@ struct crowd {
 struct member {
     struct crowd *crowd;
     pthread_t thread;
-    char *part, *slot;
+    char *part, *buffer;
     bool started;
 };
 
@@ -136,9 +136,9 @@ static void *copy_on(void *argument)
     atomic_fetch_add(&c->ready, 1);
     while (!atomic_load_explicit(&c->stop, memory_order_relaxed)) {
         if (c->pack)
-            memcpy(m->slot, m->part + at, PIECE);
+            memcpy(m->buffer, m->part + at, PIECE);
         else
-            memcpy(m->part + at, m->slot, PIECE);
+            memcpy(m->part + at, m->buffer, PIECE);
         atomic_fetch_add_explicit(&c->copied, PIECE, memory_order_relaxed);
         at = at + 2 * PIECE <= c->part ? at + PIECE : 0;
     }
@@ -225,11 +225,11 @@ void measure_pieces(bool quick)
     else
         report_missing("pieces", "");
     for (int i = 0; good && i < MOST_THREADS; i++) {
-        void *slot = NULL;
-        good = CUDA_OK(cuMemHostAlloc, &slot, PIECE, 0);
-        member[i].slot = slot;
-        if (slot)
-            memset(slot, 1, PIECE);
+        void *buffer = NULL;
+        good = CUDA_OK(cuMemHostAlloc, &buffer, PIECE, 0);
+        member[i].buffer = buffer;
+        if (buffer)
+            memset(buffer, 1, PIECE);
     }
     if (good && crowd.host)
         for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
@@ -237,8 +237,8 @@ void measure_pieces(bool quick)
     else
         report_missing("pieces_beside", crowd.host ? "" : "no memory");
     for (int i = 0; i < MOST_THREADS; i++)
-        if (member[i].slot)
-            CUDA_OK(cuMemFreeHost, member[i].slot);
+        if (member[i].buffer)
+            CUDA_OK(cuMemFreeHost, member[i].buffer);
     close_link(&l);
     if (crowd.host)
         touched_memory_free(crowd.host, MOST_THREADS * part);

@@ -1,9 +1,9 @@
 /*
  * Copies of pageable memory through small pinned buffers, by 1 to 16 threads: each packs a chunk
- * into a slot while its last ones are on the bus: 1 MiB chunks, three slots a thread. By 8 threads
- * also with chunks of other sizes, with stores that go past the caches, and with lines of the
- * pageable memory fetched for one use (PREFETCHNTA), which then leave the shared caches to the
- * slots, and with slots in huge pages, which the processor and the bus find sooner.
+ * into a buffer while its last ones are on the bus: 1 MiB chunks, three buffers a thread. By 8
+ * threads also with chunks of other sizes, with stores that go past the caches, and with lines of
+ * the pageable memory fetched for one use (PREFETCHNTA), which then leave the shared caches to the
+ * buffers, and with buffers in huge pages, which the processor and the bus find sooner.
  */
 #include "driver.h"
 #include "base/thread/clock.h"
@@ -22,7 +22,7 @@
 enum { HUGE_PAGE = 2 << 20 };
 enum { AHEAD = 1024 }; /* bytes: as far ahead of a load its line is fetched */
 
-enum { SLOTS = 3, USUAL_CHUNK = 1 << 20, USUAL_THREADS = 8, MOST_THREADS = 16, PASSES = 3 };
+enum { BUFFERS = 3, USUAL_CHUNK = 1 << 20, USUAL_THREADS = 8, MOST_THREADS = 16, PASSES = 3 };
 
 /* One transfer, which threads share. */
 struct transfer {
@@ -34,7 +34,7 @@ struct transfer {
     atomic_bool failed;
 };
 
-struct slot {
+struct buffer {
     char *pinned;
     CUevent done;
     size_t chunk; /* on the bus; SIZE_MAX: none */
@@ -45,7 +45,7 @@ struct stager {
     struct transfer *transfer;
     pthread_barrier_t *barrier;
     CUstream stream;
-    struct slot slot[SLOTS];
+    struct buffer buffer[BUFFERS];
 };
 
 /* ---- One thread ---- */
@@ -106,12 +106,12 @@ static bool open_stager(struct stager *s)
 {
     if (!CUDA_OK(cuStreamCreate, &s->stream, CU_STREAM_NON_BLOCKING))
         return false;
-    for (int i = 0; i < SLOTS; i++) {
-        s->slot[i].pinned = pinned_memory(s->transfer);
-        if (!s->slot[i].pinned)
+    for (int i = 0; i < BUFFERS; i++) {
+        s->buffer[i].pinned = pinned_memory(s->transfer);
+        if (!s->buffer[i].pinned)
             return false;
-        memset(s->slot[i].pinned, 1, s->transfer->chunk);
-        if (!CUDA_OK(cuEventCreate, &s->slot[i].done, CU_EVENT_DISABLE_TIMING))
+        memset(s->buffer[i].pinned, 1, s->transfer->chunk);
+        if (!CUDA_OK(cuEventCreate, &s->buffer[i].done, CU_EVENT_DISABLE_TIMING))
             return false;
     }
     return true;
@@ -119,53 +119,53 @@ static bool open_stager(struct stager *s)
 
 static void close_stager(struct stager *s)
 {
-    for (int i = 0; i < SLOTS; i++) {
-        if (s->slot[i].done)
-            CUDA_OK(cuEventDestroy, s->slot[i].done);
-        if (s->slot[i].pinned)
-            free_pinned(s->transfer, s->slot[i].pinned);
+    for (int i = 0; i < BUFFERS; i++) {
+        if (s->buffer[i].done)
+            CUDA_OK(cuEventDestroy, s->buffer[i].done);
+        if (s->buffer[i].pinned)
+            free_pinned(s->transfer, s->buffer[i].pinned);
     }
     if (s->stream)
         CUDA_OK(cuStreamDestroy, s->stream);
 }
 
-/* Waits for what is on the bus in a slot; what came down is brought to its place. */
-static bool finish(struct stager *s, struct slot *slot)
+/* Waits for what is on the bus in a buffer; what came down is brought to its place. */
+static bool finish(struct stager *s, struct buffer *buffer)
 {
     const struct transfer *t = s->transfer;
-    if (slot->chunk == SIZE_MAX)
+    if (buffer->chunk == SIZE_MAX)
         return true;
-    if (!CUDA_OK(cuEventSynchronize, slot->done))
+    if (!CUDA_OK(cuEventSynchronize, buffer->done))
         return false;
     if (!t->up)
-        copy(t, t->host + slot->chunk * t->chunk, slot->pinned);
-    slot->chunk = SIZE_MAX;
+        copy(t, t->host + buffer->chunk * t->chunk, buffer->pinned);
+    buffer->chunk = SIZE_MAX;
     return true;
 }
 
-static bool begin(struct stager *s, struct slot *slot, size_t chunk)
+static bool begin(struct stager *s, struct buffer *buffer, size_t chunk)
 {
     const struct transfer *t = s->transfer;
     CUdeviceptr at = t->device + chunk * t->chunk;
     if (t->up)
-        copy(t, slot->pinned, t->host + chunk * t->chunk);
-    slot->chunk = chunk;
-    return (t->up ? CUDA_OK(cuMemcpyHtoDAsync, at, slot->pinned, t->chunk, s->stream)
-                  : CUDA_OK(cuMemcpyDtoHAsync, slot->pinned, at, t->chunk, s->stream)) &&
-           CUDA_OK(cuEventRecord, slot->done, s->stream);
+        copy(t, buffer->pinned, t->host + chunk * t->chunk);
+    buffer->chunk = chunk;
+    return (t->up ? CUDA_OK(cuMemcpyHtoDAsync, at, buffer->pinned, t->chunk, s->stream)
+                  : CUDA_OK(cuMemcpyDtoHAsync, buffer->pinned, at, t->chunk, s->stream)) &&
+           CUDA_OK(cuEventRecord, buffer->done, s->stream);
 }
 
 static bool stage(struct stager *s)
 {
     int at = 0;
-    for (int i = 0; i < SLOTS; i++)
-        s->slot[i].chunk = SIZE_MAX;
+    for (int i = 0; i < BUFFERS; i++)
+        s->buffer[i].chunk = SIZE_MAX;
     for (size_t chunk; (chunk = atomic_fetch_add(&s->transfer->next, 1)) < s->transfer->chunks;
-         at = (at + 1) % SLOTS)
-        if (!finish(s, &s->slot[at]) || !begin(s, &s->slot[at], chunk))
+         at = (at + 1) % BUFFERS)
+        if (!finish(s, &s->buffer[at]) || !begin(s, &s->buffer[at], chunk))
             return false;
-    for (int i = 0; i < SLOTS; i++, at = (at + 1) % SLOTS)
-        if (!finish(s, &s->slot[at]))
+    for (int i = 0; i < BUFFERS; i++, at = (at + 1) % BUFFERS)
+        if (!finish(s, &s->buffer[at]))
             return false;
     return true;
 }

@@ -149,7 +149,7 @@ static int written_too_early(void)
 }
 
 /* The host's memory, too. */
-static int slot_used_too_early(void)
+static int buffer_used_too_early(void)
 {
     struct room room;
     CUdeviceptr y;
@@ -353,8 +353,8 @@ const struct scenario order_scenarios[] = {
      written_too_early,
      WATCHED,
      {"fault what=unordered where=fill", "faults n=1\n"}},
-    {"slot_used_too_early",
-     slot_used_too_early,
+    {"buffer_used_too_early",
+     buffer_used_too_early,
      WATCHED,
      {"fault what=unordered where=copy", "faults n=1\n"}},
     {"source_changed",

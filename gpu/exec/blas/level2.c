@@ -169,8 +169,8 @@ enum gpu_status level2_write_vector(struct level2 *t, int part)
     return GPU_OK;
 }
 
-/* Writes a strip back. If a column does not fit a slot, a part of it could be written before a
- * failure: then writes all or nothing. */
+/* Writes a strip back. If a column does not fit a pinned buffer, a part of it could be written
+ * before a failure: then writes all or nothing. */
 static enum gpu_status write_back(struct level2 *t, struct level2_strip *strip)
 {
     const struct accel_span *x = t->part[t->out].x;

@@ -1,4 +1,4 @@
-/* The slots of a ring: pinned memory, and which copies from it or to it are done. */
+/* The buffers of a ring: pinned memory, and which copies from it or to it are done. */
 #include "base/thread/clock.h"
 #include "pipeline.h"
 
@@ -6,16 +6,16 @@
  * so long: a link of 50 GB/s takes that for the smallest chunk. */
 #define ASK_MS 0.005
 
-enum gpu_status lane_prepare_ring(struct lane_ring *ring, int slots)
+enum gpu_status lane_prepare_ring(struct lane_ring *ring, int buffers)
 {
     if (!ring->memory) {
         void *memory = NULL;
-        GPU_TRY(GPU_CHECK(cuMemHostAlloc, &memory, (size_t)slots * LANE_SLOT_BYTES, 0));
+        GPU_TRY(GPU_CHECK(cuMemHostAlloc, &memory, (size_t)buffers * PINNED_BUFFER_BYTES, 0));
         ring->memory = memory;
     }
-    for (int i = 0; i < slots; i++)
-        if (!ring->slot[i].done)
-            GPU_TRY(GPU_CHECK(cuEventCreate, &ring->slot[i].done, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < buffers; i++)
+        if (!ring->buffer[i].done)
+            GPU_TRY(GPU_CHECK(cuEventCreate, &ring->buffer[i].done, CU_EVENT_DISABLE_TIMING));
     return GPU_OK;
 }
 
@@ -24,26 +24,27 @@ enum gpu_status ring_choose(struct pipeline_direction *d, struct gpu_lane *lane,
                             int helpers)
 {
     d->ring = &lane->wide;
-    d->slots = (int)accel_min(LANE_WIDE_SLOTS, LANE_NARROW_SLOTS + helpers);
+    d->buffers = (int)accel_min(WIDE_RING_BUFFERS, NARROW_RING_BUFFERS + helpers);
     const enum gpu_status status =
-        wide ? lane_prepare_ring(d->ring, LANE_WIDE_SLOTS) : GPU_NO_MEMORY;
+        wide ? lane_prepare_ring(d->ring, WIDE_RING_BUFFERS) : GPU_NO_MEMORY;
     if (status != GPU_NO_MEMORY)
         return status;
     d->ring = &lane->narrow;
-    d->slots = LANE_NARROW_SLOTS;
-    return lane_prepare_ring(d->ring, LANE_NARROW_SLOTS);
+    d->buffers = NARROW_RING_BUFFERS;
+    return lane_prepare_ring(d->ring, NARROW_RING_BUFFERS);
 }
 
-bool slot_look(struct pipeline_direction *d, const struct lane_slot *slot, enum gpu_status *status)
+bool pinned_buffer_look(struct pipeline_direction *d, const struct pinned_buffer *buffer,
+                        enum gpu_status *status)
 {
-    if (slot->copy <= *d->copied)
+    if (buffer->copy <= *d->copied)
         return true;
-    if (!slot->marked)
+    if (!buffer->marked)
         return false;
     const double now = d->ask_ms > 0 ? accel_now_ms() : 0;
     if (now < d->ask_ms)
         return false;
-    const CUresult result = CUDA(cuEventQuery)(slot->done);
+    const CUresult result = CUDA(cuEventQuery)(buffer->done);
     d->ask_ms = 0;
     if (result == CUDA_ERROR_NOT_READY) {
         d->ask_ms = accel_now_ms() + ASK_MS;
@@ -51,18 +52,18 @@ bool slot_look(struct pipeline_direction *d, const struct lane_slot *slot, enum 
     }
     *status = gpu_check(result, "cuEventQuery");
     if (*status == GPU_OK)
-        *d->copied = slot->copy;
+        *d->copied = buffer->copy;
     return *status == GPU_OK;
 }
 
 /* The event of a later copy tells that this one is done, too; without one, wait for the stream. */
-enum gpu_status slot_wait(struct gpu_lane *lane, struct pipeline_direction *d,
-                          const struct lane_slot *slot)
+enum gpu_status pinned_buffer_wait(struct gpu_lane *lane, struct pipeline_direction *d,
+                                   const struct pinned_buffer *buffer)
 {
-    const struct lane_slot *marked = NULL;
-    for (int i = 0; i < LANE_WIDE_SLOTS; i++) {
-        const struct lane_slot *other = &d->ring->slot[i];
-        if (other->marked && other->copy >= slot->copy && (!marked || other->copy < marked->copy))
+    const struct pinned_buffer *marked = NULL;
+    for (int i = 0; i < WIDE_RING_BUFFERS; i++) {
+        const struct pinned_buffer *other = &d->ring->buffer[i];
+        if (other->marked && other->copy >= buffer->copy && (!marked || other->copy < marked->copy))
             marked = other;
     }
     if (!marked)
