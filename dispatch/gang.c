@@ -8,7 +8,7 @@
 #include "base/text/text.h"
 #include "base/thread/task_pool.h"
 #include "base/thread/forks.h"
-#include "gpu/exec/blas/peers.h"
+#include "gpu/exec/blas/peer_tiles.h"
 #include "gpu/plan/scheduled.h"
 #include "gpu/exec/lapack/solver_shared.h"
 #include "report/report.h"
@@ -48,8 +48,8 @@ struct gang {
     bool in_other;   /* a part was computed in another precision than native */
     bool threadless; /* a member of a factorisation could not begin */
     void *copy;      /* host memory for accel_cut_by_original(), used after a failure alone */
-    struct solver_shared *shared; /* NULL, or the parts are members of this */
-    struct peers *peers;          /* NULL, or they lend each other operands' tiles */
+    struct solver_shared *shared;  /* NULL, or the parts are members of this */
+    struct peer_tiles *peer_tiles; /* NULL, or they lend each other operands' tiles */
     struct gang_member member[SPLIT_MOST];
 };
 
@@ -216,8 +216,8 @@ static void run_member(struct gang_member *m)
     m->status = run_on(m, &m->call, &m->host);
     if (gang->shared && m->status != GPU_OK)
         solver_shared_stop(gang->shared);
-    if (gang->peers) /* it may not have come to that */
-        peers_leave(gang->peers, member_number(m), true);
+    if (gang->peer_tiles) /* it may not have come to that */
+        peer_tiles_leave(gang->peer_tiles, member_number(m), true);
     pthread_mutex_lock(&gang->lock);
     m->ended = true;
     pthread_cond_signal(&gang->news);
@@ -274,8 +274,8 @@ static void run_members(struct gang *gang)
     gang->threadless = gang->shared && !all_run;
     if (gang->threadless) /* members wait for each other */
         solver_shared_stop(gang->shared);
-    if (gang->peers && !all_run)
-        peers_stop(gang->peers);
+    if (gang->peer_tiles && !all_run)
+        peer_tiles_stop(gang->peer_tiles);
     run_member(&gang->member[0]);
     pthread_mutex_lock(&gang->lock);
     while (!all_ended(gang))
@@ -295,7 +295,7 @@ FORKS_LOCK(one_waits);
 /* ---- Tiles that the parts lend each other ---- */
 
 /* Adds a member's tiles, by the schedule of which the plan says that its part's be made. */
-static bool add_tiles(struct peers *peers, const struct gang_member *m,
+static bool add_tiles(struct peer_tiles *table, const struct gang_member *m,
                       const struct split_part *part)
 {
     struct scheduled scheduled;
@@ -306,38 +306,38 @@ static bool add_tiles(struct peers *peers, const struct gang_member *m,
     const int64_t bytes = gpu_info(device_gpu(m->device))->memory_bytes;
     const bool added = schedule_make_by(&s, &part->by, &scheduled.call, &part->rates,
                                         scheduled_memory(&scheduled, bytes)) &&
-                       peers_add(peers, member_number(m), &scheduled, &s, part->rates.up);
+                       peer_tiles_add(table, member_number(m), &scheduled, &s, part->rates.up);
     schedule_free(&s);
     return added;
 }
 
 /* If nothing is lent, or without memory, each part brings all of its operands up. */
-static void plan_peers(struct gang *gang, const struct gang_plan *plan)
+static void plan_peer_tiles(struct gang *gang, const struct gang_plan *plan)
 {
-    _Static_assert((int)PEERS_MOST >= (int)SPLIT_MOST, "a table has all parts of a call");
+    _Static_assert((int)PEER_MEMBERS_MOST >= (int)SPLIT_MOST, "a table has all parts of a call");
     int tiles = 0;
     bool added = true;
     if (!split_any_lends(&plan->split))
         return;
-    gang->peers = peers_new(gang->count);
-    for (int i = 0; gang->peers && i < gang->count; i++) {
+    gang->peer_tiles = peer_tiles_new(gang->count);
+    for (int i = 0; gang->peer_tiles && i < gang->count; i++) {
         const struct split_part *part = &plan->split.part[i];
         if (split_lends(part)) {
-            added = added && add_tiles(gang->peers, &gang->member[i], part);
-            gang->member[i].host.peers = gang->peers;
+            added = added && add_tiles(gang->peer_tiles, &gang->member[i], part);
+            gang->member[i].host.peer_tiles = gang->peer_tiles;
         } else {
-            peers_leave(gang->peers, i, true);
+            peer_tiles_leave(gang->peer_tiles, i, true);
         }
     }
-    if (gang->peers && added) {
-        tiles = peers_deal(gang->peers);
-        peers_set_ahead(gang->peers, plan->split.ahead);
+    if (gang->peer_tiles && added) {
+        tiles = peer_tiles_deal(gang->peer_tiles);
+        peer_tiles_set_ahead(gang->peer_tiles, plan->split.ahead);
     }
-    if (tiles == 0 && gang->peers) {
-        peers_free(gang->peers);
-        gang->peers = NULL;
+    if (tiles == 0 && gang->peer_tiles) {
+        peer_tiles_free(gang->peer_tiles);
+        gang->peer_tiles = NULL;
         for (int i = 0; i < gang->count; i++)
-            gang->member[i].host.peers = NULL;
+            gang->member[i].host.peer_tiles = NULL;
     }
 }
 
@@ -382,8 +382,8 @@ static void free_gang(struct gang *gang)
 {
     if (gang->shared)
         solver_shared_free(gang->shared);
-    if (gang->peers)
-        peers_free(gang->peers);
+    if (gang->peer_tiles)
+        peer_tiles_free(gang->peer_tiles);
     free(gang->copy);
     pthread_mutex_destroy(&gang->lock);
     pthread_cond_destroy(&gang->news);
@@ -531,10 +531,10 @@ static bool take_copy(struct gang *gang)
  * the same tiles, so that kernels round alike. */
 static enum gpu_status run_parts(struct gang *gang, const struct gang_plan *plan)
 {
-    plan_peers(gang, plan);
-    const bool lends = gang->peers && pthread_mutex_trylock(&one_waits) == 0;
-    if (gang->peers && !lends)
-        peers_stop(gang->peers);
+    plan_peer_tiles(gang, plan);
+    const bool lends = gang->peer_tiles && pthread_mutex_trylock(&one_waits) == 0;
+    if (gang->peer_tiles && !lends)
+        peer_tiles_stop(gang->peer_tiles);
     const enum gpu_status status = run_gang(gang);
     if (lends)
         pthread_mutex_unlock(&one_waits);

@@ -117,7 +117,7 @@ $(TESTS)/test_linear_calls $(TESTS)/test_svm_calls: UNIT_LIBS += -Wl,--wrap=mall
 $(addprefix $(TESTS)/test_,solver solver_in_core solver_panels solver_results solver_shared solver_upload): UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 # A system that refuses to write a file.
 $(TESTS)/test_calibration_files: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=realloc,--wrap=fchmod,--wrap=fsync,--wrap=rename,--wrap=openat,--wrap=mkostemp,--wrap=mkdir,--wrap=flock,--wrap=nanosleep
-$(TESTS)/test_plan_memory $(TESTS)/test_together $(TESTS)/test_peers: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+$(TESTS)/test_plan_memory $(TESTS)/test_together $(TESTS)/test_peer_tiles: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 
 TEST_PROGRAMS := $(PROGRAMS) $(LIBRARIES) $(UNIT_TESTS) $(TESTS)/test_testgpu
 $(TEST_PROGRAMS): tests/fixtures/fixtures.mk

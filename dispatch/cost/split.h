@@ -56,7 +56,7 @@ struct split {
     int count; /* parts, each on a device of its own; 1: the call stays whole */
     struct split_part part[SPLIT_MOST];
     int ahead;       /* parts bring up tiles that they lend so many before those that they copy: see
-                        peers_order() */
+                        peer_tiles_order() */
     double ms;       /* until the last part is done */
     double whole_ms; /* no device is faster with the whole call */
 };

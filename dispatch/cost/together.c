@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "gpu/plan/plan_cache.h"
-#include "gpu/exec/blas/peers.h"
+#include "gpu/exec/blas/peer_tiles.h"
 #include "gpu/plan/simulate.h"
 #include "gpu/plan/schedule_plan.h"
 
@@ -23,7 +23,7 @@ struct simulated_part {
 };
 
 struct parts {
-    struct peers *peers;
+    struct peer_tiles *peer_tiles;
     struct simulated_part member[SPLIT_MOST];
     int count;
     int tiles;
@@ -46,7 +46,7 @@ static bool add_member(struct parts *p, int number, const struct accel_call *cal
         return plan_cache_make(s, &m->scheduled.call, rates, memory_bytes);
     memcpy(m->scheduled.call.lent, part->lent, sizeof part->lent);
     return schedule_make_by(s, &part->by, &m->scheduled.call, rates, memory_bytes) &&
-           peers_add(p->peers, number, &m->scheduled, s, rates->up);
+           peer_tiles_add(p->peer_tiles, number, &m->scheduled, s, rates->up);
 }
 
 static struct schedule_step *copy_steps(const struct schedule_step *step, int count)
@@ -62,8 +62,8 @@ static bool add_all(struct parts *p, const struct split *split, const struct acc
                     const struct split_device *device)
 {
     p->count = split->count;
-    p->peers = peers_new(split->count);
-    for (int i = 0; p->peers && i < p->count; i++) {
+    p->peer_tiles = peer_tiles_new(split->count);
+    for (int i = 0; p->peer_tiles && i < p->count; i++) {
         const struct split_part *part = &split->part[i];
         struct simulated_part *m = &p->member[i];
         const struct schedule *s = &m->schedule;
@@ -74,7 +74,7 @@ static bool add_all(struct parts *p, const struct split *split, const struct acc
         if (!m->ends || !m->original)
             return false;
     }
-    p->tiles = p->peers ? peers_deal(p->peers) : 0;
+    p->tiles = p->peer_tiles ? peer_tiles_deal(p->peer_tiles) : 0;
     p->up_at = malloc((size_t)(p->tiles + 1) * sizeof *p->up_at);
     return p->up_at && p->tiles > 0; /* without memory, no tile is dealt out */
 }
@@ -87,8 +87,8 @@ static void free_all(struct parts *p)
         free(p->member[i].original);
     }
     free(p->up_at);
-    if (p->peers)
-        peers_free(p->peers);
+    if (p->peer_tiles)
+        peer_tiles_free(p->peer_tiles);
 }
 
 /* Puts all parts at their start, with steps in the order of so many tiles ahead. Returns false
@@ -105,7 +105,8 @@ static bool begin_all(struct parts *p, int ahead)
             continue;
         schedule_free(&m->schedule);
         m->schedule.step = copy_steps(m->original, m->schedule.count);
-        if (!m->schedule.step || !peers_order(p->peers, i, &m->scheduled, &m->schedule, ahead))
+        if (!m->schedule.step ||
+            !peer_tiles_order(p->peer_tiles, i, &m->scheduled, &m->schedule, ahead))
             return false;
     }
     return true;
@@ -120,9 +121,9 @@ static bool time_upload(struct parts *p, int number, const struct schedule_step 
     const struct schedule *s = &m->schedule;
     const struct schedule_tile at = schedule_tile_of(s, step->operand, step->i, step->j);
     const double whole = (double)at.rows * (double)at.cols * (double)s->call.size[step->operand];
-    const struct matrix key = peers_tile_of(&m->scheduled, s, step);
+    const struct matrix key = peer_tiles_key(&m->scheduled, s, step);
     int owner = number;
-    *tile = m->part->lent[step->operand] > 0 ? peers_number(p->peers, &key, &owner) : -1;
+    *tile = m->part->lent[step->operand] > 0 ? peer_tiles_number(p->peer_tiles, &key, &owner) : -1;
     if (*tile >= 0 && owner != number) {
         work->not_before = p->up_at[*tile];
         work->ms = m->part->rates.copy_ms + whole / m->part->rates.peer * 1e-6;

@@ -1,8 +1,8 @@
 /*
  * The parts of a divided call that lend each other tiles, all at the same time in virtual time: by
- * the schedules and with the owners that the run has (gpu/exec/blas/peers.h). A copy of another
- * part's tile begins when that has come up, and not before what the copying device brings up before
- * it. Deterministic.
+ * the schedules and with the owners that the run has (gpu/exec/blas/peer_tiles.h). A copy of
+ * another part's tile begins when that has come up, and not before what the copying device brings
+ * up before it. Deterministic.
  */
 #ifndef ACCEL_TOGETHER_H
 #define ACCEL_TOGETHER_H

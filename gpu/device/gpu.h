@@ -103,7 +103,7 @@ struct gpu_steps {
     int64_t device_bytes, kept_bytes; /* device memory that libaccel has; inputs in it that stay */
 };
 
-struct peers;
+struct peer_tiles;
 struct scheduled;
 struct solver_shared;
 
@@ -140,8 +140,8 @@ struct gpu_host {
     /* NULL, or: several devices share the call, of LAPACK, and this one is member number `member`
      * (solver_shared.h). */
     struct solver_shared *shared;
-    /* NULL, or: of Level 3, and these lend each other tiles of its operands (peers.h). */
-    struct peers *peers;
+    /* NULL, or: of Level 3, and these lend each other tiles of its operands (peer_tiles.h). */
+    struct peer_tiles *peer_tiles;
     int member;
     /* Filled in by gpu_run(): */
     int64_t up_bytes, down_bytes;

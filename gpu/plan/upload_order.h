@@ -1,9 +1,9 @@
 /*
- * The order in which a device brings up tiles that others wait for (peers.h). Each of them copies
- * most tiles of an operand from the others' memory. If all kept to the order of their kernels, all
- * would wait for the same tile, and one of them alone would bring something up. So a device brings
- * its own tiles up earlier: while it copies what the others have brought up, they can go on with
- * their next ones. A pure function.
+ * The order in which a device brings up tiles that others wait for (peer_tiles.h). Each of them
+ * copies most tiles of an operand from the others' memory. If all kept to the order of their
+ * kernels, all would wait for the same tile, and one of them alone would bring something up. So a
+ * device brings its own tiles up earlier: while it copies what the others have brought up, they can
+ * go on with their next ones. A pure function.
  */
 #ifndef ACCEL_UPLOAD_ORDER_H
 #define ACCEL_UPLOAD_ORDER_H

@@ -1,7 +1,8 @@
 /*
  * Two devices that compute a product's halves and lend each other the tiles of the factor that both
- * need (gpu/exec/blas/peers.h), on the test GPU: the product is exact, each tile comes up once, and
- * what each call says of its copies is what was copied. One that goes its own way lends nothing.
+ * need (gpu/exec/blas/peer_tiles.h), on the test GPU: the product is exact, each tile comes up
+ * once, and what each call says of its copies is what was copied. One that goes its own way lends
+ * nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "gpu/exec/blas/peers.h"
+#include "gpu/exec/blas/peer_tiles.h"
 #include "ops/cut.h"
 #include "ops/typical.h"
 #include "tests/lib/devices.h"
@@ -85,13 +86,13 @@ static void note(void *context, const struct gpu_event *event)
 }
 
 /* C := A B, of which each member has some columns. */
-static struct peers *make(void)
+static struct peer_tiles *make(void)
 {
     const struct schedule_params by = {.rows = TILE, .cols = TILE, .depth = TILE, .buffers = 2};
     const int64_t size[ACCEL_DIMENSIONS] = {N, N, N, 0};
     static const char *const name[] = {"a", "b", "c"};
     double *const matrix[] = {a, b, c};
-    struct peers *peers = peers_new(MEMBERS);
+    struct peer_tiles *table = peer_tiles_new(MEMBERS);
     struct accel_call call;
     shape_typical(&call, routine("dgemm"), size);
     call.blas.scalar[ACCEL_beta].re = 0;
@@ -110,16 +111,16 @@ static struct peers *make(void)
                                     .event = note,
                                     .context = m,
                                     .rates = rates,
-                                    .peers = peers,
+                                    .peer_tiles = table,
                                     .member = i};
         assert_true(scheduled_describe(&m->call, &m->scheduled));
         m->scheduled.call.lent[SCHEDULE_A] = 1 - 1.0 / MEMBERS;
         assert_true(schedule_make_by(&s, &by, &m->scheduled.call, &rates, INT64_MAX));
-        assert_true(peers_add(peers, i, &m->scheduled, &s, rates.up));
+        assert_true(peer_tiles_add(table, i, &m->scheduled, &s, rates.up));
         schedule_free(&s);
     }
-    assert_int_equal(peers_deal(peers), N / TILE * (N / TILE));
-    return peers;
+    assert_int_equal(peer_tiles_deal(table), N / TILE * (N / TILE));
+    return table;
 }
 
 static void *run_member(void *context)
@@ -166,47 +167,47 @@ static void assert_told(const struct member *m)
 }
 
 /* The memory of those that have ended is their own again. */
-static void assert_nothing_is_lent(struct peers *peers)
+static void assert_nothing_is_lent(struct peer_tiles *table)
 {
     for (int i = 0; i < MEMBERS; i++)
         for (int n = 0; n < N / TILE * (N / TILE); n++) {
             double *first = a + n % (N / TILE) * TILE + n / (N / TILE) * TILE * N;
             const struct matrix tile = {(char *)first, TILE, TILE, N, ACCEL_FLOAT64};
             int owner;
-            assert_in_range(peers_number(peers, &tile, &owner), 0, N / TILE * (N / TILE) - 1);
-            assert_true(peers_find(peers, i, &tile) == 0);
+            assert_in_range(peer_tiles_number(table, &tile, &owner), 0, N / TILE * (N / TILE) - 1);
+            assert_true(peer_tiles_find(table, i, &tile) == 0);
         }
 }
 
 static void each_tile_comes_up_once(void **state)
 {
-    struct peers *peers = make();
+    struct peer_tiles *table = make();
     (void)state;
     for (int i = 0; i < MEMBERS; i++)
         assert_true(gpu_peer_gbps(device[i], device[!i]) > 0);
     run_from(0);
     assert_product(0);
-    assert_nothing_is_lent(peers);
+    assert_nothing_is_lent(table);
     for (int i = 0; i < MEMBERS; i++) {
         assert_told(&member[i]);
         assert_int_equal(member[i].copied.up[0] + member[i].copied.peer[0], BYTES);
         assert_true(member[i].copied.peer[0] > 0);
     }
     assert_int_equal(member[0].copied.up[0] + member[1].copied.up[0], BYTES);
-    peers_free(peers);
+    peer_tiles_free(table);
 }
 
 static void one_alone_brings_all(void **state)
 {
-    struct peers *peers = make();
+    struct peer_tiles *table = make();
     (void)state;
-    peers_leave(peers, 0, false);
+    peer_tiles_leave(table, 0, false);
     run_from(1);
     assert_product(N / MEMBERS);
     assert_told(&member[1]);
     assert_int_equal(member[1].copied.up[0], BYTES);
     assert_int_equal(member[1].host.peer_bytes, 0);
-    peers_free(peers);
+    peer_tiles_free(table);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/exec/blas/peers.h"
+#include "gpu/exec/blas/peer_tiles.h"
 #include "gpu/plan/schedule_plan.h"
 #include "ops/cut.h"
 
@@ -24,8 +24,8 @@ struct running {
     const double *there; /* of each shared tile: when it has come up, as far as is known */
 };
 
-static bool add(struct peers *peers, struct member *m, int number, const struct accel_call *call,
-                const struct split_part *part, int64_t memory_bytes)
+static bool add(struct peer_tiles *table, struct member *m, int number,
+                const struct accel_call *call, const struct split_part *part, int64_t memory_bytes)
 {
     m->call = accel_cut_part(call, &part->region);
     if (!scheduled_describe(&m->call, &m->scheduled))
@@ -36,18 +36,18 @@ static bool add(struct peers *peers, struct member *m, int number, const struct 
     struct schedule_call shape = m->scheduled.call;
     memcpy(shape.lent, part->lent, sizeof shape.lent);
     return schedule_make_by(&m->schedule, &part->by, &shape, &part->rates, memory_bytes) &&
-           peers_add(peers, number, &m->scheduled, &m->schedule, part->rates.up);
+           peer_tiles_add(table, number, &m->scheduled, &m->schedule, part->rates.up);
 }
 
 /* Makes the schedule anew, as the part's device does when it is known who brings what up. */
-static bool order(const struct peers *peers, struct member *m, int number,
+static bool order(const struct peer_tiles *table, struct member *m, int number,
                   const struct split_part *part, int64_t memory_bytes)
 {
     struct schedule *s = &m->schedule;
     if (split_lends(part)) {
         schedule_free(s);
-        if (!peers_schedule(peers, number, &m->scheduled, &part->rates,
-                            scheduled_memory(&m->scheduled, memory_bytes), s))
+        if (!peer_tiles_schedule(table, number, &m->scheduled, &part->rates,
+                                 scheduled_memory(&m->scheduled, memory_bytes), s))
             return false;
     }
     m->tile = malloc((size_t)(s->steps[UP] + 1) * sizeof *m->tile);
@@ -58,8 +58,8 @@ static bool order(const struct peers *peers, struct member *m, int number,
             continue;
         m->tile[upload] = m->owner[upload] = -1;
         if (part->lent[step->operand] > 0) {
-            const struct matrix key = peers_tile_of(&m->scheduled, s, step);
-            m->tile[upload] = peers_number(peers, &key, &m->owner[upload]);
+            const struct matrix key = peer_tiles_key(&m->scheduled, s, step);
+            m->tile[upload] = peer_tiles_number(table, &key, &m->owner[upload]);
         }
         upload++;
     }
@@ -155,19 +155,19 @@ bool lent_parts_run(const struct split *split, const struct accel_call *call,
 {
     struct member member[SPLIT_MOST] = {0};
     struct running running[SPLIT_MOST];
-    struct peers *peers = peers_new(split->count);
-    bool made = peers != NULL;
+    struct peer_tiles *table = peer_tiles_new(split->count);
+    bool made = table != NULL;
     *times = (struct lent_times){.ms = -1};
     for (int i = 0; made && i < split->count; i++)
-        made = add(peers, &member[i], i, call, &split->part[i],
+        made = add(table, &member[i], i, call, &split->part[i],
                    device[split->part[i].device].memory_bytes);
-    times->tiles = made ? peers_deal(peers) : 0;
+    times->tiles = made ? peer_tiles_deal(table) : 0;
     double *there = calloc((size_t)times->tiles + 1, 2 * sizeof *there);
     made = made && there;
     if (made)
-        peers_set_ahead(peers, split->ahead);
+        peer_tiles_set_ahead(table, split->ahead);
     for (int i = 0; made && i < split->count; i++) {
-        made = order(peers, &member[i], i, &split->part[i],
+        made = order(table, &member[i], i, &split->part[i],
                      device[split->part[i].device].memory_bytes);
         running[i] = (struct running){&split->part[i], &member[i], i, 0, there};
     }
@@ -181,7 +181,7 @@ bool lent_parts_run(const struct split *split, const struct accel_call *call,
         free(member[i].owner);
     }
     free(there);
-    if (peers)
-        peers_free(peers);
+    if (table)
+        peer_tiles_free(table);
     return made;
 }

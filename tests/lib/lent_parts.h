@@ -1,8 +1,8 @@
 /*
  * The parts of a divided call that lend each other tiles, all at the same time in virtual time: by
- * the schedules and with the owners that the run has (gpu/exec/blas/peers.h). A copy of another
- * part's tile begins when that has come up, and not before what the copying device brings up before
- * it. Knows nothing of how the plan finds that out (dispatch/cost/together.h).
+ * the schedules and with the owners that the run has (gpu/exec/blas/peer_tiles.h). A copy of
+ * another part's tile begins when that has come up, and not before what the copying device brings
+ * up before it. Knows nothing of how the plan finds that out (dispatch/cost/together.h).
  */
 #ifndef LENT_PARTS_H
 #define LENT_PARTS_H

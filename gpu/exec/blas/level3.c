@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory/host_memory.h"
-#include "level3_peers.h"
+#include "level3_peer_tiles.h"
 #include "level3_recovery.h"
 #include "level3_cache.h"
 #include "gpu/plan/plan_cache.h"
@@ -124,7 +124,7 @@ static void copy_of_tile(void *level3, const struct schedule_step *step, struct 
     }
     if (!host.trimmed)
         copy->host.uplo = 0; /* a square is packed faster as such */
-    copy->lent = level3_peers_tile(b, step);
+    copy->lent = level3_peer_tile(b, step);
     note_slot(e, step, step->operand);
     note_copy(e, step, copy->lent ? GPU_EVENT_PEER : GPU_EVENT_H2D);
 }
@@ -165,7 +165,7 @@ static enum gpu_status compute_step(void *level3, const struct schedule_step *st
 static bool may_trust(const struct level3 *b)
 {
     const struct schedule_call *call = &b->executor.scheduled.call;
-    return call->kind == SCHEDULE_PRODUCT && !call->in_place[C] && !b->peers;
+    return call->kind == SCHEDULE_PRODUCT && !call->in_place[C] && !b->peer_tiles;
 }
 
 static enum gpu_status may_leave(void *executor)
@@ -276,7 +276,7 @@ static bool make_schedule(struct executor *e, int64_t bytes)
 {
     const struct schedule_rates *rates = executor_rates(e->work);
     const int64_t memory_bytes = scheduled_memory(&e->scheduled, bytes);
-    return level3_peers_schedule((struct level3 *)e, rates, memory_bytes) ||
+    return level3_peer_tiles_schedule((struct level3 *)e, rates, memory_bytes) ||
            plan_cache_make(&e->schedule, &e->scheduled.call, rates, memory_bytes);
 }
 
@@ -317,7 +317,7 @@ static bool describe_operands(struct level3 *b)
         return false;
     if (e->work->largest < INT64_MAX) {
         e->scheduled.call.most = e->work->largest;
-        level3_peers_leave(b, true); /* its tiles are others than those of the plan */
+        level3_peer_tiles_leave(b, true); /* its tiles are others than those of the plan */
     }
     for (int x = A; x < OPERANDS; x++) {
         const struct accel_span *operand = e->scheduled.operand[x].x;
@@ -343,7 +343,7 @@ static enum gpu_status begin_level3(struct level3 *b)
         schedule_has_sides(&e->schedule) && e->work->host->precision != GPU_EMULATED;
     e->pipeline.all_or_nothing = e->scheduled.keeps_old;
     memcpy(e->pipeline.old, b->old, sizeof b->old);
-    level3_peers_begin(b);
+    level3_peer_tiles_begin(b);
     return GPU_OK;
 }
 
@@ -353,7 +353,8 @@ static enum gpu_status run_prepared(struct level3 *b)
     enum gpu_status status = begin_level3(b);
     if (status == GPU_OK)
         status = executor_run(e, is_in_one(e));
-    level3_peers_leave(b, status == GPU_OK); /* nobody waits for what others do after a failure */
+    level3_peer_tiles_leave(b,
+                            status == GPU_OK); /* nobody waits for what others do after a failure */
     if (status != GPU_OK) {
         if (status != GPU_LOST && e->pipeline.old[0])
             undo_tile(e);
@@ -366,14 +367,15 @@ static enum gpu_status run_prepared(struct level3 *b)
 
 enum gpu_status level3_run(struct level3 *b)
 {
-    static const struct executor_kind kind = {make_schedule, level3_peers_take, rest_by_original};
+    static const struct executor_kind kind = {make_schedule, level3_peer_tiles_take,
+                                              rest_by_original};
     struct executor *e = &b->executor;
     e->kind = &kind;
     e->pipeline = (struct pipeline_job){.copy_of = copy_of_tile,
                                         .arrived = note_down,
                                         .may_leave = may_leave,
                                         .compute = compute_step};
-    b->peers = e->work->host->peers;
+    b->peer_tiles = e->work->host->peer_tiles;
     if (!describe_operands(b))
         return GPU_UNSUPPORTED;
     e->work->trust.may = may_trust(b);

@@ -19,7 +19,7 @@ struct level3 {
     /* Computes a step on the tiles that level3_tile() tells. */
     enum gpu_status (*compute)(const struct executor *e, const struct schedule_step *step);
     /* level3.c's: */
-    struct peers *peers; /* see level3_peers.h */
+    struct peer_tiles *peer_tiles; /* see level3_peer_tiles.h */
     struct result_capture result;
     int32_t *slot[SCHEDULE_OPERANDS]; /* of each tile */
     char *aside;  /* host memory for what the original needs after a failure, used then alone */

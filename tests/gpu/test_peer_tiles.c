@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "gpu/exec/blas/peers.h"
+#include "gpu/exec/blas/peer_tiles.h"
 #include "ops/cut.h"
 #include "ops/typical.h"
 #include "tests/lib/routine.h"
@@ -33,7 +33,8 @@ struct parts {
     int count;
 };
 
-static void make_parts(struct parts *parts, int count, const double up_gbps[], struct peers *peers)
+static void make_parts(struct parts *parts, int count, const double up_gbps[],
+                       struct peer_tiles *table)
 {
     struct accel_call call;
     const int64_t size[ACCEL_DIMENSIONS] = {1024, 1024, 1024, 0};
@@ -49,7 +50,8 @@ static void make_parts(struct parts *parts, int count, const double up_gbps[], s
         parts->scheduled[i].call.lent[SCHEDULE_A] = 1 - 1.0 / count;
         assert_true(schedule_make_by(&parts->schedule[i], &by, &parts->scheduled[i].call, &rates,
                                      INT64_MAX));
-        assert_true(peers_add(peers, i, &parts->scheduled[i], &parts->schedule[i], up_gbps[i]));
+        assert_true(
+            peer_tiles_add(table, i, &parts->scheduled[i], &parts->schedule[i], up_gbps[i]));
     }
 }
 
@@ -64,25 +66,25 @@ static void free_parts(struct parts *parts)
 /* Of whom each of A's tiles is, by the order in which the first member brings them up, as all do
  * here. Fails if somebody brings up what is another one's, or they are numbered in another
  * order. */
-static int owners_of(const struct parts *parts, struct peers *peers, int *owner)
+static int owners_of(const struct parts *parts, struct peer_tiles *table, int *owner)
 {
     int tiles = 0;
     for (int n = 0; n < parts->schedule[0].count; n++) {
         const struct schedule_step *step = &parts->schedule[0].step[n];
         if (step->engine != SCHEDULE_UP || step->operand != SCHEDULE_A)
             continue;
-        const struct matrix tile = peers_tile_of(&parts->scheduled[0], &parts->schedule[0], step);
+        const struct matrix tile = peer_tiles_key(&parts->scheduled[0], &parts->schedule[0], step);
         int told;
         owner[tiles] = -1;
         for (int m = 0; m < parts->count; m++) {
-            assert_true(peers_may_have(peers, m, &tile)); /* none has begun: nobody waits */
-            assert_true(peers_find(peers, m, &tile) == 0);
+            assert_true(peer_tiles_may_have(table, m, &tile)); /* none has begun: nobody waits */
+            assert_true(peer_tiles_find(table, m, &tile) == 0);
         }
         for (int m = 0; m < parts->count; m++)
-            peers_lend(peers, m, &tile, (gpu_address)m + 1); /* the owner's counts */
-        assert_int_equal(peers_number(peers, &tile, &told), tiles);
+            peer_tiles_lend(table, m, &tile, (gpu_address)m + 1); /* the owner's counts */
+        assert_int_equal(peer_tiles_number(table, &tile, &told), tiles);
         for (int m = 0; m < parts->count; m++) {
-            const gpu_address lent = peers_find(peers, m, &tile);
+            const gpu_address lent = peer_tiles_find(table, m, &tile);
             assert_true(lent == 0 || owner[tiles] < 0 || owner[tiles] == (int)lent - 1);
             owner[tiles] = lent ? (int)lent - 1 : owner[tiles];
         }
@@ -98,10 +100,10 @@ static void tiles_are_dealt_out(void **state)
     int owner[64], of[MEMBERS] = {0};
     struct parts parts;
     (void)state;
-    struct peers *peers = peers_new(4);
-    make_parts(&parts, 4, even, peers);
-    assert_int_equal(peers_deal(peers), 64);
-    assert_int_equal(owners_of(&parts, peers, owner), 64);
+    struct peer_tiles *table = peer_tiles_new(4);
+    make_parts(&parts, 4, even, table);
+    assert_int_equal(peer_tiles_deal(table), 64);
+    assert_int_equal(owners_of(&parts, table, owner), 64);
     for (int n = 0; n < 64; n++) { /* soon each of them has some */
         assert_in_range(owner[n], 0, 3);
         of[owner[n]]++;
@@ -109,17 +111,17 @@ static void tiles_are_dealt_out(void **state)
             assert_in_range(of[m], n / 4, n / 4 + 1);
     }
     free_parts(&parts);
-    peers_free(peers);
-    peers = peers_new(2);
-    make_parts(&parts, 2, uneven, peers);
-    assert_int_equal(peers_deal(peers), 64);
-    assert_int_equal(owners_of(&parts, peers, owner), 64);
+    peer_tiles_free(table);
+    table = peer_tiles_new(2);
+    make_parts(&parts, 2, uneven, table);
+    assert_int_equal(peer_tiles_deal(table), 64);
+    assert_int_equal(owners_of(&parts, table, owner), 64);
     of[0] = 0;
     for (int n = 0; n < 64; n++)
         of[0] += owner[n] == 0;
     assert_int_equal(of[0], 48); /* by their rates */
     free_parts(&parts);
-    peers_free(peers);
+    peer_tiles_free(table);
 }
 
 static void what_one_member_needs_is_nobodys(void **state)
@@ -127,22 +129,22 @@ static void what_one_member_needs_is_nobodys(void **state)
     const double up_gbps[] = {20, 20};
     struct parts parts;
     (void)state;
-    struct peers *peers = peers_new(2);
-    make_parts(&parts, 2, up_gbps, peers);
-    assert_int_equal(peers_deal(peers), 64);
+    struct peer_tiles *table = peer_tiles_new(2);
+    make_parts(&parts, 2, up_gbps, table);
+    assert_int_equal(peer_tiles_deal(table), 64);
     for (int n = 0; n < parts.schedule[1].count; n++) {
         const struct schedule_step *step = &parts.schedule[1].step[n];
         if (step->engine != SCHEDULE_UP || step->operand == SCHEDULE_A)
             continue;
-        const struct matrix tile = peers_tile_of(&parts.scheduled[1], &parts.schedule[1], step);
-        assert_true(peers_may_have(peers, 1, &tile));
-        assert_true(peers_find(peers, 1, &tile) == 0);
+        const struct matrix tile = peer_tiles_key(&parts.scheduled[1], &parts.schedule[1], step);
+        assert_true(peer_tiles_may_have(table, 1, &tile));
+        assert_true(peer_tiles_find(table, 1, &tile) == 0);
     }
     free_parts(&parts);
-    peers_free(peers);
-    peers = peers_new(2); /* no tiles at all */
-    assert_int_equal(peers_deal(peers), 0);
-    peers_free(peers);
+    peer_tiles_free(table);
+    table = peer_tiles_new(2); /* no tiles at all */
+    assert_int_equal(peer_tiles_deal(table), 0);
+    peer_tiles_free(table);
 }
 
 /* The memory of a member that has left, whether well or not, is nobody's any more. */
@@ -153,27 +155,27 @@ static void what_a_member_has_lent_goes_with_it(void **state)
     for (int well = 0; well < 2; well++) {
         struct parts parts;
         int borrowed[2] = {0, 0};
-        struct peers *peers = peers_new(2);
-        make_parts(&parts, 2, up_gbps, peers);
-        assert_int_equal(peers_deal(peers), 64);
+        struct peer_tiles *table = peer_tiles_new(2);
+        make_parts(&parts, 2, up_gbps, table);
+        assert_int_equal(peer_tiles_deal(table), 64);
         for (int pass = 0; pass < 2; pass++) {
             for (int n = 0; n < parts.schedule[0].count; n++) {
                 const struct schedule_step *step = &parts.schedule[0].step[n];
                 if (step->engine != SCHEDULE_UP || step->operand != SCHEDULE_A)
                     continue;
                 const struct matrix tile =
-                    peers_tile_of(&parts.scheduled[0], &parts.schedule[0], step);
+                    peer_tiles_key(&parts.scheduled[0], &parts.schedule[0], step);
                 if (pass == 0)
-                    peers_lend(peers, 1, &tile, 1);
-                borrowed[pass] += peers_find(peers, 0, &tile) != 0;
+                    peer_tiles_lend(table, 1, &tile, 1);
+                borrowed[pass] += peer_tiles_find(table, 0, &tile) != 0;
             }
             if (pass == 0)
-                peers_leave(peers, 1, well);
+                peer_tiles_leave(table, 1, well);
         }
         assert_true(borrowed[0] > 0);
         assert_int_equal(borrowed[1], 0);
         free_parts(&parts);
-        peers_free(peers);
+        peer_tiles_free(table);
     }
 }
 
@@ -186,21 +188,21 @@ static void members_run_in_the_planned_order(void **state)
     struct parts parts;
     int early = 0;
     (void)state;
-    struct peers *peers = peers_new(4);
-    make_parts(&parts, 4, even, peers);
-    assert_int_equal(peers_deal(peers), 64);
-    peers_set_ahead(peers, AHEAD);
+    struct peer_tiles *table = peer_tiles_new(4);
+    make_parts(&parts, 4, even, table);
+    assert_int_equal(peer_tiles_deal(table), 64);
+    peer_tiles_set_ahead(table, AHEAD);
     for (int m = 0; m < 4; m++) {
         struct schedule s = {.count = 0};
         int begun[64] = {0}, owned = 0;
-        assert_true(peers_schedule(peers, m, &parts.scheduled[m], &rates, INT64_MAX, &s));
+        assert_true(peer_tiles_schedule(table, m, &parts.scheduled[m], &rates, INT64_MAX, &s));
         for (int pass = 0; pass < 2; pass++) /* first, which are its own */
             for (int n = 0; n < s.count; n++) {
                 int owner = -1;
                 if (s.step[n].engine != SCHEDULE_UP || s.step[n].operand != SCHEDULE_A)
                     continue;
-                const struct matrix tile = peers_tile_of(&parts.scheduled[m], &s, &s.step[n]);
-                const int number = peers_number(peers, &tile, &owner);
+                const struct matrix tile = peer_tiles_key(&parts.scheduled[m], &s, &s.step[n]);
+                const int number = peer_tiles_number(table, &tile, &owner);
                 assert_in_range(number, 0, 63);
                 if (owner == m) {
                     owned += pass == 0;
@@ -217,18 +219,18 @@ static void members_run_in_the_planned_order(void **state)
     }
     assert_true(early > 0);
     free_parts(&parts);
-    peers_free(peers);
+    peer_tiles_free(table);
 }
 
 /* ---- Memory that is short ---- */
 
 /* Request number `fails` fails. Returns whether there is a schedule; what has been taken for it is
  * given back with it, or at once. */
-static bool make_order(const struct parts *parts, struct peers *peers, int fails)
+static bool make_order(const struct parts *parts, struct peer_tiles *table, int fails)
 {
     struct schedule s = {.count = 0};
     watch(fails);
-    const bool made = peers_schedule(peers, 1, &parts->scheduled[1], &rates, INT64_MAX, &s);
+    const bool made = peer_tiles_schedule(table, 1, &parts->scheduled[1], &rates, INT64_MAX, &s);
     stop_watching();
     assert_true(made ? live > 0 : live == 0);
     if (made)
@@ -242,14 +244,14 @@ static void a_member_without_memory_has_no_schedule(void **state)
     struct parts parts;
     int fails = 1;
     (void)state;
-    struct peers *peers = peers_new(2);
-    make_parts(&parts, 2, up_gbps, peers);
-    assert_int_equal(peers_deal(peers), 64);
-    while (!make_order(&parts, peers, fails))
+    struct peer_tiles *table = peer_tiles_new(2);
+    make_parts(&parts, 2, up_gbps, table);
+    assert_int_equal(peer_tiles_deal(table), 64);
+    while (!make_order(&parts, table, fails))
         fails++;
     assert_true(fails > 2);
     free_parts(&parts);
-    peers_free(peers);
+    peer_tiles_free(table);
 }
 
 /* Whichever request fails, no tile is lent; and all is given back. */
@@ -259,18 +261,18 @@ static void a_table_without_memory_lends_nothing(void **state)
     struct parts parts;
     int dealt = 0, fails = 1;
     (void)state;
-    struct peers *first = peers_new(2);
+    struct peer_tiles *first = peer_tiles_new(2);
     make_parts(&parts, 2, up_gbps, first);
-    peers_free(first);
+    peer_tiles_free(first);
     for (; dealt == 0; fails++) {
         watch(fails);
-        struct peers *peers = peers_new(2);
-        bool added = peers;
+        struct peer_tiles *table = peer_tiles_new(2);
+        bool added = table;
         for (int m = 0; added && m < 2; m++)
-            added = peers_add(peers, m, &parts.scheduled[m], &parts.schedule[m], up_gbps[m]);
-        dealt = added ? peers_deal(peers) : 0;
-        if (peers)
-            peers_free(peers);
+            added = peer_tiles_add(table, m, &parts.scheduled[m], &parts.schedule[m], up_gbps[m]);
+        dealt = added ? peer_tiles_deal(table) : 0;
+        if (table)
+            peer_tiles_free(table);
         stop_watching();
         assert_int_equal(dealt, requests < fails ? 64 : 0);
         assert_int_equal(live, 0);
@@ -286,7 +288,7 @@ enum { LATE = 4 }; /* so many tiles are on their way up, at most */
 static const char right = 1, gone = 2;
 
 struct runner {
-    struct peers *peers;
+    struct peer_tiles *peer_tiles;
     const struct parts *parts;
     int member;
     unsigned random;
@@ -312,9 +314,10 @@ static void arrive(struct runner *r, struct arrivals *a)
 {
     const struct schedule_step *step = a->step[0];
     const struct matrix tile =
-        peers_tile_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
+        peer_tiles_key(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
     r->memory[step->slot] = right;
-    peers_lend(r->peers, r->member, &tile, (gpu_address)(uintptr_t)&r->memory[step->slot]);
+    peer_tiles_lend(r->peer_tiles, r->member, &tile,
+                    (gpu_address)(uintptr_t)&r->memory[step->slot]);
     memmove(&a->step[0], &a->step[1], (size_t)--a->count * sizeof a->step[0]);
 }
 
@@ -329,13 +332,13 @@ static void bring(struct runner *r, struct arrivals *a, const struct schedule_st
 static void get_tile(struct runner *r, struct arrivals *a, const struct schedule_step *step)
 {
     const struct matrix tile =
-        peers_tile_of(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
-    while (!peers_may_have(r->peers, r->member, &tile)) {
+        peer_tiles_key(&r->parts->scheduled[r->member], &r->parts->schedule[r->member], step);
+    while (!peer_tiles_may_have(r->peer_tiles, r->member, &tile)) {
         while (a->count > 0)
             arrive(r, a);
-        peers_wait(r->peers);
+        peer_tiles_wait(r->peer_tiles);
     }
-    const gpu_address lent = peers_find(r->peers, r->member, &tile);
+    const gpu_address lent = peer_tiles_find(r->peer_tiles, r->member, &tile);
     if (!lent) {
         bring(r, a, step);
         return;
@@ -352,7 +355,7 @@ static void *run_member(void *runner)
     struct arrivals arrivals = {.count = 0};
     const struct schedule *s = &r->parts->schedule[r->member];
     usleep(next_random(r, 200));
-    if (r->leaves_at >= 0 && peers_join(r->peers, r->member)) {
+    if (r->leaves_at >= 0 && peer_tiles_join(r->peer_tiles, r->member)) {
         for (int n = 0, ups = 0; n < s->count && ups < r->leaves_at; n++) {
             if (s->step[n].engine != SCHEDULE_UP || s->step[n].operand != SCHEDULE_A)
                 continue;
@@ -362,7 +365,7 @@ static void *run_member(void *runner)
         while (r->leaves_at == INT32_MAX && arrivals.count > 0)
             arrive(r, &arrivals);
     }
-    peers_leave(r->peers, r->member, r->leaves_at == INT32_MAX);
+    peer_tiles_leave(r->peer_tiles, r->member, r->leaves_at == INT32_MAX);
     memset(r->memory, gone, (size_t)s->slots[SCHEDULE_A]);
     return NULL;
 }
@@ -377,11 +380,11 @@ static int run_all(unsigned random, int count, const int leaves_at[MEMBERS], int
     atomic_int wrong = 0;
     struct parts parts;
     int brought = 0;
-    struct peers *peers = peers_new(count);
-    make_parts(&parts, count, up_gbps, peers);
-    assert_int_equal(peers_deal(peers), 64);
+    struct peer_tiles *table = peer_tiles_new(count);
+    make_parts(&parts, count, up_gbps, table);
+    assert_int_equal(peer_tiles_deal(table), 64);
     for (int m = 0; m < count; m++) {
-        runner[m] = (struct runner){peers,
+        runner[m] = (struct runner){table,
                                     &parts,
                                     m,
                                     random + 77u * (unsigned)m,
@@ -400,7 +403,7 @@ static int run_all(unsigned random, int count, const int leaves_at[MEMBERS], int
     for (int m = 0; m < count; m++)
         free(runner[m].memory);
     free_parts(&parts);
-    peers_free(peers);
+    peer_tiles_free(table);
     return atomic_load(&wrong) ? -1 : brought;
 }
 
@@ -438,11 +441,11 @@ static void nobody_waits_for_those_who_have_left(void **state)
 }
 
 /* One of them has no thread: those that have come already go their own way. */
-static void *join_and_leave(void *peers)
+static void *join_and_leave(void *table)
 {
-    const bool together = peers_join(peers, 0);
-    peers_leave(peers, 0, true);
-    return together ? peers : NULL;
+    const bool together = peer_tiles_join(table, 0);
+    peer_tiles_leave(table, 0, true);
+    return together ? table : NULL;
 }
 
 static void all_may_go_their_own_way(void **state)
@@ -452,34 +455,34 @@ static void all_may_go_their_own_way(void **state)
     pthread_t thread;
     void *together = NULL;
     (void)state;
-    struct peers *peers = peers_new(2);
-    make_parts(&parts, 2, up_gbps, peers);
-    assert_int_equal(peers_deal(peers), 64);
-    assert_int_equal(pthread_create(&thread, NULL, join_and_leave, peers), 0);
+    struct peer_tiles *table = peer_tiles_new(2);
+    make_parts(&parts, 2, up_gbps, table);
+    assert_int_equal(peer_tiles_deal(table), 64);
+    assert_int_equal(pthread_create(&thread, NULL, join_and_leave, table), 0);
     usleep(1000);
-    peers_stop(peers);
+    peer_tiles_stop(table);
     pthread_join(thread, &together);
     assert_null(together);
-    assert_false(peers_join(peers, 1));
-    peers_leave(peers, 1, true);
-    peers_leave(peers, 1, true); /* the second time does nothing */
-    assert_false(peers_join(peers, 1));
+    assert_false(peer_tiles_join(table, 1));
+    peer_tiles_leave(table, 1, true);
+    peer_tiles_leave(table, 1, true); /* the second time does nothing */
+    assert_false(peer_tiles_join(table, 1));
     free_parts(&parts);
-    peers_free(peers);
+    peer_tiles_free(table);
 }
 
 struct leaving {
-    struct peers *peers;
+    struct peer_tiles *peer_tiles;
     atomic_bool other_began, left;
 };
 
 static void *join_and_end(void *context)
 {
     struct leaving *l = context;
-    peers_join(l->peers, 0);
+    peer_tiles_join(l->peer_tiles, 0);
     while (!atomic_load(&l->other_began))
         usleep(100);
-    peers_leave(l->peers, 0, true);
+    peer_tiles_leave(l->peer_tiles, 0, true);
     atomic_store(&l->left, true);
     return NULL;
 }
@@ -491,20 +494,20 @@ static void those_that_have_begun_stay(void **state)
     const double up_gbps[] = {20, 20, 20};
     pthread_t thread;
     (void)state;
-    struct leaving leaving = {.peers = peers_new(3)};
-    make_parts(&parts, 3, up_gbps, leaving.peers);
-    assert_int_equal(peers_deal(leaving.peers), 64);
-    peers_leave(leaving.peers, 2, true);
+    struct leaving leaving = {.peer_tiles = peer_tiles_new(3)};
+    make_parts(&parts, 3, up_gbps, leaving.peer_tiles);
+    assert_int_equal(peer_tiles_deal(leaving.peer_tiles), 64);
+    peer_tiles_leave(leaving.peer_tiles, 2, true);
     assert_int_equal(pthread_create(&thread, NULL, join_and_end, &leaving), 0);
-    assert_true(peers_join(leaving.peers, 1));
-    peers_stop(leaving.peers);
+    assert_true(peer_tiles_join(leaving.peer_tiles, 1));
+    peer_tiles_stop(leaving.peer_tiles);
     atomic_store(&leaving.other_began, true);
     usleep(20000);
     assert_false(atomic_load(&leaving.left)); /* member 1 may read its memory */
-    peers_leave(leaving.peers, 1, true);
+    peer_tiles_leave(leaving.peer_tiles, 1, true);
     pthread_join(thread, NULL);
     free_parts(&parts);
-    peers_free(leaving.peers);
+    peer_tiles_free(leaving.peer_tiles);
 }
 
 int main(void)
@@ -519,5 +522,5 @@ int main(void)
                                        cmocka_unit_test(nobody_waits_for_those_who_have_left),
                                        cmocka_unit_test(all_may_go_their_own_way),
                                        cmocka_unit_test(those_that_have_begun_stay)};
-    return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("peer_tiles", tests, NULL, NULL);
 }

@@ -9,88 +9,89 @@
  * themselves. Nor do members wait for each other in a ring: the one that would close it brings its
  * tile up by itself.
  */
-#ifndef ACCEL_PEERS_H
-#define ACCEL_PEERS_H
+#ifndef ACCEL_PEER_TILES_H
+#define ACCEL_PEER_TILES_H
 
 #include "call/matrix.h"
 #include "gpu/plan/scheduled.h"
 #include "gpu/device/staging.h"
 
-struct peers;
+struct peer_tiles;
 
-enum { PEERS_MOST = 16 };
+enum { PEER_MEMBERS_MOST = 16 };
 
 /* Returns a step's tile: by the program's memory, which is the same for all members. */
-struct matrix peers_tile_of(const struct scheduled *part, const struct schedule *schedule,
-                            const struct schedule_step *step);
+struct matrix peer_tiles_key(const struct scheduled *part, const struct schedule *schedule,
+                             const struct schedule_step *step);
 
 /* Before the members run, on one thread. */
 
-/* Returns a table of no tiles for so many members, at most PEERS_MOST, or NULL without memory. The
- * caller gives it back by peers_free(), when no member uses it. */
-struct peers *peers_new(int members);
-void peers_free(struct peers *peers);
+/* Returns a table of no tiles for so many members, at most PEER_MEMBERS_MOST, or NULL without
+ * memory. The caller gives it back by peer_tiles_free(), when no member uses it. */
+struct peer_tiles *peer_tiles_new(int members);
+void peer_tiles_free(struct peer_tiles *table);
 
 /* Adds the tiles of a member's part of the call: those that its schedule brings up, of operands
  * that are lent (schedule->call.lent). The member runs its part by that schedule, or leaves.
  * up_gbps: the 10^9 bytes that it brings up in a second. Returns false without memory. */
-bool peers_add(struct peers *peers, int member, const struct scheduled *part,
-               const struct schedule *schedule, double up_gbps);
+bool peer_tiles_add(struct peer_tiles *table, int member, const struct scheduled *part,
+                    const struct schedule *schedule, double up_gbps);
 
 /* Gives each tile that several members have an owner, so that all of them have brought up their own
  * at about the same time. Returns the number of such tiles. No member is added any more. */
-int peers_deal(struct peers *peers);
+int peer_tiles_deal(struct peer_tiles *table);
 
-/* Sets how far ahead members bring up their own tiles: see peers_order(). If it is not set, as many
- * as there are members. */
-void peers_set_ahead(struct peers *peers, int ahead);
+/* Sets how far ahead members bring up their own tiles: see peer_tiles_order(). If it is not set, as
+ * many as there are members. */
+void peer_tiles_set_ahead(struct peer_tiles *table, int ahead);
 
 /* Has all members go another way, because one of them does not run beside the others. Members that
- * wait for that one in peers_join() go on, and peers_join() returns false. If all members have
- * begun or left already, nobody waits, and this does nothing. Thread-safe, as what follows. */
-void peers_stop(struct peers *peers);
+ * wait for that one in peer_tiles_join() go on, and peer_tiles_join() returns false. If all members
+ * have begun or left already, nobody waits, and this does nothing. Thread-safe, as what follows. */
+void peer_tiles_stop(struct peer_tiles *table);
 
 /* Of a member, on its thread: */
 
 /* Changes the order in which a member's schedule brings tiles up: its own before those of others
  * whose numbers are less than `ahead` smaller (upload_order.h). Also before they run. Returns false
  * without memory. */
-bool peers_order(const struct peers *peers, int member, const struct scheduled *part,
-                 struct schedule *schedule, int ahead);
+bool peer_tiles_order(const struct peer_tiles *table, int member, const struct scheduled *part,
+                      struct schedule *schedule, int ahead);
 
-/* Makes the schedule of its part as peers_add() has got it, for the same rates and memory, in the
- * order for `ahead`. Returns false without memory. */
-bool peers_schedule(const struct peers *peers, int member, const struct scheduled *part,
-                    const struct schedule_rates *rates, int64_t memory_bytes,
-                    struct schedule *schedule);
+/* Makes the schedule of its part as peer_tiles_add() has got it, for the same rates and memory, in
+ * the order for `ahead`. Returns false without memory. */
+bool peer_tiles_schedule(const struct peer_tiles *table, int member, const struct scheduled *part,
+                         const struct schedule_rates *rates, int64_t memory_bytes,
+                         struct schedule *schedule);
 
 /* Returns the number of a tile that several members have, and its owner; negative: it is none of
  * these. Also before they run. */
-int peers_number(const struct peers *peers, const struct matrix *tile, int *owner);
+int peer_tiles_number(const struct peer_tiles *table, const struct matrix *tile, int *owner);
 
 /* Returns whether it lends or borrows an operand's tiles. */
-bool peers_have(const struct peers *peers, int member, int operand);
+bool peer_tiles_have(const struct peer_tiles *table, int member, int operand);
 
 /* Begins: waits until all have begun or left. Returns whether there is anybody else; false for one
  * that has left. A member that does not begin must leave. */
-bool peers_join(struct peers *peers, int member);
+bool peer_tiles_join(struct peer_tiles *table, int member);
 
 /* Returns whether a member can have a tile now: it brings it up, or its owner lends it. If not, ask
- * again after peers_wait(). */
-bool peers_may_have(struct peers *peers, int member, const struct matrix *tile);
+ * again after peer_tiles_wait(). */
+bool peer_tiles_may_have(struct peer_tiles *table, int member, const struct matrix *tile);
 
-/* Returns where another member lends a tile; 0: this one brings it up, and calls peers_lend() when
- * it has come up. After peers_may_have(). */
-gpu_address peers_find(struct peers *peers, int member, const struct matrix *tile);
-void peers_lend(struct peers *peers, int member, const struct matrix *tile, gpu_address memory);
+/* Returns where another member lends a tile; 0: this one brings it up, and calls peer_tiles_lend()
+ * when it has come up. After peer_tiles_may_have(). */
+gpu_address peer_tiles_find(struct peer_tiles *table, int member, const struct matrix *tile);
+void peer_tiles_lend(struct peer_tiles *table, int member, const struct matrix *tile,
+                     gpu_address memory);
 
 /* Waits until another member has news, for a tenth of a millisecond at most. */
-void peers_wait(struct peers *peers);
+void peer_tiles_wait(struct peer_tiles *table);
 
 /* Ends a member's part. None of its copies from other members' memory may be pending. well: the
  * tiles that it has lent are right; else nobody reads them from now on. Tiles that it has not lent,
  * others bring up by themselves. Returns when nobody reads from its memory any more. Does nothing
  * the second time. */
-void peers_leave(struct peers *peers, int member, bool well);
+void peer_tiles_leave(struct peer_tiles *table, int member, bool well);
 
 #endif

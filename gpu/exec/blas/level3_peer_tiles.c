@@ -1,6 +1,6 @@
-#include "level3_peers.h"
+#include "level3_peer_tiles.h"
 
-#include "peers.h"
+#include "peer_tiles.h"
 
 /* ---- Getting ready ---- */
 
@@ -11,27 +11,28 @@ static int me(const struct level3 *b)
 
 static bool has(const struct level3 *b, int operand)
 {
-    return b->peers && peers_have(b->peers, me(b), operand);
+    return b->peer_tiles && peer_tiles_have(b->peer_tiles, me(b), operand);
 }
 
-bool level3_peers_schedule(struct level3 *b, const struct schedule_rates *rates,
-                           int64_t memory_bytes)
+bool level3_peer_tiles_schedule(struct level3 *b, const struct schedule_rates *rates,
+                                int64_t memory_bytes)
 {
     struct schedule *s = &b->executor.schedule;
-    if (!b->peers)
+    if (!b->peer_tiles)
         return false;
-    bool made = peers_schedule(b->peers, me(b), &b->executor.scheduled, rates, memory_bytes, s);
+    bool made =
+        peer_tiles_schedule(b->peer_tiles, me(b), &b->executor.scheduled, rates, memory_bytes, s);
     for (int x = 0; made && x < SCHEDULE_OPERANDS; x++)
         made = !has(b, x) || schedule_brings_once(s, x);
     if (!made) {
         schedule_free(s);
-        level3_peers_leave(b, true);
+        level3_peer_tiles_leave(b, true);
     }
     return made;
 }
 
-enum gpu_status level3_peers_take(struct executor *e, int operand, int64_t bytes,
-                                  gpu_address *memory)
+enum gpu_status level3_peer_tiles_take(struct executor *e, int operand, int64_t bytes,
+                                       gpu_address *memory)
 {
     struct level3 *b = (struct level3 *)e;
     if (!has(b, operand))
@@ -39,7 +40,7 @@ enum gpu_status level3_peers_take(struct executor *e, int operand, int64_t bytes
     enum gpu_status status = gpu_memory(e->work)->take_lent(e->work, bytes, memory);
     if (status == GPU_OK)
         return status;
-    level3_peers_leave(b, true);
+    level3_peer_tiles_leave(b, true);
     return status == GPU_UNSUPPORTED ? gpu_memory(e->work)->take(e->work, bytes, memory) : status;
 }
 
@@ -47,7 +48,7 @@ enum gpu_status level3_peers_take(struct executor *e, int operand, int64_t bytes
 
 static struct matrix tile_of(const struct level3 *b, const struct schedule_step *step)
 {
-    return peers_tile_of(&b->executor.scheduled, &b->executor.schedule, step);
+    return peer_tiles_key(&b->executor.scheduled, &b->executor.schedule, step);
 }
 
 static bool is_there(void *level3, const struct schedule_step *step)
@@ -56,13 +57,13 @@ static bool is_there(void *level3, const struct schedule_step *step)
     if (!has(b, step->operand))
         return true;
     const struct matrix tile = tile_of(b, step);
-    return peers_may_have(b->peers, me(b), &tile);
+    return peer_tiles_may_have(b->peer_tiles, me(b), &tile);
 }
 
 static bool wait(void *level3)
 {
     const struct level3 *b = level3;
-    peers_wait(b->peers);
+    peer_tiles_wait(b->peer_tiles);
     return true;
 }
 
@@ -72,26 +73,27 @@ static void came_up(void *level3, const struct schedule_step *step)
     if (!has(b, step->operand))
         return;
     const struct matrix tile = tile_of(b, step);
-    peers_lend(b->peers, me(b), &tile, executor_slot(&b->executor, step));
+    peer_tiles_lend(b->peer_tiles, me(b), &tile, executor_slot(&b->executor, step));
 }
 
-gpu_address level3_peers_tile(const struct level3 *b, const struct schedule_step *step)
+gpu_address level3_peer_tile(const struct level3 *b, const struct schedule_step *step)
 {
     if (!has(b, step->operand))
         return 0;
     const struct matrix tile = tile_of(b, step);
-    return peers_find(b->peers, me(b), &tile);
+    return peer_tiles_find(b->peer_tiles, me(b), &tile);
 }
 
 /* ---- Beginning and end ---- */
 
-void level3_peers_begin(struct level3 *b)
+void level3_peer_tiles_begin(struct level3 *b)
 {
     struct pipeline_job *pipeline = &b->executor.pipeline;
-    if (!b->peers)
+    if (!b->peer_tiles)
         return;
-    if (b->executor.schedule.steps[SCHEDULE_COMPUTE] == 1 || !peers_join(b->peers, me(b))) {
-        level3_peers_leave(b, true);
+    if (b->executor.schedule.steps[SCHEDULE_COMPUTE] == 1 ||
+        !peer_tiles_join(b->peer_tiles, me(b))) {
+        level3_peer_tiles_leave(b, true);
         return;
     }
     pipeline->is_there = is_there;
@@ -99,9 +101,9 @@ void level3_peers_begin(struct level3 *b)
     pipeline->came_up = came_up;
 }
 
-void level3_peers_leave(struct level3 *b, bool well)
+void level3_peer_tiles_leave(struct level3 *b, bool well)
 {
-    if (b->peers)
-        peers_leave(b->peers, me(b), well);
-    b->peers = NULL;
+    if (b->peer_tiles)
+        peer_tiles_leave(b->peer_tiles, me(b), well);
+    b->peer_tiles = NULL;
 }
