@@ -40,8 +40,8 @@ void pins_begin(void)
 /* Files whose owners may hold pages, by how their paths begin; of devices all but those that hold
  * none for certain. NULL: these. The first one that fits counts. A driver may hold pages without a
  * count in VmPin: that of HPE's Slingshot (/dev/cxi) does. AMD's GPUs (kfd, dri) ask for pages anew
- * when they are armed, as kernels do (mmu_notifier); what NVIDIA's have pinned, the driver tells of
- * operands. */
+ * when they are protected, as kernels do (mmu_notifier); what NVIDIA's have pinned, the driver
+ * tells of operands. */
 static const struct {
     const char *path, *what;
 } holders[] = {{"anon_inode:[io_uring]", "the program uses io_uring"},

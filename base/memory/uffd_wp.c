@@ -91,10 +91,10 @@ bool uffd_wp_release(const struct uffd_wp *t, uintptr_t start, uintptr_t end)
     return ioctl(t->faults, UFFDIO_UNREGISTER, &range) == 0;
 }
 
-bool uffd_wp_arm(const struct uffd_wp *t, uintptr_t start, uintptr_t end, bool armed)
+bool uffd_wp_protect(const struct uffd_wp *t, uintptr_t start, uintptr_t end, bool on)
 {
     struct uffdio_writeprotect w = {.range = {start, end - start},
-                                    .mode = armed ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
+                                    .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
     return ioctl(t->faults, UFFDIO_WRITEPROTECT, &w) == 0;
 }
 
@@ -191,7 +191,7 @@ static const char *test_in(const struct uffd_wp *t, const struct tested *m)
         return "PAGEMAP_SCAN";
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         touch(m); /* a page may have been dropped */
-        if (!uffd_wp_arm(t, start, end, true))
+        if (!uffd_wp_protect(t, start, end, true))
             return "UFFDIO_WRITEPROTECT";
         if (!uffd_wp_is_clean(t, start, end))
             return "PAGEMAP_SCAN does not find memory clean that was not written";

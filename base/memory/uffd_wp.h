@@ -1,8 +1,8 @@
 /*
  * The kernel's own record of writes to memory: asynchronous write protection by userfaultfd(2), and
- * ioctl(PAGEMAP_SCAN), as in Linux 6.7 and newer. Pages that are armed read as clean until somebody
- * writes to them: by a store, or by a system call of any process. Memory that was unmapped, dropped
- * or mapped anew does not read as clean.
+ * ioctl(PAGEMAP_SCAN), as in Linux 6.7 and newer. Pages that are protected read as clean until
+ * somebody writes to them: by a store, or by a system call of any process. Memory that was
+ * unmapped, dropped or mapped anew does not read as clean.
  *
  * Which memory may be watched, and who watches what, is in write_watch.h. Addresses are multiples
  * of the page size. Thread-safe; calls no malloc. The functions return false, or say what has
@@ -24,7 +24,7 @@ struct uffd_wp {
 const char *uffd_wp_open(struct uffd_wp *t);
 void uffd_wp_close(struct uffd_wp *t);
 
-/* Register a mapping, which must be done before pages of it are armed, and release it: all its
+/* Register a mapping, which must be done before pages of it are protected, and release it: all its
  * pages are as they were. A part of a mapping becomes one of its own. Registering fails with EBUSY
  * if another userfaultfd has it. */
 bool uffd_wp_register(const struct uffd_wp *t, uintptr_t start, uintptr_t end);
@@ -33,10 +33,10 @@ bool uffd_wp_release(const struct uffd_wp *t, uintptr_t start, uintptr_t end);
 /* Returns whether a page is in a registered mapping. */
 bool uffd_wp_has(const struct uffd_wp *t, uintptr_t page);
 
-/* Arms pages, or makes them ordinary ones again. */
-bool uffd_wp_arm(const struct uffd_wp *t, uintptr_t start, uintptr_t end, bool armed);
+/* Write-protects pages, or makes them ordinary ones again. */
+bool uffd_wp_protect(const struct uffd_wp *t, uintptr_t start, uintptr_t end, bool on);
 
-/* Returns whether it is proved that nobody has written to the pages since they were armed. */
+/* Returns whether it is certain that nobody has written to the pages since they were protected. */
 bool uffd_wp_is_clean(const struct uffd_wp *t, uintptr_t start, uintptr_t end);
 
 /* Tries all that on memory of its own, in some tenths of a millisecond. Returns NULL where the

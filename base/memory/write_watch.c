@@ -116,15 +116,15 @@ static bool overlaps(const struct watched_range *w, uintptr_t start, uintptr_t e
     return w->number && w->start < end && start < w->end;
 }
 
-/* Ends the proofs about pages that are no longer armed as their watches think. */
-static void end_proofs(uintptr_t start, uintptr_t end)
+/* Marks the watches of pages that are no longer protected as they think. */
+static void mark_written(uintptr_t start, uintptr_t end)
 {
     for (int i = 0; i < WRITTEN_WATCHES; i++)
         watches[i].written = watches[i].written || overlaps(&watches[i], start, end);
 }
 
-/* Pages that another watch has armed stay armed while they are clean: to arm them again would hide
- * from it who writes meanwhile. Others' proofs that have come to an end are marked so. */
+/* Pages that another watch has protected stay so while they are clean: to protect them again would
+ * hide from it who writes meanwhile. Other watches whose pages are not clean are marked so. */
 static void see_others(uintptr_t start, uintptr_t end)
 {
     for (int i = 0; i < WRITTEN_WATCHES; i++) {
@@ -154,14 +154,14 @@ static uintptr_t next_change(uintptr_t at, uintptr_t end, bool *watched)
     return next;
 }
 
-/* Arms the pages of a range that no other watch has, or makes ordinary pages of them. */
-static bool protect(uintptr_t start, uintptr_t end, bool armed)
+/* Write-protects the pages of a range that no other watch has, or makes ordinary pages of them. */
+static bool protect(uintptr_t start, uintptr_t end, bool on)
 {
     bool done = true;
     for (uintptr_t at = start; done && at < end;) {
         bool watched;
         const uintptr_t next = next_change(at, end, &watched);
-        done = watched || uffd_wp_arm(&kernel, at, next, armed);
+        done = watched || uffd_wp_protect(&kernel, at, next, on);
         at = next;
     }
     return done;
@@ -193,12 +193,12 @@ static bool register_mapping(const struct mapping *m, uintptr_t page)
     if (!uffd_wp_register(&kernel, m->start, m->end))
         return false;
     if (!had)
-        end_proofs(m->start, m->end);
+        mark_written(m->start, m->end);
     if (mapping_at(page, &after) && may_be_watched(&after) && after.start <= m->start &&
         after.end >= m->end)
         return true;
     uffd_wp_release(&kernel, m->start, m->end);
-    end_proofs(m->start, m->end);
+    mark_written(m->start, m->end);
     return false;
 }
 
@@ -250,7 +250,7 @@ static bool is_pinned(void)
     return pinned_last;
 }
 
-/* With the lock. Where something was pinned the last time, pages are not armed in vain. */
+/* With the lock. Where something was pinned the last time, pages are not protected in vain. */
 static uint64_t begin_watching(uintptr_t start, uintptr_t end)
 {
     struct watched_range *w = free_entry();
@@ -264,7 +264,7 @@ static uint64_t begin_watching(uintptr_t start, uintptr_t end)
     /* Pages that are pinned from here on count as written to, for the kernel. Those that are pinned
      * by now do not. */
     if (!protect(start, end, true) || is_pinned()) {
-        end_proofs(start, end);
+        mark_written(start, end);
         release_range(start, end);
         return 0;
     }
@@ -312,7 +312,7 @@ static bool is_clean(struct uffd_wp of_kernel, uintptr_t start, uintptr_t end)
 
 /* ---- What watches tell ---- */
 
-/* The lock is free during the scan: others may arm the same pages, which they say before they
+/* The lock is free during the scan: others may protect the same pages, which they say before they
  * do. */
 bool write_watch_unchanged_in(uint64_t number, uintptr_t start, uintptr_t end)
 {

@@ -20,7 +20,7 @@ enum { WASTED = 1 };
  * those that have; then one of 64 is kept. */
 enum { UNREAD_MOST = 16, READ_WORTH = 8, RESULTS_REST = 64 };
 
-/* To arm pages, and to let them be written to again, costs what this many digests cost,
+/* To protect pages, and to let them be written to again, costs what this many digests cost,
  * measured. */
 enum { WORTH_REUSES = 11 };
 
@@ -48,9 +48,9 @@ struct seen {
     int failed_watches; /* watches that ended early */
 };
 LRU(table, seen, SETS, WAYS);
-static int unread;        /* results that have been kept, less READ_WORTH for each that was found */
-static int resting;       /* results that were not kept for that */
-static atomic_int proved; /* entries whose watch has proved something */
+static int unread;  /* results that have been kept, less READ_WORTH for each that was found */
+static int resting; /* results that were not kept for that */
+static atomic_int validated; /* entries whose watch is validated */
 
 /* The child of a fork has no device. */
 void admission_reset(void)
@@ -58,7 +58,7 @@ void admission_reset(void)
     if (table.now > 0) /* else its pages stay untouched */
         lru_clear(&table);
     unread = resting = 0;
-    atomic_store(&proved, 0);
+    atomic_store(&validated, 0);
 }
 FORKS_CHILD(admission_reset);
 
@@ -83,7 +83,7 @@ static uint64_t end_watch(struct seen *seen)
     else if (watch)
         seen->failed_watches -= seen->failed_watches > 0;
     seen->missed_ms = 0;
-    atomic_fetch_sub(&proved, seen->watch.proved);
+    atomic_fetch_sub(&validated, seen->watch.validated);
     seen->watch = (struct admission_watch){.watch = 0};
     seen->reuses = 0;
     return watch;
@@ -119,7 +119,7 @@ enum admission admission_see(const struct accel_span *x)
     uint64_t left;
     pthread_mutex_lock(&table.lock);
     struct seen *seen = meet(x, &left);
-    if (seen && seen->back_off > 0 && !seen->watch.proved)
+    if (seen && seen->back_off > 0 && !seen->watch.validated)
         seen->back_off--;
     else if (seen)
         how = seen->kept ? ADMIT_LOOKUP : ADMIT_INSERT;
@@ -219,7 +219,7 @@ bool admission_expect(const struct accel_span *x, struct gpu_key *key)
     pthread_mutex_lock(&table.lock);
     const struct seen *seen = find_seen(x);
     const bool expected = seen && seen->kept &&
-                          (seen->watch.proved || (seen->miss_score == 0 && seen->back_off == 0));
+                          (seen->watch.validated || (seen->miss_score == 0 && seen->back_off == 0));
     if (expected)
         *key = seen->digest;
     pthread_mutex_unlock(&table.lock);
@@ -281,12 +281,12 @@ struct admission_watch admission_around(const struct accel_span *x, struct accel
                                         int64_t *row, int64_t *col)
 {
     struct admission_watch watch = {.watch = 0};
-    if (!admission_any_proved())
+    if (!admission_any_validated())
         return watch;
     pthread_mutex_lock(&table.lock);
     for (int i = 0; !watch.watch && i < SETS * WAYS; i++) {
         struct seen *seen = &table_entries[i];
-        if (!seen->watch.proved || !is_within(x, seen, row, col))
+        if (!seen->watch.validated || !is_within(x, seen, row, col))
             continue;
         lru_touch(&table, seen);
         watch = seen->watch;
@@ -305,7 +305,7 @@ void admission_watched(const struct accel_span *x, const struct admission_watch 
     struct seen *seen = find_seen(x);
     const bool takes = seen && (!seen->watch.watch || seen->watch.watch == w->watch);
     if (takes) {
-        atomic_fetch_add(&proved, w->proved - seen->watch.proved);
+        atomic_fetch_add(&validated, w->validated - seen->watch.validated);
         seen->watch = *w;
     }
     pthread_mutex_unlock(&table.lock);
@@ -342,7 +342,7 @@ void admission_gone(const struct gpu_key *key)
     pthread_mutex_lock(&table.lock);
     for (int i = 0; i < SETS * WAYS; i++) {
         struct seen *seen = &table_entries[i];
-        const struct gpu_key *of = seen->watch.proved ? &seen->watch.key : &seen->digest;
+        const struct gpu_key *of = seen->watch.validated ? &seen->watch.key : &seen->digest;
         if (seen->watch.watch && gpu_key_is(of, key))
             left[count++] = end_watch(seen);
     }
@@ -353,7 +353,7 @@ void admission_gone(const struct gpu_key *key)
 
 /* ---- What calls on the CPU have missed ---- */
 
-enum admission_step admission_miss(const struct accel_span *x, double gain_ms, double arm_ms,
+enum admission_step admission_miss(const struct accel_span *x, double gain_ms, double protect_ms,
                                    double upload_ms, uint64_t *watch)
 {
     enum admission_step step = ADMISSION_WAIT;
@@ -365,10 +365,10 @@ enum admission_step admission_miss(const struct accel_span *x, double gain_ms, d
         seen->missed_ms += gain_ms;
         *watch = seen->watch.watch;
         if (*watch && seen->missed_ms >= upload_ms) {
-            step = ADMISSION_PROVE;
-        } else if (!*watch &&
-                   seen->missed_ms >= arm_ms * (1 << FAILED_WATCHES_SHIFT * seen->failed_watches)) {
-            step = ADMISSION_ARM;
+            step = ADMISSION_VALIDATE;
+        } else if (!*watch && seen->missed_ms >=
+                                  protect_ms * (1 << FAILED_WATCHES_SHIFT * seen->failed_watches)) {
+            step = ADMISSION_PROTECT;
             seen->missed_ms = 0;
         }
     }
@@ -395,7 +395,7 @@ void admission_prefetch(const struct accel_span *x)
     pthread_mutex_unlock(&table.lock);
 }
 
-bool admission_any_proved(void)
+bool admission_any_validated(void)
 {
-    return atomic_load_explicit(&proved, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&validated, memory_order_relaxed) > 0;
 }

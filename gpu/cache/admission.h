@@ -47,7 +47,7 @@ bool admission_expect_result(const struct accel_span *x, struct gpu_key *key);
 enum admission admission_looked(const struct accel_span *x, bool found);
 
 /* Returns whether the next call would look for it, and had better find it: it has not changed since
- * it was kept, as far as is known, or a watch has proved it. *key: what it was kept under. */
+ * it was kept, as far as is known, or its watch is validated. *key: what it was kept under. */
 bool admission_expect(const struct accel_span *x, struct gpu_key *key);
 
 /* How an operand is watched. */
@@ -55,28 +55,28 @@ struct admission_watch {
     uint64_t watch; /* 0: it is not */
     /* It had contents `key`, and at its edges `edges`, when it was digested behind the watch's
      * begin */
-    bool proved;
+    bool validated;
     struct gpu_key key;
     struct gpu_edges edges;
-    bool scanned;         /* by a call of LAPACK, when it was proved: */
+    bool scanned;         /* by a call of LAPACK, when it was validated: */
     struct gpu_scan seen; /* in those contents */
 };
 
 /* Returns how it is watched; *may: whether it may be, if it is not. */
 struct admission_watch admission_watch(const struct accel_span *x, bool *may);
 
-/* Looks for a larger operand that has this one as a part, and whose watch has proved something:
+/* Looks for a larger operand that has this one as a part, and whose watch is validated:
  * *larger. *row, *col: the part's first element in it. Returns a watch of 0 if there is none. */
 struct admission_watch admission_around(const struct accel_span *x, struct accel_span *larger,
                                         int64_t *row, int64_t *col);
 
-/* Notes that it is watched, or what has been proved of it since. Ends the watch if the operand is
- * not known any more, or has another. */
+/* Notes that it is watched, or that its watch has been validated since. Ends the watch if the
+ * operand is not known any more, or has another. */
 void admission_watched(const struct accel_span *x, const struct admission_watch *w);
 
 /* Notes that the watch has shown it unchanged; or that it has been written to, which ends the
- * watch. Where writes are not much rarer than reuses, it is not watched again: to arm its pages,
- * and the faults of those who write to them, cost more than digests. */
+ * watch. Where writes are not much rarer than reuses, it is not watched again: to protect its
+ * pages, and the faults of those who write to them, cost more than digests. */
 void admission_unchanged(const struct accel_span *x, uint64_t watch);
 void admission_written(const struct accel_span *x, uint64_t watch);
 
@@ -87,16 +87,16 @@ void admission_gone(const struct gpu_key *key);
  * there: by what they have missed so, since the step before. */
 enum admission_step {
     ADMISSION_WAIT,
-    ADMISSION_ARM,  /* as much as it costs to begin a watch: admission_watched(), or
-                      admission_not_watched(), comes next */
-    ADMISSION_PROVE /* as much as it costs to bring the operand: if the watch has shown it unchanged
-                      since it began, it is worth that */
+    ADMISSION_PROTECT, /* as much as it costs to begin a watch: admission_watched(), or
+                          admission_not_watched(), comes next */
+    ADMISSION_VALIDATE /* as much as it costs to bring the operand: if the watch has shown it
+                          unchanged since it began, it is worth that */
 };
 
 /* Notes that a call has missed gain_ms, and returns what to do. The first call that sees the
- * operand has missed nothing. upload_ms, arm_ms: the costs; an operand whose watches have ended
+ * operand has missed nothing. upload_ms, protect_ms: the costs; an operand whose watches have ended
  * early must have missed more and more. *watch: its watch, 0 if it has none. */
-enum admission_step admission_miss(const struct accel_span *x, double gain_ms, double arm_ms,
+enum admission_step admission_miss(const struct accel_span *x, double gain_ms, double protect_ms,
                                    double upload_ms, uint64_t *watch);
 
 /* Notes that it cannot be watched now. */
@@ -105,8 +105,8 @@ void admission_not_watched(const struct accel_span *x);
 /* Notes that a call is about to bring it: what was missed before does not count any more. */
 void admission_prefetch(const struct accel_span *x);
 
-/* Returns whether an operand is known to be unchanged by a watch that has proved it. Cheap. */
-bool admission_any_proved(void);
+/* Returns whether an operand is known to be unchanged by a validated watch. Cheap. */
+bool admission_any_validated(void);
 
 /* For forks, and for tests: forgets all operands. Ends no watch. No other thread may be at it. */
 void admission_reset(void);

@@ -42,7 +42,7 @@ static struct worth worth_of(const struct cached_inputs *f, const struct schedul
     const struct gpu_host *host = f->work->host;
     const struct accel_span *x = operand_of(f, i);
     const double bytes = (double)sent(part);
-    const bool is_there = device_cache_is_proved(f->work, part);
+    const bool is_there = device_cache_is_validated(f->work, part);
     if (!host->weighs || host->prefetches & 1u << (x - f->work->call->span))
         return (struct worth){true, true};
     bool made = plan_cache_make(&s, &f->scheduled->call, rates,

@@ -122,14 +122,14 @@ static struct gpu_key digest_of(const struct accel_span *x, const struct lane_re
 }
 
 /* Returns whether a kernel may begin before the scan: its result is in memory of the call's own,
- * and nothing has been trusted in vain. */
-static bool may_trust(const struct gpu_work *work)
+ * and no speculation has failed. */
+static bool may_speculate(const struct gpu_work *work)
 {
     const struct accel_call *call = work->call;
-    if (work->trust.given || work->trust.broken)
+    if (work->speculation.pending || work->speculation.failed)
         return false;
     if (call->op->traits.group != ACCEL_LEVEL_2)
-        return work->trust.may;
+        return work->speculation.may;
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (call->span[i].ptr && call->span[i].access != ACCEL_READ &&
             (gpu_in_place(&call->span[i]) || !call->span[i].inc))
@@ -151,13 +151,13 @@ static bool is_unchanged(const struct accel_span *x, uint64_t watch, const struc
 static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
                             const struct admission_watch *w, gpu_address *memory)
 {
-    if (!w->proved)
+    if (!w->validated)
         return false;
-    if (may_trust(work)) {
+    if (may_speculate(work)) {
         if (!gpu_memory(work)->find(work, &w->key, memory))
             return false;
-        work->trust = (struct gpu_trust){
-            .may = true, .given = true, .x = *x, .watch = w->watch, .edges = w->edges};
+        work->speculation = (struct gpu_speculation){
+            .may = true, .pending = true, .x = *x, .watch = w->watch, .edges = w->edges};
         return true;
     }
     if (is_unchanged(x, w->watch, &w->edges))
@@ -166,18 +166,20 @@ static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
     return false;
 }
 
-bool device_cache_keeps_trust(struct gpu_work *work)
+bool device_cache_speculation_holds(struct gpu_work *work)
 {
-    struct gpu_trust *trust = &work->trust;
-    const bool keeps = !trust->given || is_unchanged(&trust->x, trust->watch, &trust->edges);
-    trust->given = trust->given && keeps; /* the call that begins anew has nothing to prove */
-    trust->broken = trust->broken || !keeps;
+    struct gpu_speculation *speculation = &work->speculation;
+    const bool keeps = !speculation->pending ||
+                       is_unchanged(&speculation->x, speculation->watch, &speculation->edges);
+    speculation->pending =
+        speculation->pending && keeps; /* the call that begins anew does not speculate */
+    speculation->failed = speculation->failed || !keeps;
     return keeps;
 }
 
 bool device_cache_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status)
 {
-    if (*status != GPU_CHANGED || !work->trust.broken)
+    if (*status != GPU_CHANGED || !work->speculation.failed)
         return false;
     work->host->kept_bytes = kept_bytes;
     work->host->set_up = true; /* its time says nothing of other calls */
@@ -185,24 +187,25 @@ bool device_cache_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu
     return *status == GPU_OK;
 }
 
-/* Digests an operand that is watched, which ties the watch to its contents. */
-static struct gpu_key digest_and_prove(const struct accel_span *x,
-                                       const struct lane_rectangle *from, struct admission_watch *w)
+/* Digests an operand that is watched, which validates the watch. */
+static struct gpu_key digest_and_validate(const struct accel_span *x,
+                                          const struct lane_rectangle *from,
+                                          struct admission_watch *w)
 {
-    struct dirty_tracking_proof proof;
-    dirty_tracking_prove(x, &proof);
+    struct dirty_tracking_validation validation;
+    dirty_tracking_validate(x, &validation);
     w->key = digest_of(x, from);
     w->scanned = from->scan != NULL;
     if (w->scanned)
         w->seen = *from->scan;
-    w->edges = proof.edges;
-    w->proved = dirty_tracking_is_proved(&proof);
+    w->edges = validation.edges;
+    w->validated = dirty_tracking_is_validated(&validation);
     return w->key;
 }
 
-/* Looks for its contents. Begins to watch it before, so that the digest proves what is in it:
+/* Looks for its contents. Begins to watch it before, so that the digest validates the watch:
  * unless it has changed of late, or its watch has just shown that it was written to; then behind
- * the digest that finds it, so that the next one proves something. */
+ * the digest that finds it, so that the next one validates it. */
 static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
                             const struct lane_rectangle *from, bool written, gpu_address *memory)
 {
@@ -213,14 +216,14 @@ static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
     const bool begins = may && !w.watch && !written && admission_expect(x, &expected);
     if (begins)
         w.watch = dirty_tracking_begin(x);
-    const bool lacks = !w.proved || (from->scan && !w.scanned);
-    const bool proves = w.watch && lacks && work->host->tracks;
+    const bool lacks = !w.validated || (from->scan && !w.scanned);
+    const bool validates = w.watch && lacks && work->host->tracks;
     const struct admission_watch before = w;
-    const struct gpu_key key = proves ? digest_and_prove(x, from, &w) : digest_of(x, from);
+    const struct gpu_key key = validates ? digest_and_validate(x, from, &w) : digest_of(x, from);
     /* Another device may have what this one lacks. */
-    const bool unchanged = before.proved && gpu_key_is(&key, &before.key);
+    const bool unchanged = before.validated && gpu_key_is(&key, &before.key);
     const bool found = gpu_memory(work)->find(work, &key, memory);
-    if (found && (begins ? w.watch != 0 : proves && w.proved))
+    if (found && (begins ? w.watch != 0 : validates && w.validated))
         admission_watched(x, &w);
     else if (begins)
         write_watch_leave(w.watch);
@@ -265,7 +268,7 @@ static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address
     if (work->host->tracks && found_unchanged(work, x, &w, memory))
         return true;
     return work->host->digests && !work->host->relies &&
-           found_by_digest(work, x, &all, w.proved, memory);
+           found_by_digest(work, x, &all, w.validated, memory);
 }
 
 /* Returns whether something is on the device that is probably what an operand, or its triangle, has
@@ -285,7 +288,7 @@ static bool is_expected_as_all(struct gpu_device *device, const struct accel_spa
     struct gpu_key key;
     bool may;
     return part->triangle && is_expected(device, all, &key) &&
-           (admission_watch(all, &may).proved || !admission_watch(part, &may).proved);
+           (admission_watch(all, &may).validated || !admission_watch(part, &may).validated);
 }
 
 static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
@@ -293,7 +296,7 @@ static bool found_as_all(struct gpu_work *work, const struct accel_span *part,
 {
     bool may;
     if (!is_expected_as_all(work->device, part, all) ||
-        (!work->host->digests && !(work->host->tracks && admission_watch(all, &may).proved)) ||
+        (!work->host->digests && !(work->host->tracks && admission_watch(all, &may).validated)) ||
         admission_see(all) != ADMIT_LOOKUP)
         return false;
     const bool here = found(work, all, memory);
@@ -324,12 +327,12 @@ static uint64_t watch_of(struct gpu_work *work, const struct accel_span *x)
     return w.watch;
 }
 
-bool device_cache_is_proved(const struct gpu_work *work, const struct accel_span *part)
+bool device_cache_is_validated(const struct gpu_work *work, const struct accel_span *part)
 {
     const struct accel_span all = with_triangle(part, 0);
     bool may;
     return work->host->tracks &&
-           (admission_watch(part, &may).proved || admission_watch(&all, &may).proved);
+           (admission_watch(part, &may).validated || admission_watch(&all, &may).validated);
 }
 
 struct cached_operand device_cache_look(struct gpu_work *work, const struct accel_span *x,
@@ -345,7 +348,7 @@ struct cached_operand device_cache_look(struct gpu_work *work, const struct acce
         return (struct cached_operand){.part = all, .here = true};
     if (work->host->prefetches & 1u << (x - work->call->span))
         admission_prefetch(&r.part);
-    else if (work->host->digests || device_cache_is_proved(work, part) ||
+    else if (work->host->digests || device_cache_is_validated(work, part) ||
              work->call->op->traits.moves)
         how = admission_see(&r.part);
     else
@@ -362,13 +365,13 @@ struct cached_operand device_cache_look(struct gpu_work *work, const struct acce
 enum gpu_status device_cache_keep(struct gpu_work *work, gpu_address memory,
                                   const struct cached_operand *r)
 {
-    const struct admission_watch proved = {
-        .watch = r->watch, .proved = true, .key = r->key, .edges = r->edges};
+    const struct admission_watch validated = {
+        .watch = r->watch, .validated = true, .key = r->key, .edges = r->edges};
     const enum gpu_status status = gpu_memory(work)->keep(work, memory, &r->key);
     if (status == GPU_OK)
         admission_kept(&r->part, &r->key);
-    if (status == GPU_OK && r->proved)
-        admission_watched(&r->part, &proved);
+    if (status == GPU_OK && r->validated)
+        admission_watched(&r->part, &validated);
     return status;
 }
 
@@ -395,7 +398,7 @@ static bool may_at(const struct accel_call *call, const struct accel_span *x,
            accel_bytes(x) >= GPU_STAYS_BYTES;
 }
 
-/* If a matrix's watch has proved it unchanged, a scan would see again what it has seen. Those that
+/* If a matrix's watch has shown it unchanged, a scan would see again what it has seen. Those that
  * calls overwrite are not watched. */
 static bool found_at(struct gpu_work *work, const struct accel_span *part,
                      const struct lane_rectangle *from, gpu_address *memory)
@@ -406,7 +409,7 @@ static bool found_at(struct gpu_work *work, const struct accel_span *part,
         gpu_scan_add(from->scan, &w.seen);
         return true;
     }
-    return found_by_digest(work, part, from, w.proved && w.scanned, memory);
+    return found_by_digest(work, part, from, w.validated && w.scanned, memory);
 }
 
 struct cached_operand device_cache_look_at(struct gpu_work *work, const struct accel_span *x,
@@ -499,7 +502,7 @@ static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
         const struct accel_span part = with_triangle(x, triangles[i]);
         if (!is_expected(device, &part, &key))
             continue;
-        add_kept(kept, operand, &part, admission_watch(&part, &may).proved);
+        add_kept(kept, operand, &part, admission_watch(&part, &may).validated);
         return;
     }
 }
@@ -518,9 +521,9 @@ static void add_kept_of(struct gpu_kept *kept, struct gpu_device *device,
     if (around.watch && device->functions->has_kept(device, &around.key))
         add_kept(kept, operand, &all, true);
     else if (is_expected_as_all(device, &part, &all))
-        add_kept(kept, operand, &all, admission_watch(&all, &may).proved);
+        add_kept(kept, operand, &all, admission_watch(&all, &may).validated);
     else if (is_expected(device, &part, &key))
-        add_kept(kept, operand, &part, admission_watch(&part, &may).proved);
+        add_kept(kept, operand, &part, admission_watch(&part, &may).validated);
 }
 
 struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *call)

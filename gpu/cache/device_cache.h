@@ -5,9 +5,10 @@
  * of a kept copy is the digest of the very bytes that went up, or came down
  * (lane_rectangle.digest). See admission.h for what is kept.
  *
- * One that a digest has found unchanged is no longer read, where the kernel proves that nobody has
- * written to its pages (dirty_tracking.h): they are armed before that digest, whose contents are
- * what stays proved. The matrix of a product with a vector is armed before it goes up (prefetch.h).
+ * One that a digest has found unchanged is no longer read, where the kernel shows that nobody has
+ * written to its pages (dirty_tracking.h): they are write-protected before that digest, which
+ * validates the watch. The matrix of a product with a vector is protected before it goes up
+ * (prefetch.h).
  */
 #ifndef ACCEL_DEVICE_CACHE_H
 #define ACCEL_DEVICE_CACHE_H
@@ -23,8 +24,8 @@ struct cached_operand {
     bool digests;  /* it is to be digested on its way, up or down */
     bool digested; /* it has been: */
     struct gpu_key key;
-    uint64_t watch; /* that began before it goes up, and has proved nothing yet; 0: none */
-    bool proved;    /* what went up is tied to that watch: */
+    uint64_t watch; /* that began before it goes up, and is not validated yet; 0: none */
+    bool validated; /* that watch, by what went up: */
     struct gpu_edges edges;
 };
 
@@ -41,27 +42,27 @@ struct lane_rectangle device_cache_rectangle(const struct accel_span *part);
  * one. */
 bool device_cache_may(const struct accel_call *call, const struct accel_span *x);
 
-/* The same of a part. Returns whether a watch has proved something: it is probably on the device,
+/* The same of a part. Returns whether it has a validated watch: it is probably on the device,
  * and a scan is enough to know. */
-bool device_cache_is_proved(const struct gpu_work *work, const struct accel_span *part);
+bool device_cache_is_validated(const struct gpu_work *work, const struct accel_span *part);
 
 /* Returns whether it is a result that is on the device: unless the program has changed it, a look
  * will find it. */
 bool device_cache_is_result(const struct gpu_work *work, const struct accel_span *part);
 
 /* Looks for the part of an operand x on the device, as far as that is worth it, if
- * device_cache_may(). Of a product whose result comes down, a matrix that a watch has proved before
- * is trusted: the scan of its pages is left to device_cache_keeps_trust(), beside the kernels.
- * *memory: where it is, with leading dimension gpu_device_ld(). The host's setting decides whether
- * anything is kept. */
+ * device_cache_may(). Of a product whose result comes down, one with a validated watch is used by
+ * speculation: the scan of its pages is left to device_cache_speculation_holds(), beside the
+ * kernels. *memory: where it is, with leading dimension gpu_device_ld(). The host's setting decides
+ * whether anything is kept. */
 struct cached_operand device_cache_look(struct gpu_work *work, const struct accel_span *x,
                                         const struct accel_span *part, gpu_address *memory);
 
-/* Returns whether what a look has trusted (gpu_work.trust) is unchanged, or nothing was. Call this
- * before a result leaves the call's own memory. */
-bool device_cache_keeps_trust(struct gpu_work *work);
+/* Returns whether what a look has speculated on (gpu_work.speculation) is unchanged, or nothing
+ * was. Call this before a result leaves the call's own memory. */
+bool device_cache_speculation_holds(struct gpu_work *work);
 
-/* Returns whether a call that has ended with *status has trusted in vain, and is ready to run
+/* Returns whether a call that has ended with *status has speculated in vain, and is ready to run
  * again: it is known by now that somebody has written to the matrix. kept_bytes: host->kept_bytes
  * before the call. */
 bool device_cache_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status);
@@ -73,7 +74,7 @@ enum gpu_status device_cache_keep(struct gpu_work *work, gpu_address memory,
 
 /* The same look for an operand of LAPACK, which is watched for writes if the call only reads it.
  * `from` says what of it is meant: all of it, or a triangle; if it is here, from->scan has seen it,
- * or what it saw when the contents were proved counts. */
+ * or what it saw when the watch was validated counts. */
 struct cached_operand device_cache_look_at(struct gpu_work *work, const struct accel_span *x,
                                            const struct lane_rectangle *from, gpu_address *memory);
 

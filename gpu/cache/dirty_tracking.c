@@ -50,22 +50,23 @@ uint64_t dirty_tracking_begin(const struct accel_span *x)
 
 /* One watch of all pages: each looks for what may be pinned, which takes longer than to scan some
  * more pages. */
-void dirty_tracking_prove(const struct accel_span *x, struct dirty_tracking_proof *proof)
+void dirty_tracking_validate(const struct accel_span *x,
+                             struct dirty_tracking_validation *validation)
 {
     const struct operand_pages p = pages_of(x);
     const uintptr_t page = write_watch_page();
     const uintptr_t start = p.first < p.inner ? p.inner - page : p.inner,
                     end = p.outer < p.end ? p.outer + page : p.outer;
-    proof->has_edges = start < p.inner || p.outer < end;
-    proof->watch = proof->has_edges ? write_watch_begin(start, end) : 0;
-    proof->edges = (struct gpu_edges){digest_first(x, &p), digest_last(x, &p)};
+    validation->has_edges = start < p.inner || p.outer < end;
+    validation->watch = validation->has_edges ? write_watch_begin(start, end) : 0;
+    validation->edges = (struct gpu_edges){digest_first(x, &p), digest_last(x, &p)};
 }
 
-bool dirty_tracking_is_proved(struct dirty_tracking_proof *proof)
+bool dirty_tracking_is_validated(struct dirty_tracking_validation *validation)
 {
-    const bool proved = !proof->has_edges || write_watch_unchanged(proof->watch);
-    write_watch_leave(proof->watch);
-    return proved;
+    const bool validated = !validation->has_edges || write_watch_unchanged(validation->watch);
+    write_watch_leave(validation->watch);
+    return validated;
 }
 
 bool dirty_tracking_part_is_unchanged(const struct accel_span *x, const struct accel_span *part,

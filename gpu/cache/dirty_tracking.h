@@ -12,18 +12,19 @@
 /* Begins to watch a matrix in host memory. Returns the watch, 0 if it cannot be watched. */
 uint64_t dirty_tracking_begin(const struct accel_span *x);
 
-/* Ties a digest of all of it to the watch: the edges' contents did not change while it was
+/* Validates a watch by a digest of all of it: the edges' contents did not change while that was
  * taken. */
-struct dirty_tracking_proof {
+struct dirty_tracking_validation {
     bool has_edges;
     uint64_t watch; /* with the pages at the edges; 0: they cannot be watched */
     struct gpu_edges edges;
 };
 
 /* Call these before and behind the digest. The second returns whether the edges have stayed what
- * proof->edges says. */
-void dirty_tracking_prove(const struct accel_span *x, struct dirty_tracking_proof *proof);
-bool dirty_tracking_is_proved(struct dirty_tracking_proof *proof);
+ * validation->edges says. */
+void dirty_tracking_validate(const struct accel_span *x,
+                             struct dirty_tracking_validation *validation);
+bool dirty_tracking_is_validated(struct dirty_tracking_validation *validation);
 
 /* Returns whether all of it is as it was when its digest was taken, behind dirty_tracking_begin():
  * by that digest's edges. */

@@ -4,8 +4,8 @@
 #include "admission.h"
 
 /* What it costs to begin a watch, measured in pages of 4 KiB: a time, and 10^9 bytes a second. */
-#define ARM_MS   0.1
-#define ARM_GBPS 25.0
+#define PROTECT_MS   0.1
+#define PROTECT_GBPS 25.0
 
 int gpu_operand_to_prefetch(const struct accel_call *call)
 {
@@ -33,12 +33,12 @@ bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, dou
     if (operand < 0)
         return false;
     const struct accel_span part = device_cache_part(call, &call->span[operand]), *x = &part;
-    const double arm_ms = ARM_MS + (double)accel_bytes(x) / ARM_GBPS * 1e-6;
-    switch (admission_miss(x, gain_ms, arm_ms, upload_ms, &watch)) {
-    case ADMISSION_ARM:
+    const double protect_ms = PROTECT_MS + (double)accel_bytes(x) / PROTECT_GBPS * 1e-6;
+    switch (admission_miss(x, gain_ms, protect_ms, upload_ms, &watch)) {
+    case ADMISSION_PROTECT:
         begin_watch(x);
         return false;
-    case ADMISSION_PROVE:
+    case ADMISSION_VALIDATE:
         if (write_watch_unchanged(watch)) {
             admission_unchanged(x, watch);
             return true;
@@ -54,16 +54,16 @@ bool gpu_is_worth_prefetching(const struct accel_call *call, double gain_ms, dou
 
 struct prefetch prefetch_begin(const struct cached_operand *r)
 {
-    struct prefetch prefetch = {.proves = r->watch != 0};
-    if (prefetch.proves)
-        dirty_tracking_prove(&r->part, &prefetch.proof);
+    struct prefetch prefetch = {.validates = r->watch != 0};
+    if (prefetch.validates)
+        dirty_tracking_validate(&r->part, &prefetch.validation);
     return prefetch;
 }
 
 void prefetch_end(struct prefetch *prefetch, struct cached_operand *r)
 {
-    if (!prefetch->proves)
+    if (!prefetch->validates)
         return;
-    r->edges = prefetch->proof.edges;
-    r->proved = dirty_tracking_is_proved(&prefetch->proof);
+    r->edges = prefetch->validation.edges;
+    r->validated = dirty_tracking_is_validated(&prefetch->validation);
 }

@@ -13,10 +13,10 @@
 #include "device_cache.h"
 #include "dirty_tracking.h"
 
-/* The edges of an operand while it goes up, on its way to be kept: see dirty_tracking_prove(). */
+/* The edges of an operand that goes up, to be kept: see dirty_tracking_validate(). */
 struct prefetch {
-    bool proves;
-    struct dirty_tracking_proof proof;
+    bool validates;
+    struct dirty_tracking_validation validation;
 };
 
 /* Around the upload of a part that is to be kept: ties its watch, r->watch, to what goes up. */

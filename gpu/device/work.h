@@ -12,14 +12,14 @@
 
 #define WORK_BLOCKS 32
 
-/* An input that a kernel may use before it is proved that it is still what is on the device: until
- * the first result leaves the call's own memory, which device_cache_keeps_trust() must allow. */
-struct gpu_trust {
+/* Speculation: a cached input that a kernel may use before it is validated: until the first result
+ * leaves the call's own memory, which device_cache_speculation_holds() must allow. */
+struct gpu_speculation {
     bool may; /* Level 3: the call asks before a result leaves the device */
-    bool given;
-    /* Somebody has written to it: the call's results are worthless, and it begins anew with nothing
-     * trusted */
-    bool broken;
+    bool pending;
+    /* Somebody has written to it: the call's results are worthless, and it begins anew without
+     * speculation */
+    bool failed;
     struct accel_span x;
     uint64_t watch;
     struct gpu_edges edges;
@@ -33,7 +33,7 @@ struct gpu_work {
     gpu_address block[WORK_BLOCKS];
     int blocks;
     int64_t largest; /* size of a product: the workspace of another precision is enough for it */
-    struct gpu_trust trust;
+    struct gpu_speculation speculation;
     /* A kernel is on the stream whose result is not settled yet: see gpu_work_settle() */
     bool launched;
 };

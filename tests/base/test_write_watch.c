@@ -172,7 +172,7 @@ static void move_away(void)
     munmap(moved, bytes);
 }
 
-/* With pages of its own that are armed, too. */
+/* With pages of its own that are protected, too. */
 static void move_here(void)
 {
     char *other = map(MAP_PRIVATE);
@@ -180,7 +180,7 @@ static void move_here(void)
     assert_true(watch > 0);
     assert_ptr_equal(mremap(other, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base), base);
     assert_false(write_watch_unchanged(watch));
-    /* Another watch in the new mapping does not make the old one's armed pages a proof. */
+    /* Another watch in the new mapping does not make the old one's protected pages clean. */
     const uint64_t next = write_watch_begin(at(60), at(61));
     assert_true(next > 0);
     write_watch_leave(watch);
@@ -279,7 +279,7 @@ static void who_only_reads_changes_nothing(void **state)
 }
 
 /* The program's handler of SIGSEGV may bring other contents when they are read. */
-static void pages_that_cannot_be_read_prove_nothing(void **state)
+static void pages_that_cannot_be_read_are_not_clean(void **state)
 {
     (void)state;
     const uint64_t watch = watch_all();
@@ -587,7 +587,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_writer_is_noticed, begin, end),
         cmocka_unit_test_setup_teardown(who_only_reads_changes_nothing, begin, end),
-        cmocka_unit_test_setup_teardown(pages_that_cannot_be_read_prove_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(pages_that_cannot_be_read_are_not_clean, begin, end),
         cmocka_unit_test_setup_teardown(pages_beside_it_do_not_count, begin, end),
         cmocka_unit_test_setup_teardown(a_later_watch_does_not_hide_a_write, begin, end),
         cmocka_unit_test_setup_teardown(the_end_of_a_watch_leaves_the_others, begin, end),

@@ -279,10 +279,10 @@ static void what_calls_overwrite_is_left_alone(void **state)
 
 /* ---- Watches: of memory that is not there, so that the kernel has none of them ---- */
 
-static struct admission_watch proved_watch(uint64_t number)
+static struct admission_watch validated_watch(uint64_t number)
 {
     return (struct admission_watch){
-        .watch = number, .proved = true, .key = {{number, 2}}, .edges = {.first = {{3, 4}}}};
+        .watch = number, .validated = true, .key = {{number, 2}}, .edges = {.first = {{3, 4}}}};
 }
 
 static void a_watch_is_given_up_where_writes_are_not_rare(void **state)
@@ -293,10 +293,10 @@ static void a_watch_is_given_up_where_writes_are_not_rare(void **state)
     see(&x, false);
     assert_true(admission_watch(&x, &may).watch == 0 && may);
     for (uint64_t round = 1; round < 4; round++) { /* a write behind enough reuses */
-        const struct admission_watch w = proved_watch(round);
-        assert_false(admission_any_proved());
+        const struct admission_watch w = validated_watch(round);
+        assert_false(admission_any_validated());
         admission_watched(&x, &w);
-        assert_true(admission_any_proved());
+        assert_true(admission_any_validated());
         for (int i = 0; i < 11; i++)
             admission_unchanged(&x, round);
         admission_written(&x, round + 1); /* another one */
@@ -305,23 +305,23 @@ static void a_watch_is_given_up_where_writes_are_not_rare(void **state)
         assert_true(has_ended(round));
         assert_true(admission_watch(&x, &may).watch == 0 && may);
     }
-    const struct admission_watch w = proved_watch(9);
+    const struct admission_watch w = validated_watch(9);
     admission_watched(&x, &w);
     for (int i = 0; i < 10; i++)
         admission_unchanged(&x, 9);
     admission_written(&x, 9);
     assert_true(admission_watch(&x, &may).watch == 0 && !may);
-    assert_false(admission_any_proved());
+    assert_false(admission_any_validated());
 }
 
 static void a_watch_ends_with_its_contents_or_its_operand(void **state)
 {
     const struct accel_span x = matrix_at(4096), y = matrix_at(8192);
-    struct admission_watch w = proved_watch(1), other = proved_watch(2);
+    struct admission_watch w = validated_watch(1), other = validated_watch(2);
     bool may;
     (void)state;
     admission_watched(&x, &w); /* of an operand that is not known */
-    assert_true(!admission_any_proved() && has_ended(1));
+    assert_true(!admission_any_validated() && has_ended(1));
     see(&x, false);
     see(&y, false);
     admission_watched(&x, &w);
@@ -331,26 +331,26 @@ static void a_watch_ends_with_its_contents_or_its_operand(void **state)
     assert_true(admission_watch(&x, &may).watch == 1 && has_ended(2));
     admission_gone(&w.key);
     assert_true(admission_watch(&x, &may).watch == 0 && may && has_ended(1));
-    const struct admission_watch armed = {.watch = 5}; /* and proved nothing yet */
+    const struct admission_watch begun = {.watch = 5}; /* and not validated yet */
     const struct gpu_key kept = {{7, 7}};
     admission_kept(&x, &kept);
-    admission_watched(&x, &armed);
+    admission_watched(&x, &begun);
     admission_gone(&w.key);
     assert_true(admission_watch(&x, &may).watch == 5);
     admission_gone(&kept);
     assert_true(admission_watch(&x, &may).watch == 0 && has_ended(5));
-    assert_true(admission_watch(&y, &may).watch == 2 && admission_watch(&y, &may).proved);
+    assert_true(admission_watch(&y, &may).watch == 2 && admission_watch(&y, &may).validated);
     for (uintptr_t i = 1; i <= 10000; i++) {
         const struct accel_span more = matrix_at(i << 21);
         see(&more, false);
     }
-    assert_true(!admission_any_proved() && has_ended(2));
+    assert_true(!admission_any_validated() && has_ended(2));
 }
 
 static void a_watch_ends_when_a_call_writes(void **state)
 {
     const struct accel_span x = matrix_at(4096);
-    const struct admission_watch w = proved_watch(3);
+    const struct admission_watch w = validated_watch(3);
     struct gpu_key old;
     bool may;
     (void)state;
@@ -358,14 +358,14 @@ static void a_watch_ends_when_a_call_writes(void **state)
     admission_watched(&x, &w);
     admission_write(&x, &old);
     assert_true(has_ended(3));
-    assert_true(admission_watch(&x, &may).watch == 0 && !admission_any_proved());
+    assert_true(admission_watch(&x, &may).watch == 0 && !admission_any_validated());
 }
 
-/* What a watch has proved does not depend on how often it has changed before. */
-static void a_proof_ends_a_back_off(void **state)
+/* What a validated watch tells does not depend on how often it has changed before. */
+static void a_validated_watch_ends_a_back_off(void **state)
 {
     const struct accel_span x = matrix_at(4096);
-    const struct admission_watch w = proved_watch(1);
+    const struct admission_watch w = validated_watch(1);
     struct gpu_key key;
     (void)state;
     digests_of(&x, 100, true);
@@ -382,7 +382,7 @@ static void a_proof_ends_a_back_off(void **state)
 static void parts_of_what_is_watched_are_found(void **state)
 {
     const struct accel_span x = matrix_at(1 << 20);
-    const struct admission_watch w = proved_watch(1);
+    const struct admission_watch w = validated_watch(1);
     struct accel_span larger, part = x;
     int64_t row = 0, col = 0;
     (void)state;
@@ -411,11 +411,11 @@ static void a_fork_has_seen_nothing(void **state)
 {
     const struct accel_span x = matrix_at(4096);
     (void)state;
-    const struct admission_watch w = proved_watch(1);
+    const struct admission_watch w = validated_watch(1);
     see(&x, false);
     admission_watched(&x, &w);
     forks_child();
-    assert_false(admission_any_proved());
+    assert_false(admission_any_validated());
     assert_int_equal(see(&x, false), ADMIT_NONE);
 }
 
@@ -438,7 +438,7 @@ int main(void)
         cmocka_unit_test_setup(a_watch_is_given_up_where_writes_are_not_rare, forget),
         cmocka_unit_test_setup(a_watch_ends_with_its_contents_or_its_operand, forget),
         cmocka_unit_test_setup(a_watch_ends_when_a_call_writes, forget),
-        cmocka_unit_test_setup(a_proof_ends_a_back_off, forget),
+        cmocka_unit_test_setup(a_validated_watch_ends_a_back_off, forget),
         cmocka_unit_test_setup(parts_of_what_is_watched_are_found, forget),
         cmocka_unit_test_setup(a_fork_has_seen_nothing, forget)};
     return cmocka_run_group_tests(tests, NULL, NULL);

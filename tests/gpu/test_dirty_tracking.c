@@ -1,7 +1,7 @@
 /*
  * A matrix whose pages are watched: a write to any of its elements is noticed, at its edges by
- * their contents; what lies beside it in the same pages may be written to. A digest proves nothing
- * if an edge was written to while it was taken.
+ * their contents; what lies beside it in the same pages may be written to. A digest validates
+ * nothing if an edge was written to while it was taken.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -61,34 +61,34 @@ static int end(void **state)
     return munmap(memory, BYTES);
 }
 
-/* Begins to watch it, and proves its contents. */
-static uint64_t prove(struct gpu_edges *edges)
+/* Begins to watch it, and validates the watch. */
+static uint64_t validate(struct gpu_edges *edges)
 {
-    struct dirty_tracking_proof proof;
+    struct dirty_tracking_validation validation;
     const uint64_t watch = dirty_tracking_begin(&x);
-    dirty_tracking_prove(&x, &proof);
-    assert_true(dirty_tracking_is_proved(&proof));
-    *edges = proof.edges;
+    dirty_tracking_validate(&x, &validation);
+    assert_true(dirty_tracking_is_validated(&validation));
+    *edges = validation.edges;
     assert_true(dirty_tracking_is_unchanged(&x, watch, edges));
     return watch;
 }
 
-/* Which takes long where many are open: once to begin, and once to prove something. */
+/* Which takes long where many are open: once to begin, and once to validate. */
 static void few_looks_at_open_files(void **state)
 {
     struct gpu_edges edges;
     (void)state;
     atomic_store(&looks, 0);
-    const uint64_t watch = prove(&edges);
+    const uint64_t watch = validate(&edges);
     assert_int_equal(looks, 2);
     assert_true(dirty_tracking_is_unchanged(&x, watch, &edges));
     assert_int_equal(looks, 2);
     write_watch_leave(watch);
 }
 
-/* Where something is open that may hold pages, there is one look, before any page is armed, from
- * the second try on. */
-static void no_arming_in_vain(void **state)
+/* Where something is open that may hold pages, there is one look, before any page is protected,
+ * from the second try on. */
+static void no_protecting_in_vain(void **state)
 {
     const int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | 1);
     (void)state;
@@ -112,7 +112,7 @@ static void each_element_counts(void **state)
     struct gpu_edges edges;
     (void)state;
     for (int i = 0; i < COLS; i++) {
-        const uint64_t watch = prove(&edges);
+        const uint64_t watch = validate(&edges);
         volatile double *one = element(i == COLS - 1 ? ROWS - 1 : i * 7 % ROWS, i);
         *one += 1;
         assert_false(dirty_tracking_is_unchanged(&x, watch, &edges));
@@ -124,7 +124,7 @@ static void edges_are_known_by_their_contents(void **state)
 {
     struct gpu_edges edges;
     (void)state;
-    const uint64_t watch = prove(&edges);
+    const uint64_t watch = validate(&edges);
     for (int i = 0; i < 2; i++) {
         volatile double *one = i ? element(ROWS - 1, COLS - 1) : element(0, 0);
         *one += 1;
@@ -139,7 +139,7 @@ static void neighbours_may_write(void **state)
 {
     struct gpu_edges edges;
     (void)state;
-    const uint64_t watch = prove(&edges);
+    const uint64_t watch = validate(&edges);
     memset(memory, 7, OFFSET * sizeof *memory);
     double *const behind = element(ROWS, COLS - 1);
     memset(behind, 7, (size_t)((char *)memory + BYTES - (char *)behind));
@@ -150,17 +150,17 @@ static void neighbours_may_write(void **state)
     write_watch_leave(watch);
 }
 
-static void an_edge_that_is_written_to_meanwhile_proves_nothing(void **state)
+static void an_edge_that_is_written_to_meanwhile_validates_nothing(void **state)
 {
     (void)state;
     const uint64_t watch = dirty_tracking_begin(&x);
     for (int i = 0; i < 2; i++) {
-        struct dirty_tracking_proof proof;
+        struct dirty_tracking_validation validation;
         volatile double *one = i ? element(ROWS - 1, COLS - 1) : element(0, 0);
-        dirty_tracking_prove(&x, &proof);
+        dirty_tracking_validate(&x, &validation);
         *one += 1;
         *one -= 1;
-        assert_false(dirty_tracking_is_proved(&proof));
+        assert_false(dirty_tracking_is_validated(&validation));
     }
     write_watch_leave(watch);
 }
@@ -171,17 +171,17 @@ static void one_edge_counts(void **state)
     const int64_t page = 512;
     (void)state;
     for (int first = 0; first < 2; first++) {
-        struct dirty_tracking_proof proof;
+        struct dirty_tracking_validation validation;
         x.ptr = memory + (first ? page / 2 : page);
         x.rows = x.ld = 4 * page + (first ? page / 2 : page / 4);
         x.cols = 1;
-        dirty_tracking_prove(&x, &proof);
-        assert_true(dirty_tracking_is_proved(&proof));
-        dirty_tracking_prove(&x, &proof);
+        dirty_tracking_validate(&x, &validation);
+        assert_true(dirty_tracking_is_validated(&validation));
+        dirty_tracking_validate(&x, &validation);
         volatile double *one = (double *)x.ptr + (first ? 0 : x.rows - 1);
         *one += 1;
         *one -= 1;
-        assert_false(dirty_tracking_is_proved(&proof));
+        assert_false(dirty_tracking_is_validated(&validation));
     }
 }
 
@@ -195,7 +195,7 @@ static void a_part_is_known_by_its_own_pages(void **state)
     middle.rows = 90;
     middle.cols = 100;
     first.cols = 10;
-    const uint64_t watch = prove(&edges);
+    const uint64_t watch = validate(&edges);
     *(volatile double *)element(0, 0) += 1;
     assert_true(dirty_tracking_part_is_unchanged(&x, &middle, watch, &edges));
     assert_false(dirty_tracking_part_is_unchanged(&x, &first, watch, &edges));
@@ -217,7 +217,7 @@ static void memory_behind_a_part_may_be_gone(void **state)
     char *end = (char *)memory + rest;
     (void)state;
     first.cols = 10;
-    const uint64_t watch = prove(&edges);
+    const uint64_t watch = validate(&edges);
     assert_true((char *)element(0, 10) < end && (char *)element(0, COLS - 1) > end);
     assert_int_equal(munmap(end, BYTES - rest), 0);
     assert_true(dirty_tracking_part_is_unchanged(&x, &first, watch, &edges));
@@ -228,18 +228,18 @@ static void memory_behind_a_part_may_be_gone(void **state)
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == end);
 }
 
-/* Whether it proves anything or not: so there can be any number of proofs, one after the other. */
-static void a_proof_ends_its_own_watch(void **state)
+/* Whether it succeeds or not: so there can be any number of validations, one after the other. */
+static void a_validation_ends_its_own_watch(void **state)
 {
     const uint64_t watch = dirty_tracking_begin(&x);
     (void)state;
     for (int i = 0; i < 2 * WRITTEN_WATCHES; i++) {
-        struct dirty_tracking_proof proof;
+        struct dirty_tracking_validation validation;
         volatile double *one = element(0, 0);
-        dirty_tracking_prove(&x, &proof);
+        dirty_tracking_validate(&x, &validation);
         if (i % 2)
             *one += 1;
-        assert_int_equal(dirty_tracking_is_proved(&proof), i % 2 == 0);
+        assert_int_equal(dirty_tracking_is_validated(&validation), i % 2 == 0);
     }
     write_watch_leave(watch);
 }
@@ -251,7 +251,7 @@ static void whole_pages(void **state)
     (void)state;
     x = (struct accel_span){
         .ptr = memory, .rows = 512, .cols = 8, .ld = 512, .dtype = ACCEL_FLOAT64};
-    const uint64_t watch = prove(&edges);
+    const uint64_t watch = validate(&edges);
     memory[512 * 8] = 1;
     assert_true(dirty_tracking_is_unchanged(&x, watch, &edges));
     memory[512 * 8 - 1] = 1;
@@ -268,7 +268,7 @@ static void less_than_a_page_is_not_watched(void **state)
 }
 
 /* What malloc(3) has not given out lies behind the matrix, in its last page: libaccel does not
- * write there while it proves something. */
+ * write there while it validates. */
 static void at_the_end_of_the_heap(void **state)
 {
     enum { SMALL = 256, SMALL_BYTES = 1 << 16 };
@@ -286,7 +286,7 @@ static void at_the_end_of_the_heap(void **state)
     x.ptr = last;
     x.rows = x.ld = BYTES / sizeof *last;
     x.cols = 1;
-    write_watch_leave(prove(&edges));
+    write_watch_leave(validate(&edges));
     free(last);
     for (int i = 0; i < SMALL; i++)
         free(small[i]);
@@ -296,13 +296,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(few_looks_at_open_files, begin, end),
-        cmocka_unit_test_setup_teardown(no_arming_in_vain, begin, end),
+        cmocka_unit_test_setup_teardown(no_protecting_in_vain, begin, end),
         cmocka_unit_test_setup_teardown(each_element_counts, begin, end),
         cmocka_unit_test_setup_teardown(edges_are_known_by_their_contents, begin, end),
         cmocka_unit_test_setup_teardown(neighbours_may_write, begin, end),
-        cmocka_unit_test_setup_teardown(an_edge_that_is_written_to_meanwhile_proves_nothing, begin,
-                                        end),
-        cmocka_unit_test_setup_teardown(a_proof_ends_its_own_watch, begin, end),
+        cmocka_unit_test_setup_teardown(an_edge_that_is_written_to_meanwhile_validates_nothing,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(a_validation_ends_its_own_watch, begin, end),
         cmocka_unit_test_setup_teardown(one_edge_counts, begin, end),
         cmocka_unit_test_setup_teardown(a_part_is_known_by_its_own_pages, begin, end),
         cmocka_unit_test_setup_teardown(memory_behind_a_part_may_be_gone, begin, end),

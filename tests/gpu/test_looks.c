@@ -288,7 +288,7 @@ static void an_input_of_lapack_is_found(void **state)
     unmake(x);
 }
 
-/* What its watch has proved was seen when it was read: it is not read again. */
+/* What its validated watch tells was seen when it was read: it is not read again. */
 static void a_watched_input_of_lapack_is_not_read(void **state)
 {
     struct accel_span *x = make("dgetrs", ACCEL_a, 364, 364);

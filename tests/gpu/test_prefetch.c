@@ -1,7 +1,7 @@
 /*
  * Calls on the CPU bring their matrix to the device once they have missed as much time as its copy
  * costs, if nobody has written to the matrix since its watch began. After a write, calls must miss
- * eight times as much. The watch proves what goes up, unless somebody writes to an edge of the
+ * eight times as much. What goes up validates the watch, unless somebody writes to an edge of the
  * matrix while it goes up.
  */
 #include <setjmp.h>
@@ -173,7 +173,7 @@ static void what_goes_up_is_tied_to_the_watch(void **state)
         if (i == 1)
             *(volatile double *)a->ptr += 1;
         prefetch_end(&prefetch, &r);
-        assert_true(r.proved == (i == 0));
+        assert_true(r.validated == (i == 0));
         if (i == 0)
             assert_true(dirty_tracking_is_unchanged(a, r.watch, &r.edges));
         write_to_it();

@@ -325,13 +325,13 @@ def test_products_by_few_columns_of_a_matrix_that_changes(auto, tracked, tmp_pat
     def kernels(name):
         return int(re.search(r"kernels .*gemm=(\d+)", (tmp_path / name).read_text())[1])
 
-    done = again("trusted", 12, env={**auto, "TESTGPU_REPORT": str(tmp_path / "trusted")})
-    without = start("again", "trusted", 12, env={**auto, **OFF, "TESTGPU_REPORT": str(tmp_path / "off")})
+    done = again("speculative", 12, env={**auto, "TESTGPU_REPORT": str(tmp_path / "speculative")})
+    without = start("again", "speculative", 12, env={**auto, **OFF, "TESTGPU_REPORT": str(tmp_path / "off")})
     assert done.stdout == without.stdout
     products = lines_for(done, sym="dgemm_")
     assert [f["ran"] for f in products] == ["gpu0"] * 24
     assert signs(number(f, "kept_mb") > 1.5 for f in products[5:8] + products[17:20]) == "+-++-+"
-    assert kernels("trusted") == 13 * (kernels("off") // 12) > 13 * 2
+    assert kernels("speculative") == 13 * (kernels("off") // 12) > 13 * 2
 
 
 def test_products_with_a_vector_stay_on_the_cpu_by_digests_alone(auto, tracked):
@@ -369,7 +369,7 @@ def test_solutions_in_panels_and_then_with_few_right_hand_sides():
 
 
 def test_a_matrix_that_products_and_solutions_read(auto, tracked):
-    """The watch of a matrix that products have proved unchanged says nothing of NaNs."""
+    """The watch of a matrix that products have found unchanged says nothing of NaNs."""
     lines = lines_for(with_and_without("lu", 6, env=auto)[0])
     assert {f["why"] for f in lines} == {"forced"}
     assert signs(number(f, "kept_mb") > 1.5 for f in lines) == "--" + "+" * 16

@@ -39,11 +39,11 @@ static void measure_costs(const struct uffd_wp *t, const char *kind, bool huge, 
     }
     rewrite_ms(base, size); /* warms up */
     double plain = rewrite_ms(base, size);
-    bool armed = uffd_wp_register(t, first, end);
+    bool is_protected = uffd_wp_register(t, first, end);
     double start = accel_now_ms();
-    armed = armed && uffd_wp_arm(t, first, end, true);
+    is_protected = is_protected && uffd_wp_protect(t, first, end, true);
     double then = accel_now_ms();
-    const bool clean = armed && uffd_wp_is_clean(t, first, end);
+    const bool clean = is_protected && uffd_wp_is_clean(t, first, end);
     double scanned = accel_now_ms();
     if (clean) {
         report_cost("arm", kind, then - start, size);
@@ -51,8 +51,8 @@ static void measure_costs(const struct uffd_wp *t, const char *kind, bool huge, 
         report_cost("rewrite", kind, plain, size);
         report_cost("rewrite_armed", kind, rewrite_ms(base, size), size);
     } else {
-        report_missing(name, armed ? "memory that was not written does not read as clean"
-                                   : strerror(errno));
+        report_missing(name, is_protected ? "memory that was not written does not read as clean"
+                                          : strerror(errno));
     }
     touched_memory_free(base, size);
 }

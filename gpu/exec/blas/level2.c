@@ -161,7 +161,7 @@ enum gpu_status level2_write_vector(struct level2 *t, int part)
     const struct level2_part *p = &t->part[part];
     struct lane_rectangle to = rectangle_of(p->x, 0, 0, 1, p->x->cols);
     to.name = p->x->name;
-    if (!device_cache_keeps_trust(t->work))
+    if (!device_cache_speculation_holds(t->work))
         return GPU_CHANGED;
     GPU_TRY(
         gpu_copies(t->work)->download_whole(t->work->lane, &to, (struct dmat){p->memory, to.rows}));

@@ -160,9 +160,8 @@ static enum gpu_status compute_step(void *level3, const struct schedule_step *st
                : GPU_OK;
 }
 
-/* A factor may be used before it is proved that the program has not changed it, if that is asked
- * before anything leaves the device. */
-static bool may_trust(const struct level3 *b)
+/* A cached input may be used before validation, if that comes before anything leaves the device. */
+static bool may_speculate(const struct level3 *b)
 {
     const struct schedule_call *call = &b->executor.scheduled.call;
     return call->kind == SCHEDULE_PRODUCT && !call->in_place[C] && !b->peer_tiles;
@@ -171,7 +170,7 @@ static bool may_trust(const struct level3 *b)
 static enum gpu_status may_leave(void *executor)
 {
     const struct executor *e = executor;
-    return device_cache_keeps_trust(e->work) ? GPU_OK : GPU_CHANGED;
+    return device_cache_speculation_holds(e->work) ? GPU_OK : GPU_CHANGED;
 }
 
 /* ---- After a failure ---- */
@@ -378,7 +377,7 @@ enum gpu_status level3_run(struct level3 *b)
     b->peer_tiles = e->work->host->peer_tiles;
     if (!describe_operands(b))
         return GPU_UNSUPPORTED;
-    e->work->trust.may = may_trust(b);
+    e->work->speculation.may = may_speculate(b);
     struct accel_span written = *e->scheduled.operand[C].x;
     written.triangle = level3_triangle(e);
     device_cache_forget(e->work, &written);
