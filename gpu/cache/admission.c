@@ -335,7 +335,7 @@ void admission_written(const struct accel_span *x, uint64_t watch)
     write_watch_leave(left);
 }
 
-void admission_gone(const struct gpu_key *key)
+void admission_evicted(const struct gpu_key *key)
 {
     uint64_t left[SETS * WAYS];
     int count = 0;

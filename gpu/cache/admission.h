@@ -80,8 +80,8 @@ void admission_watched(const struct accel_span *x, const struct admission_watch 
 void admission_unchanged(const struct accel_span *x, uint64_t watch);
 void admission_written(const struct accel_span *x, uint64_t watch);
 
-/* Notes that contents are not on the device any more: watches of operands that have them end. */
-void admission_gone(const struct gpu_key *key);
+/* Notes that contents have been evicted from the device: watches of operands that have them end. */
+void admission_evicted(const struct gpu_key *key);
 
 /* What calls do that run on the CPU, and would have run faster on a device if an operand had been
  * there: by what they have missed so, since the step before. */

@@ -438,7 +438,7 @@ static bool result_may(const struct accel_call *call, const struct accel_span *x
 }
 
 /* LAPACK's inputs, which its results overwrite, may come again. */
-void device_cache_forget(struct gpu_work *work, const struct accel_span *x)
+void device_cache_invalidate(struct gpu_work *work, const struct accel_span *x)
 {
     static const char triangles[] = {0, 'L', 'U'};
     struct accel_span all = *x;
@@ -451,7 +451,7 @@ void device_cache_forget(struct gpu_work *work, const struct accel_span *x)
     for (size_t i = 0; i < sizeof triangles; i++) {
         const struct accel_span part = with_triangle(&all, triangles[i]);
         if (admission_write(&part, &old))
-            gpu_memory(work)->forget(work, &old);
+            gpu_memory(work)->invalidate(work, &old);
     }
 }
 
@@ -460,7 +460,7 @@ struct cached_operand device_cache_begin_result(struct gpu_work *work, const str
     struct cached_operand r = {.here = false};
     if (!work->host->digests || !result_may(work->call, x))
         return r;
-    device_cache_forget(work, x);
+    device_cache_invalidate(work, x);
     r.digests = admission_want_results();
     return r;
 }

@@ -78,11 +78,11 @@ enum gpu_status device_cache_keep(struct gpu_work *work, gpu_address memory,
 struct cached_operand device_cache_look_at(struct gpu_work *work, const struct accel_span *x,
                                            const struct lane_rectangle *from, gpu_address *memory);
 
-/* A result of a call, of which x->triangle alone comes down, if that is not 0: forgets what had
- * been kept for its place, all or triangles, whose memory the call may need; begins it; and keeps
- * it once the call is done. tiles: in which it was digested on its way down. Its copy on the device
- * is what the program has then. */
-void device_cache_forget(struct gpu_work *work, const struct accel_span *x);
+/* A result of a call, of which x->triangle alone comes down, if that is not 0: invalidates what
+ * had been kept for its place, all or triangles, whose memory the call may need; begins it; and
+ * keeps it once the call is done. tiles: in which it was digested on its way down. Its copy on the
+ * device is what the program has then. */
+void device_cache_invalidate(struct gpu_work *work, const struct accel_span *x);
 struct cached_operand device_cache_begin_result(struct gpu_work *work, const struct accel_span *x);
 enum gpu_status device_cache_keep_result(struct gpu_work *work, const struct accel_span *x,
                                          gpu_address memory, struct gpu_tiles tiles,

@@ -55,7 +55,7 @@ static void free_block(struct pool *pool, int i)
     pool->leaving += x.bytes;
     pthread_mutex_unlock(&pool->lock);
     if (x.kept)
-        admission_gone(&x.key);
+        admission_evicted(&x.key);
     if (x.lent)
         lent_memory_give_back(&pool->lending, x.ptr);
     else
@@ -298,7 +298,7 @@ void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_k
     pthread_mutex_unlock(&pool->lock);
 }
 
-void pool_forget(struct cuda_device *device, const struct gpu_key *key)
+void pool_invalidate(struct cuda_device *device, const struct gpu_key *key)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);

@@ -68,8 +68,8 @@ bool pool_has(struct cuda_device *device, const struct gpu_key *key);
  * it to anybody. Does nothing if there is one with this key, nor with lent memory. */
 void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key);
 
-/* Does not keep any more what is kept under a key. */
-void pool_forget(struct cuda_device *device, const struct gpu_key *key);
+/* Invalidates what is kept under a key: its block is an ordinary one from here on. */
+void pool_invalidate(struct cuda_device *device, const struct gpu_key *key);
 
 /* Puts a block back. No work that uses it may be pending on any stream. */
 void pool_put(struct cuda_device *device, CUdeviceptr block);

@@ -54,9 +54,9 @@ static enum gpu_status keep_memory(struct gpu_work *work, gpu_address memory,
     return GPU_OK;
 }
 
-static void forget_memory(struct gpu_work *work, const struct gpu_key *key)
+static void invalidate_memory(struct gpu_work *work, const struct gpu_key *key)
 {
-    pool_forget(work->lane->device, key);
+    pool_invalidate(work->lane->device, key);
 }
 
 static int64_t available(const struct gpu_work *work)
@@ -80,7 +80,7 @@ const struct gpu_memory cuda_memory = {.take = take_memory,
                                        .zero = zero,
                                        .find = find_memory,
                                        .keep = keep_memory,
-                                       .forget = forget_memory,
+                                       .invalidate = invalidate_memory,
                                        .available = available,
                                        .trim = trim_memory,
                                        .drop = drop};

@@ -57,8 +57,8 @@ struct gpu_memory {
      * are there. It stays until memory is short, or nobody has asked for it for some seconds. */
     enum gpu_status (*keep)(struct gpu_work *work, gpu_address memory, const struct gpu_key *key);
 
-    /* Does not keep any more what is kept under a key: nobody will ask for it. */
-    void (*forget)(struct gpu_work *work, const struct gpu_key *key);
+    /* Invalidates what is kept under a key: nobody will ask for it. */
+    void (*invalidate)(struct gpu_work *work, const struct gpu_key *key);
 
     /* Return the bytes that could be taken; free the blocks that other calls have left. */
     int64_t (*available)(const struct gpu_work *work);

@@ -329,15 +329,15 @@ static void a_watch_ends_with_its_contents_or_its_operand(void **state)
     assert_true(has_ended(0));
     admission_watched(&x, &other); /* it has one */
     assert_true(admission_watch(&x, &may).watch == 1 && has_ended(2));
-    admission_gone(&w.key);
+    admission_evicted(&w.key);
     assert_true(admission_watch(&x, &may).watch == 0 && may && has_ended(1));
     const struct admission_watch begun = {.watch = 5}; /* and not validated yet */
     const struct gpu_key kept = {{7, 7}};
     admission_kept(&x, &kept);
     admission_watched(&x, &begun);
-    admission_gone(&w.key);
+    admission_evicted(&w.key);
     assert_true(admission_watch(&x, &may).watch == 5);
-    admission_gone(&kept);
+    admission_evicted(&kept);
     assert_true(admission_watch(&x, &may).watch == 0 && has_ended(5));
     assert_true(admission_watch(&y, &may).watch == 2 && admission_watch(&y, &may).validated);
     for (uintptr_t i = 1; i <= 10000; i++) {

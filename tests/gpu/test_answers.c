@@ -302,7 +302,7 @@ static void a_call_has_so_many_blocks(void **state)
     gpu_memory(&work)->drop(&work);
     assert_true(gpu_memory(&work)->find(&work, &key, &memory));
     assert_int_equal(memory, kept);
-    gpu_memory(&work)->forget(&work, &key);
+    gpu_memory(&work)->invalidate(&work, &key);
 }
 
 /* Nobody knows whether it holds what it should. */

@@ -69,7 +69,7 @@ static enum gpu_status keep(struct gpu_work *work, gpu_address memory, const str
     return GPU_OK;
 }
 
-static void forget(struct gpu_work *work, const struct gpu_key *key)
+static void invalidate(struct gpu_work *work, const struct gpu_key *key)
 {
     (void)work, (void)key;
 }
@@ -96,7 +96,7 @@ static void drop(struct gpu_work *work)
 /* clang-format off */
 static const struct gpu_memory memory = {
     .take = take, .take_lent = take_lent, .zero = zero, .find = find, .keep = keep,
-    .forget = forget, .available = available, .trim = trim_work, .drop = drop,
+    .invalidate = invalidate, .available = available, .trim = trim_work, .drop = drop,
 };
 /* clang-format on */
 

@@ -241,7 +241,7 @@ enum gpu_status batch_run(struct batch *p)
         .copy_of = copy_of_batch, .arrived = note_copy, .compute = compute_step};
     if (!executor_describe(e))
         return GPU_UNSUPPORTED;
-    device_cache_forget(e->work, e->scheduled.operand[C].x);
+    device_cache_invalidate(e->work, e->scheduled.operand[C].x);
     enum gpu_status status = executor_take(e);
     if (status == GPU_NO_MEMORY) {
         status = run_each_alone(p);

@@ -380,7 +380,7 @@ enum gpu_status level3_run(struct level3 *b)
     e->work->speculation.may = may_speculate(b);
     struct accel_span written = *e->scheduled.operand[C].x;
     written.triangle = level3_triangle(e);
-    device_cache_forget(e->work, &written);
+    device_cache_invalidate(e->work, &written);
     enum gpu_status status = executor_take(e);
     if (status == GPU_OK)
         status = run_prepared(b);
