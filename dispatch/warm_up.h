@@ -4,8 +4,7 @@
  * routine warmed up on another thread; calls run on the CPU meanwhile. Under MPI and with
  * ACCEL_START=wait, decisions must not depend on such a thread: the cost is added to the estimates
  * of the routine's calls, less the gains that they have missed so far. It is the ski-rental rule:
- * one who does not know how often he will need a thing rents it until the rent has reached the
- * price. Thread-safe.
+ * a routine is warmed up once the missed gain is as much as the warm-up costs. Thread-safe.
  */
 #ifndef ACCEL_WARM_UP_H
 #define ACCEL_WARM_UP_H

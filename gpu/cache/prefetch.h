@@ -1,11 +1,12 @@
 /*
  * Whether a matrix that a call only moves past the processor (Level 2: it reads each element once)
  * is worth a copy on the device. To bring it takes as long as the call on the CPU, or longer, so
- * one call never gains; only many calls do, if nobody writes to the matrix meanwhile. So it is
- * rented before it is bought: calls run on the CPU until those that could have used a copy have
- * missed what the copy costs. That they could have used it, the kernel's record of writes says
- * (dirty_tracking.h), for a digest takes as long as the CPU does. The watch is bought in the same
- * way. So in the worst case, all of this costs about as much as it could have gained.
+ * one call never gains; only many calls do, if nobody writes to the matrix meanwhile. The
+ * ski-rental rule decides: calls run on the CPU until those that could have used a copy have missed
+ * a gain as large as the upload's cost. That they could have used it, the kernel's record of writes
+ * says (dirty_tracking.h), for a digest takes as long as the CPU does. A watch begins by the same
+ * rule, at its own cost. So in the worst case, all of this costs about as much as it could have
+ * gained.
  */
 #ifndef ACCEL_PREFETCH_H
 #define ACCEL_PREFETCH_H
