@@ -66,8 +66,9 @@ char level3_triangle(const struct executor *e)
                                                      : 'L';
 }
 
-/* Returns whether finished blocks must be kept aside while the original computes the others. */
-static bool needs_aside(const struct executor *e)
+/* Returns whether finished blocks must be in the recovery buffer while the original computes the
+ * others. */
+static bool needs_recovery_buffer(const struct executor *e)
 {
     const struct schedule_call *call = &e->scheduled.call;
     return call->kind != SCHEDULE_PRODUCT && !schedule_in_panels(call) && !call->in_place[C];
@@ -198,9 +199,9 @@ static bool rest_of_units(const struct executor *e)
     return true;
 }
 
-/* Copies what has been written of a tile to memory at `aside`, or back. Returns the end of that
- * memory. */
-static char *move_tile(const struct lane_rectangle *r, int64_t cols, int64_t rows, char *aside,
+/* Copies what has been written of a tile to the recovery buffer, or back. Returns the end of its
+ * copy. */
+static char *move_tile(const struct lane_rectangle *r, int64_t cols, int64_t rows, char *recovery,
                        bool back)
 {
     const struct pack_chunk whole = {0, cols, 0, r->rows}, part = {cols, 1, 0, rows};
@@ -209,12 +210,12 @@ static char *move_tile(const struct lane_rectangle *r, int64_t cols, int64_t row
         if (chunks[i]->cols == 0 || chunks[i]->rows == 0)
             continue;
         if (back)
-            pack_to_host(r, chunks[i], aside, r->rows);
+            pack_to_host(r, chunks[i], recovery, r->rows);
         else
-            pack_from_host(aside, r, chunks[i], r->rows);
-        aside += r->rows * chunks[i]->cols * r->size;
+            pack_from_host(recovery, r, chunks[i], r->rows);
+        recovery += r->rows * chunks[i]->cols * r->size;
     }
-    return aside;
+    return recovery;
 }
 
 /* Moves all tiles that have been written, and what has been of one. */
@@ -222,15 +223,15 @@ static void move_written(const struct level3 *b, bool back)
 {
     const struct executor *e = &b->executor;
     const struct pipeline_job *pipeline = &e->pipeline;
-    char *aside = b->aside;
+    char *recovery = b->recovery;
     for (int n = 0, number = 0; n < e->schedule.count && number <= pipeline->written; n++) {
         const struct schedule_step *step = &e->schedule.step[n];
         if (step->engine != SCHEDULE_DOWN)
             continue;
         const struct lane_rectangle r = rectangle_of_tile(e, step);
-        aside = number++ < pipeline->written
-                    ? move_tile(&r, r.cols, 0, aside, back)
-                    : move_tile(&r, pipeline->done_cols, pipeline->done_rows, aside, back);
+        recovery = number++ < pipeline->written
+                       ? move_tile(&r, r.cols, 0, recovery, back)
+                       : move_tile(&r, pipeline->done_cols, pipeline->done_rows, recovery, back);
     }
 }
 
@@ -250,8 +251,8 @@ static void undo_tile(struct executor *e)
 }
 
 /* The original cannot compute one block of a triangle or of a symmetric product: it computes the
- * whole result. Blocks that are not finished have their old values still; finished blocks are kept
- * aside meanwhile, and put back over what it computes. */
+ * whole result. Blocks that are not finished have their old values still; finished blocks are
+ * in the recovery buffer meanwhile, and put back over what it computes. */
 static bool all_by_original(const struct level3 *b)
 {
     move_written(b, false);
@@ -265,7 +266,7 @@ static bool rest_by_original(const void *level3)
     const struct level3 *b = level3;
     const struct schedule_call *call = &b->executor.schedule.call;
     return schedule_in_panels(call) && call->k > 0 ? level3_recover_panels(b)
-           : needs_aside(&b->executor)             ? all_by_original(b)
+           : needs_recovery_buffer(&b->executor)   ? all_by_original(b)
                                                    : rest_of_units(&b->executor);
 }
 
@@ -285,7 +286,7 @@ static bool take_host_memory(struct level3 *b)
     const struct executor *e = &b->executor;
     const struct accel_span *c = e->scheduled.operand[C].x;
     const struct schedule_tile block = schedule_tile_of(&e->schedule, C, 0, 0);
-    const int64_t aside = needs_aside(e) ? accel_bytes(c) : level3_recovery_bytes(e);
+    const int64_t recovery = needs_recovery_buffer(e) ? accel_bytes(c) : level3_recovery_bytes(e);
     const bool keeps_old = e->scheduled.keeps_old && !is_in_one(e);
     const int64_t old = keeps_old ? block.rows * block.cols * gpu_size_of(c) : 0;
     int64_t tiles[OPERANDS + 1] = {0};
@@ -295,8 +296,8 @@ static bool take_host_memory(struct level3 *b)
     for (int x = A; slots && x < OPERANDS; x++)
         b->slot[x] = slots + tiles[x];
     bool taken = slots != NULL;
-    char **const memory[] = {&b->aside, &b->old[0], &b->old[1]};
-    const int64_t bytes[] = {aside, old, old};
+    char **const memory[] = {&b->recovery, &b->old[0], &b->old[1]};
+    const int64_t bytes[] = {recovery, old, old};
     for (int i = 0; i < 3; i++) {
         if (bytes[i] > 0)
             *memory[i] = malloc((size_t)bytes[i]);
@@ -387,7 +388,7 @@ enum gpu_status level3_run(struct level3 *b)
     result_capture_end(&b->result);
     free(b->old[0]);
     free(b->old[1]);
-    free(b->aside);
+    free(b->recovery);
     free(b->slot[A]);
     schedule_free(&e->schedule);
     return status;

@@ -22,9 +22,9 @@ struct level3 {
     struct peer_tiles *peer_tiles; /* see level3_peer_tiles.h */
     struct result_capture result;
     int32_t *slot[SCHEDULE_OPERANDS]; /* of each tile */
-    char *aside;  /* host memory for what the original needs after a failure, used then alone */
-    char *old[2]; /* host memory for a tile's old values each */
-    int finished; /* blocks of a result in place that are computed */
+    char *recovery; /* host memory for what the original needs after a failure, used then alone */
+    char *old[2];   /* host memory for a tile's old values each */
+    int finished;   /* blocks of a result in place that are computed */
 };
 
 /* Runs the work's call, which has a result that is not empty. Returns the status for gpu_run(). */

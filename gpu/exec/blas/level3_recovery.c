@@ -39,20 +39,20 @@ static int64_t strips_bytes(const struct executor *e)
     return (e->schedule.tiles[C].cols + 1) * (int64_t)sizeof(struct strip);
 }
 
-static char *aside_of(const struct executor *e)
+static char *recovery_of(const struct executor *e)
 {
-    return ((const struct level3 *)e)->aside;
+    return ((const struct level3 *)e)->recovery;
 }
 
 static struct strip *strips_at(const struct executor *e)
 {
-    return (struct strip *)(void *)aside_of(e);
+    return (struct strip *)(void *)recovery_of(e);
 }
 
 /* Behind the strips: a copy of A, and the finished tiles of a strip. */
 static char *triangle_at(const struct executor *e)
 {
-    return aside_of(e) + strips_bytes(e);
+    return recovery_of(e) + strips_bytes(e);
 }
 
 static char *finished_at(const struct executor *e)

@@ -7,8 +7,7 @@
 
 #include "level3.h"
 
-/* Returns the bytes of host memory at `aside` that level3_recover_panels() needs, 0 for another
- * call. */
+/* Returns the bytes that level3_recover_panels() needs of the recovery buffer, 0 for other calls. */
 int64_t level3_recovery_bytes(const struct executor *e);
 
 /* Has the original compute what is missing. No tile is written in part, or of one, whole columns
