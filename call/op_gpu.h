@@ -8,7 +8,7 @@
 #include "call.h"
 #include "status.h"
 
-struct composition;
+struct decomposition;
 struct gpu_work;
 struct panels_call;
 struct scheduled;
@@ -48,13 +48,13 @@ struct accel_gpu {
     /* NULL: what exceeds the device's memory stays on the CPU */
     const struct lapack_panels *in_panels;
     /* Why the device must have the whole matrix at once, as docs/limits.md has it; NULL: there is
-     * in_panels or compose, or the operation `moves`, or there is no `steps`. */
+     * in_panels or decompose, or the operation `moves`, or there is no `steps`. */
     const char *whole;
-    /* LAPACK: what exceeds that, all operands in host memory, by inner calls (compose.h). *done:
-     * the call with results in memory of its own, which composition_free() frees; the operands are
-     * only read. NULL: not so. */
-    enum gpu_status (*compose)(struct composition *c, const struct accel_call *call,
-                               struct accel_call *done);
+    /* LAPACK: what exceeds that, all operands in host memory, by inner calls (decompose.h). *done:
+     * the call with results in memory of its own, which decomposition_free() frees; the operands
+     * are only read. NULL: not so. */
+    enum gpu_status (*decompose)(struct decomposition *c, const struct accel_call *call,
+                                 struct accel_call *done);
 };
 
 #endif

@@ -182,8 +182,8 @@ static void estimate(struct accel_decision *decision, struct problem *problem,
     decision->est_cpu_ms =
         machine->cpu_slowdown * model_ms(machine->cpu_curve, problem_work(problem, false));
     decision->est_own_ms =
-        machine->composed_ms > 0
-            ? machine->composed_ms
+        machine->decomposed_ms > 0
+            ? machine->decomposed_ms
             : own_ms(problem, machine, *problem_work(problem, true), &choice, decision->est_cpu_ms);
     decision->est_gpu_ms = decision->est_own_ms + machine->gpu_wait_ms;
 }
@@ -266,7 +266,7 @@ static enum accel_why obstacle(const struct accel_call *call, const struct accel
         return ACCEL_ERROR;
     /* BLAS runs in tiles, and some of LAPACK in panels, or by calls of these. */
     if (exceeds_memory(call, machine) && !lapack_fits_in_panels(call, machine->gpu_memory) &&
-        !(machine->composed_ms > 0))
+        !(machine->decomposed_ms > 0))
         return ACCEL_NO_MEMORY;
     return ACCEL_WHYS;
 }

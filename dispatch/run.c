@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "composed.h"
+#include "decomposed.h"
 #include "copies.h"
 #include "negative_cache.h"
 #include "precision.h"
@@ -72,7 +72,7 @@ static void record_regret(const struct accel_record *record, struct task *task,
     bool alone = decision->est_gpu_ms == decision->est_own_ms; /* it had the device for itself */
     /* The cost model knows uploads, not what takes the place of one; one device; and the times of
      * native precision. */
-    if (alone && !task->plan && !(task->composed_ms > 0) && record->kept_bytes == 0 &&
+    if (alone && !task->plan && !(task->decomposed_ms > 0) && record->kept_bytes == 0 &&
         decision->placed == 0 && asked == GPU_NATIVE &&
         (verdict != MISPREDICTION_EARLY || ms < decision->est_own_ms))
         cost_learn_gpu(atomic_load(&task->device->curves), &task->problem,
@@ -141,8 +141,8 @@ static enum gpu_status run_and_note(struct task *task, struct accel_record *reco
     enum gpu_status status;
     record->start_ms = accel_now_ms();
     record->gpu_calls[0] = atomic_fetch_add(&under_way, 1) + 1;
-    if (task->composed_ms > 0) {
-        status = composed_run(task, record);
+    if (task->decomposed_ms > 0) {
+        status = decomposed_run(task, record);
     } else if (task->plan) {
         status = gang_run(task->plan, call, host, record);
     } else {
@@ -158,7 +158,7 @@ static enum gpu_status run_and_note(struct task *task, struct accel_record *reco
     record->kept_bytes = host->kept_bytes;
     if (!record->gpu)
         record->gpu = gpu_info(device_gpu(device));
-    if (task->plan || task->composed_ms > 0)
+    if (task->plan || task->decomposed_ms > 0)
         return status; /* they have said where it ran */
     if (status == GPU_OK)
         record->ran = device->name;
@@ -216,7 +216,7 @@ bool run_on_gpu(struct task *task, struct accel_record *record)
     const enum gpu_status status = run_and_note(task, record);
     if (precision_asked(settings, call->routine) != GPU_NATIVE && gpu_is_finished(status))
         record->precision = gpu_precision_names[host->precision];
-    if (status == GPU_OK && !task->plan && !(task->composed_ms > 0))
+    if (status == GPU_OK && !task->plan && !(task->decomposed_ms > 0))
         warm_up_note(device, call->routine);
     device_tidy(device);
     note_outcome(task, status, record);
@@ -234,7 +234,7 @@ bool run_on_gpu(struct task *task, struct accel_record *record)
     } else if (status != GPU_OK && stands) {
         record->why = why_of[status];
     }
-    if (!task->plan && !(task->composed_ms > 0))
+    if (!task->plan && !(task->decomposed_ms > 0))
         quarantine_by_status(device, call, host, status);
     return finished && stands;
 }

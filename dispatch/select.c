@@ -6,7 +6,7 @@
 
 #include "startup_banner.h"
 #include "census.h"
-#include "composed.h"
+#include "decomposed.h"
 #include "dispatch/settings/complaints.h"
 #include "copies.h"
 #include "decide.h"
@@ -168,7 +168,7 @@ static enum device_state decide_now(struct task *task)
         machine.full = oom_backoff_for(&device->oom_backoff, &task->problem);
     }
     machine.arithmetic = task->arithmetic;
-    machine.composed_ms = task->composed_ms;
+    machine.decomposed_ms = task->decomposed_ms;
     if (!adapts)
         machine.gpu_first_ms = warm_up_counted_ms(device, call->routine);
     machine.distrusted = quarantine_has(&device->quarantine, call->routine, QUARANTINE_WRONG);
@@ -326,13 +326,13 @@ void select_inner(struct task *task)
 }
 
 /* Has a call that no device takes as a whole done by inner calls, if it can be. */
-static void consider_composed(struct task *task)
+static void consider_decomposed(struct task *task)
 {
     if (task->decision.why != ACCEL_NO_MEMORY || task->decision.gpu ||
-        !composed_may_be(task->call) || !device_state_is_known(device_state(task->device)))
+        !decomposed_may_be(task->call) || !device_state_is_known(device_state(task->device)))
         return;
-    task->composed_ms = composed_estimate(task);
-    if (task->composed_ms > 0)
+    task->decomposed_ms = decomposed_estimate(task);
+    if (task->decomposed_ms > 0)
         decide_now(task);
 }
 
@@ -359,7 +359,7 @@ static void decide_after_start(struct task *task)
     if (decide_now(task) != DEVICE_READY)
         return;
     consider_several(task);
-    consider_composed(task);
+    consider_decomposed(task);
 }
 
 /* A call that would gain seconds waits for CUDA, which starts in less than one as a rule: many
@@ -556,7 +556,7 @@ void select_call(struct task *task)
     task->site = adapts ? call_site_key(task->caller->site, call) : 0;
     const enum device_state then = choose_device(task, decide_now(task));
     const bool starting = device_state_is_open(then);
-    consider_composed(task);
+    consider_decomposed(task);
     if (then == DEVICE_ESTIMATED)
         return;
     see_to_matrix(task);

@@ -32,8 +32,8 @@ bool select_is_negligible(const struct accel_call *call, const struct dispatch_c
  * ends what this begins. */
 void select_call(struct task *task);
 
-/* Describes and decides an inner call of a composition for the task's device, or several that share
- * it, whose estimate is in the decision. task_drop_plan() ends what this begins. */
+/* Describes and decides an inner call of a decomposition for the task's device, or several that
+ * share it, whose estimate is in the decision. task_drop_plan() ends what this begins. */
 void select_inner(struct task *task);
 
 #endif

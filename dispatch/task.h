@@ -13,7 +13,7 @@
 
 struct task {
     struct accel_call *call;
-    const struct dispatch_caller *caller; /* NULL: an inner call of a composition */
+    const struct dispatch_caller *caller; /* NULL: an inner call of a decomposition */
     struct dispatch_device *device; /* the first; select_call() may choose another (devices.h) */
     const struct dispatch_library *library;
     int threads;            /* of that library */
@@ -22,7 +22,7 @@ struct task {
     struct problem problem;
     struct accel_decision decision;
     struct gang_plan *plan;   /* for the run on several devices; NULL: on `device` alone */
-    double composed_ms;       /* > 0: it is done by inner calls (composed.h), in so much time */
+    double decomposed_ms;     /* > 0: it is done by inner calls (decomposed.h), in so much time */
     struct accel_offer offer; /* only where decisions are reported */
     bool fallback;            /* it would run on the CPU although ACCEL_REQUIRE=gpu forbids that */
     bool together; /* the caller of select_call() passes all parts of the call to the original at

@@ -77,7 +77,7 @@ $(TESTS)/test_library: UNIT_LIBS += -Wl,--wrap=accel_real_handle,--wrap=accel_re
 $(TESTS)/test_decided_run: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=cost_learn_cpu,--wrap=cost_learn_gpu
 # A device, its thread and the clock, which the test plays.
 $(TESTS)/test_device_life: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=gpu_is_gone,--wrap=thread_spawn,--wrap=monotonic_timed_lock,--wrap=clock_gettime
-$(TESTS)/test_composed: UNIT_LIBS += -Wl,--wrap=spectral_compose,--wrap=verify_apart
+$(TESTS)/test_decomposed: UNIT_LIBS += -Wl,--wrap=spectral_decompose,--wrap=verify_apart
 $(TESTS)/test_device_notes: UNIT_LIBS += -Wl,--wrap=gpu_is_gone,--wrap=clock_gettime
 $(TESTS)/test_select_devices: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=thread_spawn,--wrap=clock_gettime,--wrap=gpu_kept,--wrap=mmap
 $(TESTS)/test_several_plan: UNIT_LIBS += -Wl,--wrap=cost_schedule_rates,--wrap=gpu_peer_gbps,--wrap=split_cache_make,--wrap=factorisation_make,--wrap=copy_pool_size,--wrap=thread_spawn,--wrap=gpu_start,--wrap=clock_gettime

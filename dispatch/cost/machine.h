@@ -41,7 +41,7 @@ struct accel_machine {
     /* <= 1: of its time that the call takes, because other devices compute parts of it */
     double gpu_share;
     /* Of a call that exceeds its memory, by inner calls; 0: it is not so done */
-    double composed_ms;
+    double decomposed_ms;
     double gpu_wait_ms;     /* until the device has done the calls of others */
     double gpu_first_ms;    /* to load kernels and libraries, for the first call of a routine */
     const char *arithmetic; /* how the calling thread computes and no GPU does; NULL: as a GPU */

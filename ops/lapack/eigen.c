@@ -255,16 +255,16 @@ static void narrow_to_range(struct accel_call *call)
 #define RULES_OF_TWO .fault = itype_fault, .check = check_sygv
 #define OF_RANGE     .trim = trim_to_found, .may_be_short = 1 << ACCEL_c, .narrow = narrow_to_range
 
-static const struct accel_gpu composed = {.steps = run_syev, .compose = spectral_compose},
+static const struct accel_gpu decomposed = {.steps = run_syev, .decompose = spectral_decompose},
                               of_two = {.is_hopeless = has_no_factor,
                                         .steps = run_sygv,
                                         .whole = LAPACK_CONDENSES};
 
 const struct accel_op op_syev = {
     OF_ONE, OP_RULES(.workspace = syev_workspace, .left = syev_left, .check = check_syev),
-    .gpu = &composed};
+    .gpu = &decomposed};
 const struct accel_op op_syevd = {
-    OF_ONE, OP_RULES(.workspace = syevd_workspace, .check = check_syev), .gpu = &composed};
+    OF_ONE, OP_RULES(.workspace = syevd_workspace, .check = check_syev), .gpu = &decomposed};
 const struct accel_op op_syevr = {
     OF_ONE,
     OP_RULES(.workspace = syevr_workspace, .left = syevr_left, OF_RANGE, .check = check_syev),

@@ -223,8 +223,8 @@ static bool has_memory(const struct spectral *s)
     return host_memory_has(4.0 * (double)s->order * (double)s->order * (double)s->size);
 }
 
-enum gpu_status spectral_compose(struct composition *c, const struct accel_call *call,
-                                 struct accel_call *done)
+enum gpu_status spectral_decompose(struct decomposition *c, const struct accel_call *call,
+                                   struct accel_call *done)
 {
     const struct accel_span *given = &call->span[ACCEL_a];
     const enum accel_dtype dtype = call->routine->dtype;

@@ -11,15 +11,15 @@
 #ifndef ACCEL_LAPACK_SPECTRAL_H
 #define ACCEL_LAPACK_SPECTRAL_H
 
-#include "ops/compose.h"
+#include "ops/decompose.h"
 
-/* For op->gpu->compose of syev and syevd, on operands in host memory. Fills in *done: the call,
+/* For op->gpu->decompose of syev and syevd, on operands in host memory. Fills in *done: the call,
  * with results in memory of its own where the original's would be, ascending eigenvalues in ACCEL_x
- * and, with jobz = V, vectors in ACCEL_a; composition_free() frees them. After a failure there are
- * none: GPU_UNSUPPORTED also for a spectrum that does not divide, numbers that are not finite, and
- * those that LAPACK would scale; GPU_NO_MEMORY without host memory: four times the matrix. The
+ * and, with jobz = V, vectors in ACCEL_a; decomposition_free() frees them. After a failure there
+ * are none: GPU_UNSUPPORTED also for a spectrum that does not divide, numbers that are not finite,
+ * and those that LAPACK would scale; GPU_NO_MEMORY without host memory: four times the matrix. The
  * bounds of rounding are not checked here. */
-enum gpu_status spectral_compose(struct composition *c, const struct accel_call *call,
-                                 struct accel_call *done);
+enum gpu_status spectral_decompose(struct decomposition *c, const struct accel_call *call,
+                                   struct accel_call *done);
 
 #endif

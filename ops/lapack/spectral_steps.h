@@ -5,11 +5,11 @@
 #ifndef ACCEL_LAPACK_SPECTRAL_STEPS_H
 #define ACCEL_LAPACK_SPECTRAL_STEPS_H
 
-#include "ops/compose.h"
+#include "ops/decompose.h"
 #include "packed.h"
 
 struct spectral {
-    struct composition *c;
+    struct decomposition *c;
     enum gpu_status status; /* the first failure */
     enum accel_dtype dtype;
     int64_t size, order; /* of an element; of the caller's matrix */
@@ -37,7 +37,7 @@ static inline bool spectral_computes(const struct spectral *s)
     return spectral_is_well(s) && !s->c->estimates;
 }
 
-/* Notes that the composition itself reads or writes so many matrices of this order. */
+/* Notes that the decomposition itself reads or writes so many matrices of this order. */
 static inline void spectral_note_passes(struct spectral *s, double passes, int64_t order)
 {
     s->c->host_bytes += passes * (double)order * (double)order * (double)s->size;

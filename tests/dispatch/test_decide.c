@@ -348,11 +348,11 @@ static void lapack_above_the_memory(void **state)
     assert_decision(&eigen, &small, &defaults, false, ACCEL_NO_MEMORY);
     /* By inner calls, it goes where their sum is less than the CPU's time. */
     const double cpu_ms = decide_with(&eigen, &small, &defaults, 4).est_cpu_ms;
-    small.composed_ms = cpu_ms / 2;
-    const struct accel_decision composed = decide_with(&eigen, &small, &defaults, 4);
-    assert_true(composed.gpu && composed.why == ACCEL_FASTER);
-    assert_true(composed.est_own_ms == small.composed_ms);
-    small.composed_ms = 2 * cpu_ms;
+    small.decomposed_ms = cpu_ms / 2;
+    const struct accel_decision decomposed = decide_with(&eigen, &small, &defaults, 4);
+    assert_true(decomposed.gpu && decomposed.why == ACCEL_FASTER);
+    assert_true(decomposed.est_own_ms == small.decomposed_ms);
+    small.decomposed_ms = 2 * cpu_ms;
     const struct accel_decision slower = decide_with(&eigen, &small, &defaults, 4);
     assert_true(!slower.gpu && slower.why == ACCEL_SLOWER);
 }

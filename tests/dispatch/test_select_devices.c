@@ -17,7 +17,7 @@
 #include "base/memory/write_watch.h"
 #include "base/output/message.h"
 #include "base/thread/forks.h"
-#include "dispatch/composed.h"
+#include "dispatch/decomposed.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/device.h"
 #include "dispatch/devices.h"
@@ -334,20 +334,20 @@ static void calls_of_inner_ones(void **state)
     settings.policy = ACCEL_POLICY_GPU;
     select_square("dsyevd", 1000);
     assert_int_equal(task.decision.why, ACCEL_FORCED);
-    assert_true(task.composed_ms == 0);
+    assert_true(task.decomposed_ms == 0);
     devices_at(0)->memory_bytes = (int64_t)12e6;
     select_square("dsyevd", 1000);
     assert_int_equal(task.decision.why, ACCEL_FORCED);
-    assert_true(task.composed_ms > 0);
-    assert_true(task.composed_ms == composed_estimate(&task));
-    assert_true(task.decision.est_own_ms == task.composed_ms);
+    assert_true(task.decomposed_ms > 0);
+    assert_true(task.decomposed_ms == decomposed_estimate(&task));
+    assert_true(task.decision.est_own_ms == task.decomposed_ms);
     select_square("dgesdd", 1000); /* has none */
     assert_int_equal(task.decision.why, ACCEL_NO_MEMORY);
-    assert_true(task.composed_ms == 0);
+    assert_true(task.decomposed_ms == 0);
     devices_at(0)->memory_bytes = 100;
     select_square("dsyevd", 1000);
     assert_int_equal(task.decision.why, ACCEL_NO_MEMORY);
-    assert_true(task.composed_ms == 0);
+    assert_true(task.decomposed_ms == 0);
 }
 
 static void states_of_one(void **state)

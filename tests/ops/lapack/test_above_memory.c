@@ -51,7 +51,8 @@ static void in_panels_or_for_a_reason(void **unused)
             assert_null(accel_gpu_of(op)->whole);
             continue;
         }
-        if ((op->gpu->in_panels != NULL) + (op->gpu->compose != NULL) + (op->gpu->whole != NULL) !=
+        if ((op->gpu->in_panels != NULL) + (op->gpu->decompose != NULL) +
+                (op->gpu->whole != NULL) !=
             1)
             fail_msg("%s: in panels, by inner calls, or for a reason not", routine->name);
         in_panels += op->gpu->in_panels != NULL;

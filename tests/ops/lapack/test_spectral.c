@@ -336,10 +336,10 @@ static void fill_spectrum(struct problem *p, int which, int reflections)
 
 /* ---- Tests ---- */
 
-static enum gpu_status compose(struct problem *p, struct runner *r, struct accel_call *done)
+static enum gpu_status decompose(struct problem *p, struct runner *r, struct accel_call *done)
 {
-    struct composition c = {.run = run, .fits = fits, .context = r};
-    const enum gpu_status status = spectral_compose(&c, &p->call, done);
+    struct decomposition c = {.run = run, .fits = fits, .context = r};
+    const enum gpu_status status = spectral_decompose(&c, &p->call, done);
     assert_memory_equal(p->a, p->before, (size_t)LD * N * accel_dtype_size(p->dtype));
     return status;
 }
@@ -390,12 +390,12 @@ static void divides_every_spectrum(void **state)
         struct runner r = {.most = 40, .fails_at = -1};
         open_problem(&p, i / SPECTRA % ACCEL_DTYPES, "NV"[flags / 2], "UL"[flags % 2]);
         fill_spectrum(&p, which, i % 3 == 0 ? 0 : 3); /* also diagonal ones */
-        const enum gpu_status status = compose(&p, &r, &done);
+        const enum gpu_status status = decompose(&p, &r, &done);
         if (status != GPU_OK)
             print_message("# %s: %s\n", spectra[which].name, p.call.routine->name);
         assert_int_equal(status, GPU_OK);
         judge(&p, which, &done);
-        composition_free(&p.call, &done);
+        decomposition_free(&p.call, &done);
         close_problem(&p);
     }
 }
@@ -408,10 +408,10 @@ static void divides_further_without_memory(void **state)
     (void)state;
     open_problem(&p, ACCEL_FLOAT64, 'V', 'L');
     fill_spectrum(&p, 0, 3);
-    assert_int_equal(compose(&p, &r, &done), GPU_OK);
+    assert_int_equal(decompose(&p, &r, &done), GPU_OK);
     assert_false(r.lacks_memory);
     judge(&p, 0, &done);
-    composition_free(&p.call, &done);
+    decomposition_free(&p.call, &done);
     close_problem(&p);
 }
 
@@ -439,7 +439,7 @@ static void parts_are_put_in_order(void **state)
         for (int i = 0; i < N; i++)
             values[i] = even(i * 7 % N); /* in any order, each once */
         fill(&p, values, 0);
-        assert_int_equal(compose(&p, &r, &done), GPU_OK);
+        assert_int_equal(decompose(&p, &r, &done), GPU_OK);
         const double *w = done.span[ACCEL_x].ptr;
         for (int i = 0; i < N; i++) {
             assert_true(i == 0 || w[i] >= w[i - 1]);
@@ -450,7 +450,7 @@ static void parts_are_put_in_order(void **state)
             moved += beside > 1e-9;
         }
         assert_true(!vectors || (moved >= 8 && moved % 2 == 0)); /* of four parts or more */
-        composition_free(&p.call, &done);
+        decomposition_free(&p.call, &done);
         close_problem(&p);
     }
 }
@@ -460,7 +460,7 @@ static void refuses(struct problem *p, enum gpu_status expected, int calls)
     struct accel_call done;
     struct runner r = {.most = 40, .fails_at = -1};
     memcpy(p->before, p->a, (size_t)LD * N * accel_dtype_size(p->dtype));
-    assert_int_equal(compose(p, &r, &done), expected);
+    assert_int_equal(decompose(p, &r, &done), expected);
     assert_true(r.calls <= calls);
     assert_memory_equal(done.span, p->call.span, sizeof done.span);
 }
@@ -493,14 +493,14 @@ static void passes_failures_on(void **state)
             struct runner r = {.most = 70, .fails_at = i, .failure = failures[f]};
             open_problem(&p, ACCEL_FLOAT64, 'V', 'L');
             fill_spectrum(&p, 0, 3);
-            status = compose(&p, &r, &done);
+            status = decompose(&p, &r, &done);
             const bool reached = r.calls > i;
             /* Without memory for eigenvalues it divides further; a matrix that is not definite gets
              * a larger shift. */
             assert_true(status == failures[f] || (status == GPU_OK && (!reached || f > 0)));
             if (status == GPU_OK)
                 judge(&p, 0, &done);
-            composition_free(&p.call, &done);
+            decomposition_free(&p.call, &done);
             close_problem(&p);
             if (!reached)
                 break;
@@ -517,16 +517,17 @@ static void estimates(void **state)
         struct problem p;
         struct accel_call done;
         struct runner counted = {.most = 70}, ran = {.most = 70, .fails_at = -1};
-        struct composition c = {.run = count, .fits = fits, .context = &counted, .estimates = true};
+        struct decomposition c = {
+            .run = count, .fits = fits, .context = &counted, .estimates = true};
         open_problem(&p, ACCEL_COMPLEX128, "NV"[vectors], 'L');
         fill_spectrum(&p, 0, 3);
-        assert_int_equal(spectral_compose(&c, &p.call, &done), GPU_OK);
+        assert_int_equal(spectral_decompose(&c, &p.call, &done), GPU_OK);
         assert_memory_equal(done.span, p.call.span, sizeof done.span);
         assert_true(c.host_bytes > 0);
-        assert_int_equal(compose(&p, &ran, &done), GPU_OK);
+        assert_int_equal(decompose(&p, &ran, &done), GPU_OK);
         assert_true(counted.operations > 0.6 * ran.operations);
         assert_true(counted.operations < 1.5 * ran.operations);
-        composition_free(&p.call, &done);
+        decomposition_free(&p.call, &done);
         close_problem(&p);
     }
 }
@@ -537,13 +538,13 @@ static void knows_the_host(void **state)
     struct problem p;
     struct accel_call done;
     struct runner r = {.most = 40, .fails_at = -1};
-    struct composition c = {.run = run, .fits = fits, .context = &r};
+    struct decomposition c = {.run = run, .fits = fits, .context = &r};
     (void)state;
     open_problem(&p, ACCEL_FLOAT64, 'V', 'L');
     p.call.blas.size[ACCEL_n] = 100000000;
-    assert_int_equal(spectral_compose(&c, &p.call, &done), GPU_NO_MEMORY);
+    assert_int_equal(spectral_decompose(&c, &p.call, &done), GPU_NO_MEMORY);
     c.estimates = true;
-    assert_int_equal(spectral_compose(&c, &p.call, &done), GPU_NO_MEMORY);
+    assert_int_equal(spectral_decompose(&c, &p.call, &done), GPU_NO_MEMORY);
     assert_int_equal(r.calls, 0);
     close_problem(&p);
 }

@@ -1,6 +1,7 @@
 /*
- * A call that is composed of inner ones, by a composition that the test makes itself, on a device
- * that it plays: the estimate, where inner calls run, what is added up, and what the program gets.
+ * A call that is decomposed into inner ones, by a decomposition that the test makes itself, on a
+ * device that it plays: the estimate, where inner calls run, what is added up, and what the program
+ * gets.
  */
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
@@ -12,10 +13,10 @@
 #include <string.h>
 
 #include "base/output/message.h"
-#include "dispatch/composed.h"
+#include "dispatch/decomposed.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/verify.h"
-#include "ops/compose.h"
+#include "ops/decompose.h"
 #include "ops/rules/lapack_rules.h"
 #include "ops/typical.h"
 
@@ -30,7 +31,7 @@ static struct task task;
 static struct accel_record record;
 static int originals, events, runs;
 
-/* ---- The composition, and the judgement of its results: this program is linked with --wrap for
+/* ---- The decomposition, and the judgement of its results: this program is linked with --wrap for
  * both ---- */
 
 static struct {
@@ -40,8 +41,8 @@ static struct {
     bool is_right, estimates;
 } made;
 
-enum gpu_status __wrap_spectral_compose(struct composition *c, const struct accel_call *call,
-                                        struct accel_call *done);
+enum gpu_status __wrap_spectral_decompose(struct decomposition *c, const struct accel_call *call,
+                                          struct accel_call *done);
 bool __wrap_verify_apart(struct gpu_device *gpu, const struct accel_call *call,
                          const struct accel_call *done);
 
@@ -59,8 +60,8 @@ static struct accel_call inner_call(const char *name, int64_t n)
 static const char *inner_name = "dgemm";
 static int64_t inner_size = 512;
 
-enum gpu_status __wrap_spectral_compose(struct composition *c, const struct accel_call *call,
-                                        struct accel_call *done)
+enum gpu_status __wrap_spectral_decompose(struct decomposition *c, const struct accel_call *call,
+                                          struct accel_call *done)
 {
     const struct accel_call inner = inner_call(inner_name, inner_size);
     *done = *call;
@@ -178,22 +179,22 @@ static enum gpu_status run_spectral(void)
     problem_of(&task.problem, &call);
     task.host = (struct gpu_host){.event = on_event, .context = &events};
     record = record_of(&call, "dsyevd_", 1, (struct accel_decision){.gpu = true});
-    return composed_run(&task, &record);
+    return decomposed_run(&task, &record);
 }
 
 /* ---- Tests ---- */
 
-static void what_may_be_composed(void **state)
+static void what_may_be_decomposed(void **state)
 {
     struct accel_call call = spectral();
     (void)state;
-    assert_true(composed_may_be(&call));
+    assert_true(decomposed_may_be(&call));
     call.span[ACCEL_a].place = ACCEL_DEVICE;
-    assert_false(composed_may_be(&call));
+    assert_false(decomposed_may_be(&call));
     call = inner_call("dpotrf", 10);
-    assert_false(composed_may_be(&call));
+    assert_false(decomposed_may_be(&call));
     call = inner_call("dgemm", 10);
-    assert_false(composed_may_be(&call));
+    assert_false(decomposed_may_be(&call));
 }
 
 /* The inner calls' estimates; passes of one thread over the host's memory, and eight over what is
@@ -216,12 +217,12 @@ static void estimates(void **state)
         for (made.host_bytes = 0; made.host_bytes < 3e6; made.host_bytes += 1e6) {
             const double expected =
                 made.inner * alone.decision.est_own_ms + (made.host_bytes + judged) / 2e6;
-            assert_true(fabs(composed_estimate(&task) / expected - 1) < 1e-9);
+            assert_true(fabs(decomposed_estimate(&task) / expected - 1) < 1e-9);
             assert_true(made.estimates);
         }
     assert_int_equal(runs, 0);
     made.ends = GPU_NO_MEMORY;
-    assert_true(composed_estimate(&task) == 0);
+    assert_true(decomposed_estimate(&task) == 0);
 }
 
 /* What keeps an inner call from the device, other than its gain. */
@@ -245,7 +246,7 @@ static void obstacles(void **state)
             quarantine_add(&device.quarantine, routine(inner_name), QUARANTINE_FAILED);
         made.inner = 1;
         task.call = &call;
-        composed_estimate(&task);
+        decomposed_estimate(&task);
         assert_int_equal(made.inner_status, expected[i].status);
         run_spectral();
         assert_int_equal(made.inner_status, expected[i].status);
@@ -337,8 +338,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define PREPARED(test) cmocka_unit_test_setup(test, prepare)
-        PREPARED(what_may_be_composed), PREPARED(estimates),   PREPARED(obstacles),
-        PREPARED(what_is_delivered),    PREPARED(what_is_not), PREPARED(what_the_library_does),
+        PREPARED(what_may_be_decomposed), PREPARED(estimates),   PREPARED(obstacles),
+        PREPARED(what_is_delivered),      PREPARED(what_is_not), PREPARED(what_the_library_does),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

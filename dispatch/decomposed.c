@@ -1,15 +1,15 @@
-#include "composed.h"
+#include "decomposed.h"
 
 #include "verify.h"
 #include "base/text/text.h"
 #include "dispatch/cost/cost.h"
 #include "gpu/device/work.h"
-#include "ops/compose.h"
+#include "ops/decompose.h"
 #include "ops/rules/lapack_rules.h"
 #include "ops/op.h"
 
-/* A composition under way, or its estimate. */
-struct composed {
+/* A decomposition under way, or its estimate. */
+struct decomposed {
     const struct task *task; /* of the whole call */
     double ms;               /* of the inner calls so far, estimated */
     /* Only where they run: */
@@ -19,20 +19,20 @@ struct composed {
     bool on_cpu;      /* the original has finished an inner call */
 };
 
-bool composed_may_be(const struct accel_call *call)
+bool decomposed_may_be(const struct accel_call *call)
 {
-    return accel_is_lapack(call->routine) && accel_gpu_of(call->op)->compose &&
+    return accel_is_lapack(call->routine) && accel_gpu_of(call->op)->decompose &&
            accel_is_on_host(call);
 }
 
 static bool fits(void *context, const struct accel_call *inner)
 {
-    const struct composed *c = context;
+    const struct decomposed *c = context;
     return lapack_gpu_bytes(inner) <= (double)c->task->device->memory_bytes;
 }
 
 /* Decides an inner call. task_drop_plan() ends what this begins. */
-static void decide_inner(struct task *task, const struct composed *c, struct accel_call *inner)
+static void decide_inner(struct task *task, const struct decomposed *c, struct accel_call *inner)
 {
     task_begin(task, inner, NULL, c->task->device);
     task->library = c->task->library;
@@ -62,7 +62,7 @@ static enum gpu_status obstacle(const struct accel_decision *decision)
 
 static enum gpu_status estimate_inner(void *context, const struct accel_call *inner)
 {
-    struct composed *c = context;
+    struct decomposed *c = context;
     struct accel_call call = *inner;
     struct task task;
     decide_inner(&task, c, &call);
@@ -76,16 +76,16 @@ static enum gpu_status estimate_inner(void *context, const struct accel_call *in
 #define HOST_GBPS     2.0
 #define JUDGED_PASSES 8.0
 
-double composed_estimate(const struct task *task)
+double decomposed_estimate(const struct task *task)
 {
     const struct accel_call *const call = task->call;
-    struct composed c = {.task = task};
-    struct composition composition = {
+    struct decomposed c = {.task = task};
+    struct decomposition decomposition = {
         .run = estimate_inner, .fits = fits, .context = &c, .estimates = true};
     struct accel_call done;
-    if (call->op->gpu->compose(&composition, call, &done) != GPU_OK)
+    if (call->op->gpu->decompose(&decomposition, call, &done) != GPU_OK)
         return 0;
-    double bytes = composition.host_bytes;
+    double bytes = decomposition.host_bytes;
     for (int i = 0; i < ACCEL_SPANS; i++)
         bytes += call->span[i].ptr ? JUDGED_PASSES * (double)accel_bytes(&call->span[i]) : 0;
     return c.ms + bytes / (HOST_GBPS * 1e6);
@@ -96,29 +96,29 @@ double composed_estimate(const struct task *task)
 /* The library does what no device finishes of an inner call. */
 static bool by_library(void *context, const struct accel_call *part)
 {
-    struct composed *c = context;
+    struct decomposed *c = context;
     c->on_cpu = true;
     return c->task->library->run(c->task->library, part);
 }
 
 static void on_event(void *context, const struct gpu_event *event)
 {
-    struct composed *c = context;
+    struct decomposed *c = context;
     c->host->event(c->host->context, event);
 }
 
 static void on_steps(void *context, const struct gpu_steps *steps)
 {
-    struct composed *c = context;
+    struct decomposed *c = context;
     c->host->steps(c->host->context, steps);
 }
 
-static void note_device(struct composed *c, const struct dispatch_device *device)
+static void note_device(struct decomposed *c, const struct dispatch_device *device)
 {
     c->devices |= (uint64_t)1 << (gpu_info(device_gpu(device))->index & 63);
 }
 
-static enum gpu_status run_alone(struct composed *c, const struct accel_call *inner,
+static enum gpu_status run_alone(struct decomposed *c, const struct accel_call *inner,
                                  const struct task *task, struct gpu_host *host)
 {
     struct dispatch_device *device = task->device;
@@ -134,7 +134,7 @@ static enum gpu_status run_alone(struct composed *c, const struct accel_call *in
     return status;
 }
 
-static enum gpu_status run_shared(struct composed *c, const struct accel_call *inner,
+static enum gpu_status run_shared(struct decomposed *c, const struct accel_call *inner,
                                   const struct gang_plan *plan, struct gpu_host *host)
 {
     struct accel_record record = *c->record;
@@ -146,7 +146,7 @@ static enum gpu_status run_shared(struct composed *c, const struct accel_call *i
 
 static enum gpu_status run_inner(void *context, const struct accel_call *inner)
 {
-    struct composed *c = context;
+    struct decomposed *c = context;
     const struct accel_gpu *gpu = inner->op->gpu;
     struct accel_call call = *inner;
     struct task task;
@@ -188,7 +188,7 @@ static void deliver(const struct accel_call *call, const struct accel_call *done
     }
 }
 
-static void name_devices(const struct composed *c)
+static void name_devices(const struct decomposed *c)
 {
     struct accel_text text;
     text_start(&text, c->record->devices, sizeof c->record->devices);
@@ -203,13 +203,13 @@ static void name_devices(const struct composed *c)
     c->record->ran = c->record->devices;
 }
 
-enum gpu_status composed_run(struct task *task, struct accel_record *record)
+enum gpu_status decomposed_run(struct task *task, struct accel_record *record)
 {
     const struct accel_call *const call = task->call;
-    struct composed c = {.task = task, .host = &task->host, .record = record};
-    struct composition composition = {.run = run_inner, .fits = fits, .context = &c};
+    struct decomposed c = {.task = task, .host = &task->host, .record = record};
+    struct decomposition decomposition = {.run = run_inner, .fits = fits, .context = &c};
     struct accel_call done;
-    enum gpu_status status = call->op->gpu->compose(&composition, call, &done);
+    enum gpu_status status = call->op->gpu->decompose(&decomposition, call, &done);
     if (status == GPU_OK) /* a multiple of the identity needs no device */
         status = c.devices && verify_apart(device_gpu(task->device), call, &done) ? GPU_OK
                                                                                   : GPU_UNSUPPORTED;
@@ -217,7 +217,7 @@ enum gpu_status composed_run(struct task *task, struct accel_record *record)
         deliver(call, &done);
         name_devices(&c);
     }
-    composition_free(call, &done);
+    decomposition_free(call, &done);
     if (status == GPU_NO_MEMORY)
         oom_backoff_note(&task->device->oom_backoff, call);
     return status;
