@@ -56,12 +56,12 @@ struct c2c_choice c2c_choose(const struct accel_call *call, const struct accel_m
 {
     struct c2c_choice choice = {0, 0, 0};
     if (!(machine->place_gbps > 0) || policy == ACCEL_C2C_COPY || !is_of_blas(call) ||
-        (policy == ACCEL_C2C_AUTO && machine->keeps))
+        (policy == ACCEL_C2C_AUTO && machine->caches))
         return choice;
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         if (!may_be_placed(call, x) ||
-            (policy == ACCEL_C2C_AUTO && machine->kept.operands & 1u << i))
+            (policy == ACCEL_C2C_AUTO && machine->cached.operands & 1u << i))
             continue;
         /* A matrix that products share is copied once, and read by each. */
         const double one = (double)accel_bytes(x),

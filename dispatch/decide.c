@@ -122,13 +122,13 @@ static double device_ms(const struct problem *problem, const struct accel_machin
 }
 
 /* Returns the bytes that need not go up, as the device has them. */
-static double kept_bytes(const struct accel_call *call, const struct gpu_kept *kept)
+static double cached_bytes(const struct accel_call *call, const struct gpu_cached *cached)
 {
     double bytes = 0;
     if (!accel_uses_solver(call->routine))
-        return (double)(kept->digested_bytes + kept->watched_bytes);
+        return (double)(cached->digested_bytes + cached->watched_bytes);
     for (int i = 0; i < ACCEL_SPANS; i++)
-        if (kept->operands & 1u << i)
+        if (cached->operands & 1u << i)
             bytes += lapack_sent_bytes(call, &call->span[i], false);
     return bytes;
 }
@@ -138,9 +138,9 @@ static double kept_bytes(const struct accel_call *call, const struct gpu_kept *k
 static double own_ms(const struct problem *problem, const struct accel_machine *machine,
                      struct model_work work, const struct c2c_choice *choice, double cpu_ms)
 {
-    const double digested = (double)machine->kept.digested_bytes;
-    const double watched = (double)machine->kept.watched_bytes;
-    const double read = digested - (double)machine->kept.beside_bytes;
+    const double digested = (double)machine->cached.digested_bytes;
+    const double watched = (double)machine->cached.watched_bytes;
+    const double read = digested - (double)machine->cached.beside_bytes;
     const double besides =
         machine->gpu_first_ms + (read / machine->digest_gbps + watched / machine->scan_gbps) * 1e-6;
     /* Operands that are read where they are have no part in the schedule. */
@@ -151,13 +151,13 @@ static double own_ms(const struct problem *problem, const struct accel_machine *
         problem_of(&placed, &as_run);
         problem = &placed;
     }
-    work.up_bytes -= kept_bytes(problem->call, &machine->kept) + choice->bytes;
+    work.up_bytes -= cached_bytes(problem->call, &machine->cached) + choice->bytes;
     work.up_bytes = work.up_bytes > 0 ? work.up_bytes : 0;
     work.term[MODEL_OPERATION] /= machine->gpu_gain;
     const double slower = machine->gpu_slowdown * machine->gpu_share;
     const double less_ms = (GAIN * cpu_ms - besides) / slower - choice->ms;
-    return slower *
-               (device_ms(problem, machine, &work, machine->kept.operands, less_ms) + choice->ms) +
+    return slower * (device_ms(problem, machine, &work, machine->cached.operands, less_ms) +
+                     choice->ms) +
            besides;
 }
 
@@ -193,11 +193,11 @@ static void estimate(struct accel_decision *decision, struct problem *problem,
 static bool must_move(const struct accel_call *call, const struct accel_machine *machine)
 {
     return accel_only_moves(call->routine) && call->span[0].place == ACCEL_HOST &&
-           machine->kept.watched_bytes < accel_bytes(&call->span[0]);
+           machine->cached.watched_bytes < accel_bytes(&call->span[0]);
 }
 
-/* A kept matrix is idle memory, of which the device's pool leaves no more than a quarter of what is
- * free. */
+/* A cached matrix is idle memory, of which the device's pool leaves no more than a quarter of what
+ * is free. */
 enum { PREFETCH_PART = 5 };
 
 /* Returns est_there_ms of a call that is slower on the device. */
@@ -212,14 +212,15 @@ static double there_ms(struct problem *problem, const struct accel_machine *mach
         return 0;
     const int operand = gpu_operand_to_prefetch(call);
     const int64_t bytes = operand < 0 ? 0 : accel_bytes(&call->span[operand]);
-    const bool is_digested = operand >= 0 && machine->kept.operands & 1u << operand;
+    const bool is_digested = operand >= 0 && machine->cached.operands & 1u << operand;
     if (bytes == 0 || bytes > machine->gpu_memory / PREFETCH_PART ||
-        (is_digested && machine->kept.digested_bytes < bytes))
+        (is_digested && machine->cached.digested_bytes < bytes))
         return 0;
-    there.kept.operands |= 1u << operand;
-    there.kept.digested_bytes -= is_digested ? bytes : 0;
-    there.kept.beside_bytes = operand == 0 ? 0 : there.kept.beside_bytes; /* of the first operand */
-    there.kept.watched_bytes += bytes;
+    there.cached.operands |= 1u << operand;
+    there.cached.digested_bytes -= is_digested ? bytes : 0;
+    there.cached.beside_bytes =
+        operand == 0 ? 0 : there.cached.beside_bytes; /* of the first operand */
+    there.cached.watched_bytes += bytes;
     const double ms = accel_estimate_gpu_ms(problem, &there, settings);
     return ms < GAIN * cpu_ms ? ms : 0;
 }

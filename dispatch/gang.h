@@ -25,7 +25,7 @@ struct gang_plan {
  * One of them runs at a time. */
 
 /* Does what gpu_run() does, with the same meaning of the status and of *host, of which `rates` and
- * `keeps` do not count. A device that fails is left alone from here on, as run.h does it for one.
+ * `caches` do not count. A device that fails is left alone from here on, as run.h does it for one.
  * Fills in record->ran and record->gpu, if a device has done a part. */
 enum gpu_status gang_run(const struct gang_plan *plan, const struct accel_call *call,
                          struct gpu_host *host, struct accel_record *record);

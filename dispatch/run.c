@@ -155,7 +155,7 @@ static enum gpu_status run_and_note(struct task *task, struct accel_record *reco
     record->up_bytes = host->up_bytes;
     record->down_bytes = host->down_bytes;
     record->peer_bytes = host->peer_bytes;
-    record->kept_bytes = host->kept_bytes;
+    record->kept_bytes = host->cached_bytes;
     if (!record->gpu)
         record->gpu = gpu_info(device_gpu(device));
     if (task->plan || task->decomposed_ms > 0)

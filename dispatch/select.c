@@ -65,32 +65,32 @@ struct dispatch_filter select_filter(const struct dispatch_device *device)
 /* ---- The decision ---- */
 
 /* A digest takes the place of an upload if it is faster by this. */
-#define KEEP_GAIN 1.1
+#define DIGEST_GAIN 1.1
 
-/* Which operands are kept depends on the course of the program, so a decision may know of it only
- * where it may depend on that. A call on several devices keeps nothing. */
-static void see_what_is_kept(struct task *task, struct accel_machine *machine)
+/* Which operands are cached depends on the course of the program, so a decision may know of it only
+ * where it may depend on that. A call on several devices caches nothing. */
+static void see_what_is_cached(struct task *task, struct accel_machine *machine)
 {
     const struct accel_call *const call = task->call;
     machine->digest_gbps = gpu_digest_gbps();
     machine->scan_gbps = gpu_scan_gbps();
     task->host.digests = !task->plan && (settings->resident == ACCEL_RESIDENT_HASH ||
                                          (settings->resident == ACCEL_RESIDENT_AUTO &&
-                                          machine->digest_gbps > KEEP_GAIN * machine->up_gbps));
+                                          machine->digest_gbps > DIGEST_GAIN * machine->up_gbps));
     /* The program's own CUDA may write to host memory that it has pinned, without a fault. */
     const bool may_track = !task->plan && settings->resident == ACCEL_RESIDENT_AUTO &&
                            !atomic_load(&program_uses_cuda) && !write_watch_why_not();
-    task->host.keeps = task->host.digests || may_track;
+    task->host.caches = task->host.digests || may_track;
     task->host.tracks = may_track;
     machine->may_prefetch = may_track && adapts;
     machine->prefetches = task->host.prefetches;
-    if (task->host.keeps && adapts && call->batch > 0 && machine->gpu == DEVICE_READY &&
+    if (task->host.caches && adapts && call->batch > 0 && machine->gpu == DEVICE_READY &&
         !task->problem.fault)
-        machine->kept = gpu_kept(device_gpu(task->device), call);
-    machine->keeps = task->host.keeps && settings->resident == ACCEL_RESIDENT_HASH;
+        machine->cached = gpu_cached(device_gpu(task->device), call);
+    machine->caches = task->host.caches && settings->resident == ACCEL_RESIDENT_HASH;
     if (!task->host.tracks) {
-        machine->kept.digested_bytes += machine->kept.watched_bytes;
-        machine->kept.watched_bytes = 0;
+        machine->cached.digested_bytes += machine->cached.watched_bytes;
+        machine->cached.watched_bytes = 0;
     }
 }
 
@@ -178,7 +178,7 @@ static enum device_state decide_now(struct task *task)
     see_rates(task, &machine);
     cost_borrow(&machine, atomic_load(&device->curves), call->routine, task->library,
                 task->threads);
-    see_what_is_kept(task, &machine);
+    see_what_is_cached(task, &machine);
     if (task->plan) {
         machine.gpu_share = task->plan->split.ms / task->plan->split.whole_ms;
         machine.place_gbps = 0; /* parts copy their operands */

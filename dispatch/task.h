@@ -27,7 +27,7 @@ struct task {
     bool fallback;            /* it would run on the CPU although ACCEL_REQUIRE=gpu forbids that */
     bool together; /* the caller of select_call() passes all parts of the call to the original at
                       once */
-    /* How the GPU runs it: select_call() sets the precision, the rates and what is kept. */
+    /* How the GPU runs it: select_call() sets the precision, the rates and what is cached. */
     struct gpu_host host;
 };
 

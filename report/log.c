@@ -161,7 +161,7 @@ static void put_event(const struct accel_record *record, const struct gpu_event 
     static const char *const names[] = {
         [GPU_EVENT_H2D] = "h2d",           [GPU_EVENT_D2H] = "d2h",
         [GPU_EVENT_IN_PLACE] = "in_place", [GPU_EVENT_MIGRATE] = "migrate",
-        [GPU_EVENT_PEER] = "peer",         [GPU_EVENT_KEPT] = "kept",
+        [GPU_EVENT_PEER] = "peer",         [GPU_EVENT_CACHED] = "kept",
         [GPU_EVENT_ALLOCATE] = "allocate"};
     struct report_line line;
     put_banner(false);

@@ -195,7 +195,7 @@ static void put_steps(const struct accel_record *record, const char *device,
     if (steps->left_out)
         put_left_out(&events, track + GPU_STEP_COMPUTE, steps->left_out);
     put_counter(&events, "device memory (MB)", now, (double)steps->device_bytes * 1e-6);
-    put_counter(&events, "of it kept (MB)", now, (double)steps->kept_bytes * 1e-6);
+    put_counter(&events, "of it kept (MB)", now, (double)steps->cached_bytes * 1e-6);
     events_end(&events);
 }
 

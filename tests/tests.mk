@@ -79,7 +79,7 @@ $(TESTS)/test_decided_run: UNIT_LIBS += -Wl,--wrap=clock_gettime,--wrap=cost_lea
 $(TESTS)/test_device_life: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=gpu_is_gone,--wrap=thread_spawn,--wrap=monotonic_timed_lock,--wrap=clock_gettime
 $(TESTS)/test_decomposed: UNIT_LIBS += -Wl,--wrap=spectral_decompose,--wrap=verify_apart
 $(TESTS)/test_device_notes: UNIT_LIBS += -Wl,--wrap=gpu_is_gone,--wrap=clock_gettime
-$(TESTS)/test_select_devices: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=thread_spawn,--wrap=clock_gettime,--wrap=gpu_kept,--wrap=mmap
+$(TESTS)/test_select_devices: UNIT_LIBS += -Wl,--wrap=gpu_start,--wrap=thread_spawn,--wrap=clock_gettime,--wrap=gpu_cached,--wrap=mmap
 $(TESTS)/test_several_plan: UNIT_LIBS += -Wl,--wrap=cost_schedule_rates,--wrap=gpu_peer_gbps,--wrap=split_cache_make,--wrap=factorisation_make,--wrap=copy_pool_size,--wrap=thread_spawn,--wrap=gpu_start,--wrap=clock_gettime
 $(TESTS)/test_guided_call: UNIT_LIBS += -Wl,--wrap=op_xgboost_train,--wrap=gpu_start,--wrap=clock_gettime
 $(TESTS)/test_dispatch_call: UNIT_LIBS += -Wl,--wrap=op_gemm_batch,--wrap=clock_gettime,--wrap=cost_learn_cpu,--wrap=exit_guard_hold,--wrap=exit_guard_release,--wrap=exit_guard_has_begun,--wrap=gpu_is_gone

@@ -27,8 +27,8 @@ struct accel_machine {
     /* The estimate of a call that certainly stays on the CPU is wanted, too, by its schedule: it is
      * reported, or counts later. */
     bool wants_all;
-    struct gpu_kept kept; /* inputs that are probably on the device already */
-    bool keeps;           /* the user asks that inputs are kept: they are worth a copy */
+    struct gpu_cached cached; /* inputs that are probably on the device already */
+    bool caches;              /* the user asks that inputs are cached: they are worth a copy */
     /* A call that would gain if its largest input were there may bring that, to be known by the
      * kernel's record of writes (prefetch.h in gpu/). The one to be brought now, whatever the call
      * loses by that: a bit as in gpu_host.prefetches. */

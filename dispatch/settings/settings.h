@@ -57,7 +57,7 @@ struct accel_settings {
     double memory_share; /* of the device memory; counts if memory_bytes is 0 */
     int64_t memory_bytes;
     unsigned char precision[ACCEL_ROUTINES_MOST]; /* enum gpu_precision: asked for, by routine */
-    enum accel_resident resident; /* whether unchanged inputs stay on the device between calls */
+    enum accel_resident resident; /* whether unchanged inputs are cached from call to call */
     enum accel_c2c c2c;
     uint64_t verify_every; /* of so many results of the GPU, one is checked; 0: none */
     enum accel_verify_action verify_action;

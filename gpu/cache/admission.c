@@ -16,8 +16,8 @@ enum { MISS = 2, MISS_SCORE_MOST = 12 };
  * cheaper. */
 enum { WASTED = 1 };
 
-/* Of the results that have been kept, so many more may never have been found than an eighth of
- * those that have; then one of 64 is kept. */
+/* Of the cached results, so many more may never have been found than an eighth of those that have;
+ * then one of 64 is cached. */
 enum { UNREAD_MOST = 16, READ_WORTH = 8, RESULTS_REST = 64 };
 
 /* To protect pages, and to let them be written to again, costs what this many digests cost,
@@ -34,22 +34,22 @@ struct seen {
         const void *ptr;
         int64_t rows, cols, ld, dtype, triangle;
     } key;
-    bool kept;
+    bool cached;
     /* MISS for each miss, less 1 for each hit; calls that do not digest it, from now on */
     int miss_score, back_off;
     struct gpu_key digest;
     struct gpu_tiles tiles; /* by which that is the digest */
     struct admission_watch watch;
-    bool is_result;     /* a call has written what is kept */
-    bool found;         /* since it was kept */
+    bool is_result;     /* a call has written what is cached */
+    bool found;         /* since it was cached */
     int reuses;         /* that the watch has shown */
     bool unwatched;     /* not by calls that digest it, for good */
     double missed_ms;   /* by calls on the CPU */
     int failed_watches; /* watches that ended early */
 };
 LRU(table, seen, SETS, WAYS);
-static int unread;  /* results that have been kept, less READ_WORTH for each that was found */
-static int resting; /* results that were not kept for that */
+static int unread;  /* results that have been cached, less READ_WORTH for each that was found */
+static int resting; /* results that were not cached for that */
 static atomic_int validated; /* entries whose watch is validated */
 
 /* The child of a fork has no device. */
@@ -122,7 +122,7 @@ enum admission admission_see(const struct accel_span *x)
     if (seen && seen->back_off > 0 && !seen->watch.validated)
         seen->back_off--;
     else if (seen)
-        how = seen->kept ? ADMIT_LOOKUP : ADMIT_INSERT;
+        how = seen->cached ? ADMIT_LOOKUP : ADMIT_INSERT;
     pthread_mutex_unlock(&table.lock);
     write_watch_leave(left);
     return how;
@@ -151,11 +151,11 @@ bool admission_write(const struct accel_span *x, struct gpu_key *old)
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find_seen(x);
     if (seen) {
-        had = seen->kept;
+        had = seen->cached;
         *old = seen->digest;
         if (had && !seen->found && !seen->is_result)
             raise_miss_score(seen, WASTED, 2 * MISS - 1);
-        seen->kept = false;
+        seen->cached = false;
         left = end_watch(seen);
     }
     pthread_mutex_unlock(&table.lock);
@@ -164,34 +164,34 @@ bool admission_write(const struct accel_span *x, struct gpu_key *old)
 }
 
 /* With the lock. */
-static void mark_kept(struct seen *seen, const struct gpu_key *key, struct gpu_tiles tiles,
-                      bool is_result)
+static void mark_cached(struct seen *seen, const struct gpu_key *key, struct gpu_tiles tiles,
+                        bool is_result)
 {
-    seen->kept = true;
+    seen->cached = true;
     seen->digest = *key;
     seen->tiles = tiles;
     seen->is_result = is_result;
     seen->found = false;
 }
 
-void admission_kept_result(const struct accel_span *x, const struct gpu_key *key,
-                           struct gpu_tiles tiles)
+void admission_cached_result(const struct accel_span *x, const struct gpu_key *key,
+                             struct gpu_tiles tiles)
 {
     uint64_t left = 0;
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find_seen(x);
-    mark_kept(seen ? seen : add_seen(x, &left), key, tiles, true);
+    mark_cached(seen ? seen : add_seen(x, &left), key, tiles, true);
     unread += unread < UNREAD_MOST;
     pthread_mutex_unlock(&table.lock);
     write_watch_leave(left);
 }
 
-void admission_kept(const struct accel_span *x, const struct gpu_key *key)
+void admission_cached(const struct accel_span *x, const struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
     struct seen *seen = find_seen(x);
     if (seen)
-        mark_kept(seen, key, (struct gpu_tiles){0, 0}, false);
+        mark_cached(seen, key, (struct gpu_tiles){0, 0}, false);
     pthread_mutex_unlock(&table.lock);
 }
 
@@ -206,7 +206,7 @@ enum admission admission_looked(const struct accel_span *x, bool found)
             unread -= (int)accel_min(unread, READ_WORTH);
         seen->found = true;
     } else if (seen) {
-        seen->kept = false;
+        seen->cached = false;
         raise_miss_score(seen, MISS, MISS);
         how = seen->miss_score == MISS ? ADMIT_INSERT : ADMIT_NONE;
     }
@@ -218,7 +218,7 @@ bool admission_expect(const struct accel_span *x, struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
     const struct seen *seen = find_seen(x);
-    const bool expected = seen && seen->kept &&
+    const bool expected = seen && seen->cached &&
                           (seen->watch.validated || (seen->miss_score == 0 && seen->back_off == 0));
     if (expected)
         *key = seen->digest;
@@ -230,7 +230,7 @@ bool admission_expect_result(const struct accel_span *x, struct gpu_key *key)
 {
     pthread_mutex_lock(&table.lock);
     const struct seen *seen = find_seen(x);
-    const bool expected = seen && seen->kept && seen->is_result && seen->back_off == 0;
+    const bool expected = seen && seen->cached && seen->is_result && seen->back_off == 0;
     if (expected)
         *key = seen->digest;
     pthread_mutex_unlock(&table.lock);
@@ -242,7 +242,7 @@ struct gpu_tiles admission_tiles(const struct accel_span *x)
     struct gpu_tiles tiles = {0, 0};
     pthread_mutex_lock(&table.lock);
     const struct seen *seen = find_seen(x);
-    if (seen && seen->kept)
+    if (seen && seen->cached)
         tiles = seen->tiles;
     pthread_mutex_unlock(&table.lock);
     return tiles;

@@ -12,32 +12,32 @@
 
 enum admission {
     ADMIT_NONE,   /* nothing is known of it, or it changes too often: it goes up as ever */
-    ADMIT_INSERT, /* it has been seen: digest it on its way up, and keep it */
-    ADMIT_LOOKUP  /* it has been kept: digest it, and look for it on the device */
+    ADMIT_INSERT, /* it has been seen: digest it on its way up, and cache it */
+    ADMIT_LOOKUP  /* it has been cached: digest it, and look for it on the device */
 };
 
 /* Notes that a call on the device reads an operand, a matrix, and returns how to bring it there. */
 enum admission admission_see(const struct accel_span *x);
 
-/* Returns whether a result is worth a digest on its way down, to be kept: not for a while, if
- * results have been kept and not been read by later calls. */
+/* Returns whether a result is worth a digest on its way down, to be cached: not for a while, if
+ * results have been cached and not been read by later calls. */
 bool admission_want_results(void);
 
-/* Notes that a call writes an operand, as its result. Returns whether what it had is kept, under
+/* Notes that a call writes an operand, as its result. Returns whether what it had is cached, under
  * *old. */
 bool admission_write(const struct accel_span *x, struct gpu_key *old);
 
-/* Note that it is kept, under this key: an input, digested as one chunk; a result, which came down
- * in these tiles. */
-void admission_kept(const struct accel_span *x, const struct gpu_key *key);
-void admission_kept_result(const struct accel_span *x, const struct gpu_key *key,
-                           struct gpu_tiles tiles);
+/* Note that it is cached, under this key: an input, digested as one chunk; a result, which came
+ * down in these tiles. */
+void admission_cached(const struct accel_span *x, const struct gpu_key *key);
+void admission_cached_result(const struct accel_span *x, const struct gpu_key *key,
+                             struct gpu_tiles tiles);
 
-/* Returns by which tiles a digest of it is to be compared with what is kept, none if nothing is:
+/* Returns by which tiles a digest of it is to be compared with what is cached, none if nothing is:
  * see struct gpu_tiles. */
 struct gpu_tiles admission_tiles(const struct accel_span *x);
 
-/* Returns whether what a call has written is kept of it, under *key; not if it has changed of
+/* Returns whether what a call has written is cached of it, under *key; not if it has changed of
  * late. */
 bool admission_expect_result(const struct accel_span *x, struct gpu_key *key);
 
@@ -47,7 +47,7 @@ bool admission_expect_result(const struct accel_span *x, struct gpu_key *key);
 enum admission admission_looked(const struct accel_span *x, bool found);
 
 /* Returns whether the next call would look for it, and had better find it: it has not changed since
- * it was kept, as far as is known, or its watch is validated. *key: what it was kept under. */
+ * it was cached, as far as is known, or its watch is validated. *key: what it was cached under. */
 bool admission_expect(const struct accel_span *x, struct gpu_key *key);
 
 /* How an operand is watched. */

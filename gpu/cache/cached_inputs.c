@@ -25,7 +25,7 @@ struct worth {
     bool bring;
 };
 
-/* Returns the bytes that cross the link if it goes up as a whole, to stay. */
+/* Returns the bytes that cross the link if it goes up as a whole, to be cached. */
 static int64_t sent(const struct accel_span *part)
 {
     const struct lane_rectangle r = device_cache_rectangle(part);
@@ -62,12 +62,12 @@ static struct worth worth_of(const struct cached_inputs *f, const struct schedul
 
 /* ---- Memory ---- */
 
-/* Returns whether A has stayed, or is to stay, and B is the same matrix: it is there once. */
+/* Returns whether A is cached, or is to be, and B is the same matrix: it is there once. */
 static bool is_again(const struct cached_inputs *f, const struct accel_span *part, int i)
 {
     const struct cached_input *a = &f->input[A];
     const struct accel_span *x = &a->cached.part;
-    return i > A && a->stays && !x->triangle && !part->triangle && x->ptr == part->ptr &&
+    return i > A && a->is_cached && !x->triangle && !part->triangle && x->ptr == part->ptr &&
            x->rows == part->rows && x->cols == part->cols && x->ld == part->ld;
 }
 
@@ -88,7 +88,7 @@ static enum gpu_status bring(struct cached_inputs *f, const struct accel_span *p
     if (input->cached.digests)
         status =
             gpu_memory(f->work)->take(f->work, ld * part->cols * gpu_size_of(part), &input->at.ptr);
-    input->stays = status == GPU_OK && (input->cached.here || input->cached.digests);
+    input->is_cached = status == GPU_OK && (input->cached.here || input->cached.digests);
     return status;
 }
 
@@ -105,11 +105,11 @@ static bool all_fit(const struct cached_inputs *f)
     return bytes <= (double)memory_bytes(f);
 }
 
-/* One that is to be kept goes up as a whole, before the schedule begins: what a call keeps is
- * digested in one chunk. */
+/* One that is to be cached goes up as a whole, before the schedule begins: an input is digested in
+ * one chunk. */
 enum gpu_status cached_inputs_bring(struct cached_inputs *f, const struct schedule_rates *rates)
 {
-    if (!f->work->host->keeps || !all_fit(f))
+    if (!f->work->host->caches || !all_fit(f))
         return GPU_OK;
     for (int i = A; i < C; i++) {
         const struct accel_span *x = operand_of(f, i);
@@ -127,14 +127,14 @@ enum gpu_status cached_inputs_bring(struct cached_inputs *f, const struct schedu
 void cached_inputs_leave(struct cached_inputs *f)
 {
     for (int i = A; i < C; i++)
-        f->input[i] = (struct cached_input){.stays = false};
+        f->input[i] = (struct cached_input){.is_cached = false};
 }
 
 bool cached_inputs_leave_out(const struct cached_inputs *f, struct schedule *s)
 {
     bool left = true;
     for (int i = A; left && i < C; i++)
-        left = !f->input[i].stays || schedule_leave_out(s, i);
+        left = !f->input[i].is_cached || schedule_leave_out(s, i);
     return left;
 }
 
@@ -161,18 +161,18 @@ enum gpu_status cached_inputs_send(struct cached_inputs *f)
     for (int i = A; i < C; i++) {
         struct cached_input *input = &f->input[i];
         const struct accel_span *part = &input->cached.part;
-        if (input->stays && input->cached.here)
-            gpu_work_event(f->work, GPU_EVENT_KEPT, part, part->rows, part->cols,
+        if (input->is_cached && input->cached.here)
+            gpu_work_event(f->work, GPU_EVENT_CACHED, part, part->rows, part->cols,
                            accel_bytes(part));
-        if (input->stays && input->cached.digests)
+        if (input->is_cached && input->cached.digests)
             GPU_TRY(send(f, input));
     }
     return GPU_OK;
 }
 
-void cached_inputs_keep(struct cached_inputs *f)
+void cached_inputs_insert(struct cached_inputs *f)
 {
     for (int i = A; i < C; i++)
         if (f->input[i].cached.digested)
-            device_cache_keep(f->work, f->input[i].at.ptr, &f->input[i].cached);
+            device_cache_insert(f->work, f->input[i].at.ptr, &f->input[i].cached);
 }

@@ -1,8 +1,8 @@
 /*
- * The inputs of a call of Level 3, A and B, that stay on the device for later calls, or have
- * stayed there (device_cache.h): each as one matrix there, those of a batch with their matrices
- * side by side. The schedule computes with them as if they had come up by it, so that the results
- * are the same.
+ * The inputs of a call of Level 3, A and B, that are in the device cache (device_cache.h), or are
+ * to be for later calls: each as one matrix there, those of a batch with their matrices side by
+ * side. The schedule computes with them as if they had come up by it, so that the results are the
+ * same.
  */
 #ifndef ACCEL_GPU_FACTORS_H
 #define ACCEL_GPU_FACTORS_H
@@ -14,14 +14,14 @@ struct cached_inputs {
     struct gpu_work *work;
     const struct scheduled *scheduled;
     struct cached_input {
-        bool stays; /* it is on the device, or goes there as a whole: */
+        bool is_cached; /* it is on the device, or goes there as a whole: */
         struct dmat at;
         struct cached_operand cached;
     } input[SCHEDULE_C];
 };
 
-/* Finds the inputs that are there, and takes memory for those that are to stay, as far as either
- * is worth while by the call's rates. Returns GPU_NO_MEMORY, or what a look at them has met. */
+/* Finds the inputs that are there, and takes memory for those that are to be cached, as far as
+ * either is worth while by the call's rates. Returns GPU_NO_MEMORY, or what a look has met. */
 enum gpu_status cached_inputs_bring(struct cached_inputs *f, const struct schedule_rates *rates);
 
 /* Goes on without them, as memory is short: the caller gives back all that the call has taken. */
@@ -30,10 +30,10 @@ void cached_inputs_leave(struct cached_inputs *f);
 /* Leaves out their uploads. Returns false without host memory. */
 bool cached_inputs_leave_out(const struct cached_inputs *f, struct schedule *s);
 
-/* Sends up those that are to stay, and are not there. */
+/* Sends up those that are to be cached, and are not there. */
 enum gpu_status cached_inputs_send(struct cached_inputs *f);
 
-/* Keeps them, after the call. A failure to do so is the device's, and the next call's. */
-void cached_inputs_keep(struct cached_inputs *f);
+/* Caches them, after the call. A failure to do so is the device's, and the next call's. */
+void cached_inputs_insert(struct cached_inputs *f);
 
 #endif

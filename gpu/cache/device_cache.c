@@ -53,7 +53,7 @@ static void note_rate(_Atomic double *rate, double known, int64_t bytes, double 
                           memory_order_relaxed);
 }
 
-/* ---- What may stay ---- */
+/* ---- What may be cached ---- */
 
 /* An operand, of which a triangle alone may count. */
 static struct accel_span with_triangle(const struct accel_span *x, char uplo)
@@ -99,10 +99,10 @@ struct lane_rectangle device_cache_rectangle(const struct accel_span *part)
 bool device_cache_may(const struct accel_call *call, const struct accel_span *x)
 {
     if (!x->ptr || x->access != ACCEL_READ || !accel_is_read(call, x) || accel_adds_nothing(call) ||
-        (double)accel_bytes(x) * (double)call->batch < (double)GPU_STAYS_BYTES)
+        (double)accel_bytes(x) * (double)call->batch < (double)GPU_LEAST_CACHED_BYTES)
         return false;
     const struct accel_span part = device_cache_part(call, x);
-    return part.ptr && accel_bytes(&part) >= GPU_STAYS_BYTES;
+    return part.ptr && accel_bytes(&part) >= GPU_LEAST_CACHED_BYTES;
 }
 
 /* ---- Looks ---- */
@@ -169,19 +169,19 @@ static bool found_unchanged(struct gpu_work *work, const struct accel_span *x,
 bool device_cache_speculation_holds(struct gpu_work *work)
 {
     struct gpu_speculation *speculation = &work->speculation;
-    const bool keeps = !speculation->pending ||
+    const bool holds = !speculation->pending ||
                        is_unchanged(&speculation->x, speculation->watch, &speculation->edges);
     speculation->pending =
-        speculation->pending && keeps; /* the call that begins anew does not speculate */
-    speculation->failed = speculation->failed || !keeps;
-    return keeps;
+        speculation->pending && holds; /* the call that begins anew does not speculate */
+    speculation->failed = speculation->failed || !holds;
+    return holds;
 }
 
-bool device_cache_runs_again(struct gpu_work *work, int64_t kept_bytes, enum gpu_status *status)
+bool device_cache_runs_again(struct gpu_work *work, int64_t cached_bytes, enum gpu_status *status)
 {
     if (*status != GPU_CHANGED || !work->speculation.failed)
         return false;
-    work->host->kept_bytes = kept_bytes;
+    work->host->cached_bytes = cached_bytes;
     work->host->set_up = true; /* its time says nothing of other calls */
     *status = gpu_work_give_back(work);
     return *status == GPU_OK;
@@ -277,7 +277,7 @@ static bool is_expected(struct gpu_device *device, const struct accel_span *part
                         struct gpu_key *key)
 {
     return (admission_expect(part, key) || admission_expect_result(part, key)) &&
-           device->functions->has_kept(device, key);
+           device->functions->has_cached(device, key);
 }
 
 /* An earlier call may have left all of a matrix of which this one reads a triangle; unless the
@@ -310,7 +310,7 @@ bool device_cache_is_result(const struct gpu_work *work, const struct accel_span
     struct gpu_key key;
     return work->host->digests &&
            (admission_expect_result(&all, &key) || admission_expect_result(part, &key)) &&
-           work->device->functions->has_kept(work->device, &key);
+           work->device->functions->has_cached(work->device, &key);
 }
 
 /* Returns the watch of an operand that is about to go up. That of a product with a vector begins
@@ -341,7 +341,7 @@ struct cached_operand device_cache_look(struct gpu_work *work, const struct acce
     struct cached_operand r = {.part = *part};
     enum admission how = ADMIT_INSERT;
     const struct accel_span all = with_triangle(part, 0);
-    if (!work->host->keeps)
+    if (!work->host->caches)
         return r;
     if ((work->host->tracks && found_in_larger(work, &all, memory)) ||
         found_as_all(work, &r.part, &all, memory))
@@ -362,14 +362,14 @@ struct cached_operand device_cache_look(struct gpu_work *work, const struct acce
     return r;
 }
 
-enum gpu_status device_cache_keep(struct gpu_work *work, gpu_address memory,
-                                  const struct cached_operand *r)
+enum gpu_status device_cache_insert(struct gpu_work *work, gpu_address memory,
+                                    const struct cached_operand *r)
 {
     const struct admission_watch validated = {
         .watch = r->watch, .validated = true, .key = r->key, .edges = r->edges};
-    const enum gpu_status status = gpu_memory(work)->keep(work, memory, &r->key);
+    const enum gpu_status status = gpu_memory(work)->cache(work, memory, &r->key);
     if (status == GPU_OK)
-        admission_kept(&r->part, &r->key);
+        admission_cached(&r->part, &r->key);
     if (status == GPU_OK && r->validated)
         admission_watched(&r->part, &validated);
     return status;
@@ -395,7 +395,7 @@ static bool may_at(const struct accel_call *call, const struct accel_span *x,
            x->place == ACCEL_HOST && (!from->hermitian || has_real_diagonal(x)) &&
            from->rows == x->rows && from->cols == x->cols &&
            (uintptr_t)x->ptr % accel_dtype_size(accel_real_dtype(x->dtype)) == 0 &&
-           accel_bytes(x) >= GPU_STAYS_BYTES;
+           accel_bytes(x) >= GPU_LEAST_CACHED_BYTES;
 }
 
 /* If a matrix's watch has shown it unchanged, a scan would see again what it has seen. Those that
@@ -434,7 +434,7 @@ static bool result_may(const struct accel_call *call, const struct accel_span *x
     const enum accel_op_group group = call->op->traits.group;
     return (group == ACCEL_LEVEL_3 || (group == ACCEL_LAPACK && !call->op->traits.moves)) &&
            x->inc == 0 && x->place == ACCEL_HOST && call->batch == 1 &&
-           accel_bytes(x) >= GPU_STAYS_BYTES;
+           accel_bytes(x) >= GPU_LEAST_CACHED_BYTES;
 }
 
 /* LAPACK's inputs, which its results overwrite, may come again. */
@@ -465,51 +465,51 @@ struct cached_operand device_cache_begin_result(struct gpu_work *work, const str
     return r;
 }
 
-enum gpu_status device_cache_keep_result(struct gpu_work *work, const struct accel_span *x,
-                                         gpu_address memory, struct gpu_tiles tiles,
-                                         const struct cached_operand *r)
+enum gpu_status device_cache_insert_result(struct gpu_work *work, const struct accel_span *x,
+                                           gpu_address memory, struct gpu_tiles tiles,
+                                           const struct cached_operand *r)
 {
-    const enum gpu_status status = gpu_memory(work)->keep(work, memory, &r->key);
+    const enum gpu_status status = gpu_memory(work)->cache(work, memory, &r->key);
     if (status == GPU_OK)
-        admission_kept_result(x, &r->key, tiles);
+        admission_cached_result(x, &r->key, tiles);
     return status;
 }
 
 /* Adds an operand, of which a part is there. */
-static void add_kept(struct gpu_kept *kept, int operand, const struct accel_span *part,
-                     bool watched)
+static void add_cached(struct gpu_cached *cached, int operand, const struct accel_span *part,
+                       bool watched)
 {
     const int64_t bytes = accel_bytes(part);
-    *(watched ? &kept->watched_bytes : &kept->digested_bytes) += bytes;
+    *(watched ? &cached->watched_bytes : &cached->digested_bytes) += bytes;
     if (!watched && operand == ACCEL_a && part->triangle && part->rows == part->cols)
-        kept->beside_bytes = part->rows * (part->rows - 1) / 2 * gpu_size_of(part);
-    kept->operands |= 1u << operand;
+        cached->beside_bytes = part->rows * (part->rows - 1) / 2 * gpu_size_of(part);
+    cached->operands |= 1u << operand;
 }
 
 /* Adds an operand of LAPACK that a call reads: all of it, or a triangle, as an earlier call has
  * left it there. */
-static void add_kept_at(struct gpu_kept *kept, struct gpu_device *device,
-                        const struct accel_call *call, int operand)
+static void add_cached_at(struct gpu_cached *cached, struct gpu_device *device,
+                          const struct accel_call *call, int operand)
 {
     static const char triangles[] = {0, 'L', 'U', 'l', 'u'};
     const struct accel_span *x = &call->span[operand];
     struct gpu_key key;
     bool may;
     if (!x->ptr || x->access == ACCEL_WRITE || x->inc || x->place != ACCEL_HOST ||
-        accel_bytes(x) < GPU_STAYS_BYTES)
+        accel_bytes(x) < GPU_LEAST_CACHED_BYTES)
         return;
     for (size_t i = 0; i < sizeof triangles; i++) {
         const struct accel_span part = with_triangle(x, triangles[i]);
         if (!is_expected(device, &part, &key))
             continue;
-        add_kept(kept, operand, &part, admission_watch(&part, &may).validated);
+        add_cached(cached, operand, &part, admission_watch(&part, &may).validated);
         return;
     }
 }
 
 /* Adds one of Level 2 or 3, or of a batch, as the call would find it. */
-static void add_kept_of(struct gpu_kept *kept, struct gpu_device *device,
-                        const struct accel_call *call, int operand)
+static void add_cached_of(struct gpu_cached *cached, struct gpu_device *device,
+                          const struct accel_call *call, int operand)
 {
     const struct accel_span part = device_cache_part(call, &call->span[operand]),
                             all = with_triangle(&part, 0);
@@ -518,22 +518,22 @@ static void add_kept_of(struct gpu_kept *kept, struct gpu_device *device,
     int64_t row, col;
     bool may;
     const struct admission_watch around = admission_around(&all, &larger, &row, &col);
-    if (around.watch && device->functions->has_kept(device, &around.key))
-        add_kept(kept, operand, &all, true);
+    if (around.watch && device->functions->has_cached(device, &around.key))
+        add_cached(cached, operand, &all, true);
     else if (is_expected_as_all(device, &part, &all))
-        add_kept(kept, operand, &all, admission_watch(&all, &may).validated);
+        add_cached(cached, operand, &all, admission_watch(&all, &may).validated);
     else if (is_expected(device, &part, &key))
-        add_kept(kept, operand, &part, admission_watch(&part, &may).validated);
+        add_cached(cached, operand, &part, admission_watch(&part, &may).validated);
 }
 
-struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *call)
+struct gpu_cached gpu_cached(struct gpu_device *device, const struct accel_call *call)
 {
-    struct gpu_kept kept = {.operands = 0};
+    struct gpu_cached cached = {.operands = 0};
     for (int i = 0; i < ACCEL_SPANS; i++) {
         if (call->op->traits.group == ACCEL_LAPACK && !call->op->traits.moves)
-            add_kept_at(&kept, device, call, i);
+            add_cached_at(&cached, device, call, i);
         if (device_cache_may(call, &call->span[i]))
-            add_kept_of(&kept, device, call, i);
+            add_cached_of(&cached, device, call, i);
     }
-    return kept;
+    return cached;
 }

@@ -14,13 +14,13 @@
 #include "device_cache.h"
 #include "dirty_tracking.h"
 
-/* The edges of an operand that goes up, to be kept: see dirty_tracking_validate(). */
+/* The edges of an operand that goes up, to be cached: see dirty_tracking_validate(). */
 struct prefetch {
     bool validates;
     struct dirty_tracking_validation validation;
 };
 
-/* Around the upload of a part that is to be kept: ties its watch, r->watch, to what goes up. */
+/* Around the upload of a part that is to be cached: ties its watch, r->watch, to what goes up. */
 struct prefetch prefetch_begin(const struct cached_operand *r);
 void prefetch_end(struct prefetch *prefetch, struct cached_operand *r);
 

@@ -22,7 +22,7 @@ static bool can_copy(const struct result_capture *s, int64_t ld)
     return ld <= widest && (!s->all.uplo || (s->all.rows == s->all.cols && order_of(s) <= longest));
 }
 
-/* Takes the memory for copies of tiles. Without it, the result does not stay. */
+/* Takes the memory for copies of tiles. Without it, the result is not cached. */
 static enum gpu_status alloc_copies(struct result_capture *s, struct gpu_work *work)
 {
     const int64_t ld = gpu_device_ld(s->all.rows, s->x.dtype),
@@ -92,7 +92,7 @@ enum gpu_status result_capture_add(const struct result_capture *s, struct gpu_wo
     return gpu_copies(work)->copy(work->lane, to, from, tile.rows, tile.cols, tile.size);
 }
 
-void result_capture_keep(struct result_capture *s, struct gpu_work *work)
+void result_capture_insert(struct result_capture *s, struct gpu_work *work)
 {
     if (!s->cached.digests)
         return;
@@ -101,7 +101,7 @@ void result_capture_keep(struct result_capture *s, struct gpu_work *work)
         s->cached.key = tiles_shape(&s->all, &s->tiles);
     for (int64_t i = 0; i < count; i++)
         s->cached.key = gpu_digest_join(s->cached.key, s->tile[i]);
-    device_cache_keep_result(work, &s->x, s->memory, s->tiles, &s->cached);
+    device_cache_insert_result(work, &s->x, s->memory, s->tiles, &s->cached);
 }
 
 void result_capture_end(struct result_capture *s)

@@ -345,13 +345,13 @@ static void stop(struct gpu_device *device)
 
 /* ---- All together ---- */
 
-static bool has_kept(struct gpu_device *device, const struct gpu_key *key)
+static bool has_cached(struct gpu_device *device, const struct gpu_key *key)
 {
     return pool_has(cuda_device_of(device), key);
 }
 
 static const struct gpu_device_functions functions = {.run = cuda_run,
-                                                      .has_kept = has_kept,
+                                                      .has_cached = has_cached,
                                                       .locate = cuda_locate,
                                                       .fetch = cuda_fetch,
                                                       .store = cuda_store,

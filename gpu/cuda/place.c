@@ -217,7 +217,7 @@ static void look_at_ends(struct cuda_device *ours, const struct accel_span *x, i
         (x->array && !scheduled_side_by_side(x, batch, &all)))
         return;
     const int64_t bytes = accel_extent(&all, x->array ? 1 : batch);
-    if (bytes < GPU_STAYS_BYTES)
+    if (bytes < GPU_LEAST_CACHED_BYTES)
         return;
     const uintptr_t page = write_watch_page(), first = (uintptr_t)all.ptr,
                     end = first + (uintptr_t)bytes;

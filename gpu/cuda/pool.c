@@ -7,8 +7,8 @@
 #include "gpu/cache/admission.h"
 
 /* A block that has been idle for so long goes back to the driver, by the idle thread. */
-#define IDLE_MS 1000
-#define KEPT_MS 10000
+#define IDLE_MS   1000
+#define CACHED_MS 10000
 /* Idle blocks are at most a part of the driver's free memory, so that the program's own allocations
  * lack little. The idle thread soon gives back the blocks beyond an eighth; a call gives back those
  * beyond a quarter before it returns. */
@@ -54,7 +54,7 @@ static void free_block(struct pool *pool, int i)
     pool->idle -= x.bytes;
     pool->leaving += x.bytes;
     pthread_mutex_unlock(&pool->lock);
-    if (x.kept)
+    if (x.cached)
         admission_evicted(&x.key);
     if (x.lent)
         lent_memory_give_back(&pool->lending, x.ptr);
@@ -70,19 +70,19 @@ static void free_block(struct pool *pool, int i)
 
 /* Returns the first block that has been idle since then or longer, or -1; -1 also if the process
  * ends: then the driver frees all. */
-static int find_idle_since(struct pool *pool, double since, double kept_since)
+static int find_idle_since(struct pool *pool, double since, double cached_since)
 {
     for (int i = 0; i < pool->count && !gpu_is_gone(); i++)
         if (pool->block[i].users == 0 &&
-            pool->block[i].idle_since <= (pool->block[i].kept ? kept_since : since))
+            pool->block[i].idle_since <= (pool->block[i].cached ? cached_since : since))
             return i;
     return -1;
 }
 
-static void free_idle_since(struct pool *pool, double since, double kept_since)
+static void free_idle_since(struct pool *pool, double since, double cached_since)
 {
     int i;
-    while ((i = find_idle_since(pool, since, kept_since)) >= 0)
+    while ((i = find_idle_since(pool, since, cached_since)) >= 0)
         free_block(pool, i);
 }
 
@@ -96,13 +96,13 @@ static void free_idle(struct pool *pool)
 }
 
 /* Whether an idle block is to be freed rather than another one: the largest first, since a new
- * allocation costs least beside the work on a large block; then kept ones, the one first that has
+ * allocation costs least beside the work on a large block; then cached ones, the one first that has
  * been idle for longest. */
 static bool goes_before(const struct pool_block *a, const struct pool_block *b)
 {
-    if (a->kept != b->kept)
-        return b->kept;
-    return a->kept ? a->idle_since < b->idle_since : a->bytes > b->bytes;
+    if (a->cached != b->cached)
+        return b->cached;
+    return a->cached ? a->idle_since < b->idle_since : a->bytes > b->bytes;
 }
 
 /* Frees the idle block that is to go first. Returns false if there is none, or the process ends. */
@@ -139,7 +139,7 @@ static struct pool_block *best_idle(struct pool *pool, int64_t bytes, bool lent)
 {
     struct pool_block *best = NULL;
     for (int i = 0; i < pool->count; i++)
-        if (pool->block[i].users == 0 && !pool->block[i].kept && pool->block[i].lent == lent &&
+        if (pool->block[i].users == 0 && !pool->block[i].cached && pool->block[i].lent == lent &&
             pool->block[i].bytes >= bytes && pool->block[i].bytes <= 2 * bytes &&
             (!best || pool->block[i].bytes < best->bytes))
             best = &pool->block[i];
@@ -242,11 +242,11 @@ void pool_put(struct cuda_device *device, CUdeviceptr block)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* With the lock. Returns NULL if nothing is kept under the key. */
-static struct pool_block *find_kept(struct pool *pool, const struct gpu_key *key)
+/* With the lock. Returns NULL if nothing is cached under the key. */
+static struct pool_block *find_cached(struct pool *pool, const struct gpu_key *key)
 {
     for (int i = 0; i < pool->count; i++)
-        if (pool->block[i].kept && gpu_key_is(&pool->block[i].key, key))
+        if (pool->block[i].cached && gpu_key_is(&pool->block[i].key, key))
             return &pool->block[i];
     return NULL;
 }
@@ -255,19 +255,19 @@ bool pool_has(struct cuda_device *device, const struct gpu_key *key)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    const bool has = find_kept(pool, key);
+    const bool has = find_cached(pool, key);
     pthread_mutex_unlock(&pool->lock);
     return has;
 }
 
-void pool_count(struct cuda_device *device, int64_t *held, int64_t *kept)
+void pool_count(struct cuda_device *device, int64_t *held, int64_t *cached)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
     *held = pool->total;
-    *kept = 0;
+    *cached = 0;
     for (int i = 0; i < pool->count; i++)
-        *kept += pool->block[i].kept ? pool->block[i].bytes : 0;
+        *cached += pool->block[i].cached ? pool->block[i].bytes : 0;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -275,7 +275,7 @@ bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdevicept
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    struct pool_block *found = find_kept(pool, key);
+    struct pool_block *found = find_cached(pool, key);
     if (found) {
         if (found->users++ == 0)
             pool->idle -= found->bytes;
@@ -285,14 +285,14 @@ bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdevicept
     return found;
 }
 
-void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key)
+void pool_cache(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    const bool there = find_kept(pool, key);
+    const bool there = find_cached(pool, key);
     for (int i = 0; i < pool->count && !there; i++)
         if (pool->block[i].ptr == block && !pool->block[i].lent) {
-            pool->block[i].kept = true;
+            pool->block[i].cached = true;
             pool->block[i].key = *key;
         }
     pthread_mutex_unlock(&pool->lock);
@@ -302,9 +302,9 @@ void pool_invalidate(struct cuda_device *device, const struct gpu_key *key)
 {
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
-    struct pool_block *found = find_kept(pool, key);
+    struct pool_block *found = find_cached(pool, key);
     if (found)
-        found->kept = false;
+        found->cached = false;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -335,7 +335,7 @@ bool pool_give_back(struct cuda_device *device)
     struct pool *pool = &device->pool;
     pthread_mutex_lock(&pool->lock);
     const double now = accel_now_ms();
-    free_idle_since(pool, now - IDLE_MS, now - KEPT_MS);
+    free_idle_since(pool, now - IDLE_MS, now - CACHED_MS);
     if (pool->idle > 0) {
         ask_for_free(pool);
         keep_idle_small(pool, IDLE_PART);

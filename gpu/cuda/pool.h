@@ -26,10 +26,10 @@ struct pool {
     struct pool_block {
         CUdeviceptr ptr;
         int64_t bytes;
-        int users;         /* calls that have it; more than one only of a kept block */
+        int users;         /* calls that have it; more than one only of a cached block */
         double idle_since; /* in milliseconds of the clock, if it has no user */
         bool lent;         /* other devices may use it */
-        bool kept;         /* its contents stay, under the key */
+        bool cached;       /* it is in the device cache, under the key */
         struct gpu_key key;
     } block[POOL_BLOCKS];
     int count, coming; /* coming: blocks that the driver is being asked for */
@@ -56,19 +56,19 @@ enum gpu_status pool_get(struct cuda_device *device, int64_t bytes, CUdeviceptr 
 enum gpu_status pool_get_lent(struct cuda_device *device, int64_t bytes, CUdeviceptr *block,
                               bool *grew);
 
-/* Finds a block that is kept under a key, and takes it; others may have it at the same time, and
+/* Finds a block that is cached under a key, and takes it; others may have it at the same time, and
  * none may write to it. Returns false if there is none. */
 bool pool_find(struct cuda_device *device, const struct gpu_key *key, CUdeviceptr *block);
 
-/* Returns whether a block is kept under a key. Needs no context. */
+/* Returns whether a block is cached under a key. Needs no context. */
 bool pool_has(struct cuda_device *device, const struct gpu_key *key);
 
-/* Keeps a block that the caller has, under a key, which tells its contents: when it is put back it
+/* Caches a block that the caller has, under a key, which tells its contents: when it is put back it
  * stays idle for longer than others, though not where memory is short, and pool_get() does not give
  * it to anybody. Does nothing if there is one with this key, nor with lent memory. */
-void pool_keep(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key);
+void pool_cache(struct cuda_device *device, CUdeviceptr block, const struct gpu_key *key);
 
-/* Invalidates what is kept under a key: its block is an ordinary one from here on. */
+/* Invalidates what is cached under a key: its block is an ordinary one from here on. */
 void pool_invalidate(struct cuda_device *device, const struct gpu_key *key);
 
 /* Puts a block back. No work that uses it may be pending on any stream. */
@@ -78,14 +78,14 @@ void pool_put(struct cuda_device *device, CUdeviceptr block);
  * budget. */
 int64_t pool_available(struct cuda_device *device);
 
-/* Returns the bytes of all blocks, and of those that are kept. Needs no context. */
-void pool_count(struct cuda_device *device, int64_t *held, int64_t *kept);
+/* Returns the bytes of all blocks, and of those that are cached. Needs no context. */
+void pool_count(struct cuda_device *device, int64_t *held, int64_t *cached);
 
 /* Call it after a call has put its blocks back. Frees idle blocks, the largest first, while they
  * are more than a quarter of the driver's free memory, which an allocation of the program's could
  * need; the idle thread (idle.h) later frees those beyond an eighth, and those that have been idle
- * for a second, or for ten if they are kept. Kept blocks are the last, and of those the one that
- * was used last. */
+ * for a second, or for ten if they are cached. Cached blocks are the last, and of those the one
+ * that was used last. */
 void pool_settle(struct cuda_device *device);
 
 /* For the idle thread: returns whether a block is idle, in any context; frees those that the idle

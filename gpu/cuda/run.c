@@ -46,11 +46,11 @@ static bool find_memory(struct gpu_work *work, const struct gpu_key *key, gpu_ad
     return true;
 }
 
-static enum gpu_status keep_memory(struct gpu_work *work, gpu_address memory,
-                                   const struct gpu_key *key)
+static enum gpu_status cache_memory(struct gpu_work *work, gpu_address memory,
+                                    const struct gpu_key *key)
 {
     GPU_TRY(lane_wait(work->lane));
-    pool_keep(work->lane->device, memory, key);
+    pool_cache(work->lane->device, memory, key);
     return GPU_OK;
 }
 
@@ -79,7 +79,7 @@ const struct gpu_memory cuda_memory = {.take = take_memory,
                                        .take_lent = take_lent,
                                        .zero = zero,
                                        .find = find_memory,
-                                       .keep = keep_memory,
+                                       .cache = cache_memory,
                                        .invalidate = invalidate_memory,
                                        .available = available,
                                        .trim = trim_memory,

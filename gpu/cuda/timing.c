@@ -162,7 +162,7 @@ void timing_report(struct gpu_lane *lane, struct gpu_host *host)
         last[step->kind] = step->end_ms;
     }
     t->on = false;
-    pool_count(lane->device, &steps.device_bytes, &steps.kept_bytes);
+    pool_count(lane->device, &steps.device_bytes, &steps.cached_bytes);
     host->steps(host->context, &steps);
 }
 

@@ -19,9 +19,10 @@ struct solver_library;
  * A kind of device: one structure of functions, which a second kind fills in beside gpu/cuda/. It
  * needs nothing else of operations, executors and the cache, which reach devices by this alone.
  *
- * Each function does what gpu.h says of its namesake. has_kept(): whether a block of memory is kept
- * under a key. peer_gbps may be NULL: such devices do not read each other's memory. All functions
- * are thread-safe; those of the five structures below are for the thread whose call has the lane.
+ * Each function does what gpu.h says of its namesake. has_cached(): whether a block of memory is
+ * cached under a key. peer_gbps may be NULL: such devices do not read each other's memory. All
+ * functions are thread-safe; those of the five structures below are for the thread whose call has
+ * the lane.
  */
 struct gpu_device_functions {
     enum gpu_status (*run)(struct gpu_device *device, const struct accel_call *call,
@@ -33,7 +34,7 @@ struct gpu_device_functions {
     bool (*measure_paces)(struct gpu_device *device, const struct accel_call *product,
                           double limit_ms, struct block_paces *paces);
     double (*peer_gbps)(struct gpu_device *reader, struct gpu_device *owner); /* of one kind */
-    bool (*has_kept)(struct gpu_device *device, const struct gpu_key *key);
+    bool (*has_cached)(struct gpu_device *device, const struct gpu_key *key);
     void (*trim)(struct gpu_device *device);
     void (*stop)(struct gpu_device *device); /* frees the structure, too */
     /* What calls are composed of. */

@@ -76,7 +76,7 @@ enum gpu_event_kind {
     GPU_EVENT_IN_PLACE, /* used where it is: device memory, managed memory, or the host's */
     GPU_EVENT_MIGRATE,  /* pages of host memory are moved to the device */
     GPU_EVENT_PEER,     /* from one device to another: a tile of an operand */
-    GPU_EVENT_KEPT,     /* an operand, or a tile of one, that was on the device already */
+    GPU_EVENT_CACHED,   /* an operand, or a tile of one, that was on the device already */
     GPU_EVENT_ALLOCATE  /* the memory pool grew */
 };
 
@@ -97,10 +97,10 @@ struct gpu_step {
 struct gpu_steps {
     const struct gpu_step *step; /* those of one kind in their order, none within another */
     int count;
-    int64_t left_out;                 /* steps beyond these */
-    int device;                       /* the device's CUDA ordinal */
-    int lane;                         /* a number of the device's: one call at a time has it */
-    int64_t device_bytes, kept_bytes; /* device memory that libaccel has; inputs in it that stay */
+    int64_t left_out;                   /* steps beyond these */
+    int device;                         /* the device's CUDA ordinal */
+    int lane;                           /* a number of the device's: one call at a time has it */
+    int64_t device_bytes, cached_bytes; /* device memory that libaccel has; cached inputs in it */
 };
 
 struct peer_tiles;
@@ -117,7 +117,7 @@ struct gpu_host {
     /* Gets the steps of the call at its end; NULL: they are not timed. */
     void (*steps)(void *context, const struct gpu_steps *steps);
     void *context;
-    bool keeps;   /* inputs may stay on the device for later calls, and be found there */
+    bool caches;  /* inputs may be cached on the device for later calls, and be found there */
     bool digests; /* those that no watch knows are looked for by a digest */
     bool weighs;  /* only where that pays by the rates of this call */
     bool tracks;  /* by the kernel's record of writes, too, not by digests alone */
@@ -145,8 +145,8 @@ struct gpu_host {
     int member;
     /* Filled in by gpu_run(): */
     int64_t up_bytes, down_bytes;
-    int64_t peer_bytes; /* from other devices */
-    int64_t kept_bytes; /* of inputs that earlier calls had left on the device */
+    int64_t peer_bytes;   /* from other devices */
+    int64_t cached_bytes; /* of inputs that earlier calls had left in the cache */
     /* The call made handles or copies that later ones use, waited for a library, or ran twice: its
      * time is not a call's */
     bool set_up;
@@ -255,9 +255,9 @@ bool gpu_is_gone(void);
 enum gpu_status gpu_run(struct gpu_device *device, const struct accel_call *call,
                         struct gpu_host *host);
 
-/* A call's inputs that are on the device: which, as bits 1 << enum accel_matrix; and their bytes,
- * known by a digest of the program's memory, or by the kernel's record of writes to it. */
-struct gpu_kept {
+/* A call's cached inputs: which, as bits 1 << enum accel_matrix; and their bytes, known by a digest
+ * of the program's memory, or by the kernel's record of writes to it. */
+struct gpu_cached {
     unsigned operands;
     int64_t digested_bytes, watched_bytes;
     int64_t beside_bytes; /* of A, if it is a triangle: beside that, where a digest does not read */
@@ -266,16 +266,16 @@ struct gpu_kept {
 /* Returns those that gpu_run() would find of a valid call, as far as is known without a look; and
  * the rates, in 10^9 bytes a second, at which it sees that they have not changed, one way or the
  * other: measured, or nominal before the first time. */
-struct gpu_kept gpu_kept(struct gpu_device *device, const struct accel_call *call);
+struct gpu_cached gpu_cached(struct gpu_device *device, const struct accel_call *call);
 double gpu_digest_gbps(void);
 double gpu_scan_gbps(void);
 
-/* A matrix with fewer bytes does not stay on the device: it is up before a digest of it would be
+/* A matrix with fewer bytes is not cached on the device: it is up before a digest of it would be
  * known. */
-#define GPU_STAYS_BYTES ((int64_t)1 << 20)
+#define GPU_LEAST_CACHED_BYTES ((int64_t)1 << 20)
 
-/* Returns a valid call's largest input that may stay on the device, an enum accel_matrix; -1: there
- * is none, or it is a batch. */
+/* Returns a valid call's largest input that may be cached on the device, an enum accel_matrix; -1:
+ * there is none, or it is a batch. */
 int gpu_operand_to_prefetch(const struct accel_call *call);
 
 /* Notes that a valid call runs on the CPU and would have taken gain_ms less, > 0, if that input had

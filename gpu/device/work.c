@@ -18,7 +18,7 @@ void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struc
     int64_t *const total[] = {[GPU_EVENT_H2D] = &work->host->up_bytes,
                               [GPU_EVENT_D2H] = &work->host->down_bytes,
                               [GPU_EVENT_PEER] = &work->host->peer_bytes,
-                              [GPU_EVENT_KEPT] = &work->host->kept_bytes,
+                              [GPU_EVENT_CACHED] = &work->host->cached_bytes,
                               [GPU_EVENT_ALLOCATE] = NULL};
     if (total[kind])
         *total[kind] += bytes;

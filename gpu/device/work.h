@@ -45,19 +45,19 @@ struct gpu_memory {
     enum gpu_status (*take)(struct gpu_work *work, int64_t bytes, gpu_address *memory);
     /* The same of memory that other devices of the process may read: those for which
      * gpu_peer_gbps() has said so, and until the call gives it back. Returns GPU_UNSUPPORTED, too,
-     * if the device has no such memory. keep() does nothing with it. */
+     * if the device has no such memory. cache() does nothing with it. */
     enum gpu_status (*take_lent)(struct gpu_work *work, int64_t bytes, gpu_address *memory);
     /* Puts zeros in device memory, in stream order. */
     enum gpu_status (*zero)(struct gpu_work *work, gpu_address memory, int64_t bytes);
 
-    /* Finds device memory that has been kept under a key, for reading, and holds it for this call.
+    /* Finds device memory that is cached under a key, for reading, and holds it for this call.
      * Returns false if there is none. */
     bool (*find)(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory);
-    /* Keeps memory that the call has taken, under a key that tells its contents: waits until they
+    /* Caches memory that the call has taken, under a key that tells its contents: waits until they
      * are there. It stays until memory is short, or nobody has asked for it for some seconds. */
-    enum gpu_status (*keep)(struct gpu_work *work, gpu_address memory, const struct gpu_key *key);
+    enum gpu_status (*cache)(struct gpu_work *work, gpu_address memory, const struct gpu_key *key);
 
-    /* Invalidates what is kept under a key: nobody will ask for it. */
+    /* Invalidates what is cached under a key: nobody will ask for it. */
     void (*invalidate)(struct gpu_work *work, const struct gpu_key *key);
 
     /* Return the bytes that could be taken; free the blocks that other calls have left. */

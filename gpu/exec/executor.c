@@ -167,7 +167,7 @@ enum gpu_status executor_end_failed(struct executor *e, enum gpu_status failure)
 
 bool executor_is_cached(const struct executor *e, int operand)
 {
-    return operand < C && e->cached.input[operand].stays;
+    return operand < C && e->cached.input[operand].is_cached;
 }
 
 struct dmat executor_whole(const struct executor *e, int operand)

@@ -67,9 +67,9 @@ static enum gpu_status run_gemm(struct gpu_work *work)
             return GPU_UNSUPPORTED;
     if (k == 0 && accel_is_one(call->blas.scalar[ACCEL_beta]))
         return GPU_OK;
-    const int64_t kept_bytes = work->host->kept_bytes;
+    const int64_t cached_bytes = work->host->cached_bytes;
     enum gpu_status status = run_level3(work);
-    return device_cache_runs_again(work, kept_bytes, &status) ? run_level3(work) : status;
+    return device_cache_runs_again(work, cached_bytes, &status) ? run_level3(work) : status;
 }
 
 const struct accel_cost blas_cost = {BLAS_NOMINAL};

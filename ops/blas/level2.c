@@ -297,9 +297,9 @@ static enum gpu_status run_once(struct gpu_work *work, struct matrix_vector how)
 
 static enum gpu_status run_level2(struct gpu_work *work, struct matrix_vector how)
 {
-    const int64_t kept_bytes = work->host->kept_bytes;
+    const int64_t cached_bytes = work->host->cached_bytes;
     enum gpu_status status = run_once(work, how);
-    return device_cache_runs_again(work, kept_bytes, &status) ? run_once(work, how) : status;
+    return device_cache_runs_again(work, cached_bytes, &status) ? run_once(work, how) : status;
 }
 
 #define RUN(name, ...)                                                                             \

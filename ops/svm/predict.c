@@ -289,7 +289,7 @@ static void put_vectors(struct smo *s, const struct svm_view *view,
     if (s->status == GPU_OK) {
         s->work->host->set_up = true;
         *x = svm_put(s, &vectors);
-        smo_keep(s, &content->key, x);
+        smo_cache(s, &content->key, x);
     }
     svm_matrix_free(&vectors);
     if (s->status == GPU_OK)

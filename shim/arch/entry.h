@@ -6,7 +6,7 @@
  *   the original        if nothing can pay: registers and stack are as the caller left them
  *   the by-caller stub  the same if callers have different originals: finds it by return address
  *   the gate            jumps to the slow stub if a size is at or above accel_gate, or a matrix of
- *                       Level 2 has ACCEL_STAYS_BYTES, else to `forward`
+ *                       Level 2 has ACCEL_LEAST_CACHED_BYTES, else to `forward`
  *   the slow stub       saves the argument registers and calls accel_enter()
  *
  * Bound entries are the same for function pointers that dlsym() hands out: a pool of identical
@@ -49,8 +49,8 @@
  * (Documentation/arch/arm64/memory.rst of Linux) unless a program asks for others. */
 #define ACCEL_SITE_ENTRY_SHIFT 48
 
-/* GPU_STAYS_BYTES of gpu/device/gpu.h */
-#define ACCEL_STAYS_BYTES 0x100000
+/* GPU_LEAST_CACHED_BYTES of gpu/device/gpu.h */
+#define ACCEL_LEAST_CACHED_BYTES 0x100000
 
 /* struct accel_passed */
 #define ACCEL_PASSED_GPR         0

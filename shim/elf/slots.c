@@ -19,7 +19,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(lock);
 
-_Static_assert(ACCEL_STAYS_BYTES == GPU_STAYS_BYTES, "the gate of Level 2");
+_Static_assert(ACCEL_LEAST_CACHED_BYTES == GPU_LEAST_CACHED_BYTES, "the gate of Level 2");
 
 /* Exported entries: whether one has been called, and its original if that is the same for all
  * callers. */

@@ -97,14 +97,14 @@ static void what_may_be_placed(void **state)
     m.up_gbps = 10;
     assert_int_equal(placed(&call, &m, ACCEL_C2C_PLACE), A | B);
     assert_int_equal(placed(&call, &m, ACCEL_C2C_COPY), 0);
-    m.keeps = true; /* copies that stay pay again */
+    m.caches = true; /* cached copies pay again */
     assert_int_equal(placed(&call, &m, ACCEL_C2C_AUTO), 0);
     assert_int_equal(placed(&call, &m, ACCEL_C2C_PLACE), A | B);
-    m.keeps = false;
-    m.kept.operands = A;
+    m.caches = false;
+    m.cached.operands = A;
     assert_int_equal(placed(&call, &m, ACCEL_C2C_AUTO), B);
     assert_int_equal(placed(&call, &m, ACCEL_C2C_PLACE), A | B);
-    m.kept.operands = 0;
+    m.cached.operands = 0;
     m.place_gbps = 0;
     assert_int_equal(placed(&call, &m, ACCEL_C2C_PLACE), 0);
     m.place_gbps = 100;

@@ -125,14 +125,14 @@ static void what_is_never_read_in_place(void **state)
     assert_int_equal(decide_with(&call, &host, &settings, 4).placed, PLACED_A);
     /* With `auto`, inputs that stay on the device are worth their copy. */
     call = product_somewhere(300, 300, 300);
-    host.keeps = true;
+    host.caches = true;
     assert_int_equal(decide_with(&call, &host, &settings, 4).placed, PLACED_A | PLACED_B);
     settings.c2c = ACCEL_C2C_AUTO;
     assert_int_equal(decide_with(&call, &host, &settings, 4).placed, 0);
     /* One that has stayed there is used there. */
-    host.keeps = false;
+    host.caches = false;
     assert_int_equal(decide_with(&call, &host, &settings, 4).placed, PLACED_A | PLACED_B);
-    host.kept.operands = PLACED_B;
+    host.cached.operands = PLACED_B;
     assert_int_equal(decide_with(&call, &host, &settings, 4).placed, PLACED_A);
 }
 

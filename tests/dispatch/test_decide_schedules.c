@@ -24,7 +24,7 @@ static double expected_ms(const struct accel_call *call, const struct accel_mach
     struct scheduled scheduled;
     assert_true(scheduled_describe(call, &scheduled) && scheduled_is_divided(&scheduled));
     return MODEL_LAUNCH_MS +
-           scheduled_ms(&scheduled, &m->schedule, m->gpu_memory, m->kept.operands);
+           scheduled_ms(&scheduled, &m->schedule, m->gpu_memory, m->cached.operands);
 }
 
 /* The sum of copies and kernels is longer than the CPU's time; the schedule, in which they overlap,
@@ -65,14 +65,14 @@ static void schedules_in_circumstances(void **state)
     const double in_little_memory = decide_with(&call, &m, &defaults, 16).est_own_ms;
     assert_true(in_little_memory == expected_ms(&call, &m) && in_little_memory > 1.1 * alone);
     m = with_schedules();
-    m.kept = (struct gpu_kept){.operands = 1u << ACCEL_a, .digested_bytes = (int64_t)bytes};
+    m.cached = (struct gpu_cached){.operands = 1u << ACCEL_a, .digested_bytes = (int64_t)bytes};
     m.digest_gbps = 80;
     const double kept = decide_with(&call, &m, &defaults, 70).est_own_ms;
     assert_true(kept == expected_ms(&call, &m) + bytes / 80 * 1e-6);
     assert_true(kept < alone - 0.6 * bytes / MODEL_COPY_GBPS * 1e-6);
-    m.kept =
-        (struct gpu_kept){.operands = 1u << ACCEL_a | 1u << ACCEL_b, /* only the result moves */
-                          .digested_bytes = 2 * (int64_t)bytes};
+    m.cached =
+        (struct gpu_cached){.operands = 1u << ACCEL_a | 1u << ACCEL_b, /* only the result moves */
+                            .digested_bytes = 2 * (int64_t)bytes};
     assert_true(decide_with(&call, &m, &defaults, 70).est_own_ms ==
                 expected_ms(&call, &m) + 2 * bytes / 80 * 1e-6);
     assert_true(expected_ms(&call, &m) < 0.6 * alone);

@@ -82,7 +82,7 @@ static enum gpu_status run(struct played_device *on, const struct accel_call *ca
     host->up_bytes = next.up;
     host->down_bytes = next.down;
     host->peer_bytes = next.peer;
-    host->kept_bytes = next.kept;
+    host->cached_bytes = next.kept;
     host->set_up = next.sets_up;
     host->blame = GPU_BLAME_ROUTINE;
     on->fails = next.breaks;
@@ -243,19 +243,19 @@ static void what_the_device_is_told(void **state)
 {
     (void)state;
     assert_true(run_product());
-    assert_false(next.told.keeps || next.told.digests || next.told.tracks || next.told.migrates ||
+    assert_false(next.told.caches || next.told.digests || next.told.tracks || next.told.migrates ||
                  next.told.relies || next.told.hurries || next.told.prefetches || next.told.placed);
     assert_true(next.told.weighs && !next.told.event && !next.told.steps);
     assert_int_equal(next.told.precision, GPU_NATIVE);
     assert_true(next.told.rates.up > 0); /* a product's schedule is chosen by them */
-    task.host.keeps = true;
+    task.host.caches = true;
     task.decision.placed = 5;
     task.host.precision = GPU_EMULATED;
     task.host.rates = (struct schedule_rates){.up = 77};
     settings.c2c = ACCEL_C2C_MIGRATE;
     settings.resident = ACCEL_RESIDENT_HASH;
     assert_true(run_product());
-    assert_true(next.told.keeps && next.told.migrates && !next.told.weighs);
+    assert_true(next.told.caches && next.told.migrates && !next.told.weighs);
     assert_false(next.told.digests || next.told.tracks);
     assert_int_equal(next.told.placed, 5);
     assert_int_equal(next.told.precision, GPU_EMULATED);

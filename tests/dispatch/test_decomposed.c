@@ -104,7 +104,7 @@ static enum gpu_status run(struct played_device *on, const struct accel_call *ca
     inner->peer_bytes = 30;
     inner->set_up = runs == 2;
     inner->blame = GPU_BLAME_ROUTINE;
-    assert_true(inner->rates.up > 0 && inner->precision == GPU_NATIVE && !inner->keeps);
+    assert_true(inner->rates.up > 0 && inner->precision == GPU_NATIVE && !inner->caches);
     if (inner->event)
         inner->event(inner->context, &(struct gpu_event){.bytes = runs});
     if (gpu_is_finished(status) && status != GPU_OK && !inner->original(inner->context, call))

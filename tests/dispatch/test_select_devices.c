@@ -34,7 +34,7 @@ static struct played_device played[DEVICES];
 static char own[DEVICES][4096];
 
 /* ---- What the program is linked with --wrap for: the clock, which stands still, threads, the
- * start of a device, what is kept there, and memory ---- */
+ * start of a device, what is cached there, and memory ---- */
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 
@@ -70,15 +70,15 @@ struct gpu_device *__wrap_gpu_start(const struct gpu_config *with, char why[GPU_
     return NULL;
 }
 
-static struct gpu_kept kept;
+static struct gpu_cached cached;
 
-struct gpu_kept __wrap_gpu_kept(struct gpu_device *device, const struct accel_call *call);
+struct gpu_cached __wrap_gpu_cached(struct gpu_device *device, const struct accel_call *call);
 
-struct gpu_kept __wrap_gpu_kept(struct gpu_device *device, const struct accel_call *call)
+struct gpu_cached __wrap_gpu_cached(struct gpu_device *device, const struct accel_call *call)
 {
     assert_non_null(device);
     assert_non_null(call);
-    return kept;
+    return cached;
 }
 
 /* Memory whose last byte is followed by a page that nobody may touch. */
@@ -175,7 +175,7 @@ static void play(int share)
     }
     threads = starts = pauses = 0;
     has_threads = true;
-    kept = (struct gpu_kept){.operands = 0};
+    cached = (struct gpu_cached){.operands = 0};
 }
 
 static int play_all(void **state)
@@ -248,14 +248,14 @@ static void what_stays_on_the_device(void **state)
     (void)state;
     settings.resident = ACCEL_RESIDENT_OFF;
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
-    assert_false(task.host.keeps || task.host.digests || task.host.tracks);
+    assert_false(task.host.caches || task.host.digests || task.host.tracks);
     settings.resident = ACCEL_RESIDENT_HASH;
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
-    assert_true(task.host.keeps && task.host.digests && !task.host.tracks);
+    assert_true(task.host.caches && task.host.digests && !task.host.tracks);
     settings.resident = ACCEL_RESIDENT_AUTO;
     assert_goes(MEDIUM, true, ACCEL_FASTER, 0);
     assert_int_equal(task.host.tracks, tracks);
-    assert_true(task.host.keeps || !tracks);
+    assert_true(task.host.caches || !tracks);
 }
 
 /* What the kernel's record of writes has seen is read, where a call may not trust that. */
@@ -268,9 +268,9 @@ static void what_is_kept_there(void **state)
         settings.resident = hash ? ACCEL_RESIDENT_HASH : ACCEL_RESIDENT_AUTO;
         for (int i = 0; i < 3; i++) {
             const int64_t bytes = 8 * (int64_t)LARGE * LARGE;
-            kept = (struct gpu_kept){.operands = i > 0,
-                                     .digested_bytes = i == 1 ? bytes : 0,
-                                     .watched_bytes = i == 2 ? bytes : 0};
+            cached = (struct gpu_cached){.operands = i > 0,
+                                         .digested_bytes = i == 1 ? bytes : 0,
+                                         .watched_bytes = i == 2 ? bytes : 0};
             select_product(LARGE);
             task_drop_plan(&task);
             ms[i] = task.decision.est_own_ms;
@@ -284,7 +284,7 @@ static void what_is_kept_there(void **state)
     settings.resident = ACCEL_RESIDENT_OFF;
     select_product(LARGE);
     const double none_ms = task.decision.est_own_ms;
-    kept = (struct gpu_kept){.operands = 0};
+    cached = (struct gpu_cached){.operands = 0};
     select_product(LARGE);
     assert_true(task.decision.est_own_ms == none_ms);
 }

@@ -56,7 +56,7 @@ static enum admission see(const struct accel_span *x, bool changed)
     const enum admission how = admission_see(x);
     const enum admission then = how == ADMIT_LOOKUP ? admission_looked(x, !changed) : how;
     if (then == ADMIT_INSERT)
-        admission_kept(x, &key);
+        admission_cached(x, &key);
     return how;
 }
 
@@ -170,7 +170,7 @@ static bool write_result(const struct accel_span *x, uint64_t number)
     admission_write(x, &old);
     const bool digests = admission_want_results();
     if (digests)
-        admission_kept_result(x, &key, (struct gpu_tiles){0, 0});
+        admission_cached_result(x, &key, (struct gpu_tiles){0, 0});
     return digests;
 }
 
@@ -214,8 +214,8 @@ static void a_result_has_its_tiles(void **state)
     (void)state;
     triangle.triangle = 'U';
     assert_false(admission_expect_result(&x, &kept));
-    admission_kept_result(&x, &key, (struct gpu_tiles){64, 32});
-    admission_kept_result(&triangle, &kept, (struct gpu_tiles){16, 16});
+    admission_cached_result(&x, &key, (struct gpu_tiles){64, 32});
+    admission_cached_result(&triangle, &kept, (struct gpu_tiles){16, 16});
     assert_true(admission_tiles(&x).rows == 64 && admission_tiles(&x).cols == 32);
     assert_true(admission_tiles(&triangle).rows == 16);
     assert_true(admission_expect_result(&x, &kept) && kept.word[0] == 5);
@@ -333,7 +333,7 @@ static void a_watch_ends_with_its_contents_or_its_operand(void **state)
     assert_true(admission_watch(&x, &may).watch == 0 && may && has_ended(1));
     const struct admission_watch begun = {.watch = 5}; /* and not validated yet */
     const struct gpu_key kept = {{7, 7}};
-    admission_kept(&x, &kept);
+    admission_cached(&x, &kept);
     admission_watched(&x, &begun);
     admission_evicted(&w.key);
     assert_true(admission_watch(&x, &may).watch == 5);
@@ -369,7 +369,7 @@ static void a_validated_watch_ends_a_back_off(void **state)
     struct gpu_key key;
     (void)state;
     digests_of(&x, 100, true);
-    admission_kept(&x, &w.key);
+    admission_cached(&x, &w.key);
     assert_false(admission_expect(&x, &key));
     admission_watched(&x, &w);
     assert_true(admission_expect(&x, &key) && gpu_key_is(&key, &w.key));

@@ -294,7 +294,7 @@ static void a_call_has_so_many_blocks(void **state)
     gpu_address memory;
     (void)state;
     const CUdeviceptr kept = memory_of(4096);
-    assert_int_equal(gpu_memory(&work)->keep(&work, kept, &key), GPU_OK);
+    assert_int_equal(gpu_memory(&work)->cache(&work, kept, &key), GPU_OK);
     while (work.blocks < WORK_BLOCKS)
         memory_of(4096);
     assert_int_equal(gpu_memory(&work)->take(&work, 4096, &memory), GPU_UNSUPPORTED);
@@ -313,7 +313,7 @@ static void a_block_that_cannot_be_waited_for_is_not_kept(void **state)
     const CUdeviceptr memory = memory_of(4096);
     assert_int_equal(gpu_memory(&work)->zero(&work, memory, 4096), GPU_OK);
     CUDA(cuStreamSynchronize) = no_wait;
-    assert_int_equal(gpu_memory(&work)->keep(&work, memory, &key), GPU_ERROR);
+    assert_int_equal(gpu_memory(&work)->cache(&work, memory, &key), GPU_ERROR);
     CUDA(cuStreamSynchronize) = real.cuStreamSynchronize_p;
     assert_false(pool_has(device, &key));
 }

@@ -19,7 +19,7 @@ enum { ROWS = 400, THIN = 20 };
 
 static void keep_all(struct level3 *l)
 {
-    l->host.keeps = l->host.digests = true;
+    l->host.caches = l->host.digests = true;
 }
 
 static int64_t bytes_of(const struct level3 *l, int operand)
@@ -46,21 +46,22 @@ static void a_factor_is_found_if_it_has_not_changed(void **state)
                   all = a + bytes_of(&l, ACCEL_b) + bytes_of(&l, ACCEL_c);
     for (int i = 0; i < 8; i++) {
         const bool is_there = i >= 2 && i != 5;
-        const struct gpu_kept kept = gpu_kept(&device->common, &l.call);
+        const struct gpu_cached cached = gpu_cached(&device->common, &l.call);
         if (i < 6) /* what has changed of late is not expected to be there */
-            assert_int_equal(kept.operands, i >= 2 ? 1u << ACCEL_a : 0);
-        assert_true(kept.digested_bytes == (kept.operands ? a : 0) && kept.watched_bytes == 0);
-        assert_int_equal(kept.beside_bytes, 0);
+            assert_int_equal(cached.operands, i >= 2 ? 1u << ACCEL_a : 0);
+        assert_true(cached.digested_bytes == (cached.operands ? a : 0) &&
+                    cached.watched_bytes == 0);
+        assert_int_equal(cached.beside_bytes, 0);
         if (i == 5)
             set(&l.call.span[ACCEL_a], ROWS - 1, ROWS + 3, 5);
         level3_succeeds(&l);
-        assert_int_equal(l.host.kept_bytes, is_there ? a : 0);
+        assert_int_equal(l.host.cached_bytes, is_there ? a : 0);
         assert_int_equal(l.host.up_bytes, is_there ? all - a : all);
         assert_int_equal(l.host.down_bytes, bytes_of(&l, ACCEL_c));
     }
-    l.host.keeps = l.host.digests = false;
+    l.host.caches = l.host.digests = false;
     level3_succeeds(&l);
-    assert_int_equal(l.host.kept_bytes, 0);
+    assert_int_equal(l.host.cached_bytes, 0);
     level3_end(&l);
 }
 
@@ -75,11 +76,11 @@ static void a_matrix_times_itself(void **state)
     void *const other = l.call.span[ACCEL_b].ptr;
     l.call.span[ACCEL_b].ptr = l.call.span[ACCEL_a].ptr;
     const int64_t a = bytes_of(&l, ACCEL_a);
-    assert_true(a > GPU_STAYS_BYTES);
+    assert_true(a > GPU_LEAST_CACHED_BYTES);
     for (int i = 0; i < 4; i++) {
         level3_succeeds(&l);
         if (i >= 2)
-            assert_true(l.host.up_bytes == a && l.host.kept_bytes == 2 * a); /* C goes up */
+            assert_true(l.host.up_bytes == a && l.host.cached_bytes == 2 * a); /* C goes up */
     }
     l.call.span[ACCEL_b].ptr = other;
     level3_end(&l);
@@ -101,15 +102,15 @@ static void a_triangle_is_known_by_itself(void **state)
             for (int i = 0; i < 4; i++) {
                 set(a, upper ? 9 : 3, upper ? 3 : 9, i);
                 level3_succeeds(&l);
-                assert_int_equal(l.host.kept_bytes, i >= 2 ? bytes_of(&l, ACCEL_a) : 0);
+                assert_int_equal(l.host.cached_bytes, i >= 2 ? bytes_of(&l, ACCEL_a) : 0);
             }
-            const struct gpu_kept kept = gpu_kept(&device->common, &l.call);
-            assert_int_equal(kept.operands, 1u << ACCEL_a);
-            assert_int_equal(kept.digested_bytes, bytes_of(&l, ACCEL_a));
-            assert_int_equal(kept.beside_bytes, a->rows * (a->rows - 1) / 2 * 8);
+            const struct gpu_cached cached = gpu_cached(&device->common, &l.call);
+            assert_int_equal(cached.operands, 1u << ACCEL_a);
+            assert_int_equal(cached.digested_bytes, bytes_of(&l, ACCEL_a));
+            assert_int_equal(cached.beside_bytes, a->rows * (a->rows - 1) / 2 * 8);
             set(a, upper ? 3 : 9, upper ? 9 : 3, get(a, upper ? 3 : 9, upper ? 9 : 3) + 1);
             level3_succeeds(&l);
-            assert_int_equal(l.host.kept_bytes, 0);
+            assert_int_equal(l.host.cached_bytes, 0);
             level3_end(&l);
         }
 }
@@ -138,7 +139,7 @@ static void a_result_is_found_at_once(void **state)
             if (changes)
                 set(a, order - 1, 7, get(a, order - 1, 7) + 1);
             level3_succeeds(&next);
-            assert_int_equal(next.host.kept_bytes, changes ? 0 : accel_bytes(a));
+            assert_int_equal(next.host.cached_bytes, changes ? 0 : accel_bytes(a));
             *a = own;
             level3_end(&first);
             level3_end(&next);

@@ -252,7 +252,7 @@ static void start_again(struct made *m)
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (m->count[i])
             memcpy(m->call.span[i].ptr, m->first[i].ptr, m->count[i] * sizeof(double));
-    m->host.up_bytes = m->host.down_bytes = m->host.kept_bytes = 0;
+    m->host.up_bytes = m->host.down_bytes = m->host.cached_bytes = 0;
     originals = 0;
 }
 
@@ -466,7 +466,7 @@ static void expect(struct made *m, bool found)
     start_again(m);
     assert_int_equal(run(m), GPU_OK);
     assert_result(m, true);
-    assert_int_equal(m->host.kept_bytes, found ? matrix : 0);
+    assert_int_equal(m->host.cached_bytes, found ? matrix : 0);
     assert_int_equal(m->host.up_bytes, found ? all - matrix : all);
 }
 
@@ -482,22 +482,22 @@ static void a_digest_knows_it(void **state)
     (void)state;
     make(&m, "dgemv_", LARGE, LARGE, 1);
     fill(&m);
-    m.host.keeps = m.host.digests = true;
+    m.host.caches = m.host.digests = true;
     for (int i = 0; i < 6; i++)
         expect(&m, i >= 2);
     change(&m, LARGE - 1, LARGE - 1);
     expect(&m, false);
     expect(&m, true);
-    m.host.keeps = false;
+    m.host.caches = false;
     expect(&m, false);
     end_made(&m);
     make(&m, "dgemv_", 300, 300, 1); /* too small to stay */
     fill(&m);
-    m.host.keeps = m.host.digests = true;
+    m.host.caches = m.host.digests = true;
     for (int i = 0; i < 4; i++) {
         start_again(&m);
         assert_int_equal(run(&m), GPU_OK);
-        assert_true(m.host.kept_bytes == 0 && m.host.up_bytes == 8 * (300 * 300 + 600));
+        assert_true(m.host.cached_bytes == 0 && m.host.up_bytes == 8 * (300 * 300 + 600));
     }
     end_made(&m);
 }
@@ -509,7 +509,7 @@ static void a_call_that_relies_on_it_says_that_it_is_not_there(void **state)
     (void)state;
     make(&m, "dgemv_", LARGE, LARGE + 16, 1);
     fill(&m);
-    m.host.keeps = m.host.digests = m.host.relies = true;
+    m.host.caches = m.host.digests = m.host.relies = true;
     start_again(&m);
     assert_int_equal(run(&m), GPU_CHANGED);
     assert_result(&m, false);
@@ -528,12 +528,12 @@ static void a_watch_knows_it(void **state)
         fail();
     const size_t matrix = m.count[ACCEL_a];
     m.count[ACCEL_a] = 0; /* nobody writes to it here */
-    m.host.keeps = m.host.tracks = true;
+    m.host.caches = m.host.tracks = true;
     for (int i = 0; i < 5; i++) {
         start_again(&m);
         assert_int_equal(run(&m), GPU_OK);
         assert_result(&m, true);
-        assert_int_equal(m.host.kept_bytes, i >= 2 ? accel_bytes(&m.call.span[ACCEL_a]) : 0);
+        assert_int_equal(m.host.cached_bytes, i >= 2 ? accel_bytes(&m.call.span[ACCEL_a]) : 0);
     }
     m.host.relies = true;
     start_again(&m);
@@ -546,7 +546,7 @@ static void a_watch_knows_it(void **state)
     start_again(&m);
     assert_int_equal(run(&m), GPU_OK);
     assert_result(&m, true);
-    assert_int_equal(m.host.kept_bytes, 0);
+    assert_int_equal(m.host.cached_bytes, 0);
     m.count[ACCEL_a] = matrix;
     end_made(&m);
 }
@@ -559,7 +559,7 @@ static void a_call_brings_it(void **state)
     (void)state;
     make(&m, "dgemv_", LARGE, LARGE + 8, 1);
     fill(&m);
-    m.host.keeps = m.host.digests = true;
+    m.host.caches = m.host.digests = true;
     assert_false(gpu_is_worth_prefetching(&m.call, 0.001, 1000));
     m.host.prefetches = 1u << ACCEL_a;
     expect(&m, false);

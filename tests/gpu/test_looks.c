@@ -92,7 +92,7 @@ static struct accel_span *make(const char *name, int which, int64_t rows, int64_
     x->ptr = memory + BEFORE;
     for (int64_t i = 0; i < accel_bytes(x) / (int64_t)sizeof(double); i++)
         ((double *)x->ptr)[i] = (double)(i % 7 + 1);
-    host.keeps = host.digests = true;
+    host.caches = host.digests = true;
     digests = scans = 0;
     return x;
 }
@@ -111,7 +111,7 @@ static void bring(struct cached_operand *r, struct lane_rectangle from)
     from.digest = &r->key;
     assert_int_equal(gpu_memory(&work)->take(&work, ld * from.cols * from.size, &memory), GPU_OK);
     assert_int_equal(gpu_work_upload(&work, (struct dmat){memory, ld}, &from), GPU_OK);
-    assert_int_equal(device_cache_keep(&work, memory, r), GPU_OK);
+    assert_int_equal(device_cache_insert(&work, memory, r), GPU_OK);
 }
 
 /* Looks as a call of Level 3 does; brings it up if it is to stay. Returns whether it is there. */

@@ -206,7 +206,7 @@ static CUdeviceptr keep(uint64_t key, int64_t bytes)
 {
     const struct gpu_key own = {{key, 1}};
     const CUdeviceptr block = get(bytes);
-    pool_keep(device, block, &own);
+    pool_cache(device, block, &own);
     return block;
 }
 
@@ -310,7 +310,7 @@ static void what_is_lent_is_for_lending(void **state)
     CUdeviceptr found;
     (void)state;
     const CUdeviceptr lent = get_lent(SMALL);
-    pool_keep(device, lent, &key);
+    pool_cache(device, lent, &key);
     assert_true(lent && !pool_find(device, &key, &found));
     pool_put(device, lent);
     const CUdeviceptr other = get(SMALL);

@@ -235,7 +235,7 @@ static void values_of(const struct smo_kernel *kernel, const struct data *d, boo
     struct smo_matrix found = {.rows = ROWS, .features = FEATURES};
     assert_false(smo_find(&s, &key, sparse, &found));
     const struct smo_matrix x = put(&s, &rows, sparse);
-    smo_keep(&s, &key, &x);
+    smo_cache(&s, &key, &x);
     assert_int_equal(s.status, GPU_OK);
     assert_int_equal(gpu_work_give_back(&work), GPU_OK);
     found = (struct smo_matrix){.rows = ROWS, .features = FEATURES};

@@ -175,15 +175,15 @@ static void found_on_the_device(void **state)
     for (int i = 0; i < 2; i++) {
         struct lapack l;
         make(&l, names[i], 'L', 400, 400, 0);
-        l.host.keeps = l.host.digests = true;
+        l.host.caches = l.host.digests = true;
         for (int n = 0; n < 4; n++) {
             assert_int_equal(run(&l), GPU_OK);
-            assert_true(
-                l.host.kept_bytes == 0 ||
-                (l.host.up_bytes == 0 && l.host.kept_bytes == accel_bytes(&l.call.span[ACCEL_a])));
+            assert_true(l.host.cached_bytes == 0 ||
+                        (l.host.up_bytes == 0 &&
+                         l.host.cached_bytes == accel_bytes(&l.call.span[ACCEL_a])));
             assert_true(n > 0 || l.parts_up > 2);
         }
-        assert_true(l.host.kept_bytes > 0);
+        assert_true(l.host.cached_bytes > 0);
         lapack_end(&l);
     }
 }

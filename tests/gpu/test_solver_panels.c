@@ -434,13 +434,14 @@ static void copies_that_were_to_stay(void **state)
     make_lu(&l, "dgesv_", 380, 380, 1700);
     const int64_t memory = device->common.info.memory_bytes, a = accel_bytes(&l.call.span[ACCEL_a]),
                   b = accel_bytes(&l.call.span[ACCEL_b]);
-    assert_true(a >= GPU_STAYS_BYTES && 6 * a < memory && a + b < memory && 2 * a + b > memory);
+    assert_true(a >= GPU_LEAST_CACHED_BYTES && 6 * a < memory && a + b < memory &&
+                2 * a + b > memory);
     make_lu(&factors, "dgetrf_", 380, 380, 0);
     memcpy(factors.first[ACCEL_a].ptr, l.first[ACCEL_a].ptr, lapack_bytes(&l.first[ACCEL_a]));
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (factors.expected[i].ptr)
             memcpy(factors.expected[i].ptr, l.expected[i].ptr, lapack_bytes(&l.expected[i]));
-    l.host.keeps = l.host.digests = factors.host.keeps = factors.host.digests = true;
+    l.host.caches = l.host.digests = factors.host.caches = factors.host.digests = true;
     /* At the same address: what stays is looked for there first. */
     free(factors.call.span[ACCEL_a].ptr);
     factors.call.span[ACCEL_a].ptr = l.call.span[ACCEL_a].ptr;
@@ -452,7 +453,7 @@ static void copies_that_were_to_stay(void **state)
     assert_true(in_panels > 0);
     for (int n = 0; n < 2; n++)
         assert_int_equal(run(&factors), GPU_OK);
-    assert_int_equal(factors.host.kept_bytes, a);
+    assert_int_equal(factors.host.cached_bytes, a);
     factors.call.span[ACCEL_a].ptr = NULL;
     lapack_end(&factors);
     lapack_end(&l);

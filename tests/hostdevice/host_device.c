@@ -63,7 +63,7 @@ static bool find(struct gpu_work *work, const struct gpu_key *key, gpu_address *
     return false;
 }
 
-static enum gpu_status keep(struct gpu_work *work, gpu_address memory, const struct gpu_key *key)
+static enum gpu_status cache(struct gpu_work *work, gpu_address memory, const struct gpu_key *key)
 {
     (void)work, (void)memory, (void)key;
     return GPU_OK;
@@ -95,7 +95,7 @@ static void drop(struct gpu_work *work)
 
 /* clang-format off */
 static const struct gpu_memory memory = {
-    .take = take, .take_lent = take_lent, .zero = zero, .find = find, .keep = keep,
+    .take = take, .take_lent = take_lent, .zero = zero, .find = find, .cache = cache,
     .invalidate = invalidate, .available = available, .trim = trim_work, .drop = drop,
 };
 /* clang-format on */
@@ -179,7 +179,7 @@ static bool measure_paces(struct gpu_device *device, const struct accel_call *pr
     return false;
 }
 
-static bool has_kept(struct gpu_device *device, const struct gpu_key *key)
+static bool has_cached(struct gpu_device *device, const struct gpu_key *key)
 {
     (void)device, (void)key;
     return false;
@@ -193,7 +193,7 @@ static void trim(struct gpu_device *device)
 /* clang-format off */
 static const struct gpu_device_functions functions = {
     .run = run, .locate = locate, .fetch = fetch, .store = store, .measure_copies = measure_copies,
-    .measure_paces = measure_paces, .has_kept = has_kept, .trim = trim, .stop = trim,
+    .measure_paces = measure_paces, .has_cached = has_cached, .trim = trim, .stop = trim,
     .memory = &memory, .copies = &host_copies, .kernels = &host_kernels, .own = &own,
     .solver = &host_solver,
 };

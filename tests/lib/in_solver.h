@@ -18,7 +18,7 @@ static inline int start_with_solver(void **state)
 static inline enum gpu_status in_solver(const char *routine, void (*steps)(struct solver *s))
 {
     call = accel_call_of(accel_name_routine((uint32_t)accel_name_find(routine)));
-    host.up_bytes = host.down_bytes = host.kept_bytes = 0;
+    host.up_bytes = host.down_bytes = host.cached_bytes = 0;
     const enum gpu_status status = solver_run(&work, steps, NULL);
     assert_int_equal(gpu_work_give_back(&work), GPU_OK);
     return status;

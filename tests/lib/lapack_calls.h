@@ -223,7 +223,7 @@ static inline void lapack_again(struct lapack *l)
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (l->call.span[i].ptr)
             memcpy(l->call.span[i].ptr, l->first[i].ptr, lapack_bytes(&l->first[i]));
-    l->host.up_bytes = l->host.down_bytes = l->host.kept_bytes = 0;
+    l->host.up_bytes = l->host.down_bytes = l->host.cached_bytes = 0;
     memset(l->bytes, 0, sizeof l->bytes);
     l->parts_up = 0;
 }
@@ -272,7 +272,7 @@ static inline enum gpu_status lapack_run_on(struct lapack *l, struct gpu_device 
         lapack_is_untouched(l);
     assert_int_equal(l->bytes[GPU_EVENT_H2D], l->host.up_bytes);
     assert_int_equal(l->bytes[GPU_EVENT_D2H], l->host.down_bytes);
-    assert_int_equal(l->bytes[GPU_EVENT_KEPT], l->host.kept_bytes);
+    assert_int_equal(l->bytes[GPU_EVENT_CACHED], l->host.cached_bytes);
     return status;
 }
 

@@ -328,7 +328,7 @@ static inline void level3_again(struct level3 *l)
     for (int i = 0; i < ACCEL_SPANS; i++)
         if (l->call.span[i].access & ACCEL_WRITE)
             memcpy(l->call.span[i].ptr, l->first[i], level3_bytes(&l->call.span[i]));
-    l->host.up_bytes = l->host.down_bytes = l->host.kept_bytes = 0;
+    l->host.up_bytes = l->host.down_bytes = l->host.cached_bytes = 0;
     l->originals = 0;
 }
 

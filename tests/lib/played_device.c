@@ -60,7 +60,7 @@ static bool store(struct gpu_device *gpu, const struct accel_span *x, const void
     return !played->fails;
 }
 
-static bool has_kept(struct gpu_device *gpu, const struct gpu_key *key)
+static bool has_cached(struct gpu_device *gpu, const struct gpu_key *key)
 {
     (void)gpu;
     (void)key;
@@ -78,7 +78,7 @@ void play_device(struct played_device *played, struct dispatch_device *device, i
                                                           .locate = locate,
                                                           .fetch = fetch,
                                                           .store = store,
-                                                          .has_kept = has_kept,
+                                                          .has_cached = has_cached,
                                                           .trim = trim};
     memset(played, 0, sizeof *played);
     memset(device, 0, sizeof *device);

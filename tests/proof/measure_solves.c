@@ -142,7 +142,7 @@ static void measure_on(struct gpu_device *device, bool quick)
     static const int64_t shape[][2] = {{64, 4096},  {64, 16384},   {640, 1024},  {640, 4096},
                                        {960, 8192}, {1152, 16384}, {2752, 2752}, {2752, 4096}};
     const int shapes = sizeof shape / sizeof *shape;
-    struct gpu_host host = {.keeps = false};
+    struct gpu_host host = {.caches = false};
     const struct accel_call call =
         accel_call_of(accel_name_routine((uint32_t)accel_name_find("dtrsm_")));
     struct gpu_work work = {.call = &call, .host = &host, .device = device};

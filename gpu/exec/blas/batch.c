@@ -248,7 +248,7 @@ enum gpu_status batch_run(struct batch *p)
     } else if (status == GPU_OK) {
         status = run_groups(e);
         if (status == GPU_OK)
-            cached_inputs_keep(&e->cached);
+            cached_inputs_insert(&e->cached);
         else
             status = executor_end_failed(e, status);
     }

@@ -128,7 +128,7 @@ enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col
     }
     *at = (struct dmat){p->memory, gpu_device_ld(rows, x->dtype)};
     if (p->cached.here)
-        gpu_work_event(t->work, GPU_EVENT_KEPT, x, rows, cols, bytes);
+        gpu_work_event(t->work, GPU_EVENT_CACHED, x, rows, cols, bytes);
     if (p->cached.here || !accel_is_read(call, x) ||
         (x->access == ACCEL_READ && accel_adds_nothing(call)))
         return GPU_OK;
@@ -250,14 +250,14 @@ static bool rest_by_original(const void *failed)
     return executor_part_by_original(t->work, t->work->call, rest);
 }
 
-/* Keeps the operands that are worth it, after the call. A failure to do so is the device's, and the
- * next call's. */
-static void keep_cached(struct level2 *t)
+/* Caches the operands that are worth it, after the call. A failure to do so is the device's, and
+ * the next call's. */
+static void cache_operands(struct level2 *t)
 {
     for (int i = 0; i < LEVEL2_PARTS; i++) {
         struct level2_part *p = &t->part[i];
         if (p->cached.digested)
-            device_cache_keep(t->work, p->memory, &p->cached);
+            device_cache_insert(t->work, p->memory, &p->cached);
     }
 }
 
@@ -274,6 +274,6 @@ enum gpu_status level2_run(struct level2 *t)
                                                   failed.strip.done_cols > 0,
                                        .by_original = rest_by_original};
     if (status == GPU_OK)
-        keep_cached(t);
+        cache_operands(t);
     return status == GPU_OK ? status : executor_recover(t->work, status, &rest, &failed);
 }

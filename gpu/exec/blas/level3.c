@@ -143,7 +143,7 @@ static int unit_of(const struct executor *e)
     return panels ? e->schedule.tiles[C].rows : 1;
 }
 
-/* A finished tile stays on the device, if C is to stay there. */
+/* A finished tile stays on the device, if C is to be cached. */
 static enum gpu_status compute_step(void *level3, const struct schedule_step *step)
 {
     struct level3 *b = level3;
@@ -360,8 +360,8 @@ static enum gpu_status run_prepared(struct level3 *b)
             undo_tile(e);
         return executor_end_failed(e, status);
     }
-    cached_inputs_keep(&e->cached);
-    result_capture_keep(&b->result, e->work);
+    cached_inputs_insert(&e->cached);
+    result_capture_insert(&b->result, e->work);
     return status;
 }
 

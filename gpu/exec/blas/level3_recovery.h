@@ -7,7 +7,7 @@
 
 #include "level3.h"
 
-/* Returns the bytes that level3_recover_panels() needs of the recovery buffer, 0 for other calls. */
+/* Returns the bytes of the recovery buffer that level3_recover_panels() needs, else 0. */
 int64_t level3_recovery_bytes(const struct executor *e);
 
 /* Has the original compute what is missing. No tile is written in part, or of one, whole columns

@@ -35,8 +35,8 @@ struct result {
     struct result_capture capture;
 };
 
-/* A copy of an input that is to stay on the device. */
-struct kept_input {
+/* A copy of an input that is to be cached on the device. */
+struct cached_copy {
     gpu_address memory;
     struct cached_operand cached;
 };
@@ -75,8 +75,8 @@ struct solver {
     double largest;   /* magnitude in the inputs so far, of real and imaginary parts */
     struct result result[RESULTS_MAX];
     int results;
-    struct kept_input kept[ACCEL_SPANS];
-    int inputs_kept;
+    struct cached_copy cached_copy[ACCEL_SPANS];
+    int cached_copies;
     bool touched; /* a result has overwritten an input */
     void *host;   /* the workspace on the host, or NULL */
     /* Or NULL: each step takes its workspaces, and waits for INFO */

@@ -39,7 +39,7 @@ static void restart(struct solver *s)
     if (!solver_note(s, gpu_work_settle(s->work)))
         return;
     gpu_memory(s->work)->drop(s->work);
-    s->inputs_kept = 0; /* the copies that were to stay are gone with it */
+    s->cached_copies = 0; /* the copies that were to be cached are gone with it */
     free(s->host);
     s->host = NULL;
     s->reserve = NULL;

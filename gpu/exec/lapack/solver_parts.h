@@ -16,11 +16,11 @@ static inline int64_t solver_element(struct array x)
 struct lane_rectangle solver_rectangle(const struct accel_span *x);
 
 /* Uploads an operand to an array of its shape, as solver_upload() does. hermitian: LAPACK ignores
- * the imaginary parts of the diagonal, which become 0. only_to_stay: only if it is on the device
- * already, or is to stay there: it is digested then. Returns whether it has been brought, or all is
- * lost. */
+ * the imaginary parts of the diagonal, which become 0. only_to_cache: only if it is on the device
+ * already, or is to be cached there: it is digested then. Returns whether it has been brought, or
+ * all is lost. */
 bool solver_bring(struct solver *s, struct array to, const struct accel_span *x, char uplo,
-                  bool hermitian, bool only_to_stay);
+                  bool hermitian, bool only_to_cache);
 
 /* Does solver_get(), to a rectangle of the array's shape. */
 void solver_get_rectangle(struct solver *s, const struct lane_rectangle *to, struct array from);
@@ -31,8 +31,8 @@ void solver_deliver(struct solver *s);
 /* Forgets the results, of which nothing has been written. */
 void solver_drop_results(struct solver *s);
 
-/* Keeps the inputs that are to stay, after the call. A failure to do so is the device's, and the
+/* Caches the inputs that are to be, after the call. A failure to do so is the device's, and the
  * next call's. */
-void solver_keep_inputs(struct solver *s);
+void solver_cache_inputs(struct solver *s);
 
 #endif

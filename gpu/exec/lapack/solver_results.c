@@ -98,7 +98,7 @@ static bool is_input(const struct result *r)
     return r->to->access != ACCEL_WRITE;
 }
 
-/* Begins a result that could stay on the device: a whole operand, or a triangle of it with its
+/* Begins a result that could be cached on the device: a whole operand, or a triangle of it with its
  * diagonal. Returns what gets its digest, or NULL. */
 static struct gpu_key *begin_result(struct solver *s, struct result *r)
 {
@@ -188,10 +188,10 @@ static void write_staged(struct solver *s, const struct result *r)
         solver_note(s, s->touched ? GPU_LOST : GPU_ERROR);
 }
 
-static void keep_results(struct solver *s)
+static void cache_results(struct solver *s)
 {
     for (int i = 0; i < s->results; i++)
-        result_capture_keep(&s->result[i].capture, s->work);
+        result_capture_insert(&s->result[i].capture, s->work);
 }
 
 void solver_drop_results(struct solver *s)
@@ -230,8 +230,8 @@ void solver_deliver(struct solver *s)
     if (solver_is_well(s))
         deliver(s);
     if (solver_is_well(s))
-        solver_keep_inputs(s);
+        solver_cache_inputs(s);
     if (solver_is_well(s))
-        keep_results(s);
+        cache_results(s);
     solver_drop_results(s);
 }

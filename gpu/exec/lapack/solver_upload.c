@@ -32,45 +32,45 @@ static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t 
 
 /* ---- Whole operands ---- */
 
-/* Copies an input that has stayed on the device: the steps overwrite theirs. */
-static void copy_kept(struct solver *s, struct array to, const struct accel_span *x,
-                      gpu_address kept)
+/* Copies an input that is cached on the device: the steps overwrite theirs. */
+static void copy_cached(struct solver *s, struct array to, const struct accel_span *x,
+                        gpu_address cached)
 {
     const int64_t bytes = accel_bytes(x);
-    if (!solver_note(s,
-                     gpu_copies(s->work)->copy(s->work->lane, to.at, (struct dmat){kept, to.at.ld},
-                                               x->rows, x->cols, solver_element(to))))
+    if (!solver_note(s, gpu_copies(s->work)->copy(s->work->lane, to.at,
+                                                  (struct dmat){cached, to.at.ld}, x->rows, x->cols,
+                                                  solver_element(to))))
         return;
-    gpu_work_event(s->work, GPU_EVENT_KEPT, x, x->rows, x->cols, bytes);
+    gpu_work_event(s->work, GPU_EVENT_CACHED, x, x->rows, x->cols, bytes);
 }
 
 /* An input's copy for later calls leaves the call this many times its memory, at least. */
-enum { KEEP_ROOM = 4 };
+enum { CACHE_ROOM = 4 };
 
-/* Takes a copy of an input that has gone up, before the steps overwrite it. Without room it does
- * not stay. */
-static void copy_to_keep(struct solver *s, struct array from, const struct cached_operand *r)
+/* Takes a copy of an input that has gone up, before the steps overwrite it. Without room it is not
+ * cached. */
+static void copy_to_cache(struct solver *s, struct array from, const struct cached_operand *r)
 {
     const int64_t bytes = from.at.ld * from.cols * solver_element(from);
-    struct kept_input kept = {0, *r};
-    if (s->inputs_kept == ACCEL_SPANS || s->work->blocks > WORK_BLOCKS / 2 ||
-        gpu_memory(s->work)->available(s->work) / KEEP_ROOM < bytes ||
-        gpu_memory(s->work)->take(s->work, bytes, &kept.memory) != GPU_OK)
+    struct cached_copy copy = {0, *r};
+    if (s->cached_copies == ACCEL_SPANS || s->work->blocks > WORK_BLOCKS / 2 ||
+        gpu_memory(s->work)->available(s->work) / CACHE_ROOM < bytes ||
+        gpu_memory(s->work)->take(s->work, bytes, &copy.memory) != GPU_OK)
         return;
     const enum gpu_status status =
-        gpu_copies(s->work)->copy(s->work->lane, (struct dmat){kept.memory, from.at.ld}, from.at,
+        gpu_copies(s->work)->copy(s->work->lane, (struct dmat){copy.memory, from.at.ld}, from.at,
                                   from.rows, from.cols, solver_element(from));
     if (status != GPU_UNSUPPORTED && solver_note(s, status))
-        s->kept[s->inputs_kept++] = kept;
+        s->cached_copy[s->cached_copies++] = copy;
 }
 
 /* Uploads to the first columns of an array, which has as many rows as `from`; or finds the operand
- * on the device. only_to_stay, and what it returns: see solver_bring(). */
+ * on the device. only_to_cache, and what it returns: see solver_bring(). */
 static bool upload_columns(struct solver *s, struct array to, const struct accel_span *x,
-                           struct lane_rectangle from, bool only_to_stay)
+                           struct lane_rectangle from, bool only_to_cache)
 {
     struct gpu_scan scan = gpu_scan_begin(accel_is_double(s->dtype));
-    gpu_address kept = 0;
+    gpu_address cached = 0;
     bool leaves = false;
     void *copy;
     if (!solver_is_well(s) || from.rows == 0 || from.cols == 0)
@@ -82,18 +82,18 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
     struct cached_operand r = {.here = false};
     if (solver_is_well(s)) {
         if (to.at.ld == gpu_device_ld(x->rows, x->dtype)) /* not a part of another array */
-            r = device_cache_look_at(s->work, x, &from, &kept);
-        leaves = only_to_stay && !r.here && !r.digests;
+            r = device_cache_look_at(s->work, x, &from, &cached);
+        leaves = only_to_cache && !r.here && !r.digests;
     }
     if (solver_is_well(s) && !leaves) {
         from.digest = r.digests ? &r.key : NULL;
         if (r.here)
-            copy_kept(s, to, x, kept);
+            copy_cached(s, to, x, cached);
         else if (solver_note(s, gpu_work_upload(s->work, to.at, &from)))
             gpu_work_event(s->work, GPU_EVENT_H2D, x, from.rows, from.cols,
                            chunks_matrix_sent(&from, to.at.ld));
         if (solver_is_well(s) && r.digests)
-            copy_to_keep(s, to, &r);
+            copy_to_cache(s, to, &r);
         s->largest = scan.largest > s->largest ? scan.largest : s->largest;
         /* LAPACK's answers to NaNs are its own: when an iteration ends, the pivot, INFO. */
         if (!scan.finite)
@@ -121,12 +121,12 @@ void solver_upload_to(struct solver *s, struct array to, const struct accel_span
 }
 
 bool solver_bring(struct solver *s, struct array to, const struct accel_span *x, char uplo,
-                  bool hermitian, bool only_to_stay)
+                  bool hermitian, bool only_to_cache)
 {
     struct lane_rectangle from = solver_rectangle(x);
     from.uplo = uplo;
     from.hermitian = hermitian;
-    return upload_columns(s, to, x, from, only_to_stay);
+    return upload_columns(s, to, x, from, only_to_cache);
 }
 
 struct array solver_upload(struct solver *s, const struct accel_span *x, char uplo)
@@ -269,8 +269,8 @@ void solver_refuse_extremes(struct solver *s)
         solver_note(s, GPU_UNSUPPORTED);
 }
 
-void solver_keep_inputs(struct solver *s)
+void solver_cache_inputs(struct solver *s)
 {
-    for (int i = 0; i < s->inputs_kept; i++)
-        device_cache_keep(s->work, s->kept[i].memory, &s->kept[i].cached);
+    for (int i = 0; i < s->cached_copies; i++)
+        device_cache_insert(s->work, s->cached_copy[i].memory, &s->cached_copy[i].cached);
 }

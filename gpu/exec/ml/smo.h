@@ -80,10 +80,10 @@ void smo_solve(struct smo *s, const struct smo_matrix *x, struct smo_problem *pr
 void smo_decide(struct smo *s, const struct smo_matrix *vectors, const struct smo_matrix *support,
                 const double *coefficient, int64_t outputs, double *values);
 
-/* Keep vectors for later calls, under a key that tells their contents, and find them again.
+/* Cache vectors for later calls, under a key that tells their contents, and find them again.
  * smo_find() is told the shape in *x, and `sparse` for CSR; returns false if they are not there, or
  * not any more. */
-void smo_keep(struct smo *s, const struct gpu_key *key, const struct smo_matrix *x);
+void smo_cache(struct smo *s, const struct gpu_key *key, const struct smo_matrix *x);
 bool smo_find(struct smo *s, const struct gpu_key *key, bool sparse, struct smo_matrix *x);
 
 /* values[i] := K(row i, v) for a dense vector v of x->features elements; the values are in host

@@ -1,16 +1,16 @@
-/* Kernel values of one vector with many, which stay on the device from call to call. */
+/* Kernel values of one vector with many, which are cached on the device from call to call. */
 #include "smo_steps.h"
 
-/* Each array is kept by itself, under a key of its own. */
+/* Each array is cached by itself, under a key of its own. */
 static struct gpu_key key_of_part(const struct gpu_key *key, unsigned part)
 {
     return (struct gpu_key){{key->word[0], key->word[1] + part}};
 }
 
-static void keep_array(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address memory)
+static void cache_array(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address memory)
 {
     const struct gpu_key own = key_of_part(key, part);
-    GPU_DO(s, gpu_memory(s->work)->keep(s->work, memory, &own));
+    GPU_DO(s, gpu_memory(s->work)->cache(s->work, memory, &own));
 }
 
 static bool find_array(struct smo *s, const struct gpu_key *key, unsigned part, gpu_address *memory)
@@ -19,12 +19,12 @@ static bool find_array(struct smo *s, const struct gpu_key *key, unsigned part, 
     return s->status == GPU_OK && gpu_memory(s->work)->find(s->work, &own, memory);
 }
 
-void smo_keep(struct smo *s, const struct gpu_key *key, const struct smo_matrix *x)
+void smo_cache(struct smo *s, const struct gpu_key *key, const struct smo_matrix *x)
 {
-    keep_array(s, key, 0, x->values);
+    cache_array(s, key, 0, x->values);
     if (x->start) {
-        keep_array(s, key, 1, x->start);
-        keep_array(s, key, 2, x->column);
+        cache_array(s, key, 1, x->start);
+        cache_array(s, key, 2, x->column);
     }
 }
 

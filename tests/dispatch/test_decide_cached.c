@@ -10,7 +10,7 @@
 
 /* A slim product pays if its matrix is on the device, unless it takes as long to see that it is
  * unchanged. */
-static void kept_inputs(void **state)
+static void cached_inputs(void **state)
 {
     struct accel_machine m = machine(DEVICE_READY);
     struct accel_call call = product("dgemm", 8000, 16, 8000);
@@ -18,19 +18,19 @@ static void kept_inputs(void **state)
     const struct accel_decision brought = decide_with(&call, &m, &defaults, 8);
     (void)state;
     assert_false(brought.gpu);
-    m.kept = (struct gpu_kept){.operands = 1u << ACCEL_a, .digested_bytes = (int64_t)bytes};
+    m.cached = (struct gpu_cached){.operands = 1u << ACCEL_a, .digested_bytes = (int64_t)bytes};
     m.digest_gbps = 80;
     const struct accel_decision kept = decide_with(&call, &m, &defaults, 8);
     assert_true(kept.gpu);
     const double saved = bytes / m.up_gbps * 1e-6 - bytes / 80 * 1e-6;
     assert_in_range((int64_t)(1e6 * (brought.est_own_ms - kept.est_own_ms)),
                     (int64_t)(1e6 * saved) - 2, (int64_t)(1e6 * saved) + 2);
-    m.kept.beside_bytes = (int64_t)bytes / 2; /* a digest of a triangle reads that alone */
+    m.cached.beside_bytes = (int64_t)bytes / 2; /* a digest of a triangle reads that alone */
     const struct accel_decision triangle = decide_with(&call, &m, &defaults, 8);
     const double read = bytes / 2 / 80 * 1e-6;
     assert_in_range((int64_t)(1e6 * (kept.est_own_ms - triangle.est_own_ms)),
                     (int64_t)(1e6 * read) - 2, (int64_t)(1e6 * read) + 2);
-    m.kept.beside_bytes = 0;
+    m.cached.beside_bytes = 0;
     m.digest_gbps = 20;
     assert_false(decide_with(&call, &m, &defaults, 8).gpu);
 }
@@ -65,7 +65,7 @@ static void kept_factors(void **state)
                 const struct accel_call call = solver_call(names[i], nrhs, &m);
                 m.wants_all = true;
                 const struct accel_decision brought = decide_with(&call, &m, &defaults, threads);
-                m.kept = (struct gpu_kept){.operands = 1u << ACCEL_a, .digested_bytes = bytes};
+                m.cached = (struct gpu_cached){.operands = 1u << ACCEL_a, .digested_bytes = bytes};
                 const struct accel_decision exact = decide_with(&call, &m, &defaults, threads);
                 m.wants_all = false;
                 const struct accel_decision brief = decide_with(&call, &m, &defaults, threads);
@@ -84,7 +84,7 @@ static void watched_inputs(void **state)
     struct accel_call vector = times_vector(8000, 8000);
     const int64_t bytes = 8LL * 8000 * 8000;
     (void)state;
-    m.kept.watched_bytes = bytes;
+    m.cached.watched_bytes = bytes;
     m.digest_gbps = 20;
     m.scan_gbps = 300;
     assert_true(decide_with(&call, &m, &defaults, 8).gpu);
@@ -92,10 +92,10 @@ static void watched_inputs(void **state)
     m.scan_gbps = 10;
     assert_false(decide_with(&vector, &m, &defaults, 8).gpu);
     m.scan_gbps = 300;
-    m.kept = (struct gpu_kept){.digested_bytes = bytes};
+    m.cached = (struct gpu_cached){.digested_bytes = bytes};
     m.digest_gbps = 300;
     assert_decision(&vector, &m, &defaults, false, ACCEL_SLOWER);
-    m.kept = (struct gpu_kept){.watched_bytes = bytes - 1}; /* another operand */
+    m.cached = (struct gpu_cached){.watched_bytes = bytes - 1}; /* another operand */
     assert_decision(&vector, &m, &defaults, false, ACCEL_SLOWER);
 }
 
@@ -146,7 +146,7 @@ static void inputs_that_are_worth_bringing(void **state)
         m.scan_gbps = 2; /* to see that it has not changed takes too long */
         assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms == 0);
         m = able;
-        m.kept = (struct gpu_kept){.operands = 1u << ACCEL_a, .digested_bytes = bytes};
+        m.cached = (struct gpu_cached){.operands = 1u << ACCEL_a, .digested_bytes = bytes};
         m.digest_gbps = 1; /* there, but not watched */
         assert_true(decide_with(calls[i], &m, &defaults, 4).est_there_ms > 0);
     }
@@ -157,7 +157,7 @@ static void inputs_that_are_worth_bringing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept_inputs),
+        cmocka_unit_test(cached_inputs),
         cmocka_unit_test(kept_factors),
         cmocka_unit_test(watched_inputs),
         cmocka_unit_test(inputs_that_are_worth_bringing),
