@@ -30,8 +30,8 @@ struct accel_gpu {
     bool (*is_hopeless)(const struct accel_call *call);
     /* Returns whether the GPU's libraries can do it with these flags and sizes. NULL: with all. */
     bool (*is_supported)(const struct accel_call *call);
-    /* Runs a valid, non-empty call on a lane, and returns when the result is in place: see
-     * gpu/device/work.h. NULL: `steps` does. */
+    /* Runs a valid, non-empty call on a stream context, and returns when the result is in place:
+     * see gpu/device/work.h. NULL: `steps` does. */
     enum gpu_status (*run)(struct gpu_work *work);
     /* Of another library: frees what run() has left, because the result was wrong; the call is not
      * completed. NULL: nothing is left. */

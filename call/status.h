@@ -19,7 +19,7 @@ enum gpu_status {
     GPU_NO_MEMORY,   /* nothing was written; may succeed another time */
     GPU_UNSUPPORTED, /* nothing was written; the device's library cannot do it */
     GPU_CHANGED, /* nothing was written; an input is not on the device any more (gpu_host.relies) */
-    GPU_BUSY,    /* nothing was written; other calls have all lanes (gpu_host.hurries) */
+    GPU_BUSY,    /* nothing was written; other calls have all stream contexts (gpu_host.hurries) */
     GPU_ERROR,   /* nothing was written; use no more what gpu_host.blame names */
     GPU_FINISHED_ELSE, /* failed on the way, and the original did the rest: the result is complete;
                           blame as before */

@@ -171,11 +171,12 @@ static bool finish_elsewhere(struct gang *gang, const struct gang_member *failin
         struct gang_member *m = &gang->member[i];
         if (m == failing || !may_go_on(m, part))
             continue;
-        struct gpu_host host = {.original = by_original,
-                                .context = gang,
-                                .hurries = is_waited_for(gang), /* perhaps by who has all lanes */
-                                .precision = failing->host.precision,
-                                .rates = m->host.rates};
+        struct gpu_host host = {
+            .original = by_original,
+            .context = gang,
+            .hurries = is_waited_for(gang), /* perhaps by who has all stream contexts */
+            .precision = failing->host.precision,
+            .rates = m->host.rates};
         const enum gpu_status status = run_on(m, part, &host);
         note_run(gang, m, part, &host, status);
         if (status == GPU_LOST)
@@ -287,8 +288,8 @@ static void run_members(struct gang *gang)
 
 /* ---- Members that wait for each other ---- */
 
-/* Those of a factorisation, and those that lend, with a lane each: those of two calls at once could
- * wait for each other's. */
+/* Those of a factorisation, and those that lend, with a stream context each: those of two calls at
+ * once could wait for each other's. */
 static pthread_mutex_t one_waits = PTHREAD_MUTEX_INITIALIZER;
 FORKS_LOCK(one_waits);
 

@@ -95,7 +95,7 @@ $(TESTS)/test_real_linker: | $(HASHED)
 $(TESTS)/test_measure_failures: UNIT_LIBS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=pack_from_host,--wrap=pack_to_host
 $(TESTS)/test_device_start: UNIT_LIBS += -Wl,--wrap=calloc
 $(TESTS)/test_find_cuda: UNIT_LIBS += -Wl,--wrap=getauxval,--wrap=fopen,--wrap=readlink
-$(TESTS)/test_gpu $(TESTS)/test_lane $(TESTS)/test_place: UNIT_LIBS += $(CUDA_LINK)
+$(TESTS)/test_gpu $(TESTS)/test_stream_ctx $(TESTS)/test_place: UNIT_LIBS += $(CUDA_LINK)
 # LAPACK's reference reports to the test.
 $(TESTS)/test_least_lengths: UNIT_LIBS += -Wl,--export-dynamic-symbol=xerbla_
 # Old drivers, and machines with and without a device.

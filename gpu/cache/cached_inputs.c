@@ -28,7 +28,7 @@ struct worth {
 /* Returns the bytes that cross the link if it goes up as a whole, to be cached. */
 static int64_t sent(const struct accel_span *part)
 {
-    const struct lane_rectangle r = device_cache_rectangle(part);
+    const struct host_rectangle r = device_cache_rectangle(part);
     return chunks_matrix_sent(&r, gpu_device_ld(part->rows, part->dtype));
 }
 
@@ -143,7 +143,7 @@ bool cached_inputs_leave_out(const struct cached_inputs *f, struct schedule *s)
 static enum gpu_status send(struct cached_inputs *f, struct cached_input *input)
 {
     struct cached_operand *r = &input->cached;
-    struct lane_rectangle from = device_cache_rectangle(&r->part);
+    struct host_rectangle from = device_cache_rectangle(&r->part);
     const int64_t bytes = sent(&r->part);
     from.digest = &r->key;
     struct prefetch prefetch = prefetch_begin(r);

@@ -86,10 +86,10 @@ struct accel_span device_cache_part(const struct accel_call *call, const struct 
     return part;
 }
 
-struct lane_rectangle device_cache_rectangle(const struct accel_span *part)
+struct host_rectangle device_cache_rectangle(const struct accel_span *part)
 {
-    struct lane_rectangle r =
-        lane_whole(part->ptr, part->rows, part->cols, part->ld, gpu_size_of(part));
+    struct host_rectangle r =
+        host_whole(part->ptr, part->rows, part->cols, part->ld, gpu_size_of(part));
     r.name = part->name;
     r.uplo = part->triangle;
     r.trimmed = r.uplo && chunks_trim(r.rows, r.cols, r.size);
@@ -108,7 +108,7 @@ bool device_cache_may(const struct accel_call *call, const struct accel_span *x)
 /* ---- Looks ---- */
 
 /* from: the operand, or its triangle, perhaps with a scan, which takes longer. */
-static struct gpu_key digest_of(const struct accel_span *x, const struct lane_rectangle *from)
+static struct gpu_key digest_of(const struct accel_span *x, const struct host_rectangle *from)
 {
     const double start = accel_now_ms();
     const struct gpu_tiles tiles = admission_tiles(x);
@@ -189,7 +189,7 @@ bool device_cache_runs_again(struct gpu_work *work, int64_t cached_bytes, enum g
 
 /* Digests an operand that is watched, which validates the watch. */
 static struct gpu_key digest_and_validate(const struct accel_span *x,
-                                          const struct lane_rectangle *from,
+                                          const struct host_rectangle *from,
                                           struct admission_watch *w)
 {
     struct dirty_tracking_validation validation;
@@ -207,7 +207,7 @@ static struct gpu_key digest_and_validate(const struct accel_span *x,
  * unless it has changed of late, or its watch has just shown that it was written to; then behind
  * the digest that finds it, so that the next one validates it. */
 static bool found_by_digest(struct gpu_work *work, const struct accel_span *x,
-                            const struct lane_rectangle *from, bool written, gpu_address *memory)
+                            const struct host_rectangle *from, bool written, gpu_address *memory)
 {
     bool may;
     struct gpu_key expected;
@@ -254,7 +254,7 @@ static bool found_in_larger(struct gpu_work *work, const struct accel_span *x, g
         gpu_memory(work)->take(work, ld * x->cols * size, memory) != GPU_OK)
         return false;
     admission_unchanged(&larger, w.watch);
-    return gpu_copies(work)->copy(work->lane, (struct dmat){*memory, ld},
+    return gpu_copies(work)->copy(work->ctx, (struct dmat){*memory, ld},
                                   dmat_part((struct dmat){all, larger_ld}, row, col, size), x->rows,
                                   x->cols, size) == GPU_OK;
 }
@@ -264,7 +264,7 @@ static bool found(struct gpu_work *work, const struct accel_span *x, gpu_address
 {
     bool may;
     const struct admission_watch w = admission_watch(x, &may);
-    const struct lane_rectangle all = device_cache_rectangle(x);
+    const struct host_rectangle all = device_cache_rectangle(x);
     if (work->host->tracks && found_unchanged(work, x, &w, memory))
         return true;
     return work->host->digests && !work->host->relies &&
@@ -389,7 +389,7 @@ static bool has_real_diagonal(const struct accel_span *x)
 
 /* A scan reads the numbers where they are. */
 static bool may_at(const struct accel_call *call, const struct accel_span *x,
-                   const struct lane_rectangle *from)
+                   const struct host_rectangle *from)
 {
     return (call->op->traits.group == ACCEL_LAPACK && !call->op->traits.moves) && x->inc == 0 &&
            x->place == ACCEL_HOST && (!from->hermitian || has_real_diagonal(x)) &&
@@ -401,7 +401,7 @@ static bool may_at(const struct accel_call *call, const struct accel_span *x,
 /* If a matrix's watch has shown it unchanged, a scan would see again what it has seen. Those that
  * calls overwrite are not watched. */
 static bool found_at(struct gpu_work *work, const struct accel_span *part,
-                     const struct lane_rectangle *from, gpu_address *memory)
+                     const struct host_rectangle *from, gpu_address *memory)
 {
     bool may;
     const struct admission_watch w = admission_watch(part, &may);
@@ -413,7 +413,7 @@ static bool found_at(struct gpu_work *work, const struct accel_span *part,
 }
 
 struct cached_operand device_cache_look_at(struct gpu_work *work, const struct accel_span *x,
-                                           const struct lane_rectangle *from, gpu_address *memory)
+                                           const struct host_rectangle *from, gpu_address *memory)
 {
     struct cached_operand r = {.here = false};
     if (!work->host->digests || !may_at(work->call, x, from))

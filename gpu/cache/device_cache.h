@@ -3,7 +3,7 @@
  * by their content: before a copy on the device takes the place of an upload, the program's memory
  * is read and digested in the same call, so whoever has written to it, by whatever way, is noticed.
  * The key of a cached copy is the digest of the very bytes that went up, or came down
- * (lane_rectangle.digest). See admission.h for what is cached.
+ * (host_rectangle.digest). See admission.h for what is cached.
  *
  * One that a digest has found unchanged is no longer read, where the kernel shows that nobody has
  * written to its pages (dirty_tracking.h): they are write-protected before that digest, which
@@ -36,7 +36,7 @@ struct accel_span device_cache_part(const struct accel_call *call, const struct 
 
 /* Returns the rectangle that goes up of such a part; in device memory, zeros are beside a triangle:
  * see gpu_work_upload(). */
-struct lane_rectangle device_cache_rectangle(const struct accel_span *part);
+struct host_rectangle device_cache_rectangle(const struct accel_span *part);
 
 /* Returns whether an operand is one that could be cached: a part that the call only reads, not a
  * small one. */
@@ -76,7 +76,7 @@ enum gpu_status device_cache_insert(struct gpu_work *work, gpu_address memory,
  * `from` says what of it is meant: all of it, or a triangle; if it is here, from->scan has seen it,
  * or what it saw when the watch was validated counts. */
 struct cached_operand device_cache_look_at(struct gpu_work *work, const struct accel_span *x,
-                                           const struct lane_rectangle *from, gpu_address *memory);
+                                           const struct host_rectangle *from, gpu_address *memory);
 
 /* A result of a call, of which x->triangle alone comes down, if that is not 0: invalidates what
  * had been cached for its place, all or triangles, whose memory the call may need; begins it; and

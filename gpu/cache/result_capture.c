@@ -47,7 +47,7 @@ enum gpu_status result_capture_begin(struct result_capture *s, struct gpu_work *
     *s = (struct result_capture){
         .x = *x, .tiles = tiles, .memory = there, .gathers = !there || uplo};
     s->x.triangle = uplo;
-    s->all = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
+    s->all = host_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
     s->all.uplo = uplo;
     s->cached = device_cache_begin_result(work, &s->x);
     if (s->cached.digests && s->tiles.rows > 0) {
@@ -85,11 +85,11 @@ enum gpu_status result_capture_add(const struct result_capture *s, struct gpu_wo
         return GPU_OK;
     const int64_t ld = gpu_device_ld(s->all.rows, s->x.dtype);
     const struct dmat to = dmat_part((struct dmat){s->memory, ld}, row, col, s->all.size);
-    const struct lane_rectangle tile =
+    const struct host_rectangle tile =
         s->tile ? tiles_at(&s->all, &s->tiles, tiles_number(&s->all, &s->tiles, row, col)) : s->all;
     if (tile.uplo)
         return add_triangle(s, work, tile.cols, from, to);
-    return gpu_copies(work)->copy(work->lane, to, from, tile.rows, tile.cols, tile.size);
+    return gpu_copies(work)->copy(work->ctx, to, from, tile.rows, tile.cols, tile.size);
 }
 
 void result_capture_insert(struct result_capture *s, struct gpu_work *work)

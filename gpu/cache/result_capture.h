@@ -11,7 +11,7 @@
 
 struct result_capture {
     struct accel_span x; /* its triangle is the one that comes down */
-    struct lane_rectangle all;
+    struct host_rectangle all;
     struct cached_operand cached; /* digests: it is to be cached */
     struct gpu_tiles tiles;       /* in which it comes down; 0: as one chunk */
     gpu_address memory;

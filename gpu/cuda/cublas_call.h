@@ -55,8 +55,9 @@ bool cublas_make_room(const struct gpu_work *work);
 
 /* Calls a cuBLAS function: the 64-bit form if this cuBLAS has it. */
 #define WIDEST(function, ...)                                                                      \
-    (cuda_api.function##_64_p ? cuda_api.function##_64_p(lane_cublas(work->lane), __VA_ARGS__)     \
-                              : cuda_api.function##_p(lane_cublas(work->lane), __VA_ARGS__))
+    (cuda_api.function##_64_p                                                                      \
+         ? cuda_api.function##_64_p(stream_ctx_cublas(work->ctx), __VA_ARGS__)                     \
+         : cuda_api.function##_p(stream_ctx_cublas(work->ctx), __VA_ARGS__))
 
 /* Returns from the kernel the status of a call, which is made once more if cuBLAS lacked memory. */
 #define RETURN_CALL(call, name)                                                                    \

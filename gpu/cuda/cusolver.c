@@ -9,7 +9,7 @@
 #include "cublas_call.h"
 #include "gpu/exec/lapack/solver.h"
 
-#define PARAMS s->work->lane->params
+#define PARAMS s->work->ctx->params
 #define INFO   (int *)(uintptr_t)s->info
 #define TYPE   types[s->dtype]
 #define REAL   types[s->real]
@@ -38,8 +38,8 @@ static const cudaDataType types[ACCEL_DTYPES] = {[ACCEL_FLOAT32] = CUDA_R_32F,
         if (!CUDA(function))                                                                       \
             solver_note(s, GPU_UNSUPPORTED);                                                       \
         if (solver_is_well(s))                                                                     \
-            solver_note(s,                                                                         \
-                        GPU_CHECK_CUSOLVER(function, lane_cusolver(s->work->lane), __VA_ARGS__));  \
+            solver_note(                                                                           \
+                s, GPU_CHECK_CUSOLVER(function, stream_ctx_cusolver(s->work->ctx), __VA_ARGS__));  \
     } while (0)
 
 /* query: the arguments of the function that returns the workspaces' sizes; last: arguments after

@@ -293,7 +293,7 @@ static void trim_device(struct gpu_device *device)
     struct gpu_scope scope;
     if (gpu_enter(own, &scope) != GPU_OK)
         return;
-    lane_free_idle(own);
+    stream_ctx_free_idle(own);
     pool_trim(own);
     gpu_leave(&scope);
 }
@@ -339,7 +339,7 @@ static void stop(struct gpu_device *device)
     atomic_fetch_and(&used, ~bit_of(device->info.index));
     atomic_fetch_sub(&started, 1);
     pool_end(own);
-    lanes_end(own);
+    stream_ctxs_end(own);
     free_device_place(own);
 }
 
@@ -395,7 +395,7 @@ struct gpu_device *gpu_start(const struct gpu_config *config, char why[GPU_FAILU
         device->common.functions = &functions;
         device->start = atomic_load(&starts);
         pool_begin(device);
-        lanes_begin(device);
+        stream_ctxs_begin(device);
         own_begin(device);
         atomic_fetch_or(&used, bit_of(device->common.info.index));
         atomic_fetch_add(&started, 1);

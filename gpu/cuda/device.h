@@ -1,8 +1,8 @@
 /*
  * gpu/cuda/: the one kind of device. It alone includes CUDA's headers.
  *
- * This header is a device of CUDA's: its context, lanes and memory, and how a thread enters and
- * leaves CUDA for one call.
+ * This header is a device of CUDA's: its context, stream contexts and memory, and how a thread
+ * enters and leaves CUDA for one call.
  */
 #ifndef ACCEL_CUDA_DEVICE_H
 #define ACCEL_CUDA_DEVICE_H
@@ -10,7 +10,7 @@
 #include "check.h"
 #include "gpu/device/choose.h"
 #include "gpu/device/device.h"
-#include "lane.h"
+#include "stream_ctx.h"
 #include "own.h"
 #include "pool.h"
 
@@ -27,7 +27,7 @@ struct cuda_device {
     unsigned start;    /* tells it from devices that were started earlier with its ordinal */
     CUcontext context; /* the primary one, shared with the program if it uses the runtime API */
     int64_t budget;    /* bytes of the device's memory that we may use */
-    struct lanes lanes;
+    struct stream_ctxs ctxs;
     struct pool pool;
     struct own_module own;
     struct peer_rate peer[CHOICE_MAX]; /* by the other one's CUDA ordinal: for peer_rate.c */
@@ -77,7 +77,7 @@ bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *prod
 double cuda_peer_gbps(struct gpu_device *reader, struct gpu_device *owner);
 
 extern const struct gpu_memory cuda_memory;     /* run.c */
-extern const struct gpu_copies cuda_copies;     /* lane.c */
+extern const struct gpu_copies cuda_copies;     /* stream_ctx.c */
 extern const struct gpu_kernels cuda_kernels;   /* kernels.c */
 extern const struct gpu_own_kernels cuda_own;   /* own.c */
 extern const struct solver_library cuda_solver; /* cusolver.c */

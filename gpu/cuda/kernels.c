@@ -13,7 +13,7 @@ static bool takes(int64_t size)
 
 enum gpu_status cublas_launched(struct gpu_work *work, cublasStatus_t result, const char *function)
 {
-    timing_end(work->lane, work->lane->stream, GPU_STEP_COMPUTE);
+    timing_end(work->ctx, work->ctx->stream, GPU_STEP_COMPUTE);
     /* Other failures do not prove that nothing ran: a call may launch several kernels. */
     if (result != CUBLAS_STATUS_INVALID_VALUE && result != CUBLAS_STATUS_NOT_INITIALIZED &&
         result != CUBLAS_STATUS_ALLOC_FAILED && result != CUBLAS_STATUS_NOT_SUPPORTED &&
@@ -24,9 +24,9 @@ enum gpu_status cublas_launched(struct gpu_work *work, cublasStatus_t result, co
 
 bool cublas_make_room(const struct gpu_work *work)
 {
-    if (lane_wait(work->lane) != GPU_OK)
+    if (stream_ctx_wait(work->ctx) != GPU_OK)
         return false;
-    pool_trim(work->lane->device);
+    pool_trim(work->ctx->device);
     return true;
 }
 
@@ -34,7 +34,7 @@ bool cublas_make_room(const struct gpu_work *work)
  * shape, which says nothing of the next. */
 static bool has_bfloat16(const struct gpu_work *work)
 {
-    return CUDA(cublasGemmEx) && cuda_attribute(work->lane->device->number,
+    return CUDA(cublasGemmEx) && cuda_attribute(work->ctx->device->number,
                                                 CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 8;
 }
 
@@ -158,7 +158,7 @@ static enum gpu_status trsm(struct gpu_work *work, char side, char uplo, char tr
 }
 
 /* These have no 64-bit form; the length of the packed storage must be an int, too. */
-#define NARROW(function, ...) CUDA(function)(lane_cublas(work->lane), __VA_ARGS__)
+#define NARROW(function, ...) CUDA(function)(stream_ctx_cublas(work->ctx), __VA_ARGS__)
 
 #define PACKED_MOST 65535 /* n (n + 1) / 2 < 2^31 */
 

@@ -35,35 +35,36 @@ static bool once_more(int attempts, double begun_ms)
 /* Copies in a row: of this rectangle, and of those that begin so many elements behind each
  * other. */
 struct row_of_copies {
-    struct lane_rectangle first;
+    struct host_rectangle first;
     int times;
     int64_t step;
 };
 
-static struct lane_rectangle copy_number(const struct row_of_copies *copies, int number)
+static struct host_rectangle copy_number(const struct row_of_copies *copies, int number)
 {
-    struct lane_rectangle r = copies->first;
+    struct host_rectangle r = copies->first;
     r.host += number * copies->step * r.size;
     return r;
 }
 
-static enum gpu_status copy_up(struct gpu_lane *lane, CUdeviceptr device,
+static enum gpu_status copy_up(struct stream_ctx *ctx, CUdeviceptr device,
                                const struct row_of_copies *copies)
 {
     for (int i = 0; i < copies->times; i++) {
-        const struct lane_rectangle r = copy_number(copies, i);
-        GPU_TRY(lane_upload(lane, (struct dmat){device, r.rows}, &r));
+        const struct host_rectangle r = copy_number(copies, i);
+        GPU_TRY(stream_ctx_upload(ctx, (struct dmat){device, r.rows}, &r));
     }
-    return lane_wait(lane);
+    return stream_ctx_wait(ctx);
 }
 
-static enum gpu_status copy_down(struct gpu_lane *lane, CUdeviceptr device,
+static enum gpu_status copy_down(struct stream_ctx *ctx, CUdeviceptr device,
                                  const struct row_of_copies *copies)
 {
     int64_t done_cols, done_rows;
     for (int i = 0; i < copies->times; i++) {
-        const struct lane_rectangle r = copy_number(copies, i);
-        GPU_TRY(lane_download(lane, &r, (struct dmat){device, r.rows}, &done_cols, &done_rows));
+        const struct host_rectangle r = copy_number(copies, i);
+        GPU_TRY(
+            stream_ctx_download(ctx, &r, (struct dmat){device, r.rows}, &done_cols, &done_rows));
     }
     return GPU_OK;
 }
@@ -73,16 +74,16 @@ struct ways {
     double up_ms, down_ms;
 };
 
-static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device,
+static enum gpu_status time_copies(struct stream_ctx *ctx, CUdeviceptr device,
                                    const struct row_of_copies *copies, struct ways *best)
 {
     const double begun = accel_now_ms();
     *best = (struct ways){1e30, 1e30};
     for (int i = 0; once_more(i, begun); i++) {
         const double start = accel_now_ms();
-        GPU_TRY(copy_up(lane, device, copies));
+        GPU_TRY(copy_up(ctx, device, copies));
         const double up = accel_now_ms();
-        GPU_TRY(copy_down(lane, device, copies));
+        GPU_TRY(copy_down(ctx, device, copies));
         const double up_ms = (up - start) / copies->times,
                      down_ms = (accel_now_ms() - up) / copies->times;
         if (i == 0)
@@ -96,12 +97,12 @@ static enum gpu_status time_copies(struct gpu_lane *lane, CUdeviceptr device,
 /* Columns that are one run of memory. */
 static struct row_of_copies of_one_run(char *host, int64_t cols, int times)
 {
-    return (struct row_of_copies){lane_whole(host, ROWS, cols, ROWS, sizeof(double)), times, 0};
+    return (struct row_of_copies){host_whole(host, ROWS, cols, ROWS, sizeof(double)), times, 0};
 }
 
-static enum gpu_status choose_chunk(struct gpu_lane *lane, CUdeviceptr device, char *host)
+static enum gpu_status choose_chunk(struct stream_ctx *ctx, CUdeviceptr device, char *host)
 {
-    struct gpu_device *common = &lane->device->common;
+    struct gpu_device *common = &ctx->device->common;
     const struct row_of_copies copies = of_one_run(host, COLS_OF_SOME, 1);
     double best_ms = 1e30, usual_ms = 1e30;
     int64_t best = GPU_CHUNK_USUAL;
@@ -109,7 +110,7 @@ static enum gpu_status choose_chunk(struct gpu_lane *lane, CUdeviceptr device, c
     for (int i = 0; status == GPU_OK && i < GPU_CHUNKS; i++) {
         gpu_set_chunk(common, gpu_chunk_sizes[i]);
         struct ways took;
-        status = time_copies(lane, device, &copies, &took);
+        status = time_copies(ctx, device, &copies, &took);
         const double ms = took.up_ms + took.down_ms;
         if (gpu_chunk_sizes[i] == GPU_CHUNK_USUAL)
             usual_ms = ms;
@@ -122,13 +123,13 @@ static enum gpu_status choose_chunk(struct gpu_lane *lane, CUdeviceptr device, c
     return status;
 }
 
-static enum gpu_status measure_rates(struct gpu_lane *lane, CUdeviceptr device, char *host,
+static enum gpu_status measure_rates(struct stream_ctx *ctx, CUdeviceptr device, char *host,
                                      struct gpu_copy_rates *rates)
 {
     const struct row_of_copies copies = of_one_run(host, COLS, IN_A_ROW);
     const double megabytes = (double)ROWS * COLS * sizeof(double) * 1e-6;
     struct ways took;
-    const enum gpu_status status = time_copies(lane, device, &copies, &took);
+    const enum gpu_status status = time_copies(ctx, device, &copies, &took);
     rates->up_gbps = megabytes / took.up_ms;
     rates->down_gbps = megabytes / took.down_ms;
     return status;
@@ -136,20 +137,20 @@ static enum gpu_status measure_rates(struct gpu_lane *lane, CUdeviceptr device, 
 
 /* Of columns of each kind, what one takes longer than as much of one run of memory, copied as
  * often: so what each copy takes besides does not count. */
-static enum gpu_status measure_short_columns(struct gpu_lane *lane, CUdeviceptr device, char *host,
+static enum gpu_status measure_short_columns(struct stream_ctx *ctx, CUdeviceptr device, char *host,
                                              struct gpu_copy_rates *rates)
 {
     double bytes[KINDS], up_ms[KINDS], down_ms[KINDS];
     for (int i = 0; i < KINDS; i++) {
         const int64_t rows = kinds[i].rows, cols = LONG_COLS * rows / ROWS;
-        const struct row_of_copies runs = {lane_whole(host, ROWS, cols, ROWS, sizeof(double)),
+        const struct row_of_copies runs = {host_whole(host, ROWS, cols, ROWS, sizeof(double)),
                                            kinds[i].times, cols * ROWS},
                                    columns = {
-                                       lane_whole(host, rows, LONG_COLS, LONG_LD, sizeof(double)),
+                                       host_whole(host, rows, LONG_COLS, LONG_LD, sizeof(double)),
                                        kinds[i].times, rows};
         struct ways whole, divided;
-        GPU_TRY(time_copies(lane, device, &runs, &whole));
-        GPU_TRY(time_copies(lane, device, &columns, &divided));
+        GPU_TRY(time_copies(ctx, device, &runs, &whole));
+        GPU_TRY(time_copies(ctx, device, &columns, &divided));
         bytes[i] = (double)rows * sizeof(double);
         up_ms[i] = (divided.up_ms - whole.up_ms) / LONG_COLS;
         down_ms[i] = (divided.down_ms - whole.down_ms) / LONG_COLS;
@@ -162,22 +163,22 @@ static enum gpu_status measure_short_columns(struct gpu_lane *lane, CUdeviceptr 
 static enum gpu_status measure_copies(struct cuda_device *device, char *host,
                                       struct gpu_copy_rates *rates)
 {
-    struct gpu_lane *lane;
+    struct stream_ctx *ctx;
     CUdeviceptr memory = 0;
     bool grew;
-    GPU_TRY(lane_acquire(device, true, &lane));
+    GPU_TRY(stream_ctx_acquire(device, true, &ctx));
     enum gpu_status status =
         pool_get(device, (int64_t)ROWS * COLS * (int64_t)sizeof(double), &memory, &grew);
     if (status == GPU_OK)
-        status = choose_chunk(lane, memory, host);
+        status = choose_chunk(ctx, memory, host);
     if (status == GPU_OK)
-        status = measure_rates(lane, memory, host, rates);
+        status = measure_rates(ctx, memory, host, rates);
     if (status == GPU_OK)
-        status = measure_short_columns(lane, memory, host, rates);
-    bool quiet = lane_wait(lane) == GPU_OK;
+        status = measure_short_columns(ctx, memory, host, rates);
+    bool quiet = stream_ctx_wait(ctx) == GPU_OK;
     if (quiet && memory)
         pool_put(device, memory);
-    lane_release(lane, !quiet);
+    stream_ctx_release(ctx, !quiet);
     if (quiet)
         pool_settle(device);
     return status;

@@ -45,17 +45,17 @@ static enum gpu_status time_rows(struct timed_product *x, int64_t rows, int time
     const double start = accel_now_ms();
     for (int i = 0; i < times * PACE_WIDTHS; i++)
         GPU_TRY(multiply(x, rows, pace_widths[i % PACE_WIDTHS], PACE_DEPTH));
-    const enum gpu_status status = lane_wait(x->work->lane);
+    const enum gpu_status status = stream_ctx_wait(x->work->ctx);
     *ms = (accel_now_ms() - start) / times;
     return status;
 }
 
 static enum gpu_status upload_pattern(struct timed_product *x, struct dmat tile, int64_t cols,
-                                      const struct lane_rectangle *pattern)
+                                      const struct host_rectangle *pattern)
 {
 
     for (int64_t col = 0; col < cols; col += pattern->cols)
-        GPU_TRY(lane_upload(x->work->lane, dmat_part(tile, 0, col, pattern->size), pattern));
+        GPU_TRY(stream_ctx_upload(x->work->ctx, dmat_part(tile, 0, col, pattern->size), pattern));
     return GPU_OK;
 }
 
@@ -64,15 +64,15 @@ static enum gpu_status set_up(struct timed_product *x, char *host)
 {
     const enum accel_dtype dtype = x->work->call->routine->dtype;
     const int64_t size = (int64_t)accel_dtype_size(dtype), ld = gpu_device_ld(PACE_MOST, dtype);
-    const struct lane_rectangle pattern =
-        lane_whole(host, PACE_MOST, PATTERN_COLS, PACE_MOST, size);
+    const struct host_rectangle pattern =
+        host_whole(host, PACE_MOST, PATTERN_COLS, PACE_MOST, size);
     struct dmat *const tiles[] = {&x->a, &x->b, &x->c};
     for (int i = 0; i < 3; i++) {
         tiles[i]->ld = ld;
         GPU_TRY(gpu_memory(x->work)->take(x->work, ld * PACE_WIDEST * size, &tiles[i]->ptr));
         GPU_TRY(upload_pattern(x, *tiles[i], PACE_WIDEST, &pattern));
     }
-    return lane_wait(x->work->lane);
+    return stream_ctx_wait(x->work->ctx);
 }
 
 static double multiply_adds(int64_t order)
@@ -96,7 +96,7 @@ static enum gpu_status estimate_round(struct timed_product *x, double limit_ms, 
         for (int k = 0; *round_ms * LEAST_ROUNDS > limit_ms && k < TIMES; k++) {
             const double start = accel_now_ms();
             GPU_TRY(multiply(x, probed[i], probed[i], probed[i]));
-            GPU_TRY(lane_wait(x->work->lane));
+            GPU_TRY(stream_ctx_wait(x->work->ctx));
             /* A small product does not fill the device: a large one is not as much slower. */
             const double share = i == 0 ? 0.01 : 1,
                          ms = share * (accel_now_ms() - start) * all / multiply_adds(probed[i]);
@@ -189,13 +189,13 @@ bool cuda_measure_paces(struct gpu_device *device, const struct accel_call *prod
     enum gpu_status status = host ? gpu_enter(own, &scope) : GPU_NO_MEMORY;
     const bool entered = status == GPU_OK;
     if (entered)
-        status = lane_acquire(own, true, &work.lane);
+        status = stream_ctx_acquire(own, true, &work.ctx);
     if (status == GPU_OK) {
         status = time_paces(&x, host, limit_ms, ms);
-        quiet = lane_wait(work.lane) == GPU_OK;
+        quiet = stream_ctx_wait(work.ctx) == GPU_OK;
         if (quiet)
             gpu_memory(&work)->drop(&work);
-        lane_release(work.lane, !quiet);
+        stream_ctx_release(work.ctx, !quiet);
     }
     end_failures(&outer, device, status);
     if (entered && quiet)

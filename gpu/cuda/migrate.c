@@ -12,8 +12,8 @@ static int64_t move(const struct gpu_work *work, const void *first, int64_t byte
     const uintptr_t from = ((uintptr_t)first + page - 1) / page * page;
     const uintptr_t to = ((uintptr_t)first + (uintptr_t)bytes) / page * page;
     if (to <= from ||
-        CUDA(cuMemPrefetchAsync)((CUdeviceptr)from, to - from, work->lane->device->number,
-                                 lane_stream(work->lane)) != CUDA_SUCCESS)
+        CUDA(cuMemPrefetchAsync)((CUdeviceptr)from, to - from, work->ctx->device->number,
+                                 stream_ctx_stream(work->ctx)) != CUDA_SUCCESS)
         return 0;
     return (int64_t)(to - from);
 }

@@ -20,7 +20,7 @@ static bool is_usable(void)
 
 static bool is_here(const struct gpu_work *work)
 {
-    return is_usable() && atomic_load(&work->lane->device->own.state) != OWN_MISSING;
+    return is_usable() && atomic_load(&work->ctx->device->own.state) != OWN_MISSING;
 }
 
 void own_begin(struct cuda_device *device)
@@ -79,12 +79,12 @@ static enum gpu_status load_module(struct gpu_work *work, struct own_module *own
 
 static enum gpu_status find_kernel(struct gpu_work *work, const char *kernel, CUfunction *function)
 {
-    struct own_module *own = &work->lane->device->own;
+    struct own_module *own = &work->ctx->device->own;
     enum gpu_status status = GPU_OK;
     if (!is_usable())
         return GPU_UNSUPPORTED;
     if (atomic_load(&own->state) == OWN_UNTRIED) {
-        work->lane->made = true;
+        work->ctx->made = true;
         pthread_mutex_lock(&own->lock);
         if (atomic_load(&own->state) == OWN_UNTRIED)
             status = load_module(work, own);
@@ -100,7 +100,7 @@ static enum gpu_status fit_kernel(struct gpu_work *work, const char *kernel, uns
 {
     CUfunction function;
     int most = 0, blocks = 0;
-    const CUdevice number = work->lane->device->number;
+    const CUdevice number = work->ctx->device->number;
     enum gpu_status status = find_kernel(work, kernel, &function);
     if (status == GPU_OK)
         status =
@@ -121,14 +121,14 @@ static enum gpu_status launch(struct gpu_work *work, const char *kernel, struct 
 {
     CUfunction function;
     GPU_TRY(find_kernel(work, kernel, &function));
-    CUstream stream = lane_stream(work->lane);
-    lane_computes(work->lane);
+    CUstream stream = stream_ctx_stream(work->ctx);
+    stream_ctx_computes(work->ctx);
     const enum gpu_status status =
         grid.together ? CHECK(cuLaunchCooperativeKernel, function, grid.blocks_x, grid.blocks_y, 1,
                               grid.threads, 1, 1, grid.shared_bytes, stream, arguments)
                       : CHECK(cuLaunchKernel, function, grid.blocks_x, grid.blocks_y, 1,
                               grid.threads, 1, 1, grid.shared_bytes, stream, arguments, NULL);
-    timing_end(work->lane, stream, GPU_STEP_COMPUTE);
+    timing_end(work->ctx, stream, GPU_STEP_COMPUTE);
     if (status == GPU_OK)
         work->launched = true;
     return status;

@@ -6,7 +6,7 @@
  * so long: a link of 50 GB/s takes that for the smallest chunk. */
 #define ASK_MS 0.005
 
-enum gpu_status lane_prepare_ring(struct lane_ring *ring, int buffers)
+enum gpu_status pinned_ring_prepare(struct pinned_ring *ring, int buffers)
 {
     if (!ring->memory) {
         void *memory = NULL;
@@ -20,18 +20,18 @@ enum gpu_status lane_prepare_ring(struct lane_ring *ring, int buffers)
 }
 
 /* A ring that few threads fill should stay in their caches. */
-enum gpu_status ring_choose(struct pipeline_direction *d, struct gpu_lane *lane, bool wide,
+enum gpu_status ring_choose(struct pipeline_direction *d, struct stream_ctx *ctx, bool wide,
                             int helpers)
 {
-    d->ring = &lane->wide;
+    d->ring = &ctx->wide;
     d->buffers = (int)accel_min(WIDE_RING_BUFFERS, NARROW_RING_BUFFERS + helpers);
     const enum gpu_status status =
-        wide ? lane_prepare_ring(d->ring, WIDE_RING_BUFFERS) : GPU_NO_MEMORY;
+        wide ? pinned_ring_prepare(d->ring, WIDE_RING_BUFFERS) : GPU_NO_MEMORY;
     if (status != GPU_NO_MEMORY)
         return status;
-    d->ring = &lane->narrow;
+    d->ring = &ctx->narrow;
     d->buffers = NARROW_RING_BUFFERS;
-    return lane_prepare_ring(d->ring, NARROW_RING_BUFFERS);
+    return pinned_ring_prepare(d->ring, NARROW_RING_BUFFERS);
 }
 
 bool pinned_buffer_look(struct pipeline_direction *d, const struct pinned_buffer *buffer,
@@ -57,7 +57,7 @@ bool pinned_buffer_look(struct pipeline_direction *d, const struct pinned_buffer
 }
 
 /* The event of a later copy tells that this one is done, too; without one, wait for the stream. */
-enum gpu_status pinned_buffer_wait(struct gpu_lane *lane, struct pipeline_direction *d,
+enum gpu_status pinned_buffer_wait(struct stream_ctx *ctx, struct pipeline_direction *d,
                                    const struct pinned_buffer *buffer)
 {
     const struct pinned_buffer *marked = NULL;
@@ -67,7 +67,7 @@ enum gpu_status pinned_buffer_wait(struct gpu_lane *lane, struct pipeline_direct
             marked = other;
     }
     if (!marked)
-        return lane_wait(lane);
+        return stream_ctx_wait(ctx);
     GPU_TRY(GPU_CHECK_FINAL(cuEventSynchronize, marked->done));
     *d->copied = marked->copy;
     return GPU_OK;

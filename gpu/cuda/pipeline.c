@@ -18,7 +18,7 @@ static struct pipeline_chunk *chunk_of(struct pipeline *p, const struct pipeline
 /* ---- A copy ---- */
 
 /* Threads that write to one huge page would each have the kernel clear one. */
-static bool is_fresh(const struct lane_rectangle *host)
+static bool is_fresh(const struct host_rectangle *host)
 {
     return pack_is_fresh(host, &(struct pack_chunk){.col = host->cols / 2});
 }
@@ -39,7 +39,7 @@ void pipeline_begin_copy(struct pipeline *p, struct pipeline_direction *d,
 static struct pipeline_chunk *next_chunk(struct pipeline *p, struct pipeline_direction *d)
 {
     const struct pipeline_copy *copy = d->copy;
-    const struct lane_rectangle *host = &copy->of.host;
+    const struct host_rectangle *host = &copy->of.host;
     const int64_t ld = copy->of.device.ld;
     const int at = buffer_number(d, d->begun++);
     struct pipeline_chunk *c = &p->chunk[at];
@@ -75,18 +75,18 @@ static enum gpu_status begin_put(struct pipeline *p, const struct pipeline_direc
     const struct tile_copy *of = &c->copy->of;
     if (c->early > 0)
         return GPU_OK;
-    c->buffer->copy = ++p->lane->copies;
+    c->buffer->copy = ++p->ctx->copies;
     c->buffer->marked = false;
     if (p->steps)
-        p->lane->aside = true;
+        p->ctx->aside = true;
     else
-        p->lane->quiet = false;
+        p->ctx->quiet = false;
     if (c->first && p->steps)
         GPU_TRY(steps_await(p->steps, c->copy->step));
-    if (c->first && p->lane->timing.on)
-        lane_copies(p->lane, d->stream, kind_of(d), &of->host,
-                    p->steps ? chunks_tile_sent(&of->host, of->device.ld)
-                             : chunks_matrix_sent(&of->host, of->device.ld));
+    if (c->first && p->ctx->timing.on)
+        stream_ctx_copies(p->ctx, d->stream, kind_of(d), &of->host,
+                          p->steps ? chunks_tile_sent(&of->host, of->device.ld)
+                                   : chunks_matrix_sent(&of->host, of->device.ld));
     return GPU_OK;
 }
 
@@ -97,9 +97,9 @@ static bool is_marked(struct pipeline *p, const struct pipeline_direction *d,
 {
     if (p->steps || d->down)
         return p->steps || !c->last;
-    if (d->all > 1 || p->lane->unmarked == UNMARKED_MAX)
+    if (d->all > 1 || p->ctx->unmarked == UNMARKED_MAX)
         return true;
-    p->lane->unmarked++;
+    p->ctx->unmarked++;
     return false;
 }
 
@@ -118,7 +118,7 @@ static enum gpu_status put_chunk(struct pipeline *p, const struct pipeline_direc
     if (status == GPU_OK)
         status = c->early > 0 ? send_parts(d->stream, c, c->pack.parts) : send_chunk(d->stream, c);
     if (c->last)
-        timing_end(p->lane, d->stream, kind_of(d));
+        timing_end(p->ctx, d->stream, kind_of(d));
     if (status != GPU_OK)
         return status;
     if (is_marked(p, d, c)) {
@@ -140,9 +140,9 @@ static void do_task(void *context, int64_t number)
                         task->part, &task->seen);
 }
 
-void pipeline_begin(struct pipeline *p, struct gpu_lane *lane, struct steps *steps, bool helped)
+void pipeline_begin(struct pipeline *p, struct stream_ctx *ctx, struct steps *steps, bool helped)
 {
-    p->lane = lane;
+    p->ctx = ctx;
     p->steps = steps;
     p->tasks = p->known_done = p->taken = 0;
     p->done_cols = p->done_rows = 0;
@@ -255,7 +255,7 @@ bool pipeline_feed_up(struct pipeline *p, enum gpu_status *status)
 enum gpu_status pipeline_wait_up(struct pipeline *p)
 {
     struct pipeline_direction *up = &p->up;
-    return pinned_buffer_wait(p->lane, up, &up->ring->buffer[buffer_number(up, up->begun)]);
+    return pinned_buffer_wait(p->ctx, up, &up->ring->buffer[buffer_number(up, up->begun)]);
 }
 
 /* ---- Down ---- */
@@ -277,7 +277,7 @@ bool pipeline_feed_down(struct pipeline *p, enum gpu_status *status)
 static void take_arrived(struct pipeline *p)
 {
     struct pipeline_chunk *c = chunk_of(p, &p->down, p->down.under_way++);
-    const struct lane_rectangle *to = c->pack.host;
+    const struct host_rectangle *to = c->pack.host;
     const struct pack_chunk *chunk = &c->pack.chunk;
     const int64_t before = to->backwards ? to->cols - chunk->col - chunk->cols : chunk->col;
     const bool whole = pack_ends_columns(to, chunk);
@@ -292,7 +292,7 @@ static void take_arrived(struct pipeline *p)
 enum gpu_status pipeline_wait_down(struct pipeline *p)
 {
     struct pipeline_direction *down = &p->down;
-    GPU_TRY(pinned_buffer_wait(p->lane, down, chunk_of(p, down, down->under_way)->buffer));
+    GPU_TRY(pinned_buffer_wait(p->ctx, down, chunk_of(p, down, down->under_way)->buffer));
     take_arrived(p);
     return GPU_OK;
 }

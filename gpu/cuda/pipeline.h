@@ -1,7 +1,7 @@
 /*
  * A pipeline: copies go in chunks through the pinned buffers of a ring, up or down. The copy pool
  * (base/thread/copy_pool.h) packs chunks, or unpacks them, while others are on the bus; the calling
- * thread alone uses CUDA. It serves a single copy on the lane's stream (pipeline_copy.c), or a
+ * thread alone uses CUDA. It serves a single copy on the call's stream (pipeline_copy.c), or a
  * schedule's copies beside its kernels (pipeline_schedule.c).
  */
 #ifndef ACCEL_PIPELINE_H
@@ -11,7 +11,7 @@
 #include "check.h"
 #include "gpu/device/pipeline_job.h"
 #include "gpu/pack/staged_chunk.h"
-#include "lane.h"
+#include "stream_ctx.h"
 
 /* A copy under way: a step's, or a single one. */
 struct pipeline_copy {
@@ -42,7 +42,7 @@ struct pipeline_task {
 struct pipeline_direction {
     bool down;
     CUstream stream;
-    struct lane_ring *ring;
+    struct pinned_ring *ring;
     int base, first, buffers; /* from buffer number `base` of the ring on; chunk 0 is in `first` */
     /* up: let be packed; sent; the buffer is free again. down: sent for; arrived, and let be
      * unpacked; unpacked. */
@@ -55,7 +55,7 @@ struct pipeline_direction {
 };
 
 struct pipeline {
-    struct gpu_lane *lane;
+    struct stream_ctx *ctx;
     struct steps *steps; /* of a schedule; NULL: there is a single copy */
     struct pipeline_direction up, down;
     struct pipeline_chunk chunk[WIDE_RING_BUFFERS]; /* by their buffers */
@@ -71,7 +71,7 @@ struct pipeline {
 
 /* Chooses a direction's ring and its buffers, and makes them ready: of the wide one as many as
  * there are helpers for, of the narrow one if it is not wanted, or there is no memory for it. */
-enum gpu_status ring_choose(struct pipeline_direction *d, struct gpu_lane *lane, bool wide,
+enum gpu_status ring_choose(struct pipeline_direction *d, struct stream_ctx *ctx, bool wide,
                             int helpers);
 
 /* Returns whether a buffer is known to be free of copies. Each question to the driver takes the
@@ -80,7 +80,7 @@ bool pinned_buffer_look(struct pipeline_direction *d, const struct pinned_buffer
                         enum gpu_status *status);
 
 /* Waits until a buffer is free, of which that is not known. */
-enum gpu_status pinned_buffer_wait(struct gpu_lane *lane, struct pipeline_direction *d,
+enum gpu_status pinned_buffer_wait(struct stream_ctx *ctx, struct pipeline_direction *d,
                                    const struct pinned_buffer *buffer);
 
 /* ---- The driver's copies (pipeline_send.c) ---- */
@@ -96,7 +96,7 @@ enum gpu_status send_parts(CUstream stream, struct pipeline_chunk *chunk, int64_
 /* ---- Stages (pipeline.c): each returns whether it did something, or failed ---- */
 
 /* Begins a pipeline without copies. copy_pool_end() ends it. */
-void pipeline_begin(struct pipeline *p, struct gpu_lane *lane, struct steps *steps, bool helped);
+void pipeline_begin(struct pipeline *p, struct stream_ctx *ctx, struct steps *steps, bool helped);
 
 /* Begins a copy, whose members are set. streamed: it is of one that the caches do not hold. */
 void pipeline_begin_copy(struct pipeline *p, struct pipeline_direction *d,

@@ -1,4 +1,4 @@
-/* Single copies, on the lane's stream: a pipeline of one direction and one copy. */
+/* Single copies, on the call's stream: a pipeline of one direction and one copy. */
 #define _GNU_SOURCE
 #include "base/memory/host_memory.h"
 #include "gpu/pack/matrix.h"
@@ -14,25 +14,25 @@ static int64_t chunk_bytes(const struct pipeline *p, const struct tile_copy *of)
 {
     if (of->host.digest || of->host.trimmed)
         return chunks_of_matrix(&of->host, of->device.ld);
-    return p->helped
-               ? chunks_bytes(&of->host, of->device.ld, CHUNKS_OF_MATRIX, lane_least_chunk(p->lane))
-               : ALONE_BYTES;
+    return p->helped ? chunks_bytes(&of->host, of->device.ld, CHUNKS_OF_MATRIX,
+                                    stream_ctx_least_chunk(p->ctx))
+                     : ALONE_BYTES;
 }
 
 /* Begins a pipeline of one copy. It ends even if that fails. */
-static enum gpu_status begin_one_copy(struct pipeline *p, struct gpu_lane *lane,
+static enum gpu_status begin_one_copy(struct pipeline *p, struct stream_ctx *ctx,
                                       struct pipeline_direction *d, struct pipeline_copy *copy)
 {
     const struct tile_copy *of = &copy->of;
     const int64_t bytes = pack_matrix_bytes(&of->host, of->device.ld);
     *d = (struct pipeline_direction){
-        .down = d == &p->down, .stream = lane->stream, .copied = &lane->copied};
-    pipeline_begin(p, lane, NULL, bytes >= PACK_HELPED_BYTES);
-    p->is_idle = lane->copied == lane->copies; /* as far as is known */
+        .down = d == &p->down, .stream = ctx->stream, .copied = &ctx->copied};
+    pipeline_begin(p, ctx, NULL, bytes >= PACK_HELPED_BYTES);
+    p->is_idle = ctx->copied == ctx->copies; /* as far as is known */
     copy->chunk_bytes = chunk_bytes(p, of);
     pipeline_begin_copy(p, d, copy, bytes >= PACK_STREAMED_BYTES);
     pack_digest_shape(&of->host, of->device.ld);
-    const enum gpu_status status = ring_choose(d, lane, p->helped, p->job.helpers);
+    const enum gpu_status status = ring_choose(d, ctx, p->helped, p->job.helpers);
     d->first = d->ring->next;
     return status;
 }
@@ -44,15 +44,15 @@ static void end_one_copy(struct pipeline *p, const struct pipeline_direction *d,
     copy_pool_end(&p->job);
     d->ring->next = (int)((d->first + chunks) % d->buffers);
     if (status != GPU_OK)
-        timing_end(p->lane, d->stream, d->down ? GPU_STEP_DOWN : GPU_STEP_UP);
+        timing_end(p->ctx, d->stream, d->down ? GPU_STEP_DOWN : GPU_STEP_UP);
 }
 
-enum gpu_status lane_upload(struct gpu_lane *lane, struct dmat to,
-                            const struct lane_rectangle *from)
+enum gpu_status stream_ctx_upload(struct stream_ctx *ctx, struct dmat to,
+                                  const struct host_rectangle *from)
 {
     struct pipeline p; /* not zero: it is large */
     struct pipeline_copy copy = {.of = {*from, to, 0}};
-    enum gpu_status status = begin_one_copy(&p, lane, &p.up, &copy);
+    enum gpu_status status = begin_one_copy(&p, ctx, &p.up, &copy);
     while (status == GPU_OK && p.up.under_way < p.up.all)
         if (!pipeline_feed_up(&p, &status) && !pipeline_handle(&p, &status) && !pipeline_attend(&p))
             status = pipeline_wait_up(&p);
@@ -60,12 +60,12 @@ enum gpu_status lane_upload(struct gpu_lane *lane, struct dmat to,
     return status;
 }
 
-enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle *to,
-                              struct dmat from, int64_t *done_cols, int64_t *done_rows)
+enum gpu_status stream_ctx_download(struct stream_ctx *ctx, const struct host_rectangle *to,
+                                    struct dmat from, int64_t *done_cols, int64_t *done_rows)
 {
     struct pipeline p;
     struct pipeline_copy copy = {.of = {*to, from, 0}};
-    enum gpu_status status = begin_one_copy(&p, lane, &p.down, &copy);
+    enum gpu_status status = begin_one_copy(&p, ctx, &p.down, &copy);
     while (status == GPU_OK && p.down.ended < p.down.all)
         if (!pipeline_feed_down(&p, &status) && !pipeline_handle(&p, &status) &&
             !pipeline_look_down(&p, &status))
@@ -81,33 +81,33 @@ enum gpu_status lane_download(struct gpu_lane *lane, const struct lane_rectangle
 
 /* Sets *landing to pinned memory in which `bytes` bytes can arrive at once, a whole ring; NULL:
  * there is none. */
-static enum gpu_status prepare_landing(struct gpu_lane *lane, int64_t bytes, char **landing)
+static enum gpu_status prepare_landing(struct stream_ctx *ctx, int64_t bytes, char **landing)
 {
     const bool narrow = bytes <= NARROW_RING_BUFFERS * PINNED_BUFFER_BYTES;
-    struct lane_ring *ring = narrow ? &lane->narrow : &lane->wide;
+    struct pinned_ring *ring = narrow ? &ctx->narrow : &ctx->wide;
     *landing = NULL;
-    if (bytes > LANE_LANDING_BYTES)
+    if (bytes > LANDING_BYTES)
         return GPU_OK;
     enum gpu_status status =
-        lane_prepare_ring(ring, narrow ? NARROW_RING_BUFFERS : WIDE_RING_BUFFERS);
+        pinned_ring_prepare(ring, narrow ? NARROW_RING_BUFFERS : WIDE_RING_BUFFERS);
     *landing = ring->memory;
     return status == GPU_NO_MEMORY && !narrow ? GPU_OK : status;
 }
 
 /* Downloads through the buffers to memory of our own, and copies from there. */
-static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_rectangle *to,
+static enum gpu_status download_aside(struct stream_ctx *ctx, const struct host_rectangle *to,
                                       struct dmat from)
 {
     int64_t done_cols, done_rows;
-    struct lane_rectangle aside = lane_whole(malloc((size_t)(to->rows * to->cols * to->size) + 1),
+    struct host_rectangle aside = host_whole(malloc((size_t)(to->rows * to->cols * to->size) + 1),
                                              to->rows, to->cols, to->rows, to->size);
     if (!aside.host)
         return GPU_NO_MEMORY;
     host_memory_prefer_huge(aside.host, to->rows * to->cols * to->size);
     /* Of what comes down, with the device's leading dimension */
     aside.digest = to->uplo ? NULL : to->digest;
-    enum gpu_status status = lane_download(lane, &aside, from, &done_cols, &done_rows);
-    struct lane_rectangle digested = *to;
+    enum gpu_status status = stream_ctx_download(ctx, &aside, from, &done_cols, &done_rows);
+    struct host_rectangle digested = *to;
     digested.digest = NULL;
     if (status == GPU_OK)
         pack_matrix_unpack(&digested, aside.host, to->rows);
@@ -115,28 +115,28 @@ static enum gpu_status download_aside(struct gpu_lane *lane, const struct lane_r
     return status;
 }
 
-enum gpu_status lane_download_whole(struct gpu_lane *lane, const struct lane_rectangle *to,
-                                    struct dmat from)
+enum gpu_status stream_ctx_download_whole(struct stream_ctx *ctx, const struct host_rectangle *to,
+                                          struct dmat from)
 {
     char *landing;
     const int64_t bytes = pack_matrix_bytes(to, from.ld);
     if (bytes == 0)
         return GPU_OK;
-    GPU_TRY(prepare_landing(lane, bytes, &landing));
+    GPU_TRY(prepare_landing(ctx, bytes, &landing));
     if (!landing)
-        return download_aside(lane, to, from);
-    lane_copies(lane, lane->stream, GPU_STEP_DOWN, to, to->rows * to->cols * to->size);
+        return download_aside(ctx, to, from);
+    stream_ctx_copies(ctx, ctx->stream, GPU_STEP_DOWN, to, to->rows * to->cols * to->size);
     const enum gpu_status sent =
-        GPU_CHECK(cuMemcpyDtoHAsync, landing, from.ptr, (size_t)bytes, lane_stream(lane));
-    timing_end(lane, lane->stream, GPU_STEP_DOWN);
+        GPU_CHECK(cuMemcpyDtoHAsync, landing, from.ptr, (size_t)bytes, stream_ctx_stream(ctx));
+    timing_end(ctx, ctx->stream, GPU_STEP_DOWN);
     GPU_TRY(sent);
-    GPU_TRY(lane_wait(lane));
+    GPU_TRY(stream_ctx_wait(ctx));
     pack_matrix_unpack(to, landing, from.ld);
     return GPU_OK;
 }
 
-enum gpu_status lane_copy(struct gpu_lane *lane, struct dmat to, struct dmat from, int64_t rows,
-                          int64_t cols, int64_t size)
+enum gpu_status stream_ctx_copy(struct stream_ctx *ctx, struct dmat to, struct dmat from,
+                                int64_t rows, int64_t cols, int64_t size)
 {
     const CUDA_MEMCPY2D plane = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
                                  .srcDevice = from.ptr,
@@ -148,5 +148,5 @@ enum gpu_status lane_copy(struct gpu_lane *lane, struct dmat to, struct dmat fro
                                  .Height = (size_t)cols};
     if ((from.ld | to.ld) > INT_MAX / 16) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
         return GPU_UNSUPPORTED;
-    return GPU_CHECK(cuMemcpy2DAsync, &plane, lane_stream(lane));
+    return GPU_CHECK(cuMemcpy2DAsync, &plane, stream_ctx_stream(ctx));
 }

@@ -3,21 +3,21 @@
 
 #include "pipeline_steps.h"
 
-/* Divides a ring between the directions. Nothing of the lane is on a bus now. */
+/* Divides a ring between the directions. Nothing of the stream context is on a bus now. */
 static enum gpu_status divide_ring(struct steps *steps)
 {
-    struct gpu_lane *lane = steps->pipeline.lane;
+    struct stream_ctx *ctx = steps->pipeline.ctx;
     struct pipeline_direction *up = &steps->pipeline.up, *down = &steps->pipeline.down;
-    GPU_TRY(ring_choose(down, lane, true, 2 * copy_pool_size()));
+    GPU_TRY(ring_choose(down, ctx, true, 2 * copy_pool_size()));
     *up = *down;
     up->base = down->buffers /= 2;
     up->buffers -= down->buffers;
-    up->stream = lane->up;
+    up->stream = ctx->up;
     up->copied = &steps->copied[false];
     down->down = true;
-    down->stream = lane->down;
+    down->stream = ctx->down;
     down->copied = &steps->copied[true];
-    *up->copied = *down->copied = lane->copied;
+    *up->copied = *down->copied = ctx->copied;
     return GPU_OK;
 }
 
@@ -31,15 +31,15 @@ static bool is_far_ahead(const struct steps *steps)
     const struct schedule *s = steps->job->schedule;
     const int next = steps->next[DOWN];
     const int32_t awaited = next < s->count ? s->step[next].after[COMPUTE] : 0;
-    return awaited > 0 && steps->put[COMPUTE] >= awaited + LANE_STEPS - 1;
+    return awaited > 0 && steps->put[COMPUTE] >= awaited + CTX_STEPS - 1;
 }
 
 static enum gpu_status put_kernel(struct steps *steps, const struct schedule_step *step)
 {
     const bool beside =
         steps->beside && schedule_goes_beside(steps->job->schedule, step->i, step->j);
-    struct gpu_lane *lane = steps->pipeline.lane;
-    GPU_TRY(beside ? lane_go_beside(lane) : lane_go_back(lane));
+    struct stream_ctx *ctx = steps->pipeline.ctx;
+    GPU_TRY(beside ? stream_ctx_go_beside(ctx) : stream_ctx_go_back(ctx));
     GPU_TRY(steps_await(steps, step));
     GPU_TRY(steps->job->compute(steps->job->context, step));
     return steps_put(steps, step);
@@ -109,7 +109,7 @@ static enum gpu_status run_steps(struct steps *steps)
     }
     if (status != GPU_OK)
         return status;
-    steps->copied[false] = p->lane->copies; /* the downloads have waited for all that has come up */
+    steps->copied[false] = p->ctx->copies; /* the downloads have waited for all that has come up */
     pipeline_look_up(p, &status);
     return status;
 }
@@ -126,34 +126,35 @@ static void take_rest(struct pipeline *p)
  * free; after a failure, so that none reads what others lend. */
 static enum gpu_status settle(struct steps *steps, enum gpu_status status)
 {
-    struct gpu_lane *lane = steps->pipeline.lane;
+    struct stream_ctx *ctx = steps->pipeline.ctx;
     const bool comes_down = steps->job->schedule->steps[DOWN] > 0;
     if (status == GPU_OK && !comes_down)
-        status = GPU_CHECK_FINAL(cuStreamSynchronize, lane->up);
+        status = GPU_CHECK_FINAL(cuStreamSynchronize, ctx->up);
     else if (status != GPU_OK && steps->job->came_up)
-        CUDA(cuStreamSynchronize)(lane->up);
-    lane->aside = status != GPU_OK;
+        CUDA(cuStreamSynchronize)(ctx->up);
+    ctx->aside = status != GPU_OK;
     if (status == GPU_OK) {
-        lane->quiet = lane->quiet || comes_down; /* the last download waited for everything */
-        lane->copied = lane->copies;
+        ctx->quiet = ctx->quiet || comes_down; /* the last download waited for everything */
+        ctx->copied = ctx->copies;
         return GPU_OK;
     }
-    timing_end(lane, lane->up, GPU_STEP_UP); /* the call may run again */
-    timing_end(lane, lane->down, GPU_STEP_DOWN);
+    timing_end(ctx, ctx->up, GPU_STEP_UP); /* the call may run again */
+    timing_end(ctx, ctx->down, GPU_STEP_DOWN);
     return status;
 }
 
-static enum gpu_status run_schedule(struct steps *steps, struct gpu_lane *lane)
+static enum gpu_status run_schedule(struct steps *steps, struct stream_ctx *ctx)
 {
     struct pipeline *p = &steps->pipeline;
-    GPU_TRY(lane_wait(lane));
+    GPU_TRY(stream_ctx_wait(ctx));
     GPU_TRY(steps_prepare(steps));
     GPU_TRY(divide_ring(steps));
-    pipeline_begin(p, lane, steps, true);
+    pipeline_begin(p, ctx, steps, true);
     p->is_idle = true;
     enum gpu_status status = run_steps(steps);
-    /* The call may run again, or go on with cuBLAS: not on a stream that the lane has not. */
-    if (lane_go_back(lane) != GPU_OK && status != GPU_LOST)
+    /* The call may run again, or go on with cuBLAS: not on a stream that the stream context has
+     * not. */
+    if (stream_ctx_go_back(ctx) != GPU_OK && status != GPU_LOST)
         status = GPU_ERROR;
     if (status != GPU_OK && status != GPU_LOST)
         take_rest(p);
@@ -163,16 +164,16 @@ static enum gpu_status run_schedule(struct steps *steps, struct gpu_lane *lane)
 }
 
 /* The thread's stack may be small. */
-enum gpu_status lane_pipeline(struct gpu_lane *lane, struct pipeline_job *pipeline)
+enum gpu_status stream_ctx_pipeline(struct stream_ctx *ctx, struct pipeline_job *pipeline)
 {
     struct steps *steps = calloc(1, sizeof *steps);
     pipeline->written = 0;
     pipeline->done_cols = pipeline->done_rows = 0;
     if (!steps)
         return GPU_NO_MEMORY;
-    steps->pipeline.lane = lane;
+    steps->pipeline.ctx = ctx;
     steps->job = pipeline;
-    const enum gpu_status status = run_schedule(steps, lane);
+    const enum gpu_status status = run_schedule(steps, ctx);
     pipeline->done_cols = steps->pipeline.done_cols;
     pipeline->done_rows = steps->pipeline.done_rows;
     free(steps->beside);

@@ -6,7 +6,7 @@ static enum gpu_status send_some(CUstream stream, const struct pipeline_chunk *c
                                  const struct pack_chunk *some)
 {
     const struct staged_chunk *pack = &c->pack;
-    const struct lane_rectangle *r = pack->host;
+    const struct host_rectangle *r = pack->host;
     const bool up = !c->down;
     char *buffer = pack->packed + pack_part_offset(r, &pack->chunk, some, pack->ld);
     const CUdeviceptr there =

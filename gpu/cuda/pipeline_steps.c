@@ -14,7 +14,7 @@ static enum gpu_status count_beside(struct steps *steps)
 {
     const struct schedule *s = steps->job->schedule;
     const enum gpu_status status =
-        steps->job->has_sides ? lane_prepare_beside(steps->pipeline.lane) : GPU_UNSUPPORTED;
+        steps->job->has_sides ? stream_ctx_prepare_beside(steps->pipeline.ctx) : GPU_UNSUPPORTED;
     if (status == GPU_NO_MEMORY || status == GPU_UNSUPPORTED)
         return GPU_OK;
     steps->beside = calloc((size_t)s->steps[COMPUTE] + 1, sizeof *steps->beside);
@@ -29,15 +29,15 @@ static enum gpu_status count_beside(struct steps *steps)
 
 enum gpu_status steps_prepare(struct steps *steps)
 {
-    struct gpu_lane *lane = steps->pipeline.lane;
+    struct stream_ctx *ctx = steps->pipeline.ctx;
     GPU_TRY(count_beside(steps));
-    const int streams = steps->beside ? LANE_STREAMS : SCHEDULE_ENGINES;
-    lane->made = lane->made || !lane->down;
-    GPU_TRY(make_stream(&lane->up));
-    GPU_TRY(make_stream(&lane->down));
-    for (int e = 0; e < streams * LANE_STEPS; e++)
-        if (!lane->step[e / LANE_STEPS][e % LANE_STEPS])
-            GPU_TRY(GPU_CHECK(cuEventCreate, &lane->step[e / LANE_STEPS][e % LANE_STEPS],
+    const int streams = steps->beside ? CTX_STREAMS : SCHEDULE_ENGINES;
+    ctx->made = ctx->made || !ctx->down;
+    GPU_TRY(make_stream(&ctx->up));
+    GPU_TRY(make_stream(&ctx->down));
+    for (int e = 0; e < streams * CTX_STEPS; e++)
+        if (!ctx->step[e / CTX_STEPS][e % CTX_STEPS])
+            GPU_TRY(GPU_CHECK(cuEventCreate, &ctx->step[e / CTX_STEPS][e % CTX_STEPS],
                               CU_EVENT_DISABLE_TIMING));
     for (int e = 0; e < SCHEDULE_ENGINES; e++)
         steps_find(steps, e, 0);
@@ -77,14 +77,14 @@ static void begin_copy(struct steps *steps, struct pipeline_direction *d,
     struct pipeline_job *pipeline = steps->job;
     struct pipeline_copy *copy =
         &steps->copy[d->down][steps->copies[d->down]++ % WIDE_RING_BUFFERS];
-    const struct lane_rectangle *host = &copy->of.host;
+    const struct host_rectangle *host = &copy->of.host;
     *copy = (struct pipeline_copy){.step = step, .old = old};
     steps_find(steps, step->engine, steps->next[step->engine] + 1);
     pipeline->copy_of(pipeline->context, step, &copy->of);
     copy->chunk_bytes = host->digest || host->trimmed
                             ? chunks_of_tile(host, copy->of.device.ld)
                             : chunks_bytes(host, copy->of.device.ld, CHUNKS_OF_TILE,
-                                           lane_least_chunk(steps->pipeline.lane));
+                                           stream_ctx_least_chunk(steps->pipeline.ctx));
     pipeline_begin_copy(&steps->pipeline, d, copy, pipeline->result_bytes >= PACK_STREAMED_BYTES);
 }
 
@@ -116,18 +116,18 @@ bool steps_begin_down(struct steps *steps, enum gpu_status *status)
 
 /* ---- Events ---- */
 
-/* Returns the stream of the engine's steps, by its number: of kernels, that on which the lane
- * is. */
+/* Returns the stream of the engine's steps, by its number: of kernels, that on which the stream
+ * context is. */
 static int number_of(const struct steps *steps, int engine)
 {
-    return engine == COMPUTE && steps->pipeline.lane->is_beside ? LANE_BESIDE : engine;
+    return engine == COMPUTE && steps->pipeline.ctx->is_beside ? CTX_BESIDE : engine;
 }
 
 static CUstream stream_of(struct steps *steps, int engine)
 {
     return engine == UP     ? steps->pipeline.up.stream
            : engine == DOWN ? steps->pipeline.down.stream
-                            : lane_stream(steps->pipeline.lane);
+                            : stream_ctx_stream(steps->pipeline.ctx);
 }
 
 /* Makes the engine's stream wait for the first `after` steps of another stream. A newer event
@@ -139,7 +139,7 @@ static enum gpu_status await_stream(struct steps *steps, int engine, int other, 
         return GPU_OK;
     *awaited = after;
     return GPU_CHECK(cuStreamWaitEvent, stream_of(steps, engine),
-                     steps->pipeline.lane->step[other][after % LANE_STEPS], 0);
+                     steps->pipeline.ctx->step[other][after % CTX_STEPS], 0);
 }
 
 /* Of kernels, on both of their streams, but not for those on its own. */
@@ -150,8 +150,8 @@ enum gpu_status steps_await(struct steps *steps, const struct schedule_step *ste
         const int beside = e == COMPUTE && steps->beside ? steps->beside[step->after[e]] : 0;
         if (own != e)
             GPU_TRY(await_stream(steps, engine, e, step->after[e] - beside));
-        if (own != LANE_BESIDE)
-            GPU_TRY(await_stream(steps, engine, LANE_BESIDE, beside));
+        if (own != CTX_BESIDE)
+            GPU_TRY(await_stream(steps, engine, CTX_BESIDE, beside));
     }
     return GPU_OK;
 }
@@ -161,7 +161,7 @@ enum gpu_status steps_put(struct steps *steps, const struct schedule_step *step)
     const int engine = step->engine, number = number_of(steps, engine);
     steps->put[engine]++;
     return GPU_CHECK(cuEventRecord,
-                     steps->pipeline.lane->step[number][++steps->on[number] % LANE_STEPS],
+                     steps->pipeline.ctx->step[number][++steps->on[number] % CTX_STEPS],
                      stream_of(steps, engine));
 }
 

@@ -19,10 +19,10 @@ struct steps {
     int unpacked;      /* downloads that are in host memory as a whole */
     /* The chunks up to the last download with an even number, and with an odd one */
     int64_t ends[2];
-    int next[SCHEDULE_ENGINES];              /* of the schedule's steps: the engine's next one */
-    int put[SCHEDULE_ENGINES];               /* steps of the engine that are on its streams */
-    int on[LANE_STREAMS];                    /* steps that are on the stream */
-    int awaited[LANE_STREAMS][LANE_STREAMS]; /* steps of the second that the first one waits for */
+    int next[SCHEDULE_ENGINES];            /* of the schedule's steps: the engine's next one */
+    int put[SCHEDULE_ENGINES];             /* steps of the engine that are on its streams */
+    int on[CTX_STREAMS];                   /* steps that are on the stream */
+    int awaited[CTX_STREAMS][CTX_STREAMS]; /* steps of the second that the first one waits for */
     int32_t *beside; /* of the first kernels, by their number, so many go beside; NULL: none does */
 };
 

@@ -31,11 +31,11 @@ void precision_all(unsigned char all[GPU_PRODUCTS], CUdevice device, int cublas_
     all[GPU_RANK_K] |= emulates && is_b200 && cublas_version >= 130300 ? EMULATED : 0;
 }
 
-static enum gpu_status set_math(struct gpu_lane *lane, cublasMath_t math)
+static enum gpu_status set_math(struct stream_ctx *ctx, cublasMath_t math)
 {
-    if (lane->math != math)
-        GPU_TRY(GPU_CHECK_CUBLAS(cublasSetMathMode, lane->cublas, math));
-    lane->math = math;
+    if (ctx->math != math)
+        GPU_TRY(GPU_CHECK_CUBLAS(cublasSetMathMode, ctx->cublas, math));
+    ctx->math = math;
     return GPU_OK;
 }
 
@@ -94,14 +94,14 @@ static int64_t fitting_bytes(struct gpu_work *work)
 }
 
 /* Without memory, the call is computed in native precision. */
-static enum gpu_status give_workspace(struct lane_precision *precision, struct gpu_work *work)
+static enum gpu_status give_workspace(struct call_precision *precision, struct gpu_work *work)
 {
-    struct gpu_lane *lane = work->lane;
+    struct stream_ctx *ctx = work->ctx;
     const int64_t bytes = fitting_bytes(work), own = 256; /* the count's */
     bool grew;
     enum gpu_status status = GPU_NO_MEMORY;
     if (bytes > 0)
-        status = pool_get(lane->device, bytes + own, &precision->workspace, &grew);
+        status = pool_get(ctx->device, bytes + own, &precision->workspace, &grew);
     if (status == GPU_NO_MEMORY) {
         work->largest = INT64_MAX;
         work->host->precision = GPU_NATIVE;
@@ -112,47 +112,47 @@ static enum gpu_status give_workspace(struct lane_precision *precision, struct g
     if (grew)
         gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes + own);
     /* -1: not emulated. cuBLAS writes another number if it emulates. */
-    GPU_TRY(GPU_CHECK(cuMemsetD8Async, precision->bits, 0xff, sizeof(int), lane_stream(lane)));
-    GPU_TRY(GPU_CHECK_CUBLAS(cublasSetWorkspace_v2, lane->cublas,
+    GPU_TRY(GPU_CHECK(cuMemsetD8Async, precision->bits, 0xff, sizeof(int), stream_ctx_stream(ctx)));
+    GPU_TRY(GPU_CHECK_CUBLAS(cublasSetWorkspace_v2, ctx->cublas,
                              (void *)(uintptr_t)precision->workspace, (size_t)bytes));
-    return GPU_CHECK_CUBLAS(cublasSetFixedPointEmulationMantissaBitCountPointer, lane->cublas,
+    return GPU_CHECK_CUBLAS(cublasSetFixedPointEmulationMantissaBitCountPointer, ctx->cublas,
                             (int *)(uintptr_t)precision->bits);
 }
 
-enum gpu_status precision_begin(struct lane_precision *precision, struct gpu_work *work)
+enum gpu_status precision_begin(struct call_precision *precision, struct gpu_work *work)
 {
     static const cublasMath_t maths[GPU_PRECISIONS] = {
         CUBLAS_DEFAULT_MATH, CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH, CUBLAS_TF32_TENSOR_OP_MATH,
         CUBLAS_FP32_EMULATED_BF16X9_MATH};
-    *precision = (struct lane_precision){0, 0};
+    *precision = (struct call_precision){0, 0};
     if (work->host->precision == GPU_EMULATED)
         GPU_TRY(give_workspace(precision, work));
-    return set_math(work->lane, maths[work->host->precision]);
+    return set_math(work->ctx, maths[work->host->precision]);
 }
 
 /* What cuBLAS says of the call's last product; native if it cannot be asked. */
-static enum gpu_precision used(const struct lane_precision *precision, struct gpu_work *work)
+static enum gpu_precision used(const struct call_precision *precision, struct gpu_work *work)
 {
     int bits = -1;
     int64_t cols, rows;
-    const struct lane_rectangle to = lane_whole(&bits, 1, 1, 1, sizeof bits);
+    const struct host_rectangle to = host_whole(&bits, 1, 1, 1, sizeof bits);
     enum gpu_status status =
-        lane_download(work->lane, &to, (struct dmat){precision->bits, 1}, &cols, &rows);
+        stream_ctx_download(work->ctx, &to, (struct dmat){precision->bits, 1}, &cols, &rows);
     return status == GPU_OK && bits >= 0 ? GPU_EMULATED : GPU_NATIVE;
 }
 
-void precision_end(struct lane_precision *precision, struct gpu_work *work, bool done)
+void precision_end(struct call_precision *precision, struct gpu_work *work, bool done)
 {
-    struct gpu_lane *lane = work->lane;
+    struct stream_ctx *ctx = work->ctx;
     if (!precision->workspace)
         return;
     if (done)
         work->host->precision = used(precision, work);
     enum gpu_status status =
-        GPU_CHECK_CUBLAS(cublasSetFixedPointEmulationMantissaBitCountPointer, lane->cublas, NULL);
+        GPU_CHECK_CUBLAS(cublasSetFixedPointEmulationMantissaBitCountPointer, ctx->cublas, NULL);
     /* Setting the stream takes the workspace back (cuBLAS, cublasSetStream()). */
     if (status == GPU_OK)
-        status = GPU_CHECK_CUBLAS(cublasSetStream_v2, lane->cublas, lane->stream);
+        status = GPU_CHECK_CUBLAS(cublasSetStream_v2, ctx->cublas, ctx->stream);
     if (status != GPU_OK)
         precision->workspace = 0;
 }

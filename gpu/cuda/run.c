@@ -16,7 +16,7 @@ static enum gpu_status take_by(struct gpu_work *work, pool_getter *get, int64_t 
     bool grew;
     if (work->blocks == WORK_BLOCKS)
         return GPU_UNSUPPORTED;
-    GPU_TRY(get(work->lane->device, bytes, memory, &grew));
+    GPU_TRY(get(work->ctx->device, bytes, memory, &grew));
     work->block[work->blocks++] = *memory;
     if (grew)
         gpu_work_event(work, GPU_EVENT_ALLOCATE, NULL, 0, 0, bytes);
@@ -35,12 +35,12 @@ static enum gpu_status take_lent(struct gpu_work *work, int64_t bytes, gpu_addre
 
 static enum gpu_status zero(struct gpu_work *work, gpu_address memory, int64_t bytes)
 {
-    return GPU_CHECK(cuMemsetD8Async, memory, 0, (size_t)bytes, lane_stream(work->lane));
+    return GPU_CHECK(cuMemsetD8Async, memory, 0, (size_t)bytes, stream_ctx_stream(work->ctx));
 }
 
 static bool find_memory(struct gpu_work *work, const struct gpu_key *key, gpu_address *memory)
 {
-    if (work->blocks == WORK_BLOCKS || !pool_find(work->lane->device, key, memory))
+    if (work->blocks == WORK_BLOCKS || !pool_find(work->ctx->device, key, memory))
         return false;
     work->block[work->blocks++] = *memory;
     return true;
@@ -49,30 +49,30 @@ static bool find_memory(struct gpu_work *work, const struct gpu_key *key, gpu_ad
 static enum gpu_status cache_memory(struct gpu_work *work, gpu_address memory,
                                     const struct gpu_key *key)
 {
-    GPU_TRY(lane_wait(work->lane));
-    pool_cache(work->lane->device, memory, key);
+    GPU_TRY(stream_ctx_wait(work->ctx));
+    pool_cache(work->ctx->device, memory, key);
     return GPU_OK;
 }
 
 static void invalidate_memory(struct gpu_work *work, const struct gpu_key *key)
 {
-    pool_invalidate(work->lane->device, key);
+    pool_invalidate(work->ctx->device, key);
 }
 
 static int64_t available(const struct gpu_work *work)
 {
-    return pool_available(work->lane->device);
+    return pool_available(work->ctx->device);
 }
 
 static void trim_memory(const struct gpu_work *work)
 {
-    pool_trim(work->lane->device);
+    pool_trim(work->ctx->device);
 }
 
 static void drop(struct gpu_work *work)
 {
     while (work->blocks > 0)
-        pool_put(work->lane->device, work->block[--work->blocks]);
+        pool_put(work->ctx->device, work->block[--work->blocks]);
 }
 
 const struct gpu_memory cuda_memory = {.take = take_memory,
@@ -85,22 +85,22 @@ const struct gpu_memory cuda_memory = {.take = take_memory,
                                        .trim = trim_memory,
                                        .drop = drop};
 
-/* Waits for the call's work on the stream, then puts back its memory and its lane. If the wait
- * fails, returns false and leaves the memory alone: kernels may still use it. */
-static bool finish_work(struct gpu_work *work, struct lane_precision *precision)
+/* Waits for the call's work on the stream, then puts back its memory and its stream context. If the
+ * wait fails, returns false and leaves the memory alone: kernels may still use it. */
+static bool finish_work(struct gpu_work *work, struct call_precision *precision)
 {
-    struct cuda_device *device = work->lane->device;
-    /* After a failure asks the stream, even if lane_wait() takes it to be quiet. */
+    struct cuda_device *device = work->ctx->device;
+    /* After a failure asks the stream, even if stream_ctx_wait() takes it to be quiet. */
     if (failure_noted()->kind != FAILURE_NONE)
-        work->lane->quiet = false;
-    bool quiet = lane_wait(work->lane) == GPU_OK;
+        work->ctx->quiet = false;
+    bool quiet = stream_ctx_wait(work->ctx) == GPU_OK;
     if (quiet && work->host->steps)
-        timing_report(work->lane, work->host);
+        timing_report(work->ctx, work->host);
     if (quiet)
         drop(work);
     if (quiet && precision->workspace)
         pool_put(device, precision->workspace);
-    lane_release(work->lane, !quiet);
+    stream_ctx_release(work->ctx, !quiet);
     return quiet;
 }
 
@@ -141,23 +141,23 @@ static bool only_host_writes(const struct accel_call *call)
     return true;
 }
 
-static enum gpu_status run_on_lane(struct cuda_device *device, struct gpu_work *work, bool *well)
+static enum gpu_status run_on_ctx(struct cuda_device *device, struct gpu_work *work, bool *well)
 {
     const struct accel_gpu *gpu = work->call->op->gpu;
-    struct lane_precision precision;
+    struct call_precision precision;
     *well = false;
-    GPU_TRY(lane_acquire(device, !work->host->hurries, &work->lane));
+    GPU_TRY(stream_ctx_acquire(device, !work->host->hurries, &work->ctx));
     if (work->host->steps)
-        timing_start(work->lane);
+        timing_start(work->ctx);
     enum gpu_status status = precision_begin(&precision, work);
     if (status == GPU_OK && !only_host_writes(work->call))
-        status = lane_join_default_stream(work->lane);
+        status = stream_ctx_join_default_stream(work->ctx);
     if (status == GPU_OK && work->host->migrates)
         migrate_operands(work);
     if (status == GPU_OK)
         status = gpu->steps ? solver_run_call(work) : gpu->run(work);
-    work->host->set_up = work->host->set_up || work->lane->made;
-    work->lane->made = false;
+    work->host->set_up = work->host->set_up || work->ctx->made;
+    work->ctx->made = false;
     precision_end(&precision, work, status == GPU_OK);
     *well = finish_work(work, &precision);
     return status;
@@ -181,7 +181,7 @@ enum gpu_status cuda_run(struct gpu_device *device, const struct accel_call *cal
     enum gpu_status status = gpu_enter(own, &scope);
     bool entered = status == GPU_OK;
     if (entered)
-        status = run_on_lane(own, &work, &well);
+        status = run_on_ctx(own, &work, &well);
     status = classify_failure(own, status, well, host);
     if (well)
         pool_settle(own);
@@ -241,7 +241,7 @@ static bool copy_columns(const struct packed_copy *p)
  * work; if another stream captures, at once, on a stream of our own. */
 static bool copy_on_stream(struct packed_copy *p)
 {
-    if (!lane_default_stream_is_closed())
+    if (!stream_ctx_default_stream_is_closed())
         return copy_columns(p);
     if (GPU_CHECK_FINAL(cuStreamCreate, &p->stream, CU_STREAM_NON_BLOCKING) != GPU_OK)
         return false;

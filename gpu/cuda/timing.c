@@ -13,22 +13,22 @@ static bool record(CUevent *event, CUstream stream)
            CUDA(cuEventRecord)(*event, stream) == CUDA_SUCCESS;
 }
 
-void timing_start(struct gpu_lane *lane)
+void timing_start(struct stream_ctx *ctx)
 {
-    struct step_timing *t = &lane->timing;
+    struct step_timing *t = &ctx->timing;
     t->count = 0;
     t->left_out = 0;
     for (int kind = 0; kind < GPU_STEP_KINDS; kind++)
         t->open[kind] = 0;
     t->before_ms = accel_now_ms();
-    t->on = CUDA(cuEventElapsedTime) && record(&t->zero, lane->stream) &&
+    t->on = CUDA(cuEventElapsedTime) && record(&t->zero, ctx->stream) &&
             CUDA(cuEventSynchronize)(t->zero) == CUDA_SUCCESS;
     t->after_ms = accel_now_ms();
 }
 
-static int side_of(const struct gpu_lane *lane, enum gpu_step_kind kind)
+static int side_of(const struct stream_ctx *ctx, enum gpu_step_kind kind)
 {
-    return kind == GPU_STEP_COMPUTE && lane->is_beside;
+    return kind == GPU_STEP_COMPUTE && ctx->is_beside;
 }
 
 /* Begins a step, or what it has on one more stream. */
@@ -39,10 +39,10 @@ static bool begin_side(struct step_timing *t, int number, int side, CUstream str
     return t->event[number].has[side];
 }
 
-void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step *step)
+void timing_begin(struct stream_ctx *ctx, CUstream stream, const struct gpu_step *step)
 {
-    struct step_timing *t = &lane->timing;
-    const int side = side_of(lane, step->kind), number = t->open[step->kind] - 1;
+    struct step_timing *t = &ctx->timing;
+    const int side = side_of(ctx, step->kind), number = t->open[step->kind] - 1;
     if (!t->on)
         return;
     if (t->open[step->kind] == LEFT_OUT)
@@ -54,7 +54,7 @@ void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step 
         return;
     }
     if (step->kind != GPU_STEP_COMPUTE)
-        timing_wait(lane);
+        timing_wait(ctx);
     if (t->count == TIMING_STEPS || !begin_side(t, t->count, side, stream)) {
         t->left_out++;
         t->open[step->kind] = LEFT_OUT;
@@ -65,27 +65,27 @@ void timing_begin(struct gpu_lane *lane, CUstream stream, const struct gpu_step 
     t->open[step->kind] = ++t->count;
 }
 
-void timing_end(struct gpu_lane *lane, CUstream stream, enum gpu_step_kind kind)
+void timing_end(struct stream_ctx *ctx, CUstream stream, enum gpu_step_kind kind)
 {
-    struct step_timing *t = &lane->timing;
+    struct step_timing *t = &ctx->timing;
     const int number = t->open[kind];
     if (!t->on || !number)
         return;
-    const int side = side_of(lane, kind);
+    const int side = side_of(ctx, kind);
     if (number != LEFT_OUT)
         t->event[number - 1].ended[side] = record(&t->event[number - 1].end[side], stream);
     if (kind != GPU_STEP_COMPUTE)
         t->open[kind] = 0;
 }
 
-void timing_wait(struct gpu_lane *lane)
+void timing_wait(struct stream_ctx *ctx)
 {
-    struct step_timing *t = &lane->timing;
-    const int number = t->open[GPU_STEP_COMPUTE], here = side_of(lane, GPU_STEP_COMPUTE);
+    struct step_timing *t = &ctx->timing;
+    const int number = t->open[GPU_STEP_COMPUTE], here = side_of(ctx, GPU_STEP_COMPUTE);
     for (int side = 0; number && number != LEFT_OUT && side < 2; side++)
         if (t->event[number - 1].has[side] && !t->event[number - 1].ended[side])
             t->event[number - 1].ended[side] =
-                record(&t->event[number - 1].end[side], side == here ? lane->stream : lane->beside);
+                record(&t->event[number - 1].end[side], side == here ? ctx->stream : ctx->beside);
     t->open[GPU_STEP_COMPUTE] = 0;
 }
 
@@ -133,16 +133,16 @@ static double begin_of(const struct step_timing *t, double latest_ms)
     return (t->before_ms + between(t->before_ms, latest_ms, t->after_ms)) / 2;
 }
 
-void timing_report(struct gpu_lane *lane, struct gpu_host *host)
+void timing_report(struct stream_ctx *ctx, struct gpu_host *host)
 {
-    struct step_timing *t = &lane->timing;
+    struct step_timing *t = &ctx->timing;
     struct gpu_steps steps = {.step = t->step,
-                              .device = lane->device->common.info.index,
-                              .lane = (int)(lane - lane->device->lanes.lane),
+                              .device = ctx->device->common.info.index,
+                              .lane = (int)(ctx - ctx->device->ctxs.ctx),
                               .left_out = t->left_out};
     double last[GPU_STEP_KINDS], longest = 0;
     const double now = accel_now_ms();
-    timing_wait(lane);
+    timing_wait(ctx);
     for (int i = 0; t->on && i < t->count; i++) {
         struct gpu_step step = t->step[i];
         if (!read_step(t, i, &step)) {
@@ -162,7 +162,7 @@ void timing_report(struct gpu_lane *lane, struct gpu_host *host)
         last[step->kind] = step->end_ms;
     }
     t->on = false;
-    pool_count(lane->device, &steps.device_bytes, &steps.cached_bytes);
+    pool_count(ctx->device, &steps.device_bytes, &steps.cached_bytes);
     host->steps(host->context, &steps);
 }
 

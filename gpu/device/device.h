@@ -22,7 +22,7 @@ struct solver_library;
  * Each function does what gpu.h says of its namesake. has_cached(): whether a block of memory is
  * cached under a key. peer_gbps may be NULL: such devices do not read each other's memory. All
  * functions are thread-safe; those of the five structures below are for the thread whose call has
- * the lane.
+ * the stream context.
  */
 struct gpu_device_functions {
     enum gpu_status (*run)(struct gpu_device *device, const struct accel_call *call,

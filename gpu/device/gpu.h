@@ -121,7 +121,8 @@ struct gpu_host {
     bool digests; /* those that no watch knows are looked for by a digest */
     bool weighs;  /* only where that pays by the rates of this call */
     bool tracks;  /* by the kernel's record of writes, too, not by digests alone */
-    bool hurries; /* the call may not wait for other calls: GPU_BUSY if they have all lanes */
+    bool hurries; /* the call may not wait for other calls: GPU_BUSY if they have all stream
+                     contexts */
     bool relies;  /* the call pays only if inputs that could be there are: else GPU_CHANGED */
     /* The operand that the call is to bring, for later ones: 1 << gpu_operand_to_prefetch(), or 0.
      */

@@ -1,6 +1,6 @@
 /*
  * BLAS on the device: one function for a routine's four types. Operands are on the device; a
- * function puts its kernel on the lane's stream, and notes that in the work. Scalars are read
+ * function puts its kernel on the call's stream, and notes that in the work. Scalars are read
  * before it returns.
  *
  * The type is the call's. Shapes, flags and the other arguments are those of the BLAS routine of

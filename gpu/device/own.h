@@ -1,8 +1,8 @@
 /*
- * Kernels of our own, on the call's lane like those of kernels.h: gpu/own/, CUDA C, compiled to one
- * image in the library. A device loads the image when the first of them is used. Without an image
- * (the build had no compiler for it), or if it has no code for the device, all functions return
- * GPU_UNSUPPORTED.
+ * Kernels of our own, on the call's stream context like those of kernels.h: gpu/own/, CUDA C,
+ * compiled to one image in the library. A device loads the image when the first of them is used.
+ * Without an image (the build had no compiler for it), or if it has no code for the device, all
+ * functions return GPU_UNSUPPORTED.
  */
 #ifndef ACCEL_OWN_H
 #define ACCEL_OWN_H

@@ -1,17 +1,17 @@
 #include "pipeline_job.h"
 
-static enum gpu_status copy_up(const struct gpu_copies *copies, struct gpu_lane *lane,
+static enum gpu_status copy_up(const struct gpu_copies *copies, struct stream_ctx *ctx,
                                struct pipeline_job *pipeline, const struct schedule_step *step)
 {
     struct tile_copy copy;
     pipeline->copy_of(pipeline->context, step, &copy);
-    const enum gpu_status status = copies->upload(lane, copy.device, &copy.host);
+    const enum gpu_status status = copies->upload(ctx, copy.device, &copy.host);
     if (status == GPU_OK && pipeline->came_up)
         pipeline->came_up(pipeline->context, step);
     return status;
 }
 
-static enum gpu_status copy_down(const struct gpu_copies *copies, struct gpu_lane *lane,
+static enum gpu_status copy_down(const struct gpu_copies *copies, struct stream_ctx *ctx,
                                  struct pipeline_job *pipeline, const struct schedule_step *step)
 {
     struct tile_copy copy;
@@ -26,8 +26,8 @@ static enum gpu_status copy_down(const struct gpu_copies *copies, struct gpu_lan
     if (old)
         pack_from_host(old, &copy.host, &all, copy.host.rows);
     status = pipeline->all_or_nothing
-                 ? copies->download_whole(lane, &copy.host, copy.device)
-                 : copies->download(lane, &copy.host, copy.device, &pipeline->done_cols,
+                 ? copies->download_whole(ctx, &copy.host, copy.device)
+                 : copies->download(ctx, &copy.host, copy.device, &pipeline->done_cols,
                                     &pipeline->done_rows);
     if (status != GPU_OK)
         return status;
@@ -39,7 +39,7 @@ static enum gpu_status copy_down(const struct gpu_copies *copies, struct gpu_lan
     return GPU_OK;
 }
 
-enum gpu_status pipeline_in_order(const struct gpu_copies *copies, struct gpu_lane *lane,
+enum gpu_status pipeline_in_order(const struct gpu_copies *copies, struct stream_ctx *ctx,
                                   struct pipeline_job *pipeline)
 {
     const struct schedule *s = pipeline->schedule;
@@ -48,8 +48,8 @@ enum gpu_status pipeline_in_order(const struct gpu_copies *copies, struct gpu_la
     pipeline->done_cols = pipeline->done_rows = 0;
     for (int n = 0; status == GPU_OK && n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
-        status = step->engine == SCHEDULE_UP     ? copy_up(copies, lane, pipeline, step)
-                 : step->engine == SCHEDULE_DOWN ? copy_down(copies, lane, pipeline, step)
+        status = step->engine == SCHEDULE_UP     ? copy_up(copies, ctx, pipeline, step)
+                 : step->engine == SCHEDULE_DOWN ? copy_down(copies, ctx, pipeline, step)
                                                  : pipeline->compute(pipeline->context, step);
     }
     return status;

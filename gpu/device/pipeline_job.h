@@ -1,7 +1,7 @@
 /*
- * Runs a schedule (schedule.h) on a lane: uploads, kernels and downloads on a stream each, or
- * kernels on two, joined by events. The calling thread and the copy pool (base/thread/copy_pool.h)
- * pack and unpack meanwhile; the calling thread alone uses the device.
+ * Runs a schedule (schedule.h) on a stream context: uploads, kernels and downloads on a stream
+ * each, or kernels on two, joined by events. The calling thread and the copy pool
+ * (base/thread/copy_pool.h) pack and unpack meanwhile; the calling thread alone uses the device.
  */
 #ifndef ACCEL_PIPELINE_JOB_H
 #define ACCEL_PIPELINE_JOB_H
@@ -11,7 +11,7 @@
 
 /* A tile of an operand: in host memory, and packed on the device. */
 struct tile_copy {
-    struct lane_rectangle host;
+    struct host_rectangle host;
     struct dmat device;
     /* Another device's memory, from which it comes, packed in the same way; 0: it comes from the
      * host's */
@@ -53,7 +53,7 @@ struct pipeline_job {
      * whether results may leave the device. Else the pipeline ends with what it says; nothing has
      * been written. */
     enum gpu_status (*may_leave)(void *context);
-    /* Puts the kernels of a step on the lane's stream, which may be the one beside. */
+    /* Puts the kernels of a step on the call's stream, which may be the one beside. */
     enum gpu_status (*compute)(void *context, const struct schedule_step *step);
     /* Of pipeline_in_order(): a download that fails has written nothing. */
     bool all_or_nothing;
@@ -65,7 +65,7 @@ struct pipeline_job {
 
 /* Runs a schedule one step after the other, by a device's copies: for one that is a single kernel,
  * and for a device that does not do more at once. Returns what gpu_copies.pipeline() does. */
-enum gpu_status pipeline_in_order(const struct gpu_copies *copies, struct gpu_lane *lane,
+enum gpu_status pipeline_in_order(const struct gpu_copies *copies, struct stream_ctx *ctx,
                                   struct pipeline_job *pipeline);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Copies host memory up to the device and back, through a lane's rings of pinned buffers.
+ * Copies host memory up to the device and back, through a stream context's rings of pinned buffers.
  *
  * The device never reads or writes the caller's host memory by itself: the calling thread and the
  * copy pool (base/thread/copy_pool.h) pack columns into buffers, or unpack them from buffers that
@@ -35,46 +35,46 @@ static inline struct dmat dmat_part(struct dmat x, int64_t row, int64_t col, int
 }
 
 /* A stream of a device, with its pinned buffers. */
-struct gpu_lane;
+struct stream_ctx;
 
 struct pipeline_job; /* pipeline_job.h */
 
 struct gpu_copies {
     /* Waits until the stream is done, and those of a schedule that nothing waited for. Does not
      * call the driver if nothing has been put on them since the last wait. */
-    enum gpu_status (*wait)(struct gpu_lane *lane);
+    enum gpu_status (*wait)(struct stream_ctx *ctx);
 
-    /* Makes the lane ready for the steps of solver.h. Returns GPU_UNSUPPORTED if there is no
-     * solver, or it has failed to start before. The caller must not hold a lock that the freeing of
-     * idle lanes or memory takes. */
-    enum gpu_status (*use_solver)(struct gpu_lane *lane);
+    /* Makes the stream context ready for the steps of solver.h. Returns GPU_UNSUPPORTED if there is
+     * no solver, or it has failed to start before. The caller must not hold a lock that the freeing
+     * of idle stream contexts or memory takes. */
+    enum gpu_status (*use_solver)(struct stream_ctx *ctx);
 
     /* Copies a rectangle to device memory, in stream order. Returns when the host memory has been
      * read. */
-    enum gpu_status (*upload)(struct gpu_lane *lane, struct dmat to,
-                              const struct lane_rectangle *from);
+    enum gpu_status (*upload)(struct stream_ctx *ctx, struct dmat to,
+                              const struct host_rectangle *from);
 
     /* Copies device memory to a rectangle, in stream order. Returns when the rectangle is written;
      * to->digest is then the one that upload() would give for it, of what has come down. On a
      * failure, *done_cols whole columns and *done_rows rows of the next have been written; nothing
      * else has been touched. */
-    enum gpu_status (*download)(struct gpu_lane *lane, const struct lane_rectangle *to,
+    enum gpu_status (*download)(struct stream_ctx *ctx, const struct host_rectangle *to,
                                 struct dmat from, int64_t *done_cols, int64_t *done_rows);
 
     /* Does the same, digest and all, all or nothing: on a failure, nothing has been touched. Only
      * the bytes from the first to the last element come down; a large rectangle costs memory of its
      * own. */
-    enum gpu_status (*download_whole)(struct gpu_lane *lane, const struct lane_rectangle *to,
+    enum gpu_status (*download_whole)(struct stream_ctx *ctx, const struct host_rectangle *to,
                                       struct dmat from);
 
     /* Copies between two places in device memory, in stream order. Returns GPU_UNSUPPORTED if a
      * leading dimension is too large. */
-    enum gpu_status (*copy)(struct gpu_lane *lane, struct dmat to, struct dmat from, int64_t rows,
+    enum gpu_status (*copy)(struct stream_ctx *ctx, struct dmat to, struct dmat from, int64_t rows,
                             int64_t cols, int64_t size);
 
     /* Returns when the results are written, or on a failure, when nothing more is written. If
      * nothing comes down, returns when all has come up, and kernels may still run. */
-    enum gpu_status (*pipeline)(struct gpu_lane *lane, struct pipeline_job *pipeline);
+    enum gpu_status (*pipeline)(struct stream_ctx *ctx, struct pipeline_job *pipeline);
 };
 
 #endif

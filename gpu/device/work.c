@@ -28,7 +28,7 @@ void gpu_work_event(struct gpu_work *work, enum gpu_event_kind kind, const struc
 
 enum gpu_status gpu_work_give_back(struct gpu_work *work)
 {
-    GPU_TRY(gpu_copies(work)->wait(work->lane));
+    GPU_TRY(gpu_copies(work)->wait(work->ctx));
     gpu_memory(work)->drop(work);
     return GPU_OK;
 }
@@ -36,7 +36,7 @@ enum gpu_status gpu_work_give_back(struct gpu_work *work)
 enum gpu_status gpu_work_settle(struct gpu_work *work)
 {
     /* On a failure, `launched` stays: the results may be there or not. */
-    GPU_TRY(gpu_copies(work)->wait(work->lane));
+    GPU_TRY(gpu_copies(work)->wait(work->ctx));
     work->launched = false;
     return GPU_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * One call under way on a lane of a device. The operations' GPU functions (op->gpu->run and
- * op->gpu->steps) compose it of steps that gpu/ declares, for any kind of device: staging.h,
+ * One call under way on a stream context of a device. The operations' GPU functions (op->gpu->run
+ * and op->gpu->steps) compose it of steps that gpu/ declares, for any kind of device: staging.h,
  * kernels.h, solver.h, and above them level3.h and level2.h. gpu_run() gives back the memory that
  * they take.
  */
@@ -29,7 +29,7 @@ struct gpu_work {
     const struct accel_call *call;
     struct gpu_host *host;
     struct gpu_device *device;
-    struct gpu_lane *lane;
+    struct stream_ctx *ctx;
     gpu_address block[WORK_BLOCKS];
     int blocks;
     int64_t largest; /* size of a product: the workspace of another precision is enough for it */
@@ -88,12 +88,12 @@ static inline struct dmat dmat_from(const struct gpu_work *work, struct dmat x, 
 /* Copies a rectangle up, in stream order; of a triangle, there are zeros beside it then. A trimmed
  * one's zeros are set on the device. */
 static inline enum gpu_status gpu_work_upload(struct gpu_work *work, struct dmat to,
-                                              const struct lane_rectangle *from)
+                                              const struct host_rectangle *from)
 {
     const int64_t bytes = ((from->cols - 1) * to.ld + from->rows) * from->size;
     const enum gpu_status status =
         from->trimmed ? gpu_memory(work)->zero(work, to.ptr, bytes) : GPU_OK;
-    return status == GPU_OK ? gpu_copies(work)->upload(work->lane, to, from) : status;
+    return status == GPU_OK ? gpu_copies(work)->upload(work->ctx, to, from) : status;
 }
 
 /* Gives back the device memory of a call's part, once its work is done. */

@@ -62,7 +62,7 @@ enum gpu_status executor_recover(struct gpu_work *work, enum gpu_status failure,
     const bool damaged = rest->in_place && work->launched;
     if (failure == GPU_LOST || (!damaged && !rest->written))
         return failure;
-    if (damaged && (rest->reads || gpu_copies(work)->wait(work->lane) != GPU_OK))
+    if (damaged && (rest->reads || gpu_copies(work)->wait(work->ctx) != GPU_OK))
         return GPU_LOST;
     if (!rest->by_original(context))
         return GPU_LOST;
@@ -139,10 +139,10 @@ enum gpu_status executor_take(struct executor *e)
 
 enum gpu_status executor_run(struct executor *e, bool in_order)
 {
-    struct gpu_lane *lane = e->work->lane;
+    struct stream_ctx *ctx = e->work->ctx;
     const struct gpu_copies *copies = gpu_copies(e->work);
-    const enum gpu_status status = in_order ? pipeline_in_order(copies, lane, &e->pipeline)
-                                            : copies->pipeline(lane, &e->pipeline);
+    const enum gpu_status status = in_order ? pipeline_in_order(copies, ctx, &e->pipeline)
+                                            : copies->pipeline(ctx, &e->pipeline);
     e->pipeline.written += e->settled;
     return status;
 }

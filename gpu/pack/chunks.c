@@ -8,7 +8,7 @@ enum { TRIMMED_COLUMN = 2048, TRIMMED_CHUNKS = 4 };
 /* The least bytes of a chunk that is digested or trimmed, and the most of one of a triangle. */
 enum { LEAST_CHUNK = 256 << 10, MOST_OF_TRIANGLE = 1 << 20 };
 
-static int64_t bytes_of_chunk(const struct lane_rectangle *r, int64_t device_ld, int chunks,
+static int64_t bytes_of_chunk(const struct host_rectangle *r, int64_t device_ld, int chunks,
                               int64_t least, int64_t most)
 {
     const int64_t column = device_ld * r->size, line = accel_max(64 / r->size, 1) * column;
@@ -22,17 +22,17 @@ static int64_t bytes_of_chunk(const struct lane_rectangle *r, int64_t device_ld,
     return (r->cols + count - 1) / count * column; /* all of about the same length */
 }
 
-int64_t chunks_bytes(const struct lane_rectangle *r, int64_t device_ld, int chunks, int64_t least)
+int64_t chunks_bytes(const struct host_rectangle *r, int64_t device_ld, int chunks, int64_t least)
 {
     return bytes_of_chunk(r, device_ld, chunks, least, PINNED_BUFFER_BYTES);
 }
 
-int64_t chunks_of_matrix(const struct lane_rectangle *r, int64_t device_ld)
+int64_t chunks_of_matrix(const struct host_rectangle *r, int64_t device_ld)
 {
     return bytes_of_chunk(r, device_ld, CHUNKS_OF_MATRIX, LEAST_CHUNK, PINNED_BUFFER_BYTES);
 }
 
-int64_t chunks_of_tile(const struct lane_rectangle *r, int64_t device_ld)
+int64_t chunks_of_tile(const struct host_rectangle *r, int64_t device_ld)
 {
     return r->uplo /* not r->trimmed, on which a digest must not depend */
                ? bytes_of_chunk(r, device_ld, CHUNKS_OF_TRIANGLE, LEAST_CHUNK, MOST_OF_TRIANGLE)
@@ -46,7 +46,7 @@ bool chunks_trim(int64_t rows, int64_t cols, int64_t size)
            column * cols >= TRIMMED_CHUNKS * LEAST_CHUNK;
 }
 
-static int64_t sent(const struct lane_rectangle *r, int64_t device_ld, int64_t chunk_bytes)
+static int64_t sent(const struct host_rectangle *r, int64_t device_ld, int64_t chunk_bytes)
 {
     int64_t elements = 0;
     if (!r->trimmed)
@@ -58,12 +58,12 @@ static int64_t sent(const struct lane_rectangle *r, int64_t device_ld, int64_t c
     return elements * r->size;
 }
 
-int64_t chunks_matrix_sent(const struct lane_rectangle *r, int64_t device_ld)
+int64_t chunks_matrix_sent(const struct host_rectangle *r, int64_t device_ld)
 {
     return sent(r, device_ld, chunks_of_matrix(r, device_ld));
 }
 
-int64_t chunks_tile_sent(const struct lane_rectangle *r, int64_t device_ld)
+int64_t chunks_tile_sent(const struct host_rectangle *r, int64_t device_ld)
 {
     return sent(r, device_ld, chunks_of_tile(r, device_ld));
 }
@@ -71,7 +71,7 @@ int64_t chunks_tile_sent(const struct lane_rectangle *r, int64_t device_ld)
 /* The searches for schedules ask often: without a loop over the chunks. */
 int64_t chunks_triangle_sent(int64_t order, int64_t size)
 {
-    struct lane_rectangle r = lane_whole(NULL, order, order, order, size);
+    struct host_rectangle r = host_whole(NULL, order, order, order, size);
     if (!chunks_trim(order, order, size))
         return order * order * size;
     r.uplo = 'L';
@@ -85,7 +85,7 @@ int64_t gpu_device_ld(int64_t rows, enum accel_dtype dtype)
     return pack_ld(rows, (int64_t)accel_dtype_size(dtype));
 }
 
-bool lane_column_fits(int64_t device_ld, int64_t size)
+bool pack_column_fits(int64_t device_ld, int64_t size)
 {
     return device_ld <= PINNED_BUFFER_BYTES / size;
 }

@@ -3,7 +3,7 @@
 #include "base/thread/copy_pool.h"
 #include "staged_chunk.h"
 
-int64_t pack_matrix_bytes(const struct lane_rectangle *r, int64_t packed_ld)
+int64_t pack_matrix_bytes(const struct host_rectangle *r, int64_t packed_ld)
 {
     const struct pack_chunk all = {0, r->cols, 0, r->rows};
     return r->rows > 0 && r->cols > 0 ? pack_bytes(&all, r, packed_ld) : 0;
@@ -11,7 +11,7 @@ int64_t pack_matrix_bytes(const struct lane_rectangle *r, int64_t packed_ld)
 
 /* A matrix whose chunks, or tiles, are the tasks of a job. */
 struct matrix_job {
-    struct lane_rectangle host;
+    struct host_rectangle host;
     int64_t packed_ld, chunk_bytes;
     const char *packed;            /* what is unpacked */
     const struct gpu_tiles *tiles; /* by which it is digested */
@@ -48,7 +48,7 @@ static void do_chunks(struct matrix_job *m, void (*task)(void *, int64_t))
 /* ---- Digests ---- */
 
 /* Reads a chunk in host memory. */
-static void read_chunk(const struct lane_rectangle *r, int64_t packed_ld, int64_t bytes,
+static void read_chunk(const struct host_rectangle *r, int64_t packed_ld, int64_t bytes,
                        int64_t number, struct pack_seen *seen)
 {
     struct staged_chunk chunk = staged_chunk_at(r, packed_ld, bytes, number);
@@ -67,7 +67,7 @@ static void digest_task(void *job, int64_t number)
 static void digest_tile(void *job, int64_t number)
 {
     struct matrix_job *m = job;
-    const struct lane_rectangle tile = tiles_at(&m->host, m->tiles, number);
+    const struct host_rectangle tile = tiles_at(&m->host, m->tiles, number);
     const int64_t ld = pack_ld(tile.rows, tile.size), bytes = chunks_of_tile(&tile, ld),
                   chunks = pack_count(&tile, ld, bytes);
     struct pack_seen *all = &m->seen[number % COPY_POOL_TASKS], one;
@@ -82,7 +82,7 @@ static void digest_tile(void *job, int64_t number)
     }
 }
 
-struct gpu_key pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld)
+struct gpu_key pack_matrix_digest(const struct host_rectangle *from, int64_t device_ld)
 {
     struct gpu_key digest;
     struct matrix_job m = {.host = *from, .packed_ld = device_ld};
@@ -91,7 +91,7 @@ struct gpu_key pack_matrix_digest(const struct lane_rectangle *from, int64_t dev
     return digest;
 }
 
-struct gpu_key pack_matrix_digest_tiles(const struct lane_rectangle *from,
+struct gpu_key pack_matrix_digest_tiles(const struct host_rectangle *from,
                                         const struct gpu_tiles *tiles)
 {
     struct gpu_key digest = tiles_shape(from, tiles);
@@ -113,7 +113,7 @@ static void unpack_task(void *job, int64_t number)
     staged_chunk_do(&chunk, PACK_FROM_BUFFER, 0, &m->seen[number % COPY_POOL_TASKS]);
 }
 
-void pack_matrix_unpack(const struct lane_rectangle *to, const void *packed, int64_t packed_ld)
+void pack_matrix_unpack(const struct host_rectangle *to, const void *packed, int64_t packed_ld)
 {
     struct matrix_job m = {.host = *to, .packed_ld = packed_ld, .packed = packed};
     m.host.streamed = pack_matrix_bytes(to, packed_ld) >= PACK_STREAMED_BYTES;

@@ -8,7 +8,7 @@
 
 /* ---- Chunks ---- */
 
-int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes)
+int64_t pack_count(const struct host_rectangle *r, int64_t packed_ld, int64_t chunk_bytes)
 {
     const int64_t fit = chunk_bytes / r->size; /* elements */
     if (r->rows <= 0 || r->cols <= 0)
@@ -19,7 +19,7 @@ int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t ch
 }
 
 /* Leaves out rows that no column has. */
-static struct pack_chunk trim_rows(const struct lane_rectangle *r, struct pack_chunk chunk)
+static struct pack_chunk trim_rows(const struct host_rectangle *r, struct pack_chunk chunk)
 {
     const int64_t first = chunk.col + r->diagonal, last = first + chunk.cols;
     if (pack_is_lower(r)) {
@@ -31,7 +31,7 @@ static struct pack_chunk trim_rows(const struct lane_rectangle *r, struct pack_c
     return chunk;
 }
 
-struct pack_chunk pack_chunk(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
+struct pack_chunk pack_chunk(const struct host_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
                              int64_t number)
 {
     const int64_t fit = chunk_bytes / r->size;
@@ -52,24 +52,24 @@ int64_t pack_ld(int64_t rows, int64_t size)
     return rows < line ? rows : (rows + line - 1) / line * line;
 }
 
-bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_chunk *chunk)
+bool pack_is_fresh(const struct host_rectangle *r, const struct pack_chunk *chunk)
 {
     return r->each == 0 && !host_memory_is_there(pack_host(r, chunk));
 }
 
-int64_t pack_buffer_ld(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+int64_t pack_buffer_ld(const struct host_rectangle *r, const struct pack_chunk *chunk,
                        int64_t device_ld)
 {
     return r->trimmed ? accel_min(pack_ld(chunk->rows, r->size), device_ld) : device_ld;
 }
 
-int64_t pack_bytes(const struct pack_chunk *chunk, const struct lane_rectangle *r,
+int64_t pack_bytes(const struct pack_chunk *chunk, const struct host_rectangle *r,
                    int64_t packed_ld)
 {
     return ((chunk->cols - 1) * packed_ld + chunk->rows) * r->size;
 }
 
-int64_t pack_offset(const struct pack_chunk *chunk, const struct lane_rectangle *r,
+int64_t pack_offset(const struct pack_chunk *chunk, const struct host_rectangle *r,
                     int64_t packed_ld)
 {
     return (chunk->col * packed_ld + chunk->row) * r->size;
@@ -87,7 +87,7 @@ struct division {
     int64_t cols, split, rows;
 };
 
-static struct division division_of(const struct lane_rectangle *r, int64_t packed_ld,
+static struct division division_of(const struct host_rectangle *r, int64_t packed_ld,
                                    int64_t chunk_bytes)
 {
     const int64_t column = accel_min(packed_ld, chunk_bytes / r->size),
@@ -102,7 +102,7 @@ static struct division division_of(const struct lane_rectangle *r, int64_t packe
     return (struct division){.split = rounded_up(column, rows), .rows = rows};
 }
 
-int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes)
+int64_t pack_parts(const struct host_rectangle *r, int64_t packed_ld, int64_t chunk_bytes)
 {
     const struct division d = division_of(r, packed_ld, chunk_bytes);
     const int64_t fit = chunk_bytes / r->size / packed_ld,
@@ -110,7 +110,7 @@ int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t ch
     return d.cols ? rounded_up(cols, d.cols) : cols * d.split;
 }
 
-struct pack_chunk pack_part(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
+struct pack_chunk pack_part(const struct host_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
                             const struct pack_chunk *chunk, int64_t number)
 {
     const struct division d = division_of(r, packed_ld, chunk_bytes);
@@ -123,7 +123,7 @@ struct pack_chunk pack_part(const struct lane_rectangle *r, int64_t packed_ld, i
     return (struct pack_chunk){chunk->col + col, cols, chunk->row + row, rows};
 }
 
-int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+int64_t pack_part_offset(const struct host_rectangle *r, const struct pack_chunk *chunk,
                          const struct pack_chunk *part, int64_t buffer_ld)
 {
     return ((part->col - chunk->col) * buffer_ld + part->row - chunk->row) * r->size;
@@ -309,7 +309,7 @@ static void copy_columns(char *to, int64_t to_ld, const char *from, int64_t from
 /* ---- Batches ---- */
 
 /* Copies the part of each matrix that a chunk has. */
-static void copy_matrices(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+static void copy_matrices(const struct host_rectangle *r, const struct pack_chunk *chunk,
                           char *packed, int64_t packed_ld, bool unpack)
 {
     int64_t matrix = chunk->col / r->each, col = chunk->col % r->each;
@@ -328,13 +328,13 @@ static void copy_matrices(const struct lane_rectangle *r, const struct pack_chun
 
 /* ---- Triangles ---- */
 
-static int64_t diagonal_of(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+static int64_t diagonal_of(const struct host_rectangle *r, const struct pack_chunk *chunk,
                            int64_t col)
 {
     return chunk->col + col + r->diagonal - chunk->row;
 }
 
-struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+struct pack_rows pack_rows_of(const struct host_rectangle *r, const struct pack_chunk *chunk,
                               int64_t col)
 {
     int64_t diagonal = diagonal_of(r, chunk, col);
@@ -348,7 +348,7 @@ struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_
     return rows;
 }
 
-struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+struct gpu_key pack_digest(const struct host_rectangle *r, const struct pack_chunk *chunk,
                            const char *first, int64_t ld)
 {
     struct gpu_key digest = {{0, 0}};
@@ -363,7 +363,7 @@ struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_chu
     return digest;
 }
 
-static void pack_triangle(char *packed, const struct lane_rectangle *r,
+static void pack_triangle(char *packed, const struct host_rectangle *r,
                           const struct pack_chunk *chunk, int64_t packed_ld)
 {
     for (int64_t col = 0; col < chunk->cols; col++) {
@@ -384,7 +384,7 @@ static void pack_triangle(char *packed, const struct lane_rectangle *r,
 
 /* ---- Both ways ---- */
 
-void pack_from_host(char *packed, const struct lane_rectangle *r, const struct pack_chunk *chunk,
+void pack_from_host(char *packed, const struct host_rectangle *r, const struct pack_chunk *chunk,
                     int64_t packed_ld)
 {
     if (r->uplo) {
@@ -405,7 +405,7 @@ void pack_from_host(char *packed, const struct lane_rectangle *r, const struct p
             gpu_scan_numbers(r->scan, packed + col * packed_ld * r->size, chunk->rows * r->size);
 }
 
-static void unpack_triangle(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+static void unpack_triangle(const struct host_rectangle *r, const struct pack_chunk *chunk,
                             const char *packed, int64_t packed_ld)
 {
     for (int64_t col = 0; col < chunk->cols; col++) {
@@ -416,7 +416,7 @@ static void unpack_triangle(const struct lane_rectangle *r, const struct pack_ch
     }
 }
 
-void pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+void pack_to_host(const struct host_rectangle *r, const struct pack_chunk *chunk,
                   const char *packed, int64_t packed_ld)
 {
     if (r->uplo)

@@ -11,7 +11,7 @@
 #include "scan.h"
 
 /* A rectangle of the caller's host memory, column-major. */
-struct lane_rectangle {
+struct host_rectangle {
     char *host;
     const char *name;       /* the operand's, for who looks at the copy; or NULL */
     int64_t rows, cols, ld; /* elements; ld may be negative where there is one row */
@@ -37,10 +37,10 @@ struct lane_rectangle {
 };
 
 /* Returns a whole rectangle that no scan looks at. */
-static inline struct lane_rectangle lane_whole(void *host, int64_t rows, int64_t cols, int64_t ld,
+static inline struct host_rectangle host_whole(void *host, int64_t rows, int64_t cols, int64_t ld,
                                                int64_t size)
 {
-    return (struct lane_rectangle){
+    return (struct host_rectangle){
         .host = host, .rows = rows, .cols = cols, .ld = ld, .size = size};
 }
 
@@ -53,24 +53,24 @@ struct pack_chunk {
 
 /* Return the number of chunks of at most chunk_bytes, and one of them; the last ones end where the
  * rectangle does, or begin it if they go backwards. packed_ld >= rows. */
-int64_t pack_count(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes);
-struct pack_chunk pack_chunk(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
+int64_t pack_count(const struct host_rectangle *r, int64_t packed_ld, int64_t chunk_bytes);
+struct pack_chunk pack_chunk(const struct host_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
                              int64_t number);
 
 /* Returns whether it is a lower triangle, with its diagonal or without. */
-static inline bool pack_is_lower(const struct lane_rectangle *r)
+static inline bool pack_is_lower(const struct host_rectangle *r)
 {
     return r->uplo == 'L' || r->uplo == 'l';
 }
 
 /* Returns whether nothing of the chunk's columns is left to other chunks behind it. */
-static inline bool pack_ends_columns(const struct lane_rectangle *r, const struct pack_chunk *chunk)
+static inline bool pack_ends_columns(const struct host_rectangle *r, const struct pack_chunk *chunk)
 {
     return r->trimmed || chunk->row + chunk->rows == r->rows;
 }
 
 /* Returns the place of a chunk's first element in host memory. */
-static inline char *pack_host(const struct lane_rectangle *r, const struct pack_chunk *chunk)
+static inline char *pack_host(const struct host_rectangle *r, const struct pack_chunk *chunk)
 {
     return r->host + (chunk->col * r->ld + chunk->row) * r->size;
 }
@@ -78,11 +78,11 @@ static inline char *pack_host(const struct lane_rectangle *r, const struct pack_
 /* Returns whether the kernel has not given the pages of a chunk yet, as its first element tells:
  * threads that write to one huge page would each have the kernel clear one. False of a batch. errno
  * stays. */
-bool pack_is_fresh(const struct lane_rectangle *r, const struct pack_chunk *chunk);
+bool pack_is_fresh(const struct host_rectangle *r, const struct pack_chunk *chunk);
 
 /* Returns the leading dimension of a chunk in its buffer, if it is device_ld on the device: a
  * trimmed one's is that of its own rows. */
-int64_t pack_buffer_ld(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+int64_t pack_buffer_ld(const struct host_rectangle *r, const struct pack_chunk *chunk,
                        int64_t device_ld);
 
 /* Returns the leading dimension of a packed copy on the device, of elements of `size` bytes: whole
@@ -97,9 +97,9 @@ static inline int64_t pack_copy_bytes(int64_t rows, int64_t cols, int64_t size, 
 
 /* Return the bytes of a packed chunk, from its first to its last, and the bytes before it in the
  * packed rectangle. */
-int64_t pack_bytes(const struct pack_chunk *chunk, const struct lane_rectangle *r,
+int64_t pack_bytes(const struct pack_chunk *chunk, const struct host_rectangle *r,
                    int64_t packed_ld);
-int64_t pack_offset(const struct pack_chunk *chunk, const struct lane_rectangle *r,
+int64_t pack_offset(const struct pack_chunk *chunk, const struct host_rectangle *r,
                     int64_t packed_ld);
 
 /* A chunk is packed in parts, by several threads: each has some whole columns, or a part of one,
@@ -107,10 +107,10 @@ int64_t pack_offset(const struct pack_chunk *chunk, const struct lane_rectangle 
  * where the chunk has fewer; and the bytes before it in the packed chunk, whose columns are
  * buffer_ld apart there. They depend on the shape alone. */
 enum { PACK_PART_BYTES = 256 << 10 };
-int64_t pack_parts(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes);
-struct pack_chunk pack_part(const struct lane_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
+int64_t pack_parts(const struct host_rectangle *r, int64_t packed_ld, int64_t chunk_bytes);
+struct pack_chunk pack_part(const struct host_rectangle *r, int64_t packed_ld, int64_t chunk_bytes,
                             const struct pack_chunk *chunk, int64_t number);
-int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+int64_t pack_part_offset(const struct host_rectangle *r, const struct pack_chunk *chunk,
                          const struct pack_chunk *part, int64_t buffer_ld);
 
 /* Returns the rows [first, last) of a chunk's column that belong to the triangle, if there is
@@ -118,19 +118,19 @@ int64_t pack_part_offset(const struct lane_rectangle *r, const struct pack_chunk
 struct pack_rows {
     int64_t first, last;
 };
-struct pack_rows pack_rows_of(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+struct pack_rows pack_rows_of(const struct host_rectangle *r, const struct pack_chunk *chunk,
                               int64_t col);
 
 /* Returns the digest of a chunk that begins at `first`, whose columns begin `ld` elements apart; of
  * a triangle, of what is stored of it. */
-struct gpu_key pack_digest(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+struct gpu_key pack_digest(const struct host_rectangle *r, const struct pack_chunk *chunk,
                            const char *first, int64_t ld);
 
 /* Copy a chunk from host memory to `packed`, and back. The host memory may be aligned in any way.
  * pack_to_host() writes only elements of the triangle, if there is one. */
-void pack_from_host(char *packed, const struct lane_rectangle *r, const struct pack_chunk *chunk,
+void pack_from_host(char *packed, const struct host_rectangle *r, const struct pack_chunk *chunk,
                     int64_t packed_ld);
-void pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+void pack_to_host(const struct host_rectangle *r, const struct pack_chunk *chunk,
                   const char *packed, int64_t packed_ld);
 
 #endif

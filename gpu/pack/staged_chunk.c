@@ -21,8 +21,8 @@ static void scan_part(const struct staged_chunk *c, const struct pack_chunk *par
 void staged_chunk_do(const struct staged_chunk *c, enum pack_action action, int task,
                      struct pack_seen *seen)
 {
-    const struct lane_rectangle *host = c->host;
-    struct lane_rectangle scanned;
+    const struct host_rectangle *host = c->host;
+    struct host_rectangle scanned;
     const int64_t first = c->parts > 1 ? task : 0,
                   last = c->parts > 1 ? first + 1 : pack_parts(host, c->device_ld, c->bytes);
     seen->digest = (struct gpu_key){{0, 0}};
@@ -53,7 +53,7 @@ void staged_chunk_do(const struct staged_chunk *c, enum pack_action action, int 
 
 void staged_chunk_take(struct staged_chunk *c, int task, const struct pack_seen *seen)
 {
-    const struct lane_rectangle *host = c->host;
+    const struct host_rectangle *host = c->host;
     if ((!host->scan && !host->digest) || (c->parts > 1 && staged_chunk_part(c, task).cols == 0))
         return;
     if (host->scan)
@@ -61,7 +61,7 @@ void staged_chunk_take(struct staged_chunk *c, int task, const struct pack_seen 
     c->digest = c->parts > 1 ? gpu_digest_join(c->digest, seen->digest) : seen->digest;
 }
 
-void pack_digest_shape(const struct lane_rectangle *r, int64_t device_ld)
+void pack_digest_shape(const struct host_rectangle *r, int64_t device_ld)
 {
     const int64_t shape[] = {r->rows, r->cols, r->size, device_ld, r->uplo};
     if (r->digest)

@@ -17,7 +17,7 @@
 #define PACK_STREAMED_BYTES (4 << 20)
 
 struct staged_chunk {
-    const struct lane_rectangle *host; /* the matrix */
+    const struct host_rectangle *host; /* the matrix */
     int64_t device_ld, bytes;          /* of its packed form; of each of its chunks, but the last */
     struct pack_chunk chunk;
     char *packed; /* its packed form */
@@ -28,7 +28,7 @@ struct staged_chunk {
 };
 
 /* Returns a chunk of a matrix, by its number: one task, whose packed form is to be set. */
-static inline struct staged_chunk staged_chunk_at(const struct lane_rectangle *host,
+static inline struct staged_chunk staged_chunk_at(const struct host_rectangle *host,
                                                   int64_t device_ld, int64_t bytes, int64_t number)
 {
     return (struct staged_chunk){.host = host,
@@ -60,10 +60,10 @@ void staged_chunk_do(const struct staged_chunk *chunk, enum pack_action action, 
 void staged_chunk_take(struct staged_chunk *chunk, int task, const struct pack_seen *seen);
 
 /* Sets a matrix's digest, if one is wanted, to what it is before the first chunk: the shape's. */
-void pack_digest_shape(const struct lane_rectangle *r, int64_t device_ld);
+void pack_digest_shape(const struct host_rectangle *r, int64_t device_ld);
 
 /* Joins the digest of a chunk that is done to its matrix's, if one is wanted. */
-static inline void pack_digest_add(const struct lane_rectangle *r, struct gpu_key chunk)
+static inline void pack_digest_add(const struct host_rectangle *r, struct gpu_key chunk)
 {
     if (r->digest)
         *r->digest = gpu_digest_join(*r->digest, chunk);

@@ -16,17 +16,17 @@ struct gpu_tiles {
 
 /* Returns how many tiles a matrix has, also those beside its triangle; and the number of the tile
  * that begins with element (row, col). */
-int64_t tiles_count(const struct lane_rectangle *all, const struct gpu_tiles *by);
-int64_t tiles_number(const struct lane_rectangle *all, const struct gpu_tiles *by, int64_t row,
+int64_t tiles_count(const struct host_rectangle *all, const struct gpu_tiles *by);
+int64_t tiles_number(const struct host_rectangle *all, const struct gpu_tiles *by, int64_t row,
                      int64_t col);
 
 /* Returns a tile; one on the diagonal of a triangle is a triangle, one beside the triangle is
  * empty. */
-struct lane_rectangle tiles_at(const struct lane_rectangle *all, const struct gpu_tiles *by,
+struct host_rectangle tiles_at(const struct host_rectangle *all, const struct gpu_tiles *by,
                                int64_t number);
 
 /* Returns the digest of a matrix before its first tile: its shape's. Those of the tiles are joined
  * to it, by their numbers. */
-struct gpu_key tiles_shape(const struct lane_rectangle *all, const struct gpu_tiles *by);
+struct gpu_key tiles_shape(const struct host_rectangle *all, const struct gpu_tiles *by);
 
 #endif

@@ -16,7 +16,7 @@ static bool keeps_old(const struct scheduled *l)
     const struct accel_span *c = l->operand[C].x;
     return schedule_in_panels(&l->call) && l->call.reads && !l->call.in_place[C] &&
            (l->operand[C].across ||
-            !lane_column_fits(gpu_device_ld(c->rows, c->dtype), gpu_size_of(c)));
+            !pack_column_fits(gpu_device_ld(c->rows, c->dtype), gpu_size_of(c)));
 }
 
 /* ---- Batches ---- */

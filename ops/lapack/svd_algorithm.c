@@ -47,7 +47,7 @@ static bool can_go_on(struct solver *s, const struct svd *x)
     if (s->status == GPU_OK || s->status == GPU_NO_MEMORY || s->status == GPU_UNSUPPORTED)
         return true;
     if (failure_noted()->kind != FAILURE_LIBRARY ||
-        gpu_copies(s->work)->wait(s->work->lane) != GPU_OK)
+        gpu_copies(s->work)->wait(s->work->ctx) != GPU_OK)
         return false;
     gpu_svd_choose(s->work->device, s->dtype, wants_vectors(x), gpu_svd_octave(x->a.cols),
                    GPU_SVD_GESVD);

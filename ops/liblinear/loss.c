@@ -20,18 +20,18 @@ static struct gpu_grid grid_for(const struct linear_rows *x, int64_t items)
 
 static void upload_vector(struct linear_loss *f, gpu_address to, const double *from, int64_t count)
 {
-    const struct lane_rectangle all = lane_whole((char *)(uintptr_t)from, count, 1, count, BYTES);
+    const struct host_rectangle all = host_whole((char *)(uintptr_t)from, count, 1, count, BYTES);
     if (f->failure == GPU_OK)
         f->failure =
-            gpu_copies(f->x->work)->upload(f->x->work->lane, (struct dmat){to, count}, &all);
+            gpu_copies(f->x->work)->upload(f->x->work->ctx, (struct dmat){to, count}, &all);
 }
 
 static void download(struct linear_loss *f, double *to, gpu_address from, int64_t count)
 {
-    const struct lane_rectangle all = lane_whole((char *)to, count, 1, count, BYTES);
+    const struct host_rectangle all = host_whole((char *)to, count, 1, count, BYTES);
     if (f->failure == GPU_OK)
         f->failure = gpu_copies(f->x->work)
-                         ->download_whole(f->x->work->lane, &all, (struct dmat){from, count});
+                         ->download_whole(f->x->work->ctx, &all, (struct dmat){from, count});
 }
 
 static void launch(struct linear_loss *f, const char *kernel, struct gpu_grid grid,

@@ -11,8 +11,8 @@ enum { THREADS = 256, SEGMENT = 4096, TILE_BYTES = 8 << 20, TILE_ROWS_MOST = 409
 static enum gpu_status upload_array(struct linear_rows *x, gpu_address to, const void *from,
                                     int64_t count, int64_t size)
 {
-    const struct lane_rectangle all = lane_whole((char *)(uintptr_t)from, count, 1, count, size);
-    return count > 0 ? gpu_copies(x->work)->upload(x->work->lane, (struct dmat){to, count}, &all)
+    const struct host_rectangle all = host_whole((char *)(uintptr_t)from, count, 1, count, size);
+    return count > 0 ? gpu_copies(x->work)->upload(x->work->ctx, (struct dmat){to, count}, &all)
                      : GPU_OK;
 }
 

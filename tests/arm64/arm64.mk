@@ -10,7 +10,7 @@ ARM64_PROGRAMS := $(addprefix $(TESTS)/,random_calls random_calls64 fp_state fp_
 # Those that take long under qemu are left out (copy pool, gpu, schedule, smo, staging ...), and
 # test_pack.c, which counts calls of libc that a compiler for AArch64 puts in for short loops.
 ARM64_UNIT := $(addprefix tests/,base/test_ranks.c base/test_text.c cpu_ref/test_linear_judge.c cpu_ref/test_svm_judge.c cpu_ref/test_verify.c \
-    dispatch/test_calibration.c dispatch/test_decide.c dispatch/test_model.c dispatch/test_settings.c gpu/test_choose.c gpu/test_lane.c gpu/test_nominal.c gpu/test_pool.c \
+    dispatch/test_calibration.c dispatch/test_decide.c dispatch/test_model.c dispatch/test_settings.c gpu/test_choose.c gpu/test_stream_ctx.c gpu/test_nominal.c gpu/test_pool.c \
     gpu/test_admission.c ops/lapack/test_triangles.c ops/test_names.c ops/test_parse.c ops/test_series.c ops/test_shape.c report/test_report.c shim/test_objects.c shim/test_reads.c tool/test_elf_file.c)
 ARM64_UNIT_PROGRAMS := $(addprefix $(TESTS)/,$(basename $(notdir $(ARM64_UNIT))))
 .PHONY: test-arm64 arm64-programs run-arm64

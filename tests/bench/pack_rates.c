@@ -41,9 +41,9 @@ static double now_ns(void)
 
 /* Nanoseconds for each byte that is copied. The copies go through all of the HOST_BYTES in turn,
  * whatever the shape: so each shape finds the same share of them in the caches. */
-static double cost(const struct lane_rectangle *shape, char *packed, bool up)
+static double cost(const struct host_rectangle *shape, char *packed, bool up)
 {
-    struct lane_rectangle r = *shape;
+    struct host_rectangle r = *shape;
     const struct pack_chunk all = {0, r.cols, 0, r.rows};
     const int64_t span = r.ld * r.cols * r.size, places = HOST_BYTES / span;
     double start = now_ns();
@@ -62,7 +62,7 @@ static double cost(const struct lane_rectangle *shape, char *packed, bool up)
 enum { LARGE_BYTES = 96 << 20, LARGE_PAIRS = 9, LINE = 64, DOUBLE = sizeof(double) };
 
 struct transfer {
-    struct lane_rectangle r;
+    struct host_rectangle r;
     char *buffers;
     bool up, plain;
 };
@@ -104,7 +104,7 @@ static double copy_pool_time(struct transfer *t)
 
 /* The bytes of the cache's lines that columns of doubles lie in, if they begin at lines, or are
  * apart by less than a line. */
-static double bytes_of_lines(const struct lane_rectangle *r)
+static double bytes_of_lines(const struct host_rectangle *r)
 {
     const int64_t gap = (r->ld - r->rows) * DOUBLE, column = r->rows * DOUBLE;
     return (double)r->cols *
@@ -148,7 +148,7 @@ static void time_copy_pool(int threads, char *host, char *buffers)
         for (int up = 0; up < 2; up++)
             for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
                 struct transfer t = {.up = up, .buffers = buffers};
-                t.r = lane_whole(host, shapes[i].rows, LARGE_BYTES / DOUBLE / shapes[i].ld,
+                t.r = host_whole(host, shapes[i].rows, LARGE_BYTES / DOUBLE / shapes[i].ld,
                                  shapes[i].ld, DOUBLE);
                 t.r.streamed = !up;
                 plain.up = up;
@@ -177,16 +177,16 @@ int main(void)
 {
     const int64_t size = sizeof(double), n = BUFFER_BYTES / size;
     char *host = memory(HOST_BYTES), *packed = memory(BUFFER_BYTES);
-    const struct lane_rectangle contiguous = lane_whole(host, n, 1, n, size);
+    const struct host_rectangle contiguous = host_whole(host, n, 1, n, size);
     const struct {
         const char *name;
-        struct lane_rectangle r;
-    } shapes[] = {{"strided", lane_whole(host, 1, n, 3, size)},
-                  {"rows8", lane_whole(host, 8, n / 8, 16, size)},
-                  {"rows32", lane_whole(host, 32, n / 32, 64, size)},
+        struct host_rectangle r;
+    } shapes[] = {{"strided", host_whole(host, 1, n, 3, size)},
+                  {"rows8", host_whole(host, 8, n / 8, 16, size)},
+                  {"rows32", host_whole(host, 32, n / 32, 64, size)},
                   /* Where the buffer is in its page, and 16 bytes beyond. */
-                  {"page0", lane_whole(host, 8192, n / 8704, 8704, size)},
-                  {"page16", lane_whole(host + 16, 8192, n / 8704, 8704, size)}};
+                  {"page0", host_whole(host, 8192, n / 8704, 8704, size)},
+                  {"page16", host_whole(host + 16, 8192, n / 8704, 8704, size)}};
     for (int pair = -1; pair < PAIRS; pair++) /* the first warms up */
         for (int up = 0; up < 2; up++)
             for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {

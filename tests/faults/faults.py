@@ -35,8 +35,8 @@ Outcome = namedtuple("Outcome", "fault what detail kept")
 KEEPING = re.compile(r"cuStreamSynchronize|Destroy|Free")
 STOPPED = "cannot be made right"
 
-# Events behind the steps of each of a schedule's engines: gpu/cuda/lane.h.
-STEPS = int(re.search(r"#define LANE_STEPS (\d+)", (ROOT / "gpu/cuda/lane.h").read_text())[1])
+# Events behind the steps of each of a schedule's engines: gpu/cuda/stream_ctx.h.
+STEPS = int(re.search(r"#define CTX_STEPS (\d+)", (ROOT / "gpu/cuda/stream_ctx.h").read_text())[1])
 
 
 def table():
@@ -143,9 +143,9 @@ def ended_well(done, expected):
 
 def leak(fault, given_up, report, baseline):
     """What is left at exit and should not be, as text. A GPU that is left alone is left with nothing of ours; one
-    that is in use, with no more of what does not depend on sizes than without the fault, except for what a lane makes
-    when it first follows a schedule, or first one with kernels beside each other: a call that finds less on the
-    device may do so."""
+    that is in use, with no more of what does not depend on sizes than without the fault, except for what a stream
+    context makes when it first follows a schedule, or first one with kernels beside each other: a call that finds less
+    on the device may do so."""
     left, usual = report.left(), dict(baseline.left())
     made = left["streams"] - usual[
         "streams"]  # those of copies come with events of three engines, the one beside with its own

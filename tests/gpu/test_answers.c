@@ -38,7 +38,7 @@ static CUresult copy_here(CUdeviceptr to, const void *from, size_t bytes, CUstre
 
 /* Sends a chunk's parts, `step` more each time, whether there are so many or not. Each byte of it
  * comes to its place once. */
-static void send_by(const struct lane_rectangle *r, int64_t ld, int64_t chunk_bytes, int64_t number,
+static void send_by(const struct host_rectangle *r, int64_t ld, int64_t chunk_bytes, int64_t number,
                     int64_t step)
 {
     struct pipeline_copy copy = {.of = {.host = *r, .device.ld = ld}};
@@ -70,7 +70,7 @@ static void send_by(const struct lane_rectangle *r, int64_t ld, int64_t chunk_by
 static void neighbouring_parts_go_as_one_copy(void **state)
 {
     enum { COLUMN = 40000, COLS = 8 }; /* 320 KB: two parts each */
-    struct lane_rectangle r = lane_whole(NULL, COLUMN, COLS, COLUMN, sizeof(double));
+    struct host_rectangle r = host_whole(NULL, COLUMN, COLS, COLUMN, sizeof(double));
     const int64_t chunk_bytes = 3 * COLUMN * (int64_t)sizeof(double);
     (void)state;
     CUDA(cuMemcpyHtoDAsync) = copy_here;
@@ -80,7 +80,7 @@ static void neighbouring_parts_go_as_one_copy(void **state)
     copies = 0;
     send_by(&r, COLUMN, chunk_bytes, 0, 6);
     assert_int_equal(copies, 3); /* columns */
-    r = lane_whole(NULL, 1000, 700, 1000, sizeof(double));
+    r = host_whole(NULL, 1000, 700, 1000, sizeof(double));
     for (int64_t step = 1; step < 8; step++)
         for (int64_t number = 0; number < 3; number++)
             send_by(&r, 1000, 2 << 20, number, step);
@@ -125,23 +125,24 @@ static void nothing_is_copied_of_nothing(void **state)
     char none;
     int64_t cols, rows;
     const CUdeviceptr memory = memory_of(4096);
-    const struct lane_rectangle shapes[] = {lane_whole(&none, 0, 3, 1, 8),
-                                            lane_whole(&none, 3, 0, 3, 8)};
+    const struct host_rectangle shapes[] = {host_whole(&none, 0, 3, 1, 8),
+                                            host_whole(&none, 3, 0, 3, 8)};
     (void)state;
-    work.lane->quiet = true;
+    work.ctx->quiet = true;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(lane_upload(work.lane, (struct dmat){memory, 3}, &shapes[i]), GPU_OK);
+        assert_int_equal(stream_ctx_upload(work.ctx, (struct dmat){memory, 3}, &shapes[i]), GPU_OK);
         assert_int_equal(
-            lane_download(work.lane, &shapes[i], (struct dmat){memory, 3}, &cols, &rows), GPU_OK);
+            stream_ctx_download(work.ctx, &shapes[i], (struct dmat){memory, 3}, &cols, &rows),
+            GPU_OK);
         assert_true(cols == 0 && rows == 0);
-        assert_int_equal(lane_download_whole(work.lane, &shapes[i], (struct dmat){memory, 3}),
+        assert_int_equal(stream_ctx_download_whole(work.ctx, &shapes[i], (struct dmat){memory, 3}),
                          GPU_OK);
     }
-    assert_true(work.lane->quiet);
+    assert_true(work.ctx->quiet);
 }
 
 /* Up to the narrow ring's size, up to the wide one's, and beyond. */
-static const int64_t whole_bytes[] = {1 << 20, 17 << 20, LANE_LANDING_BYTES + (1 << 20)};
+static const int64_t whole_bytes[] = {1 << 20, 17 << 20, LANDING_BYTES + (1 << 20)};
 
 static void large_downloads_come_whole(void **state)
 {
@@ -151,22 +152,23 @@ static void large_downloads_come_whole(void **state)
             const int64_t rows = 1024, cols = whole_bytes[i] / rows / 8;
             const CUdeviceptr memory = memory_of(whole_bytes[i]);
             char *sent = filled(whole_bytes[i], 7), *there = filled(whole_bytes[i], 1);
-            const struct lane_rectangle from = lane_whole(sent, rows, cols, rows, 8);
-            struct lane_rectangle to = lane_whole(there, rows, cols, rows, 8);
+            const struct host_rectangle from = host_whole(sent, rows, cols, rows, 8);
+            struct host_rectangle to = host_whole(there, rows, cols, rows, 8);
             struct gpu_key up, down;
             sent[whole_bytes[i] / 3] = 9;
-            assert_int_equal(lane_upload(work.lane, (struct dmat){memory, rows}, &from), GPU_OK);
+            assert_int_equal(stream_ctx_upload(work.ctx, (struct dmat){memory, rows}, &from),
+                             GPU_OK);
             up = pack_matrix_digest(&from, rows);
             to.digest = &down;
             if (!wide) { /* there is no memory for the wide ring */
-                assert_int_equal(lane_wait(work.lane),
+                assert_int_equal(stream_ctx_wait(work.ctx),
                                  GPU_OK); /* the upload still reads the ring */
-                if (work.lane->wide.memory)
-                    CUDA(cuMemFreeHost)(work.lane->wide.memory);
-                work.lane->wide.memory = NULL;
+                if (work.ctx->wide.memory)
+                    CUDA(cuMemFreeHost)(work.ctx->wide.memory);
+                work.ctx->wide.memory = NULL;
                 CUDA(cuMemHostAlloc) = pin_nothing;
             }
-            assert_int_equal(lane_download_whole(work.lane, &to, (struct dmat){memory, rows}),
+            assert_int_equal(stream_ctx_download_whole(work.ctx, &to, (struct dmat){memory, rows}),
                              GPU_OK);
             CUDA(cuMemHostAlloc) = real.cuMemHostAlloc_p;
             assert_memory_equal(there, sent, (size_t)whole_bytes[i]);
@@ -194,16 +196,16 @@ static void a_large_triangle_comes_whole_or_not_at_all(void **state)
     const int64_t bytes = (int64_t)N * N * 8;
     const CUdeviceptr memory = memory_of(bytes);
     char *sent = filled(bytes, 7), *there = filled(bytes, 1), *before = filled(bytes, 1);
-    const struct lane_rectangle from = lane_whole(sent, N, N, N, 8);
-    struct lane_rectangle to = lane_whole(there, N, N, N, 8);
+    const struct host_rectangle from = host_whole(sent, N, N, N, 8);
+    struct host_rectangle to = host_whole(there, N, N, N, 8);
     (void)state;
     to.uplo = 'L';
-    assert_int_equal(lane_upload(work.lane, (struct dmat){memory, N}, &from), GPU_OK);
+    assert_int_equal(stream_ctx_upload(work.ctx, (struct dmat){memory, N}, &from), GPU_OK);
     CUDA(cuMemcpyDtoHAsync) = no_copy_down;
-    assert_int_equal(lane_download_whole(work.lane, &to, (struct dmat){memory, N}), GPU_ERROR);
+    assert_int_equal(stream_ctx_download_whole(work.ctx, &to, (struct dmat){memory, N}), GPU_ERROR);
     assert_memory_equal(there, before, (size_t)bytes);
     CUDA(cuMemcpyDtoHAsync) = real.cuMemcpyDtoHAsync_p;
-    assert_int_equal(lane_download_whole(work.lane, &to, (struct dmat){memory, N}), GPU_OK);
+    assert_int_equal(stream_ctx_download_whole(work.ctx, &to, (struct dmat){memory, N}), GPU_OK);
     for (int64_t j = 0; j < N; j += 100) {
         assert_memory_equal(there + j * N * 8, before, (size_t)(j * 8));
         assert_memory_equal(there + j * (N + 1) * 8, sent, (size_t)((N - j) * 8));
@@ -219,20 +221,21 @@ static void no_pinned_memory_is_no_memory(void **state)
     char there[4096] = {5};
     int64_t cols, rows;
     const CUdeviceptr memory = memory_of(sizeof there);
-    const struct lane_rectangle to = lane_whole(there, 8, 8, 8, 8);
+    const struct host_rectangle to = host_whole(there, 8, 8, 8, 8);
     (void)state;
-    lane_wait(work.lane);
-    CUDA(cuMemFreeHost)(work.lane->narrow.memory);
-    work.lane->narrow.memory = NULL;
+    stream_ctx_wait(work.ctx);
+    CUDA(cuMemFreeHost)(work.ctx->narrow.memory);
+    work.ctx->narrow.memory = NULL;
     CUDA(cuMemHostAlloc) = pin_nothing;
-    assert_int_equal(lane_upload(work.lane, (struct dmat){memory, 8}, &to), GPU_NO_MEMORY);
-    assert_int_equal(lane_download(work.lane, &to, (struct dmat){memory, 8}, &cols, &rows),
+    assert_int_equal(stream_ctx_upload(work.ctx, (struct dmat){memory, 8}, &to), GPU_NO_MEMORY);
+    assert_int_equal(stream_ctx_download(work.ctx, &to, (struct dmat){memory, 8}, &cols, &rows),
                      GPU_NO_MEMORY);
     assert_true(cols == 0 && rows == 0);
-    assert_int_equal(lane_download_whole(work.lane, &to, (struct dmat){memory, 8}), GPU_NO_MEMORY);
+    assert_int_equal(stream_ctx_download_whole(work.ctx, &to, (struct dmat){memory, 8}),
+                     GPU_NO_MEMORY);
     assert_int_equal(there[0], 5);
     CUDA(cuMemHostAlloc) = real.cuMemHostAlloc_p;
-    assert_int_equal(lane_upload(work.lane, (struct dmat){memory, 8}, &to), GPU_OK);
+    assert_int_equal(stream_ctx_upload(work.ctx, (struct dmat){memory, 8}, &to), GPU_OK);
 }
 
 /* One column of many chunks. The program's memory has the chunks that came before the failure; the
@@ -242,22 +245,22 @@ static void an_event_that_does_not_answer_ends_a_copy(void **state)
     enum { BYTES = 24 << 20, ROWS = BYTES / 8 };
     const CUdeviceptr memory = memory_of(BYTES);
     char *sent = filled(BYTES, 7), *there = filled(BYTES, 1), *before = filled(BYTES, 1);
-    const struct lane_rectangle from = lane_whole(sent, ROWS, 1, ROWS, 8),
-                                to = lane_whole(there, ROWS, 1, ROWS, 8);
+    const struct host_rectangle from = host_whole(sent, ROWS, 1, ROWS, 8),
+                                to = host_whole(there, ROWS, 1, ROWS, 8);
     int64_t cols, rows;
     (void)state;
-    assert_int_equal(lane_upload(work.lane, (struct dmat){memory, ROWS}, &from), GPU_OK);
-    assert_int_equal(lane_wait(work.lane), GPU_OK);
+    assert_int_equal(stream_ctx_upload(work.ctx, (struct dmat){memory, ROWS}, &from), GPU_OK);
+    assert_int_equal(stream_ctx_wait(work.ctx), GPU_OK);
     CUDA(cuEventQuery) = no_answer_of_events;
     const enum gpu_status down =
-        lane_download(work.lane, &to, (struct dmat){memory, ROWS}, &cols, &rows);
+        stream_ctx_download(work.ctx, &to, (struct dmat){memory, ROWS}, &cols, &rows);
     assert_int_equal(down, GPU_ERROR);
     assert_int_equal(cols, 0);
     assert_in_range(rows, 1, ROWS - 1);
     assert_memory_equal(there, sent, (size_t)rows * 8);
     assert_memory_equal(there + rows * 8, before, (size_t)(ROWS - rows) * 8);
-    assert_int_equal(lane_wait(work.lane), GPU_OK);
-    assert_int_equal(lane_upload(work.lane, (struct dmat){memory, ROWS}, &from), GPU_ERROR);
+    assert_int_equal(stream_ctx_wait(work.ctx), GPU_OK);
+    assert_int_equal(stream_ctx_upload(work.ctx, (struct dmat){memory, ROWS}, &from), GPU_ERROR);
     assert_true(failure_noted()->kind == FAILURE_DEVICE);
     free(sent);
     free(there);
@@ -269,14 +272,14 @@ static void a_pitch_has_a_limit(void **state)
     const CUdeviceptr memory = memory_of(4096);
     const int64_t large = INT_MAX / 8;
     (void)state;
+    assert_int_equal(stream_ctx_copy(work.ctx, (struct dmat){memory, large},
+                                     (struct dmat){memory + 64, 8}, 1, 1, 8),
+                     GPU_UNSUPPORTED);
+    assert_int_equal(stream_ctx_copy(work.ctx, (struct dmat){memory, 8},
+                                     (struct dmat){memory + 64, large}, 1, 1, 8),
+                     GPU_UNSUPPORTED);
     assert_int_equal(
-        lane_copy(work.lane, (struct dmat){memory, large}, (struct dmat){memory + 64, 8}, 1, 1, 8),
-        GPU_UNSUPPORTED);
-    assert_int_equal(
-        lane_copy(work.lane, (struct dmat){memory, 8}, (struct dmat){memory + 64, large}, 1, 1, 8),
-        GPU_UNSUPPORTED);
-    assert_int_equal(
-        lane_copy(work.lane, (struct dmat){memory, 8}, (struct dmat){memory + 64, 8}, 1, 1, 8),
+        stream_ctx_copy(work.ctx, (struct dmat){memory, 8}, (struct dmat){memory + 64, 8}, 1, 1, 8),
         GPU_OK);
 }
 
@@ -484,21 +487,21 @@ static const struct gpu_step kernels = {.kind = GPU_STEP_COMPUTE};
 /* A step of kernels on one stream; with `beside`, then on the other one, too. */
 static void time_kernels(bool beside)
 {
-    struct gpu_lane *lane = work.lane;
+    struct stream_ctx *ctx = work.ctx;
     host.steps = tell_steps;
-    timing_start(lane);
-    timing_end(lane, lane->stream, GPU_STEP_COMPUTE); /* there is none yet */
-    timing_begin(lane, lane->stream, &kernels);
+    timing_start(ctx);
+    timing_end(ctx, ctx->stream, GPU_STEP_COMPUTE); /* there is none yet */
+    timing_begin(ctx, ctx->stream, &kernels);
     if (beside) {
-        assert_int_equal(lane_prepare_beside(lane), GPU_OK);
-        assert_int_equal(lane_go_beside(lane), GPU_OK);
-        timing_begin(lane, lane->stream, &kernels);
+        assert_int_equal(stream_ctx_prepare_beside(ctx), GPU_OK);
+        assert_int_equal(stream_ctx_go_beside(ctx), GPU_OK);
+        timing_begin(ctx, ctx->stream, &kernels);
     }
-    timing_wait(lane);
-    assert_int_equal(lane_go_back(lane), GPU_OK);
-    assert_int_equal(CUDA(cuStreamSynchronize)(lane->stream), CUDA_SUCCESS);
+    timing_wait(ctx);
+    assert_int_equal(stream_ctx_go_back(ctx), GPU_OK);
+    assert_int_equal(CUDA(cuStreamSynchronize)(ctx->stream), CUDA_SUCCESS);
     if (beside)
-        assert_int_equal(CUDA(cuStreamSynchronize)(lane->beside), CUDA_SUCCESS);
+        assert_int_equal(CUDA(cuStreamSynchronize)(ctx->beside), CUDA_SUCCESS);
 }
 
 static CUresult no_record(CUevent event, CUstream stream)
@@ -520,7 +523,7 @@ static void without_a_clock_no_step_is_timed(void **state)
             CUDA(cuEventSynchronize) = no_answer_of_events;
         time_kernels(false);
         cuda_api = real;
-        timing_report(work.lane, &host);
+        timing_report(work.ctx, &host);
         assert_int_equal(told_all.count, 0);
         assert_int_equal(told_all.left_out, 0);
     }
@@ -529,24 +532,24 @@ static void without_a_clock_no_step_is_timed(void **state)
 
 static void a_step_without_events_is_left_out(void **state)
 {
-    struct gpu_lane *lane = work.lane;
+    struct stream_ctx *ctx = work.ctx;
     (void)state;
     host.steps = tell_steps;
-    timing_start(lane);
+    timing_start(ctx);
     CUDA(cuEventRecord) = no_record;
-    timing_begin(lane, lane->stream, &kernels);
-    timing_begin(lane, lane->stream, &kernels); /* more of it: it is one step */
-    timing_end(lane, lane->stream, GPU_STEP_COMPUTE);
-    timing_wait(lane);
+    timing_begin(ctx, ctx->stream, &kernels);
+    timing_begin(ctx, ctx->stream, &kernels); /* more of it: it is one step */
+    timing_end(ctx, ctx->stream, GPU_STEP_COMPUTE);
+    timing_wait(ctx);
     CUDA(cuEventRecord) = real.cuEventRecord_p;
-    timing_begin(lane, lane->stream, &kernels);
-    timing_wait(lane);
-    timing_begin(lane, lane->stream, &kernels);
+    timing_begin(ctx, ctx->stream, &kernels);
+    timing_wait(ctx);
+    timing_begin(ctx, ctx->stream, &kernels);
     CUDA(cuEventRecord) = no_record; /* its end is not known */
-    timing_wait(lane);
+    timing_wait(ctx);
     CUDA(cuEventRecord) = real.cuEventRecord_p;
-    assert_int_equal(CUDA(cuStreamSynchronize)(lane->stream), CUDA_SUCCESS);
-    timing_report(lane, &host);
+    assert_int_equal(CUDA(cuStreamSynchronize)(ctx->stream), CUDA_SUCCESS);
+    timing_report(ctx, &host);
     assert_int_equal(told_all.count, 1);
     assert_int_equal(told_all.left_out, 2);
 }
@@ -575,10 +578,10 @@ static void a_step_on_two_streams_is_one(void **state)
         time_kernels(true);
         memcpy(clock_ms, cases[i].clock_ms, sizeof clock_ms);
         reads = 0;
-        work.lane->timing.before_ms -= 1000; /* the call is longer than all of these */
-        work.lane->timing.after_ms = work.lane->timing.before_ms;
+        work.ctx->timing.before_ms -= 1000; /* the call is longer than all of these */
+        work.ctx->timing.after_ms = work.ctx->timing.before_ms;
         CUDA(cuEventElapsedTime) = read_ours;
-        timing_report(work.lane, &host);
+        timing_report(work.ctx, &host);
         CUDA(cuEventElapsedTime) = real.cuEventElapsedTime_p;
         assert_int_equal(told_all.count, cases[i].lasted >= 0);
         assert_int_equal(told_all.left_out, cases[i].lasted < 0);
@@ -601,7 +604,7 @@ static struct solver solver_of(enum accel_dtype dtype)
 /* The first time, its functions come into the table. */
 static void use_solver(void)
 {
-    assert_int_equal(lane_use_solver(work.lane), GPU_OK);
+    assert_int_equal(stream_ctx_use_solver(work.ctx), GPU_OK);
     real = cuda_api;
 }
 
@@ -763,7 +766,7 @@ static void emulate_here(void)
 /* Begins a product of this size and ends it. Returns whether it would have been emulated. */
 static bool begin_product(const char *name, int64_t m, int64_t n, int64_t k, int64_t batch)
 {
-    struct lane_precision precision;
+    struct call_precision precision;
     call.routine = routine(name);
     call.op = accel_op_of(call.routine);
     call.batch = batch;
@@ -780,7 +783,7 @@ static bool begin_product(const char *name, int64_t m, int64_t n, int64_t k, int
     precision_end(&precision, &work, false);
     if (precision.workspace)
         pool_put(device, precision.workspace);
-    work.lane->math = CUBLAS_DEFAULT_MATH;
+    work.ctx->math = CUBLAS_DEFAULT_MATH;
     return is_emulated;
 }
 
@@ -805,7 +808,7 @@ static void a_workspace_is_within_the_memory(void **state)
 
 static void a_workspace_that_fails_fails_the_call(void **state)
 {
-    struct lane_precision precision;
+    struct call_precision precision;
     (void)state;
     for (int i = 0; i < 2; i++) {
         pool_trim(device);

@@ -2,7 +2,7 @@
 """Kernels of different blocks run beside each other on two streams, with a workspace each: each stream has its share of
 them, whatever a block of a panel needs of the other stream's is there, and results are exact. Not where the program's
 cuBLAS takes no workspace, nor where memory is short. The workspace is the same whatever is on the device already; and a
-lane whose cuBLAS did not come back from the other stream serves no further call."""
+stream context whose cuBLAS did not come back from the other stream serves no further call."""
 
 import re
 from collections import Counter
@@ -71,7 +71,7 @@ def test_one_workspace_whatever_is_on_the_device_already(env, tmp_path):
     assert len(sizes["off"]) == 1
 
 
-def test_a_lane_that_is_astray(env, tmp_path):
+def test_a_ctx_that_is_astray(env, tmp_path):
     """The stream of cuBLAS cannot be set at one time: further calls are right."""
     fired = 0
     for n in range(2, 14):

@@ -13,10 +13,10 @@
 
 #include "gpu/pack/chunks.h"
 
-static struct lane_rectangle triangle_of(int64_t rows, int64_t cols, int64_t size, char uplo,
+static struct host_rectangle triangle_of(int64_t rows, int64_t cols, int64_t size, char uplo,
                                          int64_t diagonal)
 {
-    struct lane_rectangle r = lane_whole(NULL, rows, cols, rows + 3, size);
+    struct host_rectangle r = host_whole(NULL, rows, cols, rows + 3, size);
     r.uplo = uplo;
     r.diagonal = diagonal;
     r.trimmed = chunks_trim(rows, cols, size);
@@ -25,7 +25,7 @@ static struct lane_rectangle triangle_of(int64_t rows, int64_t cols, int64_t siz
 
 /* The first and the last row of a trimmed chunk are those of one of its columns; of a triangle
  * without its diagonal, perhaps those of that. */
-static void is_close(const struct lane_rectangle *r, const struct pack_chunk *chunk)
+static void is_close(const struct host_rectangle *r, const struct pack_chunk *chunk)
 {
     const struct pack_rows first = pack_rows_of(r, chunk, 0),
                            last = pack_rows_of(r, chunk, chunk->cols - 1);
@@ -37,9 +37,9 @@ static void is_close(const struct lane_rectangle *r, const struct pack_chunk *ch
 }
 
 /* Follows the chunks and returns the elements that they have. */
-static int64_t follow(const struct lane_rectangle *r, int64_t ld, int64_t chunk_bytes)
+static int64_t follow(const struct host_rectangle *r, int64_t ld, int64_t chunk_bytes)
 {
-    struct lane_rectangle square = *r;
+    struct host_rectangle square = *r;
     int64_t elements = 0, next = 0;
     square.trimmed = false;
     for (int64_t i = 0; i < pack_count(r, ld, chunk_bytes); i++) {
@@ -78,7 +78,7 @@ static void chunks_have_the_triangle(void **state)
     for (int n = 0; n < 300; n++) {
         const int64_t size = sizes[n % 3], rows = 1 + rand() % 2000, cols = 1 + rand() % 2000;
         const int64_t diagonal = n % 2 ? rand() % (2 * rows) - cols : 0;
-        const struct lane_rectangle r = triangle_of(rows, cols, size, "ULul"[rand() % 4], diagonal);
+        const struct host_rectangle r = triangle_of(rows, cols, size, "ULul"[rand() % 4], diagonal);
         const int64_t ld = pack_ld(rows, size);
         assert_int_equal(follow(&r, ld, chunks_of_matrix(&r, ld)) * size,
                          chunks_matrix_sent(&r, ld));
@@ -98,7 +98,7 @@ static void schedules_count_what_is_sent(void **state)
         for (int64_t size = 4; size <= 16; size *= 2) {
             const int64_t order = orders[n], ld = pack_ld(order, size),
                           sent = chunks_triangle_sent(order, size);
-            const struct lane_rectangle lower = triangle_of(order, order, size, 'L', 0),
+            const struct host_rectangle lower = triangle_of(order, order, size, 'L', 0),
                                         upper = triangle_of(order, order, size, 'U', 0);
             assert_int_equal(chunks_tile_sent(&lower, ld), sent);
             assert_int_equal(chunks_tile_sent(&upper, ld), sent);

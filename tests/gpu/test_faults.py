@@ -192,7 +192,7 @@ def test_out_of_memory_passes():
 
 
 def test_40_threads_none_waits_for_ever():
-    """More threads than there are lanes wait for one when the device fails."""
+    """More threads than there are stream contexts wait for one when the device fails."""
     done = start("random_calls", "-c", 2, "-r", "?gemm", 40, timeout=120,
                  env={**TEST_GPU, "TESTGPU_FAIL": "async:60=CUDA_ERROR_LAUNCH_FAILED"})
     assert done.returncode == 0

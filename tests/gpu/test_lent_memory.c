@@ -439,14 +439,14 @@ static void a_call_takes_them(void **state)
     gpu_address lent = 0, other = 0, refused = 0;
     (void)state;
     assert_int_equal(gpu_enter(own[0], &scope), GPU_OK);
-    assert_int_equal(lane_acquire(own[0], true, &work.lane), GPU_OK);
+    assert_int_equal(stream_ctx_acquire(own[0], true, &work.ctx), GPU_OK);
     assert_int_equal(gpu_memory(&work)->take_lent(&work, SMALL, &lent), GPU_OK);
     assert_int_equal(gpu_memory(&work)->take(&work, SMALL, &other), GPU_OK);
     assert_int_equal(gpu_memory(&work)->take_lent(&work, BUDGET, &refused), GPU_NO_MEMORY);
     assert_true(own[0]->pool.block[0].lent && !own[0]->pool.block[1].lent);
     assert_int_equal(gpu_work_give_back(&work), GPU_OK);
     assert_true(own[0]->pool.idle == 2 * SMALL && work.blocks == 0);
-    lane_release(work.lane, false);
+    stream_ctx_release(work.ctx, false);
     gpu_leave(&scope);
 }
 

@@ -33,8 +33,8 @@ static _Thread_local int64_t own_ns, takes_ns;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-struct gpu_key __real_pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld);
-struct gpu_key __wrap_pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld);
+struct gpu_key __real_pack_matrix_digest(const struct host_rectangle *from, int64_t device_ld);
+struct gpu_key __wrap_pack_matrix_digest(const struct host_rectangle *from, int64_t device_ld);
 bool __real_dirty_tracking_is_unchanged(const struct accel_span *x, uint64_t watch,
                                         const struct gpu_edges *edges);
 bool __wrap_dirty_tracking_is_unchanged(const struct accel_span *x, uint64_t watch,
@@ -50,7 +50,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 
 static int digests, scans;
 
-struct gpu_key __wrap_pack_matrix_digest(const struct lane_rectangle *from, int64_t device_ld)
+struct gpu_key __wrap_pack_matrix_digest(const struct host_rectangle *from, int64_t device_ld)
 {
     const bool own = has_own_clock;
     has_own_clock = false;
@@ -104,7 +104,7 @@ static void unmake(struct accel_span *x)
 }
 
 /* Brings one up as a look says, and keeps it. */
-static void bring(struct cached_operand *r, struct lane_rectangle from)
+static void bring(struct cached_operand *r, struct host_rectangle from)
 {
     const int64_t ld = pack_ld(from.rows, from.size);
     gpu_address memory;
@@ -241,7 +241,7 @@ static void a_watch_misses_no_write(void **state)
 /* Looks as a call of LAPACK does; brings it up if it is to stay. Returns whether it is there. */
 static bool look_at(struct accel_span *x, bool hermitian, struct gpu_scan *scan, bool *digested)
 {
-    struct lane_rectangle from = lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
+    struct host_rectangle from = host_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
     gpu_address memory = 0;
     *scan = gpu_scan_begin(true);
     from.scan = scan;

@@ -62,12 +62,12 @@ void *__wrap_calloc(size_t count, size_t bytes)
 }
 
 /* What is copied does not count here. */
-void __wrap_pack_from_host(char *packed, const struct lane_rectangle *r,
+void __wrap_pack_from_host(char *packed, const struct host_rectangle *r,
                            const struct pack_chunk *chunk, int64_t ld);
-void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+void __wrap_pack_to_host(const struct host_rectangle *r, const struct pack_chunk *chunk,
                          const char *packed, int64_t ld);
 
-void __wrap_pack_from_host(char *packed, const struct lane_rectangle *r,
+void __wrap_pack_from_host(char *packed, const struct host_rectangle *r,
                            const struct pack_chunk *chunk, int64_t ld)
 {
     (void)packed;
@@ -76,7 +76,7 @@ void __wrap_pack_from_host(char *packed, const struct lane_rectangle *r,
     (void)ld;
 }
 
-void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+void __wrap_pack_to_host(const struct host_rectangle *r, const struct pack_chunk *chunk,
                          const char *packed, int64_t ld)
 {
     (void)r;

@@ -29,8 +29,8 @@ static enum gpu_status norms_on_device(double *norms)
         x[i] = i % LD < COLUMNS ? i % 11 - 5 : NAN;
     assert_int_equal(gpu_memory(&work)->take(&work, sizeof x, &in), GPU_OK);
     assert_int_equal(gpu_memory(&work)->take(&work, ROWS * sizeof *norms, &out), GPU_OK);
-    const struct lane_rectangle from = lane_whole(x, ROWS * LD, 1, ROWS * LD, sizeof *x);
-    assert_int_equal(lane_upload(work.lane, (struct dmat){in, ROWS * LD}, &from), GPU_OK);
+    const struct host_rectangle from = host_whole(x, ROWS * LD, 1, ROWS * LD, sizeof *x);
+    assert_int_equal(stream_ctx_upload(work.ctx, (struct dmat){in, ROWS * LD}, &from), GPU_OK);
     enum gpu_status status =
         gpu_own(&work)->fit(&work, "own_row_norms", 64, 64 * sizeof(double), &fit);
     if (status != GPU_OK)
@@ -44,8 +44,8 @@ static enum gpu_status norms_on_device(double *norms)
     if (status != GPU_OK)
         return status;
     assert_true(work.launched);
-    const struct lane_rectangle to = lane_whole(norms, ROWS, 1, ROWS, sizeof *norms);
-    return lane_download(work.lane, &to, (struct dmat){out, ROWS}, &done_columns, &done_rows);
+    const struct host_rectangle to = host_whole(norms, ROWS, 1, ROWS, sizeof *norms);
+    return stream_ctx_download(work.ctx, &to, (struct dmat){out, ROWS}, &done_columns, &done_rows);
 }
 
 static void test_a_kernel_computes(void **state)
@@ -266,43 +266,43 @@ static CUresult no_context(CUcontext context)
 }
 
 /* A call of another thread. */
-static void *fit_on_lane(void *lane)
+static void *fit_on_ctx(void *ctx)
 {
     struct gpu_work other = work;
     struct gpu_scope entered;
     struct gpu_fit fit;
-    other.lane = lane;
+    other.ctx = ctx;
     if (gpu_enter(device, &entered) != GPU_OK)
         return NULL;
     const enum gpu_status status = gpu_own(&other)->fit(&other, "own_row_norms", 64, 0, &fit);
     gpu_leave(&entered);
-    return status == GPU_OK ? lane : NULL;
+    return status == GPU_OK ? ctx : NULL;
 }
 
 static void test_threads_load_once(void **state)
 {
     pthread_t first, second;
-    struct gpu_lane *lane;
+    struct stream_ctx *ctx;
     void *done[2];
     (void)state;
     unload();
     loads = 0;
     gate_init(&gate);
-    assert_int_equal(lane_acquire(device, true, &lane), GPU_OK);
-    lane->made = false;
+    assert_int_equal(stream_ctx_acquire(device, true, &ctx), GPU_OK);
+    ctx->made = false;
     CUDA(cuModuleLoadData) = load_slowly;
-    assert_int_equal(pthread_create(&first, NULL, fit_on_lane, work.lane), 0);
+    assert_int_equal(pthread_create(&first, NULL, fit_on_ctx, work.ctx), 0);
     sem_wait(&gate.reached);
-    assert_int_equal(pthread_create(&second, NULL, fit_on_lane, lane), 0);
+    assert_int_equal(pthread_create(&second, NULL, fit_on_ctx, ctx), 0);
     /* It has seen that nothing is loaded. A test that fails has an end. */
-    for (int i = 0; i < 10000 && !*(volatile bool *)&lane->made; i++)
+    for (int i = 0; i < 10000 && !*(volatile bool *)&ctx->made; i++)
         pause_ms(1);
     sem_post(&gate.open);
     assert_int_equal(pthread_join(first, &done[0]), 0);
     assert_int_equal(pthread_join(second, &done[1]), 0);
-    assert_true(done[0] == work.lane && done[1] == lane);
+    assert_true(done[0] == work.ctx && done[1] == ctx);
     assert_int_equal(loads, 1);
-    lane_release(lane, false);
+    stream_ctx_release(ctx, false);
 }
 
 /* Work that is under way may use all memory: if it cannot be waited for, another attempt is of no
@@ -313,7 +313,7 @@ static void test_a_load_waits_for_memory(void **state)
     (void)state;
     unload();
     loads = 0;
-    work.lane->quiet = false;
+    work.ctx->quiet = false;
     CUDA(cuModuleLoadData) = load_without_memory;
     CUDA(cuStreamSynchronize) = no_wait;
     assert_int_equal(gpu_own(&work)->fit(&work, "own_row_norms", 64, 0, &fit), GPU_NO_MEMORY);

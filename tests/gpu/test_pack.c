@@ -54,7 +54,7 @@ static unsigned char *fill(size_t bytes, unsigned seed)
 }
 
 /* By bytes, and by the definition. */
-static bool packed_is_right(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+static bool packed_is_right(const struct host_rectangle *r, const struct pack_chunk *chunk,
                             const unsigned char *packed, int64_t packed_ld)
 {
     for (int64_t j = 0; j < chunk->cols; j++)
@@ -81,12 +81,12 @@ static void round_trip(int64_t rows, int64_t cols, int64_t ld, int64_t packed_ld
                   *before = fill(host_bytes, 77);
     unsigned char *buffer = fill((size_t)buffer_bytes + 64, 5), *guard = fill(64, 5 + 1);
     memcpy(buffer + buffer_bytes, guard, 64);
-    struct lane_rectangle from = lane_whole((char *)memory + offset, rows, cols, ld, size);
+    struct host_rectangle from = host_whole((char *)memory + offset, rows, cols, ld, size);
     from.uplo = uplo;
     from.diagonal = diagonal;
     from.backwards = backwards;
     from.hermitian = uplo == 'L' && size == 16;
-    struct lane_rectangle to = from;
+    struct host_rectangle to = from;
     to.host = (char *)result + offset;
     to.streamed = offset % 2;
     int64_t elements = 0;
@@ -157,7 +157,7 @@ static void a_vector_from_its_end(void **state)
     (void)state;
     for (int i = 0; i < 20; i++)
         x[i] = i;
-    struct lane_rectangle r = lane_whole(&x[18], 1, 7, -3, sizeof(double));
+    struct host_rectangle r = host_whole(&x[18], 1, 7, -3, sizeof(double));
     assert_int_equal(pack_count(&r, 1, 4096), 1);
     const struct pack_chunk chunk = pack_chunk(&r, 1, 4096, 0);
     pack_from_host((char *)packed, &r, &chunk, 1);
@@ -174,7 +174,7 @@ static void a_vector_from_its_end(void **state)
  * the first ones. */
 static void backwards_leaves_the_first_columns(void **state)
 {
-    struct lane_rectangle r = lane_whole(NULL, 10, 25, 10, 8);
+    struct host_rectangle r = host_whole(NULL, 10, 25, 10, 8);
     int64_t left = 25;
     (void)state;
     r.backwards = true;
@@ -194,7 +194,7 @@ static long calls_of(int64_t rows, int64_t cols, int64_t ld, char uplo)
     char *host = aligned_alloc(PAGE, bytes), *packed = aligned_alloc(PAGE, bytes);
     assert_true(host && packed);
     memset(host, 3, bytes);
-    struct lane_rectangle r = lane_whole(host, rows, cols, ld, 8);
+    struct host_rectangle r = host_whole(host, rows, cols, ld, 8);
     const struct pack_chunk all = {0, cols, 0, rows};
     r.uplo = uplo;
     libc_calls = 0;
@@ -221,7 +221,7 @@ static void targets_at_all_places_in_a_page(void **state)
         for (int64_t ahead = -64; ahead <= 72; ahead += 8) {
             char *to = host + 2 * PAGE / 4 + ahead, *from = packed + 2 * PAGE / 4;
             const int64_t rows = lengths[i] / 8;
-            struct lane_rectangle r = lane_whole(to, rows, 1, rows, 8);
+            struct host_rectangle r = host_whole(to, rows, 1, rows, 8);
             const struct pack_chunk all = {0, 1, 0, rows};
             memset(host, MARK, ROOM);
             libc_calls = 0;

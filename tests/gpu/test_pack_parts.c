@@ -34,7 +34,7 @@ static bool is_inside(const struct pack_chunk *part, const struct pack_chunk *ch
 }
 
 /* Returns how many parts of a chunk have elements. Each of its elements is in one of them. */
-static int parts_of(const struct lane_rectangle *r, int64_t ld, int64_t chunk_bytes,
+static int parts_of(const struct host_rectangle *r, int64_t ld, int64_t chunk_bytes,
                     const struct pack_chunk *chunk)
 {
     enum { MOST = 128 };
@@ -72,7 +72,7 @@ static void parts_have_all_of_a_chunk(void **state)
     for (int round = 0; round < 3000; round++) {
         const int64_t size = sizes[below(4)], rows = 1 + below(below(2) ? 3000000 : 3000),
                       cols = 1 + below(200), ld = below(2) ? rows : pack_ld(rows, size);
-        struct lane_rectangle r = lane_whole(NULL, rows, cols, rows + below(3), size);
+        struct host_rectangle r = host_whole(NULL, rows, cols, rows + below(3), size);
         const int64_t bytes = below(2) ? PINNED_BUFFER_BYTES : chunks_of_matrix(&r, ld);
         r.uplo = "\0LU"[below(3)];
         r.trimmed = r.uplo && chunks_trim(rows, cols, size) && ld * size <= bytes;
@@ -102,8 +102,8 @@ static void parts_have_about_their_bytes(void **state)
     for (int64_t rows = 1; rows <= 250000; rows = rows * 3 + 1)
         for (int s = 0; s < 4; s++) {
             const int64_t cols = PINNED_BUFFER_BYTES / sizes[s] / rows;
-            const struct lane_rectangle one = lane_whole(NULL, rows, 1, rows, sizes[s]),
-                                        all = lane_whole(NULL, rows, cols, rows, sizes[s]);
+            const struct host_rectangle one = host_whole(NULL, rows, 1, rows, sizes[s]),
+                                        all = host_whole(NULL, rows, cols, rows, sizes[s]);
             if (rows * sizes[s] <= PACK_PART_BYTES)
                 assert_int_equal(pack_parts(&one, rows, PINNED_BUFFER_BYTES), 1);
             const double parts = (double)pack_parts(&all, rows, PINNED_BUFFER_BYTES);
@@ -128,8 +128,8 @@ static void columns_are_whole_lines(void **state)
     for (int64_t rows = 1; rows < 100; rows++)
         assert_int_equal(gpu_device_ld(rows, ACCEL_COMPLEX64), pack_ld(rows, 8));
     for (int s = 0; s < 4; s++) {
-        assert_true(lane_column_fits(PINNED_BUFFER_BYTES / sizes[s], sizes[s]));
-        assert_false(lane_column_fits(PINNED_BUFFER_BYTES / sizes[s] + 1, sizes[s]));
+        assert_true(pack_column_fits(PINNED_BUFFER_BYTES / sizes[s], sizes[s]));
+        assert_false(pack_column_fits(PINNED_BUFFER_BYTES / sizes[s] + 1, sizes[s]));
     }
 }
 
@@ -148,7 +148,7 @@ static void matrices_of_a_batch(void **state)
         const bool pointers = below(2);
         const int64_t packed_ld = below(2) ? ROWS : LD, step = pointers ? 1 + below(2) : 0;
         const int64_t bytes = (1 + below(COLS * MATRICES)) * packed_ld * 8;
-        struct lane_rectangle r = lane_whole(from, ROWS, MATRICES * COLS, LD, 8);
+        struct host_rectangle r = host_whole(from, ROWS, MATRICES * COLS, LD, 8);
         r.each = COLS;
         r.stride = ROOM;
         r.step = step;
@@ -162,7 +162,7 @@ static void matrices_of_a_batch(void **state)
             of_from[i * step] = from + at * ROOM;
             of_to[i * step] = to + at * ROOM;
         }
-        struct lane_rectangle back = r;
+        struct host_rectangle back = r;
         back.host = (char *)to;
         r.array = pointers ? of_from : NULL;
         back.array = pointers ? of_to : NULL;
@@ -191,7 +191,7 @@ static void pages_that_nobody_has_touched(void **state)
     enum { PAGE = 4096, PAGES = 64 };
     char *memory =
         mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct lane_rectangle r = lane_whole(memory, PAGE / 8, PAGES, PAGE / 8, 8);
+    struct host_rectangle r = host_whole(memory, PAGE / 8, PAGES, PAGE / 8, 8);
     struct pack_chunk chunk = {.col = 20, .cols = 4, .rows = PAGE / 8};
     (void)state;
     assert_true(memory != MAP_FAILED && madvise(memory, PAGES * PAGE, MADV_NOHUGEPAGE) == 0);
@@ -216,7 +216,7 @@ static void digests_of_chunks(void **state)
     (void)state;
     for (int round = 0; round < 2000; round++) {
         double x[ORDER * ORDER], y[ORDER * (ORDER + 3)];
-        struct lane_rectangle r = lane_whole(x, ORDER, ORDER, ORDER, 8);
+        struct host_rectangle r = host_whole(x, ORDER, ORDER, ORDER, 8);
         const struct pack_chunk chunk = {
             .col = below(ORDER / 2), .cols = 1 + below(ORDER / 2), .row = 0, .rows = ORDER};
         r.uplo = "\0ULul"[below(5)];
@@ -248,8 +248,8 @@ static void scans_of_what_is_packed(void **state)
         float single[ORDER * ORDER];
         const bool is_double = below(2);
         struct gpu_scan scan = gpu_scan_begin(is_double);
-        struct lane_rectangle r =
-            lane_whole(is_double ? (void *)x : single, ORDER - 1, ORDER, ORDER, is_double ? 8 : 4);
+        struct host_rectangle r =
+            host_whole(is_double ? (void *)x : single, ORDER - 1, ORDER, ORDER, is_double ? 8 : 4);
         const struct pack_chunk chunk = {.cols = 1 + below(ORDER), .rows = ORDER - 1};
         bool finite = true;
         r.uplo = "\0\0ULul"[below(6)];
@@ -291,7 +291,7 @@ static void chunks_of_rectangles(void **state)
         const int64_t size = sizes[below(4)], rows = 1 + below(below(2) ? 100000 : 300),
                       cols = 1 + below(2000), ld = pack_ld(rows, size), least = 1 + below(1 << 20);
         const int wanted = 1 + (int)below(40);
-        const struct lane_rectangle r = lane_whole(NULL, rows, cols, rows, size);
+        const struct host_rectangle r = host_whole(NULL, rows, cols, rows, size);
         const int64_t bytes = chunks_bytes(&r, ld, wanted, least), column = ld * size;
         const int64_t count = pack_count(&r, ld, bytes), each = bytes / column;
         assert_true(bytes <= PINNED_BUFFER_BYTES && bytes % column == 0);
@@ -314,7 +314,7 @@ static void chunks_of_triangles(void **state)
     (void)state;
     for (int64_t order = 100; order < 200000; order += order / 3)
         for (int64_t size = 4; size <= 16; size *= 2) {
-            struct lane_rectangle r = lane_whole(NULL, order, order, order, size);
+            struct host_rectangle r = host_whole(NULL, order, order, order, size);
             const int64_t ld = pack_ld(order, size), line = 64 / size * ld * size;
             r.uplo = 'L';
             const int64_t bytes = chunks_of_tile(&r, ld);

@@ -34,7 +34,7 @@ static int start(void **state)
     own = cuda_device_of(device);
     if (!device)
         return -1;
-    /* A lane's first call waits for the lane. */
+    /* A stream context's first call waits for the stream context. */
     struct product p;
     make_product(&p, ACCEL_FLOAT64, 'N', 'N', 8, 8, 8, 0);
     const enum gpu_status status = gpu_run(device, &p.call, &p.host);

@@ -56,7 +56,7 @@ static void copy_of(void *context, const struct schedule_step *step, struct tile
 {
     (void)context;
     const bool is_up = step->engine == SCHEDULE_UP;
-    *copy = (struct tile_copy){.host = lane_whole(is_up ? sent : there, rows, 1, rows, 8),
+    *copy = (struct tile_copy){.host = host_whole(is_up ? sent : there, rows, 1, rows, 8),
                                .device = {is_up ? up_memory : down_memory, rows}};
 }
 static void note_arrived(void *context, const struct schedule_step *step)
@@ -149,8 +149,8 @@ static void a_pipeline_without_memory_for_a_side_has_none(void **state)
     make_pipeline(ROWS, 1, down_only);
     pipeline.has_sides = true;
     CUDA(cuMemAlloc) = no_block;
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
-    assert_int_equal(work.lane->workspace, 0);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_OK);
+    assert_int_equal(work.ctx->workspace, 0);
     assert_int_equal(arrived, 1);
     end_pipeline();
 }
@@ -163,11 +163,11 @@ static void host_memory_that_is_short_is_told(void **state)
     for (int i = 0; i < 2; i++) {
         pipeline.written = 5;
         allocations_left = i;
-        assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_NO_MEMORY);
+        assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_NO_MEMORY);
         assert_true(allocations_left < 0);
         assert_int_equal(pipeline.written, 0);
     }
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_OK);
     end_pipeline();
 }
 
@@ -175,11 +175,12 @@ static void host_memory_that_is_short_is_told(void **state)
 static void a_whole_download_without_host_memory_is_none(void **state)
 {
     static char untouched[4096];
-    const struct lane_rectangle to =
-        lane_whole(untouched, 8, LANE_LANDING_BYTES / 8, 8, 8); /* seven rows more than there are */
+    const struct host_rectangle to =
+        host_whole(untouched, 8, LANDING_BYTES / 8, 8, 8); /* seven rows more than there are */
     (void)state;
     allocations_left = 0;
-    assert_int_equal(lane_download_whole(work.lane, &to, (struct dmat){0x1000, 8}), GPU_NO_MEMORY);
+    assert_int_equal(stream_ctx_download_whole(work.ctx, &to, (struct dmat){0x1000, 8}),
+                     GPU_NO_MEMORY);
     assert_true(allocations_left < 0);
 }
 
@@ -188,27 +189,27 @@ static void what_a_pipeline_needs_and_does_not_get_is_told(void **state)
     (void)state;
     make_pipeline(ROWS, 1, down_only);
     pipeline.has_sides = true;
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_OK);
     memset(there, 1, (size_t)ROWS * 8);
-    CUDA(cuEventDestroy)(work.lane->wide.buffer[0].done);
-    work.lane->wide.buffer[0].done = NULL;
+    CUDA(cuEventDestroy)(work.ctx->wide.buffer[0].done);
+    work.ctx->wide.buffer[0].done = NULL;
     CUDA(cuEventCreate) = no_event;
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_NO_MEMORY);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_NO_MEMORY);
     cuda_api = real;
-    assert_int_equal(CUDA(cuEventCreate)(&work.lane->wide.buffer[0].done, CU_EVENT_DISABLE_TIMING),
+    assert_int_equal(CUDA(cuEventCreate)(&work.ctx->wide.buffer[0].done, CU_EVENT_DISABLE_TIMING),
                      CUDA_SUCCESS);
-    CUDA(cuStreamDestroy)(work.lane->beside);
-    work.lane->beside = NULL;
+    CUDA(cuStreamDestroy)(work.ctx->beside);
+    work.ctx->beside = NULL;
     CUDA(cuStreamCreate) = no_stream;
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_ERROR);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_ERROR);
     cuda_api = real;
-    work.lane->quiet = false; /* kernels may run from before */
+    work.ctx->quiet = false; /* kernels may run from before */
     CUDA(cuStreamSynchronize) = no_wait;
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_ERROR);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_ERROR);
     cuda_api = real;
     assert_int_equal(pipeline.written, 0);
     assert_int_equal(there[0], 1);
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_OK);
     end_pipeline();
 }
 
@@ -224,11 +225,11 @@ static void what_is_on_its_way_still_arrives(void **state)
 {
     (void)state;
     make_pipeline(ROWS, 1, down_only);
-    const struct lane_rectangle from = lane_whole(sent, ROWS, 1, ROWS, 8);
-    assert_int_equal(lane_upload(work.lane, (struct dmat){down_memory, ROWS}, &from), GPU_OK);
+    const struct host_rectangle from = host_whole(sent, ROWS, 1, ROWS, 8);
+    assert_int_equal(stream_ctx_upload(work.ctx, (struct dmat){down_memory, ROWS}, &from), GPU_OK);
     CUDA(cuMemcpyDtoHAsync) = some_chunks;
     downs_left = 2;
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_ERROR);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_ERROR);
     assert_int_equal(pipeline.written, 0);
     assert_int_equal(arrived, 0);
     assert_int_equal(pipeline.done_cols, 0);
@@ -279,16 +280,16 @@ static void a_failure_waits_for_uploads(void **state)
 {
     (void)state;
     make_pipeline(FEW, 2, up_and_down);
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_OK);
     pipeline.came_up = note_up;
     pipeline.wait = wait_some;
-    up_stream = work.lane->up;
+    up_stream = work.ctx->up;
     ups = up_waits = questions = 0;
     CUDA(cuEventRecord) = note_record;
     CUDA(cuStreamSynchronize) = count_waits;
     CUDA(cuEventQuery) = not_yet_then_fail;
     steps[1].after[SCHEDULE_UP] = 1;
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_ERROR);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_ERROR);
     assert_int_equal(up_waits, 1);
     end_pipeline();
 }
@@ -304,7 +305,7 @@ static void a_wait_in_vain_ends_a_pipeline(void **state)
     steps[1].after[SCHEDULE_UP] = 1;
     is_here = false;
     waits_left = 3;
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_UNSUPPORTED);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_UNSUPPORTED);
     assert_int_equal(waits, 4);
     assert_true(came_up == 0 && arrived == 0 && pipeline.written == 0);
     end_pipeline();
@@ -316,15 +317,15 @@ static void all_uploads_are_told(void **state)
 {
     (void)state;
     make_pipeline(ROWS, 2, up_and_down);
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_OK);
     arrived = 0;
     pipeline.came_up = note_up;
     pipeline.wait = wait_some;
-    up_stream = work.lane->up;
+    up_stream = work.ctx->up;
     ups = 0;
     CUDA(cuEventRecord) = note_record;
     CUDA(cuEventQuery) = not_yet_up;
-    assert_int_equal(lane_pipeline(work.lane, &pipeline), GPU_OK);
+    assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_OK);
     assert_true(ups > 0);
     assert_int_equal(came_up, 1);
     assert_int_equal(arrived, 1);

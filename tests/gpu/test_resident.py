@@ -474,8 +474,8 @@ def test_memory_that_runs_out_behind_a_matrix_that_was_found(tmp_path):
     trace = tmp_path / "trace"
     log = start("again", "skinny", 3, env={**HASH, "ACCEL_LOG": "2", "TESTGPU_TRACE": str(trace)}).stderr
     # Workspaces, which no call's record has.
-    of_lanes = trace.read_text().count("cuMemAlloc_v2(") - log.count("event=allocate")
-    before = of_lanes + log.split("kept_mb=")[0].count("event=allocate")
+    of_ctxs = trace.read_text().count("cuMemAlloc_v2(") - log.count("event=allocate")
+    before = of_ctxs + log.split("kept_mb=")[0].count("event=allocate")
     done = again("skinny", 3, env={**HASH, "TESTGPU_FAIL": ",".join(f"cuMemAlloc:{before + i}" for i in (1, 2, 3))})
     assert ran(done) == ["gpu0"] * 6
     assert signs(number(f, "kept_mb") > 0 for f in lines_for(done)[2:4]) == "+-"

@@ -370,7 +370,7 @@ static void every_failure_ends_it(void **state)
             else
                 assert_true(ours->p.converged);
             assert_true(s.status != GPU_OK || which > asked || failing_was_memory);
-            lane_wait(work.lane);
+            stream_ctx_wait(work.ctx);
             gpu_memory(&work)->drop(&work);
             free(ours);
         } while (which <= asked);

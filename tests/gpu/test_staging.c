@@ -48,7 +48,7 @@ static char *bytes_of(int64_t bytes, unsigned seed)
 }
 
 struct shape {
-    struct lane_rectangle host;
+    struct host_rectangle host;
     int64_t device_ld, bytes; /* of the host's memory */
 };
 
@@ -61,7 +61,7 @@ static struct shape choose_shape(unsigned *seed)
     const int64_t size = 4 << below(seed, 3), elements = most[below(seed, 3)] / size;
     const int64_t rows = 1 + below(seed, below(seed, 2) ? elements : 1 + below(seed, 3000));
     const int64_t cols = 1 + below(seed, elements / rows + 1), ld = rows + below(seed, 2) * 7;
-    s.host = lane_whole(NULL, rows, cols, ld, size);
+    s.host = host_whole(NULL, rows, cols, ld, size);
     s.host.uplo = "\0\0UL"[below(seed, 4)];
     s.host.backwards = below(seed, 2);
     s.device_ld = rows + below(seed, 2) * below(seed, 40);
@@ -70,7 +70,7 @@ static struct shape choose_shape(unsigned *seed)
     return s;
 }
 
-static bool belongs(const struct lane_rectangle *r, int64_t row, int64_t col)
+static bool belongs(const struct host_rectangle *r, int64_t row, int64_t col)
 {
     return r->uplo == 'U' ? row <= col : r->uplo == 'L' ? row >= col : true;
 }
@@ -80,7 +80,7 @@ static bool belongs(const struct lane_rectangle *r, int64_t row, int64_t col)
 static void check(const struct shape *s, const char *sent, const char *before, const char *there,
                   int64_t cols, int64_t rows)
 {
-    const struct lane_rectangle *r = &s->host;
+    const struct host_rectangle *r = &s->host;
     const int64_t size = r->size;
     for (int64_t i = 0; i < r->cols; i++) {
         int64_t col = r->backwards ? r->cols - 1 - i : i, at = col * r->ld * size;
@@ -118,11 +118,11 @@ static CUresult fail_plane_later(const CUDA_MEMCPY2D *plane, CUstream stream)
 }
 
 /* Of a whole rectangle, it is that of the elements alone, wherever they are. */
-static void check_digest(const struct lane_rectangle *from, int64_t device_ld,
+static void check_digest(const struct host_rectangle *from, int64_t device_ld,
                          const struct gpu_key *went_up)
 {
     const int64_t column = from->rows * from->size;
-    struct lane_rectangle other = *from;
+    struct host_rectangle other = *from;
     struct gpu_key digest = pack_matrix_digest(from, device_ld);
     must(memcmp(&digest, went_up, sizeof digest) == 0);
     other.host = malloc((size_t)(column * from->cols));
@@ -139,10 +139,10 @@ static void check_digest(const struct lane_rectangle *from, int64_t device_ld,
     free(other.host);
 }
 
-static void go_up_and_down(struct gpu_lane *lane, unsigned *seed, bool fails)
+static void go_up_and_down(struct stream_ctx *ctx, unsigned *seed, bool fails)
 {
     const struct shape s = choose_shape(seed);
-    struct lane_rectangle from = s.host, to = s.host;
+    struct host_rectangle from = s.host, to = s.host;
     CUdeviceptr memory;
     int64_t done_cols, done_rows;
     bool grew;
@@ -153,7 +153,7 @@ static void go_up_and_down(struct gpu_lane *lane, unsigned *seed, bool fails)
     from.digest = s.host.hermitian ? NULL : &went_up;
     to.host = there;
     must(pool_get(device, s.device_ld * from.cols * from.size, &memory, &grew) == GPU_OK);
-    must(lane_upload(lane, (struct dmat){memory, s.device_ld}, &from) == GPU_OK);
+    must(stream_ctx_upload(ctx, (struct dmat){memory, s.device_ld}, &from) == GPU_OK);
     if (from.digest)
         check_digest(&from, s.device_ld, &went_up);
     bool whole = below(seed, 3) == 0;
@@ -162,9 +162,9 @@ static void go_up_and_down(struct gpu_lane *lane, unsigned *seed, bool fails)
     if (fails)
         copies_left = (int)below(seed, 40);
     enum gpu_status status =
-        whole
-            ? lane_download_whole(lane, &to, (struct dmat){memory, s.device_ld})
-            : lane_download(lane, &to, (struct dmat){memory, s.device_ld}, &done_cols, &done_rows);
+        whole ? stream_ctx_download_whole(ctx, &to, (struct dmat){memory, s.device_ld})
+              : stream_ctx_download(ctx, &to, (struct dmat){memory, s.device_ld}, &done_cols,
+                                    &done_rows);
     if (whole) {
         done_cols = status == GPU_OK ? to.cols : 0;
         done_rows = 0;
@@ -173,7 +173,7 @@ static void go_up_and_down(struct gpu_lane *lane, unsigned *seed, bool fails)
     must(status != GPU_OK || (done_cols == to.cols && done_rows == 0));
     must(status != GPU_OK || !to.digest || memcmp(&came_down, &went_up, sizeof went_up) == 0);
     check(&s, sent, before, there, done_cols, done_rows);
-    must(lane_wait(lane) == GPU_OK);
+    must(stream_ctx_wait(ctx) == GPU_OK);
     pool_put(device, memory);
     free(sent);
     free(there);
@@ -193,16 +193,16 @@ static void begin_device(void)
 static void copy(unsigned seed, bool fails)
 {
     struct gpu_scope scope;
-    struct gpu_lane *lane;
+    struct stream_ctx *ctx;
     must(gpu_enter(device, &scope) == GPU_OK);
-    must(lane_acquire(device, true, &lane) == GPU_OK);
+    must(stream_ctx_acquire(device, true, &ctx) == GPU_OK);
     gpu_set_chunk(&device->common, gpu_chunk_sizes[seed % GPU_CHUNKS]);
     gpu_set_chunk(&device->common, 300 << 10); /* there is no such size */
     must(gpu_chunk(&device->common) == gpu_chunk_sizes[seed % GPU_CHUNKS]);
     const int rounds = test_is_long() ? 100 : 10;
     for (int i = 0; i < rounds; i++)
-        go_up_and_down(lane, &seed, fails);
-    lane_release(lane, false);
+        go_up_and_down(ctx, &seed, fails);
+    stream_ctx_release(ctx, false);
     gpu_leave(&scope);
 }
 
@@ -332,24 +332,25 @@ static CUresult count_upload(CUdeviceptr to, const void *from, size_t bytes, CUs
 
 /* Returns the status of an upload; after a success, what is there is compared. late: a part of the
  * first chunk is. */
-static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *sent, char *there,
+static enum gpu_status upload(struct stream_ctx *ctx, CUdeviceptr memory, char *sent, char *there,
                               bool late)
 {
-    const struct lane_rectangle from = lane_whole(sent, ROWS, COLUMNS, ROWS, 8),
-                                to = lane_whole(there, ROWS, COLUMNS, ROWS, 8);
+    const struct host_rectangle from = host_whole(sent, ROWS, COLUMNS, ROWS, 8),
+                                to = host_whole(there, ROWS, COLUMNS, ROWS, 8);
     const int fails_at = uploads.fails_at;
     int64_t done_cols, done_rows;
     memset(&uploads, 0, sizeof uploads);
     uploads.fails_at = fails_at;
     uploads.from = memory;
-    uploads.chunk = chunks_bytes(&from, ROWS, CHUNKS_OF_MATRIX, lane_least_chunk(lane));
+    uploads.chunk = chunks_bytes(&from, ROWS, CHUNKS_OF_MATRIX, stream_ctx_least_chunk(ctx));
     if (late)
         hold(sent, uploads.chunk);
-    const enum gpu_status status = lane_upload(lane, (struct dmat){memory, ROWS}, &from);
-    must(lane_wait(lane) == GPU_OK);
+    const enum gpu_status status = stream_ctx_upload(ctx, (struct dmat){memory, ROWS}, &from);
+    must(stream_ctx_wait(ctx) == GPU_OK);
     if (status != GPU_OK)
         return status;
-    must(lane_download(lane, &to, (struct dmat){memory, ROWS}, &done_cols, &done_rows) == GPU_OK);
+    must(stream_ctx_download(ctx, &to, (struct dmat){memory, ROWS}, &done_cols, &done_rows) ==
+         GPU_OK);
     must(memcmp(sent, there, (size_t)ROWS * COLUMNS * 8) == 0);
     must(uploads.bytes == (int64_t)ROWS * COLUMNS * 8);
     return GPU_OK;
@@ -359,36 +360,37 @@ static enum gpu_status upload(struct gpu_lane *lane, CUdeviceptr memory, char *s
 static void send_early(void)
 {
     struct gpu_scope scope;
-    struct gpu_lane *lane;
+    struct stream_ctx *ctx;
     CUdeviceptr memory;
     bool grew;
     int attempts = 0, failures = 0;
     char *sent = bytes_of((int64_t)ROWS * COLUMNS * 8, 3),
          *there = bytes_of((int64_t)ROWS * COLUMNS * 8, 5);
-    must(gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, true, &lane) == GPU_OK);
+    must(gpu_enter(device, &scope) == GPU_OK && stream_ctx_acquire(device, true, &ctx) == GPU_OK);
     must(pool_get(device, (int64_t)ROWS * COLUMNS * 8, &memory, &grew) == GPU_OK);
     gpu_set_chunk(&device->common, gpu_chunk_sizes[GPU_CHUNKS - 1]);
     CUDA(cuMemcpyHtoDAsync) = count_upload;
     do {
         if (attempts > 0)
             usleep(30000);
-        must(upload(lane, memory, sent, there, true) == GPU_OK);
+        must(upload(ctx, memory, sent, there, true) == GPU_OK);
     } while (uploads.early == 0 && ++attempts < 100);
     must(uploads.early > 0);
     /* Behind another upload, the link is busy: all chunks go up whole. */
-    const struct lane_rectangle from = lane_whole(sent, ROWS, COLUMNS, ROWS, 8);
-    must(lane_upload(lane, (struct dmat){memory, ROWS}, &from) == GPU_OK);
+    const struct host_rectangle from = host_whole(sent, ROWS, COLUMNS, ROWS, 8);
+    must(stream_ctx_upload(ctx, (struct dmat){memory, ROWS}, &from) == GPU_OK);
     uploads.early = 0;
-    must(lane_upload(lane, (struct dmat){memory, ROWS}, &from) == GPU_OK && uploads.early == 0);
-    must(lane_wait(lane) == GPU_OK);
+    must(stream_ctx_upload(ctx, (struct dmat){memory, ROWS}, &from) == GPU_OK &&
+         uploads.early == 0);
+    must(stream_ctx_wait(ctx) == GPU_OK);
     for (int n = 1; n < 12; n++) {
         uploads.fails_at = n;
-        failures += upload(lane, memory, sent, there, false) == GPU_ERROR;
+        failures += upload(ctx, memory, sent, there, false) == GPU_ERROR;
         uploads.fails_at = 0;
-        must(upload(lane, memory, sent, there, false) == GPU_OK);
+        must(upload(ctx, memory, sent, there, false) == GPU_OK);
     }
     must(failures == 11);
-    lane_release(lane, false);
+    stream_ctx_release(ctx, false);
     gpu_leave(&scope);
     free(sent);
     free(there);
@@ -434,25 +436,26 @@ static void scan_numbers(void)
 {
     enum { N = 1000 };
     struct gpu_scope scope;
-    struct gpu_lane *lane;
+    struct stream_ctx *ctx;
     CUdeviceptr memory;
     bool grew;
     double *x = calloc((size_t)N * N, sizeof *x);
-    must(x && gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, true, &lane) == GPU_OK);
+    must(x && gpu_enter(device, &scope) == GPU_OK &&
+         stream_ctx_acquire(device, true, &ctx) == GPU_OK);
     must(pool_get(device, (int64_t)N * N * 8, &memory, &grew) == GPU_OK);
     for (int i = 0; i < 60; i++) {
         struct gpu_scan scan = gpu_scan_begin(true);
-        struct lane_rectangle from = lane_whole(x, N, N, N, 8);
+        struct host_rectangle from = host_whole(x, N, N, N, 8);
         int at = i * (N * N / 60) + i;
         from.scan = &scan;
         x[at] = i % 2 ? -1.0 - i : (double)NAN;
-        must(lane_upload(lane, (struct dmat){memory, N}, &from) == GPU_OK);
+        must(stream_ctx_upload(ctx, (struct dmat){memory, N}, &from) == GPU_OK);
         must(scan.finite == (i % 2 == 1) && scan.largest == (i % 2 ? 1.0 + i : 0));
         x[at] = 0;
     }
-    must(lane_wait(lane) == GPU_OK);
+    must(stream_ctx_wait(ctx) == GPU_OK);
     pool_put(device, memory);
-    lane_release(lane, false);
+    stream_ctx_release(ctx, false);
     gpu_leave(&scope);
     free(x);
 }
@@ -466,7 +469,7 @@ static void every_number_is_looked_at(void **state)
 
 /* ---- Digests by tiles ---- */
 
-static struct gpu_key digest_of(struct lane_rectangle from, char *host, int64_t ld,
+static struct gpu_key digest_of(struct host_rectangle from, char *host, int64_t ld,
                                 struct gpu_tiles tiles)
 {
     from.host = host;
@@ -477,11 +480,11 @@ static struct gpu_key digest_of(struct lane_rectangle from, char *host, int64_t 
 /* Threads unpack nothing before the calling thread has nothing else to do than to attend to them.
  * The linker sends calls here. */
 static atomic_bool is_held;
-void __real_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+void __real_pack_to_host(const struct host_rectangle *r, const struct pack_chunk *chunk,
                          const char *packed, int64_t packed_ld);
-void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+void __wrap_pack_to_host(const struct host_rectangle *r, const struct pack_chunk *chunk,
                          const char *packed, int64_t packed_ld);
-void __wrap_pack_to_host(const struct lane_rectangle *r, const struct pack_chunk *chunk,
+void __wrap_pack_to_host(const struct host_rectangle *r, const struct pack_chunk *chunk,
                          const char *packed, int64_t packed_ld)
 {
     while (atomic_load(&is_held))
@@ -507,27 +510,27 @@ static void copy_many_parts(void)
     enum { ROWS = 37500, COLS = 80 };
     const int64_t bytes = (int64_t)ROWS * COLS * 8;
     char *sent = bytes_of(bytes, 3), *there = bytes_of(bytes, 4);
-    const struct lane_rectangle from = lane_whole(sent, ROWS, COLS, ROWS, 8),
-                                to = lane_whole(there, ROWS, COLS, ROWS, 8);
+    const struct host_rectangle from = host_whole(sent, ROWS, COLS, ROWS, 8),
+                                to = host_whole(there, ROWS, COLS, ROWS, 8);
     struct gpu_scope scope;
-    struct gpu_lane *lane;
+    struct stream_ctx *ctx;
     CUdeviceptr memory;
     int64_t cols, rows;
     bool grew;
     undisturbed = true;
     must(gpu_enter(device, &scope) == GPU_OK);
-    must(lane_acquire(device, true, &lane) == GPU_OK);
+    must(stream_ctx_acquire(device, true, &ctx) == GPU_OK);
     must(pool_get(device, bytes, &memory, &grew) == GPU_OK);
     gpu_set_chunk(&device->common, gpu_chunk_sizes[GPU_CHUNKS - 1]);
-    must(lane_upload(lane, (struct dmat){memory, ROWS}, &from) == GPU_OK);
+    must(stream_ctx_upload(ctx, (struct dmat){memory, ROWS}, &from) == GPU_OK);
     CUDA(cuEventQuery) = arrive_first;
     atomic_store(&is_held, true);
-    must(lane_download(lane, &to, (struct dmat){memory, ROWS}, &cols, &rows) == GPU_OK);
+    must(stream_ctx_download(ctx, &to, (struct dmat){memory, ROWS}, &cols, &rows) == GPU_OK);
     cuda_api = real;
     must(!atomic_load(&is_held) && cols == COLS && rows == 0);
     must(memcmp(there, sent, (size_t)bytes) == 0);
     pool_put(device, memory);
-    lane_release(lane, false);
+    stream_ctx_release(ctx, false);
     gpu_leave(&scope);
     free(sent);
     free(there);
@@ -551,7 +554,7 @@ static void digest_tiles(void)
     for (int i = 0; i < 60; i++) {
         const int64_t size = 4 << below(&seed, 3), ld = 1 + below(&seed, 900);
         struct gpu_tiles by = {1 + below(&seed, 200), 1 + below(&seed, 200)};
-        struct lane_rectangle all = lane_whole(NULL, 1 + below(&seed, ld), 1, ld, size);
+        struct host_rectangle all = host_whole(NULL, 1 + below(&seed, ld), 1, ld, size);
         struct gpu_scan scan = gpu_scan_begin(true);
         all.cols = 1 + below(&seed, 900);
         all.uplo = "\0\0UL"[below(&seed, 4)];

@@ -23,11 +23,11 @@ static bool is_stored(char uplo, int64_t row, int64_t col)
            (uplo == 'L' && row >= col) || (uplo == 'l' && row > col);
 }
 
-static struct lane_rectangle any_matrix(struct gpu_tiles *by)
+static struct host_rectangle any_matrix(struct gpu_tiles *by)
 {
     static char memory[16];
     const int64_t rows = 1 + below(MOST), cols = 1 + below(MOST), size = 4 << below(3);
-    struct lane_rectangle all = lane_whole(memory, rows, cols, rows + below(5), size);
+    struct host_rectangle all = host_whole(memory, rows, cols, rows + below(5), size);
     *by = (struct gpu_tiles){1 + below(rows + 3), 1 + below(cols + 3)};
     all.uplo = "\0ULul"[below(5)];
     all.trimmed = below(2);
@@ -44,13 +44,13 @@ static void tiles_have_all_elements(void **state)
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         struct gpu_tiles by;
-        const struct lane_rectangle all = any_matrix(&by);
+        const struct host_rectangle all = any_matrix(&by);
         int seen[MOST][MOST] = {{0}};
         int64_t count = 0;
         for (int64_t col = 0; col < all.cols; col += by.cols)
             for (int64_t row = 0; row < all.rows; row += by.rows) {
                 const int64_t number = tiles_number(&all, &by, row, col);
-                const struct lane_rectangle tile = tiles_at(&all, &by, number);
+                const struct host_rectangle tile = tiles_at(&all, &by, number);
                 const bool diagonal = row == col;
                 const bool empty = all.uplo && !diagonal && !is_stored(all.uplo, row, col);
                 assert_int_equal(number, count++); /* by columns */
@@ -70,8 +70,8 @@ static void tiles_have_all_elements(void **state)
     }
 }
 
-static bool same_shape(const struct lane_rectangle *a, const struct gpu_tiles *by_a,
-                       const struct lane_rectangle *b, const struct gpu_tiles *by_b)
+static bool same_shape(const struct host_rectangle *a, const struct gpu_tiles *by_a,
+                       const struct host_rectangle *b, const struct gpu_tiles *by_b)
 {
     const struct gpu_key x = tiles_shape(a, by_a), y = tiles_shape(b, by_b);
     return gpu_key_is(&x, &y);
@@ -81,11 +81,11 @@ static bool same_shape(const struct lane_rectangle *a, const struct gpu_tiles *b
 static void each_shape_has_its_digest(void **state)
 {
     char memory[16];
-    const struct lane_rectangle all = lane_whole(memory, 30, 20, 35, 8);
+    const struct host_rectangle all = host_whole(memory, 30, 20, 35, 8);
     const struct gpu_tiles by = {8, 16};
-    struct lane_rectangle other[6] = {all, all, all, all, all, all};
+    struct host_rectangle other[6] = {all, all, all, all, all, all};
     struct gpu_tiles by_other[6] = {by, by, by, by, by, by};
-    struct lane_rectangle elsewhere = all;
+    struct host_rectangle elsewhere = all;
     (void)state;
     elsewhere.host = NULL;
     elsewhere.ld = 30;

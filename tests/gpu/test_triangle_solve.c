@@ -138,11 +138,11 @@ static gpu_address put(const struct problem *p, const double *from, int64_t elem
     for (int64_t i = 0; i < elements; i++)
         narrow[i] = (float)from[i];
     const void *host = p->dtype == ACCEL_FLOAT32 ? (const void *)narrow : from;
-    const struct lane_rectangle all =
-        lane_whole((char *)(uintptr_t)host, elements, 1, elements, size);
+    const struct host_rectangle all =
+        host_whole((char *)(uintptr_t)host, elements, 1, elements, size);
     assert_int_equal(gpu_memory(&work)->take(&work, elements * size, &to), GPU_OK);
-    assert_int_equal(lane_upload(work.lane, (struct dmat){to, elements}, &all), GPU_OK);
-    assert_int_equal(lane_wait(work.lane), GPU_OK);
+    assert_int_equal(stream_ctx_upload(work.ctx, (struct dmat){to, elements}, &all), GPU_OK);
+    assert_int_equal(stream_ctx_wait(work.ctx), GPU_OK);
     free(narrow);
     return to;
 }
@@ -153,10 +153,10 @@ static void get(const struct problem *p, double *to, gpu_address from, int64_t e
     int64_t done_cols, done_rows;
     float *narrow = malloc((size_t)elements * sizeof *narrow);
     assert_non_null(narrow);
-    const struct lane_rectangle all = lane_whole(
+    const struct host_rectangle all = host_whole(
         p->dtype == ACCEL_FLOAT32 ? (char *)narrow : (char *)to, elements, 1, elements, size);
     assert_int_equal(
-        lane_download(work.lane, &all, (struct dmat){from, elements}, &done_cols, &done_rows),
+        stream_ctx_download(work.ctx, &all, (struct dmat){from, elements}, &done_cols, &done_rows),
         GPU_OK);
     for (int64_t i = 0; p->dtype == ACCEL_FLOAT32 && i < elements; i++)
         to[i] = narrow[i];
@@ -179,7 +179,7 @@ static enum gpu_status run(struct problem *p)
                        (struct accel_complex){p->alpha, 0}, a, b);
     if (status == GPU_OK)
         get(p, p->x, b.ptr, p->ldb * cols_of(p));
-    assert_int_equal(lane_wait(work.lane), GPU_OK);
+    assert_int_equal(stream_ctx_wait(work.ctx), GPU_OK);
     gpu_memory(&work)->drop(&work);
     return status;
 }

@@ -181,37 +181,37 @@ static void each_has_its_own_memory(void **state)
     trim(1);
 }
 
-static CUcontext context_of(const struct gpu_lane *lane)
+static CUcontext context_of(const struct stream_ctx *ctx)
 {
     CUresult (*get_context)(CUstream, CUcontext *);
     void *function = dlsym(cuda_api_loaded_driver(), "cuStreamGetCtx");
     CUcontext context = NULL;
     assert_non_null(function);
     memcpy(&get_context, &function, sizeof get_context);
-    assert_int_equal(get_context(lane->stream, &context), CUDA_SUCCESS);
+    assert_int_equal(get_context(ctx->stream, &context), CUDA_SUCCESS);
     return context;
 }
 
 /* The second has a free one where all of the first are taken. */
-static void each_has_its_own_lanes(void **state)
+static void each_has_its_own_stream_ctxs(void **state)
 {
-    struct gpu_lane *lane[2][LANES_MAX];
+    struct stream_ctx *ctx[2][STREAM_CTXS_MAX];
     struct gpu_scope scope;
     (void)state;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(gpu_enter(own[i], &scope), GPU_OK);
-        for (int at = 0; at < LANES_MAX; at++) {
-            assert_int_equal(lane_acquire(own[i], true, &lane[i][at]), GPU_OK);
-            assert_ptr_equal(lane[i][at]->device, own[i]);
-            assert_ptr_equal(context_of(lane[i][at]), own[i]->context);
+        for (int at = 0; at < STREAM_CTXS_MAX; at++) {
+            assert_int_equal(stream_ctx_acquire(own[i], true, &ctx[i][at]), GPU_OK);
+            assert_ptr_equal(ctx[i][at]->device, own[i]);
+            assert_ptr_equal(context_of(ctx[i][at]), own[i]->context);
         }
         gpu_leave(&scope);
     }
     for (int i = 0; i < 2; i++) {
         assert_int_equal(gpu_enter(own[i], &scope), GPU_OK);
-        for (int at = 0; at < LANES_MAX; at++)
-            lane_release(lane[i][at], false);
-        lane_free_idle(own[i]);
+        for (int at = 0; at < STREAM_CTXS_MAX; at++)
+            stream_ctx_release(ctx[i][at], false);
+        stream_ctx_free_idle(own[i]);
         gpu_leave(&scope);
     }
 }
@@ -345,7 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_described),
         cmocka_unit_test(each_has_its_own_memory),
-        cmocka_unit_test(each_has_its_own_lanes),
+        cmocka_unit_test(each_has_its_own_stream_ctxs),
         cmocka_unit_test(each_has_its_own_choices),
         cmocka_unit_test(both_compute_at_once),
         cmocka_unit_test(both_give_idle_memory_back),

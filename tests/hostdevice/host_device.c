@@ -132,7 +132,7 @@ static enum gpu_status run(struct gpu_device *device, const struct accel_call *c
     struct gpu_work work = {.call = call,
                             .host = host,
                             .device = device,
-                            .lane = (struct gpu_lane *)device, /* nobody looks into it */
+                            .ctx = (struct stream_ctx *)device, /* nobody looks into it */
                             .largest = INT64_MAX};
     const struct accel_gpu *gpu = call->op->gpu;
     struct failure outer;

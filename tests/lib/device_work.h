@@ -1,6 +1,6 @@
 /*
  * A device for a group of unit tests, and for each test the work of a call on one of the device's
- * lanes.
+ * stream contexts.
  */
 #ifndef ACCEL_TEST_DEVICE_WORK_H
 #define ACCEL_TEST_DEVICE_WORK_H
@@ -35,7 +35,8 @@ static inline int begin_work(void **state)
     host = (struct gpu_host){0};
     call = accel_call_of(accel_name_routine((uint32_t)accel_name_find("dgemm_")));
     work = (struct gpu_work){.call = &call, .host = &host, .device = &device->common};
-    return gpu_enter(device, &scope) == GPU_OK && lane_acquire(device, true, &work.lane) == GPU_OK
+    return gpu_enter(device, &scope) == GPU_OK &&
+                   stream_ctx_acquire(device, true, &work.ctx) == GPU_OK
                ? 0
                : -1;
 }
@@ -44,9 +45,9 @@ static inline int end_work(void **state)
 {
     (void)state;
     cuda_api = real;
-    lane_wait(work.lane);
+    stream_ctx_wait(work.ctx);
     gpu_memory(&work)->drop(&work);
-    lane_release(work.lane, false);
+    stream_ctx_release(work.ctx, false);
     gpu_leave(&scope);
     failure_end(&outer);
     return 0;

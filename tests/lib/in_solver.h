@@ -94,8 +94,8 @@ static inline struct accel_span on_device(struct solver *s, const struct accel_s
                   bytes = rows * cols * gpu_size_of(x);
     gpu_address memory = 0;
     assert_int_equal(gpu_memory(s->work)->take(s->work, bytes, &memory), GPU_OK);
-    const struct lane_rectangle all = lane_whole(x->ptr, rows, cols, rows, gpu_size_of(x));
-    assert_int_equal(lane_upload(s->work->lane, (struct dmat){memory, rows}, &all), GPU_OK);
+    const struct host_rectangle all = host_whole(x->ptr, rows, cols, rows, gpu_size_of(x));
+    assert_int_equal(stream_ctx_upload(s->work->ctx, (struct dmat){memory, rows}, &all), GPU_OK);
     assert_int_equal(gpu_work_settle(s->work), GPU_OK);
     there.ptr = (void *)(uintptr_t)memory;
     there.place = ACCEL_DEVICE;

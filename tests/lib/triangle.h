@@ -6,7 +6,7 @@
 
 #include "gpu/pack/pack.h"
 
-static bool is_stored(const struct lane_rectangle *r, int64_t row, int64_t col)
+static bool is_stored(const struct host_rectangle *r, int64_t row, int64_t col)
 {
     const int64_t diagonal = col + r->diagonal;
     switch (r->uplo) {

@@ -14,8 +14,8 @@
 
 enum { PASSES = 4 }; /* the first warms up */
 
-static void time_copies(struct gpu_lane *lane, CUdeviceptr memory,
-                        const struct lane_rectangle *host, const char *shape)
+static void time_copies(struct stream_ctx *ctx, CUdeviceptr memory,
+                        const struct host_rectangle *host, const char *shape)
 {
     const double bytes = (double)(host->rows * host->cols * host->size);
     double up_ms = 1e30, down_ms = 1e30;
@@ -23,12 +23,12 @@ static void time_copies(struct gpu_lane *lane, CUdeviceptr memory,
     char name[64];
     for (int pass = 0; pass < PASSES; pass++) {
         double start = accel_now_ms();
-        if (lane_upload(lane, (struct dmat){memory, host->rows}, host) != GPU_OK ||
-            lane_wait(lane) != GPU_OK)
+        if (stream_ctx_upload(ctx, (struct dmat){memory, host->rows}, host) != GPU_OK ||
+            stream_ctx_wait(ctx) != GPU_OK)
             break;
         double up = accel_now_ms();
-        if (lane_download(lane, host, (struct dmat){memory, host->rows}, &done_cols, &done_rows) !=
-            GPU_OK)
+        if (stream_ctx_download(ctx, host, (struct dmat){memory, host->rows}, &done_cols,
+                                &done_rows) != GPU_OK)
             break;
         double down = accel_now_ms();
         if (pass == 0)
@@ -51,19 +51,19 @@ static void time_copies(struct gpu_lane *lane, CUdeviceptr memory,
  * one that has failed. */
 struct way {
     struct cuda_device *device;
-    struct lane_rectangle host;
+    struct host_rectangle host;
     bool up, good;
     pthread_barrier_t *barrier;
 };
 
-static bool copy_way(const struct way *way, struct gpu_lane *lane, CUdeviceptr memory)
+static bool copy_way(const struct way *way, struct stream_ctx *ctx, CUdeviceptr memory)
 {
     int64_t done_cols, done_rows;
-    return way->up
-               ? lane_upload(lane, (struct dmat){memory, way->host.rows}, &way->host) == GPU_OK &&
-                     lane_wait(lane) == GPU_OK
-               : lane_download(lane, &way->host, (struct dmat){memory, way->host.rows}, &done_cols,
-                               &done_rows) == GPU_OK;
+    return way->up ? stream_ctx_upload(ctx, (struct dmat){memory, way->host.rows}, &way->host) ==
+                             GPU_OK &&
+                         stream_ctx_wait(ctx) == GPU_OK
+                   : stream_ctx_download(ctx, &way->host, (struct dmat){memory, way->host.rows},
+                                         &done_cols, &done_rows) == GPU_OK;
 }
 
 static void *run_way(void *argument)
@@ -71,23 +71,23 @@ static void *run_way(void *argument)
     struct way *way = argument;
     const int64_t bytes = way->host.rows * way->host.cols * way->host.size;
     struct gpu_scope scope;
-    struct gpu_lane *lane = NULL;
+    struct stream_ctx *ctx = NULL;
     struct failure outer;
     CUdeviceptr memory = 0;
     bool grew;
     failure_begin(&outer);
     const bool entered = gpu_enter(way->device, &scope) == GPU_OK;
-    way->good = entered && lane_acquire(way->device, true, &lane) == GPU_OK &&
+    way->good = entered && stream_ctx_acquire(way->device, true, &ctx) == GPU_OK &&
                 pool_get(way->device, bytes, &memory, &grew) == GPU_OK;
     for (int pass = 0; pass < PASSES; pass++) {
         pthread_barrier_wait(way->barrier);
-        way->good = way->good && copy_way(way, lane, memory);
+        way->good = way->good && copy_way(way, ctx, memory);
         pthread_barrier_wait(way->barrier);
     }
     if (memory)
         pool_put(way->device, memory);
-    if (lane)
-        lane_release(lane, !way->good);
+    if (ctx)
+        stream_ctx_release(ctx, !way->good);
     if (entered)
         gpu_leave(&scope);
     failure_end(&outer);
@@ -105,7 +105,7 @@ static void measure_both(struct cuda_device *device, char *host, int64_t size)
     pthread_barrier_init(&barrier, NULL, 3);
     for (int i = 0; i < 2; i++) {
         way[i] = (struct way){.device = device,
-                              .host = lane_whole(host + i * (size / 2), 1024, cols, 1024, 8),
+                              .host = host_whole(host + i * (size / 2), 1024, cols, 1024, 8),
                               .up = i == 0,
                               .barrier = &barrier};
         if (pthread_create(&thread[i], NULL, run_way, &way[i]) != 0) {
@@ -133,35 +133,35 @@ static void measure_both(struct cuda_device *device, char *host, int64_t size)
 static void measure_on(struct cuda_device *device, char *host, int64_t size)
 {
     struct gpu_scope scope;
-    struct gpu_lane *lane;
+    struct stream_ctx *ctx;
     struct failure outer;
     CUdeviceptr memory;
     bool grew;
     failure_begin(&outer);
-    if (gpu_enter(device, &scope) != GPU_OK || lane_acquire(device, true, &lane) != GPU_OK ||
+    if (gpu_enter(device, &scope) != GPU_OK || stream_ctx_acquire(device, true, &ctx) != GPU_OK ||
         pool_get(device, size, &memory, &grew) != GPU_OK) {
         report_missing("libaccel_up", failure_noted()->text);
         return;
     }
     const int64_t n = size / 8, rows = 1000;
-    const struct lane_rectangle whole = lane_whole(host, n / 1024, 1024, n / 1024, 8),
-                                columns = lane_whole(host, rows, n / (rows + 24), rows + 24, 8),
-                                panel = lane_whole(host, 1 << 16, 2, 1 << 16, 8);
+    const struct host_rectangle whole = host_whole(host, n / 1024, 1024, n / 1024, 8),
+                                columns = host_whole(host, rows, n / (rows + 24), rows + 24, 8),
+                                panel = host_whole(host, 1 << 16, 2, 1 << 16, 8);
     /* Blocks of rows of a matrix of order 4096, as schedules bring them. */
     static const struct {
         int64_t rows;
         const char *suffix;
     } blocks[] = {{256, "_columns_2_kb"}, {640, "_columns_5_kb"}, {1024, "_columns_8_kb"}};
-    time_copies(lane, memory, &whole, "");
-    time_copies(lane, memory, &columns, "_columns");
+    time_copies(ctx, memory, &whole, "");
+    time_copies(ctx, memory, &columns, "_columns");
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
-        const struct lane_rectangle block =
-            lane_whole(host, blocks[i].rows, n / 4096, 4096, sizeof(double));
-        time_copies(lane, memory, &block, blocks[i].suffix);
+        const struct host_rectangle block =
+            host_whole(host, blocks[i].rows, n / 4096, 4096, sizeof(double));
+        time_copies(ctx, memory, &block, blocks[i].suffix);
     }
-    time_copies(lane, memory, &panel, "_1_mib");
+    time_copies(ctx, memory, &panel, "_1_mib");
     pool_put(device, memory);
-    lane_release(lane, false);
+    stream_ctx_release(ctx, false);
     gpu_leave(&scope);
     failure_end(&outer);
 }

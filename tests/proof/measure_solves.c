@@ -27,10 +27,10 @@ struct problem {
 
 static bool put(const struct problem *p, gpu_address to, int64_t rows, int64_t cols)
 {
-    const struct lane_rectangle all =
-        lane_whole((char *)p->host, rows, cols, rows, sizeof *p->host);
-    return lane_upload(p->work->lane, (struct dmat){to, rows}, &all) == GPU_OK &&
-           lane_wait(p->work->lane) == GPU_OK;
+    const struct host_rectangle all =
+        host_whole((char *)p->host, rows, cols, rows, sizeof *p->host);
+    return stream_ctx_upload(p->work->ctx, (struct dmat){to, rows}, &all) == GPU_OK &&
+           stream_ctx_wait(p->work->ctx) == GPU_OK;
 }
 
 /* A triangle whose diagonal is larger than what is beside it, and right-hand sides. */
@@ -62,7 +62,7 @@ static double time_of(const struct problem *p)
         for (int i = 0; i < IN_A_ROW; i++)
             if (!solve(p))
                 return -1;
-        if (lane_wait(p->work->lane) != GPU_OK)
+        if (stream_ctx_wait(p->work->ctx) != GPU_OK)
             return -1;
         if (attempt > 0) /* the first one loads the kernels */
             best = measure_best(best, (accel_now_ms() - start) / IN_A_ROW);
@@ -75,11 +75,11 @@ static double *solution(struct problem *p)
 {
     int64_t done_cols, done_rows;
     double *x = malloc((size_t)(p->order * p->nrhs) * sizeof *x);
-    const struct lane_rectangle all = lane_whole((char *)x, p->order, p->nrhs, p->order, sizeof *x);
+    const struct host_rectangle all = host_whole((char *)x, p->order, p->nrhs, p->order, sizeof *x);
     srand(1); /* the same problem each time */
     if (x && fill(p) && solve(p) &&
-        lane_download(p->work->lane, &all, (struct dmat){p->b.ptr, p->order}, &done_cols,
-                      &done_rows) == GPU_OK)
+        stream_ctx_download(p->work->ctx, &all, (struct dmat){p->b.ptr, p->order}, &done_cols,
+                            &done_rows) == GPU_OK)
         return x;
     free(x);
     return NULL;
@@ -132,7 +132,7 @@ static void measure_with(struct gpu_work *work, int64_t order, int64_t nrhs)
         measure_one(&p);
     else
         report_missing("solve", "no memory");
-    lane_wait(work->lane);
+    stream_ctx_wait(work->ctx);
     gpu_memory(work)->drop(work);
     free(p.host);
 }
@@ -150,10 +150,10 @@ static void measure_on(struct gpu_device *device, bool quick)
     struct failure outer;
     failure_begin(&outer);
     if (gpu_enter(cuda_device_of(device), &scope) == GPU_OK &&
-        lane_acquire(cuda_device_of(device), true, &work.lane) == GPU_OK) {
+        stream_ctx_acquire(cuda_device_of(device), true, &work.ctx) == GPU_OK) {
         for (int i = 0; i < (quick ? 1 : shapes); i++)
             measure_with(&work, quick ? 70 : shape[i][0], quick ? 40 : shape[i][1]);
-        lane_release(work.lane, false);
+        stream_ctx_release(work.ctx, false);
         gpu_leave(&scope);
     } else {
         report_missing("solve", failure_noted()->text);

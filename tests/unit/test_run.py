@@ -10,7 +10,7 @@ import pytest
 from lib.programs import ROOT
 
 MISUSE = 'echo \'testgpu fault what=unordered where=copy detail="x"\' >&2'
-LANE = "tests/gpu/test_lane.c"
+LANE = "tests/gpu/test_stream_ctx.c"
 
 
 @pytest.mark.parametrize("source, commands, status, lines", [
@@ -20,10 +20,10 @@ LANE = "tests/gpu/test_lane.c"
                  ["ok - a", "not ok - b", "1..2"], id="a test has failed"),
     pytest.param(LANE, ("echo 1..2", "echo ok 1 - a", "echo 'not ok 2 # SKIP b'"), 0,
                  ["ok - a", "ok - b # SKIP", "1..2"], id="a test has skipped itself"),
-    pytest.param(LANE, ("echo 1..2", "echo ok 1 - a"), 1, ["not ok - BUILD/tests/test_lane: 1 of 2 tests reported",
+    pytest.param(LANE, ("echo 1..2", "echo ok 1 - a"), 1, ["not ok - BUILD/tests/test_stream_ctx: 1 of 2 tests reported",
                                                            "ok - a", "1..2"], id="it has crashed"),
     pytest.param(LANE, (MISUSE, "echo 1..1", "echo ok 1 - a"), 1,
-                 ['not ok - BUILD/tests/test_lane: testgpu fault what=unordered where=copy detail="x"', "ok - a",
+                 ['not ok - BUILD/tests/test_stream_ctx: testgpu fault what=unordered where=copy detail="x"', "ok - a",
                   "1..2"], id="it has misused CUDA"),
     pytest.param("tests/testgpu/test_testgpu.c", (MISUSE, "echo 1..1", "echo ok 1 - a"), 0, ["ok - a", "1..1"],
                  id="the test GPU's own misuse CUDA on purpose")])

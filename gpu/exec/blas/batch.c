@@ -60,12 +60,12 @@ static int64_t stride_of(const struct executor *e, int operand)
 
 /* Describes matrices in host memory that go up or come down together: as one where no gap is
  * between them. */
-static struct lane_rectangle rectangle_of_matrices(const struct executor *e, int operand,
+static struct host_rectangle rectangle_of_matrices(const struct executor *e, int operand,
                                                    const struct schedule_tile *tile)
 {
     const struct accel_span *x = e->scheduled.operand[operand].x;
     const int64_t repeat = e->scheduled.call.sharing[operand].repeat;
-    struct lane_rectangle r = lane_whole(accel_matrix_of(x, tile->col * repeat), x->rows,
+    struct host_rectangle r = host_whole(accel_matrix_of(x, tile->col * repeat), x->rows,
                                          tile->cols * x->cols, x->ld, gpu_size_of(x));
     r.name = x->name;
     if (tile->cols > 1 && (x->array || x->stride != x->ld * x->cols)) {
@@ -202,8 +202,8 @@ static enum gpu_status send_pointers(struct executor *e)
     const int64_t count = products_of(e);
     const struct schedule *s = &e->schedule;
     gpu_address *pointers = malloc((size_t)(OPERANDS * count) * sizeof *pointers);
-    const struct lane_rectangle from =
-        lane_whole(pointers, OPERANDS * count, 1, OPERANDS * count, sizeof *pointers);
+    const struct host_rectangle from =
+        host_whole(pointers, OPERANDS * count, 1, OPERANDS * count, sizeof *pointers);
     if (!pointers)
         return GPU_NO_MEMORY;
     for (int group = 0; group < s->tiles[C].cols; group++)
@@ -212,7 +212,7 @@ static enum gpu_status send_pointers(struct executor *e)
             for (int x = A; x < OPERANDS; x++)
                 pointers[x * count + i] = matrix_of(e, x, group, i).ptr;
     enum gpu_status status = gpu_copies(e->work)->upload(
-        e->work->lane, (struct dmat){e->own[0], OPERANDS * count}, &from);
+        e->work->ctx, (struct dmat){e->own[0], OPERANDS * count}, &from);
     free(pointers);
     return status;
 }

@@ -31,7 +31,7 @@ static int64_t all_bytes(const struct level2 *t)
 }
 
 /* After a failure the original computes a whole panel again; and a panel must fit a landing
- * (gpu/cuda/lane.h). */
+ * (gpu/cuda/stream_ctx.h). */
 #define PANEL_BYTES ((int64_t)16 << 20)
 
 int64_t level2_panel(int64_t length, int64_t size)
@@ -102,16 +102,16 @@ static enum gpu_status alloc_level2(void *level2, bool first)
 
 /* Returns a part of a matrix; or a whole vector, in the order of its elements: one column if it is
  * contiguous, else one row. */
-static struct lane_rectangle rectangle_of(const struct accel_span *x, int64_t row, int64_t col,
+static struct host_rectangle rectangle_of(const struct accel_span *x, int64_t row, int64_t col,
                                           int64_t rows, int64_t cols)
 {
     int64_t size = gpu_size_of(x), n = x->cols;
     if (x->inc == 0)
-        return lane_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
+        return host_whole(gpu_element(x, row, col), rows, cols, x->ld, size);
     if (x->inc == 1)
-        return lane_whole(x->ptr, n, 1, n, size);
+        return host_whole(x->ptr, n, 1, n, size);
     char *first = (char *)x->ptr + (x->inc < 0 ? (1 - n) * x->inc * size : 0);
-    return lane_whole(first, 1, n, x->inc, size);
+    return host_whole(first, 1, n, x->inc, size);
 }
 
 enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col, int64_t rows,
@@ -132,7 +132,7 @@ enum gpu_status level2_load(struct level2 *t, int part, int64_t row, int64_t col
     if (p->cached.here || !accel_is_read(call, x) ||
         (x->access == ACCEL_READ && accel_adds_nothing(call)))
         return GPU_OK;
-    struct lane_rectangle from = rectangle_of(x, row, col, rows, cols);
+    struct host_rectangle from = rectangle_of(x, row, col, rows, cols);
     from.name = x->name;
     if (p->cached.digests) {
         from = device_cache_rectangle(&p->cached.part);
@@ -159,12 +159,12 @@ static void note_written(struct gpu_work *work, const struct accel_span *x, int6
 enum gpu_status level2_write_vector(struct level2 *t, int part)
 {
     const struct level2_part *p = &t->part[part];
-    struct lane_rectangle to = rectangle_of(p->x, 0, 0, 1, p->x->cols);
+    struct host_rectangle to = rectangle_of(p->x, 0, 0, 1, p->x->cols);
     to.name = p->x->name;
     if (!device_cache_speculation_holds(t->work))
         return GPU_CHANGED;
     GPU_TRY(
-        gpu_copies(t->work)->download_whole(t->work->lane, &to, (struct dmat){p->memory, to.rows}));
+        gpu_copies(t->work)->download_whole(t->work->ctx, &to, (struct dmat){p->memory, to.rows}));
     note_written(t->work, p->x, 1, p->x->cols);
     return GPU_OK;
 }
@@ -174,15 +174,15 @@ enum gpu_status level2_write_vector(struct level2 *t, int part)
 static enum gpu_status write_back(struct level2 *t, struct level2_strip *strip)
 {
     const struct accel_span *x = t->part[t->out].x;
-    struct lane_rectangle to = rectangle_of(x, strip->row, strip->col, strip->rows, strip->cols);
-    const bool whole = !lane_column_fits(strip->at.ld, gpu_size_of(x));
+    struct host_rectangle to = rectangle_of(x, strip->row, strip->col, strip->rows, strip->cols);
+    const bool whole = !pack_column_fits(strip->at.ld, gpu_size_of(x));
     int64_t done_rows;
     to.name = x->name;
     to.uplo = t->uplo;
     to.backwards = t->uplo == 'U';
     to.diagonal = t->uplo == 'U' ? strip->rows - strip->cols : 0;
-    GPU_TRY(whole ? gpu_copies(t->work)->download_whole(t->work->lane, &to, strip->at)
-                  : gpu_copies(t->work)->download(t->work->lane, &to, strip->at, &strip->done_cols,
+    GPU_TRY(whole ? gpu_copies(t->work)->download_whole(t->work->ctx, &to, strip->at)
+                  : gpu_copies(t->work)->download(t->work->ctx, &to, strip->at, &strip->done_cols,
                                                   &done_rows));
     note_written(t->work, x, strip->rows, strip->cols);
     return GPU_OK;

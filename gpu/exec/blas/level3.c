@@ -76,13 +76,13 @@ static bool needs_recovery_buffer(const struct executor *e)
 
 /* Of a triangle's tile on the diagonal, its triangle alone is copied, as far as that pays
  * (chunks.h): what is beside it on the device is of no use to any kernel. */
-static struct lane_rectangle rectangle_of_tile(const struct executor *e,
+static struct host_rectangle rectangle_of_tile(const struct executor *e,
                                                const struct schedule_step *step)
 {
     const struct accel_span *x = e->scheduled.operand[step->operand].x;
     const struct schedule_tile tile = stored(e, step->operand, step->i, step->j);
-    struct lane_rectangle r =
-        lane_whole(gpu_element(x, tile.row, tile.col), tile.rows, tile.cols, x->ld, gpu_size_of(x));
+    struct host_rectangle r =
+        host_whole(gpu_element(x, tile.row, tile.col), tile.rows, tile.cols, x->ld, gpu_size_of(x));
     r.name = x->name;
     if (tile.row == tile.col && tile.rows == tile.cols)
         r.uplo = triangle_of(e, step->operand);
@@ -95,7 +95,7 @@ static void note_copy(const struct executor *e, const struct schedule_step *step
                       enum gpu_event_kind kind)
 {
     const struct accel_span *x = e->scheduled.operand[step->operand].x;
-    const struct lane_rectangle r = rectangle_of_tile(e, step);
+    const struct host_rectangle r = rectangle_of_tile(e, step);
     const int64_t ld = gpu_device_ld(r.rows, x->dtype);
     const int64_t bytes = kind == GPU_EVENT_PEER ? r.rows * r.cols * r.size
                           : is_in_one(e)         ? chunks_matrix_sent(&r, ld)
@@ -113,7 +113,7 @@ static void copy_of_tile(void *level3, const struct schedule_step *step, struct 
 {
     struct level3 *b = level3;
     const struct executor *e = &b->executor;
-    const struct lane_rectangle host = rectangle_of_tile(e, step);
+    const struct host_rectangle host = rectangle_of_tile(e, step);
     *copy = (struct tile_copy){
         .host = host,
         .device = {executor_slot(e, step),
@@ -201,7 +201,7 @@ static bool rest_of_units(const struct executor *e)
 
 /* Copies what has been written of a tile to the recovery buffer, or back. Returns the end of its
  * copy. */
-static char *move_tile(const struct lane_rectangle *r, int64_t cols, int64_t rows, char *recovery,
+static char *move_tile(const struct host_rectangle *r, int64_t cols, int64_t rows, char *recovery,
                        bool back)
 {
     const struct pack_chunk whole = {0, cols, 0, r->rows}, part = {cols, 1, 0, rows};
@@ -228,7 +228,7 @@ static void move_written(const struct level3 *b, bool back)
         const struct schedule_step *step = &e->schedule.step[n];
         if (step->engine != SCHEDULE_DOWN)
             continue;
-        const struct lane_rectangle r = rectangle_of_tile(e, step);
+        const struct host_rectangle r = rectangle_of_tile(e, step);
         recovery = number++ < pipeline->written
                        ? move_tile(&r, r.cols, 0, recovery, back)
                        : move_tile(&r, pipeline->done_cols, pipeline->done_rows, recovery, back);
@@ -243,7 +243,7 @@ static void undo_tile(struct executor *e)
         const struct schedule_step *step = &e->schedule.step[n];
         if (step->engine != SCHEDULE_DOWN || number++ < pipeline->written)
             continue;
-        const struct lane_rectangle r = rectangle_of_tile(e, step);
+        const struct host_rectangle r = rectangle_of_tile(e, step);
         move_tile(&r, pipeline->done_cols, pipeline->done_rows,
                   pipeline->old[pipeline->written % 2], true);
     }

@@ -1,5 +1,5 @@
 /*
- * Runs an operation of Level 3 by a schedule (schedule.h): as one kernel on the lane's stream if it
+ * Runs an operation of Level 3 by a schedule (schedule.h): as one kernel on the call's stream if it
  * is small, else in blocks while operands still go up and results come down (pipeline_job.h). After
  * a failure, finished blocks stay, and the program's original computes the others; of one that was
  * overwritten in part, the old values are put back first (level3_recovery.h, of panels).

@@ -164,8 +164,8 @@ static void move_rows(const struct executor *e, const struct strip *strip, int64
 {
     const struct accel_span *c = e->scheduled.operand[C].x;
     const bool left = is_left(e);
-    const struct lane_rectangle r =
-        lane_whole(gpu_element(c, left ? row : strip->at, left ? strip->at : row),
+    const struct host_rectangle r =
+        host_whole(gpu_element(c, left ? row : strip->at, left ? strip->at : row),
                    left ? rows : strip->count, left ? strip->count : rows, c->ld, gpu_size_of(c));
     const struct pack_chunk all = {0, r.cols, 0, r.rows};
     if (r.rows == 0 || r.cols == 0)
@@ -217,10 +217,10 @@ static bool copy_triangle(const struct executor *e)
     const int64_t order = e->schedule.call.m, size = e->schedule.call.size[A];
     const struct pack_chunk all = {0, order, 0, order};
     if (a->place == ACCEL_DEVICE) {
-        const struct lane_rectangle to = lane_whole(triangle_at(e), order, order, order, size);
-        return gpu_copies(e->work)->download_whole(e->work->lane, &to, dmat_in_place(a)) == GPU_OK;
+        const struct host_rectangle to = host_whole(triangle_at(e), order, order, order, size);
+        return gpu_copies(e->work)->download_whole(e->work->ctx, &to, dmat_in_place(a)) == GPU_OK;
     }
-    const struct lane_rectangle from = lane_whole(a->ptr, order, order, a->ld, size);
+    const struct host_rectangle from = host_whole(a->ptr, order, order, a->ld, size);
     pack_from_host(triangle_at(e), &from, &all, order);
     return true;
 }

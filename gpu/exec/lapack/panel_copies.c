@@ -5,11 +5,11 @@
 #include "gpu/exec/executor.h"
 #include "gpu/pack/exchange.h"
 
-static struct lane_rectangle rectangle_of(const char *matrix, int64_t ld, int64_t size,
+static struct host_rectangle rectangle_of(const char *matrix, int64_t ld, int64_t size,
                                           const struct schedule_tile *tile, const char *name)
 {
     char *at = (char *)(uintptr_t)matrix + (tile->row + tile->col * ld) * size;
-    struct lane_rectangle rectangle = lane_whole(at, tile->rows, tile->cols, ld, size);
+    struct host_rectangle rectangle = host_whole(at, tile->rows, tile->cols, ld, size);
     rectangle.name = name;
     return rectangle;
 }
@@ -32,7 +32,7 @@ static int64_t packed_ld(const struct panels_job *job)
     return job->call.across ? job->call.n : job->call.m;
 }
 
-struct lane_rectangle panel_copies_result(const struct panel_run *r, int j)
+struct host_rectangle panel_copies_result(const struct panel_run *r, int j)
 {
     const struct panels_job *job = r->job;
     const struct schedule_tile tile = panel_steps_stored(&r->steps, panels_panel(&r->panels, j));
@@ -88,7 +88,7 @@ static void copy_list(const struct panel_run *r, const struct schedule_step *ste
     const struct array list = panel_steps_list(&r->steps, j);
     const int64_t size = (int64_t)accel_dtype_size(list.dtype);
     copy->host =
-        lane_whole((char *)r->job->list + r->panels.first[j] * size, list.rows, 1, list.rows, size);
+        host_whole((char *)r->job->list + r->panels.first[j] * size, list.rows, 1, list.rows, size);
     copy->device = (struct dmat){list.at.ptr, list.rows};
     if (up)
         panel_copies_note(r->s, panel_copies_list_operand(r->s), true, 1, list.rows, size);
@@ -97,7 +97,7 @@ static void copy_list(const struct panel_run *r, const struct schedule_step *ste
 static void copy_outcome(const struct panel_run *r, const struct schedule_step *step,
                          struct tile_copy *copy)
 {
-    copy->host = lane_whole(&r->outcome[step->j], 1, 1, 1, sizeof *r->outcome);
+    copy->host = host_whole(&r->outcome[step->j], 1, 1, 1, sizeof *r->outcome);
     copy->device = (struct dmat){solver_outcome_at(r->steps.outcomes, step->j).at.ptr, 1};
 }
 
@@ -211,7 +211,7 @@ void panel_run_pipeline(struct panel_run *r, struct pipeline_job *pipeline)
     pipeline->context = r;
     pipeline->arrived = note_arrival;
     s->reserve = &r->reserve;
-    solver_note(s, gpu_copies(s->work)->pipeline(s->work->lane, pipeline));
+    solver_note(s, gpu_copies(s->work)->pipeline(s->work->ctx, pipeline));
     s->reserve = NULL;
     s->largest = r->scan.largest > s->largest ? r->scan.largest : s->largest;
 }

@@ -21,7 +21,7 @@ struct panels_job {
     void *list;
     /* Apply: the other matrix; of LU without transposition its pivots, whose exchanges come first;
      * of QR the scalars. reads: what is read of a block, from its diagonal on: U, L, u, l as struct
-     * lane_rectangle has them; 0: all of it. scans: numbers that are not finite end the call. */
+     * host_rectangle has them; 0: all of it. scans: numbers that are not finite end the call. */
     const struct accel_span *other;
     const char *factors;
     int64_t factors_ld;
@@ -60,7 +60,7 @@ enum gpu_status panel_run_compute(struct panel_run *r, const struct schedule_ste
 /* Says what a step copies, and counts what goes up. */
 void panel_copies_of(void *panel_run, const struct schedule_step *step, struct tile_copy *copy);
 /* Returns where the result of a panel goes in host memory. */
-struct lane_rectangle panel_copies_result(const struct panel_run *r, int j);
+struct host_rectangle panel_copies_result(const struct panel_run *r, int j);
 
 /* The operand for pivots or scalars of reflectors; NULL: the call has none. */
 const struct accel_span *panel_copies_list_operand(const struct solver *s);

@@ -138,7 +138,7 @@ static void take_swaps(struct panel_steps *k, int j)
     const struct array pivots = panel_steps_list(k, j),
                        swaps = solver_part(k->swaps, k->panels->first[j], 0, pivots.rows, 1);
     GPU_DO(k->s, gpu_copies(k->s->work)
-                     ->copy(k->s->work->lane, (struct dmat){swaps.at.ptr, 1},
+                     ->copy(k->s->work->ctx, (struct dmat){swaps.at.ptr, 1},
                             (struct dmat){pivots.at.ptr, 2}, 1, pivots.rows, sizeof(int32_t)));
 }
 

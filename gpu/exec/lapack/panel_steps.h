@@ -56,7 +56,7 @@ void panel_steps_measure(struct panel_steps *k, struct solver_reserve *reserve);
 /* Takes them. The host's is freed with the solver's. */
 void panel_steps_take_reserve(struct panel_steps *k, struct solver_reserve *reserve);
 
-/* Puts the kernels of a step on the lane's stream. */
+/* Puts the kernels of a step on the call's stream. */
 void panel_steps_put(struct panel_steps *k, const struct schedule_step *step);
 
 #endif

@@ -127,22 +127,22 @@ static void begin_solver(struct solver *s, struct gpu_work *work)
     enum accel_dtype dtype = work->call->routine->dtype;
     *s = (struct solver){
         .work = work, .call = work->call, .dtype = dtype, .real = accel_real_dtype(dtype)};
-    if (solver_note(s, gpu_copies(work)->use_solver(work->lane)))
+    if (solver_note(s, gpu_copies(work)->use_solver(work->ctx)))
         s->info = alloc_bytes(s, sizeof(struct solver_outcome));
 }
 
 /* ---- Down ---- */
 
-void solver_get_rectangle(struct solver *s, const struct lane_rectangle *to, struct array from)
+void solver_get_rectangle(struct solver *s, const struct host_rectangle *to, struct array from)
 {
     int64_t done_cols, done_rows;
-    GPU_DO(s, gpu_copies(s->work)->download(s->work->lane, to, from.at, &done_cols, &done_rows));
+    GPU_DO(s, gpu_copies(s->work)->download(s->work->ctx, to, from.at, &done_cols, &done_rows));
 }
 
 void solver_get(struct solver *s, void *to, struct array from)
 {
-    const struct lane_rectangle there =
-        lane_whole(to, from.rows, from.cols, from.rows, solver_element(from));
+    const struct host_rectangle there =
+        host_whole(to, from.rows, from.cols, from.rows, solver_element(from));
     solver_get_rectangle(s, &there, from);
 }
 
@@ -178,7 +178,7 @@ void solver_keep_pivot(struct solver *s, struct array factor)
     const gpu_address last = solver_part(factor, factor.rows - 1, factor.cols - 1, 1, 1).at.ptr;
     if (solver_is_well(s) && !(s->reserve && s->reserve->measuring))
         solver_note(s, gpu_copies(s->work)->copy(
-                           s->work->lane,
+                           s->work->ctx,
                            (struct dmat){s->info + offsetof(struct solver_outcome, pivot), 1},
                            (struct dmat){last, 1}, 1, 1, (int64_t)accel_dtype_size(s->real)));
 }
@@ -256,7 +256,7 @@ void solver_refuse_small_pivots(struct solver *s, struct array lu)
         solver_note(s, GPU_NO_MEMORY);
         return;
     }
-    GPU_DO(s, gpu_copies(s->work)->copy(s->work->lane, (struct dmat){there.at.ptr, 1},
+    GPU_DO(s, gpu_copies(s->work)->copy(s->work->ctx, (struct dmat){there.at.ptr, 1},
                                         solver_diagonal(lu), 1, pivots, size));
     solver_get(s, diagonal, there);
     solver_refuse_small_pivots_of(s, diagonal, 0, pivots);
@@ -270,7 +270,7 @@ static void end_solver(struct solver *s)
     GPU_DO(s, gpu_work_settle(s->work));
     solver_deliver(s);
     /* A kernel that still runs may use the host's workspace: then it is left alone. */
-    if (s->host && gpu_copies(s->work)->wait(s->work->lane) == GPU_OK)
+    if (s->host && gpu_copies(s->work)->wait(s->work->ctx) == GPU_OK)
         free(s->host);
 }
 

@@ -58,7 +58,7 @@ static void copy_of_panel(void *context, const struct schedule_step *step, struc
     const int64_t size = r->panels.call.size;
     *copy = (struct tile_copy){.device = to.at};
     copy->host =
-        lane_whole(gpu_element(r->x, tile.row, tile.col), tile.rows, tile.cols, r->x->ld, size);
+        host_whole(gpu_element(r->x, tile.row, tile.col), tile.rows, tile.cols, r->x->ld, size);
     copy->host.name = r->x->name;
     copy->host.scan = &r->scan;
     if (is_cholesky(r)) {
@@ -87,7 +87,7 @@ static void run_pipeline(struct in_core_run *r)
                                     .context = r,
                                     .copy_of = copy_of_panel,
                                     .compute = compute_in_core};
-    solver_note(s, gpu_copies(s->work)->pipeline(s->work->lane, &pipeline));
+    solver_note(s, gpu_copies(s->work)->pipeline(s->work->ctx, &pipeline));
     if (!r->scan.finite)
         solver_note(s, GPU_UNSUPPORTED);
     s->largest = r->scan.largest > s->largest ? r->scan.largest : s->largest;

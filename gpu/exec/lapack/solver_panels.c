@@ -136,7 +136,7 @@ static void begin_pages(const struct panel_run *r, struct prefault *pages,
     const int threads = large ? (int)accel_min(3, copy_pool_size() / 3) : 0,
               count = r->panels.count;
     for (int i = 0; i < count; i++) {
-        const struct lane_rectangle to = panel_copies_result(r, (i + 1) % count);
+        const struct host_rectangle to = panel_copies_result(r, (i + 1) % count);
         runs[i] = (struct prefault_runs){to.host, to.rows * to.size, to.ld * to.size, to.cols};
     }
     prefault_begin(pages, runs, count, threads);

@@ -13,7 +13,7 @@ static inline int64_t solver_element(struct array x)
 }
 
 /* Returns an operand as a rectangle; a vector is one column. */
-struct lane_rectangle solver_rectangle(const struct accel_span *x);
+struct host_rectangle solver_rectangle(const struct accel_span *x);
 
 /* Uploads an operand to an array of its shape, as solver_upload() does. hermitian: LAPACK ignores
  * the imaginary parts of the diagonal, which become 0. only_to_cache: only if it is on the device
@@ -23,7 +23,7 @@ bool solver_bring(struct solver *s, struct array to, const struct accel_span *x,
                   bool hermitian, bool only_to_cache);
 
 /* Does solver_get(), to a rectangle of the array's shape. */
-void solver_get_rectangle(struct solver *s, const struct lane_rectangle *to, struct array from);
+void solver_get_rectangle(struct solver *s, const struct host_rectangle *to, struct array from);
 
 /* Gives the results to the program, at the end: if all is well. Frees what is staged. */
 void solver_deliver(struct solver *s);

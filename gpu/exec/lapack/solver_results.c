@@ -61,9 +61,9 @@ void solver_return_packed(struct solver *s, const struct accel_span *to, int64_t
 }
 
 /* Returns a result's place in host memory. */
-static struct lane_rectangle rectangle_of_result(const struct result *r)
+static struct host_rectangle rectangle_of_result(const struct result *r)
 {
-    struct lane_rectangle to = solver_rectangle(r->to);
+    struct host_rectangle to = solver_rectangle(r->to);
     to.rows = r->from.rows;
     to.cols = r->from.cols;
     to.name = r->to->name;
@@ -117,7 +117,7 @@ static struct gpu_key *begin_result(struct solver *s, struct result *r)
  * original can still run the call. */
 static void write_in_place(struct solver *s, struct result *r)
 {
-    struct lane_rectangle to = rectangle_of_result(r);
+    struct host_rectangle to = rectangle_of_result(r);
     int64_t done_cols = 0, done_rows = 0;
     if (is_staged(r) || !solver_is_well(s))
         return;
@@ -125,7 +125,7 @@ static void write_in_place(struct solver *s, struct result *r)
     r->copied = chunks_matrix_sent(&to, r->from.at.ld);
     const enum gpu_status status =
         solver_is_well(s)
-            ? gpu_copies(s->work)->download(s->work->lane, &to, r->from.at, &done_cols, &done_rows)
+            ? gpu_copies(s->work)->download(s->work->ctx, &to, r->from.at, &done_cols, &done_rows)
             : s->status;
     s->touched = s->touched || (is_input(r) && (done_cols > 0 || done_rows > 0));
     if (status != GPU_OK)
@@ -147,7 +147,7 @@ static bool store_staged(struct solver *s, const struct result *r)
 {
     struct accel_span part = *r->to;
     if (part.place == ACCEL_HOST) {
-        const struct lane_rectangle to = rectangle_of_result(r);
+        const struct host_rectangle to = rectangle_of_result(r);
         pack_matrix_unpack(&to, r->staged, to.rows);
         return true;
     }
@@ -168,7 +168,7 @@ static void stage(struct solver *s, struct result *r)
     r->staged = malloc((size_t)bytes_of(r) + 1);
     if (!r->staged)
         solver_note(s, GPU_NO_MEMORY);
-    struct lane_rectangle to = rectangle_of_result(r);
+    struct host_rectangle to = rectangle_of_result(r);
     to.host = r->staged;
     to.ld = to.rows;
     to.size = solver_element(r->from);

@@ -11,8 +11,8 @@ static const struct accel_complex one = {1, 0}, zero = {0, 0};
 void solver_copy(struct solver *s, struct array to, struct array from)
 {
     if (solver_is_well(s) && from.rows > 0 && from.cols > 0)
-        solver_note(s, gpu_copies(s->work)->copy(s->work->lane, to.at, from.at, from.rows,
-                                                 from.cols, (int64_t)accel_dtype_size(from.dtype)));
+        solver_note(s, gpu_copies(s->work)->copy(s->work->ctx, to.at, from.at, from.rows, from.cols,
+                                                 (int64_t)accel_dtype_size(from.dtype)));
 }
 
 void solver_transpose(struct solver *s, struct array to, struct array from)

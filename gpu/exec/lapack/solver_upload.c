@@ -5,18 +5,18 @@
 
 #include "gpu/pack/chunks.h"
 
-struct lane_rectangle solver_rectangle(const struct accel_span *x)
+struct host_rectangle solver_rectangle(const struct accel_span *x)
 {
     if (x->inc)
-        return lane_whole(x->ptr, x->cols, 1, x->cols, gpu_size_of(x));
-    return lane_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
+        return host_whole(x->ptr, x->cols, 1, x->cols, gpu_size_of(x));
+    return host_whole(x->ptr, x->rows, x->cols, x->ld, gpu_size_of(x));
 }
 
 /* Returns where the host can read an operand, and its leading dimension there: in place, or in a
  * packed copy, which the caller frees. */
 static char *read_on_host(struct solver *s, const struct accel_span *x, int64_t *ld, void **copy)
 {
-    const struct lane_rectangle there = solver_rectangle(x);
+    const struct host_rectangle there = solver_rectangle(x);
     *copy = NULL;
     *ld = there.ld;
     if (x->place == ACCEL_HOST)
@@ -37,9 +37,9 @@ static void copy_cached(struct solver *s, struct array to, const struct accel_sp
                         gpu_address cached)
 {
     const int64_t bytes = accel_bytes(x);
-    if (!solver_note(s, gpu_copies(s->work)->copy(s->work->lane, to.at,
-                                                  (struct dmat){cached, to.at.ld}, x->rows, x->cols,
-                                                  solver_element(to))))
+    if (!solver_note(s,
+                     gpu_copies(s->work)->copy(s->work->ctx, to.at, (struct dmat){cached, to.at.ld},
+                                               x->rows, x->cols, solver_element(to))))
         return;
     gpu_work_event(s->work, GPU_EVENT_CACHED, x, x->rows, x->cols, bytes);
 }
@@ -58,7 +58,7 @@ static void copy_to_cache(struct solver *s, struct array from, const struct cach
         gpu_memory(s->work)->take(s->work, bytes, &copy.memory) != GPU_OK)
         return;
     const enum gpu_status status =
-        gpu_copies(s->work)->copy(s->work->lane, (struct dmat){copy.memory, from.at.ld}, from.at,
+        gpu_copies(s->work)->copy(s->work->ctx, (struct dmat){copy.memory, from.at.ld}, from.at,
                                   from.rows, from.cols, solver_element(from));
     if (status != GPU_UNSUPPORTED && solver_note(s, status))
         s->cached_copy[s->cached_copies++] = copy;
@@ -67,7 +67,7 @@ static void copy_to_cache(struct solver *s, struct array from, const struct cach
 /* Uploads to the first columns of an array, which has as many rows as `from`; or finds the operand
  * on the device. only_to_cache, and what it returns: see solver_bring(). */
 static bool upload_columns(struct solver *s, struct array to, const struct accel_span *x,
-                           struct lane_rectangle from, bool only_to_cache)
+                           struct host_rectangle from, bool only_to_cache)
 {
     struct gpu_scan scan = gpu_scan_begin(accel_is_double(s->dtype));
     gpu_address cached = 0;
@@ -106,7 +106,7 @@ static bool upload_columns(struct solver *s, struct array to, const struct accel
 void solver_upload_to(struct solver *s, struct array to, const struct accel_span *x, int64_t rows,
                       int64_t cols, char uplo)
 {
-    struct lane_rectangle from = solver_rectangle(x);
+    struct host_rectangle from = solver_rectangle(x);
     from.rows = rows;
     from.cols = cols;
     from.uplo = uplo;
@@ -123,7 +123,7 @@ void solver_upload_to(struct solver *s, struct array to, const struct accel_span
 bool solver_bring(struct solver *s, struct array to, const struct accel_span *x, char uplo,
                   bool hermitian, bool only_to_cache)
 {
-    struct lane_rectangle from = solver_rectangle(x);
+    struct host_rectangle from = solver_rectangle(x);
     from.uplo = uplo;
     from.hermitian = hermitian;
     return upload_columns(s, to, x, from, only_to_cache);
@@ -131,7 +131,7 @@ bool solver_bring(struct solver *s, struct array to, const struct accel_span *x,
 
 struct array solver_upload(struct solver *s, const struct accel_span *x, char uplo)
 {
-    const struct lane_rectangle from = solver_rectangle(x);
+    const struct host_rectangle from = solver_rectangle(x);
     const struct array to = solver_array_of(s, from.rows, from.cols, x->dtype);
     solver_bring(s, to, x, uplo, false, false);
     return to;
@@ -139,7 +139,7 @@ struct array solver_upload(struct solver *s, const struct accel_span *x, char up
 
 struct array solver_upload_hermitian(struct solver *s, const struct accel_span *x, char uplo)
 {
-    const struct lane_rectangle from = solver_rectangle(x);
+    const struct host_rectangle from = solver_rectangle(x);
     const struct array to = solver_array_of(s, from.rows, from.cols, x->dtype);
     solver_bring(s, to, x, uplo, accel_is_complex(s->dtype), false);
     return to;
@@ -147,9 +147,9 @@ struct array solver_upload_hermitian(struct solver *s, const struct accel_span *
 
 void solver_put(struct solver *s, struct array to, const void *from)
 {
-    const struct lane_rectangle there =
-        lane_whole((char *)(uintptr_t)from, to.rows, to.cols, to.rows, solver_element(to));
-    GPU_DO(s, gpu_copies(s->work)->upload(s->work->lane, to.at, &there));
+    const struct host_rectangle there =
+        host_whole((char *)(uintptr_t)from, to.rows, to.cols, to.rows, solver_element(to));
+    GPU_DO(s, gpu_copies(s->work)->upload(s->work->ctx, to.at, &there));
 }
 
 int64_t *solver_read_pivots(struct solver *s, const struct accel_span *x, int64_t limit,
@@ -215,7 +215,7 @@ struct array solver_upload_packed(struct solver *s, const struct accel_span *x, 
                                   char uplo)
 {
     const struct array to = solver_array_of(s, x->rows, x->cols, x->dtype);
-    struct lane_rectangle from = lane_whole(packed, x->rows, x->cols, x->rows, solver_element(to));
+    struct host_rectangle from = host_whole(packed, x->rows, x->cols, x->rows, solver_element(to));
     from.uplo = uplo;
     from.trimmed = uplo && chunks_trim(from.rows, from.cols, from.size);
     if (solver_is_well(s) && solver_note(s, gpu_work_upload(s->work, to.at, &from)))

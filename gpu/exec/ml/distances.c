@@ -27,13 +27,13 @@ static void upload_points(struct distances *d, const struct point_set *x, int64_
                           int64_t count, gpu_address to)
 {
     char *host = (char *)(uintptr_t)(x->values + first * (d->train.by_feature ? 1 : d->features));
-    struct lane_rectangle from = d->train.by_feature
-                                     ? lane_whole(host, count, d->features, x->count, BYTES)
-                                     : lane_whole(host, d->features, count, d->features, BYTES);
+    struct host_rectangle from = d->train.by_feature
+                                     ? host_whole(host, count, d->features, x->count, BYTES)
+                                     : host_whole(host, d->features, count, d->features, BYTES);
     from.scan = &d->scan;
     if (d->status != GPU_OK ||
         !distances_note(
-            d, gpu_copies(d->work)->upload(d->work->lane, (struct dmat){to, from.rows}, &from)))
+            d, gpu_copies(d->work)->upload(d->work->ctx, (struct dmat){to, from.rows}, &from)))
         return;
     gpu_work_event(d->work, GPU_EVENT_H2D, NULL, from.rows, from.cols,
                    from.rows * from.cols * BYTES);
@@ -92,11 +92,11 @@ void distances_compute(struct distances *d, int64_t first)
 
 void distances_fetch(struct distances *d, int64_t count)
 {
-    const struct lane_rectangle to =
-        lane_whole((char *)d->down, d->train.count, count, d->train.count, BYTES);
+    const struct host_rectangle to =
+        host_whole((char *)d->down, d->train.count, count, d->train.count, BYTES);
     int64_t done_cols, done_rows;
     if (d->status != GPU_OK ||
-        !distances_note(d, gpu_copies(d->work)->download(d->work->lane, &to,
+        !distances_note(d, gpu_copies(d->work)->download(d->work->ctx, &to,
                                                          (struct dmat){d->distance, d->train.count},
                                                          &done_cols, &done_rows)))
         return;

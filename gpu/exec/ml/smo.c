@@ -24,17 +24,17 @@ gpu_address smo_take(struct smo *s, int64_t bytes)
     return memory;
 }
 
-static void upload(struct smo *s, gpu_address to, int64_t ld, struct lane_rectangle from)
+static void upload(struct smo *s, gpu_address to, int64_t ld, struct host_rectangle from)
 {
     const int64_t bytes = from.rows * from.cols * from.size;
     if (s->status == GPU_OK && bytes > 0 &&
-        smo_note(s, gpu_copies(s->work)->upload(s->work->lane, (struct dmat){to, ld}, &from)))
+        smo_note(s, gpu_copies(s->work)->upload(s->work->ctx, (struct dmat){to, ld}, &from)))
         gpu_work_event(s->work, GPU_EVENT_H2D, NULL, 1, bytes, bytes);
 }
 
 void smo_write(struct smo *s, gpu_address to, const void *from, int64_t bytes)
 {
-    upload(s, to, bytes, lane_whole((char *)(uintptr_t)from, bytes, 1, bytes, 1));
+    upload(s, to, bytes, host_whole((char *)(uintptr_t)from, bytes, 1, bytes, 1));
 }
 
 gpu_address smo_put(struct smo *s, const void *from, int64_t bytes)
@@ -46,10 +46,10 @@ gpu_address smo_put(struct smo *s, const void *from, int64_t bytes)
 
 void smo_read(struct smo *s, void *to, gpu_address from, int64_t bytes)
 {
-    const struct lane_rectangle there = lane_whole(to, bytes, 1, bytes, 1);
+    const struct host_rectangle there = host_whole(to, bytes, 1, bytes, 1);
     int64_t done_cols, done_rows;
     if (s->status == GPU_OK && bytes > 0 &&
-        smo_note(s, gpu_copies(s->work)->download(s->work->lane, &there, (struct dmat){from, bytes},
+        smo_note(s, gpu_copies(s->work)->download(s->work->ctx, &there, (struct dmat){from, bytes},
                                                   &done_cols, &done_rows)))
         gpu_work_event(s->work, GPU_EVENT_D2H, NULL, 1, bytes, bytes);
 }
@@ -84,7 +84,7 @@ struct smo_matrix smo_put_dense(struct smo *s, const double *values, int64_t row
 {
     const struct smo_matrix x = dense(s, rows, features, false);
     upload(s, x.values, x.ld,
-           lane_whole((char *)(uintptr_t)values, features, rows, features, sizeof *values));
+           host_whole((char *)(uintptr_t)values, features, rows, features, sizeof *values));
     return x;
 }
 

@@ -38,12 +38,12 @@ static enum gpu_status in_solver(void (*check)(struct solver *s), int64_t order)
     struct gpu_work work = {.call = &call, .host = &host, .device = device};
     struct gpu_scope scope;
     if (gpu_enter(cuda_device_of(device), &scope) != GPU_OK ||
-        lane_acquire(cuda_device_of(device), true, &work.lane) != GPU_OK)
+        stream_ctx_acquire(cuda_device_of(device), true, &work.ctx) != GPU_OK)
         return GPU_ERROR;
     n = order;
     enum gpu_status status = solver_run(&work, check, NULL);
     gpu_work_give_back(&work);
-    lane_release(work.lane, false);
+    stream_ctx_release(work.ctx, false);
     gpu_leave(&scope);
     return status;
 }

@@ -1,8 +1,9 @@
 /*
- * Lanes that are slow to be made, or cannot be made: see gpu/cuda/lane.c. A thread for which a lane
- * is free does not wait until another thread's has been made; a further one that cannot be made is
- * no failure of the device. And their stream beside: a wait for the lane is one for that, and a
- * lane whose cuBLAS does not come back from there ends.
+ * Stream contexts that are slow to be made, or cannot be made: see gpu/cuda/stream_ctx.c. A thread
+ * for which a stream context is free does not wait until another thread's has been made; a further
+ * one that cannot be made is no failure of the device. And their stream beside: a wait for the
+ * stream context is one for that, and a stream context whose cuBLAS does not come back from there
+ * ends.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -38,18 +39,18 @@ static cublasStatus_t create_slowly(cublasHandle_t *handle)
 static void *acquire(void *unused)
 {
     struct gpu_scope scope;
-    struct gpu_lane *lane = NULL;
+    struct stream_ctx *ctx = NULL;
     (void)unused;
     if (gpu_enter(device, &scope) != GPU_OK)
         return NULL;
-    if (lane_acquire(device, true, &lane) == GPU_OK)
-        lane_release(lane, false);
+    if (stream_ctx_acquire(device, true, &ctx) == GPU_OK)
+        stream_ctx_release(ctx, false);
     gpu_leave(&scope);
-    return lane;
+    return ctx;
 }
 
-/* No lane is there yet. A test that fails keeps its lane, for which the next one would wait for
- * ever. */
+/* No stream context is there yet. A test that fails keeps its stream context, for which the next
+ * one would wait for ever. */
 static int begin(void **state)
 {
     (void)state;
@@ -58,7 +59,7 @@ static int begin(void **state)
     gate_init(&gate);
     if (gpu_enter(device, &scope) != GPU_OK)
         return -1;
-    lane_free_idle(device);
+    stream_ctx_free_idle(device);
     return 0;
 }
 
@@ -70,11 +71,11 @@ static int end(void **state)
     return 0;
 }
 
-static struct gpu_lane *acquired(void)
+static struct stream_ctx *acquired(void)
 {
-    struct gpu_lane *lane;
-    assert_int_equal(lane_acquire(device, true, &lane), GPU_OK);
-    return lane;
+    struct stream_ctx *ctx;
+    assert_int_equal(stream_ctx_acquire(device, true, &ctx), GPU_OK);
+    return ctx;
 }
 
 static pthread_t begin_to_acquire(void)
@@ -84,19 +85,19 @@ static pthread_t begin_to_acquire(void)
     return thread;
 }
 
-static void test_a_free_lane_is_not_waited_for(void **state)
+static void test_a_free_ctx_is_not_waited_for(void **state)
 {
     void *other;
     (void)state;
-    struct gpu_lane *first = acquired();
+    struct stream_ctx *first = acquired();
     CUDA(cublasCreate_v2) = create_slowly;
     pthread_t thread = begin_to_acquire();
     sem_wait(&gate.reached);
-    lane_release(first, false);
-    struct gpu_lane *again = acquired();
+    stream_ctx_release(first, false);
+    struct stream_ctx *again = acquired();
     bool waited = atomic_load(&gate.passed);
     sem_post(&gate.open);
-    lane_release(again, false);
+    stream_ctx_release(again, false);
     assert_int_equal(pthread_join(thread, &other), 0);
     assert_ptr_equal(again, first);
     assert_non_null(other);
@@ -137,34 +138,34 @@ static CUresult no_event(CUevent *event, unsigned flags)
  * made. */
 static void test_who_hurries_does_not_wait(void **state)
 {
-    struct gpu_lane *only = acquired(), *none;
+    struct stream_ctx *only = acquired(), *none;
     (void)state;
     CUDA(cublasCreate_v2) = create_in_vain;
-    assert_int_equal(lane_acquire(device, false, &none), GPU_BUSY);
+    assert_int_equal(stream_ctx_acquire(device, false, &none), GPU_BUSY);
     sem_wait(&gate.reached);
-    lane_release(only, false);
-    assert_int_equal(lane_acquire(device, false, &none), GPU_OK);
-    lane_release(none, false);
+    stream_ctx_release(only, false);
+    assert_int_equal(stream_ctx_acquire(device, false, &none), GPU_OK);
+    stream_ctx_release(none, false);
 }
 
-/* One thread has the only lane; another one's cannot be made, though there is memory: it gets the
- * first, once that is free. */
-static void wait_for_the_only_lane(void)
+/* One thread has the only stream context; another one's cannot be made, though there is memory: it
+ * gets the first, once that is free. */
+static void wait_for_the_only_ctx(void)
 {
     void *other;
-    struct gpu_lane *only = acquired();
+    struct stream_ctx *only = acquired();
     pthread_t thread = begin_to_acquire();
     sem_wait(&gate.reached);
-    lane_release(only, false);
+    stream_ctx_release(only, false);
     assert_int_equal(pthread_join(thread, &other), 0);
     assert_ptr_equal(other, only);
     assert_false(gpu_has_failure(&device->common));
 }
 
-static void test_a_further_lane_that_cannot_be_made_is_waited_for(void **state)
+static void test_a_further_ctx_that_cannot_be_made_is_waited_for(void **state)
 {
     (void)state;
-    lane_release(acquired(), false);
+    stream_ctx_release(acquired(), false);
     for (int i = 0; i < 4; i++) {
         gate_init(&gate);
         if (i == 0)
@@ -175,19 +176,19 @@ static void test_a_further_lane_that_cannot_be_made_is_waited_for(void **state)
             CUDA(cuStreamCreate) = no_stream;
         else
             CUDA(cuEventCreate) = no_event;
-        wait_for_the_only_lane();
+        wait_for_the_only_ctx();
         cuda_api = real;
     }
 }
 
 /* The only one is another matter. The failure stays: the tests behind this one have a device that
  * failed. */
-static void test_the_only_lane_that_cannot_be_made_is_a_failure(void **state)
+static void test_the_only_ctx_that_cannot_be_made_is_a_failure(void **state)
 {
-    struct gpu_lane *lane;
+    struct stream_ctx *ctx;
     (void)state;
     CUDA(cuStreamCreate) = no_stream;
-    assert_int_equal(lane_acquire(device, true, &lane), GPU_ERROR);
+    assert_int_equal(stream_ctx_acquire(device, true, &ctx), GPU_ERROR);
     assert_true(gpu_has_failure(&device->common));
     assert_non_null(strstr(gpu_failure(&device->common), "cuStreamCreate: CUDA_ERROR_UNKNOWN"));
 }
@@ -206,14 +207,14 @@ static CUresult no_answer(size_t *free_bytes, size_t *total)
     return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-/* After a kernel's fault, say: whoever has a lane may be long at the original, and its lane is of
- * no use to others. */
-static void test_a_lane_of_a_broken_device_is_not_waited_for(void **state)
+/* After a kernel's fault, say: whoever has a stream context may be long at the original, and its
+ * stream context is of no use to others. */
+static void test_a_ctx_of_a_broken_device_is_not_waited_for(void **state)
 {
     void *other;
     bool waits = true;
     (void)state;
-    struct gpu_lane *lane = acquired();
+    struct stream_ctx *ctx = acquired();
     CUDA(cuStreamCreate) = no_stream_ever;
     CUDA(cuMemGetInfo) = no_answer;
     pthread_t thread = begin_to_acquire();
@@ -223,7 +224,7 @@ static void test_a_lane_of_a_broken_device_is_not_waited_for(void **state)
             pause_ms(1);
     }
     cuda_api = real;
-    lane_release(lane, false);
+    stream_ctx_release(ctx, false);
     if (waits)
         pthread_join(thread, &other);
     assert_false(waits);
@@ -244,24 +245,25 @@ static void finish_late(void *finished)
     atomic_store((atomic_bool *)finished, true);
 }
 
-static void test_a_lane_waits_for_what_is_beside(void **state)
+static void test_a_ctx_waits_for_what_is_beside(void **state)
 {
     atomic_bool finished = false;
     (void)state;
-    struct gpu_lane *lane = acquired();
-    const CUstream own = lane->stream;
-    assert_int_equal(lane_prepare_beside(lane), GPU_OK);
-    assert_int_equal(lane_go_beside(lane), GPU_OK);
-    assert_true(lane->stream != own && lane->beside == own);
-    assert_int_equal(cuLaunchHostFunc(lane_stream(lane), finish_late, &finished), CUDA_SUCCESS);
-    assert_int_equal(lane_go_back(lane), GPU_OK);
-    assert_true(lane->stream == own);
-    assert_int_equal(CUDA(cuStreamCreate)(&lane->up, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    assert_int_equal(CUDA(cuStreamCreate)(&lane->down, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    lane->aside = true; /* as a schedule leaves it that has failed */
-    assert_int_equal(lane_wait(lane), GPU_OK);
+    struct stream_ctx *ctx = acquired();
+    const CUstream own = ctx->stream;
+    assert_int_equal(stream_ctx_prepare_beside(ctx), GPU_OK);
+    assert_int_equal(stream_ctx_go_beside(ctx), GPU_OK);
+    assert_true(ctx->stream != own && ctx->beside == own);
+    assert_int_equal(cuLaunchHostFunc(stream_ctx_stream(ctx), finish_late, &finished),
+                     CUDA_SUCCESS);
+    assert_int_equal(stream_ctx_go_back(ctx), GPU_OK);
+    assert_true(ctx->stream == own);
+    assert_int_equal(CUDA(cuStreamCreate)(&ctx->up, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    assert_int_equal(CUDA(cuStreamCreate)(&ctx->down, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ctx->aside = true; /* as a schedule leaves it that has failed */
+    assert_int_equal(stream_ctx_wait(ctx), GPU_OK);
     assert_true(atomic_load(&finished));
-    lane_release(lane, false);
+    stream_ctx_release(ctx, false);
 }
 
 static cublasStatus_t refuse_stream(cublasHandle_t handle, cudaStream_t stream)
@@ -271,22 +273,22 @@ static cublasStatus_t refuse_stream(cublasHandle_t handle, cudaStream_t stream)
     return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-static void test_a_lane_that_is_astray_ends(void **state)
+static void test_a_ctx_that_is_astray_ends(void **state)
 {
     struct failure outer;
     (void)state;
     failure_begin(&outer);
-    struct gpu_lane *lane = acquired();
-    assert_int_equal(lane_prepare_beside(lane), GPU_OK);
-    assert_int_equal(lane_go_beside(lane), GPU_OK);
+    struct stream_ctx *ctx = acquired();
+    assert_int_equal(stream_ctx_prepare_beside(ctx), GPU_OK);
+    assert_int_equal(stream_ctx_go_beside(ctx), GPU_OK);
     CUDA(cublasSetStream_v2) = refuse_stream;
-    assert_int_equal(lane_go_back(lane), GPU_ERROR);
+    assert_int_equal(stream_ctx_go_back(ctx), GPU_ERROR);
     CUDA(cublasSetStream_v2) = real.cublasSetStream_v2_p;
-    lane->made = false; /* as after a call */
-    lane_release(lane, false);
-    lane = acquired();
-    assert_true(lane->made && !lane->is_beside && !lane->astray);
-    lane_release(lane, false);
+    ctx->made = false; /* as after a call */
+    stream_ctx_release(ctx, false);
+    ctx = acquired();
+    assert_true(ctx->made && !ctx->is_beside && !ctx->astray);
+    stream_ctx_release(ctx, false);
     failure_end(&outer);
 }
 
@@ -297,19 +299,19 @@ static CUresult no_room(CUdeviceptr *block, size_t bytes)
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Short of memory, a lane is as it was, and can be prepared later. */
+/* Short of memory, a stream context is as it was, and can be prepared later. */
 static void test_a_workspace_that_does_not_fit(void **state)
 {
     (void)state;
-    struct gpu_lane *lane = acquired();
-    lane->made = false; /* as after a call */
+    struct stream_ctx *ctx = acquired();
+    ctx->made = false; /* as after a call */
     CUDA(cuMemAlloc) = no_room;
-    assert_int_equal(lane_prepare_beside(lane), GPU_NO_MEMORY);
-    assert_true(!lane->made && !lane->workspace && !lane->beside);
+    assert_int_equal(stream_ctx_prepare_beside(ctx), GPU_NO_MEMORY);
+    assert_true(!ctx->made && !ctx->workspace && !ctx->beside);
     cuda_api = real;
-    assert_int_equal(lane_prepare_beside(lane), GPU_OK);
-    assert_true(lane->made && lane->workspace && lane->beside);
-    lane_release(lane, false);
+    assert_int_equal(stream_ctx_prepare_beside(ctx), GPU_OK);
+    assert_true(ctx->made && ctx->workspace && ctx->beside);
+    stream_ctx_release(ctx, false);
     assert_false(gpu_has_failure(&device->common));
 }
 
@@ -338,10 +340,10 @@ static CUresult count_wait(CUstream stream, CUevent event, unsigned flags)
     return real.cuStreamWaitEvent_p(stream, event, flags);
 }
 
-static enum gpu_status join(struct gpu_lane *lane)
+static enum gpu_status join(struct stream_ctx *ctx)
 {
     records = waits = 0;
-    return lane_join_default_stream(lane);
+    return stream_ctx_join_default_stream(ctx);
 }
 
 /* While a program captures, an attempt would break its capture. A driver that has no such question
@@ -350,30 +352,30 @@ static void test_the_default_stream_is_joined_where_it_is_open(void **state)
 {
     struct failure outer;
     (void)state;
-    struct gpu_lane *lane = acquired();
+    struct stream_ctx *ctx = acquired();
     failure_begin(&outer);
     capture_answer = record_answer = CUDA_SUCCESS;
     CUDA(cuStreamIsCapturing) = ask_capture;
     CUDA(cuEventRecord) = count_record;
     CUDA(cuStreamWaitEvent) = count_wait;
-    assert_false(lane_default_stream_is_closed());
-    assert_int_equal(join(lane), GPU_OK);
+    assert_false(stream_ctx_default_stream_is_closed());
+    assert_int_equal(join(ctx), GPU_OK);
     assert_true(records == 1 && waits == 1);
     capture_answer = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    assert_true(lane_default_stream_is_closed());
-    assert_int_equal(join(lane), GPU_OK);
+    assert_true(stream_ctx_default_stream_is_closed());
+    assert_int_equal(join(ctx), GPU_OK);
     assert_true(records == 0 && waits == 0);
     CUDA(cuStreamIsCapturing) = NULL;
-    assert_false(lane_default_stream_is_closed());
-    assert_int_equal(join(lane), GPU_OK);
+    assert_false(stream_ctx_default_stream_is_closed());
+    assert_int_equal(join(ctx), GPU_OK);
     assert_true(records == 1 && waits == 1);
     record_answer = CUDA_ERROR_UNKNOWN;
-    assert_int_equal(join(lane), GPU_ERROR);
+    assert_int_equal(join(ctx), GPU_ERROR);
     assert_true(records == 1 && waits == 0);
     assert_string_equal(failure_noted()->text, "cuEventRecord: CUDA_ERROR_UNKNOWN");
     failure_end(&outer);
     cuda_api = real;
-    lane_release(lane, false);
+    stream_ctx_release(ctx, false);
 }
 
 static cublasStatus_t unfit(cublasHandle_t *handle)
@@ -388,12 +390,12 @@ static void test_a_cublas_that_does_not_start_is_described(void **state)
 {
     static const char expected[] = "cublasCreate: cuBLAS failed (cuBLAS ";
     struct failure outer;
-    struct gpu_lane *none;
+    struct stream_ctx *none;
     (void)state;
     CUDA(cublasCreate_v2) = unfit;
     CUDA(cublasGetStatusName) = NULL;
     failure_begin(&outer);
-    assert_int_equal(lane_acquire(device, true, &none), GPU_ERROR);
+    assert_int_equal(stream_ctx_acquire(device, true, &none), GPU_ERROR);
     const struct failure noted = *failure_noted();
     failure_end(&outer);
     assert_int_equal(noted.kind, FAILURE_DEVICE);
@@ -405,18 +407,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_who_hurries_does_not_wait, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_free_lane_is_not_waited_for, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_lane_waits_for_what_is_beside, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_lane_that_is_astray_ends, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_free_ctx_is_not_waited_for, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_ctx_waits_for_what_is_beside, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_ctx_that_is_astray_ends, begin, end),
         cmocka_unit_test_setup_teardown(test_a_workspace_that_does_not_fit, begin, end),
         cmocka_unit_test_setup_teardown(test_the_default_stream_is_joined_where_it_is_open, begin,
                                         end),
         cmocka_unit_test_setup_teardown(test_a_cublas_that_does_not_start_is_described, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_further_lane_that_cannot_be_made_is_waited_for,
-                                        begin, end),
-        cmocka_unit_test_setup_teardown(test_the_only_lane_that_cannot_be_made_is_a_failure, begin,
+        cmocka_unit_test_setup_teardown(test_a_further_ctx_that_cannot_be_made_is_waited_for, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(test_a_lane_of_a_broken_device_is_not_waited_for, begin,
+        cmocka_unit_test_setup_teardown(test_the_only_ctx_that_cannot_be_made_is_a_failure, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_a_ctx_of_a_broken_device_is_not_waited_for, begin,
                                         end),
     };
     return cmocka_run_group_tests(tests, start, stop_device);
