@@ -162,11 +162,13 @@ ALL_TESTS     := $(LONGEST_TESTS) $(filter-out $(LONGEST_TESTS) tests/faults/% t
 TESTS_NOT_OFTEN := $(shell awk -F ' *[|] *' '$$2 == "none" && $$3 ~ /^tests\// { print $$3 }' tests/ci/parts)
 TEST_LONG     ?=
 CHECK         ?= $(if $(filter 1,$(TEST_LONG)),$(ALL_TESTS),$(filter-out $(TESTS_NOT_OFTEN),$(ALL_TESTS)))
+# Tests in C alone: no other unit test is linked.
+CHECK_IN_C    := $(if $(filter-out %.c,$(CHECK)),,$(CHECK))
 .PHONY: check
-check: all test-programs testgpu
+check: all testgpu $(if $(CHECK_IN_C),$(call unit_test,$(CHECK_IN_C)) $(PROGRAMS) $(LIBRARIES),test-programs)
 	rm -rf $(BUILD)/tap
 	mkdir -p $(BUILD)/tap
-	BUILD=$(BUILD) TEST_LONG=$(TEST_LONG) PERL_TEST_HARNESS_DUMP_TAP=$(BUILD)/tap prove -j3 --timer $(CHECK) || { \
+	BUILD=$(BUILD) TEST_LONG=$(TEST_LONG) PERL_TEST_HARNESS_DUMP_TAP=$(BUILD)/tap prove -j3 --timer $(if $(CHECK_IN_C),tests/unit/run :: $(CHECK_IN_C),$(CHECK)) || { \
 	    find $(BUILD)/tap -type f -exec awk '/^not ok/ { print FILENAME ": " $$0 } !/^#/ { failed = /^not ok/ } /^#/ && failed' {} +; \
 	    exit 1; }
 
