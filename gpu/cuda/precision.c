@@ -1,6 +1,6 @@
 #include "precision.h"
 
-#include "gpu/device/staging.h"
+#include "gpu/device/copies.h"
 #include "call/operation.h"
 
 /* cuBLAS, "Floating Point Emulation": the emulation of double precision is in cuBLAS of CUDA 13.0

@@ -12,7 +12,7 @@
 #include "gpu/cuda/api/cuda_api.h"
 #include "gpu/pack/chunks.h"
 #include "gpu/plan/schedule.h"
-#include "gpu/device/staging.h"
+#include "gpu/device/copies.h"
 #include "timing.h"
 
 struct cuda_device;
@@ -156,7 +156,7 @@ enum gpu_status stream_ctx_prepare_beside(struct stream_ctx *ctx);
 enum gpu_status stream_ctx_go_beside(struct stream_ctx *ctx);
 enum gpu_status stream_ctx_go_back(struct stream_ctx *ctx);
 
-/* Each does what gpu_copies says of its namesake (gpu/device/staging.h). */
+/* Each does what gpu_copies says of its namesake (gpu/device/copies.h). */
 enum gpu_status stream_ctx_wait(struct stream_ctx *ctx);
 enum gpu_status stream_ctx_use_solver(struct stream_ctx *ctx);
 enum gpu_status stream_ctx_upload(struct stream_ctx *ctx, struct dmat to,

@@ -39,7 +39,7 @@ struct gpu_device_functions {
     void (*stop)(struct gpu_device *device); /* frees the structure, too */
     /* What calls are composed of. */
     const struct gpu_memory *memory;     /* work.h */
-    const struct gpu_copies *copies;     /* staging.h */
+    const struct gpu_copies *copies;     /* copies.h */
     const struct gpu_kernels *kernels;   /* kernels.h: BLAS */
     const struct gpu_own_kernels *own;   /* own.h */
     const struct solver_library *solver; /* gpu/exec/lapack/solver.h */

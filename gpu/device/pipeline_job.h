@@ -7,7 +7,7 @@
 #define ACCEL_PIPELINE_JOB_H
 
 #include "gpu/plan/schedule.h"
-#include "staging.h"
+#include "copies.h"
 
 /* A tile of an operand: in host memory, and packed on the device. */
 struct tile_copy {

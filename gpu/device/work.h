@@ -1,6 +1,6 @@
 /*
  * One call under way on a stream context of a device. The operations' GPU functions (op->gpu->run
- * and op->gpu->steps) compose it of steps that gpu/ declares, for any kind of device: staging.h,
+ * and op->gpu->steps) compose it of steps that gpu/ declares, for any kind of device: copies.h,
  * kernels.h, solver.h, and above them level3.h and level2.h. gpu_run() gives back the memory that
  * they take.
  */
@@ -8,7 +8,7 @@
 #define ACCEL_WORK_H
 
 #include "device.h"
-#include "staging.h"
+#include "copies.h"
 
 #define WORK_BLOCKS 32
 

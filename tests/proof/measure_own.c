@@ -1,5 +1,5 @@
 /*
- * libaccel's own copies of operands in the program's memory (gpu/device/staging.h), with the
+ * libaccel's own copies of operands in the program's memory (gpu/device/copies.h), with the
  * threads that help: beside pinned copies, and beside those of measure_staged.c. Also one way by
  * one calling thread, and the other way by another one at the same time: what both get together is
  * what the threads that help can pack and unpack, if the link has more.

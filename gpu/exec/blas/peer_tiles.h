@@ -14,7 +14,7 @@
 
 #include "call/matrix.h"
 #include "gpu/plan/scheduled.h"
-#include "gpu/device/staging.h"
+#include "gpu/device/copies.h"
 
 struct peer_tiles;
 

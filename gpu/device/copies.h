@@ -6,8 +6,8 @@
  * have arrived. So a copy that fails has not half overwritten anything, and no copy is pending on
  * the caller's memory after the call.
  */
-#ifndef ACCEL_STAGING_H
-#define ACCEL_STAGING_H
+#ifndef GPU_COPIES_H
+#define GPU_COPIES_H
 
 #include "gpu/pack/tiles.h"
 #include "gpu/pack/chunks.h"
