@@ -78,7 +78,8 @@ static void add_real(struct element_sum *sum, const struct element_row *x,
     sum->beside += x->size + y->size;
 }
 
-/* The same of complex numbers. What is not finite stays so, NaN or Inf. */
+/* Adds the products of two lines of complex numbers without empty elements. A product with NaN or
+ * Inf makes the sum NaN or Inf, as in C's own multiplication. */
 static void add_complex(struct element_sum *sum, const struct element_row *x,
                         const struct element_row *y, int64_t count)
 {

@@ -1,8 +1,8 @@
 /*
- * Calls on the CPU bring their matrix to the device once they have missed as much time as its copy
- * costs, if nobody has written to the matrix since its watch began. After a write, calls must miss
- * eight times as much. What goes up validates the watch, unless somebody writes to an edge of the
- * matrix while it goes up.
+ * Prefetch: a matrix goes to the device once the calls on the CPU have missed as much time as its
+ * upload costs, if nobody has written to the matrix since its watch began. After a write, calls
+ * must miss eight times as much. The upload validates the matrix's watch, unless somebody writes to
+ * an edge of the matrix during the upload.
  */
 #include <setjmp.h>
 #include <stdarg.h>
