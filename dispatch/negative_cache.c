@@ -23,7 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is not atomi
 FORKS_LOCK(lock);
 
 /* Returns the place of a key, or a free one; NULL if there is none. */
-static struct negative_cache_site *find_declined(uint64_t key)
+static struct negative_cache_site *find_site(uint64_t key)
 {
     for (uint64_t i = 0; i < PROBES; i++) {
         struct negative_cache_site *place = &places[(key + i) % PLACES];
@@ -36,7 +36,7 @@ static struct negative_cache_site *find_declined(uint64_t key)
 
 static struct negative_cache_site *known(uint64_t key)
 {
-    struct negative_cache_site *place = find_declined(key);
+    struct negative_cache_site *place = find_site(key);
     return place && atomic_load_explicit(&place->key, memory_order_relaxed) == key ? place : NULL;
 }
 
@@ -63,7 +63,7 @@ void negative_cache_note_gpu(uint64_t key, bool done)
     if (!key || (done && !known(key)))
         return;
     pthread_mutex_lock(&lock);
-    struct negative_cache_site *place = find_declined(key);
+    struct negative_cache_site *place = find_site(key);
     if (place && done) {
         place->declined = place->level = 0;
         atomic_store_explicit(&place->wanted, 0, memory_order_relaxed);

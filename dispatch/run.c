@@ -59,8 +59,8 @@ static bool run_original(void *context, const struct accel_call *part)
 
 /* Compares the time of a call that ran on the GPU because that was estimated to be faster with the
  * estimates. asked: the precision that it was to be computed in. */
-static void record_regret(const struct accel_record *record, struct task *task,
-                          enum gpu_precision asked)
+static void record_misprediction(const struct accel_record *record, struct task *task,
+                                 enum gpu_precision asked)
 {
     const struct accel_decision *decision = &record->decision;
     const double ms = record->ms;
@@ -230,7 +230,7 @@ bool run_on_gpu(struct task *task, struct accel_record *record)
     if (status == GPU_OK && stands) {
         caller->succeed(caller->context, call);
         if (!first && !host->set_up) /* a call that sets up what later ones use is not judged */
-            record_regret(record, task, asked);
+            record_misprediction(record, task, asked);
     } else if (status != GPU_OK && stands) {
         record->why = why_of[status];
     }

@@ -32,7 +32,7 @@ uint64_t call_site_key(uintptr_t site, const struct accel_call *call)
 }
 
 /* Returns the place of a key, or a free one; NULL if all are taken. */
-static struct mispredicted_site *find_regret(struct mispredictions *mispredictions, uint64_t key)
+static struct mispredicted_site *find_site(struct mispredictions *mispredictions, uint64_t key)
 {
     for (uint64_t i = 0; i < PROBES; i++) {
         struct mispredicted_site *place = &mispredictions->places[(key + i) % MISPREDICTION_PLACES];
@@ -45,7 +45,7 @@ static struct mispredicted_site *find_regret(struct mispredictions *mispredictio
 
 bool misprediction_is_lost(struct mispredictions *mispredictions, uint64_t key)
 {
-    struct mispredicted_site *place = find_regret(mispredictions, key);
+    struct mispredicted_site *place = find_site(mispredictions, key);
     return place && atomic_load_explicit(&place->key, memory_order_relaxed) == key &&
            atomic_load_explicit(&place->lost, memory_order_relaxed);
 }
@@ -87,7 +87,7 @@ enum misprediction_verdict misprediction_note(struct mispredictions *mispredicti
 {
     enum misprediction_verdict verdict = MISPREDICTION_USUAL;
     pthread_mutex_lock(&lock);
-    struct mispredicted_site *place = find_regret(mispredictions, key);
+    struct mispredicted_site *place = find_site(mispredictions, key);
     if (place) {
         atomic_store_explicit(&place->key, key, memory_order_release);
         place->runs++;

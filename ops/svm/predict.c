@@ -37,7 +37,7 @@ static int64_t put_us_of(const struct accel_call *call)
 static int64_t put_us(const struct svm_view *view, const struct svm_admission *admission)
 {
     const int64_t most = INT32_MAX, ns = view->dense ? 2 : 4; /* for each element */
-    if (admission->resident)
+    if (admission->cached)
         return 0;
     return accel_min(ns * admission->stored / 1000 / admission->seen, most >> admission->misses)
            << admission->misses;

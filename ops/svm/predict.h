@@ -82,7 +82,7 @@ struct svm_admission {
     int hits;   /* calls that found them there since then */
     int misses; /* how often they were put there for too few calls, one after another */
     int far;    /* calls one after another whose vector the library alone can judge */
-    bool resident, refused; /* on the device; not what it can do */
+    bool cached, refused; /* on the device; not what it can do */
 };
 
 /* Notes a call. */

@@ -95,7 +95,7 @@ void svm_admission_found(const struct svm_view *view)
 {
     pthread_mutex_lock(&models.lock);
     struct svm_admission *admission = &find_model(view)->admission;
-    admission->resident = true;
+    admission->cached = true;
     if (admission->hits < INT32_MAX)
         admission->hits++;
     pthread_mutex_unlock(&models.lock);
@@ -106,12 +106,12 @@ void svm_admission_put(const struct svm_view *view, bool surprised)
     const int enough = 8, most = 20; /* predictions that putting vectors on the device costs */
     pthread_mutex_lock(&models.lock);
     struct svm_admission *admission = &find_model(view)->admission;
-    const bool changed = admission->resident && surprised;
+    const bool changed = admission->cached && surprised;
     if (changed)
         admission->misses = admission->hits >= enough  ? 0
                             : admission->misses < most ? admission->misses + 1
                                                        : most;
-    admission->resident = !changed || admission->misses == 0;
+    admission->cached = !changed || admission->misses == 0;
     admission->hits = admission->seen = 0;
     pthread_mutex_unlock(&models.lock);
 }

@@ -35,12 +35,12 @@ static void calls_are_counted(void **state)
         assert_int_equal(s.seen, i);
         assert_int_equal(s.features, 3 * FEATURES - 2);
         assert_int_equal(s.stored, FEATURES * VECTORS);
-        assert_false(s.resident || s.refused);
+        assert_false(s.cached || s.refused);
     }
     svm_admission_put(&view, false);
     svm_admission_put(&view, false); /* by a thread that began at the same time */
     const struct svm_admission s = svm_admission_look(&view);
-    assert_true(s.resident && s.misses == 0);
+    assert_true(s.cached && s.misses == 0);
     svm_admission_refused(&view);
     assert_true(svm_admission_look(&view).refused);
 }
@@ -53,10 +53,10 @@ static void what_changes_is_put_less_often(void **state)
     svm_admission_look(&view);
     svm_admission_put(&view, false);
     for (int misses = 1; misses <= 3; misses++) {
-        assert_true(svm_admission_look(&view).resident);
+        assert_true(svm_admission_look(&view).cached);
         svm_admission_put(&view, true); /* it was not as it had been */
         const struct svm_admission s = svm_admission_look(&view);
-        assert_false(s.resident);
+        assert_false(s.cached);
         assert_int_equal(s.misses, misses);
         assert_int_equal(s.seen, 1);
         svm_admission_put(&view, false);
@@ -68,7 +68,7 @@ static void what_changes_is_put_less_often(void **state)
     svm_admission_put(&view, true);
     const struct svm_admission s = svm_admission_look(&view);
     assert_int_equal(s.misses, 0);
-    assert_true(s.resident);
+    assert_true(s.cached);
 }
 
 static void the_oldest_is_forgotten(void **state)
