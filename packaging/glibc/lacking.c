@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -46,4 +47,29 @@ __asm__(".symver old_description_count, _sys_nerr@GLIBC_2.12");
 LOCAL const char *strerrordesc_np(int error)
 {
     return error >= 0 && error < old_description_count ? old_descriptions[error] : NULL;
+}
+
+/* Since 2.38, glibc's headers put C23's functions, which also read 0b1010, in the place of these.
+ */
+#define BEFORE_C23(type, function)                                                                 \
+    extern type old_##function(const char *text, char **end, int base) __asm__(#function);         \
+    LOCAL type __isoc23_##function(const char *text, char **end, int base)                         \
+    {                                                                                              \
+        return old_##function(text, end, base);                                                    \
+    }
+BEFORE_C23(long, strtol)
+BEFORE_C23(unsigned long, strtoul)
+BEFORE_C23(long long, strtoll)
+BEFORE_C23(unsigned long long, strtoull)
+
+extern int old_vsscanf(const char *text, const char *format,
+                       va_list arguments) __asm__("__isoc99_vsscanf");
+
+LOCAL int __isoc23_sscanf(const char *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int count = old_vsscanf(text, format, arguments);
+    va_end(arguments);
+    return count;
 }

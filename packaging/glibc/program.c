@@ -3,6 +3,9 @@
  * version that glibc 2.28 has.
  */
 #include <math.h>
+#include <stdint.h>
+#include <sys/random.h>
+#include <time.h>
 
 #define LOCAL __attribute__((visibility("hidden")))
 
@@ -15,8 +18,17 @@
     }
 OLD_MATH(exp, (double x), x)
 OLD_MATH(exp2, (double x), x)
+OLD_MATH(fmod, (double x, double y), x, y)
 OLD_MATH(log, (double x), x)
 OLD_MATH(pow, (double x, double y), x, y)
+
+/* json-c takes the seed of its hash from it, where the glibc that it is built with has it. */
+LOCAL uint32_t arc4random(void)
+{
+    uint32_t number;
+    return getrandom(&number, sizeof number, 0) == (ssize_t)sizeof number ? number
+                                                                          : (uint32_t)time(NULL);
+}
 
 /* A program's start: before 2.34 each program brought the function that calls its constructors
  * along, and passed it to glibc. */

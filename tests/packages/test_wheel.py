@@ -4,6 +4,7 @@ nothing unasked, and leaves nothing when it is uninstalled; auditwheel finds tha
 
 import os
 import re
+import runpy
 import subprocess
 import tempfile
 from collections import namedtuple
@@ -49,6 +50,17 @@ def test_auditwheel_the_tag_is_true_and_no_older_one_would_be(wheel, run):
     done = run(TOOLS / "auditwheel", "show", wheel)
     assert done.returncode == 0, done.stderr[-500:]
     assert 'consistent with the following platform tag: "manylinux_2_28_x86_64"' in " ".join(done.stdout.split())
+
+
+def test_what_the_tag_s_glibc_lacks_is_told(folder):
+    """make-wheel makes no wheel of it: a function that 2.34 moved, and a way to write relocations that 2.36 brought."""
+    too_new = runpy.run_path(str(ROOT / "packaging/make-wheel"), run_name="make_wheel")["too_new"]
+    program = """#include <pthread.h>
+        static pthread_attr_t attributes, *one = &attributes;
+        int main(void) { size_t bytes; return pthread_attr_getstacksize(one, &bytes); }"""
+    subprocess.run(["gcc", "-x", "c", "-pie", "-fPIE", "-Wl,-z,pack-relative-relocs", "-o", folder / "new", "-"],
+                   input=program, text=True, check=True)
+    assert {"pthread_attr_getstacksize@GLIBC_2.34", "GLIBC_ABI_DT_RELR"} <= set(too_new(folder / "new"))
 
 
 def test_check_wheel_contents_finds_nothing(wheel, run):
