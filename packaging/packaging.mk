@@ -11,6 +11,7 @@ endif
 # They are built in folders of their own.
 deb wheel rpm: export NVCC := $(if $(findstring /,$(PACKAGES_NVCC)),$(abspath $(PACKAGES_NVCC)),$(PACKAGES_NVCC))
 deb:
+	scripts/install-deps deb
 	$(FETCH_NVCC)
 	packaging/make-deb $(DISTDIR)
 wheel:
