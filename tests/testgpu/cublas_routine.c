@@ -128,9 +128,6 @@ static CUresult tell_bits(struct testgpu_run *run, const struct blas_call *x)
 static CUresult compute_call(struct testgpu_run *run, struct blas_call *x)
 {
     char *c;
-    /* What is not computed went well */
-    int bits = x->mode != NULL && !testgpu_computes() ? 55 : -1;
-    x->retained_bits = &bits;
     CUresult code = x->device_scalars ? read_scalars(run, x) : CUDA_SUCCESS;
     if (code == CUDA_SUCCESS)
         code = scribble(run, x);
@@ -147,7 +144,11 @@ static CUresult compute_call(struct testgpu_run *run, struct blas_call *x)
 static CUresult run_call(struct testgpu_run *run, void *argument)
 {
     struct blas_call *x = argument;
+    /* What is not computed went well. */
+    int bits = x->mode != NULL && !testgpu_computes() ? 55 : -1;
+    x->retained_bits = &bits;
     const CUresult code = compute_call(run, x);
+    x->retained_bits = NULL;
     workspace_give(x->use);
     return code;
 }
