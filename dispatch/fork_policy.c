@@ -5,6 +5,7 @@
 
 #include "startup_banner.h"
 #include "gpu/device/gpu.h"
+#include "base/host/fork_server.h"
 #include "base/thread/linker.h"
 #include "report/banner.h"
 #include "report/summary.h"
@@ -38,6 +39,16 @@ static void say_once(void)
         return;
     startup_banner_no_gpu(BANNER_HELD);
     summary_know(TOTALS_HELD);
+}
+
+bool fork_policy_is_server(void)
+{
+    static atomic_bool said;
+    if (!fork_server_is_this())
+        return false;
+    if (!atomic_exchange(&said, true))
+        startup_banner_no_gpu("this process forks Python's workers, which start CUDA themselves");
+    return true;
 }
 
 bool fork_policy_applies(const struct accel_settings *settings,

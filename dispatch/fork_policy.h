@@ -16,4 +16,9 @@
 bool fork_policy_applies(const struct accel_settings *settings,
                          const struct dispatch_caller *caller);
 
+/* Whether this is a fork server (base/host/fork_server.h): it calls BLAS while it imports modules,
+ * and CUDA is left to its children, whatever the settings. A call that stays on the CPU for that is
+ * no fallback. Says so to outputs. */
+bool fork_policy_is_server(void);
+
 #endif

@@ -531,8 +531,8 @@ static void see_to_matrix(struct task *task)
 bool select_is_held(const struct dispatch_caller *caller)
 {
     bool demanded = settings->policy == ACCEL_POLICY_GPU || settings->require_gpu;
-    return (!demanded || settings->start == ACCEL_START_PROGRAM) &&
-           fork_policy_applies(settings, caller);
+    return fork_policy_is_server() || ((!demanded || settings->start == ACCEL_START_PROGRAM) &&
+                                       fork_policy_applies(settings, caller));
 }
 
 /* Whether this is the child of a vfork(2). One that has memory of its own, and was forked without
@@ -567,7 +567,7 @@ void select_call(struct task *task)
         task->fallback = settings->require_gpu;
     } else if (wanted && then == DEVICE_UNTRIED && !copied && select_is_held(task->caller)) {
         keep_on_cpu(task, ACCEL_NO_GPU);
-        task->fallback = settings->require_gpu;
+        task->fallback = settings->require_gpu && !fork_policy_is_server();
     } else if (starting && (wanted || copied))
         see_to_gpu(task);
     see_to_kernels(task);

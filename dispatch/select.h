@@ -21,8 +21,8 @@ struct dispatch_filter select_filter(const struct dispatch_device *device);
 void select_rule_out_gpu(struct dispatch_device *device, const struct accel_call *call,
                          const struct dispatch_caller *caller);
 
-/* Whether CUDA is left to the program (fork_policy.h). ACCEL_POLICY=gpu and ACCEL_REQUIRE=gpu
- * overrule that, but not ACCEL_START=program. */
+/* Whether CUDA is left to the program, or to a fork server's children (fork_policy.h).
+ * ACCEL_POLICY=gpu and ACCEL_REQUIRE=gpu overrule the former, but not ACCEL_START=program. */
 bool select_is_held(const struct dispatch_caller *caller);
 
 /* Whether a call is too little to be worth a decision. */
