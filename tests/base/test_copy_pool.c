@@ -26,6 +26,7 @@
 #include "base/thread/forks.h"
 #include "tests/lib/in_child.h"
 #include "tests/lib/set_back.h"
+#include "tests/lib/sanitized.h"
 
 /* ---- Jobs ---- */
 
@@ -380,6 +381,7 @@ static void fork_beside_jobs(void)
 static void a_fork_beside_jobs(void **state)
 {
     (void)state;
+    SKIP_UNDER_TSAN("which locks a child that is forked beside threads holds");
     in_child(fork_beside_jobs, 4, 1000);
 }
 

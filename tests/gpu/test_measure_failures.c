@@ -35,7 +35,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     if (!is_own_clock || clock != CLOCK_MONOTONIC)
         return __real_clock_gettime(clock, now);
-    const uint64_t ns = (own_ns += read_ns);
+    const uint64_t by = read_ns, ns = atomic_fetch_add(&own_ns, by) + by;
     now->tv_sec = (time_t)(ns / 1000000000);
     now->tv_nsec = (long)(ns % 1000000000);
     return 0;

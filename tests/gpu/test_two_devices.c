@@ -29,8 +29,11 @@ static bool start_one(int i)
 {
     device[i] = start_device(
         tested_gpu(), (struct gpu_config){.memory_share = 0.5, .devices = &i, .device_count = 1});
+    if (!device[i])
+        return false;
     own[i] = cuda_device_of(device[i]);
-    return device[i] != NULL;
+    atomic_store(&own[i]->watched, false); /* the idle thread looks after them */
+    return true;
 }
 
 static int start_both(void **state)

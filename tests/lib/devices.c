@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "gpu/cuda/device.h"
 #include "tests/lib/long.h"
 
 bool is_real_gpu(void)
@@ -50,7 +51,9 @@ struct gpu_device *start_device(const char *cuda_dir, struct gpu_config config)
     char why[GPU_FAILURE_BYTES];
     config.cuda_dir = cuda_dir;
     struct gpu_device *device = gpu_start(&config, why);
-    if (!device)
+    if (device)
+        atomic_store(&cuda_device_of(device)->watched, true);
+    else
         print_error("gpu_start: %s\n", why);
     return device;
 }

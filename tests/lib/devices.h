@@ -24,7 +24,8 @@ const char *tested_gpu(void);
 const char *traced_gpu(char **argv);
 
 /* Returns a device of the libraries in this folder; prints the reason and returns NULL if there is
- * none. */
+ * none. The idle thread (gpu/cuda/idle.h) does not look after it: tests replace functions of the
+ * driver that it would call. */
 struct gpu_device *start_device(const char *cuda_dir, struct gpu_config config);
 
 /* Teardown of a group of tests: stops the device that *state is. */

@@ -1,6 +1,7 @@
 /*
  * AddressSanitizer has a heap of its own, changes code, and cannot be loaded into a second
- * namespace: a test of these things says so and is skipped in such a build.
+ * namespace; ThreadSanitizer loses what it knew in a child that is forked beside other threads: a
+ * test of these things says so and is skipped in such a build.
  */
 #ifndef ACCEL_TEST_SANITIZED_H
 #define ACCEL_TEST_SANITIZED_H
@@ -27,6 +28,15 @@ static inline void skipped(void **state)
 #else
 #    define SKIP_UNDER_ASAN(what)            (void)0
 #    define SKIP_ALL_UNDER_ASAN(tests, what) (void)0
+#endif
+#if defined __SANITIZE_THREAD__
+#    define SKIP_UNDER_TSAN(what)                                                                  \
+        do {                                                                                       \
+            print_message("# ThreadSanitizer loses " what "\n");                                   \
+            skip();                                                                                \
+        } while (0)
+#else
+#    define SKIP_UNDER_TSAN(what) (void)0
 #endif
 
 #endif
