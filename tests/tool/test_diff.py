@@ -318,9 +318,39 @@ def json_cases():
     yield damaged("cut short", (first, first[:-9]), ("cut short", "out.json of the run with libaccel"), name="out.json")
     yield damaged("no comma", (first, '{"a": 1\n "b": 2}'), ("line 2: not JSON",), name="out.json")
     yield damaged("more behind it", (first, first + "\n]"), ("line 2: not JSON",), name="out.json")
-    yield damaged("an integer of more than 64 bits",
-                  (first, first.replace("12345678901234567", "123456789012345678901")),
-                  (".big: an integer of 64 bits or more",), name="out.json")
+    # json-c makes 2^64 - 1 of the first, and refuses it since 0.18.
+    long = first.replace("12345678901234567", "123456789012345678901")
+    yield same("an integer of more than 64 bits", long, long, long.replace("2.5", "2.50"), name="out.json")
+    yield differs("its last digit", long, long, long.replace("8901,", "8902,"), name="out.json",
+                  says=(".big: 123456789012345678901, with libaccel 123456789012345678902",))
+    yield differs("its sign", long, long, long.replace('"big": ', '"big": -'), name="out.json",
+                  says=(".big: 123456789012345678901, with libaccel -123456789012345678901",))
+    yield differs("a long integer and a short one", long, long, first, name="out.json",
+                  says=(".big: 123456789012345678901, with libaccel 12345678901234567",))
+    yield differs("a long integer and none", long, long, long.replace("123456789012345678901", "null"), name="out.json",
+                  says=(".big: int, with libaccel null",))
+    yield same("a long integer alone", "9" * 400, "9" * 400, "9" * 400 + "\n", options=("--stdout", "json"))
+    for digits in (400, 5000):
+        yield differs(f"{digits} digits", "9" * digits, "9" * digits, "9" * (digits - 1) + "8",
+                      options=("--stdout", "json"), says=(".: 9999999999",))
+    yield same("2^63 and 2^64", "[9223372036854775807,-9223372036854775808,18446744073709551615]",
+               "[9223372036854775807, -9223372036854775808, 18446744073709551615]",
+               "[ 9223372036854775807,-9223372036854775808,18446744073709551615]", options=("--stdout", "json"))
+    yield differs("digits in a string", '{"s": "\\"123456789012345678901"}', '{"s": "\\"123456789012345678901"}',
+                  '{"s": "\\"123456789012345678902"}', name="out.json",
+                  says=(".s, column 2: 123456789012345678901, with libaccel 123456789012345678902",))
+    # json-c 0.18 refuses control characters and, where char has a sign, all that is not ASCII.
+    strange = '{"größe": "\x1b[1m 1.5\t\\"µ\\\\", "\\u00e9": [12345678901234567890, "ü"], "x": "ß"}'
+    yield same("strings of any characters", strange, strange, strange.replace("1.5", "1.50"), name="out.json")
+    yield differs("another character", strange, strange, strange.replace("ß", "ẞ"), name="out.json",
+                  says=(".x, column 1: \"ß",))
+    yield damaged("no colon behind such a string", (strange, strange.replace(':', "", 1)), ("line 1: not JSON",),
+                  name="out.json")
+    yield damaged("cut short in such a string", (strange, strange[:6]), ("cut short",), name="out.json")
+    yield damaged("a NUL", (first, first + "\n\0[1]"), ("line 2: not JSON: there is a NUL",), name="out.json")
+    yield damaged("a comma behind a long integer lacks", (long, long.replace("8901,", "8901\n")), ("line 2: not JSON",),
+                  name="out.json")
+    yield damaged("cut short in a long integer", (long, long[:long.index("8901,")]), ("cut short",), name="out.json")
     yield damaged("nothing", (first, ""), ("cut short",), name="out.json")
 
 

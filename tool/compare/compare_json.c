@@ -2,6 +2,7 @@
  * Compares JSON by structure: members in any order, with any white space between them. Holds the
  * whole of each run's JSON in memory, at about a hundred bytes a number.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <json-c/json.h>
 #include <limits.h>
@@ -14,9 +15,90 @@
 #include "compare_text.h"
 #include "base/text/string_buffer.h"
 
-enum { DEPTH_MAX = 1000 };
+enum { DEPTH_MAX = 1000, SURE_DIGITS = 18, SHOWN_MAX = 60 };
 
 /* ---- Reading ---- */
+
+/* json-c makes the nearest integer of 64 bits of a longer one, and in 0.18 an error. With an
+ * exponent behind it, it is a real number, whose text json-c keeps. */
+static const char exponent[] = "e0";
+
+/* Whether this is an integer that may have more than 64 bits. */
+static bool is_long_integer(const char *text, size_t length)
+{
+    const size_t sign = *text == '-';
+    return length > sign + SURE_DIGITS && strspn(text + sign, "0123456789") >= length - sign;
+}
+
+/* What json-c gets at a time. */
+struct piece {
+    size_t start, end;
+    bool is_inner;        /* it is the inner text of a string */
+    bool is_long_integer; /* it ends with one */
+};
+
+/* Returns where a string's inner text ends that begins at `at`. *plain: whether all of it is
+ * ASCII's, without control characters. */
+static size_t inner_end(const char *text, size_t at, size_t length, bool *plain)
+{
+    *plain = true;
+    for (; at < length && text[at] != '"'; at++) {
+        *plain = *plain && text[at] >= ' ';
+        if (text[at] == '\\')
+            *plain = text[++at] >= ' ' && *plain;
+    }
+    return at < length ? at : length;
+}
+
+/* Goes on to the piece behind this one. The last one ends behind the NUL that ends the text. */
+static void next_piece(struct piece *piece, const char *text, size_t length)
+{
+    const bool was_outside = !piece->is_inner;
+    bool plain = true;
+    size_t at = piece->end;
+    *piece = (struct piece){.start = at};
+    if (was_outside && at > 0 && text[at - 1] == '"') {
+        piece->end = inner_end(text, at, length, &plain);
+        piece->is_inner = true;
+        return;
+    }
+    if (!was_outside)
+        at++; /* the quote that ends the string */
+    while (at < length) {
+        const size_t start = at++;
+        if (text[start] == '"') {
+            piece->end = at;
+            at = inner_end(text, at, length, &plain) + 1;
+            if (!plain)
+                return;
+        } else if (text[start] == '-' || isdigit((unsigned char)text[start])) {
+            piece->end = at = start + strspn(text + start, "+-.0123456789Ee");
+            piece->is_long_integer = is_long_integer(text + start, at - start);
+            if (piece->is_long_integer)
+                return;
+        }
+    }
+    piece->end = length + 1;
+}
+
+/* Parses the text up to its NUL, which ends a number. Returns how many bytes have been parsed. In
+ * its strict mode, json-c 0.18 takes no strings that are not plain. */
+static size_t parse(struct json_tokener *tokener, struct contents *contents)
+{
+    struct piece piece = {0};
+    do {
+        next_piece(&piece, contents->bytes, contents->length);
+        json_tokener_set_flags(tokener, piece.is_inner ? 0 : JSON_TOKENER_STRICT);
+        contents->read = json_tokener_parse_ex(tokener, contents->bytes + piece.start,
+                                               (int)(piece.end - piece.start));
+        if (json_tokener_get_error(tokener) != json_tokener_continue)
+            return piece.start + json_tokener_get_parse_end(tokener);
+        if (piece.is_long_integer)
+            json_tokener_parse_ex(tokener, exponent, sizeof exponent - 1);
+    } while (piece.end <= contents->length &&
+             json_tokener_get_error(tokener) == json_tokener_continue);
+    return piece.end;
+}
 
 bool json_read(struct contents *contents)
 {
@@ -27,16 +109,16 @@ bool json_read(struct contents *contents)
     } else if (!tokener) {
         contents_fault(contents, "%s", strerror(ENOMEM));
     } else {
-        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-        /* The NUL behind the text ends a number. */
-        contents->read = json_tokener_parse_ex(tokener, contents->bytes, (int)contents->length + 1);
+        const size_t parsed = parse(tokener, contents);
         enum json_tokener_error error = json_tokener_get_error(tokener);
         good = error == json_tokener_success;
-        if (!good && json_tokener_get_parse_end(tokener) == contents->length)
+        if (good && parsed < contents->length)
+            good = contents_fault(contents, "line %lld: not JSON: there is a NUL",
+                                  contents_line(contents, parsed));
+        else if (!good && parsed >= contents->length)
             contents_fault(contents, "the JSON is cut short");
         else if (!good)
-            contents_fault(contents, "line %lld: not JSON: %s",
-                           contents_line(contents, json_tokener_get_parse_end(tokener)),
+            contents_fault(contents, "line %lld: not JSON: %s", contents_line(contents, parsed),
                            json_tokener_error_desc(error));
     }
     if (tokener)
@@ -55,7 +137,7 @@ struct json_comparison {
     struct tally *tally;
     const struct contents *first, *second;
     struct string_buffer path; /* of the values that are compared: .a[3].b */
-    bool failed; /* no memory, or a number that cannot be compared; a message is on stderr */
+    bool failed;               /* no memory; a message is on stderr */
 };
 
 static void no_memory(struct json_comparison *walk)
@@ -76,52 +158,67 @@ static bool is_number(const struct json_object *value)
            json_object_is_type(value, json_type_double);
 }
 
-/* Reads a number and its text: for a real number, the text in the file. */
-static void read_number(struct number *number, char text[NUMBER_TEXT_BYTES],
-                        struct json_object *value)
+/* A number, and its text in the file; that of a short integer is printed anew. */
+struct json_number {
+    struct number number;
+    const char *text;
+    bool is_text; /* it is too long for a number, and is compared as text */
+    char copy[NUMBER_LENGTH_MAX + sizeof exponent];
+};
+
+/* Reads what json-c has kept the text of: without the exponent that parse() has added. */
+static void read_written(struct json_number *read, const char *written)
 {
-    const char *written =
-        json_object_is_type(value, json_type_double) ? json_object_get_userdata(value) : NULL;
-    if (written && number_is(written, strlen(written), number)) {
-        snprintf(text, NUMBER_TEXT_BYTES, "%s", written);
+    size_t length = strlen(written);
+    read->text = written;
+    read->is_text = length >= sizeof read->copy;
+    if (read->is_text)
         return;
-    }
-    *number = (struct number){.integer = json_object_is_type(value, json_type_int)};
-    if (!number->integer)
-        number->part[0].value = (long double)json_object_get_double(value);
-    else if (json_object_get_int64(value) < 0)
-        number->part[0].value = (long double)json_object_get_int64(value);
-    else
-        number->part[0].value = (long double)json_object_get_uint64(value);
-    number_print(text, number, &precision_double);
+    memcpy(read->copy, written, length + 1);
+    length -= length >= sizeof exponent ? sizeof exponent - 1 : 0;
+    if (strcmp(written + length, exponent) == 0 && is_long_integer(written, length))
+        read->copy[length] = 0;
+    read->text = read->copy;
+    read->is_text = !number_is(read->copy, strlen(read->copy), &read->number);
 }
 
-/* Whether an integer may have more than 64 bits: json-c replaces such a one by the largest or least
- * that it has. */
-static bool is_too_long(struct json_object *value)
+static void read_number(struct json_number *read, struct json_object *value)
 {
-    return json_object_is_type(value, json_type_int) &&
-           (json_object_get_uint64(value) == UINT64_MAX ||
-            json_object_get_int64(value) == INT64_MIN);
+    const bool integer = json_object_is_type(value, json_type_int);
+    const char *written = integer ? NULL : json_object_get_userdata(value);
+    if (written) {
+        read_written(read, written);
+        return;
+    }
+    *read = (struct json_number){.number.integer = integer, .text = read->copy};
+    read->number.part[0].value = integer ? (long double)json_object_get_int64(value)
+                                         : (long double)json_object_get_double(value);
+    number_print(read->copy, &read->number, &precision_double);
+}
+
+static void show_values(struct json_comparison *walk, const char *a, const char *b)
+{
+    tally_text(walk->tally, "%s: %.*s, %s %.*s", path_of(walk), SHOWN_MAX, a,
+               tally_second(walk->tally), SHOWN_MAX, b);
 }
 
 static void compare_numbers(struct json_comparison *walk, struct json_object *a,
                             struct json_object *b, struct json_object *noise)
 {
-    struct number x, y, z;
-    char x_text[NUMBER_TEXT_BYTES], y_text[NUMBER_TEXT_BYTES], z_text[NUMBER_TEXT_BYTES];
-    if (is_too_long(a) || is_too_long(b)) {
-        walk->failed = true;
-        contents_fault(is_too_long(a) ? walk->first : walk->second,
-                       "%s: an integer of 64 bits or more; allowed: shorter ones", path_of(walk));
+    struct json_number x, y, z = {.is_text = true};
+    read_number(&x, a);
+    read_number(&y, b);
+    if (is_number(noise))
+        read_number(&z, noise);
+    if (x.is_text || y.is_text) {
+        tally_same(walk->tally, 1);
+        if (strcmp(x.text, y.text) != 0)
+            show_values(walk, x.text, y.text);
         return;
     }
-    read_number(&x, x_text, a);
-    read_number(&y, y_text, b);
-    if (is_number(noise))
-        read_number(&z, z_text, noise);
-    if (tally_number(walk->tally, &x, &y, is_number(noise) ? &z : NULL))
-        tally_show_number(walk->tally, path_of(walk), x_text, y_text);
+    number_tell_apart(&x.number, x.text, &y.number, y.text);
+    if (tally_number(walk->tally, &x.number, &y.number, z.is_text ? NULL : &z.number))
+        tally_show_number(walk->tally, path_of(walk), x.text, y.text);
 }
 
 /* Compares strings as text: numbers within them are numbers. */
@@ -217,9 +314,15 @@ static void compare_arrays(struct json_comparison *walk, struct json_object *a,
                    tally_second(walk->tally), b_length);
 }
 
-static void show_values(struct json_comparison *walk, const char *a, const char *b)
+/* A long integer is json-c's double. */
+static const char *type_name(struct json_object *value)
 {
-    tally_text(walk->tally, "%s: %s, %s %s", path_of(walk), a, tally_second(walk->tally), b);
+    struct json_number read;
+    if (!is_number(value))
+        return json_type_to_name(json_object_get_type(value));
+    read_number(&read, value);
+    return json_type_to_name(!read.is_text && read.number.integer ? json_type_int
+                                                                  : json_type_double);
 }
 
 static void compare_values(struct json_comparison *walk, struct json_object *a,
@@ -229,7 +332,7 @@ static void compare_values(struct json_comparison *walk, struct json_object *a,
     if (is_number(a) && is_number(b))
         compare_numbers(walk, a, b, noise);
     else if (type != other)
-        show_values(walk, json_type_to_name(type), json_type_to_name(other));
+        show_values(walk, type_name(a), type_name(b));
     else if (type == json_type_object)
         compare_objects(walk, a, b, noise);
     else if (type == json_type_array)

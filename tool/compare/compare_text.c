@@ -2,7 +2,6 @@
 #include "compare_text.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,18 +74,6 @@ static bool same_structure(const struct text_line *a, const struct text_line *b,
     }
 }
 
-/* Changes the number's value if two long integers have the same value but different digits. */
-static void tell_apart(const struct text_line *a, const struct text_line *b, size_t i,
-                       struct number *number)
-{
-    const struct number *x = &a->number[i];
-    if (x->integer && number->integer && x->part[0].value == number->part[0].value &&
-        fabsl(number->part[0].value) >= 0x1p63L &&
-        !number_same_integer(a->text + x->start, x->length, b->text + number->start,
-                             number->length))
-        number->part[0].value = nextafterl(number->part[0].value, INFINITY);
-}
-
 enum { SHOWN_MAX = 60 };
 
 static int shown_length(size_t length)
@@ -150,7 +137,8 @@ void text_line_compare(struct tally *tally, const struct text_line *a, const str
     }
     for (size_t i = 0; i < a->numbers; i++) {
         struct number number = b->number[i];
-        tell_apart(a, b, i, &number);
+        number_tell_apart(&a->number[i], a->text + a->number[i].start, &number,
+                          b->text + number.start);
         if (tally_number(tally, &a->number[i], &number, noise ? &noise->number[i] : NULL))
             show_number(tally, place, a, b, i);
     }

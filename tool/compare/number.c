@@ -274,3 +274,12 @@ bool number_same_integer(const char *a, size_t a_length, const char *b, size_t b
     return a_negative == b_negative && a_end - a == b_end - b &&
            strncasecmp(a, b, (size_t)(a_end - a)) == 0;
 }
+
+void number_tell_apart(const struct number *x, const char *x_text, struct number *y,
+                       const char *y_text)
+{
+    if (x->integer && y->integer && x->part[0].value == y->part[0].value &&
+        fabsl(y->part[0].value) >= 0x1p63L &&
+        !number_same_integer(x_text, x->length, y_text, y->length))
+        y->part[0].value = nextafterl(y->part[0].value, INFINITY);
+}

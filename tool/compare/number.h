@@ -37,4 +37,9 @@ bool number_is(const char *text, size_t length, struct number *number);
  * zeros. */
 bool number_same_integer(const char *a, size_t a_length, const char *b, size_t b_length);
 
+/* Changes y's value if two long integers have the same value but different digits. The texts begin
+ * with the numbers. */
+void number_tell_apart(const struct number *x, const char *x_text, struct number *y,
+                       const char *y_text);
+
 #endif
