@@ -64,8 +64,10 @@ struct words options_read(const struct command *command, int argc, char **argv, 
                               .args_doc = command->arguments,
                               .doc = command->doc};
     for (const struct option_row *row = command->options; row && row->name; row++)
-        rows[row - command->options] = (struct argp_option){
-            row->name, key_of_option(command, row), row->argument, 0, row->help, row->group};
+        rows[row - command->options] =
+            (struct argp_option){row->name,     key_of_option(command, row),
+                                 row->argument, row->optional ? OPTION_ARG_OPTIONAL : 0,
+                                 row->help,     row->group};
     if (argp_parse(&argp, argc, argv, command->in_order ? ARGP_IN_ORDER : 0, NULL, &parsing) != 0)
         exit(argp_err_exit_status);
     return parsing.words;

@@ -22,7 +22,8 @@ struct option_row {
     const char *help;
     option_reader *read;
     size_t at; /* the member's offset in the options */
-    int group; /* of --help's lines */
+    int group;     /* of --help's lines */
+    bool optional; /* the argument may be left out, and follows a `=' if it is there */
     /* What some readers ask for. */
     int least;                   /* the least count */
     const char *setting, *value; /* a setting's name, and its value if there is no argument */

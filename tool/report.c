@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tool/util/complain.h"
@@ -19,9 +21,18 @@ struct report_options {
     const char *output, *model;
 };
 
+static bool read_html(void *options, const char *text, const struct option_row *row)
+{
+    struct report_options *const report = options;
+    (void)row;
+    report->html = true;
+    report->output = text ? text : report->output;
+    return true;
+}
+
 static const struct option_row rows[] = {
-    {"html", 0, NULL, "one HTML page, which needs no network",
-     SETS(report_options, option_flag, html)},
+    {"html", 0, "FILE", "one HTML page, which needs no network; with =FILE, like -o FILE",
+     .read = read_html, .optional = true},
     {"output", 'o', "FILE", "write it to this file (default: stdout)",
      SETS(report_options, option_text, output)},
     {"model", 'm', "PATH", "the calibration with the machine's ceilings (default: ACCEL_MODEL's)",
@@ -39,6 +50,29 @@ static int write_page(const struct report_page *page, const char *output)
     if (output && fclose(to) != 0 && !error)
         error = errno;
     return error;
+}
+
+static bool is_page_name(const char *name)
+{
+    const char *const dot = strrchr(name, '.');
+    return dot && (strcasecmp(dot, ".html") == 0 || strcasecmp(dot, ".htm") == 0);
+}
+
+/* Returns what is wrong with one of the logs as the output is given, and sets *log to it; NULL if
+ * nothing is. */
+static const char *fault_of(const struct words *logs, const char *output, const char **log)
+{
+    struct stat page, st;
+    const bool is_there = output && stat(output, &page) == 0;
+    for (int i = 0; i < logs->count; i++) {
+        *log = logs->word[i];
+        if (!output && is_page_name(*log))
+            return "is a page's name, not a log's: accel report --html=FILE LOG";
+        if (is_there && S_ISREG(page.st_mode) && stat(*log, &st) == 0 && st.st_dev == page.st_dev &&
+            st.st_ino == page.st_ino)
+            return "is a log; allowed: another FILE for the page";
+    }
+    return NULL;
 }
 
 static int report(const struct report_options *options, const char *model, const struct words *logs)
@@ -80,6 +114,9 @@ static int report_logs(const struct command *command, int argc, char **argv)
         return complain(2, "accel report: no format is given; allowed: --html\n");
     if (logs.count == 0)
         return complain(2, "accel report: no log is given: accel report --html LOG -o FILE\n");
+    const char *log, *const fault = fault_of(&logs, options.output, &log);
+    if (fault)
+        return complain(2, "accel report: %s %s; nothing is read or written\n", log, fault);
     if (!options.output && isatty(STDOUT_FILENO))
         return complain(2, "accel report: a page is not for a terminal; name a file: -o FILE\n");
     settings_read_whole(&settings, NULL);

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """--help and --version of accel and of its commands: on stdout, with 0; and with one line and 2 where stdout cannot be
-written."""
+written. Values of options, in both forms."""
 
 import re
 
@@ -25,6 +25,21 @@ def test_on_stdout(words):
     assert done.returncode == 0
     assert "accel" in done.stdout
     assert done.stderr == ""
+
+
+def values():
+    """Of each option with a value: command, option, and values, one of which it may have."""
+    for command in COMMANDS:
+        for option in re.findall(r"(?m)^  (?:-\S, |    )--([a-z-]+)=", start(TOOL, command, "--help").stdout):
+            for value in ("2", "64M", "gpu", "text", "bad value"):
+                yield command, option, value
+
+
+@pytest.mark.parametrize("command, option, value", values())
+def test_a_value_as_the_next_word_and_behind_an_equals_sign(command, option, value):
+    done = [start(TOOL, command, *words, "--usage") for words in ([f"--{option}", value], [f"--{option}={value}"])]
+    assert len({(one.returncode, one.stdout, one.stderr) for one in done}) == 1
+    assert done[0].returncode == (2 if done[0].stderr else 0)
 
 
 @pytest.mark.parametrize("words", ASKED)

@@ -33,16 +33,17 @@ def run(tmp_path):
 
 
 def options_of(command):
-    """The long options of --help, and whether each takes a value."""
+    """The long options of --help, and whether each must have a value."""
     found = re.findall(r"(?m)^  (?:-\S, |    )--([a-z-]+)(=|\[=)?", start(TOOL, command, "--help").stdout)
     assert found
-    return {name: bool(value) for name, value in found}
+    return {name: value == "=" for name, value in found}
 
 
 def test_the_options_of_help():
     options = options_of("run")
     assert options["policy"] is True
     assert options["summary"] is False
+    assert options_of("report")["html"] is False
 
 
 # ---- bash ----
@@ -120,7 +121,7 @@ def test_zsh_the_commands(zsh):
 def test_zsh_the_options(zsh, command):
     found = zsh(command, "")
     assert found[0] == "arguments"
-    assert set(re.findall(r"--([a-z-]+)=?(?=\[)", "\n".join(found))) == set(options_of(command))
+    assert set(re.findall(r"--([a-z-]+)(?:=-?)?(?=\[)", "\n".join(found))) == set(options_of(command))
 
 
 def test_zsh_values_programs_short_options(zsh):

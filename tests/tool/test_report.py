@@ -390,6 +390,45 @@ def test_no_format(busy_page, tmp_path):
     assert done.stderr == "accel report: no format is given; allowed: --html\n"
 
 
+def test_the_page_s_file_by_html_too(busy_page, tmp_path):
+    page = tmp_path / "page.html"
+    done = start(TOOL, "report", f"--html={page}", busy_page.log, env={"HOME": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("name", ["page.html", "page.HTM"])
+@pytest.mark.parametrize("there", [False, True])
+def test_a_page_s_name_as_a_log_s(busy_page, tmp_path, name, there):
+    page = tmp_path / name
+    if there:
+        page.write_text("a page")
+    done = report(tmp_path, page, busy_page.log)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"accel report: {page} is a page's name, not a log's: accel report --html=FILE LOG; " \
+                          "nothing is read or written\n"
+    assert page.exists() == there
+    assert not there or page.read_text() == "a page"
+
+
+def test_a_log_of_such_a_name(busy_page, tmp_path):
+    log = tmp_path / "log.html"
+    log.write_bytes(Path(busy_page.log).read_bytes())
+    assert page_of(tmp_path, log).done.returncode == 0
+
+
+@pytest.mark.parametrize("output", ["-o{}", "--output={}", "--html={}"])
+def test_a_page_in_the_place_of_its_log(busy_page, tmp_path, output):
+    log, link = tmp_path / "run.log", tmp_path / "link"
+    log.write_bytes(Path(busy_page.log).read_bytes())
+    link.symlink_to(log)
+    done = report(tmp_path, busy_page.log, log, output.format(link))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"accel report: {log} is a log; allowed: another FILE for the page; " \
+                          "nothing is read or written\n"
+    assert log.read_bytes() == Path(busy_page.log).read_bytes()
+
+
 def test_a_page_is_not_for_a_terminal(busy_page, tmp_path):
     terminal, end = pty.openpty()
     done = report(tmp_path, busy_page.log, stdout=end)

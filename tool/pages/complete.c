@@ -54,7 +54,7 @@ static void put_choices(const char *arg)
 static void put_names(const struct option_row *option)
 {
     for (; option->name; option++)
-        printf("--%s%s ", option->name, option->argument ? "=" : "");
+        printf("--%s%s ", option->name, option->argument && !option->optional ? "=" : "");
 }
 
 static void bash_command(const struct command *command)
@@ -126,11 +126,12 @@ void complete_bash(void)
 
 static void zsh_option(const struct option_row *option)
 {
+    const char *const equals = !option->argument ? "" : option->optional ? "=-" : "=";
     if (option->letter)
         printf(" '(-%c --%s)'{'-%c%s','--%s%s'}'[", option->letter, option->name, option->letter,
-               option->argument ? "+" : "", option->name, option->argument ? "=" : "");
+               option->argument ? "+" : "", option->name, equals);
     else
-        printf(" '--%s%s[", option->name, option->argument ? "=" : "");
+        printf(" '--%s%s[", option->name, equals);
     put_quoted(option->help, "[]\\:");
     putchar(']');
     if (option->argument && strchr(option->argument, '|')) {
@@ -138,7 +139,8 @@ static void zsh_option(const struct option_row *option)
         put_choices(option->argument);
         putchar(')');
     } else if (option->argument) {
-        printf(":value:%s", is_path(option->argument) ? "_files" : " ");
+        printf("%s:value:%s", option->optional ? ":" : "",
+               is_path(option->argument) ? "_files" : " ");
     }
     puts("' \\");
 }
@@ -188,7 +190,7 @@ static void fish_option(const struct option_row *option, const char *command)
         printf(" -x -a '");
         put_choices(option->argument);
         putchar('\'');
-    } else if (option->argument) {
+    } else if (option->argument && !option->optional) {
         printf(is_path(option->argument) ? " -r -F" : " -x");
     }
     printf(" -d '");

@@ -75,9 +75,9 @@ static void put_option(const struct option_row *option)
     put_text(option->name);
     fputs("\\fR", stdout);
     if (option->argument) {
-        fputs("=\\fI", stdout);
+        fputs(option->optional ? "[=\\fI" : "=\\fI", stdout);
         put_text(option->argument);
-        fputs("\\fR", stdout);
+        fputs(option->optional ? "\\fR]" : "\\fR", stdout);
     }
     putchar('\n');
     put_text(option->help);
