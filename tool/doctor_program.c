@@ -17,6 +17,7 @@
 #include "tool/process/elf_image.h"
 #include "tool/util/find_program.h"
 #include "ops/op.h"
+#include "tool/process/become.h"
 #include "tool/process/preload.h"
 #include "tool/measure/program.h"
 #include "shim/elf/sizes.h"
@@ -101,10 +102,12 @@ static void examine_asan(struct checks *checks, const char *path, const struct e
 static bool examine_file(struct checks *checks, const char *name, struct elf_file *file,
                          char path[PATH_MAX])
 {
-    char script[PATH_MAX + 100] = "";
+    char script[PATH_MAX + 100] = "", text[BECOME_FAULT_BYTES];
     if (!find_program(path, name)) {
+        const int error = errno;
         checks_add(checks, CHECK_FAIL, "program", "give its path, or one that is on the PATH",
-                   "%s is not found, or cannot be run", name);
+                   "%s is not found, or cannot be run: %s", name,
+                   become_fault(text, "accel doctor", name, error));
         return false;
     }
     const char *why = obstacle(path, file);
@@ -448,7 +451,7 @@ static void run_and_examine(struct checks *checks, char **program, const char *s
 {
     static struct watch watch;
     static struct program_libraries called;
-    char file[PATH_MAX];
+    char file[PATH_MAX], text[BECOME_FAULT_BYTES];
     int fd;
     if (!file_temporary(file, "called") || (fd = mkostemp(file, O_CLOEXEC)) < 0) {
         checks_add(checks, CHECK_WARN, "program", "set TMPDIR to a folder that can be written",
@@ -462,7 +465,7 @@ static void run_and_examine(struct checks *checks, char **program, const char *s
     unlink(file);
     if (error)
         checks_add(checks, CHECK_FAIL, "program", "", "%s cannot be started: %s", program[0],
-                   strerror(error));
+                   become_fault(text, "accel doctor", program[0], error));
     else if (!read)
         checks_add(checks, CHECK_WARN, "program", "", "the file of its calls cannot be read: %s",
                    strerror(unread));

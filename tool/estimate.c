@@ -24,6 +24,7 @@
 #include "gpu_names.h"
 #include "base/file/file.h"
 #include "tool/util/model_file.h"
+#include "tool/process/become.h"
 #include "tool/process/preload.h"
 #include "tool/util/stream.h"
 
@@ -89,8 +90,11 @@ static bool run_program(const struct estimate_options *options, const char *shim
     struct preload_end end = {0, 0};
     const int error = preload_run(options->program, shim, set_environment, &run, &end);
     if (error) {
-        *status = complain(error == ENOENT ? 127 : 126, "accel estimate: %s: %s\n",
-                           options->program[0], strerror(error));
+        char command[200], text[BECOME_FAULT_BYTES];
+        snprintf(command, sizeof command, "accel estimate --gpu=%s", options->gpu);
+        *status =
+            complain(error == ENOENT ? 127 : 126, "accel estimate: %s: %s\n", options->program[0],
+                     become_fault(text, command, options->program[0], error));
         return false;
     }
     *status = WIFSIGNALED(end.status) ? 128 + WTERMSIG(end.status) : WEXITSTATUS(end.status);

@@ -15,6 +15,7 @@
 #include "base/output/output.h"
 #include "tool/util/complain.h"
 #include "dispatch/settings/setting.h"
+#include "tool/process/become.h"
 #include "tool/process/preload.h"
 #include "report/page.h"
 #include "tool/process/supervise.h"
@@ -83,7 +84,9 @@ static const struct option_row rows[] = {
 
 static int cannot_run(const char *program, int error)
 {
-    return complain(error == ENOENT ? 127 : 126, "accel run: %s: %s\n", program, strerror(error));
+    char text[BECOME_FAULT_BYTES];
+    return complain(error == ENOENT ? 127 : 126, "accel run: %s: %s\n", program,
+                    become_fault(text, "accel run", program, error));
 }
 
 /* ---- With a summary ---- */
@@ -145,8 +148,7 @@ static int run_with_preload(const struct command *command, int argc, char **argv
         return run_and_sum_up(program, shim);
     if (!preload_set(shim, program[0]))
         return complain(126, "accel run: %s: %s\n", shim, strerror(errno));
-    execvp(program[0], program);
-    return cannot_run(program[0], errno);
+    return cannot_run(program[0], become_program(program));
 }
 
 /* Makes this process the program; with a summary, stands by it, and ends by the signal that has

@@ -7,7 +7,9 @@ import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -184,8 +186,9 @@ def test_another_dollar_is_one(tmp_path, name):
 @pytest.mark.parametrize("arguments, status, line", [
     (["--", "no-such-program"], 127, "accel run: no-such-program: No such file or directory"),
     (["--", "FOLDER/none"], 127, "accel run: FOLDER/none: No such file or directory"),
-    (["--", "FOLDER/plain"], 126, "accel run: FOLDER/plain: Permission denied"),
-    (["--", "FOLDER"], 126, "accel run: FOLDER: Permission denied"),
+    (["--", "/dev/null"], 126, "accel run: /dev/null: Permission denied"),
+    (["--", "FOLDER/plain"], 126, "accel run: FOLDER/plain: it is not executable"),
+    (["--", "FOLDER"], 126, "accel run: FOLDER: it is a folder; allowed: a program"),
     ([], 2, "accel run: no program is given: accel run -- PROGRAM"),
     (["--policy=fast", "echo"], 2, "accel run: --policy=fast: allowed is auto,gpu,cpu"),
     (["--policy=", "echo"], 2, "accel run: --policy=: allowed is auto,gpu,cpu"),
@@ -195,6 +198,89 @@ def test_what_cannot_be_run(tmp_path, arguments, status, line):
     (tmp_path / "plain").write_text("")
     done = run(*(argument.replace("FOLDER", str(tmp_path)) for argument in arguments))
     assert (done.returncode, done.stdout, done.stderr) == (status, "", line.replace("FOLDER", str(tmp_path)) + "\n")
+
+
+HERE = "it is in this folder, which is not on PATH"
+NO_X = "it is not executable"
+NO_LINE = "its first line does not say what runs it (#!)"
+SCRIPT = "print(1)\n"
+TRUE = Path(shutil.which("true")).read_bytes()
+
+
+def changed(change):
+    """A program that the kernel, or nothing on this machine, can start."""
+    return bytes(change(bytearray(TRUE)))
+
+
+def for_another_machine(program):
+    program[18:20] = struct.pack("<H", 247)
+    return program
+
+
+def for_32_bits(program):
+    program[4] = 1
+    return for_another_machine(program)
+
+
+def without_its_linker(program):
+    return program.replace(LINKER, LINKER[:-1] + b"X")
+
+
+LINKER = re.search(rb"/lib[\w./-]*/ld-linux[\w.-]*", TRUE)[0]
+
+
+@pytest.mark.parametrize("name, content, executable, status, says", [
+    pytest.param("one.py", SCRIPT, False, 127, f"{HERE}: COMMAND -- python3 one.py", id="a script, by its name alone"),
+    pytest.param("one.py", SCRIPT, True, 127, f"{HERE}: COMMAND -- python3 one.py", id="by its name, executable"),
+    pytest.param("./one.py", SCRIPT, False, 126, f"{NO_X}: COMMAND -- python3 ./one.py", id="by its path"),
+    pytest.param("./one.py", SCRIPT, True, 126, f"{NO_LINE}: COMMAND -- python3 ./one.py", id="without #!"),
+    pytest.param("one.sh", "true", False, 127, f"{HERE}: COMMAND -- sh one.sh", id="a shell's"),
+    pytest.param("./one", "#!/usr/bin/env python3\n" + SCRIPT, False, 126, f"{NO_X}: COMMAND -- python3 ./one",
+                 id="env's, not executable"),
+    pytest.param("./one", "#! /none/python3.1 -u\n" + SCRIPT, True, 127,
+                 "its interpreter is not there: /none/python3.1: COMMAND -- python3 ./one", id="no interpreter"),
+    pytest.param("./one.py", "#!/usr/bin/python3\r\n" + SCRIPT, True, 127,
+                 "its first line ends with a carriage return, as on Windows: COMMAND -- python3 ./one.py", id="CR"),
+    pytest.param("./one", "#!/none/reader\n" + SCRIPT, True, 127,
+                 "its interpreter is not there: /none/reader, and reader, which reads it, is not installed",
+                 id="nothing reads it"),
+    pytest.param("./one", TRUE, False, 126, f"{NO_X}: chmod +x ./one; COMMAND -- ./one", id="a program"),
+    pytest.param("one", TRUE, True, 127, f"{HERE}: COMMAND -- ./one", id="a program, by its name"),
+    pytest.param("one", TRUE, False, 127, f"{HERE}: chmod +x ./one; COMMAND -- ./one", id="by its name, not executable"),
+    pytest.param("./one", changed(for_another_machine), True, 126, "it is for another machine", id="another machine"),
+    pytest.param("./one", changed(for_32_bits), True, 126, "it has 32 bits", id="32 bits"),
+    pytest.param("./one", changed(without_its_linker), True, 127,
+                 f"its dynamic linker is not there: {LINKER.decode()[:-1]}X", id="no dynamic linker"),
+    pytest.param("one", None, False, 127, "it is a folder; allowed: a program", id="a folder")])
+def test_what_is_there_and_cannot_be_run(tmp_path, name, content, executable, status, says):
+    path = tmp_path / name
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        path.chmod(0o755 if executable else 0o644)
+    for command, prefix, ends in (("run", "accel run: ", status), ("run --summary", "accel run: ", status),
+                                  ("estimate --gpu=H200", "accel estimate: ", status), ("diff", "accel diff: ", 2),
+                                  ("calibrate", "accel: ", 1), ("doctor", "", 1)):
+        done = subprocess.run([TOOL, *command.split(), "--", name], cwd=tmp_path, text=True, timeout=60,
+                              env={**clean_env(str(tmp_path)), **HIDDEN, "ACCEL_MODEL": str(tmp_path / "model")},
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert done.returncode == ends
+        typed = f"accel {command}".removesuffix(" --summary")
+        where = done.stdout if command == "doctor" else done.stderr
+        if command == "run":
+            assert (done.stdout, done.stderr) == ("", f"{prefix}{name}: {says}\n".replace("COMMAND", typed))
+        elif command != "doctor" or content is None or content[:2] != "#!":  # doctor has a row for interpreters
+            assert f": {says}\n".replace("COMMAND", typed) in where, (command, where)
+
+
+def test_a_shell_s_script_without_a_first_line(tmp_path):
+    """As of a shell."""
+    for name in ("one", "one.sh"):
+        script = tmp_path / name
+        script.write_text("echo $0 $1\n")
+        script.chmod(0o755)
+        assert run(script, "word").stdout == f"{script} word\n"
 
 
 def test_no_library(tmp_path):

@@ -14,6 +14,7 @@
 #include "base/thread/clock.h"
 #include "base/host/cpu.h"
 #include "base/file/file.h"
+#include "tool/process/become.h"
 #include "tool/process/preload.h"
 
 /* ---- Signals ---- */
@@ -210,8 +211,10 @@ static _Noreturn void exec_program(const struct runs *runs, enum run which)
     put_in_place(runs->input, O_RDONLY, STDIN_FILENO);
     put_in_place(runs->output[which], O_WRONLY | O_CREAT | O_EXCL, STDOUT_FILENO);
     set_environment(runs, which);
-    execvp(runs->program[0], runs->program);
-    _exit(complain(127, "accel diff: %s: %s\n", runs->program[0], strerror(errno)));
+    char text[BECOME_FAULT_BYTES];
+    const int error = become_program(runs->program);
+    _exit(complain(127, "accel diff: %s: %s\n", runs->program[0],
+                   become_fault(text, "accel diff", runs->program[0], error)));
 }
 
 int runs_program(struct runs *runs, enum run which)

@@ -13,6 +13,7 @@
 
 #include "tool/util/complain.h"
 #include "base/file/file.h"
+#include "tool/process/become.h"
 #include "tool/process/preload.h"
 
 /* ---- The program ---- */
@@ -141,7 +142,7 @@ static bool verify_run(struct program_libraries *found, const char *program,
 
 bool program_run(struct program_libraries *found, char **program)
 {
-    char shim[PATH_MAX], file[PATH_MAX];
+    char shim[PATH_MAX], file[PATH_MAX], text[BECOME_FAULT_BYTES];
     struct preload_end end = {0, 0};
     int fd;
     const char *const wrong = preload_find(shim, NULL);
@@ -161,7 +162,8 @@ bool program_run(struct program_libraries *found, char **program)
     int unread = errno;
     unlink(file);
     if (error)
-        return complain(false, "accel: %s cannot be started: %s\n", program[0], strerror(error));
+        return complain(false, "accel: %s cannot be started: %s\n", program[0],
+                        become_fault(text, "accel calibrate", program[0], error));
     if (!read)
         return complain(false, "accel: the file for the libraries cannot be read: %s\n",
                         strerror(unread));

@@ -131,6 +131,10 @@ static void read_linker(struct elf_file *file, const struct bytes *bytes,
 {
     file->kind = is_linked_by(bytes, interpreter, "ld-linux") ? ELF_DYNAMIC : ELF_OTHER;
     file->other = is_linked_by(bytes, interpreter, "ld-musl") ? ELF_MUSL : ELF_C_LIBRARY;
+    const char *const path = part(bytes, interpreter->p_offset, interpreter->p_filesz, 1);
+    if (path)
+        snprintf(file->interpreter, sizeof file->interpreter, "%.*s",
+                 (int)strnlen(path, interpreter->p_filesz), path);
 }
 
 #ifdef __aarch64__

@@ -21,7 +21,8 @@ struct elf_file {
     enum elf_kind kind;
     enum elf_other
         other; /* of ELF_OTHER: it is for another machine, for 32 bits, musl or another C library */
-    char interpreter[256]; /* of a script: the program, with its first word of arguments */
+    /* Of a script: the program, with its arguments; of an ELF file, its dynamic linker. */
+    char interpreter[256];
     /* Names of BLAS and LAPACK that it defines, for others to see; for itself alone */
     int exported, hidden;
     char

@@ -11,6 +11,7 @@
 
 #include "base/file/file.h"
 #include "tool/util/complain.h"
+#include "become.h"
 #include "elf_file.h"
 #include "tool/util/find_program.h"
 #include "supervise.h"
@@ -125,7 +126,7 @@ void preload_become(char **program, const char *shim, void (*prepare)(const void
 {
     if (preload_set(shim, program[0])) {
         prepare(context);
-        execvp(program[0], program);
+        errno = become_program(program);
     }
     int error = errno;
     ssize_t written = write(pipe, &error, sizeof error);
