@@ -104,15 +104,29 @@ static bool make_folders(char *path)
 /* ---- What is there ---- */
 
 /* What tells a Python from another program, which may end with 0 or 1 whatever it is given. */
-enum python { NO_PYTHON, BARE_PYTHON = 43, KERNEL_PYTHON = 44 };
+enum python {
+    NO_PYTHON,
+    KERNEL_PYTHON = 43,
+    /* Without ipykernel. */
+    MANAGED_PYTHON, /* its packages are the system's: EXTERNALLY-MANAGED (PEP 668), or no pip */
+    PIP_PYTHON,
+    ENSUREPIP_PYTHON, /* can get pip */
+    BARE_PYTHON
+};
 
 /* Asks the program whether it is a Python, and can start as a kernel. */
 static enum python ask_python(const char *python)
 {
     char script[] = "import sys\n"
-                    "try: import ipykernel\n"
-                    "except Exception: sys.exit(43)\n"
-                    "sys.exit(44)",
+                    "try: import ipykernel; sys.exit(43)\n"
+                    "except Exception: pass\n"
+                    "import os, sysconfig\n"
+                    "from importlib.util import find_spec\n"
+                    "mark = os.path.join(sysconfig.get_path('stdlib'), 'EXTERNALLY-MANAGED')\n"
+                    "pip, own = find_spec('pip'), sys.prefix == sys.base_prefix\n"
+                    "system = os.path.exists(mark) or not pip and sys.prefix == '/usr'\n"
+                    "sys.exit(44 if own and system else 45 if pip else\n"
+                    "         46 if find_spec('ensurepip') else 47)",
          option[] = "-c", *argv[] = {(char *)python, option, script, NULL};
     posix_spawn_file_actions_t quiet;
     pid_t child;
@@ -126,7 +140,43 @@ static enum python ask_python(const char *python)
     while (good && waitpid(child, &status, 0) < 0)
         good = errno == EINTR;
     const int answer = good && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    return answer == BARE_PYTHON || answer == KERNEL_PYTHON ? (enum python)answer : NO_PYTHON;
+    return answer >= KERNEL_PYTHON && answer <= BARE_PYTHON ? (enum python)answer : NO_PYTHON;
+}
+
+/* Whether the Python is Debian's own, whose packages are apt's. */
+static bool is_debian_s(const char *python)
+{
+    char path[PATH_MAX];
+    return realpath(python, path) && strncmp(path, "/usr/bin/", 9) == 0 &&
+           access("/usr/bin/apt-get", X_OK) == 0;
+}
+
+/* Says how a Python gets ipykernel. */
+static int advise(const char *python, enum python kind)
+{
+    if (kind == MANAGED_PYTHON && is_debian_s(python))
+        return complain(1, "accel jupyter: %s has no ipykernel: apt install python3-ipykernel\n",
+                        python);
+    if (kind == MANAGED_PYTHON)
+        return complain(
+            1,
+            "accel jupyter: %s has no ipykernel, and its packages are the system's: %s -m "
+            "venv ENV && ENV/bin/pip install ipykernel && accel jupyter install "
+            "ENV/bin/python\n",
+            python, python);
+    if (kind == PIP_PYTHON)
+        return complain(1, "accel jupyter: %s has no ipykernel: %s -m pip install ipykernel\n",
+                        python, python);
+    if (kind == ENSUREPIP_PYTHON)
+        return complain(1,
+                        "accel jupyter: %s has neither ipykernel nor pip: %s -m ensurepip && %s -m "
+                        "pip install ipykernel\n",
+                        python, python, python);
+    return complain(1,
+                    "accel jupyter: %s has neither ipykernel nor pip: install ipykernel with what "
+                    "has made this Python: uv pip install --python %s ipykernel, or conda install "
+                    "ipykernel\n",
+                    python, python);
 }
 
 /* Whether kernel.json starts a program by `accel run'. */
@@ -206,9 +256,8 @@ static int install(const struct jupyter_options *options, char *file)
                         "accel jupyter: %s is no Python, or cannot start; allowed: a Python that "
                         "has ipykernel; nothing is installed\n",
                         python);
-    if (answer == BARE_PYTHON)
-        return complain(1, "accel jupyter: %s has no ipykernel: %s -m pip install ipykernel\n",
-                        python, python);
+    if (answer != KERNEL_PYTHON)
+        return advise(python, answer);
     if (!file_program(tool))
         return complain(1, "accel jupyter: the path of accel itself is unknown\n");
     if (is_taken(file))

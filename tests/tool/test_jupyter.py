@@ -190,11 +190,53 @@ def test_refused(tmp_path, arguments, status, text):
     is_refused(accel(tmp_path, *arguments), status, text)
 
 
-def test_a_python_without_ipykernel(tmp_path):
-    bare = tmp_path / "bare"
-    bare.write_text(f"#!/bin/sh\nexec {DEBIAN_PYTHON} -I -S \"$@\"\n")
-    bare.chmod(0o755)
-    is_refused(accel(tmp_path, "install", bare), 1, "bare has no ipykernel")
+@pytest.fixture
+def without(tmp_path):
+    """An environment in which Pythons lack some modules."""
+    (tmp_path / "lack").mkdir()
+    (tmp_path / "lack/sitecustomize.py").write_text(
+        "import os, sys\nsys.modules.update(dict.fromkeys(os.environ['LACK'].split()))\n")
+    return lambda modules: {"PYTHONPATH": str(tmp_path / "lack"), "LACK": modules}
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """A Python that pip may change."""
+    subprocess.run([DEBIAN_PYTHON, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    return tmp_path / "venv/bin/python"
+
+
+def test_without_ipykernel_pip_installs_it(tmp_path, environment, without):
+    (tmp_path / "lack/pip.py").touch()
+    is_refused(accel(tmp_path, "install", environment, env=without("")), 1,
+               f"accel jupyter: {environment} has no ipykernel: {environment} -m pip install ipykernel\n")
+
+
+def test_without_pip_ensurepip_installs_that(tmp_path, environment, without):
+    (tmp_path / "lack/ensurepip.py").touch()
+    is_refused(accel(tmp_path, "install", environment, env=without("")), 1,
+               f"accel jupyter: {environment} has neither ipykernel nor pip: {environment} -m ensurepip && "
+               f"{environment} -m pip install ipykernel\n")
+
+
+def test_without_both_another_tool_does(tmp_path, environment, without):
+    is_refused(accel(tmp_path, "install", environment, env=without("ipykernel pip ensurepip")), 1,
+               f"uv pip install --python {environment} ipykernel")
+
+
+def test_a_python_of_the_system(tmp_path, without):
+    managed = tmp_path / "managed"
+    managed.write_text(f"#!/bin/sh\nexec {DEBIAN_PYTHON} \"$@\"\n")
+    managed.chmod(0o755)
+    is_refused(accel(tmp_path, "install", managed, env=without("ipykernel")), 1,
+               f"accel jupyter: {managed} has no ipykernel, and its packages are the system's: {managed} -m venv ENV "
+               "&& ENV/bin/pip install ipykernel && accel jupyter install ENV/bin/python\n")
+
+
+@pytest.mark.parametrize("modules", ["ipykernel", "ipykernel pip", "ipykernel pip ensurepip"])
+def test_debian_s_own_python(tmp_path, without, modules):
+    is_refused(accel(tmp_path, "install", DEBIAN_PYTHON, env=without(modules)), 1,
+               f"accel jupyter: {DEBIAN_PYTHON} has no ipykernel: apt install python3-ipykernel\n")
 
 
 def test_no_home(tmp_path):
