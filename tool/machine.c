@@ -197,22 +197,62 @@ static void examine_part(struct checks *checks, const char *what, const struct g
                *part->version ? part->version : "of unknown version", part->path);
 }
 
+static bool is_in_container(void)
+{
+    static const char *const files[] = {"/.dockerenv", "/run/.containerenv"},
+                             *const variables[] = {"container", "KUBERNETES_SERVICE_HOST",
+                                                   "APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        found = found || access(files[i], F_OK) == 0;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        found = found || getenv(variables[i]);
+    return found;
+}
+
+static const char to_container[] =
+    "give the GPU to this container: docker run --gpus all, podman run --device "
+    "nvidia.com/gpu=all, apptainer exec --nv, or in Kubernetes a limit of nvidia.com/gpu";
+
+/* Without a device, no driver would help. */
+static bool examine_absence(struct checks *checks, const struct gpu_findings *found)
+{
+    const bool absent = !found->may_have_device && !*found->hides && !found->devices;
+    char fix[sizeof to_container + 40];
+    snprintf(fix, sizeof fix, "if the machine has one, %s", to_container);
+    if (absent)
+        checks_add(checks, CHECK_FAIL, "devices",
+                   is_in_container() ? fix : "`accel estimate` says what one would bring",
+                   "there is no NVIDIA GPU here: programs run on the CPU, unchanged");
+    return absent;
+}
+
+/* What a driver's row says of it. */
+static const char *cuda_of(const struct gpu_part *driver)
+{
+    return *driver->version ? driver->version : "of unknown version";
+}
+
 /* Rows of the driver and of the library of BLAS, down to the first that fails. */
 static void examine_parts(struct checks *checks, const struct gpu_findings *found)
 {
+    if (!found->driver.is_there && examine_absence(checks, found))
+        return;
     if (!found->driver.is_there) {
-        checks_add(
-            checks, CHECK_FAIL, "driver",
-            "install NVIDIA's driver, or set ACCEL_CUDA_DIR to the folder that has libcuda.so.1",
-            "%s", found->wrong);
+        checks_add(checks, CHECK_FAIL, "driver",
+                   is_in_container() ? to_container
+                                     : "install NVIDIA's driver, or set ACCEL_CUDA_DIR to the "
+                                       "folder that has libcuda.so.1",
+                   "%s", found->wrong);
         return;
     }
     if (!found->driver_is_usable) {
         checks_add(checks, CHECK_FAIL, "driver", "install a driver of CUDA 12 or newer",
-                   "for CUDA %s, %s: %s", found->driver.version, found->driver.path, found->wrong);
+                   "for CUDA %s, %s: %s", cuda_of(&found->driver), found->driver.path,
+                   found->wrong);
         return;
     }
-    checks_add(checks, CHECK_OK, "driver", "", "for CUDA %s, %s", found->driver.version,
+    checks_add(checks, CHECK_OK, "driver", "", "for CUDA %s, %s", cuda_of(&found->driver),
                found->driver.path);
     if (found->blas.is_there)
         examine_part(checks, "cuBLAS", &found->blas);
@@ -221,7 +261,7 @@ static void examine_parts(struct checks *checks, const struct gpu_findings *foun
                    "install the CUDA Toolkit's libraries, or NVIDIA's wheel nvidia-cublas of this "
                    "Python, or set ACCEL_CUDA_DIR to their folder",
                    "%s", found->wrong);
-    else
+    else if (!examine_absence(checks, found))
         checks_add(checks, CHECK_FAIL, "devices",
                    *found->hides ? "unset that variable, if it hides the device"
                                  : "see whether `nvidia-smi` lists one",

@@ -1,6 +1,9 @@
 #define _GNU_SOURCE
 #include "pci.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,4 +44,35 @@ void pci_root_port(const char *folder, int domain, int bus, int device, char por
         return;
     memcpy(port, first + 1, (size_t)(end - first - 1));
     port[end - first - 1] = 0;
+}
+
+/* Returns the number in a file of a device's folder, 0x10de; 0 if there is none. */
+static unsigned long read_number(int folder, const char *device, const char *name)
+{
+    char path[300], number[24];
+    struct accel_text text;
+    text_start(&text, path, sizeof path);
+    text_string(&text, device);
+    text_char(&text, '/');
+    text_string(&text, name);
+    const int fd = text_end(&text) ? openat(folder, path, O_RDONLY | O_CLOEXEC) : -1;
+    const ssize_t length = fd < 0 ? 0 : read(fd, number, sizeof number - 1);
+    if (fd >= 0)
+        close(fd);
+    number[length > 0 ? length : 0] = 0;
+    return strtoul(number, NULL, 16);
+}
+
+bool pci_may_have_display(const char *folder, unsigned vendor)
+{
+    DIR *devices = opendir(folder);
+    const struct dirent *device;
+    bool found = false;
+    if (!devices)
+        return true;
+    while (!found && (device = readdir(devices)))
+        found = read_number(dirfd(devices), device->d_name, "vendor") == vendor &&
+                read_number(dirfd(devices), device->d_name, "class") >> 16 == 3;
+    closedir(devices);
+    return found;
 }

@@ -1,8 +1,11 @@
 /*
- * Where a device is on the PCI bus, as Linux tells it. Thread-safe; neither malloc nor stdio.
+ * Where a device is on the PCI bus, as Linux tells it, and which are there. Thread-safe; neither
+ * malloc nor stdio, but for pci_may_have_display().
  */
 #ifndef ACCEL_PCI_H
 #define ACCEL_PCI_H
+
+#include <stdbool.h>
 
 enum { PCI_PORT_BYTES = 24 };
 
@@ -13,5 +16,9 @@ extern const char pci_devices[]; /* the folder of links to all devices: "/sys/bu
  * Source: the kernel's Documentation/ABI/testing/sysfs-bus-pci; a link there has the way to the
  * device, bridge by bridge. */
 void pci_root_port(const char *folder, int domain, int bus, int device, char port[PCI_PORT_BYTES]);
+
+/* Returns whether a vendor's display or 3D controller is there (class 03), also where nobody can
+ * tell. A container sees all of its machine's. */
+bool pci_may_have_display(const char *folder, unsigned vendor);
 
 #endif

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host/pci.h"
 #include "gpu/cuda/api/cuda_api.h"
 #include "gpu/device/gpu.h"
 #include "gpu/cuda/api/mps.h"
+
+enum { PCI_NVIDIA = 0x10de };
 
 /* Sets the path of the library that has a function. */
 static void find_part(struct gpu_part *part, const void *function)
@@ -100,6 +103,9 @@ void gpu_examine(struct gpu_findings *findings, const struct gpu_config *config)
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     *findings = (struct gpu_findings){.devices = 0};
     const char *reason = cuda_api_open(config->cuda_dir);
+    gpu_look_for_devices();
+    findings->may_have_device =
+        gpu_may_exist(config, false) || pci_may_have_display(pci_devices, PCI_NVIDIA);
     if (visible)
         snprintf(findings->hides, sizeof findings->hides, "CUDA_VISIBLE_DEVICES=%s", visible);
     examine_driver(&findings->driver);

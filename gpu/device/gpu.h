@@ -179,7 +179,8 @@ struct gpu_findings {
     bool driver_is_usable;
     /* What is wrong with the driver or with the library of BLAS; empty: nothing */
     char wrong[GPU_FAILURE_BYTES];
-    char hides[100]; /* the variable that hides devices, and its value; empty: it is not set */
+    bool may_have_device; /* files of the driver or the PCI bus show one, or nobody can tell */
+    char hides[100];      /* the variable that hides devices, and its value; empty: it is not set */
     int devices;
     struct {
         char name[64];

@@ -149,8 +149,58 @@ def test_json_has_the_same_rows(tmp_path):
 def test_no_driver(tmp_path, data):
     unless_there(FILES[0])
     env = libraries(tmp_path, libcuda=data)
-    check(tmp_path, 1, "FAIL", "driver", "libcuda.so.1 (the NVIDIA driver) was not found", "install NVIDIA's driver",
-          env)
+    check(tmp_path, 1, "FAIL", "driver", "libcuda.so.1 (the NVIDIA driver) was not found",
+          TO_CONTAINER if IN_CONTAINER else "install NVIDIA's driver", env)
+
+
+NO_DEVICE = "there is no NVIDIA GPU here: programs run on the CPU, unchanged"
+TO_CONTAINER = "docker run --gpus all, podman run --device nvidia.com/gpu=all, apptainer exec --nv"
+IN_CONTAINER = any(map(os.path.exists, ("/.dockerenv", "/run/.containerenv"))) or any(
+    name in os.environ for name in ("container", "KUBERNETES_SERVICE_HOST", "APPTAINER_CONTAINER",
+                                    "SINGULARITY_CONTAINER"))
+NODES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/nvgpu", "/dev/nvhost-gpu", "/dev/nvmap")
+
+
+def doctor_beside(folder, devices, env):
+    """Where the PCI bus has these devices: {name: {file: content}}."""
+    if any(os.path.exists(node) for node in NODES):
+        pytest.skip("this machine has files of NVIDIA's driver")
+    bus = "/sys/bus/pci/devices"
+    if not os.path.isdir(bus) or start("/usr/bin/unshare", "-rm", "mount", "-t", "tmpfs", "none", bus).returncode != 0:
+        pytest.skip("nothing can be mounted in a namespace")
+    put = [f"mkdir {bus}/{name}" + "".join(f"; echo {text} >{bus}/{name}/{file}" for file, text in files.items())
+           for name, files in devices.items()]
+    done = start("/usr/bin/unshare", "-rm", "sh", "-c", "; ".join([f"mount -t tmpfs none {bus}", *put, 'exec "$@"']),
+                 "sh", TOOL, "doctor", env={**QUICK, "HOME": str(folder), **env})
+    assert done.returncode == 1
+    return rows_of(done)
+
+
+GRAPHICS = {"vendor": "0x10de", "class": "0x030000"}
+OTHERS = {"0000:00:02.0": {"vendor": "0x8086", "class": "0x030000"},
+          "0000:01:00.1": {"vendor": "0x10de", "class": "0x040300"}}
+
+
+@pytest.mark.parametrize("container", [{}, {"container": "podman"}, {"APPTAINER_CONTAINER": "/x.sif"}],
+                         ids=lambda env: "".join(env) or "none")
+@pytest.mark.parametrize("there", [False, True])
+def test_no_driver_where_a_device_is_and_is_not(tmp_path, there, container):
+    unless_there(FILES[0])
+    rows = doctor_beside(tmp_path, {**OTHERS, **({"0000:01:00.0": GRAPHICS} if there else {})}, container)
+    (row,) = [row for row in rows if row[1] in ("driver", "devices")]
+    assert row[:3] == ("FAIL", "driver" if there else "devices",
+                       "libcuda.so.1 (the NVIDIA driver) was not found" if there else NO_DEVICE)
+    if container or IN_CONTAINER:
+        assert TO_CONTAINER in row[3]
+    else:
+        assert row[3].startswith("install NVIDIA's driver" if there else "`accel estimate`")
+
+
+def test_a_driver_without_a_device(tmp_path):
+    """As of an image that has CUDA."""
+    rows = doctor_beside(tmp_path, OTHERS, {"LD_LIBRARY_PATH": str(TESTGPU), "TESTGPU_DEVICES": "0"})
+    assert [row[:3] for row in rows if row[1] in ("driver", "devices")] == [
+        ("OK", "driver", f"for CUDA 13.0, {TESTGPU}/libcuda.so.1"), ("FAIL", "devices", NO_DEVICE)]
 
 
 @pytest.mark.parametrize("function", ["cuEventRecord", "cuDriverGetVersion"])
@@ -172,7 +222,10 @@ def test_a_device_that_cublas_13_has_no_code_for(tmp_path):
 
 
 def test_a_driver_that_does_not_tell_its_version(tmp_path):
-    check(tmp_path, 1, "FAIL", "cuBLAS", "was not found", "install", {**GPU, "TESTGPU_FAIL": "cuDriverGetVersion:1+"})
+    rows = check(tmp_path, 1, "FAIL", "cuBLAS", "and a driver of unknown version, was not found", "install",
+                 {**GPU, "TESTGPU_FAIL": "cuDriverGetVersion:1+"})
+    assert [says for _, what, says, _ in rows if what == "driver"] == [
+        f"for CUDA of unknown version, {TESTGPU}/libcuda.so.1"]
 
 
 def test_a_cublas_that_lacks_a_function(tmp_path):

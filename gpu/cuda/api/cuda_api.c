@@ -277,10 +277,12 @@ static bool open_all(const char *first_dir)
     CUDA(cuDriverGetVersion)(&version);
     void *cublas = open_cublas(first_dir, version);
     if (!cublas) {
-        snprintf(
-            reason, sizeof reason,
-            "libcublas.so.13 or .12, fit for the device and a driver of CUDA %d.%d, was not found",
-            version / 1000, version % 1000 / 10);
+        char cuda[24] = "unknown version";
+        if (version > 0)
+            snprintf(cuda, sizeof cuda, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+        snprintf(reason, sizeof reason,
+                 "libcublas.so.13 or .12, fit for the device and a driver of %s, was not found",
+                 cuda);
         return false;
     }
     missing = look_up_and_fill(cublas, OF_CUBLAS);
