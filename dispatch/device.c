@@ -190,6 +190,7 @@ static void start_cuda(struct dispatch_device *device, bool background)
     const struct gpu_config config = config_of();
     const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
     const bool logs = settings->log != ACCEL_LOG_OFF;
+    const double begin_ms = accel_now_ms();
     struct gpu_device *gpu = gpu_start(&config, device->why_none);
     if (gpu) {
         const struct gpu_info *info = gpu_info(gpu);
@@ -205,7 +206,8 @@ static void start_cuda(struct dispatch_device *device, bool background)
                      (info->sharers > 1 && !info->mps ? TOTALS_TURNS : 0));
         if (background)
             warm_products(device);
-        banner_gpu(info, cost_figures_of(curves)); /* before calls are decided for it */
+        device->start_ms = accel_now_ms() - begin_ms;
+        banner_gpu(info, cost_figures_of(curves), device->start_ms); /* before calls are decided */
         atomic_store(&any_is_used, true);
         set_state(device, DEVICE_READY);
     } else if (atomic_load(&any_is_used)) {
@@ -244,10 +246,15 @@ void device_start_now(struct dispatch_device *device, enum device_patience patie
 static void *run_start_thread(void *device)
 {
     thread_spawn_begin("accel-start");
+    const bool first = !atomic_load(&any_is_used); /* calls need not wait for further ones */
+    if (first)
+        summary_starting(true);
     pthread_mutex_lock(&lock);
     if (device_state(device) == DEVICE_STARTING)
         start_cuda(device, true);
     pthread_mutex_unlock(&lock);
+    if (first)
+        summary_starting(false);
     return NULL;
 }
 

@@ -41,6 +41,7 @@ struct dispatch_device {
     /* Constant once device_state_is_known(): */
     char name[16], cpu_name[24];      /* in the log: "gpu0", "gpu0+cpu" */
     int64_t memory_bytes;             /* that this process may use */
+    double start_ms;                  /* that its start took */
     int sharers;                      /* processes of this program that use it, at least 1 */
     char why_none[GPU_FAILURE_BYTES]; /* why it is absent; constant then */
 };

@@ -43,7 +43,8 @@ void startup_banner_device(const struct dispatch_device *device)
                                                                    : "ACCEL_POLICY=cpu",
                       false);
     else if (state == DEVICE_READY)
-        banner_gpu(gpu_info(device_gpu(device)), cost_figures_of(atomic_load(&device->curves)));
+        banner_gpu(gpu_info(device_gpu(device)), cost_figures_of(atomic_load(&device->curves)),
+                   device->start_ms);
     else if (state == DEVICE_FORKED)
         banner_no_gpu("the process that this one was forked from uses CUDA, which does not survive "
                       "a fork",

@@ -11,6 +11,7 @@
 #include "ops/typical.h"
 #include "device.h"
 #include "ops/op.h"
+#include "report/summary.h"
 
 enum { ORDER = 64 };
 enum { COLD, ASKED, WARM };
@@ -131,7 +132,9 @@ static bool warm_up_next(struct dispatch_device *device)
 {
     for (uint32_t i = 0; i < accel_routine_count && i < WARM_UP_ROUTINES; i++)
         if (atomic_load(&device->warm_up.state[i]) == ASKED) {
+            summary_starting(true);
             warm_up_run(device, &accel_routines[i]);
+            summary_starting(false);
             return true;
         }
     return false;

@@ -20,6 +20,7 @@ static struct {
 static const char *why_none;
 static bool why_said;
 static struct banner_figures figures[BANNER_GPUS];
+static double start_ms[BANNER_GPUS];
 
 static atomic_bool program_begun, slow_begun, none_begun;
 static _Atomic(const struct gpu_info *) gpus[BANNER_GPUS];
@@ -64,13 +65,14 @@ void banner_slow(const char *path, int calls, double times)
     know(BANNER_SLOW);
 }
 
-void banner_gpu(const struct gpu_info *gpu, struct banner_figures of)
+void banner_gpu(const struct gpu_info *gpu, struct banner_figures of, double started_ms)
 {
     for (unsigned n = 0; n < BANNER_GPUS; n++) {
         const unsigned i = ((unsigned)gpu->index + n) % BANNER_GPUS;
         const struct gpu_info *there = NULL;
         if (atomic_compare_exchange_strong(&gpus[i], &there, gpu)) {
             figures[i] = of;
+            start_ms[i] = started_ms;
             know(BANNER_GPU + i);
             know(BANNER_DRIVER);
             return;
@@ -184,6 +186,7 @@ static void put_gpu(struct report_line *line, int i)
     put_path(line, "cublas_library", blas ? blas->path : NULL);
     line_integer(line, "sharers", gpu->sharers);
     line_integer(line, "mps", gpu->mps);
+    line_decimal(line, "start_ms", start_ms[i]);
     put_figures(line, &figures[i]);
 }
 

@@ -51,8 +51,8 @@ void banner_program(const struct banner_program *program);
  * which are divided by that. path: as cpu_path. Later ones are not heard. */
 void banner_slow(const char *path, int calls, double times);
 
-/* A GPU is ready. */
-void banner_gpu(const struct gpu_info *gpu, struct banner_figures figures);
+/* A GPU is ready, after a start of so long. */
+void banner_gpu(const struct gpu_info *gpu, struct banner_figures figures, double start_ms);
 
 /* The reason of a process in which CUDA is left to the program: readers of logs know it by this. */
 #define BANNER_HELD                                                                                \

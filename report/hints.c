@@ -94,8 +94,7 @@ static const struct {
     unsigned done;  /* the advice is followed already; 0: that is not told by a fact */
     unsigned needs; /* the facts that the sentence is for; 0: any */
 } reasons[] = {
-    {ACCEL_WARMING, "while the GPU was starting",
-     "ACCEL_START=wait makes calls wait for it, which pays in runs that are longer than the start",
+    {ACCEL_WARMING, "while the GPU was starting", "ACCEL_START=wait makes calls wait for it",
      TOTALS_WAITS, 0},
     {ACCEL_NO_GPU, "because no GPU is there", "accel doctor says what is missing", TOTALS_HELD, 0},
     {ACCEL_NO_GPU,
@@ -139,11 +138,12 @@ static void say_reasons(struct hints *hints)
     const struct hints_of *of = hints->of;
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
         const struct totals_row sum = sum_why(of, reasons[i].why);
-        const bool estimated = sum.estimated > 0;
+        const bool estimated = sum.estimated > 0, warming = reasons[i].why == ACCEL_WARMING;
+        const double lost = estimated ? sum.estimated - sum.instead : sum.seconds,
+                     saved = warming ? lost - of->starting : lost;
         if ((of->facts & reasons[i].done) ||
-            (reasons[i].needs && !(of->facts & reasons[i].needs)) ||
-            !is_worth(of, estimated ? sum.estimated - sum.instead : sum.seconds) ||
-            (reasons[i].why == ACCEL_WARMING && !estimated))
+            (reasons[i].needs && !(of->facts & reasons[i].needs)) || !is_worth(of, saved) ||
+            (warming && (!estimated || of->starting < 0)))
             continue;
         start_hint(hints);
         put_calls(hints, sum.calls);
@@ -157,6 +157,12 @@ static void say_reasons(struct hints *hints)
         }
         put(hints, ": ");
         put(hints, reasons[i].advice);
+        if (warming) {
+            put(hints, ", which took ");
+            put_seconds(hints, of->starting);
+            put(hints, ", and would save about ");
+            put_seconds(hints, saved);
+        }
         say_hint(hints);
     }
 }

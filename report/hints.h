@@ -13,6 +13,7 @@ struct hints_of {
     int count;
     double seconds;        /* of the run; negative: not known */
     double outside;        /* of these, outside all calls; negative: not known */
+    double starting;       /* that GPUs took to start, which waiting costs; negative: not known */
     unsigned facts, known; /* enum totals_fact: those that hold, of those that are known */
     const struct totals_precision *precision; /* of GPU_PRECISIONS; NULL: not known */
 };

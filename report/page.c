@@ -270,6 +270,7 @@ static struct hints_of hints_of(const struct page_text *work, const struct whole
                              .count = work->count,
                              .seconds = whole->seconds,
                              .outside = whole->outside,
+                             .starting = work->sums.starting,
                              .facts = work->sums.facts,
                              .known = ~0u,
                              .precision = work->sums.precision};

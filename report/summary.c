@@ -73,6 +73,12 @@ void summary_know(unsigned facts)
         totals_know(part.totals, facts);
 }
 
+void summary_starting(bool begins)
+{
+    if (part.totals)
+        totals_starting(part.totals, begins);
+}
+
 /* Notes the libraries that compute without BLAS. From the kernel's list: the dynamic linker's may
  * be locked for good in a forked child. */
 static void note_libraries(void)

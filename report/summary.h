@@ -20,4 +20,7 @@ void summary_start(enum accel_summary form, const char *file, const char *table,
 /* Notes facts (enum totals_fact) for the hints. Thread-safe; nothing without a summary. */
 void summary_know(unsigned facts);
 
+/* A thread begins to start a GPU, or has ended that, as totals_starting(). Thread-safe. */
+void summary_starting(bool begins);
+
 #endif

@@ -70,12 +70,14 @@ struct totals {
     _Atomic unsigned facts;
     _Atomic int processes;
     _Atomic int64_t time, dropped;
+    /* GPUs that are starting; nanoseconds of all starts, of these less the time of their begin. */
+    _Atomic int64_t starts, starting;
     struct offered offered[GPU_PRECISIONS];
     struct slot slot[TOTALS_ROWS];
     struct about about[TOTALS_ABOUTS][2]; /* for people, as JSON */
 };
 
-#define VERSION (0x616363656c000200 + sizeof(struct totals))
+#define VERSION (0x616363656c000300 + sizeof(struct totals))
 
 static struct totals *map(int fd)
 {
@@ -316,6 +318,25 @@ static int64_t now(void)
     return nanoseconds(accel_now_ms());
 }
 
+void totals_starting(struct totals *totals, bool begins)
+{
+    const int64_t at = now();
+    /* A reader in between gets too much, which promises nothing. */
+    if (begins)
+        atomic_fetch_add(&totals->starts, 1);
+    atomic_fetch_add(&totals->starting, begins ? -at : at);
+    if (!begins)
+        atomic_fetch_sub(&totals->starts, 1);
+}
+
+static double read_starting(struct totals *totals, bool take)
+{
+    const int64_t sum = atomic_load(&totals->starting) + atomic_load(&totals->starts) * now();
+    if (take)
+        atomic_fetch_sub(&totals->starting, sum);
+    return (double)sum * 1e-9;
+}
+
 void totals_begin(struct totals_part *part, struct totals *totals)
 {
     part->totals = totals;
@@ -462,6 +483,7 @@ struct totals_sums totals_read_sums(struct totals *totals, bool take)
                                .processes = take ? atomic_exchange(&totals->processes, 0)
                                                  : atomic_load(&totals->processes),
                                .seconds = (double)get(&totals->time, take) * 1e-9,
+                               .starting = read_starting(totals, take),
                                .dropped = get(&totals->dropped, take)};
     for (int i = 0; i < GPU_PRECISIONS; i++) {
         struct offered *offered = &totals->offered[i];

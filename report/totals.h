@@ -56,6 +56,7 @@ struct totals_sums {
     unsigned facts;
     int processes;   /* that have made calls */
     double seconds;  /* that these have run, together */
+    double starting; /* seconds that GPUs took to start in the background, until now */
     int64_t dropped; /* calls for which the table had no row */
     struct totals_precision precision[GPU_PRECISIONS];
 };
@@ -109,6 +110,10 @@ void totals_begin(struct totals_part *part, struct totals *totals);
 /* Thread-safe, and allowed in signal handlers. */
 void totals_add(struct totals_part *part, const struct accel_record *record);
 void totals_know(struct totals *totals, unsigned facts);
+
+/* A thread begins to start a GPU, or to load what a routine needs there, while calls run on the
+ * CPU; or it has ended that. */
+void totals_starting(struct totals *totals, bool begins);
 
 /* Keeps what is told of a part, for people or as JSON, unless that is told already. */
 void totals_tell(struct totals *totals, int part, bool json, const char *text);

@@ -20,10 +20,12 @@ static void note(void *context, const char *sentence)
     strcat(said, "\n");
 }
 
+static double starting; /* seconds */
+
 /* What is said of a run of ten seconds with these rows. */
 static const char *hints(const struct totals_row *row, int count, double outside, unsigned facts)
 {
-    const struct hints_of of = {row, count, 10, outside, facts, ~0u, NULL};
+    const struct hints_of of = {row, count, 10, outside, starting, facts, ~0u, NULL};
     *said = 0;
     hints_make(&of, note, said);
     return said;
@@ -44,12 +46,18 @@ static void calls_while_the_gpu_starts(void **state)
 {
     struct totals_row row[] = {on_cpu(ACCEL_WARMING, 3.6, 0.4), on_cpu(ACCEL_WARMING, 1, 0.05)};
     (void)state;
+    starting = 1.2;
     assert_string_equal(
         hints(row, 2, 0, TOTALS_CALIBRATED),
         "24 calls ran on the CPU while the GPU was starting, in 4.60 s in place of about 0.45 s: "
-        "ACCEL_START=wait makes calls wait for it, which pays in runs that are longer than the "
-        "start\n");
+        "ACCEL_START=wait makes calls wait for it, which took 1.20 s, and would save about 2.95 "
+        "s\n");
     assert_string_equal(hints(row, 2, 0, TOTALS_CALIBRATED | TOTALS_WAITS), "");
+    starting = 4.1; /* waiting would bring a trifle */
+    assert_string_equal(hints(row, 2, 0, TOTALS_CALIBRATED), "");
+    starting = -1; /* it is not known */
+    assert_string_equal(hints(row, 2, 0, TOTALS_CALIBRATED), "");
+    starting = 0;
     row[0].inner = row[1].inner = true;
     assert_string_equal(hints(row, 2, 0, TOTALS_CALIBRATED), "");
     row[0] = on_cpu(ACCEL_WARMING, 0.1, 0.01); /* a trifle */
@@ -111,7 +119,7 @@ static void calls_that_a_setting_sends_to_the_gpu(void **state)
 static void a_short_run(void **state)
 {
     struct totals_row row = on_cpu(ACCEL_NO_GPU, 0.11, 0.02);
-    const struct hints_of of = {&row, 1, 0.15, -1, 0, ~0u, NULL};
+    const struct hints_of of = {&row, 1, 0.15, -1, 0, 0, ~0u, NULL};
     (void)state;
     *said = 0;
     /* It would save most of the run, but no time that one would miss */
@@ -181,7 +189,7 @@ static void a_faster_precision(void **state)
     struct totals_precision precision[GPU_PRECISIONS] = {
         [GPU_EMULATED] = {.native_gflops = 1200, .gflops = 9040, .calls = 14, .saved = 3.2},
         [GPU_BF16X9] = {.native_gflops = 903.4, .gflops = 112500, .calls = 1, .saved = 0.3}};
-    const struct hints_of of = {&row, 1, 10, -1, TOTALS_CALIBRATED, ~0u, precision};
+    const struct hints_of of = {&row, 1, 10, -1, 0, TOTALS_CALIBRATED, ~0u, precision};
     (void)state;
     *said = 0;
     hints_make(&of, note, said);
@@ -219,7 +227,7 @@ static void what_is_not_known_is_not_said(void **state)
 {
     struct totals_row row = {
         .ran = "gpu0", .why = ACCEL_FASTER, .calls = 1, .up = 4000000000, .again = 4000000000};
-    const struct hints_of of = {&row, 1, -1, -1, 0, 0, NULL};
+    const struct hints_of of = {&row, 1, -1, -1, 0, 0, 0, NULL};
     (void)state;
     *said = 0;
     hints_make(&of, note, said);

@@ -272,7 +272,7 @@ static void the_longest_line_is_whole(void **state)
         if (!accel_is_blas(&accel_routines[i]))
             continue;
         const struct accel_record record = longest_of(&longest, &accel_routines[i]);
-        banner_gpu(record.gpu, (struct banner_figures){calibration, INT64_MAX / 2});
+        banner_gpu(record.gpu, (struct banner_figures){calibration, INT64_MAX / 2}, 12345.678);
         report_decision(&record);
         lines++;
     }

@@ -14,8 +14,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/thread/clock.h"
 #include "ops/op.h"
 #include "report/totals.h"
 #include "tests/lib/routine.h"
@@ -87,6 +89,28 @@ static void other_precisions_save_time(void **state)
     assert_true(none.precision[GPU_EMULATED].native_gflops == 1200);
     assert_true(none.precision[GPU_EMULATED].gflops == 9000);
     assert_true(none.precision[GPU_NATIVE].gflops == 0);
+}
+
+/* Also of starts that have not ended. */
+static void starts_of_gpus_add_up(void **state)
+{
+    const struct timespec pause = {0, 20000000};
+    (void)state;
+    begin();
+    assert_true(totals_read_sums(part.totals, false).starting == 0);
+    totals_starting(part.totals, true);
+    totals_starting(part.totals, true);
+    const double began_ms = accel_now_ms();
+    nanosleep(&pause, NULL);
+    totals_starting(part.totals, false);
+    const double first_ms = accel_now_ms() - began_ms;
+    nanosleep(&pause, NULL);
+    const double ms = 1e3 * totals_read_sums(part.totals, true).starting;
+    assert_true(ms >= 20 + 40 && ms >= first_ms + 20);
+    totals_starting(part.totals, false);
+    const double rest_ms = 1e3 * totals_read_sums(part.totals, false).starting;
+    assert_true(rest_ms >= 0 && ms + rest_ms <= 2 * (accel_now_ms() - began_ms) + 1);
+    assert_true(totals_read_sums(part.totals, false).starting == rest_ms * 1e-3);
 }
 
 /* The first process that tells a part, in each form. */
@@ -346,6 +370,7 @@ int main(void)
     static const struct accel_routine unknown = {.args = 0};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_precisions_save_time),
+        cmocka_unit_test(starts_of_gpus_add_up),
         cmocka_unit_test(each_part_is_told_once),
         cmocka_unit_test(no_routine_is_cut),
         cmocka_unit_test(rows_by_name_place_and_reason),

@@ -3,8 +3,10 @@
 control are its own."""
 
 import fcntl
+import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -15,6 +17,7 @@ import time
 import pytest
 
 from lib.log import summaries, table_of
+from lib.logs import decision, write
 from lib.programs import BUILD, DEBIAN_PYTHON, SHIM, clean_env, start
 
 TOOL = str(BUILD / "accel")
@@ -83,9 +86,10 @@ def test_the_table_and_a_hint():
 
 
 # On one core, so that it takes long enough for a hint on any machine.
-STARTING = {"ACCEL_POLICY": "auto", "OPENBLAS_NUM_THREADS": "1", "TESTGPU_START_MS": "5000"}
+STARTING = {"ACCEL_POLICY": "auto", "OPENBLAS_NUM_THREADS": "1", "TESTGPU_START_MS": "100"}
 LARGE = "import numpy\na = numpy.ones((3000, 3000))\na @ a"
-HINT = ("1 call ran on the CPU while the GPU was starting, in ", "ACCEL_START=wait makes calls wait for it")
+HINT = ("1 call ran on the CPU while the GPU was starting, in ",
+        "ACCEL_START=wait makes calls wait for it, which took ", ", and would save about ")
 
 
 @pytest.mark.parametrize("form, width", [("1", 100), ("json", 2000)], ids=["the table", "JSON"])
@@ -93,9 +97,39 @@ def test_a_hint_to_accel_start(form, width):
     done = run(LARGE, form, STARTING)
     text = " ".join(done.stderr.replace("\naccel:",
                                         "").split()) if form == "1" else "\n".join(summaries(done.stderr)[0]["hints"])
-    assert HINT[0] in text
-    assert HINT[1] in text
+    assert not [part for part in HINT if part not in text]
+    cpu, gpu, took, saved = map(float, re.search("in ([0-9.]+) s in place of about ([0-9.]+) s: ACCEL_START=.* took "
+                                                 "([0-9.]+) s.* about ([0-9.]+) s", text).groups())
+    assert saved == pytest.approx(cpu - gpu - took, abs=0.06 + 0.01 * cpu)
     assert max(map(len, done.stderr.splitlines())) <= width
+
+
+def test_no_hint_to_accel_start_where_waiting_takes_longer():
+    """The program has ended before the GPU was there."""
+    done = run(LARGE, "json", {**STARTING, "TESTGPU_START_MS": "20000"})
+    (found,) = summaries(done.stderr)
+    assert [row for row in found["rows"] if row["why"] == "warming" and row["estimated_s"] > row["elsewhere_s"]]
+    assert "ACCEL_START" not in "\n".join(found["hints"])
+
+
+def test_the_gpu_s_line_has_the_time_of_its_start():
+    done = start(DEBIAN_PYTHON, "-c", CALLS, env={**SHIM, **GPU, "ACCEL_LOG": "json", "TESTGPU_START_MS": "100"})
+    (gpu,) = [line for line in map(json.loads, done.stderr.splitlines()) if line.get("event") == "gpu"]
+    assert gpu["start_ms"] >= 100
+
+
+def test_a_log_gives_no_hint_for_what_a_start_costs(tmp_path):
+    """And none for calls while a ready GPU loads their kernels."""
+    lines = [decision(i) | {"ran": "cpu", "why": "warming", "ms": 400, "est_gpu_ms": 20} for i in range(1, 5)]
+    gpu = {"v": 1, "time": 1, "host": "node17", "rank": 0, "pid": lines[0]["pid"], "tid": 1, "event": "gpu",
+           "gpu": "Test GPU", "gpu_id": "x", "index": 0, "memory_mb": 1, "cuda": 13000, "cublas": 130100,
+           "figures": "nominal"}
+    for at, start_ms, hint in ((4, 300, "took 0.30 s, and would save about 1.22 s"), (4, 1500, None), (4, None, None),
+                               (2, 300, "took 1.06 s, and would save about 0.46 s"), (1, 300, None)):
+        event = gpu | ({} if start_ms is None else {"start_ms": start_ms})
+        told = start(TOOL, "explain", write(tmp_path / "log", [*lines[:at], event, *lines[at:]])).stdout
+        told = " ".join(told.split())
+        assert (hint in told) if hint else ("ACCEL_START" not in told)
 
 
 def test_no_hint_to_accel_start_where_calls_wait():

@@ -132,6 +132,7 @@ int advice_hints(const struct log_seen *seen, advice_say *say, void *context)
     struct counted counted = {say, context, 0};
     struct hints_of of = {.row = row,
                           .count = sums->rows,
+                          .starting = log_seen_starting(seen),
                           .facts =
                               (on_gpu ? TOTALS_ON_GPU : 0) | (was_held(seen) ? TOTALS_HELD : 0),
                           .known = TOTALS_ON_GPU | TOTALS_HELD};

@@ -61,7 +61,7 @@ static struct seen_process *find_process(struct log_seen *seen, const struct log
         if (seen->processes == SEEN_PROCESSES)
             return NULL;
         seen->processes++;
-        *process = (struct seen_process){.key = key, .first_s = NAN, .last_s = NAN};
+        *process = (struct seen_process){.key = key, .start_ms = -1, .first_s = NAN, .last_s = NAN};
         return process;
     }
 }
@@ -87,7 +87,8 @@ static bool is_one_of(const char *name, const char *const *names)
 
 static bool tells_processes_apart(const char *name)
 {
-    static const char *const names[] = {"v", "pid", "tid", "thread", "time", "event", "rank", NULL};
+    static const char *const names[] = {"v",     "pid",  "tid",      "thread", "time",
+                                        "event", "rank", "start_ms", NULL};
     return is_one_of(name, names);
 }
 
@@ -173,6 +174,42 @@ static void note_event(struct log_seen *seen, const struct log_line *line)
     }
 }
 
+/* ---- Starts ---- */
+
+/* Of several GPUs of a process the first: calls run there while the others start. */
+static void note_start(struct log_seen *seen, const struct log_line *line)
+{
+    struct seen_process *process = log_string(line, "start_ms") ? find_process(seen, line) : NULL;
+    if (process && process->start_ms < 0)
+        process->start_ms = log_number(line, "start_ms", -1);
+}
+
+/* Once the GPU is ready, a routine's first call may wait for its kernels: it would lose as much. */
+static void note_warming(struct log_seen *seen, struct seen_process *process,
+                         const struct log_decision *decision)
+{
+    const double lost = decision->ms - decision->est_gpu_ms;
+    if (!process || decision->side != LOG_CPU || decision->inner ||
+        strcmp(decision->why, "warming") != 0)
+        return;
+    if (process->start_ms < 0)
+        process->warming = true;
+    else if (decision->est_gpu_ms > 0 && lost > 0)
+        seen->loading_ms += lost;
+}
+
+double log_seen_starting(const struct log_seen *seen)
+{
+    double ms = seen->loading_ms;
+    for (int i = 0; i < 2 * SEEN_PROCESSES; i++) {
+        const struct seen_process *process = &seen->process[i];
+        if (process->warming && process->start_ms < 0)
+            return -1;
+        ms += process->warming ? process->start_ms : 0;
+    }
+    return 1e-3 * ms;
+}
+
 /* ---- Time ---- */
 
 double log_seen_seconds(const struct log_seen *seen, double *outside)
@@ -215,6 +252,7 @@ void log_seen_take(void *context, const struct log_line *line)
     struct log_decision decision;
     if (line->event) {
         note_event(seen, line);
+        note_start(seen, line);
         return;
     }
     log_decision_read(&decision, line);
@@ -222,6 +260,7 @@ void log_seen_take(void *context, const struct log_line *line)
     struct seen_process *process = find_process(seen, line);
     if (process)
         note_call(process, line, decision.ms);
+    note_warming(seen, process, &decision);
     if (!*seen->gpu && log_string(line, "gpu"))
         snprintf(seen->gpu, sizeof seen->gpu, "%s", log_string(line, "gpu"));
     put_on_timeline(seen, line, &decision);

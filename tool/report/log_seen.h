@@ -14,6 +14,8 @@ enum { SEEN_EVENTS = 64, SEEN_PROCESSES = 4096, SEEN_LIST_BYTES = 4000 };
 struct seen_process {
     uint64_t key, thread; /* thread: hash of that of its first call */
     bool threads;         /* more than one has made calls */
+    bool warming;         /* calls ran on the CPU while a GPU was starting */
+    double start_ms;      /* that the start took; negative: not known */
     /* Times of day, from the beginning of its first call to the end of its last; NAN: not known */
     double first_s, last_s;
 };
@@ -40,6 +42,7 @@ struct log_seen {
     struct seen_event event[SEEN_EVENTS];
     int events;
     int64_t events_left_out; /* lines of further ones */
+    double loading_ms;       /* that calls lost while their kernels were loaded on a ready GPU */
 };
 
 /* A new one, all zero; ends this process if there is no memory. */
@@ -48,6 +51,10 @@ void log_seen_close(struct log_seen *seen);
 
 /* Takes a line: a function for log_read_all(). */
 void log_seen_take(void *seen, const struct log_line *line);
+
+/* Returns the seconds that GPUs took to start in processes whose calls ran on the CPU meanwhile;
+ * negative: not known of all. */
+double log_seen_starting(const struct log_seen *seen);
 
 /* Returns how long the processes ran together from their first calls to their last ones; negative:
  * not known. outside: gets the part of that outside all calls; negative: not known, also where
