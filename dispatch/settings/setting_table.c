@@ -71,12 +71,23 @@ int setting_named(const char *name)
     return -1;
 }
 
+/* A line of a config file may lack our prefix: with it, the name must be nearly right. */
+static int distance_of(const char *name, const char *setting)
+{
+    static const char prefix[] = "ACCEL_";
+    const int distance = spelling_distance(name, setting);
+    if (strncmp(setting, prefix, sizeof prefix - 1) != 0)
+        return distance;
+    const int bare = spelling_distance(name, setting + sizeof prefix - 1);
+    return bare < distance && 3 * (size_t)bare <= strlen(name) ? bare : distance;
+}
+
 const char *setting_nearest(const char *name)
 {
     const char *nearest = NULL;
     int least = INT_MAX;
     for (int i = 0; i < SETTINGS; i++) {
-        int distance = spelling_distance(name, setting_table[i].name);
+        int distance = distance_of(name, setting_table[i].name);
         if (setting_table[i].scope == INTERNAL || distance >= least)
             continue;
         least = distance;

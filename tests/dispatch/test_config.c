@@ -105,7 +105,11 @@ static void bad_lines(void **state)
                                              {"accel_log", "ACCEL_LOG"},
                                              {"ACCELPOLICY", "ACCEL_POLICY"},
                                              {"ACCEL_LERN", "ACCEL_LEARN"},
-                                             {"LOG", "ACCEL"},
+                                             {"LOG", "ACCEL_LOG"},
+                                             {"log", "ACCEL_LOG"},
+                                             {"log_file", "ACCEL_LOG_FILE"},
+                                             {"polcy", "ACCEL_POLICY"},
+                                             {"Accel", "ACCEL"},
                                              {"PATH", "ACCEL"},
                                              {"ACCEL_ESTIMATE_DIR", "ACCEL_METRICS_DIR"}};
     char text[500], expected[1000];
