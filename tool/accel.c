@@ -14,10 +14,12 @@
 #include "commands.h"
 #include "gpu/device/gpu.h"
 #include "gpu/device/own.h"
+#include "tool/util/complain.h"
 #include "tool/util/stream.h"
 
 static const char doc[] = "The tool that goes with libaccel.so.\v"
-                          "`accel COMMAND --help` prints a command's options.";
+                          "`accel help COMMAND` and `accel COMMAND --help` print a "
+                          "command's options.";
 
 /* Puts the list of commands before the last paragraph of --help. */
 static char *list_commands(int key, const char *text, void *input)
@@ -46,24 +48,46 @@ static _Noreturn void refuse_command(const char *what, const char *wrong)
 
 struct command_choice {
     const struct command *command;
-    int at; /* its index in argv */
+    int at;     /* its index in argv */
+    bool helps; /* accel help COMMAND */
 };
+
+static const struct command *command_named(const char *name)
+{
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i];
+    refuse_command(name, ": no such command");
+}
+
+/* accel help, alone or of a command. */
+static void choose_help(struct command_choice *choice, struct argp_state *state)
+{
+    const int words = state->argc - state->next;
+    if (words == 0 || (words == 1 && strcmp(state->argv[state->next], "help") == 0))
+        argp_state_help(state, stdout, ARGP_HELP_STD_HELP); /* ends the process */
+    if (words > 1)
+        exit(complain(2, "accel help: %s: allowed: one command\n", state->argv[state->next + 1]));
+    choice->command = command_named(state->argv[state->next]);
+    choice->helps = true;
+}
 
 static error_t parse_command(int key, char *arg, struct argp_state *state)
 {
     struct command_choice *choice = state->input;
     switch (key) {
     case ARGP_KEY_ARG:
-        for (int i = 0; i < COMMANDS; i++)
-            if (strcmp(arg, commands[i]->name) == 0)
-                choice->command = commands[i];
-        if (!choice->command)
-            refuse_command(arg, ": no such command");
+        if (strcmp(arg, "help") == 0)
+            choose_help(choice, state);
+        else
+            choice->command = command_named(arg);
         choice->at = state->next - 1;
         state->next = state->argc; /* the command reads the rest */
         return 0;
     case ARGP_KEY_NO_ARGS:
-        refuse_command("", "no command is given");
+        argp_state_help(state, stderr,
+                        ARGP_HELP_STD_HELP & ~(ARGP_HELP_EXIT_ERR | ARGP_HELP_EXIT_OK));
+        exit(argp_err_exit_status);
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -101,7 +125,7 @@ int main(int argc, char **argv)
                               .args_doc = "COMMAND [OPTION...]",
                               .doc = doc,
                               .help_filter = list_commands};
-    struct command_choice choice = {NULL, 0};
+    struct command_choice choice = {NULL, 0, false};
     char name[64];
     fill_standard_files();
     stream_check_at_exit();
@@ -111,6 +135,10 @@ int main(int argc, char **argv)
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice) != 0 || !choice.command)
         return 2;
     snprintf(name, sizeof name, "accel %s", choice.command->name);
+    if (choice.helps) {
+        char option[] = "--help", *words[] = {name, option, NULL};
+        return choice.command->run(choice.command, 2, words);
+    }
     argv[choice.at] = name;
     return choice.command->run(choice.command, argc - choice.at, argv + choice.at);
 }

@@ -10,7 +10,7 @@ from lib.programs import BUILD, start
 from tool.commands import COMMANDS
 
 TOOL = str(BUILD / "accel")
-ASKED = ["--help", "--usage", "--version", *(f"{command} {option}" for command in COMMANDS
+ASKED = ["--help", "--usage", "--version", "help", *(f"help {command}" for command in COMMANDS), *(f"{command} {option}" for command in COMMANDS
                                              for option in ("--help", "--usage"))]
 
 
@@ -25,6 +25,28 @@ def test_on_stdout(words):
     assert done.returncode == 0
     assert "accel" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("words", ["", *COMMANDS])
+def test_help_as_a_word(words):
+    asked, said = start(TOOL, "help", *words.split()), start(TOOL, *words.split(), "--help")
+    assert (asked.returncode, asked.stdout, asked.stderr) == (0, said.stdout, "")
+    assert start(TOOL, "help", "help").stdout == start(TOOL, "--help").stdout
+
+
+def test_no_word():
+    """The same on stderr: nothing has been done."""
+    done = start(TOOL)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", start(TOOL, "--help").stdout)
+
+
+@pytest.mark.parametrize("words, line", [
+    ("help nothing", "accel: nothing: no such command; allowed: " + " ".join(COMMANDS)),
+    ("nothing", "accel: nothing: no such command; allowed: " + " ".join(COMMANDS)),
+    ("help run diff", "accel help: diff: allowed: one command")])
+def test_help_of_nothing(words, line):
+    done = start(TOOL, *words.split())
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", line + "\n")
 
 
 def values():
