@@ -105,8 +105,8 @@ endef
 .PHONY: changed-flags
 $(eval $(call flags,compiler,$(CC) $(CFLAGS) $(CODE_FLAGS) $(CPPFLAGS) $(SANITIZE)))
 $(eval $(call flags,link,$(LDFLAGS) $(SHIM_LDFLAGS)))
-# None where this is no checkout of its own.
-COMMIT := $(if $(wildcard .git),$(shell git rev-parse --short=12 HEAD 2>/dev/null))
+# Of a checkout of its own; else what make dist has put into the file COMMIT. None if neither knows.
+COMMIT := $(or $(if $(wildcard .git),$(shell git rev-parse --short=12 HEAD 2>/dev/null)),$(file <COMMIT))
 $(eval $(call flags,version,$(VERSION) $(COMMIT)))
 
 # A source that is gone leaves the library, too.
@@ -246,9 +246,11 @@ include packaging/packaging.mk
 SOURCES = $(if $(and $(wildcard .git),$(shell git ls-files Makefile 2>/dev/null)),git ls-files -z,find . -mindepth 1 \( -path ./.git -o -path './build*' -o -path './$(BUILD)' -o -path './libaccel-*.tar.gz*' \) -prune -o \( -type f -o -type l \) -printf '%P\0')
 ARCHIVE := libaccel-$(VERSION)
 DISTDIR ?= .
+# With the commit in a file, which an unpacked archive has already.
 dist:
-	$(SOURCES) | LC_ALL=C sort -z | tar --null --no-recursion --verbatim-files-from -T - --owner=0 --group=0 --numeric-owner \
-	  --transform='flags=rSH;s,^,$(ARCHIVE)/,' -czf $(DISTDIR)/$(ARCHIVE).tar.gz.new
+	folder=$$(mktemp -d) && trap 'rm -r "$$folder"' EXIT && echo '$(COMMIT)' >"$$folder/COMMIT" && \
+	  $(SOURCES) | LC_ALL=C sort -z | tar --null --no-recursion --verbatim-files-from --owner=0 --group=0 --numeric-owner \
+	  --transform='flags=rSH;s,^,$(ARCHIVE)/,' -czf $(DISTDIR)/$(ARCHIVE).tar.gz.new -T - $(if $(wildcard COMMIT),,-C "$$folder" COMMIT)
 	tar -tzf $(DISTDIR)/$(ARCHIVE).tar.gz.new | grep -qx '$(ARCHIVE)/Makefile'
 	mv $(DISTDIR)/$(ARCHIVE).tar.gz.new $(DISTDIR)/$(ARCHIVE).tar.gz
 

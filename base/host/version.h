@@ -8,7 +8,7 @@
  * preloaded. */
 const char *accel_version(void);
 
-/* Returns, for example, "fe55b5f3ab12"; empty: it was built outside a checkout. Constant. */
+/* Returns, for example, "fe55b5f3ab12"; empty: its sources did not know it. Constant. */
 const char *accel_commit(void);
 
 #endif

@@ -459,12 +459,26 @@ def test_make_dist_all_sources_and_nothing_built(archive):
     assert not [name for name in archive.files if name.startswith("build")]
 
 
+def test_and_the_commit(archive):
+    """For the packages, which are made from it."""
+    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE,
+                            text=True).stdout if git_knows("HEAD") else "\n"
+    assert (archive.unpacked / "COMMIT").read_text() == commit
+    show = "--eval=show: ; @echo '$(COMMIT)'"
+    assert make("-s", show, "show", cwd=archive.unpacked) == (commit, 0)
+    (archive.unpacked / "COMMIT").rename(archive.unpacked.parent / "COMMIT")
+    assert make("-s", show, "show", cwd=archive.unpacked) == ("\n", 0)
+    (archive.unpacked.parent / "COMMIT").rename(archive.unpacked / "COMMIT")
+
+
 @pytest.mark.skipif(not LONG, reason="the long form has it")
 def test_which_builds_by_itself(archive):
     output, status = make("-j2", "CUDA_INCLUDE=", "NVCC=", "all", "CFLAGS=-O0", cwd=archive.unpacked)
     assert status == 0, output[-600:]
     said = accel_version(archive.unpacked / "build/accel")
-    assert said.startswith(f"accel {VERSION}\nbuilt without git: no commit is known\n")
+    commit = (archive.unpacked / "COMMIT").read_text().strip()
+    known = f"commit {commit}" if commit else "built without git: no commit is known"
+    assert said.startswith(f"accel {VERSION}\n{known}\n")
     assert (archive.unpacked / "build/libaccel.so").exists()
 
 

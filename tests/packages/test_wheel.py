@@ -94,7 +94,9 @@ def test_pip_installs_it_beside_pypi_s_numpy(environment):
 
 
 def test_it_has_the_kernels_of_our_own(environment, run):
-    assert "\nwith kernels of its own\n" in run(environment.accel, "--version").stdout
+    said = run(environment.accel, "--version").stdout
+    assert "\nwith kernels of its own\n" in said
+    assert re.search(r"(?m)^commit [0-9a-f]{12}$", said) or not (ROOT / ".git").exists()
 
 
 def test_it_is_not_active_until_a_program_asks_for_it(environment, run):
