@@ -243,7 +243,7 @@ uninstall:
 include packaging/packaging.mk
 
 # Lists the tracked files; without git, as in an unpacked archive, all files except build folders.
-SOURCES = $(if $(and $(wildcard .git),$(shell git ls-files Makefile 2>/dev/null)),git ls-files -z,find . -mindepth 1 \( -path ./.git -o -path './build*' -o -path './$(BUILD)' -o -path './libaccel-*.tar.gz*' \) -prune -o \( -type f -o -type l \) -printf '%P\0')
+SOURCES = $(if $(and $(wildcard .git),$(shell git ls-files Makefile 2>/dev/null)),git ls-files -z,find . -mindepth 1 \( -path ./.git -o -path './build*' -o -path './$(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))' -o -path './libaccel-*.tar.gz*' \) -prune -o \( -type f -o -type l \) -printf '%P\0')
 ARCHIVE := libaccel-$(VERSION)
 DISTDIR ?= .
 # With the commit in a file, which an unpacked archive has already.

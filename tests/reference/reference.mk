@@ -26,8 +26,8 @@ $(REFERENCE)/.complete:
 $(REFERENCE_TESTS)/cblas_x%: tests/reference/cblas_globals.c $(REFERENCE)/.complete
 	@mkdir -p $(@D)/obj-$*
 	cp $(REFERENCE)/CBLAS/include/cblas_mangling_with_flags.h.in $(@D)/obj-$*/cblas_mangling.h
-	cd $(@D)/obj-$* && $(CC) -O1 -w -DADD_ -I. -I$(CURDIR)/$(REFERENCE)/CBLAS/include -c $(CURDIR)/$< \
-	  $(foreach f,c_$(subst blat,blas,$*) c_$(subst blat,,$*)chke auxiliary c_xerbla,$(CURDIR)/$(REFERENCE)/CBLAS/testing/$(f).c)
+	cd $(@D)/obj-$* && $(CC) -O1 -w -DADD_ -I. -I$(abspath $(REFERENCE))/CBLAS/include -c $(CURDIR)/$< \
+	  $(foreach f,c_$(subst blat,blas,$*) c_$(subst blat,,$*)chke auxiliary c_xerbla,$(abspath $(REFERENCE))/CBLAS/testing/$(f).c)
 	gfortran $(REFERENCE_FLAGS) -o $@ $(REFERENCE)/CBLAS/testing/c_$*.f $(@D)/obj-$*/*.o -l:libblas.so.3
 
 $(REFERENCE_TESTS)/x%: $(REFERENCE)/.complete
