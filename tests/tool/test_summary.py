@@ -106,7 +106,7 @@ def test_a_hint_to_accel_start(form, width):
 
 def test_no_hint_to_accel_start_where_waiting_takes_longer():
     """The program has ended before the GPU was there."""
-    done = run(LARGE, "json", {**STARTING, "TESTGPU_START_MS": "20000"})
+    done = run(LARGE.replace("3000", "2000"), "json", {**STARTING, "TESTGPU_START_MS": "60000"})
     (found,) = summaries(done.stderr)
     assert [row for row in found["rows"] if row["why"] == "warming" and row["estimated_s"] > row["elsewhere_s"]]
     assert "ACCEL_START" not in "\n".join(found["hints"])
