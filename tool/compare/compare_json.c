@@ -31,7 +31,7 @@ static bool is_long_integer(const char *text, size_t length)
 }
 
 /* What json-c gets at a time. */
-struct piece {
+struct json_piece {
     size_t start, end;
     bool is_inner;        /* it is the inner text of a string */
     bool is_long_integer; /* it ends with one */
@@ -51,12 +51,12 @@ static size_t inner_end(const char *text, size_t at, size_t length, bool *plain)
 }
 
 /* Goes on to the piece behind this one. The last one ends behind the NUL that ends the text. */
-static void next_piece(struct piece *piece, const char *text, size_t length)
+static void next_piece(struct json_piece *piece, const char *text, size_t length)
 {
     const bool was_outside = !piece->is_inner;
     bool plain = true;
     size_t at = piece->end;
-    *piece = (struct piece){.start = at};
+    *piece = (struct json_piece){.start = at};
     if (was_outside && at > 0 && text[at - 1] == '"') {
         piece->end = inner_end(text, at, length, &plain);
         piece->is_inner = true;
@@ -85,7 +85,7 @@ static void next_piece(struct piece *piece, const char *text, size_t length)
  * its strict mode, json-c 0.18 takes no strings that are not plain. */
 static size_t parse(struct json_tokener *tokener, struct contents *contents)
 {
-    struct piece piece = {0};
+    struct json_piece piece = {0};
     do {
         next_piece(&piece, contents->bytes, contents->length);
         json_tokener_set_flags(tokener, piece.is_inner ? 0 : JSON_TOKENER_STRICT);
