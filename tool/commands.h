@@ -21,7 +21,7 @@ struct option_row {
     const char *argument; /* NULL: none. Words separated by bars are the values that it may have. */
     const char *help;
     option_reader *read;
-    size_t at; /* the member's offset in the options */
+    size_t at;     /* the member's offset in the options */
     int group;     /* of --help's lines */
     bool optional; /* the argument may be left out, and follows a `=' if it is there */
     /* What some readers ask for. */
