@@ -123,6 +123,7 @@ def test_a_thread_gives_up_waiting_for_another_ones_start_though_the_clock_is_pu
                                                                                                        "forced")]
 
 
+@pytest.mark.skipif(UNDER_TSAN, reason="ThreadSanitizer's frames do not fit into a main thread's 64 KB")
 def test_with_stacks_of_64_kb(env, tmp_path):
     """Threads of ours have stacks that are large enough, whatever those of the program's threads are. (OpenBLAS's
     threads overflow such ones by themselves.)"""
