@@ -1,6 +1,7 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
-"""The figures of docs/performance.md and of README's table are those of the kept run that they name."""
+"""The figures of docs/performance.md and of README's tables are those of the kept run that they name."""
 
+import json
 import re
 
 import pytest
@@ -95,3 +96,57 @@ def test_readme(call, n, times):
     kept = rows((ROOT / re.search(r"\((docs/measurements/.*?\.md)\)", README)[1]).read_text())[f"`{call}`", n]
     for time, name in zip(times, ("CPU ms", "NVBLAS ms", "libaccel ms")):
         assert time == ("" if kept[name] == "-" else str(round(float(kept[name]))))
+
+
+# ---- README's table of programs ----
+
+NONE_YET = "No run of whole programs on a GPU is kept yet"
+KEPT = {path.stem: [p for p in json.loads(path.read_text()).get("programs", ()) if p["alone"] and p["libaccel"]]
+        for path in (ROOT / "docs/measurements").glob("*.json")}
+
+
+def wrong_programs(text, kept):
+    """What is wrong with the first table of a README, of which kept runs have programs: empty, if nothing is."""
+    kept = {name: programs for name, programs in kept.items() if programs}
+    if not kept:
+        return [] if NONE_YET in text else [f'the README does not say "{NONE_YET}"']
+    before, _, table = text.partition("\n|")
+    named = [name for name in kept if f"docs/measurements/{name}.md)" in before]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in ("|" + table).split("\n\n")[0].splitlines()]
+    if NONE_YET in text or cells[0][:3] != ["program", "before", "after"] or not named:
+        return [f"the first table is not of programs, before and after, from {' or '.join(kept)}"]
+    expected = [[f"`{p['program']}`", f"{p['alone']['s']:.2f} s", f"{p['libaccel']['s']:.2f} s"] for p in kept[named[-1]]]
+    return [row for row in expected if row not in [shown[:3] for shown in cells[2:]]] + [
+        row for row in cells[2:] if row[:3] not in expected]
+
+
+def test_the_readme_s_first_table_is_of_the_programs_of_a_kept_run_or_says_that_there_is_none():
+    assert wrong_programs(README, KEPT) == []
+
+
+RUN = {"H200": [{"program": "solve", "alone": {"s": 8.125}, "libaccel": {"s": 2}},
+                {"program": "image", "alone": {"s": 2}, "libaccel": {"s": 2.004}}], "older": []}
+SHOWN = """# libaccel
+
+On [an H200](docs/measurements/H200.md):
+
+| program | before | after | what you did |
+|---|---|---|---|
+| `solve` | 8.12 s | 2.00 s | nothing |
+| `image` | 2.00 s | 2.00 s | nothing |
+
+| call | n |
+|---|---|
+"""
+
+
+@pytest.mark.parametrize("text, kept, right", [
+    pytest.param(SHOWN, RUN, True, id="right"),
+    pytest.param(SHOWN.replace("8.12", "9.12"), RUN, False, id="another figure"),
+    pytest.param(SHOWN.replace("| `image` | 2.00 s | 2.00 s | nothing |\n", ""), RUN, False, id="without one that gains nothing"),
+    pytest.param(SHOWN.replace("`image`", "`kmeans`"), RUN, False, id="a program that was not timed"),
+    pytest.param(SHOWN.replace("H200.md", "H100.md"), RUN, False, id="of no kept run"),
+    pytest.param(NONE_YET, RUN, False, id="no table, but a run"), pytest.param(SHOWN, {"older": []}, False, id="a table, but no run"),
+    pytest.param(NONE_YET + ".", {"older": []}, True, id="neither")])
+def test_what_is_wrong_with_a_table_of_programs(text, kept, right):
+    assert (wrong_programs(text, kept) == []) == right

@@ -915,8 +915,22 @@ step_panels() {
 
 # ---- Times ----
 
+# Sets $nvblas, or $no_nvblas to why there is none. The test GPU's own is made by a test.
+find_nvblas() {
+    local folder
+    nvblas='' no_nvblas="the toolkit has no libnvblas.so"
+    if [ -n "$test_gpu" ]; then
+        nvblas=$(ls "$test_gpu"/libnvblas.so.1? 2> /dev/null | head -n 1)
+        no_nvblas="it needs a real GPU"
+        return
+    fi
+    for folder in "$cuda/lib64" "$cuda/lib" "$cuda/targets/x86_64-linux/lib"; do
+        [ -n "$nvblas" ] || nvblas=$(ls "$folder"/libnvblas.so.1? 2> /dev/null | head -n 1)
+    done
+}
+
 step_timings() {
-    local nvblas='' folder before after
+    local before after
     local -a cpu=(env OPENBLAS_NUM_THREADS="$cores" OPENBLAS_THREAD_TIMEOUT=20) accel model
     players=(cpu libaccel libaccel_gpu libaccel_log)
     find_model
@@ -926,13 +940,8 @@ step_timings() {
     start_player libaccel_gpu "${accel[@]}" ACCEL_POLICY=gpu ACCEL_RESIDENT=off ACCEL_LOG=1 ACCEL_LOG_FILE="$turns/libaccel_gpu.log" \
         "$build/proof/time_calls"
     start_player libaccel_log "${accel[@]}" ACCEL_LOG=1 ACCEL_LOG_FILE="$turns/libaccel_log.log" "$build/proof/time_calls"
-    for folder in "$cuda/lib64" "$cuda/lib" "$cuda/targets/x86_64-linux/lib"; do
-        [ -n "$nvblas" ] || nvblas=$(ls "$folder"/libnvblas.so.1? 2> /dev/null | head -n 1)
-    done
-    if [ -n "$test_gpu" ]; then
-        check timings NVBLAS "not here" 0 "it needs a real GPU"
-    elif [ -z "$nvblas" ]; then
-        check timings NVBLAS "not here" 0 "the toolkit has no libnvblas.so"
+    if [ -z "$nvblas" ]; then
+        check timings NVBLAS "not here" 0 "$no_nvblas"
     else
         printf 'NVBLAS_LOGFILE %s\nNVBLAS_CPU_BLAS_LIB %s\nNVBLAS_GPU_LIST 0\n' "$turns/nvblas.log" "$kit/lib/libopenblas.so.0" > "$turns/nvblas.conf"
         players+=(nvblas)

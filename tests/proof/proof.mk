@@ -29,8 +29,17 @@ $(PROOF)/libR.so: tests/proof/r.c
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) -fPIC -shared -Wl,-soname,libR.so -o $@ $<
 
+# High Performance Linpack of one process, where its sources have been fetched.
+HPL := $(BUILD)/hpl
+$(HPL)/xhpl: tests/proof/hpl/main.c tests/proof/hpl/mpi.h tests/proof/hpl/hpccmema.h $(HPL)/source/.complete
+	$(CC) -O2 -w -DAdd_ -DF77_INTEGER=int -DStringSunStyle -I tests/proof/hpl -I $(HPL)/source/include -o $@ $< \
+	    $(HPL)/source/src/*/*.c $(HPL)/source/testing/*/*.c -l:libblas.so.3 -lm
+$(HPL)/source/.complete:
+	scripts/fetch-reference-tests hpl
+
 # What scripts/gpu-proof takes along to a machine without a network.
 gpu-bundle:
 	scripts/install-deps bundle
 	$(MAKE) reference-programs
+	[ ! -e $(HPL)/source/.complete ] || $(MAKE) $(HPL)/xhpl
 	scripts/gpu-bundle

@@ -4,7 +4,9 @@
 #   checks.tsv   step, check, status, seconds, note
 #   measures.tsv name, value (- for one that cannot be had), unit or reason
 #   timings.tsv  routine, n, player, round, ms, operations, bytes in, bytes out, ran, why
-# -v format=json|markdown|ratios (the table of times alone, for people at a terminal).
+#   programs.tsv program, what, value: of tests/proof/programs.sh
+# -v format=json|markdown|ratios|programs (the tables of times alone, for people at a terminal)
+# |program-sums.
 #
 # The time of a player is the median of its rounds. The player libaccel_gpu, "forced", is the one
 # whose operands all cross the link in each call. The floor of a call is what no program could be
@@ -41,6 +43,17 @@ base(FILENAME) == "timings.tsv" {
     runs[key, $3] = runs[key, $3] (runs[key, $3] == "" ? "" : " ") $5
     ran[key, $3] = $9
     why[key, $3] = $10
+}
+
+base(FILENAME) == "programs.tsv" {
+    if (!($1 in known_program)) {
+        known_program[$1] = 1
+        program[++programs] = $1
+    }
+    if ($2 ~ /^(alone|libaccel|calibrated|nvblas_(shipped|pinned|[0-9]+))$/)
+        turns[$1, $2] = turns[$1, $2] (turns[$1, $2] == "" ? "" : " ") $3
+    else
+        of_program[$1, $2] = $3
 }
 
 # ---- Numbers ----
@@ -90,6 +103,123 @@ function floors(key,    routine, order, type) {
     least_ms = floor_ms(up_ms, flops_ms, down_ms)
     solver_ms = measured["cusolver_" routine "_" order]
     resident_ms = solver_ms == "" || up_ms == "" || down_ms == "" ? "" : solver_ms + up_ms + down_ms
+}
+
+# ---- Programs ----
+
+# NVBLAS at its best; what sees none of a program's calls leaves it as it is alone.
+function weigh(name,    variant, n, i, s) {
+    alone_s = median(turns[name, "alone"])
+    libaccel_s = median(turns[name, "libaccel"])
+    calibrated_s = median(turns[name, "calibrated"])
+    estimate_s = of_program[name, "estimate"]
+    nvblas_s = best_variant = ""
+    n = split("shipped pinned 1024 4096 8192", variant, " ")
+    for (i = 1; i <= n; i++) {
+        s = median(turns[name, "nvblas_" variant[i]])
+        if (s != "" && (nvblas_s == "" || s < nvblas_s)) {
+            nvblas_s = s
+            best_variant = variant[i]
+        }
+    }
+    blind = of_program[name, "nvblas_note"] == "sees none of its calls"
+    if (blind)
+        nvblas_s = alone_s
+    gain = over(alone_s, libaccel_s)
+}
+
+# Sums of the programs that gain a tenth and more, and what else is said of these together.
+function sum_programs(    i) {
+    gaining = timed = sum_alone = sum_nvblas = sum_libaccel = sum_calibrated = sum_estimate = 0
+    for (i = 1; i <= programs; i++) {
+        weigh(program[i])
+        timed += gain != ""
+        if (gain == "" || gain < 1.1)
+            continue
+        gaining++
+        sum_alone += alone_s
+        sum_libaccel += libaccel_s
+        sum_estimate += estimate_s
+        sum_nvblas = nvblas_s == "" || sum_nvblas == "" ? "" : sum_nvblas + nvblas_s
+        sum_calibrated = calibrated_s == "" || sum_calibrated == "" ? "" : sum_calibrated + calibrated_s
+    }
+    if (!gaining)
+        sum_alone = sum_nvblas = sum_libaccel = sum_calibrated = sum_estimate = ""
+    estimate_off = gaining ? over(sum_estimate - sum_libaccel, sum_libaccel) : ""
+}
+
+function shown_s(s) {
+    return s == "" ? "-" : sprintf("%.2f", s)
+}
+
+function program_row(name, pattern) {
+    weigh(name)
+    return sprintf(pattern, name, shown_s(alone_s), blind ? "sees none" : nvblas_s == "" ? "-" : shown_s(nvblas_s) " (" best_variant ")", shown_s(libaccel_s), \
+        shown_s(calibrated_s), shown_s(estimate_s), shown_ratio(gain), shown_ratio(over(nvblas_s, libaccel_s)), \
+        dash(of_program[name, "gpu_calls"]), dash(of_program[name, "outputs"]), of_program[name, "about"])
+}
+
+function dash(text) {
+    return text == "" ? "-" : text
+}
+
+function sums_text() {
+    sum_programs()
+    if (!gaining)
+        return timed + 0 " programs, none of which gains a tenth"
+    return timed " programs; the " gaining " that gain take " shown_s(sum_alone) " s alone, " (sum_nvblas == "" ? "" : shown_s(sum_nvblas) " s with NVBLAS at its best, ") \
+        shown_s(sum_libaccel) " s with libaccel (" shown_ratio(over(sum_alone, sum_libaccel)) " times as fast as alone" \
+        (sum_nvblas == "" ? "" : ", " shown_ratio(over(sum_nvblas, sum_libaccel)) " times as fast as NVBLAS") "), " \
+        (sum_calibrated == "" ? "" : shown_s(sum_calibrated) " s with a calibration; ") "accel estimate had said " shown_s(sum_estimate) " s, " \
+        sprintf("%+.0f %%", 100 * estimate_off)
+}
+
+function print_programs(    i) {
+    if (!programs)
+        return
+    pattern = "%-17s %8s %16s %9s %11s %9s %15s %16s %10s %8s  %s\n"
+    printf pattern, "program", "alone s", "NVBLAS s", "libaccel", "calibrated", "estimate", "alone/libaccel", "NVBLAS/libaccel", "GPU calls", "outputs", ""
+    for (i = 1; i <= programs; i++)
+        printf "%s", program_row(program[i], pattern)
+    print sums_text()
+}
+
+function markdown_programs(    i) {
+    print "## Programs\n"
+    print "Whole processes from start to end, in seconds; medians. `alone`: with all cores; `NVBLAS`: the best of five settings (which one), or that it sees none of the program's calls; `libaccel`: as it"
+    print "is installed, without a calibration; `calibrated`: with one; `estimate`: what `accel estimate --gpu \"" value_of["estimated_gpu"] "\"` had said before.\n"
+    print "| program | alone | NVBLAS | libaccel | calibrated | estimate | alone / libaccel | NVBLAS / libaccel | GPU calls | outputs | what it does |"
+    print "|---|---|---|---|---|---|---|---|---|---|---|"
+    for (i = 1; i <= programs; i++)
+        printf "%s", program_row(program[i], "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n")
+    print "\n" sums_text() ".\n"
+}
+
+function json_turns(name, player,    text) {
+    text = turns[name, player]
+    if (text == "")
+        return "null"
+    gsub(/ /, ", ", text)
+    return "{\"s\": " computed(median(turns[name, player])) ", \"runs\": [" text "]}"
+}
+
+function json_program(name,    variant, n, i, tried) {
+    weigh(name)
+    n = split("shipped pinned 1024 4096 8192", variant, " ")
+    for (i = 1; i <= n; i++)
+        if (turns[name, "nvblas_" variant[i]] != "")
+            tried = tried (tried == "" ? "" : ", ") quoted(variant[i]) ": " json_turns(name, "nvblas_" variant[i])
+    return "{\"program\": " quoted(name) ", \"about\": " quoted(of_program[name, "about"]) \
+        ",\n     \"alone\": " json_turns(name, "alone") ", \"libaccel\": " json_turns(name, "libaccel") ", \"calibrated\": " json_turns(name, "calibrated") \
+        ",\n     \"nvblas\": {\"s\": " computed(nvblas_s) ", \"best\": " json(best_variant) ", \"note\": " json(of_program[name, "nvblas_note"]) ", \"tried\": {" tried "}}" \
+        ",\n     \"estimate_s\": " computed(estimate_s) ", \"gpu_calls\": " json(of_program[name, "gpu_calls"]) ", \"outputs\": " json(of_program[name, "outputs"]) \
+        ",\n     \"ratio\": {\"alone_over_libaccel\": " computed(gain) ", \"nvblas_over_libaccel\": " computed(over(nvblas_s, libaccel_s)) "}}"
+}
+
+function json_sums() {
+    sum_programs()
+    return "{\"gaining\": " gaining ", \"alone_s\": " computed(sum_alone) ", \"nvblas_s\": " computed(sum_nvblas) ", \"libaccel_s\": " computed(sum_libaccel) \
+        ", \"calibrated_s\": " computed(sum_calibrated) ", \"estimate_s\": " computed(sum_estimate) ", \"estimate_off\": " computed(estimate_off) "}"
 }
 
 # ---- JSON ----
@@ -165,7 +295,10 @@ function print_json(    i, f) {
         print "    " quoted(f[1]) ": " (f[2] == "-" ? "{\"value\": null, \"why\": " quoted(f[3]) "}" \
             : "{\"value\": " json(f[2]) ", \"unit\": " quoted(f[3]) "}") (i < measures ? "," : "")
     }
-    print "  },\n  \"timings\": ["
+    print "  },\n  \"programs\": ["
+    for (i = 1; i <= programs; i++)
+        print "    " json_program(program[i]) (i < programs ? "," : "")
+    print "  ],\n  \"program_sums\": " json_sums() ",\n  \"timings\": ["
     for (i = 1; i <= calls; i++)
         print "    " json_call(call[i]) (i < calls ? "," : "")
     print "  ]\n}"
@@ -205,7 +338,10 @@ function print_markdown(    i, f) {
     print "| | |\n|---|---|"
     for (i = 1; i <= machines; i++)
         print "| " machine[i] " | " value_of[machine[i]] " |"
-    print "\n## Times\n"
+    print ""
+    if (programs)
+        markdown_programs()
+    print "## Times\n"
     print "`libaccel` decides by itself, by the calibration of the same run where it was made; `forced` is `ACCEL_POLICY=gpu` and `ACCEL_RESIDENT=off`: all operands cross the link in each call. The floor is the longest of: bytes up and bytes down over"
     print "the measured rates of pinned copies, operations over the measured peak of the device. Resident is what cuSOLVER takes on a matrix that is on the device"
     print "already, and these copies.\n"
@@ -235,6 +371,10 @@ END {
         print_json()
     else if (format == "markdown")
         print_markdown()
+    else if (format == "programs")
+        print_programs()
+    else if (format == "program-sums")
+        print sums_text()
     else
         print_ratios()
 }

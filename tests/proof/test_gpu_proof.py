@@ -21,9 +21,9 @@ import pytest
 
 from lib.programs import BUILD, LONG, ROOT, TESTS
 
-STEPS = ("build device unit measure random precision shared blas lapack sanitizer calibrate ml repeats traces panels "
+STEPS = ("build programs device unit measure random precision shared blas lapack sanitizer calibrate ml repeats traces panels "
          "timings" if LONG
-         else "build measure blas traces panels timings").split()
+         else "build programs measure blas traces panels timings").split()
 CALLS = {c: x for x, c in enumerate("dgemm sgemm zgemm dsyrk dtrsm dgetrf dpotrf dgeqrf dsyevd dgesdd".split())}
 # Of an order n: operations over n cubed, elements read and written over n squared, bytes of an
 # element.
@@ -45,7 +45,7 @@ MEASURES = ["start_driver", "start_context", "start_cublas_load", "start_cublas_
             *(f"triangle_64x128_{way}" for way in ("solved", "multiplied", "in_turn", "beside")),
             *(f"trace_{call}{what}" for call in ("dgemm_800", "dtrsm_900", "thin_512") for what in
               ("", *(f"_{kind}_{what}" for kind in ("up", "compute", "down") for what in ("from", "until", "busy"))))]
-IN_BUNDLE = ["bin/make", "lib/libopenblas.so.0", "lib/libopenblas64.so.0", "lib/libblas.so.3", "lib/liblapack.so.3",
+IN_BUNDLE = ["bin/make", "bin/svm-train", "bin/liblinear-train", "lib/libopenblas.so.0", "lib/libopenblas64.so.0", "lib/libblas.so.3", "lib/liblapack.so.3",
              "lib/liblapacke.so.3",
               "lib/libgfortran.so.5", "lib/libsvm.so.3", "lib/liblinear.so.4", "lib/FNN/libs/FNN.so",
              "lib/FNN/DESCRIPTION", "data/train-images-idx3-ubyte.gz", "data/letter.xz", "data/shuttle.xz",
@@ -121,6 +121,7 @@ def proof(folder, out, *arguments, env={}):
     """gpu-proof in an environment of its own, of the bundle in a folder; its results go to another one."""
     kept = {k: os.environ[k] for k in ("CUDA_HOME", "OWN_ARCHITECTURES") if k in os.environ}
     done = subprocess.run([str(ROOT / "scripts/gpu-proof"), "--quick", "--seed", "1", "--seconds", str(SECONDS),
+                           *([] if LONG else ["--programs", "solve,hpl,liblinear,torch_mlp"]),
                            "--build", str(BUILD),
                            "--bundle", str(folder / "bundle.tar"), "--out", str(out), *map(str, arguments)],
                           env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **kept, **env}, cwd=folder,
@@ -190,6 +191,21 @@ def test_write_tracking_is_judged(proved):
 
 def test_every_call_is_timed(proved):
     assert {(t["routine"], t["n"]) for t in proved.report["timings"]} == {(c, n) for c in CALLS for n in (64, 128)}
+
+
+def test_whole_programs_have_turns_alone_with_libaccel_and_with_a_calibration(proved):
+    """Those of the bundle, and of a Python that has NumPy and no PyTorch; what the GPU computes is the same."""
+    programs = {p["program"]: p for p in proved.report["programs"]}
+    there = [name for name in ("solve", "hpl", "liblinear") if name != "hpl" or (BUILD / "hpl/xhpl").exists()]
+    for name in there:
+        for player in ("alone", "libaccel", "calibrated"):
+            assert len(programs[name][player]["runs"]) >= 1
+        assert programs[name]["estimate_s"] > 0
+        assert programs[name]["outputs"] == "same"
+        assert programs[name]["gpu_calls"] > 0
+    assert programs["torch_mlp"]["alone"] is None
+    assert checks_of(proved.report, "programs")["torch_mlp"] == ("not here", "/usr/bin/python3 has no torch")
+    assert "programs" in {s["step"] for s in proved.report["steps"] if s["status"] == "ok" and "gain" in s["note"]}
 
 
 def test_the_reference_programs_pass(proved):
@@ -717,7 +733,8 @@ def test_who_times_a_call(n, least, said):
     ("--sizes 1024,much", "expected numbers like 1024,4096"), ("--longest long", "expected seconds"),
     ("--calls dgemm,dgemv", "--calls dgemv: allowed are"), ("--calls ,", "allowed are dgemm"),
     ("--alone 0", "--alone 0: expected a number"),
-    ("--calibrate long", "--calibrate long: expected seconds"), ("--only unit,tests", "--only tests: allowed are"),
+    ("--calibrate long", "--calibrate long: expected seconds"), ("--programs solve,it", "--programs it: allowed are"),
+    ("--program-seconds 0", "--program-seconds 0: expected seconds"), ("--only unit,tests", "--only tests: allowed are"),
     ("--bundle /nowhere", "make gpu-bundle"), ("--test-gpu FOLDER", "no libcuda.so.1"), ("--out", "needs a value")])
 def test_refused_in_one_line(folder, tmp_path, arguments, said):
     done, _, _ = proof(folder, tmp_path, *arguments.replace("FOLDER", str(tmp_path)).split())
