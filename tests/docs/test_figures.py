@@ -112,10 +112,12 @@ def wrong_programs(text, kept):
         return [] if NONE_YET in text else [f'the README does not say "{NONE_YET}"']
     before, _, table = text.partition("\n|")
     named = [name for name in kept if f"docs/measurements/{name}.md)" in before]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in ("|" + table).split("\n\n")[0].splitlines()]
+    table = ("|" + table).split("\n\n")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     if NONE_YET in text or cells[0][:3] != ["program", "before", "after"] or not named:
         return [f"the first table is not of programs, before and after, from {' or '.join(kept)}"]
-    expected = [[f"`{p['program']}`", f"{p['alone']['s']:.2f} s", f"{p['libaccel']['s']:.2f} s"] for p in kept[named[-1]]]
+    expected = [[f"`{p['program']}`", f"{p['alone']['s']:.2f} s", f"{p['libaccel']['s']:.2f} s"]
+                for p in kept[named[-1]]]
     return [row for row in expected if row not in [shown[:3] for shown in cells[2:]]] + [
         row for row in cells[2:] if row[:3] not in expected]
 
@@ -143,10 +145,12 @@ On [an H200](docs/measurements/H200.md):
 @pytest.mark.parametrize("text, kept, right", [
     pytest.param(SHOWN, RUN, True, id="right"),
     pytest.param(SHOWN.replace("8.12", "9.12"), RUN, False, id="another figure"),
-    pytest.param(SHOWN.replace("| `image` | 2.00 s | 2.00 s | nothing |\n", ""), RUN, False, id="without one that gains nothing"),
+    pytest.param(SHOWN.replace("| `image` | 2.00 s | 2.00 s | nothing |\n", ""), RUN, False,
+                 id="without one that gains nothing"),
     pytest.param(SHOWN.replace("`image`", "`kmeans`"), RUN, False, id="a program that was not timed"),
     pytest.param(SHOWN.replace("H200.md", "H100.md"), RUN, False, id="of no kept run"),
-    pytest.param(NONE_YET, RUN, False, id="no table, but a run"), pytest.param(SHOWN, {"older": []}, False, id="a table, but no run"),
+    pytest.param(NONE_YET, RUN, False, id="no table, but a run"),
+    pytest.param(SHOWN, {"older": []}, False, id="a table, but no run"),
     pytest.param(NONE_YET + ".", {"older": []}, True, id="neither")])
 def test_what_is_wrong_with_a_table_of_programs(text, kept, right):
     assert (wrong_programs(text, kept) == []) == right

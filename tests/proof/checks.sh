@@ -929,8 +929,16 @@ find_nvblas() {
     done
 }
 
+# nvblas_settings VARIANT: as it is shipped, with pinned operands, or with these by tiles of that
+# order.
+nvblas_settings() {
+    printf '%s\n' "NVBLAS_LOGFILE $turns/nvblas.log" "NVBLAS_CPU_BLAS_LIB $kit/lib/libopenblas.so.0" "NVBLAS_GPU_LIST 0"
+    case $1 in pinned | [0-9]*) echo NVBLAS_AUTOPIN_MEM_ENABLED ;; esac
+    case $1 in [0-9]*) echo "NVBLAS_TILE_DIM $1" ;; esac
+}
+
 step_timings() {
-    local before after
+    local before after variant
     local -a cpu=(env OPENBLAS_NUM_THREADS="$cores" OPENBLAS_THREAD_TIMEOUT=20) accel model
     players=(cpu libaccel libaccel_gpu libaccel_log)
     find_model
@@ -943,9 +951,11 @@ step_timings() {
     if [ -z "$nvblas" ]; then
         check timings NVBLAS "not here" 0 "$no_nvblas"
     else
-        printf 'NVBLAS_LOGFILE %s\nNVBLAS_CPU_BLAS_LIB %s\nNVBLAS_GPU_LIST 0\n' "$turns/nvblas.log" "$kit/lib/libopenblas.so.0" > "$turns/nvblas.conf"
-        players+=(nvblas)
-        start_player nvblas "${cpu[@]}" LD_PRELOAD="$nvblas" NVBLAS_CONFIG_FILE="$turns/nvblas.conf" "$build/proof/time_calls"
+        for variant in nvblas nvblas_pinned nvblas_1024 nvblas_4096 nvblas_8192; do
+            nvblas_settings "${variant#nvblas_}" > "$turns/$variant.conf"
+            players+=("$variant")
+            start_player "$variant" "${cpu[@]}" LD_PRELOAD="$nvblas" NVBLAS_CONFIG_FILE="$turns/$variant.conf" "$build/proof/time_calls"
+        done
     fi
     before=$(wc -l < "$parts/checks.tsv")
     # shellcheck disable=SC2086

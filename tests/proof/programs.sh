@@ -6,7 +6,7 @@
 
 every_program="solve svc eigenvalues hpl singular_values kernel_ridge least_squares svm_train pca ridge_cv nmf liblinear gaussian_process torch_linalg torch_mlp logistic kmeans kalman image"
 
-# The outputs of programs whose training ends at a tolerance, not at rounding, may differ by so much.
+# Programs whose training ends at a tolerance: by how much their outputs may differ.
 trained='svc svm_train liblinear logistic kmeans torch_mlp'
 trained_rtol=0.01
 
@@ -69,8 +69,8 @@ rows_of_letter() {
 rows_of_images() {
     local count
     count=$(scaled 5000 100)
-    paste -d ' ' <(gzip -dc "$kit/data/train-labels-idx1-ubyte.gz" 2> /dev/null | tail -c +9 | head -c "$count" | od -An -v -tu1 -w1) \
-        <(gzip -dc "$kit/data/train-images-idx3-ubyte.gz" 2> /dev/null | tail -c +17 | head -c $((784 * count)) | od -An -v -tu1 -w784) |
+    paste -d ' ' <(gzip -dc "$kit/data/train-labels-idx1-ubyte.gz" 2> /dev/null | tail -c +9 2> /dev/null | head -c "$count" | od -An -v -tu1 -w1) \
+        <(gzip -dc "$kit/data/train-images-idx3-ubyte.gz" 2> /dev/null | tail -c +17 2> /dev/null | head -c $((784 * count)) | od -An -v -tu1 -w784) |
         awk '{ printf "%d", $1; for (i = 2; i <= NF; i++) if ($i) printf " %d:%.3f", i - 1, $i / 255; print "" }' > "$1"
 }
 
@@ -351,7 +351,7 @@ except ImportError:
 
 step_programs() {
     local name missing about why place took alone_us
-    # The settings of libaccel with a calibration. --quick: all on the GPU, whose results are compared.
+    # Settings of libaccel with a calibration. --quick: all on the GPU, whose results are compared.
     local -a outside around command calibration=() played=()
     local -A cost
     local programs=$work/programs python estimated_gpu

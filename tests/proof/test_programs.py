@@ -52,7 +52,8 @@ def step(tmp_path, tools):
                 (folder / name).write_text(f"#!/bin/sh\n{text}\n")
                 (folder / name).chmod(0o755)
         command = STEP.replace("BUILD", str(BUILD)).replace("FOLDER", str(tmp_path))
-        done = subprocess.run(["bash", "-c", f"{command}{settings}\nwanted_programs='{programs}'; step_programs"], cwd=ROOT,
+        done = subprocess.run(["bash", "-c", f"{command}{settings}\nwanted_programs='{programs}'; step_programs"],
+                              cwd=ROOT,
                               env={"PATH": f"{path}:{tools}", "HOME": str(tmp_path), "OPENBLAS_NUM_THREADS": "1",
                                    "ACCEL_CUDA_DIR": TEST_GPU["ACCEL_CUDA_DIR"]},
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -74,8 +75,10 @@ ALL = ["alone", "libaccel", "calibrated"]
 
 
 @pytest.mark.parametrize("python, said", [
-    pytest.param("exec /usr/bin/python3 -I -S \"$@\"", r"solve: not here: \S+/python3 has no numpy", id="without NumPy"),
-    pytest.param("echo broken >&2; exit 3", r"solve: not here: \S+/python3 does not work: broken", id="that does not work"),
+    pytest.param('exec /usr/bin/python3 -I -S "$@"', r"solve: not here: \S+/python3 has no numpy",
+                 id="without NumPy"),
+    pytest.param("echo broken >&2; exit 3", r"solve: not here: \S+/python3 does not work: broken",
+                 id="that does not work"),
     pytest.param(None, "solve: not here: there is no python3", id="that is not there")])
 def test_a_python(step, python, said):
     lines, rows = step("solve hpl", scripts={"xhpl": PASSED}, python=python)
@@ -99,16 +102,19 @@ def test_a_bundle_without_a_program(step):
 
 
 @pytest.mark.parametrize("script, settings, said", [
-    pytest.param("echo no luck >&2; exit 3", "", "hpl: left out: without a GPU: exit status 3, no luck", id="that fails alone"),
+    pytest.param("echo no luck >&2; exit 3", "", "hpl: left out: without a GPU: exit status 3, no luck",
+                 id="that fails alone"),
     pytest.param("sleep 30", "program_limit=1", "hpl: left out: without a GPU: not finished after 1 s, its limit",
                  id="that runs past its limit"),
     pytest.param(f"{PASSED}; {WITH} exit 3;; esac", "",
-                 "hpl, libaccel: failed: with libaccel: exit status 3, .*; alone it ends well", id="that fails with libaccel"),
+                 "hpl, libaccel: failed: with libaccel: exit status 3, .*; alone it ends well",
+                 id="that fails with libaccel"),
     pytest.param(f"{PASSED}; {WITH} sleep 30;; esac", "libaccel_limit=1",
-                 "hpl, libaccel: failed: with libaccel: not finished after 1 s, its limit; .*", id="that is slow with libaccel"),
+                 "hpl, libaccel: failed: with libaccel: not finished after 1 s, its limit; .*",
+                 id="that is slow with libaccel"),
     pytest.param(f"{PASSED}; {WITH} {PASSED}; {PASSED.replace('>', '>>')};; esac", "",
                  "hpl, outputs: failed: with libaccel others than alone: .*DIFFERS.*", id="that prints something else"),
-    pytest.param("date +%N | sed 's/.*/PASSED/;q' > hpccoutf.txt; seq $(date +%N | cut -c 2-4) | sed 's/.*/PASSED/' >> hpccoutf.txt", "",
+    pytest.param(f"{PASSED}; seq $(date +%N | cut -c 2-6) | sed 's/.*/PASSED/' >> hpccoutf.txt", "",
                  "hpl, outputs: left out: accel diff cannot tell: .*", id="that is not repeatable")])
 def test_a_program(step, script, settings, said):
     lines, rows = step("hpl svm_train", settings, {"xhpl": script, "svm-train": TRAINED})
@@ -203,8 +209,9 @@ def report(tmp_path):
     (tmp_path / "programs.tsv").write_text(ROWS)
 
     def made(form):
-        return subprocess.run(["awk", "-v", f"format={form}", "-f", "tests/proof/report.awk", tmp_path / "programs.tsv"], cwd=ROOT,
-                              stdout=subprocess.PIPE, text=True, check=True).stdout
+        return subprocess.run(["awk", "-v", f"format={form}", "-f", "tests/proof/report.awk",
+                               tmp_path / "programs.tsv"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
 
     return made
 
@@ -222,20 +229,66 @@ def test_the_report_has_medians_ratios_and_nvblas_at_its_best(report):
 
 def test_the_sums_are_those_of_the_programs_that_gain_a_tenth(report):
     sums = json.loads(report("json"))["program_sums"]
-    assert sums == {"gaining": 2, "alone_s": 13.1, "nvblas_s": 12.1, "libaccel_s": 4, "calibrated_s": 4, "estimate_s": 4,
-                    "estimate_off": 0}
-    assert "the 2 that gain take 13.10 s alone, 12.10 s with NVBLAS at its best, 4.00 s with libaccel (3.27 times" in report("programs")
+    assert sums == {"gaining": 2, "alone_s": 13.1, "nvblas_s": 12.1, "libaccel_s": 4, "calibrated_s": 4,
+                    "estimate_s": 4, "estimate_off": 0}
+    said = "the 2 that gain take 13.10 s alone, 12.10 s with NVBLAS at its best, 4.00 s with libaccel (3.27 times"
+    assert said in report("programs")
 
 
 def test_the_markdown_has_a_row_for_each(report):
     rows = re.findall(r"(?m)^\| `(\w+)` \|(.*)\|$", report("markdown"))
     assert [name for name, _ in rows] == ["solve", "hpl", "image", "kalman"]
-    assert [cell.strip() for cell in rows[0][1].split("|")][:7] == ["8.10", "sees none", "2.00", "1.50", "2.20", "4.05", "4.05"]
+    assert [cell.strip() for cell in rows[0][1].split("|")][:7] == [
+        "8.10", "sees none", "2.00", "1.50", "2.20", "4.05", "4.05"]
 
 
 def test_every_program_of_the_folder_is_in_the_list_and_says_what_it_does():
-    scripts = {path.stem: path.read_text() for path in (ROOT / "scripts/programs").glob("*.py") if path.stem != "inputs"}
+    scripts = {path.stem: path.read_text() for path in (ROOT / "scripts/programs").glob("*.py")
+               if path.stem != "inputs"}
     every = re.search(r'every_program="(.*)"', (ROOT / "tests/proof/programs.sh").read_text())[1].split()
     assert len(every) >= 14
     assert set(scripts) == set(every) - {"hpl", "svm_train", "liblinear"}
     assert not [name for name, text in scripts.items() if not re.match(r'""".+"""\n', text)]
+
+
+# ---- NVBLAS among the calls that are timed ----
+
+
+def test_nvblas_at_its_best_counts_for_a_call(tmp_path):
+    lines = [("cpu", 90), ("nvblas", 30), ("nvblas_pinned", 20), ("nvblas_4096", 12), ("nvblas_4096", 14),
+             ("libaccel", 2), ("libaccel_gpu", 2)]
+    (tmp_path / "timings.tsv").write_text("".join(f"dgemm\t512\t{player}\t1\t{ms}\t1e9\t1e6\t1e6\tgpu0\tfaster\n"
+                                                  for player, ms in lines))
+    made = subprocess.run(["awk", "-v", "format=json", "-f", "tests/proof/report.awk", tmp_path / "timings.tsv"],
+                          cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    (call,) = json.loads(made.stdout)["timings"]
+    assert (call["nvblas"]["ms"], call["nvblas_best"]) == (13, "nvblas_4096")
+    assert call["ratio"]["nvblas_over_libaccel"] == 6.5
+
+
+@pytest.mark.parametrize("times, playing", [
+    pytest.param("nvblas 1024 30; nvblas_pinned 1024 20; nvblas_4096 1024 21", "nvblas_pinned nvblas_4096",
+                 id="a slow one"),
+    pytest.param("nvblas 512 30; nvblas_pinned 512 20; nvblas_4096 512 21", "nvblas nvblas_pinned nvblas_4096",
+                 id="at a small order"),
+    pytest.param("nvblas 1024 30; nvblas_pinned 2048 239; nvblas_4096 2048 400", "nvblas nvblas_pinned",
+                 id="at other orders"),
+    pytest.param("", "nvblas nvblas_pinned nvblas_4096", id="nothing known")])
+def test_an_nvblas_that_another_one_has_outplayed_sits_out(times, playing):
+    known = "".join(f'last_ms["{player} dgemm"]={ms} last_n["{player} dgemm"]={n}; '
+                    for player, n, ms in (entry.split() for entry in times.split("; ") if entry))
+    command = (f". tests/proof/turns.sh; players=(cpu nvblas nvblas_pinned nvblas_4096); alone=99999; {known}"
+               'for p in "${players[@]:1}"; do ! plays $p dgemm 4096 || echo $p; done | xargs')
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
+    assert done.stdout.strip() == playing
+
+
+@pytest.mark.parametrize("variant, said", [
+    ("nvblas", []), ("pinned", ["NVBLAS_AUTOPIN_MEM_ENABLED"]),
+    ("4096", ["NVBLAS_AUTOPIN_MEM_ENABLED", "NVBLAS_TILE_DIM 4096"])])
+def test_the_settings_of_an_nvblas(variant, said):
+    done = subprocess.run(["bash", "-c", f". tests/proof/checks.sh; turns=/t kit=/k nvblas_settings {variant}"],
+                          cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.splitlines() == ["NVBLAS_LOGFILE /t/nvblas.log", "NVBLAS_CPU_BLAS_LIB /k/lib/libopenblas.so.0",
+                                        "NVBLAS_GPU_LIST 0", *said]
