@@ -128,7 +128,7 @@ def test_the_readme_s_first_table_is_of_the_programs_of_a_kept_run_or_says_that_
 
 RUN = {"H200": [{"program": "solve", "alone": {"s": 8.125}, "libaccel": {"s": 2}},
                 {"program": "image", "alone": {"s": 2}, "libaccel": {"s": 2.004}}], "older": []}
-SHOWN = """# libaccel
+PROGRAMS = """# libaccel
 
 On [an H200](docs/measurements/H200.md):
 
@@ -143,14 +143,14 @@ On [an H200](docs/measurements/H200.md):
 
 
 @pytest.mark.parametrize("text, kept, right", [
-    pytest.param(SHOWN, RUN, True, id="right"),
-    pytest.param(SHOWN.replace("8.12", "9.12"), RUN, False, id="another figure"),
-    pytest.param(SHOWN.replace("| `image` | 2.00 s | 2.00 s | nothing |\n", ""), RUN, False,
+    pytest.param(PROGRAMS, RUN, True, id="right"),
+    pytest.param(PROGRAMS.replace("8.12", "9.12"), RUN, False, id="another figure"),
+    pytest.param(PROGRAMS.replace("| `image` | 2.00 s | 2.00 s | nothing |\n", ""), RUN, False,
                  id="without one that gains nothing"),
-    pytest.param(SHOWN.replace("`image`", "`kmeans`"), RUN, False, id="a program that was not timed"),
-    pytest.param(SHOWN.replace("H200.md", "H100.md"), RUN, False, id="of no kept run"),
+    pytest.param(PROGRAMS.replace("`image`", "`kmeans`"), RUN, False, id="a program that was not timed"),
+    pytest.param(PROGRAMS.replace("H200.md", "H100.md"), RUN, False, id="of no kept run"),
     pytest.param(NONE_YET, RUN, False, id="no table, but a run"),
-    pytest.param(SHOWN, {"older": []}, False, id="a table, but no run"),
+    pytest.param(PROGRAMS, {"older": []}, False, id="a table, but no run"),
     pytest.param(NONE_YET + ".", {"older": []}, True, id="neither")])
 def test_what_is_wrong_with_a_table_of_programs(text, kept, right):
     assert (wrong_programs(text, kept) == []) == right

@@ -93,12 +93,12 @@ find_program() {
     svm_train)
         a_program_of_the_bundle svm_train "libsvm's svm-train, 12,000 letters" svm-train \
             "'$kit/bin/svm-train' -q -c 10 -g 0.5 '$data' model && grep -E '^(nr_class|total_sv)' model"
-        [ -n "$missing" ] || rows_of_letter "$data"
+        [ -n "$missing" ] || [ -s "$data" ] || rows_of_letter "$data"
         ;;
     liblinear)
         a_program_of_the_bundle liblinear "liblinear's liblinear-train -s 0, 5,000 images of Fashion-MNIST" liblinear-train \
             "'$kit/bin/liblinear-train' -q -s 0 -c 0.1 '$data' model && head -n 60 model"
-        [ -n "$missing" ] || rows_of_images "$data"
+        [ -n "$missing" ] || [ -s "$data" ] || rows_of_images "$data"
         ;;
     *)
         around=("${outside[@]}")
