@@ -43,6 +43,7 @@ enum accel_size {
     ACCEL_vrorder,
     ACCEL_lda_,  /* rows in laswp, whose arguments do not tell them */
     ACCEL_swaps, /* laswp's exchanges, with the gaps between them */
+    ACCEL_packed /* elements of a triangle of order n */
 };
 enum accel_flag {
     ACCEL_transa,

@@ -29,6 +29,13 @@ static int64_t swaps(const struct accel_call *call)
     return length;
 }
 
+/* Returns how many elements a triangle has; INT64_MAX: more than any memory. */
+static int64_t triangle_length(int64_t order)
+{
+    const int64_t most = INT32_MAX;
+    return order <= 0 ? 0 : order <= most ? order * (order + 1) / 2 : INT64_MAX;
+}
+
 int64_t lapack_range_length(const struct accel_call *call)
 {
     int64_t il = call->blas.size[ACCEL_il], iu = call->blas.size[ACCEL_iu];
@@ -74,6 +81,8 @@ int64_t lapack_size(const struct accel_call *call, int which)
         return call->blas.flag[ACCEL_jobvr] == 'V' ? n : 0;
     case ACCEL_lda_:
         return call->span[ACCEL_a].ld;
+    case ACCEL_packed:
+        return triangle_length(n);
     default:
         return swaps(call);
     }

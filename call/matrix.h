@@ -29,6 +29,13 @@ static inline struct matrix matrix_part(struct matrix x, int64_t row, int64_t co
     return (struct matrix){x.ptr, rows, cols, x.ld, x.dtype};
 }
 
+/* Returns the number of an element of a triangle that is stored without gaps, column by column, as
+ * LAPACK's packed routines have it. */
+static inline int64_t triangle_place(char uplo, int64_t order, int64_t row, int64_t col)
+{
+    return row + (uplo == 'U' ? col * (col + 1) / 2 : col * (2 * order - col - 1) / 2);
+}
+
 /* Returns the real numbers in an element: 2 of a complex one, the real part first. */
 static inline int64_t parts_of(enum accel_dtype dtype)
 {

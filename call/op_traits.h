@@ -34,6 +34,7 @@ struct accel_traits {
     bool three_products; /* a complex product by three real ones */
     bool iterates;       /* reduces to a condensed form, then iterates, on a copy of A */
     bool reflectors;     /* x holds the scalars of elementary reflectors */
+    bool packed;         /* a holds a triangle without gaps, as triangle_place() says */
     /* Spans, as bits 1 << enum accel_matrix: */
     uint8_t triangles; /* only the triangle uplo is written */
     uint8_t definite;  /* must be definite in a workload, so that the call succeeds */

@@ -105,6 +105,8 @@ void shape_operands(struct accel_call *call)
         int64_t first = accel_call_size(call, transposed ? arg->cols : arg->rows);
         x->rows = matrix ? first : 1;
         x->cols = matrix ? accel_call_size(call, transposed ? arg->rows : arg->cols) : first;
+        if (matrix && arg->cols == ACCEL_one) /* a packed triangle: it has no leading dimension */
+            x->ld = accel_max(1, x->rows);
         x->access = (enum accel_access)arg->access;
         x->dtype = dtype_of(call, arg);
         if (triangles >> arg->slot & 1 && call->blas.flag[ACCEL_uplo] != '*')

@@ -6,7 +6,7 @@ enum { PIECE = 512 };
 /* Widens elements from (row, col) on to doubles. */
 static void widen(const struct view *x, int64_t row, int64_t col, int64_t elements, double *to)
 {
-    const int64_t parts = parts_of(x->dtype), first = (col * x->ld + row) * parts,
+    const int64_t parts = parts_of(x->dtype), first = view_place(x, row, col) * parts,
                   count = elements * parts;
     if (x->dtype == ACCEL_BFLOAT16) {
         for (int64_t i = 0; i < count; i++)

@@ -26,6 +26,9 @@ cpu_ref_check check_getrf, check_gesv, check_getrs, check_getri;
 /* The same for Cholesky; lauum's U U^H, L^H L. */
 cpu_ref_check check_potrf, check_posv, check_potrs, check_potri, check_lauum;
 
+/* The same of packed triangles. */
+cpu_ref_check check_pptrf, check_ppsv, check_pptrs;
+
 /* sygst: A = L C L^H, or C = L^H A L, by B's Cholesky factor. */
 cpu_ref_check check_sygst;
 

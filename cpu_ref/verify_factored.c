@@ -406,31 +406,61 @@ static bool has_real_diagonal(const struct view *factor)
     return true;
 }
 
-static void judge_cholesky(struct test *t, bool solves)
+static void judge_cholesky(struct test *t, struct view before, struct view after, bool solves)
 {
-    const struct factored given = factored_plain(test_mirrored(t, test_input(t, ACCEL_a)));
+    const struct factored given = factored_plain(test_mirrored(t, before));
     struct factored f;
-    factored_open_cholesky(t, &f, test_result(t, ACCEL_a));
+    factored_open_cholesky(t, &f, after);
     factored_judge_same(t, &given, &f);
     if (solves)
         judge_solution(t, &given, &f, 'N');
 }
 
+static void judge_cholesky_solution(struct test *t, struct view factor)
+{
+    struct factored f;
+    factored_open_cholesky(t, &f, factor);
+    judge_solution(t, &f, &f, 'N');
+}
+
 void check_potrf(struct test *t)
 {
-    judge_cholesky(t, false);
+    judge_cholesky(t, test_input(t, ACCEL_a), test_result(t, ACCEL_a), false);
 }
 
 void check_posv(struct test *t)
 {
-    judge_cholesky(t, true);
+    judge_cholesky(t, test_input(t, ACCEL_a), test_result(t, ACCEL_a), true);
 }
 
 void check_potrs(struct test *t)
 {
-    struct factored f;
-    factored_open_cholesky(t, &f, test_input(t, ACCEL_a));
-    judge_solution(t, &f, &f, 'N');
+    judge_cholesky_solution(t, test_input(t, ACCEL_a));
+}
+
+/* The square whose triangle is packed in A. */
+static struct view unpacked(const struct test *t, struct view a)
+{
+    a.rows = a.cols = t->call->blas.size[ACCEL_n];
+    a.ld = 0;
+    return a;
+}
+
+void check_pptrf(struct test *t)
+{
+    judge_cholesky(t, unpacked(t, test_input(t, ACCEL_a)), unpacked(t, test_result(t, ACCEL_a)),
+                   false);
+}
+
+void check_ppsv(struct test *t)
+{
+    judge_cholesky(t, unpacked(t, test_input(t, ACCEL_a)), unpacked(t, test_result(t, ACCEL_a)),
+                   true);
+}
+
+void check_pptrs(struct test *t)
+{
+    judge_cholesky_solution(t, unpacked(t, test_input(t, ACCEL_a)));
 }
 
 void check_potri(struct test *t)

@@ -45,7 +45,7 @@ static struct view read_part(const struct test *t, enum accel_matrix which)
                            'L');
     if (which == ACCEL_b && least_squares)
         return view_part(&x, 0, trans && trans != 'N' ? n : m, 0, x.cols);
-    if (uplo != 'U' && uplo != 'L')
+    if ((uplo != 'U' && uplo != 'L') || (which == ACCEL_a && call->op->traits.packed))
         return x;
     return view_shaped(x, call->blas.flag[ACCEL_diag] == 'U' ? UNIT_TRIANGULAR : SYMMETRIC, uplo);
 }

@@ -14,7 +14,9 @@ enum structure { GENERAL, SYMMETRIC, HERMITIAN, TRIANGULAR, UNIT_TRIANGULAR };
 /* Column-major; only its triangle uplo is stored, unless the structure is GENERAL. */
 struct view {
     const void *ptr;
-    int64_t rows, cols, ld; /* of a vector whose elements are in reverse order, ld < 0 */
+    /* ld: of a vector whose elements are in reverse order, below 0; 0: a triangle that is packed,
+     * as triangle_place() says */
+    int64_t rows, cols, ld;
     enum accel_dtype dtype;
     enum structure structure;
     char uplo;
@@ -43,10 +45,16 @@ static inline bool view_is_mirrored(const struct view *x)
     return x->structure == SYMMETRIC || x->structure == HERMITIAN;
 }
 
-/* The element at this place in memory, whatever the structure. */
+/* The number of an element, from the first one on, whatever the structure. */
+static inline int64_t view_place(const struct view *x, int64_t row, int64_t col)
+{
+    return x->ld ? row + col * x->ld : triangle_place(x->uplo, x->rows, row, col);
+}
+
+/* That element. */
 static inline value view_element(const struct view *x, int64_t row, int64_t col)
 {
-    return load_value(x->ptr, row + col * x->ld, x->dtype);
+    return load_value(x->ptr, view_place(x, row, col), x->dtype);
 }
 
 /* The same memory with another structure. */
@@ -57,12 +65,14 @@ static inline struct view view_shaped(struct view x, enum structure structure, c
     return x;
 }
 
-/* rows x cols of it, from (row, col) on; the structure stays. */
+/* rows x cols of it, from (row, col) on; the structure stays. Of a packed triangle, elements of one
+ * column. */
 static inline struct view view_part(const struct view *x, int64_t row, int64_t rows, int64_t col,
                                     int64_t cols)
 {
     struct view y = *x;
-    y.ptr = (const char *)x->ptr + (row + col * x->ld) * (int64_t)accel_dtype_size(x->dtype);
+    y.ptr = (const char *)x->ptr + view_place(x, row, col) * (int64_t)accel_dtype_size(x->dtype);
+    y.ld = x->ld ? x->ld : accel_max(rows, 1);
     y.rows = rows;
     y.cols = cols;
     return y;

@@ -84,13 +84,16 @@ static void put_element(const struct accel_span *x, int64_t i, double value)
 
 /* Fills matrices with the identity, which is definite, pivots with 1, 2, 3 …, which exchange
  * nothing, other vectors with small values. */
-static void fill_with_identity(const struct accel_span *x)
+static void fill_with_identity(const struct accel_call *call, const struct accel_span *x)
 {
     const bool pivots = x->dtype == ACCEL_INT32 || x->dtype == ACCEL_INT64;
     memset(x->ptr, 0, (size_t)(x->rows * x->cols) * accel_dtype_size(x->dtype));
     if (x->inc)
         for (int64_t i = 0; i < x->rows * x->cols; i++)
             put_element(x, i, pivots ? (double)(i + 1) : 1.0 / ORDER);
+    else if (call->op->traits.packed && x == &call->span[ACCEL_a])
+        for (int64_t i = 0; i < ORDER; i++)
+            put_element(x, triangle_place(call->blas.flag[ACCEL_uplo], ORDER, i, i), 1);
     else
         for (int64_t i = 0; i < x->rows && i < x->cols; i++)
             put_element(x, i * x->ld + i, 1);
@@ -106,7 +109,7 @@ static bool prepare_call(struct accel_call *call, const struct accel_routine *ro
         x->ptr = malloc((size_t)(x->rows * x->cols + 1) * accel_dtype_size(x->dtype));
         if (!x->ptr)
             return false;
-        fill_with_identity(x);
+        fill_with_identity(call, x);
     }
     return true;
 }

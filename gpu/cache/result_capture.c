@@ -18,8 +18,9 @@ static int64_t order_of(const struct result_capture *s)
  * gpu_kernels.pack_triangle() take. */
 static bool can_copy(const struct result_capture *s, int64_t ld)
 {
-    const int64_t widest = INT_MAX / 16, longest = 65535;
-    return ld <= widest && (!s->all.uplo || (s->all.rows == s->all.cols && order_of(s) <= longest));
+    const int64_t widest = INT_MAX / 16;
+    return ld <= widest &&
+           (!s->all.uplo || (s->all.rows == s->all.cols && order_of(s) <= GPU_PACKED_MOST));
 }
 
 /* Takes the memory for copies of tiles. Without it, the result is not cached. */

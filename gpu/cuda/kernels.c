@@ -160,12 +160,10 @@ static enum gpu_status trsm(struct gpu_work *work, char side, char uplo, char tr
 /* These have no 64-bit form; the length of the packed storage must be an int, too. */
 #define NARROW(function, ...) CUDA(function)(stream_ctx_cublas(work->ctx), __VA_ARGS__)
 
-#define PACKED_MOST 65535 /* n (n + 1) / 2 < 2^31 */
-
 static enum gpu_status pack_triangle(struct gpu_work *work, char uplo, int64_t n, struct dmat a,
                                      gpu_address packed)
 {
-    if (a.ld > INT_MAX || n > PACKED_MOST)
+    if (a.ld > INT_MAX || n > GPU_PACKED_MOST)
         return GPU_UNSUPPORTED;
     RETURN_BY(NARROW, trttp, trttp, fill(uplo), (int)n, (const T *)(uintptr_t)a.ptr, (int)a.ld,
               (T *)(uintptr_t)packed);
@@ -174,7 +172,7 @@ static enum gpu_status pack_triangle(struct gpu_work *work, char uplo, int64_t n
 static enum gpu_status unpack_triangle(struct gpu_work *work, char uplo, int64_t n,
                                        gpu_address packed, struct dmat a)
 {
-    if (a.ld > INT_MAX || n > PACKED_MOST)
+    if (a.ld > INT_MAX || n > GPU_PACKED_MOST)
         return GPU_UNSUPPORTED;
     RETURN_BY(NARROW, tpttr, tpttr, fill(uplo), (int)n, (const T *)(uintptr_t)packed,
               (T *)(uintptr_t)a.ptr, (int)a.ld);

@@ -11,6 +11,9 @@
 
 #include "work.h"
 
+/* The largest order of a triangle that is packed or unpacked: n (n + 1) / 2 < 2^31. */
+enum { GPU_PACKED_MOST = 65535 };
+
 /* How ?ger's vectors are taken: x y', x y^H, conj(x) y'. */
 enum gpu_outer { GPU_PLAIN, GPU_CONJUGATED_Y, GPU_CONJUGATED_X };
 
@@ -60,8 +63,8 @@ struct gpu_kernels {
                                  struct dmat a, struct dmat b);
 
     /* Copy the triangle uplo of an n x n matrix to and from LAPACK's packed storage, of n (n + 1) /
-     * 2 elements; the rest of the matrix is not touched. Return GPU_UNSUPPORTED if n > 65535, or ld
-     * is beyond 32 bits. */
+     * 2 elements; the rest of the matrix is not touched. Return GPU_UNSUPPORTED if n is above
+     * GPU_PACKED_MOST, or ld is beyond 32 bits. */
     enum gpu_status (*pack_triangle)(struct gpu_work *work, char uplo, int64_t n, struct dmat a,
                                      gpu_address packed);
     enum gpu_status (*unpack_triangle)(struct gpu_work *work, char uplo, int64_t n,

@@ -1,9 +1,18 @@
 #include "diagonal.h"
 
 #include "call/matrix.h"
+#include "call/operation.h"
 
 /* Beyond rounding in any type. */
 #define CERTAINLY (1 + 1e-6)
+
+/* The triangle of a symmetric or Hermitian matrix that counts. */
+struct triangle {
+    const struct accel_span *x;
+    char uplo;
+    int64_t order;
+    bool packed;
+};
 
 static double number_at(const struct accel_span *x, int64_t i, int64_t j, int part)
 {
@@ -19,28 +28,40 @@ bool lapack_has_zero_diagonal(const struct accel_span *x)
     return false;
 }
 
+static double stored_at(const struct triangle *t, int64_t i, int64_t j, int part)
+{
+    return t->packed ? number_at(t->x, triangle_place(t->uplo, t->order, i, j), 0, part)
+                     : number_at(t->x, i, j, part);
+}
+
 /* Returns whether the leading minor of rows i - 1 and i alone is negative; both diagonal elements
  * are above 0. */
-static bool has_negative_minor(const struct accel_span *x, char uplo, int64_t i)
+static bool has_negative_minor(const struct triangle *t, int64_t i)
 {
-    const int64_t row = uplo == 'U' ? i - 1 : i, col = uplo == 'U' ? i : i - 1;
-    const double before = number_at(x, i - 1, i - 1, 0), here = number_at(x, i, i, 0),
-                 re = number_at(x, row, col, 0),
-                 im = accel_is_complex(x->dtype) ? number_at(x, row, col, 1) : 0;
+    const int64_t row = t->uplo == 'U' ? i - 1 : i, col = t->uplo == 'U' ? i : i - 1;
+    const double before = stored_at(t, i - 1, i - 1, 0), here = stored_at(t, i, i, 0),
+                 re = stored_at(t, row, col, 0),
+                 im = accel_is_complex(t->x->dtype) ? stored_at(t, row, col, 1) : 0;
     return re / before * re + im / before * im > here * CERTAINLY;
 }
 
-bool lapack_is_indefinite(const struct accel_span *x, char uplo)
+static bool is_indefinite(const struct triangle *t)
 {
-    for (int64_t i = 0; i < x->cols; i++)
-        if (!(number_at(x, i, i, 0) > 0) || (i > 0 && has_negative_minor(x, uplo, i)))
+    for (int64_t i = 0; i < t->order; i++)
+        if (!(stored_at(t, i, i, 0) > 0) || (i > 0 && has_negative_minor(t, i)))
             return true;
     return false;
 }
 
+bool lapack_is_indefinite(const struct accel_span *x, char uplo)
+{
+    return is_indefinite(&(struct triangle){x, uplo, x->cols, false});
+}
+
 bool lapack_hopeless_by_definiteness(const struct accel_call *call)
 {
-    return lapack_is_indefinite(&call->span[ACCEL_a], call->blas.flag[ACCEL_uplo]);
+    return is_indefinite(&(struct triangle){&call->span[ACCEL_a], call->blas.flag[ACCEL_uplo],
+                                            call->blas.size[ACCEL_n], call->op->traits.packed});
 }
 
 bool lapack_hopeless_by_zeros(const struct accel_call *call)

@@ -192,5 +192,9 @@ double lapack_gpu_bytes(const struct accel_call *call)
         sum += bytes;
         first = i == ACCEL_a ? bytes : first;
     }
+    if (call->op->traits.packed && first > 0) {
+        const double order = (double)call->blas.size[ACCEL_n];
+        sum += order * order * (double)accel_dtype_size(call->routine->dtype);
+    }
     return call->op->traits.iterates ? sum + first : sum;
 }

@@ -42,8 +42,8 @@ bool lapack_is_empty(const struct accel_call *call);
  * op->gpu->is_supported. */
 bool lapack_is_supported(const struct accel_call *call);
 
-/* Returns the least bytes that the GPU needs: copies of all operands, and A once more if the
- * operation iterates. */
+/* Returns the least bytes that the GPU needs: copies of all operands, A once more if the operation
+ * iterates, and the square of a packed triangle. */
 double lapack_gpu_bytes(const struct accel_call *call);
 
 /* Returns the bytes of an operand that cross the link up, or down: of A's triangle, and of a
@@ -63,6 +63,7 @@ double lapack_sent_bytes(const struct accel_call *call, const struct accel_span 
  * and iterate. Half of an iteration is products of a matrix with a vector. */
 #define LAPACK_ITERATES_NOMINAL                                                                    \
     .nominal = {.cpu_share = 0.15, .gpu_share = 0.03, .gpu_step_ms = 0.06}
+#define LAPACK_UNPACKS "a packed triangle becomes a square there"
 extern const struct accel_cost lapack_blocks_cost, lapack_solves_cost, lapack_reflects_cost,
     lapack_iterates_cost;
 #define LAPACK_TRAITS(...)   OP_TRAITS(.group = ACCEL_LAPACK, __VA_ARGS__)

@@ -385,6 +385,39 @@ static void lapack_while_it_comes_up(void **state)
     assert_true(saved >= 4);
 }
 
+static char memory; /* nobody reads it */
+
+static struct accel_call packed(const char *name, int64_t n)
+{
+    struct accel_call call;
+    shape_typical(&call, routine(name), (int64_t[ACCEL_DIMENSIONS]){[ACCEL_n] = n});
+    call.span[ACCEL_a].ptr = &memory;
+    return call;
+}
+
+/* The CPU computes with one column of a packed triangle at a time, whatever its threads. */
+static void packed_triangles(void **state)
+{
+    struct accel_machine ready = machine(DEVICE_READY);
+    struct accel_settings forced = defaults;
+    const struct accel_call large = packed("dpptrf", 2000), square = packed("dpotrf", 2000),
+                            small = packed("dpptrf", 100);
+    (void)state;
+    ready.up_gbps = ready.down_gbps = 12;
+    assert_decision(&large, &ready, &defaults, true, ACCEL_FASTER);
+    assert_true(decide_with(&large, &ready, &defaults, 4).est_cpu_ms >
+                5 * decide_with(&square, &ready, &defaults, 4).est_cpu_ms);
+    assert_true(decide_with(&large, &ready, &defaults, 64).est_cpu_ms >
+                0.9 * decide_with(&large, &ready, &defaults, 4).est_cpu_ms);
+    assert_decision(&small, &ready, &defaults, false, ACCEL_SLOWER);
+    /* cuBLAS counts the elements by 32 bits. */
+    forced.policy = ACCEL_POLICY_GPU;
+    ready.gpu_memory = INT64_MAX;
+    const struct accel_call most = packed("dpptrf", 65535), more = packed("dpptrf", 65536);
+    assert_decision(&most, &ready, &forced, true, ACCEL_FORCED);
+    assert_decision(&more, &ready, &forced, false, ACCEL_UNSUPPORTED);
+}
+
 /* What the gate lets pass without a look must be what the decision would call small, and lose
  * little by it. */
 static void gate_agrees_with_decision(void **state)
@@ -558,6 +591,7 @@ int main(void)
         cmocka_unit_test(no_memory),
         cmocka_unit_test(lapack_above_the_memory),
         cmocka_unit_test(lapack_while_it_comes_up),
+        cmocka_unit_test(packed_triangles),
         cmocka_unit_test(gate_agrees_with_decision),
         cmocka_unit_test(circumstances),
         cmocka_unit_test(sharing),

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/output/message.h"
+#include "call/matrix.h"
 #include "dispatch/cost/cost.h"
 #include "dispatch/devices.h"
 #include "dispatch/oom_backoff.h"
@@ -51,6 +52,16 @@ static double element(const struct accel_span *x, int64_t i)
     return accel_is_double(x->dtype) ? *(const double *)at : (double)*(const float *)at;
 }
 
+/* Of a packed triangle: whether element i is on the diagonal. */
+static bool is_on_diagonal(const struct accel_call *call, int64_t i)
+{
+    const int64_t n = call->blas.size[ACCEL_n];
+    for (int64_t j = 0; j < n; j++)
+        if (triangle_place(call->blas.flag[ACCEL_uplo], n, j, j) == i)
+            return true;
+    return false;
+}
+
 /* A call that computes next to nothing: the identity, pivots that exchange nothing, small
  * vectors. */
 static enum gpu_status run(struct played_device *on, const struct accel_call *call,
@@ -68,7 +79,9 @@ static enum gpu_status run(struct played_device *on, const struct accel_call *ca
         for (int64_t i = 0; i < x->rows * x->cols; i++) {
             const int64_t row = x->rows ? i % x->rows : 0, col = x->rows ? i / x->rows : 0;
             const double value = element(x, i);
-            if (x->inc && pivots)
+            if (call->op->traits.packed && s == ACCEL_a)
+                assert_true(value == (double)is_on_diagonal(call, i));
+            else if (x->inc && pivots)
                 assert_true(value == (double)(i + 1));
             else if (x->inc)
                 assert_true(value > 0 && value < 0.1);

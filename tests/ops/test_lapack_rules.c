@@ -217,6 +217,8 @@ static void bytes_of_triangles(void **state)
     assert_triangle(sent(&call, ACCEL_a, false));
     assert_true(sent(&call, ACCEL_b, false) == square); /* it is no triangle */
     assert_true(sent(&call, ACCEL_b, true) == square);
+    call = call_of("dpptrf", 0, N, 0);
+    assert_true(sent(&call, ACCEL_a, false) == stored && sent(&call, ACCEL_a, true) == stored);
     /* Memory cannot hold it. */
     call = call_of("dpotrf", 0, LAPACK_SQUARE_MOST + 1, 0);
     assert_true(sent(&call, ACCEL_a, false) ==
@@ -257,6 +259,11 @@ static void bytes_on_the_device(void **state)
     assert_true(lapack_gpu_bytes(&call) == square);
     call.span[ACCEL_b].ptr = &memory;
     assert_true(lapack_gpu_bytes(&call) == square + 8 * 3 * N);
+    call = call_of("dppsv", 0, N, 3);
+    call.span[ACCEL_b].ptr = &memory;
+    assert_true(lapack_gpu_bytes(&call) == 8 * 3 * N);
+    call.span[ACCEL_a].ptr = &memory; /* as it is, and as a square */
+    assert_true(lapack_gpu_bytes(&call) == stored + square + 8 * 3 * N);
     call = call_of("dsyevd", 0, N, 0);
     call.span[ACCEL_x].ptr = &memory;
     assert_true(lapack_gpu_bytes(&call) == 8 * N);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "call/lapack_shape.h"
+#include "call/shape.h"
 #include "ops/op.h"
 #include "tests/lib/routine.h"
 
@@ -63,6 +64,31 @@ static void smaller_and_larger_sides(void **state)
         assert_size(&call, ACCEL_one, 1);
         assert_size(&call, ACCEL_minmn, m < n ? m : n);
         assert_size(&call, ACCEL_maxmn, m < n ? n : m);
+    }
+}
+
+/* One column, of all the elements: more than any memory are not counted. */
+static void packed_triangles(void **state)
+{
+    static const int64_t most = INT32_MAX;
+    static const int64_t rows[][2] = {{-1, 0},
+                                      {0, 0},
+                                      {1, 1},
+                                      {2, 3},
+                                      {5, 15},
+                                      {65535, 2147450880},
+                                      {most, most * (most + 1) / 2},
+                                      {most + 1, INT64_MAX},
+                                      {INT64_MAX, INT64_MAX}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct accel_call call = call_of("dppsv", 0, rows[i][0]);
+        assert_size(&call, ACCEL_packed, rows[i][1]);
+        shape_operands(&call);
+        const struct accel_span *const a = &call.span[ACCEL_a];
+        assert_int_equal(a->rows, rows[i][1]);
+        assert_int_equal(a->cols, 1);
+        assert_int_equal(a->ld, accel_max(1, a->rows));
     }
 }
 
@@ -168,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(exchanges_of_rows),
                                        cmocka_unit_test(smaller_and_larger_sides),
+                                       cmocka_unit_test(packed_triangles),
                                        cmocka_unit_test(singular_vectors),
                                        cmocka_unit_test(eigenvectors),
                                        cmocka_unit_test(left_and_right_eigenvectors),

@@ -205,6 +205,8 @@ static struct accel_call sample(const struct accel_routine *routine, enum accel_
             continue;
         call.span[arg->slot].rows = accel_call_size(&call, t ? arg->cols : arg->rows);
         call.span[arg->slot].cols = accel_call_size(&call, t ? arg->rows : arg->cols);
+        if (call.span[arg->slot].ld == 0) /* one column: the routine has no argument for it */
+            call.span[arg->slot].ld = call.span[arg->slot].rows;
         if (accel_op_of(routine)->traits.triangles >> arg->slot & 1 &&
             call.blas.flag[ACCEL_uplo] != '*')
             call.span[arg->slot].triangle = call.blas.flag[ACCEL_uplo];

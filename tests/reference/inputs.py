@@ -22,7 +22,7 @@ def data(testing, name, letter, stock=False, few=False):
         pass
     elif name == "?test":
         # The paths that call routines of the table.
-        lines = lines[:16] + [p for p in lines[16:] if p[1:3] in ("SY HE" if few and letter in "cz" else "GE PO SY HE TR QR LS").split()]
+        lines = lines[:16] + [p for p in lines[16:] if p[1:3] in ("SY HE" if few and letter in "cz" else "GE PO PP SY HE TR QR LS").split()]
         sizes = "0 1 5 33" if few else "0 1 2 5 33"
         shrink(lines, 1, sizes)
         shrink(lines, 3, sizes)

@@ -54,6 +54,13 @@ static void fill_definite(const struct accel_span *x, uint64_t seed)
         put_real(x, i * x->ld + i, 1);
 }
 
+static void fill_packed(const struct accel_span *x, char uplo, int64_t order, uint64_t seed)
+{
+    fill_random(x->ptr, x->dtype, elements_of(x), 1 / (double)order, seed);
+    for (int64_t i = 0; i < order; i++)
+        put_real(x, triangle_place(uplo, order, i, i), 1);
+}
+
 /* Pivots 1, 2, 3 ... exchange nothing. */
 static void fill_pivots(const struct accel_span *x)
 {
@@ -83,6 +90,8 @@ void fill_operand(const struct accel_call *call, enum accel_matrix which)
         fill_pivots(x);
     else if (which == ACCEL_x && op->traits.reflectors)
         fill_scalars(x, call->span[ACCEL_a].rows);
+    else if (op->traits.packed && which == ACCEL_a)
+        fill_packed(x, call->blas.flag[ACCEL_uplo], call->blas.size[ACCEL_n], seed);
     else if (op->traits.definite >> which & 1)
         fill_definite(x, seed);
     else

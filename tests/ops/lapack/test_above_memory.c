@@ -135,9 +135,10 @@ static bool is_whole(const char *reason, const char *name)
 
 static void the_rows_have_no_others(void **unused)
 {
-    static const char *const reasons[] = {LAPACK_CONDENSES, LAPACK_PIVOTS_BOTH_SIDES};
+    static const char *const reasons[] = {LAPACK_CONDENSES, LAPACK_PIVOTS_BOTH_SIDES,
+                                          LAPACK_UNPACKS};
     (void)unused;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
         int names = 0;
         for (char *word = strtok(row_of(reasons[i]), " ,|"); word; word = strtok(NULL, " ,|"))
             if (word[0] == '`') {

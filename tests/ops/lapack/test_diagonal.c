@@ -5,6 +5,7 @@
 #include <complex.h>
 #include <math.h>
 
+#include "call/matrix.h"
 #include "call/shape.h"
 #include "ops/lapack/diagonal.h"
 #include "ops/typical.h"
@@ -190,6 +191,39 @@ static void calls_by_their_matrix(void **state)
     }
 }
 
+/* The same of triangles without gaps. */
+static void packed_triangles(void **state)
+{
+    (void)state;
+    EACH_TYPE for (const char *uplo = "UL"; *uplo; uplo++)
+    {
+        const struct accel_span x = span_of(type, N * (N + 1) / 2, 1);
+        const char name[] = {"sdcz"[type], 'p', 'p', 't', 'r', 'f', 0};
+        struct accel_call call = call_of(name, &x);
+        const bool lower = *uplo == 'L';
+        call.blas.flag[ACCEL_uplo] = *uplo;
+        for (int j = 0; j < N; j++)
+            for (int i = lower ? j : 0; i < (lower ? N : j + 1); i++)
+                set(&x, (int)triangle_place(*uplo, N, i, j), 0,
+                    i == j ? CMPLX((i + 1) * (i + 1), NAN) : 0);
+        assert_false(lapack_hopeless_by_definiteness(&call));
+        for (int i = 0; i < N; i++) {
+            const int here = (int)triangle_place(*uplo, N, i, i),
+                      next = (int)triangle_place(*uplo, N, lower ? i + 1 : i, lower ? i : i + 1);
+            set(&x, here, 0, -1);
+            assert_true(lapack_hopeless_by_definiteness(&call));
+            set(&x, here, 0, (i + 1) * (i + 1));
+            if (i + 1 == N)
+                break;
+            set(&x, next, 0, 1.001 * (i + 1) * (i + 2));
+            assert_true(lapack_hopeless_by_definiteness(&call));
+            set(&x, next, 0, 0.999 * (i + 1) * (i + 2));
+            assert_false(lapack_hopeless_by_definiteness(&call));
+            set(&x, next, 0, 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +231,7 @@ int main(void)
         cmocka_unit_test(elements_of_the_diagonal),
         cmocka_unit_test(elements_beside_the_diagonal),
         cmocka_unit_test(calls_by_their_matrix),
+        cmocka_unit_test(packed_triangles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
