@@ -70,25 +70,12 @@ static struct unpacked upload_packed(struct solver *s)
     return (struct unpacked){packed, square};
 }
 
-/* LAPACK ignores the imaginary parts of a Hermitian matrix's diagonal: makes them 0. */
-static void clear_imaginary(struct solver *s, struct array square)
-{
-    const int64_t size = (int64_t)accel_dtype_size(s->real);
-    if (!accel_is_complex(s->dtype))
-        return;
-    const struct array zeros = solver_zeros(s, square.cols, 1);
-    GPU_DO(s, gpu_copies(s->work)->copy(
-                  s->work->ctx,
-                  (struct dmat){square.at.ptr + (gpu_address)size, 2 * (square.at.ld + 1)},
-                  (struct dmat){zeros.at.ptr, 1}, 1, square.cols, size));
-}
-
 /* pptrf, and ppsv, which goes on with right-hand sides. */
 static void run_pptrf(struct solver *s)
 {
     const char uplo = s->call->blas.flag[ACCEL_uplo];
     const struct unpacked x = upload_packed(s);
-    clear_imaginary(s, x.square);
+    solver_clear_imaginary(s, x.square);
     solver_library(s)->potrf(s, uplo, x.square);
     if (accel_has_size(s->call->routine, ACCEL_nrhs))
         solve_right_sides(s, x.square);

@@ -235,6 +235,9 @@ bool solver_has_zero(const struct solver *s, const void *values, int64_t count);
 /* Sets the diagonal of a matrix of zeros to the real values, or to 1 if values is NULL. */
 void solver_set_diagonal(struct solver *s, struct array a, const double *values);
 
+/* Makes the imaginary parts of a diagonal 0: LAPACK ignores those of a Hermitian matrix. */
+void solver_clear_imaginary(struct solver *s, struct array a);
+
 /* BLAS on arrays: c := op(a) op(b); b := op(a)^-1 b. */
 void solver_gemm(struct solver *s, char transa, char transb, struct array a, struct array b,
                  struct array c);

@@ -67,6 +67,17 @@ void solver_get_diagonal(struct solver *s, void *to, struct array a)
     solver_get(s, to, vector);
 }
 
+void solver_clear_imaginary(struct solver *s, struct array a)
+{
+    const int64_t size = (int64_t)accel_dtype_size(s->real), n = accel_min(a.rows, a.cols);
+    if (!accel_is_complex(s->dtype))
+        return;
+    const struct array zeros = solver_zeros(s, n, 1);
+    const struct dmat parts = {a.at.ptr + (gpu_address)size, 2 * (a.at.ld + 1)};
+    GPU_DO(s, gpu_copies(s->work)->copy(s->work->ctx, parts, (struct dmat){zeros.at.ptr, 1}, 1, n,
+                                        size));
+}
+
 /* ---- cuBLAS ---- */
 
 void solver_gemm(struct solver *s, char transa, char transb, struct array a, struct array b,

@@ -29,11 +29,12 @@ static bool start(void)
 static int64_t n; /* of the check under way */
 static struct gpu_host host;
 
-/* Runs a check in a solver of single precision; returns the solver's status. */
-static enum gpu_status in_solver(void (*check)(struct solver *s), int64_t order)
+/* Runs a check in a solver of a routine's type; returns the solver's status. */
+static enum gpu_status in_solver_of(const char *routine, void (*check)(struct solver *s),
+                                    int64_t order)
 {
     const struct accel_call call = {.routine =
-                                        accel_name_routine((uint32_t)accel_name_find("sgels_"))};
+                                        accel_name_routine((uint32_t)accel_name_find(routine))};
     host = (struct gpu_host){0};
     struct gpu_work work = {.call = &call, .host = &host, .device = device};
     struct gpu_scope scope;
@@ -46,6 +47,12 @@ static enum gpu_status in_solver(void (*check)(struct solver *s), int64_t order)
     stream_ctx_release(work.ctx, false);
     gpu_leave(&scope);
     return status;
+}
+
+/* The same in single precision. */
+static enum gpu_status in_solver(void (*check)(struct solver *s), int64_t order)
+{
+    return in_solver_of("sgels_", check, order);
 }
 
 static void copy_values(struct solver *s)
@@ -181,6 +188,43 @@ static void a_triangle_alone_is_copied(void **state)
     }
 }
 
+/* ---- Diagonals ---- */
+
+static double part_at(int64_t i, int part)
+{
+    return (double)(2 * i + part + 1);
+}
+
+static void clear_diagonal(struct solver *s)
+{
+    const int parts = accel_is_complex(s->dtype) ? 2 : 1;
+    double *values = malloc((size_t)(n * n * parts) * sizeof *values);
+    const struct array x = solver_array(s, n, n);
+    int64_t wrong = 0;
+    assert_non_null(values);
+    for (int64_t i = 0; i < n * n * parts; i++)
+        values[i] = part_at(i / parts, (int)(i % parts));
+    solver_put(s, x, values);
+    solver_clear_imaginary(s, x);
+    solver_get(s, values, x);
+    for (int64_t i = 0; i < n * n * parts; i++) {
+        const bool cleared = i % parts == 1 && i / parts % (n + 1) == 0;
+        wrong += values[i] != (cleared ? 0 : part_at(i / parts, (int)(i % parts)));
+    }
+    assert_int_equal(wrong, 0);
+    free(values);
+}
+
+static void a_diagonal_becomes_real(void **state)
+{
+    static const int64_t orders[] = {1, 2, 37, 300};
+    (void)state;
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        assert_int_equal(in_solver_of("zgels_", clear_diagonal, orders[i]), GPU_OK);
+        assert_int_equal(in_solver_of("dgels_", clear_diagonal, orders[i]), GPU_OK);
+    }
+}
+
 static void longer_ones_are_refused(struct solver *s)
 {
     const struct dmat tile = {0, n};
@@ -209,6 +253,7 @@ int main(void)
         cmocka_unit_test_prestate(a_packed_triangle_is_within_an_int, &status),
         cmocka_unit_test(the_triangle_is_copied),
         cmocka_unit_test(a_triangle_alone_is_copied),
+        cmocka_unit_test(a_diagonal_becomes_real),
         cmocka_unit_test(packing_has_a_largest_order),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
