@@ -93,15 +93,16 @@ const char *device_failure(const struct dispatch_device *device)
 static struct gpu_config config_of(void)
 {
     const bool listed = settings->devices.kind == ACCEL_DEVICES_LIST;
-    return (struct gpu_config){.cuda_dir = settings->cuda_dir,
-                               .memory_share = settings->memory_share,
-                               .memory_bytes = settings->memory_bytes,
-                               .devices = listed ? settings->devices.number : NULL,
-                               .device_count = listed ? settings->devices.count : 0,
-                               .several = settings->devices.kind == ACCEL_DEVICES_ALL ||
-                                          settings->devices.count > 1,
-                               .local_rank = ranks->local_rank,
-                               .local_size = ranks->local_size};
+    return (struct gpu_config){
+        .cuda_dir = settings->cuda_dir,
+        .memory_share = settings->memory_share,
+        .memory_bytes = settings->memory_bytes,
+        .devices = listed ? settings->devices.number : NULL,
+        .device_count = listed ? settings->devices.count : 0,
+        .several = settings->devices.kind == ACCEL_DEVICES_ALL || settings->devices.count > 1,
+        .spreads = settings->devices.kind == ACCEL_DEVICES_AUTO && !ranks->mpi,
+        .local_rank = ranks->local_rank,
+        .local_size = ranks->local_size};
 }
 
 #define SOME_SECONDS_MS 30000

@@ -12,6 +12,7 @@
 #include "run.h"
 #include "small.h"
 #include "select.h"
+#include "base/file/shared_file.h"
 #include "base/host/cpu.h"
 #include "base/thread/forks.h"
 #include "base/output/output.h"
@@ -61,7 +62,7 @@ static void prepare_machine(void)
     if (settings.devices.kind == ACCEL_DEVICES_NONE)
         settings.policy = ACCEL_POLICY_CPU;
     cost_start(&settings, cores, adapts, ranks.mpi && ranks.rank > 0);
-    contention_prepare();
+    shared_file_prepare();
     devices_prepare(&settings, &ranks);
     select_start(&settings, cores, adapts);
     run_start(&settings, adapts);

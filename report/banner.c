@@ -179,6 +179,10 @@ static void put_gpu(struct report_line *line, int i)
     line_words(line, "gpu", gpu->name);
     line_string(line, "gpu_id", gpu->id);
     line_integer(line, "index", gpu->index);
+    if (gpu->chosen)
+        line_string(line, "chosen", gpu->chosen);
+    if (gpu->others > 0)
+        line_integer(line, "others", gpu->others);
     line_decimal(line, "memory_mb", (double)gpu->memory_bytes * 1e-6);
     line_integer(line, "cuda", gpu->cuda_version);
     put_path(line, "driver_library", driver ? driver->path : NULL);

@@ -9,7 +9,7 @@
 enum { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NODES, FIELDS };
 
 /* Innermost first: mpirun in a Slurm job starts its daemons with srun, and the ranks inherit srun's
- * variables. */
+ * variables. srun or mpirun may start a torchrun on each node, not the other way round. */
 static const char *const launchers[][FIELDS] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
@@ -45,6 +45,20 @@ static int64_t number(const char *name, int64_t max)
 static int count_of(const char *name)
 {
     return (int)number(name, INT_MAX - 1);
+}
+
+/* torchrun and its like. The names are common words: they count together, and if there are several
+ * processes. Notebooks and clouds set some of them for one. */
+static void read_torchrun(int field[FIELDS])
+{
+    const int rank = count_of("RANK"), size = count_of("WORLD_SIZE");
+    const int local_rank = count_of("LOCAL_RANK");
+    if (rank < 0 || local_rank < 0 || size < 2 || rank >= size)
+        return;
+    field[RANK] = rank;
+    field[SIZE] = size;
+    field[LOCAL_RANK] = local_rank;
+    field[LOCAL_SIZE] = count_of("LOCAL_WORLD_SIZE");
 }
 
 /* A node's entry in a list such as 4(x2),3. */
@@ -106,7 +120,9 @@ static void add_unknown(int field[FIELDS], int other[FIELDS])
 
 void ranks_read(struct accel_ranks *ranks)
 {
-    int known[FIELDS] = {-1, -1, -1, -1, -1};
+    int known[FIELDS] = {-1, -1, -1, -1, -1}, torchrun[FIELDS] = {-1, -1, -1, -1, -1};
+    read_torchrun(torchrun);
+    add_unknown(known, torchrun);
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         int field[FIELDS];
         for (int j = 0; j < FIELDS; j++)

@@ -1,6 +1,6 @@
 /*
  * The process's MPI rank, from the environment of the launcher: Open MPI, PMIx, MPICH and its
- * derivatives, MVAPICH, PALS, Flux, Slurm. Calls no MPI function.
+ * derivatives, MVAPICH, PALS, Flux, Slurm; or torchrun's. Calls no MPI function.
  */
 #ifndef ACCEL_RANKS_H
 #define ACCEL_RANKS_H

@@ -3,20 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file/shared_file.h"
 #include "base/thread/clock.h"
 #include "base/thread/forks.h"
 #include "base/thread/signal_mask.h"
-#include "base/text/text.h"
 
 enum { PAGE = CONTENTION_ENTRIES * sizeof(struct contention_entry) };
 
@@ -24,36 +21,11 @@ static _Atomic int cpu_calls;
 
 /* ---- The page ---- */
 
-static char folder[PATH_MAX - 128]; /* empty: /dev/shm */
-
-void contention_prepare(void)
-{
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    bool usable = runtime && runtime[0] == '/' && strlen(runtime) < sizeof folder;
-    if (usable)
-        strcpy(folder, runtime);
-}
-
-/* The name has the user in it: every user can write to /dev/shm. */
-static void page_path(char *path, size_t size, const char *device)
-{
-    struct accel_text text;
-    text_start(&text, path, size);
-    text_string(&text, folder[0] ? folder : "/dev/shm");
-    text_string(&text, "/accel-");
-    text_integer(&text, (int64_t)geteuid());
-    text_char(&text, '-');
-    text_string(&text, device);
-    text_end(&text);
-}
-
-/* A file of another user, a link, or a file that others may write to is not trusted. A file of
- * another length is another version's. */
-static bool is_ours(int fd)
+/* A file of another length is another version's. */
+static bool is_of_this_version(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-           (st.st_mode & 077) == 0 && (st.st_size == PAGE || st.st_size == 0);
+    return fstat(fd, &st) == 0 && (st.st_size == PAGE || st.st_size == 0);
 }
 
 /* Allocates the file now: a write into the page of a file on a full file system would end the
@@ -69,11 +41,9 @@ static bool has_room(int fd)
 
 void contention_start(struct contention *load, const char *device)
 {
-    char path[PATH_MAX];
     int saved = errno;
-    page_path(path, sizeof path, device);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (fd >= 0 && is_ours(fd) && has_room(fd)) {
+    int fd = shared_file_open(device);
+    if (fd >= 0 && is_of_this_version(fd) && has_room(fd)) {
         void *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (memory != MAP_FAILED)
             atomic_store(&load->page, memory);

@@ -25,11 +25,9 @@ struct contention {
     struct contention_entry own[CONTENTION_ENTRIES];
 };
 
-/* Notes the folder of the pages, from the environment. Call it once, at the program's start. */
-void contention_prepare(void);
-
-/* Opens the page of the device of this name: from here on, processes that use it see each other. If
- * that fails, this process sees only itself. Call it once for each device. */
+/* Opens the page of the device of this name (base/file/shared_file.h): from here on, processes that
+ * use it see each other. If that fails, this process sees only itself. Call it once for each
+ * device. */
 void contention_start(struct contention *load, const char *device);
 
 /* Notes that a call begins on the GPU, estimated to take `ms`. Returns its number for

@@ -99,18 +99,18 @@ static struct nominal_rates rates_of(CUdevice number, const struct gpu_info *inf
     return nominal_rates(&attributes);
 }
 
-/* Versions as a calibration tells them apart; 0 if unknown. */
-static void read_id(CUdevice number, struct gpu_info *info)
+/* What tells a device from others of this machine; false: the driver does not say. */
+static bool read_id(CUdevice number, char id[static 33])
 {
     CUuuid uuid = {{0}};
     static const char hex[] = "0123456789abcdef";
-    if (CUDA(cuDeviceGetUuid))
-        CUDA(cuDeviceGetUuid)(&uuid, number);
+    const bool told = CUDA(cuDeviceGetUuid) && CUDA(cuDeviceGetUuid)(&uuid, number) == CUDA_SUCCESS;
     for (int i = 0; i < 16; i++) {
-        info->id[2 * i] = hex[(unsigned char)uuid.bytes[i] >> 4];
-        info->id[2 * i + 1] = hex[(unsigned char)uuid.bytes[i] & 15];
+        id[2 * i] = hex[(unsigned char)uuid.bytes[i] >> 4];
+        id[2 * i + 1] = hex[(unsigned char)uuid.bytes[i] & 15];
     }
-    info->id[32] = 0;
+    id[32] = 0;
+    return told;
 }
 
 /* Takes a device's primary context. */
@@ -242,6 +242,53 @@ static bool try_devices(struct cuda_device *device, const struct device_choice *
     return false;
 }
 
+/* ---- Which device ---- */
+
+/* Puts the devices that fewer processes use first, and takes a seat at the first. Returns false,
+ * with nothing changed, if nobody can tell which that is. */
+static bool choose_seat(struct cuda_device *device, struct device_choice *choice)
+{
+    char id[CHOICE_MAX][33];
+    struct seat_device devices[CHOICE_MAX];
+    CUdevice number;
+    for (int i = 0; i < choice->count; i++) {
+        if (CUDA(cuDeviceGet)(&number, choice->device[i]) != CUDA_SUCCESS ||
+            !read_id(number, id[i]))
+            return false;
+        devices[i] = (struct seat_device){.device = choice->device[i], .name = id[i]};
+    }
+    if (!seat_choose(&device->seat, devices, choice->count))
+        return false;
+    for (int i = 0; i < choice->count; i++)
+        choice->device[i] = devices[i].device;
+    device->common.info.others = devices[0].others;
+    return true;
+}
+
+/* The process's seat is at the device that it has got, for others to see. */
+static void sit_down(struct cuda_device *device, bool has_seat, int seat_at)
+{
+    struct gpu_info *info = &device->common.info;
+    if (has_seat && info->index == seat_at)
+        return;
+    char id[33];
+    seat_leave(&device->seat);
+    info->others = 0;
+    if (read_id(device->number, id))
+        seat_take(&device->seat, id);
+}
+
+static const char *why_chosen(const struct gpu_config *config, const struct device_choice *choice,
+                              int index, bool fewest)
+{
+    return config->device_count > 0 || config->several ? "setting"
+           : choice->count == 1                        ? "only"
+           : index != choice->device[0]                ? "next"
+           : fewest                                    ? "fewest"
+           : config->spreads                           ? "first"
+                                                       : "rank";
+}
+
 /* Returns NULL, or why there is no device: constant text, or text of the device or this thread. */
 static const char *open_device(struct cuda_device *device, const struct gpu_config *config)
 {
@@ -257,11 +304,16 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
         leave_out_used(&choice);
     if (!config->several || !atomic_load(&used))
         pass_over_out(info, &choice, there);
-    if (!try_devices(device, &choice, &total))
+    const bool fewest = config->spreads && choice.count > 1 && choose_seat(device, &choice);
+    if (!try_devices(device, &choice, &total)) {
+        seat_leave(&device->seat);
         return there == 0             ? "cuDeviceGetCount: no device"
                : info->passed_over[0] ? info->passed_over
                : gpu_is_gone()        ? "the program has ended"
                                       : "all that this process may use are in use";
+    }
+    sit_down(device, fewest, choice.device[0]);
+    info->chosen = why_chosen(config, &choice, info->index, fewest);
     info->sharers = choice.sharers;
     info->share = choice.share;
     copy_pool_share(config->local_size);
@@ -281,7 +333,7 @@ static const char *open_device(struct cuda_device *device, const struct gpu_conf
     info->cublas_version = gpu_library(GPU_BLAS)->version;
     precision_all(info->precisions, device->number, info->cublas_version);
     info->mps = mps_serves(device->number);
-    read_id(device->number, info);
+    read_id(device->number, info->id);
     return NULL;
 }
 
@@ -335,6 +387,7 @@ static void stop(struct gpu_device *device)
     trim_device(device);
     end_lent_memory(own);
     own_end(own);
+    seat_leave(&own->seat);
     CUDA(cuDevicePrimaryCtxRelease)(own->number);
     atomic_fetch_and(&used, ~bit_of(device->info.index));
     atomic_fetch_sub(&started, 1);

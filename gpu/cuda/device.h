@@ -10,6 +10,7 @@
 #include "check.h"
 #include "gpu/device/choose.h"
 #include "gpu/device/device.h"
+#include "gpu/device/seats.h"
 #include "stream_ctx.h"
 #include "own.h"
 #include "pool.h"
@@ -27,6 +28,7 @@ struct cuda_device {
     unsigned start;    /* tells it from devices that were started earlier with its ordinal */
     CUcontext context; /* the primary one, shared with the program if it uses the runtime API */
     int64_t budget;    /* bytes of the device's memory that we may use */
+    struct seat seat;
     struct stream_ctxs ctxs;
     struct pool pool;
     struct own_module own;

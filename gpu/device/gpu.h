@@ -31,6 +31,9 @@ struct gpu_config {
     /* This process may use more than one: its share of them. Each start takes one that it does not
      * use yet. */
     bool several;
+    /* Nobody has numbered this process: it takes the device that the fewest of this user's
+     * processes use (seats.h). */
+    bool spreads;
 };
 
 enum { GPU_FAILURE_BYTES = 512 };
@@ -45,6 +48,8 @@ struct gpu_info {
     int index;            /* the device's CUDA ordinal */
     int sharers;          /* processes of this program that use it, at least 1 */
     int share;            /* devices that this process may use, with this one */
+    const char *chosen;   /* why it is this device: a word of the log's, or NULL; constant */
+    int others;           /* of this user's processes, if it is the one with the fewest */
     int64_t memory_bytes; /* that this process may use */
     struct nominal_rates nominal;
     /* Devices that came before it and cannot be used, and why; empty: none. */

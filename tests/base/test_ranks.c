@@ -90,6 +90,27 @@ static void slurm(void **state)
         1, 2, 1, 2);
 }
 
+#define TORCHRUN "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 "
+
+static void torchrun(void **state)
+{
+    (void)state;
+    are(TORCHRUN, 5, 8, 1, 4);
+    are("RANK=5 WORLD_SIZE=8 LOCAL_RANK=1", 5, 8, 1, 8);
+    /* srun and mpirun start one on each node. */
+    are(TORCHRUN STEP("1", "0", "1"), 5, 8, 1, 4);
+    are(TORCHRUN "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 "
+                 "OMPI_COMM_WORLD_LOCAL_SIZE=1",
+        5, 8, 1, 4);
+    /* The names are common words. */
+    are("RANK=5 WORLD_SIZE=8", 0, 1, 0, 1);
+    are("RANK=5 LOCAL_RANK=1", 0, 1, 0, 1);
+    are("WORLD_SIZE=8 LOCAL_RANK=1", 0, 1, 0, 1);
+    are("RANK=5 WORLD_SIZE=5 LOCAL_RANK=1", 0, 1, 0, 1);
+    are("RANK=first WORLD_SIZE=8 LOCAL_RANK=1", 0, 1, 0, 1);
+    are("RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 PMI_RANK=1 PMI_SIZE=2", 1, 2, 1, 2);
+}
+
 static void order(void **state)
 {
     (void)state;
@@ -125,10 +146,8 @@ static void nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(launchers),
-        cmocka_unit_test(slurm),
-        cmocka_unit_test(order),
-        cmocka_unit_test(nonsense),
+        cmocka_unit_test(launchers), cmocka_unit_test(slurm),    cmocka_unit_test(torchrun),
+        cmocka_unit_test(order),     cmocka_unit_test(nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/file/shared_file.h"
 #include "dispatch/cost/contention.h"
 
 static char folder[] = "/tmp/accel-load-XXXXXX";
@@ -42,7 +43,7 @@ static int with_limit(rlim_t bytes)
         sigset_t pending;
         setrlimit(RLIMIT_FSIZE, &limit);
         static struct contention load;
-        contention_prepare();
+        shared_file_prepare();
         contention_start(&load, "device");
         int number = contention_enter_gpu(&load, 100);
         double ms = contention_gpu_ms(&load);

@@ -2,6 +2,7 @@
  * How a decided call is run, on a device that the test plays and by its clock: what the device is
  * told, what becomes of each status, which runs are learned from, what a verification does.
  */
+#include "base/file/shared_file.h"
 #include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
@@ -834,7 +835,7 @@ static int start(void **state)
     report_subscribe(&sink);
     message_to(take_message);
     device_prepare(&settings, &ranks);
-    contention_prepare();
+    shared_file_prepare();
     cost_start(&settings, 1, true, true);
     return 0;
 }

@@ -3,6 +3,7 @@
  * device that it plays: the estimate, where inner calls run, what is added up, and what the program
  * gets.
  */
+#include "base/file/shared_file.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 #include "tests/lib/problem.h"
@@ -328,7 +329,7 @@ static int start(void **state)
     (void)state;
     message_to(take_message);
     device_prepare(&settings, &ranks);
-    contention_prepare();
+    shared_file_prepare();
     cost_start(&settings, 8, true, true);
     select_start(&settings, 8, true);
     return 0;

@@ -2,6 +2,7 @@
  * Two devices of the dispatcher in one process, on the test GPU: what is learned of one, and what
  * becomes of it, is nothing to the other.
  */
+#include "base/file/shared_file.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/routine.h"
 
@@ -197,7 +198,7 @@ static int prepare(void **state)
         b[i] = 2;
     }
     setenv("XDG_RUNTIME_DIR", mkdtemp(folder), 1);
-    contention_prepare();
+    shared_file_prepare();
     cost_start(&settings, 1, true, false);
     device_prepare(&settings, &ranks);
     select_start(&settings, 1, true);
@@ -236,7 +237,10 @@ static int stop_both(void **state)
 
 static int remove_folder(void **state)
 {
+    char path[128];
     (void)state;
+    snprintf(path, sizeof path, "%s/accel-%d-seats", folder, (int)geteuid());
+    unlink(path);
     return rmdir(folder);
 }
 

@@ -2,6 +2,7 @@
  * The life of a device as the dispatcher knows it: who starts it, who waits for that, what is said,
  * what a child of a fork has of it. The test plays the device, its thread and the clock.
  */
+#include "base/file/shared_file.h"
 #include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
@@ -613,7 +614,7 @@ static int start(void **state)
     message_to(take_message);
     forks_begin();
     device_prepare(&settings, &ranks);
-    contention_prepare();
+    shared_file_prepare();
     cost_start(&settings, 1, true, true);
     return 0;
 }

@@ -1,14 +1,20 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """Which calls must be on the GPU, which devices are used, and how the ranks of an MPI program share them."""
 
+import itertools
+import os
 import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
-from lib.busy import two_threads
+from lib.busy import background, two_threads
 from lib.calibrated import AUTO, calibrate, keys
-from lib.log import lines_for, outcomes, parse_log, said
-from lib.programs import LOG, TESTS, right, start
+from lib.log import events, lines_for, outcomes, parse_log, said
+from lib.programs import DEBIAN_PYTHON, LOG, TESTS, clean_env, right, start
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +141,163 @@ def test_devices_without_a_log(devices, messages, env):
     assert done.stderr.count("\n") == messages
 
 
+# ---- Processes that nobody has numbered ----
+
+
+@pytest.fixture
+def four(env, tmp_path):
+    """Four GPUs, and a file of its own by which the processes of one test see each other."""
+    return {**env, "ACCEL_POLICY": "gpu", "TESTGPU_DEVICES": "4", "XDG_RUNTIME_DIR": str(tmp_path)}
+
+
+class Waiting:
+    """A process whose call has been on a GPU, and that waits until it is told to end."""
+
+    numbers = itertools.count()
+
+    def __init__(self, env, *steps):
+        self.end = Path(env["XDG_RUNTIME_DIR"], f"end.{next(self.numbers)}")
+        self.ready = self.end.with_suffix(self.end.suffix + ".ready")
+        self.process = background([*steps, "dgemm:100:1", f"write:{self.ready}", f"await:{self.end}"], env)
+
+    def await_call(self):
+        while not self.ready.exists() and self.process.poll() is None:
+            time.sleep(0.01)
+        return self
+
+    def stop(self, signal=None):
+        """Its GPU, why, and how many others used that: fields of the log."""
+        if signal:
+            self.process.send_signal(signal)
+        else:
+            self.end.touch()
+        (gpu,) = events(self.process.communicate(timeout=300)[1], "gpu")
+        return gpu["index"], gpu["chosen"], gpu.get("others", "0")
+
+
+@pytest.fixture
+def waiting():
+    """Starts processes that wait: all at once, before it waits for their calls; none is left behind."""
+    begun = []
+
+    def begin(*environments):
+        begun.extend(new := [Waiting(env) for env in environments])
+        return [one.await_call() for one in new]
+
+    yield begin
+    for one in begun:
+        one.process.kill()
+        one.process.communicate()
+
+
+def stop(*processes):
+    return [one.stop() for one in processes]
+
+
+def test_processes_at_once_take_different_gpus(four, waiting):
+    """Spark's executors, workers of Dask, loky and Ray, jobs of GNU parallel."""
+    seen = stop(*waiting(*6 * [four]))
+    assert sorted(index for index, _, _ in seen) == ["0", "0", "1", "1", "2", "3"]
+    assert {why for _, why, _ in seen} == {"fewest"}
+    assert sorted(others for _, _, others in seen) == ["0", "0", "0", "0", "1", "1"]
+
+
+@pytest.mark.parametrize("how", [None, signal.SIGTERM, signal.SIGKILL])
+def test_a_process_that_ends_frees_its_place(how, four, waiting):
+    first, second, third = (waiting(four)[0] for _ in range(3))
+    assert second.stop(how)[0] == "1"
+    assert stop(*waiting(four), first, third) == [("1", "fewest", "0"), ("0", "fewest", "0"), ("2", "fewest", "0")]
+
+
+def test_only_processes_that_start_cuda_count(four, waiting):
+    beside = waiting({**four, "ACCEL_POLICY": "cpu"}, {**four, "ACCEL_CUDA_DIR": "/proc"})
+    assert stop(*waiting(four)) == [("0", "fewest", "0")]
+    for one in beside:
+        one.end.touch()
+
+
+def test_a_child_of_a_process_that_has_ended_has_no_place(four, waiting):
+    """A daemon's child lives on, with copies of all that its parent had open."""
+    code = "import os, numpy as n; a = n.ones((200, 200)); a @ a; print(end='', flush=True)\nif os.fork() == 0: os.execlp('sleep', " \
+           "'sleep', '60') if {} else __import__('time').sleep(60)\nos.write(1, b'%d' % 0); os._exit(0)"
+    for execs in (True, False):
+        child = subprocess.Popen([DEBIAN_PYTHON, "-c", code.format(execs)], env={**clean_env("/tmp"), **four, "ACCEL_LOG": "0"},
+                                 stdout=subprocess.PIPE, start_new_session=True)
+        try:
+            assert child.stdout.read(1) == b"0"
+            child.wait()
+            assert stop(*waiting(four)) == [("0", "fewest", "0")]
+        finally:
+            os.killpg(child.pid, signal.SIGKILL)
+
+
+def test_what_the_user_has_named_is_used_and_counts_for_others(four, waiting):
+    named = waiting({**four, "ACCEL_DEVICES": "0"}, {**four, "ACCEL_DEVICES": "0"}, {**four, "CUDA_VISIBLE_DEVICES": "2"},
+                    {**four, **rank_env(1, 2)})
+    one = waiting(four)
+    assert stop(*one, *named) == [("3", "fewest", "0"), ("0", "setting", "0"), ("0", "setting", "0"), ("0", "only", "0"),
+                                  ("1", "rank", "0")]
+
+
+def test_of_visible_gpus_the_first_goes_first(four, waiting):
+    """dask-cuda gives each worker all GPUs, its own first; Slurm's jobs see those of the job."""
+    assert stop(*waiting({**four, "CUDA_VISIBLE_DEVICES": "2,3,0,1"})) == [("0", "fewest", "0")]
+    (held,) = waiting({**four, "ACCEL_DEVICES": "2"})
+    assert stop(*waiting({**four, "CUDA_VISIBLE_DEVICES": "2,3"}), held) == [("1", "fewest", "0"), ("2", "setting", "0")]
+
+
+@pytest.mark.parametrize("lack", ["no folder", "another user's", "no more files"])
+def test_without_the_file_it_is_the_first(lack, four, waiting, tmp_path):
+    (tmp_path / "lacking").mkdir()
+    file = tmp_path / "lacking" / f"accel-{os.geteuid()}-seats"
+    env = {**four, "XDG_RUNTIME_DIR": str(tmp_path / "lacking")}
+    if lack == "another user's":
+        file.touch(0o666)
+        file.chmod(0o666)
+    elif lack == "no more files":
+        file.mkdir()
+    done = []
+    for _ in range(2):
+        if lack == "no folder":
+            env["XDG_RUNTIME_DIR"] = "/proc/self/fdinfo"
+        done.append(run("dgemm:100:1", env=env))
+    assert [(gpu["index"], gpu["chosen"], gpu.get("others")) for one in done for gpu in events(one.stderr, "gpu")] == \
+        2 * [("0", "first", None)]
+
+
+def test_one_that_cannot_be_had_gives_its_place_back(four, waiting):
+    """The first is another process's, whose compute mode is exclusive, and the second has no memory left."""
+    env = {**four, "TESTGPU_MODES": "taken,full,default,default"}
+    first, second = (waiting(env)[0] for _ in range(2))
+    assert stop(*waiting(four), second, first) == [("0", "fewest", "0"), ("3", "next", "0"), ("2", "next", "0")]
+
+
+def unshared(command):
+    return subprocess.run(["unshare", "--pid", "--fork", *command], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.skipif(unshared(["true"]).returncode != 0, reason="no namespace of process ids can be made")
+def test_containers_that_share_the_folder_see_each_other(four, waiting):
+    held = waiting(four)
+    env = {**clean_env("/tmp"), **four}
+    words = [f"{name}={value}" for name, value in env.items()]
+    done = unshared(["env", "-i", *words, str(TESTS / "steps"), "dgemm:100:1"])
+    assert [(gpu["index"], gpu["others"] if "others" in gpu else "0") for gpu in events(done.stderr, "gpu")] == [("1", "0")]
+    assert stop(*held) == [("0", "fewest", "0")]
+
+
 # ---- Ranks ----
+
+
+def test_torchrun(four):
+    """Its variables are known as MPI's are."""
+    seen = []
+    for rank in range(3):
+        done = run("dgemm:100:1", env={**four, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "3",
+                                       "LOCAL_WORLD_SIZE": "3"})
+        seen += [(gpu["index"], gpu["chosen"], gpu["sharers"]) for gpu in events(done.stderr, "gpu")]
+    assert seen == [("0", "rank", "1"), ("1", "rank", "1"), ("2", "rank", "1")]
+
 
 STEPS = ("dgemm:40:1", "dgemm:300:3", "solve:300:1", "other:500:2")
 

@@ -3,6 +3,7 @@
  * what, what the status is, and what is reported. Random outcomes, compared with what gang.h says
  * of them.
  */
+#include "base/file/shared_file.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 
@@ -595,7 +596,7 @@ static int start(void **state)
     report_subscribe(&sink);
     message_to(take_message);
     device_prepare(&settings, &ranks);
-    contention_prepare();
+    shared_file_prepare();
     return 0;
 }
 

@@ -2,6 +2,7 @@
  * A call of a library that computes on the GPU by itself, by a guide that the test makes: which
  * device it is told to use, or why there is none, and what is reported of the call.
  */
+#include "base/file/shared_file.h"
 #include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
@@ -331,7 +332,7 @@ static int start(void **state)
     report_subscribe(&sink);
     message_to(take_message);
     device_prepare(&settings, &ranks);
-    contention_prepare();
+    shared_file_prepare();
     cost_start(&settings, 8, true, true);
     return 0;
 }

@@ -2,6 +2,7 @@
  * Which device has a call, and when: several that the test plays, busy or idle, cold or warm, with
  * the call's operands or without.
  */
+#include "base/file/shared_file.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 
@@ -731,7 +732,7 @@ static int start(void **state)
     (void)state;
     message_to(take_message);
     forks_begin();
-    contention_prepare();
+    shared_file_prepare();
     cost_start(&settings, 8, true, true);
     devices_prepare(&settings, &ranks);
     select_start(&settings, 8, true);

@@ -2,6 +2,7 @@
  * Which devices have parts of a call, and what the division is told of them: on devices that the
  * test plays, with rates of its own, and without a division.
  */
+#include "base/file/shared_file.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
 
@@ -476,7 +477,7 @@ static bool take_message(const char *message)
 static int start(void **state)
 {
     message_to(take_message);
-    contention_prepare();
+    shared_file_prepare();
     settings.devices.kind = ACCEL_DEVICES_ALL;
     devices_prepare(&settings, &ranks);
     return prepare(state);

@@ -57,7 +57,7 @@ RANKS = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL", "MV2_", "PALS_", "FLUX
 
 def clean_env(home):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("ACCEL", "XDG_", "OMP_", "OPENBLAS_", *RANKS))}
-    for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "PYTHONPATH", "PYTHONUNBUFFERED", "NO_COLOR", "CUDA_MPS_PIPE_DIRECTORY"):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "PYTHONPATH", "PYTHONUNBUFFERED", "NO_COLOR", "CUDA_MPS_PIPE_DIRECTORY"):
         env.pop(name, None)
     if RUNTIME:
         env.update(LD_PRELOAD=":".join(RUNTIME))
