@@ -14,6 +14,7 @@
 #include "select.h"
 #include "base/file/shared_file.h"
 #include "base/host/cpu.h"
+#include "base/host/program.h"
 #include "base/thread/forks.h"
 #include "base/output/output.h"
 #include "dispatch/cost/cost.h"
@@ -79,6 +80,7 @@ void dispatch_start(void)
     if (!getauxval(AT_SECURE)) /* nothing is written there */
         output_start();
     if (settings.on) {
+        program_note();
         settings_check_routines(&settings, accel_routines, accel_routine_count);
         prepare_machine();
         start_reports();

@@ -1,10 +1,9 @@
-#define _GNU_SOURCE
 #include "banner.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/thread/forks.h"
+#include "base/host/program.h"
 #include "base/host/version.h"
 #include "base/memory/write_watch.h"
 
@@ -147,7 +146,7 @@ static void put_program(struct report_line *line)
     line_string(line, "version", accel_version());
     if (*accel_commit())
         line_string(line, "commit", accel_commit());
-    line_words(line, "program", program_invocation_short_name);
+    line_words(line, "program", program_name());
     if (program.cpu_path)
         line_words(line, "cpu_library", program.cpu_path);
     if (program.cpu_threads > 0) {

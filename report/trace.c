@@ -1,13 +1,13 @@
 #define _GNU_SOURCE
 #include "trace.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/thread/clock.h"
+#include "base/host/program.h"
 #include "base/thread/forks.h"
 #include "base/text/text.h"
 #include "log.h"
@@ -97,7 +97,7 @@ static void name_thread(struct events *events)
 {
     char name[17] = "";
     if (!atomic_exchange(&named, true))
-        put_name(events, "process_name", 0, program_invocation_short_name);
+        put_name(events, "process_name", 0, program_name());
     if (named_in == getpid())
         return;
     named_in = getpid();

@@ -174,6 +174,13 @@ def test_a_name_with_blanks_quotes_and_a_new_line_is_quoted(tmp_path):
     assert events(done.stderr, "start")[0]["program"] == name
 
 
+@pytest.mark.parametrize("title", ["ray::task", ""])
+def test_the_name_is_that_of_the_start_whatever_title_the_program_gives_itself(title):
+    done = start("titles", title, env={**FAST, **LOG})
+    assert done.returncode == 0
+    assert [event["program"] for event in events(done.stderr, "start")] == ["titles"]
+
+
 # ---- Calibrated figures ----
 
 

@@ -124,6 +124,12 @@ def test_names_of_process_and_thread(logged):
     assert "random_calls" in names_of(logged[1], "thread_name")
 
 
+def test_the_process_has_the_name_of_its_start_whatever_title_it_gives_itself(tmp_path):
+    done, events = trace(tmp_path / "t.json", "titles", "ray::task")
+    assert done.returncode == 0
+    assert names_of(events, "process_name") == {"titles"}
+
+
 def test_the_time_of_day(logged):
     now = time.time() * 1e6
     for call in calls_of(json.loads(logged[2].read_text())):
