@@ -375,8 +375,12 @@ bool device_is_begun(const struct dispatch_device *device)
 void device_fork_child(struct dispatch_device *device, bool any_begun)
 {
     const enum device_state was = device_state(device);
-    atomic_store(&device->threaded, false);
-    atomic_store(&device->threadless, false);
+    if (atomic_load(&device->threaded) || atomic_load(&device->threadless)) {
+        atomic_store(&device->threaded, false);
+        atomic_store(&device->threadless, false);
+    }
+    if ((was == DEVICE_UNTRIED || was == DEVICE_ABSENT) && !any_begun)
+        return; /* no call has been there: its pages stay untouched */
     contention_fork_child(&device->contention);
     atomic_store(&device->warm_up.working, false);
     if (any_begun && (device_is_begun(device) || was == DEVICE_UNTRIED)) {

@@ -74,7 +74,8 @@ static void count_estimate(const struct accel_record *record)
 /* The child of a fork has a file of its own; the parent's stays mapped, and is not touched. */
 static void leave_to_parent(void)
 {
-    sums = NULL;
+    if (sums)
+        sums = NULL;
 }
 FORKS_CHILD(leave_to_parent);
 

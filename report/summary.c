@@ -63,7 +63,8 @@ static void begin_child(void)
 {
     if (part.totals)
         totals_begin(&part, part.totals);
-    atomic_store(&told, 0);
+    if (atomic_load(&told))
+        atomic_store(&told, 0);
 }
 FORKS_CHILD(begin_child);
 

@@ -89,7 +89,8 @@ static _Thread_local pid_t named_in __attribute__((tls_model("initial-exec")));
 
 static void forget_parent(void)
 {
-    atomic_store(&named, false);
+    if (atomic_load(&named))
+        atomic_store(&named, false);
 }
 FORKS_CHILD(forget_parent);
 

@@ -5,6 +5,7 @@
 #include <linux/kcmp.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,14 +41,25 @@ bool forks_memory_is_shared(void)
 extern const struct forks_part __start_accel_forks[] __attribute__((weak, visibility("hidden")));
 extern const struct forks_part __stop_accel_forks[] __attribute__((weak, visibility("hidden")));
 
+bool forks_is_same(const void *a, const void *b, size_t size)
+{
+    const unsigned char *const ones = a, *const others = b;
+    for (size_t i = 0; i < size; i++)
+        if (ones[i] != others[i])
+            return false;
+    return true;
+}
+
 /* Locks are made by an ordinary mutex's initializer, here and in what FORKS_CHILD() names, as
  * pthread_mutex_init() without attributes would make them: each page of the C library's that a
- * child needs costs it a page fault. */
+ * child needs costs it a page fault. So does each page that it writes to: what is right already is
+ * left alone, here and there. */
 void forks_child(void)
 {
+    const pthread_mutex_t made = PTHREAD_MUTEX_INITIALIZER; /* not static: a page more */
     for (const struct forks_part *part = __start_accel_forks; part < __stop_accel_forks; part++)
-        if (part->lock)
-            *part->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        if (part->lock && !forks_is_same(part->lock, &made, sizeof made))
+            *part->lock = made;
     for (const struct forks_part *part = __start_accel_forks; part < __stop_accel_forks; part++)
         if (part->child)
             part->child();

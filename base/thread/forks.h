@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct forks_part {
     pthread_mutex_t *lock;
@@ -26,6 +27,10 @@ struct forks_part {
 #define FORKS_PART(name, lock, child)                                                              \
     static const struct forks_part forks_part_##name                                               \
         __attribute__((section("accel_forks"), used)) = {lock, child}
+
+/* Whether two objects have the same bytes: a child leaves alone what is right already, as each page
+ * that it writes to is copied for it. */
+bool forks_is_same(const void *a, const void *b, size_t size);
 
 /* The child's only thread calls this: from pthread_atfork(3), or later if the process was made
  * without it (_Fork(), clone()). Allocates nothing. */

@@ -148,6 +148,7 @@ void contention_fork_child(struct contention *load)
 /* The child of a fork has none of the other threads. */
 static void count_alone(void)
 {
-    atomic_store(&cpu_calls, 0);
+    if (atomic_load(&cpu_calls))
+        atomic_store(&cpu_calls, 0);
 }
 FORKS_CHILD(count_alone);

@@ -255,7 +255,9 @@ void curves_let_go(void)
 /* In the child of a fork. */
 static void free_lock(void)
 {
-    curves_lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+    const pthread_rwlock_t made = PTHREAD_RWLOCK_INITIALIZER;
+    if (!forks_is_same(&curves_lock, &made, sizeof made))
+        curves_lock = made;
     holds = false;
 }
 FORKS_CHILD(free_lock);

@@ -57,8 +57,10 @@ void admission_reset(void)
 {
     if (table.now > 0) /* else its pages stay untouched */
         lru_clear(&table);
-    unread = resting = 0;
-    atomic_store(&validated, 0);
+    if (unread || resting || atomic_load(&validated)) {
+        unread = resting = 0;
+        atomic_store(&validated, 0);
+    }
 }
 FORKS_CHILD(admission_reset);
 

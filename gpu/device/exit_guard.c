@@ -198,6 +198,8 @@ void exit_guard_after_close(void)
 
 void exit_guard_fork_child(void)
 {
+    if (!atomic_load(&watching) && !atomic_load(&inside) && !atomic_load(&held))
+        return; /* its page stays untouched */
     atomic_store(&inside, depth > 0);
     atomic_store(&held, holds > 0);
     atomic_store(&process, getpid());

@@ -520,7 +520,7 @@ static void what_a_child_has(void **state)
             atomic_store(&device.state, expected[i].was);
             atomic_store(&device.threaded, true);
             atomic_store(&device.threadless, true);
-            atomic_store(&device.warm_up.working, true);
+            atomic_store(&device.warm_up.working, expected[i].begun); /* by a device */
             device_fork_child(&device, expected[i].begun);
             _exit(device_state(&device) != expected[i].is || device.threaded ||
                   device_has_no_thread(&device) || device.warm_up.working);

@@ -85,7 +85,7 @@ def test_functions_that_a_start_runs_lie_together(settings, library, section):
 # ---- What the child of a fork writes to, and runs, lies together, too: configure scripts, servers
 # and pools of processes fork often ----
 
-FORKS, MOST_FAULTS = 50, 8
+FORKS, MOST_FAULTS = 50, 4
 FORK = f"""
 import os, resource
 def fork():
