@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -385,6 +386,24 @@ static void examine_blas(struct checks *checks, const struct watch_library *libr
                bits, what, past);
 }
 
+/* OpenBLAS has tables of its threads on the caller's stack, some megabytes of them where it is
+ * built for many (Debian's is for 128). A JVM's threads have 1 MB by default. */
+static void examine_stack(struct checks *checks, const struct watch *watch,
+                          const struct watch_library *library,
+                          const struct program_libraries *called)
+{
+    const struct program_library *taken = calls_of(called, library->path);
+    const bool died = WIFSIGNALED(watch->status) && WTERMSIG(watch->status) == SIGSEGV;
+    if (strcmp(base_name(library->by), "java") != 0 || !strstr(library->path, "openblas") ||
+        !(taken ? taken->threads > 1 : died))
+        return;
+    checks_add(checks, CHECK_WARN, "program",
+               "set OPENBLAS_NUM_THREADS=1, or start java with a larger stack: -Xss4m",
+               "where %s computes with several threads, it may need more of its caller's stack "
+               "than a thread of the JVM has, and end it by signal 11, also without libaccel",
+               library->path);
+}
+
 /* Libraries that were called and are none of BLAS; all of them if nothing was watched. */
 static void examine_others(struct checks *checks, const struct watch *watch,
                            const struct program_libraries *called)
@@ -434,6 +453,8 @@ static void examine_run(struct checks *checks, const struct watch *watch,
     examine_excluded(checks, watch, called, config);
     for (int i = 0; i < watch->blases; i++)
         examine_blas(checks, &watch->blas[i], called, config);
+    for (int i = 0; i < watch->blases; i++)
+        examine_stack(checks, watch, &watch->blas[i], called);
     examine_others(checks, watch, called);
     if (called->count == 0)
         checks_add(checks, CHECK_FAIL, "calls",

@@ -271,6 +271,31 @@ def test_addresssanitizer_as_a_child(compiled, text, state, says):
     assert "ended with" not in done.stdout, "with the option it starts"
 
 
+JAVA = """
+class Product {
+    static native double sum();
+    public static void main(String[] arguments) throws Exception {
+        System.load("TESTS/libjni_product.so");
+        Thread worker = new Thread(() -> System.out.println(sum()));
+        worker.start();
+        worker.join();
+    }
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("javac") or bool(RUNTIME), reason="there is no javac, or a sanitizer's runtime must come first")
+@pytest.mark.parametrize("threads, env", [(1, {}), (2, {}), (2, {"ACCEL_POLICY": "gpu"})])
+def test_a_jvm_whose_threads_have_small_stacks(tmp_path, threads, env):
+    """OpenBLAS with threads: where the CPU computes, Debian's ends a JVM with stacks of 1 MB."""
+    (tmp_path / "Product.java").write_text(JAVA.replace("TESTS", str(TESTS)))
+    subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "Product.java"], cwd=tmp_path, check=True, env={**os.environ, "LD_PRELOAD": ""})
+    done, rows = doctor("--", "java", "-Xss1m", "-XX:-CreateCoredumpOnCrash", f"-XX:ErrorFile={tmp_path}/error.%p", "-cp", tmp_path, "Product",
+                        env={**env, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)})
+    told = [fix for _, _, says, fix in rows if "than a thread of the JVM has" in says]
+    assert told == [] if threads == 1 else len(told) == 1 and "OPENBLAS_NUM_THREADS=1" in told[0] and "-Xss" in told[0], done.stdout
+
+
 def test_a_program_that_ends_by_a_signal():
     check(doctor("--", "sh", "-c", "kill -TERM $$"), 1, ("WARN", "program", r"^was ended by signal 15 \(Terminated\)"))
 
