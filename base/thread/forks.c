@@ -56,7 +56,8 @@ bool forks_is_same(const void *a, const void *b, size_t size)
  * left alone, here and there. */
 void forks_child(void)
 {
-    const pthread_mutex_t made = PTHREAD_MUTEX_INITIALIZER; /* not static: a page more */
+    /* Not static: that would be one page more. */
+    const pthread_mutex_t made = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     for (const struct forks_part *part = __start_accel_forks; part < __stop_accel_forks; part++)
         if (part->lock && !forks_is_same(part->lock, &made, sizeof made))
             *part->lock = made;
