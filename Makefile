@@ -310,6 +310,6 @@ help:
 	@echo '  DISTDIR                     folder of make dist'\''s archive and of packages (.)'
 	@echo '  SANITIZE                    sanitizers to compile with: address, undefined, thread'
 	@echo '  CHECK TEST_LONG=1           make check: these tests; all tests in their long form'
-	@echo '  REGRESS FAULTS PACKAGES     make regress, faults, check-packages: these tests'
+	@echo '  REGRESS FAULTS PACKAGES ENGINES   make regress, faults, check-packages, engines: these tests'
 	@echo '  MUTANTS MUTANTS_SEED MUTANTS_KEPT_SEED MUTATED   make mutants, mutants-kept: how many; the seeds; of these sources alone'
 	@echo '  FUZZ_SECONDS FUZZ_SEED FUZZ_BUILD   make fuzz: seconds for each target; the seed, 0: random; the build folder'

@@ -18,6 +18,9 @@ class Tap:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config):
+        # pytest 8 asks for the reporter's writer when it explains a comparison.
+        writer = config.get_terminal_writer()
+        config.get_terminal_writer = lambda: writer
         config.pluginmanager.unregister(name="terminalreporter")
 
     def line(self, good, name, why="", details=""):

@@ -8,9 +8,9 @@ TREES = BUILD / "trees"
 
 
 def in_tree(name, script, env={}, timeout=120):
-    """Runs a shell's commands in the tree of that name, with a /proc of its own and no environment except env."""
+    """Runs a shell's commands in the tree of that name, with a /proc and a /tmp of its own and no environment except env."""
     words = [f"{key}={value}" for key, value in env.items()]
-    inner = 'tree=$1; shift; mount -t proc proc "$tree/proc" && exec chroot "$tree" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"'
+    inner = 'tree=$1; shift; mount -t proc proc "$tree/proc" && mount -t tmpfs tmpfs "$tree/tmp" && exec chroot "$tree" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"'
     return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", inner, "sh", TREES / name, *words, "sh", "-c", script],
                           text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout)
 

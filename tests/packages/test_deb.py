@@ -1,7 +1,7 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """make deb: a package that lintian finds no error in, whose files are where Debian has them, which installs into a bare
-Debian beside Intel's accel-config, does nothing until it is asked to, runs NumPy there without a GPU and on the test
-GPU, and leaves nothing behind."""
+Debian 12 beside Intel's accel-config, and into a bare Debian 13, does nothing until it is asked to, runs NumPy there
+without a GPU and on the test GPU, and leaves nothing behind."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ FILES = {"usr/bin/accel", "usr/lib/x86_64-linux-gnu/libaccel/libaccel.so",
          "usr/share/man/man1/accel.1.gz",
          "usr/share/man/man5/accel.conf.5.gz", "usr/share/man/man7/libaccel.7.gz"}
 DOCUMENTS = "usr/share/doc/libaccel/"
-TREE = TREES / "bookworm"
+OTHERS = "accel-config libaccel-config-dev libaccel-config1"
 
 
 @pytest.fixture(scope="module")
@@ -57,22 +57,21 @@ def test_library_tool_manual_completion_documents(package):
 
 # before: the tree's files. plain: what the program writes without libaccel. installed: the
 # installation's process.
-Bare = namedtuple("Bare", "before plain installed")
+Bare = namedtuple("Bare", "tree before plain installed")
 
 
-@pytest.fixture(scope="module")
-def bare(package):
+@pytest.fixture(scope="module", params=["bookworm", "trixie"])
+def bare(package, request):
     """A bare Debian into which the package is installed."""
-    in_tree("bookworm", "dpkg --purge libaccel; rm -rf /opt/*")
-    before = files_of("bookworm")
-    shutil.copy(package, TREE / "opt/libaccel.deb")
-    shutil.copy(ROOT / "tests/packages/demo.py", TREE / "opt/demo.py")
-    shutil.copytree(BUILD / "testgpu", TREE / "opt/testgpu", ignore=shutil.ignore_patterns("obj"))
-    plain = in_tree("bookworm", "python3 /opt/demo.py")
-    return Bare(before, plain,
-                in_tree("bookworm",
-                        "dpkg --install /opt/libaccel.deb && dpkg --verify accel-config libaccel-config-dev "
-                                       "libaccel-config1 && test -x /usr/bin/accel-config"))
+    tree = request.param
+    in_tree(tree, "dpkg --purge libaccel; rm -rf /opt/*")
+    before, opt = files_of(tree), TREES / tree / "opt"
+    shutil.copy(package, opt / "libaccel.deb")
+    shutil.copy(ROOT / "tests/packages/demo.py", opt / "demo.py")
+    shutil.copytree(BUILD / "testgpu", opt / "testgpu", ignore=shutil.ignore_patterns("obj"))
+    plain = in_tree(tree, "python3 /opt/demo.py")
+    beside = f"dpkg --verify {OTHERS} && test -x /usr/bin/accel-config" if tree == "bookworm" else "true"
+    return Bare(tree, before, plain, in_tree(tree, f"dpkg --install /opt/libaccel.deb && {beside}"))
 
 
 def test_it_installs_into_a_bare_debian_beside_accel_config_and_libaccel_config_dev(bare):
@@ -80,26 +79,26 @@ def test_it_installs_into_a_bare_debian_beside_accel_config_and_libaccel_config_
 
 
 def test_and_is_not_active_until_a_program_asks_for_it(bare):
-    done = in_tree("bookworm", "python3 /opt/demo.py")
+    done = in_tree(bare.tree, "python3 /opt/demo.py")
     assert done.returncode == 0
     assert done.stdout == bare.plain.stdout
     assert "False" in done.stdout
     assert not done.stderr
-    assert not (TREE / "etc/ld.so.preload").exists()
+    assert not (TREES / bare.tree / "etc/ld.so.preload").exists()
 
 
 @pytest.mark.parametrize("env, where", [
     pytest.param({}, {"ran": "cpu", "why": "no_gpu"}, id="without a GPU"),
     pytest.param({"ACCEL_CUDA_DIR": "/opt/testgpu", "ACCEL_POLICY": "gpu"}, {"ran": "gpu0"}, id="with a GPU")])
 def test_under_accel_run_the_same_numbers(bare, env, where):
-    done = in_tree("bookworm", "accel run -v -- python3 /opt/demo.py", env)
+    done = in_tree(bare.tree, "accel run -v -- python3 /opt/demo.py", env)
     assert done.returncode == 0, done.stderr[-800:]
     assert done.stdout == bare.plain.stdout.replace("False", "True")
     assert lines_for(done, sym="cblas_dgemm", **where)
 
 
 def test_the_tool_says_its_version_and_what_the_build_has_left_out(bare):
-    done = in_tree("bookworm",
+    done = in_tree(bare.tree,
                    "accel --version && bash -c 'source /usr/share/bash-completion/completions/accel' && dpkg --verify "
                    "libaccel")
     assert done.returncode == 0, done.stderr[-500:]
@@ -108,6 +107,6 @@ def test_the_tool_says_its_version_and_what_the_build_has_left_out(bare):
 
 
 def test_purged_it_leaves_nothing(bare):
-    done = in_tree("bookworm", "dpkg --purge libaccel && rm -rf /opt/*")
+    done = in_tree(bare.tree, "dpkg --purge libaccel && rm -rf /opt/*")
     assert done.returncode == 0, done.stderr[-500:]
-    assert files_of("bookworm") == bare.before
+    assert files_of(bare.tree) == bare.before
