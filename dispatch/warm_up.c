@@ -91,12 +91,9 @@ static void fill_with_identity(const struct accel_call *call, const struct accel
     if (x->inc)
         for (int64_t i = 0; i < x->rows * x->cols; i++)
             put_element(x, i, pivots ? (double)(i + 1) : 1.0 / ORDER);
-    else if (call->op->traits.packed && x == &call->span[ACCEL_a])
-        for (int64_t i = 0; i < ORDER; i++)
-            put_element(x, triangle_place(call->blas.flag[ACCEL_uplo], ORDER, i, i), 1);
     else
-        for (int64_t i = 0; i < x->rows && i < x->cols; i++)
-            put_element(x, i * x->ld + i, 1);
+        for (int64_t i = 0; i < shape_diagonal(call, x); i++)
+            put_element(x, shape_diagonal_place(call, x, i), 1);
 }
 
 static bool prepare_call(struct accel_call *call, const struct accel_routine *routine)

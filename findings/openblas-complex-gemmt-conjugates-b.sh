@@ -1,6 +1,6 @@
 #!/bin/bash
-# OpenBLAS 0.3.28 and 0.3.29: cgemmt and zgemmt with TRANSB = 'C' conjugate their input B in place. C
-# is right; B, which is an input alone, is not what it was when the call returns. (PyPI's
+# OpenBLAS 0.3.28 and 0.3.29: cgemmt and zgemmt with TRANSB = 'C' conjugate their input B in place.
+# C is right; B, which is an input alone, is not what it was when the call returns. (PyPI's
 # scipy-openblas32 0.3.28.0.2 and 0.3.29.0.0; the same in Debian 13's libopenblas0-pthread 0.3.29.)
 # 0.3.30 leaves B alone. A program that uses B again computes with its conjugate.
 set -eu

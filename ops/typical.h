@@ -23,4 +23,9 @@ void shape_typical(struct accel_call *call, const struct accel_routine *routine,
 /* The same with `order` for each size, and beta = 0. */
 void shape_of_order(struct accel_call *call, const struct accel_routine *routine, int64_t order);
 
+/* Returns how many diagonal elements such an operand has, which is a matrix, and the number of one
+ * of them, counted in elements from the first: also of a triangle that is packed. */
+int64_t shape_diagonal(const struct accel_call *call, const struct accel_span *x);
+int64_t shape_diagonal_place(const struct accel_call *call, const struct accel_span *x, int64_t i);
+
 #endif

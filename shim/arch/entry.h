@@ -18,7 +18,7 @@
 #ifndef ACCEL_ENTRY_H
 #define ACCEL_ENTRY_H
 
-#define ACCEL_BOUND_ENTRIES 3072
+#define ACCEL_BOUND_ENTRIES 3584
 
 #define ACCEL_ENTRIES_MAX 8192 /* exported and bound; a site's key has 16 bits for the number */
 

@@ -11,11 +11,11 @@ from lib.log import lines_for
 from lib.programs import BUILD, ROOT
 from lib.trees import TREES, in_tree
 
-SOURCE, OLD = TREES / "trixie/root/libaccel", TREES / "bullseye/opt"
+SOURCE, OLD = TREES / "trixie/usr/src/libaccel", TREES / "bullseye/opt"
 
 
 def build(*arguments):
-    return in_tree("trixie", " ".join(("cd /root/libaccel && make -s -j2 WERROR=-Werror NVCC=", *arguments, "all")), timeout=900)
+    return in_tree("trixie", " ".join(("cd /usr/src/libaccel && make -s -j2 WERROR=-Werror NVCC=", *arguments, "all")), timeout=900)
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +43,10 @@ def test_it_builds_without_a_warning(built):
 
 @pytest.mark.parametrize("env, where", [
     pytest.param({}, {"ran": "cpu", "why": "no_gpu"}, id="without a GPU"),
-    pytest.param({"ACCEL_CUDA_DIR": "/root/libaccel/testgpu", "ACCEL_POLICY": "gpu"}, {"ran": "gpu0"}, id="with a GPU")])
+    pytest.param({"ACCEL_CUDA_DIR": "/usr/src/libaccel/testgpu", "ACCEL_POLICY": "gpu"}, {"ran": "gpu0"}, id="with a GPU")])
 def test_numpy_of_there_computes_the_same(built, env, where):
-    plain = in_tree("trixie", "python3 /root/libaccel/tests/packages/demo.py")
-    done = in_tree("trixie", "/root/libaccel/build/accel run -v -- python3 /root/libaccel/tests/packages/demo.py", env)
+    plain = in_tree("trixie", "python3 /usr/src/libaccel/tests/packages/demo.py")
+    done = in_tree("trixie", "/usr/src/libaccel/build/accel run -v -- python3 /usr/src/libaccel/tests/packages/demo.py", env)
     assert done.returncode == 0, done.stderr[-800:]
     assert done.stdout == plain.stdout.replace("False", "True")
     assert lines_for(done, sym="cblas_dgemm", **where)
