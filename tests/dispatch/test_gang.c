@@ -76,10 +76,11 @@ static struct accel_call update(void)
     return call;
 }
 
-/* Those who share a factorisation all count the whole matrix. */
+/* Devices run beside each other, and one may do a part of another's beside its own. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void compute(const struct accel_call *part)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const struct accel_span *x = &part->span[ACCEL_c];
     assert_int_equal(part->blas.omits, 0); /* a part of a triangle that is not one */
     pthread_mutex_lock(&lock);
@@ -131,6 +132,7 @@ static enum gpu_status run(struct played_device *on, const struct accel_call *ca
 {
     struct outcome *const o = &outcome[on->number];
     sigset_t held;
+    pthread_mutex_lock(&lock);
     /* A part of another member's may come before its own. */
     const bool first =
         part_of[on->number] ? call->span[ACCEL_c].ptr == part_of[on->number] : o->runs == 0;
@@ -139,6 +141,7 @@ static enum gpu_status run(struct played_device *on, const struct accel_call *ca
     o->hurried += host->hurries;
     has_load[on->number] = contention_gpu_ms(&on->device->contention) > 0;
     asked[on->number] = host->precision;
+    pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_BLOCK, NULL, &held);
     signals_are_held &= sigismember(&held, SIGTERM) == 1 || !first;
     host->up_bytes = o->up;
