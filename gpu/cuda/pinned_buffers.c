@@ -19,7 +19,20 @@ enum gpu_status pinned_ring_prepare(struct pinned_ring *ring, int buffers)
     return GPU_OK;
 }
 
-/* A ring that few threads fill should stay in their caches. */
+void pinned_ring_free(struct pinned_ring *ring)
+{
+    for (int i = 0; i < WIDE_RING_BUFFERS; i++) {
+        if (ring->buffer[i].done)
+            CUDA(cuEventDestroy)(ring->buffer[i].done);
+        ring->buffer[i].done = NULL;
+    }
+    if (ring->memory)
+        CUDA(cuMemFreeHost)(ring->memory);
+    ring->memory = NULL;
+}
+
+/* A ring that few threads fill should stay in their caches. One that memory does not suffice for is
+ * not kept half made beside the other. */
 enum gpu_status ring_choose(struct pipeline_direction *d, struct stream_ctx *ctx, bool wide,
                             int helpers)
 {
@@ -29,6 +42,8 @@ enum gpu_status ring_choose(struct pipeline_direction *d, struct stream_ctx *ctx
         wide ? pinned_ring_prepare(d->ring, WIDE_RING_BUFFERS) : GPU_NO_MEMORY;
     if (status != GPU_NO_MEMORY)
         return status;
+    if (wide)
+        pinned_ring_free(d->ring);
     d->ring = &ctx->narrow;
     d->buffers = NARROW_RING_BUFFERS;
     return pinned_ring_prepare(d->ring, NARROW_RING_BUFFERS);

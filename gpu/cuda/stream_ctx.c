@@ -19,15 +19,6 @@ void stream_ctxs_end(struct cuda_device *device)
 
 /* ---- Life ---- */
 
-static void destroy_ring(struct pinned_ring *ring)
-{
-    for (int i = 0; i < WIDE_RING_BUFFERS; i++)
-        if (ring->buffer[i].done)
-            CUDA(cuEventDestroy)(ring->buffer[i].done);
-    if (ring->memory)
-        CUDA(cuMemFreeHost)(ring->memory);
-}
-
 static void destroy_stream(CUstream stream)
 {
     if (stream)
@@ -42,8 +33,8 @@ static void destroy(struct stream_ctx *ctx)
         CUDA(cusolverDnDestroy)(ctx->cusolver);
     if (ctx->cublas)
         CUDA(cublasDestroy_v2)(ctx->cublas);
-    destroy_ring(&ctx->narrow);
-    destroy_ring(&ctx->wide);
+    pinned_ring_free(&ctx->narrow);
+    pinned_ring_free(&ctx->wide);
     timing_destroy(&ctx->timing);
     if (ctx->workspace)
         CUDA(cuMemFree)(ctx->workspace);

@@ -103,6 +103,9 @@ int64_t stream_ctx_least_chunk(const struct stream_ctx *ctx);
 /* Makes the buffers of a ring ready (pinned_buffers.c). */
 enum gpu_status pinned_ring_prepare(struct pinned_ring *ring, int buffers);
 
+/* Gives back what there is of a ring that no copy uses. */
+void pinned_ring_free(struct pinned_ring *ring);
+
 /* Begin a step of the call, if it is timed: one of kernels; one that copies a rectangle of so many
  * bytes, with its first chunk. */
 static inline void stream_ctx_computes(struct stream_ctx *ctx)
