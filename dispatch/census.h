@@ -26,7 +26,7 @@ enum { CENSUS_UNKNOWN = -1 };
  * such number. width: the bits of its INTEGER, 0: it is no BLAS, or CENSUS_UNKNOWN. */
 void census_note(const struct dispatch_library *library, const char *symbol, int width);
 
-/* Notes whether CUDA is left to the program (fork_policy.h), if that has changed. */
+/* Notes whether CUDA is left to the program (fork_policy_applies()), if that has changed. */
 void census_note_hold(bool held);
 
 #endif

@@ -14,6 +14,7 @@
 #include "select.h"
 #include "base/file/shared_file.h"
 #include "base/host/cpu.h"
+#include "base/host/fork_server.h"
 #include "base/host/program.h"
 #include "base/thread/forks.h"
 #include "base/output/output.h"
@@ -180,7 +181,7 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     struct dispatch_device *const first = devices_first();
     struct task task;
     if (census_is_on()) { /* the tool has said what is wrong with the settings */
-        census_note_hold(select_is_held(caller));
+        census_note_hold(!fork_server_is_this() && select_is_held(caller));
         census_note(caller->library(caller->context), caller->symbol, caller->passed->width);
         return false;
     }

@@ -5,7 +5,7 @@ their parent has. The fork server itself starts no CUDA, whatever it computes wh
 import pytest
 
 from lib.log import lines_for, said
-from lib.programs import LOG, TEST_GPU, start
+from lib.programs import BUILD, LOG, TEST_GPU, start
 
 PYTHON = "/usr/bin/python3"
 MODULE = """
@@ -29,11 +29,15 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("workers")
     (folder / "preloaded.py").write_text(MODULE)
     (folder / "program.py").write_text(PROGRAM)
+    return folder
 
+
+@pytest.fixture(scope="module")
+def run(folder):
     def run(method, **env):
         done = start(PYTHON, folder / "program.py", method,
                      env={**TEST_GPU, **LOG, "PYTHONPATH": str(folder), "TESTGPU_DELAY_US": "0", **env})
@@ -67,6 +71,13 @@ def test_the_fork_server_leaves_the_gpu_to_its_workers(run, env):
     assert found.count({("cpu", "no_gpu")}) == 1
     assert found.count(ON_GPU) == len(found) - 1 >= 2
     assert said(done) == ["accel: no GPU is used: this process forks Python's workers, which start CUDA themselves"]
+
+
+def test_accel_doctor_does_not_say_that_the_fork_server_has_loaded_cuda(folder):
+    done = start(str(BUILD / "accel"), "doctor", "--", PYTHON, folder / "program.py", "forkserver",
+                 env={**TEST_GPU, "PYTHONPATH": str(folder)})
+    assert "cblas_dgemm" in done.stdout
+    assert "CUDA" not in {line.split()[1] for line in done.stdout.splitlines() if line.startswith(("OK ", "WARN "))}
 
 
 def test_a_daemon_of_pyspark_s_name_is_one(run, tmp_path):
