@@ -23,8 +23,8 @@ void shape_typical(struct accel_call *call, const struct accel_routine *routine,
 /* The same with `order` for each size, and beta = 0. */
 void shape_of_order(struct accel_call *call, const struct accel_routine *routine, int64_t order);
 
-/* Returns how many diagonal elements such an operand has, which is a matrix, and the number of one
- * of them, counted in elements from the first: also of a triangle that is packed. */
+/* Return how many elements the diagonal of a matrix has, and where its element i is, counted in
+ * elements of memory from the first. A packed triangle is a matrix, too. */
 int64_t shape_diagonal(const struct accel_call *call, const struct accel_span *x);
 int64_t shape_diagonal_place(const struct accel_call *call, const struct accel_span *x, int64_t i);
 

@@ -3,6 +3,7 @@
 #include "ops/op.h"
 #include "call/matrix.h"
 #include "call/shape.h"
+#include "ops/typical.h"
 
 /* Returns a number in [-0.5, 0.5): the upper half of Knuth's linear congruential generator
  * (MMIX). */
@@ -46,19 +47,12 @@ static int64_t elements_of(const struct accel_span *x)
 
 /* Fills with the identity and 1 / order of random numbers: definite, well-conditioned, and so are
  * its triangles. */
-static void fill_definite(const struct accel_span *x, uint64_t seed)
+static void fill_definite(const struct accel_call *call, const struct accel_span *x, uint64_t seed)
 {
-    const int64_t order = accel_min(x->rows, x->cols);
+    const int64_t order = shape_diagonal(call, x);
     fill_random(x->ptr, x->dtype, elements_of(x), 1 / (double)order, seed);
     for (int64_t i = 0; i < order; i++)
-        put_real(x, i * x->ld + i, 1);
-}
-
-static void fill_packed(const struct accel_span *x, char uplo, int64_t order, uint64_t seed)
-{
-    fill_random(x->ptr, x->dtype, elements_of(x), 1 / (double)order, seed);
-    for (int64_t i = 0; i < order; i++)
-        put_real(x, triangle_place(uplo, order, i, i), 1);
+        put_real(x, shape_diagonal_place(call, x, i), 1);
 }
 
 /* Pivots 1, 2, 3 ... exchange nothing. */
@@ -90,10 +84,8 @@ void fill_operand(const struct accel_call *call, enum accel_matrix which)
         fill_pivots(x);
     else if (which == ACCEL_x && op->traits.reflectors)
         fill_scalars(x, call->span[ACCEL_a].rows);
-    else if (op->traits.packed && which == ACCEL_a)
-        fill_packed(x, call->blas.flag[ACCEL_uplo], call->blas.size[ACCEL_n], seed);
     else if (op->traits.definite >> which & 1)
-        fill_definite(x, seed);
+        fill_definite(call, x, seed);
     else
         fill_random(x->ptr, x->dtype, elements_of(x), 1, seed);
 }
