@@ -49,8 +49,7 @@ LOCAL const char *strerrordesc_np(int error)
     return error >= 0 && error < old_description_count ? old_descriptions[error] : NULL;
 }
 
-/* Since 2.38, glibc's headers put C23's functions, which also read 0b1010, in the place of these.
- */
+/* Since 2.38, glibc's headers replace these functions by C23's, which read 0b1010, too. */
 #define BEFORE_C23(type, function)                                                                 \
     extern type old_##function(const char *text, char **end, int base) __asm__(#function);         \
     LOCAL type __isoc23_##function(const char *text, char **end, int base)                         \
