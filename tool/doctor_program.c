@@ -17,6 +17,7 @@
 #include "tool/process/elf_file.h"
 #include "tool/process/elf_image.h"
 #include "tool/util/find_program.h"
+#include "tool/util/same_file.h"
 #include "ops/op.h"
 #include "tool/process/become.h"
 #include "tool/process/preload.h"
@@ -250,12 +251,10 @@ static void examine_excluded(struct checks *checks, const struct watch *watch,
 static bool is_linked(const char *program, const char *library)
 {
     char line[2 * PATH_MAX];
-    struct stat wanted, st;
     int ends[2];
     bool found = false;
     struct elf_file file;
-    if (stat(library, &wanted) != 0 || !elf_file_read(&file, program) || file.kind != ELF_DYNAMIC ||
-        pipe2(ends, O_CLOEXEC) != 0)
+    if (!elf_file_read(&file, program) || file.kind != ELF_DYNAMIC || pipe2(ends, O_CLOEXEC) != 0)
         return false;
     const pid_t pid = fork();
     if (pid == 0) {
@@ -270,8 +269,7 @@ static bool is_linked(const char *program, const char *library)
         char *path = strchr(line, '/'), *end = path ? strstr(path, " (") : NULL;
         if (end)
             *end = 0;
-        found |=
-            end && stat(path, &st) == 0 && st.st_ino == wanted.st_ino && st.st_dev == wanted.st_dev;
+        found |= end && is_same_file(path, library);
     }
     if (lines)
         fclose(lines);
@@ -286,10 +284,8 @@ static bool is_linked(const char *program, const char *library)
 static const struct program_library *find_in(const struct program_library *list, int count,
                                              const char *path)
 {
-    struct stat x, y;
     for (int i = 0; i < count; i++)
-        if (stat(list[i].path, &x) == 0 && stat(path, &y) == 0 && x.st_ino == y.st_ino &&
-            x.st_dev == y.st_dev)
+        if (is_same_file(list[i].path, path))
             return &list[i];
     return NULL;
 }

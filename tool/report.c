@@ -13,6 +13,7 @@
 #include "dispatch/settings/complaints.h"
 #include "dispatch/settings/settings.h"
 #include "tool/util/model_file.h"
+#include "tool/util/same_file.h"
 #include "tool/report/report_page.h"
 #include "tool/util/stream.h"
 
@@ -62,14 +63,13 @@ static bool is_page_name(const char *name)
  * nothing is. */
 static const char *fault_of(const struct words *logs, const char *output, const char **log)
 {
-    struct stat page, st;
-    const bool is_there = output && stat(output, &page) == 0;
+    struct stat page;
+    const bool is_there = output && stat(output, &page) == 0 && S_ISREG(page.st_mode);
     for (int i = 0; i < logs->count; i++) {
         *log = logs->word[i];
         if (!output && is_page_name(*log))
             return "is a page's name, not a log's: accel report --html=FILE LOG";
-        if (is_there && S_ISREG(page.st_mode) && stat(*log, &st) == 0 && st.st_dev == page.st_dev &&
-            st.st_ino == page.st_ino)
+        if (is_there && is_same_file(*log, output))
             return "is a log; allowed: another FILE for the page";
     }
     return NULL;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "elf_file.h"
 #include "gpu/device/gpu.h"
 #include "preload.h"
+#include "tool/util/same_file.h"
 
 /* ---- What a process has ---- */
 
@@ -44,19 +44,13 @@ static void add_library(struct watch_library *list, int *count, const char *path
     list[(*count)++].by = by;
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static bool has_mapped(pid_t pid, const char *shim)
 {
     struct bound_mapping mapping;
     bool found = false;
     FILE *maps = bound_maps(pid);
     while (maps && !found && bound_next(maps, &mapping))
-        found = mapping.offset == 0 && same_file(mapping.path, shim);
+        found = mapping.offset == 0 && is_same_file(mapping.path, shim);
     if (maps)
         fclose(maps);
     return found;
@@ -70,7 +64,7 @@ static void add_libraries(struct watch *watch, pid_t pid, const struct watch_pro
     const char *const path = mapping.path;
     FILE *maps = bound_maps(pid);
     while (maps && bound_next(maps, &mapping)) {
-        if (mapping.offset > 0 || strcmp(path, program->path) == 0 || same_file(path, shim))
+        if (mapping.offset > 0 || strcmp(path, program->path) == 0 || is_same_file(path, shim))
             continue;
         if (gpu_is_cuda_library(path))
             add_library(watch->cuda, &watch->cudas, path, program->path);
