@@ -227,7 +227,8 @@ enum { ROWS = 19, FEATURES = 6 };
 static void values_of(const struct smo_kernel *kernel, const struct data *d, bool sparse)
 {
     static uint64_t number_of_key;
-    const struct gpu_key key = {{++number_of_key, 100 * number_of_key}};
+    number_of_key++;
+    const struct gpu_key key = {{number_of_key, 100 * number_of_key}};
     const double *vector = d->values + ROWS * FEATURES; /* one more */
     double values[ROWS], all = 0;
     struct smo s = {.work = &work, .kernel = *kernel};

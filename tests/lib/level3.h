@@ -6,7 +6,6 @@
 #ifndef ACCEL_TEST_LEVEL3_H
 #define ACCEL_TEST_LEVEL3_H
 
-#include <complex.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "call/shape.h"
 #include "ops/typical.h"
+#include "tests/lib/cmplx.h"
 #include "tests/lib/device_work.h"
 
 typedef double complex number;

@@ -16,8 +16,7 @@
 #include "shim/elf/reads.h"
 #include "shim/elf/real_linker.h"
 #include "tests/lib/sanitized.h"
-
-#define FUNCTION __attribute__((noinline, noclone, used)) static
+#include "tests/lib/whole_function.h"
 
 void *__real_mmap(void *at, size_t length, int access, int flags, int file, off_t offset);
 void *__wrap_mmap(void *at, size_t length, int access, int flags, int file, off_t offset);

@@ -2,13 +2,13 @@
  * What a few elements tell of a matrix (ops/lapack/diagonal.h): of every type, at each place of the
  * diagonal, at the bounds and just beyond them. Elements that the functions must not read are NaN.
  */
-#include <complex.h>
 #include <math.h>
 
 #include "call/matrix.h"
 #include "call/shape.h"
 #include "ops/lapack/diagonal.h"
 #include "ops/typical.h"
+#include "tests/lib/cmplx.h"
 #include "tests/lib/routine.h"
 
 typedef double complex number;

@@ -2,7 +2,6 @@
  * gels, gelss and gelsd on the test GPU: matrices of known singular values and vectors, tall, wide
  * and square; which values count; what LAPACK leaves in A and below the solution.
  */
-#include <complex.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "call/shape.h"
 #include "gpu/device/gpu.h"
 #include "ops/typical.h"
+#include "tests/lib/cmplx.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/routine.h"
 

@@ -9,12 +9,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <complex.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ops/lapack/packed.h"
+#include "tests/lib/cmplx.h"
 
 enum { MOST = 70, LD = MOST + 3, UNTOUCHED = 77 };
 

@@ -2,7 +2,6 @@
  * ormqr and orgqr above the memory of the test GPU: every side, transposition and type, beside the
  * reflections one after the other; numbers that are not finite, where they are read and where not.
  */
-#include <complex.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "call/shape.h"
 #include "gpu/device/gpu.h"
 #include "ops/typical.h"
+#include "tests/lib/cmplx.h"
 #include "tests/lib/devices.h"
 #include "tests/lib/routine.h"
 
