@@ -5,7 +5,7 @@
 #include <complex.h>
 
 #ifndef CMPLX
-#define CMPLX(re, im) __builtin_complex((double)(re), (double)(im))
+#    define CMPLX(re, im) __builtin_complex((double)(re), (double)(im))
 #endif
 
 #endif
