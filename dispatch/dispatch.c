@@ -51,7 +51,14 @@ static void start_reports(void)
         trace_start(settings.trace, TRACE_BYTES);
     if (settings.estimate && device_pretend(devices_at(0))) {
         settings.require_gpu = false; /* all runs on the CPU */
-        estimate_start(settings.estimate_dir);
+        static struct simulated_start_rules rules;
+        const struct cost_first first = cost_first_calls(atomic_load(&devices_at(0)->curves));
+        rules = (struct simulated_start_rules){.cuda_ms = first.start_ms,
+                                               .kernels_ms = first.kernels_ms,
+                                               .solver_ms = first.solver_ms,
+                                               .begins_ms = DEVICE_GAIN_MS,
+                                               .waits_from_ms = SELECT_WAITS_FROM_MS};
+        estimate_start(settings.estimate_dir, &rules);
     }
 }
 

@@ -362,11 +362,9 @@ static void decide_after_start(struct task *task)
     consider_decomposed(task);
 }
 
-/* A call that would gain seconds waits for CUDA, which starts in less than one as a rule: many
- * programs make one large call. It waits for a third of what it would gain, and for 10 s at most:
+/* Such a call (select.h) waits for a third of what it would gain, and for 10 s at most:
  * estimates may be wrong, and who has waited so long does not know whether the start will ever
  * end. */
-#define WAITS_FROM_MS  3000
 #define WAITED_SHARE   (1.0 / 3)
 #define WAITED_MOST_MS 10000
 
@@ -374,7 +372,7 @@ static void decide_after_start(struct task *task)
  * ready. */
 static bool wait_for_start(struct task *task, double gain_ms)
 {
-    if (!(gain_ms >= WAITS_FROM_MS) || task->host.prefetches || task->together)
+    if (!(gain_ms >= SELECT_WAITS_FROM_MS) || task->host.prefetches || task->together)
         return false;
     const double most_ms = WAITED_SHARE * gain_ms;
     device_await(task->device, most_ms < WAITED_MOST_MS ? most_ms : WAITED_MOST_MS, task->caller);

@@ -14,6 +14,10 @@
  * repeatable: then calls wait for CUDA, and do not run on the CPU meanwhile. */
 void select_start(const struct accel_settings *settings, int cores, bool adapts);
 
+/* A call that would gain so much waits for CUDA, which starts in less than a second as a rule: many
+ * programs make one large call. */
+#define SELECT_WAITS_FROM_MS 3000
+
 /* See dispatch_filter(). */
 struct dispatch_filter select_filter(const struct dispatch_device *device);
 

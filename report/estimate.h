@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "simulated_start.h"
+
 /* The calls of one routine, in milliseconds. */
 struct estimate_sums {
     int64_t calls, gpu_calls; /* all; those that the GPU would have run */
@@ -17,9 +19,12 @@ struct estimate_sums {
     double gpu_cpu_ms;        /* gpu_calls took, on the CPU */
     double est_gpu_ms;        /* gpu_calls would have taken on the GPU */
     double lost_ms;           /* lost_calls would have taken longer on the GPU */
+    double saved_ms;          /* with CUDA's start: see simulated_start.h */
+    struct simulated_kernels kernels;
 };
 
-/* Subscribes the sink. Its files are in `folder`, a string that stays; NULL: nothing is counted. */
-void estimate_start(const char *folder);
+/* Subscribes the sink. Its files are in `folder`, a string that stays; NULL: nothing is counted.
+ * *with stays, too. */
+void estimate_start(const char *folder, const struct simulated_start_rules *with);
 
 #endif

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread/clock.h"
 #include "tool/util/complain.h"
 #include "tool/measure/busy.h"
 #include "dispatch/settings/complaints.h"
@@ -399,7 +400,9 @@ static int calibrate(struct measuring *measuring, const struct calibrate_options
                                       .devices = listed ? settings->devices.number : NULL,
                                       .device_count = listed ? settings->devices.count : 0};
     struct bench_plan *first = measuring->plan;
+    const double begin_ms = accel_now_ms();
     first->device = gpu_start(&config, measuring->no_device);
+    first->start_ms = accel_now_ms() - begin_ms;
     first->gpu = first->device && gpu_measure_copies(first->device, &first->copies);
     if (!workload_memory_open(&memory, options->memory))
         return complain(1, "accel: --memory: %s\n", strerror(errno));

@@ -5,6 +5,7 @@
  *     library="libopenblasp-r0.3.21.so 36384320"] ROUTINE 64x64x64:0.0101 512x512x512:1.02 [gpu
  *     "NVIDIA H200" cuda=13.0 cublas=130100] up_gbps=21.3 down_gbps=19.9 piece_kb=512
  *     short_up_bytes=6650 short_up_ms=0.000065 short_down_bytes=1 kernels_ms=31.2 solver_ms=740
+ *     start_ms=381
  *     schedule_ratio=1.08 solve_d_blas_gbps=71.4 solve_d_blas_row_ms=0.0004 solve_d_own_gbps=310
  *     solve_d_own_row_ms=0.0002 solve_d_own_nrhs=1024 gain_emulated=8.1 pace_d 640:1.02 768:0.98
  *     svd_d_vectors 48:gesvdj 800:gesvdp ROUTINE 64x64x64:0.0210 512x512x512:0.0324
@@ -17,16 +18,16 @@
  * the size of chunks with which copies are the fastest. `short_` values, each way, are what columns
  * of fewer bytes take besides (gpu/plan/short_columns.h), of one byte: none does. `kernels_ms` is
  * the time in which a routine's first call loads its kernels, `solver_ms` that in which the first
- * call of LAPACK opens cuSOLVER; `schedule_ratio` is by how much calls of Level 3 take longer than
- * their schedules say (gpu/plan/schedule.h); `gain_` values, by how much products are faster in
- * other precisions. `solve_` values, of a type (s d), are what solving by a triangle takes apart
- * from the operations, by cuBLAS and by a kernel of our own: 10^9 bytes of right-hand sides a
- * second, where there are many, and where there are few, the time of each row. Those of our own are
- * there only if it is right, and faster, from so many right-hand sides on. `pace_` lines say how
- * fast blocks of so many rows are multiplied, in a type (s d c z), over those of 3200 rows
- * (gpu/plan/block_paces.h). `svd_` lines name the fastest accurate algorithm at each order, for a
- * type (s d c z), with singular vectors or for the values alone. The checksum is XXH3, 64 bits, of
- * all before its line.
+ * call of LAPACK opens cuSOLVER, `start_ms` CUDA's start; `schedule_ratio` is by how much calls of
+ * Level 3 take longer than their schedules say (gpu/plan/schedule.h); `gain_` values, by how much
+ * products are faster in other precisions. `solve_` values, of a type (s d), are what solving by a
+ * triangle takes apart from the operations, by cuBLAS and by a kernel of our own: 10^9 bytes of
+ * right-hand sides a second, where there are many, and where there are few, the time of each row.
+ * Those of our own are there only if it is right, and faster, from so many right-hand sides on.
+ * `pace_` lines say how fast blocks of so many rows are multiplied, in a type (s d c z), over those
+ * of 3200 rows (gpu/plan/block_paces.h). `svd_` lines name the fastest accurate algorithm at each
+ * order, for a type (s d c z), with singular vectors or for the values alone. The checksum is XXH3,
+ * 64 bits, of all before its line.
  *
  * Not thread-safe, except for different files.
  */

@@ -71,9 +71,9 @@ double cost_product_gflops(struct cost_curves *device, enum accel_dtype dtype);
 
 /* Milliseconds that first calls on the device take longer than later ones: kernels_ms the first of
  * a routine, which loads its kernels; solver_ms, in addition, the first of LAPACK, which opens
- * cuSOLVER. */
+ * cuSOLVER; start_ms: CUDA's start, from nothing. */
 struct cost_first {
-    double kernels_ms, solver_ms;
+    double kernels_ms, solver_ms, start_ms;
 };
 struct cost_first cost_first_calls(const struct cost_curves *device);
 

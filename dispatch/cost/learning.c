@@ -147,8 +147,8 @@ static bool compose(struct string_buffer *body, struct cost_curves *p)
         calibration_put_measured(body, &p->section);
     if (p->device) {
         /* Nominal figures would count as measured ones. */
-        static const char *const values[] = {"up_gbps",    "down_gbps",  "piece_kb",
-                                             "place_gbps", "kernels_ms", "solver_ms"};
+        static const char *const values[] = {"up_gbps",    "down_gbps", "piece_kb", "place_gbps",
+                                             "kernels_ms", "solver_ms", "start_ms"};
         for (size_t i = 0; i < sizeof values / sizeof *values; i++)
             put_again(body, p, values[i]);
         const double ratio = p->schedule_ratio * model_ratio(p->schedule, accel_routine_count);

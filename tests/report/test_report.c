@@ -145,16 +145,19 @@ static void inner_calls_are_those_that_the_gpu_has_run(void **state)
 static void an_estimate_counts_whole_calls(void **state)
 {
     char folder[] = "/tmp/accel-report-XXXXXX", path[64];
+    static const struct simulated_start_rules rules = {
+        .cuda_ms = 1, .begins_ms = 3, .waits_from_ms = 3};
     struct estimate_sums sums[8] = {{0}};
     struct accel_record record = record_with(true, 5);
     (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/%d", folder, (int)getpid());
-    estimate_start(folder);
+    estimate_start(folder, &rules);
     report_decision(&record);
     record.inner = true;
     report_decision(&record);
     record = record_with(true, 1);
+    record.start_ms = 5;
     report_decision(&record);
     record = record_with(false, 3);
     report_decision(&record);
@@ -162,6 +165,7 @@ static void an_estimate_counts_whole_calls(void **state)
     record.in.ms = 3; /* the one before was inside */
     report_decision(&record);
     record = record_with(true, 2);
+    record.start_ms = 6;
     record.in.ms = 1; /* not reported to an estimate */
     report_decision(&record);
     record = record_with(false, -1);
@@ -178,6 +182,7 @@ static void an_estimate_counts_whole_calls(void **state)
     assert_int_equal(of_call->lost_calls, 1);
     assert_true(of_call->cpu_ms == 15 && of_call->gpu_cpu_ms == 8);
     assert_true(of_call->est_gpu_ms == 6 && of_call->lost_ms == 1);
+    assert_true(of_call->saved_ms == 3 - 1 - 1); /* the first call would have waited */
 }
 
 /* The longest line of a routine: every number has as many digits as it can have, and no field is

@@ -92,6 +92,32 @@ def test_it_says_whose_figures_and_how_many_processes(estimated):
     assert "1 process," in estimated.done.stderr
 
 
+def saved(done):
+    """Seconds that would be saved: with CUDA's start, and without."""
+    return [float(word) for word in re.search(r"in all; (\S+) s would be saved, (\S+) s if", done.stderr).groups()]
+
+
+def test_a_program_that_ends_before_cuda_is_up_saves_nothing(estimated):
+    with_start, up = saved(estimated.done)
+    assert with_start == 0
+    assert up == rows(estimated.done)["all"][5] > 0
+
+
+def test_a_longer_one_saves_once_cuda_is_up_and_kernels_are_loaded(tmp_path):
+    model, key = tmp_path / "model", '[gpu "NVIDIA H200" cuda=13.0 cublas=130100]'
+    program = ("import numpy as np; a = np.random.default_rng(1).random((900, 900)) + 900 * np.eye(900)\n"
+               "for i in range(40): a @ a; np.linalg.solve(a, a)")
+
+    def seconds(start_ms):
+        put(model, {key: f"up_gbps=50\ndown_gbps=50\nkernels_ms=1\nsolver_ms=1\nstart_ms={start_ms}\ndgemm 64x64x64:.1\n"})
+        return saved(estimate("--gpu", "H200", "--", PYTHON, "-c", program, env={"ACCEL_MODEL": str(model)}))
+
+    slowly, up = seconds(10000000)
+    assert slowly == 0 < up
+    at_once, up = seconds(1)
+    assert 0.5 * up < at_once < up
+
+
 def test_no_cuda_was_started_though_it_was_there(estimated):
     assert not estimated.report.exists()
 

@@ -50,6 +50,7 @@ struct bench_plan {
     struct gpu_copy_rates copies; /* the GPU's */
     double place_gbps;            /* 0: the GPU cannot read the host's memory in place */
     struct first_calls first;     /* the GPU's */
+    double start_ms;              /* CUDA's */
     struct precision_gains gains; /* the GPU's */
     struct solve_bench solves;    /* the GPU's */
     struct block_paces paces[ACCEL_DTYPES];

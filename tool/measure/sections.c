@@ -94,6 +94,7 @@ static bool add_section(struct sections *sections, const struct bench_plan *plan
         put_value(to, "place_gbps", plan->place_gbps);
         put_value(to, "kernels_ms", plan->first.kernels_ms);
         put_value(to, "solver_ms", plan->first.solver_ms);
+        put_value(to, "start_ms", plan->start_ms);
         put_value(to, calibration_schedule_ratio, plan->schedule_ratio);
         for (int i = GPU_NATIVE + 1; i < GPU_PRECISIONS; i++)
             put_value(to, calibration_gain_names[i], plan->gains.gain[i]);
