@@ -95,7 +95,7 @@ double accel_flops(const struct accel_call *call)
                  k = (double)call->blas.size[ACCEL_k],
                  order = (double)accel_call_size(call, ACCEL_order), batch = (double)call->batch,
                  nrhs = (double)call->blas.size[ACCEL_nrhs], mn = m < n ? m : n, mx = m < n ? n : m,
-                 vectors = lapack_wants_vectors(call) ? 1 : 0;
+                 vectors = call->op->traits.group == ACCEL_LAPACK && lapack_wants_vectors(call);
     switch (place) {
 #define ROUTINE(name, NAME, op, dtype, row_major, flop_count, ...)                                 \
     case PLACE_##name:                                                                             \

@@ -58,7 +58,9 @@ void model_work_of(const struct accel_call *call, bool device, struct model_work
     *work = (struct model_work){.term = {[MODEL_CALL] = 1}};
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
-        double count = (double)x->rows * (double)x->cols * batch;
+        if (!x->access) /* the routine has no such operand */
+            continue;
+        const double count = (double)x->rows * (double)x->cols * batch;
         if (count <= 0)
             continue;
         const double bytes = count * (double)accel_dtype_size(x->dtype);

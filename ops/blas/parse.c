@@ -37,6 +37,34 @@ static struct accel_complex load_scalar(const void *p, enum accel_dtype dtype)
     return z;
 }
 
+/*
+ * The order of reading. BLAS and LAPACK read their flags and sizes first. If one of these is wrong,
+ * or there is nothing to compute, they read no more, and the other references may be NULL.
+ */
+enum reading_step {
+    READ_NEVER,  /* the interface has no such argument */
+    READ_FIRST,  /* flags, sizes, and the operands' addresses */
+    READ_SHAPES, /* leading dimensions, increments, strides */
+    READ_VALUES  /* scalars, which only a call that computes something reads */
+};
+
+static enum reading_step reading_of(const struct accel_arg *arg)
+{
+    switch (arg->kind) {
+    case ACCEL_ARG_SCALAR:
+    case ACCEL_ARG_REAL:
+        return READ_VALUES;
+    case ACCEL_ARG_LD:
+    case ACCEL_ARG_INC:
+    case ACCEL_ARG_STRIDE:
+        return READ_SHAPES;
+    case ACCEL_ARG_INTEGER:
+        return arg->slot == ACCEL_il || arg->slot == ACCEL_iu ? READ_VALUES : READ_SHAPES;
+    default:
+        return READ_FIRST;
+    }
+}
+
 /* Where a caller's arguments are. The addresses in `word` may lead nowhere: see enum reading_step.
  */
 struct arguments {
@@ -44,6 +72,8 @@ struct arguments {
     const struct accel_passed *passed;
     int64_t group, before;         /* of a grouped batch: the group, and the products before it */
     uint64_t word[ACCEL_ARGS_MAX]; /* a scalar by value: the address of its register */
+    unsigned char step[ACCEL_ARGS_MAX]; /* enum reading_step */
+    bool judged, valid;                 /* once judged: whether its flags and shapes are */
 };
 
 /* Finds the arguments: words fill their registers, then the stack; real scalars fill vector
@@ -54,8 +84,10 @@ static void find_words(struct arguments *p)
     int words = abi != ACCEL_ABI_FORTRAN ? 1 : 0, reals = 0;
     for (int i = 0; i < p->routine->args; i++) {
         const struct accel_arg *arg = &p->routine->arg[i];
+        p->step[i] = READ_NEVER;
         if (!blas_is_passed(abi, arg))
             continue;
+        p->step[i] = (unsigned char)reading_of(arg);
         p->word[i] = blas_is_by_value(abi, p->routine, arg) ? (uintptr_t)p->passed->fpr[reals++]
                                                             : accel_passed_word(p->passed, words++);
     }
@@ -115,33 +147,6 @@ int64_t blas_groups(const struct accel_routine *routine, const struct accel_pass
     return 1;
 }
 
-/*
- * The order of reading. BLAS and LAPACK read their flags and sizes first. If one of these is wrong,
- * or there is nothing to compute, they read no more, and the other references may be NULL.
- */
-enum reading_step {
-    READ_FIRST,  /* flags, sizes, and the operands' addresses */
-    READ_SHAPES, /* leading dimensions, increments, strides */
-    READ_VALUES  /* scalars, which only a call that computes something reads */
-};
-
-static enum reading_step reading_of(const struct accel_arg *arg)
-{
-    switch (arg->kind) {
-    case ACCEL_ARG_SCALAR:
-    case ACCEL_ARG_REAL:
-        return READ_VALUES;
-    case ACCEL_ARG_LD:
-    case ACCEL_ARG_INC:
-    case ACCEL_ARG_STRIDE:
-        return READ_SHAPES;
-    case ACCEL_ARG_INTEGER:
-        return arg->slot == ACCEL_il || arg->slot == ACCEL_iu ? READ_VALUES : READ_SHAPES;
-    default:
-        return READ_FIRST;
-    }
-}
-
 static void read_address(struct accel_call *call, const struct arguments *p, int i)
 {
     const struct accel_arg *arg = &p->routine->arg[i];
@@ -163,14 +168,22 @@ static void read_integer_argument(struct accel_call *call, const struct argument
         call->span[arg->slot].ld = value < 0 ? -(value + (value == INT64_MIN)) : value;
 }
 
+static bool is_valid(const struct accel_call *call, struct arguments *p)
+{
+    if (!p->judged)
+        p->valid = !accel_call_shape_fault(call);
+    p->judged = true;
+    return p->valid;
+}
+
 /* Reads a scalar, or a bound of a range; one by reference only if the original does. */
-static void read_value(struct accel_call *call, const struct arguments *p, int i)
+static void read_value(struct accel_call *call, struct arguments *p, int i)
 {
     const struct accel_arg *arg = &p->routine->arg[i];
     struct accel_complex *scalar = &call->blas.scalar[arg->slot];
     bool by_reference = p->passed->abi == ACCEL_ABI_FORTRAN || arg->array ||
                         (arg->kind == ACCEL_ARG_SCALAR && accel_is_complex(p->routine->dtype));
-    if (by_reference && !accel_call_looks_at(call, arg)) {
+    if (by_reference && !(is_valid(call, p) && accel_call_looks_at(call, arg))) {
         if (arg->kind != ACCEL_ARG_INTEGER && arg->slot == ACCEL_beta)
             scalar->re = 1; /* the output stays as it is */
         return;
@@ -207,12 +220,10 @@ static void read_argument(struct accel_call *call, const struct arguments *p, in
     }
 }
 
-static void read_arguments(struct accel_call *call, const struct arguments *p,
-                           enum reading_step which)
+static void read_arguments(struct accel_call *call, struct arguments *p, enum reading_step which)
 {
     for (int i = 0; i < p->routine->args; i++) {
-        const struct accel_arg *arg = &p->routine->arg[i];
-        if (!blas_is_passed(p->passed->abi, arg) || reading_of(arg) != which)
+        if (p->step[i] != which)
             continue;
         if (which == READ_VALUES)
             read_value(call, p, i);

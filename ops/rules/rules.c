@@ -74,8 +74,6 @@ bool accel_call_touches_nothing(const struct accel_call *call)
 
 bool accel_call_looks_at(const struct accel_call *call, const struct accel_arg *arg)
 {
-    if (accel_call_shape_fault(call))
-        return false;
     if (is_lapack(call))
         return lapack_looks_at(call, arg);
     bool adds = !accel_has_size(call->routine, ACCEL_k) || call->blas.size[ACCEL_k] > 0;

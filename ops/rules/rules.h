@@ -13,9 +13,9 @@ const char *accel_call_fault(const struct accel_call *call);
 /* The same without scalars and ranges of eigenvalues. */
 const char *accel_call_shape_fault(const struct accel_call *call);
 
-/* Returns whether the routine reads a scalar, or a bound of a range: only if its other arguments
- * are right and there is something to compute. The call must have all shapes, and the values of the
- * arguments before `arg`. */
+/* Returns whether the routine reads a scalar, or a bound of a range, of a call whose other
+ * arguments are right: only if there is something to compute. The call must have all shapes, and
+ * the values of the arguments before `arg`. */
 bool accel_call_looks_at(const struct accel_call *call, const struct accel_arg *arg);
 
 /* Returns whether the call reads and writes no element of any operand. */
