@@ -6,6 +6,7 @@
 #include "tests/lib/own_clock.h"
 #include "tests/lib/played_device.h"
 #include "tests/lib/routine.h"
+#include "tests/lib/sanitized.h"
 
 #include <errno.h>
 #include <math.h>
@@ -470,6 +471,7 @@ static int of_child(const pid_t child)
 static void children(void **state)
 {
     (void)state;
+    SKIP_UNDER_TSAN("vfork(2), which forks there");
     assert_false(device_is_inherited(&device));
     assert_false(device_is_begun(&device));
     be_ready();

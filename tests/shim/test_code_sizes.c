@@ -245,7 +245,7 @@ static void test_helpers(void **state)
 {
     char name[64];
     (void)state;
-    SKIP_UNDER_ASAN("the code of helpers");
+    SKIP_SANITIZED("the code of helpers");
     for (size_t row = 0; row < sizeof helpers / sizeof *helpers; row++)
         for (int is_double = 0; is_double < 2; is_double++) {
             const char *helper = is_double ? helpers[row].double_precision : helpers[row].real;

@@ -111,7 +111,7 @@ static void test_kept(void **state)
 {
     const struct accel_reads reads = reads_of((void *)(uintptr_t)kept);
     (void)state;
-    SKIP_UNDER_ASAN("the code of calls");
+    SKIP_SANITIZED("the code of calls");
     assert_int_equal(reads.argument[0].sizes, ACCEL_READS_4);
     assert_int_equal(reads.argument[1].sizes, ACCEL_READS_8);
     assert_int_equal(reads.argument[2].sizes, ACCEL_READS_8);
@@ -327,7 +327,7 @@ static void test_other_objects(void **state)
     uint8_t *code = code_page(), *no_object = code_page();
     const uint8_t *targets[] = {(const uint8_t *)(uintptr_t)rand_r, no_object};
     (void)state;
-    SKIP_UNDER_ASAN("the code of libc");
+    SKIP_SANITIZED("the code of libc");
     memcpy(no_object, "\x8b\x07\xc3", 3);
     for (int i = 0; i < 2; i++) {
         const int64_t far = targets[i] - (code + 5);

@@ -658,7 +658,7 @@ int main(void)
         cmocka_unit_test(test_an_interrupted_call),
         cmocka_unit_test(test_memory_that_has_run_out),
     };
-    SKIP_ALL_UNDER_ASAN(tests, "where libraries are, and what they call");
+    SKIP_ALL_SANITIZED(tests, "where libraries are, and what they call");
     nowhere = mmap(NULL, NOWHERE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (nowhere == MAP_FAILED)
         return 1;
