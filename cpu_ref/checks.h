@@ -27,7 +27,7 @@ cpu_ref_check check_getrf, check_gesv, check_getrs, check_getri;
 cpu_ref_check check_potrf, check_posv, check_potrs, check_potri, check_lauum;
 
 /* The same of packed triangles. */
-cpu_ref_check check_pptrf, check_ppsv, check_pptrs;
+cpu_ref_check check_pptrf, check_ppsv, check_pptrs, check_pptri;
 
 /* sygst: A = L C L^H, or C = L^H A L, by B's Cholesky factor. */
 cpu_ref_check check_sygst;

@@ -463,15 +463,26 @@ void check_pptrs(struct test *t)
     judge_cholesky_solution(t, unpacked(t, test_input(t, ACCEL_a)));
 }
 
-void check_potri(struct test *t)
+static void judge_cholesky_inverse(struct test *t, struct view factor, struct view result)
 {
-    const struct view inverse = test_mirrored(t, test_result(t, ACCEL_a));
+    const struct view inverse = test_mirrored(t, result);
     struct factored f;
-    factored_open_cholesky(t, &f, test_input(t, ACCEL_a));
+    factored_open_cholesky(t, &f, factor);
     if (has_real_diagonal(&f.lu))
         judge_inverse(t, &f, &inverse);
     else
         test_note(t, CPU_REF_NOT_JUDGED);
+}
+
+void check_potri(struct test *t)
+{
+    judge_cholesky_inverse(t, test_input(t, ACCEL_a), test_result(t, ACCEL_a));
+}
+
+void check_pptri(struct test *t)
+{
+    judge_cholesky_inverse(t, unpacked(t, test_input(t, ACCEL_a)),
+                           unpacked(t, test_result(t, ACCEL_a)));
 }
 
 /* ---- Triangles ---- */

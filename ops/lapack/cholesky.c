@@ -1,6 +1,6 @@
 /*
  * potrf, potrs, posv, potri, lauum: read and write one triangle of a symmetric or Hermitian matrix;
- * pptrf, pptrs, ppsv: the same where that is packed, which they make a square on the device.
+ * pptrf, pptrs, ppsv, pptri: the same where that is packed, which they make a square on the device.
  */
 #include "cpu_ref/checks.h"
 #include "diagonal.h"
@@ -70,23 +70,35 @@ static struct unpacked upload_packed(struct solver *s)
     return (struct unpacked){packed, square};
 }
 
+static void return_packed(struct solver *s, struct unpacked x)
+{
+    GPU_DO(s, gpu_kernels(s->work)->pack_triangle(s->work, s->call->blas.flag[ACCEL_uplo],
+                                                  x.square.rows, x.square.at, x.packed.at.ptr));
+    solver_return(s, &s->call->span[ACCEL_a], x.packed, 0);
+}
+
 /* pptrf, and ppsv, which goes on with right-hand sides. */
 static void run_pptrf(struct solver *s)
 {
-    const char uplo = s->call->blas.flag[ACCEL_uplo];
     const struct unpacked x = upload_packed(s);
     solver_clear_imaginary(s, x.square);
-    solver_library(s)->potrf(s, uplo, x.square);
+    solver_library(s)->potrf(s, s->call->blas.flag[ACCEL_uplo], x.square);
     if (accel_has_size(s->call->routine, ACCEL_nrhs))
         solve_right_sides(s, x.square);
-    GPU_DO(s, gpu_kernels(s->work)->pack_triangle(s->work, uplo, x.square.rows, x.square.at,
-                                                  x.packed.at.ptr));
-    solver_return(s, &s->call->span[ACCEL_a], x.packed, 0);
+    return_packed(s, x);
 }
 
 static void run_pptrs(struct solver *s)
 {
     solve_right_sides(s, upload_packed(s).square);
+}
+
+static void run_pptri(struct solver *s)
+{
+    solver_refuse_zero_diagonal(s, &s->call->span[ACCEL_a]);
+    const struct unpacked x = upload_packed(s);
+    solver_library(s)->potri(s, s->call->blas.flag[ACCEL_uplo], x.square);
+    return_packed(s, x);
 }
 
 static bool can_be_unpacked(const struct accel_call *call)
@@ -95,15 +107,15 @@ static bool can_be_unpacked(const struct accel_call *call)
 }
 
 /* CPU libraries compute with one column of a packed triangle at a time, so that the triangle is
- * read again for each: of them, steps are the megabytes that are read. One thread of OpenBLAS
- * 0.3.21 reads 25 to 40 GB/s of a triangle within a cache, and 10 beyond. */
+ * read again for each: of them, steps are the megabytes that are read, an element for each product
+ * and sum. One thread of OpenBLAS 0.3.21 reads 25 to 40 GB/s of a triangle within a cache, and 10
+ * beyond. */
 static struct accel_effort packed_effort(const struct accel_call *call, bool device)
 {
-    const struct accel_span *a = &call->span[ACCEL_a];
-    const double n = (double)call->blas.size[ACCEL_n], nrhs = (double)call->blas.size[ACCEL_nrhs],
-                 factored = a->access & ACCEL_WRITE ? n * n * n / 6 : 0,
-                 read = (factored + n * n * nrhs) * (double)accel_dtype_size(a->dtype);
-    return (struct accel_effort){accel_flops(call), device ? shape_steps(call) : read * 1e-6};
+    const enum accel_dtype dtype = call->span[ACCEL_a].dtype;
+    const double flops = accel_flops(call), elements = flops / (accel_is_complex(dtype) ? 8 : 2),
+                 read = elements * (double)accel_dtype_size(dtype);
+    return (struct accel_effort){flops, device ? shape_steps(call) : read * 1e-6};
 }
 
 static const struct accel_cost packed_cost = {.nominal = {.cpu_share = 1,
@@ -152,3 +164,7 @@ const struct accel_op op_ppsv = {PACKED, .cost = &packed_cost,
 const struct accel_op op_pptrs = {
     PACKED, .cost = &packed_solves_cost, OP_RULES(.check = check_pptrs),
     OP_GPU(.is_supported = can_be_unpacked, .steps = run_pptrs, .whole = LAPACK_UNPACKS)};
+const struct accel_op op_pptri = {PACKED, .cost = &packed_cost, OP_RULES(.check = check_pptri),
+                                  OP_GPU(.is_hopeless = lapack_hopeless_by_zeros,
+                                         .is_supported = can_be_unpacked, .steps = run_pptri,
+                                         .whole = LAPACK_UNPACKS)};

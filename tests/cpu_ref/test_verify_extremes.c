@@ -51,12 +51,16 @@ static void put(void *at, int64_t i, enum accel_dtype dtype, double re, double i
     }
 }
 
-/* x becomes `diagonal` times the identity, plus `rest` elsewhere. */
-static void fill(void *x, const struct accel_span *span, double diagonal, double rest)
+/* x, an operand or what it was, becomes `diagonal` times the identity, plus `rest` elsewhere. */
+static void fill(void *x, const struct accel_call *call, enum accel_matrix which, double diagonal,
+                 double rest)
 {
+    const struct accel_span *const span = &call->span[which];
     for (int64_t col = 0; col < span->cols; col++)
         for (int64_t row = 0; row < span->rows; row++)
-            put(x, row + col * span->ld, span->dtype, row == col ? diagonal : rest, 0);
+            put(x, row + col * span->ld, span->dtype, rest, 0);
+    for (int64_t i = 0; i < shape_diagonal(call, span); i++)
+        put(x, shape_diagonal_place(call, span, i), span->dtype, diagonal, 0);
 }
 
 static struct trial *open_trial(const char *name)
@@ -73,12 +77,12 @@ static struct trial *open_trial(const char *name)
 
 static void set(struct trial *t, enum accel_matrix which, double diagonal, double rest)
 {
-    fill(t->now[which], &t->call.span[which], diagonal, rest);
+    fill(t->now[which], &t->call, which, diagonal, rest);
 }
 
 static void set_old(struct trial *t, enum accel_matrix which, double diagonal, double rest)
 {
-    fill(t->old[which], &t->call.span[which], diagonal, rest);
+    fill(t->old[which], &t->call, which, diagonal, rest);
     t->has_old[which] = true;
 }
 
@@ -114,7 +118,7 @@ static const struct solver solvers[] = {
     {"gesv", 0, ACCEL_b},  {"getrs", 0, ACCEL_b}, {"getri", 0, ACCEL_a}, {"posv", 1, ACCEL_b},
     {"potrs", 1, ACCEL_b}, {"potri", 1, ACCEL_a}, {"sysv", 0, ACCEL_b},  {"sytrs", 0, ACCEL_b},
     {"trtrs", 0, ACCEL_b}, {"trtri", 0, ACCEL_a}, {"gels", 0, ACCEL_b},  {"trsm", 0, ACCEL_b},
-    {"sytri", 0, ACCEL_a},
+    {"sytri", 0, ACCEL_a}, {"ppsv", 1, ACCEL_b},  {"pptrs", 1, ACCEL_b}, {"pptri", 1, ACCEL_a},
 };
 
 static struct trial *open_solver(char type, const struct solver *s)
@@ -186,7 +190,7 @@ static void wide_factors_that_are_no_numbers(void **state)
     t->call.blas.size[ACCEL_m] = a->rows = a->ld = 3;
     set_old(t, ACCEL_a, 2, 1);
     a->ptr = pages + page - bytes;
-    fill(a->ptr, a, NAN, 1);
+    fill(a->ptr, &t->call, ACCEL_a, NAN, 1);
     exchange_nothing(t);
     assert_wrong(judged(t));
     munmap(pages, 2 * page);
@@ -416,7 +420,8 @@ static void each_product_of_a_batch_counts(void **state)
                 t->call.span[i].ptr = x[i];
                 t->call.span[i].stride = N * N;
                 for (int64_t k = 0; k < COUNT; k++)
-                    fill(x[i][k], &t->call.span[i], i == ACCEL_c ? N : 1, i == ACCEL_c ? N : 1);
+                    fill(x[i][k], &t->call, (enum accel_matrix)i, i == ACCEL_c ? N : 1,
+                         i == ACCEL_c ? N : 1);
             }
             x[ACCEL_a][nan][0] = NAN;
             if (wrong >= 0)

@@ -410,6 +410,18 @@ static void packed_triangles(void **state)
     assert_true(decide_with(&large, &ready, &defaults, 64).est_cpu_ms >
                 0.9 * decide_with(&large, &ready, &defaults, 4).est_cpu_ms);
     assert_decision(&small, &ready, &defaults, false, ACCEL_SLOWER);
+    /* An inverse reads the triangle twice as often as a factorisation, and a solution once for each
+     * factor and right-hand side. A complex element has two real ones. */
+    const double factored = decide_with(&large, &ready, &defaults, 4).est_cpu_ms;
+    const struct accel_call inverse = packed("dpptri", 2000), complex = packed("zpptrf", 2000);
+    struct accel_call solved = packed("dpptrs", 2000);
+    solved.blas.size[ACCEL_nrhs] = 3;
+    assert_decision(&inverse, &ready, &defaults, true, ACCEL_FASTER);
+    assert_float_equal(decide_with(&inverse, &ready, &defaults, 4).est_cpu_ms, 2 * factored,
+                       0.02 * factored);
+    assert_true(decide_with(&complex, &ready, &defaults, 4).est_cpu_ms > 1.9 * factored);
+    assert_float_equal(decide_with(&solved, &ready, &defaults, 4).est_cpu_ms, factored * 18 / 2000,
+                       0.1 * factored);
     /* cuBLAS counts the elements by 32 bits. */
     forced.policy = ACCEL_POLICY_GPU;
     ready.gpu_memory = INT64_MAX;

@@ -11,6 +11,7 @@
 
 #include <float.h>
 
+#include "call/matrix.h"
 #include "gpu/exec/lapack/solver_parts.h"
 #include "tests/lib/in_solver.h"
 #include "tests/lib/watched_memory.h"
@@ -346,6 +347,37 @@ static void zeros_on_the_diagonal(void **state)
     in_each_type(zeros_are_found, GPU_OK);
 }
 
+/* A packed triangle's, on the host and on the device: what is beside the diagonal may be 0. */
+static void zeros_of_packed_are_found(struct solver *s)
+{
+    enum { ORDER = 5, LENGTH = ORDER * (ORDER + 1) / 2 };
+    call.blas.size[ACCEL_n] = ORDER;
+    for (const char *uplo = "UL"; *uplo; uplo++)
+        for (int64_t i = 0; i < LENGTH; i++) {
+            bool is_diagonal = false;
+            for (int64_t k = 0; k < ORDER; k++)
+                is_diagonal = is_diagonal || triangle_place(*uplo, ORDER, k, k) == i;
+            struct accel_span x = operand(LENGTH, 1, LENGTH, s->dtype);
+            call.blas.flag[ACCEL_uplo] = *uplo;
+            set(&x, i, 0, 0);
+            const struct accel_span both[] = {x, on_device(s, &x)};
+            for (int k = 0; k < 2; k++) {
+                call.span[ACCEL_a] = both[k];
+                solver_refuse_zero_diagonal(s, &call.span[ACCEL_a]);
+                assert_int_equal(s->status, is_diagonal ? GPU_UNSUPPORTED : GPU_OK);
+                s->status = GPU_OK;
+            }
+            free(x.ptr);
+        }
+}
+
+static void zeros_of_packed(void **state)
+{
+    (void)state;
+    assert_int_equal(in_solver("dpptri_", zeros_of_packed_are_found), GPU_OK);
+    assert_int_equal(in_solver("cpptri_", zeros_of_packed_are_found), GPU_OK);
+}
+
 /* Inputs that LAPACK would scale: beyond sqrt(safe minimum) / eps, and its inverse. */
 static void extremes_are_refused(struct solver *s)
 {
@@ -438,6 +470,7 @@ int main(void)
         TEST(not_finite),
         TEST(extremes),
         TEST(zeros_on_the_diagonal),
+        TEST(zeros_of_packed),
         TEST(without_host_memory),
     };
     return cmocka_run_group_tests(tests, start_with_solver, stop_device);

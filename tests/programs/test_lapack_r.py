@@ -32,6 +32,9 @@ EXPECTED = {
     "prcomp": "gesdd",
     "cmdscale": "syevr",
     "library": "",
+    "packed_solve": "pptrf pptrs",
+    "packed_inverse": "pptrf pptri",
+    "packed_condition": "pptrf",  # ?ppcon
 }
 
 runs = runs_of({"R": (["Rscript", "--vanilla", str(WORK / "lapack.R")], EXPECTED)})

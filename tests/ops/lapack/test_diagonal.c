@@ -207,10 +207,16 @@ static void packed_triangles(void **state)
                 set(&x, (int)triangle_place(*uplo, N, i, j), 0,
                     i == j ? CMPLX((i + 1) * (i + 1), NAN) : 0);
         assert_false(lapack_hopeless_by_definiteness(&call));
+        assert_false(lapack_hopeless_by_zeros(&call));
         for (int i = 0; i < N; i++) {
             const int here = (int)triangle_place(*uplo, N, i, i),
                       next = (int)triangle_place(*uplo, N, lower ? i + 1 : i, lower ? i : i + 1);
+            set(&x, here, 0, 0);
+            assert_true(lapack_hopeless_by_zeros(&call));
+            set(&x, here, 0, CMPLX(0, 1));
+            assert_int_equal(lapack_hopeless_by_zeros(&call), !IS_COMPLEX);
             set(&x, here, 0, -1);
+            assert_false(lapack_hopeless_by_zeros(&call));
             assert_true(lapack_hopeless_by_definiteness(&call));
             set(&x, here, 0, (i + 1) * (i + 1));
             if (i + 1 == N)

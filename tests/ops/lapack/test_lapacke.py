@@ -63,7 +63,7 @@ def test_the_same_info_for_what_is_singular_indefinite_not_a_number_or_wrong(lap
     assert not said(on_gpu)
 
 
-@pytest.mark.parametrize("routine", ["dgesv", "dsyevr", "zgesdd", "dgecon", "dsytri", "zhetrf", "zhetrs", "dsygst", "dppsv"])
+@pytest.mark.parametrize("routine", ["dgesv", "dsyevr", "zgesdd", "dgecon", "dsytri", "zhetrf", "zhetrs", "dsygst", "dppsv", "dpptri"])
 def test_on_the_gpu(lapacke, on_gpu, routine):
     assert lapacke.lines(on_gpu, routine, ran="gpu0", why="forced")
 
