@@ -13,9 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "call/matrix.h"
 #include "gpu/cuda/device.h"
 #include "gpu/exec/lapack/solver.h"
 #include "ops/names.h"
+#include "ops/op.h"
+#include "ops/typical.h"
 #include "tests/lib/devices.h"
 
 static struct gpu_device *device;
@@ -29,24 +32,31 @@ static bool start(void)
 static int64_t n; /* of the check under way */
 static struct gpu_host host;
 
-/* Runs a check in a solver of a routine's type; returns the solver's status. */
-static enum gpu_status in_solver_of(const char *routine, void (*check)(struct solver *s),
-                                    int64_t order)
+/* Runs a check in a solver of a call; returns the solver's status. */
+static enum gpu_status in_solver_with(const struct accel_call *call,
+                                      void (*check)(struct solver *s))
 {
-    const struct accel_call call = {.routine =
-                                        accel_name_routine((uint32_t)accel_name_find(routine))};
     host = (struct gpu_host){0};
-    struct gpu_work work = {.call = &call, .host = &host, .device = device};
+    struct gpu_work work = {.call = call, .host = &host, .device = device};
     struct gpu_scope scope;
     if (gpu_enter(cuda_device_of(device), &scope) != GPU_OK ||
         stream_ctx_acquire(cuda_device_of(device), true, &work.ctx) != GPU_OK)
         return GPU_ERROR;
-    n = order;
     enum gpu_status status = solver_run(&work, check, NULL);
     gpu_work_give_back(&work);
     stream_ctx_release(work.ctx, false);
     gpu_leave(&scope);
     return status;
+}
+
+/* The same of a routine's type. */
+static enum gpu_status in_solver_of(const char *routine, void (*check)(struct solver *s),
+                                    int64_t order)
+{
+    const struct accel_call call = {.routine =
+                                        accel_name_routine((uint32_t)accel_name_find(routine))};
+    n = order;
+    return in_solver_with(&call, check);
 }
 
 /* The same in single precision. */
@@ -240,6 +250,57 @@ static void packing_has_a_largest_order(void **state)
     assert_int_equal(in_solver(longer_ones_are_refused, 65536), GPU_OK);
 }
 
+/* ---- A packed Hermitian matrix ---- */
+
+enum { ORDER = 3, PACKED = ORDER * (ORDER + 1) / 2 };
+
+static const struct solver_library *library; /* the device's */
+static int looked;
+
+/* Of what is factored: LAPACK ignores the imaginary parts of the diagonal, which no page about
+ * cuSOLVER says of it. */
+static void look_at_diagonal(struct solver *s, char uplo, struct array a)
+{
+    double values[2 * ORDER * ORDER];
+    solver_get(s, values, a);
+    for (int i = 0; i < ORDER; i++) {
+        assert_true(values[2 * (ORDER + 1) * i] == 5 + i);
+        assert_true(values[2 * (ORDER + 1) * i + 1] == 0);
+    }
+    looked++;
+    library->potrf(s, uplo, a);
+}
+
+static void its_diagonal_becomes_real(void **state)
+{
+    double ap[2 * PACKED] = {0};
+    const struct accel_routine *const routine =
+        accel_name_routine((uint32_t)accel_name_find("zpptrf_"));
+    const struct gpu_device_functions *const all = device->functions;
+    struct gpu_device_functions functions = *all;
+    struct solver_library watched = *functions.solver;
+    struct accel_call call;
+    (void)state;
+    for (const char *uplo = "UL"; *uplo; uplo++) {
+        shape_typical(&call, routine, (int64_t[ACCEL_DIMENSIONS]){[ACCEL_n] = ORDER});
+        call.blas.flag[ACCEL_uplo] = *uplo;
+        call.span[ACCEL_a].ptr = ap;
+        for (int i = 0; i < ORDER; i++) {
+            double *const at = ap + 2 * triangle_place(*uplo, ORDER, i, i);
+            at[0] = 5 + i;
+            at[1] = 3;
+        }
+        library = all->solver;
+        watched.potrf = look_at_diagonal;
+        functions.solver = &watched;
+        device->functions = &functions;
+        const enum gpu_status status = in_solver_with(&call, call.op->gpu->steps);
+        device->functions = all;
+        assert_int_equal(status, GPU_OK);
+    }
+    assert_int_equal(looked, 2);
+}
+
 int main(void)
 {
     /* The settings are read once in a process. */
@@ -255,6 +316,7 @@ int main(void)
         cmocka_unit_test(a_triangle_alone_is_copied),
         cmocka_unit_test(a_diagonal_becomes_real),
         cmocka_unit_test(packing_has_a_largest_order),
+        cmocka_unit_test(its_diagonal_becomes_real),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     gpu_stop(device);
