@@ -249,7 +249,7 @@ bool solver_has_zero(const struct solver *s, const void *values, int64_t count)
 
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x)
 {
-    const bool packed = s->call->op->traits.packed && x == &s->call->span[ACCEL_a];
+    const bool packed = s->call->op->traits.packed;
     const int64_t n = packed ? s->call->blas.size[ACCEL_n] : accel_min(x->rows, x->cols),
                   size = gpu_size_of(x);
     int64_t ld;
