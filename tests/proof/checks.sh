@@ -937,8 +937,14 @@ nvblas_settings() {
     case $1 in [0-9]*) echo "NVBLAS_TILE_DIM $1" ;; esac
 }
 
+# Sets $no_cublasxt to why there is none; nothing where a call of it goes well.
+find_cublasxt() {
+    no_cublasxt=$({ echo "dgemm 64 1" | limited "$build/proof/time_calls_xt" 2>&1 | tail -n 1; } || true)
+    case $no_cublasxt in [0-9]*) no_cublasxt='' ;; '') no_cublasxt="time_calls_xt does not answer" ;; esac
+}
+
 step_timings() {
-    local before after variant
+    local before after variant no_cublasxt
     local -a cpu=(env OPENBLAS_NUM_THREADS="$cores" OPENBLAS_THREAD_TIMEOUT=20) accel model
     players=(cpu libaccel libaccel_gpu libaccel_log)
     find_model
@@ -955,6 +961,15 @@ step_timings() {
             nvblas_settings "${variant#nvblas_}" > "$turns/$variant.conf"
             players+=("$variant")
             start_player "$variant" "${cpu[@]}" LD_PRELOAD="$nvblas" NVBLAS_CONFIG_FILE="$turns/$variant.conf" "$build/proof/time_calls"
+        done
+    fi
+    find_cublasxt
+    if [ -n "$no_cublasxt" ]; then
+        check timings cuBLASXt "not here" 0 "$no_cublasxt"
+    else
+        for variant in 1024 2048 4096; do
+            players+=("cublasxt_$variant")
+            start_player "cublasxt_$variant" "${cpu[@]}" CUBLASXT_BLOCK_DIM="$variant" "$build/proof/time_calls_xt"
         done
     fi
     before=$(wc -l < "$parts/checks.tsv")

@@ -155,6 +155,16 @@ bool driver_open_cublas(void)
     return good;
 }
 
+bool driver_open_cublasxt(void)
+{
+    void *library = open_newer("libcublas.so.13", "libcublas.so.12");
+    bool good = library;
+    if (library) {
+        CUBLASXT_REQUIRED(REQUIRED)
+    }
+    return good;
+}
+
 /* cuSOLVER 12 is CUDA 13's, and 11 CUDA 12's. */
 bool driver_open_cusolver(void)
 {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include <cuda.h>
+#include <cublasXt.h>
 #include <cublas_v2.h>
 #include <cusolverDn.h>
 
@@ -69,6 +70,16 @@
     F(cublasDtrsm_v2)                                                                              \
     F(cublasGetProperty)
 
+#define CUBLASXT_REQUIRED(F)                                                                       \
+    F(cublasXtCreate)                                                                              \
+    F(cublasXtDeviceSelect)                                                                        \
+    F(cublasXtSetBlockDim)                                                                         \
+    F(cublasXtSgemm)                                                                               \
+    F(cublasXtDgemm)                                                                               \
+    F(cublasXtZgemm)                                                                               \
+    F(cublasXtDsyrk)                                                                               \
+    F(cublasXtDtrsm)
+
 #define CUSOLVER_REQUIRED(F)                                                                       \
     F(cusolverDnCreate)                                                                            \
     F(cusolverDnDestroy)                                                                           \
@@ -87,6 +98,7 @@ struct cuda {
     DRIVER_REQUIRED(DRIVER_MEMBER)
     DRIVER_OPTIONAL(DRIVER_MEMBER)
     CUBLAS_REQUIRED(DRIVER_MEMBER)
+    CUBLASXT_REQUIRED(DRIVER_MEMBER)
     CUSOLVER_REQUIRED(DRIVER_MEMBER)
 };
 #undef DRIVER_MEMBER
@@ -99,6 +111,7 @@ extern struct cuda cuda;
  * set, where one is not there or lacks a function. Once each, before any thread is started. */
 bool driver_open(void);
 bool driver_open_cublas(void);
+bool driver_open_cublasxt(void); /* a part of libcublas */
 bool driver_open_cusolver(void);
 
 /* The file that driver_open() has opened; in static memory. */

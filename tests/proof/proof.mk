@@ -2,7 +2,7 @@
 # and its own programs.
 
 PROOF          := $(BUILD)/proof
-PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls time_repeats time_ml ending lapack_rules libR.so)
+PROOF_PROGRAMS := $(addprefix $(PROOF)/,measure time_calls time_calls_xt time_repeats time_ml ending lapack_rules libR.so)
 PROOF_TESTS    := $(addprefix $(TESTS)/,random_calls random_calls64 steps liblacking.so liblacking64.so cuda_program \
                     random_lapack random_lapack64 fortran_calls lapacke device_lapack again) $(UNIT_TESTS)
 
@@ -17,6 +17,9 @@ $(PROOF)/measure: $(call of_obj,$(wildcard tests/proof/measure*.c) tests/proof/d
 $(addprefix $(PROOF)/,time_calls time_repeats ending lapack_rules): $(PROOF)/%: tests/proof/%.c
 	@mkdir -p $(@D)
 	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o,$^) -l:liblapack.so.3 -l:libblas.so.3 -lm -lpthread
+$(PROOF)/time_calls_xt: tests/proof/time_calls.c $(call of_obj,$(addprefix tests/proof/,cublasxt.c driver.c judge.c products.c)) $(LAYERS)
+	@mkdir -p $(@D)
+	$(CC) $(TEST_FLAGS) -o $@ $(filter %.c %.o %.a,$^) -l:liblapack.so.3 -l:libblas.so.3 -lm -ldl -lpthread
 $(PROOF)/time_calls: $(call of_obj,tests/proof/judge.c tests/proof/products.c)
 $(PROOF)/time_repeats: $(call of_obj,tests/proof/products.c)
 # As fast as the memory: a judgement of gigabytes takes time that others could have.

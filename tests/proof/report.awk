@@ -76,10 +76,10 @@ function own_ms(key) {
     return median(runs[key, runs[key, "libaccel"] == "" ? "libaccel_gpu" : "libaccel"])
 }
 
-# NVBLAS at its best: the player of a call that is the fastest.
-function best_nvblas(key,    player, n, i, best, ms, least) {
-    n = split("nvblas nvblas_pinned nvblas_1024 nvblas_4096 nvblas_8192", player, " ")
-    best = "nvblas"
+# The one of these players of a call that is the fastest.
+function best_of(key, players,    player, n, i, best, ms, least) {
+    n = split(players, player, " ")
+    best = player[1]
     for (i = 1; i <= n; i++) {
         ms = median(runs[key, player[i]])
         if (ms != "" && (least == "" || ms < least)) {
@@ -88,6 +88,19 @@ function best_nvblas(key,    player, n, i, best, ms, least) {
         }
     }
     return best
+}
+
+# NVBLAS and cuBLASXt at their best.
+function best_nvblas(key) {
+    return best_of(key, "nvblas nvblas_pinned nvblas_1024 nvblas_4096 nvblas_8192")
+}
+
+function best_cublasxt(key) {
+    return best_of(key, "cublasxt_1024 cublasxt_2048 cublasxt_4096")
+}
+
+function json_best(key, name, player) {
+    return "\"" name "\": " json_player(key, player) ", \"" name "_best\": " (median(runs[key, player]) == "" ? "null" : quoted(player))
 }
 
 function over(a, b) {
@@ -275,13 +288,14 @@ function json_call(key,    name, accel, forced) {
     forced = median(runs[key, "libaccel_gpu"])
     return "{\"routine\": " quoted(name[1]) ", \"n\": " name[2] ", \"operations\": " operations[key] \
         ", \"bytes_in\": " bytes_in[key] ", \"bytes_out\": " bytes_out[key] \
-        ",\n     \"cpu\": " json_player(key, "cpu") ",\n     \"nvblas\": " json_player(key, best_nvblas(key)) ", \"nvblas_best\": " (median(runs[key, best_nvblas(key)]) == "" ? "null" : quoted(best_nvblas(key))) \
+        ",\n     \"cpu\": " json_player(key, "cpu") ",\n     " json_best(key, "nvblas", best_nvblas(key)) ",\n     " json_best(key, "cublasxt", best_cublasxt(key)) \
         ",\n     \"libaccel\": " json_player(key, "libaccel") ",\n     \"libaccel_gpu\": " json_player(key, "libaccel_gpu") \
         ",\n     \"floor\": {\"up_ms\": " computed(up_ms) ", \"down_ms\": " computed(down_ms) ", \"operations_ms\": " computed(flops_ms) \
         ", \"ms\": " computed(least_ms) "}" \
         ",\n     \"resident\": {\"cusolver_ms\": " computed(solver_ms) ", \"ms\": " computed(resident_ms) "}" \
         ",\n     \"ratio\": {\"cpu_over_libaccel\": " computed(over(median(runs[key, "cpu"]), accel)) \
         ", \"nvblas_over_libaccel\": " computed(over(median(runs[key, best_nvblas(key)]), accel)) \
+        ", \"cublasxt_over_libaccel\": " computed(over(median(runs[key, best_cublasxt(key)]), accel)) \
         ", \"libaccel_over_floor\": " computed(over(accel, least_ms)) \
         ", \"libaccel_over_resident\": " computed(over(accel, resident_ms)) \
         ", \"forced_over_floor\": " computed(over(forced, least_ms)) \
@@ -328,23 +342,24 @@ function shown_ratio(ratio) {
     return ratio == "" ? "-" : sprintf(ratio < 10 ? "%.2f" : "%.1f", ratio)
 }
 
-function row(key, pattern,    name, cpu, peer, accel, forced) {
+function row(key, pattern,    name, cpu, peer, engine, accel, forced) {
     split(key, name, SUBSEP)
     floors(key)
     cpu = median(runs[key, "cpu"])
     peer = median(runs[key, best_nvblas(key)])
+    engine = median(runs[key, best_cublasxt(key)])
     accel = own_ms(key)
     forced = median(runs[key, "libaccel_gpu"])
-    return sprintf(pattern, name[1], name[2], shown_ms(cpu), shown_ms(peer), shown_ms(accel), \
+    return sprintf(pattern, name[1], name[2], shown_ms(cpu), shown_ms(peer), shown_ms(engine), shown_ms(accel), \
         runs[key, "libaccel"] == "" ? "forced" : ran[key, "libaccel"] == "" ? "-" : ran[key, "libaccel"], shown_ms(forced), shown_ms(least_ms), shown_ratio(over(cpu, accel)), \
-        shown_ratio(over(peer, accel)), shown_ratio(over(forced, least_ms)), shown_ms(resident_ms), shown_ratio(over(forced, resident_ms)))
+        shown_ratio(over(peer, accel)), shown_ratio(over(engine, accel)), shown_ratio(over(forced, least_ms)), shown_ms(resident_ms), shown_ratio(over(forced, resident_ms)))
 }
 
 function print_ratios(    i) {
-    printf "%-7s %6s %10s %10s %10s %-9s %10s %10s %12s %15s %15s %11s %17s\n", "call", "n", "CPU ms", "NVBLAS ms", "libaccel", "ran", "forced", \
-        "floor ms", "CPU/libaccel", "NVBLAS/libaccel", "forced/floor", "resident ms", "forced/resident"
+    printf "%-7s %6s %10s %10s %11s %10s %-9s %10s %10s %12s %15s %17s %15s %11s %17s\n", "call", "n", "CPU ms", "NVBLAS ms", "cuBLASXt ms", "libaccel", "ran", "forced", \
+        "floor ms", "CPU/libaccel", "NVBLAS/libaccel", "cuBLASXt/libaccel", "forced/floor", "resident ms", "forced/resident"
     for (i = 1; i <= calls; i++)
-        printf "%s\n", row(call[i], "%-7s %6s %10s %10s %10s %-9s %10s %10s %12s %15s %15s %11s %17s")
+        printf "%s\n", row(call[i], "%-7s %6s %10s %10s %11s %10s %-9s %10s %10s %12s %15s %17s %15s %11s %17s")
 }
 
 function print_markdown(    i, f) {
@@ -358,11 +373,11 @@ function print_markdown(    i, f) {
     print "## Times\n"
     print "`libaccel` decides by itself, by the calibration of the same run where it was made; `forced` is `ACCEL_POLICY=gpu` and `ACCEL_RESIDENT=off`: all operands cross the link in each call. The floor is the longest of: bytes up and bytes down over"
     print "the measured rates of pinned copies, operations over the measured peak of the device. Resident is what cuSOLVER takes on a matrix that is on the device"
-    print "already, and these copies.\n"
-    print "| call | n | CPU ms | NVBLAS ms | libaccel ms | ran | forced ms | floor ms | CPU / libaccel | NVBLAS / libaccel | forced / floor | resident ms | forced / resident |"
-    print "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+    print "already, and these copies. NVBLAS: the best of five settings. cuBLASXt: a program that calls it itself, on operands that it has pinned before, outside of this time; the best of three tiles.\n"
+    print "| call | n | CPU ms | NVBLAS ms | cuBLASXt ms | libaccel ms | ran | forced ms | floor ms | CPU / libaccel | NVBLAS / libaccel | cuBLASXt / libaccel | forced / floor | resident ms | forced / resident |"
+    print "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     for (i = 1; i <= calls; i++)
-        print row(call[i], "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |")
+        print row(call[i], "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |")
     print "\n## The machine\n\n| | | |\n|---|---|---|"
     for (i = 1; i <= measures; i++) {
         split(measure[i], f, FS)

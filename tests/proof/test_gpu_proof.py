@@ -218,6 +218,13 @@ def test_nvblas_which_needs_a_real_gpu_is_said_to_be_missing(proved):
     assert "NVBLAS" in {c["check"] for c in proved.report["checks"] if c["status"] == "not here"}
 
 
+def test_cublasxt_times_the_products_and_solutions_that_it_has(proved):
+    for t in proved.report["timings"]:
+        has_it = t["routine"] in ("sgemm", "dgemm", "zgemm", "dsyrk", "dtrsm")
+        assert (t["cublasxt"] is not None) == has_it
+        assert t["cublasxt_best"] in (("cublasxt_1024", "cublasxt_2048", "cublasxt_4096") if has_it else (None, ))
+
+
 def value_of(proved, name):
     return proved.report["measures"][name]["value"]
 
@@ -266,6 +273,9 @@ def test_medians_floors_and_ratios_follow_from_the_measurements(proved):
         assert t["ratio"]["cpu_over_libaccel"] == near(cpu / ours)
         assert t["ratio"]["libaccel_over_floor"] == near(ours / floor["ms"])
         assert t["ratio"]["nvblas_over_libaccel"] is None
+        if t["cublasxt"]:
+            engine = statistics.median(t["cublasxt"]["runs"])
+            assert (t["cublasxt"]["ms"], t["ratio"]["cublasxt_over_libaccel"]) == near((engine, engine / ours))
         assert t["ratio"]["forced_over_floor"] == near(forced / floor["ms"])
         solver = measures.get(f"cusolver_{name}_{n}")
         assert (solver is not None) == (name in ("dgetrf", "dpotrf", "dgeqrf"))
@@ -536,6 +546,38 @@ def test_factorisations_are_judged_as_wholes(preload, said):
                           stdout=subprocess.PIPE,
                           text=True)
     assert [bool(re.fullmatch(said, line)) for line in done.stdout.splitlines()] == [True] * 6
+
+
+def test_operands_of_cublasxt_are_pinned_and_its_results_are_those_of_the_cpu(tmp_path):
+    report = tmp_path / "report"
+    lines = "".join(f"{call} {n} 2\n" for call in ("sgemm", "dgemm", "zgemm", "dsyrk", "dtrsm") for n in (2, 100))
+    env = {**os.environ, "ACCEL_CUDA_DIR": str(BUILD / "testgpu"), "TESTGPU_REPORT": str(report)}
+    answers = []
+    for name in "time_calls", "time_calls_xt":
+        done = subprocess.run([BUILD / "proof" / name], input=lines, env=env, stdout=subprocess.PIPE, text=True,
+                              check=True)
+        answers.append([line.split()[1:] for line in done.stdout.splitlines()])
+    for cpu, engine in zip(*answers, strict=True):
+        assert [float(x) for x in engine] == pytest.approx([float(x) for x in cpu], rel=1e-6)
+    calls = dict(re.findall(r"call name=(\w+) n=(\d+)", report.read_text()))
+    assert calls["cublasXtDgemm"] == calls["cublasXtDtrsm"] == "4"
+    assert calls["cuMemHostAlloc"] == calls["cuMemFreeHost"] == str(2 * (3 * 3 + 2 * 2))
+    assert "faults n=0" in report.read_text()
+
+
+@pytest.mark.parametrize("folder, said", [
+    pytest.param("testgpu", "", id="all there"),
+    pytest.param("none", r"cuBLASXt: .*libcuda\.so\.1: cannot open .*", id="no CUDA"),
+    pytest.param("older", "cuBLASXt: cublasXtCreate: the library has no such function", id="a library without it")])
+def test_where_there_is_no_cublasxt_one_line_says_so(tmp_path, folder, said):
+    older = tmp_path / "older"
+    older.mkdir()
+    shutil.copy(BUILD / "testgpu/libcuda.so.1", older)
+    shutil.copy(BUILD / "testgpu/libcuda.so.1", older / "libcublas.so.13")
+    place = BUILD / folder if folder == "testgpu" else tmp_path / folder
+    _, output, errors = bash(f". tests/proof/checks.sh; export ACCEL_CUDA_DIR={place}; build={BUILD} "
+                             'step_end=$((SECONDS + 60)); find_cublasxt; echo "$no_cublasxt"')
+    assert re.fullmatch(said, output), output + errors
 
 
 @pytest.mark.parametrize("lines, status", [(["ok 1 - a", "ok 2 - b"], 0), (["ok 1 - a", "not ok 2 # SKIP b"], 0),

@@ -256,7 +256,7 @@ def test_every_program_of_the_folder_is_in_the_list_and_says_what_it_does():
 
 def test_nvblas_at_its_best_counts_for_a_call(tmp_path):
     lines = [("cpu", 90), ("nvblas", 30), ("nvblas_pinned", 20), ("nvblas_4096", 12), ("nvblas_4096", 14),
-             ("libaccel", 2), ("libaccel_gpu", 2)]
+             ("cublasxt_1024", 9), ("cublasxt_2048", 7), ("libaccel", 2), ("libaccel_gpu", 2)]
     (tmp_path / "timings.tsv").write_text("".join(f"dgemm\t512\t{player}\t1\t{ms}\t1e9\t1e6\t1e6\tgpu0\tfaster\n"
                                                   for player, ms in lines))
     made = subprocess.run(["awk", "-v", "format=json", "-f", "tests/proof/report.awk", tmp_path / "timings.tsv"],
@@ -264,6 +264,8 @@ def test_nvblas_at_its_best_counts_for_a_call(tmp_path):
     (call,) = json.loads(made.stdout)["timings"]
     assert (call["nvblas"]["ms"], call["nvblas_best"]) == (13, "nvblas_4096")
     assert call["ratio"]["nvblas_over_libaccel"] == 6.5
+    assert (call["cublasxt"]["ms"], call["cublasxt_best"]) == (7, "cublasxt_2048")
+    assert call["ratio"]["cublasxt_over_libaccel"] == 3.5
 
 
 @pytest.mark.parametrize("times, playing", [
@@ -273,15 +275,29 @@ def test_nvblas_at_its_best_counts_for_a_call(tmp_path):
                  id="at a small order"),
     pytest.param("nvblas 1024 30; nvblas_pinned 2048 239; nvblas_4096 2048 400", "nvblas nvblas_pinned",
                  id="at other orders"),
+    pytest.param("nvblas 1024 30; cublasxt_1024 1024 10; cublasxt_2048 1024 14", "nvblas nvblas_pinned nvblas_4096",
+                 id="of its own kind"),
     pytest.param("", "nvblas nvblas_pinned nvblas_4096", id="nothing known")])
 def test_an_nvblas_that_another_one_has_outplayed_sits_out(times, playing):
     known = "".join(f'last_ms["{player} dgemm"]={ms} last_n["{player} dgemm"]={n}; '
                     for player, n, ms in (entry.split() for entry in times.split("; ") if entry))
-    command = (f". tests/proof/turns.sh; players=(cpu nvblas nvblas_pinned nvblas_4096); alone=99999; {known}"
-               'for p in "${players[@]:1}"; do ! plays $p dgemm 4096 || echo $p; done | xargs')
+    command = (f". tests/proof/turns.sh; players=(cpu nvblas nvblas_pinned nvblas_4096 cublasxt_1024 cublasxt_2048); "
+               f"alone=99999; {known}"
+               'for p in "${players[@]:1:3}"; do ! plays $p dgemm 4096 || echo $p; done | xargs')
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True)
     assert done.stdout.strip() == playing
+
+
+def test_cublasxt_plays_level_3_and_its_slow_tiles_sit_out():
+    known = "".join(f"last_ms[cublasxt_{tile}\\ dgemm]={ms} last_n[cublasxt_{tile}\\ dgemm]=1024; "
+                    for tile, ms in ((1024, 14), (2048, 10), (4096, 12)))
+    command = (f". tests/proof/turns.sh; players=(nvblas cublasxt_1024 cublasxt_2048 cublasxt_4096); alone=99999; {known}"
+               'for c in dgemm dtrsm dgetrf dsyevd; do for p in "${players[@]:1}"; do ! plays $p $c 4096 || echo '
+               '$c ${p#cublasxt_}; done; done')
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
+    assert done.stdout.splitlines() == ["dgemm 2048", "dgemm 4096", *(f"dtrsm {tile}" for tile in (1024, 2048, 4096))]
 
 
 @pytest.mark.parametrize("variant, said", [

@@ -316,12 +316,22 @@ static const struct routine routines[] = {
 
 /* ---- Requests ---- */
 
+__attribute__((weak)) char *new_operand(size_t bytes)
+{
+    return malloc(bytes);
+}
+
+__attribute__((weak)) void free_operand(char *memory)
+{
+    free(memory);
+}
+
 static void discard(struct data *d)
 {
     free(d->source);
-    free(d->x);
-    free(d->y);
-    free(d->z);
+    free_operand(d->x);
+    free_operand(d->y);
+    free_operand(d->z);
     free(d->values);
     free(d->pivots);
     free(d->work);
@@ -333,7 +343,7 @@ static void discard(struct data *d)
  * faults. */
 static char *new_matrix(const struct data *d)
 {
-    char *matrix = malloc(d->bytes);
+    char *matrix = new_operand(d->bytes);
     if (matrix)
         fill_by(&(struct filling){.matrix = matrix, .item = 1, .count = d->bytes});
     return matrix;

@@ -35,6 +35,11 @@ struct routine {
     double (*judge)(const struct data *);
 };
 
+/* Take memory for an operand, or return NULL; and give it back. By malloc(), unless cublasxt.c is
+ * there, which pins it. */
+char *new_operand(size_t bytes);
+void free_operand(char *memory);
+
 /*
  * How far the result of a call is off, by distance() of products.h: at most 1, where it is right.
  * From the inputs, or the source that is kept of what is overwritten, and all of the result.

@@ -26,9 +26,15 @@ start_player() {
     player_from[$name]=$from
 }
 
-# NVBLAS is not what is proved: what goes wrong with it is said, and is no failure.
+# family_of PLAYER: nvblas or cublasxt, of which several play with other settings, and the best one
+# counts; else nothing.
+family_of() {
+    case $1 in nvblas* | cublasxt*) echo "${1%%_*}" ;; esac
+}
+
+# NVBLAS and cuBLASXt are not what is proved: what goes wrong with them is said, and is no failure.
 player_failed() {
-    check timings "$1" "$([[ $1 == nvblas* ]] && echo "not here" || echo failed)" 0 "$2"
+    check timings "$1" "$([ -n "$(family_of "$1")" ] && echo "not here" || echo failed)" 0 "$2"
 }
 
 time_is_over() { [ "$(now)" -ge "$step_end" ]; }
@@ -157,13 +163,14 @@ probe_first() {
     done
 }
 
-# outplayed PLAYER ROUTINE: an NVBLAS that has taken 1.3 times as long as another one at the same
-# order has no more turns with that routine: the best one counts.
+# outplayed PLAYER ROUTINE: one of a family that has taken 1.3 times as long as another one at the
+# same order has no more turns with that routine.
 outplayed() {
-    local other
-    [[ $1 == nvblas* ]] && [ "${last_n[$1 $2]:-0}" -gt $probed ] || return 1
+    local other family
+    family=$(family_of "$1")
+    [ -n "$family" ] && [ "${last_n[$1 $2]:-0}" -gt $probed ] || return 1
     for other in "${players[@]}"; do
-        [[ $other == nvblas* ]] && [ "${last_n[$other $2]:-0}" -ge "${last_n[$1 $2]}" ] || continue
+        [ "$(family_of "$other")" = "$family" ] && [ "${last_n[$other $2]:-0}" -ge "${last_n[$1 $2]}" ] || continue
         awk -v a="${last_ms[$1 $2]}" -v an="${last_n[$1 $2]}" -v b="${last_ms[$other $2]}" -v bn="${last_n[$other $2]}" 'BEGIN { exit !(a / an ^ 3 > 1.3 * b / bn ^ 3) }' && return 0
     done
     return 1
@@ -171,8 +178,8 @@ outplayed() {
 
 # plays PLAYER ROUTINE N: whether it can make the call at all.
 plays() {
-    # NVBLAS has Level 3 alone.
-    case $1:$2 in nvblas*:*rf | nvblas*:*dd | nvblas*:*evd) return 1 ;; esac
+    # NVBLAS and cuBLASXt have Level 3 alone.
+    case $(family_of "$1"):$2 in ?*:*rf | ?*:*dd | ?*:*evd) return 1 ;; esac
     ! outplayed "$1" "$2" || return 1
     [ -z "${player_lost[$1]:-}" ] && { [ "$3" -lt "$alone" ] || [ "$1" = libaccel_gpu ]; }
 }

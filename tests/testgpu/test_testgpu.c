@@ -48,13 +48,15 @@ double milliseconds(void)
 }
 
 static const struct scenario *const tables[] = {
-    memory_scenarios,      mempool_scenarios,       peer_scenarios,          stream_scenarios,
-    fault_scenarios,       blas_scenarios,          level3_scenarios,        level3_rule_scenarios,
-    level2_scenarios,      level2_rule_scenarios,   batched_scenarios,       batched_rule_scenarios,
-    gemm_ex_scenarios,     packed_scenarios,        solver_factor_scenarios, solver_eigen_scenarios,
-    solver_rule_scenarios, solver_stream_scenarios, solver_handle_scenarios, speed_scenarios,
-    cost_scenarios,        start_scenarios,         no_data_scenarios,       kernel_scenarios,
-    order_scenarios};
+    memory_scenarios,        mempool_scenarios,     peer_scenarios,
+    stream_scenarios,        fault_scenarios,       blas_scenarios,
+    level3_scenarios,        level3_rule_scenarios, level2_scenarios,
+    level2_rule_scenarios,   batched_scenarios,     batched_rule_scenarios,
+    gemm_ex_scenarios,       packed_scenarios,      solver_factor_scenarios,
+    solver_eigen_scenarios,  solver_rule_scenarios, solver_stream_scenarios,
+    solver_handle_scenarios, speed_scenarios,       cost_scenarios,
+    start_scenarios,         no_data_scenarios,     kernel_scenarios,
+    order_scenarios,         xt_scenarios};
 
 static const struct scenario *find(const char *name)
 {

@@ -46,6 +46,7 @@ extern const struct scenario batched_scenarios[];
 extern const struct scenario batched_rule_scenarios[];
 extern const struct scenario gemm_ex_scenarios[];
 extern const struct scenario packed_scenarios[];
+extern const struct scenario xt_scenarios[];
 extern const struct scenario solver_factor_scenarios[];
 extern const struct scenario solver_eigen_scenarios[];
 extern const struct scenario solver_rule_scenarios[];
