@@ -9,7 +9,7 @@ from collections import namedtuple
 import pytest
 
 from lib.log import parse_log, said
-from lib.programs import LONG, REFERENCE, TEST_GPU, start
+from lib.programs import LONG, REFERENCE, TEST_GPU, leave_out, start
 
 OPENBLAS = {"LD_LIBRARY_PATH": "/usr/lib/x86_64-linux-gnu/openblas-pthread"}
 GPU = {**TEST_GPU, **REFERENCE, "TESTGPU_DELAY_US": "0", "ACCEL_LOG": "1"}
@@ -23,6 +23,9 @@ NOT_READ = {"gemm beta=0", "gemm alpha=0", "gemv beta=0", "trsm alpha=0", "trsm,
 DIAGONALS = {"trsm 1e-300 / 1e-310": ("number", "inf"), "trsm 0 / 1e-310": ("number", "nan"),
              "trsm 1 / 0": ("inf", "inf"), "trsm 0 / 0": ("number", "nan")}
 
+# OpenBLAS's kernels for small matrices on CPUs with AVX-512 read A and B with alpha = 0.
+OWN_FAULTS = {"OpenBLAS": {"gemm alpha=0"}}
+
 Library = namedtuple("Library", "name done")
 
 
@@ -32,15 +35,16 @@ def elements(done):
             kind in re.findall(r"(?m)^(.*), (nan|inf|number): (nan|inf|number), the rest", done.stdout)}
 
 
-def expected(reference):
+def expected(name):
     """The same, as the reference BLAS has it, or all that a library may have."""
     of = {}
     for bad in ("nan", "inf"):
-        of.update({(name, bad): ("number", "nan") for name in SKIPPED})
-        of.update({(name, bad): ("nan",) for name in MULTIPLIED})
-        of.update({(name, bad): ("number",) for name in NOT_READ})
-    of.update({(name, "number"): kinds for name, kinds in DIAGONALS.items()})
-    return {key: kinds[:1] for key, kinds in of.items()} if reference else of
+        of.update({(call, bad): ("number", "nan") for call in SKIPPED})
+        of.update({(call, bad): ("nan",) for call in MULTIPLIED})
+        of.update({(call, bad): ("number", "nan") if call in OWN_FAULTS.get(name, ()) else ("number",)
+                   for call in NOT_READ})
+    of.update({(call, "number"): kinds for call, kinds in DIAGONALS.items()})
+    return {key: kinds[:1] for key, kinds in of.items()} if name == "reference BLAS" else of
 
 
 @pytest.fixture(scope="module", params=LIBRARIES)
@@ -51,7 +55,10 @@ def library(request):
 def test_all_the_rest_is_exact_and_nothing_else_written(library):
     assert library.done.returncode == 0
     assert len(library.done.stdout.splitlines()) == 44
-    assert "WRONG" not in library.done.stdout
+    wrong = {line.partition(",")[0] for line in library.done.stdout.splitlines() if "WRONG" in line}
+    for call in wrong & OWN_FAULTS.get(library.name, set()):
+        leave_out(f"{call}: {library.name} reads what it must not")
+    assert not wrong - OWN_FAULTS.get(library.name, set())
     assert "MORE" not in library.done.stdout
 
 
@@ -63,7 +70,7 @@ def test_with_beta_0_the_old_result_is_not_read_and_the_other_triangle_stays(lib
 
 def test_zeros_are_skipped_at_most_where_libraries_differ(library):
     """By the reference BLAS, all there."""
-    seen, known = elements(library.done), expected(library.name == "reference BLAS")
+    seen, known = elements(library.done), expected(library.name)
     assert seen.keys() == known.keys()
     assert not {key: kind for key, kind in seen.items() if kind not in known[key]}
 

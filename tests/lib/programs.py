@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections import namedtuple
+from importlib.metadata import version
 from pathlib import Path
 
 from lib.log import check_json
@@ -28,6 +29,12 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
+
+def debian_has(package, *least):
+    """Whether Debian's package of Python has that version or a newer one: its interpreter runs the tests."""
+    return tuple(map(int, re.findall(r"\d+", version(package))[:len(least)])) >= least
+
+
 # Set by `make test-all`: tests that have a short form and a long one take the long one.
 LONG = os.environ.get("TEST_LONG") == "1"
 
@@ -45,6 +52,9 @@ PLAIN = {}
 LOG = {"ACCEL_LOG": "1"}
 
 Run = namedtuple("Run", "rc stdout stderr files log")
+
+# What a test leaves out because a library is wrong by itself: tests/tap.py says it at the end.
+LEFT_OUT = []
 
 # Processes on a device tell each other how busy it is. Those of tests that run at the same time
 # must not.
@@ -81,7 +91,14 @@ def start(name, *arguments, env=PLAIN, timeout=300, **options):
         text=True, errors="replace", **options,
     )
     check_logs(done.stderr, full)
+    for what in re.findall("(?m)^# left out: (.*)", done.stderr or ""):
+        leave_out(what)
     return done
+
+
+def leave_out(what):
+    if what not in LEFT_OUT:
+        LEFT_OUT.append(what)
 
 
 def right(done, status=0):

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """SciPy of Debian and from PyPI: scipy.linalg and scipy.linalg.lapack on the GPU."""
 
-from lib.programs import DEBIAN_PYTHON, VENV_PYTHON
+from lib.programs import DEBIAN_PYTHON, VENV_PYTHON, debian_has
 from programs.harness import WORK
 from programs.lapack import LapackTests, runs_of
 
@@ -60,8 +60,11 @@ EXPECTED = {
        for driver in ("evr", "evx")},
     "eigh_index_gvx": "sygvx",
 }
-# SciPy 1.10 solves with the drivers.
+# SciPy 1.10 and 1.15 solve with the drivers. 1.15, which Debian 13 has, takes another one for
+# pinvh, and has sytrs.
 DEBIAN = {**EXPECTED, "solve_pos": "posv", "solve_sym": "sysv", "solve_her": "hesv", "pinvh": "syevr"}
+if debian_has("scipy", 1, 15):
+    DEBIAN.update(pinvh="syev", sytrs="sytrf sytrs")
 # SciPy 1.17 factors, and tries a structure before it looks for another.
 WHEEL = {
     **EXPECTED,
