@@ -152,7 +152,8 @@ def test_what_is_learned_is_kept_where_that_is_asked_for(env, tmp_path):
 
 def test_the_summary_says_for_which_kernels_its_figures_are(tmp_path):
     done = run("dgemm:600:1", env={**AUTO, **REFERENCE, "ACCEL_SUMMARY": "1", "XDG_CACHE_HOME": str(tmp_path)})
-    assert "libblas.so.3.11.0, 1 thread; nominal figures for reference kernels\n" in done.stderr
+    line, = [line for line in done.stderr.splitlines() if "libblas.so.3." in line]
+    assert line.endswith(", 1 thread; nominal figures for reference kernels")
 
 
 def test_the_summary_says_that_calls_have_corrected_them(tmp_path):
