@@ -1,7 +1,8 @@
 #!/bin/bash
-# OpenBLAS 0.3.34.481 (PyPI's scipy-openblas32 0.3.34.481.3), the first with gemm_batch_strided: the
-# complex ones take strides as counts of real numbers, so that the second matrix begins in the
-# middle of the first one's; and the Fortran names refuse letters in lower case, which BLAS takes.
+# gemm_batch_strided of OpenBLAS 0.3.34.481 (PyPI's scipy-openblas32 0.3.34.481.3): the complex ones
+# take strides as counts of real numbers, so that the second matrix begins in the middle of the
+# first one's; and the Fortran names refuse letters in lower case, which BLAS takes. (Ubuntu 26.04's
+# 0.3.32 refuses right calls, as for "parameter number 8".)
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
