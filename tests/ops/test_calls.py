@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lib.log import lines_for, said
-from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, TEST_GPU, start
+from lib.programs import BUILD, LOG, LONG, NO_GPU, PLAIN, TEST_GPU, leave_out, start
 from lib.table import routine_table
 
 INTERFACES = ["fortran", "no-lengths", "cblas-column", "cblas-row"]
@@ -55,6 +55,9 @@ OTHERS = {
     "SciPy's OpenBLAS": Blas(LP64, OF_WHEELS, wheels="scipy.libs/libscipy_openblas-*"),
     "NumPy's OpenBLAS, ILP64": Blas(ILP64, [*OF_WHEELS, "-x", "64_"], wheels="numpy.libs/libscipy_openblas64_-*"),
 }
+for name in [name for name, blas in OTHERS.items() if blas.wheels and not (BUILD / "venv").exists()]:
+    leave_out(f"{name}: there is no build/venv")
+    del OTHERS[name]
 
 # count: so many calls of each routine in each thread.
 Case = namedtuple("Case", "blas arguments count env extra threads", defaults=({}, 1))

@@ -1,21 +1,30 @@
 #!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
 """A bare Debian 13, with gcc 14, glibc 2.41, Python 3.13 and OpenBLAS 0.3.29: libaccel builds there without a warning, and
-runs NumPy; OLD_GLIBC=1 builds there what runs with glibc 2.31."""
+runs NumPy; OLD_GLIBC=1 builds there what runs with glibc 2.31. Tests of calls, of what must stay as it is, and of NumPy, R
+4.5 and Octave 9 pass there, built by the compiler of there."""
 
+import os
+import re
 import shutil
 import subprocess
 
 import pytest
 
 from lib.log import lines_for
-from lib.programs import BUILD, ROOT
+from lib.programs import BUILD, ROOT, leave_out
 from lib.trees import TREES, in_tree
 
 SOURCE, OLD = TREES / "trixie/usr/src/libaccel", TREES / "bullseye/opt"
+# Test files that run there, and what is chosen of them: there are no wheels.
+TESTED = {"tests/ops/test_calls.py": "", "tests/shim/test_behaviour.py": "", "tests/programs/test_numpy.py": "-k Debian",
+          "tests/programs/test_r.py": "", "tests/programs/test_octave.py": ""}
+PROGRAMS = ["random_calls", "random_calls64", "cuda_program", "liblacking.so", "liblacking64.so", "libwrong_gemmt.so",
+            "forks", "lookups", "libasker.so", "bad_arguments", "bad_arguments_longjmp", "steps"]
 
 
-def build(*arguments):
-    return in_tree("trixie", " ".join(("cd /usr/src/libaccel && make -s -j2 WERROR=-Werror NVCC=", *arguments, "all")), timeout=900)
+def build(*arguments, targets=("all",)):
+    return in_tree("trixie", " ".join(("cd /usr/src/libaccel && make -s -j2 WERROR=-Werror NVCC=", *arguments, *targets)),
+                   timeout=900)
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +59,27 @@ def test_numpy_of_there_computes_the_same(built, env, where):
     assert done.returncode == 0, done.stderr[-800:]
     assert done.stdout == plain.stdout.replace("False", "True")
     assert lines_for(done, sym="cblas_dgemm", **where)
+
+
+@pytest.fixture(scope="module")
+def tested(built, source):
+    """Programs of the tests, with this machine's headers of CUDA; and this machine's test GPU, which has a BLAS inside."""
+    homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda", BUILD / "cuda"]
+    headers = next(f"{home}/include" for home in homes if home and os.path.exists(f"{home}/include/cusolverDn.h"))
+    shutil.copytree(headers, source / "cuda")
+    done = build("CUDA_INCLUDE=cuda", targets=[f"build/tests/{name}" for name in PROGRAMS])
+    assert done.returncode == 0, done.stderr[-2000:]
+    for name in ("testgpu", "testgpu-cuda12"):
+        shutil.copytree(BUILD / name, source / "build" / name, ignore=shutil.ignore_patterns("obj"), dirs_exist_ok=True)
+
+
+@pytest.mark.parametrize("file", TESTED)
+def test_tests_pass_there(tested, file):
+    done = in_tree("trixie", f"cd /usr/src/libaccel && python3 -B tests/tap.py {file} {TESTED[file]}", timeout=600)
+    for what in re.findall(r"# (?:left out:|SKIP) (.*)", done.stdout):
+        leave_out(f"{file}: {what}")
+    assert done.returncode == 0, "\n".join(re.findall(r"(?m)^(?:not ok|#  ).*", done.stdout)) + done.stderr[-800:]
+    assert re.search(r"(?m)^ok [1-9]", done.stdout)
 
 
 def test_built_there_for_old_glibcs_it_runs_with_glibc_2_31(source):
