@@ -136,6 +136,7 @@ include tests/toy/toy.mk
 include tests/hostdevice/hostdevice.mk
 include tests/browser/browser.mk
 include tests/engines/engines.mk
+include tests/gallery/gallery.mk
 include tests/arm64/arm64.mk
 
 $(TESTS):
@@ -157,9 +158,10 @@ $(OF_CUDA) $(call of_obj,$(FIXTURES)/calls/cuda_program.c $(wildcard tests/proof
 # it. Three at a time, for two cores: many tests wait for what is slow on purpose. TEST_LONG=1,
 # which `make test-all` sets, asks tests that have a short form and a long one for the long one;
 # tests/ci/parts lists them, and which tests `make test` has not at all. make faults, make regress,
-# make browser, make engines, make check-packages, make tsan and make test-arm64 have their own.
+# make browser, make engines, make gallery, make check-packages, make tsan and make test-arm64 have
+# their own.
 LONGEST_TESTS := tests/unit/run tests/tool/test_calibrate.py tests/dispatch/test_load.py tests/dispatch/test_start.py tests/gpu/test_resident.py tests/gpu/test_faults.py tests/tool/test_calibrate_program.py
-ALL_TESTS     := $(LONGEST_TESTS) $(filter-out $(LONGEST_TESTS) tests/faults/% tests/packages/% tests/regress/% tests/sanitize/% tests/browser/% tests/engines/% tests/arm64/%,$(wildcard tests/*/test_*.py tests/*/*/test_*.py)) tests/style/run
+ALL_TESTS     := $(LONGEST_TESTS) $(filter-out $(LONGEST_TESTS) tests/faults/% tests/packages/% tests/regress/% tests/sanitize/% tests/browser/% tests/engines/% tests/gallery/test_gallery.py tests/arm64/%,$(wildcard tests/*/test_*.py tests/*/*/test_*.py)) tests/style/run
 TESTS_NOT_OFTEN := $(shell awk -F ' *[|] *' '$$2 == "none" && $$3 ~ /^tests\// { print $$3 }' tests/ci/parts)
 TEST_LONG     ?=
 CHECK         ?= $(if $(filter 1,$(TEST_LONG)),$(ALL_TESTS),$(filter-out $(TESTS_NOT_OFTEN),$(ALL_TESTS)))

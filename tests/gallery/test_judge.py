@@ -1,0 +1,154 @@
+#!/usr/bin/env -S /usr/bin/python3 -B tests/tap.py
+"""The gallery's verdicts, of runs that never were; how examples are cut out of notebooks and functions' files."""
+
+import sys
+import tempfile
+from struct import pack
+
+import pytest
+
+from gallery.cells import code_of, program
+from gallery.examples import Example, demos
+from gallery.judge import judge
+from gallery.runs import Output, lines_of
+from gallery.table import faults
+
+EXAMPLE = Example("R/toy/one", [], None, [])
+KERNELS = ("Haswell", "Sandybridge", "Nehalem")
+
+
+def array(*values):
+    """The bytes of a file in NumPy's format."""
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({len(values)},), }}"
+    header += " " * (53 - len(header) % 64 + 64 * (len(header) % 64 > 53)) + "\n"
+    return b"\x93NUMPY\x01\x00" + pack("<H", len(header)) + header.encode() + pack(f"<{len(values)}d", *values)
+
+
+def output(*lines, end="ok", errors=(), arrays={}, loaded=True, gpu=3, bad=()):
+    return Output(end, 1.0, {"stdout": list(lines), "stderr": list(errors)}, arrays, loaded, 3, gpu, list(bad))
+
+
+def judged(plain, without, gpu, **others):
+    """others: what further runs give, where not what the first one gave. A list gives one after another."""
+    runs = {"plain": plain, "no GPU": without, "test GPU": gpu, **others}
+    turns = {}
+
+    def run(example, mode, limit, extra={}):
+        given = runs.get(mode, plain if not isinstance(plain, list) else plain[0])
+        if isinstance(given, list):
+            turns[mode] = turns.get(mode, -1) + 1
+            return given[min(turns[mode], len(given) - 1)]
+        return given
+
+    return judge(EXAMPLE, 60, run)[0]
+
+
+def test_same():
+    row = judged(output("x 1.5"), output("x 1.5"), output("x 1.5"))
+    assert (row["verdict"], row["numbers"], row["gpu"], row["calls"]) == ("same", 1, 3, 3)
+
+
+def test_rounding():
+    row = judged(output("x 1.5000000001"), output("x 1.5000000001"), output("x 1.5000000002"))
+    assert row["verdict"] == "rounding" and 0 < row["worst"] < 1e-9
+
+
+def test_rounding_of_a_figure():
+    row = judged(output(arrays={"a": array(1, 1e-17)}), output(arrays={"a": array(1, 1e-17)}), output(arrays={"a": array(1, 3e-17)}))
+    assert (row["verdict"], row["numbers"]) == ("rounding", (len(array(1, 1e-17)) // 8))
+
+
+@pytest.mark.parametrize("other", [output("x 1.6"), output("y 1.5"), output("x 1.5", "x"), output("x 1.5", arrays={"a": array(1)})])
+def test_what_the_gpu_changes(other):
+    assert judged(output("x 1.5"), output("x 1.5"), other)["verdict"] == "DIFFERS on the GPU"
+
+
+def test_a_figure_that_the_gpu_changes():
+    one, other = output(arrays={"a": array(1, 2)}), output(arrays={"a": array(1, 2.1)})
+    assert judged(one, one, other)["verdict"] == "DIFFERS on the GPU"
+
+
+def test_one_bit_without_a_gpu():
+    row = judged(output("x 1.5000000001"), output("x 1.5000000002"), output("x 1.5000000001"))
+    assert row["verdict"] == "DIFFERS without a GPU"
+
+
+def test_a_time_of_day_is_left_out_and_the_rest_is_compared():
+    times = [output(f"took {i} s", "x 1.5") for i in range(1, 6)]
+    assert judged(times, times[3], times[4])["verdict"] == "same"
+    assert judged(times, times[3], output("took 9 s", "x 1.6"))["verdict"] == "DIFFERS on the GPU"
+
+
+def test_nothing_that_repeats():
+    times = [output(f"took {i} s") for i in range(1, 6)]
+    assert judged(times, times[3], times[4])["verdict"] == "not repeatable"
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_what_other_kernels_change_too(kernel):
+    plain = output("7 steps", "x 1.5")
+    assert judged(plain, plain, output("8 steps", "x 1.5"), **{kernel: output("9 steps", "x 1.5")})["verdict"] == "sensitive"
+    assert judged(plain, plain, output("8 steps", "x 1.6"), **{kernel: output("9 steps", "x 1.5")})["verdict"] == "DIFFERS on the GPU"
+
+
+def test_rounding_by_other_kernels_excuses_nothing():
+    plain = output("x 1.500000000001")
+    assert judged(plain, plain, output("x 1.6"), Haswell=output("x 1.500000000002"))["verdict"] == "DIFFERS on the GPU"
+
+
+@pytest.mark.parametrize("end, errors, verdict", [
+    ("exit status 1", ["ValueError: no"], "fails alone"), ("too long", [], "too long alone"), ("exit status 1", ["urllib.error.URLError: <refused>"], "needs the network"),
+    ("exit status 1", ["ModuleNotFoundError: No module named 'x'"], "needs a package")])
+def test_alone(end, errors, verdict):
+    assert judged(output(end=end, errors=errors), None, None)["verdict"] == verdict
+
+
+def test_ends():
+    fine = output("1")
+    assert judged(fine, output(end="SIGSEGV"), fine)["verdict"] == "FAILS without a GPU"
+    assert judged(fine, fine, output(end="SIGSEGV"))["verdict"] == "FAILS on the GPU"
+    assert judged(fine, fine, output("1", bad=["dgemm ran=gpu0+cpu"]))["verdict"] == "GPU FAULT"
+    assert judged(fine, output("1", loaded=False), fine)["verdict"] == "NOT ACTIVE"
+    assert judged(fine, fine, output("1", loaded=False))["verdict"] == "NOT ACTIVE"
+
+
+def row(verdict, name="R/toy/one", gpu=1):
+    return {"name": name, "verdict": verdict, "note": "", "gpu": gpu}
+
+
+def test_what_fails_the_whole():
+    assert not faults([row("same"), row("sensitive"), row("fails alone", "R/toy/two")], {})
+    assert faults([row("DIFFERS on the GPU")], {}) and faults([row("NOT ACTIVE")], {})
+    assert not faults([row("DIFFERS on the GPU")], {"R/toy/one": "why"})
+    assert faults([row("same")], {"R/toy/one": "why"}) == ["R/toy/one: an exception that is not needed"]
+    assert faults([row("same", f"R/toy/{i}", gpu=0) for i in range(6)], {}) == ["R: no call ran on the GPU"]
+
+
+def test_no_exception_excuses_what_is_not_of_results():
+    assert all(faults([row(verdict)], {"R/toy/one": "why"}) for verdict in ("NOT ACTIVE", "FAILS on the GPU", "GPU FAULT", "DIFFERS without a GPU"))
+
+
+def test_what_changes_by_nature():
+    text = f"<A at 0x7f0012345678> 12:30:59 {tempfile.gettempdir()}/accel-gallery-x_1/cwd\naccel: hint\n2"
+    assert lines_of(text.encode()) == ["<A at 0x> hh:mm:ss TMPDIR", "2"]
+
+
+def test_demos_of_a_function():
+    text = "function f\n%!demo\n%! x = 1;\n%! y = 2;\n\n%!test\n%! z = 3;\n%!demo <*5>\n%! w = 4;\n"
+    assert demos(text) == [" x = 1;\n y = 2;\n", " w = 4;\n"]
+
+
+def test_cells_of_a_notebook():
+    text = "# T\n```{code-cell} ipython3\n:tags: [x]\n\n%matplotlib inline\na = 1\n```\ntext\n```python\nb\n```\n```{code-cell}\na + 1\n```\n"
+    assert code_of(text).split() == ["a", "=", "1", "a", "+", "1"]
+
+
+def test_expressions_are_printed(tmp_path, capsys):
+    path = tmp_path / "one.py"
+    path.write_text('"""A text."""\n1 + 1\nNone\nif True:\n    3\n"seen"\n')
+    shown = sys.displayhook
+    try:
+        exec(program(str(path)), {})
+    finally:
+        sys.displayhook = shown
+    assert capsys.readouterr().out == "2\n"
