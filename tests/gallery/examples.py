@@ -16,8 +16,8 @@ PYTHON = str(GALLERY / "venv/bin/python")
 OCTAVE = Path("/usr/share/octave")
 R_PACKAGES = ("Matrix", "MASS", "mgcv", "nlme", "survival", "cluster", "class", "boot")
 
-# name: the collection's name, a slash, and where the example is. source, shown_by: its text and what
-# runs it, from which a stored result is known to be of this example.
+# name: the collection's name, a slash, and where the example is. source, shown_by: its text and
+# what runs it, from which a stored result is known to be of this example.
 Example = collections.namedtuple("Example", "name argv source shown_by")
 SHOW_PYTHON = [HERE / name for name in ("show.py", "cells.py", "figures.py")]
 SHOW_R, SHOW_OCTAVE = HERE / "show.R", HERE / "show_demos.m"

@@ -1,5 +1,5 @@
-# Examples of scikit-learn, SciPy, statsmodels, R's recommended packages and Octave: hours, of which what
-# has been found stays. GALLERY=... for those of such a name, GALLERY_JOBS at a time,
+# Examples of scikit-learn, SciPy, statsmodels, R's recommended packages and Octave: hours, of which
+# what has been found stays. GALLERY=... for those of such a name, GALLERY_JOBS at a time,
 # GALLERY_LIMIT seconds for each. `make gallery-sample` runs some, for CI.
 GALLERY       ?=
 GALLERY_JOBS  ?= $(JOBS)

@@ -35,9 +35,9 @@ MODES = {
 # which the runner's priority says nothing of.
 GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 
-# end: "ok", "too long", or how it failed. seconds: on the wall. texts: name -> lines; arrays: name -> bytes of a file in
-# NumPy's format. loaded: whether the example's process had libaccel. calls: how many it looked at;
-# gpu: how many ran there. bad: what a healthy GPU does not say.
+# end: "ok", "too long", or how it failed. seconds: on the wall. texts: name -> lines; arrays: name
+# -> bytes of a file in NumPy's format. loaded: whether the example's process had libaccel. calls:
+# how many it looked at; gpu: how many ran there. bad: what a healthy GPU does not say.
 Output = collections.namedtuple("Output", "end seconds texts arrays loaded calls gpu bad")
 
 # What differs from run to run by nature: addresses, times of day, dates, the seconds in a file.
@@ -45,9 +45,14 @@ CHANGING = [(r"\b0x[0-9a-fA-F]{6,}\b", "0x"), (r"\b\d\d:\d\d:\d\d\b", "hh:mm:ss"
             (re.escape(tempfile.gettempdir()) + r"/[\w./-]*", "TMPDIR")]
 
 
+def drawn(pdf):
+    """What the pages of a file of R's pdf() are drawn by, without fonts, colours and tables."""
+    return "".join(re.findall(r"(?ms)^<< /Length \d+ \d+ R >>\nstream\n(.*?)^endstream", pdf)) if pdf.startswith("%PDF") else pdf
+
+
 def lines_of(data):
     """What is printed, without what differs by nature and what libaccel itself says."""
-    text = data.decode(errors="replace")
+    text = drawn(data.decode(errors="replace"))
     for pattern, same in CHANGING:
         text = re.sub(pattern, same, text)
     return [line for line in text.splitlines() if not line.startswith("accel: ")]

@@ -91,6 +91,11 @@ def test_what_other_kernels_change_too(kernel):
     assert judged(plain, plain, output("8 steps", "x 1.6"), **{kernel: output("9 steps", "x 1.5")})["verdict"] == "DIFFERS on the GPU"
 
 
+def test_few_digits_that_other_kernels_change_are_no_rounding():
+    plain = output("x 0.543")
+    assert judged(plain, plain, output("x 0.544"), Nehalem=output("x 0.544"))["verdict"] == "sensitive"
+
+
 def test_rounding_by_other_kernels_excuses_nothing():
     plain = output("x 1.500000000001")
     assert judged(plain, plain, output("x 1.6"), Haswell=output("x 1.500000000002"))["verdict"] == "DIFFERS on the GPU"
@@ -131,6 +136,11 @@ def test_no_exception_excuses_what_is_not_of_results():
 def test_what_changes_by_nature():
     text = f"<A at 0x7f0012345678> 12:30:59 {tempfile.gettempdir()}/accel-gallery-x_1/cwd\naccel: hint\n2"
     assert lines_of(text.encode()) == ["<A at 0x> hh:mm:ss TMPDIR", "2"]
+
+
+def test_of_a_file_of_pages_what_is_drawn():
+    pdf = b"%PDF-1.4\n6 0 obj\n<< /Length 7 0 R >>\nstream\n1 0 l\n(D) Tj\nendstream\nxref\n0 9\n"
+    assert lines_of(pdf) == ["1 0 l", "(D) Tj"]
 
 
 def test_demos_of_a_function():
