@@ -290,7 +290,7 @@ help:
 	@echo 'make test-arm64    compiles for AArch64, and runs some tests and Debian'\''s NumPy, Octave and R of arm64 under qemu-user (docs/testing.md)'
 	@echo 'make browser       shows the pages of accel report to headless Chromium, in light and dark'
 	@echo 'make engines       fetches Dask, Ray, Spark and MPICH, and runs jobs on them (1.2 GB, some minutes)'
-	@echo 'make gallery       runs the examples of scikit-learn, SciPy, statsmodels, R and Octave with and without libaccel, and prints a table (hours; make gallery-sample: some)'
+	@echo 'make gallery       runs the examples of scikit-learn, SciPy, statsmodels, R and Octave with and without libaccel (hours; make gallery-sample: some)'
 	@echo 'make suites        runs all tests of NumPy, scipy.linalg and scikit-learn, with and without libaccel (an hour)'
 	@echo 'make regret        calibrates, times every routine, prints the time that decisions lose (a quarter of an hour)'
 	@echo 'make bench         measures the cost of the interception'

@@ -136,7 +136,7 @@ def judge(example, limit, run=run, extra={}):
     if not is_same(plain, without, masked):
         return end("DIFFERS without a GPU", rules(plain, without, masked)[3])
     gpu = runs["test GPU"] = run(example, "test GPU", limit, extra)
-    row.update(calls=without.calls, gpu=gpu.gpu)
+    row.update(calls=gpu.calls, gpu=gpu.gpu)
     if not (without.loaded and gpu.loaded):
         return end("NOT ACTIVE", "libaccel was not in the example's process")
     if gpu.end == "too long":
