@@ -4,11 +4,14 @@
 GALLERY       ?=
 GALLERY_JOBS  ?= $(JOBS)
 GALLERY_LIMIT ?= 60
-.PHONY: gallery gallery-sample gallery-parts
-gallery-parts:
+.PHONY: gallery gallery-sample
+define gallery_parts
 	scripts/install-deps build gallery
 	$(MAKE) -j$(JOBS) all testgpu
-gallery: gallery-parts
+endef
+gallery:
+	$(gallery_parts)
 	BUILD=$(BUILD) tests/gallery/run --jobs $(GALLERY_JOBS) --limit $(GALLERY_LIMIT) $(GALLERY)
-gallery-sample: gallery-parts
+gallery-sample:
+	$(gallery_parts)
 	BUILD=$(BUILD) prove tests/gallery/test_gallery.py
