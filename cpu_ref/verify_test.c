@@ -87,10 +87,20 @@ double test_tolerance(const struct test *t)
            (threshold * n * unit_roundoff(t->dtype) + 2 * (n + 16) * 0x1p-53 * sqrt(n));
 }
 
+static bool is_all_zero(const double *x, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (x[i] != 0)
+            return false;
+    return true;
+}
+
 double test_ratio_of(const struct test *t, const double *residual, int64_t n, double scale)
 {
     const double least = test_tolerance(t) * least_moderate(t->dtype),
                  bound = test_tolerance(t) * scale, error = dot_self(residual, n * t->parts);
+    if (scale == 0 && error == 0) /* or their squares underflow */
+        return is_all_zero(residual, n * t->parts) ? 0 : CPU_REF_NOT_JUDGED;
     if (is_moderate(t->dtype, scale))
         return ratio_of_squares(error, bound * bound);
     bool far = scale < 1 && error > least * least; /* underflow alone may cause it */

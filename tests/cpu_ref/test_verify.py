@@ -103,7 +103,7 @@ def wrong_results(done):
 
 @pytest.mark.parametrize("program, arguments, kernels", [
     pytest.param("random_calls", BLAS, range(1, 80, 2 if LONG else 5), id="BLAS"),
-    pytest.param("random_lapack", LAPACK, range(1, 1600, 31 if LONG else 67), id="LAPACK")])
+    pytest.param("random_lapack", LAPACK, range(1, 1600, 31 if LONG else 53), id="LAPACK")])
 def test_planted_elements_are_all_found_and_computed_anew(program, arguments, kernels):
     bad, caught, unknown = [], 0, 0
     for nth in kernels:

@@ -404,6 +404,25 @@ static void tiny_rows_are_not_judged(void **state)
     assert_wrong(judged(t));
 }
 
+/* Squares of all that is solved underflow: of a wrong solution, too. */
+static void tiny_solutions_are_not_judged(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++) {
+        const struct solver *const s = &solvers[i];
+        if (s->result != ACCEL_b || strcmp(s->name, "gels") == 0 || strcmp(s->name, "trsm") == 0)
+            continue;
+        struct trial *t = solved('d', s, 0x1p-50, 0x1p-100); /* small ones are */
+        assert_right(judged(t));
+        put(t->now[ACCEL_b], 3, ACCEL_FLOAT64, 1 + 1e-9, 0);
+        assert_wrong(judged(t));
+        t = solved('d', s, 0x1p-480, 0x1p-960);
+        assert_false(judged(t) > 1);
+        put(t->now[ACCEL_b], 3, ACCEL_FLOAT64, 3, 0);
+        assert_unknown(judged(t));
+    }
+}
+
 /* A row of one product of a batch cannot be judged, and another row or product is wrong. */
 static void each_product_of_a_batch_counts(void **state)
 {
@@ -670,6 +689,7 @@ int main(void)
         cmocka_unit_test(products_beyond_the_range_are_not_judged),
         cmocka_unit_test(factors_that_underflow),
         cmocka_unit_test(tiny_rows_are_not_judged),
+        cmocka_unit_test(tiny_solutions_are_not_judged),
         cmocka_unit_test(each_product_of_a_batch_counts),
         cmocka_unit_test(eigenvalues_ascend),
         cmocka_unit_test(eigenvalues_are_in_their_range),
