@@ -19,6 +19,8 @@ struct tile_copy {
 };
 
 struct pipeline_job {
+    /* Its last download waits for all of its kernels, and with them for all of its uploads: when
+     * that has come down, nothing is under way. */
     const struct schedule *schedule;
     int64_t result_bytes;
     /* The kernels of schedule_goes_beside() go to a stream of their own, if there is memory for the

@@ -16,6 +16,7 @@
 #include "gpu/plan/panels.h"
 #include "call/call.h"
 #include "tests/lib/rates.h"
+#include "tests/lib/schedule_waits.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
 
@@ -200,6 +201,7 @@ static void replay(const struct panels *p)
 {
     struct replay r = {.p = p, .panel = {-1, -1}};
     const struct schedule *s = &p->schedule;
+    last_download_waits_for_all(s);
     for (int n = 0; n < s->count; n++) {
         const struct schedule_step *step = &s->step[n];
         for (int e = 0; e < SCHEDULE_ENGINES; e++)

@@ -16,6 +16,7 @@
 #include "dispatch/cost/factorisation.h"
 #include "gpu/pack/pack.h"
 #include "ops/op.h"
+#include "tests/lib/schedule_waits.h"
 #include "tests/lib/split_cases.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE, DOWN = SCHEDULE_DOWN };
@@ -133,6 +134,7 @@ static void run_all(const struct panels_shared *shared, const struct panels_devi
         assert_true(panels_shared_part(p, shared, d, given[d].memory_bytes));
         assert_true(p->buffers * p->panel_bytes + 2 * p->block_bytes <=
                     given[d].memory_bytes + 128);
+        last_download_waits_for_all(&p->schedule);
         device[d].panel[0] = device[d].panel[1] = -1;
     }
     while (going) {

@@ -115,8 +115,15 @@ static void end_pipeline(void)
     free(there);
 }
 
-static const enum schedule_engine up_and_down[] = {SCHEDULE_UP, SCHEDULE_DOWN};
 static const enum schedule_engine down_only[] = {SCHEDULE_DOWN};
+
+/* The download waits for the upload, as in every schedule: when it has come, no copy is under way
+ * any more. */
+static void make_up_and_down(int64_t of_rows)
+{
+    make_pipeline(of_rows, 2, (const enum schedule_engine[]){SCHEDULE_UP, SCHEDULE_DOWN});
+    steps[1].after[SCHEDULE_UP] = 1;
+}
 
 static CUresult no_block(CUdeviceptr *block, size_t bytes)
 {
@@ -279,7 +286,7 @@ static CUresult not_yet_then_fail(CUevent event)
 static void a_failure_waits_for_uploads(void **state)
 {
     (void)state;
-    make_pipeline(FEW, 2, up_and_down);
+    make_up_and_down(FEW);
     assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_OK);
     pipeline.came_up = note_up;
     pipeline.wait = wait_some;
@@ -288,7 +295,6 @@ static void a_failure_waits_for_uploads(void **state)
     CUDA(cuEventRecord) = note_record;
     CUDA(cuStreamSynchronize) = count_waits;
     CUDA(cuEventQuery) = not_yet_then_fail;
-    steps[1].after[SCHEDULE_UP] = 1;
     assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_ERROR);
     assert_int_equal(up_waits, 1);
     end_pipeline();
@@ -298,11 +304,10 @@ static void a_failure_waits_for_uploads(void **state)
 static void a_wait_in_vain_ends_a_pipeline(void **state)
 {
     (void)state;
-    make_pipeline(ROWS, 2, up_and_down);
+    make_up_and_down(ROWS);
     pipeline.came_up = note_up;
     pipeline.is_there = look;
     pipeline.wait = wait_some;
-    steps[1].after[SCHEDULE_UP] = 1;
     is_here = false;
     waits_left = 3;
     assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_UNSUPPORTED);
@@ -316,7 +321,7 @@ static void a_wait_in_vain_ends_a_pipeline(void **state)
 static void all_uploads_are_told(void **state)
 {
     (void)state;
-    make_pipeline(ROWS, 2, up_and_down);
+    make_up_and_down(ROWS);
     assert_int_equal(stream_ctx_pipeline(work.ctx, &pipeline), GPU_OK);
     arrived = 0;
     pipeline.came_up = note_up;

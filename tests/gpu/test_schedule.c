@@ -15,6 +15,7 @@
 
 #include "gpu/plan/plan_cache.h"
 #include "tests/lib/schedule_cases.h"
+#include "tests/lib/schedule_waits.h"
 #include "tests/lib/rates.h"
 
 static const double parts[] = {0, 0.4};
@@ -298,6 +299,7 @@ static bool is_of_triangle(const struct schedule *s, int i, int j)
 static void replay(const struct schedule *s)
 {
     struct replay r = {.s = s};
+    last_download_waits_for_all(s);
     if (s->call.kind == SCHEDULE_BATCH) {
         replay_batch(s);
         return;

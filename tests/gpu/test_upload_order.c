@@ -13,6 +13,7 @@
 
 #include "gpu/plan/upload_order.h"
 #include "tests/lib/rates.h"
+#include "tests/lib/schedule_waits.h"
 
 enum { UP = SCHEDULE_UP, COMPUTE = SCHEDULE_COMPUTE };
 
@@ -163,6 +164,7 @@ static void any_tiles(void **state)
         int *from = find_old(&old, &s);
         kernels_wait(&old, &s, from);
         own_tiles_come_first(&s, from, tile, ahead);
+        last_download_waits_for_all(&s);
         moved += memcmp(old.step, s.step, (size_t)s.count * sizeof *old.step) != 0;
         made++;
         free(from);
