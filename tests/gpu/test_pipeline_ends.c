@@ -341,11 +341,14 @@ static void all_uploads_are_told(void **state)
 
 static const struct schedule_rates balanced = RATES(2, 2, 120, 16, 1e-4, 1e-4, 1e-4);
 
+/* It fails where the driver does: a call for which no stream context can be made would else wait
+ * for ever for that of the test. */
 static CUresult little_is_free(size_t *left, size_t *all)
 {
+    const CUresult result = real.cuMemGetInfo_p(left, all);
     *left = (size_t)1 << 20;
     *all = (size_t)1 << 30;
-    return CUDA_SUCCESS;
+    return result;
 }
 
 static CUresult chunks_until_memory_is_short(void *to, CUdeviceptr from, size_t bytes,
