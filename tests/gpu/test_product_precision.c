@@ -195,6 +195,14 @@ static void the_driver_s_failure_is_the_device_s(void **state)
     assert_non_null(strstr(gpu_failure(&device->common), "cuMemsetD8Async"));
 }
 
+/* Of any GPU, so much: sizes are beside it. */
+static int start_with_memory(void **state)
+{
+    *state = start_device(tested_gpu(), (struct gpu_config){.memory_bytes = INT64_C(512) << 20});
+    device = cuda_device_of(*state);
+    return device ? 0 : -1;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_work, end_work)
@@ -203,5 +211,5 @@ int main(void)
         TEST(a_workspace_that_fails_fails_the_call),
         TEST(the_driver_s_failure_is_the_device_s), /* the last: that stays */
     };
-    return cmocka_run_group_tests(tests, start_work, stop_device);
+    return cmocka_run_group_tests(tests, start_with_memory, stop_device);
 }
