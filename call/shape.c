@@ -1,6 +1,7 @@
 #include "shape.h"
 
 #include "lapack_shape.h"
+#include "matrix.h"
 #include "operation.h"
 
 int64_t accel_call_size(const struct accel_call *call, int which)
@@ -162,4 +163,24 @@ bool shape_is_small(const struct accel_call *call, bool (*is_small)(int64_t size
         if (!is_small(call->blas.size[i]) && !(i == ACCEL_k && call->span[ACCEL_a].array))
             return false;
     return true;
+}
+
+static bool is_packed(const struct accel_call *call, const struct accel_span *x)
+{
+    return call->op->traits.packed && x == &call->span[ACCEL_a];
+}
+
+int64_t shape_diagonal(const struct accel_call *call, const struct accel_span *x)
+{
+    if (is_packed(call, x))
+        return call->blas.size[ACCEL_n];
+    return x->rows < x->cols ? x->rows : x->cols;
+}
+
+int64_t shape_diagonal_place(const struct accel_call *call, const struct accel_span *x, int64_t ld,
+                             int64_t i)
+{
+    return is_packed(call, x)
+               ? triangle_place(call->blas.flag[ACCEL_uplo], call->blas.size[ACCEL_n], i, i)
+               : i * ld + i;
 }

@@ -51,4 +51,11 @@ double shape_steps(const struct accel_call *call);
  * of a grouped batch. */
 bool shape_is_small(const struct accel_call *call, bool (*is_small)(int64_t size));
 
+/* Return how many elements the diagonal of a matrix has, and where its element i is, counted in
+ * elements of memory from the first. A packed triangle is a matrix, too. ld: of a
+ * matrix that is not packed; it may be a copy. */
+int64_t shape_diagonal(const struct accel_call *call, const struct accel_span *x);
+int64_t shape_diagonal_place(const struct accel_call *call, const struct accel_span *x, int64_t ld,
+                             int64_t i);
+
 #endif

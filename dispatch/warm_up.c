@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "call/matrix.h"
+#include "call/shape.h"
 #include "dispatch/cost/cost.h"
 #include "base/thread/thread_spawn.h"
 #include "ops/typical.h"
@@ -93,7 +94,7 @@ static void fill_with_identity(const struct accel_call *call, const struct accel
             put_element(x, i, pivots ? (double)(i + 1) : 1.0 / ORDER);
     else
         for (int64_t i = 0; i < shape_diagonal(call, x); i++)
-            put_element(x, shape_diagonal_place(call, x, i), 1);
+            put_element(x, shape_diagonal_place(call, x, x->ld, i), 1);
 }
 
 static bool prepare_call(struct accel_call *call, const struct accel_routine *routine)

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "call/matrix.h"
 #include "call/shape.h"
 
 bool accel_has_dimension(const struct accel_routine *routine, int dimension)
@@ -71,23 +70,4 @@ void shape_of_order(struct accel_call *call, const struct accel_routine *routine
     const int64_t size[ACCEL_DIMENSIONS] = {order, order, order, order};
     shape_typical(call, routine, size);
     call->blas.scalar[ACCEL_beta].re = 0;
-}
-
-static bool is_packed(const struct accel_call *call, const struct accel_span *x)
-{
-    return call->op->traits.packed && x == &call->span[ACCEL_a];
-}
-
-int64_t shape_diagonal(const struct accel_call *call, const struct accel_span *x)
-{
-    if (is_packed(call, x))
-        return call->blas.size[ACCEL_n];
-    return x->rows < x->cols ? x->rows : x->cols;
-}
-
-int64_t shape_diagonal_place(const struct accel_call *call, const struct accel_span *x, int64_t i)
-{
-    return is_packed(call, x)
-               ? triangle_place(call->blas.flag[ACCEL_uplo], call->blas.size[ACCEL_n], i, i)
-               : i * x->ld + i;
 }

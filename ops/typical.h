@@ -23,9 +23,4 @@ void shape_typical(struct accel_call *call, const struct accel_routine *routine,
 /* The same with `order` for each size, and beta = 0. */
 void shape_of_order(struct accel_call *call, const struct accel_routine *routine, int64_t order);
 
-/* Return how many elements the diagonal of a matrix has, and where its element i is, counted in
- * elements of memory from the first. A packed triangle is a matrix, too. */
-int64_t shape_diagonal(const struct accel_call *call, const struct accel_span *x);
-int64_t shape_diagonal_place(const struct accel_call *call, const struct accel_span *x, int64_t i);
-
 #endif

@@ -60,7 +60,7 @@ static void fill(void *x, const struct accel_call *call, enum accel_matrix which
         for (int64_t row = 0; row < span->rows; row++)
             put(x, row + col * span->ld, span->dtype, rest, 0);
     for (int64_t i = 0; i < shape_diagonal(call, span); i++)
-        put(x, shape_diagonal_place(call, span, i), span->dtype, diagonal, 0);
+        put(x, shape_diagonal_place(call, span, span->ld, i), span->dtype, diagonal, 0);
 }
 
 static struct trial *open_trial(const char *name)

@@ -52,7 +52,7 @@ static void fill_definite(const struct accel_call *call, const struct accel_span
     const int64_t order = shape_diagonal(call, x);
     fill_random(x->ptr, x->dtype, elements_of(x), 1 / (double)order, seed);
     for (int64_t i = 0; i < order; i++)
-        put_real(x, shape_diagonal_place(call, x, i), 1);
+        put_real(x, shape_diagonal_place(call, x, x->ld, i), 1);
 }
 
 /* Pivots 1, 2, 3 ... exchange nothing. */

@@ -149,8 +149,7 @@ void *solver_read(struct solver *s, const struct accel_span *x, char uplo);
 struct array solver_upload_packed(struct solver *s, const struct accel_span *x, void *packed,
                                   char uplo);
 
-/* Leaves to the original a triangular matrix with a zero on its diagonal, which it reports. Of
- * an operation whose A is packed, x is A. */
+/* Leaves to the original a triangular matrix with a zero on its diagonal, which it reports. */
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x);
 
 /* Leaves to the original an LU factorisation with a pivot below the least normal number, which

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call/matrix.h"
+#include "call/shape.h"
 #include "gpu/pack/chunks.h"
 
 struct host_rectangle solver_rectangle(const struct accel_span *x)
@@ -249,20 +249,14 @@ bool solver_has_zero(const struct solver *s, const void *values, int64_t count)
 
 void solver_refuse_zero_diagonal(struct solver *s, const struct accel_span *x)
 {
-    const bool packed = s->call->op->traits.packed;
-    const int64_t n = packed ? s->call->blas.size[ACCEL_n] : accel_min(x->rows, x->cols),
-                  size = gpu_size_of(x);
-    int64_t ld;
+    int64_t n = shape_diagonal(s->call, x), size = gpu_size_of(x), ld;
     void *copy;
     if (!solver_is_well(s))
         return;
     const char *from = read_on_host(s, x, &ld, &copy);
-    for (int64_t i = 0; solver_is_well(s) && i < n; i++) {
-        const int64_t place =
-            packed ? triangle_place(s->call->blas.flag[ACCEL_uplo], n, i, i) : i * (ld + 1);
-        if (is_zero_at(from + place * size, size))
+    for (int64_t i = 0; solver_is_well(s) && i < n; i++)
+        if (is_zero_at(from + shape_diagonal_place(s->call, x, ld, i) * size, size))
             solver_note(s, GPU_UNSUPPORTED);
-    }
     free(copy);
 }
 
