@@ -42,8 +42,8 @@ static bool suits_gpu(const struct accel_call *call)
     return !overlap_in_call(call);
 }
 
-/* Of three numbers below 2^28, any two multiply to less than 2^60 bytes of elements. */
-#define EXTENT_IS_SMALL (((int64_t)1 << 28) - 1)
+/* Of numbers up to this one, any two multiply to less than 2^60 bytes of elements. */
+#define SMALL_SIZE (((int64_t)1 << 28) - 1)
 
 /* Returns whether no operand extends over 2^63 bytes. Where the original judges sizes (LAPACKE's
  * rows), they may be any. */
@@ -52,9 +52,7 @@ static bool extents_fit(const struct accel_call *call)
     for (int i = 0; i < ACCEL_SPANS; i++) {
         const struct accel_span *x = &call->span[i];
         int64_t elements;
-        if (!x->access) /* the routine has no such operand */
-            continue;
-        if (call->batch <= 1 && ((x->rows | x->cols | x->ld) & ~EXTENT_IS_SMALL) == 0)
+        if (call->batch <= 1 && ((x->rows | x->cols | x->ld) & ~SMALL_SIZE) == 0)
             continue;
         if (x->rows < 0 || x->cols < 0 || !accel_mul(x->rows, x->cols, &elements) ||
             elements > INT64_MAX / 16 || accel_extent(x, x->array ? 1 : call->batch) < 0)
