@@ -343,6 +343,7 @@ static void gpus_of_the_list_there(void)
     must(!cost_is_measured(p) && !cost_is_measured(NULL) &&
          cost_precision_gain(NULL, GPU_TF32) == 1);
     must(cost_first_calls(p).kernels_ms == 50 && cost_first_calls(p).solver_ms == 500 &&
+         cost_first_calls(p).start_ms == 533 && cost_first_calls(NULL).start_ms == 533 &&
          cost_first_calls(NULL).kernels_ms == 50 && cost_first_calls(NULL).solver_ms == 500);
     must(!cost_figures_of(p).file);
     p = cost_curves_named("H100 MIG 1g.10gb", &bytes);
@@ -359,7 +360,8 @@ static void calibrated_gpus_there(void)
     put("[gpu \"Foo 1\" cuda=13.0 cublas=1]",
         "up_gbps=0.5\ndown_gbps=7\nshort_up_bytes=1\nshort_down_bytes=4000\nshort_down_ms=0."
         "002\nplace_gbps=9\n"
-        "kernels_ms=31.2\nsolver_ms=740\nschedule_ratio=1.25\ngain_tf32=3\ngain_bf16x9=0.5\n"
+        "kernels_ms=31.2\nsolver_ms=740\nstart_ms=381\nschedule_ratio=1.25\ngain_tf32=3\ngain_"
+        "bf16x9=0.5\n"
         "solve_d_blas_gbps=70\nsolve_d_blas_row_ms=0.0004\nsolve_d_own_gbps=300\nsolve_d_own_row_"
         "ms=0.0002\nsolve_d_own_nrhs=1024\nsolve_s_blas_gbps=33\n"
         "pace_d 640:1.5\ndgemm 512x512x512:1\n");
@@ -370,7 +372,8 @@ static void calibrated_gpus_there(void)
     must(p->up_gbps == 0.5 && p->down_gbps == 7 && p->place_gbps == 0);
     must(p->short_up.bytes == 1 && p->short_up.ms == 0 && p->short_down.bytes == 4000 &&
          p->short_down.ms == 0.002);
-    must(p->first.kernels_ms == 31.2 && p->first.solver_ms == 740 && p->schedule_ratio == 1.25);
+    must(p->first.kernels_ms == 31.2 && p->first.solver_ms == 740 && p->first.start_ms == 381 &&
+         p->schedule_ratio == 1.25);
     must(p->gain[GPU_NATIVE] == 1 && p->gain[GPU_EMULATED] == 1 && p->gain[GPU_TF32] == 3 &&
          p->gain[GPU_BF16X9] == 0.5);
     must(p->solving[ACCEL_FLOAT64][0].gbps == 70 && p->solving[ACCEL_FLOAT64][0].row_ms == 0.0004);

@@ -246,7 +246,7 @@ def test_without_a_gpu_the_former_section_of_one_stays(usual, tmp_path):
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory):
     """The test GPU takes a given time for each function, and for a library."""
-    return gpu_calibrated(tmp_path_factory.mktemp("slow") / "slow", TESTGPU_FIRST_MS="40", TESTGPU_LOAD_MS="300",
+    return gpu_calibrated(tmp_path_factory.mktemp("slow") / "slow", TESTGPU_FIRST_MS="40", TESTGPU_LOAD_MS="300", TESTGPU_START_MS="250",
                           TESTGPU_ATTRIBUTES="100=1")
 
 
@@ -259,6 +259,10 @@ def test_a_gpu_with_the_host_s_page_tables_reads_in_place(slow):
 def test_first_calls_that_load_much(slow):
     assert float(slow[0]["kernels_ms"]) > 15
     assert float(slow[0]["solver_ms"]) > 200
+
+
+def test_how_long_cuda_starts(usual, slow):
+    assert float(slow[0]["start_ms"]) > 250 > float(usual.section["start_ms"]) > 0
 
 
 def test_precisions_that_are_faster(tmp_path):
