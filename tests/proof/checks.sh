@@ -428,7 +428,7 @@ several_job() {
     local gpus one all
     gpus=$(limited "$build/accel" doctor --json 2> /dev/null | grep -c '"says": *"gpu[0-9]')
     [ "$gpus" -gt 1 ] || { echo "the machine has one GPU" && return 3; }
-    one=$(products_on auto "$1" "$2") || { echo "$one" && return 1; }
+    one=$(products_on 0 "$1" "$2") || { echo "$one" && return 1; }
     all=$(products_on all "$1" "$2") || { echo "$all" && return 1; }
     echo "$2 of order $1, $gpus GPUs: ${one#* } ms on ${one% *}, ${all#* } ms on ${all% *}"
     case $all in
@@ -452,7 +452,7 @@ factors_job() {
     local gpus one all
     gpus=$(limited "$build/accel" doctor --json 2> /dev/null | grep -c '"says": *"gpu[0-9]')
     [ "$gpus" -gt 1 ] || { echo "the machine has one GPU" && return 3; }
-    one=$(solutions_on auto "$1") || { echo "$one" && return 1; }
+    one=$(solutions_on 0 "$1") || { echo "$one" && return 1; }
     all=$(solutions_on all "$1") || { echo "$all" && return 1; }
     echo "dgesv of order $1, in a third of its matrix's memory, $gpus GPUs: ${one#* } ms on ${one% *}, ${all#* } ms on ${all% *}"
     case $all in
