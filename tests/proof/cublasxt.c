@@ -1,8 +1,8 @@
 /*
  * What time_calls calls in time_calls_xt: Level 3 by cuBLASXt on operands in pinned memory, which
  * is the most that a program written for NVIDIA's own engine can get. Operands are pinned when they
- * are taken, outside of what is timed. CUBLASXT_BLOCK_DIM is the order of its tiles. What goes
- * wrong is a line on stderr, and ends the program.
+ * are taken, outside of what is timed. CUBLASXT_BLOCK_DIM is the order of its tiles. Each
+ * failure prints a line on stderr, and ends the program.
  */
 #include <stdio.h>
 #include <stdlib.h>
