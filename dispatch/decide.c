@@ -350,6 +350,32 @@ struct accel_decision accel_decide(struct problem *problem, const struct accel_m
                                                      : decision;
 }
 
+/* The device must take so many times as long, and a call must take less than this: of a longer one,
+ * its decision is less than a hundredth. */
+#define CLEARLY  1.1
+#define SHORT_MS 0.5
+
+bool accel_is_clear(struct problem *problem, const struct accel_machine *machine,
+                    const struct accel_settings *settings, const struct accel_decision *decision)
+{
+    if (decision->why != ACCEL_SLOWER || machine->prefetches || decision->est_there_ms > 0 ||
+        !(decision->est_cpu_ms < SHORT_MS) ||
+        !(decision->est_own_ms > CLEARLY * decision->est_cpu_ms))
+        return false;
+    struct accel_machine all_there = *machine;
+    all_there.cached = (struct gpu_cached){.operands = 0};
+    for (int i = 0; i < ACCEL_SPANS; i++) {
+        const int64_t bytes = accel_bytes(&problem->call->span[i]);
+        if (bytes < GPU_LEAST_CACHED_BYTES)
+            continue;
+        all_there.cached.operands |= 1u << i;
+        all_there.cached.watched_bytes += bytes;
+    }
+    all_there.scan_gbps = INFINITY;
+    return all_there.cached.operands == 0 ||
+           accel_estimate_gpu_ms(problem, &all_there, settings) > decision->est_cpu_ms;
+}
+
 bool accel_is_fallback(struct problem *problem, const struct accel_machine *machine,
                        const struct accel_settings *settings, enum accel_why why)
 {

@@ -23,6 +23,11 @@ struct accel_decision accel_decide(struct problem *problem, const struct accel_m
 double accel_estimate_gpu_ms(struct problem *problem, const struct accel_machine *machine,
                              const struct accel_settings *settings);
 
+/* Whether a call that was decided so is the CPU's by far, whatever of its operands comes to be on
+ * the device, and so short that the decision is some of its time. */
+bool accel_is_clear(struct problem *problem, const struct accel_machine *machine,
+                    const struct accel_settings *settings, const struct accel_decision *decision);
+
 /* Whether a call stays on the CPU for reason `why` although it should run on the GPU:
  * ACCEL_REQUIRE=gpu forbids that. */
 bool accel_is_fallback(struct problem *problem, const struct accel_machine *machine,

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "decision_cache.h"
 #include "startup_banner.h"
 #include "base/thread/clock.h"
 #include "base/thread/forks.h"
@@ -50,6 +51,7 @@ enum device_state device_state(const struct dispatch_device *device)
 static void set_state(struct dispatch_device *device, enum device_state to)
 {
     atomic_store_explicit(&device->state, (int)to, memory_order_release);
+    decision_cache_forget();
     syscall(SYS_futex, &device->state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 

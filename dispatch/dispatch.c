@@ -6,6 +6,7 @@
 #include "startup_banner.h"
 #include "census.h"
 #include "copies.h"
+#include "decision_cache.h"
 #include "devices.h"
 #include "guided.h"
 #include "fatal.h"
@@ -203,6 +204,8 @@ static bool see_through(struct accel_call *call, const struct dispatch_caller *c
     task_begin(&task, call, caller, first);
     task.together = together;
     select_call(&task);
+    if (caller->kind)
+        decision_cache_note(caller->kind, task.clear, contention_cpu_calls());
     if (task.decision.gpu && together) { /* the GPU became ready after would_run() */
         task.decision.gpu = false;
         task.decision.why = ACCEL_WARMING;
@@ -291,6 +294,11 @@ bool dispatch_takes_library(const struct accel_routine *routine)
     const struct accel_foreign *foreign = accel_op_of(routine)->foreign;
     const enum accel_ml ml = foreign ? foreign->ml : ACCEL_NO_ML;
     return ml == ACCEL_NO_ML || (dispatch_is_on() && (settings.ml & 1u << ml));
+}
+
+bool dispatch_is_decided(uint64_t kind, unsigned long long loads)
+{
+    return select_is_decided(kind, loads);
 }
 
 void dispatch_not_known(const struct accel_routine *routine, const struct dispatch_caller *caller)

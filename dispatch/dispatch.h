@@ -29,6 +29,7 @@ struct dispatch_filter {
 struct dispatch_caller {
     const char *symbol; /* the name that was called; constant */
     uintptr_t site;     /* where from: the return address */
+    uint64_t kind; /* a hash of site, letters and sizes; 0: they do not tell all of the call's */
     int depth; /* inside how many calls whose originals this thread runs; 0: the program's own */
     /* How the calling thread computes and no GPU does, such as "rounds_down": the log's word,
      * constant. NULL: as a GPU. */
@@ -77,6 +78,10 @@ struct dispatch_filter dispatch_filter(void);
 
 /* Whether a call in parts may bypass the dispatcher, which the entries' gate cannot tell. Cheap. */
 bool dispatch_passes_over(const struct accel_routine *routine, const struct accel_passed *passed);
+
+/* Whether a call of this kind (struct dispatch_caller) is for the original, as the last ones like
+ * it were: it need not be read. loads: what dispatch_caller.loads() returns. Cheap. */
+bool dispatch_is_decided(uint64_t kind, unsigned long long loads);
 
 /* Decides a call, or each of its parts, and runs it. Returns true if it has been done, false if the
  * original is still to be called. Ends the process with a message if a result can no longer be made

@@ -10,6 +10,7 @@
 #include "dispatch/settings/complaints.h"
 #include "copies.h"
 #include "decide.h"
+#include "decision_cache.h"
 #include "negative_cache.h"
 #include "devices.h"
 #include "fork_policy.h"
@@ -186,6 +187,8 @@ static enum device_state decide_now(struct task *task)
     task->decision = accel_decide(&task->problem, &machine, settings);
     task->fallback = settings->require_gpu && !task->decision.gpu &&
                      accel_is_fallback(&task->problem, &machine, settings, task->decision.why);
+    task->clear = adapts && task->caller && task->caller->kind && !report_is_on() &&
+                  accel_is_clear(&task->problem, &machine, settings, &task->decision);
     task->offer = see_offer(task, machine);
     cost_give_back();
     see_offered_rates(task, &task->offer);
@@ -427,18 +430,24 @@ void select_rule_out_gpu(struct dispatch_device *device, const struct accel_call
 
 /* Whether the program has a CUDA context, without which there are no device pointers. A thread may
  * have none. */
-static bool sees_cuda(const struct dispatch_caller *caller)
+static bool sees_cuda(unsigned long long loads)
 {
-    if (!atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(caller->loads()))
+    if (!atomic_load(&program_uses_cuda) && gpu_program_uses_cuda(loads))
         atomic_store(&program_uses_cuda, true);
     return atomic_load(&program_uses_cuda);
+}
+
+bool select_is_decided(uint64_t kind, unsigned long long loads)
+{
+    return select_filter(devices_first()).level == DISPATCH_SEE_LARGE && !sees_cuda(loads) &&
+           decision_cache_holds(kind, contention_cpu_calls());
 }
 
 /* False if each decision is reported, or an operand could be in device memory. */
 bool select_is_negligible(const struct accel_call *call, const struct dispatch_caller *caller)
 {
     return !report_is_on() && settings->policy == ACCEL_POLICY_AUTO &&
-           !settings->gpu_routines.text && small_is_negligible(call) && !sees_cuda(caller);
+           !settings->gpu_routines.text && small_is_negligible(call) && !sees_cuda(caller->loads());
 }
 
 static bool is_on(const struct accel_call *call, enum accel_place place)
@@ -480,7 +489,7 @@ static void locate(struct task *task)
     const enum device_state now = device_state(device);
     const bool may_start = device_state_is_open(now);
     if (settings->policy != ACCEL_POLICY_CPU && (may_start || now == DEVICE_READY))
-        sees_cuda(task->caller);
+        sees_cuda(task->caller->loads());
     if ((device_state_has_memory(now) || (may_start && atomic_load(&program_uses_cuda))) &&
         !task->problem.fault && !accel_is_rows_of_lapack(call)) {
         gpu_locate(device_gpu(device), call->span, ACCEL_SPANS, call->batch);

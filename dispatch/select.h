@@ -29,6 +29,9 @@ void select_rule_out_gpu(struct dispatch_device *device, const struct accel_call
  * ACCEL_POLICY=gpu and ACCEL_REQUIRE=gpu overrule the former, but not ACCEL_START=program. */
 bool select_is_held(const struct dispatch_caller *caller);
 
+/* See dispatch_is_decided(). */
+bool select_is_decided(uint64_t kind, unsigned long long loads);
+
 /* Whether a call is too little to be worth a decision. */
 bool select_is_negligible(const struct accel_call *call, const struct dispatch_caller *caller);
 

@@ -24,6 +24,7 @@ struct task {
     struct gang_plan *plan;   /* for the run on several devices; NULL: on `device` alone */
     double decomposed_ms;     /* > 0: it is done by inner calls (decomposed.h), in so much time */
     struct accel_offer offer; /* only where decisions are reported */
+    bool clear;               /* accel_is_clear(); where decisions are reported, not known */
     bool fallback;            /* it would run on the CPU although ACCEL_REQUIRE=gpu forbids that */
     bool together; /* the caller of select_call() passes all parts of the call to the original at
                       once */

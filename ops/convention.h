@@ -30,6 +30,11 @@ struct accel_convention {
      * gets the call, untouched. */
     bool (*parse)(struct accel_call *call, const struct accel_routine *routine,
                   const struct accel_passed *passed);
+    /* Lists the letters and sizes of a call in word[], in which calls of a routine differ that take
+     * different times; reads nothing that the original may leave unread. Returns how many there
+     * are; 0: these do not tell. NULL: they never do. */
+    int (*shape)(uint64_t word[ACCEL_ARGS_MAX + 1], const struct accel_routine *routine,
+                 const struct accel_passed *passed);
     /* Returns the caller's own arguments once more; may use *words for them. */
     struct accel_passed (*repeat)(struct accel_words *words, const struct accel_routine *routine,
                                   const struct accel_passed *passed);

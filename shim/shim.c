@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/memory/hash.h"
 #include "base/thread/forks.h"
 #include "dispatch/dispatch.h"
 #include "ops/blas/parse.h"
@@ -199,6 +200,17 @@ static void tell_not_known(const struct accel_routine *routine,
     dispatch_not_known(routine, &caller);
 }
 
+/* Returns dispatch_caller.kind. */
+static uint64_t kind_of(const struct accel_convention *convention,
+                        const struct accel_routine *routine, const struct accel_passed *passed,
+                        uint32_t entry, uintptr_t site)
+{
+    uint64_t word[2 + ACCEL_ARGS_MAX + 1];
+    word[0] = entry, word[1] = site;
+    const int count = convention->shape ? convention->shape(word + 2, routine, passed) : 0;
+    return count > 0 ? hash_bytes(word, (2 + (size_t)count) * sizeof *word) : 0;
+}
+
 static void *enter(uint32_t entry, struct accel_frame *frame, struct program_state *program,
                    bool inner)
 {
@@ -229,18 +241,23 @@ static void *enter(uint32_t entry, struct accel_frame *frame, struct program_sta
     }
     if (dispatch_passes_over(routine, &passed))
         return original->function;
+    const struct accel_convention *const convention = accel_convention_of(routine);
+    const uint64_t kind = kind_of(convention, routine, &passed, entry, frame->ret);
+    if (kind && dispatch_is_decided(kind, accel_objects_loads()))
+        return original->function;
     const struct accel_routine *const outer = accel_outer_of(routine, &provider, frame->ret);
     const char *const symbol = outer == routine ? accel_names[exported].symbol : outer->name;
 
     struct entered_call passage = {.original = original,
                                    .routine = outer,
-                                   .convention = accel_convention_of(routine),
+                                   .convention = convention,
                                    .passed = passed,
                                    .frame = frame,
                                    .program = program,
                                    .depth = depth};
     struct dispatch_caller caller = {.symbol = symbol,
                                      .site = frame->ret,
+                                     .kind = kind,
                                      .depth = depth,
                                      .arithmetic = accel_arithmetic_unlike_gpu(program->arithmetic),
                                      .library = library,

@@ -8,20 +8,6 @@ const struct blas_letters blas_letters[ACCEL_FLAGS] = {
     [ACCEL_uplo] = {121, "UL"},     [ACCEL_diag] = {131, "NU"},     [ACCEL_side] = {141, "LR"},
 };
 
-bool blas_is_passed(enum accel_abi abi, const struct accel_arg *arg)
-{
-    return abi == ACCEL_ABI_LAPACKE ? !accel_is_fortran_only(arg->kind)
-                                    : arg->kind != ACCEL_ARG_EXTRA;
-}
-
-bool blas_is_by_value(enum accel_abi abi, const struct accel_routine *routine,
-                      const struct accel_arg *arg)
-{
-    return abi != ACCEL_ABI_FORTRAN && !arg->array &&
-           (arg->kind == ACCEL_ARG_REAL ||
-            (arg->kind == ACCEL_ARG_SCALAR && !accel_is_complex(routine->dtype)));
-}
-
 static enum blas_word word_of(enum accel_abi abi, const struct accel_routine *routine,
                               const struct accel_arg *arg)
 {

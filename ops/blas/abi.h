@@ -20,11 +20,20 @@ struct blas_letters {
 extern const struct blas_letters blas_letters[ACCEL_FLAGS];
 
 /* Returns whether an interface has the argument. */
-bool blas_is_passed(enum accel_abi abi, const struct accel_arg *arg);
+static inline bool blas_is_passed(enum accel_abi abi, const struct accel_arg *arg)
+{
+    return abi == ACCEL_ABI_LAPACKE ? !accel_is_fortran_only(arg->kind)
+                                    : arg->kind != ACCEL_ARG_EXTRA;
+}
 
 /* Returns whether the argument is passed in a vector register. */
-bool blas_is_by_value(enum accel_abi abi, const struct accel_routine *routine,
-                      const struct accel_arg *arg);
+static inline bool blas_is_by_value(enum accel_abi abi, const struct accel_routine *routine,
+                                    const struct accel_arg *arg)
+{
+    return abi != ACCEL_ABI_FORTRAN && !arg->array &&
+           (arg->kind == ACCEL_ARG_REAL ||
+            (arg->kind == ACCEL_ARG_SCALAR && !accel_is_complex(routine->dtype)));
+}
 
 /* A word of a call: an argument in a general register, or on the stack behind those. */
 enum blas_word {

@@ -17,6 +17,7 @@ static struct accel_passed pass(struct accel_words *words, const struct accel_ca
 }
 
 const struct accel_convention blas_convention = {.parse = parse_blas,
+                                                 .shape = blas_shape,
                                                  .repeat = blas_repeat,
                                                  .pass = pass,
                                                  .question = blas_question,

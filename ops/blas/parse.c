@@ -291,6 +291,39 @@ static void read_shapes(struct accel_call *call, struct arguments *p)
     shape_operands(call);
 }
 
+/* The kinds of arguments that are read first, and are no addresses. */
+#define SHAPES (1u << ACCEL_ARG_FLAG | 1u << ACCEL_ARG_SIZE | 1u << ACCEL_ARG_LWORK)
+
+static uint64_t shape_word(const struct accel_passed *passed, enum accel_kind kind, uint64_t word)
+{
+    if (passed->abi == ACCEL_ABI_FORTRAN)
+        return kind == ACCEL_ARG_FLAG ? *(const unsigned char *)(uintptr_t)word
+                                      : (uint64_t)blas_load_integer(word, passed->width, 0);
+    if (kind == ACCEL_ARG_FLAG) /* a letter or a code: a register may have anything above it */
+        return passed->abi == ACCEL_ABI_LAPACKE ? (unsigned char)word : (uint32_t)word;
+    return passed->width == 64 ? word : (uint32_t)word;
+}
+
+int blas_shape(uint64_t word[ACCEL_ARGS_MAX + 1], const struct accel_routine *routine,
+               const struct accel_passed *passed)
+{
+    const enum accel_abi abi = passed->abi;
+    int count = 0, at = 0;
+    if (accel_is_batch(routine))
+        return 0;
+    if (abi != ACCEL_ABI_FORTRAN)
+        word[count++] = (uint32_t)accel_passed_word(passed, at++); /* the order of matrices */
+    for (int i = 0; i < routine->args; i++) {
+        const struct accel_arg *arg = &routine->arg[i];
+        if (!blas_is_passed(abi, arg) || blas_is_by_value(abi, routine, arg))
+            continue;
+        if (SHAPES >> arg->kind & 1)
+            word[count++] = shape_word(passed, arg->kind, accel_passed_word(passed, at));
+        at++;
+    }
+    return count;
+}
+
 /* Sets ptr to the first matrix of an operand's array; to NULL if no matrix has elements. */
 static void read_first_matrix(const struct accel_call *call, struct accel_span *x)
 {

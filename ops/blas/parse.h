@@ -18,6 +18,11 @@ void blas_parse(struct accel_call *call, const struct accel_routine *routine,
 void blas_parse_group(struct accel_call *call, const struct accel_routine *routine,
                       const struct accel_passed *passed, int64_t group, int64_t before);
 
+/* See accel_convention.shape: without leading dimensions and increments, which BLAS and LAPACK read
+ * only if flags and sizes are right. 0: of a batch, whose sizes may be in arrays. */
+int blas_shape(uint64_t word[ACCEL_ARGS_MAX + 1], const struct accel_routine *routine,
+               const struct accel_passed *passed);
+
 /* Returns the number of groups that the caller passes; 1 in any other call than a grouped batch. */
 int64_t blas_groups(const struct accel_routine *routine, const struct accel_passed *passed);
 

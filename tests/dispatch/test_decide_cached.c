@@ -1,4 +1,6 @@
-/* Decisions of calls whose inputs are on the device, or would be worth prefetch. */
+/* Decisions of calls whose inputs are on the device, or would be worth prefetch; and those that
+ * nothing near would change. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,6 +156,92 @@ static void inputs_that_are_worth_bringing(void **state)
     assert_true(decide_with(&large, &able, &defaults, 4).est_there_ms == 0);
 }
 
+/* ---- Decisions that nothing near would change ---- */
+
+static void short_and_by_far(void **state)
+{
+    static const struct {
+        double slower; /* so many times as long the GPU takes */
+        bool lost, clear;
+    } cases[] = {{1.05, false, false},
+                 {1.5, false, true},
+                 {1.5, true, true},
+                 /* what keeps it from the GPU may end */
+                 {0.5, true, false},
+                 {0.5, false, false}};
+    const struct accel_call call = product("dgemm", 100, 100, 100);
+    struct accel_machine m = machine(DEVICE_READY);
+    const struct accel_decision even = decide_with(&call, &m, &defaults, 1);
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        m.gpu_slowdown = cases[i].slower * even.est_cpu_ms / even.est_own_ms;
+        m.lost = cases[i].lost;
+        const struct accel_decision decision = decide_with(&call, &m, &defaults, 1);
+        assert_int_equal(decision.gpu, cases[i].slower < 1 && !cases[i].lost);
+        assert_int_equal(is_clear(&call, &m, &defaults, 1), cases[i].clear);
+    }
+}
+
+/* Of a call of a millisecond, the decision is nothing. */
+static void long_ones_are_not(void **state)
+{
+    struct accel_machine m = machine(DEVICE_READY);
+    (void)state;
+    m.gpu_slowdown = 1000;
+    for (int64_t n = 64; n <= 512; n += 16) {
+        const struct accel_call call = product("dgemm", n, n, n);
+        const double ms = decide_with(&call, &m, &defaults, 1).est_cpu_ms;
+        assert_int_equal(is_clear(&call, &m, &defaults, 1), ms < 0.5);
+    }
+}
+
+/* Other reasons may be gone with the next call. */
+static void other_reasons_are_not(void **state)
+{
+    const struct accel_call call = product("dgemm", 100, 100, 100);
+    struct accel_settings by_user = defaults;
+    struct accel_machine m = machine(DEVICE_ABSENT);
+    (void)state;
+    m.gpu_slowdown = 1000;
+    assert_decision(&call, &m, &defaults, false, ACCEL_NO_GPU);
+    assert_false(is_clear(&call, &m, &defaults, 1));
+    m.gpu = DEVICE_READY;
+    assert_true(is_clear(&call, &m, &defaults, 1));
+    by_user.policy = ACCEL_POLICY_CPU;
+    assert_false(is_clear(&call, &m, &by_user, 1));
+    m.distrusted = true;
+    assert_false(is_clear(&call, &m, &defaults, 1));
+}
+
+/* A matrix of 1 MiB may come to be on the device, and then the call may pay. */
+static void what_would_pay_on_the_device_is_not(void **state)
+{
+    struct accel_machine m = machine(DEVICE_READY);
+    const struct accel_call large = times_vector(512, 512), small = times_vector(360, 360);
+    (void)state;
+    m.up_gbps = 0.5;
+    m.scan_gbps = 0.01; /* now it does not pay to see that it has not changed */
+    for (double slower = 0.01; slower < 1; slower *= 1.2) {
+        const struct accel_call *const calls[] = {&large, &small};
+        m.gpu_slowdown = slower;
+        for (int i = 0; i < 2; i++) {
+            const struct accel_decision brought = decide_with(calls[i], &m, &defaults, 1);
+            struct accel_machine there = m;
+            there.cached.operands = 1u << ACCEL_a;
+            there.cached.watched_bytes = accel_bytes(&calls[i]->span[ACCEL_a]);
+            there.scan_gbps = INFINITY;
+            const struct accel_decision kept = decide_with(calls[i], &there, &defaults, 1);
+            const bool by_far = brought.why == ACCEL_SLOWER && brought.est_cpu_ms < 0.5 &&
+                                brought.est_own_ms > 1.1 * brought.est_cpu_ms;
+            const bool clear = is_clear(calls[i], &m, &defaults, 1);
+            assert_int_equal(clear, by_far && (i == 1 || kept.est_own_ms > kept.est_cpu_ms));
+        }
+    }
+    m.gpu_slowdown = 0.2;
+    assert_false(is_clear(&large, &m, &defaults, 1));
+    assert_true(is_clear(&small, &m, &defaults, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +249,10 @@ int main(void)
         cmocka_unit_test(kept_factors),
         cmocka_unit_test(watched_inputs),
         cmocka_unit_test(inputs_that_are_worth_bringing),
+        cmocka_unit_test(short_and_by_far),
+        cmocka_unit_test(long_ones_are_not),
+        cmocka_unit_test(other_reasons_are_not),
+        cmocka_unit_test(what_would_pay_on_the_device_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

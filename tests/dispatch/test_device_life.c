@@ -22,6 +22,7 @@
 #include "base/output/message.h"
 #include "base/thread/forks.h"
 #include "dispatch/cost/cost.h"
+#include "dispatch/decision_cache.h"
 #include "dispatch/device.h"
 #include "dispatch/dispatch.h"
 #include "ops/op.h"
@@ -621,6 +622,18 @@ static int start(void **state)
     return 0;
 }
 
+/* A decision of before says nothing of the calls that come now. */
+static void no_decision_stands_over_the_start(void **state)
+{
+    const uint64_t call = UINT64_C(0x123456789ABCDEF);
+    prepare(state);
+    for (int i = 0; i < 20; i++)
+        decision_cache_note(call, true, 0);
+    assert_true(decision_cache_holds(call, 0));
+    start_now();
+    assert_false(decision_cache_holds(call, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -631,6 +644,7 @@ int main(void)
         PREPARED(what_is_said_of_a_start),
         PREPARED(one_that_another_thread_is_to_start),
         PREPARED(gains_that_are_worth_a_start),
+        PREPARED(no_decision_stands_over_the_start),
         PREPARED(products_are_warm),
         PREPARED(no_thread_can_be_made),
         PREPARED(waits),

@@ -50,18 +50,41 @@ struct accel_machine machine(enum device_state state)
     return m;
 }
 
+/* A machine with nominal figures for a call's routine. */
+struct nominal_machine {
+    struct accel_machine is;
+    struct model_curve cpu, gpu;
+};
+
+static void nominal(struct nominal_machine *m, const struct accel_machine *machine,
+                    const struct accel_routine *routine, int threads)
+{
+    const struct model_rates cpu_rates = model_cpu_rates(threads), gpu_rates = model_gpu_rates();
+    model_nominal_cpu(&m->cpu, routine, &cpu_rates);
+    model_nominal_gpu(&m->gpu, routine, &gpu_rates);
+    m->is = *machine;
+    m->is.cpu_curve = &m->cpu;
+    m->is.gpu_curve = &m->gpu;
+}
+
 struct accel_decision decide_with(const struct accel_call *call,
                                   const struct accel_machine *machine,
                                   const struct accel_settings *settings, int threads)
 {
-    struct accel_machine m = *machine;
-    struct model_curve cpu, gpu;
-    const struct model_rates cpu_rates = model_cpu_rates(threads), gpu_rates = model_gpu_rates();
-    model_nominal_cpu(&cpu, call->routine, &cpu_rates);
-    model_nominal_gpu(&gpu, call->routine, &gpu_rates);
-    m.cpu_curve = &cpu;
-    m.gpu_curve = &gpu;
+    struct nominal_machine m;
     struct problem problem;
+    nominal(&m, machine, call->routine, threads);
     problem_of(&problem, call);
-    return accel_decide(&problem, &m, settings);
+    return accel_decide(&problem, &m.is, settings);
+}
+
+bool is_clear(const struct accel_call *call, const struct accel_machine *machine,
+              const struct accel_settings *settings, int threads)
+{
+    struct nominal_machine m;
+    struct problem problem;
+    nominal(&m, machine, call->routine, threads);
+    problem_of(&problem, call);
+    const struct accel_decision decision = accel_decide(&problem, &m.is, settings);
+    return accel_is_clear(&problem, &m.is, settings, &decision);
 }

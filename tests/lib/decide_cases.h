@@ -24,6 +24,10 @@ struct accel_decision decide_with(const struct accel_call *call,
                                   const struct accel_machine *machine,
                                   const struct accel_settings *settings, int threads);
 
+/* Whether that decision is clear (accel_is_clear()). */
+bool is_clear(const struct accel_call *call, const struct accel_machine *machine,
+              const struct accel_settings *settings, int threads);
+
 #define assert_decision(call, machine, settings, on_gpu, reason)                                   \
     do {                                                                                           \
         const struct accel_decision d_ = decide_with(call, machine, settings, 4);                  \
