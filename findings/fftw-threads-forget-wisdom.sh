@@ -1,8 +1,8 @@
 #!/bin/bash
 # FFTW 3.3.10 (Debian 12): one library has three kinds of wisdom, and takes back only its own kind.
-# A file of wisdom begins with a hash of the planner's algorithms in the order in which they were
-# registered. fftw_init_threads() adds some at the end; in a program that has called it,
-# fftw_cleanup() makes the next planner register them first. So imports answer 0, without a reason,
+# A file of wisdom begins with a hash of all the algorithms that the planner knows.
+# fftw_init_threads() adds some to the planner; the one that is made after fftw_cleanup() has them
+# from the start, and another hash. So imports answer 0, without a reason,
 # - in a program that calls fftw_init_threads(), and plans with one thread, of wisdom made without,
 #   by fftw-wisdom without -T for instance: /etc/fftw/wisdom serves only one of the two kinds of
 #   programs (the manual speaks of the other direction alone);

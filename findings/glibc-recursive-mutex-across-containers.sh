@@ -6,7 +6,7 @@
 # 0 at once, as if it held it already. That is so with PTHREAD_MUTEX_ROBUST and
 # PTHREAD_PRIO_INHERIT, too. PTHREAD_MUTEX_ERRORCHECK answers EDEADLK, for waiting, and the second
 # process may unlock it; the first one's unlock is then EPERM. A normal mutex keeps the second out.
-# Neither pthread_mutexattr_setpshared(3p) nor pid_namespaces(7) says so. What shares a device between
+# Neither pthread_mutexattr_setpshared(3) nor pid_namespaces(7) says so. What shares a device between
 # containers should hold locks of the kernel on a file (flock, F_OFD_SETLK). Needs gcc, and a
 # kernel that lets users make namespaces (unshare --user --pid).
 set -eu

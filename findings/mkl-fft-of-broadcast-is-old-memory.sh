@@ -1,6 +1,6 @@
 #!/bin/bash
 # mkl_fft 2.3.2 (PyPI, oneMKL 2026.2.0): fft2, ifft2, fftn and irfft2 of a broadcast array (a stride
-# of zero, as np.broadcast_to, np.meshgrid(copy=False) make them) return memory that
+# of zero, as np.broadcast_to and np.meshgrid(copy=False) make) return memory that
 # nobody has written: oneMKL refuses the strides when the plan is committed, and that status is
 # dropped. Neither an exception nor a warning tells. mkl_fft.fft of the same array raises
 # "Inconsistent configuration parameters", and numpy.fft computes all of them. After
