@@ -1,13 +1,15 @@
 #!/bin/bash
-# CHOLMOD 3.0.14 (Debian 12's libcholmod3, SuiteSparse 5.12) reads symmetric files otherwise than its
-# header and cholmod_read.c say:
+# CHOLMOD 3.0.14 (Debian 12's libcholmod3, SuiteSparse 5.12) reads symmetric files otherwise than
+# its header and cholmod_read.c say:
 # - "If 1, a sparse matrix is returned as an unsymmetric cholmod_sparse form (A->stype == 0), with
-#   both ... parts present" (prefer of cholmod_read_matrix). A file without a Matrix Market header,
-#   of which it infers from the entries that it is symmetric, comes back with stype -1 or 1, and each
-#   element off the diagonal is twice the file's. With prefer = 2 the elements are right.
-# - Of a file whose header says symmetric: "Entries may be present in the upper triangular part, but
-#   these are ignored". They are added: a file with both triangles, as is written by mistake, has
-#   elements off the diagonal twice (with any prefer), and one of the upper triangle alone has those.
+#   both ... parts present" (prefer of cholmod_read_matrix). A file without a Matrix Market
+#   header, of which it infers from the entries that it is symmetric, comes back with stype -1 or
+#   1, and each element off the diagonal is twice the file's. With prefer = 2 the elements are
+#   right.
+# - Of a file whose header says symmetric: "Entries may be present in the upper triangular part,
+#   but these are ignored". They are added: a file with both triangles, as is written by mistake,
+#   has elements off the diagonal twice (with any prefer), and one of the upper triangle alone has
+#   those.
 # A matrix with a larger off-diagonal is often still positive definite: chol() does not tell.
 # Needs gcc and apt-get of Debian 12.
 set -eu

@@ -1,14 +1,14 @@
 #!/bin/bash
-# glibc 2.36 (Debian 12): a recursive mutex with PTHREAD_PROCESS_SHARED excludes nobody whose thread
-# has the same number in another PID namespace. The owner is kept as the number that gettid()
-# gives, and the first process of each container is number 1: of two containers that share memory
-# (docker run --ipc=host, a common /dev/shm), the second one locks what the first one holds, and gets
-# 0 at once, as if it held it already. That is so with PTHREAD_MUTEX_ROBUST and
+# glibc 2.36 (Debian 12): a recursive mutex with PTHREAD_PROCESS_SHARED excludes nobody whose
+# thread has the same number in another PID namespace. The owner is kept as the number that
+# gettid() gives, and the first process of each container is number 1: of two containers that
+# share memory (docker run --ipc=host, a common /dev/shm), the second one locks what the first one
+# holds, and gets 0 at once, as if it held it already. That is so with PTHREAD_MUTEX_ROBUST and
 # PTHREAD_PRIO_INHERIT, too. PTHREAD_MUTEX_ERRORCHECK answers EDEADLK, for waiting, and the second
-# process may unlock it; the first one's unlock is then EPERM. A normal mutex keeps the second out.
-# Neither pthread_mutexattr_setpshared(3) nor pid_namespaces(7) says so. What shares a device between
-# containers should hold locks of the kernel on a file (flock, F_OFD_SETLK). Needs gcc, and a
-# kernel that lets users make namespaces (unshare --user --pid).
+# process may unlock it; the first one's unlock is then EPERM. A normal mutex keeps the second
+# out. Neither pthread_mutexattr_setpshared(3) nor pid_namespaces(7) says so. What shares a device
+# between containers should hold locks of the kernel on a file (flock, F_OFD_SETLK). Needs gcc,
+# and a kernel that lets users make namespaces (unshare --user --pid).
 set -eu
 unshare --user --map-root-user --pid --fork true 2> /dev/null || {
     echo "no PID namespaces can be made here: there is nothing to see"

@@ -2,12 +2,12 @@
 # oneMKL 2026.2.0 (PyPI's mkl), transforms of complex to real in two dimensions, by its FFTW
 # functions: of the columns of the spectrum that have their own conjugates in them (the first one,
 # and that of the Nyquist frequency), many sizes read the upper half alone, others all of it, as
-# FFTW 3.3.10 and NumPy do for every size: 12 x 16 and 16 x 15 the half, 16 x 16 and 24 x 20 all. If
-# the spectrum is that of a real image, nobody sees it. But where a filter has no such symmetry,
-# MKL's result is not FFTW's, by percents, and the next size hides it: half a pixel's shift by
-# exp(-pi i k / n), with an even number of columns, is an ordinary case. Neither manual says what is
-# read. A comparison of two FFT libraries, or a check of a GPU's result against the CPU's, has to
-# know of it: to differ is no error there.
+# FFTW 3.3.10 and NumPy do for every size: 12 x 16 and 16 x 15 the half, 16 x 16 and 24 x 20 all.
+# If the spectrum is that of a real image, nobody sees it. But where a filter has no such
+# symmetry, MKL's result is not FFTW's, by percents, and the next size hides it: half a pixel's
+# shift by exp(-pi i k / n), with an even number of columns, is an ordinary case. Neither manual
+# says what is read. A comparison of two FFT libraries, or a check of a GPU's result against the
+# CPU's, has to know of it: to differ is no error there.
 # Needs apt-get of Debian 12.
 set -eu
 folder=$(mktemp -d)
@@ -40,7 +40,7 @@ for rows, columns in (12, 16), (15, 16), (16, 15), (16, 16), (24, 20), (25, 20),
     image = np.random.default_rng(0).random((rows, columns))
     spectrum = np.fft.rfft2(image)
     assert np.allclose(to_real(spectrum, rows, columns), image)
-    # Half a pixel to the right; and a filter that treats rows of positive and negative frequency differently
+    # Half a pixel to the right; and a filter of rows of negative frequency alone
     shifted = spectrum * np.exp(-1j * np.pi * np.arange(columns // 2 + 1) / columns)
     sided = spectrum * np.where(np.arange(rows) <= rows // 2, 1, 0.5)[:, None]
     same = ["as NumPy" if np.allclose(to_real(what, rows, columns), np.fft.irfft2(what, (rows, columns))) else "other" for what in (shifted, sided)]

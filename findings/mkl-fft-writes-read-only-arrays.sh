@@ -1,11 +1,11 @@
 #!/bin/bash
-# mkl_fft 2.3.2 (PyPI, oneMKL 2026.2.0): its functions write their result into an array out= that is
-# read-only (NumPy's flag WRITEABLE is off), up to the bytes of an immutable bytes object, with which
-# Python may have computed a hash before; numpy.fft raises "output array is read-only". Into one
-# whose elements are not aligned, as those of a field of a packed structured array are, fft, ifft,
-# fftn and rfftn put a wrong result, without a message; rfft, irfft and irfftn a right one.
-# mkl_fft.interfaces.numpy_fft does the same. Programs that keep memory read-only so that its copy on
-# a device stays true cannot take the flag for a promise.
+# mkl_fft 2.3.2 (PyPI, oneMKL 2026.2.0): its functions write their result into an array out= that
+# is read-only (NumPy's flag WRITEABLE is off), up to the bytes of an immutable bytes object, with
+# which Python may have computed a hash before; numpy.fft raises "output array is read-only". Into
+# one whose elements are not aligned, as those of a field of a packed structured array are, fft,
+# ifft, fftn and rfftn put a wrong result, without a message; rfft, irfft and irfftn a right one.
+# mkl_fft.interfaces.numpy_fft does the same. Programs that keep memory read-only so that its copy
+# on a device stays true cannot take the flag for a promise.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

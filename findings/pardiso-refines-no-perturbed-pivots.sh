@@ -1,12 +1,13 @@
 #!/bin/bash
 # oneMKL 2026.2.0's PARDISO (PyPI's mkl): the manual says of iparm(8) = 0 that "the solver
-# automatically performs two steps of iterative refinement when perturbed pivots are obtained during
-# the numerical factorization". For symmetric indefinite matrices (mtype -2) it does. For
-# unsymmetric ones (mtype 11 and 13) it does none: iparm(14) tells of a perturbed pivot, iparm(7) of
-# no step, the error is 0, and the residual 1e-3 to 1e-5 of the right-hand side, where two steps that
-# are asked for (iparm(8) = 2) bring it below 1e-7. iparm(1) = 0 asks for two, so that the default
-# written out (all zeros but iparm(1)) is not the default. Who solves with a matrix for PARDISO
-# cannot take "error 0" for "solved": residuals are to be looked at, as after any static pivoting.
+# automatically performs two steps of iterative refinement when perturbed pivots are obtained
+# during the numerical factorization". For symmetric indefinite matrices (mtype -2) it does. For
+# unsymmetric ones (mtype 11 and 13) it does none: iparm(14) tells of a perturbed pivot, iparm(7)
+# of no step, the error is 0, and the residual 1e-3 to 1e-5 of the right-hand side, where two
+# steps that are asked for (iparm(8) = 2) bring it below 1e-7. iparm(1) = 0 asks for two, so that
+# the default written out (all zeros but iparm(1)) is not the default. Who solves with a matrix
+# for PARDISO cannot take "error 0" for "solved": residuals are to be looked at, as after any
+# static pivoting.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

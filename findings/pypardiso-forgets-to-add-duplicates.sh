@@ -1,10 +1,11 @@
 #!/bin/bash
-# pypardiso 0.4.7 (PyPI, oneMKL 2026.2.0): spsolve of a CSR matrix in which an element is stored in
-# parts (4 as 2 and 2: csr_matrix((data, indices, indptr)), as finite elements are assembled) gives a
-# wrong vector without a message. SciPy says that duplicates are summed, and its own spsolve and
-# toarray() do so; pypardiso sorts the indices, in the caller's matrix, and passes the parts on, and
-# PARDISO, whose checker is off, does not add them. With sum_duplicates() before it is right. A
-# solver that takes CSR's three arrays, on a GPU or not, owes a look at has_canonical_format.
+# pypardiso 0.4.7 (PyPI, oneMKL 2026.2.0): spsolve of a CSR matrix in which an element is stored
+# in parts (4 as 2 and 2: csr_matrix((data, indices, indptr)), as finite elements are assembled)
+# gives a wrong vector without a message. SciPy says that duplicates are summed, and its own
+# spsolve and toarray() do so; pypardiso sorts the indices, in the caller's matrix, and passes the
+# parts on, and PARDISO, whose checker is off, does not add them. With sum_duplicates() before it
+# is right. A solver that takes CSR's three arrays, on a GPU or not, owes a look at
+# has_canonical_format.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
